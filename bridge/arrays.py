@@ -1,0 +1,310 @@
+"""Arrays for a model's inputs and from its outputs: drawn, read from files, written to files."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.optional import optional_module
+from tflite_ort.schema import BridgeError
+
+Array = npt.NDArray[Any]
+# What get_input_details and get_output_details say of one tensor.
+Details = Mapping[str, Any]
+
+# Integers that are not quantised are mostly indices or token numbers: small ones fit most tables.
+_SMALL_INTEGERS = 10
+_PILLOW_MODES = {1: "L", 3: "RGB", 4: "RGBA"}
+_EXTENDED_FLOATS = (np.dtype(ml_dtypes.bfloat16),)
+
+
+class InputError(BridgeError, ValueError):
+    """A file given as an input cannot be one of this model's."""
+
+
+class Runner(Protocol):
+    """What `Interpreter` has in common with TFLite's own."""
+
+    def allocate_tensors(self) -> None: ...
+    def get_input_details(self) -> list[dict[str, Any]]: ...
+    def get_output_details(self) -> list[dict[str, Any]]: ...
+    def resize_tensor_input(self, input_index: int, tensor_size: Sequence[int]) -> None: ...
+    def set_tensor(self, tensor_index: int, value: Any) -> None: ...
+    def get_tensor(self, tensor_index: int) -> Any: ...
+    def invoke(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Normalization:
+    """How pixels 0..255 become real values, (pixel - mean) / std, per channel or one for all."""
+
+    mean: tuple[float, ...] = (0.0,)
+    std: tuple[float, ...] = (255.0,)
+
+
+# Drawn -------------------------------------------------------------------------------------------
+
+
+def random_input(details: Details, generator: np.random.Generator) -> Array:
+    """Values for one input: floats in [-1, 1), quantised ones and bytes over their whole range,
+    other integers from 0 to 9."""
+    dtype, shape = np.dtype(details["dtype"]), tuple(int(size) for size in details["shape"])
+    if dtype.kind in "OS":
+        words = generator.integers(0, _SMALL_INTEGERS, shape)
+        return np.vectorize(lambda word: b"word%d" % word, otypes=[object])(words)
+    if dtype.kind == "b":
+        return generator.integers(0, 2, shape).astype(dtype)
+    if dtype.kind in "iu":
+        low, high = _drawn_range(dtype, details)
+        return generator.integers(low, high, shape, endpoint=True).astype(dtype)
+    real = generator.uniform(-1, 1, shape)
+    if dtype.kind == "c":
+        return (real + 1j * generator.uniform(-1, 1, shape)).astype(dtype)
+    return real.astype(dtype)
+
+
+def random_inputs(details: Sequence[Details], seed: int) -> dict[int, Array]:
+    """`random_input` of each, by tensor index; one seed always gives the same values."""
+    generator = np.random.default_rng(seed)
+    return {int(each["index"]): random_input(each, generator) for each in details}
+
+
+def _drawn_range(dtype: np.dtype[Any], details: Details) -> tuple[int, int]:
+    if dtype.itemsize == 1 or _scales(details).size:
+        limits = np.iinfo(dtype)
+        return int(limits.min), int(limits.max)
+    return 0, _SMALL_INTEGERS - 1
+
+
+# Read --------------------------------------------------------------------------------------------
+
+
+def read_inputs(
+    given: Sequence[str], details: Sequence[Details], normalization: Normalization | None = None
+) -> dict[int, Array]:
+    """The arrays that ``NAME=FILE`` and ``FILE`` stand for, by tensor index.
+
+    A ``FILE`` alone is the first input that has no file yet; an ``.npz`` alone has inputs by name.
+
+    Raises:
+        InputError: a name is no input's, or a file's content does not fit its input.
+    """
+    waiting = {str(each["name"]): each for each in details}
+    arrays: dict[int, Array] = {}
+
+    def accept(name: str, path: Path, array: Array | None = None) -> None:
+        if name not in waiting:
+            raise InputError(f"no input {name!r} to set; inputs left: {_listed(waiting)}")
+        each = waiting.pop(name)
+        if array is None:
+            array = _read(path, each, normalization)
+        arrays[int(each["index"])] = _fitted(array, each, path)
+
+    alone: list[Path] = []
+    for text in given:
+        name, equals, file = text.partition("=")
+        if name in waiting or (equals and not Path(text).exists()):
+            accept(name, Path(file))
+        elif text.endswith(".npz"):
+            for name, array in _read_npz(Path(text)).items():
+                accept(name, Path(text), array)
+        else:
+            alone.append(Path(text))
+    for path in alone:
+        accept(next(iter(waiting), str(path)), path)
+    return arrays
+
+
+def set_inputs(interpreter: Runner, arrays: Mapping[int, Array]) -> None:
+    """Allocate `interpreter` for the shapes of `arrays` and copy them in."""
+    for each in interpreter.get_input_details():
+        array = arrays[each["index"]]
+        if tuple(each["shape"]) != array.shape:
+            interpreter.resize_tensor_input(each["index"], array.shape)
+    interpreter.allocate_tensors()
+    for index, array in arrays.items():
+        interpreter.set_tensor(index, array)
+
+
+def _read(path: Path, details: Details, normalization: Normalization | None) -> Array:
+    if path.suffix == ".npz":
+        arrays = list(_read_npz(path).values())
+        if len(arrays) != 1:
+            raise InputError(f"{path} has {len(arrays)} arrays, one input takes 1")
+        return arrays[0]
+    if path.suffix == ".npy":
+        return _loaded(path)
+    return read_image(path, details, normalization)
+
+
+def _read_npz(path: Path) -> dict[str, Array]:
+    archive = _loaded(path)
+    if not isinstance(archive, np.lib.npyio.NpzFile):
+        raise InputError(f"{path} is not an .npz archive")
+    try:
+        with archive:
+            return {name: archive[name] for name in archive.files}
+    except (ValueError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path} cannot be read: {error}") from error
+
+
+def _loaded(path: Path) -> Any:
+    try:
+        return np.load(path, allow_pickle=False)
+    except (EOFError, ValueError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path} is not a numpy file, or holds Python objects") from error
+
+
+def _fitted(array: Array, details: Details, path: Path) -> Array:
+    """`array` in the dtype and a shape of its input: a batch of 1 may be left out."""
+    name, dtype = details["name"], np.dtype(details["dtype"])
+    shape, signature = tuple(details["shape"]), tuple(details["shape_signature"])
+    if array.ndim + 1 == len(shape) and signature[0] in (-1, 1):
+        array = array[np.newaxis]
+    fits = len(array.shape) == len(shape) and all(
+        declared in (-1, size) for declared, size in zip(signature, array.shape, strict=True)
+    )
+    if not fits:
+        raise InputError(f"{path} has shape {array.shape}, input {name!r} takes {signature}")
+    if array.dtype.kind == "V" and array.dtype.itemsize == dtype.itemsize:
+        array = array.view(dtype)  # numpy stores bfloat16 as two bytes without a name
+    if not _castable(array, dtype):
+        raise InputError(f"{path} holds {array.dtype}, input {name!r} takes {_dtype_name(dtype)}")
+    return array.astype(object if dtype.kind == "S" else dtype)
+
+
+def _castable(array: Array, dtype: np.dtype[Any]) -> bool:
+    """Whether values keep their meaning: no fractions cut, no integers wrapped."""
+    if dtype.kind in "OS" or array.dtype == dtype:
+        return array.dtype.kind in "OSU" or array.dtype == dtype
+    if array.dtype.kind in "iu" and dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return not array.size or (array.min() >= limits.min and array.max() <= limits.max)
+    if dtype.kind in "fc" or dtype in _EXTENDED_FLOATS:
+        return array.dtype.kind in "iuf" or array.dtype in _EXTENDED_FLOATS
+    return False
+
+
+# Images ------------------------------------------------------------------------------------------
+
+
+def read_image(path: Path, details: Details, normalization: Normalization | None = None) -> Array:
+    """An image as input [1, H, W, C]: resized to H x W, converted to C channels.
+
+    Pixels go to uint8 as they are, to int8 less 128, to floats as 0..1. With a `normalization`
+    they are real values, which a quantised input stores by its own scale and zero point.
+
+    Raises:
+        InputError: Pillow is missing, the file is no image, or the input takes none.
+    """
+    pillow = optional_module("PIL.Image")
+    if pillow is None:
+        raise InputError(f"reading the image {path} needs Pillow: pip install pillow")
+    height, width, channels = _image_size(details)
+    try:
+        with pillow.open(path) as file:
+            image = file.convert(_PILLOW_MODES[channels])
+    except (SyntaxError, ValueError, pillow.UnidentifiedImageError) as error:
+        raise InputError(f"{path} is not an image that can be read") from error
+    except pillow.DecompressionBombError as error:
+        raise InputError(f"{path} is too large: {error}") from error
+    size = (image.width if width < 0 else width, image.height if height < 0 else height)
+    pixels = np.asarray(image.resize(size, pillow.Resampling.BILINEAR))
+    pixels = pixels.reshape(size[1], size[0], channels)
+    return _pixel_values(pixels, details, normalization).reshape(
+        (1,) * (len(details["shape"]) - 3) + pixels.shape
+    )
+
+
+def _image_size(details: Details) -> tuple[int, int, int]:
+    """(H, W, C) of an input; H or W is -1 where the model takes any."""
+    signature = tuple(int(size) for size in details["shape_signature"])
+    if len(signature) not in (3, 4) or signature[-1] not in _PILLOW_MODES:
+        raise InputError(
+            f"input {details['name']!r} with shape {signature} takes no image: "
+            "that needs [1, H, W, C] with 1, 3 or 4 channels"
+        )
+    height, width, channels = signature[-3:]
+    return height, width, channels
+
+
+def _pixel_values(pixels: Array, details: Details, normalization: Normalization | None) -> Array:
+    dtype, scales = np.dtype(details["dtype"]), _scales(details)
+    if normalization is None and dtype == np.uint8:
+        return pixels
+    if normalization is None and dtype == np.int8:
+        return (pixels.astype(np.int16) - 128).astype(np.int8)
+    normalization = normalization or Normalization()
+    for parameter in (normalization.mean, normalization.std):
+        if len(parameter) not in (1, pixels.shape[-1]):
+            raise InputError(f"{len(parameter)} values given for {pixels.shape[-1]} channels")
+    real = (pixels - np.array(normalization.mean)) / np.array(normalization.std)
+    if dtype.kind == "f":
+        return real.astype(dtype)
+    if dtype.kind not in "iu" or not scales.size:
+        raise InputError(f"input {details['name']!r} of {_dtype_name(dtype)} takes no image")
+    limits = np.iinfo(dtype)
+    stored = np.round(real / scales[0]) + details["quantization_parameters"]["zero_points"][0]
+    return stored.clip(limits.min, limits.max).astype(dtype)
+
+
+# Written -----------------------------------------------------------------------------------------
+
+
+def write_outputs(target: Path, outputs: Mapping[str, Array]) -> list[Path]:
+    """Write arrays to one ``.npz``, or to one ``.npy`` each in a folder, which is made.
+
+    Returns:
+        The files written.
+    """
+    if target.suffix == ".npz":
+        # Not np.savez: it takes names as keyword arguments, and some are its own.
+        with zipfile.ZipFile(target, "w") as archive:
+            for name, array in outputs.items():
+                with archive.open(f"{name}.npy", "w") as file:
+                    np.lib.format.write_array(file, _storable(array), allow_pickle=False)
+        return [target]
+    target.mkdir(parents=True, exist_ok=True)
+    files = [target / f"{_file_name(name)}.npy" for name in outputs]
+    if len({str(file).lower() for file in files}) < len(files):
+        files = [file.with_stem(f"{i}_{file.stem}") for i, file in enumerate(files)]
+    for file, array in zip(files, outputs.values(), strict=True):
+        np.save(file, _storable(array), allow_pickle=False)
+    return files
+
+
+def unique_names(details: Sequence[Details]) -> list[str]:
+    """The tensors' names, with the position added to a name that occurs twice."""
+    names = [str(each["name"]) for each in details]
+    return [
+        name if names.count(name) == 1 else f"{name}_{position}"
+        for position, name in enumerate(names)
+    ]
+
+
+def _storable(array: Array) -> Array:
+    return array.astype(np.bytes_) if array.dtype.kind == "O" else array
+
+
+def _file_name(name: str) -> str:
+    return re.sub(r"[^\w.-]+", "_", name).strip("_.") or "output"
+
+
+def _scales(details: Details) -> Array:
+    return np.asarray(details["quantization_parameters"]["scales"])
+
+
+def _dtype_name(dtype: np.dtype[Any]) -> str:
+    return "strings" if dtype.kind in "OS" else dtype.name
+
+
+def _listed(waiting: Mapping[str, Details]) -> str:
+    return ", ".join(map(repr, waiting)) or "none"

@@ -1,0 +1,118 @@
+"""The demo: held-out digits drawn in the terminal beside what the shipped models read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from tflite_ort.interpreter import Interpreter
+
+Array = npt.NDArray[Any]
+
+DIGITS = Path(__file__).with_name("digits")
+MODELS = ("float32", "int8")
+PER_ROW = 8
+# A character shows two pixels, one above the other: neither, the lower, the upper, both.
+HALVES = np.array([" ", "▄", "▀", "█"])
+INK = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What one model reads: a digit and its probability per image, and the time of one invoke."""
+
+    model: str
+    digits: Array
+    probabilities: Array
+    milliseconds: float
+
+
+def digits_model(name: str) -> Path:
+    """The file of a shipped model, ``"float32"`` or ``"int8"``."""
+    return DIGITS / f"{name}.tflite"
+
+
+def held_out() -> tuple[Array, Array]:
+    """Shipped images uint8 [24, 8, 8] in 0..16, and labels int64 [24]."""
+    with np.load(DIGITS / "held_out.npz") as file:
+        return file["images"], file["labels"]
+
+
+def read_digits(model: str, images: Array) -> Answers:
+    """Run a shipped model over images [N, 8, 8], one invoke each."""
+    interpreter = Interpreter(digits_model(model))
+    interpreter.allocate_tensors()
+    image, answer = interpreter.get_input_details()[0], interpreter.get_output_details()[0]
+    outputs, seconds = [], []
+    for pixels in quantized(images[:, np.newaxis, :, :, np.newaxis] / np.float32(16), image):
+        interpreter.set_tensor(image["index"], pixels)
+        start = perf_counter()
+        interpreter.invoke()
+        seconds.append(perf_counter() - start)
+        outputs.append(interpreter.get_tensor(answer["index"])[0])
+    found = dequantized(np.array(outputs), answer)
+    return Answers(model, found.argmax(1), found.max(1), 1000 * float(np.median(seconds)))
+
+
+def quantized(real: Array, details: dict[str, Any]) -> Array:
+    """Real values as a tensor stores them."""
+    scale, zero_point = details["quantization"]
+    stored = np.round(real / scale + zero_point) if scale else real
+    return stored.astype(details["dtype"])
+
+
+def dequantized(stored: Array, details: dict[str, Any]) -> Array:
+    """Stored values as real ones."""
+    scale, zero_point = details["quantization"]
+    return (stored.astype(np.float32) - zero_point) * scale if scale else stored
+
+
+def picture(image: Array) -> str:
+    """An image [8, 8] as four lines of half-block characters."""
+    ink = (image >= INK).astype(int)
+    return "\n".join("".join(line) for line in HALVES[2 * ink[::2] + ink[1::2]])
+
+
+def verdict(answers: Answers, index: int, label: int) -> Text:
+    """The digit a model read and how sure it is; red when it is wrong."""
+    digit, probability = answers.digits[index], answers.probabilities[index]
+    return Text(f"{digit:3} {probability:4.0%}", style="green" if digit == label else "bold red")
+
+
+def pictures(images: Array, labels: Array, answers: list[Answers], start: int) -> Table:
+    """One row of digits with every model's answer below."""
+    shown = range(start, min(start + PER_ROW, len(images)))
+    grid = Table.grid(padding=(0, 1))
+    grid.add_row("", *(Text(picture(images[i]), style="cyan") for i in shown))
+    for given in answers:
+        grid.add_row(given.model, *(verdict(given, i, labels[i]) for i in shown))
+    return grid
+
+
+def summary(labels: Array, answers: list[Answers]) -> Table:
+    """Every model's size, score and speed."""
+    table = Table("model", "size", "right", "one invoke", box=None, header_style="bold")
+    for given in answers:
+        size = digits_model(given.model).stat().st_size
+        right = int((given.digits == labels).sum())
+        score, time = f"{right} of {len(labels)}", f"{given.milliseconds:.3f} ms"
+        table.add_row(given.model, f"{size / 1024:.1f} KiB", score, time)
+    return table
+
+
+def run_demo(console: Console | None = None) -> None:
+    """Print the held-out digits, what each model reads, and the time of one invoke."""
+    console = console or Console()
+    images, labels = held_out()
+    answers = [read_digits(model, images) for model in MODELS]
+    for start in range(0, len(images), PER_ROW):
+        console.print(pictures(images, labels, answers, start), "")
+    console.print(summary(labels, answers))

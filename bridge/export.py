@@ -1,0 +1,123 @@
+"""A whole model as one ``.onnx`` file."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import onnx
+import onnx_ir as ir
+
+from tflite_ort.fallback_kernels import kernel
+from tflite_ort.opmap import lower, translator
+from tflite_ort.resolution import check_operators
+from tflite_ort.schema import ExportError, Model, read_model
+from tflite_ort.specialization import Shape, Specialized, specialize
+
+# A protobuf cannot hold more.
+_PROTOBUF_BYTES = 2**31 - 1
+# Inside a file: room for the graph beside the weights.
+_INLINE_LIMIT = _PROTOBUF_BYTES - (64 << 20)
+
+
+def export_onnx(
+    model: str | os.PathLike[str] | bytes | memoryview | Model,
+    output: str | os.PathLike[str] | None = None,
+    *,
+    weights: str = "uint8",
+    input_shapes: Mapping[str, Sequence[int]] | None = None,
+) -> onnx.ModelProto:
+    """Translate a TFLite model into ONNX (opset 21, no operators of other domains needed).
+
+    Args:
+        model: a ``.tflite`` file, its bytes, or a model read before.
+        output: where to write; weights above 2 GB go into a file beside it, ``<output>.data``.
+        weights: ``"uint8"`` writes quantised int8 weights as uint8 with zero point 128, the same
+            real values, exact and fast on every CPU; ``"int8"`` keeps them signed, for TensorRT
+            and QNN. ONNX Runtime on an x86 CPU without VNNI needs the session entry
+            ``session.x64quantprecision=1`` for exact results from the signed ones.
+        input_shapes: shapes by input name, where they are not to be the file's.
+
+    Returns:
+        The model; where `output` is given and weights are external, without their data. Inputs
+        and outputs have the TFLite model's names, dtypes and channels-last layout; nodes are
+        named after the TFLite operator and its index, such as ``CONV_2D_12/Conv``;
+        ``metadata_props`` hold the description, the operators' versions and the minimum runtime.
+
+    Raises:
+        ModelError, VersionError: the model cannot be read or has operators not known.
+        ExportError: operators that have no translation; the message lists all with the reasons.
+    """
+    if weights not in ("uint8", "int8"):
+        raise ValueError(f"weights must be 'uint8' or 'int8', got {weights!r}")
+    source = model if isinstance(model, Model) else read_model(model)
+    check_operators(source, translator, kernel)
+    if not source.subgraphs:
+        raise ExportError("The model has no subgraph.")
+    graph = specialize(source, 0, _shapes_by_index(source, input_shapes or {}), kernel)
+    lowered = lower(
+        graph.operators,
+        [graph.tensors[index] for index in graph.inputs],
+        [graph.tensors[index] for index in graph.outputs],
+        translator,
+        weights=weights,
+        name=source.subgraphs[0].name or "main",
+    )
+    if lowered.refusals:
+        raise _refused(graph, lowered.refusals)
+    lowered.model.metadata_props.update(_metadata(source))
+    return _written(lowered.model, output)
+
+
+def _shapes_by_index(model: Model, shapes: Mapping[str, Sequence[int]]) -> dict[int, Shape]:
+    graph = model.subgraphs[0]
+    indices = {graph.tensors[index].name: index for index in graph.inputs}
+    unknown = sorted(set(shapes) - set(indices))
+    if unknown:
+        raise ExportError(f"no inputs named {unknown}; the model has {sorted(indices)}")
+    return {indices[name]: tuple(int(n) for n in shape) for name, shape in shapes.items()}
+
+
+def _refused(graph: Specialized, refusals: Mapping[int, str]) -> ExportError:
+    lines = [
+        f"  {op.label} version {op.version}: {refusals[op.index]}"
+        for op in graph.operators
+        if op.index in refusals
+    ]
+    return ExportError(
+        f"{len(lines)} of {len(graph.operators)} operators cannot be exported:\n" + "\n".join(lines)
+    )
+
+
+def _metadata(model: Model) -> dict[str, str]:
+    versions = {
+        code.custom_code or code.builtin_code.name: code.version for code in model.operator_codes
+    }
+    metadata = {"tflite.operator_versions": json.dumps(versions, sort_keys=True)}
+    if model.description:
+        metadata["tflite.description"] = model.description
+    for entry in model.metadata or ():
+        data = model.buffers[entry.buffer].data
+        if entry.name == "min_runtime_version" and data is not None:
+            text = data.tobytes().rstrip(b"\0").decode("ascii", "replace")
+            metadata["tflite.min_runtime_version"] = text
+    return metadata
+
+
+def _written(model: ir.Model, output: str | os.PathLike[str] | None) -> onnx.ModelProto:
+    size = sum(
+        value.const_value.nbytes
+        for value in model.graph.initializers.values()
+        if value.const_value is not None
+    )
+    if output is None or size <= _INLINE_LIMIT:
+        if size > _INLINE_LIMIT:
+            raise ExportError(f"weights of {size} bytes do not fit a protobuf: give an output path")
+        proto = ir.to_proto(model)
+        if output is not None:
+            Path(output).write_bytes(proto.SerializeToString())
+        return proto
+    ir.save(model, output, external_data=f"{Path(output).name}.data")
+    return onnx.load(output, load_external_data=False)

@@ -1,0 +1,249 @@
+"""The interpreter: a model specialised, partitioned, and invoked again and again."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.delegates import Delegate, ExecutionProviderDelegate
+from tflite_ort.details import tensor_details
+from tflite_ort.fallback_kernels import kernel
+from tflite_ort.opmap import translator
+from tflite_ort.plan import LoadTimes, Placement, Plan, make_plan
+from tflite_ort.resolution import check_operators
+from tflite_ort.schema import Model, StateError, TensorError, read_model
+from tflite_ort.session import Provider
+from tflite_ort.specialization import Shape, Specialized, specialize
+
+Array = npt.NDArray[Any]
+
+
+class Interpreter:
+    """Runs a TFLite model on ONNX Runtime, with the methods of ``tf.lite.Interpreter``.
+
+    Args:
+        model_path: a ``.tflite`` file.
+        model_content: the bytes of one, instead of a path.
+        num_threads: threads within an operator; None leaves it to ONNX Runtime.
+        providers: ONNX Runtime execution providers, the first choice first, as names or
+            (name, options) pairs; default the CPU. Operators that none takes run in
+            numpy; an empty list runs all of them there.
+
+    Raises:
+        ModelError: the file is not a valid TFLite model.
+        VersionError: operators that are not known; the message lists all of them.
+        ValueError: neither or both of `model_path` and `model_content` are given.
+
+    Not safe to use from several threads at a time.
+
+    Example:
+        >>> from tflite_ort.demo import digits_model
+        >>> interpreter = Interpreter(digits_model("float32"))
+        >>> interpreter.allocate_tensors()
+        >>> image = np.zeros(interpreter.get_input_details()[0]["shape"], np.float32)
+        >>> interpreter.set_tensor(interpreter.get_input_details()[0]["index"], image)
+        >>> interpreter.invoke()
+        >>> interpreter.get_tensor(interpreter.get_output_details()[0]["index"]).shape
+        (1, 10)
+    """
+
+    def __init__(
+        self,
+        model_path: str | os.PathLike[str] | None = None,
+        model_content: bytes | memoryview | None = None,
+        *,
+        num_threads: int | None = None,
+        providers: Sequence[Provider] | None = None,
+    ) -> None:
+        if (model_path is None) == (model_content is None):
+            raise ValueError("`model_path` or `model_content` must be specified, and not both")
+        if num_threads is not None and num_threads < 1:
+            raise ValueError("num_threads should >= 1")
+        started = time.perf_counter()
+        source = model_path if model_path is not None else model_content
+        assert source is not None
+        self._model: Model = read_model(source)
+        check_operators(self._model, translator, kernel)
+        self._read_seconds = time.perf_counter() - started
+        if not self._model.subgraphs:
+            raise TensorError("No subgraph in the model.")
+        self._num_threads = num_threads or 0
+        self._delegates = _delegates(providers)
+        self._shapes: dict[int, Shape] = {}
+        self._graph = self._specialize()
+        self._plan: Plan | None = None
+
+    # Life cycle ------------------------------------------------------------------------------
+
+    def allocate_tensors(self) -> None:
+        """Make the model ready for its present input shapes; does nothing when it is.
+
+        Raises:
+            DelegateError: ONNX Runtime could not load what was translated for it.
+        """
+        if self._plan is None:
+            self._plan = make_plan(
+                self._graph, self._delegates, translator, kernel, self._num_threads
+            )
+
+    def invoke(self) -> None:
+        """Run the model once.
+
+        Raises:
+            StateError: `allocate_tensors` was not called, or not since an input was resized.
+            DelegateError, KernelError: an operator failed.
+        """
+        plan = self._plan
+        if plan is None:
+            raise StateError("Invoke called on model that is not ready.")
+        plan.run()
+
+    def resize_tensor_input(
+        self, input_index: int, tensor_size: Sequence[int] | Array, strict: bool = False
+    ) -> None:
+        """Give an input a new shape; `allocate_tensors` has to follow.
+
+        Args:
+            strict: only dimensions that are -1 in the input's ``shape_signature`` may change.
+
+        Raises:
+            TensorError: the index is no input's, or `strict` forbids the shape.
+            ModelError: an operator cannot take the shapes that follow; the input keeps its shape.
+        """
+        shape = tuple(int(size) for size in tensor_size)
+        self._check_resize(input_index, shape, strict)
+        before = self._shapes
+        self._shapes = {**before, input_index: shape}
+        try:
+            graph = self._specialize()
+        except ValueError:
+            self._shapes = before
+            raise
+        self._graph, self._plan = graph, None
+
+    # Tensors -----------------------------------------------------------------------------------
+
+    def get_input_details(self) -> list[dict[str, Any]]:
+        """One dictionary per input: name, index, shape, shape_signature, dtype, quantization,
+        quantization_parameters, sparsity_parameters."""
+        return [self._details(index) for index in self._graph.inputs]
+
+    def get_output_details(self) -> list[dict[str, Any]]:
+        """As `get_input_details`, per output."""
+        return [self._details(index) for index in self._graph.outputs]
+
+    def get_tensor_details(self) -> list[dict[str, Any]]:
+        """As `get_input_details`, per tensor of the primary subgraph."""
+        return [self._details(index) for index in range(len(self._graph.tensors))]
+
+    def set_tensor(self, tensor_index: int, value: npt.ArrayLike) -> None:
+        """Copy `value` into an input.
+
+        Raises:
+            StateError: `allocate_tensors` was not called.
+            TensorError: the index is no input's, or dtype or shape are not the input's.
+        """
+        array = np.asarray(value)
+        buffer = self._input_buffer(tensor_index)
+        name = self._graph.tensors[tensor_index].name
+        if array.dtype != buffer.dtype:
+            raise TensorError(
+                f"Cannot set tensor: Got value of type {array.dtype} but expected type "
+                f"{buffer.dtype} for input {tensor_index}, name: {name}"
+            )
+        if array.shape != buffer.shape:
+            raise TensorError(
+                f"Cannot set tensor: Dimension mismatch. Got {array.shape} but expected "
+                f"{buffer.shape} for input {tensor_index}, name: {name}"
+            )
+        np.copyto(buffer, array)
+
+    def get_tensor(self, tensor_index: int) -> Array:
+        """A copy of an input, output or constant.
+
+        Raises:
+            StateError: `allocate_tensors` was not called.
+            TensorError: the tensor is not kept (an intermediate result) or does not exist.
+        """
+        if not 0 <= tensor_index < len(self._graph.tensors):
+            raise TensorError(f"Invalid tensor index {tensor_index}")
+        tensor = self._graph.tensors[tensor_index]
+        array = tensor.data
+        if array is None:
+            if self._plan is None:
+                raise StateError("get_tensor called on model that is not ready.")
+            array = self._plan.arrays.get(tensor_index)
+        if array is None:
+            raise TensorError(
+                f"Tensor data is null: {tensor.name!r} ({tensor_index}) is an intermediate result"
+            )
+        return array.copy()
+
+    # What is ours ------------------------------------------------------------------------------
+
+    def delegation(self) -> tuple[Placement, ...]:
+        """Where each operator runs and, where a delegate refused it, why.
+
+        Raises:
+            StateError: `allocate_tensors` was not called.
+        """
+        return self._ready().placements
+
+    @property
+    def load_times(self) -> LoadTimes:
+        """Seconds spent on reading, translating and making sessions, of the last allocation."""
+        translate, session = self._ready().seconds
+        return LoadTimes(self._read_seconds, self._specialize_seconds + translate, session)
+
+    def _ready(self) -> Plan:
+        if self._plan is None:
+            raise StateError("The model is not ready: call allocate_tensors() first.")
+        return self._plan
+
+    def _specialize(self) -> Specialized:
+        started = time.perf_counter()
+        graph = specialize(self._model, 0, self._shapes, kernel)
+        self._specialize_seconds = time.perf_counter() - started
+        return graph
+
+    def _details(self, index: int) -> dict[str, Any]:
+        return tensor_details(self._model.subgraphs[0].tensors[index], self._graph.tensors[index])
+
+    def _input_buffer(self, index: int) -> Array:
+        if index not in self._graph.inputs:
+            raise TensorError(f"Cannot set tensor: tensor {index} is not an input")
+        if self._plan is None:
+            raise StateError(
+                "Cannot set tensor: Tensor is unallocated. Try calling allocate_tensors() first"
+            )
+        return self._plan.arrays[index]
+
+    def _check_resize(self, index: int, shape: Shape, strict: bool) -> None:
+        if index not in self._graph.inputs:
+            raise TensorError(f"Cannot resize tensor {index}: it is not an input")
+        if any(size < 0 for size in shape):
+            raise TensorError(f"Cannot resize tensor {index} to {shape}: a size is negative")
+        if not strict:
+            return
+        tensor = self._model.subgraphs[0].tensors[index]
+        signature = tensor.shape_signature or tensor.shape
+        if len(signature) != len(shape) or any(
+            declared not in (-1, size) for declared, size in zip(signature, shape, strict=True)
+        ):
+            raise TensorError(
+                f"Cannot resize tensor {index} to {shape}: only unknown dimensions of "
+                f"{tuple(signature)} may change in strict mode"
+            )
+
+
+def _delegates(providers: Sequence[Provider] | None) -> list[Delegate]:
+    delegates: list[Delegate] = []
+    for provider in ("CPUExecutionProvider",) if providers is None else providers:
+        name, options = (provider, {}) if isinstance(provider, str) else provider
+        delegates.append(ExecutionProviderDelegate(name, options))
+    return delegates

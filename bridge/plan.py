@@ -1,0 +1,272 @@
+"""From a specialised subgraph to the steps that an invoke runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.delegates import Delegate
+from tflite_ort.fallback_kernels import Kernel
+from tflite_ort.opmap import Lowered, Translator, lower
+from tflite_ort.partition import NUMPY, Partition, partitions
+from tflite_ort.schema import KernelError, OperatorView, TensorView, Untranslatable
+from tflite_ort.session import Session
+from tflite_ort.specialization import Specialized
+from tflite_ort.versioning.registry import Entry, Registry
+
+Array = npt.NDArray[Any]
+Run = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where one operator runs.
+
+    Args:
+        index: the operator's position in its subgraph.
+        operator: its TFLite name.
+        runs_on: ``"ort"``, ``"numpy"``, or ``"constant"`` when its result was computed at load.
+        delegate: the delegate that runs it; empty in numpy.
+        partition: which partition it is part of; None for a constant.
+        reason: why the delegates refused it; empty when the first one took it.
+    """
+
+    index: int
+    operator: str
+    version: int
+    runs_on: str
+    delegate: str = ""
+    partition: int | None = None
+    reason: str = ""
+    subgraph: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LoadTimes:
+    """Seconds: reading the file, translating it, making the ONNX Runtime sessions."""
+
+    read: float
+    translate: float
+    session: float
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What an invoke does.
+
+    Args:
+        run: one inference over `arrays`.
+        arrays: by tensor index, the fixed buffers of inputs, outputs and what crosses partitions.
+        seconds: spent on translating and on making sessions.
+    """
+
+    run: Run
+    arrays: dict[int, Array]
+    placements: tuple[Placement, ...]
+    seconds: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Which runner has which operator, and why the earlier ones do not.
+
+    Args:
+        whole: the translation of all operators, when one delegate takes every one of them.
+    """
+
+    runners: Mapping[int, str]
+    reasons: Mapping[int, str]
+    whole: Lowered | None = None
+
+
+def assign(
+    graph: Specialized, delegates: Sequence[Delegate], translators: Registry[Translator]
+) -> Assignment:
+    """Delegates claim operators in the order given; numpy kernels take the rest."""
+    runners = {op.index: NUMPY for op in graph.operators}
+    reasons: dict[int, list[str]] = {op.index: [] for op in graph.operators}
+    remaining = list(graph.operators)
+    for delegate in delegates:
+        refusals = {op.index: delegate.refusal(op) for op in remaining}
+        claimed = [op for op in remaining if refusals[op.index] is None]
+        lowered = _trial(claimed, graph, translators)
+        refusals.update(lowered.refusals)
+        for op in remaining:
+            reason = refusals[op.index]
+            if reason is None:
+                runners[op.index] = delegate.name
+            elif reason not in reasons[op.index]:
+                reasons[op.index].append(reason)
+        if claimed and len(claimed) == len(graph.operators) and not lowered.refusals:
+            return Assignment(runners, {}, lowered)
+        remaining = [op for op in remaining if runners[op.index] == NUMPY]
+    return Assignment(runners, {index: "; ".join(texts) for index, texts in reasons.items()})
+
+
+def make_plan(
+    graph: Specialized,
+    delegates: Sequence[Delegate],
+    translators: Registry[Translator],
+    kernels: Registry[Kernel],
+    num_threads: int,
+) -> Plan:
+    """Partition `graph` and make every partition ready to run.
+
+    Raises:
+        Untranslatable: operators that neither translate nor have a kernel; lists all of them.
+        DelegateError: ONNX Runtime could not load a partition.
+    """
+    started = time.perf_counter()
+    assignment = assign(graph, delegates, translators)
+    _check_kernels(graph, assignment, kernels)
+    parts = partitions(graph.operators, assignment.runners, graph.outputs)
+    arrays = _buffers(graph, parts)
+    by_name = {delegate.name: delegate for delegate in delegates}
+    translate_seconds, session_seconds = time.perf_counter() - started, 0.0
+    steps: list[Run] = []
+    for part in parts:
+        if part.runner == NUMPY:
+            steps.append(_kernel_step(part, kernels, arrays))
+            continue
+        started = time.perf_counter()
+        lowered = assignment.whole or lower(part.operators, part.inputs, part.outputs, translators)
+        translated = time.perf_counter()
+        steps.append(_session_step(part, lowered, by_name[part.runner], arrays, num_threads))
+        translate_seconds += translated - started
+        session_seconds += time.perf_counter() - translated
+    return Plan(
+        _sequence(steps),
+        arrays,
+        _placements(graph, assignment, parts),
+        (translate_seconds, session_seconds),
+    )
+
+
+def _trial(
+    operators: Sequence[OperatorView[Any]], graph: Specialized, translators: Registry[Translator]
+) -> Lowered:
+    """All `operators` as one graph, to learn which of them translate."""
+    parts = partitions(operators, {op.index: "trial" for op in operators}, graph.outputs)
+    inputs = {tensor.index: tensor for part in parts for tensor in part.inputs}
+    outputs = [tensor for part in parts for tensor in part.outputs]
+    made = {out.index for op in operators for out in op.outputs}
+    outside = [tensor for index, tensor in inputs.items() if index not in made]
+    return lower(operators, outside, outputs, translators)
+
+
+def _check_kernels(graph: Specialized, assignment: Assignment, kernels: Registry[Kernel]) -> None:
+    missing = [
+        f"  {op.label} version {op.version}: {assignment.reasons[op.index]}; no numpy kernel"
+        for op in graph.operators
+        if assignment.runners[op.index] == NUMPY and kernels.find(op.op, op.version) is None
+    ]
+    if missing:
+        raise Untranslatable("These operators cannot run:\n" + "\n".join(missing))
+
+
+def _buffers(graph: Specialized, parts: Sequence[Partition]) -> dict[int, Array]:
+    """A zeroed array for every tensor that is bound to a session or given by the caller."""
+    tensors = {index: graph.tensors[index] for index in (*graph.inputs, *graph.outputs)}
+    for part in parts:
+        if part.runner != NUMPY:
+            tensors.update((tensor.index, tensor) for tensor in (*part.inputs, *part.outputs))
+    return {
+        index: np.zeros(tensor.shape, tensor.dtype)
+        for index, tensor in tensors.items()
+        if not tensor.is_constant and not tensor.dynamic
+    }
+
+
+def _session_step(
+    part: Partition,
+    lowered: Lowered,
+    delegate: Delegate,
+    arrays: Mapping[int, Array],
+    num_threads: int,
+) -> Run:
+    provider = (delegate.name, dict(delegate.options)) if delegate.options else delegate.name
+    session = Session(lowered.model, [provider], num_threads=num_threads)
+    session.bind(
+        [arrays[tensor.index] for tensor in part.inputs],
+        [arrays[tensor.index] for tensor in part.outputs],
+    )
+    return session.run
+
+
+def _kernel_step(part: Partition, kernels: Registry[Kernel], arrays: dict[int, Array]) -> Run:
+    calls = []
+    for op in part.operators:
+        entry = kernels.find(op.op, op.version)
+        assert entry is not None
+        calls.append((replace(op, names=entry.inputs.bind(op).names), entry))
+    fixed = frozenset(arrays)
+
+    def run() -> None:
+        with np.errstate(all="ignore"):
+            for op, entry in calls:
+                _run_kernel(op, entry, arrays, fixed)
+
+    return run
+
+
+def _run_kernel(
+    op: OperatorView[Any], entry: Entry[Kernel], arrays: dict[int, Array], fixed: frozenset[int]
+) -> None:
+    inputs = [_value(tensor, arrays) for tensor in op.inputs]
+    try:
+        results = entry.function(op, inputs, None)
+    except KernelError as error:
+        raise KernelError(f"{op.label} failed to invoke: {error}") from error
+    for tensor, result in zip(op.outputs, results, strict=True):
+        if tensor.index not in fixed:
+            arrays[tensor.index] = result
+        elif result.shape == tensor.shape:
+            arrays[tensor.index][...] = result
+        else:
+            raise KernelError(
+                f"{op.label}: the kernel made shape {result.shape}, expected {tensor.shape}"
+            )
+
+
+def _value(tensor: TensorView | None, arrays: Mapping[int, Array]) -> Array | None:
+    if tensor is None:
+        return None
+    return tensor.data if tensor.data is not None else arrays[tensor.index]
+
+
+def _sequence(steps: Sequence[Run]) -> Run:
+    if len(steps) == 1:
+        return steps[0]
+
+    def run() -> None:
+        for step in steps:
+            step()
+
+    return run
+
+
+def _placements(
+    graph: Specialized, assignment: Assignment, parts: Sequence[Partition]
+) -> tuple[Placement, ...]:
+    rows = [Placement(op.index, op.name, op.version, "constant") for op in graph.folded]
+    for number, part in enumerate(parts):
+        for op in part.operators:
+            in_numpy = part.runner == NUMPY
+            rows.append(
+                Placement(
+                    op.index,
+                    op.name,
+                    op.version,
+                    "numpy" if in_numpy else "ort",
+                    "" if in_numpy else part.runner,
+                    number,
+                    assignment.reasons.get(op.index, ""),
+                    op.subgraph,
+                )
+            )
+    return tuple(sorted(rows, key=lambda row: row.index))

@@ -1,0 +1,124 @@
+"""ONNX Runtime sessions: the one module that names onnxruntime."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+import onnxruntime
+from onnxruntime.capi import onnxruntime_pybind11_state as _ort_errors
+
+from tflite_ort.schema import DelegateError
+
+Array = npt.NDArray[Any]
+Provider = str | tuple[str, Mapping[str, Any]]
+
+ORT_VERSION: str = onnxruntime.__version__
+
+# What ONNX Runtime raises; it has no common base below Exception.
+ORT_ERRORS: tuple[type[Exception], ...] = (
+    _ort_errors.EPFail,
+    _ort_errors.EngineError,
+    _ort_errors.Fail,
+    _ort_errors.InvalidArgument,
+    _ort_errors.InvalidGraph,
+    _ort_errors.InvalidProtobuf,
+    _ort_errors.ModelLoaded,
+    _ort_errors.NoModel,
+    _ort_errors.NoSuchFile,
+    _ort_errors.NotImplemented,
+    _ort_errors.RuntimeException,
+)
+
+# Below this size an initializer stays in the protobuf, where graph optimisations look at it.
+_INLINE_BYTES = 1024
+
+
+def available_providers() -> list[str]:
+    """Names of the execution providers of the installed onnxruntime."""
+    return list(onnxruntime.get_available_providers())
+
+
+class Session:
+    """An ONNX Runtime session whose inputs and outputs are bound to fixed arrays.
+
+    Args:
+        model: its initializers are handed over as views, not serialised.
+        providers: execution providers in order of preference.
+        num_threads: threads within an operator; 0 is ONNX Runtime's default.
+
+    Raises:
+        DelegateError: ONNX Runtime could not make or run the session.
+    """
+
+    def __init__(
+        self,
+        model: ir.Model,
+        providers: Sequence[Provider] = ("CPUExecutionProvider",),
+        *,
+        num_threads: int = 0,
+        config: Mapping[str, str] | None = None,
+    ) -> None:
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 3
+        options.intra_op_num_threads = num_threads
+        for key, value in (config or {}).items():
+            options.add_session_config_entry(key, value)
+        weights = _externalized(model)
+        # The arrays must outlive the session, which reads them in place.
+        self._weights = [
+            onnxruntime.OrtValue.ortvalue_from_numpy(array) for array in weights.values()
+        ]
+        if weights:
+            options.add_external_initializers(list(weights), self._weights)
+        try:
+            self._session = onnxruntime.InferenceSession(
+                ir.to_proto(model).SerializeToString(), options, providers=list(providers)
+            )
+        except ORT_ERRORS as error:
+            raise DelegateError(f"ONNX Runtime could not load the graph: {error}") from error
+        self._binding: Any = None
+        self._bound: list[Array] = []
+
+    @property
+    def providers(self) -> list[str]:
+        """The execution providers ONNX Runtime really uses, CPU last."""
+        return list(self._session.get_providers())
+
+    def bind(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        """Read from and write to these arrays (in graph order) at every `run`."""
+        binding = self._session.io_binding()
+        for value, array in zip(self._session.get_inputs(), inputs, strict=True):
+            binding.bind_input(
+                value.name, "cpu", 0, array.dtype.type, array.shape, array.ctypes.data
+            )
+        for value, array in zip(self._session.get_outputs(), outputs, strict=True):
+            binding.bind_output(
+                value.name, "cpu", 0, array.dtype.type, array.shape, array.ctypes.data
+            )
+        self._binding = binding
+        self._bound = [*inputs, *outputs]
+
+    def run(self) -> None:
+        """One inference over the bound arrays."""
+        try:
+            self._session.run_with_iobinding(self._binding)
+        except ORT_ERRORS as error:
+            raise DelegateError(f"ONNX Runtime failed: {error}") from error
+
+
+def _externalized(model: ir.Model) -> dict[str, Array]:
+    """Replace the large initializers of `model` by external ones; returns their arrays."""
+    arrays: dict[str, Array] = {}
+    for name, value in model.graph.initializers.items():
+        tensor = value.const_value
+        if tensor is None or tensor.nbytes < _INLINE_BYTES:
+            continue
+        arrays[name] = np.asarray(tensor.numpy(), order="C")
+        value.const_value = ir.ExternalTensor(
+            "bound", 0, tensor.nbytes, tensor.dtype, shape=ir.Shape(tensor.shape), name=name
+        )
+    return arrays

@@ -1,0 +1,121 @@
+"""A subgraph for given input shapes: shapes carried through it, what is constant computed once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.fallback_kernels import Kernel
+from tflite_ort.schema import (
+    Model,
+    ModelError,
+    Op,
+    OperatorView,
+    TensorView,
+)
+from tflite_ort.schema.shapes import output_shapes
+from tflite_ort.schema.view import operator_view, tensor_view
+from tflite_ort.versioning.registry import Registry
+
+Array = npt.NDArray[Any]
+Shape = tuple[int, ...]
+
+# The value of these depends on the input's shape alone.
+_OF_SHAPE = frozenset({Op.SHAPE, Op.RANK})
+# A constant larger than this is computed only if it is not much larger than what it comes from.
+_FOLDED_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Specialized:
+    """A subgraph whose every tensor has its shape.
+
+    Args:
+        tensors: as views; one whose shape depends on data is `dynamic`.
+        operators: those left to run, in execution order.
+        folded: those whose results are constants now.
+    """
+
+    tensors: Sequence[TensorView]
+    operators: Sequence[OperatorView[Any]]
+    folded: Sequence[OperatorView[Any]]
+    inputs: Sequence[int]
+    outputs: Sequence[int]
+
+
+def specialize(
+    model: Model, subgraph: int, shapes: Mapping[int, Shape], kernels: Registry[Kernel]
+) -> Specialized:
+    """Subgraph `subgraph` with its inputs shaped as `shapes` says, else as the file says.
+
+    Raises:
+        ModelError: an operator cannot take the shapes that reach it; names the operator.
+    """
+    graph = model.subgraphs[subgraph]
+    tensors = [tensor_view(model, tensor, i) for i, tensor in enumerate(graph.tensors)]
+    for index, shape in shapes.items():
+        tensors[index] = replace(tensors[index], shape=shape)
+    live, folded = [], []
+    for index in range(len(graph.operators)):
+        op = _reshaped(operator_view(model, subgraph, index, tensors))
+        constants = _fold(op, kernels)
+        results = op.outputs if constants is None else _with_data(op.outputs, constants)
+        for tensor in results:
+            tensors[tensor.index] = tensor
+        op = replace(op, outputs=tuple(results))
+        (live if constants is None else folded).append(op)
+    return Specialized(tensors, live, folded, graph.inputs, graph.outputs)
+
+
+def _reshaped(op: OperatorView[Any]) -> OperatorView[Any]:
+    """`op` with the shapes of its outputs that follow from its inputs."""
+    if any(tensor.dynamic for tensor in op.present_inputs()):
+        return replace(op, outputs=tuple(replace(out, dynamic=True) for out in op.outputs))
+    try:
+        shapes = output_shapes(op)
+    except ModelError as error:
+        raise ModelError(f"{op.label}: {error}") from error
+    if shapes is None:
+        return replace(op, outputs=tuple(replace(out, dynamic=True) for out in op.outputs))
+    outputs = (
+        out if out.shape == shape else replace(out, shape=shape)
+        for out, shape in zip(op.outputs, shapes, strict=True)
+    )
+    return replace(op, outputs=tuple(outputs))
+
+
+def _with_data(outputs: Sequence[TensorView], arrays: Sequence[Array]) -> list[TensorView]:
+    views = []
+    for tensor, array in zip(outputs, arrays, strict=True):
+        array.flags.writeable = False
+        views.append(replace(tensor, data=array, shape=array.shape, dynamic=False))
+    return views
+
+
+def _fold(op: OperatorView[Any], kernels: Registry[Kernel]) -> Sequence[Array] | None:
+    """The results of `op` if they are the same at every invoke and not too large to keep."""
+    entry = kernels.find(op.op, op.version)
+    inputs = op.present_inputs()
+    if entry is None or not inputs:
+        return None
+    if op.op in _OF_SHAPE:
+        if inputs[0].dynamic:
+            return None
+        return entry.function(
+            entry.inputs.bind(op),
+            [np.broadcast_to(np.zeros((), inputs[0].dtype), inputs[0].shape)],
+            None,
+        )
+    if not all(tensor.is_constant for tensor in inputs) or any(t.is_variable for t in op.outputs):
+        return None
+    before = sum(tensor.data.nbytes for tensor in inputs if tensor.data is not None)
+    after = sum(math.prod(out.shape) * out.dtype.itemsize for out in op.outputs)
+    if after > max(_FOLDED_BYTES, 4 * before):
+        return None
+    arrays = [None if tensor is None else tensor.data for tensor in op.inputs]
+    return entry.function(entry.inputs.bind(op), arrays, None)

@@ -1,0 +1,36 @@
+"""TFLite operators in numpy: one kernel per operator, in the same families as the translators."""
+
+from __future__ import annotations
+
+from tflite_ort.fallback_kernels import (
+    activation,
+    comparison,
+    convolution,
+    elementwise,
+    gather_scatter,
+    image_resizing,
+    linear,
+    pooling,
+    quantization,
+    reduction,
+    reshaping,
+    slicing,
+)
+from tflite_ort.fallback_kernels.registry import Kernel, kernel
+
+__all__ = [
+    "Kernel",
+    "activation",
+    "comparison",
+    "convolution",
+    "elementwise",
+    "gather_scatter",
+    "image_resizing",
+    "kernel",
+    "linear",
+    "pooling",
+    "quantization",
+    "reduction",
+    "reshaping",
+    "slicing",
+]

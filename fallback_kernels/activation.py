@@ -1,0 +1,349 @@
+"""Activation functions: RELU and its kin, sigmoids, HARD_SWISH, SOFTMAX."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.fallback_kernels.fixed_point import (
+    exp_of_negative,
+    leading_zeros,
+    multiply_by_quantized_multiplier,
+    quantize_multiplier,
+    reciprocal,
+    rescale,
+    round_half_away,
+    rounding_doubling_high_mul,
+    rounding_shift_right,
+    saturate,
+    saturating_shift_left,
+)
+from tflite_ort.fallback_kernels.function_table import int16_table, interpolated, tabulated
+from tflite_ort.fallback_kernels.operands import (
+    FLOATS,
+    QUANTIZED,
+    centred,
+    clamped_codes,
+    refusal,
+    scale,
+    zero_point,
+)
+from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
+from tflite_ort.schema import (
+    KernelError,
+    LeakyReluOptions,
+    Op,
+    OperatorView,
+    SoftmaxOptions,
+    TensorType,
+)
+
+Array = npt.NDArray[Any]
+Float32Array = npt.NDArray[np.float32]
+View = OperatorView[Any]
+
+_BYTES = frozenset({TensorType.UINT8, TensorType.INT8})
+
+
+# Piecewise linear --------------------------------------------------------------------------------
+
+
+def relu_between(
+    low: float, high: float, types: frozenset[TensorType], op: View, inputs: Inputs, state: State
+) -> Outputs:
+    """min(max(x, low), high); codes are rescaled by s_in / s_out first."""
+    (x,) = inputs
+    input, output = op["input"], op.output
+    if input.type is TensorType.FLOAT32:
+        return (np.clip(x, np.float32(low), np.float32(high)),)
+    if input.type not in types or output.type is not input.type:
+        raise refusal(op)
+    zero, unit = zero_point(op, output), scale(op, output)
+    codes = rescale(centred(op, input, x), scale(op, input) / unit) + zero
+    bottom = zero + int(round_half_away(np.float32(low) / unit))
+    codes = np.maximum(codes, bottom)
+    if not math.isinf(high):
+        codes = np.minimum(codes, zero + int(round_half_away(np.float32(high) / unit)))
+    return (clamped_codes(op, codes),)
+
+
+for operator, last, low, high, types in (
+    (Op.RELU, 3, 0.0, math.inf, QUANTIZED),
+    (Op.RELU6, 3, 0.0, 6.0, QUANTIZED),
+    (Op.RELU_N1_TO_1, 1, -1.0, 1.0, _BYTES),
+    (Op.RELU_0_TO_1, 1, 0.0, 1.0, _BYTES),
+):
+    kernel(operator, versions=(1, last), inputs=("input",))(partial(relu_between, low, high, types))
+
+
+@kernel(Op.LEAKY_RELU, versions=(1, 2), inputs=("input",))
+def leaky_relu(op: OperatorView[LeakyReluOptions], inputs: Inputs, state: State) -> Outputs:
+    """x where x > 0, else alpha * x."""
+    (x,) = inputs
+    input, alpha = op["input"], np.float32(op.options.alpha)
+    if input.type is TensorType.FLOAT32:
+        return (np.where(x > 0, x, x * alpha),)
+    if input.type not in QUANTIZED:
+        raise refusal(op)
+    codes, unit = centred(op, input, x), scale(op, op.output)
+    below = rescale(codes, np.abs(scale(op, input) * alpha / unit))
+    above = rescale(codes, scale(op, input) / unit)
+    result = np.where(codes >= 0, above, -below if alpha < 0 else below)
+    return (clamped_codes(op, result + zero_point(op, op.output)),)
+
+
+@kernel(Op.PRELU, versions=(1, 1), inputs=("input", "alpha"))
+def prelu(op: View, inputs: Inputs, state: State) -> Outputs:
+    """x where x >= 0, else alpha * x; alpha broadcasts into the input's shape."""
+    x, slope = inputs
+    input, alpha = op["input"], op["alpha"]
+    if np.broadcast_shapes(x.shape, slope.shape) != x.shape:
+        raise KernelError(f"{op.label}: alpha {slope.shape} does not broadcast into {x.shape}")
+    if input.type is TensorType.FLOAT32 and alpha.type is TensorType.FLOAT32:
+        return (np.where(x >= 0, x, x * slope),)
+    expected = TensorType.INT8 if input.type is TensorType.INT16 else input.type
+    if input.type not in QUANTIZED or alpha.type is not expected:
+        raise refusal(op)
+    codes, unit = centred(op, input, x), scale(op, op.output)
+    above = rescale(codes, scale(op, input) / unit)
+    product = codes * centred(op, alpha, slope)
+    below = rescale(product, scale(op, input) * scale(op, alpha) / unit)
+    return (clamped_codes(op, np.where(codes >= 0, above, below) + zero_point(op, op.output)),)
+
+
+@kernel(Op.HARD_SWISH, versions=(1, 1), inputs=("input",))
+def hard_swish(op: View, inputs: Inputs, state: State) -> Outputs:
+    """x * min(max(x + 3, 0), 6) / 6."""
+    (x,) = inputs
+    if op["input"].type is TensorType.FLOAT32:
+        return (x * np.clip(x + np.float32(3), np.float32(0), np.float32(6)) / np.float32(6),)
+    if op["input"].type not in _BYTES:
+        raise refusal(op)
+    fine_scale = np.float32(1 / 128) * scale(op, op["input"])
+    factor, shift = _int16_multiplier(fine_scale / scale(op, op.output))
+    if shift > 0:
+        raise KernelError(f"{op.label}: input scale is more than 128 times the output scale")
+    # 16-bit fixed point with 7 bits to spare.
+    fine = np.asarray(centred(op, op["input"], x) << 7).astype(np.int16)
+    gate = _hard_sigmoid(fine, *_int16_multiplier(fine_scale / np.float32(3 / 32768)))
+    product = gate * _high_mul_int16(fine, factor).astype(np.int32)
+    # The truncation cancels the bias of the rounding products before it.
+    codes = rounding_shift_right(np.trunc(product / 32768).astype(np.int32), -shift)
+    return (clamped_codes(op, codes + zero_point(op, op.output)),)
+
+
+def _hard_sigmoid(fine: npt.NDArray[np.int16], factor: int, shift: int) -> npt.NDArray[np.int32]:
+    """(x + 3) / 6 within [0, 1] as Q0.15; 3 saturates at 32767."""
+    value = saturating_shift_left(fine, max(shift - 1, 0))
+    value = _high_mul_int16(value, factor)
+    value = saturating_shift_left(value, 1) if shift > 0 else value
+    value = rounding_shift_right(value, max(-shift, 0))
+    return (value.astype(np.int32) + 2**15) >> 1
+
+
+def _int16_multiplier(multiplier: np.float32) -> tuple[int, int]:
+    """(q15, shift) with multiplier = q15 * 2**(shift - 15)."""
+    q31, shift = quantize_multiplier(multiplier)
+    return min((int(q31) + 2**15) >> 16, 2**15 - 1), int(shift)
+
+
+def _high_mul_int16(x: Array, factor: int) -> npt.NDArray[np.int16]:
+    """round(x * factor / 2**15), halves upwards."""
+    return np.asarray((x.astype(np.int32) * np.int32(factor) + 2**14) >> 15, np.int16)
+
+
+# Sigmoids and exponentials -----------------------------------------------------------------------
+
+
+def _real(x: Array) -> Float32Array:
+    return np.asarray(x, np.float32)
+
+
+def _exactly(function: Any, x: Float32Array) -> Float32Array:
+    """`function` in float64, rounded once."""
+    with np.errstate(over="ignore"):
+        return np.asarray(function(x.astype(np.float64)), np.float32)
+
+
+def _logistic(x: Float32Array) -> Float32Array:
+    with np.errstate(over="ignore"):
+        return np.float32(1) / (np.float32(1) + _exactly(np.exp, -x))
+
+
+def _elu(x: Float32Array) -> Float32Array:
+    return np.where(x < 0, _exactly(np.expm1, np.minimum(x, np.float32(0))), x)
+
+
+@kernel(Op.LOGISTIC, versions=(1, 3), inputs=("input",))
+def logistic(op: View, inputs: Inputs, state: State) -> Outputs:
+    """1 / (1 + e**-x); 8-bit codes by table, int16 by its own table of sigmoids."""
+    (x,) = inputs
+    if op["input"].type in FLOATS:
+        return (_logistic(_real(x)).astype(x.dtype),)
+    _require_quantized(op)
+    steps = 256 if op["input"].type in _BYTES else 32768
+    if not math.isclose(scale(op, op.output), 1 / steps, rel_tol=1e-3):
+        raise KernelError(f"{op.label}: output scale is {scale(op, op.output)}, not 1/{steps}")
+    if op["input"].type is TensorType.INT16:
+        return (_sigmoid_int16(op, x, 9)[0].astype(np.int16),)
+    return (tabulated(op, x, _logistic),)
+
+
+@kernel(Op.TANH, versions=(1, 3), inputs=("input",))
+def tanh(op: View, inputs: Inputs, state: State) -> Outputs:
+    """tanh x; 8-bit codes by table, int16 as 2 * sigmoid(2x) - 1."""
+    (x,) = inputs
+    if op["input"].type in FLOATS:
+        return (np.tanh(_real(x)).astype(x.dtype),)
+    _require_quantized(op)
+    if op["input"].type is TensorType.INT16:
+        if not math.isclose(scale(op, op.output), 1 / 32768, rel_tol=1e-3):
+            raise KernelError(f"{op.label}: output scale is {scale(op, op.output)}, not 1/32768")
+        return (_sigmoid_int16(op, x, 8)[1].astype(np.int16),)
+    return (tabulated(op, x, partial(_exactly, np.tanh)),)
+
+
+def _require_quantized(op: View) -> None:
+    if op["input"].type not in QUANTIZED or op.output.type is not op["input"].type:
+        raise refusal(op)
+
+
+def _sigmoid_points() -> npt.NDArray[np.int64]:
+    """sigmoid(i / 24) in Q0.16 for 256 points, moved by half of what a straight line errs."""
+    step = 1 / 24
+    at = np.arange(256) * step
+    here, middle, after = (65536 / (1 + np.exp(-(at + d))) for d in (0, step / 2, step))
+    points = np.floor(here - ((here + after) / 2 - middle) / 2 + 0.5).astype(np.int64)
+    points[255] = 65535
+    return points
+
+
+_SIGMOID = _sigmoid_points()
+
+
+def _sigmoid_int16(op: View, x: Array, bits: int) -> tuple[Array, Array]:
+    """(LOGISTIC, TANH) of int16 codes as Q0.15.
+
+    The input is scaled to 1 / (3 * 4096), so that 2**9 of it is a step of the table; TANH reads the
+    table twice as fast, its steps have `bits` = 8.
+    """
+    zero_point(op, op["input"])
+    multiplier, shift = _sigmoid_multiplier(scale(op, op["input"]))
+    value = (x.astype(np.int64) * multiplier + ((1 << shift) >> 1)) >> shift
+    magnitude = np.abs(value)
+    index = np.minimum(magnitude >> bits, 254)
+    slope = _SIGMOID[index + 1] - _SIGMOID[index]
+    line = (_SIGMOID[index] << bits) + (magnitude & ((1 << bits) - 1)) * slope
+    beyond = (magnitude >> bits) >= 255
+    positive = value >= 0
+    if bits == 9:
+        line = np.where(beyond, 0x7FFF << 10, line)
+        line = np.where(positive, line + 512, (1 << 25) - line + 511)
+        return line >> 10, line
+    line = np.where(beyond, 0xFFFF << 8, line) - (1 << 23)
+    return line, np.where(positive, line + 128, 127 - line) >> 8
+
+
+def _sigmoid_multiplier(input_scale: np.float32) -> tuple[int, int]:
+    """(multiplier, right shift) that bring codes of `input_scale` to 1 / (3 * 4096)."""
+    log = math.log2(input_scale)
+    left = 12 + round(log)
+    if abs(log - round(log)) < 1e-3 and left in (0, 1):
+        return 3 << left, 0
+    multiplier, shift = float(input_scale) * 4096.0 * 3.0, 0
+    while multiplier <= 32767.0 / 2.0 and shift <= 30:
+        multiplier, shift = multiplier * 2.0, shift + 1
+    return int(multiplier), shift
+
+
+@kernel(Op.ELU, versions=(1, 1), inputs=("input",))
+def elu(op: View, inputs: Inputs, state: State) -> Outputs:
+    """x where x >= 0, else e**x - 1; int8 by table."""
+    (x,) = inputs
+    if op["input"].type is TensorType.FLOAT32:
+        return (_elu(x),)
+    if op["input"].type is not TensorType.INT8:
+        raise refusal(op)
+    return (tabulated(op, x, _elu),)
+
+
+# SOFTMAX -----------------------------------------------------------------------------------------
+
+
+@kernel(Op.SOFTMAX, versions=(1, 4), inputs=("input",))
+def softmax(op: OperatorView[SoftmaxOptions], inputs: Inputs, state: State) -> Outputs:
+    """e**(beta * x) over its sum along the last axis."""
+    (x,) = inputs
+    if x.ndim < 1:
+        raise KernelError(f"{op.label}: input is a scalar")
+    input, output = op["input"], op.output
+    if input.type in (TensorType.FLOAT32, TensorType.FLOAT16):
+        real = _real(x)
+        powers = np.exp((real - real.max(axis=-1, keepdims=True)) * np.float32(op.options.beta))
+        return ((powers / powers.sum(axis=-1, keepdims=True)).astype(x.dtype),)
+    if input.type not in QUANTIZED or output.type not in (input.type, TensorType.INT16):
+        raise refusal(op)
+    _check_softmax_scale(op)
+    if input.type is TensorType.INT16:
+        return (_softmax_int16(op, x),)
+    return (_softmax_of_bytes(op, x),)
+
+
+def _check_softmax_scale(op: View) -> None:
+    """Codes of the output are fractions of its whole range."""
+    bounds = np.iinfo(op.output.dtype)
+    steps = bounds.max + 1 if op.output.type is TensorType.INT16 else 256
+    zero = 0 if op.output.type is TensorType.INT16 else bounds.min
+    unit = scale(op, op.output)
+    if zero_point(op, op.output) != zero or not math.isclose(unit, 1 / steps, rel_tol=1e-3):
+        raise KernelError(
+            f"{op.label}: output is quantised by {unit} and {zero_point(op, op.output)}, "
+            f"expected 1/{steps} and {zero}"
+        )
+
+
+def _softmax_of_bytes(op: View, x: Array) -> Array:
+    """Differences to the maximum as Q5.26, exponentials as Q0.31, their sum as Q12.19."""
+    bounds = np.iinfo(op.output.dtype)
+    multiplier = float(np.float32(op.options.beta)) * float(scale(op, op["input"])) * 2**26
+    if multiplier <= 1:
+        raise KernelError(f"{op.label}: beta times the input scale is too small: {multiplier}")
+    q31, shift = quantize_multiplier(min(multiplier, 2.0**31 - 1))
+    lowest = -math.floor(31 * 2.0**26 / 2.0 ** int(shift))
+    codes = x.astype(np.int32)
+    difference = codes - codes.max(axis=-1, keepdims=True)
+    counted = difference >= lowest
+    scaled = rounding_doubling_high_mul(np.where(counted, difference, 0) << shift, q31)
+    powers = np.where(counted, exp_of_negative(scaled, 5), 0)
+    total = rounding_shift_right(powers, 12).sum(axis=-1, keepdims=True, dtype=np.int32)
+    inverse, bits = reciprocal(total, 12)
+    right = bits + 31 - 8 * op.output.dtype.itemsize
+    result = rounding_shift_right(rounding_doubling_high_mul(inverse, powers), right)
+    return saturate(np.where(counted, result + bounds.min, bounds.min), op.output.dtype)
+
+
+def _softmax_int16(op: View, x: Array) -> Array:
+    """Exponentials and the reciprocal of their sum by tables of 513 points."""
+    ten_over_range, unit = 10.0 / 65535, 2.0 / 65535
+    exp_table = int16_table(np.exp, ten_over_range, unit, 32767, np.float64)
+    inverse_table = int16_table(_one_over_one_plus, 1.0 / 65535, unit, -32768, np.float64)
+    factor = float(scale(op, op["input"]) * np.float32(op.options.beta)) / ten_over_range
+    codes = x.astype(np.int32)
+    difference = codes - codes.max(axis=-1, keepdims=True)
+    scaled = multiply_by_quantized_multiplier(difference, *quantize_multiplier(factor))
+    powers = interpolated(saturate(scaled + 32767, np.int16), exp_table).astype(np.int64)
+    total = powers.sum(axis=-1, keepdims=True)
+    headroom = leading_zeros(total)
+    mantissa = ((total << (headroom - 1)) + 2**13) >> 14
+    inverse = interpolated(saturate(mantissa - 2**15 - 2**16, np.int16), inverse_table)
+    right = 31 - headroom
+    result = (powers * inverse + (np.int64(1) << (right - 1))) >> right
+    return np.clip(result, 0, 32767).astype(np.int16)
+
+
+def _one_over_one_plus(x: Array) -> Array:
+    return np.asarray(1.0 / (1.0 + x))

@@ -1,0 +1,125 @@
+"""Convolutions: CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV. Images are [B, H, W, C]."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.fallback_kernels.accumulator import Accumulator, Rounding, rescale_wide, scales
+from tflite_ort.fallback_kernels.fixed_point import rescale
+from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
+from tflite_ort.fallback_kernels.windows import Span, windows
+from tflite_ort.schema import (
+    Conv2DOptions,
+    DepthwiseConv2DOptions,
+    KernelError,
+    Op,
+    OperatorView,
+    TensorType,
+    TensorView,
+    TransposeConvOptions,
+)
+
+Array = npt.NDArray[Any]
+
+_IMAGE = (1, 2, 3)
+
+
+@kernel(Op.CONV_2D, versions=(1, 8), inputs=("input", "filter", "bias?"))
+def conv_2d(op: OperatorView[Conv2DOptions], inputs: Inputs, state: State) -> Outputs:
+    """Correlation with filter [N, KH, KW, C / groups]."""
+    filter = op["filter"]
+    asymmetric = filter.is_quantized and bool(np.ptp(scales(filter)))
+    sums = _accumulator(op, _wide_unless_32(op))
+    x, weights = sums.operands(inputs[0], inputs[1], axes=_IMAGE, asymmetric=asymmetric)
+    return (sums.result(correlation(x, weights, op.options), _bias(inputs, 2)),)
+
+
+@kernel(Op.DEPTHWISE_CONV_2D, versions=(1, 7), inputs=("input", "filter", "bias?"))
+def depthwise_conv_2d(
+    op: OperatorView[DepthwiseConv2DOptions], inputs: Inputs, state: State
+) -> Outputs:
+    """CONV_2D with a group per channel: filter [1, KH, KW, C * multiplier]."""
+    sums = _accumulator(op, rescale_wide)
+    x, weights = sums.operands(inputs[0], inputs[1], axes=_IMAGE, asymmetric=True)
+    result = correlation(x, np.transpose(weights, (3, 1, 2, 0)), op.options)
+    return (sums.result(result, _bias(inputs, 2)),)
+
+
+@kernel(Op.TRANSPOSE_CONV, versions=(1, 5), inputs=("output_shape", "filter", "input", "bias?"))
+def transpose_conv(op: OperatorView[TransposeConvOptions], inputs: Inputs, state: State) -> Outputs:
+    """The gradient of a convolution: every input cell adds its multiple of filter [N, KH, KW, C]."""
+    shape, options = tuple(int(size) for size in inputs[0]), op.options
+    sums = _accumulator(op, _wide_unless_32(op))
+    x, filter = sums.operands(inputs[2], inputs[1], axes=_IMAGE, asymmetric=True)
+    if x.shape[3] != filter.shape[3]:
+        raise KernelError(f"filter has {filter.shape[3]} input channels, input has {x.shape[3]}")
+    if len(shape) != 4 or (shape[0], shape[3]) != (x.shape[0], filter.shape[0]):
+        raise KernelError(f"output_shape is {shape}, batch {x.shape[0]} and {filter.shape[0]} given")
+    _, kh, kw, _ = filter.shape
+    rows = Span.over(shape[1], options.padding, kh, options.stride_h)
+    columns = Span.over(shape[2], options.padding, kw, options.stride_w)
+    return (sums.result(_scattered(x, filter, rows, columns, shape), _bias(inputs, 3)),)
+
+
+def correlation(
+    x: Array, filter: Array, options: Conv2DOptions | DepthwiseConv2DOptions
+) -> Array:
+    """[B, H, W, C] with filter [N, KH, KW, C / G] to [B, OH, OW, N], as one product per group."""
+    batch, height, width, channels = x.shape
+    outputs, kh, kw, depth = filter.shape
+    groups = channels // depth if depth else 0
+    if groups * depth != channels or not groups or outputs % groups:
+        raise KernelError(f"filter {filter.shape} does not divide {channels} input channels")
+    rows = Span.over(height, options.padding, kh, options.stride_h, options.dilation_h_factor)
+    columns = Span.over(width, options.padding, kw, options.stride_w, options.dilation_w_factor)
+    patches = windows(windows(x, 1, rows), 2, columns)  # [B, OH, OW, C, KH, KW]
+    _, out_height, out_width = patches.shape[:3]
+    patches = patches.reshape(batch, out_height, out_width, groups, depth, kh, kw)
+    patches = patches.transpose(3, 0, 1, 2, 5, 6, 4).reshape(groups, -1, kh * kw * depth)
+    weights = filter.reshape(groups, outputs // groups, kh * kw * depth)
+    sums = patches @ weights.transpose(0, 2, 1)  # [G, B * OH * OW, N / G]
+    return sums.transpose(1, 0, 2).reshape(batch, out_height, out_width, outputs)
+
+
+def _scattered(
+    x: Array, filter: Array, rows: Span, columns: Span, shape: tuple[int, ...]
+) -> Array:
+    """The sum over cells of `x` times `filter`, strided, cut to the output of `shape`."""
+    batch, height, width, channels = x.shape
+    outputs, kh, kw, _ = filter.shape
+    if (height, width) != (rows.count, columns.count):
+        raise KernelError(f"output {shape} does not convolve to {height} x {width} cells")
+    full_height = rows.before + shape[1] + rows.after
+    full_width = columns.before + shape[2] + columns.after
+    full = np.zeros((batch, full_height, full_width, outputs), x.dtype)
+    for i in range(kh):
+        bottom = i + (height - 1) * rows.stride + 1
+        for j in range(kw):
+            right = j + (width - 1) * columns.stride + 1
+            full[:, i : bottom : rows.stride, j : right : columns.stride] += x @ filter[:, i, j].T
+    return full[:, rows.before :, columns.before :][:, : shape[1], : shape[2]]
+
+
+def _accumulator(op: OperatorView[Any], wide: Rounding) -> Accumulator:
+    """8-bit activations round twice; 16-bit ones as `wide` does."""
+    input: TensorView = op["input"]
+    return Accumulator(
+        input,
+        op["filter"],
+        op.output,
+        op.options.fused_activation_function,
+        wide if input.type is TensorType.INT16 else rescale,
+        narrow_scale=input.type is TensorType.UINT8,
+    )
+
+
+def _wide_unless_32(op: OperatorView[Any]) -> Rounding:
+    """The accumulator of 16-bit activations has 64 bits unless the options ask for 32."""
+    return rescale if op.options.quantized_bias_type == TensorType.INT32 else rescale_wide
+
+
+def _bias(inputs: Inputs, position: int) -> Array | None:
+    return inputs[position] if len(inputs) > position else None

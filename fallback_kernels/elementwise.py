@@ -1,0 +1,350 @@
+"""Arithmetic element by element: one operand (EXP, ABS, ...) or two that broadcast (ADD, ...)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.fallback_kernels.fixed_point import (
+    inverse_sqrt,
+    leading_zeros,
+    multiply_by_quantized_multiplier,
+    quantize_multiplier,
+    reciprocal,
+    rescale,
+    rounding_doubling_high_mul,
+    rounding_shift_right,
+)
+from tflite_ort.fallback_kernels.function_table import tabulated
+from tflite_ort.fallback_kernels.operands import (
+    FLOATS,
+    centred,
+    clamped,
+    clamped_codes,
+    refusal,
+    scale,
+    zero_point,
+)
+from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
+from tflite_ort.schema import (
+    ActivationFunctionType,
+    KernelError,
+    Op,
+    OperatorView,
+    TensorType,
+)
+
+Array = npt.NDArray[Any]
+View = OperatorView[Any]
+Plain = Callable[[Array, Array], Array]
+Quantized = Callable[[View, Array, Array], Array]
+
+_FLOAT32 = frozenset({TensorType.FLOAT32})
+_BYTES = frozenset({TensorType.UINT8, TensorType.INT8})
+_CODES = _BYTES | {TensorType.INT16}
+_INTEGERS = frozenset({TensorType.INT32, TensorType.INT64})
+
+
+# Two operands ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """A row of the table of operators with two operands.
+
+    Args:
+        plain: the operation on real numbers and plain integers, of types `types`.
+        quantized: the operation on quantised codes, of types `quantized_types`: without the
+            output's zero point and unclamped. int16 without quantisation is plain.
+        fused: the options carry a fused activation.
+    """
+
+    op: Op
+    versions: tuple[int, int]
+    plain: Plain
+    types: frozenset[TensorType]
+    quantized: Quantized | None = None
+    quantized_types: frozenset[TensorType] = frozenset()
+    fused: bool = False
+
+    def run(self, op: View, inputs: Inputs, state: State) -> Outputs:
+        a, b = inputs
+        output = op.output
+        activation = ActivationFunctionType.NONE
+        if self.fused:
+            activation = op.options.fused_activation_function
+        real = output.type not in _CODES or (
+            output.type is TensorType.INT16 and not output.is_quantized
+        )
+        if not real and self.quantized is not None and output.type in self.quantized_types:
+            codes = self.quantized(op, a, b) + zero_point(op, output)
+            return (clamped_codes(op, codes, activation),)
+        if output.type not in self.types or a.dtype != b.dtype:
+            raise refusal(op)
+        with np.errstate(all="ignore"):
+            return (clamped(np.asarray(self.plain(a, b), output.dtype), activation),)
+
+
+def quantized_sum(op: View, a: Array, b: Array, *, sign: int) -> Array:
+    """a + sign * b: both brought to twice the larger scale with 20 (int16: 15) bits to spare."""
+    if op.output.type is TensorType.INT16 and op.options.pot_scale_int16:
+        shifts = _power_of_two_shifts(op)
+        if shifts is not None:
+            first, second = (
+                rounding_shift_right(centred(op, tensor, codes), shift)
+                for tensor, codes, shift in zip(op.present_inputs(), (a, b), shifts, strict=True)
+            )
+            return first + sign * second
+    bits = 15 if op.output.type is TensorType.INT16 else 20
+    first, second, twice = _common_scale(op, a, b, bits)
+    return rescale(first + sign * second, twice / float(np.float32(2**bits) * scale(op, op.output)))
+
+
+def _common_scale(
+    op: View, a: Array, b: Array, bits: int
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], float]:
+    """Both operands in units of the returned scale (twice the larger one) over 2**bits."""
+    tensors = op.present_inputs()
+    twice = float(2 * max(scale(op, tensor) for tensor in tensors))
+    first, second = (
+        rescale(centred(op, tensor, codes) << bits, float(scale(op, tensor)) / twice)
+        for tensor, codes in zip(tensors, (a, b), strict=True)
+    )
+    return first, second, twice
+
+
+def _power_of_two_shifts(op: View) -> tuple[int, int] | None:
+    """Right shifts of both operands when all three scales are powers of two."""
+    logs = [np.log2(scale(op, tensor)) for tensor in (*op.present_inputs(), op.output)]
+    exponents = [round(float(log)) for log in logs]
+    if any(abs(float(log) - e) >= 1e-3 for log, e in zip(logs, exponents, strict=True)):
+        return None
+    first, second = (exponents[2] - exponent for exponent in exponents[:2])
+    if min(first, second) != 0:
+        raise KernelError(f"{op.label}: int16 inputs are to be shifted by {first} and {second}")
+    return first, second
+
+
+def quantized_product(op: View, a: Array, b: Array) -> Array:
+    """Product of the codes times s_a * s_b / s_out."""
+    first, second = op.present_inputs()
+    if first.type is not op.output.type:
+        raise refusal(op)
+    product = centred(op, first, a) * centred(op, second, b)
+    return rescale(product, scale(op, first) * scale(op, second) / scale(op, op.output))
+
+
+def quantized_quotient(op: View, a: Array, b: Array) -> Array:
+    """Codes of `a` by the reciprocals of those of `b`, times s_a / (s_b * s_out)."""
+    first, second = op.present_inputs()
+    dividend, divisor = centred(op, first, a), centred(op, second, b)
+    _refuse_zero(op, divisor)
+    dividend, divisor = np.where(divisor < 0, -dividend, dividend), np.abs(divisor)
+    inverse, bits = reciprocal(divisor, 31)
+    headroom = leading_zeros(np.where(dividend < 0, ~dividend, dividend)) - 1
+    quotient = rounding_doubling_high_mul(dividend << headroom, inverse)
+    q31, shift = quantize_multiplier(scale(op, first) / (scale(op, second) * scale(op, op.output)))
+    right = np.clip(bits + headroom - shift, 0, 62)
+    return rounding_shift_right(rounding_doubling_high_mul(quotient, q31), right)
+
+
+def quantized_squared_difference(op: View, a: Array, b: Array) -> Array:
+    """(a - b)**2 with both brought to a common scale with 7 bits to spare."""
+    first, second, twice = _common_scale(op, a, b, 7)
+    difference = first - second
+    multiplier = twice * twice / float(np.float32(2**14) * scale(op, op.output))
+    return rescale(difference * difference, multiplier)
+
+
+def _refuse_zero(op: View, divisor: Array) -> None:
+    if not np.all(divisor):
+        raise KernelError(f"{op.label}: division by 0")
+
+
+def _divide(a: Array, b: Array, *, op: str = "DIV") -> Array:
+    """a / b; integers truncate towards zero."""
+    if not np.issubdtype(a.dtype, np.integer):
+        return np.asarray(a / b)
+    if not np.all(b):
+        raise KernelError(f"{op}: division by 0")
+    return np.asarray(np.trunc(a.astype(np.float64) / b)).astype(np.int64).astype(a.dtype)
+
+
+def _floor_divide(a: Array, b: Array) -> Array:
+    """floor(a / b) by way of float64, which is exact up to 32-bit integers."""
+    if not np.all(b):
+        raise KernelError("FLOOR_DIV: division by 0")
+    quotient = np.floor(a.astype(np.float64) / b)
+    if np.issubdtype(a.dtype, np.integer):
+        return quotient.astype(np.int64).astype(a.dtype)
+    return quotient.astype(a.dtype)
+
+
+def _power(a: Array, b: Array) -> Array:
+    """a ** b; int32 wraps."""
+    if np.issubdtype(b.dtype, np.integer) and np.any(b < 0):
+        raise KernelError("POW does not support a negative exponent for int32")
+    return np.asarray(np.power(a, b))
+
+
+def _maximum(a: Array, b: Array) -> Array:
+    """The larger one, and `b` where either is not a number."""
+    return np.where(a > b, a, b)
+
+
+def _minimum(a: Array, b: Array) -> Array:
+    """The smaller one, and `b` where either is not a number."""
+    return np.where(a < b, a, b)
+
+
+def _squared_difference(a: Array, b: Array) -> Array:
+    return np.asarray((a - b) ** 2)
+
+
+_ORDERED = FLOATS | _CODES | _INTEGERS
+_HALF = frozenset({TensorType.FLOAT32, TensorType.FLOAT16})
+_INT16 = frozenset({TensorType.INT16})
+
+BINARY = (
+    Binary(
+        Op.ADD, (1, 6), np.add, _HALF | _INTEGERS | _INT16,
+        partial(quantized_sum, sign=1), _CODES, fused=True,
+    ),
+    Binary(
+        Op.SUB, (1, 5), np.subtract, _FLOAT32 | _INTEGERS,
+        partial(quantized_sum, sign=-1), _CODES, fused=True,
+    ),
+    Binary(
+        Op.MUL, (1, 8), np.multiply,
+        _HALF | _INTEGERS | _INT16 | {TensorType.UINT32, TensorType.COMPLEX64},
+        quantized_product, _CODES, fused=True,
+    ),
+    Binary(
+        Op.DIV, (1, 2), _divide, _FLOAT32 | {TensorType.INT32},
+        quantized_quotient, _CODES, fused=True,
+    ),
+    Binary(
+        Op.SQUARED_DIFFERENCE, (1, 2), _squared_difference, _FLOAT32 | {TensorType.INT32},
+        quantized_squared_difference, frozenset({TensorType.INT8}),
+    ),
+    Binary(
+        Op.FLOOR_DIV, (1, 3), _floor_divide,
+        _FLOAT32 | {TensorType.INT32, TensorType.INT16, TensorType.INT8},
+    ),
+    Binary(Op.POW, (1, 1), _power, _FLOAT32 | {TensorType.INT32}),
+    # The codes are compared as they are: the scales are taken to be equal.
+    Binary(Op.MAXIMUM, (1, 4), _maximum, _ORDERED),
+    Binary(Op.MINIMUM, (1, 4), _minimum, _ORDERED),
+)
+
+for row in BINARY:
+    kernel(row.op, versions=row.versions, inputs=("input1", "input2"))(row.run)
+
+
+# One operand -------------------------------------------------------------------------------------
+
+
+def _exact(function: Callable[[Array], Array], x: Array) -> Array:
+    """`function` in float64, rounded to the type of `x`: what a C library gives for float32."""
+    with np.errstate(all="ignore"):
+        return np.asarray(function(x.astype(np.float64)), x.dtype)
+
+
+@kernel(Op.EXP, versions=(1, 2), inputs=("input",))
+def exp(op: View, inputs: Inputs, state: State) -> Outputs:
+    """e**x: float32; int8 and int16 by table."""
+    return _by_table(op, inputs[0], partial(_exact, np.exp))
+
+
+@kernel(Op.LOG, versions=(1, 2), inputs=("input",))
+def log(op: View, inputs: Inputs, state: State) -> Outputs:
+    """ln x: float32; int8 and int16 by table, where x <= 0 gives the lowest code."""
+
+    def floored(x: Array) -> Array:
+        lowest = np.iinfo(op.output.dtype).min - zero_point(op, op.output)
+        bottom = np.float32(lowest) * scale(op, op.output)
+        return np.where(x <= 0, bottom, _exact(np.log, np.where(x <= 0, 1, x).astype(x.dtype)))
+
+    return _by_table(op, inputs[0], floored if op["input"].type in _CODES else np.log)
+
+
+def _by_table(op: View, x: Array, function: Callable[[Array], Array]) -> Outputs:
+    if op["input"].type in (TensorType.INT8, TensorType.INT16):
+        return (tabulated(op, x, function),)
+    if op["input"].type is not TensorType.FLOAT32:
+        raise refusal(op)
+    with np.errstate(all="ignore"):
+        return (np.asarray(function(x), np.float32),)
+
+
+@kernel(Op.SQRT, versions=(1, 2), inputs=("input",))
+def sqrt(op: View, inputs: Inputs, state: State) -> Outputs:
+    """sqrt(x): float32; int8 and int16 through float32, where the code is cut, not rounded."""
+    (x,) = inputs
+    if op["input"].type is TensorType.FLOAT32:
+        with np.errstate(invalid="ignore"):
+            return (np.sqrt(x),)
+    if op["input"].type not in (TensorType.INT8, TensorType.INT16):
+        raise refusal(op)
+    real = scale(op, op["input"]) * centred(op, op["input"], x).astype(np.float32)
+    if np.any(real < 0):
+        raise KernelError(f"{op.label}: Sqrt is only defined for non-negative values")
+    codes = np.trunc(np.sqrt(real) / scale(op, op.output)).astype(np.int64)
+    return (clamped_codes(op, codes + zero_point(op, op.output)),)
+
+
+@kernel(Op.RSQRT, versions=(1, 3), inputs=("input",))
+def rsqrt(op: View, inputs: Inputs, state: State) -> Outputs:
+    """1 / sqrt(x): float32; int8 in fixed point, int16 by table; 0 gives the highest code."""
+    (x,) = inputs
+    type_ = op["input"].type
+    if type_ is TensorType.FLOAT32:
+        with np.errstate(all="ignore"):
+            return (np.float32(1) / np.sqrt(x),)
+    if type_ not in (TensorType.INT8, TensorType.INT16):
+        raise refusal(op)
+    centred_codes = centred(op, op["input"], x)
+    if np.any(centred_codes < 0):
+        raise KernelError(f"{op.label}: Rsqrt is only defined for positive values")
+    if type_ is TensorType.INT16:
+        highest = np.float32(32767) * scale(op, op.output)
+
+        def function(v: Array) -> Array:
+            positive = np.where(v <= 0, 1, v).astype(np.float32)
+            return np.where(v <= 0, highest, np.float32(1) / np.sqrt(positive))
+
+        return (tabulated(op, x, function),)
+    multiplier = 1.0 / float(np.sqrt(scale(op, op["input"])) * scale(op, op.output))
+    q31, shift = quantize_multiplier(multiplier)
+    inverse, inverse_shift = inverse_sqrt(centred_codes)
+    data = multiply_by_quantized_multiplier(1, inverse, inverse_shift + 20)
+    codes = multiply_by_quantized_multiplier(data, q31, shift - 20) + zero_point(op, op.output)
+    return (clamped_codes(op, np.where(centred_codes == 0, 127, codes)),)
+
+
+@kernel(Op.ABS, versions=(1, 5), inputs=("input",))
+def abs(op: View, inputs: Inputs, state: State) -> Outputs:
+    """|x|: float32, int32, plain int16; int8 and int16 codes times s_in / s_out."""
+    (x,) = inputs
+    input = op["input"]
+    if input.type in (TensorType.INT8, TensorType.INT16) and input.is_quantized:
+        codes = np.abs(centred(op, input, x))
+        if scale(op, input) != scale(op, op.output):
+            codes = rescale(codes, scale(op, input) / scale(op, op.output))
+        return (clamped_codes(op, codes + zero_point(op, op.output)),)
+    if input.type not in (TensorType.FLOAT32, TensorType.INT32, TensorType.INT16):
+        raise refusal(op)
+    return (np.abs(x),)
+
+
+@kernel(Op.NEG, versions=(1, 1), inputs=("input",))
+def neg(op: View, inputs: Inputs, state: State) -> Outputs:
+    """-x of the numbers as stored: quantisation is ignored and the lowest integer stays."""
+    if op["input"].type not in FLOATS | _INTEGERS | {TensorType.INT8, TensorType.INT16}:
+        raise refusal(op)
+    return (np.negative(inputs[0]),)

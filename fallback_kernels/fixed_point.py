@@ -1,0 +1,176 @@
+"""Fixed-point arithmetic of TFLite's quantised reference kernels, vectorised.
+
+A real multiplier `m` is held as `q31 * 2**(shift - 31)` with `q31` in [2**30, 2**31). Multipliers
+may be arrays (one per channel): they broadcast over the last axis, as numpy does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.floating[Any]]
+IntArray = npt.NDArray[np.integer[Any]]
+Int32Array = npt.NDArray[np.int32]
+
+_INT32_MAX = 2**31 - 1
+
+
+def round_half_away(x: npt.ArrayLike) -> npt.NDArray[Any]:
+    """C's `round`: halves go away from zero; the float dtype of `x` is kept."""
+    value = np.asarray(x)
+    whole = np.trunc(value)
+    return np.asarray(whole + np.trunc(2 * (value - whole)))
+
+
+def quantize_multiplier(multiplier: npt.ArrayLike) -> tuple[Int32Array, Int32Array]:
+    """(q31, shift) of `multiplier` (float64); below 2**-32 it is flushed to zero."""
+    mantissa, exponent = np.frexp(np.asarray(multiplier, np.float64))
+    q31 = round_half_away(mantissa * 2.0**31).astype(np.int64)
+    carry = q31 == 2**31
+    q31 = np.where(carry, q31 >> 1, q31)
+    shift = np.where(carry, exponent + 1, exponent)
+    tiny = (shift < -31) | (q31 == 0)
+    q31, shift = np.where(tiny, 0, q31), np.where(tiny, 0, shift)
+    return q31.astype(np.int32), shift.astype(np.int32)
+
+
+def rounding_doubling_high_mul(a: npt.ArrayLike, b: npt.ArrayLike) -> Int32Array:
+    """High half of `2 * a * b` for int32 operands: round(a * b / 2**31), halves upwards."""
+    product = np.asarray(a, np.int64) * np.asarray(b, np.int64)
+    # Only (-2**31)**2 leaves the int32 range.
+    return np.asarray(np.minimum((product + 2**30) >> 31, _INT32_MAX), np.int32)
+
+
+def rounding_shift_right(x: npt.ArrayLike, exponent: npt.ArrayLike) -> IntArray:
+    """`x / 2**exponent` on integers, halves away from zero; the integer dtype of `x` is kept."""
+    value = np.asarray(x)
+    wide, exponent = value.astype(np.int64), np.asarray(exponent, np.int64)
+    mask = (np.int64(1) << exponent) - 1
+    threshold = (mask >> 1) + (wide < 0)
+    return np.asarray((wide >> exponent) + ((wide & mask) > threshold), value.dtype)
+
+
+def saturating_shift_left(x: npt.ArrayLike, exponent: npt.ArrayLike) -> IntArray:
+    """`x * 2**exponent` held inside the integer dtype of `x`."""
+    value = np.asarray(x)
+    bounds = np.iinfo(value.dtype)
+    wide = value.astype(np.int64) << np.asarray(exponent, np.int64)
+    return np.asarray(np.clip(wide, bounds.min, bounds.max), value.dtype)
+
+
+def multiply_by_quantized_multiplier(
+    x: npt.ArrayLike, q31: npt.ArrayLike, shift: npt.ArrayLike
+) -> Int32Array:
+    """`round(x * q31 * 2**(shift - 31))` with two roundings: high product, then right shift.
+
+    `x` is int32 or fits it; a left shift wraps in 32 bits as the C code does.
+    """
+    shift = np.asarray(shift, np.int64)
+    shifted = (np.asarray(x, np.int64) << np.maximum(shift, 0)).astype(np.int32)
+    high = rounding_doubling_high_mul(shifted, q31)
+    return np.asarray(rounding_shift_right(high, np.maximum(-shift, 0)), np.int32)
+
+
+def multiply_wide_by_quantized_multiplier(
+    x: npt.ArrayLike, q31: npt.ArrayLike, shift: npt.ArrayLike
+) -> Int32Array:
+    """The 64-bit accumulator's rescale: `q31` cut to 15 bits, one rounding, halves upwards."""
+    q31 = np.asarray(q31, np.int64)
+    q15 = np.where(q31 < 0x7FFF0000, (q31 + 2**15) >> 16, 0x7FFF)
+    total = 15 - np.asarray(shift, np.int64)
+    product = np.asarray(x, np.int64) * q15 + (np.int64(1) << (total - 1))
+    return (product >> total).astype(np.int32)
+
+
+def rescale(x: npt.ArrayLike, multiplier: npt.ArrayLike) -> Int32Array:
+    """`x * multiplier` for int32 `x`, as `multiply_by_quantized_multiplier` rounds it."""
+    return multiply_by_quantized_multiplier(x, *quantize_multiplier(multiplier))
+
+
+def saturate(x: npt.NDArray[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """`x` cut to the range of the integer `dtype`, and of that dtype."""
+    bounds = np.iinfo(np.dtype(dtype))
+    return np.asarray(np.clip(x, bounds.min, bounds.max), dtype)
+
+
+def leading_zeros(x: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """Zero bits above the highest set bit of non-negative 32-bit integers; 32 for 0."""
+    _, exponent = np.frexp(np.asarray(x, np.float64))
+    return 32 - exponent.astype(np.int64)
+
+
+def reciprocal(x: npt.ArrayLike, integer_bits: int) -> tuple[Int32Array, npt.NDArray[np.int64]]:
+    """1 / `x` for positive int32 `x` with `integer_bits` integer bits.
+
+    Returns: (r, n) with 1 / x = r * 2**(-31 - n), r in [2**30, 2**31).
+    """
+    shift = leading_zeros(x)
+    fraction = (np.asarray(x, np.int64) << shift) - 2**31
+    half_denominator = (fraction + _INT32_MAX + 1) >> 1
+    # Newton-Raphson from 48/17 - 32/17 d, in Q2.29.
+    estimate = 1515870810 + rounding_doubling_high_mul(half_denominator, -1010580540)
+    for _ in range(3):
+        error = 2**29 - rounding_doubling_high_mul(half_denominator, estimate)
+        correction = rounding_doubling_high_mul(estimate, error)
+        estimate = estimate + saturating_shift_left(correction, 2)
+    return np.asarray(saturating_shift_left(estimate, 1), np.int32), integer_bits - shift
+
+
+_EXP_STEPS = (1672461947, 1302514674, 790015084, 290630308, 39332535, 720401, 242)
+
+
+def exp_of_negative(x: npt.ArrayLike, integer_bits: int) -> Int32Array:
+    """exp of int32 `x` <= 0 with `integer_bits` integer bits, as Q0.31.
+
+    exp(x) = exp(a) * product of exp(-2**k): `a` in [-1/4, 0) by a series around -1/8, the
+    rest of `x` bit by bit from -1/4 up to -16.
+    """
+    value = np.asarray(x, np.int32)
+    fraction_bits = 31 - integer_bits
+    quarter = np.int32(1 << (fraction_bits - 2))
+    interval = (value & (quarter - np.int32(1))) - quarter
+    result = _exp_of_last_quarter(saturating_shift_left(interval, integer_bits))
+    remainder = interval - value
+    for step, multiplier in enumerate(_EXP_STEPS[: integer_bits + 2]):
+        taken = remainder & np.int32(1 << (fraction_bits - 2 + step)) != 0
+        result = np.where(taken, rounding_doubling_high_mul(result, multiplier), result)
+    return np.where(value == 0, np.int32(_INT32_MAX), result)
+
+
+def _exp_of_last_quarter(x: IntArray) -> Int32Array:
+    """exp of Q0.31 `x` in [-1/4, 0): exp(-1/8) * (1 + y + y**2/2 + y**3/6 + y**4/24)."""
+    exp_of_minus_eighth, third = 1895147668, 715827883
+    y = x + np.int32(1 << 28)
+    y2 = rounding_doubling_high_mul(y, y)
+    y3 = rounding_doubling_high_mul(y2, y)
+    quarter_y4 = rounding_shift_right(rounding_doubling_high_mul(y2, y2), 2)
+    tail = rounding_shift_right(rounding_doubling_high_mul(quarter_y4 + y3, third) + y2, 1)
+    product = rounding_doubling_high_mul(exp_of_minus_eighth, y + tail)
+    return np.asarray(exp_of_minus_eighth + product, np.int32)
+
+
+def inverse_sqrt(x: npt.ArrayLike) -> tuple[Int32Array, npt.NDArray[np.int64]]:
+    """(q31, shift) with 1 / sqrt(`x`) = q31 * 2**(shift - 31) for positive int32 `x`."""
+    value = np.asarray(x, np.int64)
+    large = value >= 2**29
+    shift = np.where(large, 12, 11)
+    normal = np.where(large, value >> 2, np.maximum(value, 1))
+    pairs = (leading_zeros(normal) - 1) // 2 - 1
+    shift, normal = shift - pairs, normal << (2 * pairs)
+    # Newton-Raphson on the inverse square root, in Q3.28.
+    half = rounding_shift_right(normal >> 1, 1)
+    estimate: IntArray = np.full_like(normal, 1 << 28)
+    three_halves = (1 << 28) + (1 << 27)
+    for _ in range(5):
+        square = rounding_doubling_high_mul(estimate, estimate)
+        cube = saturating_shift_left(rounding_doubling_high_mul(square, estimate), 6)
+        step = rounding_doubling_high_mul(three_halves, estimate).astype(np.int64)
+        step = step - rounding_doubling_high_mul(half, cube)
+        estimate = saturating_shift_left(step.astype(np.int32), 3)
+    root = rounding_doubling_high_mul(estimate, 1518500250).astype(np.int64)
+    root, shift = np.where(shift < 0, root << np.maximum(-shift, 0), root), np.maximum(shift, 0)
+    one = value <= 1
+    return np.where(one, _INT32_MAX, root).astype(np.int32), np.where(one, 0, -shift)

@@ -1,0 +1,111 @@
+"""Images [N, H, W, C] resized to `size` = (height, width)."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.fallback_kernels.fixed_point import round_half_away
+from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, kernel
+from tflite_ort.schema import (
+    KernelError,
+    Op,
+    OperatorView,
+    ResizeBilinearOptions,
+    ResizeNearestNeighborOptions,
+)
+from tflite_ort.schema.semantics import nearest_indices, resize_ratio
+
+Indices = npt.NDArray[np.int64]
+
+
+@kernel(Op.RESIZE_BILINEAR, versions=(1, 4), inputs=("input", "size"))
+def resize_bilinear(
+    op: OperatorView[ResizeBilinearOptions], inputs: Inputs, state: State
+) -> Outputs:
+    """Weighted mean of the four nearest pixels; int8 and int16 with weights of 10 bits."""
+    image, size = inputs[0], _size(inputs[1])
+    if op.options.align_corners and op.options.half_pixel_centers:
+        raise KernelError("align_corners and half_pixel_centers exclude each other")
+    if image.dtype in (np.float32, np.uint8):
+        return (_bilinear_float(image, size, op.options),)
+    if image.dtype in (np.int8, np.int16):
+        return (_bilinear_integer(image, size, op.options),)
+    raise KernelError(f"RESIZE_BILINEAR of {image.dtype} is not implemented")
+
+
+@kernel(Op.RESIZE_NEAREST_NEIGHBOR, versions=(1, 4), inputs=("input", "size"))
+def resize_nearest_neighbor(
+    op: OperatorView[ResizeNearestNeighborOptions], inputs: Inputs, state: State
+) -> Outputs:
+    """The nearest pixel."""
+    image, (height, width) = inputs[0], _size(inputs[1])
+    rows = nearest_indices(image.shape[1], height, op.options)
+    columns = nearest_indices(image.shape[2], width, op.options)
+    return (image[:, rows[:, None], columns],)
+
+
+def _size(size: Array) -> tuple[int, int]:
+    if size.shape != (2,) or (size <= 0).any():
+        raise KernelError(f"an image cannot have size {size.tolist()}")
+    return int(size[0]), int(size[1])
+
+
+def _bilinear_float(image: Array, size: tuple[int, int], options: ResizeBilinearOptions) -> Array:
+    """float32, and uint8 in float32 with 0.5 added before the fraction is cut off."""
+    (y0, y1, dy), (x0, x1, dx) = (
+        _float_positions(old, new, options) for old, new in zip(image.shape[1:3], size, strict=True)
+    )
+    one = np.float32(1)
+    dy, dx = dy[:, None, None], dx[:, None]
+    total = (
+        image[:, y0[:, None], x0] * (one - dy) * (one - dx)
+        + image[:, y1[:, None], x0] * dy * (one - dx)
+        + image[:, y0[:, None], x1] * (one - dy) * dx
+        + image[:, y1[:, None], x1] * dy * dx
+    )
+    return total if image.dtype == np.float32 else (total + np.float32(0.5)).astype(image.dtype)
+
+
+def _float_positions(
+    old: int, new: int, options: ResizeBilinearOptions
+) -> tuple[Indices, Indices, npt.NDArray[np.float32]]:
+    """Per output index: the two input indices and how far the point is past the first."""
+    ratio = resize_ratio(old, new, options.align_corners)
+    half = np.float32(0.5 if options.half_pixel_centers else 0)
+    source = (np.arange(new, dtype=np.float32) + half) * ratio - half
+    lower = np.maximum(np.floor(source), 0).astype(np.int64)
+    upper = np.minimum(np.ceil(source), old - 1).astype(np.int64)
+    return lower, upper, source - lower.astype(np.float32)
+
+
+def _bilinear_integer(image: Array, size: tuple[int, int], options: ResizeBilinearOptions) -> Array:
+    """int8 and int16: weights in 1/1024, the sum rounded with halves away from zero."""
+    (y0, y1, dy), (x0, x1, dx) = (
+        _integer_positions(old, new, options)
+        for old, new in zip(image.shape[1:3], size, strict=True)
+    )
+    one, dy, dx = 1 << 10, dy[:, None, None], dx[:, None]
+    wide = image.astype(np.int64)
+    total = (
+        wide[:, y0[:, None], x0] * (one - dy) * (one - dx)
+        + wide[:, y1[:, None], x0] * dy * (one - dx)
+        + wide[:, y0[:, None], x1] * (one - dy) * dx
+        + wide[:, y1[:, None], x1] * dy * dx
+    )
+    return round_half_away(total / (1 << 20)).astype(image.dtype)
+
+
+def _integer_positions(
+    old: int, new: int, options: ResizeBilinearOptions
+) -> tuple[Indices, Indices, Indices]:
+    """`_float_positions` in units of 1/1024; divisions cut towards zero as in C."""
+    aligned = options.align_corners and new > 1
+    steps, over = (old - 1, new - 1) if aligned else (old, new)
+    ratio = ((1 << 10) * steps + over // 2) // over
+    source = np.arange(new, dtype=np.int64) * ratio
+    if options.half_pixel_centers:
+        source += ratio // 2 - (1 << 9)
+    lower = np.maximum(source >> 10, 0)
+    upper = np.minimum(-(-source >> 10), old - 1)
+    return lower, upper, source - (lower << 10)

@@ -1,0 +1,82 @@
+"""Matrix products: FULLY_CONNECTED, BATCH_MATMUL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.fallback_kernels.accumulator import Accumulator, rescale_float, rescale_wide
+from tflite_ort.fallback_kernels.fixed_point import rescale
+from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
+from tflite_ort.schema import (
+    BatchMatMulOptions,
+    FullyConnectedOptions,
+    FullyConnectedOptionsWeightsFormat,
+    KernelError,
+    Op,
+    OperatorView,
+    TensorType,
+)
+
+Array = npt.NDArray[Any]
+
+
+@kernel(Op.FULLY_CONNECTED, versions=(1, 14), inputs=("input", "filter", "bias?"))
+def fully_connected(
+    op: OperatorView[FullyConnectedOptions], inputs: Inputs, state: State
+) -> Outputs:
+    """``input [B, D] @ filter [N, D].T + bias [N]``, the input flattened to rows of D."""
+    filter, options = op["filter"], op.options
+    if options.weights_format != FullyConnectedOptionsWeightsFormat.DEFAULT:
+        raise KernelError(f"weights format {options.weights_format.name}: no kernel")
+    depth, shape = inputs[1].shape[1], inputs[0].shape
+    if depth == 0 or inputs[0].size % depth or (options.keep_num_dims and shape[-1] != depth):
+        raise KernelError(f"filter has depth {depth}, input has shape {shape}")
+    wide = filter.type is TensorType.INT16
+    per_channel = filter.quantization is not None and filter.quantization.per_channel
+    sums = Accumulator(
+        op["input"],
+        filter,
+        op.output,
+        options.fused_activation_function,
+        rescale_wide if wide else rescale_float,
+        narrow_scale=wide and not per_channel,
+    )
+    x, weights = sums.operands(
+        inputs[0].reshape(-1, depth), inputs[1], axes=(1,),
+        asymmetric=options.asymmetric_quantize_inputs,
+    )
+    result = sums.result(x @ weights.T, inputs[2] if len(inputs) > 2 else None)
+    return (result.reshape(*shape[:-1], -1) if options.keep_num_dims else result,)
+
+
+@kernel(Op.BATCH_MATMUL, versions=(1, 4), inputs=("x", "y"))
+def batch_matmul(op: OperatorView[BatchMatMulOptions], inputs: Inputs, state: State) -> Outputs:
+    """``x @ y`` over the last two axes, the others broadcast; adj_x and adj_y swap them first."""
+    x, y = inputs
+    if min(x.ndim, y.ndim) < 2:
+        raise KernelError(f"ranks are {x.ndim} and {y.ndim}, expected at least 2")
+    sums = Accumulator(
+        op["x"],
+        op["y"],
+        op.output,
+        rounding=rescale_wide if op["x"].type is TensorType.INT16 else rescale,
+        narrow_scale=True,
+    )
+    if op["y"].quantization is not None and op["x"].is_quantized and op["y"].quantization.per_channel:
+        raise KernelError(f"{op['x'].type.name} input with per-channel scales on the right")
+    if op.output.type is TensorType.INT32:  # codes are multiplied as they are
+        return (_product(x.astype(np.float64), y.astype(np.float64), op.options).astype(np.int32),)
+    depth_axis = x.ndim - 2 if op.options.adj_x else x.ndim - 1
+    a, b = sums.operands(x, y, axes=(depth_axis,), asymmetric=op.options.asymmetric_quantize_inputs)
+    return (sums.result(_product(a, b, op.options), None),)
+
+
+def _product(x: Array, y: Array, options: BatchMatMulOptions) -> Array:
+    a = np.swapaxes(x, -1, -2) if options.adj_x else x
+    b = np.swapaxes(y, -1, -2) if options.adj_y else y
+    if a.shape[-1] != b.shape[-2]:
+        raise KernelError(f"depth is {a.shape[-1]} on the left, {b.shape[-2]} on the right")
+    return np.asarray(a @ b)

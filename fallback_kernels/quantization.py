@@ -1,0 +1,125 @@
+"""Between real numbers and codes: QUANTIZE, DEQUANTIZE, CAST, DENSIFY."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.fallback_kernels.fixed_point import rescale, round_half_away
+from tflite_ort.fallback_kernels.operands import centred, clamped_codes, refusal, scale, zero_point
+from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
+from tflite_ort.schema import KernelError, Op, OperatorView, Quantization, TensorType, TensorView
+from tflite_ort.schema.semantics import quantized_range
+
+Array = npt.NDArray[Any]
+View = OperatorView[Any]
+
+_T = TensorType
+_FLOATS = frozenset({_T.FLOAT32, _T.FLOAT64, _T.FLOAT16, _T.BFLOAT16})
+_SMALL = frozenset({_T.INT2, _T.INT4, _T.UINT4})
+_REQUANTIZED = {
+    _T.UINT8: (_T.UINT8, _T.INT8, _T.INT16),
+    _T.INT8: (_T.UINT8, _T.INT8, _T.INT16),
+    _T.INT16: (_T.INT8, _T.INT16, _T.INT32),
+    _T.INT32: (_T.INT8, _T.INT16),
+}
+
+
+@kernel(Op.QUANTIZE, versions=(1, 6), inputs=("input",))
+def quantize(op: View, inputs: Inputs, state: State) -> Outputs:
+    """round(x / scale) + zero_point, halves away from zero; codes are rescaled by s_in / s_out."""
+    (x,) = inputs
+    input, output = op["input"], op.output
+    if input.type is _T.FLOAT32:
+        return (_quantized(op, x),)
+    if output.type not in _REQUANTIZED.get(input.type, ()):
+        raise refusal(op)
+    codes = rescale(
+        centred(op, input, x), float(scale(op, input)) / float(scale(op, output))
+    ).astype(np.int64)
+    return (clamped_codes(op, codes + zero_point(op, output)),)
+
+
+def _quantized(op: View, x: npt.NDArray[np.float32]) -> Array:
+    quantization = op.output.quantization
+    allowed = {_T.UINT8, _T.INT8, _T.INT16} | (_SMALL - {_T.INT2})
+    if quantization is None or op.output.type not in allowed:
+        raise refusal(op)
+    unit, zero = _along(quantization, x.ndim)
+    with np.errstate(over="ignore"):
+        codes = round_half_away(x / unit)
+    low, high = quantized_range(op.output.type)
+    # NaN has no code; TFLite's default kernels give the highest.
+    codes = np.nan_to_num(codes, nan=np.inf, posinf=np.inf, neginf=-np.inf).astype(np.float64)
+    return np.clip(codes + zero, low, high).astype(op.output.dtype)
+
+
+@kernel(Op.DEQUANTIZE, versions=(1, 9), inputs=("input",))
+def dequantize(op: View, inputs: Inputs, state: State) -> Outputs:
+    """scale * (x - zero_point) as float32; small floats are widened."""
+    (x,) = inputs
+    input = op["input"]
+    if input.type in (_T.FLOAT16, _T.FLOAT8_E4M3FN, _T.FLOAT8_E5M2):
+        return (x.astype(np.float32),)
+    if input.type not in _SMALL | {_T.UINT8, _T.INT8, _T.INT16} or input.quantization is None:
+        raise refusal(op)
+    unit, zero = _along(input.quantization, x.ndim)
+    if input.type is _T.INT16 and np.any(zero):
+        raise KernelError(f"{op.label}: zero point of an int16 tensor is {zero}, expected 0")
+    return ((x.astype(np.int32) - zero.astype(np.int32)).astype(np.float32) * unit,)
+
+
+def _along(
+    quantization: Quantization, rank: int
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
+    """Scale and zero point shaped to broadcast along their axis."""
+    if not quantization.per_channel:
+        return quantization.scale[0], quantization.zero_point[0]
+    shape = [1] * rank
+    shape[quantization.axis] = -1
+    return quantization.scale.reshape(shape), quantization.zero_point.reshape(shape)
+
+
+@kernel(Op.CAST, versions=(1, 9), inputs=("input",))
+def cast(op: View, inputs: Inputs, state: State) -> Outputs:
+    """The number as another type; quantisation is ignored.
+
+    A float to an integer type truncates and saturates, NaN becomes the highest value; between
+    integer types the bits wrap; a complex number gives its real part.
+    """
+    (x,) = inputs
+    source, target = op["input"], op.output
+    small = {source.type, target.type} & _SMALL
+    if small and _T.FLOAT32 not in (source.type, target.type):
+        raise refusal(op)
+    if _T.STRING in (source.type, target.type):
+        raise refusal(op)
+    if np.iscomplexobj(x) and not np.issubdtype(target.dtype, np.complexfloating):
+        x = x.real
+    if target.type in _SMALL or (
+        source.type in _FLOATS | {_T.COMPLEX64} and np.issubdtype(target.dtype, np.integer)
+    ):
+        return (_truncated(x, target),)
+    with np.errstate(over="ignore"):
+        return (x.astype(target.dtype),)
+
+
+def _truncated(x: Array, target: TensorView) -> Array:
+    bounds = np.iinfo(target.dtype)
+    low, high = bounds.min, bounds.max
+    if target.type in _SMALL:
+        low, high = quantized_range(target.type)
+    wide = x.astype(np.float64)
+    inside = (wide >= low) & (wide < float(high) + 1)
+    result = np.where(inside, wide, 0).astype(target.dtype)
+    return np.where(inside, result, np.where(wide < low, low, high).astype(target.dtype))
+
+
+@kernel(Op.DENSIFY, versions=(1, 1), inputs=("input",))
+def densify(op: View, inputs: Inputs, state: State) -> Outputs:
+    """The constant with its zeros; a view holds sparse constants densely already."""
+    if not op["input"].is_constant:
+        raise KernelError(f"{op.label}: input is not a constant")
+    return (inputs[0],)

@@ -1,0 +1,137 @@
+"""Reductions over listed axes; duplicates and negative axes are allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tflite_ort.fallback_kernels.fixed_point import (
+    multiply_by_quantized_multiplier,
+    quantize_multiplier,
+)
+from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, kernel
+from tflite_ort.schema import (
+    ArgMaxOptions,
+    ArgMinOptions,
+    KernelError,
+    Op,
+    OperatorView,
+    ReducerOptions,
+)
+from tflite_ort.schema.semantics import normalized_axes, normalized_axis, quantized_range
+
+_QUANTIZED = (np.int8, np.uint8, np.int16)
+
+
+@kernel(Op.MEAN, versions=(1, 3), inputs=("input", "axes"))
+def mean(op: OperatorView[ReducerOptions], inputs: Inputs, state: State) -> Outputs:
+    """sum / count; integers are cut towards zero, quantised ones rescaled. None of none is NaN."""
+    array, axes = inputs[0], normalized_axes(inputs[1], inputs[0].ndim)
+    count = prod(array.shape[axis] for axis in axes)
+    keep = op.options.keep_dims
+    if array.dtype in _QUANTIZED:
+        return (_quantized_sum(op, array, axes, count if array.size else None),)
+    if array.size == 0:
+        missing = np.nan if array.dtype == np.float32 else 0
+        return (np.full_like(array.sum(axis=axes, keepdims=keep), missing, array.dtype),)
+    if array.dtype == np.float32:
+        return (np.asarray(array.mean(axis=axes, keepdims=keep, dtype=np.float32)),)
+    if array.dtype in (np.int32, np.int64):
+        total = np.asarray(array.sum(axis=axes, keepdims=keep, dtype=np.int64))
+        return ((np.sign(total) * (np.abs(total) // count)).astype(array.dtype),)
+    raise KernelError(f"MEAN of {array.dtype} is not implemented")
+
+
+@kernel(Op.SUM, versions=(1, 2), inputs=("input", "axes"))
+def sum_(op: OperatorView[ReducerOptions], inputs: Inputs, state: State) -> Outputs:
+    """The sum; integers wrap, quantised ones are rescaled.
+
+    TFLite's reference kernel reads int8 and int16 codes as uint8 ones; this one does not.
+    """
+    array, axes = inputs[0], normalized_axes(inputs[1], inputs[0].ndim)
+    if array.dtype in _QUANTIZED:
+        return (_quantized_sum(op, array, axes, 1),)
+    if array.dtype not in (np.float32, np.int32, np.int64):
+        raise KernelError(f"SUM of {array.dtype} is not implemented")
+    return (np.asarray(array.sum(axis=axes, keepdims=op.options.keep_dims, dtype=array.dtype)),)
+
+
+def _quantized_sum(
+    op: OperatorView[ReducerOptions], array: Array, axes: tuple[int, ...], divisor: int | None
+) -> Array:
+    """(sum of the real values) / divisor as codes of the output: one fixed-point multiplication."""
+    source, target, keep = op["input"].quantization, op.output.quantization, op.options.keep_dims
+    total = np.asarray(array.sum(axis=axes, keepdims=keep, dtype=np.int64))
+    if array.size == 0 or divisor is None:
+        return np.zeros(total.shape, array.dtype)
+    if source is None or target is None:
+        raise KernelError(f"{op.name} of {array.dtype} needs scales for its input and output")
+    q31, shift = quantize_multiplier(source.scalar_scale / target.scalar_scale)
+    if divisor > 1:
+        q31, shift = _divided(int(q31), int(shift), divisor)
+    total -= source.scalar_zero_point * prod(array.shape[axis] for axis in axes)
+    codes = multiply_by_quantized_multiplier(total.astype(np.int32), q31, shift)
+    low, high = quantized_range(op.output.type)
+    return np.clip(codes + target.scalar_zero_point, low, high).astype(array.dtype)
+
+
+def _divided(q31: int, shift: int, divisor: int) -> tuple[Array, Array]:
+    """The multiplier over `divisor`, cut to 31 bits after as many shifts as they leave room for."""
+    room = min(divisor.bit_length() - 1, 32, 31 + shift)
+    return np.asarray((q31 << room) // divisor, np.int32), np.asarray(shift - room, np.int32)
+
+
+@kernel(Op.REDUCE_MAX, versions=(1, 3), inputs=("input", "axes"))
+def reduce_max(op: OperatorView[ReducerOptions], inputs: Inputs, state: State) -> Outputs:
+    """The largest; the lowest finite value for none."""
+    return (_extremum(op, inputs, np.max, lowest=True),)
+
+
+@kernel(Op.REDUCE_MIN, versions=(1, 3), inputs=("input", "axes"))
+def reduce_min(op: OperatorView[ReducerOptions], inputs: Inputs, state: State) -> Outputs:
+    """The smallest; the highest finite value for none."""
+    return (_extremum(op, inputs, np.min, lowest=False),)
+
+
+def _extremum(
+    op: OperatorView[ReducerOptions], inputs: Inputs, reduce: Callable[..., Any], *, lowest: bool
+) -> Array:
+    source, target = op["input"].quantization, op.output.quantization
+    if inputs[0].dtype in _QUANTIZED and source is not None and not source.equals(target):
+        raise KernelError(f"{op.name} needs the same scale and zero point on both sides")
+    axes = normalized_axes(inputs[1], inputs[0].ndim)
+    keep, dtype = op.options.keep_dims, inputs[0].dtype
+    if inputs[0].size:
+        return np.asarray(reduce(inputs[0], axis=axes, keepdims=keep))
+    limits = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
+    fill = limits.min if lowest else limits.max
+    return np.full_like(inputs[0].sum(axis=axes, keepdims=keep), fill, dtype)
+
+
+@kernel(Op.ARG_MAX, versions=(1, 3), inputs=("input", "axis"))
+def arg_max(op: OperatorView[ArgMaxOptions], inputs: Inputs, state: State) -> Outputs:
+    """The first index of the largest along an axis."""
+    return (_first_index(op, inputs, np.argmax, -np.inf),)
+
+
+@kernel(Op.ARG_MIN, versions=(1, 3), inputs=("input", "axis"))
+def arg_min(op: OperatorView[ArgMinOptions], inputs: Inputs, state: State) -> Outputs:
+    """The first index of the smallest along an axis."""
+    return (_first_index(op, inputs, np.argmin, np.inf),)
+
+
+def _first_index(
+    op: OperatorView[Any], inputs: Inputs, search: Callable[..., Any], worst: float
+) -> Array:
+    """A NaN is never better than what stands before it, and nothing is better than one in front."""
+    array, axis = inputs[0], normalized_axis(int(inputs[1].reshape(-1)[0]), inputs[0].ndim)
+    if array.shape[axis] == 0:
+        raise KernelError(f"{op.name} along an empty axis")
+    if array.dtype.kind != "f" or not np.isnan(array).any():
+        return np.asarray(search(array, axis=axis)).astype(op.output.dtype)
+    found = search(np.where(np.isnan(array), worst, array), axis=axis)
+    first = np.isnan(np.take(array, 0, axis))
+    return np.where(first, 0, found).astype(op.output.dtype)

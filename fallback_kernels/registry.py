@@ -1,0 +1,19 @@
+"""Where numpy kernels are registered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy.typing as npt
+
+from tflite_ort.schema import OperatorView
+from tflite_ort.versioning.registry import Registry
+
+Array = npt.NDArray[Any]
+Inputs = Sequence[Any]  # arrays in operator order, None for an absent optional input
+Outputs = tuple[Array, ...]
+State = Any
+Kernel = Callable[[OperatorView[Any], Inputs, State], Outputs]
+
+kernel: Registry[Kernel] = Registry("kernel")

@@ -1,0 +1,44 @@
+"""TFLite operators as ONNX nodes: one translator per operator, grouped in families."""
+
+from __future__ import annotations
+
+from tflite_ort.opmap import (
+    activation,
+    comparison,
+    convolution,
+    elementwise,
+    gather_scatter,
+    image_resizing,
+    linear,
+    pooling,
+    quantization,
+    reduction,
+    reshaping,
+    slicing,
+)
+from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.lowering import OPSET, Lowered, lower
+from tflite_ort.opmap.registry import Translator, translator
+
+__all__ = [
+    "OPSET",
+    "Domain",
+    "Graph",
+    "Layout",
+    "Lowered",
+    "Translator",
+    "activation",
+    "comparison",
+    "convolution",
+    "elementwise",
+    "gather_scatter",
+    "image_resizing",
+    "linear",
+    "lower",
+    "pooling",
+    "quantization",
+    "reduction",
+    "reshaping",
+    "slicing",
+    "translator",
+]

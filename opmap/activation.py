@@ -1,0 +1,121 @@
+"""Activation functions: RELU and its kin, sigmoids, HARD_SWISH, SOFTMAX."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.registry import translator
+from tflite_ort.schema import (
+    ActivationFunctionType,
+    LeakyReluOptions,
+    Op,
+    OperatorView,
+    SoftmaxOptions,
+    TensorType,
+    Untranslatable,
+)
+
+View = OperatorView[Any]
+
+_T = TensorType
+_BYTES = frozenset({_T.UINT8, _T.INT8})
+_CODES = _BYTES | {_T.INT16}
+_FLOAT32 = frozenset({_T.FLOAT32})
+_HALF = frozenset({_T.FLOAT32, _T.FLOAT16})
+
+
+def check_types(op: View, types: frozenset[TensorType]) -> None:
+    """Refuse an input not of one of `types`; 8- and 16-bit ones have to be quantised."""
+    input, output = op["input"], op.output
+    if input.type not in types or input.type is not output.type:
+        raise Untranslatable(f"{input.type.name} to {output.type.name} is not translated")
+    if input.type in _CODES and not (input.is_quantized and output.is_quantized):
+        raise Untranslatable(f"{input.type.name} without a scale")
+
+
+def unary(
+    op_type: str, types: frozenset[TensorType], attributes: dict[str, Any], op: View, g: Graph
+) -> None:
+    """One node on real numbers, in the layout that the input has."""
+    check_types(op, types)
+    layout = g.layout(op["input"])
+    result = g.op(op_type, g.read(op["input"], layout=layout), **attributes)
+    g.write(op.output, result, layout=layout)
+
+
+for operator, last, op_type, types in (
+    (Op.LOGISTIC, 3, "Sigmoid", _HALF | _BYTES),
+    (Op.TANH, 3, "Tanh", _HALF | _BYTES),
+    (Op.ELU, 1, "Elu", _FLOAT32 | {_T.INT8}),
+    (Op.HARD_SWISH, 1, "HardSwish", _FLOAT32 | _BYTES),
+):
+    translator(operator, versions=(1, last), inputs=("input",))(partial(unary, op_type, types, {}))
+
+
+def relu_between(
+    activation: ActivationFunctionType, types: frozenset[TensorType], op: View, g: Graph
+) -> None:
+    """Relu or Clip; of the codes themselves where input and output are quantised alike."""
+    check_types(op, _FLOAT32 | types)
+    input, output = op["input"], op.output
+    layout, domain = g.layout(input), Domain.REAL
+    if input.type in _BYTES and input.quantization and input.quantization.equals(
+        output.quantization
+    ):
+        domain = Domain.STORED
+    x = g.read(input, layout=layout, domain=domain)
+    g.write(output, x, layout=layout, domain=domain, activation=activation)
+
+
+for operator, last, activation, types in (
+    (Op.RELU, 3, ActivationFunctionType.RELU, _CODES),
+    (Op.RELU6, 3, ActivationFunctionType.RELU6, _CODES),
+    (Op.RELU_N1_TO_1, 1, ActivationFunctionType.RELU_N1_TO_1, _BYTES),
+):
+    translator(operator, versions=(1, last), inputs=("input",))(
+        partial(relu_between, activation, types)
+    )
+
+
+@translator(Op.RELU_0_TO_1, versions=(1, 1), inputs=("input",))
+def relu_0_to_1(op: View, g: Graph) -> None:
+    """Clip to [0, 1]."""
+    check_types(op, _FLOAT32 | _BYTES)
+    layout = g.layout(op["input"])
+    bounds = (g.constant(bound, np.float32) for bound in (0, 1))
+    g.write(op.output, g.op("Clip", g.read(op["input"], layout=layout), *bounds), layout=layout)
+
+
+@translator(Op.LEAKY_RELU, versions=(1, 2), inputs=("input",))
+def leaky_relu(op: OperatorView[LeakyReluOptions], g: Graph) -> None:
+    """LeakyRelu with the slope `alpha` below 0."""
+    unary("LeakyRelu", _FLOAT32 | _CODES, {"alpha": float(op.options.alpha)}, op, g)
+
+
+@translator(Op.PRELU, versions=(1, 1), inputs=("input", "alpha"))
+def prelu(op: View, g: Graph) -> None:
+    """PRelu with a slope that broadcasts into the input's shape."""
+    input, alpha = op["input"], op["alpha"]
+    check_types(op, _FLOAT32 | _CODES)
+    expected = _T.INT8 if input.type is _T.INT16 else input.type
+    if alpha.type is not expected or alpha.is_quantized is not input.is_quantized:
+        raise Untranslatable(f"{input.type.name} input with {alpha.type.name} alpha")
+    layout = g.layout(input)
+    slope = g.read(alpha, layout=layout, rank=input.rank)
+    g.write(op.output, g.op("PRelu", g.read(input, layout=layout), slope), layout=layout)
+
+
+@translator(Op.SOFTMAX, versions=(1, 4), inputs=("input",))
+def softmax(op: OperatorView[SoftmaxOptions], g: Graph) -> None:
+    """Softmax(beta * x) along the last axis."""
+    check_types(op, _HALF | _BYTES)
+    if op["input"].rank < 1:
+        raise Untranslatable("softmax of a scalar")
+    x = g.read(op["input"], layout=Layout.LAST)
+    if op.options.beta != 1.0:
+        x = g.op("Mul", x, g.constant(op.options.beta, op["input"].dtype))
+    g.write(op.output, g.op("Softmax", x, axis=-1))

@@ -1,0 +1,61 @@
+"""Initializers of the graph under construction, and the codes that carry quantised data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from tflite_ort.schema import TensorType, TensorView
+
+Array = npt.NDArray[Any]
+_SHARED_ELEMENTS = 64
+
+
+class Constants:
+    """Initializers by name; the arrays are not copied."""
+
+    def __init__(self) -> None:
+        self.values: list[ir.Value] = []
+        self._shared: dict[tuple[str, tuple[int, ...], bytes], ir.Value] = {}
+        self._names: dict[str, int] = {}
+
+    def add(self, array: Array, name: str) -> ir.Value:
+        """A new initializer called `name`, or `name` and a number if that is taken."""
+        contiguous = np.asarray(array, order="C")
+        count = self._names.get(name, 0)
+        self._names[name] = count + 1
+        unique = f"const/{name}" if count == 0 else f"const/{name}#{count}"
+        tensor = ir.Tensor(contiguous, name=unique)
+        value = ir.Value(
+            name=unique, shape=tensor.shape, type=ir.TensorType(tensor.dtype), const_value=tensor
+        )
+        self.values.append(value)
+        return value
+
+    def shared(self, array: Array) -> ir.Value:
+        """An initializer that equals `array`: an earlier one if it is small."""
+        if array.size > _SHARED_ELEMENTS:
+            return self.add(array, "value")
+        key = (array.dtype.str, array.shape, array.tobytes())
+        if key not in self._shared:
+            self._shared[key] = self.add(array, "value")
+        return self._shared[key]
+
+
+def carried_type(tensor: TensorView) -> TensorType:
+    """The type in which a quantised tensor's codes stand in the graph: uint8 for int8."""
+    return TensorType.UINT8 if tensor.type is TensorType.INT8 else tensor.type
+
+
+def carried(
+    codes: Array, type_: TensorType, zero_point: npt.NDArray[np.int64], signed: bool = False
+) -> tuple[Array, Array]:
+    """Codes and zero points as the graph has them: int8 moved by 128 to uint8 unless `signed`."""
+    if type_ is TensorType.INT8 and not signed:
+        # Flipping the top bit adds 128 and reads as uint8.
+        flipped = np.bitwise_xor(np.ascontiguousarray(codes).view(np.uint8), np.uint8(128))
+        return flipped, (zero_point + 128).astype(np.uint8)
+    return codes, zero_point.astype(codes.dtype)

@@ -1,0 +1,150 @@
+"""Convolutions: CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from tflite_ort.opmap.graph import Graph, Layout
+from tflite_ort.opmap.registry import translator
+from tflite_ort.schema import (
+    Conv2DOptions,
+    DepthwiseConv2DOptions,
+    Op,
+    OperatorView,
+    Quantization,
+    TensorType,
+    TensorView,
+    TransposeConvOptions,
+    Untranslatable,
+)
+from tflite_ort.schema.semantics import explicit_padding
+
+FloatArray = npt.NDArray[np.float32]
+
+_NARROW = frozenset({TensorType.INT8, TensorType.INT4, TensorType.INT2})
+_FILTER_TYPES = {
+    TensorType.FLOAT32: _NARROW | {TensorType.FLOAT32},
+    TensorType.UINT8: frozenset({TensorType.UINT8}),
+    TensorType.INT8: _NARROW,
+    TensorType.INT16: _NARROW | {TensorType.INT16},
+}
+
+
+def check_types(input: TensorView, filter: TensorView) -> None:
+    """Refuses operand types that TFLite has no product of, and codes without a scale."""
+    if filter.type not in _FILTER_TYPES.get(input.type, ()):
+        raise Untranslatable(f"{input.type.name} input with {filter.type.name} filter")
+    for tensor in (input, filter):
+        if tensor.type is not TensorType.FLOAT32 and not tensor.is_quantized:
+            raise Untranslatable(f"{tensor.type.name} tensor {tensor.name!r} without a scale")
+
+
+def pads(
+    options: Conv2DOptions | DepthwiseConv2DOptions, size: tuple[int, ...], kernel: tuple[int, int]
+) -> list[int]:
+    """ONNX pads (top, left, bottom, right) of a window over an image of `size` (H, W)."""
+    top, bottom = explicit_padding(
+        options.padding, size[0], kernel[0], options.stride_h, options.dilation_h_factor
+    )
+    left, right = explicit_padding(
+        options.padding, size[1], kernel[1], options.stride_w, options.dilation_w_factor
+    )
+    return [top, left, bottom, right]
+
+
+def relaid_filter(
+    g: Graph, input: TensorView, filter: TensorView, permutation: tuple[int, ...], shape: list[int]
+) -> ir.Value:
+    """A filter as ONNX has it; float activations (hybrid models) get float weights."""
+    check_types(input, filter)
+    real = not input.is_quantized
+    return g.weights(filter, permutation=permutation, shape=shape, axis=0, real=real)
+
+
+def accumulator_bias(
+    g: Graph, input: TensorView, filter: TensorView, bias: TensorView | None
+) -> ir.Value | None:
+    """The bias [N] in units of the integer accumulator: input scale times filter scale."""
+    if bias is None:
+        return None
+    return g.bias(bias, accumulator_scale(input.quantization, filter.quantization))
+
+
+def accumulator_scale(input: Quantization | None, filter: Quantization | None) -> FloatArray:
+    if input is None or filter is None:
+        return np.ones(1, np.float32)
+    return input.scale * filter.scale
+
+
+@translator(Op.CONV_2D, versions=(1, 8), inputs=("input", "filter!", "bias!?"))
+def conv_2d(op: OperatorView[Conv2DOptions], g: Graph) -> None:
+    """Conv with filter [out, kh, kw, in / groups] re-laid to [out, in / groups, kh, kw]."""
+    input, filter, options = op["input"], op["filter"], op.options
+    outputs, kh, kw, depth = filter.shape
+    weights = relaid_filter(g, input, filter, (0, 3, 1, 2), [outputs, depth, kh, kw])
+    convolution(op, g, options, weights, (kh, kw), groups=input.shape[3] // depth)
+
+
+@translator(Op.DEPTHWISE_CONV_2D, versions=(1, 7), inputs=("input", "filter!", "bias!?"))
+def depthwise_conv_2d(op: OperatorView[DepthwiseConv2DOptions], g: Graph) -> None:
+    """Conv of one group per input channel; the multiplier comes from the shapes, as in TFLite."""
+    input, filter, options = op["input"], op["filter"], op.options
+    _, kh, kw, outputs = filter.shape
+    weights = relaid_filter(g, input, filter, (3, 0, 1, 2), [outputs, 1, kh, kw])
+    convolution(op, g, options, weights, (kh, kw), groups=input.shape[3])
+
+
+def convolution(
+    op: OperatorView[Conv2DOptions] | OperatorView[DepthwiseConv2DOptions],
+    g: Graph,
+    options: Conv2DOptions | DepthwiseConv2DOptions,
+    weights: ir.Value,
+    kernel: tuple[int, int],
+    groups: int,
+) -> None:
+    input = op["input"]
+    result = g.op(
+        "Conv",
+        g.read(input, layout=Layout.FIRST),
+        weights,
+        accumulator_bias(g, input, op["filter"], op.get("bias")),
+        group=groups,
+        kernel_shape=kernel,
+        strides=[options.stride_h, options.stride_w],
+        dilations=[options.dilation_h_factor, options.dilation_w_factor],
+        pads=pads(options, input.shape[1:3], kernel),
+    )
+    g.write(op.output, result, layout=Layout.FIRST, activation=options.fused_activation_function)
+
+
+@translator(
+    Op.TRANSPOSE_CONV, versions=(1, 5), inputs=("output_shape!", "filter!", "input", "bias!?")
+)
+def transpose_conv(op: OperatorView[TransposeConvOptions], g: Graph) -> None:
+    """ConvTranspose with filter [out, kh, kw, in] re-laid to [in, out, kh, kw].
+
+    Quantised weights stay codes behind a DequantizeLinear although no integer kernel follows: ONNX
+    Runtime would quantise float ones anew, to scales of its own.
+    """
+    input, filter, options = op["input"], op["filter"], op.options
+    check_types(input, filter)
+    _, kh, kw, _ = filter.shape
+    strides = [options.stride_h, options.stride_w]
+    size, (height, width) = op.output.shape[1:3], input.shape[1:3]
+    top, bottom = explicit_padding(options.padding, size[0], kh, strides[0])
+    left, right = explicit_padding(options.padding, size[1], kw, strides[1])
+    reached = ((height - 1) * strides[0] + kh, (width - 1) * strides[1] + kw)
+    result = g.op(
+        "ConvTranspose",
+        g.read(input, layout=Layout.FIRST),
+        g.weights(filter, permutation=(3, 0, 1, 2), axis=1, real=not input.is_quantized),
+        accumulator_bias(g, input, filter, op.get("bias")),
+        kernel_shape=[kh, kw],
+        strides=strides,
+        pads=[top, left, bottom, right],
+        # Cells past the last window: they hold nothing but the bias.
+        output_padding=[max(0, size[0] - reached[0]), max(0, size[1] - reached[1])],
+    )
+    g.write(op.output, result, layout=Layout.FIRST, activation=options.fused_activation_function)

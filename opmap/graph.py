@@ -1,0 +1,477 @@
+"""The ONNX graph under construction, and the forms in which a TFLite tensor stands in it.
+
+A tensor can be there in several *forms*: a layout (channels-last as TFLite has it, or
+channels-first as ONNX convolutions want it) and a domain (`REAL` numbers, the `STORED` codes of a
+quantised tensor, or the codes as the `FILE` has them). A translator reads the form it needs and
+writes the form it made; a form that is missing is derived from one that exists, once.
+
+Quantised int8 tensors are carried as uint8 with the zero point moved by 128: the same real values,
+and the types that ONNX Runtime's integer operators are fast and exact with. `STORED` codes are
+these; `FILE` codes are int8 again (for CAST and the graph's own inputs and outputs).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from tflite_ort.opmap.constants import Constants, carried, carried_type
+from tflite_ort.schema import (
+    ActivationFunctionType,
+    OperatorView,
+    Quantization,
+    TensorType,
+    TensorView,
+    Untranslatable,
+    semantics,
+)
+
+Array = npt.NDArray[Any]
+
+
+class Layout(Enum):
+    """Where the channels of a tensor of rank 3 or more are."""
+
+    LAST = "channels-last"
+    FIRST = "channels-first"
+
+    def permutation(self, rank: int) -> tuple[int, ...]:
+        """From channels-last to this layout: (0, 3, 1, 2) for a rank-4 channels-first."""
+        if self is Layout.LAST or rank < 3:
+            return tuple(range(rank))
+        return (0, rank - 1, *range(1, rank - 1))
+
+    def inverse(self, rank: int) -> tuple[int, ...]:
+        """From this layout to channels-last: (0, 2, 3, 1) for a rank-4 channels-first."""
+        return tuple(int(i) for i in np.argsort(self.permutation(rank)))
+
+    def axis(self, axis: int, rank: int) -> int:
+        """Where channels-last axis `axis` (not negative) is in this layout."""
+        return self.permutation(rank).index(axis)
+
+    def shape(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """A channels-last shape in this layout."""
+        return tuple(shape[i] for i in self.permutation(len(shape)))
+
+
+class Domain(Enum):
+    """What the elements of a quantised tensor are; all the same for any other tensor."""
+
+    REAL = "real"
+    STORED = "stored"
+    FILE = "file"
+
+
+Form = tuple[Layout, Domain]
+
+
+class Graph:
+    """ONNX nodes under construction, and the forms of each tensor so far.
+
+    Args:
+        weights: ``"uint8"`` carries quantised int8 weights as uint8 with zero point 128 (exact and
+            fast on every CPU); ``"int8"`` keeps them signed, as TensorRT and QNN need.
+    """
+
+    def __init__(self, weights: str = "uint8") -> None:
+        self.signed_weights = weights == "int8"
+        self.nodes: list[ir.Node] = []
+        self.constants = Constants()
+        self._forms: dict[int, dict[Form, ir.Value]] = {}
+        self._names: set[str] = set()
+        self._journal: list[tuple[int, Form]] = []
+        self._label = "boundary"
+        self.output_names: set[str] = set()
+
+    # What translators use -------------------------------------------------------------------
+
+    def read(
+        self,
+        tensor: TensorView,
+        *,
+        layout: Layout = Layout.LAST,
+        domain: Domain = Domain.REAL,
+        rank: int | None = None,
+    ) -> ir.Value:
+        """`tensor` in the form asked for.
+
+        Args:
+            rank: prepend dimensions of size 1 up to this rank, so that a channels-first read of a
+                tensor of lower rank broadcasts as TFLite's channels-last one does.
+        """
+        if rank is not None and rank > tensor.rank and layout is Layout.FIRST:
+            return self._read_expanded(tensor, layout, domain, rank)
+        form = self._form(tensor, layout, domain)
+        forms = self._forms.setdefault(tensor.index, {})
+        if form not in forms:
+            self._record(tensor, form, self._derive(tensor, form, forms))
+        return forms[form]
+
+    def write(
+        self,
+        tensor: TensorView,
+        value: ir.Value,
+        *,
+        layout: Layout = Layout.LAST,
+        domain: Domain = Domain.REAL,
+        activation: ActivationFunctionType = ActivationFunctionType.NONE,
+    ) -> None:
+        """Record `value` as the result `tensor`; a real result of a quantised one is quantised.
+
+        Args:
+            activation: the fused activation, applied here: to real values as Relu or Clip, to
+                quantised ones as a clamp of the codes where the output's range does not imply it.
+        """
+        form = self._form(tensor, layout, domain)
+        if tensor.is_quantized:
+            if form[1] is Domain.REAL:
+                value = self.quantize(value, tensor)
+                form = (form[0], Domain.STORED)
+            value = self._clamp_codes(value, tensor, form[1], activation)
+        else:
+            value = self._clamp(value, activation, tensor)
+        self._record(tensor, form, value)
+
+    def op(
+        self, op_type: str, *inputs: ir.Value | None, domain: str = "", **attributes: Any
+    ) -> ir.Value:
+        """Append a node with one output."""
+        return self.op_multi(op_type, *inputs, outputs=1, domain=domain, **attributes)[0]
+
+    def op_multi(
+        self,
+        op_type: str,
+        *inputs: ir.Value | None,
+        outputs: int,
+        domain: str = "",
+        **attributes: Any,
+    ) -> Sequence[ir.Value]:
+        """Append a node with several outputs; attributes that are None are left out."""
+        name = self._unique(f"{self._label}/{op_type}")
+        results = [
+            ir.Value(name=self._unique(f"{name}_out" if i == 0 else f"{name}_out{i}"))
+            for i in range(outputs)
+        ]
+        given = {key: value for key, value in attributes.items() if value is not None}
+        node = ir.Node(
+            domain,
+            op_type,
+            inputs=inputs,
+            attributes=ir.convenience.convert_attributes(given) if given else (),
+            outputs=results,
+            name=name,
+        )
+        self.nodes.append(node)
+        return node.outputs
+
+    def constant(self, array: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> ir.Value:
+        """An initializer; small equal ones are shared."""
+        return self.constants.shared(np.asarray(array, dtype=dtype, order="C"))
+
+    def layout(self, *tensors: TensorView) -> Layout:
+        """The layout in which `tensors` are to be had with the least data moved."""
+        computed = [tensor for tensor in tensors if not tensor.is_constant]
+        if any(tensor.rank < 3 and math.prod(tensor.shape) > 1 for tensor in computed):
+            return Layout.LAST
+        moved = dict.fromkeys(Layout, 0)
+        for tensor in computed:
+            present = {layout for layout, _ in self._forms.get(tensor.index, {})}
+            for layout in set(Layout) - present:
+                moved[layout] += math.prod(tensor.shape)
+        if moved[Layout.FIRST] == moved[Layout.LAST]:
+            # What follows is more likely to want channels-first.
+            return Layout.FIRST if computed else Layout.LAST
+        return min(moved, key=lambda layout: moved[layout])
+
+    def weights(
+        self,
+        tensor: TensorView,
+        *,
+        permutation: Sequence[int] | None = None,
+        shape: Sequence[int] | None = None,
+        axis: int = 0,
+        real: bool = False,
+    ) -> ir.Value:
+        """Constant weights re-laid in numpy: first `permutation`, then `shape`.
+
+        Args:
+            axis: the dimension of the result along which per-channel scales run.
+            real: dequantise in numpy instead of by a DequantizeLinear in the graph.
+        """
+        data = tensor.data
+        if data is None:
+            raise Untranslatable("weights are not constant")
+        if real and tensor.quantization is not None:
+            data = dequantized(data, tensor.quantization)
+        relaid = data if permutation is None else np.transpose(data, permutation)
+        relaid = relaid if shape is None else np.reshape(relaid, shape)
+        if real or not tensor.is_quantized:
+            return self.constants.add(relaid, tensor.name)
+        assert tensor.quantization is not None
+        signed = self.signed_weights and tensor.type is TensorType.INT8
+        codes, zero_point = carried(relaid, tensor.type, tensor.quantization.zero_point, signed)
+        return self._dequantized_constant(
+            codes, tensor.quantization.scale, zero_point, axis, tensor.name
+        )
+
+    def bias(self, tensor: TensorView, scale: npt.ArrayLike) -> ir.Value:
+        """A constant bias [N]: integer codes of `scale` [1] or [N] (input times filter scale, which
+        is what TFLite's kernels take; the bias tensor's own scale is ignored), or floats."""
+        if tensor.data is None:
+            raise Untranslatable("bias is not constant")
+        scales = np.asarray(scale, np.float32)
+        if tensor.type is TensorType.INT32:
+            return self._dequantized_constant(tensor.data, scales, None, 0, tensor.name)
+        if tensor.type is TensorType.INT64:  # of 16-bit activations; ONNX does not dequantise it
+            return self.constants.add((tensor.data * scales).astype(np.float32), tensor.name)
+        return self.constants.add(tensor.data, tensor.name)
+
+    def quantize(self, value: ir.Value, tensor: TensorView) -> ir.Value:
+        """Real `value` to the carried codes of `tensor`."""
+        scale, zero_point = self._parameters(tensor, carried_type(tensor))
+        return self.op("QuantizeLinear", value, scale, zero_point)
+
+    # What the lowering loop uses ---------------------------------------------------------------
+
+    def add_input(self, tensor: TensorView, name: str, shape: Sequence[int | None]) -> ir.Value:
+        """A graph input in the file's dtype and layout."""
+        value = ir.Value(
+            name=self._unique(name),
+            shape=ir.Shape(shape),
+            type=ir.TensorType(ir.DataType.from_numpy(tensor.dtype)),
+        )
+        self._record(tensor, self._form(tensor, Layout.LAST, Domain.FILE), value)
+        return value
+
+    def reserve(self, names: Sequence[str]) -> None:
+        """Keep `names` free for the graph's outputs."""
+        self._names.update(names)
+
+    def stand_in(self, tensors: Sequence[TensorView]) -> None:
+        """Give the results of a refused operator values, so that what follows can be tried."""
+        for tensor in tensors:
+            value = ir.Value(name=self._unique(f"{self._label}/refused"))
+            self._record(tensor, self._form(tensor, Layout.LAST, Domain.FILE), value)
+
+    @contextmanager
+    def at(self, op: OperatorView[Any]) -> Iterator[None]:
+        """Nodes made inside are named after `op`; if it is untranslatable, they are taken back."""
+        self._label, nodes = op.label, len(self.nodes)
+        self._journal.clear()
+        try:
+            yield
+        except Untranslatable:
+            for node in reversed(self.nodes[nodes:]):
+                for i in range(len(node.inputs)):
+                    node.replace_input_with(i, None)
+            del self.nodes[nodes:]
+            for index, form in self._journal:
+                del self._forms[index][form]
+            raise
+        finally:
+            self._label = "boundary"
+
+    # Forms ---------------------------------------------------------------------------------------
+
+    def _form(self, tensor: TensorView, layout: Layout, domain: Domain) -> Form:
+        """The canonical name of a form: what makes no difference is left at its default."""
+        if tensor.rank < 3:
+            layout = Layout.LAST
+        if not tensor.is_quantized:
+            domain = Domain.REAL
+        elif domain is Domain.FILE and carried_type(tensor) is tensor.type:
+            domain = Domain.STORED
+        return layout, domain
+
+    def _record(self, tensor: TensorView, form: Form, value: ir.Value) -> None:
+        self._forms.setdefault(tensor.index, {})[form] = value
+        self._journal.append((tensor.index, form))
+
+    def _derive(self, tensor: TensorView, form: Form, forms: dict[Form, ir.Value]) -> ir.Value:
+        layout, domain = form
+        if tensor.is_constant:
+            return self._constant_form(tensor, layout, domain)
+        if not forms:
+            raise Untranslatable(f"tensor {tensor.name!r} has no value here")
+        if not tensor.is_quantized:
+            return self._relayout(tensor, forms[self._other(layout), domain], layout)
+        stored = (layout, Domain.STORED)
+        if stored not in forms:
+            self._record(tensor, stored, self._derive_stored(tensor, layout, forms))
+        if domain is Domain.REAL:
+            return self._dequantize(forms[stored], tensor, carried_type(tensor))
+        if domain is Domain.FILE:
+            return self._recode(forms[stored], tensor, carried_type(tensor), tensor.type)
+        return forms[stored]
+
+    def _derive_stored(
+        self, tensor: TensorView, layout: Layout, forms: dict[Form, ir.Value]
+    ) -> ir.Value:
+        for other, domain in forms:
+            if domain is Domain.STORED:
+                return self._relayout(tensor, forms[other, domain], layout)
+        value = forms[Layout.LAST, Domain.FILE]
+        value = self._recode(value, tensor, tensor.type, carried_type(tensor))
+        if layout is Layout.FIRST:
+            self._record(tensor, (Layout.LAST, Domain.STORED), value)
+            return self._relayout(tensor, value, layout)
+        return value
+
+    @staticmethod
+    def _other(layout: Layout) -> Layout:
+        return Layout.LAST if layout is Layout.FIRST else Layout.FIRST
+
+    def _relayout(self, tensor: TensorView, value: ir.Value, to: Layout) -> ir.Value:
+        rank = tensor.rank
+        if not tensor.dynamic and (math.prod(tensor.shape[1:-1]) == 1 or tensor.shape[-1] == 1):
+            # Nothing changes place in memory.
+            return self.op("Reshape", value, self.constant(to.shape(tensor.shape), np.int64))
+        permutation = to.permutation(rank) if to is Layout.FIRST else Layout.FIRST.inverse(rank)
+        return self.op("Transpose", value, perm=permutation)
+
+    def _read_expanded(
+        self, tensor: TensorView, layout: Layout, domain: Domain, rank: int
+    ) -> ir.Value:
+        shape = (1,) * (rank - tensor.rank) + tensor.shape
+        if not tensor.is_constant:
+            value = self.read(tensor, domain=domain)
+            value = self.op("Reshape", value, self.constant(shape, np.int64))
+            return self.op("Transpose", value, perm=layout.permutation(rank))
+        assert tensor.data is not None
+        expanded = TensorView(
+            tensor.index,
+            tensor.name,
+            tensor.type,
+            shape,
+            tensor.data.reshape(shape),
+            tensor.quantization,
+        )
+        return self._constant_form(expanded, layout, domain)
+
+    # Constants and quantisation --------------------------------------------------------------
+
+    def _constant_form(self, tensor: TensorView, layout: Layout, domain: Domain) -> ir.Value:
+        assert tensor.data is not None
+        data = np.transpose(tensor.data, layout.permutation(tensor.rank))
+        quantization = tensor.quantization
+        if not tensor.is_quantized or quantization is None or domain is Domain.FILE:
+            return self.constants.add(data, tensor.name)
+        codes, zero_point = carried(data, tensor.type, quantization.zero_point)
+        if domain is Domain.STORED:
+            return self.constants.add(codes, tensor.name)
+        axis = layout.axis(quantization.axis, tensor.rank) if quantization.per_channel else 0
+        return self._dequantized_constant(codes, quantization.scale, zero_point, axis, tensor.name)
+
+    def _dequantized_constant(
+        self,
+        codes: Array,
+        scale: npt.NDArray[np.float32],
+        zero_point: Array | None,
+        axis: int,
+        name: str,
+    ) -> ir.Value:
+        """DequantizeLinear of an initializer, with a scale and zero point of its own: ONNX Runtime
+        fails on shared ones when it rewrites weights."""
+        per_channel = scale.size > 1
+        parameters = [
+            self.constants.add(
+                np.ascontiguousarray(array) if per_channel else array.reshape(()), f"{name}_{what}"
+            )
+            for array, what in ((scale, "scale"), (zero_point, "zero_point"))
+            if array is not None
+        ]
+        return self.op(
+            "DequantizeLinear",
+            self.constants.add(codes, name),
+            *parameters,
+            axis=axis if per_channel else None,
+        )
+
+    def _parameters(self, tensor: TensorView, type_: TensorType) -> tuple[ir.Value, ir.Value]:
+        """Scale and zero point of an activation: scalars, since QLinearAdd refuses [1]."""
+        quantization = tensor.quantization
+        assert quantization is not None
+        if quantization.per_channel:
+            raise Untranslatable(f"activation {tensor.name!r} is quantised per channel")
+        zero_point = quantization.zero_point[0] + _shift(tensor.type, type_)
+        dtype = semantics.NUMPY_DTYPE[type_]
+        return (
+            self.constant(np.float32(quantization.scale[0])),
+            self.constant(np.asarray(zero_point, dtype)),
+        )
+
+    def _dequantize(self, value: ir.Value, tensor: TensorView, type_: TensorType) -> ir.Value:
+        return self.op("DequantizeLinear", value, *self._parameters(tensor, type_))
+
+    def _recode(
+        self, value: ir.Value, tensor: TensorView, source: TensorType, target: TensorType
+    ) -> ir.Value:
+        """Between int8 and uint8 codes of the same real values (exact: both are code - zero)."""
+        real = self._dequantize(value, tensor, source)
+        return self.op("QuantizeLinear", real, *self._parameters(tensor, target))
+
+    def _clamp_codes(
+        self,
+        value: ir.Value,
+        tensor: TensorView,
+        domain: Domain,
+        activation: ActivationFunctionType,
+    ) -> ir.Value:
+        quantization = tensor.quantization
+        assert quantization is not None
+        low, high = semantics.quantized_activation_bounds(
+            activation, tensor.type, quantization.scalar_scale, quantization.scalar_zero_point
+        )
+        if (low, high) == semantics.quantized_range(tensor.type):
+            return value
+        type_ = tensor.type if domain is Domain.FILE else carried_type(tensor)
+        if type_ is TensorType.INT16:  # ONNX Runtime has no Clip of these codes
+            reals = dequantized(np.asarray([low, high]), quantization)
+            real = self._dequantize(value, tensor, type_)
+            return self.quantize(self.op("Clip", real, *map(self.constant, reals)), tensor)
+        shift, dtype = _shift(tensor.type, type_), semantics.NUMPY_DTYPE[type_]
+        bounds = (self.constant(bound + shift, dtype) for bound in (low, high))
+        return self.op("Clip", value, *bounds)
+
+    def _clamp(
+        self, value: ir.Value, activation: ActivationFunctionType, tensor: TensorView
+    ) -> ir.Value:
+        low, high = semantics.activation_bounds(activation)
+        if low is None and high is None:
+            return value
+        if (low, high) == (0.0, None):
+            return self.op("Relu", value)
+        bounds = (
+            None if bound is None else self.constant(bound, tensor.dtype) for bound in (low, high)
+        )
+        return self.op("Clip", value, *bounds)
+
+    def _unique(self, name: str) -> str:
+        candidate, count = name, 1
+        while candidate in self._names:
+            candidate, count = f"{name}_{count}", count + 1
+        self._names.add(candidate)
+        return candidate
+
+
+def _shift(source: TensorType, target: TensorType) -> int:
+    """What is added to `source` codes to get `target` codes of the same values."""
+    return 128 * ((source is TensorType.INT8) - (target is TensorType.INT8))
+
+
+def dequantized(data: Array, quantization: Quantization) -> npt.NDArray[np.float32]:
+    """scale * (data - zero_point) in float32, per channel where there are several scales."""
+    shape = [1] * data.ndim
+    if quantization.per_channel:
+        shape[quantization.axis] = -1
+    scale = quantization.scale.reshape(shape)
+    zero_point = quantization.zero_point.reshape(shape)
+    real: npt.NDArray[np.float32] = (data - zero_point).astype(np.float32) * scale
+    return real

@@ -1,0 +1,88 @@
+"""Images resized: RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from tflite_ort.opmap.constants import carried_type
+from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.movement import moved_domain
+from tflite_ort.opmap.registry import translator
+from tflite_ort.schema import (
+    Op,
+    OperatorView,
+    ResizeBilinearOptions,
+    ResizeNearestNeighborOptions,
+    TensorType,
+    TensorView,
+    Untranslatable,
+)
+from tflite_ort.schema.semantics import nearest_indices
+
+# What ONNX Runtime's Resize takes, among what is carried in the graph.
+_RESIZED_BY_ORT = frozenset({TensorType.FLOAT32, TensorType.UINT8, TensorType.INT32})
+
+
+@translator(Op.RESIZE_BILINEAR, versions=(1, 4), inputs=("input", "size!"))
+def resize_bilinear(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
+    """Resize (linear) of reals: of uint8 codes, ONNX Runtime cuts the fraction off."""
+    input, output, options = op["input"], op.output, op.options
+    if options.align_corners and options.half_pixel_centers:
+        raise Untranslatable("align_corners and half_pixel_centers exclude each other")
+    if input.type is not TensorType.FLOAT32 and not (input.is_quantized and output.is_quantized):
+        raise Untranslatable(f"{input.type.name} input or output without a scale")
+    mode = "half_pixel" if options.half_pixel_centers else "asymmetric"
+    layout = g.layout(input)
+    x = g.read(input, layout=layout)
+    resized = _resize(
+        g, x, layout, output, "linear", "align_corners" if options.align_corners else mode
+    )
+    if input.quantization is not None:  # TFLite keeps the input's codes
+        resized = g.quantize(resized, input)
+    g.write(output, resized, layout=layout, domain=Domain.STORED)
+
+
+@translator(Op.RESIZE_NEAREST_NEIGHBOR, versions=(1, 4), inputs=("input", "size!"))
+def resize_nearest_neighbor(op: OperatorView[ResizeNearestNeighborOptions], g: Graph) -> None:
+    """Channels-first and by whole factors Resize (nearest), else a Gather along each axis: the
+    float arithmetic by which ONNX Runtime picks a pixel differs from TFLite's in the last bit."""
+    input, output = op["input"], op.output
+    domain = moved_domain(input, output)
+    picks = [
+        nearest_indices(old, new, op.options)
+        for old, new in zip(input.shape[1:3], output.shape[1:3], strict=True)
+    ]
+    known = domain is Domain.STORED and carried_type(input) in _RESIZED_BY_ORT
+    whole = all(_repeats(pick, size) for pick, size in zip(picks, input.shape[1:3], strict=True))
+    layout = g.layout(input) if known and whole else Layout.LAST
+    value = g.read(input, layout=layout, domain=domain)
+    if layout is Layout.FIRST:
+        value = _resize(g, value, layout, output, "nearest", "asymmetric", nearest_mode="floor")
+    else:
+        for axis in (2, 1):
+            value = g.op("Gather", value, g.constant(picks[axis - 1], np.int64), axis=axis)
+    g.write(output, value, layout=layout, domain=domain)
+
+
+def _repeats(picks: npt.NDArray[np.int64], size: int) -> bool:
+    """Whether each of `size` pixels is taken the same number of times, in order."""
+    return len(picks) % size == 0 and bool(
+        np.array_equal(picks, np.arange(len(picks)) // (len(picks) // size))
+    )
+
+
+def _resize(
+    g: Graph,
+    value: ir.Value,
+    layout: Layout,
+    output: TensorView,
+    mode: str,
+    points: str,
+    **more: str,
+) -> ir.Value:
+    sizes = g.constant(layout.shape(output.shape), np.int64)
+    return g.op(
+        "Resize", value, None, None, sizes, mode=mode, coordinate_transformation_mode=points, **more
+    )

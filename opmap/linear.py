@@ -1,0 +1,88 @@
+"""Matrix products: FULLY_CONNECTED, BATCH_MATMUL."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from tflite_ort.opmap.convolution import accumulator_scale, check_types
+from tflite_ort.opmap.graph import Domain, Graph
+from tflite_ort.opmap.registry import translator
+from tflite_ort.schema import (
+    BatchMatMulOptions,
+    FullyConnectedOptions,
+    FullyConnectedOptionsWeightsFormat,
+    Op,
+    OperatorView,
+    TensorType,
+    TensorView,
+    Untranslatable,
+)
+
+
+@translator(Op.FULLY_CONNECTED, versions=(1, 14), inputs=("input", "filter", "bias?"))
+def fully_connected(op: OperatorView[FullyConnectedOptions], g: Graph) -> None:
+    """Gemm of the input as rows with the transposed filter [units, depth]."""
+    input, filter, output, options = op["input"], op["filter"], op.output, op.options
+    if options.weights_format != FullyConnectedOptionsWeightsFormat.DEFAULT:
+        raise Untranslatable(f"weights format {options.weights_format.name}")
+    check_types(input, filter)
+    units, depth = filter.shape
+    x = g.read(input)
+    if input.rank != 2 or input.shape[1] != depth:
+        x = g.op("Reshape", x, g.constant([-1, depth], "int64"))
+    weights = g.weights(filter, real=not input.is_quantized) if filter.is_constant else g.read(filter)
+    y = g.op("Gemm", x, weights, _bias(op, g), transB=1)
+    activation = options.fused_activation_function
+    if output.rank == 2:
+        g.write(output, y, activation=activation)
+        return
+    # Quantised before it is reshaped, for ONNX Runtime to see Gemm and QuantizeLinear together.
+    domain = Domain.STORED if output.is_quantized else Domain.REAL
+    y = g.quantize(y, output) if output.is_quantized else y
+    y = g.op("Reshape", y, g.constant(output.shape, "int64"))
+    g.write(output, y, domain=domain, activation=activation)
+
+
+def _bias(op: OperatorView[FullyConnectedOptions], g: Graph) -> ir.Value | None:
+    bias = op.get("bias")
+    if bias is None:
+        return None
+    if bias.is_constant:
+        return g.bias(bias, accumulator_scale(op["input"].quantization, op["filter"].quantization))
+    return g.read(bias)
+
+
+@translator(Op.BATCH_MATMUL, versions=(1, 4), inputs=("x", "y"))
+def batch_matmul(op: OperatorView[BatchMatMulOptions], g: Graph) -> None:
+    """MatMul after the transpositions asked for; an int32 result is that of the bare codes."""
+    x, y, options = op["x"], op["y"], op.options
+    check_types(x, y)
+    if op.output.type is TensorType.INT32:
+        codes = (
+            _transposed(g, g.read(tensor, domain=Domain.FILE), tensor, adjoint)
+            for tensor, adjoint in ((x, options.adj_x), (y, options.adj_y))
+        )
+        g.write(op.output, g.op("MatMulInteger", *codes), domain=Domain.STORED)
+        return
+    left = _transposed(g, g.read(x), x, options.adj_x)
+    if y.is_constant:
+        right = _constant_factor(g, x, y, options.adj_y)
+    else:
+        right = _transposed(g, g.read(y), y, options.adj_y)
+    g.write(op.output, g.op("MatMul", left, right))
+
+
+def _constant_factor(g: Graph, x: TensorView, y: TensorView, adjoint: bool) -> ir.Value:
+    permutation = _permutation(y.rank, adjoint)
+    axis = permutation.index(y.quantization.axis) if y.quantization is not None else 0
+    return g.weights(y, permutation=permutation, axis=axis, real=not x.is_quantized)
+
+
+def _transposed(g: Graph, value: ir.Value, tensor: TensorView, adjoint: bool) -> ir.Value:
+    return g.op("Transpose", value, perm=_permutation(tensor.rank, True)) if adjoint else value
+
+
+def _permutation(rank: int, adjoint: bool) -> list[int]:
+    """The last two axes swapped, if `adjoint`."""
+    axes = list(range(rank))
+    return [*axes[:-2], axes[-1], axes[-2]] if adjoint else axes

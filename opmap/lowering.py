@@ -1,0 +1,117 @@
+"""From a run of operators to one ONNX model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import onnx_ir as ir
+
+from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.registry import Translator
+from tflite_ort.schema import OperatorView, TensorView, Untranslatable
+from tflite_ort.versioning.registry import Registry
+
+OPSET = 21
+_IR_VERSION = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """An ONNX model of a run of operators.
+
+    Args:
+        model: the graph; its inputs and outputs stand in the order they were asked for.
+        refusals: why, by operator index, for each operator that has no translation; the graph
+            then lacks these and must not be run.
+    """
+
+    model: ir.Model
+    refusals: Mapping[int, str]
+
+
+def lower(
+    operators: Sequence[OperatorView[Any]],
+    inputs: Sequence[TensorView],
+    outputs: Sequence[TensorView],
+    registry: Registry[Translator],
+    *,
+    weights: str = "uint8",
+    name: str = "main",
+) -> Lowered:
+    """Translate `operators` (in execution order) into one graph.
+
+    Every operator is tried even after one was refused, so that all refusals come at once.
+    """
+    g = Graph(weights)
+    input_names = unique_names(inputs, "input", set())
+    output_names = unique_names(outputs, "output", set(input_names))
+    g.reserve(output_names)
+    arguments = [
+        g.add_input(tensor, name, tensor.shape)
+        for tensor, name in zip(inputs, input_names, strict=True)
+    ]
+    refusals: dict[int, str] = {}
+    for op in operators:
+        try:
+            translate(op, g, registry)
+        except Untranslatable as refusal:
+            refusals[op.index] = str(refusal)
+            g.stand_in(op.outputs)
+    results = [
+        _output(g, tensor, output_name)
+        for tensor, output_name in zip(outputs, output_names, strict=True)
+    ]
+    return Lowered(_model(g, arguments, results, name), refusals)
+
+
+def translate(op: OperatorView[Any], g: Graph, registry: Registry[Translator]) -> None:
+    """Run the translator of `op`; Untranslatable leaves `g` as it was."""
+    entry = registry.find(op.op, op.version)
+    if entry is None:
+        raise Untranslatable(f"no translator for {op.name} version {op.version}")
+    with g.at(op):
+        if any(tensor.dynamic for tensor in (*op.present_inputs(), *op.outputs)):
+            raise Untranslatable("a shape depends on data")
+        entry.function(entry.inputs.bind(op), g)
+
+
+def unique_names(tensors: Sequence[TensorView], fallback: str, taken: set[str]) -> list[str]:
+    """The tensors' own names; numbered where TFLite has one empty or twice."""
+    names = []
+    for i, tensor in enumerate(tensors):
+        base = tensor.name or f"{fallback}_{i}"
+        name, count = base, 1
+        while name in taken:
+            name, count = f"{base}_{count}", count + 1
+        taken.add(name)
+        names.append(name)
+    return names
+
+
+def _output(g: Graph, tensor: TensorView, name: str) -> ir.Value:
+    """A graph output of its own under `name`, in the file's dtype and layout."""
+    value = g.read(tensor, layout=Layout.LAST, domain=Domain.FILE)
+    if value.producer() is None or value.name in g.output_names:
+        value = g.op("Identity", value)
+    g.output_names.add(name)
+    value.name = name
+    value.type = ir.TensorType(ir.DataType.from_numpy(tensor.dtype))
+    value.shape = ir.Shape(tensor.shape)
+    return value
+
+
+def _model(
+    g: Graph, inputs: Sequence[ir.Value], outputs: Sequence[ir.Value], name: str
+) -> ir.Model:
+    used = {id(value) for node in g.nodes for value in node.inputs}
+    graph = ir.Graph(
+        inputs,
+        outputs,
+        nodes=g.nodes,
+        initializers=[value for value in g.constants.values if id(value) in used],
+        opset_imports={"": OPSET, **{node.domain: 1 for node in g.nodes if node.domain}},
+        name=name,
+    )
+    return ir.Model(graph, ir_version=_IR_VERSION, producer_name="tflite-ort")

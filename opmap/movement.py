@@ -1,0 +1,66 @@
+"""What the operators that move elements without computing with them share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from tflite_ort.opmap.graph import Domain, Graph
+from tflite_ort.schema import TensorType, TensorView, Untranslatable
+
+# 4-bit and 2-bit values stand in the graph as 8-bit ones.
+_MOVED = frozenset(
+    {
+        TensorType.FLOAT16,
+        TensorType.FLOAT32,
+        TensorType.FLOAT64,
+        TensorType.BOOL,
+        TensorType.INT2,
+        TensorType.INT4,
+        TensorType.INT8,
+        TensorType.INT16,
+        TensorType.INT32,
+        TensorType.INT64,
+        TensorType.UINT4,
+        TensorType.UINT8,
+        TensorType.UINT16,
+        TensorType.UINT32,
+        TensorType.UINT64,
+    }
+)
+
+
+def moved_domain(*tensors: TensorView) -> Domain:
+    """The domain in which codes go unchanged from tensor to tensor: STORED, or FILE where a
+    quantised tensor meets one without a scale."""
+    for tensor in tensors:
+        if tensor.type not in _MOVED:
+            raise Untranslatable(f"{tensor.type.name} elements are not moved in ONNX")
+    return Domain.STORED if len({t.is_quantized for t in tensors}) == 1 else Domain.FILE
+
+
+def same_order(shape: Sequence[int]) -> bool:
+    """Whether the elements stand in the same order channels-last and channels-first."""
+    return math.prod(shape[1:-1]) == 1 or math.prod(shape[-1:]) == 1
+
+
+def reshaped(g: Graph, value: ir.Value, shape: Sequence[int]) -> ir.Value:
+    """Reshape to a static shape, which may have dimensions of size 0."""
+    return g.op("Reshape", value, g.constant(shape, np.int64), allowzero=1 if 0 in shape else None)
+
+
+def widened(g: Graph, value: ir.Value, type: TensorType) -> ir.Value:
+    """int16 as int32, for operators that ONNX Runtime lacks for 16 bits."""
+    if type in (TensorType.INT16, TensorType.UINT16):
+        return g.op("Cast", value, to=ir.DataType.INT32)
+    return value
+
+
+def narrowed(g: Graph, value: ir.Value, type: TensorType) -> ir.Value:
+    """The way back from `widened`."""
+    if type in (TensorType.INT16, TensorType.UINT16):
+        return g.op("Cast", value, to=ir.DataType[type.name])
+    return value

@@ -1,0 +1,80 @@
+"""Pooling over windows of images: AVERAGE_POOL_2D, MAX_POOL_2D, L2_POOL_2D."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import onnx_ir as ir
+
+from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.registry import translator
+from tflite_ort.schema import Op, OperatorView, Pool2DOptions, TensorType, TensorView, Untranslatable
+from tflite_ort.schema.semantics import explicit_padding
+
+# What MaxPool takes as it is; other codes are pooled as reals, which keeps their order.
+_POOLED_AS_STORED = frozenset({TensorType.FLOAT32, TensorType.INT8, TensorType.UINT8})
+
+
+@translator(Op.AVERAGE_POOL_2D, versions=(1, 3), inputs=("input",))
+def average_pool_2d(op: OperatorView[Pool2DOptions], g: Graph) -> None:
+    """AveragePool over the cells inside the image. TFLite averages the codes and keeps them: the
+    result is quantised as the input is, whatever the output's own scale says."""
+    input, output = op["input"], op.output
+    if not input.is_quantized and input.type is not TensorType.FLOAT32:
+        raise Untranslatable(f"{input.type.name} input without a scale")
+    mean = _average(op, g, g.read(input, layout=Layout.FIRST))
+    activation = op.options.fused_activation_function
+    if not input.is_quantized:
+        g.write(output, mean, layout=Layout.FIRST, activation=activation)
+        return
+    codes = g.quantize(mean, input)
+    g.write(output, codes, layout=Layout.FIRST, domain=Domain.STORED, activation=activation)
+
+
+@translator(Op.MAX_POOL_2D, versions=(1, 3), inputs=("input",))
+def max_pool_2d(op: OperatorView[Pool2DOptions], g: Graph) -> None:
+    """MaxPool of the stored codes."""
+    input, activation = op["input"], op.options.fused_activation_function
+    domain = Domain.STORED if input.type in _POOLED_AS_STORED else Domain.REAL
+    if domain is Domain.REAL and not input.is_quantized:
+        raise Untranslatable(f"{input.type.name} input without a scale")
+    pooled = g.op("MaxPool", g.read(input, layout=Layout.FIRST, domain=domain), **_windows(op))
+    if domain is Domain.REAL:
+        pooled = g.quantize(pooled, input)
+    g.write(op.output, pooled, layout=Layout.FIRST, domain=Domain.STORED, activation=activation)
+
+
+@translator(Op.L2_POOL_2D, versions=(1, 1), inputs=("input",))
+def l2_pool_2d(op: OperatorView[Pool2DOptions], g: Graph) -> None:
+    """Sqrt(AveragePool(x * x)): LpPool would divide nothing."""
+    input = op["input"]
+    if input.type is not TensorType.FLOAT32:
+        raise Untranslatable(f"{input.type.name} input, only FLOAT32 is defined")
+    x = g.read(input, layout=Layout.FIRST)
+    result = g.op("Sqrt", _average(op, g, g.op("Mul", x, x)))
+    activation = op.options.fused_activation_function
+    g.write(op.output, result, layout=Layout.FIRST, activation=activation)
+
+
+def _average(op: OperatorView[Pool2DOptions], g: Graph, x: ir.Value) -> ir.Value:
+    if _covers(op["input"], op.options) and op.output.shape[1:3] == (1, 1):
+        return g.op("GlobalAveragePool", x)
+    return g.op("AveragePool", x, count_include_pad=0, **_windows(op))
+
+
+def _covers(input: TensorView, options: Pool2DOptions) -> bool:
+    """Whether a single window holds the whole image."""
+    return (options.filter_height, options.filter_width) == input.shape[1:3]
+
+
+def _windows(op: OperatorView[Pool2DOptions]) -> dict[str, Any]:
+    """The attributes that ONNX pooling operators share."""
+    options, (_, height, width, _) = op.options, op["input"].shape
+    rows, columns = options.filter_height, options.filter_width
+    top, bottom = explicit_padding(options.padding, height, rows, options.stride_h)
+    left, right = explicit_padding(options.padding, width, columns, options.stride_w)
+    return {
+        "kernel_shape": [rows, columns],
+        "strides": [options.stride_h, options.stride_w],
+        "pads": [top, left, bottom, right],
+    }

@@ -1,0 +1,114 @@
+"""Between real numbers and codes: QUANTIZE, DEQUANTIZE, CAST, DENSIFY."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from tflite_ort.opmap.constants import carried_type
+from tflite_ort.opmap.graph import Domain, Graph
+from tflite_ort.opmap.registry import translator
+from tflite_ort.schema import Op, OperatorView, TensorType, TensorView, Untranslatable
+
+View = OperatorView[Any]
+
+_T = TensorType
+_CODES = frozenset({_T.UINT8, _T.INT8, _T.INT16})
+_FLOATS = frozenset({_T.FLOAT32, _T.FLOAT64, _T.FLOAT16, _T.BFLOAT16})
+_INTEGERS = frozenset(
+    {_T.INT8, _T.UINT8, _T.INT16, _T.UINT16, _T.INT32, _T.UINT32, _T.INT64, _T.BOOL}
+)
+
+
+def refusal(op: View) -> Untranslatable:
+    return Untranslatable(f"{op['input'].type.name} to {op.output.type.name} is not translated")
+
+
+@translator(Op.QUANTIZE, versions=(1, 6), inputs=("input",))
+def quantize(op: View, g: Graph) -> None:
+    """QuantizeLinear of real numbers; nothing at all where the carried codes stay the same."""
+    input, output = op["input"], op.output
+    if output.type not in _CODES or input.type not in _CODES | {_T.FLOAT32}:
+        raise refusal(op)
+    if {input.type, output.type} == {_T.INT16, _T.UINT8} and input.type is _T.INT16:
+        raise refusal(op)
+    layout = g.layout(input)
+    if _carried_alike(input, output):
+        codes = g.read(input, layout=layout, domain=Domain.STORED)
+        g.write(output, codes, layout=layout, domain=Domain.STORED)
+        return
+    if input.type in _CODES and not input.is_quantized:
+        raise Untranslatable(f"{input.type.name} input without a scale")
+    g.write(output, g.read(input, layout=layout), layout=layout)
+
+
+def _carried_alike(a: TensorView, b: TensorView) -> bool:
+    """Whether the codes of both stand in the graph as the same numbers."""
+    if a.quantization is None or b.quantization is None:
+        return False
+    if carried_type(a) is not carried_type(b) or a.quantization.per_channel:
+        return False
+    zeros = [t.quantization.scalar_zero_point + 128 * (t.type is _T.INT8) for t in (a, b)]
+    return zeros[0] == zeros[1] and np.array_equal(a.quantization.scale, b.quantization.scale)
+
+
+@translator(Op.DEQUANTIZE, versions=(1, 9), inputs=("input",))
+def dequantize(op: View, g: Graph) -> None:
+    """DequantizeLinear; Cast of FLOAT16."""
+    input, layout = op["input"], g.layout(op["input"])
+    value = g.read(input, layout=layout)
+    if input.type is _T.FLOAT16:
+        value = g.op("Cast", value, to=ir.DataType.FLOAT)
+    elif not input.is_quantized or input.type is _T.INT32:
+        raise refusal(op)
+    g.write(op.output, value, layout=layout)
+
+
+@translator(Op.CAST, versions=(1, 9), inputs=("input",))
+def cast(op: View, g: Graph) -> None:
+    """Cast of the numbers as the file has them.
+
+    Between floats and integers TFLite saturates, and makes NaN the highest value; ONNX leaves both
+    undefined, so the value is brought into range first.
+    """
+    input, output, layout = op["input"], op.output, g.layout(op["input"])
+    if input.type not in _FLOATS | _INTEGERS or output.type not in _FLOATS | _INTEGERS:
+        raise refusal(op)
+    value = g.read(input, layout=layout, domain=Domain.FILE)
+    if input.type in _FLOATS and output.type in _INTEGERS - {_T.BOOL}:
+        value = _saturated(g, value, input, output)
+    elif input.type is not output.type:
+        value = g.op("Cast", value, to=ir.DataType.from_numpy(output.dtype))
+    g.write(output, value, layout=layout, domain=Domain.FILE)
+
+
+def _saturated(g: Graph, value: ir.Value, input: TensorView, output: TensorView) -> ir.Value:
+    """Cast of floats held in the range of an integer type.
+
+    Where(x < limit, Max(x, lowest), highest): the comparison is false for NaN too. The highest
+    32- and 64-bit integers are no float32, there the choice is made once more among integers.
+    """
+    target, real = ir.DataType.from_numpy(output.dtype), np.dtype(np.float32)
+    bounds = np.iinfo(output.dtype)
+    if input.type is _T.FLOAT64:
+        real = np.dtype(np.float64)
+    elif input.type is not _T.FLOAT32:
+        value = g.op("Cast", value, to=ir.DataType.FLOAT)
+    exact = output.dtype.itemsize <= 2
+    limit = float(bounds.max) if exact else float(bounds.max) + 1
+    inside = g.op("Less", value, g.constant(limit, real))
+    raised = g.op("Max", value, g.constant(bounds.min, real))
+    held = g.op("Where", inside, raised, g.constant(bounds.max if exact else 0, real))
+    result = g.op("Cast", held, to=target)
+    if exact:
+        return result
+    return g.op("Where", inside, result, g.constant(bounds.max, output.dtype))
+
+
+@translator(Op.DENSIFY, versions=(1, 1), inputs=("input!",))
+def densify(op: View, g: Graph) -> None:
+    """The constant itself: a view holds sparse constants densely."""
+    codes = g.read(op["input"], domain=Domain.STORED)
+    g.write(op.output, codes, domain=Domain.STORED)

@@ -1,0 +1,270 @@
+"""Reordering, joining, cutting and padding: RESHAPE to MIRROR_PAD.
+
+All work on codes, which they move unchanged.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from tflite_ort.opmap.constants import carried_type
+from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.movement import moved_domain, narrowed, reshaped, same_order, widened
+from tflite_ort.opmap.registry import translator
+from tflite_ort.schema import (
+    ActivationFunctionType,
+    ConcatenationOptions,
+    DepthToSpaceOptions,
+    MirrorPadMode,
+    MirrorPadOptions,
+    Op,
+    OperatorView,
+    PackOptions,
+    ReshapeOptions,
+    SpaceToDepthOptions,
+    SplitOptions,
+    SplitVOptions,
+    SqueezeOptions,
+    TensorType,
+    TensorView,
+    UnpackOptions,
+    Untranslatable,
+)
+from tflite_ort.schema.semantics import NUMPY_DTYPE, normalized_axis
+from tflite_ort.schema.shapes_reshaping import split_sizes
+
+# What ONNX Runtime's DepthToSpace and SpaceToDepth take.
+_BLOCKED_BY_ORT = frozenset({TensorType.FLOAT32, TensorType.FLOAT16, TensorType.UINT8})
+
+
+@translator(Op.RESHAPE, versions=(1, 1), inputs=("input", "shape?"))
+def reshape(op: OperatorView[ReshapeOptions], g: Graph) -> None:
+    """Reshape; the shape is resolved."""
+    _same_elements(op, g)
+
+
+@translator(Op.SQUEEZE, versions=(1, 2), inputs=("input",))
+def squeeze(op: OperatorView[SqueezeOptions], g: Graph) -> None:
+    """Reshape."""
+    _same_elements(op, g)
+
+
+@translator(Op.EXPAND_DIMS, versions=(1, 1), inputs=("input", "axis!"))
+def expand_dims(op: OperatorView[Any], g: Graph) -> None:
+    """Reshape."""
+    _same_elements(op, g)
+
+
+def _same_elements(op: OperatorView[Any], g: Graph) -> None:
+    """The elements in channels-last order; of [N, 1, 1, C] channels-first is the same order."""
+    input, output = op["input"], op.output
+    domain = moved_domain(input, output)
+    in_order = domain is Domain.STORED and same_order(input.shape)
+    layout = g.layout(input) if in_order else Layout.LAST
+    value = g.read(input, layout=layout, domain=domain)
+    if layout is Layout.FIRST or input.shape != output.shape:
+        value = reshaped(g, value, output.shape)
+    g.write(output, value, domain=domain)
+
+
+@translator(Op.TRANSPOSE, versions=(1, 9), inputs=("input", "perm!"))
+def transpose(op: OperatorView[Any], g: Graph) -> None:
+    """Transpose, or none when the result is the input in its other layout."""
+    input, output, rank = op["input"], op.output, op["input"].rank
+    perm = [normalized_axis(int(axis), rank) for axis in np.ravel(op["perm"].data)]
+    domain = moved_domain(input, output)
+    source = g.layout(input) if domain is Domain.STORED else Layout.LAST
+    target = Layout.LAST
+    order = _order(perm, source, target)
+    if domain is Domain.STORED and source is Layout.FIRST and perm[-1] == rank - 1:
+        target = Layout.FIRST
+        order = _order(perm, source, target)
+    elif domain is Domain.STORED and _order(perm, source, Layout.FIRST) == list(range(rank)):
+        target, order = Layout.FIRST, list(range(rank))
+    value = g.read(input, layout=source, domain=domain)
+    if order != list(range(rank)):
+        value = g.op("Transpose", value, perm=order)
+    g.write(output, value, layout=target, domain=domain)
+
+
+def _order(perm: list[int], source: Layout, target: Layout) -> list[int]:
+    """ONNX's perm from the input in layout `source` to the output in layout `target`."""
+    rank = len(perm)
+    return [source.axis(perm[axis], rank) for axis in target.permutation(rank)]
+
+
+@translator(Op.CONCATENATION, versions=(1, 7), inputs=("values*",))
+def concatenation(op: OperatorView[ConcatenationOptions], g: Graph) -> None:
+    """Concat of the codes; of reals when uint8 inputs differ in scale from the output."""
+    values, output = op.present_inputs(), op.output
+    if op.options.fused_activation_function != ActivationFunctionType.NONE:
+        raise Untranslatable("CONCATENATION takes no fused activation")
+    domain = moved_domain(*values, output)
+    if any(_rescaled(value, output) for value in values):
+        domain = Domain.REAL
+    layout = Layout.LAST if domain is Domain.FILE else g.layout(*values)
+    axis = layout.axis(normalized_axis(op.options.axis, output.rank), output.rank)
+    parts = [g.read(value, layout=layout, domain=domain) for value in values]
+    g.write(output, g.op("Concat", *parts, axis=axis), layout=layout, domain=domain)
+
+
+def _rescaled(value: TensorView, output: TensorView) -> bool:
+    """Whether codes of `value` mean something else in `output`."""
+    if value.quantization is None or value.quantization.equals(output.quantization):
+        return False
+    if value.type is TensorType.INT8:
+        raise Untranslatable("int8 inputs and output differ in scale or zero point")
+    return value.type is TensorType.UINT8
+
+
+@translator(Op.PACK, versions=(1, 5), inputs=("values*",))
+def pack(op: OperatorView[PackOptions], g: Graph) -> None:
+    """Unsqueeze and Concat."""
+    values, output = op.present_inputs(), op.output
+    domain = moved_domain(*values, output)
+    axis = normalized_axis(op.options.axis, output.rank)
+    shape = (*output.shape[:axis], 1, *output.shape[axis + 1 :])
+    parts = [reshaped(g, g.read(value, domain=domain), shape) for value in values]
+    g.write(output, g.op("Concat", *parts, axis=axis), domain=domain)
+
+
+@translator(Op.UNPACK, versions=(1, 6), inputs=("input",))
+def unpack(op: OperatorView[UnpackOptions], g: Graph) -> None:
+    """Split, and Reshape of the parts."""
+    input = op["input"]
+    domain = moved_domain(input, *op.outputs)
+    axis, count = normalized_axis(op.options.axis, input.rank), len(op.outputs)
+    value = g.read(input, domain=domain)
+    parts = g.op_multi("Split", value, outputs=count, axis=axis, num_outputs=count)
+    for part, output in zip(parts, op.outputs, strict=True):
+        g.write(output, reshaped(g, part, output.shape), domain=domain)
+
+
+@translator(Op.SPLIT, versions=(1, 5), inputs=("axis!", "input"))
+def split(op: OperatorView[SplitOptions], g: Graph) -> None:
+    """Split into equal parts."""
+    axis, count = _axis(op), len(op.outputs)
+    _split(op, g, axis, [op["input"].shape[axis] // count] * count)
+
+
+@translator(Op.SPLIT_V, versions=(1, 3), inputs=("input", "size_splits!", "axis!"))
+def split_v(op: OperatorView[SplitVOptions], g: Graph) -> None:
+    """Split into parts of given sizes."""
+    axis, sizes = _axis(op), tuple(int(size) for size in np.ravel(op["size_splits"].data))
+    _split(op, g, axis, list(split_sizes(op["input"].shape[axis], sizes)))
+
+
+def _axis(op: OperatorView[Any]) -> int:
+    return normalized_axis(int(np.ravel(op["axis"].data)[0]), op["input"].rank)
+
+
+def _split(op: OperatorView[Any], g: Graph, axis: int, sizes: list[int]) -> None:
+    input = op["input"]
+    domain = moved_domain(input, *op.outputs)
+    layout = Layout.LAST if domain is Domain.FILE else g.layout(input)
+    value = g.read(input, layout=layout, domain=domain)
+    parts = g.op_multi(
+        "Split",
+        value,
+        g.constant(sizes, np.int64),
+        outputs=len(sizes),
+        axis=layout.axis(axis, input.rank),
+    )
+    for part, output in zip(parts, op.outputs, strict=True):
+        g.write(output, part, layout=layout, domain=domain)
+
+
+@translator(Op.SHAPE, versions=(1, 1), inputs=("input",))
+def shape(op: OperatorView[Any], g: Graph) -> None:
+    """A constant: the graph is made for given shapes."""
+    g.write(op.output, g.constant(op["input"].shape, op.output.dtype))
+
+
+@translator(Op.SPACE_TO_DEPTH, versions=(1, 2), inputs=("input",))
+def space_to_depth(op: OperatorView[SpaceToDepthOptions], g: Graph) -> None:
+    """SpaceToDepth channels-first; Reshape, Transpose, Reshape channels-last."""
+    n, h, w, c = op.output.shape
+    b = op.options.block_size
+    _blocks(op, g, "SpaceToDepth", (n, h, b, w, b, c // (b * b)))
+
+
+@translator(Op.DEPTH_TO_SPACE, versions=(1, 2), inputs=("input",))
+def depth_to_space(op: OperatorView[DepthToSpaceOptions], g: Graph) -> None:
+    """DepthToSpace (DCR) channels-first; Reshape, Transpose, Reshape channels-last."""
+    n, h, w, c = op["input"].shape
+    b = op.options.block_size
+    _blocks(op, g, "DepthToSpace", (n, h, w, b, b, c // (b * b)))
+
+
+def _blocks(op: OperatorView[Any], g: Graph, name: str, blocks: tuple[int, ...]) -> None:
+    """Channels-last the two are the same swap of axes 2 and 3 of the blocks."""
+    input, output = op["input"], op.output
+    domain = moved_domain(input, output)
+    known = domain is Domain.STORED and carried_type(input) in _BLOCKED_BY_ORT
+    layout = g.layout(input) if known else Layout.LAST
+    value = g.read(input, layout=layout, domain=domain)
+    if layout is Layout.FIRST:
+        value = g.op(name, value, blocksize=op.options.block_size)
+    else:
+        swapped = g.op("Transpose", reshaped(g, value, blocks), perm=[0, 1, 3, 2, 4, 5])
+        value = reshaped(g, swapped, output.shape)
+    g.write(output, value, layout=layout, domain=domain)
+
+
+@translator(Op.PAD, versions=(1, 6), inputs=("input", "paddings!", "value?"))
+def pad(op: OperatorView[Any], g: Graph) -> None:
+    """Pad with the value given, else with what stands for zero in the output."""
+    input, output = op["input"], op.output
+    domain = moved_domain(input, output)
+    layout = Layout.LAST if domain is Domain.FILE else g.layout(input)
+    value = _pad_value(op, g, domain)
+    x = widened(g, g.read(input, layout=layout, domain=domain), input.type)
+    padded = g.op("Pad", x, _pads(op, g, layout), widened(g, value, input.type))
+    g.write(output, narrowed(g, padded, input.type), layout=layout, domain=domain)
+
+
+@translator(Op.PADV2, versions=(1, 6), inputs=("input", "paddings!", "value?"))
+def padv2(op: OperatorView[Any], g: Graph) -> None:
+    """PAD; converters use it when the value is given."""
+    pad(op, g)
+
+
+@translator(Op.MIRROR_PAD, versions=(1, 3), inputs=("input", "paddings!"))
+def mirror_pad(op: OperatorView[MirrorPadOptions], g: Graph) -> None:
+    """Pad (reflect); SYMMETRIC, which ONNX lacks, is a Gather along each padded axis."""
+    input, output = op["input"], op.output
+    domain = moved_domain(input, output)
+    layout = Layout.LAST if domain is Domain.FILE else g.layout(input)
+    value = g.read(input, layout=layout, domain=domain)
+    if op.options.mode == MirrorPadMode.REFLECT:
+        wide = widened(g, value, input.type)
+        value = narrowed(g, g.op("Pad", wide, _pads(op, g, layout), mode="reflect"), input.type)
+    else:
+        for axis, pair in enumerate(np.asarray(op["paddings"].data).tolist()):
+            if any(pair):
+                picks = np.pad(np.arange(input.shape[axis]), pair, mode="symmetric")
+                along = layout.axis(axis, input.rank)
+                value = g.op("Gather", value, g.constant(picks, np.int64), axis=along)
+    g.write(output, value, layout=layout, domain=domain)
+
+
+def _pads(op: OperatorView[Any], g: Graph, layout: Layout) -> ir.Value:
+    """ONNX pads: all befores, then all afters, of the axes in `layout`."""
+    pads = np.asarray(op["paddings"].data)[list(layout.permutation(op["input"].rank))]
+    return g.constant(pads.T.reshape(-1), np.int64)
+
+
+def _pad_value(op: OperatorView[Any], g: Graph, domain: Domain) -> ir.Value:
+    """The scalar to pad with, in codes of `domain`."""
+    given, output = op.get("value"), op.output
+    if given is not None:
+        value = g.read(given, domain=domain if given.is_quantized else Domain.STORED)
+        return value if given.rank == 0 else reshaped(g, value, ())
+    stored = domain is Domain.STORED and output.is_quantized
+    type = carried_type(output) if stored else output.type
+    zero = 0 if output.quantization is None else output.quantization.scalar_zero_point
+    shift = 128 if type is not output.type else 0
+    return g.constant(zero + shift, NUMPY_DTYPE[type])

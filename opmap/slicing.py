@@ -1,0 +1,78 @@
+"""Regions cut out of a tensor: SLICE, STRIDED_SLICE."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.movement import moved_domain, reshaped, same_order
+from tflite_ort.opmap.registry import translator
+from tflite_ort.schema import Op, OperatorView, StridedSliceOptions, TensorView
+from tflite_ort.schema.semantics import StridedSlice
+from tflite_ort.schema.semantics import strided_slice as resolved
+
+
+# `slice` is the builtin.
+@translator(Op.SLICE, versions=(1, 8), inputs=("input", "begin", "size!"))
+def slice_(op: OperatorView[Any], g: Graph) -> None:
+    """Slice of `size` elements from `begin`, which may be computed at run time."""
+    input, output, begin = op["input"], op.output, op["begin"]
+    domain = moved_domain(input, output)
+    if begin.data is None:
+        value = _sliced_at(g, g.read(input, domain=domain), g.read(begin), output.shape)
+        g.write(output, value, domain=domain)
+        return
+    starts = tuple(begin.data.tolist())
+    ends = tuple(first + size for first, size in zip(starts, output.shape, strict=True))
+    ones = (1,) * input.rank
+    _cut(op, g, StridedSlice(starts, ends, ones, (), (), output.shape))
+
+
+def _sliced_at(g: Graph, value: ir.Value, begin: ir.Value, sizes: tuple[int, ...]) -> ir.Value:
+    starts = g.op("Cast", begin, to=ir.DataType.INT64)
+    ends = g.op("Add", starts, g.constant(sizes, np.int64))
+    return g.op("Slice", value, starts, ends)
+
+
+@translator(Op.STRIDED_SLICE, versions=(1, 8), inputs=("input", "begin!", "end!", "strides!"))
+def strided_slice(op: OperatorView[StridedSliceOptions], g: Graph) -> None:
+    """Slice, then Reshape where axes are dropped or inserted."""
+    bounds = (np.asarray(op[name].data) for name in ("begin", "end", "strides"))
+    _cut(op, g, resolved(op["input"].shape, *bounds, op.options))
+
+
+def _cut(op: OperatorView[Any], g: Graph, region: StridedSlice) -> None:
+    input, output = op["input"], op.output
+    domain = moved_domain(input, output)
+    reranked = bool(region.squeezed or region.new_axes)
+    layout = Layout.LAST
+    if domain is Domain.STORED and (not reranked or same_order(_extents(input, region))):
+        layout = g.layout(input)
+    value = _sliced(g, g.read(input, layout=layout, domain=domain), input, region, layout)
+    if reranked:
+        g.write(output, reshaped(g, value, region.shape), domain=domain)
+    else:
+        g.write(output, value, layout=layout, domain=domain)
+
+
+def _extents(input: TensorView, region: StridedSlice) -> tuple[int, ...]:
+    """The shape after slicing, before axes are dropped and inserted."""
+    axes = zip(input.shape, region.slices, strict=True)
+    return tuple(len(range(size)[bounds]) for size, bounds in axes)
+
+
+def _sliced(
+    g: Graph, value: ir.Value, input: TensorView, region: StridedSlice, layout: Layout
+) -> ir.Value:
+    """Slice along the axes that are not taken whole; `value` itself if all are."""
+    bounds = list(zip(region.starts, region.ends, region.steps, strict=True))
+    cut = [axis for axis, size in enumerate(input.shape) if bounds[axis] != (0, size, 1)]
+    if not cut:
+        return value
+    starts, ends, steps = zip(*(bounds[axis] for axis in cut), strict=True)
+    axes = [layout.axis(axis, input.rank) for axis in cut]
+    arguments = (g.constant(given, np.int64) for given in (starts, ends, axes, steps))
+    return g.op("Slice", value, *arguments)

@@ -1,0 +1,86 @@
+"""Every error of the library.
+
+::
+
+    BridgeError
+      ModelError(ValueError)
+        MalformedModel          the bytes are not a valid TFLite file
+        UnsupportedSchema       the file's schema version is not 3
+      VersionError(ValueError)
+        UnknownOperator         an operator code or custom name that nothing is registered for
+        UnsupportedVersion      an operator version outside the known range
+      TensorError(ValueError)     a tensor index, dtype or shape that does not fit
+      Untranslatable(ValueError)  one operator that a translator cannot say in ONNX
+      ExportError(ValueError)     all operators that keep a model from being exported
+      DelegateError(RuntimeError) an execution provider failed
+      KernelError(RuntimeError)   a numpy kernel refused its inputs
+      StateError(RuntimeError)    a method was called in the wrong order
+
+Each leaf is also the builtin exception that ``tf.lite.Interpreter`` raises in that place.
+"""
+
+from __future__ import annotations
+
+
+class BridgeError(Exception):
+    """Root of all errors raised on purpose by tflite_ort."""
+
+
+class ModelError(BridgeError, ValueError):
+    """The model file cannot be used."""
+
+
+class MalformedModel(ModelError):
+    """The bytes are not a valid TFLite file.
+
+    Args:
+        reason: what is wrong.
+        path: where in the model, such as ``subgraphs[0].operators[3].inputs``.
+        offset: byte offset in the file, or None.
+    """
+
+    def __init__(self, reason: str, path: str = "", offset: int | None = None) -> None:
+        self.reason, self.path, self.offset = reason, path, offset
+        where = f" at {path}" if path else ""
+        at = f" (byte {offset})" if offset is not None else ""
+        super().__init__(f"The model is not a valid Flatbuffer buffer: {reason}{where}{at}")
+
+
+class UnsupportedSchema(ModelError):
+    """The file's schema version is not the one TFLite files have (3)."""
+
+
+class VersionError(BridgeError, ValueError):
+    """An operator or one of its versions is not known."""
+
+
+class UnknownOperator(VersionError):
+    """Nothing is registered for an operator code or custom operator name."""
+
+
+class UnsupportedVersion(VersionError):
+    """An operator's version is outside the range the library knows."""
+
+
+class TensorError(BridgeError, ValueError):
+    """A tensor that does not exist, or a value whose dtype or shape is not the tensor's."""
+
+
+class Untranslatable(BridgeError, ValueError):
+    """An operator that cannot be said in ONNX; the message is the reason."""
+
+
+class ExportError(BridgeError, ValueError):
+    """A model cannot be exported; the message lists every operator in the way."""
+
+
+class DelegateError(BridgeError, RuntimeError):
+    """An execution provider could not be used or failed."""
+
+
+class KernelError(BridgeError, RuntimeError):
+    """A numpy kernel refused its inputs."""
+
+
+class StateError(BridgeError, RuntimeError):
+    """A method was called before what it depends on."""

@@ -1,0 +1,56 @@
+"""The registry of shape rules.
+
+One module ``schema/shapes_<family>.py`` per family registers its rules::
+
+    from tflite_ort.schema.shape_rules import Shapes, required, rule
+
+    @rule(Op.ADD, Op.SUB)
+    def broadcast(op: OperatorView[Any]) -> Shapes | None:
+        return (np.broadcast_shapes(required(op, 0).shape, required(op, 1).shape),)
+
+and `schema/shapes.py` imports that module. A rule reads its inputs by position (names are not
+bound here) with `required` and `constant`: their shapes, constant data, the options. It returns one
+shape per output, or None when they depend on data that is no constant. It raises ModelError for
+shapes that do not fit; it never reads the shapes of the outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tflite_ort.schema.enums import BuiltinOperator
+from tflite_ort.schema.errors import ModelError
+from tflite_ort.schema.view import Array, OperatorView, TensorView
+
+Shape = tuple[int, ...]
+Shapes = tuple[Shape, ...]
+Rule = Callable[[OperatorView[Any]], Shapes | None]
+
+RULES: dict[BuiltinOperator, Rule] = {}
+
+
+def rule(*operators: BuiltinOperator) -> Callable[[Rule], Rule]:
+    """Registers a function as the shape rule of `operators`; a second rule of one raises."""
+
+    def register(function: Rule) -> Rule:
+        for operator in operators:
+            if operator in RULES:
+                raise ValueError(f"{operator.name} has a shape rule already")
+            RULES[operator] = function
+        return function
+
+    return register
+
+
+def required(op: OperatorView[Any], position: int) -> TensorView:
+    """The input at `position`, which the operator cannot do without."""
+    tensor = op.inputs[position] if position < len(op.inputs) else None
+    if tensor is None:
+        raise ModelError(f"{op.label} lacks input {position}")
+    return tensor
+
+
+def constant(op: OperatorView[Any], position: int) -> Array | None:
+    """The values of the input at `position`, None when they are computed at run time."""
+    return required(op, position).data

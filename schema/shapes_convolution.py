@@ -1,0 +1,86 @@
+"""Shape rules of convolutions, pooling and matrix products."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tflite_ort.schema.enums import BuiltinOperator as Op
+from tflite_ort.schema.errors import ModelError
+from tflite_ort.schema.semantics import conv_output_size
+from tflite_ort.schema.shape_rules import Shape, Shapes, constant, required, rule
+from tflite_ort.schema.view import OperatorView
+
+
+def _image(op: OperatorView[Any], position: int) -> Shape:
+    shape = required(op, position).shape
+    if len(shape) != 4:
+        raise ModelError(f"{op.label}: input {position} has rank {len(shape)}, expected 4")
+    return shape
+
+
+def _windows(op: OperatorView[Any], kernel: Shape, dilation: Shape) -> Shape:
+    """(OH, OW) of windows over the image that is input 0."""
+    options, size = op.options, _image(op, 0)[1:3]
+    rows = conv_output_size(options.padding, size[0], kernel[0], options.stride_h, dilation[0])
+    columns = conv_output_size(options.padding, size[1], kernel[1], options.stride_w, dilation[1])
+    if rows < 1 or columns < 1:
+        raise ModelError(f"{op.label}: no window of {kernel} fits in an image of {size}")
+    return rows, columns
+
+
+@rule(Op.CONV_2D, Op.DEPTHWISE_CONV_2D)
+def convolution(op: OperatorView[Any]) -> Shapes:
+    """Filter [N, KH, KW, C / groups], or [1, KH, KW, N] for a depthwise one."""
+    filter, options = _image(op, 1), op.options
+    dilation = (options.dilation_h_factor, options.dilation_w_factor)
+    channels, (divisor, dividend) = _image(op, 0)[3], _channels(op, filter)
+    if divisor == 0 or dividend % divisor:
+        raise ModelError(f"{op.label}: filter {filter} does not fit {channels} input channels")
+    outputs = filter[3] if op.op is Op.DEPTHWISE_CONV_2D else filter[0]
+    return ((_image(op, 0)[0], *_windows(op, filter[1:3], dilation), outputs),)
+
+
+def _channels(op: OperatorView[Any], filter: Shape) -> Shape:
+    """(divisor, dividend): what has to divide what."""
+    channels = _image(op, 0)[3]
+    return (channels, filter[3]) if op.op is Op.DEPTHWISE_CONV_2D else (filter[3], channels)
+
+
+@rule(Op.TRANSPOSE_CONV)
+def transpose_conv(op: OperatorView[Any]) -> Shapes | None:
+    """What the output_shape input says."""
+    size = constant(op, 0)
+    return None if size is None else (tuple(int(n) for n in np.ravel(size)),)
+
+
+@rule(Op.AVERAGE_POOL_2D, Op.MAX_POOL_2D, Op.L2_POOL_2D)
+def pool_2d(op: OperatorView[Any]) -> Shapes:
+    batch, _, _, channels = _image(op, 0)
+    kernel = (op.options.filter_height, op.options.filter_width)
+    return ((batch, *_windows(op, kernel, (1, 1)), channels),)
+
+
+@rule(Op.FULLY_CONNECTED)
+def fully_connected(op: OperatorView[Any]) -> Shapes:
+    """[B, N] of filter [N, D]; the input's shape with N for its last with keep_num_dims."""
+    shape, filter = required(op, 0).shape, required(op, 1).shape
+    if len(filter) != 2 or filter[1] == 0 or int(np.prod(shape)) % filter[1]:
+        raise ModelError(f"{op.label}: filter {filter} does not fit an input of {shape}")
+    if not op.options.keep_num_dims:
+        return ((int(np.prod(shape)) // filter[1], filter[0]),)
+    if shape[-1:] != filter[1:]:
+        raise ModelError(f"{op.label}: filter has depth {filter[1]}, input has shape {shape}")
+    return ((*shape[:-1], filter[0]),)
+
+
+@rule(Op.BATCH_MATMUL)
+def batch_matmul(op: OperatorView[Any]) -> Shapes:
+    """The product of the last two dimensions, after adj_x and adj_y; the others broadcast."""
+    x, y = required(op, 0).shape, required(op, 1).shape
+    rows, depth = x[-1:-3:-1] if op.options.adj_x else x[-2:]
+    other, columns = y[-1:-3:-1] if op.options.adj_y else y[-2:]
+    if depth != other:
+        raise ModelError(f"{op.label}: depth is {depth} on the left, {other} on the right")
+    return ((*np.broadcast_shapes(x[:-2], y[:-2]), rows, columns),)

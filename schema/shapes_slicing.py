@@ -1,0 +1,67 @@
+"""Shape rules of the operators that cut regions or pick elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tflite_ort.schema.enums import BuiltinOperator as Op
+from tflite_ort.schema.errors import ModelError
+from tflite_ort.schema.semantics import normalized_axis, strided_slice
+from tflite_ort.schema.shape_rules import Shape, Shapes, constant, required, rule
+from tflite_ort.schema.view import OperatorView
+
+
+def slice_sizes(shape: Shape, begin: Shape, size: Shape) -> Shape:
+    """SLICE's `size` with each -1 replaced by what is left after `begin`."""
+    if not len(shape) == len(begin) == len(size):
+        raise ModelError(f"begin {begin} and size {size} do not index shape {shape}")
+    sizes = tuple(
+        dim - first if length == -1 else length
+        for dim, first, length in zip(shape, begin, size, strict=True)
+    )
+    for dim, first, length in zip(shape, begin, sizes, strict=True):
+        if first < 0 or length < 0 or first + length > dim:
+            raise ModelError(f"begin {begin} with size {size} leaves shape {shape}")
+    return sizes
+
+
+@rule(Op.SLICE)
+def slice_(op: OperatorView[Any]) -> Shapes | None:
+    begin, size = constant(op, 1), constant(op, 2)
+    if begin is None or size is None:
+        return None
+    return (slice_sizes(required(op, 0).shape, tuple(begin.tolist()), tuple(size.tolist())),)
+
+
+@rule(Op.STRIDED_SLICE)
+def strided_slice_(op: OperatorView[Any]) -> Shapes | None:
+    begin, end, strides = constant(op, 1), constant(op, 2), constant(op, 3)
+    if begin is None or end is None or strides is None:
+        return None
+    return (strided_slice(required(op, 0).shape, begin, end, strides, op.options).shape,)
+
+
+def gather_axes(rank: int, positions_rank: int, axis: int, batch_dims: int) -> tuple[int, int]:
+    """GATHER's (axis, batch_dims) counted from the front; negative batch_dims count positions."""
+    axis = normalized_axis(axis, rank)
+    batch = batch_dims + positions_rank if batch_dims < 0 else batch_dims
+    if not 0 <= batch <= min(axis, positions_rank):
+        raise ModelError(f"batch_dims {batch_dims} is outside 0..{min(axis, positions_rank)}")
+    return axis, batch
+
+
+@rule(Op.GATHER)
+def gather(op: OperatorView[Any]) -> Shapes | None:
+    shape, positions = required(op, 0).shape, required(op, 1).shape
+    axis, batch = gather_axes(len(shape), len(positions), op.options.axis, op.options.batch_dims)
+    if shape[:batch] != positions[:batch]:
+        raise ModelError(f"batch dimensions of {shape} and {positions} differ")
+    return ((*shape[:axis], *positions[batch:], *shape[axis + 1 :]),)
+
+
+@rule(Op.GATHER_ND)
+def gather_nd(op: OperatorView[Any]) -> Shapes | None:
+    shape, indices = required(op, 0).shape, required(op, 1).shape
+    if not indices or indices[-1] > len(shape):
+        raise ModelError(f"indices of shape {indices} do not index shape {shape}")
+    return ((*indices[:-1], *shape[indices[-1] :]),)

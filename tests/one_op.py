@@ -1,0 +1,242 @@
+"""One-operator models, and the three-way comparison LiteRT / ONNX Runtime / numpy kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tests.oracle import litert
+from tflite_ort import Interpreter
+from tflite_ort.schema import (
+    Buffer,
+    Model,
+    Op,
+    Operator,
+    OperatorCode,
+    QuantizationParameters,
+    SubGraph,
+    Tensor,
+    TensorType,
+    write_model,
+)
+from tflite_ort.schema.semantics import NUMPY_DTYPE, quantized_range
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class T:
+    """A tensor of a one-operator model: constant if it has `data`, else computed or an input.
+
+    Args:
+        scale, zero_point: one, or one per channel along `axis`; no scale: not quantised.
+    """
+
+    shape: tuple[int, ...]
+    type: TensorType = TensorType.FLOAT32
+    scale: float | Sequence[float] | None = None
+    zero_point: int | Sequence[int] = 0
+    axis: int = 0
+    data: Array | None = None
+    raw: bytes | None = None  # of packed types
+    shape_signature: tuple[int, ...] | None = None
+    is_variable: bool = False
+
+    @classmethod
+    def constant(cls, data: npt.ArrayLike, type: TensorType | None = None, **more: Any) -> T:
+        """A constant; the type follows from the array's dtype unless it is given."""
+        array = np.asarray(data)
+        known = {dtype: key for key, dtype in reversed(NUMPY_DTYPE.items())}
+        return cls(array.shape, known[array.dtype] if type is None else type, data=array, **more)
+
+    @property
+    def is_constant(self) -> bool:
+        return self.data is not None or self.raw is not None
+
+    @property
+    def bytes(self) -> bytes:
+        if self.raw is not None:
+            return self.raw
+        assert self.data is not None
+        return np.ascontiguousarray(self.data).tobytes()
+
+    def random(self, rng: np.random.Generator, low: float = -4.0, high: float = 4.0) -> Array:
+        """Values over the whole range of a quantised type, else uniform in [low, high)."""
+        dtype = NUMPY_DTYPE[self.type]
+        if self.type is TensorType.BOOL:
+            return rng.integers(0, 2, self.shape).astype(np.bool_)
+        if self.scale is not None or dtype in (np.int8, np.uint8):
+            lowest, highest = quantized_range(self.type)
+            return rng.integers(lowest, highest + 1, self.shape).astype(dtype)
+        if dtype.kind in "iu":
+            return rng.integers(int(low), int(high) + 1, self.shape).astype(dtype)
+        return rng.uniform(low, high, self.shape).astype(dtype)
+
+
+def one_op_model(
+    op: Op,
+    inputs: Sequence[T | None],
+    outputs: Sequence[T],
+    options: Any = None,
+    version: int = 1,
+    **operator: Any,
+) -> bytes:
+    """The bytes of a model of this one operator; None is an optional input left out."""
+    tensors: list[Tensor] = []
+    buffers = [Buffer()]
+
+    def add(t: T, name: str) -> int:
+        buffer = 0
+        if t.is_constant:
+            buffer = len(buffers)
+            buffers.append(Buffer(data=np.frombuffer(t.bytes, np.uint8)))
+        tensors.append(
+            Tensor(
+                shape=t.shape,
+                type=t.type,
+                buffer=buffer,
+                name=name,
+                quantization=_parameters(t),
+                is_variable=t.is_variable,
+                shape_signature=t.shape_signature,
+                has_rank=True,
+            )
+        )
+        return len(tensors) - 1
+
+    ins = [None if t is None else add(t, f"in{i}") for i, t in enumerate(inputs)]
+    outs = [add(t, f"out{i}") for i, t in enumerate(outputs)]
+    arguments = [
+        index
+        for index, t in zip(ins, inputs, strict=True)
+        if index is not None and t is not None and not t.is_constant and not t.is_variable
+    ]
+    graph = SubGraph(
+        tensors=tuple(tensors),
+        inputs=tuple(arguments),
+        outputs=tuple(outs),
+        operators=(
+            Operator(
+                opcode_index=0, inputs=tuple(ins), outputs=tuple(outs), options=options, **operator
+            ),
+        ),
+        name="main",
+    )
+    code = OperatorCode(builtin_code=op, version=version)
+    return write_model(
+        Model(version=3, operator_codes=(code,), subgraphs=(graph,), buffers=tuple(buffers))
+    )
+
+
+def _parameters(t: T) -> QuantizationParameters | None:
+    if t.scale is None:
+        return None
+    scale = np.atleast_1d(np.asarray(t.scale, np.float32))
+    zero_point = np.broadcast_to(np.asarray(t.zero_point, np.int64), scale.shape)
+    return QuantizationParameters(
+        scale=scale, zero_point=np.ascontiguousarray(zero_point), quantized_dimension=t.axis
+    )
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row of a family's table: an operator with tensors and options.
+
+    Args:
+        low, high: range of random float and plain integer inputs.
+        quanta: the most by which a quantised result through ONNX Runtime may differ.
+        rtol: float tolerance relative to the largest magnitude.
+        reference: the LiteRT kernels that the numpy kernel is held against, exactly if integer.
+        runs_on: where the interpreter is to run it by default.
+    """
+
+    name: str
+    op: Op
+    inputs: Sequence[T | None]
+    outputs: Sequence[T]
+    options: Any = None
+    version: int = 1
+    low: float = -4.0
+    high: float = 4.0
+    quanta: int = 1
+    rtol: float = 1e-5
+    reference: str = "reference"
+    runs_on: str = "ort"
+    feeds: Sequence[Array] | None = field(default=None, repr=False)
+
+    def model(self) -> bytes:
+        return one_op_model(self.op, self.inputs, self.outputs, self.options, self.version)
+
+    def arrays(self, rng: np.random.Generator) -> list[Array]:
+        if self.feeds is not None:
+            return list(self.feeds)
+        return [
+            t.random(rng, self.low, self.high)
+            for t in self.inputs
+            if t is not None and not t.is_constant
+        ]
+
+
+def ours(
+    model: bytes, feeds: Sequence[Array], providers: Sequence[Any] | None = None
+) -> tuple[list[Array], set[str]]:
+    """Outputs of our interpreter, and on what its operators ran; no providers: numpy alone."""
+    interpreter = Interpreter(model_content=model, providers=providers, num_threads=1)
+    details = interpreter.get_input_details()
+    for detail, array in zip(details, feeds, strict=True):
+        if tuple(detail["shape"]) != array.shape:
+            interpreter.resize_tensor_input(detail["index"], array.shape)
+    interpreter.allocate_tensors()
+    for detail, array in zip(details, feeds, strict=True):
+        interpreter.set_tensor(detail["index"], array)
+    interpreter.invoke()
+    outputs = [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
+    return outputs, {row.runs_on for row in interpreter.delegation()}
+
+
+def check(case: Case, seed: int = 0) -> None:
+    """Hold ONNX Runtime and the numpy kernel against LiteRT on random inputs of `seed`."""
+    print(f"{case.name}: seed {seed}")
+    feeds = case.arrays(np.random.default_rng(seed))
+    model = case.model()
+    expected = litert(model, feeds, case.reference)
+    by_numpy, _ = ours(model, feeds, providers=[])
+    for want, got in zip(expected, by_numpy, strict=True):
+        assert_close(got, want, 0, case.rtol, f"{case.name}: numpy against {case.reference}")
+    by_ort, runners = ours(model, feeds)
+    assert runners == {case.runs_on}, f"{case.name} runs on {runners}"
+    if case.runs_on == "ort":
+        default = litert(model, feeds, "default")
+        for want, other, got in zip(default, expected, by_ort, strict=True):
+            nearest = want if distance(got, want) <= distance(got, other) else other
+            assert_close(got, nearest, case.quanta, case.rtol, f"{case.name}: ORT against LiteRT")
+
+
+def distance(got: Array, want: Array) -> float:
+    if got.shape != want.shape:
+        return float("inf")
+    difference = np.abs(got.astype(np.float64) - want.astype(np.float64))
+    return float(np.nanmax(difference, initial=0.0))
+
+
+def assert_close(got: Array, want: Array, quanta: int, rtol: float, what: str) -> None:
+    """Equal dtype and shape; integers within `quanta`, floats within `rtol` of the largest."""
+    assert got.dtype == want.dtype, f"{what}: dtype {got.dtype}, expected {want.dtype}"
+    assert got.shape == want.shape, f"{what}: shape {got.shape}, expected {want.shape}"
+    if want.dtype.kind in "iu":
+        worst = np.max(np.abs(got.astype(np.int64) - want.astype(np.int64)), initial=0)
+        limit = quanta if want.dtype.itemsize <= 2 else 0
+        assert worst <= limit, f"{what}: off by {worst}, at most {limit} allowed"
+    elif want.dtype.kind == "f":
+        finite = np.isfinite(want)
+        assert np.array_equal(np.isfinite(got), finite), f"{what}: not finite in other places"
+        assert np.array_equal(got[~finite], want[~finite], equal_nan=True), what
+        magnitude = np.max(np.abs(want[finite]), initial=0.0)
+        worst = np.max(np.abs(got[finite] - want[finite]), initial=0.0)
+        assert worst <= rtol * max(magnitude, 1e-30), f"{what}: off by {worst} of {magnitude}"
+    else:
+        assert np.array_equal(got, want), what

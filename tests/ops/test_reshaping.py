@@ -1,0 +1,263 @@
+"""RESHAPE to MIRROR_PAD: LiteRT, ONNX Runtime and numpy agree exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.one_op import Case, T, check, ours
+from tests.ops.moved import (
+    BOOL,
+    FLOAT32,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    TYPES,
+    UINT8,
+    tensor,
+)
+from tflite_ort import KernelError, ModelError
+from tflite_ort.schema import (
+    ActivationFunctionType,
+    ConcatenationOptions,
+    DepthToSpaceOptions,
+    MirrorPadMode,
+    MirrorPadOptions,
+    Op,
+    PackOptions,
+    ReshapeOptions,
+    ShapeOptions,
+    SpaceToDepthOptions,
+    SplitOptions,
+    SplitVOptions,
+    SqueezeOptions,
+    TensorType,
+    UnpackOptions,
+)
+
+Shape = tuple[int, ...]
+
+
+def ints(*values: Any, dtype: Any = np.int32) -> T:
+    return T.constant(np.array(values, dtype))
+
+
+def moves(
+    name: str,
+    op: Op,
+    shapes: Sequence[Shape],
+    results: Sequence[Shape],
+    options: Any = None,
+    *,
+    before: Sequence[T] = (),
+    after: Sequence[T] = (),
+    types: Sequence[TensorType] = TYPES,
+    version: int = 1,
+) -> list[Case]:
+    """One row per type; constants stand before or after the tensors that are moved."""
+    return [
+        Case(
+            f"{name}-{type.name}",
+            op,
+            [*before, *(tensor(shape, type) for shape in shapes), *after],
+            [tensor(shape, type) for shape in results],
+            options,
+            version=version,
+            quanta=0,
+            rtol=0,
+        )
+        for type in types
+    ]
+
+
+NO_BOOL = tuple(type for type in TYPES if type is not BOOL)
+BYTES4 = (FLOAT32, INT32, INT64, UINT8, INT8)
+
+CASES = [
+    *moves("reshape", Op.RESHAPE, [(2, 3, 4)], [(4, 6)], after=[ints(4, 6)]),
+    *moves("reshape-unknown", Op.RESHAPE, [(2, 3, 4)], [(3, 8)], after=[ints(3, -1)], types=BYTES4),
+    *moves("reshape-option", Op.RESHAPE, [(2, 3, 4)], [(6, 4)], ReshapeOptions(new_shape=(6, -1))),
+    *moves("reshape-scalar", Op.RESHAPE, [(1, 1)], [()], ReshapeOptions(new_shape=(0,))),
+    *moves("reshape-same", Op.RESHAPE, [(2, 3)], [(2, 3)], after=[ints(2, 3)], types=BYTES4),
+    *moves("squeeze-all", Op.SQUEEZE, [(1, 3, 1, 2)], [(3, 2)], SqueezeOptions(squeeze_dims=())),
+    *moves("squeeze", Op.SQUEEZE, [(1, 3, 1)], [(1, 3)], SqueezeOptions(squeeze_dims=(-1,))),
+    *moves("expand_dims", Op.EXPAND_DIMS, [(2, 3)], [(2, 1, 3)], after=[ints(1)]),
+    *moves("expand_dims-last", Op.EXPAND_DIMS, [(2, 3)], [(2, 3, 1)], after=[ints(-1)]),
+    *moves(
+        "expand_dims-int64",
+        Op.EXPAND_DIMS,
+        [(2, 3)],
+        [(1, 2, 3)],
+        after=[T.constant(np.array(0, np.int64))],
+        types=[FLOAT32],
+    ),
+    *moves("transpose", Op.TRANSPOSE, [(2, 3, 4)], [(4, 2, 3)], after=[ints(2, 0, 1)]),
+    *moves("transpose-4d", Op.TRANSPOSE, [(2, 3, 4, 5)], [(2, 5, 3, 4)], after=[ints(0, 3, 1, 2)]),
+    *moves("transpose-1d", Op.TRANSPOSE, [(5,)], [(5,)], after=[ints(0)], types=BYTES4),
+    *moves(
+        "transpose-6d",
+        Op.TRANSPOSE,
+        [(2, 1, 3, 2, 1, 4)],
+        [(4, 1, 2, 3, 1, 2)],
+        after=[ints(5, 4, 3, 2, 1, 0)],
+        types=BYTES4,
+    ),
+    *moves("concat", Op.CONCATENATION, [(2, 3), (2, 1)], [(2, 4)], ConcatenationOptions(axis=-1)),
+    *moves(
+        "concat-4d",
+        Op.CONCATENATION,
+        [(1, 2, 3, 2), (1, 2, 3, 4), (1, 2, 3, 1)],
+        [(1, 2, 3, 7)],
+        ConcatenationOptions(axis=3),
+    ),
+    *moves("concat-one", Op.CONCATENATION, [(2, 3)], [(2, 3)], ConcatenationOptions(axis=0)),
+    *moves(
+        "split",
+        Op.SPLIT,
+        [(2, 6)],
+        [(2, 2)] * 3,
+        SplitOptions(num_splits=3),
+        before=[T.constant(np.array(-1, np.int32))],
+        types=NO_BOOL,
+    ),
+    *moves(
+        "split-4d",
+        Op.SPLIT,
+        [(1, 4, 2, 3)],
+        [(1, 2, 2, 3)] * 2,
+        SplitOptions(num_splits=2),
+        before=[T.constant(np.array([1], np.int32))],
+        types=NO_BOOL,
+    ),
+    *moves(
+        "split_v",
+        Op.SPLIT_V,
+        [(2, 7)],
+        [(2, 2), (2, 4), (2, 1)],
+        SplitVOptions(num_splits=3),
+        after=[ints(2, -1, 1), T.constant(np.array(1, np.int32))],
+        types=NO_BOOL,
+    ),
+    *moves(
+        "split_v-int64",
+        Op.SPLIT_V,
+        [(4, 3)],
+        [(1, 3), (3, 3)],
+        SplitVOptions(num_splits=2),
+        after=[ints(1, 3, dtype=np.int64), T.constant(np.array(-2, np.int32))],
+        types=BYTES4,
+    ),
+    *moves(
+        "pack",
+        Op.PACK,
+        [(2, 3)] * 3,
+        [(2, 3, 3)],
+        PackOptions(values_count=3, axis=1),
+        types=NO_BOOL,
+    ),
+    *moves(
+        "pack-last", Op.PACK, [(2,)] * 2, [(2, 2)], PackOptions(values_count=2, axis=-1), types=NO_BOOL
+    ),
+    *moves("pack-scalars", Op.PACK, [()] * 2, [(2,)], PackOptions(values_count=2), types=BYTES4),
+    *moves("unpack", Op.UNPACK, [(3, 2)], [(2,)] * 3, UnpackOptions(num=3)),
+    *moves("unpack-last", Op.UNPACK, [(1, 2, 3)], [(1, 2)] * 3, UnpackOptions(num=3, axis=-1)),
+    *moves(
+        "space_to_depth",
+        Op.SPACE_TO_DEPTH,
+        [(2, 4, 6, 3)],
+        [(2, 2, 3, 12)],
+        SpaceToDepthOptions(block_size=2),
+        types=BYTES4,
+    ),
+    *moves(
+        "depth_to_space",
+        Op.DEPTH_TO_SPACE,
+        [(2, 2, 3, 12)],
+        [(2, 4, 6, 3)],
+        DepthToSpaceOptions(block_size=2),
+        types=BYTES4,
+    ),
+    *moves("pad", Op.PAD, [(2, 3)], [(5, 4)], after=[ints([1, 2], [0, 1])]),
+    *moves("pad-4d", Op.PAD, [(1, 2, 3, 2)], [(1, 4, 4, 2)], after=[ints([0, 0], [1, 1], [1, 0], [0, 0])]),
+    *moves(
+        "pad-5d",
+        Op.PAD,
+        [(1, 2, 1, 2, 1)],
+        [(2, 2, 2, 2, 2)],
+        after=[ints([1, 0], [0, 0], [0, 1], [0, 0], [1, 0], dtype=np.int64)],
+        types=BYTES4,
+    ),
+    *moves("reflect", Op.MIRROR_PAD, [(3, 4)], [(6, 8)], MirrorPadOptions(), after=[ints([2, 1], [1, 3])]),
+    *moves(
+        "symmetric",
+        Op.MIRROR_PAD,
+        [(1, 3, 4, 2)],
+        [(1, 6, 8, 2)],
+        MirrorPadOptions(mode=MirrorPadMode.SYMMETRIC),
+        after=[ints([0, 0], [2, 1], [0, 4], [0, 0], dtype=np.int64)],
+    ),
+    *[
+        Case(
+            f"padv2-{type.name}",
+            Op.PADV2,
+            [tensor((2, 3), type), ints([1, 0], [2, 1]), value],
+            [tensor((3, 6), type)],
+            quanta=0,
+            rtol=0,
+        )
+        for type, value in (
+            (FLOAT32, T.constant(np.float32(1.5))),
+            (INT32, T.constant(np.array([-3], np.int32))),
+            (INT64, T.constant(np.int64(9))),
+            (BOOL, T.constant(np.bool_(True))),
+            (UINT8, T.constant(np.uint8(77), scale=0.043, zero_point=121)),
+            (INT8, T.constant(np.int8(-77), scale=0.043, zero_point=-7)),
+            (INT16, T.constant(np.int16(-7700), scale=0.043)),
+        )
+    ],
+    Case(
+        "padv2-computed",
+        Op.PADV2,
+        [tensor((2, 3)), ints([1, 0], [2, 1]), tensor((1,))],
+        [tensor((3, 6))],
+        rtol=0,
+    ),
+    # uint8 is the one type whose inputs may differ in scale; they are rescaled.
+    Case(
+        "concat-rescaled",
+        Op.CONCATENATION,
+        [
+            T((4, 50), UINT8, scale=0.05, zero_point=3),
+            T((4, 60), UINT8, scale=0.021, zero_point=128),
+            T((4, 30), UINT8, scale=0.04, zero_point=100),
+        ],
+        [T((4, 140), UINT8, scale=0.04, zero_point=100)],
+        ConcatenationOptions(axis=1),
+    ),
+    Case("shape", Op.SHAPE, [tensor((2, 3, 4))], [T((3,), INT32)], ShapeOptions(INT32), runs_on="constant"),
+    Case("shape-int64", Op.SHAPE, [tensor((2,))], [T((1,), INT64)], ShapeOptions(INT64), runs_on="constant"),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_case(case: Case) -> None:
+    check(case)
+
+
+@pytest.mark.parametrize(
+    ("op", "last"), [(Op.RESHAPE, 1), (Op.SQUEEZE, 2), (Op.TRANSPOSE, 9), (Op.PAD, 6), (Op.PACK, 5)]
+)
+def test_versions_mean_the_same(op: Op, last: int) -> None:
+    case = next(case for case in CASES if case.op == op)
+    feeds = case.arrays(np.random.default_rng(0))
+    results = [
+        ours(Case(case.name, op, case.inputs, case.outputs, case.options, v).model(), feeds)[0][0]
+        for v in (1, last)
+    ]
+    assert np.array_equal(*results)

@@ -1,0 +1,41 @@
+"""LiteRT, the oracle for numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+Array = npt.NDArray[Any]
+
+_RESOLVERS = {
+    "default": OpResolverType.AUTO,  # XNNPACK where it takes the operator
+    "optimized": OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
+    "reference": OpResolverType.BUILTIN_REF,
+}
+
+
+def litert(model: bytes, inputs: Sequence[Array], kernels: str = "default") -> list[Array]:
+    """The outputs of LiteRT; inputs are resized to the shapes of the arrays.
+
+    Args:
+        kernels: ``"default"`` (XNNPACK), ``"optimized"`` or ``"reference"``.
+    """
+    interpreter = Interpreter(
+        model_content=model, experimental_op_resolver_type=_RESOLVERS[kernels], num_threads=1
+    )
+    details = interpreter.get_input_details()
+    for detail, array in zip(details, inputs, strict=True):
+        if tuple(detail["shape"]) != array.shape:
+            interpreter.resize_tensor_input(detail["index"], array.shape)
+    interpreter.allocate_tensors()
+    for detail, array in zip(details, inputs, strict=True):
+        interpreter.set_tensor(detail["index"], array)
+    interpreter.invoke()
+    return [
+        np.array(interpreter.get_tensor(detail["index"]))
+        for detail in interpreter.get_output_details()
+    ]

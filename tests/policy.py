@@ -1,0 +1,132 @@
+"""The architecture as rules over syntax trees: `violations` lists what a file breaks."""
+
+import ast
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import PurePosixPath
+
+# Folder -> import name.
+PACKAGES = {
+    "bridge": "tflite_ort",
+    "schema": "tflite_ort.schema",
+    "versioning": "tflite_ort.versioning",
+    "opmap": "tflite_ort.opmap",
+    "fallback_kernels": "tflite_ort.fallback_kernels",
+}
+
+# Folder -> what it may import besides the standard library and itself.
+MAY_IMPORT = {
+    "schema": {"flatbuffers", "ml_dtypes", "numpy"},
+    "versioning": {"tflite_ort.schema"},
+    "opmap": {"ml_dtypes", "numpy", "onnx_ir", "tflite_ort.schema", "tflite_ort.versioning"},
+    "fallback_kernels": {"ml_dtypes", "numpy", "tflite_ort.schema", "tflite_ort.versioning"},
+    "bridge": {"ml_dtypes", "numpy", "onnx", "onnx_ir", "onnxruntime", "rich", "typer"}
+    | set(PACKAGES.values()),
+}
+
+# Library -> the only files that name it.
+ONLY_IN = {
+    "onnxruntime": {"bridge/session.py"},
+    "rich": {"bridge/bench.py", "bridge/cli.py", "bridge/demo.py"},
+    "typer": {"bridge/cli.py"},
+}
+
+# The only file that imports by a computed name.
+DYNAMIC_IMPORT = "bridge/optional.py"
+
+VAGUE_WORDS = {"common", "helper", "helpers", "manager", "misc", "util", "utils"}
+
+Finding = tuple[int, str]
+Rule = Callable[[PurePosixPath, ast.Module], Iterator[Finding]]
+
+
+def violations(path: str, source: str) -> list[str]:
+    """`file:line what` for everything in one file that breaks a rule."""
+    where, tree = PurePosixPath(path), ast.parse(source)
+    return [f"{path}:{line} {what}" for rule in RULES for line, what in rule(where, tree)]
+
+
+def import_direction(path: PurePosixPath, tree: ast.Module) -> Iterator[Finding]:
+    folder = path.parts[0]
+    for line, module in imports(tree):
+        owner = package(module)
+        if owner not in MAY_IMPORT[folder] | {PACKAGES[folder]} | sys.stdlib_module_names:
+            yield line, f"{folder} may not import {module}"
+
+
+def confined_library(path: PurePosixPath, tree: ast.Module) -> Iterator[Finding]:
+    for line, module in imports(tree):
+        files = ONLY_IN.get(package(module), {str(path)})
+        if str(path) not in files:
+            yield line, f"{module} is only for {', '.join(sorted(files))}"
+
+
+def import_in_function(path: PurePosixPath, tree: ast.Module) -> Iterator[Finding]:
+    for scope in ast.walk(tree):
+        if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef):
+            for node in ast.walk(scope):
+                if isinstance(node, ast.Import | ast.ImportFrom):
+                    yield node.lineno, f"import inside {scope.name}"
+
+
+def dynamic_import(path: PurePosixPath, tree: ast.Module) -> Iterator[Finding]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func)
+            hidden = name.rpartition(".")[2] in {"__import__", "import_module"}
+            if hidden and str(path) != DYNAMIC_IMPORT:
+                yield node.lineno, f"{name} is only for {DYNAMIC_IMPORT}"
+
+
+def relative_import(path: PurePosixPath, tree: ast.Module) -> Iterator[Finding]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            yield node.lineno, "relative import"
+
+
+def broad_except(path: PurePosixPath, tree: ast.Module) -> Iterator[Finding]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ExceptHandler):
+            caught = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
+            names = {ast.unparse(kind) if kind else "everything" for kind in caught}
+            for name in sorted(names & {"everything", "Exception", "BaseException"}):
+                yield node.lineno, f"catches {name}"
+
+
+def vague_name(path: PurePosixPath, tree: ast.Module) -> Iterator[Finding]:
+    for word in sorted(VAGUE_WORDS.intersection(path.stem.split("_"))):
+        yield 1, f"'{word}' in a file name says nothing"
+
+
+def module_docstring(path: PurePosixPath, tree: ast.Module) -> Iterator[Finding]:
+    if not ast.get_docstring(tree):
+        yield 1, "module without a docstring"
+
+
+RULES: tuple[Rule, ...] = (
+    import_direction,
+    confined_library,
+    import_in_function,
+    dynamic_import,
+    relative_import,
+    broad_except,
+    vague_name,
+    module_docstring,
+)
+
+
+def imports(tree: ast.Module) -> Iterator[Finding]:
+    """(line, module) of every absolute import, a subpackage imported by name included."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                yield node.lineno, full if full in PACKAGES.values() else node.module
+
+
+def package(module: str) -> str:
+    """The name the tables use for a module: ours by subpackage, others by their first part."""
+    names = (name for name in PACKAGES.values() if f"{module}.".startswith(f"{name}."))
+    return max(names, key=len, default=module.partition(".")[0])

@@ -1,0 +1,71 @@
+"""The installed package: public names, their docstrings, type marker, and what importing costs."""
+
+import inspect
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+import tflite_ort
+from tests.policy import PACKAGES
+
+PUBLIC = [
+    "BridgeError",
+    "Delegate",
+    "DelegateError",
+    "ExecutionProviderDelegate",
+    "ExportError",
+    "Interpreter",
+    "KernelError",
+    "MalformedModel",
+    "ModelError",
+    "StateError",
+    "TensorError",
+    "UnknownOperator",
+    "UnsupportedSchema",
+    "UnsupportedVersion",
+    "Untranslatable",
+    "VersionError",
+    "export_onnx",
+]
+
+
+def test_public_names_are_exactly_these() -> None:
+    assert tflite_ort.__all__ == sorted(PUBLIC)
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_name_has_a_docstring(name: str) -> None:
+    # A dataclass without one gets its signature.
+    documentation = inspect.getdoc(getattr(tflite_ort, name)) or ""
+    assert documentation
+    assert not documentation.startswith(f"{name}(")
+
+
+@pytest.mark.parametrize("name", [name for name in PUBLIC if name[0].isupper()])
+def test_public_methods_have_docstrings(name: str) -> None:
+    for method, function in inspect.getmembers(getattr(tflite_ort, name), inspect.isfunction):
+        if not method.startswith("_"):
+            assert inspect.getdoc(function), f"{name}.{method}"
+
+
+@pytest.mark.parametrize("package", PACKAGES.values())
+def test_packages_are_typed(package: str) -> None:
+    folder = Path(str(sys.modules[package].__file__)).parent
+    assert (folder / "py.typed").is_file()
+
+
+def test_command_is_installed() -> None:
+    (command,) = metadata.entry_points(group="console_scripts", name="tflite-ort")
+    assert callable(command.load())
+
+
+def test_import_loads_neither_litert_nor_the_command_line() -> None:
+    program = "import sys, tflite_ort; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout.split()
+    unwanted = {"ai_edge_litert", "rich", "tensorflow", "typer"}
+    assert unwanted.isdisjoint(loaded)

@@ -1,0 +1,117 @@
+"""The architecture: who imports whom, which families exist, and what no file may do."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.policy import PACKAGES, violations
+
+ROOT = Path(__file__).parent.parent
+SOURCES = sorted(path for folder in PACKAGES for path in (ROOT / folder).rglob("*.py"))
+
+# A file in opmap/ or fallback_kernels/ is a family of operators, unless it is named here.
+FAMILIES = {
+    "activation",
+    "comparison",
+    "control_flow",
+    "convolution",
+    "detection",
+    "elementwise",
+    "gather_scatter",
+    "image_resizing",
+    "linear",
+    "lookup",
+    "normalization",
+    "pooling",
+    "quantization",
+    "random",
+    "recurrent",
+    "reduction",
+    "reshaping",
+    "signal",
+    "slicing",
+    "stablehlo",
+    "state",
+}
+INFRASTRUCTURE = {
+    "opmap": {"__init__", "constants", "graph", "lowering", "registry"},
+    "fallback_kernels": {"__init__", "fixed_point", "registry"},
+}
+
+
+def families(folder: str) -> set[str]:
+    return {path.stem for path in (ROOT / folder).glob("*.py")} - INFRASTRUCTURE[folder]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_file_keeps_every_rule(path: Path) -> None:
+    assert violations(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("folder", INFRASTRUCTURE)
+def test_infrastructure_table_is_exact(folder: str) -> None:
+    assert {path.stem for path in (ROOT / folder).glob("*.py")} >= INFRASTRUCTURE[folder]
+
+
+def test_translators_and_kernels_have_the_same_family_files() -> None:
+    assert families("opmap") == families("fallback_kernels")
+
+
+def test_families_are_the_known_ones() -> None:
+    assert families("opmap") <= FAMILIES
+
+
+VIOLATIONS = [
+    ("schema/x.py", "import onnx", "schema may not import onnx"),
+    ("schema/x.py", "from tflite_ort.opmap import graph", "schema may not import tflite_ort.opmap"),
+    ("versioning/x.py", "import numpy", "versioning may not import numpy"),
+    ("opmap/x.py", "import tflite_ort", "opmap may not import tflite_ort"),
+    (
+        "opmap/x.py",
+        "from tflite_ort import fallback_kernels",
+        "opmap may not import tflite_ort.fallback_kernels",
+    ),
+    (
+        "fallback_kernels/x.py",
+        "from tflite_ort.opmap.graph import Graph",
+        "fallback_kernels may not import tflite_ort.opmap.graph",
+    ),
+    ("bridge/x.py", "import tensorflow", "bridge may not import tensorflow"),
+    ("bridge/x.py", "import onnxruntime", "onnxruntime is only for bridge/session.py"),
+    ("bridge/x.py", "from typer import Typer", "typer is only for bridge/cli.py"),
+    ("bridge/x.py", "def f():\n    import json", "import inside f"),
+    (
+        "bridge/x.py",
+        "import importlib\nimportlib.import_module('x')",
+        "importlib.import_module is only for bridge/optional.py",
+    ),
+    ("bridge/x.py", "from .session import Session", "relative import"),
+    ("bridge/x.py", "try:\n    pass\nexcept:\n    pass", "catches everything"),
+    ("bridge/x.py", "try:\n    pass\nexcept Exception:\n    pass", "catches Exception"),
+    (
+        "bridge/x.py",
+        "try:\n    pass\nexcept (KeyError, BaseException):\n    pass",
+        "catches BaseException",
+    ),
+    ("opmap/shape_utils.py", "", "'utils' in a file name says nothing"),
+    ("opmap/x.py", "x = 1", "module without a docstring"),
+]
+
+CLEAN = [
+    ("schema/x.py", "import json\nimport numpy as np\nfrom tflite_ort.schema.enums import Op"),
+    ("opmap/x.py", "import onnx_ir as ir\nfrom tflite_ort.versioning.registry import Registry"),
+    ("bridge/session.py", "import onnxruntime\nfrom tflite_ort.opmap import graph"),
+    ("bridge/x.py", "try:\n    pass\nexcept (KeyError, ValueError) as error:\n    raise"),
+]
+
+
+@pytest.mark.parametrize(("path", "source", "expected"), VIOLATIONS)
+def test_checker_sees(path: str, source: str, expected: str) -> None:
+    found = violations(path, source if "docstring" in expected else f'"""Doc."""\n{source}')
+    assert len(found) == 1
+    assert expected in found[0]
+
+
+@pytest.mark.parametrize(("path", "source"), CLEAN)
+def test_checker_accepts(path: str, source: str) -> None:
+    assert violations(path, f'"""Doc."""\n{source}') == []
