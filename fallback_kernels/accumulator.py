@@ -101,8 +101,12 @@ class Accumulator:
 
     def _multiplier(self) -> Array:
         """Input scale times filter scale over output scale: [1], or [channels]."""
-        factors = quantization(self.input).scale, quantization(self.filter).scale
-        product = np.multiply(*factors, dtype=np.float32 if self.narrow_scale else np.float64)
+        ours, theirs = quantization(self.input).scale, quantization(self.filter).scale
+        if self.narrow_scale and theirs.size > 1:
+            raise KernelError(
+                f"{self.filter.type.name} filter has {theirs.size} scales, expected 1"
+            )
+        product = np.multiply(ours, theirs, dtype=np.float32 if self.narrow_scale else np.float64)
         return product.astype(np.float64) / quantization(self.output).scale.astype(np.float64)
 
 

@@ -50,23 +50,22 @@ def depthwise_conv_2d(
 
 @kernel(Op.TRANSPOSE_CONV, versions=(1, 5), inputs=("output_shape", "filter", "input", "bias?"))
 def transpose_conv(op: OperatorView[TransposeConvOptions], inputs: Inputs, state: State) -> Outputs:
-    """The gradient of a convolution: every input cell adds its multiple of filter [N, KH, KW, C]."""
+    """The gradient of a convolution: each input cell adds its multiple of filter [N, KH, KW, C]."""
     shape, options = tuple(int(size) for size in inputs[0]), op.options
     sums = _accumulator(op, _wide_unless_32(op))
     x, filter = sums.operands(inputs[2], inputs[1], axes=_IMAGE, asymmetric=True)
     if x.shape[3] != filter.shape[3]:
         raise KernelError(f"filter has {filter.shape[3]} input channels, input has {x.shape[3]}")
     if len(shape) != 4 or (shape[0], shape[3]) != (x.shape[0], filter.shape[0]):
-        raise KernelError(f"output_shape is {shape}, batch {x.shape[0]} and {filter.shape[0]} given")
+        expected = f"{x.shape[0]}, H, W, {filter.shape[0]}"
+        raise KernelError(f"output_shape is {shape}, expected ({expected})")
     _, kh, kw, _ = filter.shape
     rows = Span.over(shape[1], options.padding, kh, options.stride_h)
     columns = Span.over(shape[2], options.padding, kw, options.stride_w)
     return (sums.result(_scattered(x, filter, rows, columns, shape), _bias(inputs, 3)),)
 
 
-def correlation(
-    x: Array, filter: Array, options: Conv2DOptions | DepthwiseConv2DOptions
-) -> Array:
+def correlation(x: Array, filter: Array, options: Conv2DOptions | DepthwiseConv2DOptions) -> Array:
     """[B, H, W, C] with filter [N, KH, KW, C / G] to [B, OH, OW, N], as one product per group."""
     batch, height, width, channels = x.shape
     outputs, kh, kw, depth = filter.shape
@@ -84,11 +83,9 @@ def correlation(
     return sums.transpose(1, 0, 2).reshape(batch, out_height, out_width, outputs)
 
 
-def _scattered(
-    x: Array, filter: Array, rows: Span, columns: Span, shape: tuple[int, ...]
-) -> Array:
+def _scattered(x: Array, filter: Array, rows: Span, columns: Span, shape: tuple[int, ...]) -> Array:
     """The sum over cells of `x` times `filter`, strided, cut to the output of `shape`."""
-    batch, height, width, channels = x.shape
+    batch, height, width, _ = x.shape
     outputs, kh, kw, _ = filter.shape
     if (height, width) != (rows.count, columns.count):
         raise KernelError(f"output {shape} does not convolve to {height} x {width} cells")

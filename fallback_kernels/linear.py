@@ -45,7 +45,9 @@ def fully_connected(
         narrow_scale=wide and not per_channel,
     )
     x, weights = sums.operands(
-        inputs[0].reshape(-1, depth), inputs[1], axes=(1,),
+        inputs[0].reshape(-1, depth),
+        inputs[1],
+        axes=(1,),
         asymmetric=options.asymmetric_quantize_inputs,
     )
     result = sums.result(x @ weights.T, inputs[2] if len(inputs) > 2 else None)
@@ -65,8 +67,6 @@ def batch_matmul(op: OperatorView[BatchMatMulOptions], inputs: Inputs, state: St
         rounding=rescale_wide if op["x"].type is TensorType.INT16 else rescale,
         narrow_scale=True,
     )
-    if op["y"].quantization is not None and op["x"].is_quantized and op["y"].quantization.per_channel:
-        raise KernelError(f"{op['x'].type.name} input with per-channel scales on the right")
     if op.output.type is TensorType.INT32:  # codes are multiplied as they are
         return (_product(x.astype(np.float64), y.astype(np.float64), op.options).astype(np.int32),)
     depth_axis = x.ndim - 2 if op.options.adj_x else x.ndim - 1

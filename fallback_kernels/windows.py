@@ -26,9 +26,7 @@ class Span:
     after: int
 
     @classmethod
-    def over(
-        cls, size: int, padding: Padding, kernel: int, stride: int, dilation: int = 1
-    ) -> Span:
+    def over(cls, size: int, padding: Padding, kernel: int, stride: int, dilation: int = 1) -> Span:
         count = conv_output_size(padding, size, kernel, stride, dilation)
         if kernel < 1 or count < 1:
             raise KernelError(

@@ -26,12 +26,11 @@ def fully_connected(op: OperatorView[FullyConnectedOptions], g: Graph) -> None:
     if options.weights_format != FullyConnectedOptionsWeightsFormat.DEFAULT:
         raise Untranslatable(f"weights format {options.weights_format.name}")
     check_types(input, filter)
-    units, depth = filter.shape
+    depth = filter.shape[1]
     x = g.read(input)
     if input.rank != 2 or input.shape[1] != depth:
         x = g.op("Reshape", x, g.constant([-1, depth], "int64"))
-    weights = g.weights(filter, real=not input.is_quantized) if filter.is_constant else g.read(filter)
-    y = g.op("Gemm", x, weights, _bias(op, g), transB=1)
+    y = g.op("Gemm", x, _filter(op, g), _bias(op, g), transB=1)
     activation = options.fused_activation_function
     if output.rank == 2:
         g.write(output, y, activation=activation)
@@ -41,6 +40,13 @@ def fully_connected(op: OperatorView[FullyConnectedOptions], g: Graph) -> None:
     y = g.quantize(y, output) if output.is_quantized else y
     y = g.op("Reshape", y, g.constant(output.shape, "int64"))
     g.write(output, y, domain=domain, activation=activation)
+
+
+def _filter(op: OperatorView[FullyConnectedOptions], g: Graph) -> ir.Value:
+    filter = op["filter"]
+    if filter.is_constant:
+        return g.weights(filter, real=not op["input"].is_quantized)
+    return g.read(filter)
 
 
 def _bias(op: OperatorView[FullyConnectedOptions], g: Graph) -> ir.Value | None:

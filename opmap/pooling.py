@@ -8,7 +8,14 @@ import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.registry import translator
-from tflite_ort.schema import Op, OperatorView, Pool2DOptions, TensorType, TensorView, Untranslatable
+from tflite_ort.schema import (
+    Op,
+    OperatorView,
+    Pool2DOptions,
+    TensorType,
+    TensorView,
+    Untranslatable,
+)
 from tflite_ort.schema.semantics import explicit_padding
 
 # What MaxPool takes as it is; other codes are pooled as reals, which keeps their order.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tflite_ort.schema import shapes_convolution as shapes_convolution
+from tflite_ort.schema import shapes_elementwise as shapes_elementwise
 from tflite_ort.schema import shapes_image_resizing as shapes_image_resizing
 from tflite_ort.schema import shapes_reduction as shapes_reduction
 from tflite_ort.schema import shapes_reshaping as shapes_reshaping

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.one_op import Case, T, check, ours
 from tests.ops.moved import (
@@ -20,11 +15,11 @@ from tests.ops.moved import (
     INT64,
     TYPES,
     UINT8,
+    ints,
+    moves,
     tensor,
 )
-from tflite_ort import KernelError, ModelError
 from tflite_ort.schema import (
-    ActivationFunctionType,
     ConcatenationOptions,
     DepthToSpaceOptions,
     MirrorPadMode,
@@ -37,44 +32,8 @@ from tflite_ort.schema import (
     SplitOptions,
     SplitVOptions,
     SqueezeOptions,
-    TensorType,
     UnpackOptions,
 )
-
-Shape = tuple[int, ...]
-
-
-def ints(*values: Any, dtype: Any = np.int32) -> T:
-    return T.constant(np.array(values, dtype))
-
-
-def moves(
-    name: str,
-    op: Op,
-    shapes: Sequence[Shape],
-    results: Sequence[Shape],
-    options: Any = None,
-    *,
-    before: Sequence[T] = (),
-    after: Sequence[T] = (),
-    types: Sequence[TensorType] = TYPES,
-    version: int = 1,
-) -> list[Case]:
-    """One row per type; constants stand before or after the tensors that are moved."""
-    return [
-        Case(
-            f"{name}-{type.name}",
-            op,
-            [*before, *(tensor(shape, type) for shape in shapes), *after],
-            [tensor(shape, type) for shape in results],
-            options,
-            version=version,
-            quanta=0,
-            rtol=0,
-        )
-        for type in types
-    ]
-
 
 NO_BOOL = tuple(type for type in TYPES if type is not BOOL)
 BYTES4 = (FLOAT32, INT32, INT64, UINT8, INT8)
@@ -162,7 +121,12 @@ CASES = [
         types=NO_BOOL,
     ),
     *moves(
-        "pack-last", Op.PACK, [(2,)] * 2, [(2, 2)], PackOptions(values_count=2, axis=-1), types=NO_BOOL
+        "pack-last",
+        Op.PACK,
+        [(2,)] * 2,
+        [(2, 2)],
+        PackOptions(values_count=2, axis=-1),
+        types=NO_BOOL,
     ),
     *moves("pack-scalars", Op.PACK, [()] * 2, [(2,)], PackOptions(values_count=2), types=BYTES4),
     *moves("unpack", Op.UNPACK, [(3, 2)], [(2,)] * 3, UnpackOptions(num=3)),
@@ -184,7 +148,13 @@ CASES = [
         types=BYTES4,
     ),
     *moves("pad", Op.PAD, [(2, 3)], [(5, 4)], after=[ints([1, 2], [0, 1])]),
-    *moves("pad-4d", Op.PAD, [(1, 2, 3, 2)], [(1, 4, 4, 2)], after=[ints([0, 0], [1, 1], [1, 0], [0, 0])]),
+    *moves(
+        "pad-4d",
+        Op.PAD,
+        [(1, 2, 3, 2)],
+        [(1, 4, 4, 2)],
+        after=[ints([0, 0], [1, 1], [1, 0], [0, 0])],
+    ),
     *moves(
         "pad-5d",
         Op.PAD,
@@ -193,7 +163,14 @@ CASES = [
         after=[ints([1, 0], [0, 0], [0, 1], [0, 0], [1, 0], dtype=np.int64)],
         types=BYTES4,
     ),
-    *moves("reflect", Op.MIRROR_PAD, [(3, 4)], [(6, 8)], MirrorPadOptions(), after=[ints([2, 1], [1, 3])]),
+    *moves(
+        "reflect",
+        Op.MIRROR_PAD,
+        [(3, 4)],
+        [(6, 8)],
+        MirrorPadOptions(),
+        after=[ints([2, 1], [1, 3])],
+    ),
     *moves(
         "symmetric",
         Op.MIRROR_PAD,
@@ -240,8 +217,22 @@ CASES = [
         [T((4, 140), UINT8, scale=0.04, zero_point=100)],
         ConcatenationOptions(axis=1),
     ),
-    Case("shape", Op.SHAPE, [tensor((2, 3, 4))], [T((3,), INT32)], ShapeOptions(INT32), runs_on="constant"),
-    Case("shape-int64", Op.SHAPE, [tensor((2,))], [T((1,), INT64)], ShapeOptions(INT64), runs_on="constant"),
+    Case(
+        "shape",
+        Op.SHAPE,
+        [tensor((2, 3, 4))],
+        [T((3,), INT32)],
+        ShapeOptions(INT32),
+        runs_on="constant",
+    ),
+    Case(
+        "shape-int64",
+        Op.SHAPE,
+        [tensor((2,))],
+        [T((1,), INT64)],
+        ShapeOptions(INT64),
+        runs_on="constant",
+    ),
 ]
 
 

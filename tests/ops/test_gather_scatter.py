@@ -1,0 +1,118 @@
+"""GATHER and GATHER_ND: LiteRT, ONNX Runtime and numpy agree exactly."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.one_op import Case, T, check, ours
+from tests.ops.moved import FLOAT32, INT32, INT64, ints, moves, tensor
+from tflite_ort import KernelError
+from tflite_ort.schema import GatherOptions, Op
+
+
+def gather(
+    name: str,
+    shape: tuple[int, ...],
+    positions: np.ndarray,
+    axis: int = 0,
+    batch_dims: int = 0,
+) -> Case:
+    """A float row; numpy says the result's shape."""
+    at = axis % len(shape)
+    batch = batch_dims + positions.ndim if batch_dims < 0 else batch_dims
+    result = (*shape[:at], *positions.shape[batch:], *shape[at + 1 :])
+    return Case(
+        f"gather-{name}",
+        Op.GATHER,
+        [tensor(shape), T.constant(positions)],
+        [tensor(result)],
+        GatherOptions(axis=axis, batch_dims=batch_dims),
+        rtol=0,
+    )
+
+
+def picks(*values: object, dtype: type = np.int32) -> np.ndarray:
+    return np.array(values, dtype)
+
+
+CASES = [
+    *moves("gather", Op.GATHER, [(4, 3)], [(3, 3)], GatherOptions(), after=[ints(3, 0, 3)]),
+    *moves(
+        "gather-4d",
+        Op.GATHER,
+        [(1, 4, 2, 3)],
+        [(1, 4, 2, 2)],
+        GatherOptions(axis=-1),
+        after=[ints(2, 0, dtype=np.int64)],
+    ),
+    gather("scalar", (4, 3), np.array(2, np.int32), axis=1),
+    gather("matrix", (4, 3), picks([0, 3], [2, 1]), axis=0),
+    gather("int16", (4, 3), picks(2, 1, dtype=np.int16), axis=1),
+    gather("batch", (2, 4, 3), picks([0, 3, 3], [2, 1, 0]), axis=1, batch_dims=1),
+    gather("batch-axis", (2, 5, 4, 3), picks([0, 3, 3], [2, 1, 0]), axis=2, batch_dims=1),
+    gather("batch-all", (2, 4, 3), picks(1, 3), axis=1, batch_dims=1),
+    gather("batch-far", (2, 5, 4), picks(1, 3), axis=2, batch_dims=1),
+    gather("batch-negative", (2, 4, 3), picks([0, 3, 3], [2, 1, 0]), axis=1, batch_dims=-1),
+    gather("batch-two", (2, 3, 4, 2), np.arange(12).reshape(2, 3, 2).astype(np.int32) % 4, 2, 2),
+    gather("batch-matrix", (2, 5, 4), np.arange(12).reshape(2, 2, 3).astype(np.int32) % 4, 2, 1),
+    *moves("gather_nd", Op.GATHER_ND, [(3, 4, 2)], [(2, 2)], after=[ints([2, 0], [1, 3])]),
+    *moves(
+        "gather_nd-points", Op.GATHER_ND, [(3, 4)], [(3,)], after=[ints([2, 0], [1, 3], [0, 0])]
+    ),
+    *moves(
+        "gather_nd-int16",
+        Op.GATHER_ND,
+        [(3, 4)],
+        [(1, 2, 4)],
+        after=[ints([[2], [0]], dtype=np.int16)],
+        types=[FLOAT32],
+    ),
+    *[
+        Case(
+            f"{op.name.lower()}-computed-{type.name}",
+            op,
+            [tensor((4, 3)), T((2, 1), type)],
+            [tensor(result)],
+            GatherOptions() if op == Op.GATHER else None,
+            rtol=0,
+            feeds=[np.arange(12, dtype=np.float32).reshape(4, 3), np.array([[3], [1]], dtype)],
+        )
+        for op, result in ((Op.GATHER, (2, 1, 3)), (Op.GATHER_ND, (2, 3)))
+        for type, dtype in ((INT32, np.int32), (INT64, np.int64))
+    ],
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_case(case: Case) -> None:
+    check(case)
+
+
+@st.composite
+def _gather(draw: st.DrawFn) -> Case:
+    shape = tuple(draw(st.lists(st.integers(1, 4), min_size=1, max_size=4)))
+    axis = draw(st.integers(0, len(shape) - 1))
+    batch = draw(st.integers(0, axis))
+    rest = draw(st.lists(st.integers(1, 3), max_size=2))
+    positions = np.random.default_rng(draw(st.integers(0, 99))).integers(
+        0, shape[axis], (*shape[:batch], *rest)
+    )
+    return gather("drawn", shape, positions.astype(np.int32), axis, batch)
+
+
+@given(_gather())
+def test_drawn_gather(case: Case) -> None:
+    check(case)
+
+
+@pytest.mark.parametrize("index", [-1, 4])
+@pytest.mark.parametrize("op", [Op.GATHER, Op.GATHER_ND])
+def test_an_index_out_of_bounds_is_refused(op: Op, index: int) -> None:
+    result = (1, 3) if op == Op.GATHER else (3,)
+    options = GatherOptions() if op == Op.GATHER else None
+    case = Case("out", op, [tensor((4, 3)), ints(index)], [tensor(result)], options)
+    with pytest.raises(KernelError, match="index out of bounds"):
+        ours(case.model(), case.arrays(np.random.default_rng(0)), providers=[])

@@ -1,0 +1,121 @@
+"""SLICE and STRIDED_SLICE: LiteRT, ONNX Runtime and numpy agree exactly."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.one_op import Case, T, check
+from tests.ops.moved import FLOAT32, INT8, INT32, UINT8, ints, moves, tensor
+from tflite_ort.schema import Op, StridedSliceOptions
+from tflite_ort.schema.semantics import strided_slice
+
+Shape = tuple[int, ...]
+
+
+def strided(
+    name: str,
+    shape: Shape,
+    entries: list[tuple[int, int, int]],
+    **masks: int | bool,
+) -> Case:
+    """A float row; the result's shape follows from `entries` (begin, end, stride) and masks."""
+    options = StridedSliceOptions(**masks)
+    bounds = [np.array(values, np.int32) for values in zip(*entries, strict=True)]
+    result = strided_slice(shape, *bounds, options).shape
+    inputs = [tensor(shape), *(T.constant(values) for values in bounds)]
+    return Case(f"strided-{name}", Op.STRIDED_SLICE, inputs, [tensor(result)], options, rtol=0)
+
+
+CASES = [
+    *moves("slice", Op.SLICE, [(3, 4, 5)], [(2, 3, 5)], after=[ints(1, 0, 0), ints(2, 3, -1)]),
+    *moves(
+        "slice-4d",
+        Op.SLICE,
+        [(1, 4, 4, 3)],
+        [(1, 2, 3, 1)],
+        after=[ints(0, 1, 0, 2, dtype=np.int64), ints(1, 2, 3, 1, dtype=np.int64)],
+    ),
+    *moves("slice-whole", Op.SLICE, [(3, 2)], [(3, 2)], after=[ints(0, 0), ints(-1, 2)]),
+    *moves(
+        "strided",
+        Op.STRIDED_SLICE,
+        [(4, 6)],
+        [(2, 2)],
+        StridedSliceOptions(),
+        after=[ints(0, 1), ints(4, 6), ints(2, 3)],
+    ),
+    strided("negative", (5, 6), [(-1, -6, -2), (4, 0, -1)]),
+    strided("reversed", (5,), [(0, 0, -1)], begin_mask=1, end_mask=1),
+    strided("past-the-first", (5,), [(3, -9, -1)]),
+    strided("clamped", (5, 4), [(-9, 99, 1), (1, 99, 2)]),
+    strided("masks", (5, 4), [(3, 1, 2), (2, 3, 1)], begin_mask=1, end_mask=2),
+    strided("shrink", (3, 4, 5), [(1, 2, 1), (0, 4, 1), (-1, 0, 1)], shrink_axis_mask=5),
+    strided("shrink-all", (3, 4), [(1, 2, 1), (-2, 0, 1)], shrink_axis_mask=3),
+    strided("new-axis", (3, 4), [(0, 0, 1), (1, 3, 1), (0, 0, 1), (0, 4, 2)], new_axis_mask=5),
+    strided("ellipsis", (2, 3, 4, 5), [(0, 0, 1), (1, 3, 1)], ellipsis_mask=1),
+    strided("ellipsis-middle", (2, 3, 4, 5), [(1, 2, 1), (0, 0, 1), (0, 5, 2)], ellipsis_mask=2),
+    strided(
+        "ellipsis-new-shrink",
+        (2, 3, 4),
+        [(1, 2, 1), (0, 0, 1), (0, 0, 1), (2, 3, 1)],
+        shrink_axis_mask=9,
+        ellipsis_mask=2,
+        new_axis_mask=4,
+    ),
+    strided("short", (3, 4, 5), [(1, 3, 1)]),
+    strided("offset", (6, 8), [(1, 3, 1), (2, 4, 1)], offset=True),
+    strided("offset-negative", (6,), [(-4, 3, 2)], offset=True),
+    Case(
+        "slice-from-computed",
+        Op.SLICE,
+        [tensor((4, 5)), T((2,), INT32), ints(2, 3)],
+        [tensor((2, 3))],
+        rtol=0,
+        feeds=[np.arange(20, dtype=np.float32).reshape(4, 5), np.array([2, 1], np.int32)],
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_case(case: Case) -> None:
+    check(case)
+
+
+@st.composite
+def _strided(draw: st.DrawFn) -> Case:
+    """Entries for every axis with any masks; LiteRT does not bound-check dropped axes, so those
+    are in range."""
+    shape = tuple(draw(st.lists(st.integers(1, 5), min_size=1, max_size=4)))
+    entries, shrink = [], 0
+    for axis, size in enumerate(shape):
+        stride = draw(st.sampled_from([1, 1, 2, 3, -1, -2]))
+        begin, end = draw(st.integers(-size - 2, size + 2)), draw(st.integers(-size - 2, size + 2))
+        if draw(st.booleans()) and draw(st.booleans()):
+            shrink, begin, stride = shrink | 1 << axis, draw(st.integers(-size, size - 1)), 1
+        entries.append((begin, end, stride))
+    masks = st.integers(0, 15)
+    return strided(
+        "drawn",
+        shape,
+        entries,
+        begin_mask=draw(masks) & ~shrink,
+        end_mask=draw(masks) & ~shrink,
+        shrink_axis_mask=shrink,
+    )
+
+
+@given(_strided())
+def test_drawn_strided_slice(case: Case) -> None:
+    check(case)
+
+
+@pytest.mark.parametrize("type", [UINT8, INT8, FLOAT32])
+def test_versions_mean_the_same(type: int) -> None:
+    case = next(c for c in CASES if c.name == f"strided-{type.name}")
+    for version in (2, 4):
+        check(replace(case, version=version))
