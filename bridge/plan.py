@@ -15,7 +15,7 @@ from tflite_ort.fallback_kernels import Kernel
 from tflite_ort.opmap import Lowered, Translator, lower
 from tflite_ort.partition import NUMPY, Partition, partitions
 from tflite_ort.schema import KernelError, OperatorView, TensorView, Untranslatable
-from tflite_ort.session import Session
+from tflite_ort.session import Session, exact_weight_type
 from tflite_ort.specialization import Specialized
 from tflite_ort.versioning.registry import Entry, Registry
 
@@ -134,7 +134,9 @@ def make_plan(
             steps.append(_kernel_step(part, kernels, arrays))
             continue
         started = time.perf_counter()
-        lowered = assignment.whole or lower(part.operators, part.inputs, part.outputs, translators)
+        lowered = assignment.whole or lower(
+            part.operators, part.inputs, part.outputs, translators, weights=exact_weight_type()
+        )
         translated = time.perf_counter()
         steps.append(_session_step(part, lowered, by_name[part.runner], arrays, num_threads))
         translate_seconds += translated - started
@@ -156,7 +158,7 @@ def _trial(
     outputs = [tensor for part in parts for tensor in part.outputs]
     made = {out.index for op in operators for out in op.outputs}
     outside = [tensor for index, tensor in inputs.items() if index not in made]
-    return lower(operators, outside, outputs, translators)
+    return lower(operators, outside, outputs, translators, weights=exact_weight_type())
 
 
 def _check_kernels(graph: Specialized, assignment: Assignment, kernels: Registry[Kernel]) -> None:

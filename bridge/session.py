@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,31 @@ _INLINE_BYTES = 1024
 def available_providers() -> list[str]:
     """Names of the execution providers of the installed onnxruntime."""
     return list(onnxruntime.get_available_providers())
+
+
+@cache
+def exact_weight_type() -> str:
+    """The fastest type of quantised weights that this CPU multiplies exactly, found by trying.
+
+    Without VNNI, ONNX Runtime's x86 kernels add pairs of uint8 x int8 products in 16 bits, which
+    saturates; uint8 x uint8 is exact but takes twice the time where VNNI is there.
+    """
+    depth, codes = 64, np.full((64, 32), 127, np.int8)
+    activations = ir.Value(
+        name="a", shape=ir.Shape([4, depth]), type=ir.TensorType(ir.DataType.UINT8)
+    )
+    weights = ir.Value(name="b", const_value=ir.Tensor(codes, name="b"))
+    node = ir.Node("", "MatMulInteger", [activations, weights])
+    result = node.outputs[0]
+    result.name, result.type = "y", ir.TensorType(ir.DataType.INT32)
+    graph = ir.Graph(
+        [activations], [result], nodes=[node], initializers=[weights], opset_imports={"": 21}
+    )
+    session = Session(ir.Model(graph, ir_version=10), num_threads=1)
+    products = np.zeros((4, 32), np.int32)
+    session.bind([np.full((4, depth), 255, np.uint8)], [products])
+    session.run()
+    return "int8" if (products == depth * 255 * 127).all() else "uint8"
 
 
 class Session:

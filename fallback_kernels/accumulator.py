@@ -88,7 +88,7 @@ class Accumulator:
     def result(self, sums: Array, bias: Array | None) -> Array:
         """Sums of products, channels last, as the output holds them: bias, scale, activation."""
         if self.input.type is TensorType.FLOAT32:
-            return np.clip(sums if bias is None else sums + bias, *_bounds(self.activation))
+            return np.clip(sums if bias is None else sums + bias, *real_bounds(self.activation))
         integers = sums.astype(np.int64)
         if bias is not None:
             integers += bias
@@ -134,7 +134,8 @@ def _along(values: Array, quantization: Quantization, rank: int) -> Array:
     return values.reshape(shape)
 
 
-def _bounds(activation: ActivationFunctionType) -> tuple[float, float]:
+def real_bounds(activation: ActivationFunctionType) -> tuple[float, float]:
+    """What a fused activation clamps real values to, infinite where it does not."""
     low, high = activation_bounds(activation)
     return -np.inf if low is None else low, np.inf if high is None else high
 
@@ -149,7 +150,7 @@ def requantized_input(x: Array, axes: tuple[int, ...], asymmetric: bool) -> Arra
     reach = np.maximum(-low, high)
     reach[reach == 0] = 127
     codes = np.clip(round_half_away(x * (np.float32(127) / reach)), -127, 127)
-    return codes * (reach / np.float32(127))
+    return np.asarray(codes * (reach / np.float32(127)))
 
 
 def _asymmetric(x: Array, low: Array, high: Array) -> Array:
@@ -159,4 +160,4 @@ def _asymmetric(x: Array, low: Array, high: Array) -> Array:
     zero_point = np.clip(round_half_away(np.where(nearer, from_low, from_high)), -128, 127)
     scale, zero_point = wide.astype(np.float32), zero_point.astype(np.float32)
     codes = np.clip(round_half_away(zero_point + x * (np.float32(1) / scale)), -128, 127)
-    return (codes - zero_point) * scale
+    return np.asarray((codes - zero_point) * scale)

@@ -122,7 +122,7 @@ def _power_of_two_shifts(op: View) -> tuple[int, int] | None:
     """Right shifts of both operands when all three scales are powers of two."""
     logs = [np.log2(scale(op, tensor)) for tensor in (*op.present_inputs(), op.output)]
     exponents = [round(float(log)) for log in logs]
-    if any(abs(float(log) - e) >= 1e-3 for log, e in zip(logs, exponents, strict=True)):
+    if any(np.abs(float(log) - e) >= 1e-3 for log, e in zip(logs, exponents, strict=True)):
         return None
     first, second = (exponents[2] - exponent for exponent in exponents[:2])
     if min(first, second) != 0:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.fallback_kernels.accumulator import quantization, real_bounds
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
 from tflite_ort.fallback_kernels.windows import Span, windows
 from tflite_ort.schema import (
@@ -17,10 +18,7 @@ from tflite_ort.schema import (
     Pool2DOptions,
     TensorView,
 )
-from tflite_ort.schema.semantics import (
-    activation_bounds,
-    quantized_activation_bounds,
-)
+from tflite_ort.schema.semantics import quantized_activation_bounds, quantized_range
 
 Array = npt.NDArray[Any]
 
@@ -75,7 +73,7 @@ def _spans(x: Array, options: Pool2DOptions) -> tuple[Span, Span]:
 
 
 def _summed(x: Array, rows: Span, columns: Span) -> Array:
-    return windows(windows(x, 1, rows).sum(axis=-1), 2, columns).sum(axis=-1)
+    return np.asarray(windows(windows(x, 1, rows).sum(axis=-1), 2, columns).sum(axis=-1))
 
 
 def _cells(x: Array, rows: Span, columns: Span) -> Array:
@@ -91,14 +89,12 @@ def _clamped(op: OperatorView[Pool2DOptions], result: Array) -> Array:
     return np.clip(result, low, high).astype(output.dtype)
 
 
-def _bounds(
-    activation: ActivationFunctionType, output: TensorView
-) -> tuple[float | None, float | None]:
-    quantization = output.quantization
-    if output.dtype == np.float32 or activation is ActivationFunctionType.NONE:
-        return activation_bounds(activation)
-    if quantization is None:
-        raise KernelError(f"{output.type.name} output has no scale for its {activation.name}")
+def _bounds(activation: ActivationFunctionType, output: TensorView) -> tuple[float, float]:
+    if output.dtype == np.float32:
+        return real_bounds(activation)
+    if activation is ActivationFunctionType.NONE:
+        return quantized_range(output.type)
+    parameters = quantization(output)
     return quantized_activation_bounds(
-        activation, output.type, quantization.scalar_scale, quantization.scalar_zero_point
+        activation, output.type, parameters.scalar_scale, parameters.scalar_zero_point
     )

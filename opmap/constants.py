@@ -51,11 +51,12 @@ def carried_type(tensor: TensorView) -> TensorType:
 
 
 def carried(
-    codes: Array, type_: TensorType, zero_point: npt.NDArray[np.int64], signed: bool = False
+    codes: Array, type_: TensorType, zero_point: npt.NDArray[np.int64], to: TensorType
 ) -> tuple[Array, Array]:
-    """Codes and zero points as the graph has them: int8 moved by 128 to uint8 unless `signed`."""
-    if type_ is TensorType.INT8 and not signed:
-        # Flipping the top bit adds 128 and reads as uint8.
-        flipped = np.bitwise_xor(np.ascontiguousarray(codes).view(np.uint8), np.uint8(128))
-        return flipped, (zero_point + 128).astype(np.uint8)
-    return codes, zero_point.astype(codes.dtype)
+    """8-bit codes and their zero points as type `to`: moved by 128 where the signs differ."""
+    dtype = np.dtype(np.int8) if to is TensorType.INT8 else np.dtype(np.uint8)
+    if type_ is to or type_ not in (TensorType.INT8, TensorType.UINT8):
+        return codes, zero_point.astype(codes.dtype)
+    # Flipping the top bit adds 128 (int8 to uint8) or takes it away.
+    flipped = np.bitwise_xor(np.ascontiguousarray(codes).view(np.uint8), np.uint8(128)).view(dtype)
+    return flipped, (zero_point + (128 if to is TensorType.UINT8 else -128)).astype(dtype)

@@ -76,12 +76,13 @@ class Graph:
     """ONNX nodes under construction, and the forms of each tensor so far.
 
     Args:
-        weights: ``"uint8"`` carries quantised int8 weights as uint8 with zero point 128 (exact and
-            fast on every CPU); ``"int8"`` keeps them signed, as TensorRT and QNN need.
+        weights: the type that carries 8-bit weights, ``"uint8"`` or ``"int8"``. Unsigned ones are
+            exact on every CPU; signed ones are faster where the CPU multiplies uint8 by int8
+            without saturating (VNNI, Arm), and what TensorRT and QNN need.
     """
 
     def __init__(self, weights: str = "uint8") -> None:
-        self.signed_weights = weights == "int8"
+        self.weight_type = TensorType.INT8 if weights == "int8" else TensorType.UINT8
         self.nodes: list[ir.Node] = []
         self.constants = Constants()
         self._forms: dict[int, dict[Form, ir.Value]] = {}
@@ -215,8 +216,9 @@ class Graph:
         if real or not tensor.is_quantized:
             return self.constants.add(relaid, tensor.name)
         assert tensor.quantization is not None
-        signed = self.signed_weights and tensor.type is TensorType.INT8
-        codes, zero_point = carried(relaid, tensor.type, tensor.quantization.zero_point, signed)
+        codes, zero_point = carried(
+            relaid, tensor.type, tensor.quantization.zero_point, self.weight_type
+        )
         return self._dequantized_constant(
             codes, tensor.quantization.scale, zero_point, axis, tensor.name
         )
@@ -363,7 +365,9 @@ class Graph:
         quantization = tensor.quantization
         if not tensor.is_quantized or quantization is None or domain is Domain.FILE:
             return self.constants.add(data, tensor.name)
-        codes, zero_point = carried(data, tensor.type, quantization.zero_point)
+        codes, zero_point = carried(
+            data, tensor.type, quantization.zero_point, carried_type(tensor)
+        )
         if domain is Domain.STORED:
             return self.constants.add(codes, tensor.name)
         axis = layout.axis(quantization.axis, tensor.rank) if quantization.per_channel else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import ceil, copysign, floor
-from typing import Any, Protocol
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from tflite_ort.schema.enums import ActivationFunctionType, Padding, TensorType
 from tflite_ort.schema.errors import MalformedModel, ModelError
+from tflite_ort.schema.layer_options import ResizeNearestNeighborOptions
 from tflite_ort.schema.slices import StridedSlice as StridedSlice
 from tflite_ort.schema.slices import strided_slice as strided_slice
 from tflite_ort.schema.sparsity import densify as densify
@@ -139,28 +140,21 @@ def _rounded_ratio(value: float, scale: float) -> int:
     return int(copysign(floor(abs(ratio) + 0.5), ratio))
 
 
-class NearestOptions(Protocol):
-    """The fields of ResizeNearestNeighborOptions."""
-
-    @property
-    def align_corners(self) -> bool: ...
-    @property
-    def half_pixel_centers(self) -> bool: ...
-
-
 def resize_ratio(old: int, new: int, align_corners: bool) -> np.float32:
     """Input pixels per output pixel along a resized dimension, in float32 as TFLite has it."""
     steps = (old - 1, new - 1) if align_corners and new > 1 else (old, new)
     return np.float32(steps[0]) / np.float32(steps[1])
 
 
-def nearest_indices(old: int, new: int, options: NearestOptions) -> npt.NDArray[np.int64]:
+def nearest_indices(
+    old: int, new: int, options: ResizeNearestNeighborOptions
+) -> npt.NDArray[np.int64]:
     """The input pixel that each of `new` output pixels of RESIZE_NEAREST_NEIGHBOR takes."""
     half = np.float32(0.5 if options.half_pixel_centers else 0)
     ratio = resize_ratio(old, new, options.align_corners)
     source = (np.arange(new, dtype=np.float32) + half) * ratio
     whole = np.floor(source + np.float32(0.5)) if options.align_corners else np.floor(source)
-    return np.clip(whole.astype(np.int64), 0, old - 1)
+    return np.asarray(np.clip(whole, 0, old - 1), np.int64)
 
 
 def unpack_int4(packed: Array, count: int, *, signed: bool = True) -> Array:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy.typing as npt
 
 from tflite_ort.schema.errors import ModelError
+from tflite_ort.schema.options import StridedSliceOptions
 
 Shape = tuple[int, ...]
 Array = npt.NDArray[Any]
@@ -39,25 +40,8 @@ class StridedSlice:
         return tuple(slice(*bound) for bound in bounds)
 
 
-class StridedSliceMasks(Protocol):
-    """The fields of StridedSliceOptions."""
-
-    @property
-    def begin_mask(self) -> int: ...
-    @property
-    def end_mask(self) -> int: ...
-    @property
-    def ellipsis_mask(self) -> int: ...
-    @property
-    def new_axis_mask(self) -> int: ...
-    @property
-    def shrink_axis_mask(self) -> int: ...
-    @property
-    def offset(self) -> bool: ...
-
-
 def strided_slice(
-    shape: Shape, begin: Array, end: Array, strides: Array, options: StridedSliceMasks
+    shape: Shape, begin: Array, end: Array, strides: Array, options: StridedSliceOptions
 ) -> StridedSlice:
     """STRIDED_SLICE of a tensor of `shape`: numpy's rules, `offset` makes `end` a length."""
     bounds: list[tuple[int, int, int]] = []
@@ -88,7 +72,7 @@ def strided_slice(
     return StridedSlice(starts, ends, steps, tuple(squeezed), tuple(new_axes), tuple(result))
 
 
-def _slice_entries(rank: int, count: int, options: StridedSliceMasks) -> Iterable[int | None]:
+def _slice_entries(rank: int, count: int, options: StridedSliceOptions) -> Iterable[int | None]:
     """The entry of begin/end/strides that each axis takes; None for one taken whole."""
     ellipses = [entry for entry in range(count) if options.ellipsis_mask >> entry & 1]
     fresh = sum(options.new_axis_mask >> i & 1 for i in range(count) if i not in ellipses)

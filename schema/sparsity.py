@@ -10,22 +10,28 @@ import numpy.typing as npt
 
 from tflite_ort.schema.enums import DimensionType
 from tflite_ort.schema.errors import MalformedModel
+from tflite_ort.schema.model import (
+    DimensionMetadata,
+    Int32Vector,
+    SparsityParameters,
+    Uint8Vector,
+    Uint16Vector,
+)
 
 Shape = tuple[int, ...]
 Array = npt.NDArray[Any]
 
 
-def densify(values: Array, shape: Shape, sparsity: Any) -> Array:
-    """The dense tensor of `shape` that `values` (flat) and `sparsity` (SparsityParameters) hold.
+def densify(values: Array, shape: Shape, sparsity: SparsityParameters) -> Array:
+    """The dense tensor of `shape` that `values` (flat) and `sparsity` hold.
 
     Levels are walked outermost first; `offsets` are where each node of a level starts in the
     dense tensor. A DENSE level has the same children under every node, a SPARSE_CSR level those
     that its segments and indices list.
     """
     offsets = np.zeros(1, np.int64)
-    order = tuple(int(dim) for dim in sparsity.traversal_order or ())
-    dims = tuple(sparsity.dim_metadata or ())
-    block_map = tuple(int(dim) for dim in sparsity.block_map or ())
+    order, block_map = sparsity.traversal_order or (), sparsity.block_map or ()
+    dims = sparsity.dim_metadata
     if sorted(order) != list(range(len(shape) + len(block_map))) or len(dims) != len(order):
         raise MalformedModel(
             f"sparse tensor of shape {shape} has traversal order {order}, block map {block_map} "
@@ -45,14 +51,14 @@ def densify(values: Array, shape: Shape, sparsity: Any) -> Array:
 
 
 def _levels(
-    shape: Shape, order: Shape, block_map: Shape, dims: Sequence[Any]
+    shape: Shape, order: Shape, block_map: Shape, dims: Sequence[DimensionMetadata]
 ) -> Iterable[tuple[int, int]]:
     """(size, stride in the dense tensor) of every level; a blocked dimension steps by blocks."""
     rank = len(shape)
     strides = [int(np.prod(shape[axis + 1 :], dtype=np.int64)) for axis in range(rank)]
     sizes, steps = list(shape), list(strides)
     for block, axis in enumerate(block_map):
-        extent = int(dims[order.index(rank + block)].dense_size)
+        extent = dims[order.index(rank + block)].dense_size
         if not 0 <= axis < rank or extent <= 0 or sizes[axis] % extent:
             raise MalformedModel(f"blocks of {extent} do not tile axis {axis} of {shape}")
         sizes[axis] //= extent
@@ -62,7 +68,7 @@ def _levels(
     return [(sizes[dim], steps[dim]) for dim in order]
 
 
-def _sparse_level(dim: Any, nodes: int, size: int) -> tuple[Array, Array]:
+def _sparse_level(dim: DimensionMetadata, nodes: int, size: int) -> tuple[Array, Array]:
     """(children per node, their indices) of a SPARSE_CSR level under `nodes` nodes."""
     segments, indices = _index_vector(dim.array_segments), _index_vector(dim.array_indices)
     counts = np.diff(segments)
@@ -74,7 +80,9 @@ def _sparse_level(dim: Any, nodes: int, size: int) -> tuple[Array, Array]:
     return counts, indices
 
 
-def _index_vector(vector: Any) -> npt.NDArray[np.int64]:
-    if vector is None:
+def _index_vector(
+    vector: Int32Vector | Uint16Vector | Uint8Vector | None,
+) -> npt.NDArray[np.int64]:
+    if vector is None or vector.values is None:
         raise MalformedModel("sparse level lacks its segments or indices")
     return np.asarray(vector.values, np.int64)

@@ -1,0 +1,145 @@
+"""Operands of convolutions and matrix products, one scheme for each way TFLite quantises them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnxruntime
+
+from tests.one_op import Case, T, assert_close, ours
+from tests.oracle import litert
+from tflite_ort import export_onnx
+from tflite_ort.schema import TensorType
+from tflite_ort.schema.semantics import NUMPY_DTYPE, quantized_range
+
+Array = npt.NDArray[Any]
+INPUT_SCALE = 0.02
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """The types of input and output, of the filter and of the bias, and where zero is.
+
+    Args:
+        per_channel: the filter has a scale for each output channel.
+        zero_points: of input, filter and output.
+    """
+
+    activation: TensorType = TensorType.FLOAT32
+    filter: TensorType = TensorType.FLOAT32
+    bias: TensorType = TensorType.FLOAT32
+    per_channel: bool = False
+    zero_points: tuple[int, int, int] = (0, 0, 0)
+
+
+_SIGNED = (-11, 0, -8)
+SCHEMES = {
+    "float": Scheme(),
+    "uint8": Scheme(
+        TensorType.UINT8, TensorType.UINT8, TensorType.INT32, zero_points=(117, 131, 120)
+    ),
+    "int8": Scheme(TensorType.INT8, TensorType.INT8, TensorType.INT32, zero_points=_SIGNED),
+    "int8_channels": Scheme(TensorType.INT8, TensorType.INT8, TensorType.INT32, True, _SIGNED),
+    "int4": Scheme(TensorType.INT8, TensorType.INT4, TensorType.INT32, True, _SIGNED),
+    "int16": Scheme(TensorType.INT16, TensorType.INT8, TensorType.INT64, True),
+    "hybrid": Scheme(TensorType.FLOAT32, TensorType.INT8, TensorType.FLOAT32),
+    "hybrid_channels": Scheme(TensorType.FLOAT32, TensorType.INT8, TensorType.FLOAT32, True),
+}
+
+
+def operands(
+    scheme: Scheme,
+    input: tuple[int, ...],
+    filter: tuple[int, ...],
+    output: tuple[int, ...],
+    *,
+    axis: int = 0,
+    extreme: bool = False,
+    seed: int = 0,
+) -> tuple[T, T, T, T]:
+    """(input, filter, bias, output); the output's scale spreads results over its whole range.
+
+    Args:
+        axis: of the filter, along which its channels are.
+        extreme: filter values from both ends of their range only.
+    """
+    rng = np.random.default_rng(seed)
+    units = filter[axis]
+    codes = _codes(scheme.filter, filter, extreme, rng)
+    if scheme.filter is TensorType.FLOAT32:
+        bias = T.constant(rng.normal(size=units).astype(np.float32))
+        return T(input), T.constant(codes), bias, T(output)
+    scales = rng.uniform(0.002, 0.01, units if scheme.per_channel else 1).astype(np.float32)
+    weights = _weights(scheme, codes, scales, axis)
+    if scheme.activation is TensorType.FLOAT32:
+        return T(input), weights, T.constant(rng.normal(size=units).astype(np.float32)), T(output)
+    zero, _, output_zero = scheme.zero_points
+    reach = quantized_range(scheme.activation)[1] - quantized_range(scheme.activation)[0]
+    depth = codes.size / units
+    spread = reach / 3.5 * np.std(codes.astype(np.float64)) * np.sqrt(depth)  # of accumulators
+    bias_codes = rng.normal(0, spread, units).astype(NUMPY_DTYPE[scheme.bias])
+    return (
+        T(input, scheme.activation, INPUT_SCALE, zero),
+        weights,
+        T.constant(bias_codes, scale=(INPUT_SCALE * scales).tolist()),
+        T(output, scheme.activation, float(6 * spread * scales.mean() * INPUT_SCALE / reach), output_zero),
+    )
+
+
+def _codes(type_: TensorType, shape: Sequence[int], extreme: bool, rng: Any) -> Array:
+    if type_ is TensorType.FLOAT32:
+        return np.asarray(rng.normal(size=shape), np.float32)
+    low, high = quantized_range(type_)
+    low += low < 0  # TFLite's signed weights are symmetric
+    ends = np.array([low, low + 1, high - 1, high])
+    values = rng.choice(ends, shape) if extreme else rng.integers(low, high + 1, shape)
+    return np.asarray(values, NUMPY_DTYPE[type_])
+
+
+def _weights(scheme: Scheme, codes: Array, scales: Array, axis: int) -> T:
+    weights = T.constant(
+        codes, scheme.filter, scale=scales.tolist(), zero_point=scheme.zero_points[1], axis=axis
+    )
+    if scheme.filter is not TensorType.INT4:
+        return weights
+    nibbles = np.append(codes.reshape(-1), np.zeros(codes.size % 2, np.int8)).view(np.uint8) & 15
+    return replace(weights, data=None, raw=(nibbles[::2] | nibbles[1::2] << 4).tobytes())
+
+
+def extremes(input: T, seed: int = 0) -> Array:
+    """Activations from both ends of their range only."""
+    low, high = quantized_range(input.type)
+    ends = np.array([low, low + 1, high - 1, high], NUMPY_DTYPE[input.type])
+    return np.random.default_rng(seed).choice(ends, input.shape)
+
+
+def check_hybrid(case: Case, filter: int, seed: int = 0) -> None:
+    """The numpy kernel is LiteRT's reference kernel, which rounds the input to 8 bits; ONNX Runtime
+    does not: it is held against the float model with the filter, input number `filter`, real."""
+    print(f"{case.name}: seed {seed}")
+    feeds = case.arrays(np.random.default_rng(seed))
+    by_numpy, _ = ours(case.model(), feeds, providers=[])
+    assert_close(by_numpy[0], litert(case.model(), feeds, "reference")[0], 0, 1e-5, case.name)
+    by_ort, runners = ours(case.model(), feeds)
+    assert runners == {"ort"}
+    codes = case.inputs[filter]
+    assert codes is not None and codes.data is not None
+    shape = [-1 if axis == codes.axis else 1 for axis in range(codes.data.ndim)]
+    real = codes.data * np.asarray(codes.scale, np.float32).reshape(shape if np.size(codes.scale) > 1 else 1)
+    inputs = [*case.inputs[:filter], T.constant(real.astype(np.float32)), *case.inputs[filter + 1 :]]
+    expected = litert(replace(case, inputs=inputs).model(), feeds, "reference")
+    assert_close(by_ort[0], expected[0], 0, 1e-5, case.name)
+
+
+def optimized_nodes(model: bytes, path: Any) -> list[str]:
+    """The operators left after ONNX Runtime's optimisations on the CPU."""
+    options = onnxruntime.SessionOptions()
+    options.optimized_model_filepath = str(path)
+    options.log_severity_level = 3
+    exported = export_onnx(model).SerializeToString()
+    onnxruntime.InferenceSession(exported, options, providers=["CPUExecutionProvider"])
+    return [node.op_type for node in onnx.load(path).graph.node]

@@ -1,0 +1,81 @@
+"""RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR against LiteRT."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.one_op import Case, check
+from tests.ops.moved import FLOAT32, INT8, INT16, UINT8, ints, tensor
+from tflite_ort.schema import (
+    Op,
+    ResizeBilinearOptions,
+    ResizeNearestNeighborOptions,
+    TensorType,
+)
+
+Size = tuple[int, int]
+
+# (align_corners, half_pixel_centers); RESIZE_BILINEAR takes no pair of both.
+FLAGS = ((False, False), (True, False), (False, True), (True, True))
+SIZES: tuple[tuple[Size, Size], ...] = (
+    ((4, 5), (8, 10)),
+    ((3, 7), (10, 9)),
+    ((9, 8), (4, 3)),
+    ((1, 6), (5, 1)),
+    ((5, 4), (5, 4)),
+)
+
+
+def resize(
+    op: Op, old: Size, new: Size, flags: tuple[bool, bool], type: TensorType, channels: int = 3
+) -> Case:
+    table = ResizeBilinearOptions if op == Op.RESIZE_BILINEAR else ResizeNearestNeighborOptions
+    options = table(align_corners=flags[0], half_pixel_centers=flags[1])
+    exact = op == Op.RESIZE_NEAREST_NEIGHBOR
+    return Case(
+        f"{op.name.lower()}-{type.name}-{old}-{new}-align{flags[0]:d}-half{flags[1]:d}",
+        op,
+        [tensor((2, *old, channels), type), ints(*new)],
+        [tensor((2, *new, channels), type)],
+        options,
+        quanta=0 if exact else 1,
+        rtol=0 if exact else 1e-5,
+    )
+
+
+CASES = [
+    resize(op, old, new, flags, type)
+    for op, types in (
+        (Op.RESIZE_BILINEAR, (FLOAT32, UINT8, INT8, INT16)),
+        (Op.RESIZE_NEAREST_NEIGHBOR, (FLOAT32, UINT8, INT8, INT16)),
+    )
+    for type in types
+    for flags in (FLAGS[:3] if op == Op.RESIZE_BILINEAR else FLAGS)
+    for old, new in SIZES
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_case(case: Case) -> None:
+    check(case)
+
+
+@st.composite
+def _resize(draw: st.DrawFn) -> Case:
+    op = draw(st.sampled_from([Op.RESIZE_BILINEAR, Op.RESIZE_NEAREST_NEIGHBOR]))
+    sizes = st.tuples(st.integers(1, 17), st.integers(1, 17))
+    flags = draw(st.sampled_from(FLAGS[:3] if op == Op.RESIZE_BILINEAR else FLAGS))
+    type = draw(st.sampled_from([FLOAT32, UINT8, INT8]))
+    return resize(op, draw(sizes), draw(sizes), flags, type, draw(st.integers(1, 4)))
+
+
+@given(_resize(), st.integers(0, 1000))
+def test_drawn_resize(case: Case, seed: int) -> None:
+    check(case, seed)
+
+
+def test_nearest_by_41_follows_float32() -> None:
+    """41 * (2 / 82) is a little less than 1 in float32: TFLite takes pixel 0 there."""
+    check(resize(Op.RESIZE_NEAREST_NEIGHBOR, (2, 2), (82, 98), (False, False), FLOAT32))
