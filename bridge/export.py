@@ -11,7 +11,7 @@ import onnx
 import onnx_ir as ir
 
 from tflite_ort.fallback_kernels import kernel
-from tflite_ort.opmap import lower, translator
+from tflite_ort.opmap import Target, lower, translator
 from tflite_ort.resolution import check_operators
 from tflite_ort.schema import ExportError, Model, read_model
 from tflite_ort.specialization import Shape, Specialized, specialize
@@ -62,7 +62,7 @@ def export_onnx(
         [graph.tensors[index] for index in graph.inputs],
         [graph.tensors[index] for index in graph.outputs],
         translator,
-        weights=weights,
+        target=Target(weights),
         name=source.subgraphs[0].name or "main",
     )
     if lowered.refusals:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tflite_ort.delegates import Delegate
 from tflite_ort.fallback_kernels import Kernel
-from tflite_ort.opmap import Lowered, Translator, lower
+from tflite_ort.opmap import PORTABLE, Lowered, Target, Translator, lower
 from tflite_ort.partition import NUMPY, Partition, partitions
 from tflite_ort.schema import KernelError, OperatorView, TensorView, Untranslatable
 from tflite_ort.session import Session, exact_weight_type
@@ -94,7 +94,7 @@ def assign(
     for delegate in delegates:
         refusals = {op.index: delegate.refusal(op) for op in remaining}
         claimed = [op for op in remaining if refusals[op.index] is None]
-        lowered = _trial(claimed, graph, translators)
+        lowered = _trial(claimed, graph, translators, target_of(delegate))
         refusals.update(lowered.refusals)
         for op in remaining:
             reason = refusals[op.index]
@@ -135,7 +135,11 @@ def make_plan(
             continue
         started = time.perf_counter()
         lowered = assignment.whole or lower(
-            part.operators, part.inputs, part.outputs, translators, weights=exact_weight_type()
+            part.operators,
+            part.inputs,
+            part.outputs,
+            translators,
+            target=target_of(by_name[part.runner]),
         )
         translated = time.perf_counter()
         steps.append(_session_step(part, lowered, by_name[part.runner], arrays, num_threads))
@@ -149,8 +153,18 @@ def make_plan(
     )
 
 
+def target_of(delegate: Delegate) -> Target:
+    """What graphs for `delegate` are made for: on the CPU, what is fastest on this machine."""
+    if delegate.name == "CPUExecutionProvider":
+        return Target(exact_weight_type(), reads_rows=True)
+    return PORTABLE
+
+
 def _trial(
-    operators: Sequence[OperatorView[Any]], graph: Specialized, translators: Registry[Translator]
+    operators: Sequence[OperatorView[Any]],
+    graph: Specialized,
+    translators: Registry[Translator],
+    target: Target,
 ) -> Lowered:
     """All `operators` as one graph, to learn which of them translate."""
     parts = partitions(operators, {op.index: "trial" for op in operators}, graph.outputs)
@@ -158,7 +172,7 @@ def _trial(
     outputs = [tensor for part in parts for tensor in part.outputs]
     made = {out.index for op in operators for out in op.outputs}
     outside = [tensor for index, tensor in inputs.items() if index not in made]
-    return lower(operators, outside, outputs, translators, weights=exact_weight_type())
+    return lower(operators, outside, outputs, translators, target=target)
 
 
 def _check_kernels(graph: Specialized, assignment: Assignment, kernels: Registry[Kernel]) -> None:

@@ -145,6 +145,6 @@ def _externalized(model: ir.Model) -> dict[str, Array]:
             continue
         arrays[name] = np.asarray(tensor.numpy(), order="C")
         value.const_value = ir.ExternalTensor(
-            "bound", 0, tensor.nbytes, tensor.dtype, shape=ir.Shape(tensor.shape), name=name
+            "bound", 0, tensor.nbytes, tensor.dtype, shape=ir.Shape(arrays[name].shape), name=name
         )
     return arrays

@@ -60,7 +60,8 @@ def specialize(
     tensors = [tensor_view(model, tensor, i) for i, tensor in enumerate(graph.tensors)]
     for index, shape in shapes.items():
         tensors[index] = replace(tensors[index], shape=shape)
-    live, folded = [], []
+    live: list[OperatorView[Any]] = []
+    folded: list[OperatorView[Any]] = []
     for index in range(len(graph.operators)):
         op = _reshaped(operator_view(model, subgraph, index, tensors))
         constants = _fold(op, kernels)

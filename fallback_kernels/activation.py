@@ -321,9 +321,11 @@ def _softmax_of_bytes(op: View, x: Array) -> Array:
     powers = np.where(counted, exp_of_negative(scaled, 5), 0)
     total = rounding_shift_right(powers, 12).sum(axis=-1, keepdims=True, dtype=np.int32)
     inverse, bits = reciprocal(total, 12)
-    right = bits + 31 - 8 * op.output.dtype.itemsize
-    result = rounding_shift_right(rounding_doubling_high_mul(inverse, powers), right)
-    return saturate(np.where(counted, result + bounds.min, bounds.min), op.output.dtype)
+    # 256 steps above the lowest 8-bit code, 32768 above 0 for int16 (where TFLite's reference
+    # kernel starts at -32768, against the quantisation it demands).
+    steps, lowest_code = (15, 0) if op.output.type is TensorType.INT16 else (8, bounds.min)
+    result = rounding_shift_right(rounding_doubling_high_mul(inverse, powers), bits + 31 - steps)
+    return saturate(np.where(counted, result + lowest_code, lowest_code), op.output.dtype)
 
 
 def _softmax_int16(op: View, x: Array) -> Array:

@@ -64,7 +64,8 @@ def _bilinear_float(image: Array, size: tuple[int, int], options: ResizeBilinear
         + image[:, y0[:, None], x1] * (one - dy) * dx
         + image[:, y1[:, None], x1] * dy * dx
     )
-    return total if image.dtype == np.float32 else (total + np.float32(0.5)).astype(image.dtype)
+    rounded = total if image.dtype == np.float32 else total + np.float32(0.5)
+    return np.asarray(rounded, image.dtype)
 
 
 def _float_positions(

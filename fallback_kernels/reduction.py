@@ -11,6 +11,8 @@ import numpy as np
 from tflite_ort.fallback_kernels.fixed_point import (
     multiply_by_quantized_multiplier,
     quantize_multiplier,
+    round_half_away,
+    saturate,
 )
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, kernel
 from tflite_ort.schema import (
@@ -19,9 +21,10 @@ from tflite_ort.schema import (
     KernelError,
     Op,
     OperatorView,
+    Quantization,
     ReducerOptions,
 )
-from tflite_ort.schema.semantics import normalized_axes, normalized_axis, quantized_range
+from tflite_ort.schema.semantics import normalized_axes, normalized_axis
 
 _QUANTIZED = (np.int8, np.uint8, np.int16)
 
@@ -49,11 +52,14 @@ def mean(op: OperatorView[ReducerOptions], inputs: Inputs, state: State) -> Outp
 def sum_(op: OperatorView[ReducerOptions], inputs: Inputs, state: State) -> Outputs:
     """The sum; integers wrap, quantised ones are rescaled.
 
-    TFLite's reference kernel reads int8 and int16 codes as uint8 ones; this one does not.
+    TFLite's reference kernel reads int8 and int16 codes as uint8 ones, so these two follow the
+    optimised kernel, which rescales in float32.
     """
     array, axes = inputs[0], normalized_axes(inputs[1], inputs[0].ndim)
-    if array.dtype in _QUANTIZED:
+    if array.dtype == np.uint8:
         return (_quantized_sum(op, array, axes, 1),)
+    if array.dtype in _QUANTIZED:
+        return (_float_rescaled_sum(op, array, axes),)
     if array.dtype not in (np.float32, np.int32, np.int64):
         raise KernelError(f"SUM of {array.dtype} is not implemented")
     return (np.asarray(array.sum(axis=axes, keepdims=op.options.keep_dims, dtype=array.dtype)),)
@@ -63,19 +69,36 @@ def _quantized_sum(
     op: OperatorView[ReducerOptions], array: Array, axes: tuple[int, ...], divisor: int | None
 ) -> Array:
     """(sum of the real values) / divisor as codes of the output: one fixed-point multiplication."""
-    source, target, keep = op["input"].quantization, op.output.quantization, op.options.keep_dims
+    keep = op.options.keep_dims
     total = np.asarray(array.sum(axis=axes, keepdims=keep, dtype=np.int64))
     if array.size == 0 or divisor is None:
         return np.zeros(total.shape, array.dtype)
-    if source is None or target is None:
-        raise KernelError(f"{op.name} of {array.dtype} needs scales for its input and output")
+    source, target = _parameters(op)
     q31, shift = quantize_multiplier(source.scalar_scale / target.scalar_scale)
     if divisor > 1:
         q31, shift = _divided(int(q31), int(shift), divisor)
     total -= source.scalar_zero_point * prod(array.shape[axis] for axis in axes)
     codes = multiply_by_quantized_multiplier(total.astype(np.int32), q31, shift)
-    low, high = quantized_range(op.output.type)
-    return np.clip(codes + target.scalar_zero_point, low, high).astype(array.dtype)
+    return saturate(codes.astype(np.int64) + target.scalar_zero_point, array.dtype)
+
+
+def _float_rescaled_sum(
+    op: OperatorView[ReducerOptions], array: Array, axes: tuple[int, ...]
+) -> Array:
+    source, target = _parameters(op)
+    count = prod(array.shape[axis] for axis in axes)
+    total = np.asarray(array.sum(axis=axes, keepdims=op.options.keep_dims, dtype=np.int32))
+    scale = source.scale[0] / target.scale[0]
+    bias = np.float32(-source.scalar_zero_point) * scale * np.float32(count)
+    rounded = round_half_away(total.astype(np.float32) * scale + bias)
+    return saturate(rounded + target.scalar_zero_point, array.dtype)
+
+
+def _parameters(op: OperatorView[ReducerOptions]) -> tuple[Quantization, Quantization]:
+    source, target = op["input"].quantization, op.output.quantization
+    if source is None or target is None:
+        raise KernelError(f"{op.name} of {op['input'].dtype} needs scales on both sides")
+    return source, target
 
 
 def _divided(q31: int, shift: int, divisor: int) -> tuple[Array, Array]:
@@ -126,12 +149,10 @@ def arg_min(op: OperatorView[ArgMinOptions], inputs: Inputs, state: State) -> Ou
 def _first_index(
     op: OperatorView[Any], inputs: Inputs, search: Callable[..., Any], worst: float
 ) -> Array:
-    """A NaN is never better than what stands before it, and nothing is better than one in front."""
+    """NaNs are passed over."""
     array, axis = inputs[0], normalized_axis(int(inputs[1].reshape(-1)[0]), inputs[0].ndim)
     if array.shape[axis] == 0:
         raise KernelError(f"{op.name} along an empty axis")
-    if array.dtype.kind != "f" or not np.isnan(array).any():
-        return np.asarray(search(array, axis=axis)).astype(op.output.dtype)
-    found = search(np.where(np.isnan(array), worst, array), axis=axis)
-    first = np.isnan(np.take(array, 0, axis))
-    return np.where(first, 0, found).astype(op.output.dtype)
+    if array.dtype.kind == "f":
+        array = np.where(np.isnan(array), np.float32(worst), array)
+    return np.asarray(search(array, axis=axis), op.output.dtype)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.fallback_kernels.fixed_point import round_half_away
+from tflite_ort.fallback_kernels.fixed_point import round_half_away, saturate
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, kernel
 from tflite_ort.schema import (
     ConcatenationOptions,
@@ -88,7 +88,7 @@ def _rescaled(codes: Array, source: Quantization | None, target: Quantization | 
     scale = source.scale[0] * (np.float32(1) / target.scale[0])
     bias = np.float32(-source.scalar_zero_point) * scale
     rounded = round_half_away(codes.astype(np.float32) * scale + bias)
-    return np.clip(rounded + target.scalar_zero_point, 0, 255).astype(np.uint8)
+    return saturate(rounded + target.scalar_zero_point, np.uint8)
 
 
 @kernel(Op.PACK, versions=(1, 5), inputs=("values*",))

@@ -23,5 +23,6 @@ def slice_(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
 @kernel(Op.STRIDED_SLICE, versions=(1, 8), inputs=("input", "begin", "end", "strides"))
 def strided_slice(op: OperatorView[StridedSliceOptions], inputs: Inputs, state: State) -> Outputs:
     """numpy's basic indexing: begin:end:stride with masks for `...`, `newaxis` and integers."""
-    region = resolved(inputs[0].shape, *inputs[1:], op.options)
-    return (inputs[0][region.slices].reshape(region.shape),)
+    array, begin, end, strides = inputs
+    region = resolved(array.shape, begin, end, strides, op.options)
+    return (array[region.slices].reshape(region.shape),)

@@ -16,16 +16,18 @@ from tflite_ort.opmap import (
     reshaping,
     slicing,
 )
-from tflite_ort.opmap.graph import Domain, Graph, Layout
-from tflite_ort.opmap.lowering import OPSET, Lowered, lower
+from tflite_ort.opmap.graph import Domain, Graph, Layout, Target
+from tflite_ort.opmap.lowering import OPSET, PORTABLE, Lowered, lower
 from tflite_ort.opmap.registry import Translator, translator
 
 __all__ = [
     "OPSET",
+    "PORTABLE",
     "Domain",
     "Graph",
     "Layout",
     "Lowered",
+    "Target",
     "Translator",
     "activation",
     "comparison",

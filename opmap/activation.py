@@ -28,10 +28,14 @@ _FLOAT32 = frozenset({_T.FLOAT32})
 _HALF = frozenset({_T.FLOAT32, _T.FLOAT16})
 
 
-def check_types(op: View, types: frozenset[TensorType]) -> None:
-    """Refuse an input not of one of `types`; 8- and 16-bit ones have to be quantised."""
+def check_types(op: View, types: frozenset[TensorType], *, widened: bool = False) -> None:
+    """Refuse an input not of one of `types`; 8- and 16-bit ones have to be quantised.
+
+    Args:
+        widened: the output is of a wider type than the input.
+    """
     input, output = op["input"], op.output
-    if input.type not in types or input.type is not output.type:
+    if input.type not in types or (input.type is not output.type and not widened):
         raise Untranslatable(f"{input.type.name} to {output.type.name} is not translated")
     if input.type in _CODES and not (input.is_quantized and output.is_quantized):
         raise Untranslatable(f"{input.type.name} without a scale")
@@ -48,8 +52,9 @@ def unary(
 
 
 for operator, last, op_type, types in (
-    (Op.LOGISTIC, 3, "Sigmoid", _HALF | _BYTES),
-    (Op.TANH, 3, "Tanh", _HALF | _BYTES),
+    (Op.LOGISTIC, 3, "Sigmoid", _HALF | _CODES),
+    # TFLite's table for INT16 errs by up to 3 codes, so this much may differ.
+    (Op.TANH, 3, "Tanh", _HALF | _CODES),
     (Op.ELU, 1, "Elu", _FLOAT32 | {_T.INT8}),
     (Op.HARD_SWISH, 1, "HardSwish", _FLOAT32 | _BYTES),
 ):
@@ -63,8 +68,10 @@ def relu_between(
     check_types(op, _FLOAT32 | types)
     input, output = op["input"], op.output
     layout, domain = g.layout(input), Domain.REAL
-    if input.type in _BYTES and input.quantization and input.quantization.equals(
-        output.quantization
+    if (
+        input.type in _BYTES
+        and input.quantization
+        and input.quantization.equals(output.quantization)
     ):
         domain = Domain.STORED
     x = g.read(input, layout=layout, domain=domain)
@@ -111,11 +118,17 @@ def prelu(op: View, g: Graph) -> None:
 
 @translator(Op.SOFTMAX, versions=(1, 4), inputs=("input",))
 def softmax(op: OperatorView[SoftmaxOptions], g: Graph) -> None:
-    """Softmax(beta * x) along the last axis."""
-    check_types(op, _HALF | _BYTES)
-    if op["input"].rank < 1:
+    """Softmax(beta * x) along the last axis.
+
+    INT16 codes are refused: TFLite computes them by two coarse tables, as the numpy kernel does.
+    """
+    input, output = op["input"], op.output
+    widened = input.type is _T.INT8 and output.type is _T.INT16
+    check_types(op, _HALF | _BYTES, widened=widened)
+    if input.rank < 1:
         raise Untranslatable("softmax of a scalar")
-    x = g.read(op["input"], layout=Layout.LAST)
+    x = g.read(input, layout=Layout.LAST)
     if op.options.beta != 1.0:
-        x = g.op("Mul", x, g.constant(op.options.beta, op["input"].dtype))
-    g.write(op.output, g.op("Softmax", x, axis=-1))
+        dtype = np.float32 if input.is_quantized else input.dtype
+        x = g.op("Mul", x, g.constant(op.options.beta, dtype))
+    g.write(output, g.op("Softmax", x, axis=-1))

@@ -23,6 +23,9 @@ from tflite_ort.schema.semantics import explicit_padding
 
 FloatArray = npt.NDArray[np.float32]
 
+# Up to here a Transpose of the image costs more than a convolution of one wide channel.
+_ROW_CHANNELS = 4
+
 _NARROW = frozenset({TensorType.INT8, TensorType.INT4, TensorType.INT2})
 _FILTER_TYPES = {
     TensorType.FLOAT32: _NARROW | {TensorType.FLOAT32},
@@ -83,8 +86,42 @@ def conv_2d(op: OperatorView[Conv2DOptions], g: Graph) -> None:
     """Conv with filter [out, kh, kw, in / groups] re-laid to [out, in / groups, kh, kw]."""
     input, filter, options = op["input"], op["filter"], op.options
     outputs, kh, kw, depth = filter.shape
+    if g.target.reads_rows and _is_read_in_rows(op, g):
+        convolution_of_rows(op, g)
+        return
     weights = relaid_filter(g, input, filter, (0, 3, 1, 2), [outputs, depth, kh, kw])
     convolution(op, g, options, weights, (kh, kw), groups=input.shape[3] // depth)
+
+
+def _is_read_in_rows(op: OperatorView[Conv2DOptions], g: Graph) -> bool:
+    """A float image of few channels that is there channels-last only, and no holes in its rows."""
+    input, channels = op["input"], op["input"].shape[3]
+    return (
+        not input.is_quantized
+        and 1 < channels <= _ROW_CHANNELS
+        and op["filter"].shape[3] == channels
+        and op.options.dilation_w_factor == 1
+        and g.layout(input) is Layout.LAST
+    )
+
+
+def convolution_of_rows(op: OperatorView[Conv2DOptions], g: Graph) -> None:
+    """Conv of [N, 1, H, W * C] with [out, 1, kh, kw * C]: the same sums, and no Transpose."""
+    input, filter, options = op["input"], op["filter"], op.options
+    batch, height, width, channels = input.shape
+    outputs, kh, kw, _ = filter.shape
+    top, left, bottom, right = pads(options, (height, width), (kh, kw))
+    rows = g.constant([batch, 1, height, width * channels], np.int64)
+    result = g.op(
+        "Conv",
+        g.op("Reshape", g.read(input), rows),
+        g.weights(filter, shape=[outputs, 1, kh, kw * channels], real=True),
+        accumulator_bias(g, input, filter, op.get("bias")),
+        strides=[options.stride_h, options.stride_w * channels],
+        dilations=[options.dilation_h_factor, 1],
+        pads=[top, left * channels, bottom, right * channels],
+    )
+    g.write(op.output, result, layout=Layout.FIRST, activation=options.fused_activation_function)
 
 
 @translator(Op.DEPTHWISE_CONV_2D, versions=(1, 7), inputs=("input", "filter!", "bias!?"))

@@ -46,8 +46,8 @@ class Binary:
 
     Args:
         emit: the nodes for two real, or two plain integer, operands.
-        types: the types without quantisation.
-        quantized: the quantised types; they go through real numbers.
+        types: the types that are taken as stored.
+        quantized: the quantised types that go through real numbers.
         fused: the options carry a fused activation.
     """
 
@@ -61,10 +61,10 @@ class Binary:
     def translate(self, op: View, g: Graph) -> None:
         """The operator on both inputs in the layout they have, numpy broadcasting."""
         a, b, output = op["input1"], op["input2"], op.output
-        quantized = output.type in _CODES and output.is_quantized
+        quantized = output.type in self.quantized and output.is_quantized
         if a.type is not b.type or a.type is not output.type:
             raise refusal(op)
-        if output.type not in (self.quantized if quantized else self.types):
+        if not quantized and output.type not in self.types:
             raise refusal(op)
         activation = ActivationFunctionType.NONE
         if self.fused:
@@ -127,25 +127,25 @@ def _squared_difference(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Valu
 
 
 def _choice(comparison: str, op_type: str) -> Emit:
-    """Max or Min. For floats it is spelt as a comparison, which decides what becomes of NaN: TFLite
-    gives the second operand where either is NaN, Max would give NaN."""
+    """Max or Min of the numbers as stored: TFLite compares codes, whatever their scales.
+
+    For floats it is spelt as a comparison, which decides what becomes of NaN: TFLite gives the
+    second operand where either is NaN, Max would give NaN.
+    """
 
     def emit(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
         if op.output.type in _FLOATS:
             return g.op("Where", g.op(comparison, a, b), a, b)
-        if not op.output.is_quantized:
+        if op.output.type is not _T.INT16:
             return g.op(op_type, a, b)
-        quantization = op["input1"].quantization
-        tensors = (op["input2"], op.output)
-        if quantization is None or not all(quantization.equals(t.quantization) for t in tensors):
-            raise Untranslatable("codes of unlike scales are compared")
-        return g.op(op_type, a, b)
+        wide = (g.op("Cast", value, to=ir.DataType.INT32) for value in (a, b))
+        return g.op("Cast", g.op(op_type, *wide), to=ir.DataType.INT16)
 
     return emit
 
 
 _INT16 = frozenset({_T.INT16})
-_ORDERED = _FLOATS | _INTEGERS | {_T.INT8, _T.UINT8}
+_ORDERED = _FLOATS | _INTEGERS | _CODES
 
 BINARY = (
     Binary(Op.ADD, (1, 6), _node("Add"), _FLOATS | _INTEGERS | _INT16, _CODES, fused=True),
@@ -168,8 +168,8 @@ BINARY = (
         frozenset({_T.FLOAT32, _T.INT32, _T.INT16, _T.INT8}),
     ),
     Binary(Op.POW, (1, 1), _power, frozenset({_T.FLOAT32, _T.INT32})),
-    Binary(Op.MAXIMUM, (1, 4), _choice("Greater", "Max"), _ORDERED, _CODES),
-    Binary(Op.MINIMUM, (1, 4), _choice("Less", "Min"), _ORDERED, _CODES),
+    Binary(Op.MAXIMUM, (1, 4), _choice("Greater", "Max"), _ORDERED),
+    Binary(Op.MINIMUM, (1, 4), _choice("Less", "Min"), _ORDERED),
 )
 
 for row in BINARY:

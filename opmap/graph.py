@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -72,17 +73,28 @@ class Domain(Enum):
 Form = tuple[Layout, Domain]
 
 
-class Graph:
-    """ONNX nodes under construction, and the forms of each tensor so far.
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a graph is made for; the defaults are exact on every ONNX runtime.
 
     Args:
         weights: the type that carries 8-bit weights, ``"uint8"`` or ``"int8"``. Unsigned ones are
             exact on every CPU; signed ones are faster where the CPU multiplies uint8 by int8
             without saturating (VNNI, Arm), and what TensorRT and QNN need.
+        reads_rows: convolve a channels-last float image of few channels in place, as one channel
+            of rows W * C, which saves ONNX Runtime's CPU provider a Transpose.
     """
 
-    def __init__(self, weights: str = "uint8") -> None:
-        self.weight_type = TensorType.INT8 if weights == "int8" else TensorType.UINT8
+    weights: str = "uint8"
+    reads_rows: bool = False
+
+
+class Graph:
+    """ONNX nodes under construction, and the forms of each tensor so far."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.weight_type = TensorType.INT8 if target.weights == "int8" else TensorType.UINT8
         self.nodes: list[ir.Node] = []
         self.constants = Constants()
         self._forms: dict[int, dict[Form, ir.Value]] = {}

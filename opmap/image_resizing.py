@@ -31,6 +31,8 @@ def resize_bilinear(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
     input, output, options = op["input"], op.output, op.options
     if options.align_corners and options.half_pixel_centers:
         raise Untranslatable("align_corners and half_pixel_centers exclude each other")
+    if input.type is TensorType.INT16:
+        raise Untranslatable("int16 is weighted in steps of 1/1024, many quanta off the real mean")
     if input.type is not TensorType.FLOAT32 and not (input.is_quantized and output.is_quantized):
         raise Untranslatable(f"{input.type.name} input or output without a scale")
     mode = "half_pixel" if options.half_pixel_centers else "asymmetric"

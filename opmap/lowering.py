@@ -8,13 +8,14 @@ from typing import Any
 
 import onnx_ir as ir
 
-from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.graph import Domain, Graph, Layout, Target
 from tflite_ort.opmap.registry import Translator
 from tflite_ort.schema import OperatorView, TensorView, Untranslatable
 from tflite_ort.versioning.registry import Registry
 
 OPSET = 21
 _IR_VERSION = 10
+PORTABLE = Target()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +38,14 @@ def lower(
     outputs: Sequence[TensorView],
     registry: Registry[Translator],
     *,
-    weights: str = "uint8",
+    target: Target = PORTABLE,
     name: str = "main",
 ) -> Lowered:
     """Translate `operators` (in execution order) into one graph.
 
     Every operator is tried even after one was refused, so that all refusals come at once.
     """
-    g = Graph(weights)
+    g = Graph(target)
     input_names = unique_names(inputs, "input", set())
     output_names = unique_names(outputs, "output", set(input_names))
     g.reserve(output_names)

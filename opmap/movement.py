@@ -42,6 +42,13 @@ def moved_domain(*tensors: TensorView) -> Domain:
     return Domain.STORED if len({t.is_quantized for t in tensors}) == 1 else Domain.FILE
 
 
+def integers(tensor: TensorView) -> list[int]:
+    """The values of an integer constant, flat."""
+    if tensor.data is None:
+        raise Untranslatable(f"{tensor.name!r} is not a constant")
+    return [int(value) for value in tensor.data.reshape(-1)]
+
+
 def same_order(shape: Sequence[int]) -> bool:
     """Whether the elements stand in the same order channels-last and channels-first."""
     return math.prod(shape[1:-1]) == 1 or math.prod(shape[-1:]) == 1

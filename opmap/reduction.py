@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout
-from tflite_ort.opmap.movement import narrowed, reshaped, same_order, widened
+from tflite_ort.opmap.movement import integers, narrowed, reshaped, same_order, widened
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     ArgMaxOptions,
@@ -32,10 +32,9 @@ _COMPARED = frozenset(
         TensorType.INT16,
         TensorType.INT32,
         TensorType.INT64,
-        TensorType.BOOL,
     }
 )
-_SEARCHED = _COMPARED - {TensorType.INT16, TensorType.INT64}
+_SEARCHED = _COMPARED - {TensorType.INT16, TensorType.INT64} | {TensorType.BOOL}
 
 
 @translator(Op.MEAN, versions=(1, 3), inputs=("input", "axes!"))
@@ -110,7 +109,7 @@ def _first_index(op: OperatorView[Any], g: Graph, name: str) -> None:
     input = op["input"]
     if input.type not in _SEARCHED:
         raise Untranslatable(f"{input.type.name} elements")
-    axis = normalized_axis(int(np.ravel(op["axis"].data)[0]), input.rank)
+    axis = normalized_axis(integers(op["axis"])[0], input.rank)
     # Without the channels, both layouts of the rest are one.
     layout = g.layout(input) if axis == input.rank - 1 else Layout.LAST
     value = g.read(input, layout=layout, domain=Domain.STORED)
@@ -123,7 +122,7 @@ def _first_index(op: OperatorView[Any], g: Graph, name: str) -> None:
 
 
 def _axes(op: OperatorView[Any]) -> tuple[int, ...]:
-    return normalized_axes(np.ravel(op["axes"].data), op["input"].rank)
+    return normalized_axes(integers(op["axes"]), op["input"].rank)
 
 
 def _check_real(input: TensorView) -> None:

@@ -12,7 +12,14 @@ import onnx_ir as ir
 
 from tflite_ort.opmap.constants import carried_type
 from tflite_ort.opmap.graph import Domain, Graph, Layout
-from tflite_ort.opmap.movement import moved_domain, narrowed, reshaped, same_order, widened
+from tflite_ort.opmap.movement import (
+    integers,
+    moved_domain,
+    narrowed,
+    reshaped,
+    same_order,
+    widened,
+)
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     ActivationFunctionType,
@@ -74,7 +81,7 @@ def _same_elements(op: OperatorView[Any], g: Graph) -> None:
 def transpose(op: OperatorView[Any], g: Graph) -> None:
     """Transpose, or none when the result is the input in its other layout."""
     input, output, rank = op["input"], op.output, op["input"].rank
-    perm = [normalized_axis(int(axis), rank) for axis in np.ravel(op["perm"].data)]
+    perm = [normalized_axis(axis, rank) for axis in integers(op["perm"])]
     domain = moved_domain(input, output)
     source = g.layout(input) if domain is Domain.STORED else Layout.LAST
     target = Layout.LAST
@@ -153,12 +160,12 @@ def split(op: OperatorView[SplitOptions], g: Graph) -> None:
 @translator(Op.SPLIT_V, versions=(1, 3), inputs=("input", "size_splits!", "axis!"))
 def split_v(op: OperatorView[SplitVOptions], g: Graph) -> None:
     """Split into parts of given sizes."""
-    axis, sizes = _axis(op), tuple(int(size) for size in np.ravel(op["size_splits"].data))
+    axis, sizes = _axis(op), tuple(integers(op["size_splits"]))
     _split(op, g, axis, list(split_sizes(op["input"].shape[axis], sizes)))
 
 
 def _axis(op: OperatorView[Any]) -> int:
-    return normalized_axis(int(np.ravel(op["axis"].data)[0]), op["input"].rank)
+    return normalized_axis(integers(op["axis"])[0], op["input"].rank)
 
 
 def _split(op: OperatorView[Any], g: Graph, axis: int, sizes: list[int]) -> None:

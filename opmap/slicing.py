@@ -8,9 +8,9 @@ import numpy as np
 import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout
-from tflite_ort.opmap.movement import moved_domain, reshaped, same_order
+from tflite_ort.opmap.movement import integers, moved_domain, reshaped, same_order
 from tflite_ort.opmap.registry import translator
-from tflite_ort.schema import Op, OperatorView, StridedSliceOptions, TensorView
+from tflite_ort.schema import Op, OperatorView, StridedSliceOptions, TensorView, Untranslatable
 from tflite_ort.schema.semantics import StridedSlice
 from tflite_ort.schema.semantics import strided_slice as resolved
 
@@ -37,11 +37,31 @@ def _sliced_at(g: Graph, value: ir.Value, begin: ir.Value, sizes: tuple[int, ...
     return g.op("Slice", value, starts, ends)
 
 
-@translator(Op.STRIDED_SLICE, versions=(1, 8), inputs=("input", "begin!", "end!", "strides!"))
+@translator(Op.STRIDED_SLICE, versions=(1, 8), inputs=("input", "begin", "end", "strides!"))
 def strided_slice(op: OperatorView[StridedSliceOptions], g: Graph) -> None:
-    """Slice, then Reshape where axes are dropped or inserted."""
-    bounds = (np.asarray(op[name].data) for name in ("begin", "end", "strides"))
-    _cut(op, g, resolved(op["input"].shape, *bounds, op.options))
+    """Slice, then Reshape where axes are dropped or inserted; Gather at computed indices."""
+    if op["begin"].data is None or op["end"].data is None:
+        _pick(op, g)
+        return
+    begin, end, strides = (integers(op[name]) for name in ("begin", "end", "strides"))
+    _cut(op, g, resolved(op["input"].shape, begin, end, strides, op.options))
+
+
+def _pick(op: OperatorView[StridedSliceOptions], g: Graph) -> None:
+    """x[:, i, :, j] with i and j computed: a Gather per dropped axis. No range is cut by computed
+    bounds: the result would have no known shape."""
+    input, output, options = op["input"], op.output, op.options
+    if options.ellipsis_mask or options.new_axis_mask or set(integers(op["strides"])) != {1}:
+        raise Untranslatable("computed indices beside new axes, an ellipsis or strides")
+    domain = moved_domain(input, output)
+    value, begin = g.read(input, domain=domain), g.read(op["begin"])
+    for axis in reversed(range(op["begin"].shape[0])):
+        bit = 1 << axis
+        if options.shrink_axis_mask & bit:
+            entry = None if options.begin_mask & bit else g.constant(axis, np.int64)
+            index = g.constant(0, np.int64) if entry is None else g.op("Gather", begin, entry)
+            value = g.op("Gather", value, index, axis=axis)
+    g.write(output, value, domain=domain)
 
 
 def _cut(op: OperatorView[Any], g: Graph, region: StridedSlice) -> None:

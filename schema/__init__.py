@@ -231,6 +231,9 @@ from tflite_ort.schema.view import (
     Quantization,
     TensorView,
 )
+from tflite_ort.schema.write import (
+    write_model,
+)
 
 __all__ = [
     "ATan2Options",
@@ -440,4 +443,5 @@ __all__ = [
     "WhileOptions",
     "ZerosLikeOptions",
     "read_model",
+    "write_model",
 ]

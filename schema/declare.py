@@ -24,7 +24,6 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
-Default = int | float | tuple[()] | str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,60 +61,60 @@ _WIDE_ENUMS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
     """What every kind of field has.
 
     Args:
         slot: position in the vtable.
-        since: the operator version that brought the field, None when it was there from the start.
         default: the value of an absent field.
+        since: the operator version that brought the field, None when it was there from the start.
         deprecated: the schema keeps the slot but gives it no meaning.
     """
 
     slot: int
-    since: int | None = None
     default: Any = None
+    since: int | None = None
     deprecated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Scalar(Field):
     """A number or, with `enum`, a member of that enum."""
 
-    number: Number = INT32
+    number: Number
     enum: type[IntEnum] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorCodeNumber(Field):
     """An operator code: the larger of a 4-byte field and the 1-byte field of older files."""
 
-    enum: type[IntEnum] | None = None
-    narrow_slot: int = 0
+    enum: type[IntEnum]
+    narrow_slot: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class String(Field):
-    """UTF-8 text."""
+    """UTF-8 text; `keep_empty` writes an empty text although it is the default."""
 
     keep_empty: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Vector(Field):
     """Numbers (or enum members, or None for `none_as`) as a tuple.
 
     `keep_empty` writes an empty tuple although it is the default: TFLite tells the two apart.
     """
 
-    number: Number = INT32
+    number: Number
     enum: type[IntEnum] | None = None
     none_as: int | None = None
     keep_empty: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class View(Field):
     """Numbers as a read-only numpy view into the file.
 
@@ -125,24 +124,24 @@ class View(Field):
         blank: an empty vector means no more than an absent one and is read as None.
     """
 
-    number: Number = UINT8
+    number: Number
     outside: tuple[int, int] | None = None
     align: int = 1
     blank: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Child(Field):
     """Another table."""
 
-    table: type[Table] | None = None
+    table: type[Table]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Children(Field):
     """A vector of tables, as a tuple."""
 
-    table: type[Table] | None = None
+    table: type[Table]
     keep_empty: bool = False
 
 
@@ -154,18 +153,17 @@ class Union:
     members: tuple[type[Table], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OneOf(Field):
-    """A table that is a member of a union; `slot` is the value's, the member's number is before it.
+    """A member of one of the unions; `choices` holds the slot of each union's value.
 
-    `second` is a further slot and union that can hold the value instead.
+    The number of the member stands in the slot before the value's.
     """
 
-    union: Union | None = None
-    second: tuple[int, Union] | None = None
+    choices: tuple[tuple[int, Union], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Local(Field):
     """Not in the file, and no part of equality."""
 
@@ -174,7 +172,7 @@ class Table:
     """Base of all tables: compares arrays by type, shape and bytes."""
 
     __slots__ = ()
-    fields: ClassVar[Mapping[str, Field]] = MappingProxyType({})
+    _fields: ClassVar[Mapping[str, Field]] = MappingProxyType({})
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -197,11 +195,11 @@ class Table:
 
 def fields_of(cls: type[Table]) -> Mapping[str, Field]:
     """The declared fields of a table by name."""
-    return cls.fields
+    return cls._fields
 
 
 def _compared(cls: type[Table]) -> list[str]:
-    return [name for name, field in cls.fields.items() if not isinstance(field, Local)]
+    return [name for name, field in cls._fields.items() if not isinstance(field, Local)]
 
 
 def _same(a: Any, b: Any) -> bool:
@@ -221,7 +219,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def _bits(array: Array) -> memoryview:
-    return memoryview(np.ascontiguousarray(array).view(np.uint8))
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
 def _hashable(value: Any) -> Any:
@@ -249,7 +247,7 @@ def table(cls: type[T]) -> type[T]:
     for name, field in fields.items():
         setattr(cls, name, field.default)
     made = dataclass(frozen=True, slots=True, eq=False, repr=False)(cls)
-    made.fields = MappingProxyType(fields)
+    made._fields = MappingProxyType(fields)
     return made
 
 
@@ -266,19 +264,19 @@ def scalar(
     since: int | None = None,
     deprecated: bool = False,
 ) -> Any:
-    """A number field; `bool` and `float` defaults are converted to the field's type."""
+    """A number; the default takes the type of the field."""
     typed = bool(default) if number is BOOL else float(default) if number is FLOAT32 else default
-    return Scalar(slot, since, typed, deprecated, number)
+    return Scalar(slot=slot, default=typed, since=since, deprecated=deprecated, number=number)
 
 
 def boolean(slot: int, *, default: bool = False, since: int | None = None) -> Any:
-    """A bool field."""
+    """True or False."""
     return scalar(slot, BOOL, default=default, since=since)
 
 
 def enum(slot: int, of: type[IntEnum], *, default: int = 0, since: int | None = None) -> Any:
-    """An enum field."""
-    return Scalar(slot, since, of(default), False, enum_number(of), of)
+    """A member of an enum."""
+    return Scalar(slot=slot, default=of(default), since=since, number=enum_number(of), enum=of)
 
 
 def enum_number(of: type[IntEnum]) -> Number:
@@ -288,14 +286,14 @@ def enum_number(of: type[IntEnum]) -> Number:
 
 def operator_code(slot: int, of: type[IntEnum], *, narrow_slot: int) -> Any:
     """The operator code, the larger of the fields in two slots."""
-    return OperatorCodeNumber(slot, default=of(0), enum=of, narrow_slot=narrow_slot)
+    return OperatorCodeNumber(slot=slot, default=of(0), enum=of, narrow_slot=narrow_slot)
 
 
 def string(
     slot: int, *, default: str | None = "", keep_empty: bool = False, deprecated: bool = False
 ) -> Any:
-    """A text field; absent text is empty unless `default` says None."""
-    return String(slot, None, default, deprecated, keep_empty)
+    """A text; an absent one is empty unless `default` is None."""
+    return String(slot=slot, default=default, deprecated=deprecated, keep_empty=keep_empty)
 
 
 def vector(
@@ -307,9 +305,15 @@ def vector(
     keep_empty: bool = False,
 ) -> Any:
     """A tuple of numbers or enum members."""
-    if isinstance(item, Number):
-        return Vector(slot, None, default, False, item, None, none_as, keep_empty)
-    return Vector(slot, None, default, False, enum_number(item), item, none_as, keep_empty)
+    number, members = (item, None) if isinstance(item, Number) else (enum_number(item), item)
+    return Vector(
+        slot=slot,
+        default=default,
+        number=number,
+        enum=members,
+        none_as=none_as,
+        keep_empty=keep_empty,
+    )
 
 
 def view(
@@ -321,24 +325,24 @@ def view(
     blank: bool = False,
 ) -> Any:
     """A numpy view into the file, or None."""
-    return View(slot, None, None, False, number, outside, align, blank)
+    return View(slot=slot, number=number, outside=outside, align=align, blank=blank)
 
 
 def child(slot: int, of: type[Table]) -> Any:
     """A table, or None."""
-    return Child(slot, table=of)
+    return Child(slot=slot, table=of)
 
 
 def children(slot: int, of: type[Table], *, keep_empty: bool = False) -> Any:
     """A tuple of tables."""
-    return Children(slot, default=(), table=of, keep_empty=keep_empty)
+    return Children(slot=slot, default=(), table=of, keep_empty=keep_empty)
 
 
-def one_of(slot: int, union: Union, second: tuple[int, Union] | None = None) -> Any:
-    """A member of a union, or None."""
-    return OneOf(slot, union=union, second=second)
+def one_of(*choices: tuple[int, Union]) -> Any:
+    """A member of a union, or None; several unions can hold the same field."""
+    return OneOf(slot=choices[0][0], choices=choices)
 
 
 def local() -> Any:
     """A field that is not in the file."""
-    return Local(-1)
+    return Local(slot=-1)

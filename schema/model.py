@@ -82,7 +82,7 @@ class QuantizationParameters(Table):
     scale: Array | None = view(2, FLOAT32, blank=True)
     zero_point: Array | None = view(3, INT64, blank=True)
     details: CustomQuantization | BlockwiseQuantization | MultiAxisQuantization | None = one_of(
-        5, QuantizationDetails
+        (5, QuantizationDetails)
     )
     quantized_dimension: int = scalar(6, INT32)
 
@@ -117,8 +117,8 @@ class DimensionMetadata(Table):
 
     format: DimensionType = enum(0, DimensionType)
     dense_size: int = scalar(1, INT32)
-    array_segments: Int32Vector | Uint16Vector | Uint8Vector | None = one_of(3, SparseIndexVector)
-    array_indices: Int32Vector | Uint16Vector | Uint8Vector | None = one_of(5, SparseIndexVector)
+    array_segments: Int32Vector | Uint16Vector | Uint8Vector | None = one_of((3, SparseIndexVector))
+    array_indices: Int32Vector | Uint16Vector | Uint8Vector | None = one_of((5, SparseIndexVector))
 
 
 @table
@@ -187,7 +187,7 @@ class Operator(Table):
     opcode_index: int = scalar(0, UINT32)
     inputs: tuple[int | None, ...] = vector(1, INT32, default=(), none_as=-1, keep_empty=True)
     outputs: tuple[int, ...] = vector(2, INT32, default=(), keep_empty=True)
-    options: Table | None = one_of(4, BuiltinOptions, second=(12, BuiltinOptions2))
+    options: Table | None = one_of((4, BuiltinOptions), (12, BuiltinOptions2))
     custom_options: Array | None = view(5, outside=(9, 10))
     custom_options_format: CustomOptionsFormat = enum(6, CustomOptionsFormat)
     mutating_variable_inputs: tuple[bool, ...] = vector(7, BOOL, default=())

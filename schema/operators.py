@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 from tflite_ort.schema import layer_options, options, stablehlo_options
@@ -129,7 +128,6 @@ def options_of(op: Op, given: Table | None) -> Table:
     return given if isinstance(given, expected) else zeroed(expected)
 
 
-@cache
 def zeroed(table: type[Table]) -> Table:
     """`table` with every scalar 0 and everything else absent."""
     if "padding" in fields_of(table):

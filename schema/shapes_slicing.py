@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from tflite_ort.schema.enums import BuiltinOperator as Op
 from tflite_ort.schema.errors import ModelError
+from tflite_ort.schema.options import StridedSliceOptions
 from tflite_ort.schema.semantics import normalized_axis, strided_slice
 from tflite_ort.schema.shape_rules import Shape, Shapes, constant, required, rule
 from tflite_ort.schema.view import OperatorView
@@ -27,18 +30,32 @@ def slice_sizes(shape: Shape, begin: Shape, size: Shape) -> Shape:
 
 @rule(Op.SLICE)
 def slice_(op: OperatorView[Any]) -> Shapes | None:
+    """Known from the size alone, unless it says "the rest" of an unknown begin."""
     begin, size = constant(op, 1), constant(op, 2)
-    if begin is None or size is None:
+    if size is None or (begin is None and (size < 0).any()):
         return None
-    return (slice_sizes(required(op, 0).shape, tuple(begin.tolist()), tuple(size.tolist())),)
+    first = (0,) * size.size if begin is None else tuple(begin.tolist())
+    return (slice_sizes(required(op, 0).shape, first, tuple(size.tolist())),)
 
 
 @rule(Op.STRIDED_SLICE)
 def strided_slice_(op: OperatorView[Any]) -> Shapes | None:
+    """Known without begin and end when no axis is cut by them: all are whole, new or dropped."""
     begin, end, strides = constant(op, 1), constant(op, 2), constant(op, 3)
-    if begin is None or end is None or strides is None:
+    if strides is None:
         return None
+    if begin is None or end is None:
+        if not uncut(op.options, strides.size):
+            return None
+        begin = end = np.zeros(strides.size, np.int32)
     return (strided_slice(required(op, 0).shape, begin, end, strides, op.options).shape,)
+
+
+def uncut(options: StridedSliceOptions, count: int) -> bool:
+    """Whether none of `count` entries of STRIDED_SLICE is a range with a begin or end."""
+    whole = options.begin_mask & options.end_mask
+    other = options.ellipsis_mask | options.new_axis_mask | options.shrink_axis_mask
+    return all((whole | other) >> entry & 1 for entry in range(count))
 
 
 def gather_axes(rank: int, positions_rank: int, axis: int, batch_dims: int) -> tuple[int, int]:

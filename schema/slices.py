@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from tflite_ort.schema.errors import ModelError
 from tflite_ort.schema.options import StridedSliceOptions
 
 Shape = tuple[int, ...]
-Array = npt.NDArray[Any]
+Bounds = Sequence[int] | npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class StridedSlice:
 
 
 def strided_slice(
-    shape: Shape, begin: Array, end: Array, strides: Array, options: StridedSliceOptions
+    shape: Shape, begin: Bounds, end: Bounds, strides: Bounds, options: StridedSliceOptions
 ) -> StridedSlice:
     """STRIDED_SLICE of a tensor of `shape`: numpy's rules, `offset` makes `end` a length."""
     bounds: list[tuple[int, int, int]] = []

@@ -1,4 +1,4 @@
-"""The verified walk over a file: turns the declared fields of a table into functions that read it."""
+"""The verified walk over a file: makes functions that read a table from its declared fields."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ FAMILIES = {
 }
 INFRASTRUCTURE = {
     "opmap": {"__init__", "constants", "graph", "lowering", "registry"},
-    "fallback_kernels": {"__init__", "fixed_point", "registry"},
+    "fallback_kernels": {"__init__", "accumulator", "fixed_point", "registry", "windows"},
 }
 
 

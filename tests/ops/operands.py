@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import onnx
 import onnxruntime
 
 from tests.one_op import Case, T, assert_close, ours
@@ -82,11 +83,12 @@ def operands(
     depth = codes.size / units
     spread = reach / 3.5 * np.std(codes.astype(np.float64)) * np.sqrt(depth)  # of accumulators
     bias_codes = rng.normal(0, spread, units).astype(NUMPY_DTYPE[scheme.bias])
+    output_scale = float(6 * spread * scales.mean() * INPUT_SCALE / reach)
     return (
         T(input, scheme.activation, INPUT_SCALE, zero),
         weights,
         T.constant(bias_codes, scale=(INPUT_SCALE * scales).tolist()),
-        T(output, scheme.activation, float(6 * spread * scales.mean() * INPUT_SCALE / reach), output_zero),
+        T(output, scheme.activation, output_scale, output_zero),
     )
 
 
@@ -126,13 +128,19 @@ def check_hybrid(case: Case, filter: int, seed: int = 0) -> None:
     assert_close(by_numpy[0], litert(case.model(), feeds, "reference")[0], 0, 1e-5, case.name)
     by_ort, runners = ours(case.model(), feeds)
     assert runners == {"ort"}
-    codes = case.inputs[filter]
-    assert codes is not None and codes.data is not None
-    shape = [-1 if axis == codes.axis else 1 for axis in range(codes.data.ndim)]
-    real = codes.data * np.asarray(codes.scale, np.float32).reshape(shape if np.size(codes.scale) > 1 else 1)
-    inputs = [*case.inputs[:filter], T.constant(real.astype(np.float32)), *case.inputs[filter + 1 :]]
+    inputs = list(case.inputs)
+    inputs[filter] = _real(case.inputs[filter])
     expected = litert(replace(case, inputs=inputs).model(), feeds, "reference")
     assert_close(by_ort[0], expected[0], 0, 1e-5, case.name)
+
+
+def _real(weights: T | None) -> T:
+    assert weights is not None and weights.data is not None
+    scales = np.asarray(weights.scale, np.float32)
+    shape = [1] * weights.data.ndim
+    if scales.size > 1:
+        shape[weights.axis] = -1
+    return T.constant((weights.data * scales.reshape(shape)).astype(np.float32))
 
 
 def optimized_nodes(model: bytes, path: Any) -> list[str]:

@@ -71,6 +71,19 @@ CASES = [
     strided("offset", (6, 8), [(1, 3, 1), (2, 4, 1)], offset=True),
     strided("offset-negative", (6,), [(-4, 3, 2)], offset=True),
     Case(
+        "strided-at-computed",
+        Op.STRIDED_SLICE,
+        [tensor((3, 4, 5)), T((3,), INT32), T((3,), INT32), ints(1, 1, 1)],
+        [tensor((4,))],
+        StridedSliceOptions(begin_mask=2, end_mask=2, shrink_axis_mask=5),
+        rtol=0,
+        feeds=[
+            np.arange(60, dtype=np.float32).reshape(3, 4, 5),
+            np.array([2, 0, -2], np.int32),
+            np.array([3, 0, -1], np.int32),
+        ],
+    ),
+    Case(
         "slice-from-computed",
         Op.SLICE,
         [tensor((4, 5)), T((2,), INT32), ints(2, 3)],

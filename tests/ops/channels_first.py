@@ -1,0 +1,86 @@
+"""A one-operator model translated where its inputs stand channels-first alone, as after a CONV_2D."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from tests.one_op import Case, assert_close
+from tflite_ort.fallback_kernels import kernel
+from tflite_ort.opmap import OPSET, Domain, Graph, Layout, translator
+from tflite_ort.opmap.constants import carried_type
+from tflite_ort.opmap.lowering import translate
+from tflite_ort.schema import OperatorView, TensorType, TensorView, read_model
+from tflite_ort.schema.semantics import NUMPY_DTYPE
+from tflite_ort.session import Session
+from tflite_ort.specialization import specialize
+
+Array = npt.NDArray[Any]
+
+
+def check_channels_first(case: Case, seed: int = 0) -> int:
+    """Hold the translation against the numpy kernel; returns how many Transposes it has."""
+    print(f"{case.name} channels-first: seed {seed}")
+    feeds = case.arrays(np.random.default_rng(seed))
+    op = specialize(read_model(case.model()), 0, {}, kernel).operators[0]
+    arguments = [t for t in op.inputs if t is not None and not t.is_constant]
+    model, nodes = _translated(op, arguments)
+    results = [np.zeros(out.shape, out.dtype) for out in op.outputs]
+    session = Session(model)
+    session.bind([_carried(array, t) for array, t in zip(feeds, arguments, strict=True)], results)
+    session.run()
+    for result, want in zip(results, _by_kernel(op, feeds), strict=True):
+        assert_close(result, want, case.quanta, case.rtol, case.name)
+    return sum(node.op_type == "Transpose" for node in nodes)
+
+
+def _translated(
+    op: OperatorView[Any], arguments: list[TensorView]
+) -> tuple[ir.Model, list[ir.Node]]:
+    g = Graph()
+    inputs = []
+    for position, tensor in enumerate(arguments):
+        dtype = NUMPY_DTYPE[carried_type(tensor) if tensor.is_quantized else tensor.type]
+        value = ir.Value(
+            name=f"in{position}",
+            shape=ir.Shape(Layout.FIRST.shape(tensor.shape)),
+            type=ir.TensorType(ir.DataType.from_numpy(np.dtype(dtype))),
+        )
+        g.write(tensor, value, layout=Layout.FIRST, domain=Domain.STORED)
+        inputs.append(value)
+    translate(op, g, translator)
+    nodes = list(g.nodes)
+    outputs = [g.op("Identity", g.read(out, domain=Domain.FILE)) for out in op.outputs]
+    for value, tensor in zip(outputs, op.outputs, strict=True):
+        value.type = ir.TensorType(ir.DataType.from_numpy(tensor.dtype))
+        value.shape = ir.Shape(tensor.shape)
+    graph = ir.Graph(
+        inputs,
+        outputs,
+        nodes=g.nodes,
+        initializers=g.constants.values,
+        opset_imports={"": OPSET},
+        name="channels_first",
+    )
+    return ir.Model(graph, ir_version=10), nodes
+
+
+def _carried(array: Array, tensor: TensorView) -> Array:
+    """`array` channels-first, int8 codes moved by 128 to uint8."""
+    first = np.ascontiguousarray(np.transpose(array, Layout.FIRST.permutation(array.ndim)))
+    if tensor.is_quantized and tensor.type is TensorType.INT8:
+        return first.view(np.uint8) ^ np.uint8(128)
+    return first
+
+
+def _by_kernel(op: OperatorView[Any], feeds: list[Array]) -> tuple[Array, ...]:
+    entry = kernel.find(op.op, op.version)
+    assert entry is not None
+    computed = iter(feeds)
+    arrays = [
+        None if t is None else next(computed) if t.data is None else t.data for t in op.inputs
+    ]
+    return entry.function(entry.inputs.bind(op), arrays, None)

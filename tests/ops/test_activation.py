@@ -1,0 +1,283 @@
+"""Activation functions against LiteRT, quantised ones over all their codes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.one_op import Case, T, assert_close, check, one_op_model, ours
+from tests.oracle import litert
+from tflite_ort.schema import (
+    KernelError,
+    LeakyReluOptions,
+    Op,
+    SoftmaxOptions,
+    TensorType,
+)
+from tflite_ort.schema.semantics import NUMPY_DTYPE, quantized_range
+
+FLOAT32, FLOAT16 = TensorType.FLOAT32, TensorType.FLOAT16
+UINT8, INT8, INT16 = TensorType.UINT8, TensorType.INT8, TensorType.INT16
+
+RELUS = (Op.RELU, Op.RELU6, Op.RELU_N1_TO_1, Op.RELU_0_TO_1)
+UNARY = (*RELUS, Op.LEAKY_RELU, Op.ELU, Op.HARD_SWISH, Op.LOGISTIC, Op.TANH)
+SHAPES = ((2, 5, 4, 3), (7,), (), (0, 3), (2, 3, 4))
+
+# Not in LiteRT's set of reference kernels.
+NO_REFERENCE = {Op.ELU: "optimized"}
+# LiteRT's table of INT16 codes itself errs by this much.
+TANH_INT16_QUANTA = 3
+
+
+def options(op: Op, alpha: float = 0.3) -> Any:
+    return LeakyReluOptions(alpha=alpha) if op is Op.LEAKY_RELU else None
+
+
+def codes(type: TensorType) -> Any:
+    low, high = quantized_range(type)
+    return np.arange(low, high + 1).astype(NUMPY_DTYPE[type])
+
+
+def shifted(type: TensorType, zero: int) -> int:
+    """A zero point given for int8, in the codes of `type`."""
+    return {UINT8: zero + 128, INT8: zero, INT16: 0}[type]
+
+
+def all_codes(
+    op: Op,
+    type: TensorType,
+    scale: float,
+    result: float,
+    zero: int,
+    result_zero: int,
+    alpha: float = 0.3,
+) -> Case:
+    """Every code of `type`; int16 scales are 256 times smaller."""
+    every = codes(type)
+    fine = 256 if type is INT16 else 1
+    fixed = {
+        Op.LOGISTIC: (1 / 32768 if type is INT16 else 1 / 256, -128),
+        Op.TANH: (1 / 32768 if type is INT16 else 1 / 128, 0),
+    }
+    result, result_zero = fixed.get(op, (result / fine, result_zero))
+    return Case(
+        f"{op.name}-{type.name}-{scale}-{result:.4f}-{zero}-{result_zero}-{alpha}",
+        op,
+        [T(every.shape, type, scale=scale / fine, zero_point=shifted(type, zero))],
+        [T(every.shape, type, scale=result, zero_point=shifted(type, result_zero))],
+        options(op, alpha),
+        feeds=[every],
+        quanta=TANH_INT16_QUANTA if (op, type) == (Op.TANH, INT16) else 1,
+        reference=NO_REFERENCE.get(op, "reference"),
+    )
+
+
+TYPES = {
+    Op.RELU_N1_TO_1: (UINT8, INT8),
+    Op.RELU_0_TO_1: (UINT8, INT8),
+    Op.HARD_SWISH: (UINT8, INT8),
+    Op.ELU: (INT8,),
+}
+# Scale and zero point of the input, then of the output.
+QUANTIZATIONS = (
+    (0.05, 0.05, -3, -3),
+    (0.05, 0.031, 10, -100),
+    (0.02, 0.02, -128, -128),
+    (0.3, 0.11, 127, 0),
+)
+
+CASES = [
+    *[
+        Case(
+            f"{op.name}-FLOAT32-{shape}",
+            op,
+            [T(shape)],
+            [T(shape)],
+            options(op),
+            low=-9,
+            high=9,
+            reference=NO_REFERENCE.get(op, "reference"),
+        )
+        for op in UNARY
+        for shape in SHAPES
+    ],
+    *[
+        all_codes(op, type, scale, result, zero, result_zero)
+        for op in UNARY
+        for type in TYPES.get(op, (UINT8, INT8, INT16))
+        for scale, result, zero, result_zero in QUANTIZATIONS
+    ],
+    *[
+        all_codes(Op.LEAKY_RELU, type, 0.05, 0.04, -7, 30, alpha)
+        for type in (UINT8, INT8, INT16)
+        for alpha in (0.0, 1.7, -0.4)
+    ],
+    # Powers of two take another path in LiteRT's int16 sigmoids.
+    *[
+        all_codes(op, INT16, 2.0**exponent, 0.1, 0, 0)
+        for op in (Op.LOGISTIC, Op.TANH)
+        for exponent in (-3, -4)
+    ],
+    *[
+        Case(f"{op.name}-FLOAT16", op, [T((5, 7), FLOAT16)], [T((5, 7), FLOAT16)], rtol=1e-3)
+        for op in (Op.LOGISTIC, Op.TANH)
+    ],
+    *[
+        Case(
+            f"LEAKY_RELU-FLOAT32-{alpha}",
+            Op.LEAKY_RELU,
+            [T((3, 9))],
+            [T((3, 9))],
+            options(Op.LEAKY_RELU, alpha),
+        )
+        for alpha in (0.0, 1.7, -0.4)
+    ],
+]
+
+
+def prelu_rows() -> list[Case]:
+    rows = []
+    for shape, slope in (((2, 5, 4, 3), (3,)), ((2, 5, 4, 3), (1, 1, 3)), ((6, 3), (6, 3)), ((5,), ())):
+        rows.append(Case(f"PRELU-FLOAT32-{shape}-{slope}", Op.PRELU, [T(shape), T(slope)], [T(shape)]))
+        for type, slope_type in ((UINT8, UINT8), (INT8, INT8), (INT16, INT8)):
+            fine = 256 if type is INT16 else 1
+            alpha = T(slope, slope_type, scale=0.01, zero_point=shifted(slope_type, 9))
+            constant = alpha.random(np.random.default_rng(2))
+            rows.append(
+                Case(
+                    f"PRELU-{type.name}-{shape}-{slope}",
+                    Op.PRELU,
+                    [
+                        T(shape, type, scale=0.05 / fine, zero_point=shifted(type, -5)),
+                        T.constant(
+                            constant, slope_type, scale=alpha.scale, zero_point=alpha.zero_point
+                        ),
+                    ],
+                    [T(shape, type, scale=0.04 / fine, zero_point=shifted(type, 11))],
+                )
+            )
+    return rows
+
+
+def softmax_rows() -> list[Case]:
+    rows = [
+        Case(
+            f"SOFTMAX-FLOAT32-{shape}-{beta}", Op.SOFTMAX, [T(shape)], [T(shape)], SoftmaxOptions(beta)
+        )
+        for shape in ((2, 5, 4, 3), (3, 100), (7,), (2, 1))
+        for beta in (1.0, 0.4)
+    ]
+    for type in (UINT8, INT8, INT16):
+        for shape in ((40, 11), (3, 300), (2, 5, 4, 3), (6, 1)):
+            for scale, beta in ((0.05, 1.0), (0.8, 1.0), (0.1, 0.4)):
+                fine = 256 if type is INT16 else 1
+                unit = 1 / 32768 if type is INT16 else 1 / 256
+                rows.append(
+                    Case(
+                        f"SOFTMAX-{type.name}-{shape}-{scale}-{beta}",
+                        Op.SOFTMAX,
+                        [T(shape, type, scale=scale / fine, zero_point=shifted(type, 5))],
+                        [T(shape, type, scale=unit, zero_point=shifted(type, -128))],
+                        SoftmaxOptions(beta),
+                        # Two coarse tables that no real softmax follows.
+                        runs_on="numpy" if type is INT16 else "ort",
+                    )
+                )
+    rows.append(
+        Case(
+            "SOFTMAX-FLOAT16",
+            Op.SOFTMAX,
+            [T((5, 7), FLOAT16)],
+            [T((5, 7), FLOAT16)],
+            SoftmaxOptions(1.0),
+            rtol=2e-3,
+            reference="optimized",
+        )
+    )
+    return rows
+
+
+@pytest.mark.parametrize(
+    "case", CASES + prelu_rows() + softmax_rows(), ids=lambda case: case.name
+)
+def test_against_litert(case: Case) -> None:
+    check(case)
+
+
+@given(
+    op=st.sampled_from(UNARY),
+    type=st.sampled_from((UINT8, INT8, INT16)),
+    exponents=st.tuples(st.floats(-6, 1), st.floats(-1.5, 1.5)),
+    zeros=st.tuples(st.integers(-128, 127), st.integers(-128, 127)),
+    alpha=st.floats(-1, 2, width=32),
+)
+def test_any_quantization(
+    op: Op,
+    type: TensorType,
+    exponents: tuple[float, float],
+    zeros: tuple[int, int],
+    alpha: float,
+) -> None:
+    if type in TYPES.get(op, (UINT8, INT8, INT16)):
+        scale = float(np.exp(exponents[0]))
+        check(all_codes(op, type, scale, scale * float(np.exp(exponents[1])), *zeros, alpha))
+
+
+@pytest.mark.parametrize("op", (*UNARY, Op.SOFTMAX), ids=lambda op: op.name)
+def test_not_a_number_and_infinity(op: Op) -> None:
+    x = np.array([[np.nan, 1.0], [np.inf, 2.0], [7.0, 200.0], [-300.0, 1e-30]], np.float32)
+    chosen = SoftmaxOptions(1.0) if op is Op.SOFTMAX else options(op)
+    model = one_op_model(op, [T(x.shape)], [T(x.shape)], chosen)
+    (want,) = litert(model, [x], "optimized")
+    for providers in (None, []):
+        (got,), _ = ours(model, [x], providers)
+        assert_close(got, want, 0, 1e-6, f"{op.name} with providers {providers}")
+
+
+def test_softmax_of_int8_to_int16() -> None:
+    """The reference kernel starts 32768 too low; the default one does as the scale says."""
+    x = np.random.default_rng(0).integers(-128, 128, (30, 17)).astype(np.int8)
+    model = one_op_model(
+        Op.SOFTMAX,
+        [T(x.shape, INT8, scale=0.05)],
+        [T(x.shape, INT16, scale=1 / 32768)],
+        SoftmaxOptions(1.0),
+    )
+    (want,) = litert(model, [x], "default")
+    for providers in (None, []):
+        (got,), _ = ours(model, [x], providers)
+        assert_close(got, want, 1, 0, f"with providers {providers}")
+
+
+def test_softmax_of_a_certain_class_saturates() -> None:
+    """A probability of 1 is one more than the highest code."""
+    x = np.array([[127, -128, -128], [-128, -128, 127]], np.int8)
+    model = one_op_model(
+        Op.SOFTMAX,
+        [T(x.shape, INT8, scale=1.0)],
+        [T(x.shape, INT8, scale=1 / 256, zero_point=-128)],
+        SoftmaxOptions(1.0),
+    )
+    for providers in (None, []):
+        (got,), _ = ours(model, [x], providers)
+        assert got.tolist() == x.tolist()
+
+
+REFUSED = (
+    (Op.RELU, TensorType.INT32, "INT32 to INT32"),
+    (Op.HARD_SWISH, INT16, "INT16 to INT16"),
+    (Op.ELU, UINT8, "UINT8 to UINT8"),
+    (Op.LOGISTIC, INT8, "output scale"),
+)
+
+
+@pytest.mark.parametrize(("op", "type", "reason"), REFUSED)
+def test_kernels_name_what_they_refuse(op: Op, type: TensorType, reason: str) -> None:
+    scale = None if type is TensorType.INT32 else 0.1
+    tensor = T((3,), type, scale=scale)
+    with pytest.raises(KernelError, match=reason):
+        ours(one_op_model(op, [tensor], [tensor]), [np.ones(3, NUMPY_DTYPE[type])], providers=[])

@@ -1,0 +1,272 @@
+"""CONV_2D, DEPTHWISE_CONV_2D and TRANSPOSE_CONV against LiteRT."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.one_op import Case, T, check, ours
+from tests.ops.operands import SCHEMES, check_hybrid, extremes, operands, optimized_nodes
+from tflite_ort import export_onnx
+from tflite_ort.schema import (
+    ActivationFunctionType,
+    Conv2DOptions,
+    DepthwiseConv2DOptions,
+    ExportError,
+    KernelError,
+    Op,
+    Padding,
+    TensorType,
+    TransposeConvOptions,
+)
+from tflite_ort.schema.semantics import conv_output_size
+
+SAME, VALID = Padding.SAME, Padding.VALID
+NONE, RELU, RELU6, RELU_N1_TO_1 = (
+    ActivationFunctionType.NONE,
+    ActivationFunctionType.RELU,
+    ActivationFunctionType.RELU6,
+    ActivationFunctionType.RELU_N1_TO_1,
+)
+HYBRID = {name for name, scheme in SCHEMES.items() if name.startswith("hybrid")}
+QUANTISED = [name for name in SCHEMES if name not in HYBRID and name != "float"]
+
+
+def conv(
+    scheme: str,
+    image: tuple[int, int, int, int] = (2, 9, 11, 6),
+    outputs: int = 8,
+    kernel: tuple[int, int] = (3, 3),
+    stride: tuple[int, int] = (1, 1),
+    dilation: tuple[int, int] = (1, 1),
+    padding: Padding = SAME,
+    activation: ActivationFunctionType = NONE,
+    *,
+    groups: int = 1,
+    multiplier: int = 0,
+    extreme: bool = False,
+    version: int = 1,
+) -> Case:
+    """A CONV_2D, or with a `multiplier` a DEPTHWISE_CONV_2D."""
+    channels = image[3]
+    outputs = channels * multiplier or outputs
+    depthwise = multiplier > 0
+    filter = (1, *kernel, outputs) if depthwise else (outputs, *kernel, channels // groups)
+    rows, columns = (
+        conv_output_size(padding, image[1 + i], kernel[i], stride[i], dilation[i]) for i in (0, 1)
+    )
+    input, weights, bias, output = operands(
+        SCHEMES[scheme],
+        image,
+        filter,
+        (image[0], rows, columns, outputs),
+        axis=3 if depthwise else 0,
+        extreme=extreme,
+    )
+    table: Any = DepthwiseConv2DOptions if depthwise else Conv2DOptions
+    options = table(
+        padding=padding,
+        stride_h=stride[0],
+        stride_w=stride[1],
+        dilation_h_factor=dilation[0],
+        dilation_w_factor=dilation[1],
+        fused_activation_function=activation,
+    )
+    op = Op.DEPTHWISE_CONV_2D if depthwise else Op.CONV_2D
+    name = f"{op.name.lower()}-{scheme}-{image}-{kernel}-{stride}-{dilation}"
+    feeds = [extremes(input)] if extreme else None
+    return Case(name, op, [input, weights, bias], [output], options, version, feeds=feeds)
+
+
+ROWS: dict[str, dict[str, Any]] = {
+    "same": {},
+    "valid strided": {"kernel": (3, 2), "stride": (2, 2), "padding": VALID, "activation": RELU},
+    "dilated": {"dilation": (2, 3), "activation": RELU6},
+    "dilated and strided": {"dilation": (2, 1), "stride": (2, 3), "activation": RELU_N1_TO_1},
+    "stride beyond kernel": {"kernel": (1, 2), "stride": (3, 3)},
+    "even kernel": {"kernel": (4, 2), "stride": (2, 1)},
+    "pointwise": {"kernel": (1, 1)},
+    "one cell": {"image": (1, 1, 1, 32), "kernel": (1, 1)},
+    "one channel": {"image": (1, 8, 8, 1)},
+}
+
+
+def run(case: Case, scheme: str) -> None:
+    if scheme in HYBRID:
+        check_hybrid(case, filter=1)
+    else:
+        check(case)
+
+
+@pytest.mark.parametrize("row", ROWS)
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_conv_2d(scheme: str, row: str) -> None:
+    run(conv(scheme, **ROWS[row]), scheme)
+
+
+@pytest.mark.parametrize("scheme", [name for name in SCHEMES if name != "hybrid"])
+def test_conv_2d_of_groups(scheme: str) -> None:
+    """LiteRT's hybrid kernel of groups needs a scale per channel, as its depthwise one does."""
+    run(conv(scheme, outputs=9, stride=(2, 1), groups=3), scheme)
+
+
+@pytest.mark.parametrize("row", ROWS)
+@pytest.mark.parametrize("multiplier", [1, 3])
+@pytest.mark.parametrize("scheme", [name for name in SCHEMES if name != "hybrid"])
+def test_depthwise_conv_2d(scheme: str, multiplier: int, row: str) -> None:
+    run(conv(scheme, multiplier=multiplier, **ROWS[row]), scheme)
+
+
+@pytest.mark.parametrize("multiplier", [0, 1])
+@pytest.mark.parametrize("scheme", QUANTISED)
+def test_extreme_codes_do_not_saturate_sums(scheme: str, multiplier: int) -> None:
+    """Integer kernels that add pairs of products in 16 bits overflow on these."""
+    check(conv(scheme, (1, 6, 6, 64), 16, multiplier=multiplier, extreme=True))
+
+
+@pytest.mark.parametrize("version", range(1, 9))
+def test_conv_2d_version(version: int) -> None:
+    check(conv("float", version=version))
+
+
+@pytest.mark.parametrize("version", range(1, 8))
+def test_depthwise_conv_2d_version(version: int) -> None:
+    """The reference resolver ends at version 6."""
+    check(replace(conv("float", multiplier=2, version=version), reference="optimized"))
+
+
+def test_depthwise_multiplier_comes_from_the_shapes() -> None:
+    case = conv("float", multiplier=2)
+    check(replace(case, options=replace(case.options, depth_multiplier=7)))
+
+
+def test_bias_of_16_bit_activations_may_have_32_bits() -> None:
+    case = conv("int16")
+    input, weights, bias = case.inputs
+    assert bias is not None and bias.data is not None
+    narrow = T.constant(bias.data.astype(np.int32), scale=bias.scale)
+    options = replace(case.options, quantized_bias_type=TensorType.INT32)
+    check(replace(case, inputs=[input, weights, narrow], options=options))
+
+
+@pytest.mark.parametrize("multiplier", [0, 1])
+@pytest.mark.parametrize("scheme", ["uint8", "int8", "int8_channels"])
+def test_convolution_becomes_one_integer_node(scheme: str, multiplier: int, tmp_path: Path) -> None:
+    nodes = optimized_nodes(conv(scheme, multiplier=multiplier).model(), tmp_path / "o.onnx")
+    assert nodes.count("QLinearConv") == 1
+    assert "Conv" not in nodes
+
+
+@given(st.data())
+def test_drawn_convolutions(data: st.DataObject) -> None:
+    pair = st.tuples(st.integers(1, 3), st.integers(1, 3))
+    case = conv(
+        data.draw(st.sampled_from(["float", *QUANTISED])),
+        (data.draw(st.integers(1, 2)), *data.draw(st.tuples(*[st.integers(7, 12)] * 2)), 4),
+        data.draw(st.integers(1, 5)) * 2,
+        data.draw(pair),
+        data.draw(pair),
+        data.draw(pair),
+        data.draw(st.sampled_from([SAME, VALID])),
+        data.draw(st.sampled_from([NONE, RELU, RELU6])),
+        groups=data.draw(st.sampled_from([1, 2])),
+        multiplier=data.draw(st.integers(0, 2)),
+    )
+    check(case, seed=data.draw(st.integers(0, 2**31)))
+
+
+def transposed(
+    scheme: str,
+    image: tuple[int, int, int, int] = (2, 5, 6, 4),
+    outputs: int = 7,
+    kernel: tuple[int, int] = (3, 3),
+    stride: tuple[int, int] = (2, 2),
+    padding: Padding = SAME,
+    activation: ActivationFunctionType = NONE,
+    *,
+    size: tuple[int, int] | None = None,
+    bias: bool = True,
+    extreme: bool = False,
+    version: int = 4,
+) -> Case:
+    """A TRANSPOSE_CONV, by default to the size a convolution of the same options starts from."""
+    batch, *cells, channels = image
+    if size is None and padding is SAME:
+        size = (cells[0] * stride[0], cells[1] * stride[1])
+    elif size is None:
+        size = ((cells[0] - 1) * stride[0] + kernel[0], (cells[1] - 1) * stride[1] + kernel[1])
+    shape = (batch, *size, outputs)
+    input, weights, offset, output = operands(
+        SCHEMES[scheme], image, (outputs, *kernel, channels), shape, extreme=extreme
+    )
+    inputs = [T.constant(np.array(shape, np.int32)), weights, input, *([offset] if bias else [])]
+    options = TransposeConvOptions(
+        padding=padding,
+        stride_h=stride[0],
+        stride_w=stride[1],
+        fused_activation_function=activation,
+    )
+    name = f"transpose_conv-{scheme}-{image}-{kernel}-{stride}-{size}"
+    feeds = [extremes(input)] if extreme else None
+    return Case(name, Op.TRANSPOSE_CONV, inputs, [output], options, version, feeds=feeds)
+
+
+TRANSPOSED_ROWS: dict[str, dict[str, Any]] = {
+    "same": {},
+    "valid": {"kernel": (3, 2), "padding": VALID, "activation": RELU},
+    "valid, cells past the last window": {"padding": VALID, "size": (12, 14)},
+    "same, odd size": {"kernel": (4, 3), "size": (9, 11), "activation": RELU6},
+    "stride beyond kernel": {"kernel": (1, 2), "stride": (3, 3)},
+    "not strided, no bias": {"stride": (1, 1), "bias": False, "version": 1},
+    "one cell": {"image": (1, 1, 1, 32), "kernel": (2, 2)},
+}
+
+
+@pytest.mark.parametrize("row", TRANSPOSED_ROWS)
+@pytest.mark.parametrize("scheme", [name for name in SCHEMES if name != "int4"])
+def test_transpose_conv(scheme: str, row: str) -> None:
+    case = transposed(scheme, **TRANSPOSED_ROWS[row])
+    if scheme in HYBRID:
+        check_hybrid(case, filter=1)
+    else:
+        check(case)
+
+
+@pytest.mark.parametrize("scheme", [name for name in QUANTISED if name != "int4"])
+def test_transpose_conv_of_extreme_codes(scheme: str) -> None:
+    check(transposed(scheme, (1, 5, 5, 64), extreme=True))
+
+
+@pytest.mark.parametrize("version", range(1, 6))
+def test_transpose_conv_version(version: int) -> None:
+    check(transposed("float", version=version))
+
+
+REFUSED = [
+    (TensorType.UINT8, TensorType.INT8, "UINT8 input with INT8 filter"),
+    (TensorType.FLOAT32, TensorType.UINT8, "FLOAT32 input with UINT8 filter"),
+]
+
+
+@pytest.mark.parametrize(("input", "filter", "message"), REFUSED)
+def test_types_without_a_product_are_refused(
+    input: TensorType, filter: TensorType, message: str
+) -> None:
+    case = conv("int8")
+    image, weights, bias = case.inputs
+    assert image is not None and weights is not None and weights.data is not None
+    image = replace(image, type=input, scale=None if input is TensorType.FLOAT32 else 0.02)
+    weights = replace(weights, type=filter, data=weights.data.view(filter.name.lower()))
+    mixed = replace(
+        case, inputs=[image, weights, bias], outputs=[replace(case.outputs[0], type=input)]
+    )
+    with pytest.raises(ExportError, match=message):
+        export_onnx(mixed.model())
+    with pytest.raises(KernelError, match=message):
+        ours(mixed.model(), mixed.arrays(np.random.default_rng(0)), providers=[])

@@ -1,0 +1,266 @@
+"""FULLY_CONNECTED and BATCH_MATMUL against LiteRT."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.one_op import Case, T, check, ours
+from tests.ops.operands import SCHEMES, check_hybrid, extremes, operands, optimized_nodes
+from tflite_ort import export_onnx
+from tflite_ort.schema import (
+    ActivationFunctionType,
+    BatchMatMulOptions,
+    ExportError,
+    FullyConnectedOptions,
+    FullyConnectedOptionsWeightsFormat,
+    KernelError,
+    Op,
+    TensorType,
+)
+
+Shape = tuple[int, ...]
+NONE, RELU, RELU6, RELU_N1_TO_1 = (
+    ActivationFunctionType.NONE,
+    ActivationFunctionType.RELU,
+    ActivationFunctionType.RELU6,
+    ActivationFunctionType.RELU_N1_TO_1,
+)
+QUANTISED = ["uint8", "int8", "int8_channels", "int4", "int16"]
+
+
+def dense(
+    scheme: str,
+    input: Shape = (3, 64),
+    units: int = 10,
+    activation: ActivationFunctionType = NONE,
+    *,
+    depth: int | None = None,
+    bias: str = "given",
+    keep: bool = False,
+    asymmetric: bool = False,
+    extreme: bool = False,
+    version: int = 9,
+) -> Case:
+    """A FULLY_CONNECTED; its `bias` is given, "missing" or "-1"."""
+    depth = depth or input[-1]
+    output = (*input[:-1], units) if keep else (int(np.prod(input)) // depth, units)
+    x, weights, offset, result = operands(
+        SCHEMES[scheme], input, (units, depth), output, extreme=extreme
+    )
+    inputs = {"given": [x, weights, offset], "missing": [x, weights], "-1": [x, weights, None]}
+    options = FullyConnectedOptions(
+        fused_activation_function=activation,
+        keep_num_dims=keep,
+        asymmetric_quantize_inputs=asymmetric,
+    )
+    name = f"fully_connected-{scheme}-{input}-{depth}-bias {bias}-keep{keep:d}"
+    feeds = [extremes(x)] if extreme else None
+    return Case(name, Op.FULLY_CONNECTED, inputs[bias], [result], options, version, feeds=feeds)
+
+
+ROWS: dict[str, dict[str, Any]] = {
+    "rows": {"activation": RELU},
+    "image of one cell": {"input": (3, 1, 1, 64), "activation": RELU6},
+    "image": {"input": (2, 4, 4, 4), "depth": 64},
+    "vector": {"input": (64,), "depth": 16},
+    "keep dimensions": {"input": (2, 5, 64), "keep": True, "activation": RELU_N1_TO_1},
+    "bias missing": {"bias": "missing"},
+    "bias -1": {"bias": "-1"},
+    "asymmetric": {"asymmetric": True},
+}
+
+
+@pytest.mark.parametrize("row", ROWS)
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_fully_connected(scheme: str, row: str) -> None:
+    case = dense(scheme, **ROWS[row])
+    if scheme.startswith("hybrid"):
+        check_hybrid(case, filter=1)
+    else:
+        check(case)
+
+
+@pytest.mark.parametrize("scheme", QUANTISED)
+def test_extreme_codes_do_not_saturate_sums(scheme: str) -> None:
+    check(dense(scheme, (4, 700), extreme=True))
+
+
+@pytest.mark.parametrize("scheme", ["float", "uint8", "int8"])
+def test_filter_may_be_computed(scheme: str) -> None:
+    case = dense(scheme, bias="missing")
+    input, weights = case.inputs
+    assert weights is not None
+    check(replace(case, inputs=[input, replace(weights, data=None)]))
+
+
+def test_filter_of_16_bits() -> None:
+    scale, depth = 1e-4, 48
+    codes = np.random.default_rng(0).integers(-20000, 20000, (10, depth)).astype(np.int16)
+    case = Case(
+        "fully_connected-int16-int16",
+        Op.FULLY_CONNECTED,
+        [
+            T((3, depth), TensorType.INT16, 1e-3),
+            T.constant(codes, scale=scale),
+            T.constant(np.arange(10, dtype=np.int64) * 1000, scale=1e-7),
+        ],
+        [T((3, 10), TensorType.INT16, 1e-2)],
+        FullyConnectedOptions(quantized_bias_type=TensorType.INT64),
+        version=11,
+    )
+    check(case)
+
+
+def test_output_of_16_bits_from_uint8() -> None:
+    case = dense("uint8")
+    output = T(case.outputs[0].shape, TensorType.INT16, 0.003)
+    check(replace(case, outputs=[output]))
+
+
+def test_bias_of_16_bit_activations_may_have_32_bits() -> None:
+    case = dense("int16", version=11)
+    input, weights, bias = case.inputs
+    assert bias is not None and bias.data is not None
+    narrow = T.constant(bias.data.astype(np.int32), scale=bias.scale)
+    options = replace(case.options, quantized_bias_type=TensorType.INT32)
+    check(replace(case, inputs=[input, weights, narrow], options=options))
+
+
+@pytest.mark.parametrize("version", range(1, 15))
+def test_fully_connected_version(version: int) -> None:
+    check(dense("float", version=version))
+
+
+@pytest.mark.parametrize("row", ["rows", "image", "keep dimensions", "bias missing"])
+@pytest.mark.parametrize("scheme", ["uint8", "int8", "int8_channels"])
+def test_fully_connected_becomes_one_integer_node(scheme: str, row: str, tmp_path: Path) -> None:
+    nodes = optimized_nodes(dense(scheme, **ROWS[row]).model(), tmp_path / "o.onnx")
+    assert nodes.count("QGemm") == 1
+    assert "Gemm" not in nodes
+
+
+def test_shuffled_weights_are_refused() -> None:
+    case = dense("uint8")
+    shuffled = FullyConnectedOptions(
+        weights_format=FullyConnectedOptionsWeightsFormat.SHUFFLED4x16INT8
+    )
+    model = replace(case, options=shuffled).model()
+    with pytest.raises(ExportError, match="SHUFFLED4x16INT8"):
+        export_onnx(model)
+    with pytest.raises(KernelError, match="SHUFFLED4x16INT8"):
+        ours(model, case.arrays(np.random.default_rng(0)), providers=[])
+
+
+# Types of x, y and the result, their scales and zero points.
+PRODUCTS: dict[str, tuple[T, T, T]] = {
+    "float": (T(()), T(()), T(())),
+    "int8": (
+        T((), TensorType.INT8, 0.02, -7),
+        T((), TensorType.INT8, 0.013, 5),
+        T((), TensorType.INT8, 0.1, 3),
+    ),
+    "int8 to int32": (
+        T((), TensorType.INT8, 0.02),
+        T((), TensorType.INT8, 0.013),
+        T((), TensorType.INT32),
+    ),
+    "int16": (
+        T((), TensorType.INT16, 0.02),
+        T((), TensorType.INT16, 0.013),
+        T((), TensorType.INT16, 50.0),
+    ),
+    "int16 by int8": (
+        T((), TensorType.INT16, 0.02),
+        T((), TensorType.INT8, 0.013),
+        T((), TensorType.INT16, 0.2),
+    ),
+    "hybrid": (T(()), T((), TensorType.INT8, 0.013), T(())),
+}
+
+
+def product(
+    types: str,
+    x: Shape = (3, 5, 16),
+    y: Shape = (3, 16, 7),
+    adjoint: str = "",
+    *,
+    constant: bool = False,
+    version: int = 4,
+    asymmetric: bool = False,
+) -> Case:
+    """A BATCH_MATMUL of shapes `x` and `y`; those named in `adjoint` come transposed."""
+    shape = (*np.broadcast_shapes(x[:-2], y[:-2]), x[-2], y[-1])
+    left, right, result = PRODUCTS[types]
+    stored = [(*s[:-2], s[-1], s[-2]) if name in adjoint else s for name, s in (("x", x), ("y", y))]
+    left, right = replace(left, shape=stored[0]), replace(right, shape=stored[1])
+    if constant:
+        codes = right.random(np.random.default_rng(1))
+        lowest = codes.min() if codes.dtype.kind == "f" else -127
+        right = replace(right, data=np.maximum(codes, lowest))
+    return Case(
+        f"batch_matmul-{types}-{x}-{y}-adjoint {adjoint}-constant{constant:d}",
+        Op.BATCH_MATMUL,
+        [left, right],
+        [replace(result, shape=shape)],
+        BatchMatMulOptions(
+            adj_x="x" in adjoint, adj_y="y" in adjoint, asymmetric_quantize_inputs=asymmetric
+        ),
+        version,
+    )
+
+
+PRODUCT_ROWS: dict[str, dict[str, Any]] = {
+    "matrices": {"x": (5, 16), "y": (16, 7)},
+    "x transposed": {"adjoint": "x"},
+    "y transposed": {"adjoint": "y"},
+    "both transposed, broadcast": {"x": (3, 1, 5, 16), "y": (2, 16, 7), "adjoint": "xy"},
+    "x broadcast": {"x": (5, 16), "y": (4, 3, 16, 7)},
+    "y broadcast": {"x": (4, 3, 5, 16), "y": (1, 16, 7)},
+    "constant": {"constant": True, "adjoint": "y"},
+}
+
+
+@pytest.mark.parametrize("row", PRODUCT_ROWS)
+@pytest.mark.parametrize("types", [types for types in PRODUCTS if types != "hybrid"])
+def test_batch_matmul(types: str, row: str) -> None:
+    check(product(types, **PRODUCT_ROWS[row]))
+
+
+@pytest.mark.parametrize("asymmetric", [False, True])
+@pytest.mark.parametrize("row", [row for row in PRODUCT_ROWS if row != "x broadcast"])
+def test_hybrid_batch_matmul(row: str, asymmetric: bool) -> None:
+    """Without a `y` of two batch dimensions: LiteRT then takes the row sums of another matrix."""
+    arguments = {**PRODUCT_ROWS[row], "constant": True, "asymmetric": asymmetric}
+    check_hybrid(product("hybrid", **arguments), filter=1)
+
+
+@pytest.mark.parametrize("version", range(1, 5))
+def test_batch_matmul_version(version: int) -> None:
+    check(product("float", version=version))
+
+
+@pytest.mark.parametrize("constant", [False, True])
+def test_batch_matmul_becomes_one_integer_node(constant: bool, tmp_path: Path) -> None:
+    nodes = optimized_nodes(product("int8", constant=constant).model(), tmp_path / "o.onnx")
+    assert nodes.count("QLinearMatMul") == 1
+
+
+@given(st.data())
+def test_drawn_products(data: st.DataObject) -> None:
+    size = st.integers(1, 9)
+    rows, depth, columns, batch = (data.draw(size) for _ in range(4))
+    case = product(
+        data.draw(st.sampled_from([types for types in PRODUCTS if types != "hybrid"])),
+        (data.draw(st.sampled_from([1, batch])), rows, depth),
+        (data.draw(st.sampled_from([1, batch])), depth, columns),
+        data.draw(st.sampled_from(["", "x", "y", "xy"])),
+        constant=data.draw(st.booleans()),
+    )
+    check(case, seed=data.draw(st.integers(0, 2**31)))

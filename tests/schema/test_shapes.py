@@ -1,0 +1,144 @@
+"""Shape rules: what they infer, what they leave to run time, what they refuse.
+
+The operators' own tests hold every rule against LiteRT's shapes; here are the corners.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from tflite_ort.schema import (
+    ConcatenationOptions,
+    DepthToSpaceOptions,
+    GatherOptions,
+    ModelError,
+    Op,
+    OperatorView,
+    PackOptions,
+    ReducerOptions,
+    ReshapeOptions,
+    SpaceToDepthOptions,
+    SplitOptions,
+    SplitVOptions,
+    SqueezeOptions,
+    StridedSliceOptions,
+    TensorType,
+    TensorView,
+    UnpackOptions,
+)
+from tflite_ort.schema.shape_rules import RULES, rule
+from tflite_ort.schema.shapes import output_shapes
+
+Shape = tuple[int, ...]
+
+
+def computed(*shape: int, type: TensorType = TensorType.INT32) -> TensorView:
+    """A tensor whose values are known only at run time."""
+    return TensorView(0, "computed", type, shape)
+
+
+def constant(data: npt.ArrayLike) -> TensorView:
+    array = np.asarray(data, np.int32)
+    return TensorView(0, "constant", TensorType.INT32, array.shape, array)
+
+
+def shapes(op: Op, options: Any, *inputs: TensorView | None) -> tuple[Shape, ...] | None:
+    return output_shapes(OperatorView(op, 1, 0, inputs, (), options))
+
+
+ALL_RANGES = StridedSliceOptions()
+SECOND_DROPPED = StridedSliceOptions(begin_mask=1, end_mask=1, shrink_axis_mask=2)
+
+
+@pytest.mark.parametrize(
+    ("op", "options", "inputs", "expected"),
+    [
+        (Op.RESHAPE, None, (computed(2, 3), constant([-1, 2])), ((3, 2),)),
+        (Op.RESHAPE, None, (computed(0, 3), constant([-1, 3])), ((0, 3),)),
+        (Op.RESHAPE, ReshapeOptions(new_shape=(3, 2)), (computed(2, 3),), ((3, 2),)),
+        (Op.RESHAPE, ReshapeOptions(), (computed(2, 3), computed(1)), None),
+        (
+            Op.RESHAPE,
+            ReshapeOptions((6,)),
+            (computed(2, 3), computed(1, type=TensorType.INT64)),
+            ((6,),),
+        ),
+        (Op.SQUEEZE, SqueezeOptions(), (computed(1, 2, 1),), ((2,),)),
+        (Op.EXPAND_DIMS, None, (computed(2), computed()), None),
+        (Op.TRANSPOSE, None, (computed(2, 3), computed(2)), None),
+        (Op.PAD, None, (computed(2, 3), computed(2, 2)), None),
+        (Op.SPLIT, SplitOptions(2), (computed(), computed(2, 3)), None),
+        (Op.SPLIT_V, SplitVOptions(2), (computed(4), computed(2), constant(0)), None),
+        (Op.UNPACK, UnpackOptions(num=2), (computed(2, 3),), ((3,), (3,))),
+        (Op.SHAPE, None, (computed(2, 3),), ((2,),)),
+        (Op.SLICE, None, (computed(4, 5), computed(2), constant([2, 3])), ((2, 3),)),
+        (Op.SLICE, None, (computed(4, 5), computed(2), constant([2, -1])), None),
+        (Op.SLICE, None, (computed(4), constant([1]), computed(1)), None),
+        (Op.STRIDED_SLICE, ALL_RANGES, (computed(4), *[computed(1)] * 2, constant([1])), None),
+        (
+            Op.STRIDED_SLICE,
+            SECOND_DROPPED,
+            (computed(4, 5, 6), computed(2), computed(2), constant([1, 1])),
+            ((4, 6),),
+        ),
+        (Op.GATHER, GatherOptions(axis=1), (computed(4, 5, 6), computed(2, 3)), ((4, 2, 3, 6),)),
+        (Op.GATHER_ND, None, (computed(4, 5, 6), computed(3, 2)), ((3, 6),)),
+        (Op.MEAN, ReducerOptions(), (computed(4, 5), computed(1)), None),
+        (Op.SUM, ReducerOptions(keep_dims=True), (computed(4, 5), constant([-1])), ((4, 1),)),
+        (Op.ARG_MAX, None, (computed(4, 5), computed()), None),
+        (Op.RESIZE_BILINEAR, None, (computed(1, 4, 5, 3), computed(2)), None),
+        (Op.CUSTOM, None, (computed(4),), None),
+    ],
+)
+def test_shapes(
+    op: Op, options: Any, inputs: tuple[TensorView, ...], expected: tuple[Shape, ...] | None
+) -> None:
+    assert shapes(op, options, *inputs) == expected
+
+
+@pytest.mark.parametrize(
+    ("op", "options", "inputs", "message"),
+    [
+        (Op.RESHAPE, None, (computed(2, 3), constant([4])), "6 elements do not fill"),
+        (Op.RESHAPE, None, (computed(2, 3), constant([-1, -1])), "more than one unknown"),
+        (Op.RESHAPE, None, (computed(2, 3), constant([-1, 4])), "6 elements do not fill"),
+        (Op.SQUEEZE, SqueezeOptions(squeeze_dims=(0,)), (computed(2, 1),), "not all of size 1"),
+        (Op.EXPAND_DIMS, None, (computed(2), constant(2)), "Axis 2"),
+        (Op.TRANSPOSE, None, (computed(2, 3), constant([0, 0])), "not a permutation"),
+        (Op.CONCATENATION, ConcatenationOptions(0), (computed(2, 3), computed(2, 2)), "differ"),
+        (Op.PACK, PackOptions(2), (computed(2), computed(3)), "differ"),
+        (Op.UNPACK, UnpackOptions(num=3), (computed(2),), "unpack into 3"),
+        (Op.SPLIT, SplitOptions(num_splits=2), (constant(0), computed(3)), "2 equal parts"),
+        (Op.SPLIT_V, None, (computed(3), constant([1, 1]), constant(0)), "do not sum to 3"),
+        (Op.SPLIT_V, None, (computed(3), constant([-1, -1]), constant(0)), "more than one"),
+        (Op.SPACE_TO_DEPTH, SpaceToDepthOptions(2), (computed(1, 3, 4, 1),), "do not tile 3 x 4"),
+        (Op.DEPTH_TO_SPACE, DepthToSpaceOptions(2), (computed(1, 3, 4, 6),), "6 channels"),
+        (Op.DEPTH_TO_SPACE, DepthToSpaceOptions(2), (computed(3, 4, 4),), "4-D"),
+        (Op.PAD, None, (computed(2), constant([[-1, 0]])), "do not pad"),
+        (Op.SLICE, None, (computed(4), constant([2]), constant([3])), "leaves shape"),
+        (
+            Op.GATHER,
+            GatherOptions(axis=0, batch_dims=1),
+            (computed(4), computed(4)),
+            "batch_dims 1",
+        ),
+        (Op.GATHER_ND, None, (computed(4), computed(1, 2)), "do not index"),
+        (Op.ARG_MIN, None, (computed(4), constant(1)), "Axis 1"),
+        (Op.RESIZE_BILINEAR, None, (computed(1, 4, 5, 3), constant([0, 1])), "does not resize"),
+        (Op.SQUEEZE, SqueezeOptions(), (None,), "lacks input 0"),
+    ],
+)
+def test_shapes_that_do_not_fit_are_refused(
+    op: Op, options: Any, inputs: tuple[TensorView | None, ...], message: str
+) -> None:
+    with pytest.raises(ModelError, match=message):
+        shapes(op, options, *inputs)
+
+
+def test_a_second_rule_of_an_operator_is_refused() -> None:
+    with pytest.raises(ValueError, match="RESHAPE has a shape rule already"):
+        rule(Op.RESHAPE)(RULES[Op.SQUEEZE])
