@@ -22,6 +22,8 @@ from tflite_ort.versioning.registry import Entry, Registry
 Array = npt.NDArray[Any]
 Run = Callable[[], None]
 
+_TOP_BIT = np.uint8(128)  # flipping it moves int8 codes to uint8 and back
+
 
 @dataclass(frozen=True, slots=True)
 class Placement:
@@ -156,7 +158,7 @@ def make_plan(
 def target_of(delegate: Delegate) -> Target:
     """What graphs for `delegate` are made for: on the CPU, what is fastest on this machine."""
     if delegate.name == "CPUExecutionProvider":
-        return Target(exact_weight_type(), reads_rows=True)
+        return Target(exact_weight_type(), reads_rows=True, carried_boundary=True)
     return PORTABLE
 
 
@@ -207,11 +209,42 @@ def _session_step(
 ) -> Run:
     provider = (delegate.name, dict(delegate.options)) if delegate.options else delegate.name
     session = Session(lowered.model, [provider], num_threads=num_threads)
-    session.bind(
-        [arrays[tensor.index] for tensor in part.inputs],
-        [arrays[tensor.index] for tensor in part.outputs],
-    )
-    return session.run
+    target = target_of(delegate)
+    inputs = [_Crossing.of(tensor, arrays[tensor.index], target) for tensor in part.inputs]
+    outputs = [_Crossing.of(tensor, arrays[tensor.index], target) for tensor in part.outputs]
+    session.bind([x.carried for x in inputs], [x.carried for x in outputs])
+    flips_in = [(x.codes, x.carried) for x in inputs if x.codes is not x.carried]
+    flips_out = [(x.carried, x.codes) for x in outputs if x.codes is not x.carried]
+    if not flips_in and not flips_out:
+        return session.run
+
+    def run() -> None:
+        for codes, carried in flips_in:
+            np.bitwise_xor(codes, _TOP_BIT, out=carried)
+        session.run()
+        for carried, codes in flips_out:
+            np.bitwise_xor(carried, _TOP_BIT, out=codes)
+
+    return run
+
+
+@dataclass(frozen=True, slots=True)
+class _Crossing:
+    """A tensor where it enters or leaves a session.
+
+    Args:
+        codes: the interpreter's array; as uint8 where the session carries it moved by 128.
+        carried: what the session is bound to; the same array where nothing is moved.
+    """
+
+    codes: Array
+    carried: Array
+
+    @classmethod
+    def of(cls, tensor: TensorView, array: Array, target: Target) -> _Crossing:
+        if target.boundary_dtype(tensor) == array.dtype:
+            return cls(array, array)
+        return cls(array.view(np.uint8), np.zeros(array.shape, np.uint8))
 
 
 def _kernel_step(part: Partition, kernels: Registry[Kernel], arrays: dict[int, Array]) -> Run:

@@ -1,6 +1,6 @@
 """A small CNN for 8x8 digits in numpy: forward, backward and training, reproducible from a seed.
 
-3x3 convolution, depthwise 3x3 with dilation 2, 1x1 convolution, 2x2 average pool, dense, softmax.
+3x3 convolution, depthwise 3x3 with dilation 2, 1x1 convolution, 2x2 max pool, dense, softmax.
 Letters in shapes: N images, C channels.
 """
 
@@ -85,7 +85,7 @@ def forward(weights: Arrays, images: Array) -> Arrays:
     products = taps(conv, 2) * w["depthwise/filter"]
     depthwise = relu(products.sum(axis=3) + w["depthwise/bias"])
     pointwise = relu(depthwise @ w["pointwise/filter"] + w["pointwise/bias"])
-    pool = pointwise.reshape(n, SIZE // 2, 2, SIZE // 2, 2, -1).mean(axis=(2, 4))
+    pool = pointwise.reshape(n, SIZE // 2, 2, SIZE // 2, 2, -1).max(axis=(2, 4))
     flatten = pool.reshape(n, -1)
     logits = flatten @ w["logits/filter"] + w["logits/bias"]
     return {
@@ -105,8 +105,9 @@ def backward(weights: Arrays, a: Arrays, labels: Array) -> Arrays:
     w, n = weights, len(labels)
     one_hot = np.eye(CLASSES, dtype=np.float32)[labels]
     d_logits = (a["probabilities"] - one_hot) / np.float32(n)
-    d_pool = (d_logits @ w["logits/filter"].T).reshape(a["pool"].shape) / 4
-    d_pointwise = d_pool.repeat(2, axis=1).repeat(2, axis=2) * (a["pointwise"] > 0)
+    d_pool = (d_logits @ w["logits/filter"].T).reshape(a["pool"].shape)
+    is_largest = a["pointwise"] == doubled(a["pool"])
+    d_pointwise = doubled(d_pool) * is_largest * (a["pointwise"] > 0)
     d_depthwise = (d_pointwise @ w["pointwise/filter"].T) * (a["depthwise"] > 0)
     d_products = d_depthwise[:, :, :, np.newaxis] * w["depthwise/filter"]
     d_conv = taps_gradient(d_products, 2) * (a["conv"] > 0)
@@ -121,6 +122,10 @@ def backward(weights: Arrays, a: Arrays, labels: Array) -> Arrays:
         "logits/filter": a["flatten"].T @ d_logits,
         "logits/bias": d_logits.sum(axis=0),
     }
+
+
+def doubled(x: Array) -> Array:
+    return x.repeat(2, axis=1).repeat(2, axis=2)
 
 
 def rows(x: Array) -> Array:

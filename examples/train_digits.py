@@ -75,7 +75,7 @@ LAYERS = (
         DepthwiseConv2DOptions(SAME, 1, 1, 1, RELU, dilation_w_factor=2, dilation_h_factor=2),
     ),
     Layer("pointwise", (1, 8, 8, 32), Op.CONV_2D, (1, 3), Conv2DOptions(SAME, 1, 1, RELU)),
-    Layer("pool", (1, 4, 4, 32), Op.AVERAGE_POOL_2D, (1, 2), Pool2DOptions(VALID, 2, 2, 2, 2)),
+    Layer("pool", (1, 4, 4, 32), Op.MAX_POOL_2D, (1, 2), Pool2DOptions(VALID, 2, 2, 2, 2)),
     Layer("flatten", (1, 512), Op.RESHAPE, (1, 1), ReshapeOptions((1, 512))),
     Layer("logits", (1, 10), Op.FULLY_CONNECTED, (1, 4), FullyConnectedOptions()),
     Layer("probabilities", (1, 10), Op.SOFTMAX, (1, 2), SoftmaxOptions(beta=1.0)),

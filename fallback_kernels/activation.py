@@ -189,7 +189,7 @@ def logistic(op: View, inputs: Inputs, state: State) -> Outputs:
     if not math.isclose(scale(op, op.output), 1 / steps, rel_tol=1e-3):
         raise KernelError(f"{op.label}: output scale is {scale(op, op.output)}, not 1/{steps}")
     if op["input"].type is TensorType.INT16:
-        return (_sigmoid_int16(op, x, 9)[0].astype(np.int16),)
+        return (_logistic_int16(op, x),)
     return (tabulated(op, x, _logistic),)
 
 
@@ -203,7 +203,7 @@ def tanh(op: View, inputs: Inputs, state: State) -> Outputs:
     if op["input"].type is TensorType.INT16:
         if not math.isclose(scale(op, op.output), 1 / 32768, rel_tol=1e-3):
             raise KernelError(f"{op.label}: output scale is {scale(op, op.output)}, not 1/32768")
-        return (_sigmoid_int16(op, x, 8)[1].astype(np.int16),)
+        return (_tanh_int16(op, x),)
     return (tabulated(op, x, partial(_exactly, np.tanh)),)
 
 
@@ -217,7 +217,7 @@ def _sigmoid_points() -> npt.NDArray[np.int64]:
     step = 1 / 24
     at = np.arange(256) * step
     here, middle, after = (65536 / (1 + np.exp(-(at + d))) for d in (0, step / 2, step))
-    points = np.floor(here - ((here + after) / 2 - middle) / 2 + 0.5).astype(np.int64)
+    points = np.asarray(np.floor(here - ((here + after) / 2 - middle) / 2 + 0.5), np.int64)
     points[255] = 65535
     return points
 
@@ -225,12 +225,23 @@ def _sigmoid_points() -> npt.NDArray[np.int64]:
 _SIGMOID = _sigmoid_points()
 
 
-def _sigmoid_int16(op: View, x: Array, bits: int) -> tuple[Array, Array]:
-    """(LOGISTIC, TANH) of int16 codes as Q0.15.
+def _logistic_int16(op: View, x: Array) -> Array:
+    """1 / (1 + e**-x) as Q0.15; 2**9 of the scaled input are a step of the table."""
+    positive, line, beyond = _sigmoid_line(op, x, 9)
+    line = np.where(beyond, 0x7FFF << 10, line)
+    line = np.where(positive, line + 512, (1 << 25) - line + 511)
+    return np.asarray(line >> 10, np.int16)
 
-    The input is scaled to 1 / (3 * 4096), so that 2**9 of it is a step of the table; TANH reads the
-    table twice as fast, its steps have `bits` = 8.
-    """
+
+def _tanh_int16(op: View, x: Array) -> Array:
+    """2 * sigmoid(2x) - 1 as Q0.15; a step of the table is half as long."""
+    positive, line, beyond = _sigmoid_line(op, x, 8)
+    line = np.where(beyond, 0xFFFF << 8, line) - (1 << 23)
+    return np.asarray(np.where(positive, line + 128, 127 - line) >> 8, np.int16)
+
+
+def _sigmoid_line(op: View, x: Array, bits: int) -> tuple[Array, Array, Array]:
+    """(x >= 0, sigmoid of |x| interpolated as Q0.(16 + bits), whether |x| is past the table)."""
     zero_point(op, op["input"])
     multiplier, shift = _sigmoid_multiplier(scale(op, op["input"]))
     value = (x.astype(np.int64) * multiplier + ((1 << shift) >> 1)) >> shift
@@ -238,14 +249,7 @@ def _sigmoid_int16(op: View, x: Array, bits: int) -> tuple[Array, Array]:
     index = np.minimum(magnitude >> bits, 254)
     slope = _SIGMOID[index + 1] - _SIGMOID[index]
     line = (_SIGMOID[index] << bits) + (magnitude & ((1 << bits) - 1)) * slope
-    beyond = (magnitude >> bits) >= 255
-    positive = value >= 0
-    if bits == 9:
-        line = np.where(beyond, 0x7FFF << 10, line)
-        line = np.where(positive, line + 512, (1 << 25) - line + 511)
-        return line >> 10, line
-    line = np.where(beyond, 0xFFFF << 8, line) - (1 << 23)
-    return line, np.where(positive, line + 128, 127 - line) >> 8
+    return value >= 0, line, (magnitude >> bits) >= 255
 
 
 def _sigmoid_multiplier(input_scale: np.float32) -> tuple[int, int]:
@@ -319,7 +323,9 @@ def _softmax_of_bytes(op: View, x: Array) -> Array:
     counted = difference >= lowest
     scaled = rounding_doubling_high_mul(np.where(counted, difference, 0) << shift, q31)
     powers = np.where(counted, exp_of_negative(scaled, 5), 0)
-    total = rounding_shift_right(powers, 12).sum(axis=-1, keepdims=True, dtype=np.int32)
+    total = rounding_shift_right(powers, 12).sum(axis=-1, keepdims=True, dtype=np.int64)
+    if np.any(total >= 2**31):
+        raise KernelError(f"{op.label}: the sum of {x.shape[-1]} exponentials passes 4096")
     inverse, bits = reciprocal(total, 12)
     # 256 steps above the lowest 8-bit code, 32768 above 0 for int16 (where TFLite's reference
     # kernel starts at -32768, against the quantisation it demands).
@@ -344,7 +350,7 @@ def _softmax_int16(op: View, x: Array) -> Array:
     inverse = interpolated(saturate(mantissa - 2**15 - 2**16, np.int16), inverse_table)
     right = 31 - headroom
     result = (powers * inverse + (np.int64(1) << (right - 1))) >> right
-    return np.clip(result, 0, 32767).astype(np.int16)
+    return np.asarray(np.clip(result, 0, 32767), np.int16)
 
 
 def _one_over_one_plus(x: Array) -> Array:

@@ -12,7 +12,7 @@ from tflite_ort.schema import KernelError, Op, OperatorView
 
 @kernel(Op.SELECT, versions=(1, 4), inputs=("condition", "x", "y"))
 def select(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
-    """x where the condition holds, else y; a condition of rank 1 picks along the first dimension."""
+    """x where the condition holds, else y; a condition of rank 1 picks along dimension 0."""
     condition, x, y = inputs
     single = condition.size == x.size == y.size == 1
     if not single and condition.shape != x.shape:

@@ -212,28 +212,53 @@ _INT16 = frozenset({TensorType.INT16})
 
 BINARY = (
     Binary(
-        Op.ADD, (1, 6), np.add, _HALF | _INTEGERS | _INT16,
-        partial(quantized_sum, sign=1), _CODES, fused=True,
+        Op.ADD,
+        (1, 6),
+        np.add,
+        _HALF | _INTEGERS | _INT16,
+        partial(quantized_sum, sign=1),
+        _CODES,
+        fused=True,
     ),
     Binary(
-        Op.SUB, (1, 5), np.subtract, _FLOAT32 | _INTEGERS,
-        partial(quantized_sum, sign=-1), _CODES, fused=True,
+        Op.SUB,
+        (1, 5),
+        np.subtract,
+        _FLOAT32 | _INTEGERS,
+        partial(quantized_sum, sign=-1),
+        _CODES,
+        fused=True,
     ),
     Binary(
-        Op.MUL, (1, 8), np.multiply,
+        Op.MUL,
+        (1, 8),
+        np.multiply,
         _HALF | _INTEGERS | _INT16 | {TensorType.UINT32, TensorType.COMPLEX64},
-        quantized_product, _CODES, fused=True,
+        quantized_product,
+        _CODES,
+        fused=True,
     ),
     Binary(
-        Op.DIV, (1, 2), _divide, _FLOAT32 | {TensorType.INT32},
-        quantized_quotient, _CODES, fused=True,
+        Op.DIV,
+        (1, 2),
+        _divide,
+        _FLOAT32 | {TensorType.INT32},
+        quantized_quotient,
+        _CODES,
+        fused=True,
     ),
     Binary(
-        Op.SQUARED_DIFFERENCE, (1, 2), _squared_difference, _FLOAT32 | {TensorType.INT32},
-        quantized_squared_difference, frozenset({TensorType.INT8}),
+        Op.SQUARED_DIFFERENCE,
+        (1, 2),
+        _squared_difference,
+        _FLOAT32 | {TensorType.INT32},
+        quantized_squared_difference,
+        frozenset({TensorType.INT8}),
     ),
     Binary(
-        Op.FLOOR_DIV, (1, 3), _floor_divide,
+        Op.FLOOR_DIV,
+        (1, 3),
+        _floor_divide,
         _FLOAT32 | {TensorType.INT32, TensorType.INT16, TensorType.INT8},
     ),
     Binary(Op.POW, (1, 1), _power, _FLOAT32 | {TensorType.INT32}),
@@ -249,37 +274,32 @@ for row in BINARY:
 # One operand -------------------------------------------------------------------------------------
 
 
-def _exact(function: Callable[[Array], Array], x: Array) -> Array:
-    """`function` in float64, rounded to the type of `x`: what a C library gives for float32."""
-    with np.errstate(all="ignore"):
-        return np.asarray(function(x.astype(np.float64)), x.dtype)
-
-
 @kernel(Op.EXP, versions=(1, 2), inputs=("input",))
 def exp(op: View, inputs: Inputs, state: State) -> Outputs:
     """e**x: float32; int8 and int16 by table."""
-    return _by_table(op, inputs[0], partial(_exact, np.exp))
+    return _by_table(op, inputs[0], np.exp)
 
 
 @kernel(Op.LOG, versions=(1, 2), inputs=("input",))
 def log(op: View, inputs: Inputs, state: State) -> Outputs:
     """ln x: float32; int8 and int16 by table, where x <= 0 gives the lowest code."""
-
-    def floored(x: Array) -> Array:
-        lowest = np.iinfo(op.output.dtype).min - zero_point(op, op.output)
-        bottom = np.float32(lowest) * scale(op, op.output)
-        return np.where(x <= 0, bottom, _exact(np.log, np.where(x <= 0, 1, x).astype(x.dtype)))
-
-    return _by_table(op, inputs[0], floored if op["input"].type in _CODES else np.log)
+    if op["input"].type is TensorType.FLOAT32:
+        return _by_table(op, inputs[0], np.log)
+    lowest = np.float32(np.iinfo(op.output.dtype).min - zero_point(op, op.output))
+    bottom = lowest * scale(op, op.output)
+    return _by_table(op, inputs[0], lambda x: np.where(x > 0, np.log(x), bottom))
 
 
 def _by_table(op: View, x: Array, function: Callable[[Array], Array]) -> Outputs:
-    if op["input"].type in (TensorType.INT8, TensorType.INT16):
-        return (tabulated(op, x, function),)
-    if op["input"].type is not TensorType.FLOAT32:
-        raise refusal(op)
+    """`function` of float32, and of codes by a table that is rounded once from float64."""
     with np.errstate(all="ignore"):
-        return (np.asarray(function(x), np.float32),)
+        if op["input"].type is TensorType.FLOAT32:
+            return (np.asarray(function(x), np.float32),)
+        if op["input"].type not in (TensorType.INT8, TensorType.INT16):
+            raise refusal(op)
+        return (
+            tabulated(op, x, lambda real: function(real.astype(np.float64)).astype(real.dtype)),
+        )
 
 
 @kernel(Op.SQRT, versions=(1, 2), inputs=("input",))

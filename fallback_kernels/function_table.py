@@ -25,9 +25,10 @@ def tabulated(op: OperatorView[Any], codes: Array, function: Function) -> Array:
     8-bit codes look up one of 256 rounded values; int16 ones interpolate between 513 points.
     """
     if op.output.type is TensorType.INT16:
-        parameters = (float(scale(op, t)) for t in (op.present_inputs()[0], op.output))
-        zero_point(op, op.present_inputs()[0]), zero_point(op, op.output)
-        return interpolated(codes, int16_table(function, *parameters))
+        input, output = op.present_inputs()[0], op.output
+        zero_point(op, input), zero_point(op, output)
+        table = int16_table(function, float(scale(op, input)), float(scale(op, output)))
+        return interpolated(codes, table)
     table = code_table(op, function)
     return table[codes.astype(np.int32) - np.iinfo(codes.dtype).min]
 

@@ -52,8 +52,8 @@ def _quantized(op: View, x: npt.NDArray[np.float32]) -> Array:
         codes = round_half_away(x / unit)
     low, high = quantized_range(op.output.type)
     # NaN has no code; TFLite's default kernels give the highest.
-    codes = np.nan_to_num(codes, nan=np.inf, posinf=np.inf, neginf=-np.inf).astype(np.float64)
-    return np.clip(codes + zero, low, high).astype(op.output.dtype)
+    codes = np.where(np.isnan(codes), np.inf, codes.astype(np.float64))
+    return np.asarray(np.clip(codes + zero, low, high), op.output.dtype)
 
 
 @kernel(Op.DEQUANTIZE, versions=(1, 9), inputs=("input",))

@@ -120,7 +120,8 @@ def prelu(op: View, g: Graph) -> None:
 def softmax(op: OperatorView[SoftmaxOptions], g: Graph) -> None:
     """Softmax(beta * x) along the last axis.
 
-    INT16 codes are refused: TFLite computes them by two coarse tables, as the numpy kernel does.
+    Of 8-bit codes it is fused to QLinearSoftmax, exact with TFLite for two elements and more. INT16
+    codes are refused: TFLite computes them by two coarse tables, and so does the numpy kernel.
     """
     input, output = op["input"], op.output
     widened = input.type is _T.INT8 and output.type is _T.INT16
@@ -128,6 +129,10 @@ def softmax(op: OperatorView[SoftmaxOptions], g: Graph) -> None:
     if input.rank < 1:
         raise Untranslatable("softmax of a scalar")
     x = g.read(input, layout=Layout.LAST)
+    if input.is_quantized and input.shape[-1] == 1:
+        # ONNX Runtime's integer softmax of one element wraps 256 to 0.
+        g.write(output, g.op("Exp", g.op("Sub", x, x)))
+        return
     if op.options.beta != 1.0:
         dtype = np.float32 if input.is_quantized else input.dtype
         x = g.op("Mul", x, g.constant(op.options.beta, dtype))

@@ -46,7 +46,7 @@ class Binary:
 
     Args:
         emit: the nodes for two real, or two plain integer, operands.
-        types: the types that are taken as stored.
+        types: the types that are taken as stored; `domain` says in which codes.
         quantized: the quantised types that go through real numbers.
         fused: the options carry a fused activation.
     """
@@ -57,6 +57,7 @@ class Binary:
     types: frozenset[TensorType]
     quantized: frozenset[TensorType] = frozenset()
     fused: bool = False
+    domain: Domain = Domain.FILE
 
     def translate(self, op: View, g: Graph) -> None:
         """The operator on both inputs in the layout they have, numpy broadcasting."""
@@ -71,8 +72,7 @@ class Binary:
             activation = op.options.fused_activation_function
         if activation and not quantized and output.type not in _FLOATS:
             raise Untranslatable(f"{activation.name} fused to {output.type.name} arithmetic")
-        # Parameters that an INT32 tensor may carry mean nothing here.
-        domain = Domain.REAL if quantized else Domain.STORED
+        domain = Domain.REAL if quantized else self.domain
         layout = g.layout(a, b)
         first, second = (
             g.read(tensor, layout=layout, domain=domain, rank=output.rank) for tensor in (a, b)
@@ -168,8 +168,8 @@ BINARY = (
         frozenset({_T.FLOAT32, _T.INT32, _T.INT16, _T.INT8}),
     ),
     Binary(Op.POW, (1, 1), _power, frozenset({_T.FLOAT32, _T.INT32})),
-    Binary(Op.MAXIMUM, (1, 4), _choice("Greater", "Max"), _ORDERED),
-    Binary(Op.MINIMUM, (1, 4), _choice("Less", "Min"), _ORDERED),
+    Binary(Op.MAXIMUM, (1, 4), _choice("Greater", "Max"), _ORDERED, domain=Domain.STORED),
+    Binary(Op.MINIMUM, (1, 4), _choice("Less", "Min"), _ORDERED, domain=Domain.STORED),
 )
 
 for row in BINARY:

@@ -83,10 +83,24 @@ class Target:
             without saturating (VNNI, Arm), and what TensorRT and QNN need.
         reads_rows: convolve a channels-last float image of few channels in place, as one channel
             of rows W * C, which saves ONNX Runtime's CPU provider a Transpose.
+        carried_boundary: the graph's own int8 inputs and outputs are uint8 too, moved by 128; who
+            runs it flips the top bit.
     """
 
     weights: str = "uint8"
     reads_rows: bool = False
+    carried_boundary: bool = False
+
+    @property
+    def boundary(self) -> Domain:
+        """The domain of the graph's own inputs and outputs."""
+        return Domain.STORED if self.carried_boundary else Domain.FILE
+
+    def boundary_dtype(self, tensor: TensorView) -> np.dtype[Any]:
+        """The dtype of `tensor` as an input or output of the graph."""
+        if self.carried_boundary and tensor.is_quantized:
+            return semantics.NUMPY_DTYPE[carried_type(tensor)]
+        return tensor.dtype
 
 
 class Graph:
@@ -255,13 +269,13 @@ class Graph:
     # What the lowering loop uses ---------------------------------------------------------------
 
     def add_input(self, tensor: TensorView, name: str, shape: Sequence[int | None]) -> ir.Value:
-        """A graph input in the file's dtype and layout."""
+        """A graph input, channels-last."""
         value = ir.Value(
             name=self._unique(name),
             shape=ir.Shape(shape),
-            type=ir.TensorType(ir.DataType.from_numpy(tensor.dtype)),
+            type=ir.TensorType(ir.DataType.from_numpy(self.target.boundary_dtype(tensor))),
         )
-        self._record(tensor, self._form(tensor, Layout.LAST, Domain.FILE), value)
+        self._record(tensor, self._form(tensor, Layout.LAST, self.target.boundary), value)
         return value
 
     def reserve(self, names: Sequence[str]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
@@ -35,12 +37,15 @@ def resize_bilinear(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
         raise Untranslatable("int16 is weighted in steps of 1/1024, many quanta off the real mean")
     if input.type is not TensorType.FLOAT32 and not (input.is_quantized and output.is_quantized):
         raise Untranslatable(f"{input.type.name} input or output without a scale")
-    mode = "half_pixel" if options.half_pixel_centers else "asymmetric"
-    layout = g.layout(input)
-    x = g.read(input, layout=layout)
-    resized = _resize(
-        g, x, layout, output, "linear", "align_corners" if options.align_corners else mode
-    )
+    if input.shape == output.shape:  # every pixel is its own neighbour
+        layout = g.layout(input)
+        codes = g.read(input, layout=layout, domain=Domain.STORED)
+        g.write(output, codes, layout=layout, domain=Domain.STORED)
+        return
+    points = "half_pixel" if options.half_pixel_centers else "asymmetric"
+    points = "align_corners" if options.align_corners else points
+    layout = _linear_layout(g, input, output)
+    resized = _resize(g, g.read(input, layout=layout), layout, output, "linear", points)
     if input.quantization is not None:  # TFLite keeps the input's codes
         resized = g.quantize(resized, input)
     g.write(output, resized, layout=layout, domain=Domain.STORED)
@@ -66,6 +71,16 @@ def resize_nearest_neighbor(op: OperatorView[ResizeNearestNeighborOptions], g: G
         for axis in (2, 1):
             value = g.op("Gather", value, g.constant(picks[axis - 1], np.int64), axis=axis)
     g.write(output, value, layout=layout, domain=domain)
+
+
+def _linear_layout(g: Graph, input: TensorView, output: TensorView) -> Layout:
+    """Channels-first, which all providers resize; ONNX Runtime's CPU provider enlarges faster
+    channels-last what it does not hold in blocks of 8 or 16 channels."""
+    if not g.target.reads_rows:
+        return Layout.FIRST
+    blocked = input.is_quantized or input.shape[-1] % 8 == 0
+    enlarged = math.prod(output.shape) > math.prod(input.shape)
+    return Layout.LAST if enlarged and not blocked else g.layout(input)
 
 
 def _repeats(picks: npt.NDArray[np.int64], size: int) -> bool:

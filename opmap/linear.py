@@ -55,6 +55,8 @@ def _bias(op: OperatorView[FullyConnectedOptions], g: Graph) -> ir.Value | None:
         return None
     if bias.is_constant:
         return g.bias(bias, accumulator_scale(op["input"].quantization, op["filter"].quantization))
+    if op["input"].is_quantized:
+        raise Untranslatable(f"bias {bias.name!r} of quantised activations is not a constant")
     return g.read(bias)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from tflite_ort.opmap.graph import Domain, Graph, Layout, Target
+from tflite_ort.opmap.graph import Graph, Layout, Target
 from tflite_ort.opmap.registry import Translator
 from tflite_ort.schema import OperatorView, TensorView, Untranslatable
 from tflite_ort.versioning.registry import Registry
@@ -92,13 +92,13 @@ def unique_names(tensors: Sequence[TensorView], fallback: str, taken: set[str]) 
 
 
 def _output(g: Graph, tensor: TensorView, name: str) -> ir.Value:
-    """A graph output of its own under `name`, in the file's dtype and layout."""
-    value = g.read(tensor, layout=Layout.LAST, domain=Domain.FILE)
+    """A graph output of its own under `name`, channels-last."""
+    value = g.read(tensor, layout=Layout.LAST, domain=g.target.boundary)
     if value.producer() is None or value.name in g.output_names:
         value = g.op("Identity", value)
     g.output_names.add(name)
     value.name = name
-    value.type = ir.TensorType(ir.DataType.from_numpy(tensor.dtype))
+    value.type = ir.TensorType(ir.DataType.from_numpy(g.target.boundary_dtype(tensor)))
     value.shape = ir.Shape(tensor.shape)
     return value
 

@@ -46,12 +46,16 @@ def quantize(op: View, g: Graph) -> None:
 
 def _carried_alike(a: TensorView, b: TensorView) -> bool:
     """Whether the codes of both stand in the graph as the same numbers."""
-    if a.quantization is None or b.quantization is None:
+    first, second = a.quantization, b.quantization
+    if first is None or second is None or carried_type(a) is not carried_type(b):
         return False
-    if carried_type(a) is not carried_type(b) or a.quantization.per_channel:
+    if first.per_channel or second.per_channel:
         return False
-    zeros = [t.quantization.scalar_zero_point + 128 * (t.type is _T.INT8) for t in (a, b)]
-    return zeros[0] == zeros[1] and np.array_equal(a.quantization.scale, b.quantization.scale)
+    zeros = (
+        quantization.scalar_zero_point + 128 * (tensor.type is _T.INT8)
+        for tensor, quantization in ((a, first), (b, second))
+    )
+    return len(set(zeros)) == 1 and first.scalar_scale == second.scalar_scale
 
 
 @translator(Op.DEQUANTIZE, versions=(1, 9), inputs=("input",))
@@ -90,10 +94,9 @@ def _saturated(g: Graph, value: ir.Value, input: TensorView, output: TensorView)
     Where(x < limit, Max(x, lowest), highest): the comparison is false for NaN too. The highest
     32- and 64-bit integers are no float32, there the choice is made once more among integers.
     """
-    target, real = ir.DataType.from_numpy(output.dtype), np.dtype(np.float32)
-    bounds = np.iinfo(output.dtype)
+    bounds, real = np.iinfo(output.dtype), np.dtype(np.float32)
     if input.type is _T.FLOAT64:
-        real = np.dtype(np.float64)
+        real = input.dtype
     elif input.type is not _T.FLOAT32:
         value = g.op("Cast", value, to=ir.DataType.FLOAT)
     exact = output.dtype.itemsize <= 2
@@ -101,7 +104,7 @@ def _saturated(g: Graph, value: ir.Value, input: TensorView, output: TensorView)
     inside = g.op("Less", value, g.constant(limit, real))
     raised = g.op("Max", value, g.constant(bounds.min, real))
     held = g.op("Where", inside, raised, g.constant(bounds.max if exact else 0, real))
-    result = g.op("Cast", held, to=target)
+    result = g.op("Cast", held, to=ir.DataType.from_numpy(output.dtype))
     if exact:
         return result
     return g.op("Where", inside, result, g.constant(bounds.max, output.dtype))

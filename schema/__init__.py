@@ -109,6 +109,9 @@ from tflite_ort.schema.errors import (
     Untranslatable,
     VersionError,
 )
+from tflite_ort.schema.external import (
+    ExternalData,
+)
 from tflite_ort.schema.layer_options import (
     BatchMatMulOptions,
     BidirectionalSequenceLSTMOptions,
@@ -287,6 +290,7 @@ __all__ = [
     "ExportError",
     "ExternalBuffer",
     "ExternalBufferGroup",
+    "ExternalData",
     "FakeQuantOptions",
     "FillOptions",
     "FloorDivOptions",

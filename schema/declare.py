@@ -225,6 +225,8 @@ def _bits(array: Array) -> memoryview:
 def _hashable(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.dtype.str, value.tobytes()
+    if isinstance(value, float) and value != value:
+        return "nan"
     return value
 
 

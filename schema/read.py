@@ -1,8 +1,7 @@
 """Reads a .tflite file into a :class:`Model`; nothing is followed before it has been verified.
 
-Work is bounded by the file: every table, vector and string is read once however many offsets lead
-to it, and what is read may not add up to more than overlapping structures could explain. Depth is
-bounded by the declarations, in which no table contains itself.
+Depth is bounded by the declarations, in which no table contains itself; the number and size of
+what is read are bounded by the size of the file (see `tflite_ort.schema.file`).
 """
 
 from __future__ import annotations
@@ -14,10 +13,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from tflite_ort.schema.check import check_model
+from tflite_ort.schema.check import problems
+from tflite_ort.schema.declare import Array
 from tflite_ort.schema.errors import MalformedModel, UnknownOperator, UnsupportedSchema
+from tflite_ort.schema.file import Corrupt, File
 from tflite_ort.schema.model import Model
-from tflite_ort.schema.verify import Corrupt, File, read_table
+from tflite_ort.schema.verify import read_table
 
 IDENTIFIER = b"TFL3"
 SCHEMA_VERSION = 3
@@ -38,33 +39,38 @@ def read_model(source: Source) -> Model:
         OSError: the path cannot be read.
     """
     if isinstance(source, (bytes, bytearray, memoryview)):
-        return _read(memoryview(source).cast("B"))
-    with open(source, "rb") as stream:
-        if not os.fstat(stream.fileno()).st_size:
-            raise MalformedModel("the file is empty")
-        mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-    model = _read(memoryview(mapped))
+        content = np.asarray(memoryview(source).cast("B"))
+        content.flags.writeable = False
+        return _read(content)
+    model = _read(map_file(source))
     return replace(model, folder=os.path.dirname(os.path.abspath(source)))
 
 
-def _read(data: memoryview) -> Model:
-    if len(data) < 8:
-        raise MalformedModel(f"{len(data)} bytes, fewer than a header")
-    if data[4:8] != IDENTIFIER:
-        raise MalformedModel(f"identifier {bytes(data[4:8])!r}, not {IDENTIFIER!r}", offset=4)
-    content = np.frombuffer(data, np.uint8)
-    content.flags.writeable = False
-    file = File(data, content)
+def map_file(path: str | os.PathLike[str]) -> Array:
+    """The bytes of a file as a read-only view of its map."""
+    with open(path, "rb") as stream:
+        if not os.fstat(stream.fileno()).st_size:
+            return np.empty(0, np.uint8)
+        return np.frombuffer(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+
+
+def _read(content: Array) -> Model:
+    identifier = content[4:8].tobytes()
+    if identifier != IDENTIFIER:
+        raise MalformedModel(
+            f"{content.size} bytes with identifier {identifier!r}, not {IDENTIFIER!r}", offset=4
+        )
+    file = File(content)
     try:
         root = file.follow(0)
         _check_version(file, root)
         model = read_table(file, root, Model)
-        if file.unknown_operators:
-            raise UnknownOperator(_unknown(file.unknown_operators))
-        check_model(model)
     except Corrupt as corrupt:
-        offset = corrupt.offset if corrupt.table is None else file.positions.get(id(corrupt.table))
-        raise MalformedModel(corrupt.reason, corrupt.path, offset) from None
+        raise MalformedModel(corrupt.reason, corrupt.path, corrupt.offset) from None
+    if file.unknown_operators:
+        raise UnknownOperator(_unknown(file.unknown_operators))
+    for reason, path, table in problems(model):
+        raise MalformedModel(reason, path, file.positions[id(table)])
     return model
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from tflite_ort.schema.enums import BuiltinOperator as Op
 from tflite_ort.schema.errors import ModelError
 from tflite_ort.schema.semantics import conv_output_size
 from tflite_ort.schema.shape_rules import Shape, Shapes, constant, required, rule
+from tflite_ort.schema.shapes_elementwise import broadcast
 from tflite_ort.schema.view import OperatorView
 
 
@@ -66,10 +68,10 @@ def pool_2d(op: OperatorView[Any]) -> Shapes:
 def fully_connected(op: OperatorView[Any]) -> Shapes:
     """[B, N] of filter [N, D]; the input's shape with N for its last with keep_num_dims."""
     shape, filter = required(op, 0).shape, required(op, 1).shape
-    if len(filter) != 2 or filter[1] == 0 or int(np.prod(shape)) % filter[1]:
+    if len(filter) != 2 or filter[1] == 0 or math.prod(shape) % filter[1]:
         raise ModelError(f"{op.label}: filter {filter} does not fit an input of {shape}")
     if not op.options.keep_num_dims:
-        return ((int(np.prod(shape)) // filter[1], filter[0]),)
+        return ((math.prod(shape) // filter[1], filter[0]),)
     if shape[-1:] != filter[1:]:
         raise ModelError(f"{op.label}: filter has depth {filter[1]}, input has shape {shape}")
     return ((*shape[:-1], filter[0]),)
@@ -79,8 +81,10 @@ def fully_connected(op: OperatorView[Any]) -> Shapes:
 def batch_matmul(op: OperatorView[Any]) -> Shapes:
     """The product of the last two dimensions, after adj_x and adj_y; the others broadcast."""
     x, y = required(op, 0).shape, required(op, 1).shape
+    if min(len(x), len(y)) < 2:
+        raise ModelError(f"{op.label}: ranks are {len(x)} and {len(y)}, expected at least 2")
     rows, depth = x[-1:-3:-1] if op.options.adj_x else x[-2:]
     other, columns = y[-1:-3:-1] if op.options.adj_y else y[-2:]
     if depth != other:
         raise ModelError(f"{op.label}: depth is {depth} on the left, {other} on the right")
-    return ((*np.broadcast_shapes(x[:-2], y[:-2]), rows, columns),)
+    return ((*broadcast(op, x[:-2], y[:-2]), rows, columns),)

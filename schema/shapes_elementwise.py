@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -59,13 +60,19 @@ def broadcast_pair(op: OperatorView[Any]) -> Shapes:
 @rule(Op.SELECT)
 def select(op: OperatorView[Any]) -> Shapes:
     """The shape of the values; the condition has it too, or their first dimension, or none."""
-    return (required(op, 1).shape,)
+    return _selected(op, required(op, 1).shape)
 
 
 @rule(Op.SELECT_V2)
 def select_v2(op: OperatorView[Any]) -> Shapes:
     """Condition and values broadcast together."""
-    return (broadcast(op, *(required(op, position).shape for position in range(3))),)
+    return _selected(op, broadcast(op, *(required(op, position).shape for position in range(3))))
+
+
+def _selected(op: OperatorView[Any], shape: Shape) -> Shapes:
+    """`shape`; but single elements keep the rank that the file declares, as in TFLite."""
+    declared = op.output.shape
+    return (declared if math.prod(shape) == math.prod(declared) == 1 else shape,)
 
 
 def broadcast(op: OperatorView[Any], *shapes: Shape) -> Shape:

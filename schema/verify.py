@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from functools import cache
 from typing import Any, TypeVar, cast
 
 from tflite_ort.schema.declare import (
@@ -21,139 +20,53 @@ from tflite_ort.schema.declare import (
     Union,
     Vector,
     View,
+    fields_of,
 )
-
-MAX_TABLES = 1_000_000
-# Structures may overlap (identical ones are stored once), yet not grow beyond this many times the
-# file: a crafted file could otherwise unfold into any amount of memory.
-_UNFOLDED = 2
-_SLACK = 1 << 16
-_MOST_SLOTS = 32
+from tflite_ort.schema.file import Corrupt, File, Offsets
 
 T = TypeVar("T", bound=Table)
-Offsets = tuple[int, ...]
 
 
-class Corrupt(Exception):
-    """Something in the file cannot be true; carries the path as it unwinds."""
-
-    def __init__(self, reason: str, offset: int | None = None, table: Table | None = None) -> None:
-        super().__init__(reason)
-        self.reason, self.offset, self.table = reason, offset, table
-        self.steps: list[str] = []
-
-    @property
-    def path(self) -> str:
-        return "".join(reversed(self.steps)).removeprefix(".")
-
-
-class File:
-    """The bytes of a file with what has been read of it.
-
-    Args:
-        data: the bytes, for struct.
-        content: the same bytes as a read-only uint8 array, for views.
-    """
-
-    def __init__(self, data: memoryview, content: Array) -> None:
-        self.data, self.content, self.size = data, content, len(data)
-        self.known: dict[tuple[int, object], Any] = {}
-        self.positions: dict[int, int] = {}
-        self.vtables: dict[int, Offsets] = {}
-        self.unknown_operators: list[int] = []
-        self._allowance = _UNFOLDED * self.size + _SLACK
-        self._tables = 0
-
-    def check_span(self, at: int, length: int, align: int) -> None:
-        if at + length > self.size or at < 0:
-            raise Corrupt(f"{length} bytes reach past the end of the file ({self.size})", at)
-        if at % align:
-            raise Corrupt(f"not aligned to {align} bytes", at)
-
-    def spend(self, size: int, at: int) -> None:
-        self._allowance -= size
-        if self._allowance < 0:
-            raise Corrupt("overlapping structures unfold to more than the file can hold", at)
-
-    def follow(self, at: int) -> int:
-        """The position that the offset stored at `at` leads to."""
-        self.check_span(at, 4, 4)
-        (offset,) = _UINT32.unpack_from(self.data, at)
-        if not 0 < offset <= self.size - at - 4:
-            raise Corrupt(f"offset {offset} leads out of the file ({self.size} bytes)", at)
-        return at + cast(int, offset)
-
-    def vtable(self, position: int) -> Offsets:
-        """The field offsets of the table at `position`, 0 for absent ones."""
-        self.check_span(position, 4, 4)
-        (back,) = _INT32.unpack_from(self.data, position)
-        start = position - back
-        offsets = self.vtables.get(start)
-        if offsets is None:
-            offsets = self.vtables[start] = self._read_vtable(start, position)
-        return offsets
-
-    def _read_vtable(self, start: int, position: int) -> Offsets:
-        if not 0 <= start <= self.size - 4 or start % 2:
-            raise Corrupt(f"vtable at {start}, outside the file or not aligned", position)
-        (size,) = _UINT16.unpack_from(self.data, start)
-        if size < 4 or size % 2 or start + size > self.size:
-            raise Corrupt(f"vtable of {size} bytes", start)
-        count = min(size // 2 - 2, _MOST_SLOTS)
-        offsets = struct.unpack_from(f"<{count}H", self.data, start + 4)
-        return offsets + (0,) * (_MOST_SLOTS - count)
-
-    def vector(self, at: int, item_size: int) -> tuple[int, int]:
-        """Position of the items and number of items of the vector that `at` leads to."""
-        start = self.follow(at)
-        self.check_span(start, 4, 4)
-        (length,) = _UINT32.unpack_from(self.data, start)
-        if length * item_size > self.size - start - 4:
-            raise Corrupt(f"vector of {length} items reaches past the end of the file", start)
-        return start + 4, length
-
-    def count_table(self, position: int) -> None:
-        self._tables += 1
-        self.spend(4, position)
-        if self._tables > MAX_TABLES:
-            raise Corrupt(f"more than {MAX_TABLES} tables", position)
-
-
-_UINT16, _INT32, _UINT32 = struct.Struct("<H"), struct.Struct("<i"), struct.Struct("<I")
-_UINT64, _INT8, _UINT8 = struct.Struct("<Q"), struct.Struct("<b"), struct.Struct("<B")
+_INT8, _UINT8 = struct.Struct("<b"), struct.Struct("<B")
+_INT32, _UINT64 = struct.Struct("<i"), struct.Struct("<Q")
 
 Read = Callable[[File, int, Offsets], Any]
 
 
 def read_table(file: File, position: int, cls: type[T]) -> T:
-    """The table at `position`, read once however often it is referred to."""
-    known = file.known.get((position, cls))
-    if known is not None:
-        return cast(T, known)
+    """The table at `position`."""
     file.count_table(position)
     offsets = file.vtable(position)
-    values = []
-    name = ""
+    values: list[Any] = []
+    plan = _plan(cls)
     try:
-        for name, read in _plan(cls):
+        for _, read in plan:
             values.append(read(file, position, offsets))
     except Corrupt as corrupt:
-        corrupt.steps.append(f".{name}")
+        corrupt.steps.append(f".{plan[len(values)][0]}")
         raise
-    made = file.known[position, cls] = cls(*values)
+    made = cls(*values)
     file.positions[id(made)] = position
     return made
 
 
-@cache
+_plans: dict[type[Table], tuple[tuple[str, Read], ...]] = {}
+
+
 def _plan(cls: type[Table]) -> tuple[tuple[str, Read], ...]:
-    return tuple((name, _READERS[type(field)](field)) for name, field in cls.fields.items())
+    """How to read each field, in the order of the dataclass; made on first use."""
+    plan = _plans.get(cls)
+    if plan is None:
+        plan = tuple((name, _READERS[type(f)](f)) for name, f in fields_of(cls).items())
+        _plans[cls] = plan
+    return plan
 
 
 def _scalar(field: Scalar) -> Read:
     slot, default, size = field.slot, field.default, field.number.size
     unpack = struct.Struct(f"<{field.number.code}").unpack_from
-    members = None if field.enum is None else {int(member): member for member in field.enum}
+    enum = field.enum
+    members = {int(member): member for member in enum} if enum else {}
 
     def read(file: File, position: int, offsets: Offsets) -> Any:
         offset = offsets[slot]
@@ -163,18 +76,17 @@ def _scalar(field: Scalar) -> Read:
         if at + size > file.size or at % size:
             file.check_span(at, size, size)
         (value,) = unpack(file.data, at)
-        if members is None:
+        if enum is None:
             return value
         member = members.get(value)
         if member is None:
-            raise Corrupt(f"{value} is no {field.enum.__name__}", at)  # type: ignore[union-attr]
+            raise Corrupt(f"{value} is no {enum.__name__}", at)
         return member
 
     return read
 
 
 def _operator_code(field: OperatorCodeNumber) -> Read:
-    assert field.enum is not None
     wide_slot, narrow_slot = field.slot, field.narrow_slot
     members = {int(member): member for member in field.enum}
 
@@ -211,19 +123,14 @@ def _string(field: String) -> Read:
 
 def _text(file: File, at: int) -> str:
     start, length = file.vector(at, 1)
-    known = file.known.get((start, str))
-    if known is not None:
-        return cast(str, known)
-    file.spend(length, start)
+    file.spend(2 * length, start)
     end = start + length
     if end >= file.size or file.data[end]:
         raise Corrupt(f"string of {length} bytes without a NUL after it", start - 4)
     try:
-        text = str(file.data[start:end], "utf-8")
+        return str(file.data[start:end], "utf-8")
     except UnicodeDecodeError as error:
         raise Corrupt(f"string is not UTF-8 ({error.reason})", start + error.start) from None
-    file.known[start, str] = text
-    return text
 
 
 def _vector(field: Vector) -> Read:
@@ -235,12 +142,9 @@ def _vector(field: Vector) -> Read:
         if not offset:
             return default
         start, length = file.vector(position + offset, size)
-        known = file.known.get((start, field))
-        if known is None:
-            file.spend(length * size, start)
-            numbers = struct.unpack_from(f"<{length}{code}", file.data, start)
-            known = file.known[start, field] = convert(numbers, start) if convert else numbers
-        return known
+        file.spend(2 * length * size, start)
+        numbers = struct.unpack_from(f"<{length}{code}", file.data, start)
+        return convert(numbers, start) if convert else numbers
 
     return read
 
@@ -299,7 +203,6 @@ def _outside(
 
 
 def _child(field: Child) -> Read:
-    assert field.table is not None
     slot, cls = field.slot, field.table
 
     def read(file: File, position: int, offsets: Offsets) -> Any:
@@ -310,7 +213,6 @@ def _child(field: Child) -> Read:
 
 
 def _children(field: Children) -> Read:
-    assert field.table is not None
     slot, cls = field.slot, field.table
 
     def read(file: File, position: int, offsets: Offsets) -> Any:
@@ -318,16 +220,13 @@ def _children(field: Children) -> Read:
         if not offset:
             return field.default
         start, length = file.vector(position + offset, 4)
-        known = file.known.get((start, field))
-        if known is None:
-            known = file.known[start, field] = _tables(file, start, length, cls)
-        return known
+        return _tables(file, start, length, cls)
 
     return read
 
 
 def _tables(file: File, start: int, length: int, cls: type[T]) -> tuple[T, ...]:
-    file.spend(4 * length, start)
+    file.spend(8 * length, start)
     tables = []
     try:
         for at in range(start, start + 4 * length, 4):
@@ -339,11 +238,8 @@ def _tables(file: File, start: int, length: int, cls: type[T]) -> tuple[T, ...]:
 
 
 def _one_of(field: OneOf) -> Read:
-    assert field.union is not None
-    choices = ((field.slot, field.union), *((field.second,) if field.second else ()))
-
     def read(file: File, position: int, offsets: Offsets) -> Any:
-        for slot, union in choices:
+        for slot, union in field.choices:
             value = _member(file, position, offsets, slot, union)
             if value is not None:
                 return value

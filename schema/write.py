@@ -1,9 +1,8 @@
-"""Writes a :class:`Model` as the bytes of a .tflite file: what read_model reads, field for field."""
+"""Writes a :class:`Model` as a .tflite file: what read_model reads, field for field."""
 
 from __future__ import annotations
 
 import struct
-from functools import cache
 from typing import Any, cast
 
 import flatbuffers
@@ -20,9 +19,9 @@ from tflite_ort.schema.declare import (
     Scalar,
     String,
     Table,
-    Union,
     Vector,
     View,
+    fields_of,
 )
 from tflite_ort.schema.model import Model
 
@@ -65,15 +64,11 @@ def _data_size(model: Model) -> int:
 
 
 class _Writer:
-    """A FlatBuffer under construction, children before the tables that refer to them.
-
-    A table object that occurs twice is written once, as it was read.
-    """
+    """A FlatBuffer under construction, children before the tables that refer to them."""
 
     def __init__(self, data_size: int, inline: bool) -> None:
         self.inline = inline
         self.builder = flatbuffers.Builder(data_size + 4096 if inline else 4096)
-        self.written: dict[int, int] = {}
         self.outside = _Outside()
 
     def finish(self, root: int) -> bytes:
@@ -82,13 +77,7 @@ class _Writer:
         return bytes(content) if self.inline else self.outside.join(content)
 
     def table(self, value: Table) -> int:
-        done = self.written.get(id(value))
-        if done is None:
-            done = self.written[id(value)] = self._new_table(value)
-        return done
-
-    def _new_table(self, value: Table) -> int:
-        items = [(field, getattr(value, name)) for name, field in type(value).fields.items()]
+        items = [(field, getattr(value, name)) for name, field in fields_of(type(value)).items()]
         references = [self._reference(field, item) for field, item in items]
         self.builder.StartObject(_slot_count(type(value)))
         for (field, item), reference in zip(items, references, strict=True):
@@ -180,34 +169,33 @@ class _Outside:
         base = end + -end % _ALIGNMENT
         for reference, start in self._references:
             struct.pack_into("<Q", head, end - reference, base + start)
-        parts = [head, bytes(base - end)]
+        parts: list[Any] = [head, bytes(base - end)]
         for data in self._arrays:
             parts += [data.data, bytes(-data.nbytes % _ALIGNMENT)]
         return b"".join([*parts, bytes(_ALIGNMENT)])
 
 
-@cache
 def _slot_count(cls: type[Table]) -> int:
-    return max((slot for field in cls.fields.values() for slot in _slots_of(field)), default=-1) + 1
+    return 1 + max(
+        (slot for field in fields_of(cls).values() for slot in _slots_of(field)), default=-1
+    )
 
 
-def _slots_of(field: Field) -> list[int]:
+def _slots_of(field: Field) -> tuple[int, ...]:
     match field:
-        case OneOf(second=(slot, _)):
-            return [field.slot, slot]
+        case OneOf():
+            return tuple(slot for slot, _ in field.choices)
         case View(outside=(start, size)):
-            return [field.slot, start, size]
-    return [field.slot]
+            return start, size
+    return (field.slot,)
 
 
 def _member(field: OneOf, item: Table) -> tuple[int, int]:
     """The slot of the value and the member's number."""
-    unions: list[tuple[int, Union]] = [(field.slot, cast(Union, field.union))]
-    unions += [field.second] if field.second else []
-    for slot, union in unions:
+    for slot, union in field.choices:
         if type(item) in union.members:
             return slot, union.members.index(type(item)) + 1
-    names = " or ".join(union.name for _, union in unions)
+    names = " or ".join(union.name for _, union in field.choices)
     raise ValueError(f"{type(item).__name__} is no member of {names}")
 
 

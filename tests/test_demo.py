@@ -18,7 +18,7 @@ VERSIONS = {
     "float32": {
         (Op.CONV_2D, 1),
         (Op.DEPTHWISE_CONV_2D, 2),
-        (Op.AVERAGE_POOL_2D, 1),
+        (Op.MAX_POOL_2D, 1),
         (Op.RESHAPE, 1),
         (Op.FULLY_CONNECTED, 1),
         (Op.SOFTMAX, 1),
@@ -26,7 +26,7 @@ VERSIONS = {
     "int8": {
         (Op.CONV_2D, 3),
         (Op.DEPTHWISE_CONV_2D, 3),
-        (Op.AVERAGE_POOL_2D, 2),
+        (Op.MAX_POOL_2D, 2),
         (Op.RESHAPE, 1),
         (Op.FULLY_CONNECTED, 4),
         (Op.SOFTMAX, 2),

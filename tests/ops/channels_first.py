@@ -1,4 +1,4 @@
-"""A one-operator model translated where its inputs stand channels-first alone, as after a CONV_2D."""
+"""One-operator models translated where the inputs stand channels-first alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from tests.one_op import Case, assert_close
 from tflite_ort.fallback_kernels import kernel
 from tflite_ort.opmap import OPSET, Domain, Graph, Layout, translator
 from tflite_ort.opmap.constants import carried_type
-from tflite_ort.opmap.lowering import translate
+from tflite_ort.opmap.graph import Target
+from tflite_ort.opmap.lowering import PORTABLE, translate
 from tflite_ort.schema import OperatorView, TensorType, TensorView, read_model
 from tflite_ort.schema.semantics import NUMPY_DTYPE
 from tflite_ort.session import Session
@@ -21,13 +22,13 @@ from tflite_ort.specialization import specialize
 Array = npt.NDArray[Any]
 
 
-def check_channels_first(case: Case, seed: int = 0) -> int:
+def check_channels_first(case: Case, seed: int = 0, target: Target = PORTABLE) -> int:
     """Hold the translation against the numpy kernel; returns how many Transposes it has."""
     print(f"{case.name} channels-first: seed {seed}")
     feeds = case.arrays(np.random.default_rng(seed))
     op = specialize(read_model(case.model()), 0, {}, kernel).operators[0]
     arguments = [t for t in op.inputs if t is not None and not t.is_constant]
-    model, nodes = _translated(op, arguments)
+    model, nodes = _translated(op, arguments, target)
     results = [np.zeros(out.shape, out.dtype) for out in op.outputs]
     session = Session(model)
     session.bind([_carried(array, t) for array, t in zip(feeds, arguments, strict=True)], results)
@@ -38,9 +39,9 @@ def check_channels_first(case: Case, seed: int = 0) -> int:
 
 
 def _translated(
-    op: OperatorView[Any], arguments: list[TensorView]
+    op: OperatorView[Any], arguments: list[TensorView], target: Target
 ) -> tuple[ir.Model, list[ir.Node]]:
-    g = Graph()
+    g = Graph(target)
     inputs = []
     for position, tensor in enumerate(arguments):
         dtype = NUMPY_DTYPE[carried_type(tensor) if tensor.is_quantized else tensor.type]

@@ -15,7 +15,7 @@ from tests.one_op import Case, T, assert_close, ours
 from tests.oracle import litert
 from tflite_ort import export_onnx
 from tflite_ort.schema import TensorType
-from tflite_ort.schema.semantics import NUMPY_DTYPE, quantized_range
+from tflite_ort.schema.semantics import NUMPY_DTYPE, PACKED_BITS, quantized_range
 
 Array = npt.NDArray[Any]
 INPUT_SCALE = 0.02
@@ -50,6 +50,8 @@ SCHEMES = {
     "hybrid": Scheme(TensorType.FLOAT32, TensorType.INT8, TensorType.FLOAT32),
     "hybrid_channels": Scheme(TensorType.FLOAT32, TensorType.INT8, TensorType.FLOAT32, True),
 }
+# FULLY_CONNECTED alone has these.
+INT2 = Scheme(TensorType.INT8, TensorType.INT2, TensorType.INT32, True, _SIGNED)
 
 
 def operands(
@@ -103,13 +105,19 @@ def _codes(type_: TensorType, shape: Sequence[int], extreme: bool, rng: Any) -> 
 
 
 def _weights(scheme: Scheme, codes: Array, scales: Array, axis: int) -> T:
+    bits = PACKED_BITS.get(scheme.filter)
     weights = T.constant(
         codes, scheme.filter, scale=scales.tolist(), zero_point=scheme.zero_points[1], axis=axis
     )
-    if scheme.filter is not TensorType.INT4:
-        return weights
-    nibbles = np.append(codes.reshape(-1), np.zeros(codes.size % 2, np.int8)).view(np.uint8) & 15
-    return replace(weights, data=None, raw=(nibbles[::2] | nibbles[1::2] << 4).tobytes())
+    return replace(weights, data=None, raw=packed(codes, bits)) if bits else weights
+
+
+def packed(codes: Array, bits: int) -> bytes:
+    """Codes of 2 or 4 bits as a file holds them, the first in the lowest bits of its byte."""
+    each = 8 // bits
+    flat = np.append(codes.reshape(-1), np.zeros(-codes.size % each, np.int8)).view(np.uint8)
+    fields = (flat & (2**bits - 1)).reshape(-1, each) << np.arange(0, 8, bits, dtype=np.uint8)
+    return np.bitwise_or.reduce(fields, axis=1).astype(np.uint8).tobytes()
 
 
 def extremes(input: T, seed: int = 0) -> Array:
@@ -143,11 +151,22 @@ def _real(weights: T | None) -> T:
     return T.constant((weights.data * scales.reshape(shape)).astype(np.float32))
 
 
+def exported(model: bytes, feeds: Sequence[Array], weights: str) -> list[Array]:
+    """The outputs of the exported model on the CPU, with int8 weights carried as `weights`."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    options.add_session_config_entry("session.x64quantprecision", "1")
+    proto = export_onnx(model, weights=weights).SerializeToString()
+    session = onnxruntime.InferenceSession(proto, options, providers=["CPUExecutionProvider"])
+    names = [argument.name for argument in session.get_inputs()]
+    return list(session.run(None, dict(zip(names, feeds, strict=True))))
+
+
 def optimized_nodes(model: bytes, path: Any) -> list[str]:
     """The operators left after ONNX Runtime's optimisations on the CPU."""
     options = onnxruntime.SessionOptions()
     options.optimized_model_filepath = str(path)
     options.log_severity_level = 3
-    exported = export_onnx(model).SerializeToString()
-    onnxruntime.InferenceSession(exported, options, providers=["CPUExecutionProvider"])
+    proto = export_onnx(model).SerializeToString()
+    onnxruntime.InferenceSession(proto, options, providers=["CPUExecutionProvider"])
     return [node.op_type for node in onnx.load(path).graph.node]

@@ -141,8 +141,15 @@ CASES = [
 
 def prelu_rows() -> list[Case]:
     rows = []
-    for shape, slope in (((2, 5, 4, 3), (3,)), ((2, 5, 4, 3), (1, 1, 3)), ((6, 3), (6, 3)), ((5,), ())):
-        rows.append(Case(f"PRELU-FLOAT32-{shape}-{slope}", Op.PRELU, [T(shape), T(slope)], [T(shape)]))
+    for shape, slope in (
+        ((2, 5, 4, 3), (3,)),
+        ((2, 5, 4, 3), (1, 1, 3)),
+        ((6, 3), (6, 3)),
+        ((5,), ()),
+    ):
+        rows.append(
+            Case(f"PRELU-FLOAT32-{shape}-{slope}", Op.PRELU, [T(shape), T(slope)], [T(shape)])
+        )
         for type, slope_type in ((UINT8, UINT8), (INT8, INT8), (INT16, INT8)):
             fine = 256 if type is INT16 else 1
             alpha = T(slope, slope_type, scale=0.01, zero_point=shifted(slope_type, 9))
@@ -166,7 +173,11 @@ def prelu_rows() -> list[Case]:
 def softmax_rows() -> list[Case]:
     rows = [
         Case(
-            f"SOFTMAX-FLOAT32-{shape}-{beta}", Op.SOFTMAX, [T(shape)], [T(shape)], SoftmaxOptions(beta)
+            f"SOFTMAX-FLOAT32-{shape}-{beta}",
+            Op.SOFTMAX,
+            [T(shape)],
+            [T(shape)],
+            SoftmaxOptions(beta),
         )
         for shape in ((2, 5, 4, 3), (3, 100), (7,), (2, 1))
         for beta in (1.0, 0.4)
@@ -201,9 +212,7 @@ def softmax_rows() -> list[Case]:
     return rows
 
 
-@pytest.mark.parametrize(
-    "case", CASES + prelu_rows() + softmax_rows(), ids=lambda case: case.name
-)
+@pytest.mark.parametrize("case", CASES + prelu_rows() + softmax_rows(), ids=lambda case: case.name)
 def test_against_litert(case: Case) -> None:
     check(case)
 

@@ -13,15 +13,7 @@ from tests.ops import (
     test_slicing,
 )
 from tests.ops.channels_first import check_channels_first
-from tests.ops.moved import FLOAT32, INT8, UINT8, ints, tensor
-from tflite_ort.schema import (
-    ArgMaxOptions,
-    ConcatenationOptions,
-    Op,
-    ReducerOptions,
-    ReshapeOptions,
-    SqueezeOptions,
-)
+from tflite_ort.opmap.graph import Target
 
 FAMILIES = (
     test_gather_scatter,
@@ -41,6 +33,12 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_case(case: Case) -> None:
     check_channels_first(case)
+
+
+@pytest.mark.parametrize("case", test_image_resizing.CASES, ids=lambda case: case.name)
+def test_resizing_for_the_cpu_provider(case: Case) -> None:
+    if case.runs_on == "ort":
+        check_channels_first(case, target=Target(reads_rows=True))
 
 
 @pytest.mark.parametrize("name", ["pad-4d", "concat-4d", "split-4d", "slice-4d", "gather-4d"])

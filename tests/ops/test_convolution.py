@@ -11,15 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.one_op import Case, T, check, ours
-from tests.ops.operands import SCHEMES, check_hybrid, extremes, operands, optimized_nodes
-from tflite_ort import export_onnx
+from tests.one_op import Case, T, assert_close, check, ours
+from tests.ops.operands import SCHEMES, check_hybrid, exported, extremes, operands, optimized_nodes
+from tests.oracle import litert
+from tflite_ort import Interpreter, export_onnx
 from tflite_ort.schema import (
     ActivationFunctionType,
     Conv2DOptions,
     DepthwiseConv2DOptions,
     ExportError,
     KernelError,
+    ModelError,
     Op,
     Padding,
     TensorType,
@@ -94,6 +96,7 @@ ROWS: dict[str, dict[str, Any]] = {
     "pointwise": {"kernel": (1, 1)},
     "one cell": {"image": (1, 1, 1, 32), "kernel": (1, 1)},
     "one channel": {"image": (1, 8, 8, 1)},
+    "few channels": {"image": (2, 8, 9, 3), "kernel": (3, 5), "stride": (2, 2)},
 }
 
 
@@ -128,6 +131,26 @@ def test_depthwise_conv_2d(scheme: str, multiplier: int, row: str) -> None:
 def test_extreme_codes_do_not_saturate_sums(scheme: str, multiplier: int) -> None:
     """Integer kernels that add pairs of products in 16 bits overflow on these."""
     check(conv(scheme, (1, 6, 6, 64), 16, multiplier=multiplier, extreme=True))
+
+
+@pytest.mark.parametrize("weights", ["uint8", "int8"])
+@pytest.mark.parametrize("scheme", ["int8", "int8_channels", "int4"])
+def test_weights_may_be_carried_either_way(scheme: str, weights: str) -> None:
+    for case in (
+        conv(scheme, (1, 6, 6, 64), 16, extreme=True),
+        conv(scheme, (1, 6, 6, 64), multiplier=1, extreme=True),
+    ):
+        feeds = case.arrays(np.random.default_rng(0))
+        expected = litert(case.model(), feeds, "reference")
+        assert_close(exported(case.model(), feeds, weights)[0], expected[0], 1, 0, case.name)
+
+
+@pytest.mark.parametrize("multiplier", [0, 1])
+@pytest.mark.parametrize("scheme", ["uint8", "int8"])
+def test_convolution_of_another_size(scheme: str, multiplier: int) -> None:
+    case = conv(scheme, stride=(2, 2), multiplier=multiplier)
+    type = SCHEMES[scheme].activation
+    check(replace(case, feeds=[extremes(T((3, 12, 7, 6), type))]))
 
 
 @pytest.mark.parametrize("version", range(1, 9))
@@ -270,3 +293,18 @@ def test_types_without_a_product_are_refused(
         export_onnx(mixed.model())
     with pytest.raises(KernelError, match=message):
         ours(mixed.model(), mixed.arrays(np.random.default_rng(0)), providers=[])
+
+
+MISFITS = [
+    (conv("float"), (2, 9, 11, 5), "does not fit 5 input channels"),
+    (conv("float", multiplier=2), (2, 9, 11, 5), "does not fit 5 input channels"),
+    (conv("float", padding=VALID), (2, 2, 11, 6), "no window of"),
+    (conv("float"), (9, 11, 6), "has rank 3, expected 4"),
+]
+
+
+@pytest.mark.parametrize(("case", "image", "message"), MISFITS)
+def test_images_that_do_not_fit(case: Case, image: tuple[int, ...], message: str) -> None:
+    model = replace(case, inputs=[T(image), *case.inputs[1:]]).model()
+    with pytest.raises(ModelError, match=message):
+        Interpreter(model_content=model).allocate_tensors()

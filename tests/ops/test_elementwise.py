@@ -190,7 +190,9 @@ def quantized_row(
         if type is INT16:
             feeds[1] = rng.integers(1, 8, shape).astype(np.int16)
     activation = list(ActivationFunctionType)[len(name + op.name) % 4]
-    chosen = options(op, activation, **({"pot_scale_int16": False} if op in (Op.ADD, Op.SUB) else {}))
+    chosen = options(
+        op, activation, **({"pot_scale_int16": False} if op in (Op.ADD, Op.SUB) else {})
+    )
     return Case(f"{op.name}-{type.name}-{name}", op, [a, b], [c], chosen, feeds=feeds)
 
 
@@ -265,9 +267,7 @@ def unary_codes(op: Op, type: TensorType, scale: float, result: float, zero: int
     )
 
 
-CASES = (
-    plain_rows() + integer_rows() + quantized_rows() + power_of_two_rows() + unary_rows()
-)
+CASES = plain_rows() + integer_rows() + quantized_rows() + power_of_two_rows() + unary_rows()
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

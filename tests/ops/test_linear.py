@@ -11,9 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.one_op import Case, T, check, ours
-from tests.ops.operands import SCHEMES, check_hybrid, extremes, operands, optimized_nodes
-from tflite_ort import export_onnx
+from tests.one_op import Case, T, assert_close, check, ours
+from tests.ops.operands import (
+    INT2,
+    SCHEMES,
+    check_hybrid,
+    exported,
+    extremes,
+    operands,
+    optimized_nodes,
+)
+from tests.oracle import litert
+from tflite_ort import Interpreter, export_onnx
 from tflite_ort.schema import (
     ActivationFunctionType,
     BatchMatMulOptions,
@@ -21,6 +30,7 @@ from tflite_ort.schema import (
     FullyConnectedOptions,
     FullyConnectedOptionsWeightsFormat,
     KernelError,
+    ModelError,
     Op,
     TensorType,
 )
@@ -32,7 +42,8 @@ NONE, RELU, RELU6, RELU_N1_TO_1 = (
     ActivationFunctionType.RELU6,
     ActivationFunctionType.RELU_N1_TO_1,
 )
-QUANTISED = ["uint8", "int8", "int8_channels", "int4", "int16"]
+DENSE = {**SCHEMES, "int2": INT2}
+QUANTISED = ["uint8", "int8", "int8_channels", "int4", "int2", "int16"]
 
 
 def dense(
@@ -52,7 +63,7 @@ def dense(
     depth = depth or input[-1]
     output = (*input[:-1], units) if keep else (int(np.prod(input)) // depth, units)
     x, weights, offset, result = operands(
-        SCHEMES[scheme], input, (units, depth), output, extreme=extreme
+        DENSE[scheme], input, (units, depth), output, extreme=extreme
     )
     inputs = {"given": [x, weights, offset], "missing": [x, weights], "-1": [x, weights, None]}
     options = FullyConnectedOptions(
@@ -78,7 +89,7 @@ ROWS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("row", ROWS)
-@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("scheme", DENSE)
 def test_fully_connected(scheme: str, row: str) -> None:
     case = dense(scheme, **ROWS[row])
     if scheme.startswith("hybrid"):
@@ -98,6 +109,15 @@ def test_filter_may_be_computed(scheme: str) -> None:
     input, weights = case.inputs
     assert weights is not None
     check(replace(case, inputs=[input, replace(weights, data=None)]))
+
+
+@pytest.mark.parametrize("weights", ["uint8", "int8"])
+@pytest.mark.parametrize("scheme", ["int8", "int8_channels", "int4"])
+def test_weights_may_be_carried_either_way(scheme: str, weights: str) -> None:
+    case = dense(scheme, (4, 700), extreme=True)
+    feeds = case.arrays(np.random.default_rng(0))
+    expected = litert(case.model(), feeds, "reference")
+    assert_close(exported(case.model(), feeds, weights)[0], expected[0], 1, 0, case.name)
 
 
 def test_filter_of_16_bits() -> None:
@@ -131,6 +151,11 @@ def test_bias_of_16_bit_activations_may_have_32_bits() -> None:
     narrow = T.constant(bias.data.astype(np.int32), scale=bias.scale)
     options = replace(case.options, quantized_bias_type=TensorType.INT32)
     check(replace(case, inputs=[input, weights, narrow], options=options))
+
+
+def test_fully_connected_of_another_batch() -> None:
+    case = dense("int8")
+    check(replace(case, feeds=[extremes(T((5, 64), TensorType.INT8))]))
 
 
 @pytest.mark.parametrize("version", range(1, 15))
@@ -241,6 +266,12 @@ def test_hybrid_batch_matmul(row: str, asymmetric: bool) -> None:
     check_hybrid(product("hybrid", **arguments), filter=1)
 
 
+def test_batch_matmul_of_other_shapes() -> None:
+    shapes = (3, 6, 16), (3, 16, 9)
+    feeds = [extremes(T(shape, TensorType.INT8)) for shape in shapes]
+    check(replace(product("int8"), feeds=feeds))
+
+
 @pytest.mark.parametrize("version", range(1, 5))
 def test_batch_matmul_version(version: int) -> None:
     check(product("float", version=version))
@@ -264,3 +295,19 @@ def test_drawn_products(data: st.DataObject) -> None:
         constant=data.draw(st.booleans()),
     )
     check(case, seed=data.draw(st.integers(0, 2**31)))
+
+
+MISFITS = [
+    (dense("float"), [T((3, 5))], "does not fit an input of"),
+    (dense("float", (2, 64), keep=True), [T((64, 2))], "filter has depth 64"),
+    (product("float"), [T((3, 5, 15))], "depth is 15 on the left, 16 on the right"),
+    (product("float"), [T((2, 5, 16))], "do not broadcast"),
+    (product("float"), [T((16,))], "ranks are 1 and 3"),
+]
+
+
+@pytest.mark.parametrize(("case", "inputs", "message"), MISFITS)
+def test_inputs_that_do_not_fit(case: Case, inputs: list[T], message: str) -> None:
+    model = replace(case, inputs=[*inputs, *case.inputs[1:]]).model()
+    with pytest.raises(ModelError, match=message):
+        Interpreter(model_content=model).allocate_tensors()

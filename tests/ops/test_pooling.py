@@ -98,6 +98,12 @@ def test_pool_version(op: Op, version: int) -> None:
 
 
 @pytest.mark.parametrize("op", [Op.AVERAGE_POOL_2D, Op.MAX_POOL_2D])
+def test_pool_of_another_size(op: Op) -> None:
+    feeds = [extremes(T((3, 12, 7, 6), TensorType.INT8))]
+    check(replace(pool(op, TensorType.INT8), feeds=feeds))
+
+
+@pytest.mark.parametrize("op", [Op.AVERAGE_POOL_2D, Op.MAX_POOL_2D])
 def test_codes_are_kept_whatever_the_output_scale(op: Op) -> None:
     """TFLite's own kernels never look at it; XNNPACK refuses the operator."""
     case = pool(op, TensorType.INT8)

@@ -1,0 +1,207 @@
+"""QUANTIZE, DEQUANTIZE, CAST, DENSIFY against LiteRT."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.one_op import Case, T, assert_close, check, one_op_model, ours
+from tests.oracle import litert
+from tflite_ort.schema import KernelError, Op, TensorType
+from tflite_ort.schema.semantics import NUMPY_DTYPE, quantized_range
+
+FLOAT32, FLOAT16, FLOAT64 = TensorType.FLOAT32, TensorType.FLOAT16, TensorType.FLOAT64
+UINT8, INT8, INT16, INT32 = TensorType.UINT8, TensorType.INT8, TensorType.INT16, TensorType.INT32
+INT64, UINT16, UINT32, BOOL = (
+    TensorType.INT64,
+    TensorType.UINT16,
+    TensorType.UINT32,
+    TensorType.BOOL,
+)
+
+ZERO_POINTS = {UINT8: 121, INT8: -7, INT16: 0, INT32: 0}
+SCALES = {UINT8: 0.043, INT8: 0.043, INT16: 0.043 / 256, INT32: 0.043 / 2**16}
+
+
+def codes(type: TensorType) -> Any:
+    if type is INT32:
+        return np.random.default_rng(0).integers(-(2**22), 2**22, 500).astype(np.int32)
+    low, high = quantized_range(type)
+    return np.arange(low, high + 1).astype(NUMPY_DTYPE[type])
+
+
+def tensor(shape: tuple[int, ...], type: TensorType, scale: float | None = None) -> T:
+    if type not in SCALES:
+        return T(shape, type)
+    return T(shape, type, scale=scale or SCALES[type], zero_point=ZERO_POINTS[type])
+
+
+def requantize(source: TensorType, target: TensorType, ratio: float) -> Case:
+    every = codes(source)
+    by_kernel = INT32 in (source, target)
+    return Case(
+        f"QUANTIZE-{source.name}-{target.name}-{ratio}",
+        Op.QUANTIZE,
+        [tensor(every.shape, source)],
+        [tensor(every.shape, target, SCALES[target] * ratio)],
+        feeds=[every],
+        runs_on="numpy" if by_kernel else "ort",
+    )
+
+
+CASES = [
+    *[
+        Case(
+            f"QUANTIZE-FLOAT32-{type.name}-{shape}",
+            Op.QUANTIZE,
+            [T(shape)],
+            [tensor(shape, type)],
+            low=-9,
+            high=9,
+        )
+        for type in (UINT8, INT8, INT16)
+        for shape in ((2, 5, 4, 3), (300,), (), (0, 2))
+    ],
+    *[
+        requantize(source, target, ratio)
+        for source, targets in (
+            (UINT8, (UINT8, INT8, INT16)),
+            (INT8, (UINT8, INT8, INT16)),
+            (INT16, (INT8, INT16, INT32)),
+            (INT32, (INT8, INT16)),
+        )
+        for target in targets
+        for ratio in (1.0, 0.37, 2.9)
+    ],
+    *[
+        Case(
+            f"DEQUANTIZE-{type.name}",
+            Op.DEQUANTIZE,
+            [tensor(codes(type).shape, type)],
+            [T(codes(type).shape)],
+            feeds=[codes(type)],
+        )
+        for type in (UINT8, INT8, INT16)
+    ],
+    Case("DEQUANTIZE-FLOAT16", Op.DEQUANTIZE, [T((9, 7), FLOAT16)], [T((9, 7))], rtol=0),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_against_litert(case: Case) -> None:
+    check(case)
+
+
+def test_recoding_int8_to_uint8_is_exact() -> None:
+    """The same scale, and zero points 128 apart: ONNX Runtime has nothing to do."""
+    every = codes(INT8)
+    model = one_op_model(
+        Op.QUANTIZE,
+        [T(every.shape, INT8, scale=0.1, zero_point=-5)],
+        [T(every.shape, UINT8, scale=0.1, zero_point=123)],
+    )
+    for providers in (None, []):
+        (got,), _ = ours(model, [every], providers)
+        assert got.tolist() == list(range(256))
+
+
+@given(
+    source=st.sampled_from((FLOAT32, UINT8, INT8, INT16)),
+    target=st.sampled_from((INT8, INT16)),
+    exponents=st.tuples(st.floats(-8, 1), st.floats(-8, 1)),
+    zeros=st.tuples(st.integers(-128, 127), st.integers(-128, 127)),
+    seed=st.integers(0, 2**31),
+)
+def test_any_quantization(
+    source: TensorType,
+    target: TensorType,
+    exponents: tuple[float, float],
+    zeros: tuple[int, int],
+    seed: int,
+) -> None:
+    scales = [float(np.float32(np.exp(exponent))) for exponent in exponents]
+    moved = {UINT8: zeros[0] + 128, INT8: zeros[0]}
+    input = T((400,), source)
+    if source is not FLOAT32:
+        input = T((400,), source, scale=scales[0], zero_point=moved.get(source, 0))
+    output = T((400,), target, scale=scales[1], zero_point=zeros[1] if target is INT8 else 0)
+    check(Case("drawn", Op.QUANTIZE, [input], [output], low=-300, high=300), seed)
+
+
+# CAST --------------------------------------------------------------------------------------------
+
+CAST_TYPES = (FLOAT32, FLOAT64, FLOAT16, INT8, UINT8, INT16, UINT16, INT32, UINT32, INT64, BOOL)
+EXTREMES = (0, 1, -1, 2.5, -2.5, 127.9, -128.9, 255.5, 300, -300, 32768, 65536, 2**31, -(2.0**33))
+FLOAT_EXTREMES = (*EXTREMES, 2.0**64, -(2.0**64), np.nan, np.inf, -np.inf)
+
+
+@pytest.mark.parametrize("target", CAST_TYPES, ids=lambda type: type.name)
+@pytest.mark.parametrize("source", CAST_TYPES, ids=lambda type: type.name)
+def test_cast(source: TensorType, target: TensorType) -> None:
+    """Floats saturate and NaN becomes the highest integer; integers wrap."""
+    dtype = NUMPY_DTYPE[source]
+    with np.errstate(all="ignore"):
+        if dtype.kind == "f":
+            x = np.array(FLOAT_EXTREMES).astype(dtype)
+        else:
+            x = np.array(EXTREMES).astype(np.int64).astype(dtype)
+    model = one_op_model(Op.CAST, [T(x.shape, source)], [T(x.shape, target)])
+    (want,) = litert(model, [x], "reference")
+    for providers in (None, []):
+        (got,), runs_on = ours(model, [x], providers)
+        assert runs_on == {"numpy" if providers == [] else "ort"}
+        assert_close(got, want, 0, 0, f"{x} with providers {providers}")
+
+
+def test_cast_takes_codes_as_they_are() -> None:
+    every = codes(INT8)
+    model = one_op_model(
+        Op.CAST, [T(every.shape, INT8, scale=0.1, zero_point=3)], [T(every.shape, FLOAT32)]
+    )
+    for providers in (None, []):
+        (got,), _ = ours(model, [every], providers)
+        assert got.tolist() == every.tolist()
+
+
+def test_cast_of_a_complex_number_gives_its_real_part() -> None:
+    x = np.array([1.5 + 2j, -3 - 1j], np.complex64)
+    model = one_op_model(Op.CAST, [T((2,), TensorType.COMPLEX64)], [T((2,), FLOAT32)])
+    assert ours(model, [x])[0][0].tolist() == [1.5, -3.0]
+
+
+# Constants ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("providers", [None, []], ids=["ort", "numpy"])
+def test_constants_become_floats(providers: Any) -> None:
+    """Weights stored as float16, int8 per channel or int4 are dequantised."""
+    rng = np.random.default_rng(1)
+    packed = bytes([0x21, 0xF8, 0x07])
+    for constant, want in (
+        (T.constant(rng.normal(size=(3, 4)).astype(np.float16)), None),
+        (T.constant(rng.integers(-128, 128, (3, 4)).astype(np.int8), scale=[0.1, 0.2, 0.3]), None),
+        (T((2, 3), TensorType.INT4, scale=0.5, raw=packed), [[0.5, 1.0, -4.0], [-0.5, 3.5, 0.0]]),
+    ):
+        model = one_op_model(Op.DEQUANTIZE, [constant], [T(constant.shape)])
+        (got,), _ = ours(model, [], providers)
+        expected = litert(model, [], "reference")[0] if want is None else np.array(want, np.float32)
+        assert_close(got, expected, 0, 0, "constant")
+
+
+REFUSED = (
+    (Op.QUANTIZE, INT64, INT8),
+    (Op.QUANTIZE, UINT8, INT32),
+    (Op.DEQUANTIZE, INT32, FLOAT32),
+    (Op.CAST, TensorType.INT4, INT8),
+)
+
+
+@pytest.mark.parametrize(("op", "source", "target"), REFUSED)
+def test_types_not_implemented_are_named(op: Op, source: TensorType, target: TensorType) -> None:
+    model = one_op_model(op, [tensor((2,), source)], [tensor((2,), target)])
+    with pytest.raises(KernelError, match=f"{source.name} to {target.name}"):
+        ours(model, [np.ones(2, NUMPY_DTYPE[source])])
