@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.schema import Tensor, TensorType, TensorView
+from tflite_ort.schema import BlockwiseQuantization, Tensor, TensorType, TensorView
 
 _SCALAR_TYPES: dict[TensorType, type[np.generic]] = {TensorType.STRING: np.bytes_}
 
@@ -17,8 +17,8 @@ def tensor_details(tensor: Tensor, view: TensorView) -> dict[str, Any]:
     Returns:
         name, index, shape (int32 array), shape_signature (int32 array, -1 where unknown), dtype
         (numpy scalar type), quantization (scale, zero point; (0.0, 0) when there is not exactly
-        one), quantization_parameters (scales, zero_points, quantized_dimension) and
-        sparsity_parameters.
+        one), quantization_parameters (scales, zero_points, quantized_dimension,
+        block_size) and sparsity_parameters.
     """
     quantization = view.quantization
     scales = np.zeros(0, np.float32) if quantization is None else quantization.scale
@@ -36,6 +36,13 @@ def tensor_details(tensor: Tensor, view: TensorView) -> dict[str, Any]:
             "scales": scales.astype(np.float32),
             "zero_points": zero_points.astype(np.int32),
             "quantized_dimension": 0 if quantization is None else quantization.axis,
+            "block_size": _block_size(tensor),
         },
         "sparsity_parameters": {},
     }
+
+
+def _block_size(tensor: Tensor) -> int:
+    """Elements per scale of a blockwise quantised tensor; 0 for any other."""
+    details = None if tensor.quantization is None else tensor.quantization.details
+    return details.block_size if isinstance(details, BlockwiseQuantization) else 0

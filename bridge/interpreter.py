@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,8 @@ from tflite_ort.fallback_kernels import kernel
 from tflite_ort.opmap import translator
 from tflite_ort.plan import LoadTimes, Placement, Plan, make_plan
 from tflite_ort.resolution import check_operators
-from tflite_ort.schema import Model, StateError, TensorError, read_model
-from tflite_ort.session import Provider
+from tflite_ort.schema import DelegateError, Model, StateError, TensorError, read_model
+from tflite_ort.session import Provider, available_providers
 from tflite_ort.specialization import Shape, Specialized, specialize
 
 Array = npt.NDArray[Any]
@@ -37,6 +38,7 @@ class Interpreter:
     Raises:
         ModelError: the file is not a valid TFLite model.
         VersionError: operators that are not known; the message lists all of them.
+        DelegateError: the installed onnxruntime has no such provider.
         ValueError: neither or both of `model_path` and `model_content` are given.
 
     Not safe to use from several threads at a time.
@@ -75,6 +77,7 @@ class Interpreter:
         self._num_threads = num_threads or 0
         self._delegates = _delegates(providers)
         self._shapes: dict[int, Shape] = {}
+        self._resized = False
         self._graph = self._specialize()
         self._plan: Plan | None = None
 
@@ -84,9 +87,13 @@ class Interpreter:
         """Make the model ready for its present input shapes; does nothing when it is.
 
         Raises:
+            ModelError: an operator cannot take the shapes that reach it; names the operator.
+            Untranslatable: operators that neither translate nor have a kernel; lists all.
             DelegateError: ONNX Runtime could not load what was translated for it.
         """
         if self._plan is None:
+            if self._resized:
+                self._graph, self._resized = self._specialize(), False
             self._plan = make_plan(
                 self._graph, self._delegates, translator, kernel, self._num_threads
             )
@@ -113,18 +120,11 @@ class Interpreter:
 
         Raises:
             TensorError: the index is no input's, or `strict` forbids the shape.
-            ModelError: an operator cannot take the shapes that follow; the input keeps its shape.
         """
         shape = tuple(int(size) for size in tensor_size)
         self._check_resize(input_index, shape, strict)
-        before = self._shapes
-        self._shapes = {**before, input_index: shape}
-        try:
-            graph = self._specialize()
-        except ValueError:
-            self._shapes = before
-            raise
-        self._graph, self._plan = graph, None
+        self._shapes[input_index] = shape
+        self._plan, self._resized = None, True
 
     # Tensors -----------------------------------------------------------------------------------
 
@@ -212,7 +212,10 @@ class Interpreter:
         return graph
 
     def _details(self, index: int) -> dict[str, Any]:
-        return tensor_details(self._model.subgraphs[0].tensors[index], self._graph.tensors[index])
+        view = self._graph.tensors[index]
+        if index in self._shapes:
+            view = replace(view, shape=self._shapes[index])
+        return tensor_details(self._model.subgraphs[0].tensors[index], view)
 
     def _input_buffer(self, index: int) -> Array:
         if index not in self._graph.inputs:
@@ -242,8 +245,11 @@ class Interpreter:
 
 
 def _delegates(providers: Sequence[Provider] | None) -> list[Delegate]:
+    available = available_providers()
     delegates: list[Delegate] = []
     for provider in ("CPUExecutionProvider",) if providers is None else providers:
         name, options = (provider, {}) if isinstance(provider, str) else provider
+        if name not in available:
+            raise DelegateError(f"no provider {name!r} in this onnxruntime, which has {available}")
         delegates.append(ExecutionProviderDelegate(name, options))
     return delegates

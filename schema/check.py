@@ -46,6 +46,8 @@ _BITS = {
     TensorType.COMPLEX128: 128,
 }
 
+_MOST_DIMENSIONS = 64  # numpy's limit
+
 Problem = tuple[str, str, Table]  # reason, path, the table it is in
 
 
@@ -114,7 +116,9 @@ def _called(options: Table) -> Iterator[tuple[str, int]]:
 def _tensor(model: Model, graph: SubGraph, tensor: Tensor) -> Iterator[Problem]:
     if tensor.buffer:  # 0 is "no data" even where there is no buffer at all
         yield from _index(tensor.buffer, len(model.buffers), "buffer", "buffer", tensor)
-    if min(tensor.shape, default=0) < 0:
+    if len(tensor.shape) > _MOST_DIMENSIONS:
+        yield f"{len(tensor.shape)} dimensions, more than {_MOST_DIMENSIONS}", "shape", tensor
+    elif min(tensor.shape, default=0) < 0:
         yield f"shape {list(tensor.shape)}", "shape", tensor
     elif tensor.buffer < len(model.buffers):
         yield from _constant(model, tensor)

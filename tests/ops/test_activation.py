@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.one_op import Case, T, assert_close, check, one_op_model, ours
+from tests.ops.versions import check_versions, one_per_operator
 from tests.oracle import litert
 from tflite_ort.schema import (
     KernelError,
@@ -212,9 +213,17 @@ def softmax_rows() -> list[Case]:
     return rows
 
 
-@pytest.mark.parametrize("case", CASES + prelu_rows() + softmax_rows(), ids=lambda case: case.name)
+ALL_CASES = CASES + prelu_rows() + softmax_rows()
+
+
+@pytest.mark.parametrize("case", ALL_CASES, ids=lambda case: case.name)
 def test_against_litert(case: Case) -> None:
     check(case)
+
+
+@pytest.mark.parametrize("case", one_per_operator(ALL_CASES), ids=lambda case: case.op.name)
+def test_versions_are_those_of_litert(case: Case) -> None:
+    check_versions(case)
 
 
 @given(

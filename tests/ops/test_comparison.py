@@ -12,6 +12,7 @@ from hypothesis.extra.numpy import mutually_broadcastable_shapes
 
 from tests.one_op import Case, T, check
 from tests.ops.moved import TYPES, tensor
+from tests.ops.versions import check_versions, one_per_operator
 from tflite_ort.schema import Op, TensorType
 
 Shape = tuple[int, ...]
@@ -55,6 +56,11 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_against_litert(case: Case) -> None:
     check(case)
+
+
+@pytest.mark.parametrize("case", one_per_operator(CASES), ids=lambda case: case.op.name)
+def test_versions_are_those_of_litert(case: Case) -> None:
+    check_versions(case)
 
 
 @given(

@@ -12,16 +12,27 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import mutually_broadcastable_shapes
 
 from tests.one_op import Array, Case, T, assert_close, check, one_op_model, ours
+from tests.ops.versions import check_versions, one_per_operator
 from tests.oracle import litert
+from tflite_ort import export_onnx
 from tflite_ort.schema import (
     ActivationFunctionType,
     AddOptions,
+    Buffer,
     DivOptions,
     KernelError,
+    Model,
     MulOptions,
     Op,
+    Operator,
+    OperatorCode,
+    Padding,
+    Pool2DOptions,
+    SubGraph,
     SubOptions,
+    Tensor,
     TensorType,
+    write_model,
 )
 from tflite_ort.schema.semantics import NUMPY_DTYPE, quantized_range
 
@@ -275,6 +286,11 @@ def test_against_litert(case: Case) -> None:
     check(case)
 
 
+@pytest.mark.parametrize("case", one_per_operator(CASES), ids=lambda case: case.op.name)
+def test_versions_are_those_of_litert(case: Case) -> None:
+    check_versions(case)
+
+
 @given(
     op=st.sampled_from((Op.ADD, Op.SUB, Op.MUL, Op.MAXIMUM)),
     type=st.sampled_from((FLOAT32, UINT8, INT8, INT16)),
@@ -325,6 +341,58 @@ def test_constant_operand(op: Op, type: TensorType, first: bool) -> None:
     check(Case("constant", op, pair, [result], options(op)))
 
 
+def between_pools(op: Op, others: Sequence[T], chosen: Any = None) -> bytes:
+    """MAX_POOL_2D -> `op` with constants or the pool again -> MAX_POOL_2D."""
+    image, pooled, last = T((1, 8, 12, 5)), T((1, 4, 6, 5)), T((1, 2, 3, 5))
+    tensors = [image, pooled, pooled, last, *others]
+    buffers = [Buffer()] + [Buffer(data=np.frombuffer(t.bytes, np.uint8)) for t in others]
+    pool = Pool2DOptions(Padding.VALID, stride_w=2, stride_h=2, filter_width=2, filter_height=2)
+    second = tuple(range(4, len(tensors))) or (1,)
+    graph = SubGraph(
+        tensors=tuple(
+            Tensor(shape=t.shape, type=t.type, buffer=max(i - 3, 0), name=f"t{i}", has_rank=True)
+            for i, t in enumerate(tensors)
+        ),
+        inputs=(0,),
+        outputs=(3,),
+        operators=(
+            Operator(opcode_index=0, inputs=(0,), outputs=(1,), options=pool),
+            Operator(opcode_index=1, inputs=(1, *second), outputs=(2,), options=chosen),
+            Operator(opcode_index=0, inputs=(2,), outputs=(3,), options=pool),
+        ),
+        name="main",
+    )
+    known = tuple(OperatorCode(builtin_code=code) for code in (Op.MAX_POOL_2D, op))
+    return write_model(
+        Model(version=3, operator_codes=known, subgraphs=(graph,), buffers=tuple(buffers))
+    )
+
+
+OPERAND_SHAPES: tuple[Shape, ...] = ((5,), (6, 5), (4, 1, 1), (1, 4, 6, 5), (1,))
+FOLLOWERS = [
+    *[
+        (op, shape)
+        for op in (Op.ADD, Op.SUB, Op.MUL, Op.MAXIMUM, Op.PRELU)
+        for shape in OPERAND_SHAPES
+    ],
+    *[(op, None) for op in (Op.ADD, Op.MUL, Op.MINIMUM)],
+]
+
+
+@pytest.mark.parametrize(("op", "shape"), FOLLOWERS, ids=str)
+def test_follows_the_layout_of_its_input(op: Op, shape: Shape | None) -> None:
+    """Between operators that want channels first nothing is transposed."""
+    rng = np.random.default_rng(4)
+    others = [] if shape is None else [T.constant(rng.normal(size=shape).astype(np.float32))]
+    model = between_pools(op, others, options(op))
+    x = rng.normal(size=(1, 8, 12, 5)).astype(np.float32)
+    (got,), runs_on = ours(model, [x])
+    assert runs_on == {"ort"}
+    assert_close(got, litert(model, [x], "reference")[0], 0, 1e-5, f"{op.name} of {shape}")
+    nodes = [node.op_type for node in export_onnx(model).graph.node]
+    assert nodes.count("Transpose") == 2, nodes
+
+
 NAN_CASES = (Op.ADD, Op.SUB, Op.MUL, Op.DIV, Op.MAXIMUM, Op.MINIMUM, Op.SQUARED_DIFFERENCE)
 
 
@@ -346,6 +414,27 @@ def test_floor_division_takes_the_divisors_sign() -> None:
     (result,), runs_on = ours(model, [a, b])
     assert result.tolist() == [3, -4, -4, 3]
     assert runs_on == {"numpy"}, "a divisor that may be 0 needs the kernel"
+
+
+def test_floor_division_of_codes_ignores_their_scale() -> None:
+    every = codes(INT8)
+    divisor = T.constant(np.array(-3, np.int8), INT8, scale=0.2, zero_point=4)
+    tensor = T(every.shape, INT8, scale=0.1, zero_point=7)
+    check(Case("codes", Op.FLOOR_DIV, [tensor, divisor], [tensor], feeds=[every], quanta=0))
+
+
+@pytest.mark.parametrize("op", [Op.ADD, Op.SUB, Op.MUL], ids=lambda op: op.name)
+def test_scales_of_int32_mean_nothing(op: Op) -> None:
+    tensor = T((40,), INT32, scale=0.5, zero_point=3)
+    check(Case("scaled", op, [tensor, tensor], [tensor], options(op)))
+
+
+@pytest.mark.parametrize("type", [INT32, INT64, INT16], ids=lambda type: type.name)
+def test_integers_with_a_fused_activation_run_in_numpy(type: TensorType) -> None:
+    tensor = T((40,), type)
+    check(
+        Case("clamped", Op.ADD, [tensor, tensor], [tensor], options(Op.ADD, RELU6), runs_on="numpy")
+    )
 
 
 def test_no_quotient_rounds_up_to_a_whole() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.one_op import Case, T, assert_close, check, one_op_model, ours
+from tests.ops.versions import check_versions, one_per_operator
 from tests.oracle import litert
-from tflite_ort.schema import KernelError, Op, TensorType
+from tflite_ort.schema import (
+    DimensionMetadata,
+    DimensionType,
+    Int32Vector,
+    KernelError,
+    Op,
+    SparsityParameters,
+    TensorType,
+    read_model,
+    write_model,
+)
 from tflite_ort.schema.semantics import NUMPY_DTYPE, quantized_range
 
 FLOAT32, FLOAT16, FLOAT64 = TensorType.FLOAT32, TensorType.FLOAT16, TensorType.FLOAT64
@@ -94,6 +106,11 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_against_litert(case: Case) -> None:
     check(case)
+
+
+@pytest.mark.parametrize("case", one_per_operator(CASES), ids=lambda case: case.op.name)
+def test_versions_are_those_of_litert(case: Case) -> None:
+    check_versions(case)
 
 
 def test_recoding_int8_to_uint8_is_exact() -> None:
@@ -190,6 +207,32 @@ def test_constants_become_floats(providers: Any) -> None:
         (got,), _ = ours(model, [], providers)
         expected = litert(model, [], "reference")[0] if want is None else np.array(want, np.float32)
         assert_close(got, expected, 0, 0, "constant")
+
+
+@pytest.mark.parametrize("type", [FLOAT32, FLOAT16, INT8], ids=lambda type: type.name)
+@pytest.mark.parametrize("providers", [None, []], ids=["ort", "numpy"])
+def test_sparse_constants_become_dense(type: TensorType, providers: Any) -> None:
+    """Rows are dense, columns are compressed: 3 values in a matrix [2, 4]."""
+    values = np.array([5, 6, 7, 0, 0, 0, 0, 0], NUMPY_DTYPE[type])
+    sparse = T((2, 4), type, scale=0.1 if type is INT8 else None, raw=values.tobytes())
+    model = read_model(one_op_model(Op.DENSIFY, [sparse], [tensor((2, 4), type, 0.1)]))
+    (graph,) = model.subgraphs
+    compressed = SparsityParameters(
+        traversal_order=(0, 1),
+        dim_metadata=(
+            DimensionMetadata(format=DimensionType.DENSE, dense_size=2),
+            DimensionMetadata(
+                format=DimensionType.SPARSE_CSR,
+                array_segments=Int32Vector(values=np.array([0, 1, 3], np.int32)),
+                array_indices=Int32Vector(values=np.array([2, 0, 3], np.int32)),
+            ),
+        ),
+    )
+    tensors = (replace(graph.tensors[0], sparsity=compressed), *graph.tensors[1:])
+    content = write_model(replace(model, subgraphs=(replace(graph, tensors=tensors),)))
+    (got,), _ = ours(content, [], providers)
+    assert got.tolist() == [[0, 0, 5, 0], [6, 0, 0, 7]]
+    assert np.array_equal(got, litert(content, [], "reference")[0])
 
 
 REFUSED = (

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.one_op import Case, T, check, ours
+from tests.ops.channels_first import check_channels_first
 from tests.ops.moved import (
     BOOL,
     FLOAT32,
@@ -206,6 +209,28 @@ CASES = [
             (INT16, T.constant(np.int16(-7700), scale=0.043)),
         )
     ],
+    # The codes are moved as they are, whatever the scales say.
+    *[
+        Case(f"{name}-of-quantised", op, [tensor((2, 3, 4), INT8), *more], [T(shape, INT8)])
+        for name, op, more, shape in (
+            ("reshape", Op.RESHAPE, [ints(4, 6)], (4, 6)),
+            ("transpose", Op.TRANSPOSE, [ints(2, 0, 1)], (4, 2, 3)),
+            ("slice", Op.SLICE, [ints(0, 1, 1), ints(2, 2, 2)], (2, 2, 2)),
+        )
+    ],
+    Case(
+        "concat-constant",
+        Op.CONCATENATION,
+        [
+            tensor((1, 2, 2, 3), INT8),
+            T.constant(
+                np.arange(-8, 8, dtype=np.int8).reshape(1, 2, 2, 4), scale=0.043, zero_point=-7
+            ),
+        ],
+        [tensor((1, 2, 2, 7), INT8)],
+        ConcatenationOptions(axis=3),
+        quanta=0,
+    ),
     Case(
         "padv2-computed",
         Op.PADV2,
@@ -247,6 +272,37 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_case(case: Case) -> None:
     check(case)
+
+
+@st.composite
+def _reshaping(draw: st.DrawFn) -> Case:
+    """TRANSPOSE, PAD, MIRROR_PAD, CONCATENATION or SPLIT_V of a drawn shape and type."""
+    shape = tuple(draw(st.lists(st.integers(1, 5), min_size=1, max_size=4)))
+    axis, type = draw(st.integers(0, len(shape) - 1)), draw(st.sampled_from(BYTES4))
+    sizes = draw(st.lists(st.integers(1, 4), min_size=1, max_size=4))
+    pads = [(draw(st.integers(0, n - 1)), draw(st.integers(0, n - 1))) for n in shape]
+    padded = tuple(n + sum(pair) for n, pair in zip(shape, pads, strict=True))
+    perm = draw(st.permutations(range(len(shape))))
+    parts = [(*shape[:axis], size, *shape[axis + 1 :]) for size in sizes]
+    whole = (*shape[:axis], sum(sizes), *shape[axis + 1 :])
+    mirror = MirrorPadOptions(mode=draw(st.sampled_from(MirrorPadMode)))
+    axis_ = T.constant(np.array(axis - draw(st.sampled_from([0, len(shape)])), np.int32))
+    rows = (
+        (Op.TRANSPOSE, [shape], [tuple(shape[i] for i in perm)], None, [ints(*perm)]),
+        (Op.PAD, [shape], [padded], None, [ints(*pads)]),
+        (Op.MIRROR_PAD, [shape], [padded], mirror, [ints(*pads)]),
+        (Op.CONCATENATION, parts, [whole], ConcatenationOptions(axis=axis), []),
+        (Op.SPLIT_V, [whole], parts, SplitVOptions(len(parts)), [ints(*sizes), axis_]),
+    )
+    op, shapes, results, options, after = draw(st.sampled_from(rows))
+    return moves("drawn", op, shapes, results, options, after=after, types=[type])[0]
+
+
+@given(_reshaping(), st.booleans())
+def test_drawn_reshaping(case: Case, channels_first: bool) -> None:
+    check(case)
+    if channels_first:
+        check_channels_first(case)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,227 @@
+"""The interpreter's life cycle, dictionaries and errors, held against LiteRT's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from ai_edge_litert.interpreter import Interpreter as LiteRT
+
+from tests.models import model_path
+from tests.one_op import T, one_op_model
+from tests.oracle import litert
+from tflite_ort import (
+    DelegateError,
+    Interpreter,
+    MalformedModel,
+    ModelError,
+    StateError,
+    TensorError,
+    UnknownOperator,
+    UnsupportedVersion,
+)
+from tflite_ort.schema import (
+    AddOptions,
+    Conv2DOptions,
+    Op,
+    Padding,
+    ReshapeOptions,
+    TensorType,
+)
+
+ADD = one_op_model(Op.ADD, [T((2, 3)), T((2, 3))], [T((2, 3))], AddOptions())
+KEYS = (
+    "name",
+    "index",
+    "shape",
+    "shape_signature",
+    "dtype",
+    "quantization",
+    "quantization_parameters",
+    "sparsity_parameters",
+)
+
+
+def batched_convolution() -> bytes:
+    rng = np.random.default_rng(0)
+    return one_op_model(
+        Op.CONV_2D,
+        [
+            T((1, 8, 8, 3), shape_signature=(-1, 8, 8, 3)),
+            T.constant(rng.normal(size=(4, 3, 3, 3)).astype(np.float32)),
+            T.constant(np.ones(4, np.float32)),
+        ],
+        [T((1, 8, 8, 4), shape_signature=(-1, 8, 8, 4))],
+        Conv2DOptions(padding=Padding.SAME, stride_h=1, stride_w=1),
+    )
+
+
+def same(ours: Any, theirs: Any) -> bool:
+    if isinstance(theirs, dict):
+        return set(ours) == set(theirs) and all(same(ours[key], theirs[key]) for key in theirs)
+    if isinstance(theirs, np.ndarray):
+        return ours.dtype == theirs.dtype and np.array_equal(ours, theirs)
+    return type(ours) is type(theirs) and bool(ours == theirs)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "coral__tf2_mobilenet_v2_1.0_224_ptq.tflite",
+        "tflite-support__deeplabv3.tflite",
+        "litert__torchaudio_conformer.tflite",
+        "mlperf-tiny__kws_ref_model.tflite",
+        "tflite-support__movie_review.tflite",
+    ],
+)
+def test_details_equal_litert(name: str) -> None:
+    ours, theirs = Interpreter(model_path(name)), LiteRT(str(model_path(name)))
+    for ours_details, theirs_details in (
+        (ours.get_input_details(), theirs.get_input_details()),
+        (ours.get_output_details(), theirs.get_output_details()),
+    ):
+        assert len(ours_details) == len(theirs_details)
+        for mine, other in zip(ours_details, theirs_details, strict=True):
+            assert tuple(mine) == KEYS
+            wrong = [key for key in KEYS if not same(mine[key], other[key])]
+            assert not wrong, {key: (mine[key], other[key]) for key in wrong}
+
+
+def test_model_by_path_and_by_content(tmp_path: Path) -> None:
+    path = tmp_path / "add.tflite"
+    path.write_bytes(ADD)
+    for interpreter in (Interpreter(path), Interpreter(model_content=ADD)):
+        interpreter.allocate_tensors()
+        for detail in interpreter.get_input_details():
+            interpreter.set_tensor(detail["index"], np.full((2, 3), 2, np.float32))
+        interpreter.invoke()
+        output = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+        np.testing.assert_array_equal(output, np.full((2, 3), 4, np.float32))
+
+
+def test_a_batch_of_minus_one_is_resized_and_back() -> None:
+    model = batched_convolution()
+    interpreter = Interpreter(model_content=model)
+    rng = np.random.default_rng(1)
+    for batch in (1, 5, 2):
+        x = rng.normal(size=(batch, 8, 8, 3)).astype(np.float32)
+        interpreter.resize_tensor_input(0, x.shape, strict=True)
+        assert tuple(interpreter.get_input_details()[0]["shape"]) == x.shape
+        interpreter.allocate_tensors()
+        interpreter.set_tensor(0, x)
+        interpreter.invoke()
+        detail = interpreter.get_output_details()[0]
+        assert tuple(detail["shape"]) == (batch, 8, 8, 4)
+        assert tuple(detail["shape_signature"]) == (-1, 8, 8, 4)
+        output = interpreter.get_tensor(detail["index"])
+        np.testing.assert_allclose(output, litert(model, [x])[0], atol=1e-5)
+
+
+def test_a_shape_that_does_not_fit_names_the_operator_and_can_be_undone() -> None:
+    interpreter = Interpreter(model_content=batched_convolution())
+    interpreter.resize_tensor_input(0, (1, 8, 8, 5))
+    with pytest.raises(ModelError, match="CONV_2D_0"):
+        interpreter.allocate_tensors()
+    interpreter.resize_tensor_input(0, (1, 8, 8, 3))
+    interpreter.allocate_tensors()
+    interpreter.invoke()
+
+
+def test_strict_resize_refuses_known_dimensions() -> None:
+    interpreter = Interpreter(model_content=batched_convolution())
+    with pytest.raises(TensorError, match="strict"):
+        interpreter.resize_tensor_input(0, (1, 9, 8, 3), strict=True)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (np.zeros((2, 3), np.float64), "type float64 but expected type float32"),
+        (np.zeros((3, 2), np.float32), "Dimension mismatch"),
+        (np.zeros((2, 3), np.int8), "type int8"),
+    ],
+)
+def test_a_wrong_value_is_refused_and_nothing_is_lost(value: Any, message: str) -> None:
+    interpreter = Interpreter(model_content=ADD)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(0, np.ones((2, 3), np.float32))
+    with pytest.raises(TensorError, match=message):
+        interpreter.set_tensor(0, value)
+    interpreter.invoke()
+    output = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    np.testing.assert_array_equal(output, np.ones((2, 3), np.float32))
+
+
+def test_calls_in_the_wrong_order() -> None:
+    interpreter = Interpreter(model_content=ADD)
+    with pytest.raises(StateError, match="not ready"):
+        interpreter.invoke()
+    with pytest.raises(StateError, match="allocate_tensors"):
+        interpreter.set_tensor(0, np.ones((2, 3), np.float32))
+    with pytest.raises(StateError, match="allocate_tensors"):
+        interpreter.delegation()
+    interpreter.allocate_tensors()
+    interpreter.resize_tensor_input(0, (2, 3))
+    with pytest.raises(StateError, match="not ready"):
+        interpreter.invoke()
+
+
+@pytest.mark.parametrize("index", [-1, 2, 99])
+def test_tensor_indices_that_are_no_inputs(index: int) -> None:
+    interpreter = Interpreter(model_content=ADD)
+    interpreter.allocate_tensors()
+    with pytest.raises(TensorError):
+        interpreter.set_tensor(index, np.ones((2, 3), np.float32))
+    with pytest.raises(TensorError):
+        interpreter.resize_tensor_input(index, (2, 3))
+
+
+def test_constructor_refusals(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="model_path"):
+        Interpreter()
+    with pytest.raises(ValueError, match="num_threads"):
+        Interpreter(model_content=ADD, num_threads=0)
+    with pytest.raises(MalformedModel):
+        Interpreter(model_content=b"nothing like a model")
+    with pytest.raises(FileNotFoundError):
+        Interpreter(tmp_path / "missing.tflite")
+    with pytest.raises(DelegateError, match=r"NoSuch.*CPUExecutionProvider"):
+        Interpreter(model_content=ADD, providers=["NoSuchExecutionProvider"])
+
+
+def test_an_unknown_version_is_refused_with_what_is_known() -> None:
+    model = one_op_model(Op.ADD, [T((1,)), T((1,))], [T((1,))], AddOptions(), version=99)
+    with pytest.raises(UnsupportedVersion, match=r"'ADD' version '99'[\s\S]*versions 1 to"):
+        Interpreter(model_content=model)
+    model = one_op_model(Op.CONCAT_EMBEDDINGS, [T((1,))], [T((1,))])
+    with pytest.raises(UnknownOperator, match="CONCAT_EMBEDDINGS"):
+        Interpreter(model_content=model)
+
+
+def test_an_untranslatable_operator_runs_in_numpy_and_says_why() -> None:
+    """A reshape to a computed shape: ONNX Runtime gets no shape to be bound to."""
+    model = one_op_model(
+        Op.RESHAPE, [T((2, 3)), T((2,), TensorType.INT32)], [T((3, 2))], ReshapeOptions()
+    )
+    interpreter = Interpreter(model_content=model)
+    interpreter.allocate_tensors()
+    (row,) = interpreter.delegation()
+    assert (row.operator, row.runs_on) == ("RESHAPE", "numpy")
+    assert "depends on data" in row.reason
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    interpreter.set_tensor(0, x)
+    interpreter.set_tensor(1, np.array([6, 1], np.int32))
+    interpreter.invoke()
+    output = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    np.testing.assert_array_equal(output, x.reshape(6, 1))
+
+
+def test_get_tensor_returns_copies() -> None:
+    interpreter = Interpreter(model_content=ADD)
+    interpreter.allocate_tensors()
+    index = interpreter.get_output_details()[0]["index"]
+    first = interpreter.get_tensor(index)
+    first[...] = 7
+    assert not np.array_equal(interpreter.get_tensor(index), first)
