@@ -99,7 +99,9 @@ def pictures(images: Array, labels: Array, answers: list[Answers], start: int) -
 
 def summary(labels: Array, answers: list[Answers]) -> Table:
     """Every model's size, score and speed."""
-    table = Table("model", "size", "right", "one invoke", box=None, header_style="bold")
+    table = Table("model", box=None, header_style="bold", padding=(0, 3, 0, 0))
+    for column in ("size", "right", "one invoke"):
+        table.add_column(column, justify="right")
     for given in answers:
         size = digits_model(given.model).stat().st_size
         right = int((given.digits == labels).sum())
@@ -113,6 +115,7 @@ def run_demo(console: Console | None = None) -> None:
     console = console or Console()
     images, labels = held_out()
     answers = [read_digits(model, images) for model in MODELS]
+    console.print(f"{len(images)} digits the models have not seen, and what they read:\n")
     for start in range(0, len(images), PER_ROW):
         console.print(pictures(images, labels, answers, start), "")
     console.print(summary(labels, answers))

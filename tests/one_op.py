@@ -77,6 +77,74 @@ class T:
         return rng.uniform(low, high, self.shape).astype(dtype)
 
 
+@dataclass(frozen=True)
+class Node:
+    """An operator of a small model: its inputs and outputs are names of tensors."""
+
+    op: Op
+    inputs: Sequence[str | None]
+    outputs: Sequence[str]
+    options: Any = None
+    version: int = 1
+
+
+def graph_model(
+    tensors: dict[str, T], nodes: Sequence[Node], outputs: Sequence[str], **operator: Any
+) -> bytes:
+    """The bytes of a model of `nodes`, in this order; what nothing computes is an input.
+
+    Args:
+        operator: further fields of every `Operator`.
+    """
+    index = {name: i for i, name in enumerate(tensors)}
+    made = {name for node in nodes for name in node.outputs}
+    buffers, tables = [Buffer()], []
+    for name, t in tensors.items():
+        buffer = len(buffers) if t.is_constant else 0
+        if t.is_constant:
+            buffers.append(Buffer(data=np.frombuffer(t.bytes, np.uint8)))
+        tables.append(_tensor(t, name, buffer))
+    operators = tuple(
+        Operator(
+            opcode_index=i,
+            inputs=tuple(None if name is None else index[name] for name in node.inputs),
+            outputs=tuple(index[name] for name in node.outputs),
+            options=node.options,
+            **operator,
+        )
+        for i, node in enumerate(nodes)
+    )
+    given = (
+        index[name]
+        for name, t in tensors.items()
+        if name not in made and not t.is_constant and not t.is_variable
+    )
+    graph = SubGraph(
+        tensors=tuple(tables),
+        inputs=tuple(given),
+        outputs=tuple(index[name] for name in outputs),
+        operators=operators,
+        name="main",
+    )
+    codes = tuple(OperatorCode(builtin_code=node.op, version=node.version) for node in nodes)
+    return write_model(
+        Model(version=3, operator_codes=codes, subgraphs=(graph,), buffers=tuple(buffers))
+    )
+
+
+def _tensor(t: T, name: str, buffer: int) -> Tensor:
+    return Tensor(
+        shape=t.shape,
+        type=t.type,
+        buffer=buffer,
+        name=name,
+        quantization=_parameters(t),
+        is_variable=t.is_variable,
+        shape_signature=t.shape_signature,
+        has_rank=True,
+    )
+
+
 def one_op_model(
     op: Op,
     inputs: Sequence[T | None],
@@ -86,50 +154,12 @@ def one_op_model(
     **operator: Any,
 ) -> bytes:
     """The bytes of a model of this one operator; None is an optional input left out."""
-    tensors: list[Tensor] = []
-    buffers = [Buffer()]
-
-    def add(t: T, name: str) -> int:
-        buffer = 0
-        if t.is_constant:
-            buffer = len(buffers)
-            buffers.append(Buffer(data=np.frombuffer(t.bytes, np.uint8)))
-        tensors.append(
-            Tensor(
-                shape=t.shape,
-                type=t.type,
-                buffer=buffer,
-                name=name,
-                quantization=_parameters(t),
-                is_variable=t.is_variable,
-                shape_signature=t.shape_signature,
-                has_rank=True,
-            )
-        )
-        return len(tensors) - 1
-
-    ins = [None if t is None else add(t, f"in{i}") for i, t in enumerate(inputs)]
-    outs = [add(t, f"out{i}") for i, t in enumerate(outputs)]
-    arguments = [
-        index
-        for index, t in zip(ins, inputs, strict=True)
-        if index is not None and t is not None and not t.is_constant and not t.is_variable
-    ]
-    graph = SubGraph(
-        tensors=tuple(tensors),
-        inputs=tuple(arguments),
-        outputs=tuple(outs),
-        operators=(
-            Operator(
-                opcode_index=0, inputs=tuple(ins), outputs=tuple(outs), options=options, **operator
-            ),
-        ),
-        name="main",
-    )
-    code = OperatorCode(builtin_code=op, version=version)
-    return write_model(
-        Model(version=3, operator_codes=(code,), subgraphs=(graph,), buffers=tuple(buffers))
-    )
+    tensors = {f"in{i}": t for i, t in enumerate(inputs) if t is not None}
+    names = [None if t is None else f"in{i}" for i, t in enumerate(inputs)]
+    results = [f"out{i}" for i in range(len(outputs))]
+    tensors.update(zip(results, outputs, strict=True))
+    node = Node(op, names, results, options, version)
+    return graph_model(tensors, [node], results, **operator)
 
 
 def _parameters(t: T) -> QuantizationParameters | None:

@@ -108,7 +108,14 @@ def test_against_litert(case: Case) -> None:
     check(case)
 
 
-@pytest.mark.parametrize("case", one_per_operator(CASES), ids=lambda case: case.op.name)
+CONSTANT = T.constant(np.zeros((2, 3), np.float32))
+OTHERS = [
+    Case("cast", Op.CAST, [T((2, 3))], [T((2, 3), INT32)]),
+    Case("densify", Op.DENSIFY, [CONSTANT], [T((2, 3))]),
+]
+
+
+@pytest.mark.parametrize("case", one_per_operator(CASES + OTHERS), ids=lambda case: case.op.name)
 def test_versions_are_those_of_litert(case: Case) -> None:
     check_versions(case)
 

@@ -214,7 +214,6 @@ CASES = [
         Case(f"{name}-of-quantised", op, [tensor((2, 3, 4), INT8), *more], [T(shape, INT8)])
         for name, op, more, shape in (
             ("reshape", Op.RESHAPE, [ints(4, 6)], (4, 6)),
-            ("transpose", Op.TRANSPOSE, [ints(2, 0, 1)], (4, 2, 3)),
             ("slice", Op.SLICE, [ints(0, 1, 1), ints(2, 2, 2)], (2, 2, 2)),
         )
     ],

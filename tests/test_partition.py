@@ -1,0 +1,101 @@
+"""Partitions: few, in an order that runs, and with the numbers of the whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tests.one_op import Node, T, graph_model
+from tests.oracle import litert
+from tflite_ort.delegates import Delegate, ExecutionProviderDelegate
+from tflite_ort.fallback_kernels import kernel
+from tflite_ort.opmap import translator
+from tflite_ort.plan import Plan, make_plan
+from tflite_ort.schema import AddOptions, MulOptions, Op, SubOptions, TensorType, read_model
+from tflite_ort.specialization import specialize
+
+SHAPE = (2, 3)
+QUANTIZED: dict[str, Any] = {"type": TensorType.INT8, "scale": 0.05, "zero_point": -3}
+
+
+def chain(version: int = 1, **tensor: Any) -> bytes:
+    """(x + y) * y - x, the product in `version`."""
+    tensors = {name: T(SHAPE, **tensor) for name in ("x", "y", "sum", "product", "result")}
+    nodes = [
+        Node(Op.ADD, ["x", "y"], ["sum"], AddOptions(pot_scale_int16=False)),
+        Node(Op.MUL, ["sum", "y"], ["product"], MulOptions(), version),
+        Node(Op.SUB, ["product", "x"], ["result"], SubOptions(pot_scale_int16=False)),
+    ]
+    return graph_model(tensors, nodes, ["result"])
+
+
+def branches() -> bytes:
+    """x + y -> two branches, a product in one of them, -> their sum."""
+    names = ("x", "y", "sum", "left", "right", "right2", "result")
+    nodes = [
+        Node(Op.ADD, ["x", "y"], ["sum"], AddOptions()),
+        Node(Op.MUL, ["sum", "x"], ["left"], MulOptions()),
+        Node(Op.SUB, ["sum", "x"], ["right"], SubOptions()),
+        Node(Op.SUB, ["right", "y"], ["right2"], SubOptions()),
+        Node(Op.ADD, ["left", "right2"], ["result"], AddOptions()),
+    ]
+    return graph_model({name: T(SHAPE) for name in names}, nodes, ["result"])
+
+
+def plan_of(model: bytes, delegate: Delegate) -> tuple[Plan, list[int], int]:
+    graph = specialize(read_model(model), 0, {}, kernel)
+    return (
+        make_plan(graph, [delegate], translator, kernel, 1),
+        list(graph.inputs),
+        graph.outputs[0],
+    )
+
+
+def without_mul() -> Delegate:
+    return ExecutionProviderDelegate("CPUExecutionProvider", max_versions={Op.MUL: 0})
+
+
+def runners(plan: Plan) -> list[tuple[str, int | None]]:
+    return [(row.runs_on, row.partition) for row in plan.placements]
+
+
+def run(model: bytes, seed: int, dtype: Any = np.float32) -> None:
+    plan, inputs, output = plan_of(model, without_mul())
+    rng = np.random.default_rng(seed)
+    print(f"seed {seed}")
+    feeds = []
+    for index in inputs:
+        codes = rng.integers(-128, 128, SHAPE).astype(dtype)
+        plan.arrays[index][...] = codes
+        feeds.append(codes)
+    plan.run()
+    (expected,) = litert(model, feeds)
+    difference = np.abs(plan.arrays[output].astype(np.float64) - expected)
+    limit = 1 if dtype is np.int8 else 1e-5 * np.abs(expected).max()
+    assert difference.max() <= limit
+
+
+def test_an_operator_refused_in_the_middle_gives_three_steps() -> None:
+    plan, _, _ = plan_of(chain(), without_mul())
+    assert runners(plan) == [("ort", 0), ("numpy", 1), ("ort", 2)]
+    assert "takes MUL up to version 0" in plan.placements[1].reason
+    run(chain(), 0)
+
+
+def test_codes_cross_between_partitions() -> None:
+    run(chain(**QUANTIZED), 1, np.int8)
+
+
+def test_an_operator_refused_in_one_branch_does_not_cut_the_other() -> None:
+    plan, _, _ = plan_of(branches(), without_mul())
+    assert runners(plan) == [("ort", 0), ("numpy", 1), ("ort", 0), ("ort", 0), ("ort", 2)]
+    run(branches(), 2)
+
+
+def test_a_delegate_of_version_1_leaves_later_versions() -> None:
+    limits = dict.fromkeys(Op, 1)
+    delegate = ExecutionProviderDelegate("CPUExecutionProvider", {}, limits)
+    plan, _, _ = plan_of(chain(version=2, **QUANTIZED), delegate)
+    assert runners(plan) == [("ort", 0), ("numpy", 1), ("ort", 2)]
+    assert "takes MUL up to version 1, this is 2" in plan.placements[1].reason
