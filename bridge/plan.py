@@ -16,7 +16,7 @@ from tflite_ort.opmap import PORTABLE, Lowered, Target, Translator, lower
 from tflite_ort.partition import NUMPY, Partition, partitions
 from tflite_ort.schema import KernelError, OperatorView, TensorView, Untranslatable
 from tflite_ort.session import Session, exact_weight_type
-from tflite_ort.specialization import Specialized
+from tflite_ort.specialization import Specialized, run_kernel
 from tflite_ort.versioning.registry import Entry, Registry
 
 Array = npt.NDArray[Any]
@@ -158,7 +158,7 @@ def make_plan(
 def target_of(delegate: Delegate) -> Target:
     """What graphs for `delegate` are made for: on the CPU, what is fastest on this machine."""
     if delegate.name == "CPUExecutionProvider":
-        return Target(exact_weight_type(), reads_rows=True, carried_boundary=True)
+        return Target(exact_weight_type(), ort_cpu=True, carried_boundary=True)
     return PORTABLE
 
 
@@ -267,11 +267,7 @@ def _run_kernel(
     op: OperatorView[Any], entry: Entry[Kernel], arrays: dict[int, Array], fixed: frozenset[int]
 ) -> None:
     inputs = [_value(tensor, arrays) for tensor in op.inputs]
-    try:
-        results = entry.function(op, inputs, None)
-    except KernelError as error:
-        raise KernelError(f"{op.label} failed to invoke: {error}") from error
-    for tensor, result in zip(op.outputs, results, strict=True):
+    for tensor, result in zip(op.outputs, run_kernel(op, entry, inputs), strict=True):
         if tensor.index not in fixed:
             arrays[tensor.index] = result
         elif result.shape == tensor.shape:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from tflite_ort.fallback_kernels import Kernel
 from tflite_ort.schema import (
+    KernelError,
     Model,
     ModelError,
     Op,
@@ -20,7 +21,7 @@ from tflite_ort.schema import (
 )
 from tflite_ort.schema.shapes import output_shapes
 from tflite_ort.schema.view import operator_view, tensor_view
-from tflite_ort.versioning.registry import Registry
+from tflite_ort.versioning.registry import Entry, Registry
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
@@ -107,11 +108,8 @@ def _fold(op: OperatorView[Any], kernels: Registry[Kernel]) -> Sequence[Array] |
     if op.op in _OF_SHAPE:
         if inputs[0].dynamic:
             return None
-        return entry.function(
-            entry.inputs.bind(op),
-            [np.broadcast_to(np.zeros((), inputs[0].dtype), inputs[0].shape)],
-            None,
-        )
+        shaped = np.broadcast_to(np.zeros((), inputs[0].dtype), inputs[0].shape)
+        return run_kernel(entry.inputs.bind(op), entry, [shaped])
     if not all(tensor.is_constant for tensor in inputs) or any(t.is_variable for t in op.outputs):
         return None
     before = sum(tensor.data.nbytes for tensor in inputs if tensor.data is not None)
@@ -119,4 +117,24 @@ def _fold(op: OperatorView[Any], kernels: Registry[Kernel]) -> Sequence[Array] |
     if after > max(_FOLDED_BYTES, 4 * before):
         return None
     arrays = [None if tensor is None else tensor.data for tensor in op.inputs]
-    return entry.function(entry.inputs.bind(op), arrays, None)
+    return run_kernel(entry.inputs.bind(op), entry, arrays)
+
+
+def run_kernel(
+    op: OperatorView[Any], entry: Entry[Kernel], inputs: Sequence[Array | None]
+) -> Sequence[Array]:
+    """The results of a numpy kernel.
+
+    Raises:
+        KernelError: names the operator; the kernel refused, or made another dtype than declared.
+    """
+    try:
+        results = entry.function(op, inputs, None)
+    except (KernelError, ModelError) as error:
+        raise KernelError(f"{op.label} failed to invoke: {error}") from error
+    for tensor, result in zip(op.outputs, results, strict=True):
+        if result.dtype != tensor.dtype:
+            raise KernelError(
+                f"{op.label}: the kernel made {result.dtype}, the model says {tensor.dtype}"
+            )
+    return results

@@ -9,6 +9,7 @@ import numpy as np
 from tflite_ort.fallback_kernels.fixed_point import round_half_away, saturate
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, kernel
 from tflite_ort.schema import (
+    ActivationFunctionType,
     ConcatenationOptions,
     DepthToSpaceOptions,
     KernelError,
@@ -72,6 +73,12 @@ def transpose(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
 def concatenation(op: OperatorView[ConcatenationOptions], inputs: Inputs, state: State) -> Outputs:
     """Joined along `axis`; uint8 inputs are rescaled to the output's scale."""
     target = op.output.quantization
+    if op.options.fused_activation_function != ActivationFunctionType.NONE:
+        raise KernelError(f"fused {op.options.fused_activation_function.name}: only NONE is defined")
+    if op.output.type == TensorType.INT8 and target is not None:
+        differing = [t.name for t in op.present_inputs() if not target.equals(t.quantization)]
+        if differing:
+            raise KernelError(f"INT8 inputs {differing} are not quantised as the output is")
     values = [
         _rescaled(array, tensor.quantization, target)
         if tensor is not None and tensor.type == TensorType.UINT8

@@ -86,7 +86,7 @@ def conv_2d(op: OperatorView[Conv2DOptions], g: Graph) -> None:
     """Conv with filter [out, kh, kw, in / groups] re-laid to [out, in / groups, kh, kw]."""
     input, filter, options = op["input"], op["filter"], op.options
     outputs, kh, kw, depth = filter.shape
-    if g.target.reads_rows and _is_read_in_rows(op, g):
+    if g.target.ort_cpu and _is_read_in_rows(op, g):
         convolution_of_rows(op, g)
         return
     weights = relaid_filter(g, input, filter, (0, 3, 1, 2), [outputs, depth, kh, kw])

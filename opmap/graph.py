@@ -81,14 +81,14 @@ class Target:
         weights: the type that carries 8-bit weights, ``"uint8"`` or ``"int8"``. Unsigned ones are
             exact on every CPU; signed ones are faster where the CPU multiplies uint8 by int8
             without saturating (VNNI, Arm), and what TensorRT and QNN need.
-        reads_rows: convolve a channels-last float image of few channels in place, as one channel
-            of rows W * C, which saves ONNX Runtime's CPU provider a Transpose.
+        ort_cpu: ONNX Runtime's CPU provider will run it. Where two graphs say the same, its
+            fastest is chosen, not the plainest.
         carried_boundary: the graph's own int8 inputs and outputs are uint8 too, moved by 128; who
             runs it flips the top bit.
     """
 
     weights: str = "uint8"
-    reads_rows: bool = False
+    ort_cpu: bool = False
     carried_boundary: bool = False
 
     @property

@@ -76,7 +76,7 @@ def resize_nearest_neighbor(op: OperatorView[ResizeNearestNeighborOptions], g: G
 def _linear_layout(g: Graph, input: TensorView, output: TensorView) -> Layout:
     """Channels-first, which all providers resize; ONNX Runtime's CPU provider enlarges faster
     channels-last what it does not hold in blocks of 8 or 16 channels."""
-    if not g.target.reads_rows:
+    if not g.target.ort_cpu:
         return Layout.FIRST
     blocked = input.is_quantized or input.shape[-1] % 8 == 0
     enlarged = math.prod(output.shape) > math.prod(input.shape)

@@ -34,8 +34,9 @@ FAMILIES = {
     "state",
 }
 INFRASTRUCTURE = {
-    "opmap": {"__init__", "constants", "graph", "lowering", "registry"},
-    "fallback_kernels": {"__init__", "accumulator", "fixed_point", "registry", "windows"},
+    "opmap": {"__init__", "constants", "graph", "lowering", "movement", "registry"},
+    "fallback_kernels": {"__init__", "accumulator", "fixed_point", "function_table"}
+    | {"operands", "registry", "windows"},
 }
 
 
@@ -49,7 +50,7 @@ def test_file_keeps_every_rule(path: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", INFRASTRUCTURE)
-def test_infrastructure_table_is_exact(folder: str) -> None:
+def test_infrastructure_table_names_files_that_exist(folder: str) -> None:
     assert {path.stem for path in (ROOT / folder).glob("*.py")} >= INFRASTRUCTURE[folder]
 
 

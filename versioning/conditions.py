@@ -119,6 +119,21 @@ def rank_is(rank: int) -> Condition:
     return lambda s: len(s.input(0).shape) == rank
 
 
+def some_rank_is_5(s: Signature) -> bool:
+    """Of the first three inputs; six dimensions do not count."""
+    return any(len(s.input(i).shape) == 5 for i in range(3))
+
+
+def two_inputs(s: Signature) -> bool:
+    """A third that is left out counts all the same."""
+    return len(s.inputs) == 2
+
+
+def four_inputs(s: Signature) -> bool:
+    """Of which the last is not left out."""
+    return len(s.inputs) == 4 and s.inputs[3].type is not None
+
+
 def broadcast_above_rank_4(s: Signature) -> bool:
     """The first two inputs differ in shape, and some input has more than four dimensions."""
     return (
@@ -142,6 +157,15 @@ def quantized(s: Signature) -> bool:
     return s.input(0).quantized
 
 
+def unquantized_int16(s: Signature) -> bool:
+    """int16 input 0; neither it nor input 1 carries a quantisation table."""
+    return s.input(0).type == INT16 and not (s.input(0).quantized or s.input(1).quantized)
+
+
+def sparse_weights(s: Signature) -> bool:
+    return s.input(1).sparse
+
+
 def per_channel(position: int, axis: int, fewest: int = 1) -> Condition:
     """Input `position` has one scale per index of `axis`, and at least `fewest`."""
     return lambda s: _one_scale_each(s.input(position), axis, fewest)
@@ -157,8 +181,10 @@ def per_channel_result(s: Signature) -> bool:
 
 
 def _one_scale_each(tensor: TensorSignature, axis: int, fewest: int) -> bool:
-    return tensor.scales >= fewest and 0 <= axis < len(tensor.shape) and (
-        tensor.scales == tensor.shape[axis]
+    return (
+        tensor.scales >= fewest
+        and 0 <= axis < len(tensor.shape)
+        and (tensor.scales == tensor.shape[axis])
     )
 
 
