@@ -27,14 +27,14 @@ INSIDE = Tensor((1,), name="inside")
 OUTSIDE = Tensor((5,), name="outside", external_buffer=7)
 
 
-def written(folder: Path, group: str = "weights.bin", **changes: int) -> Model:
+def written(folder: Path, name: str = "weights.bin", **changes: int) -> Model:
     """A model with a tensor whose data are bytes 10 to 30 of a file, read back from `folder`."""
     buffer = replace(ExternalBuffer(id=7, group=0, offset=10, length=20), **changes)
     model = Model(
         version=3,
         subgraphs=(SubGraph(tensors=(INSIDE, OUTSIDE)),),
         buffers=(Buffer(),),
-        external_buffer_groups=(ExternalBufferGroup(group),),
+        external_buffer_groups=(ExternalBufferGroup(name),),
         external_buffers=(buffer,),
     )
     (folder / "model.tflite").write_bytes(write_model(model))
@@ -57,7 +57,7 @@ def test_data_of_a_file_beside_the_model(tmp_path: Path) -> None:
 def test_absolute_name(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b.bin").write_bytes(WEIGHTS.tobytes())
-    model = written(tmp_path / "a", group=str(tmp_path / "b.bin"))
+    model = written(tmp_path / "a", name=str(tmp_path / "b.bin"))
     assert ExternalData(model).data(OUTSIDE) is not None
 
 
@@ -70,7 +70,7 @@ def test_file_is_only_missed_when_its_data_are_asked_for(tmp_path: Path) -> None
 @pytest.mark.parametrize("name", ["../weights.bin", "a/../../weights.bin", ""])
 def test_name_that_leaves_the_folder(tmp_path: Path, name: str) -> None:
     with pytest.raises(MalformedModel, match="leaves the model's folder"):
-        ExternalData(written(tmp_path, group=name)).data(OUTSIDE)
+        ExternalData(written(tmp_path, name=name)).data(OUTSIDE)
 
 
 def test_relative_name_without_a_folder(tmp_path: Path) -> None:

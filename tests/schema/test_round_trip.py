@@ -20,6 +20,7 @@ from tflite_ort.schema import (
     AddOptions,
     Buffer,
     Conv2DOptions,
+    LeakyReluOptions,
     Metadata,
     Model,
     Op,
@@ -228,8 +229,7 @@ class TestTables:
         assert Buffer() != 3
 
     def test_nan_equals_nan(self) -> None:
-        options = [cls for cls in OPTIONS if cls.__name__ == "LeakyReluOptions"][0]
-        assert options(float("nan")) == options(float("nan"))  # type: ignore[call-arg]
+        assert LeakyReluOptions(float("nan")) == LeakyReluOptions(float("nan"))
 
 
 class TestRefusals:

@@ -35,9 +35,11 @@ def cases() -> Iterator[tuple[str, Signature, int]]:
     for part in ("upstream", "generated"):
         for name, rows in tests[part].items():
             for i, row in enumerate(rows):
-                yield f"{part}/{name}/{i}", _signature(name, row["signature"]), row[
-                    "expected_version"
-                ]
+                yield (
+                    f"{part}/{name}/{i}",
+                    _signature(name, row["signature"]),
+                    row["expected_version"],
+                )
     for name, versions in tests["uniform_type_sweep"].items():
         for type_name, version in versions.items():
             yield f"sweep/{name}/{type_name}", _uniform(name, type_name), version
