@@ -61,7 +61,7 @@ _WIDE_ENUMS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Field:
     """What every kind of field has.
 
@@ -78,7 +78,7 @@ class Field:
     deprecated: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Scalar(Field):
     """A number or, with `enum`, a member of that enum."""
 
@@ -86,7 +86,7 @@ class Scalar(Field):
     enum: type[IntEnum] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OperatorCodeNumber(Field):
     """An operator code: the larger of a 4-byte field and the 1-byte field of older files."""
 
@@ -94,14 +94,14 @@ class OperatorCodeNumber(Field):
     narrow_slot: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class String(Field):
     """UTF-8 text; `keep_empty` writes an empty text although it is the default."""
 
     keep_empty: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Vector(Field):
     """Numbers (or enum members, or None for `none_as`) as a tuple.
 
@@ -114,7 +114,7 @@ class Vector(Field):
     keep_empty: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class View(Field):
     """Numbers as a read-only numpy view into the file.
 
@@ -130,14 +130,14 @@ class View(Field):
     blank: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Child(Field):
     """Another table."""
 
     table: type[Table]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Children(Field):
     """A vector of tables, as a tuple."""
 
@@ -153,7 +153,7 @@ class Union:
     members: tuple[type[Table], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OneOf(Field):
     """A member of one of the unions; `choices` holds the slot of each union's value.
 
@@ -163,7 +163,7 @@ class OneOf(Field):
     choices: tuple[tuple[int, Union], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Local(Field):
     """Not in the file, and no part of equality."""
 

@@ -51,6 +51,10 @@ DIMENSIONS = st.lists(st.integers(0, 3), max_size=3).map(tuple)
 TENSOR = st.integers(0, TENSORS - 1)
 
 
+def few(items: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
+    return st.lists(items, max_size=2).map(tuple)
+
+
 def numbers(number: Number) -> st.SearchStrategy[Any]:
     if number.name == "bool":
         return st.booleans()
@@ -85,7 +89,7 @@ def values(field: Field, name: str) -> st.SearchStrategy[Any]:
         case Child():
             return st.none() | tables(field.table)
         case Children():
-            return st.lists(tables(field.table), max_size=2).map(tuple)
+            return few(tables(field.table))
         case OneOf():
             members = [member for _, union in field.choices for member in union.members]
             return st.none() | st.sampled_from(members).flatmap(tables)
@@ -136,8 +140,9 @@ def details(draw: st.DrawFn) -> Any:
 @st.composite
 def operators(draw: st.DrawFn) -> Operator:
     indices = st.lists(TENSOR, max_size=3).map(tuple)
+    drawn: Operator = draw(tables(Operator))
     return replace(
-        draw(tables(Operator)),
+        drawn,
         opcode_index=0,
         inputs=draw(st.lists(TENSOR | st.none(), max_size=4).map(tuple)),
         outputs=draw(indices),
@@ -149,13 +154,14 @@ def operators(draw: st.DrawFn) -> Operator:
 def subgraphs(draw: st.DrawFn) -> SubGraph:
     def tensor() -> Tensor:
         buffer = draw(st.integers(0, len(BUFFER_SIZES) - 1))
-        return replace(draw(tables(Tensor)), shape=draw(DIMENSIONS), buffer=buffer)
+        drawn: Tensor = draw(tables(Tensor))
+        return replace(drawn, shape=draw(DIMENSIONS), buffer=buffer)
 
     return SubGraph(
         tensors=tuple(tensor() for _ in range(TENSORS)),
         inputs=draw(st.lists(TENSOR).map(tuple)),
         outputs=draw(st.lists(TENSOR).map(tuple)),
-        operators=tuple(draw(st.lists(operators(), max_size=2))),
+        operators=draw(few(operators())),
         name=draw(TEXT),
     )
 
@@ -164,20 +170,19 @@ def subgraphs(draw: st.DrawFn) -> SubGraph:
 def models(draw: st.DrawFn) -> Model:
     """Models that read_model accepts."""
     entry = st.builds(TensorMap, TEXT, TENSOR)
-    entries = st.lists(entry, max_size=2).map(tuple)
+    entries = few(entry)
     signature = st.builds(SignatureDef, entries, entries, TEXT, TEXT, st.integers(0, SUBGRAPHS - 1))
     code = tables(OperatorCode).filter(
         lambda code: code.builtin_code != BuiltinOperator.CUSTOM or code.custom_code is not None
     )
-    some = {"max_size": 2}
     return Model(
         version=3,
         operator_codes=tuple(draw(st.lists(code, min_size=1, max_size=3))),
         subgraphs=tuple(draw(subgraphs()) for _ in range(SUBGRAPHS)),
         description=draw(TEXT),
         buffers=tuple(Buffer(np.arange(size).astype(np.uint8)) for size in BUFFER_SIZES),
-        metadata=tuple(draw(st.lists(st.builds(Metadata, TEXT, st.integers(0, 1)), **some))),
-        signature_defs=tuple(draw(st.lists(signature, **some))),
-        external_buffer_groups=tuple(draw(st.lists(tables(ExternalBufferGroup), **some))),
-        external_buffers=tuple(draw(st.lists(tables(ExternalBuffer), **some))),
+        metadata=draw(few(st.builds(Metadata, TEXT, st.integers(0, 1)))),
+        signature_defs=draw(few(signature)),
+        external_buffer_groups=draw(few(tables(ExternalBufferGroup))),
+        external_buffers=draw(few(tables(ExternalBuffer))),
     )

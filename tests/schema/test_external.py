@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ INSIDE = Tensor((1,), name="inside")
 OUTSIDE = Tensor((5,), name="outside", external_buffer=7)
 
 
-def written(folder: Path, name: str = "weights.bin", **changes: int) -> Model:
+def written(folder: Path, name: str = "weights.bin", **changes: Any) -> Model:
     """A model with a tensor whose data are bytes 10 to 30 of a file, read back from `folder`."""
     buffer = replace(ExternalBuffer(id=7, group=0, offset=10, length=20), **changes)
     model = Model(
@@ -88,7 +89,7 @@ def test_relative_name_without_a_folder(tmp_path: Path) -> None:
         ({"length": 2**64 - 1}, "of a file of 100"),
     ],
 )
-def test_ranges_that_do_not_fit(tmp_path: Path, changes: dict[str, int], reason: str) -> None:
+def test_ranges_that_do_not_fit(tmp_path: Path, changes: dict[str, Any], reason: str) -> None:
     (tmp_path / "weights.bin").write_bytes(WEIGHTS.tobytes())
     with pytest.raises(MalformedModel, match=reason):
         ExternalData(written(tmp_path, **changes)).data(OUTSIDE)

@@ -135,7 +135,7 @@ def test_constants_are_aligned(outside: bool) -> None:
     for buffer, array in zip(read_model(data.tobytes()).buffers, arrays, strict=True):
         assert buffer.data is not None
         assert buffer.data.tobytes() == array.tobytes()
-    for buffer in read_model(memoryview(data)).buffers[1:]:
+    for buffer in read_model(data.data).buffers[1:]:
         assert buffer.data is not None
         assert (buffer.data.ctypes.data - data.ctypes.data) % 16 == 0
 

@@ -1,0 +1,57 @@
+"""The table of known versions: what TFLite registers, what each brought, and the first runtime.
+
+The rows stand in `known_layers` and `known_arrays`: one text per version, "RUNTIME what it brought",
+from the operator's first version up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tflite_ort.schema import Op
+from tflite_ort.versioning import known_arrays, known_layers
+
+
+@dataclass(frozen=True, slots=True)
+class KnownVersion:
+    """A version of an operator that TFLite registers.
+
+    Args:
+        runtime: the first TFLite release that has it.
+        brings: what it added, in a few words; empty for the first version, and where TFLite's
+            rules say nothing about it.
+    """
+
+    op: Op
+    number: int
+    runtime: str
+    brings: str
+
+
+# Operators whose first version is not 1.
+_FIRST = {Op.BROADCAST_TO: 2}
+
+
+def _rows() -> Iterator[KnownVersion]:
+    for op, texts in {**known_layers.VERSIONS, **known_arrays.VERSIONS}.items():
+        for number, text in enumerate(texts, _FIRST.get(op, 1)):
+            runtime, _, brings = text.partition(" ")
+            yield KnownVersion(op, number, runtime, brings)
+
+
+KNOWN: dict[tuple[Op, int], KnownVersion] = {(row.op, row.number): row for row in _rows()}
+_RANGES = {
+    op: range(_FIRST.get(op, 1), _FIRST.get(op, 1) + len(texts))
+    for op, texts in {**known_layers.VERSIONS, **known_arrays.VERSIONS}.items()
+}
+
+
+def is_known(op: Op, version: int) -> bool:
+    """Whether TFLite has this version of `op`."""
+    return (op, version) in KNOWN
+
+
+def known_versions(op: Op) -> range:
+    """The versions that TFLite has of `op`; empty for one that it has no kernel for."""
+    return _RANGES.get(op, range(0))
