@@ -19,8 +19,8 @@ from tflite_ort.schema import (
     OperatorView,
     TensorView,
 )
+from tflite_ort.schema.resolve import operator_view, tensor_views
 from tflite_ort.schema.shapes import output_shapes
-from tflite_ort.schema.view import operator_view, tensor_view
 from tflite_ort.versioning.registry import Entry, Registry
 
 Array = npt.NDArray[Any]
@@ -58,7 +58,7 @@ def specialize(
         ModelError: an operator cannot take the shapes that reach it; names the operator.
     """
     graph = model.subgraphs[subgraph]
-    tensors = [tensor_view(model, tensor, i) for i, tensor in enumerate(graph.tensors)]
+    tensors = tensor_views(model, subgraph)
     for index, shape in shapes.items():
         tensors[index] = replace(tensors[index], shape=shape)
     live: list[OperatorView[Any]] = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -11,16 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.schema.enums import BuiltinOperator, TensorType
-from tflite_ort.schema.errors import MalformedModel
-from tflite_ort.schema.model import Model, QuantizationParameters, Tensor
-from tflite_ort.schema.operators import options_of
-from tflite_ort.schema.semantics import (
-    NUMPY_DTYPE,
-    PACKED_BITS,
-    densify,
-    unpack_int2,
-    unpack_int4,
-)
+from tflite_ort.schema.semantics import NUMPY_DTYPE
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
@@ -163,83 +153,3 @@ class OperatorView(Generic[O]):
 
     def present_inputs(self) -> Sequence[TensorView]:
         return [tensor for tensor in self.inputs if tensor is not None]
-
-
-def tensor_view(model: Model, tensor: Tensor, index: int) -> TensorView:
-    """`tensor` as its graph declares it, with a constant's data dense and typed."""
-    return TensorView(
-        index,
-        tensor.name,
-        tensor.type,
-        tensor.shape,
-        None if tensor.is_variable else constant_data(model, tensor),
-        _quantization(tensor.quantization),
-        tensor.is_variable,
-    )
-
-
-def operator_view(
-    model: Model, subgraph: int, index: int, tensors: Sequence[TensorView]
-) -> OperatorView[Any]:
-    """Operator `index` of a subgraph over `tensors`, the views of that subgraph's tensors."""
-    operator = model.subgraphs[subgraph].operators[index]
-    code = model.operator_codes[operator.opcode_index]
-    return OperatorView(
-        op=code.builtin_code,
-        version=code.version,
-        index=index,
-        inputs=tuple(None if i is None else tensors[i] for i in operator.inputs),
-        outputs=tuple(tensors[i] for i in operator.outputs),
-        options=options_of(code.builtin_code, operator.options),
-        custom_code=code.custom_code if code.builtin_code is BuiltinOperator.CUSTOM else None,
-        custom_options=operator.custom_options,
-        subgraph=subgraph,
-        intermediates=tuple(tensors[i] for i in operator.intermediates or ()),
-    )
-
-
-def _quantization(parameters: QuantizationParameters | None) -> Quantization | None:
-    """The affine part; None for a tensor without a scale."""
-    if parameters is None or parameters.scale is None or parameters.scale.size == 0:
-        return None
-    zero_point = parameters.zero_point
-    if zero_point is None or zero_point.size != parameters.scale.size:
-        zero_point = np.zeros(parameters.scale.size, np.int64)
-    return Quantization(parameters.scale, zero_point, parameters.quantized_dimension)
-
-
-def constant_data(model: Model, tensor: Tensor) -> Array | None:
-    """A constant's values as a read-only array of its shape; None for a tensor without data.
-
-    4-bit and 2-bit values come as int8 (uint8), sparse ones dense, strings as their bytes.
-    """
-    data = model.buffers[tensor.buffer].data if tensor.buffer else None
-    if data is None:
-        return None
-    if tensor.type is TensorType.STRING:
-        return data
-    if tensor.sparsity is not None:
-        dense = densify(_typed(data, tensor, data.nbytes), tensor.shape, tensor.sparsity)
-    else:
-        dense = _dense(data, tensor)
-    dense.flags.writeable = False
-    return dense
-
-
-def _dense(data: Array, tensor: Tensor) -> Array:
-    count, bits = math.prod(tensor.shape), PACKED_BITS.get(tensor.type)
-    if bits is None:
-        return _typed(data, tensor, count * NUMPY_DTYPE[tensor.type].itemsize)
-    if bits == 2:
-        return unpack_int2(data, count).reshape(tensor.shape)
-    signed = tensor.type is not TensorType.UINT4
-    return unpack_int4(data, count, signed=signed).reshape(tensor.shape)
-
-
-def _typed(data: Array, tensor: Tensor, nbytes: int) -> Array:
-    """The first `nbytes` of `data` in the tensor's type; in its shape unless it is sparse."""
-    dtype = NUMPY_DTYPE[tensor.type]
-    if data.nbytes < nbytes:
-        raise MalformedModel(f"tensor {tensor.name!r} needs {nbytes} bytes, has {data.nbytes}")
-    flat = data[: nbytes // dtype.itemsize * dtype.itemsize].view(dtype)
-    return flat if tensor.sparsity is not None else flat.reshape(tensor.shape)

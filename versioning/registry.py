@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from tflite_ort.schema import ModelError, Op, OperatorView, Untranslatable
+from tflite_ort.versioning.known import is_known, known_versions
 
 F = TypeVar("F", bound=Callable[..., Any])
+Key = Op | str  # a builtin operator, or the name of a custom one
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +18,7 @@ class Inputs:
     """An operator's declared inputs: ``filter!`` must be constant, ``bias?`` may be absent,
     a last ``values*`` takes all that remain."""
 
+    declared: tuple[str, ...]
     names: tuple[str, ...]
     constant: frozenset[str]
     required: int
@@ -31,7 +34,11 @@ class Inputs:
         optional = [i for i, name in enumerate(declared) if "?" in name or "*" in name]
         constant = frozenset(name.rstrip("?!") for name in declared if "!" in name)
         variadic = bool(declared) and declared[-1].endswith("*")
-        return cls(names, constant, min(optional, default=len(names)), variadic)
+        return cls(declared, names, constant, min(optional, default=len(names)), variadic)
+
+    def of_kernel(self) -> Inputs:
+        """The same inputs for a kernel, which takes a constant as it takes any other array."""
+        return Inputs.parse(tuple(name.replace("!", "") for name in self.declared))
 
     def bind(self, op: OperatorView[Any]) -> OperatorView[Any]:
         """`op` with its inputs named; refuses a count, a gap or a non-constant not declared."""
@@ -51,50 +58,87 @@ class Inputs:
 class Entry(Generic[F]):
     """A function registered for an operator: versions `first` to `last`, both included."""
 
-    op: Op
+    op: Key
     first: int
     last: int
     inputs: Inputs
     function: F
 
+    @property
+    def pairs(self) -> list[tuple[Key, int]]:
+        return [(self.op, version) for version in range(self.first, self.last + 1)]
+
 
 class Registry(Generic[F]):
     """Functions by exact (operator, version).
 
-    Used as a decorator, ``@registry(Op.ADD, versions=(1, 5), inputs=("a", "b"))``. A second
-    registration of a pair raises: nothing is replaced in silence at import time.
+    Used as a decorator, ``@registry(Op.ADD, versions=(1, 5), inputs=("a", "b"))``, it takes
+    builtin operators in versions that TFLite has. A second registration of a pair raises: nothing
+    is replaced in silence at import time.
     """
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
-        self._entries: dict[tuple[Op, int], Entry[F]] = {}
+        self._entries: dict[tuple[Key, int], Entry[F]] = {}
 
     def __call__(
-        self, op: Op, *, versions: tuple[int, int], inputs: tuple[str, ...]
+        self, op: Key, *, versions: tuple[int, int], inputs: tuple[str, ...]
     ) -> Callable[[F], F]:
         declared = Inputs.parse(inputs)
 
         def register(function: F) -> F:
-            first, last = versions
-            if not 1 <= first <= last:
-                raise ValueError(f"{op.name}: versions {versions} are not a range from 1 up")
-            entry = Entry(op, first, last, declared, function)
-            for version in range(first, last + 1):
-                if (op, version) in self._entries:
-                    raise ValueError(f"{op.name} version {version} has a {self.kind} already")
-                self._entries[op, version] = entry
+            entry = Entry(op, *versions, declared, function)
+            self._check(entry)
+            self.replace(entry)
             return function
 
         return register
 
-    def find(self, op: Op, version: int) -> Entry[F] | None:
+    def replace(self, entry: Entry[F]) -> None:
+        """Register `entry`, whatever there was before."""
+        self._entries.update(dict.fromkeys(entry.pairs, entry))
+
+    def remove(self, op: Key, version: int) -> None:
+        """Forget the pair, if it is there."""
+        self._entries.pop((op, version), None)
+
+    def update(self, other: Registry[F]) -> None:
+        """Register all of `other`, whatever there was before."""
+        self._entries.update(other._entries)
+
+    def find(self, op: Key, version: int) -> Entry[F] | None:
         """The entry of exactly this operator and version, else None."""
         return self._entries.get((op, version))
 
-    def versions(self, op: Op) -> list[int]:
+    def of(self, op: OperatorView[Any]) -> Entry[F] | None:
+        """The entry of an operator in its graph; of a custom one by its name."""
+        return self.find(op.op if op.custom_code is None else op.custom_code, op.version)
+
+    def versions(self, op: Key) -> list[int]:
         """The versions known of `op`, ascending; empty for an operator not registered."""
         return sorted(version for known, version in self._entries if known == op)
+
+    def pairs(self) -> list[tuple[Key, int]]:
+        """Every (operator, version) registered."""
+        return list(self._entries)
+
+    def narrowed(self, pairs: Collection[tuple[Key, int]]) -> Registry[F]:
+        """A registry of only those of `pairs` that are registered here."""
+        narrow: Registry[F] = Registry(self.kind)
+        narrow._entries = {pair: self._entries[pair] for pair in pairs if pair in self._entries}
+        return narrow
 
     def __iter__(self) -> Iterator[Entry[F]]:
         """Every entry once, in the order of registration."""
         return iter(dict.fromkeys(self._entries.values()))
+
+    def _check(self, entry: Entry[F]) -> None:
+        """A range from 1 up, of versions that TFLite has and nothing has taken."""
+        name = entry.op.name if isinstance(entry.op, Op) else entry.op
+        if not 1 <= entry.first <= entry.last:
+            raise ValueError(f"{name}: versions {entry.first, entry.last} are not a range from 1")
+        for op, version in entry.pairs:
+            if (op, version) in self._entries:
+                raise ValueError(f"{name} version {version} has a {self.kind} already")
+            if isinstance(op, Op) and not is_known(op, version):
+                raise ValueError(f"TFLite has {name} in {known_versions(op)}, not {version}")

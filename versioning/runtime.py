@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tflite_ort.schema import Model, Op
+from tflite_ort.schema.metadata import metadata_text
 from tflite_ort.versioning.disagreements import DISAGREEMENTS
 from tflite_ort.versioning.known import KNOWN
 
 METADATA = "min_runtime_version"
 
 _UNREGISTERED = {
-    (row.op, row.version): row.runtime for row in DISAGREEMENTS if row.runtime and not row.registered
+    (row.op, row.version): row.runtime
+    for row in DISAGREEMENTS
+    if row.runtime and not row.registered
 }
 
 
@@ -22,7 +25,7 @@ def runtime_version(op: Op, version: int) -> str | None:
 
 
 def release(text: str) -> tuple[int, ...]:
-    """"2.14.4" as numbers that compare: a prefix comes before what it is a prefix of."""
+    """ "2.14.4" as numbers that compare: a prefix comes before what it is a prefix of."""
     return tuple(int(part) for part in text.split(".") if part.isdecimal())
 
 
@@ -42,9 +45,5 @@ def minimum_runtime(model: Model) -> str | None:
 
 
 def declared_runtime(model: Model) -> str | None:
-    """What the file's metadata says its minimum runtime is; None without any."""
-    for entry in model.metadata or ():
-        data = model.buffers[entry.buffer].data
-        if entry.name == METADATA and data is not None:
-            return data.tobytes().partition(b"\0")[0].decode("ascii", "replace") or None
-    return None
+    """What the file's metadata says its minimum runtime is; None if it does not."""
+    return metadata_text(model, METADATA) or None
