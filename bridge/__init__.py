@@ -10,6 +10,7 @@ from __future__ import annotations
 from tflite_ort.delegates import Delegate, ExecutionProviderDelegate
 from tflite_ort.export import export_onnx
 from tflite_ort.interpreter import Interpreter
+from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import (
     BridgeError,
     DelegateError,
@@ -25,9 +26,11 @@ from tflite_ort.schema import (
     Untranslatable,
     VersionError,
 )
+from tflite_ort.versioning import MutableOpResolver, OpResolver, Registration
 
 __all__ = [
     "BridgeError",
+    "BuiltinOpResolver",
     "Delegate",
     "DelegateError",
     "ExecutionProviderDelegate",
@@ -36,6 +39,9 @@ __all__ = [
     "KernelError",
     "MalformedModel",
     "ModelError",
+    "MutableOpResolver",
+    "OpResolver",
+    "Registration",
     "StateError",
     "TensorError",
     "UnknownOperator",

@@ -10,11 +10,12 @@ from pathlib import Path
 import onnx
 import onnx_ir as ir
 
-from tflite_ort.fallback_kernels import kernel
-from tflite_ort.opmap import Target, lower, translator
+from tflite_ort.opmap import Target, lower
 from tflite_ort.resolution import check_operators
+from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import ExportError, Model, read_model
 from tflite_ort.specialization import Shape, Specialized, specialize
+from tflite_ort.versioning.resolver import OpResolver
 
 # A protobuf cannot hold more.
 _PROTOBUF_BYTES = 2**31 - 1
@@ -28,6 +29,7 @@ def export_onnx(
     *,
     weights: str = "uint8",
     input_shapes: Mapping[str, Sequence[int]] | None = None,
+    resolver: OpResolver | None = None,
 ) -> onnx.ModelProto:
     """Translate a TFLite model into ONNX (opset 21, no operators of other domains needed).
 
@@ -39,6 +41,7 @@ def export_onnx(
             and QNN. ONNX Runtime on an x86 CPU without VNNI needs the session entry
             ``session.x64quantprecision=1`` for exact results from the signed ones.
         input_shapes: shapes by input name, where they are not to be the file's.
+        resolver: where translators are looked up; default `BuiltinOpResolver`.
 
     Returns:
         The model; where `output` is given and weights are external, without their data. Inputs
@@ -53,15 +56,16 @@ def export_onnx(
     if weights not in ("uint8", "int8"):
         raise ValueError(f"weights must be 'uint8' or 'int8', got {weights!r}")
     source = model if isinstance(model, Model) else read_model(model)
-    check_operators(source, translator, kernel)
+    resolver = BuiltinOpResolver() if resolver is None else resolver
+    check_operators(source, resolver)
     if not source.subgraphs:
         raise ExportError("The model has no subgraph.")
-    graph = specialize(source, 0, _shapes_by_index(source, input_shapes or {}), kernel)
+    graph = specialize(source, 0, _shapes_by_index(source, input_shapes or {}), resolver.kernels)
     lowered = lower(
         graph.operators,
         [graph.tensors[index] for index in graph.inputs],
         [graph.tensors[index] for index in graph.outputs],
-        translator,
+        resolver.translators,
         target=Target(weights),
         name=source.subgraphs[0].name or "main",
     )

@@ -13,13 +13,13 @@ import numpy.typing as npt
 
 from tflite_ort.delegates import Delegate, ExecutionProviderDelegate
 from tflite_ort.details import tensor_details
-from tflite_ort.fallback_kernels import kernel
-from tflite_ort.opmap import translator
 from tflite_ort.plan import LoadTimes, Placement, Plan, make_plan
 from tflite_ort.resolution import check_operators
+from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import DelegateError, Model, StateError, TensorError, read_model
 from tflite_ort.session import Provider, available_providers
 from tflite_ort.specialization import Shape, Specialized, specialize
+from tflite_ort.versioning.resolver import OpResolver
 
 Array = npt.NDArray[Any]
 
@@ -33,7 +33,8 @@ class Interpreter:
         num_threads: threads within an operator; None leaves it to ONNX Runtime.
         providers: ONNX Runtime execution providers, the first choice first, as names or
             (name, options) pairs; default the CPU. Operators that none takes run in
-            numpy; an empty list runs all of them there.
+            numpy; an empty list runs all of them there. A `Delegate` may stand in the list too.
+        resolver: where translators and kernels are looked up; default `BuiltinOpResolver`.
 
     Raises:
         ModelError: the file is not a valid TFLite model.
@@ -60,7 +61,8 @@ class Interpreter:
         model_content: bytes | memoryview | None = None,
         *,
         num_threads: int | None = None,
-        providers: Sequence[Provider] | None = None,
+        providers: Sequence[Provider | Delegate] | None = None,
+        resolver: OpResolver | None = None,
     ) -> None:
         if (model_path is None) == (model_content is None):
             raise ValueError("`model_path` or `model_content` must be specified, and not both")
@@ -70,7 +72,8 @@ class Interpreter:
         source = model_path if model_path is not None else model_content
         assert source is not None
         self._model: Model = read_model(source)
-        check_operators(self._model, translator, kernel)
+        self._resolver = BuiltinOpResolver() if resolver is None else resolver
+        check_operators(self._model, self._resolver)
         self._read_seconds = time.perf_counter() - started
         if not self._model.subgraphs:
             raise TensorError("No subgraph in the model.")
@@ -95,7 +98,11 @@ class Interpreter:
             if self._resized:
                 self._graph, self._resized = self._specialize(), False
             self._plan = make_plan(
-                self._graph, self._delegates, translator, kernel, self._num_threads
+                self._graph,
+                self._delegates,
+                self._resolver.translators,
+                self._resolver.kernels,
+                self._num_threads,
             )
 
     def invoke(self) -> None:
@@ -207,7 +214,7 @@ class Interpreter:
 
     def _specialize(self) -> Specialized:
         started = time.perf_counter()
-        graph = specialize(self._model, 0, self._shapes, kernel)
+        graph = specialize(self._model, 0, self._shapes, self._resolver.kernels)
         self._specialize_seconds = time.perf_counter() - started
         return graph
 
@@ -244,12 +251,18 @@ class Interpreter:
             )
 
 
-def _delegates(providers: Sequence[Provider] | None) -> list[Delegate]:
+def _delegates(providers: Sequence[Provider | Delegate] | None) -> list[Delegate]:
     available = available_providers()
     delegates: list[Delegate] = []
     for provider in ("CPUExecutionProvider",) if providers is None else providers:
-        name, options = (provider, {}) if isinstance(provider, str) else provider
-        if name not in available:
-            raise DelegateError(f"no provider {name!r} in this onnxruntime, which has {available}")
-        delegates.append(ExecutionProviderDelegate(name, options))
+        if isinstance(provider, Delegate):
+            delegate = provider
+        else:
+            name, options = (provider, {}) if isinstance(provider, str) else provider
+            delegate = ExecutionProviderDelegate(name, options)
+        if delegate.name not in available:
+            raise DelegateError(
+                f"no provider {delegate.name!r} in this onnxruntime, which has {available}"
+            )
+        delegates.append(delegate)
     return delegates

@@ -181,7 +181,7 @@ def _check_kernels(graph: Specialized, assignment: Assignment, kernels: Registry
     missing = [
         f"  {op.label} version {op.version}: {assignment.reasons[op.index]}; no numpy kernel"
         for op in graph.operators
-        if assignment.runners[op.index] == NUMPY and kernels.find(op.op, op.version) is None
+        if assignment.runners[op.index] == NUMPY and kernels.of(op) is None
     ]
     if missing:
         raise Untranslatable("These operators cannot run:\n" + "\n".join(missing))
@@ -250,7 +250,7 @@ class _Crossing:
 def _kernel_step(part: Partition, kernels: Registry[Kernel], arrays: dict[int, Array]) -> Run:
     calls = []
     for op in part.operators:
-        entry = kernels.find(op.op, op.version)
+        entry = kernels.of(op)
         assert entry is not None
         calls.append((replace(op, names=entry.inputs.bind(op).names), entry))
     fixed = frozenset(arrays)

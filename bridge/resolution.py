@@ -3,41 +3,103 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from tflite_ort.fallback_kernels import Kernel
-from tflite_ort.opmap import Translator
 from tflite_ort.schema import Model, Op, UnknownOperator, UnsupportedVersion
-from tflite_ort.versioning.registry import Registry
+from tflite_ort.versioning.known import KNOWN, known_versions
+from tflite_ort.versioning.resolver import OpResolver, operator_key
+from tflite_ort.versioning.runtime import runtime_version
+
+_ADVICE = (
+    "Use a newer tflite-ort, give the interpreter a resolver that has these operators, "
+    "or convert the model for an older runtime."
+)
 
 
-def check_operators(
-    model: Model, translators: Registry[Translator], kernels: Registry[Kernel]
-) -> None:
-    """Raise one error that lists every operator with neither translator nor kernel.
+@dataclass(frozen=True, slots=True)
+class Unresolved:
+    """An operator code of a model that a resolver has nothing for.
+
+    Args:
+        name: the operator's, or a custom operator's own.
+        count: how many operators of the model have this code.
+        here: the versions that the resolver has.
+    """
+
+    op: Op
+    name: str
+    version: int
+    count: int
+    here: Sequence[int]
+
+    def __str__(self) -> str:
+        what = f"builtin opcode '{self.name}' version '{self.version}'"
+        if self.op is Op.CUSTOM:
+            what = f"custom op '{self.name}' version '{self.version}'"
+        return f"{what} ({self.count}x): {self.reason()}"
+
+    def reason(self) -> str:
+        """Who knows what of the operator."""
+        if self.op is Op.CUSTOM:
+            others = f"only {_versions(self.here)} registered" if self.here else "not registered"
+            return f"Encountered unresolved custom op: {self.name}; {others}"
+        known = known_versions(self.op)
+        if self.version in known:
+            row = KNOWN[self.op, self.version]
+            brings = f", {row.brings}" if row.brings else ""
+            return f"TFLite has it since {row.runtime}{brings}; {self._library()}"
+        if not known:
+            release = runtime_version(self.op, self.version)
+            since = f", though it was named in {release}" if release else ""
+            return f"TFLite has no kernel for it{since}; {self._library()}"
+        if self.version < known[0]:
+            return f"below the first version; TFLite has {_versions(known)}; {self._library()}"
+        return (
+            f"what this version brings and its first runtime are not known; "
+            f"TFLite has {_versions(known)}; {self._library()}"
+        )
+
+    def _library(self) -> str:
+        if self.here:
+            return f"this library has {_versions(self.here)}"
+        return "this library has no translator or kernel yet"
+
+
+def unresolved(model: Model, resolver: OpResolver) -> list[Unresolved]:
+    """The operator codes of `model` that `resolver` has nothing for, used or not."""
+    uses = Counter(op.opcode_index for graph in model.subgraphs for op in graph.operators)
+    missing = []
+    for index, code in enumerate(model.operator_codes):
+        key = operator_key(code)
+        if resolver.find(key, code.version) is None:
+            name = key.name if isinstance(key, Op) else key
+            here = resolver.versions(key)
+            missing.append(Unresolved(code.builtin_code, name, code.version, uses[index], here))
+    return missing
+
+
+def check_operators(model: Model, resolver: OpResolver) -> None:
+    """Raise one error that lists every operator for which `resolver` has nothing.
 
     As in TFLite, an entry of the model's operator codes counts even if no operator uses it.
 
     Raises:
         UnsupportedVersion: of known operators, some in a version that is not known.
-        UnknownOperator: nothing is registered for some of the operators.
+        UnknownOperator: nothing is registered for some of the operators, in any version.
     """
-    uses = Counter(op.opcode_index for graph in model.subgraphs for op in graph.operators)
-    lines, unknown = [], False
-    for i, code in enumerate(model.operator_codes):
-        op, version = code.builtin_code, code.version
-        if translators.find(op, version) or kernels.find(op, version):
-            continue
-        known = sorted({*translators.versions(op), *kernels.versions(op)})
-        unknown = unknown or not known
-        if op is Op.CUSTOM:
-            lines.append(f"  Encountered unresolved custom op: {code.custom_code}. ({uses[i]}x)")
-            continue
-        text = f"known: versions {known[0]} to {known[-1]}" if known else "no version is known"
-        lines.append(f"  builtin opcode '{op.name}' version '{version}' ({uses[i]}x): {text}")
-    if lines:
-        kind = UnknownOperator if unknown else UnsupportedVersion
-        raise kind(
-            "Didn't find op for:\n"
-            + "\n".join(lines)
-            + "\nThe model needs a newer tflite-ort, or to be converted without these operators."
-        )
+    missing = unresolved(model, resolver)
+    if not missing:
+        return
+    kind = UnsupportedVersion if all(item.here for item in missing) else UnknownOperator
+    if len(missing) == 1:
+        raise kind(f"Didn't find op for {missing[0]}.\n{_ADVICE}")
+    lines = "\n".join(f"  {item}" for item in missing)
+    raise kind(f"Didn't find op for {len(missing)} of the model's operators:\n{lines}\n{_ADVICE}")
+
+
+def _versions(versions: Sequence[int]) -> str:
+    first, last = versions[0], versions[-1]
+    if list(versions) != list(range(first, last + 1)):
+        return f"versions {', '.join(map(str, versions))}"
+    return f"version {first}" if first == last else f"versions {first} to {last}"

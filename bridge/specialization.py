@@ -101,7 +101,7 @@ def _with_data(outputs: Sequence[TensorView], arrays: Sequence[Array]) -> list[T
 
 def _fold(op: OperatorView[Any], kernels: Registry[Kernel]) -> Sequence[Array] | None:
     """The results of `op` if they are the same at every invoke and not too large to keep."""
-    entry = kernels.find(op.op, op.version)
+    entry = kernels.of(op)
     inputs = op.present_inputs()
     if entry is None or not inputs:
         return None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.registry import translator
@@ -16,6 +18,7 @@ from tflite_ort.schema import (
     OperatorView,
     SoftmaxOptions,
     TensorType,
+    TensorView,
     Untranslatable,
 )
 
@@ -26,6 +29,8 @@ _BYTES = frozenset({_T.UINT8, _T.INT8})
 _CODES = _BYTES | {_T.INT16}
 _FLOAT32 = frozenset({_T.FLOAT32})
 _HALF = frozenset({_T.FLOAT32, _T.FLOAT16})
+
+_BLOCK = 16  # channels that ONNX Runtime's blocked convolutions keep together, at most
 
 
 def check_types(op: View, types: frozenset[TensorType], *, widened: bool = False) -> None:
@@ -52,13 +57,27 @@ def unary(
 
 
 for operator, last, op_type, types in (
-    (Op.LOGISTIC, 3, "Sigmoid", _HALF | _CODES),
     # TFLite's table for INT16 errs by up to 3 codes, so this much may differ.
     (Op.TANH, 3, "Tanh", _HALF | _CODES),
     (Op.ELU, 1, "Elu", _FLOAT32 | {_T.INT8}),
     (Op.HARD_SWISH, 1, "HardSwish", _FLOAT32 | _BYTES),
 ):
     translator(operator, versions=(1, last), inputs=("input",))(partial(unary, op_type, types, {}))
+
+
+@translator(Op.LOGISTIC, versions=(1, 3), inputs=("input",))
+def logistic(op: View, g: Graph) -> None:
+    """Sigmoid of codes; of floats 1 / (1 + Exp(-x)), since ONNX Runtime's Sigmoid is off by 1e-8:
+    nothing below that is left, where TFLite tells 1e-9 from 1e-20."""
+    input = op["input"]
+    if input.is_quantized:
+        unary("Sigmoid", _CODES, {}, op, g)
+        return
+    check_types(op, _HALF)
+    layout = g.layout(input)
+    power = g.op("Exp", g.op("Neg", g.read(input, layout=layout)))
+    result = g.op("Reciprocal", g.op("Add", power, g.constant(1, input.dtype)))
+    g.write(op.output, result, layout=layout)
 
 
 def relu_between(
@@ -112,8 +131,35 @@ def prelu(op: View, g: Graph) -> None:
     if alpha.type is not expected or alpha.is_quantized is not input.is_quantized:
         raise Untranslatable(f"{input.type.name} input with {alpha.type.name} alpha")
     layout = g.layout(input)
+    if g.target.ort_cpu and layout is Layout.FIRST and _is_blocked(input, alpha):
+        g.write(op.output, blocked_prelu(op, g), layout=layout)
+        return
     slope = g.read(alpha, layout=layout, rank=input.rank)
     g.write(op.output, g.op("PRelu", g.read(input, layout=layout), slope), layout=layout)
+
+
+def _is_blocked(input: TensorView, alpha: TensorView) -> bool:
+    """Whether ONNX Runtime keeps float channels in blocks here, with one constant slope each."""
+    channels = input.shape[-1]
+    return (
+        alpha.is_constant
+        and input.type is _T.FLOAT32
+        and input.rank == 4
+        and channels % _BLOCK == 0
+        and alpha.shape[-1] == math.prod(alpha.shape) == channels
+    )
+
+
+def blocked_prelu(op: View, g: Graph) -> ir.Value:
+    """Relu(x) + slope * -Relu(-x), the products as depthwise 1x1 convolutions: unlike PRelu they
+    leave the channels in blocks, which saves reordering them before and after."""
+    alpha, channels = op["alpha"], op["input"].shape[-1]
+    assert alpha.data is not None
+    x = g.read(op["input"], layout=Layout.FIRST)
+    negated = g.constant(np.full((channels, 1, 1, 1), -1, np.float32))
+    slopes = g.constant(-alpha.data.reshape(channels, 1, 1, 1))
+    negative = g.op("Relu", g.op("Conv", x, negated, group=channels))
+    return g.op("Add", g.op("Conv", negative, slopes, group=channels), g.op("Relu", x))
 
 
 @translator(Op.SOFTMAX, versions=(1, 4), inputs=("input",))

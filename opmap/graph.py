@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -261,10 +261,28 @@ class Graph:
             return self.constants.add((tensor.data * scales).astype(np.float32), tensor.name)
         return self.constants.add(tensor.data, tensor.name)
 
-    def quantize(self, value: ir.Value, tensor: TensorView) -> ir.Value:
-        """Real `value` to the carried codes of `tensor`."""
-        scale, zero_point = self._parameters(tensor, carried_type(tensor))
+    def quantize(self, value: ir.Value, tensor: TensorView, unit: float = 1.0) -> ir.Value:
+        """Real `value`, in units of `unit`, to the carried codes of `tensor`."""
+        scale, zero_point = self._parameters(tensor, carried_type(tensor), unit)
         return self.op("QuantizeLinear", value, scale, zero_point)
+
+    def read_units(self, tensor: TensorView, unit: float, *, layout: Layout, rank: int) -> ir.Value:
+        """The real values of a quantised `tensor` divided by `unit`.
+
+        Where the ratio of scale and unit has few digits the values are exact, which multiples of
+        the scale in float32 are not: half-way cases stay half-way.
+        """
+        quantization = tensor.quantization
+        assert quantization is not None
+        if tensor.data is not None and not quantization.per_channel:
+            steps = tensor.data.astype(np.float64) - quantization.scalar_zero_point
+            real = (steps * (quantization.scalar_scale / unit)).astype(np.float32)
+            constant = replace(tensor, data=real, type=TensorType.FLOAT32, quantization=None)
+            return self._read_expanded(constant, layout, Domain.REAL, max(rank, tensor.rank))
+        codes = self.read(tensor, layout=layout, domain=Domain.STORED, rank=rank)
+        return self.op(
+            "DequantizeLinear", codes, *self._parameters(tensor, carried_type(tensor), unit)
+        )
 
     # What the lowering loop uses ---------------------------------------------------------------
 
@@ -373,14 +391,7 @@ class Graph:
             value = self.op("Reshape", value, self.constant(shape, np.int64))
             return self.op("Transpose", value, perm=layout.permutation(rank))
         assert tensor.data is not None
-        expanded = TensorView(
-            tensor.index,
-            tensor.name,
-            tensor.type,
-            shape,
-            tensor.data.reshape(shape),
-            tensor.quantization,
-        )
+        expanded = replace(tensor, shape=shape, data=tensor.data.reshape(shape))
         return self._constant_form(expanded, layout, domain)
 
     # Constants and quantisation --------------------------------------------------------------
@@ -424,7 +435,9 @@ class Graph:
             axis=axis if per_channel else None,
         )
 
-    def _parameters(self, tensor: TensorView, type_: TensorType) -> tuple[ir.Value, ir.Value]:
+    def _parameters(
+        self, tensor: TensorView, type_: TensorType, unit: float = 1.0
+    ) -> tuple[ir.Value, ir.Value]:
         """Scale and zero point of an activation: scalars, since QLinearAdd refuses [1]."""
         quantization = tensor.quantization
         assert quantization is not None
@@ -433,7 +446,7 @@ class Graph:
         zero_point = quantization.zero_point[0] + _shift(tensor.type, type_)
         dtype = semantics.NUMPY_DTYPE[type_]
         return (
-            self.constant(np.float32(quantization.scale[0])),
+            self.constant(np.float32(quantization.scalar_scale / unit)),
             self.constant(np.asarray(zero_point, dtype)),
         )
 

@@ -69,7 +69,7 @@ def lower(
 
 def translate(op: OperatorView[Any], g: Graph, registry: Registry[Translator]) -> None:
     """Run the translator of `op`; Untranslatable leaves `g` as it was."""
-    entry = registry.find(op.op, op.version)
+    entry = registry.of(op)
     if entry is None:
         raise Untranslatable(f"no translator for {op.name} version {op.version}")
     with g.at(op):

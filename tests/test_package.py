@@ -13,6 +13,7 @@ from tests.policy import PACKAGES
 
 PUBLIC = [
     "BridgeError",
+    "BuiltinOpResolver",
     "Delegate",
     "DelegateError",
     "ExecutionProviderDelegate",
@@ -21,6 +22,9 @@ PUBLIC = [
     "KernelError",
     "MalformedModel",
     "ModelError",
+    "MutableOpResolver",
+    "OpResolver",
+    "Registration",
     "StateError",
     "TensorError",
     "UnknownOperator",

@@ -55,7 +55,7 @@ class Rule:
 
 
 def rule(*rows: tuple[int, *tuple[Condition, ...]], otherwise: int = 1) -> Rule:
-    return Rule(tuple((version, conditions) for version, *conditions in rows), otherwise)
+    return Rule(tuple((version, tuple(conditions)) for version, *conditions in rows), otherwise)
 
 
 # Types -------------------------------------------------------------------------------------------

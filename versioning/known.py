@@ -1,7 +1,7 @@
 """The table of known versions: what TFLite registers, what each brought, and the first runtime.
 
-The rows stand in `known_layers` and `known_arrays`: one text per version, "RUNTIME what it brought",
-from the operator's first version up.
+The rows stand in `known_layers` and `known_arrays`: one text per version, from the operator's first
+up, of the runtime and what the version brought.
 """
 
 from __future__ import annotations

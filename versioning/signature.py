@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from tflite_ort.schema import Model, Op, Operator, SubGraph, Tensor, TensorType
+from tflite_ort.schema.declare import fields_of
 
 Shape = tuple[int, ...]
 
@@ -72,7 +73,7 @@ def signature(model: Model, graph: SubGraph, operator: Operator) -> Signature:
 def _options(operator: Operator) -> Mapping[str, Any]:
     """An absent table reads as all zero, not as the schema's defaults."""
     table = operator.options
-    return {} if table is None else {f.name: getattr(table, f.name) for f in fields(table)}
+    return {} if table is None else {name: getattr(table, name) for name in fields_of(type(table))}
 
 
 def _tensors(
