@@ -85,7 +85,7 @@ class Binary:
 
 
 def difference_of_bytes(op: View, g: Graph) -> None:
-    """Floor(a - b + 1/2) in units of the output's scale: halves go up, as in TFLite.
+    """Floor(a - b + 1/2) in units of the output's scale: XNNPACK rounds halves up.
 
     No fused integer operator is lost by it: ONNX Runtime has none for Sub. And halves are common,
     since images are centred by subtracting half of a code.
@@ -94,8 +94,7 @@ def difference_of_bytes(op: View, g: Graph) -> None:
     assert output.quantization is not None
     unit, layout = output.quantization.scalar_scale, g.layout(a, b)
     first, second = (g.read_units(t, unit, layout=layout, rank=output.rank) for t in (a, b))
-    half = g.op("Add", g.op("Sub", first, second), g.constant(0.5, np.float32))
-    codes = g.quantize(g.op("Floor", half), output, unit)
+    codes = g.quantize_units(g.op("Sub", first, second), output)
     activation = op.options.fused_activation_function
     g.write(output, codes, layout=layout, domain=Domain.STORED, activation=activation)
 

@@ -261,10 +261,18 @@ class Graph:
             return self.constants.add((tensor.data * scales).astype(np.float32), tensor.name)
         return self.constants.add(tensor.data, tensor.name)
 
-    def quantize(self, value: ir.Value, tensor: TensorView, unit: float = 1.0) -> ir.Value:
-        """Real `value`, in units of `unit`, to the carried codes of `tensor`."""
-        scale, zero_point = self._parameters(tensor, carried_type(tensor), unit)
-        return self.op("QuantizeLinear", value, scale, zero_point)
+    def quantize(self, value: ir.Value, tensor: TensorView) -> ir.Value:
+        """Real `value` to the carried codes of `tensor`; halves go to even."""
+        return self.op("QuantizeLinear", value, *self._parameters(tensor, carried_type(tensor)))
+
+    def quantize_units(self, value: ir.Value, tensor: TensorView) -> ir.Value:
+        """`value` in units of the scale of `tensor` to its carried codes; halves go up."""
+        assert tensor.quantization is not None
+        unit = tensor.quantization.scalar_scale
+        whole = self.op("Floor", self.op("Add", value, self.constant(0.5, np.float32)))
+        return self.op(
+            "QuantizeLinear", whole, *self._parameters(tensor, carried_type(tensor), unit)
+        )
 
     def read_units(self, tensor: TensorView, unit: float, *, layout: Layout, rank: int) -> ir.Value:
         """The real values of a quantised `tensor` divided by `unit`.

@@ -29,7 +29,7 @@ _RESIZED_BY_ORT = frozenset({TensorType.FLOAT32, TensorType.UINT8, TensorType.IN
 
 @translator(Op.RESIZE_BILINEAR, versions=(1, 4), inputs=("input", "size!"))
 def resize_bilinear(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
-    """Resize (linear) of reals: of uint8 codes, ONNX Runtime cuts the fraction off."""
+    """Resize (linear) of reals; of uint8 codes, ONNX Runtime cuts the fraction off."""
     input, output, options = op["input"], op.output, op.options
     if options.align_corners and options.half_pixel_centers:
         raise Untranslatable("align_corners and half_pixel_centers exclude each other")
@@ -45,10 +45,14 @@ def resize_bilinear(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
     points = "half_pixel" if options.half_pixel_centers else "asymmetric"
     points = "align_corners" if options.align_corners else points
     layout = _linear_layout(g, input, output)
-    resized = _resize(g, g.read(input, layout=layout), layout, output, "linear", points)
-    if input.quantization is not None:  # TFLite keeps the input's codes
-        resized = g.quantize(resized, input)
-    g.write(output, resized, layout=layout, domain=Domain.STORED)
+    if input.quantization is None:
+        value = g.read(input, layout=layout)
+        g.write(output, _resize(g, value, layout, output, "linear", points), layout=layout)
+        return
+    # TFLite keeps the input's codes, and XNNPACK rounds halves up: there are many of them.
+    value = g.read_units(input, input.quantization.scalar_scale, layout=layout, rank=input.rank)
+    codes = g.quantize_units(_resize(g, value, layout, output, "linear", points), input)
+    g.write(output, codes, layout=layout, domain=Domain.STORED)
 
 
 @translator(Op.RESIZE_NEAREST_NEIGHBOR, versions=(1, 4), inputs=("input", "size!"))
