@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tflite_ort.schema import Model, Op, UnknownOperator, UnsupportedVersion
-from tflite_ort.versioning.known import KNOWN, known_versions
+from tflite_ort.versioning.known import KNOWN, known_versions, span
 from tflite_ort.versioning.resolver import OpResolver, operator_key
 from tflite_ort.versioning.runtime import runtime_version
 
@@ -42,7 +42,7 @@ class Unresolved:
     def reason(self) -> str:
         """Who knows what of the operator."""
         if self.op is Op.CUSTOM:
-            others = f"only {_versions(self.here)} registered" if self.here else "not registered"
+            others = f"only {span(self.here)} registered" if self.here else "not registered"
             return f"Encountered unresolved custom op: {self.name}; {others}"
         known = known_versions(self.op)
         if self.version in known:
@@ -54,15 +54,15 @@ class Unresolved:
             since = f", though it was named in {release}" if release else ""
             return f"TFLite has no kernel for it{since}; {self._library()}"
         if self.version < known[0]:
-            return f"below the first version; TFLite has {_versions(known)}; {self._library()}"
+            return f"below the first version; TFLite has {span(known)}; {self._library()}"
         return (
             f"what this version brings and its first runtime are not known; "
-            f"TFLite has {_versions(known)}; {self._library()}"
+            f"TFLite has {span(known)}; {self._library()}"
         )
 
     def _library(self) -> str:
         if self.here:
-            return f"this library has {_versions(self.here)}"
+            return f"this library has {span(self.here)}"
         return "this library has no translator or kernel yet"
 
 
@@ -96,10 +96,3 @@ def check_operators(model: Model, resolver: OpResolver) -> None:
         raise kind(f"Didn't find op for {missing[0]}.\n{_ADVICE}")
     lines = "\n".join(f"  {item}" for item in missing)
     raise kind(f"Didn't find op for {len(missing)} of the model's operators:\n{lines}\n{_ADVICE}")
-
-
-def _versions(versions: Sequence[int]) -> str:
-    first, last = versions[0], versions[-1]
-    if list(versions) != list(range(first, last + 1)):
-        return f"versions {', '.join(map(str, versions))}"
-    return f"version {first}" if first == last else f"versions {first} to {last}"

@@ -274,6 +274,15 @@ class Graph:
             "QuantizeLinear", whole, *self._parameters(tensor, carried_type(tensor), unit)
         )
 
+    def read_codes(self, tensor: TensorView, step: float, *, layout: Layout) -> ir.Value:
+        """`step` times the codes of a quantised `tensor` as the file has them, as floats."""
+        codes = self.read(tensor, layout=layout, domain=Domain.STORED)
+        return self.op("DequantizeLinear", codes, *self._code_parameters(tensor, step))
+
+    def quantize_codes(self, value: ir.Value, tensor: TensorView) -> ir.Value:
+        """Floats near codes as the file has them to the carried codes of `tensor`."""
+        return self.op("QuantizeLinear", value, *self._code_parameters(tensor, 1.0))
+
     def read_units(self, tensor: TensorView, unit: float, *, layout: Layout, rank: int) -> ir.Value:
         """The real values of a quantised `tensor` divided by `unit`.
 
@@ -457,6 +466,11 @@ class Graph:
             self.constant(np.float32(quantization.scalar_scale / unit)),
             self.constant(np.asarray(zero_point, dtype)),
         )
+
+    def _code_parameters(self, tensor: TensorView, step: float) -> tuple[ir.Value, ir.Value]:
+        type_ = carried_type(tensor)
+        zero_point = np.asarray(_shift(tensor.type, type_), semantics.NUMPY_DTYPE[type_])
+        return self.constant(np.float32(step)), self.constant(zero_point)
 
     def _dequantize(self, value: ir.Value, tensor: TensorView, type_: TensorType) -> ir.Value:
         return self.op("DequantizeLinear", value, *self._parameters(tensor, type_))

@@ -16,7 +16,7 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
-from tflite_ort.schema.semantics import explicit_padding
+from tflite_ort.schema.semantics import explicit_padding, quantized_range
 
 # What MaxPool takes as it is; other codes are pooled as reals, which keeps their order.
 _POOLED_AS_STORED = frozenset({TensorType.FLOAT32, TensorType.INT8, TensorType.UINT8})
@@ -24,17 +24,24 @@ _POOLED_AS_STORED = frozenset({TensorType.FLOAT32, TensorType.INT8, TensorType.U
 
 @translator(Op.AVERAGE_POOL_2D, versions=(1, 3), inputs=("input",))
 def average_pool_2d(op: OperatorView[Pool2DOptions], g: Graph) -> None:
-    """AveragePool over the cells inside the image. TFLite averages the codes and keeps them: the
-    result is quantised as the input is, whatever the output's own scale says."""
+    """AveragePool over the cells inside the image.
+
+    TFLite averages the codes, whatever the scales are, and rounds halves away from zero. ONNX
+    rounds them to even: the codes are read a little too large, which moves nothing but halves.
+    """
     input, output = op["input"], op.output
     if not input.is_quantized and input.type is not TensorType.FLOAT32:
         raise Untranslatable(f"{input.type.name} input without a scale")
-    mean = _average(op, g, g.read(input, layout=Layout.FIRST))
     activation = op.options.fused_activation_function
     if not input.is_quantized:
+        mean = _average(op, g, g.read(input, layout=Layout.FIRST))
         g.write(output, mean, layout=Layout.FIRST, activation=activation)
         return
-    codes = g.quantize(mean, input)
+    largest = max(map(abs, quantized_range(input.type)))
+    cells = op.options.filter_height * op.options.filter_width
+    step = 1 + 1 / (4 * largest * cells)  # the mean of a window is a multiple of 1 / cells
+    mean = _average(op, g, g.read_codes(input, step, layout=Layout.FIRST))
+    codes = g.quantize_codes(mean, input)
     g.write(output, codes, layout=Layout.FIRST, domain=Domain.STORED, activation=activation)
 
 

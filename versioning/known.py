@@ -6,7 +6,7 @@ up, of the runtime and what the version brought.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tflite_ort.schema import Op
@@ -55,3 +55,11 @@ def is_known(op: Op, version: int) -> bool:
 def known_versions(op: Op) -> range:
     """The versions that TFLite has of `op`; empty for one that it has no kernel for."""
     return _RANGES.get(op, range(0))
+
+
+def span(versions: Sequence[int]) -> str:
+    """Such as "versions 2 to 4" or "version 1"."""
+    first, last = versions[0], versions[-1]
+    if list(versions) != list(range(first, last + 1)):
+        return f"versions {', '.join(map(str, versions))}"
+    return f"version {first}" if first == last else f"versions {first} to {last}"

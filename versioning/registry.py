@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from tflite_ort.schema import ModelError, Op, OperatorView, Untranslatable
-from tflite_ort.versioning.known import is_known, known_versions
+from tflite_ort.versioning.known import is_known, known_versions, span
 
 F = TypeVar("F", bound=Callable[..., Any])
 Key = Op | str  # a builtin operator, or the name of a custom one
@@ -141,4 +141,9 @@ class Registry(Generic[F]):
             if (op, version) in self._entries:
                 raise ValueError(f"{name} version {version} has a {self.kind} already")
             if isinstance(op, Op) and not is_known(op, version):
-                raise ValueError(f"TFLite has {name} in {known_versions(op)}, not {version}")
+                known = known_versions(op)
+                raise ValueError(
+                    f"TFLite has {name} in {span(known)}, not {version}"
+                    if known
+                    else f"TFLite has no kernel for {name}"
+                )

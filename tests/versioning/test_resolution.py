@@ -1,0 +1,98 @@
+"""Refusal at load: complete, exact on the version, and saying what can be done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from tests.one_op import T, one_op_model
+from tflite_ort import Interpreter, UnknownOperator, UnsupportedVersion, export_onnx
+from tflite_ort.resolution import check_operators, unresolved
+from tflite_ort.resolvers import BuiltinOpResolver
+from tflite_ort.schema import Model, Op, OperatorCode, SubGraph, VersionError, write_model
+from tflite_ort.versioning import is_known, known_versions
+
+OPERATORS = [op for op in Op if known_versions(op)]
+IMPLEMENTED = [op for op in OPERATORS if BuiltinOpResolver().versions(op)]
+
+
+def model_of(codes: Iterable[tuple[Op, int]]) -> bytes:
+    """A model with these operator codes and no operator: the codes alone decide."""
+    return write_model(
+        Model(
+            version=3,
+            operator_codes=tuple(OperatorCode(builtin_code=op, version=v) for op, v in codes),
+            subgraphs=(SubGraph(name="main"),),
+        )
+    )
+
+
+def loads(model: bytes) -> bool:
+    try:
+        Interpreter(model_content=model)
+    except VersionError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("above", [True, False])
+def test_every_operator_out_of_its_range_is_named(above: bool) -> None:
+    codes = [(op, known_versions(op)[-1] + 1 if above else 0) for op in OPERATORS]
+    with pytest.raises(VersionError) as caught:
+        Interpreter(model_content=model_of(codes))
+    text = str(caught.value)
+    for op, version in codes:
+        assert f"builtin opcode '{op.name}' version '{version}' (0x): " in text
+    assert f"{len(OPERATORS)} of the model's operators" in text
+
+
+def test_what_is_implemented_loads_in_exactly_the_versions_that_tflite_has() -> None:
+    tried = [(op, v) for op in IMPLEMENTED for v in range(known_versions(op)[-1] + 3)]
+    wrong = [(op.name, v) for op, v in tried if loads(model_of([(op, v)])) != is_known(op, v)]
+    assert wrong == []
+    assert loads(model_of((op, v) for op, v in tried if is_known(op, v)))
+
+
+REFUSALS = [
+    (Op.CONV_2D, 9, UnsupportedVersion, "not known; TFLite has versions 1 to 8"),
+    (Op.CONV_2D, 0, UnsupportedVersion, "below the first version; TFLite has versions 1 to 8"),
+    (Op.BROADCAST_TO, 1, VersionError, "below the first version; TFLite has versions 2 to 4"),
+    (Op.STABLEHLO_CBRT, 1, UnknownOperator, "no kernel for it, though it was named in 2.17.0"),
+    (Op.CONCAT_EMBEDDINGS, 1, UnknownOperator, "TFLite has no kernel for it;"),
+]
+
+
+@pytest.mark.parametrize(("op", "version", "kind", "reason"), REFUSALS)
+def test_one_refusal(op: Op, version: int, kind: type[VersionError], reason: str) -> None:
+    with pytest.raises(kind) as caught:
+        export_onnx(one_op_model(op, [T((1,))], [T((1,))], version=version))
+    text = str(caught.value)
+    assert text.startswith(
+        f"Didn't find op for builtin opcode '{op.name}' version '{version}' (1x)"
+    )
+    assert reason in text
+    assert all(way in text for way in ("newer tflite-ort", "resolver", "older runtime"))
+
+
+def test_a_version_tflite_has_and_the_library_has_not_says_so() -> None:
+    empty = BuiltinOpResolver().narrowed(Model(version=3))
+    model = Model(version=3, operator_codes=(OperatorCode(builtin_code=Op.ADD, version=4),))
+    with pytest.raises(UnknownOperator, match=r"since 2\.6\.0, int64; this library has no trans"):
+        check_operators(model, empty)
+
+
+def test_a_custom_operator_is_refused_by_name() -> None:
+    code = OperatorCode(builtin_code=Op.CUSTOM, custom_code="Turbo", version=2)
+    model = Model(version=3, operator_codes=(code,))
+    with pytest.raises(UnknownOperator, match=r"'Turbo' version '2'.*unresolved custom op: Turbo"):
+        check_operators(model, BuiltinOpResolver())
+
+
+def test_unresolved_counts_the_uses() -> None:
+    codes = (
+        OperatorCode(builtin_code=Op.ADD, version=1),
+        OperatorCode(builtin_code=Op.ADD, version=9),
+    )
+    (row,) = unresolved(Model(version=3, operator_codes=codes), BuiltinOpResolver())
+    assert (row.op, row.version, row.count) == (Op.ADD, 9, 0)
