@@ -39,12 +39,22 @@ def operators_page() -> str:
         for op in Op
         if known_versions(op)
     ]
+    rows += [
+        f"| `{name}` | {_range(translator.versions(name))} | {_range(kernel.versions(name))} "
+        "| custom |\n"
+        for name in sorted(_custom_names())
+    ]
     exceptions = [
         f"| {row.op.name} | {row.version} | {_yes(row.registered)} | {_yes(row.required)} "
         f"| {row.runtime or '-'} | {row.here} |\n"
         for row in DISAGREEMENTS
     ]
     return "".join([_HEAD, *rows, _DISAGREEMENTS, *exceptions])
+
+
+def _custom_names() -> set[str]:
+    pairs = (*translator.pairs(), *kernel.pairs())
+    return {key for key, _ in pairs if not isinstance(key, Op)}
 
 
 def _history(op: Op) -> str:

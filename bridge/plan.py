@@ -105,9 +105,13 @@ def assign(
             elif reason not in reasons[op.index]:
                 reasons[op.index].append(reason)
         if claimed and len(claimed) == len(graph.operators) and not lowered.refusals:
-            return Assignment(runners, {}, lowered)
+            return Assignment(runners, _joined(reasons), lowered)
         remaining = [op for op in remaining if runners[op.index] == NUMPY]
-    return Assignment(runners, {index: "; ".join(texts) for index, texts in reasons.items()})
+    return Assignment(runners, _joined(reasons))
+
+
+def _joined(reasons: Mapping[int, Sequence[str]]) -> dict[int, str]:
+    return {index: "; ".join(texts) for index, texts in reasons.items()}
 
 
 def make_plan(
@@ -252,22 +256,27 @@ def _kernel_step(part: Partition, kernels: Registry[Kernel], arrays: dict[int, A
     for op in part.operators:
         entry = kernels.of(op)
         assert entry is not None
-        calls.append((replace(op, names=entry.inputs.bind(op).names), entry))
+        bound = replace(op, names=entry.inputs.bind(op).names)
+        calls.append((bound, entry, entry.state(bound) if entry.state else None))
     fixed = frozenset(arrays)
 
     def run() -> None:
         with np.errstate(all="ignore"):
-            for op, entry in calls:
-                _run_kernel(op, entry, arrays, fixed)
+            for op, entry, state in calls:
+                _run_kernel(op, entry, arrays, fixed, state)
 
     return run
 
 
 def _run_kernel(
-    op: OperatorView[Any], entry: Entry[Kernel], arrays: dict[int, Array], fixed: frozenset[int]
+    op: OperatorView[Any],
+    entry: Entry[Kernel],
+    arrays: dict[int, Array],
+    fixed: frozenset[int],
+    state: Any,
 ) -> None:
     inputs = [_value(tensor, arrays) for tensor in op.inputs]
-    for tensor, result in zip(op.outputs, run_kernel(op, entry, inputs), strict=True):
+    for tensor, result in zip(op.outputs, run_kernel(op, entry, inputs, state), strict=True):
         if tensor.index not in fixed:
             arrays[tensor.index] = result
         elif result.shape == tensor.shape:

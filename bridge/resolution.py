@@ -34,31 +34,38 @@ class Unresolved:
     here: Sequence[int]
 
     def __str__(self) -> str:
-        what = f"builtin opcode '{self.name}' version '{self.version}'"
-        if self.op is Op.CUSTOM:
-            what = f"custom op '{self.name}' version '{self.version}'"
-        return f"{what} ({self.count}x): {self.reason()}"
+        kind = "custom op" if self.op is Op.CUSTOM else "builtin opcode"
+        return f"{kind} '{self.name}' version '{self.version}' ({self.count}x): {self.reason()}"
 
     def reason(self) -> str:
         """Who knows what of the operator."""
         if self.op is Op.CUSTOM:
-            others = f"only {span(self.here)} registered" if self.here else "not registered"
-            return f"Encountered unresolved custom op: {self.name}; {others}"
+            return self._custom()
         known = known_versions(self.op)
         if self.version in known:
             row = KNOWN[self.op, self.version]
-            brings = f", {row.brings}" if row.brings else ""
-            return f"TFLite has it since {row.runtime}{brings}; {self._library()}"
+            brings = f" ({row.brings})" if row.brings else ""
+            return f"TFLite has it since {row.runtime}{brings}, {self._library()}"
         if not known:
             release = runtime_version(self.op, self.version)
-            since = f", though it was named in {release}" if release else ""
-            return f"TFLite has no kernel for it{since}; {self._library()}"
+            named = f", though {release} lists it" if release else ""
+            return f"TFLite has no kernel for it{named}"
         if self.version < known[0]:
-            return f"below the first version; TFLite has {span(known)}; {self._library()}"
-        return (
-            f"what this version brings and its first runtime are not known; "
-            f"TFLite has {span(known)}; {self._library()}"
-        )
+            return f"below the first version; {self._has()}"
+        return f"what it brings and its first runtime are not known here; {self._has()}"
+
+    def _custom(self) -> str:
+        if self.here:
+            return f"registered are {span(self.here)}"
+        if self.name.startswith("Flex"):
+            return "a TensorFlow operator, not registered"
+        return "not registered"
+
+    def _has(self) -> str:
+        known = known_versions(self.op)
+        if list(self.here) == list(known):
+            return f"TFLite and this library have {span(known)}"
+        return f"TFLite has {span(known)}, {self._library()}"
 
     def _library(self) -> str:
         if self.here:

@@ -17,6 +17,7 @@ from tflite_ort.schema import (
     ModelError,
     Op,
     OperatorView,
+    Tensor,
     TensorView,
 )
 from tflite_ort.schema.resolve import operator_view, tensor_views
@@ -64,7 +65,7 @@ def specialize(
     live: list[OperatorView[Any]] = []
     folded: list[OperatorView[Any]] = []
     for index in range(len(graph.operators)):
-        op = _reshaped(operator_view(model, subgraph, index, tensors))
+        op = _reshaped(operator_view(model, subgraph, index, tensors), graph.tensors)
         constants = _fold(op, kernels)
         results = op.outputs if constants is None else _with_data(op.outputs, constants)
         for tensor in results:
@@ -74,7 +75,7 @@ def specialize(
     return Specialized(tensors, live, folded, graph.inputs, graph.outputs)
 
 
-def _reshaped(op: OperatorView[Any]) -> OperatorView[Any]:
+def _reshaped(op: OperatorView[Any], declared: Sequence[Tensor]) -> OperatorView[Any]:
     """`op` with the shapes of its outputs that follow from its inputs."""
     if any(tensor.dynamic for tensor in op.present_inputs()):
         return replace(op, outputs=tuple(replace(out, dynamic=True) for out in op.outputs))
@@ -82,6 +83,8 @@ def _reshaped(op: OperatorView[Any]) -> OperatorView[Any]:
         shapes = output_shapes(op)
     except ModelError as error:
         raise ModelError(f"{op.label}: {error}") from error
+    if shapes is None and op.op is Op.CUSTOM and _as_declared(op, declared):
+        return op
     if shapes is None:
         return replace(op, outputs=tuple(replace(out, dynamic=True) for out in op.outputs))
     outputs = (
@@ -89,6 +92,16 @@ def _reshaped(op: OperatorView[Any]) -> OperatorView[Any]:
         for out, shape in zip(op.outputs, shapes, strict=True)
     )
     return replace(op, outputs=tuple(outputs))
+
+
+def _as_declared(op: OperatorView[Any], declared: Sequence[Tensor]) -> bool:
+    """The file says what shapes `op` makes, and its inputs have the shapes of the file."""
+    return all(
+        tensor.shape == declared[tensor.index].shape
+        and -1 not in (declared[tensor.index].shape_signature or ())
+        and (tensor.rank > 0 or declared[tensor.index].has_rank)
+        for tensor in (*op.present_inputs(), *op.outputs)
+    )
 
 
 def _with_data(outputs: Sequence[TensorView], arrays: Sequence[Array]) -> list[TensorView]:
@@ -103,7 +116,7 @@ def _fold(op: OperatorView[Any], kernels: Registry[Kernel]) -> Sequence[Array] |
     """The results of `op` if they are the same at every invoke and not too large to keep."""
     entry = kernels.of(op)
     inputs = op.present_inputs()
-    if entry is None or not inputs:
+    if entry is None or entry.state is not None or not inputs:
         return None
     if op.op in _OF_SHAPE:
         if inputs[0].dynamic:
@@ -121,7 +134,10 @@ def _fold(op: OperatorView[Any], kernels: Registry[Kernel]) -> Sequence[Array] |
 
 
 def run_kernel(
-    op: OperatorView[Any], entry: Entry[Kernel], inputs: Sequence[Array | None]
+    op: OperatorView[Any],
+    entry: Entry[Kernel],
+    inputs: Sequence[Array | None],
+    state: Any = None,
 ) -> Sequence[Array]:
     """The results of a numpy kernel.
 
@@ -129,7 +145,7 @@ def run_kernel(
         KernelError: names the operator; the kernel refused, or made another dtype than declared.
     """
     try:
-        results = entry.function(op, inputs, None)
+        results = entry.function(op, inputs, state)
     except (KernelError, ModelError) as error:
         raise KernelError(f"{op.label} failed to invoke: {error}") from error
     for tensor, result in zip(op.outputs, results, strict=True):

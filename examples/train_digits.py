@@ -39,6 +39,7 @@ from tflite_ort.schema import (
     TensorType,
     write_model,
 )
+from tflite_ort.versioning import update_versions
 
 try:
     from ai_edge_litert.interpreter import Interpreter as LiteRT
@@ -56,29 +57,27 @@ TENSOR_TYPE = {
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One operator: its output's name and shape, and its version for float32 and for int8."""
+    """One operator, with its output's name and shape."""
 
     name: str
     shape: tuple[int, ...]
     op: Op
-    versions: tuple[int, int]
     options: Any
 
 
 LAYERS = (
-    Layer("conv", (1, 8, 8, 16), Op.CONV_2D, (1, 3), Conv2DOptions(SAME, 1, 1, RELU)),
+    Layer("conv", (1, 8, 8, 16), Op.CONV_2D, Conv2DOptions(SAME, 1, 1, RELU)),
     Layer(
         "depthwise",
         (1, 8, 8, 16),
         Op.DEPTHWISE_CONV_2D,
-        (2, 3),
         DepthwiseConv2DOptions(SAME, 1, 1, 1, RELU, dilation_w_factor=2, dilation_h_factor=2),
     ),
-    Layer("pointwise", (1, 8, 8, 32), Op.CONV_2D, (1, 3), Conv2DOptions(SAME, 1, 1, RELU)),
-    Layer("pool", (1, 4, 4, 32), Op.MAX_POOL_2D, (1, 2), Pool2DOptions(VALID, 2, 2, 2, 2)),
-    Layer("flatten", (1, 512), Op.RESHAPE, (1, 1), ReshapeOptions((1, 512))),
-    Layer("logits", (1, 10), Op.FULLY_CONNECTED, (1, 4), FullyConnectedOptions()),
-    Layer("probabilities", (1, 10), Op.SOFTMAX, (1, 2), SoftmaxOptions(beta=1.0)),
+    Layer("pointwise", (1, 8, 8, 32), Op.CONV_2D, Conv2DOptions(SAME, 1, 1, RELU)),
+    Layer("pool", (1, 4, 4, 32), Op.MAX_POOL_2D, Pool2DOptions(VALID, 2, 2, 2, 2)),
+    Layer("flatten", (1, 512), Op.RESHAPE, ReshapeOptions((1, 512))),
+    Layer("logits", (1, 10), Op.FULLY_CONNECTED, FullyConnectedOptions()),
+    Layer("probabilities", (1, 10), Op.SOFTMAX, SoftmaxOptions(beta=1.0)),
 )
 CHANNEL_AXIS = {"conv": 0, "depthwise": 3, "pointwise": 0}
 
@@ -118,8 +117,8 @@ class GraphWriter:
         self.tensors.append(Tensor(array.shape, kind, len(self.buffers) - 1, name, quantization))
         return len(self.tensors) - 1
 
-    def operator(self, layer: Layer, version: int, inputs: list[int], output: int) -> None:
-        code = OperatorCode(builtin_code=layer.op, version=version)
+    def operator(self, layer: Layer, inputs: list[int], output: int) -> None:
+        code = OperatorCode(builtin_code=layer.op)
         if code not in self.codes:
             self.codes.append(code)
         index = self.codes.index(code)
@@ -199,8 +198,9 @@ def weight_tensors(
 
 def trained_model(weights: Arrays, calibration: Array | None = None) -> Model:
     """The network as float32, or as int8 with the ranges seen on `calibration` images."""
-    int8 = calibration is not None
-    quantization = activation_parameters(forward(weights, calibration)) if int8 else {}
+    quantization = {}
+    if calibration is not None:
+        quantization = activation_parameters(forward(weights, calibration))
     writer = GraphWriter()
     first = previous = writer.activation("image", (1, 8, 8, 1), quantization.get("image"))
     input_name = "image"
@@ -211,9 +211,10 @@ def trained_model(weights: Arrays, calibration: Array | None = None) -> Model:
         elif layer.op is Op.RESHAPE:
             inputs.append(writer.constant("flatten/shape", np.array(layer.shape, np.int32)))
         previous = writer.activation(layer.name, layer.shape, quantization.get(layer.name))
-        writer.operator(layer, layer.versions[int8], inputs, previous)
+        writer.operator(layer, inputs, previous)
         input_name = layer.name
-    return writer.model(first, previous)
+    # The versions that these types and options need, and the oldest TFLite that runs them.
+    return update_versions(writer.model(first, previous))
 
 
 def correct(interpreter: Any, digits: Digits) -> int:

@@ -102,7 +102,7 @@ def prelu(op: View, inputs: Inputs, state: State) -> Outputs:
     x, slope = inputs
     input, alpha = op["input"], op["alpha"]
     if np.broadcast_shapes(x.shape, slope.shape) != x.shape:
-        raise KernelError(f"{op.label}: alpha {slope.shape} does not broadcast into {x.shape}")
+        raise KernelError(f"alpha {slope.shape} does not broadcast into {x.shape}")
     if input.type is TensorType.FLOAT32 and alpha.type is TensorType.FLOAT32:
         return (np.where(x >= 0, x, x * slope),)
     expected = TensorType.INT8 if input.type is TensorType.INT16 else input.type
@@ -126,7 +126,7 @@ def hard_swish(op: View, inputs: Inputs, state: State) -> Outputs:
     fine_scale = np.float32(1 / 128) * scale(op, op["input"])
     factor, shift = _int16_multiplier(fine_scale / scale(op, op.output))
     if shift > 0:
-        raise KernelError(f"{op.label}: input scale is more than 128 times the output scale")
+        raise KernelError("input scale is more than 128 times the output scale")
     # 16-bit fixed point with 7 bits to spare.
     fine = np.asarray(centred(op, op["input"], x) << 7).astype(np.int16)
     gate = _hard_sigmoid(fine, *_int16_multiplier(fine_scale / np.float32(3 / 32768)))
@@ -187,7 +187,7 @@ def logistic(op: View, inputs: Inputs, state: State) -> Outputs:
     _require_quantized(op)
     steps = 256 if op["input"].type in _BYTES else 32768
     if not math.isclose(scale(op, op.output), 1 / steps, rel_tol=1e-3):
-        raise KernelError(f"{op.label}: output scale is {scale(op, op.output)}, not 1/{steps}")
+        raise KernelError(f"output scale is {scale(op, op.output)}, not 1/{steps}")
     if op["input"].type is TensorType.INT16:
         return (_logistic_int16(op, x),)
     return (tabulated(op, x, _logistic),)
@@ -202,7 +202,7 @@ def tanh(op: View, inputs: Inputs, state: State) -> Outputs:
     _require_quantized(op)
     if op["input"].type is TensorType.INT16:
         if not math.isclose(scale(op, op.output), 1 / 32768, rel_tol=1e-3):
-            raise KernelError(f"{op.label}: output scale is {scale(op, op.output)}, not 1/32768")
+            raise KernelError(f"output scale is {scale(op, op.output)}, not 1/32768")
         return (_tanh_int16(op, x),)
     return (tabulated(op, x, partial(_exactly, np.tanh)),)
 
@@ -283,7 +283,7 @@ def softmax(op: OperatorView[SoftmaxOptions], inputs: Inputs, state: State) -> O
     """e**(beta * x) over its sum along the last axis."""
     (x,) = inputs
     if x.ndim < 1:
-        raise KernelError(f"{op.label}: input is a scalar")
+        raise KernelError("input is a scalar")
     input, output = op["input"], op.output
     if input.type in (TensorType.FLOAT32, TensorType.FLOAT16):
         real = _real(x)
@@ -305,7 +305,7 @@ def _check_softmax_scale(op: View) -> None:
     unit = scale(op, op.output)
     if zero_point(op, op.output) != zero or not math.isclose(unit, 1 / steps, rel_tol=1e-3):
         raise KernelError(
-            f"{op.label}: output is quantised by {unit} and {zero_point(op, op.output)}, "
+            f"output is quantised by {unit} and {zero_point(op, op.output)}, "
             f"expected 1/{steps} and {zero}"
         )
 
@@ -315,7 +315,7 @@ def _softmax_of_bytes(op: View, x: Array) -> Array:
     bounds = np.iinfo(op.output.dtype)
     multiplier = float(np.float32(op.options.beta)) * float(scale(op, op["input"])) * 2**26
     if multiplier <= 1:
-        raise KernelError(f"{op.label}: beta times the input scale is too small: {multiplier}")
+        raise KernelError(f"beta times the input scale is too small: {multiplier}")
     q31, shift = quantize_multiplier(min(multiplier, 2.0**31 - 1))
     lowest = -math.floor(31 * 2.0**26 / 2.0 ** int(shift))
     codes = x.astype(np.int32)
@@ -325,7 +325,7 @@ def _softmax_of_bytes(op: View, x: Array) -> Array:
     powers = np.where(counted, exp_of_negative(scaled, 5), 0)
     total = rounding_shift_right(powers, 12).sum(axis=-1, keepdims=True, dtype=np.int64)
     if np.any(total >= 2**31):
-        raise KernelError(f"{op.label}: the sum of {x.shape[-1]} exponentials passes 4096")
+        raise KernelError(f"the sum of {x.shape[-1]} exponentials passes 4096")
     inverse, bits = reciprocal(total, 12)
     # 256 steps above the lowest 8-bit code, 32768 above 0 for int16 (where TFLite's reference
     # kernel starts at -32768, against the quantisation it demands).

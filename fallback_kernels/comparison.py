@@ -17,10 +17,10 @@ def select(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     single = condition.size == x.size == y.size == 1
     if not single and condition.shape != x.shape:
         if condition.ndim > 1 or condition.shape not in ((), x.shape[:1]):
-            raise KernelError(f"{op.label}: condition {condition.shape} does not fit {x.shape}")
+            raise KernelError(f"condition {condition.shape} does not fit {x.shape}")
         condition = condition.reshape(condition.shape + (1,) * (x.ndim - condition.ndim))
     if not single and x.shape != y.shape:
-        raise KernelError(f"{op.label}: x {x.shape} and y {y.shape} differ")
+        raise KernelError(f"x {x.shape} and y {y.shape} differ")
     return _selected(op, condition, x, y)
 
 
@@ -33,7 +33,7 @@ def select_v2(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
 
 def _selected(op: OperatorView[Any], condition: Any, x: Any, y: Any) -> Outputs:
     if condition.dtype != np.bool_ or x.dtype != y.dtype:
-        raise KernelError(f"{op.label} of {condition.dtype}, {x.dtype} and {y.dtype}")
+        raise KernelError(f"selection by {condition.dtype} from {x.dtype} and {y.dtype}")
     result = np.where(condition, x, y)
     # Single elements keep the rank that the model declares.
     if condition.size == x.size == y.size == 1:

@@ -78,10 +78,10 @@ class Binary:
         activation = ActivationFunctionType.NONE
         if self.fused:
             activation = op.options.fused_activation_function
-        real = output.type not in _CODES or (
-            output.type is TensorType.INT16 and not output.is_quantized
-        )
-        if not real and self.quantized is not None and output.type in self.quantized_types:
+        coded = output.type in self.quantized_types
+        if output.type is TensorType.INT16 and not output.is_quantized:
+            coded = False
+        if coded and self.quantized is not None:
             codes = self.quantized(op, a, b) + zero_point(op, output)
             return (clamped_codes(op, codes, activation),)
         if output.type not in self.types or a.dtype != b.dtype:
@@ -126,7 +126,7 @@ def _power_of_two_shifts(op: View) -> tuple[int, int] | None:
         return None
     first, second = (exponents[2] - exponent for exponent in exponents[:2])
     if min(first, second) != 0:
-        raise KernelError(f"{op.label}: int16 inputs are to be shifted by {first} and {second}")
+        raise KernelError(f"int16 inputs are to be shifted by {first} and {second}")
     return first, second
 
 
@@ -140,10 +140,13 @@ def quantized_product(op: View, a: Array, b: Array) -> Array:
 
 
 def quantized_quotient(op: View, a: Array, b: Array) -> Array:
-    """Codes of `a` by the reciprocals of those of `b`, times s_a / (s_b * s_out)."""
+    """Codes of `a` by the reciprocals of those of `b`, times s_a / (s_b * s_out).
+
+    TFLite's result is undefined where the last right shift passes 31 bits; here it is 0.
+    """
     first, second = op.present_inputs()
     dividend, divisor = centred(op, first, a), centred(op, second, b)
-    _refuse_zero(op, divisor)
+    _refuse_zero(divisor)
     dividend, divisor = np.where(divisor < 0, -dividend, dividend), np.abs(divisor)
     inverse, bits = reciprocal(divisor, 31)
     headroom = leading_zeros(np.where(dividend < 0, ~dividend, dividend)) - 1
@@ -161,24 +164,22 @@ def quantized_squared_difference(op: View, a: Array, b: Array) -> Array:
     return rescale(difference * difference, multiplier)
 
 
-def _refuse_zero(op: View, divisor: Array) -> None:
+def _refuse_zero(divisor: Array) -> None:
     if not np.all(divisor):
-        raise KernelError(f"{op.label}: division by 0")
+        raise KernelError("division by 0")
 
 
-def _divide(a: Array, b: Array, *, op: str = "DIV") -> Array:
+def _divide(a: Array, b: Array) -> Array:
     """a / b; integers truncate towards zero."""
     if not np.issubdtype(a.dtype, np.integer):
         return np.asarray(a / b)
-    if not np.all(b):
-        raise KernelError(f"{op}: division by 0")
+    _refuse_zero(b)
     return np.asarray(np.trunc(a.astype(np.float64) / b)).astype(np.int64).astype(a.dtype)
 
 
 def _floor_divide(a: Array, b: Array) -> Array:
     """floor(a / b) by way of float64, which is exact up to 32-bit integers."""
-    if not np.all(b):
-        raise KernelError("FLOOR_DIV: division by 0")
+    _refuse_zero(b)
     quotient = np.floor(a.astype(np.float64) / b)
     if np.issubdtype(a.dtype, np.integer):
         return quotient.astype(np.int64).astype(a.dtype)
@@ -313,7 +314,7 @@ def sqrt(op: View, inputs: Inputs, state: State) -> Outputs:
         raise refusal(op)
     real = scale(op, op["input"]) * centred(op, op["input"], x).astype(np.float32)
     if np.any(real < 0):
-        raise KernelError(f"{op.label}: Sqrt is only defined for non-negative values")
+        raise KernelError("Sqrt is only defined for non-negative values")
     codes = np.trunc(np.sqrt(real) / scale(op, op.output)).astype(np.int64)
     return (clamped_codes(op, codes + zero_point(op, op.output)),)
 
@@ -330,7 +331,7 @@ def rsqrt(op: View, inputs: Inputs, state: State) -> Outputs:
         raise refusal(op)
     centred_codes = centred(op, op["input"], x)
     if np.any(centred_codes < 0):
-        raise KernelError(f"{op.label}: Rsqrt is only defined for positive values")
+        raise KernelError("Rsqrt is only defined for positive values")
     if type_ is TensorType.INT16:
         highest = np.float32(32767) * scale(op, op.output)
 

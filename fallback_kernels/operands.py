@@ -27,14 +27,14 @@ def refusal(op: OperatorView[Any]) -> KernelError:
     """The error for operand types that a kernel does not implement."""
     inputs = ", ".join("none" if t is None else t.type.name for t in op.inputs)
     outputs = ", ".join(t.type.name for t in op.outputs)
-    return KernelError(f"{op.label} from {inputs} to {outputs} is not implemented")
+    return KernelError(f"{inputs} to {outputs} is not implemented")
 
 
 def scale(op: OperatorView[Any], tensor: TensorView | None) -> np.float32:
     """The one scale of a quantised tensor: float32, since TFLite divides scales as such."""
     if tensor is None or tensor.quantization is None or tensor.quantization.per_channel:
         name = "none" if tensor is None else repr(tensor.name)
-        raise KernelError(f"{op.label}: tensor {name} is not quantised by a single scale")
+        raise KernelError(f"tensor {name} is not quantised by a single scale")
     return np.float32(tensor.quantization.scale[0])
 
 
@@ -45,7 +45,7 @@ def zero_point(op: OperatorView[Any], tensor: TensorView) -> int:
         return 0
     zero = tensor.quantization.scalar_zero_point
     if tensor.type is TensorType.INT16 and zero != 0:
-        raise KernelError(f"{op.label}: zero point of int16 {tensor.name!r} is {zero}, expected 0")
+        raise KernelError(f"zero point of int16 {tensor.name!r} is {zero}, expected 0")
     return zero
 
 

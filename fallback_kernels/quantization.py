@@ -67,7 +67,7 @@ def dequantize(op: View, inputs: Inputs, state: State) -> Outputs:
         raise refusal(op)
     unit, zero = _along(input.quantization, x.ndim)
     if input.type is _T.INT16 and np.any(zero):
-        raise KernelError(f"{op.label}: zero point of an int16 tensor is {zero}, expected 0")
+        raise KernelError(f"zero point of an int16 tensor is {zero}, expected 0")
     return ((x.astype(np.int32) - zero.astype(np.int32)).astype(np.float32) * unit,)
 
 
@@ -121,5 +121,5 @@ def _truncated(x: Array, target: TensorView) -> Array:
 def densify(op: View, inputs: Inputs, state: State) -> Outputs:
     """The constant with its zeros; a view holds sparse constants densely already."""
     if not op["input"].is_constant:
-        raise KernelError(f"{op.label}: input is not a constant")
+        raise KernelError("input is not a constant")
     return (inputs[0],)

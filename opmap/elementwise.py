@@ -67,6 +67,8 @@ class Binary:
             raise refusal(op)
         if not quantized and output.type not in self.types:
             raise refusal(op)
+        if quantized and not (a.is_quantized and b.is_quantized):
+            raise Untranslatable(f"{a.type.name} input without a scale")
         activation = ActivationFunctionType.NONE
         if self.fused:
             activation = op.options.fused_activation_function
@@ -202,8 +204,8 @@ def _read(op: View, g: Graph, types: frozenset[TensorType]) -> tuple[ir.Value, A
     input = op["input"]
     if input.type not in types or input.type is not op.output.type:
         raise refusal(op)
-    if input.type in _CODES and not input.is_quantized:
-        raise Untranslatable(f"{input.type.name} input without a scale")
+    if input.type in _CODES and not (input.is_quantized and op.output.is_quantized):
+        raise Untranslatable(f"{input.type.name} without a scale")
     layout = g.layout(input)
     return g.read(input, layout=layout), layout
 
@@ -257,14 +259,16 @@ def rsqrt(op: View, g: Graph) -> None:
 @translator(Op.ABS, versions=(1, 5), inputs=("input",))
 def abs(op: View, g: Graph) -> None:
     """Abs of real numbers, or of plain INT16 and INT32."""
-    input, layout = op["input"], g.layout(op["input"])
-    if input.type is not op.output.type or input.type not in _CODES | {_T.FLOAT32, _T.INT32}:
+    input, output, layout = op["input"], op.output, g.layout(op["input"])
+    plain = input.type is _T.INT32 or (input.type is _T.INT16 and not input.is_quantized)
+    if not plain:
+        x, _ = _read(op, g, frozenset({_T.FLOAT32, _T.INT8, _T.INT16}))
+        g.write(output, g.op("Abs", x), layout=layout)
+        return
+    if input.type is not output.type or output.is_quantized is not input.is_quantized:
         raise refusal(op)
-    if input.type in _BYTES and (not input.is_quantized or input.type is _T.UINT8):
-        raise refusal(op)
-    domain = Domain.STORED if input.type is _T.INT32 else Domain.REAL
-    result = g.op("Abs", g.read(input, layout=layout, domain=domain))
-    g.write(op.output, result, layout=layout, domain=domain)
+    result = g.op("Abs", g.read(input, layout=layout, domain=Domain.FILE))
+    g.write(output, result, layout=layout, domain=Domain.FILE)
 
 
 @translator(Op.NEG, versions=(1, 1), inputs=("input",))

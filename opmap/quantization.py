@@ -32,7 +32,7 @@ def quantize(op: View, g: Graph) -> None:
     input, output = op["input"], op.output
     if output.type not in _CODES or input.type not in _CODES | {_T.FLOAT32}:
         raise refusal(op)
-    if {input.type, output.type} == {_T.INT16, _T.UINT8} and input.type is _T.INT16:
+    if not output.is_quantized or (input.type, output.type) == (_T.INT16, _T.UINT8):
         raise refusal(op)
     layout = g.layout(input)
     if _carried_alike(input, output):

@@ -12,6 +12,7 @@ from digits_network import forward, load_split, train
 from tflite_ort import Interpreter
 from tflite_ort.demo import MODELS, digits_model, held_out, read_digits, run_demo
 from tflite_ort.schema import Op, read_model, write_model
+from tflite_ort.versioning import declared_runtime, minimum_runtime
 from train_digits import correct, trained_model
 
 VERSIONS = {
@@ -73,8 +74,9 @@ def test_int8_outputs_are_exactly_those_of_litert() -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_files_are_small_and_say_their_versions(model: str) -> None:
-    codes = read_model(digits_model(model)).operator_codes
-    assert {(code.builtin_code, code.version) for code in codes} == VERSIONS[model]
+    file = read_model(digits_model(model))
+    assert {(code.builtin_code, code.version) for code in file.operator_codes} == VERSIONS[model]
+    assert declared_runtime(file) == minimum_runtime(file)
     assert digits_model(model).stat().st_size <= 50 * 1024
 
 

@@ -11,27 +11,23 @@ from tflite_ort.versioning.signature import Signature, TensorSignature
 
 Condition = Callable[[Signature], bool]
 
-FLOAT32, FLOAT16, FLOAT64, BFLOAT16 = (
-    TensorType.FLOAT32,
-    TensorType.FLOAT16,
-    TensorType.FLOAT64,
-    TensorType.BFLOAT16,
-)
-INT2, INT4, INT8, INT16, INT32, INT64 = (
-    TensorType.INT2,
-    TensorType.INT4,
-    TensorType.INT8,
-    TensorType.INT16,
-    TensorType.INT32,
-    TensorType.INT64,
-)
-UINT4, UINT8, UINT16, UINT32 = (
-    TensorType.UINT4,
-    TensorType.UINT8,
-    TensorType.UINT16,
-    TensorType.UINT32,
-)
-BOOL, STRING, COMPLEX64 = TensorType.BOOL, TensorType.STRING, TensorType.COMPLEX64
+FLOAT32 = TensorType.FLOAT32
+FLOAT16 = TensorType.FLOAT16
+FLOAT64 = TensorType.FLOAT64
+BFLOAT16 = TensorType.BFLOAT16
+COMPLEX64 = TensorType.COMPLEX64
+INT2 = TensorType.INT2
+INT4 = TensorType.INT4
+INT8 = TensorType.INT8
+INT16 = TensorType.INT16
+INT32 = TensorType.INT32
+INT64 = TensorType.INT64
+UINT4 = TensorType.UINT4
+UINT8 = TensorType.UINT8
+UINT16 = TensorType.UINT16
+UINT32 = TensorType.UINT32
+BOOL = TensorType.BOOL
+STRING = TensorType.STRING
 FLOAT8 = (TensorType.FLOAT8_E4M3FN, TensorType.FLOAT8_E5M2)
 
 

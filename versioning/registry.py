@@ -11,6 +11,7 @@ from tflite_ort.versioning.known import is_known, known_versions, span
 
 F = TypeVar("F", bound=Callable[..., Any])
 Key = Op | str  # a builtin operator, or the name of a custom one
+StateFactory = Callable[[OperatorView[Any]], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +57,19 @@ class Inputs:
 
 @dataclass(frozen=True, slots=True)
 class Entry(Generic[F]):
-    """A function registered for an operator: versions `first` to `last`, both included."""
+    """A function registered for an operator: versions `first` to `last`, both included.
+
+    Args:
+        state: makes what a kernel keeps from one invoke to the next, afresh at each allocation;
+            None for a kernel whose results follow from its inputs alone.
+    """
 
     op: Key
     first: int
     last: int
     inputs: Inputs
     function: F
+    state: StateFactory | None = None
 
     @property
     def pairs(self) -> list[tuple[Key, int]]:
@@ -82,12 +89,17 @@ class Registry(Generic[F]):
         self._entries: dict[tuple[Key, int], Entry[F]] = {}
 
     def __call__(
-        self, op: Key, *, versions: tuple[int, int], inputs: tuple[str, ...]
+        self,
+        op: Key,
+        *,
+        versions: tuple[int, int],
+        inputs: tuple[str, ...],
+        state: StateFactory | None = None,
     ) -> Callable[[F], F]:
         declared = Inputs.parse(inputs)
 
         def register(function: F) -> F:
-            entry = Entry(op, *versions, declared, function)
+            entry = Entry(op, *versions, declared, function, state)
             self._check(entry)
             self.replace(entry)
             return function

@@ -485,3 +485,15 @@ def test_types_not_implemented_are_named(op: Op, type: TensorType) -> None:
     feeds = [np.ones(2, NUMPY_DTYPE[type])] * 2
     with pytest.raises(KernelError, match=f"{type.name}, {type.name} to {type.name}"):
         ours(model, feeds)
+
+
+UNSCALED = ((Op.ADD, 2), (Op.MUL, 2), (Op.EXP, 1), (Op.ABS, 1), (Op.HARD_SWISH, 1), (Op.RELU, 1))
+
+
+@pytest.mark.parametrize(("op", "operands"), UNSCALED)
+def test_codes_without_a_scale_are_refused(op: Op, operands: int) -> None:
+    """LiteRT would divide by a scale of 0."""
+    scaled, unscaled = T((2,), INT8, scale=0.1), T((2,), INT8)
+    for inputs, output in (([unscaled] * operands, scaled), ([scaled] * operands, unscaled)):
+        with pytest.raises(KernelError, match=r"not quantised|is not implemented"):
+            ours(one_op_model(op, inputs, [output], options(op)), [np.ones(2, np.int8)] * operands)

@@ -55,11 +55,21 @@ def test_what_is_implemented_loads_in_exactly_the_versions_that_tflite_has() -> 
 
 
 REFUSALS = [
-    (Op.CONV_2D, 9, UnsupportedVersion, "not known; TFLite has versions 1 to 8"),
-    (Op.CONV_2D, 0, UnsupportedVersion, "below the first version; TFLite has versions 1 to 8"),
-    (Op.BROADCAST_TO, 1, VersionError, "below the first version; TFLite has versions 2 to 4"),
-    (Op.STABLEHLO_CBRT, 1, UnknownOperator, "no kernel for it, though it was named in 2.17.0"),
-    (Op.CONCAT_EMBEDDINGS, 1, UnknownOperator, "TFLite has no kernel for it;"),
+    (
+        Op.CONV_2D,
+        9,
+        UnsupportedVersion,
+        "not known here; TFLite and this library have versions 1 to 8",
+    ),
+    (
+        Op.CONV_2D,
+        0,
+        UnsupportedVersion,
+        "below the first version; TFLite and this library have versions 1",
+    ),
+    (Op.BROADCAST_TO, 1, VersionError, "below the first version; TFLite "),
+    (Op.STABLEHLO_CBRT, 1, UnknownOperator, "no kernel for it, though 2.17.0 lists it"),
+    (Op.CONCAT_EMBEDDINGS, 1, UnknownOperator, "TFLite has no kernel for it"),
 ]
 
 
@@ -78,14 +88,16 @@ def test_one_refusal(op: Op, version: int, kind: type[VersionError], reason: str
 def test_a_version_tflite_has_and_the_library_has_not_says_so() -> None:
     empty = BuiltinOpResolver().narrowed(Model(version=3))
     model = Model(version=3, operator_codes=(OperatorCode(builtin_code=Op.ADD, version=4),))
-    with pytest.raises(UnknownOperator, match=r"since 2\.6\.0, int64; this library has no trans"):
+    with pytest.raises(
+        UnknownOperator, match=r"since 2\.6\.0 \(int64\), this library has no trans"
+    ):
         check_operators(model, empty)
 
 
 def test_a_custom_operator_is_refused_by_name() -> None:
     code = OperatorCode(builtin_code=Op.CUSTOM, custom_code="Turbo", version=2)
     model = Model(version=3, operator_codes=(code,))
-    with pytest.raises(UnknownOperator, match=r"'Turbo' version '2'.*unresolved custom op: Turbo"):
+    with pytest.raises(UnknownOperator, match=r"custom op 'Turbo' version '2' \(0x\): not reg"):
         check_operators(model, BuiltinOpResolver())
 
 

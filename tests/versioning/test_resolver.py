@@ -46,6 +46,7 @@ def translated_difference(op: OperatorView[Any], g: Graph) -> None:
 
 
 BOTH = Registration(translated_difference, difference, ("a", "b"))
+REGISTRATIONS = [(BOTH, "ort"), (Registration(kernel=difference), "numpy")]
 
 
 def run(model: bytes, resolver: Any) -> tuple[Any, str]:
@@ -83,11 +84,7 @@ def test_a_lookup_never_finds_the_newest_version_below() -> None:
         Interpreter(model_content=ADD_9, resolver=resolver)
 
 
-@pytest.mark.parametrize(
-    ("registration", "runs_on"),
-    [(BOTH, "ort"), (Registration(kernel=difference), "numpy")],
-    ids=["both", "kernel"],
-)
+@pytest.mark.parametrize(("registration", "runs_on"), REGISTRATIONS, ids=["both", "kernel"])
 def test_a_builtin_can_be_replaced(registration: Registration, runs_on: str) -> None:
     resolver = BuiltinOpResolver()
     resolver.add_builtin(Op.ADD, registration)
@@ -119,14 +116,37 @@ def custom_model(version: int = 1) -> bytes:
     return write_model(replace(read_model(ADD), operator_codes=(code,)))
 
 
-def test_a_custom_operator_runs_by_name_and_version() -> None:
+def test_a_custom_operator_is_found_by_name_and_version() -> None:
     resolver = BuiltinOpResolver()
-    with pytest.raises(UnknownOperator, match="Difference; not registered"):
+    with pytest.raises(UnknownOperator, match=r"custom op 'Difference' .*: not registered"):
         Interpreter(model_content=custom_model(), resolver=resolver)
-    resolver.add_custom("Difference", Registration(kernel=difference), 1, 2)
-    np.testing.assert_array_equal(run(custom_model(2), resolver)[0], VALUES - VALUES * 3)
-    with pytest.raises(UnsupportedVersion, match="Difference; only versions 1 to 2 registered"):
+    resolver.add_custom("Difference", BOTH, 1, 2)
+    assert resolver.find("Difference", 2) == BOTH
+    with pytest.raises(UnsupportedVersion, match="registered are versions 1 to 2"):
         Interpreter(model_content=custom_model(3), resolver=resolver)
+
+
+@pytest.mark.parametrize(("registration", "runs_on"), REGISTRATIONS, ids=["both", "kernel"])
+def test_a_custom_operator_runs(registration: Registration, runs_on: str) -> None:
+    resolver = MutableOpResolver()
+    resolver.add_custom("Difference", registration)
+    result, ran_on = run(custom_model(), resolver)
+    np.testing.assert_array_equal(result, VALUES - VALUES * 3)
+    assert ran_on == runs_on
+
+
+def test_a_resized_custom_operator_runs_in_numpy() -> None:
+    """Only its kernel tells what shape it makes."""
+    resolver = MutableOpResolver()
+    resolver.add_custom("Difference", BOTH)
+    interpreter = Interpreter(model_content=custom_model(), resolver=resolver)
+    for detail in interpreter.get_input_details():
+        interpreter.resize_tensor_input(detail["index"], [5])
+    interpreter.allocate_tensors()
+    interpreter.invoke()
+    (output,) = interpreter.get_output_details()
+    assert interpreter.get_tensor(output["index"]).shape == (5,)
+    assert interpreter.delegation()[0].runs_on == "numpy"
 
 
 def test_add_all_replaces_what_is_there() -> None:

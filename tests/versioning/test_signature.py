@@ -49,7 +49,7 @@ def weights(type: TensorType, shape: tuple[int, ...], scales: int = 0) -> T:
 
 CONV, DEPTHWISE = Conv2DOptions(Padding.SAME, 1, 1), DepthwiseConv2DOptions(Padding.SAME, 1, 1)
 DILATED = DepthwiseConv2DOptions(Padding.SAME, 1, 1, dilation_w_factor=2)
-Q8 = {"scale": 0.5}
+Q8: dict[str, Any] = {"scale": 0.5}
 
 ROWS = [
     # Convolution: hybrid, per channel (one channel counts), groups, 16x8

@@ -1,0 +1,62 @@
+"""What the `versions` command says of a model."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.one_op import T, one_op_model
+from tflite_ort.resolvers import BuiltinOpResolver
+from tflite_ort.schema import AddOptions, Op, TensorType, read_model
+from tflite_ort.versions import OperatorVersion, VersionReport, version_report
+
+INT8 = T((2,), TensorType.INT8, 0.5)
+
+
+def report(version: int) -> VersionReport:
+    model = one_op_model(Op.ADD, [INT8, INT8], [INT8], AddOptions(), version=version)
+    return version_report(read_model(model))
+
+
+def test_an_honest_file() -> None:
+    found = report(2)
+    assert found.operators == (OperatorVersion("ADD", 1, 2, 2, "1.14.0", "int8", ""),)
+    assert (found.minimum_runtime, found.required_runtime) == ("1.14.0", "1.14.0")
+    assert (found.declared_runtime, found.warnings, found.refused) == (None, (), False)
+    assert str(found).splitlines() == [
+        "operator  count  version  required  first runtime  brings",
+        "ADD       1      2        2         1.14.0         int8",
+        "minimum runtime: 1.14.0 (the file says nothing)",
+    ]
+
+
+def test_a_version_too_low_is_warned_of() -> None:
+    found = report(1)
+    assert (found.minimum_runtime, found.required_runtime) == ("1.5.0", "1.14.0")
+    assert len(found.warnings) == 1
+    assert f"warning: {found.warnings[0]}" in str(found)
+
+
+def test_a_refused_version_is_reported_with_the_reason() -> None:
+    found = report(9)
+    assert found.refused
+    assert "TFLite and this library have versions 1 to 6" in found.operators[0].refused
+    assert f"refused: {found.operators[0].refused}" in str(found)
+
+
+def test_the_dictionary_is_json() -> None:
+    found = json.loads(json.dumps(report(9).as_dict()))
+    assert found["refused"] is True
+    assert found["operators"][0]["version"] == 9
+
+
+def test_a_narrower_resolver_refuses_more() -> None:
+    model = read_model(one_op_model(Op.ADD, [INT8, INT8], [INT8], AddOptions(), version=2))
+    other = read_model(one_op_model(Op.MUL, [INT8, INT8], [INT8], version=2))
+    assert version_report(model, BuiltinOpResolver().narrowed(other)).refused
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_columns_do_not_end_in_blanks(version: int) -> None:
+    assert all(line == line.rstrip() for line in str(report(version)).splitlines())
