@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tflite_ort.schema import OperatorView, TensorView
+from tflite_ort.schema import ModelError, OperatorView, TensorView
 
 # The runner of operators that no delegate takes.
 NUMPY = "numpy"
@@ -65,23 +65,19 @@ def _grouped(
         if group:
             groups.append(group)
         waiting = rest
-        runner = _next_runner(waiting, runners, pending, runner)
+        if waiting:
+            runner = _next_runner(waiting, runners, pending)
     return groups
 
 
 def _next_runner(
-    waiting: Sequence[OperatorView[Any]],
-    runners: Mapping[int, str],
-    pending: set[int],
-    last: str,
+    waiting: Sequence[OperatorView[Any]], runners: Mapping[int, str], pending: set[int]
 ) -> str:
-    """The runner of the first operator that can run and is not `last`'s."""
+    """The runner of the first operator that can run."""
     for op in waiting:
-        if runners[op.index] != last and not any(
-            tensor.index in pending for tensor in op.present_inputs()
-        ):
+        if not any(tensor.index in pending for tensor in op.present_inputs()):
             return runners[op.index]
-    return last
+    raise ModelError(f"{waiting[0].label} waits for its own result")
 
 
 def _partition(

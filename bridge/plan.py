@@ -14,7 +14,7 @@ from tflite_ort.delegates import Delegate
 from tflite_ort.fallback_kernels import Kernel
 from tflite_ort.opmap import PORTABLE, Lowered, Target, Translator, lower
 from tflite_ort.partition import NUMPY, Partition, partitions
-from tflite_ort.schema import KernelError, OperatorView, TensorView, Untranslatable
+from tflite_ort.schema import KernelError, ModelError, OperatorView, TensorView, Untranslatable
 from tflite_ort.session import Session, exact_weight_type
 from tflite_ort.specialization import Specialized, run_kernel
 from tflite_ort.versioning.registry import Entry, Registry
@@ -197,11 +197,14 @@ def _buffers(graph: Specialized, parts: Sequence[Partition]) -> dict[int, Array]
     for part in parts:
         if part.runner != NUMPY:
             tensors.update((tensor.index, tensor) for tensor in (*part.inputs, *part.outputs))
-    return {
-        index: np.zeros(tensor.shape, tensor.dtype)
-        for index, tensor in tensors.items()
-        if not tensor.is_constant and not tensor.dynamic
-    }
+    try:
+        return {
+            index: np.zeros(tensor.shape, tensor.dtype)
+            for index, tensor in tensors.items()
+            if not tensor.is_constant and not tensor.dynamic
+        }
+    except (MemoryError, ValueError) as error:
+        raise ModelError(f"the model's tensors cannot be allocated: {error}") from error
 
 
 def _session_step(

@@ -89,7 +89,7 @@ class Session:
         config: Mapping[str, str] | None = None,
     ) -> None:
         options = onnxruntime.SessionOptions()
-        options.log_severity_level = 3
+        options.log_severity_level = 4  # what it would log as an error is raised
         options.intra_op_num_threads = num_threads
         for key, value in (config or {}).items():
             options.add_session_config_entry(key, value)
@@ -132,7 +132,7 @@ class Session:
         """One inference over the bound arrays."""
         try:
             self._session.run_with_iobinding(self._binding)
-        except ORT_ERRORS as error:
+        except (*ORT_ERRORS, RuntimeError) as error:
             raise DelegateError(f"ONNX Runtime failed: {error}") from error
 
 

@@ -17,9 +17,11 @@ from tflite_ort.schema import (
     ModelError,
     Op,
     OperatorView,
+    SubGraph,
     Tensor,
     TensorView,
 )
+from tflite_ort.schema.errors import MALFORMED_OPERATOR
 from tflite_ort.schema.resolve import operator_view, tensor_views
 from tflite_ort.schema.shapes import output_shapes
 from tflite_ort.versioning.registry import Entry, Registry
@@ -64,6 +66,7 @@ def specialize(
         tensors[index] = replace(tensors[index], shape=shape)
     live: list[OperatorView[Any]] = []
     folded: list[OperatorView[Any]] = []
+    _check_flow(graph, tensors)
     for index in range(len(graph.operators)):
         op = _reshaped(operator_view(model, subgraph, index, tensors), graph.tensors)
         constants = _fold(op, kernels)
@@ -75,18 +78,39 @@ def specialize(
     return Specialized(tensors, live, folded, graph.inputs, graph.outputs)
 
 
+def _check_flow(graph: SubGraph, tensors: Sequence[TensorView]) -> None:
+    """Every tensor that is read is computed, given or constant, and none is computed twice."""
+    made: set[int] = set()
+    for i, operator in enumerate(graph.operators):
+        for index in operator.outputs:
+            early = index in made or index in graph.inputs or index in operator.inputs
+            if early or tensors[index].is_constant:
+                raise ModelError(f"operator {i}: tensor {index} has a value before it is computed")
+            made.add(index)
+    read = [(i, t) for i, operator in enumerate(graph.operators) for t in operator.inputs]
+    for i, index in (*read, *((len(graph.operators), t) for t in graph.outputs)):
+        if index is None or index in made or index in graph.inputs:
+            continue
+        if not tensors[index].is_constant and not tensors[index].is_variable:
+            raise ModelError(f"operator {i}: input tensor {index} lacks data")
+
+
 def _reshaped(op: OperatorView[Any], declared: Sequence[Tensor]) -> OperatorView[Any]:
     """`op` with the shapes of its outputs that follow from its inputs."""
     if any(tensor.dynamic for tensor in op.present_inputs()):
         return replace(op, outputs=tuple(replace(out, dynamic=True) for out in op.outputs))
     try:
         shapes = output_shapes(op)
-    except ModelError as error:
+    except ModelError:
+        raise
+    except MALFORMED_OPERATOR as error:
         raise ModelError(f"{op.label}: {error}") from error
     if shapes is None and op.op is Op.CUSTOM and _as_declared(op, declared):
         return op
     if shapes is None:
         return replace(op, outputs=tuple(replace(out, dynamic=True) for out in op.outputs))
+    if len(shapes) != len(op.outputs):
+        raise ModelError(f"{op.label} has {len(op.outputs)} outputs, expected {len(shapes)}")
     outputs = (
         out if out.shape == shape else replace(out, shape=shape)
         for out, shape in zip(op.outputs, shapes, strict=True)
@@ -146,7 +170,7 @@ def run_kernel(
     """
     try:
         results = entry.function(op, inputs, state)
-    except (KernelError, ModelError) as error:
+    except (KernelError, *MALFORMED_OPERATOR) as error:
         raise KernelError(f"{op.label} failed to invoke: {error}") from error
     for tensor, result in zip(op.outputs, results, strict=True):
         if result.dtype != tensor.dtype:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from tflite_ort.resolution import Unresolved, unresolved
 from tflite_ort.resolvers import BuiltinOpResolver
-from tflite_ort.schema import Model, Op
+from tflite_ort.schema import Model, Op, UnknownOperator, read_model, write_model
 from tflite_ort.versioning.honesty import required_versions, update_versions, version_warnings
 from tflite_ort.versioning.known import KNOWN
 from tflite_ort.versioning.resolver import OpResolver, operator_key
 from tflite_ort.versioning.runtime import declared_runtime, minimum_runtime, runtime_version
+
+# The exit code of a model with operators that are not known.
+REFUSED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +83,29 @@ class VersionReport:
         lines += [f"warning: {text}" for text in self.warnings]
         lines += [f"refused: {row.refused}" for row in self.operators if row.refused]
         return "\n".join(lines)
+
+
+def versions_command(
+    path: str | os.PathLike[str], as_json: bool = False, fix: str | os.PathLike[str] | None = None
+) -> tuple[str, int]:
+    """What ``tflite-ort versions`` prints, and its exit code: 3 for a model that is refused.
+
+    Args:
+        fix: where to write the model with the versions that its operators require.
+
+    Raises:
+        ModelError: the file is not a valid TFLite model.
+        OSError: it cannot be read, or `fix` not written.
+    """
+    try:
+        model = read_model(path)
+    except UnknownOperator as error:
+        return str(error), REFUSED
+    report = version_report(model)
+    if fix is not None:
+        Path(fix).write_bytes(write_model(update_versions(model)))
+    text = json.dumps(report.as_dict(), indent=2) if as_json else str(report)
+    return text, REFUSED if report.refused else 0
 
 
 def version_report(model: Model, resolver: OpResolver | None = None) -> VersionReport:

@@ -1,4 +1,4 @@
-"""Activation functions: RELU and its kin, sigmoids, HARD_SWISH, SOFTMAX."""
+"""Activation functions: RELU and its kin, sigmoids, HARD_SWISH, GELU, SOFTMAX, LOG_SOFTMAX."""
 
 from __future__ import annotations
 
@@ -10,19 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.fallback_kernels.fixed_point import (
-    exp_of_negative,
-    leading_zeros,
-    multiply_by_quantized_multiplier,
     quantize_multiplier,
-    reciprocal,
     rescale,
     round_half_away,
     rounding_doubling_high_mul,
     rounding_shift_right,
-    saturate,
     saturating_shift_left,
 )
-from tflite_ort.fallback_kernels.function_table import int16_table, interpolated, tabulated
+from tflite_ort.fallback_kernels.function_table import tabulated
 from tflite_ort.fallback_kernels.operands import (
     FLOATS,
     QUANTIZED,
@@ -33,7 +28,13 @@ from tflite_ort.fallback_kernels.operands import (
     zero_point,
 )
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
+from tflite_ort.fallback_kernels.softmax_codes import (
+    log_softmax_of_bytes,
+    softmax_of_bytes,
+    softmax_of_int16,
+)
 from tflite_ort.schema import (
+    GeluOptions,
     KernelError,
     LeakyReluOptions,
     Op,
@@ -275,6 +276,33 @@ def elu(op: View, inputs: Inputs, state: State) -> Outputs:
     return (tabulated(op, x, _elu),)
 
 
+_erfc = np.frompyfunc(math.erfc, 1, 1)
+_SQRT_2_OVER_PI = np.float32(math.sqrt(2 / math.pi))
+
+
+def _gelu(x: Float32Array) -> Float32Array:
+    """x times the normal distribution's share below x."""
+    share = _erfc(x * np.float32(-math.sqrt(0.5))).astype(np.float32)
+    return np.float32(0.5) * x * share
+
+
+def _gelu_by_tanh(x: Float32Array) -> Float32Array:
+    inner = _SQRT_2_OVER_PI * (x + np.float32(0.044715) * x * x * x)
+    return np.float32(0.5) * x * (np.float32(1) + _exactly(np.tanh, inner))
+
+
+@kernel(Op.GELU, versions=(1, 3), inputs=("input",))
+def gelu(op: OperatorView[GeluOptions], inputs: Inputs, state: State) -> Outputs:
+    """x/2 * erfc(-x / sqrt 2), or its approximation by tanh; codes by table."""
+    (x,) = inputs
+    function = _gelu_by_tanh if op.options.approximate else _gelu
+    if op["input"].type in (TensorType.FLOAT32, TensorType.FLOAT16):
+        with np.errstate(over="ignore", invalid="ignore"):
+            return (function(_real(x)).astype(x.dtype),)
+    _require_quantized(op)
+    return (tabulated(op, x, function),)
+
+
 # SOFTMAX -----------------------------------------------------------------------------------------
 
 
@@ -293,8 +321,8 @@ def softmax(op: OperatorView[SoftmaxOptions], inputs: Inputs, state: State) -> O
         raise refusal(op)
     _check_softmax_scale(op)
     if input.type is TensorType.INT16:
-        return (_softmax_int16(op, x),)
-    return (_softmax_of_bytes(op, x),)
+        return (softmax_of_int16(op, x),)
+    return (softmax_of_bytes(op, x),)
 
 
 def _check_softmax_scale(op: View) -> None:
@@ -310,48 +338,19 @@ def _check_softmax_scale(op: View) -> None:
         )
 
 
-def _softmax_of_bytes(op: View, x: Array) -> Array:
-    """Differences to the maximum as Q5.26, exponentials as Q0.31, their sum as Q12.19."""
-    bounds = np.iinfo(op.output.dtype)
-    multiplier = float(np.float32(op.options.beta)) * float(scale(op, op["input"])) * 2**26
-    if multiplier <= 1:
-        raise KernelError(f"beta times the input scale is too small: {multiplier}")
-    q31, shift = quantize_multiplier(min(multiplier, 2.0**31 - 1))
-    lowest = -math.floor(31 * 2.0**26 / 2.0 ** int(shift))
-    codes = x.astype(np.int32)
-    difference = codes - codes.max(axis=-1, keepdims=True)
-    counted = difference >= lowest
-    scaled = rounding_doubling_high_mul(np.where(counted, difference, 0) << shift, q31)
-    powers = np.where(counted, exp_of_negative(scaled, 5), 0)
-    total = rounding_shift_right(powers, 12).sum(axis=-1, keepdims=True, dtype=np.int64)
-    if np.any(total >= 2**31):
-        raise KernelError(f"the sum of {x.shape[-1]} exponentials passes 4096")
-    inverse, bits = reciprocal(total, 12)
-    # 256 steps above the lowest 8-bit code, 32768 above 0 for int16 (where TFLite's reference
-    # kernel starts at -32768, against the quantisation it demands).
-    steps, lowest_code = (15, 0) if op.output.type is TensorType.INT16 else (8, bounds.min)
-    result = rounding_shift_right(rounding_doubling_high_mul(inverse, powers), bits + 31 - steps)
-    return saturate(np.where(counted, result + lowest_code, lowest_code), op.output.dtype)
-
-
-def _softmax_int16(op: View, x: Array) -> Array:
-    """Exponentials and the reciprocal of their sum by tables of 513 points."""
-    ten_over_range, unit = 10.0 / 65535, 2.0 / 65535
-    exp_table = int16_table(np.exp, ten_over_range, unit, 32767, np.float64)
-    inverse_table = int16_table(_one_over_one_plus, 1.0 / 65535, unit, -32768, np.float64)
-    factor = float(scale(op, op["input"]) * np.float32(op.options.beta)) / ten_over_range
-    codes = x.astype(np.int32)
-    difference = codes - codes.max(axis=-1, keepdims=True)
-    scaled = multiply_by_quantized_multiplier(difference, *quantize_multiplier(factor))
-    powers = interpolated(saturate(scaled + 32767, np.int16), exp_table).astype(np.int64)
-    total = powers.sum(axis=-1, keepdims=True)
-    headroom = leading_zeros(total)
-    mantissa = ((total << (headroom - 1)) + 2**13) >> 14
-    inverse = interpolated(saturate(mantissa - 2**15 - 2**16, np.int16), inverse_table)
-    right = 31 - headroom
-    result = (powers * inverse + (np.int64(1) << (right - 1))) >> right
-    return np.asarray(np.clip(result, 0, 32767), np.int16)
-
-
-def _one_over_one_plus(x: Array) -> Array:
-    return np.asarray(1.0 / (1.0 + x))
+@kernel(Op.LOG_SOFTMAX, versions=(1, 2), inputs=("input",))
+def log_softmax(op: View, inputs: Inputs, state: State) -> Outputs:
+    """x less the logarithm of the sum of e**x along the last axis."""
+    (x,) = inputs
+    if x.ndim < 1:
+        raise KernelError("input is a scalar")
+    if op["input"].type is TensorType.FLOAT32:
+        shifted = x - x.max(axis=-1, keepdims=True, initial=np.finfo(np.float32).min)
+        return (shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True)),)
+    if op["input"].type not in _BYTES or op.output.type is not op["input"].type:
+        raise refusal(op)
+    unit, zero = scale(op, op.output), zero_point(op, op.output)
+    if (unit, zero) != (1 / 16, np.iinfo(x.dtype).max):
+        highest = np.iinfo(x.dtype).max
+        raise KernelError(f"output is quantised by {unit} and {zero}, expected 1/16 and {highest}")
+    return (log_softmax_of_bytes(op, x),)

@@ -1,13 +1,98 @@
-"""Selection by a condition: SELECT, SELECT_V2."""
+"""Comparisons, logical and bitwise operators, and selection by a condition."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from tflite_ort.fallback_kernels.elementwise import Binary, Plain
+from tflite_ort.fallback_kernels.fixed_point import rescale
+from tflite_ort.fallback_kernels.operands import centred, refusal, scale
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
-from tflite_ort.schema import KernelError, Op, OperatorView
+from tflite_ort.schema import KernelError, Op, OperatorView, TensorType, TensorView
+
+Array = npt.NDArray[Any]
+
+_T = TensorType
+_BYTES = frozenset({_T.UINT8, _T.INT8})
+_NUMBERS = frozenset({_T.FLOAT32, _T.FLOAT16, _T.INT32, _T.INT64})
+_EQUALITY = frozenset({Op.EQUAL, Op.NOT_EQUAL})  # rescale 16-bit codes too
+_BITS = frozenset({_T.INT8, _T.UINT8, _T.INT16, _T.UINT16, _T.INT32, _T.UINT32})
+
+
+# Comparisons -------------------------------------------------------------------------------------
+
+
+def compared(
+    compare: Plain,
+    types: frozenset[TensorType],
+    op: OperatorView[Any],
+    inputs: Inputs,
+    state: State,
+) -> Outputs:
+    """`compare`, broadcasting; codes in units of 1/256 of a real one, rounded."""
+    a, b = op["input1"], op["input2"]
+    first, second = inputs
+    if a.type is not b.type:
+        raise refusal(op)
+    if a.type in _BYTES or (a.type is _T.INT16 and a.is_quantized and op.op in _EQUALITY):
+        first, second = _units(op, a, first), _units(op, b, second)
+    elif a.type not in types:
+        raise refusal(op)
+    return (np.asarray(compare(first, second), np.bool_),)
+
+
+def _units(op: OperatorView[Any], tensor: TensorView, codes: Array) -> npt.NDArray[np.int32]:
+    if not 0 < scale(op, tensor) < 1:
+        raise KernelError(f"the scale of {tensor.name!r} is {scale(op, tensor)}, expected below 1")
+    return rescale(centred(op, tensor, codes) << 8, float(scale(op, tensor)))
+
+
+_ORDERED = _NUMBERS | {_T.INT16}
+
+for operator, last, compare, types in (
+    (Op.EQUAL, 5, np.equal, _ORDERED | {_T.BOOL, _T.STRING}),
+    # What LiteRT makes of int16 without a scale is left undefined.
+    (Op.NOT_EQUAL, 4, np.not_equal, _NUMBERS | {_T.BOOL, _T.STRING}),
+    (Op.LESS, 3, np.less, _ORDERED | {_T.BFLOAT16}),
+    (Op.LESS_EQUAL, 2, np.less_equal, _ORDERED),
+    (Op.GREATER, 2, np.greater, _ORDERED | {_T.BFLOAT16}),
+    (Op.GREATER_EQUAL, 3, np.greater_equal, _ORDERED),
+):
+    kernel(operator, versions=(1, last), inputs=("input1", "input2"))(
+        partial(compared, compare, types)
+    )
+
+
+# Logical and bitwise -----------------------------------------------------------------------------
+
+
+def _right_shift(x: Array, amount: Array) -> Array:
+    """x >> amount, which is held between 0 and the number of bits less one."""
+    return np.asarray(x >> np.clip(amount, 0, 8 * x.dtype.itemsize - 1))
+
+
+for row in (
+    Binary(Op.LOGICAL_AND, (1, 1), np.logical_and, frozenset({_T.BOOL})),
+    Binary(Op.LOGICAL_OR, (1, 1), np.logical_or, frozenset({_T.BOOL})),
+    Binary(Op.BITWISE_XOR, (1, 1), np.bitwise_xor, _BITS),
+    Binary(Op.RIGHT_SHIFT, (1, 1), _right_shift, _BITS),
+):
+    kernel(row.op, versions=row.versions, inputs=("input1", "input2"))(row.run)
+
+
+@kernel(Op.LOGICAL_NOT, versions=(1, 1), inputs=("input",))
+def logical_not(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
+    """not x."""
+    if op["input"].type is not _T.BOOL:
+        raise refusal(op)
+    return (np.logical_not(inputs[0]),)
+
+
+# Selection ---------------------------------------------------------------------------------------
 
 
 @kernel(Op.SELECT, versions=(1, 4), inputs=("condition", "x", "y"))

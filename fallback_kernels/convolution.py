@@ -1,7 +1,10 @@
-"""Convolutions: CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV. Images are [B, H, W, C]."""
+"""Convolutions: CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV over images [B, H, W, C]; CONV_3D and
+CONV_3D_TRANSPOSE over volumes [B, D, H, W, C]."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -9,10 +12,12 @@ import numpy.typing as npt
 
 from tflite_ort.fallback_kernels.accumulator import Accumulator, Rounding, rescale_wide, scales
 from tflite_ort.fallback_kernels.fixed_point import rescale
+from tflite_ort.fallback_kernels.operands import clamped
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
 from tflite_ort.fallback_kernels.windows import Span, windows
 from tflite_ort.schema import (
     Conv2DOptions,
+    Conv3DOptions,
     DepthwiseConv2DOptions,
     KernelError,
     Op,
@@ -21,6 +26,7 @@ from tflite_ort.schema import (
     TensorView,
     TransposeConvOptions,
 )
+from tflite_ort.schema.shapes_convolution import volume_windows
 
 Array = npt.NDArray[Any]
 
@@ -63,6 +69,68 @@ def transpose_conv(op: OperatorView[TransposeConvOptions], inputs: Inputs, state
     rows = Span.over(shape[1], options.padding, kh, options.stride_h)
     columns = Span.over(shape[2], options.padding, kw, options.stride_w)
     return (sums.result(_scattered(x, filter, rows, columns, shape), _bias(inputs, 3)),)
+
+
+@kernel(Op.CONV_3D, versions=(1, 1), inputs=("input", "filter", "bias?"))
+def conv_3d(op: OperatorView[Conv3DOptions], inputs: Inputs, state: State) -> Outputs:
+    """Correlation with filter [KD, KH, KW, C, N]; float32."""
+    x, filter = inputs[:2]
+    _check_volume(x, filter, filter.shape[-2:-1])
+    patches = x
+    for axis, span in enumerate(_spans(x.shape, filter, op.options), start=1):
+        patches = windows(patches, axis, span)  # in the end [B, OD, OH, OW, C, KD, KH, KW]
+    rows = patches.transpose(0, 1, 2, 3, 5, 6, 7, 4).reshape(-1, filter[..., 0].size)
+    sums = rows @ filter.reshape(-1, filter.shape[-1])
+    return (_finished(op, sums.reshape(*patches.shape[:4], -1), _bias(inputs, 2)),)
+
+
+@kernel(Op.CONV_3D_TRANSPOSE, versions=(1, 1), inputs=("output_shape", "filter", "input", "bias?"))
+def conv_3d_transpose(op: OperatorView[Conv3DOptions], inputs: Inputs, state: State) -> Outputs:
+    """The gradient of CONV_3D: each input cell adds its multiple of filter [KD, KH, KW, N, C]."""
+    shape, filter, x = tuple(inputs[0].tolist()), inputs[1], inputs[2]
+    _check_volume(x, filter, filter.shape[-1:])
+    if len(shape) != 5 or (shape[0], shape[4]) != (x.shape[0], filter.shape[3]):
+        expected = f"{x.shape[0]}, D, H, W, {filter.shape[3]}"
+        raise KernelError(f"output_shape is {shape}, expected ({expected})")
+    spans = _spans(shape, filter, op.options)
+    counts = tuple(span.count for span in spans)
+    if x.shape[1:4] != counts:
+        raise KernelError(f"output {shape} convolves to {counts} cells, input has {x.shape[1:4]}")
+    return (_finished(op, _scattered_3d(x, filter, spans, shape), _bias(inputs, 3)),)
+
+
+def _check_volume(x: Array, filter: Array, channels: tuple[int, ...]) -> None:
+    if x.dtype != np.float32 or filter.dtype != np.float32:
+        raise KernelError(f"no kernel for {x.dtype} input with {filter.dtype} filter")
+    if (x.ndim, filter.ndim) != (5, 5) or x.shape[-1:] != channels:
+        raise KernelError(f"filter {filter.shape} does not fit input {x.shape}")
+
+
+def _spans(shape: tuple[int, ...], filter: Array, options: Conv3DOptions) -> list[Span]:
+    """Depth, height and width."""
+    rows = volume_windows(options, shape[1:4], filter.shape[:3])
+    return [Span.over(size, options.padding, *window) for size, *window in rows]
+
+
+def _scattered_3d(x: Array, filter: Array, spans: Sequence[Span], shape: tuple[int, ...]) -> Array:
+    """The sum over cells of `x` times `filter`, strided, cut to the output of `shape`."""
+    sizes = shape[1:4]
+    padded = [s.before + size + s.after for s, size in zip(spans, sizes, strict=True)]
+    full = np.zeros((shape[0], *padded, shape[4]), x.dtype)
+    for place in product(*(range(size) for size in filter.shape[:3])):
+        first = [i * span.dilation for i, span in zip(place, spans, strict=True)]
+        cells = tuple(
+            slice(start, start + (span.count - 1) * span.stride + 1, span.stride)
+            for start, span in zip(first, spans, strict=True)
+        )
+        full[(slice(None), *cells)] += x @ filter[place].T
+    inside = (slice(s.before, s.before + size) for s, size in zip(spans, sizes, strict=True))
+    return full[(slice(None), *inside)]
+
+
+def _finished(op: OperatorView[Conv3DOptions], sums: Array, bias: Array | None) -> Array:
+    result = sums if bias is None else sums + bias.reshape(-1)
+    return clamped(result, op.options.fused_activation_function)
 
 
 def correlation(x: Array, filter: Array, options: Conv2DOptions | DepthwiseConv2DOptions) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -186,6 +187,23 @@ def _floor_divide(a: Array, b: Array) -> Array:
     return quotient.astype(a.dtype)
 
 
+def _floor_modulo(a: Array, b: Array) -> Array:
+    """a less the whole multiple of b below it: the sign is that of b, where C gives that of a."""
+    if np.issubdtype(b.dtype, np.integer):
+        _refuse_zero(b)
+    remainder = np.fmod(a, b)
+    other_sign = (remainder != 0) & ((b < 0) != (remainder < 0))
+    return np.where(other_sign, remainder + b, remainder)
+
+
+def _angle(y: Array, x: Array) -> Array:
+    """The angle of (x, y) in [-pi, pi]; no broadcasting."""
+    if y.shape != x.shape:
+        raise KernelError(f"shapes {y.shape} and {x.shape} differ")
+    wide = np.float64 if y.dtype == np.float64 else np.float32
+    return np.asarray(np.arctan2(y.astype(wide), x.astype(wide)))
+
+
 def _power(a: Array, b: Array) -> Array:
     """a ** b; int32 wraps."""
     if np.issubdtype(b.dtype, np.integer) and np.any(b < 0):
@@ -262,6 +280,13 @@ BINARY = (
         _floor_divide,
         _FLOAT32 | {TensorType.INT32, TensorType.INT16, TensorType.INT8},
     ),
+    Binary(
+        Op.FLOOR_MOD,
+        (1, 2),
+        _floor_modulo,
+        _FLOAT32 | _INTEGERS | {TensorType.INT16, TensorType.INT8},
+    ),
+    Binary(Op.ATAN2, (1, 1), _angle, FLOATS | {TensorType.FLOAT64}),
     Binary(Op.POW, (1, 1), _power, _FLOAT32 | {TensorType.INT32}),
     # The codes are compared as they are: the scales are taken to be equal.
     Binary(Op.MAXIMUM, (1, 4), _maximum, _ORDERED),
@@ -369,3 +394,45 @@ def neg(op: View, inputs: Inputs, state: State) -> Outputs:
     if op["input"].type not in FLOATS | _INTEGERS | {TensorType.INT8, TensorType.INT16}:
         raise refusal(op)
     return (np.negative(inputs[0]),)
+
+
+def unary(
+    function: Callable[[Array], Array],
+    types: frozenset[TensorType],
+    op: View,
+    inputs: Inputs,
+    state: State,
+) -> Outputs:
+    """`function` of plain numbers; small floats by way of float32."""
+    (x,) = inputs
+    type_ = op["input"].type
+    if type_ not in types:
+        raise refusal(op)
+    with np.errstate(invalid="ignore", over="ignore"):
+        real = x.astype(np.float32) if type_ in FLOATS else x
+        return (np.asarray(function(real)).astype(x.dtype),)
+
+
+for operator, last, function, types in (
+    (Op.FLOOR, 1, np.floor, FLOATS),
+    (Op.CEIL, 1, np.ceil, _FLOAT32),
+    (Op.ROUND, 1, np.rint, FLOATS),
+    (Op.SIN, 2, np.sin, _HALF),
+    (Op.COS, 2, np.cos, _HALF),
+    (Op.SQUARE, 1, np.square, _FLOAT32),
+    (Op.SIGN, 2, np.sign, _FLOAT32 | {TensorType.FLOAT64, TensorType.INT32}),
+    (Op.ZEROS_LIKE, 1, np.zeros_like, _FLOAT32 | _INTEGERS),
+):
+    kernel(operator, versions=(1, last), inputs=("input",))(partial(unary, function, types))
+
+
+@kernel(Op.ADD_N, versions=(1, 1), inputs=("values*",))
+def add_n(op: View, inputs: Inputs, state: State) -> Outputs:
+    """The sum of two or more tensors of one shape; int32 wraps."""
+    shapes = {array.shape for array in inputs}
+    if len(inputs) < 2 or len(shapes) > 1:
+        raise KernelError(f"{len(inputs)} values of shapes {sorted(shapes)}")
+    types = {tensor.type for tensor in op.present_inputs()}
+    if types not in ({TensorType.FLOAT32}, {TensorType.INT32}):
+        raise refusal(op)
+    return (functools.reduce(np.add, inputs),)

@@ -152,6 +152,34 @@ def _exp_of_last_quarter(x: IntArray) -> Int32Array:
     return np.asarray(exp_of_minus_eighth + product, np.int32)
 
 
+def log_of_sum(x: npt.ArrayLike) -> Int32Array:
+    """ln of `x` >= 1 with 12 integer bits, as Q5.26.
+
+    x = 2**k * r**2 with r around 2**(-1/4); ln r is a quotient of polynomials in r - 2**(-1/4).
+    """
+    value, half_root, quarter_root = np.asarray(x, np.int64), 1518500250, 1805811301
+    zeros = leading_zeros(value)
+    lower = np.minimum(_times(value << (zeros - 1), half_root) << 1, _INT32_MAX)
+    lower_power = ((12 - zeros) << 25) + (1 << 23)
+    zeros = leading_zeros(_times(value, half_root)) - 1
+    upper = np.minimum(value << zeros, _INT32_MAX)
+    upper_power = ((12 - zeros) << 25) - (1 << 23)
+    root, power = np.minimum(lower, upper), np.maximum(lower_power, upper_power)
+    middle, offset = (root + quarter_root + 1) >> 1, 2 * (root - quarter_root)
+    square = _times(offset, offset)
+    numerator = _times(offset, root) + _times(_times(offset, square), 117049297)
+    slope = 1057819769 + offset + _times(127690142, square)
+    denominator = _times(middle, slope) + _times(638450708, offset)
+    inverse, _ = reciprocal(denominator + 2**31, 0)
+    fraction = _times(rounding_shift_right(numerator, 6), inverse)
+    doubled = (_times(power, 1488522236) + fraction) << 1
+    return np.asarray(np.clip(doubled, -(2**31), _INT32_MAX), np.int32)
+
+
+def _times(a: npt.ArrayLike, b: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    return rounding_doubling_high_mul(a, b).astype(np.int64)
+
+
 def inverse_sqrt(x: npt.ArrayLike) -> tuple[Int32Array, npt.NDArray[np.int64]]:
     """(q31, shift) with 1 / sqrt(`x`) = q31 * 2**(shift - 31) for positive int32 `x`."""
     value = np.asarray(x, np.int64)

@@ -1,13 +1,31 @@
-"""Elements picked by index."""
+"""Elements picked, written and combined by index."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, kernel
-from tflite_ort.schema import GatherOptions, KernelError, Op, OperatorView
+from tflite_ort.schema import (
+    GatherOptions,
+    KernelError,
+    OneHotOptions,
+    Op,
+    OperatorView,
+    SparseToDenseOptions,
+    UniqueOptions,
+)
+from tflite_ort.schema.semantics import segment_start
+from tflite_ort.schema.shapes_gather_scatter import (
+    dense_shape,
+    one_hot_shape,
+    scatter_shape,
+    segment_count,
+    segments_shape,
+    top_shape,
+)
 from tflite_ort.schema.shapes_slicing import gather_axes
 
 
@@ -39,6 +57,113 @@ def gather_nd(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     if depth == 0:
         return (np.broadcast_to(params, indices.shape[:-1] + params.shape).copy(),)
     return (params[tuple(np.moveaxis(indices, -1, 0))],)
+
+
+@kernel(Op.SCATTER_ND, versions=(1, 1), inputs=("indices", "updates", "shape"))
+def scatter_nd(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
+    """Zeros to which each update is added at its index tuple; integers wrap, bools are or-ed."""
+    indices, updates, shape = inputs
+    result = np.zeros(scatter_shape(indices.shape, updates.shape, shape), updates.dtype)
+    np.add.at(result, _checked_tuples(indices, result.shape, "scatter_nd"), updates)
+    return (result,)
+
+
+@kernel(
+    Op.SPARSE_TO_DENSE, versions=(1, 3), inputs=("indices", "shape", "values", "default_value")
+)
+def sparse_to_dense(
+    op: OperatorView[SparseToDenseOptions], inputs: Inputs, state: State
+) -> Outputs:
+    """The default with `values` written at `indices` one after the other: the last one stays."""
+    indices, shape, values, default = inputs
+    result = np.full(dense_shape(indices.shape, shape, values.shape), default.reshape(()))
+    tuples = indices.reshape(-1, result.ndim)
+    at = np.ravel_multi_index(_checked_tuples(tuples, result.shape, "sparse_to_dense"), shape)
+    # Of equal indices numpy does not say which write comes last.
+    places, last = np.unique(at[::-1], return_index=True)
+    result.reshape(-1)[places] = np.broadcast_to(values, at.shape)[::-1][last]
+    return (result,)
+
+
+def _checked_tuples(indices: Array, sizes: Sequence[int], name: str) -> tuple[Array, ...]:
+    """Index tuples in the last axis, one array for each dimension they index."""
+    for axis in range(indices.shape[-1]):
+        _check(indices[..., axis], sizes[axis], name)
+    return tuple(np.moveaxis(indices, -1, 0))
+
+
+@kernel(Op.ONE_HOT, versions=(1, 1), inputs=("indices", "depth", "on_value", "off_value"))
+def one_hot(op: OperatorView[OneHotOptions], inputs: Inputs, state: State) -> Outputs:
+    """`on_value` where the position along the new axis is the index; an index out of range has
+    none. TFLite reads 64-bit indices as 32-bit ones."""
+    indices, depth, on, off = inputs
+    axis, count = op.options.axis, int(depth.reshape(-1)[0])
+    shape = one_hot_shape(indices.shape, count, axis)
+    positions = np.arange(count).reshape(-1, *(1,) * (indices.ndim - axis if axis != -1 else 0))
+    chosen = np.expand_dims(indices.astype(np.int32), axis) == positions
+    return (np.where(chosen, on.reshape(()), off.reshape(())).reshape(shape),)
+
+
+@kernel(Op.SEGMENT_SUM, versions=(1, 1), inputs=("data", "segment_ids"))
+def segment_sum(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
+    """Row i is the sum of the rows whose id is i; ids count up from 0 one by one."""
+    data, ids = inputs
+    sums = np.zeros((segment_count(ids, len(data)), *data.shape[1:]), data.dtype)
+    np.add.at(sums, ids, data)
+    return (sums,)
+
+
+def unsorted_segment(op_: Op, combine: np.ufunc, start: str) -> None:
+    """Row i combines the rows whose id is i, `start` if there are none; those with a negative id
+    are left out. A NaN is never larger or smaller than what is there."""
+
+    @kernel(op_, versions=(1, 1), inputs=("data", "segment_ids", "num_segments"))
+    def combined(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
+        data, ids, segments = inputs
+        shape = segments_shape(data.shape, ids.shape, int(segments.reshape(-1)[0]))
+        if ids.size and ids.max() >= shape[0]:
+            raise KernelError(f"segment id {ids.max()} of {shape[0]} segments")
+        result = np.full(shape, segment_start(start, data.dtype), data.dtype)
+        combine.at(result, ids[ids >= 0], data[ids >= 0])
+        return (result,)
+
+    combined.__name__ = op_.name.lower()
+
+
+for _op, _combine, _start in (
+    (Op.UNSORTED_SEGMENT_SUM, np.add, "zero"),
+    (Op.UNSORTED_SEGMENT_PROD, np.multiply, "one"),
+    (Op.UNSORTED_SEGMENT_MAX, np.fmax, "lowest"),
+    (Op.UNSORTED_SEGMENT_MIN, np.fmin, "highest"),
+):
+    unsorted_segment(_op, _combine, _start)
+
+
+@kernel(Op.WHERE, versions=(1, 2), inputs=("condition",))
+def where(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
+    """The coordinates [N, rank] of what is not zero, in row-major order."""
+    return (np.argwhere(inputs[0]),)
+
+
+@kernel(Op.UNIQUE, versions=(1, 1), inputs=("input",))
+def unique(op: OperatorView[UniqueOptions], inputs: Inputs, state: State) -> Outputs:
+    """The distinct values in the order in which they first come, and where each element's is."""
+    values, first, inverse = np.unique(inputs[0], return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    return values[order], np.argsort(order)[inverse].astype(op.outputs[1].dtype)
+
+
+@kernel(Op.TOPK_V2, versions=(1, 3), inputs=("input", "k"))
+def topk_v2(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
+    """The k largest of the last axis in descending order, and where they are; of equal ones the
+    first comes first, NaN after all others."""
+    array, k = inputs
+    count = top_shape(array.shape, int(k.reshape(-1)[0]))[-1]
+    # Stable on the reversed axis, then reversed: descending, and equal ones in their order.
+    keys = np.where(np.isnan(array), -np.inf, array) if array.dtype.kind == "f" else array
+    order = array.shape[-1] - 1 - np.argsort(keys[..., ::-1], axis=-1, kind="stable")[..., ::-1]
+    top = order[..., :count]
+    return np.take_along_axis(array, top, -1), top.astype(op.outputs[1].dtype)
 
 
 def _check(indices: Array, size: int, name: str) -> None:

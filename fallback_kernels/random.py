@@ -29,8 +29,8 @@ class Stream:
 
     @classmethod
     def of(cls, op: OperatorView[RandomOptions]) -> Stream:
-        """The stream of the seeds; two zeros stand for seeds drawn here."""
-        seed, seed2 = op.options.seed, op.options.seed2
+        """The stream of the seeds, of which TFLite keeps 32 bits; two zeros: drawn here."""
+        seed, seed2 = _int32(op.options.seed), _int32(op.options.seed2)
         if seed == seed2 == 0:
             seed, seed2 = secrets.randbits(64), secrets.randbits(64)
         return cls(seed % 2**64, (seed2 % 2**64) << 64)
@@ -90,6 +90,10 @@ def _cumulated(logits: Array) -> Array:
     lowest = np.finfo(np.float32).min
     greatest = np.where(finite, logits, lowest).max(axis=1, keepdims=True).astype(np.float64)
     return np.asarray(np.cumsum(np.where(finite, np.exp(logits - greatest), 0.0), axis=1))
+
+
+def _int32(number: int) -> int:
+    return (number + 2**31) % 2**32 - 2**31
 
 
 def _shape(shape: Array) -> tuple[int, ...]:

@@ -1,19 +1,29 @@
-"""Selection by a condition: SELECT, SELECT_V2."""
+"""Comparisons, logical and bitwise operators, and selection by a condition."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import onnx_ir as ir
 
+from tflite_ort.opmap.elementwise import Binary, refusal
 from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.registry import translator
-from tflite_ort.schema import Op, OperatorView, TensorType, Untranslatable
+from tflite_ort.schema import Op, OperatorView, TensorType, TensorView, Untranslatable
+from tflite_ort.schema.semantics import quantized_range
 
 View = OperatorView[Any]
 
 _T = TensorType
+_BYTES = frozenset({_T.UINT8, _T.INT8})
+_NUMBERS = frozenset({_T.FLOAT32, _T.FLOAT16, _T.INT32, _T.INT64})
+_EQUALITY = frozenset({Op.EQUAL, Op.NOT_EQUAL})  # rescale 16-bit codes too
+_BITS = frozenset({_T.INT8, _T.UINT8, _T.INT16, _T.UINT16, _T.INT32, _T.UINT32})
 # Types that ONNX Runtime's Where does not take, and the wider ones that carry them.
 _CARRIERS = {
     _T.BOOL: ir.DataType.UINT8,
@@ -23,6 +33,128 @@ _CARRIERS = {
 _SELECTED = frozenset(
     {_T.FLOAT32, _T.FLOAT16, _T.INT8, _T.UINT8, _T.INT32, _T.UINT32, _T.INT64, *_CARRIERS}
 )
+
+
+# Comparisons -------------------------------------------------------------------------------------
+
+
+def compared(op_type: str, negated: bool, types: frozenset[TensorType], op: View, g: Graph) -> None:
+    """One comparison; 8-bit codes are compared by what TFLite rescales them to."""
+    a, b, output = op["input1"], op["input2"], op.output
+    if a.type is not b.type or output.type is not _T.BOOL:
+        raise refusal(op)
+    layout = g.layout(a, b)
+    if a.type in _BYTES or (a.type is _T.INT16 and a.is_quantized and op.op in _EQUALITY):
+        first, second = _units(op, g, layout)
+    elif a.type in types:
+        first, second = (
+            g.read(t, layout=layout, domain=Domain.FILE, rank=output.rank) for t in (a, b)
+        )
+    else:
+        raise refusal(op)
+    result = g.op(op_type, first, second)
+    g.write(output, g.op("Not", result) if negated else result, layout=layout)
+
+
+for operator, last, op_type, negated, types in (
+    (Op.EQUAL, 5, "Equal", False, _NUMBERS | {_T.BOOL, _T.INT16}),
+    (Op.NOT_EQUAL, 4, "Equal", True, _NUMBERS | {_T.BOOL}),
+    (Op.LESS, 3, "Less", False, _NUMBERS | {_T.INT16}),
+    (Op.LESS_EQUAL, 2, "LessOrEqual", False, _NUMBERS | {_T.INT16}),
+    (Op.GREATER, 2, "Greater", False, _NUMBERS | {_T.INT16}),
+    (Op.GREATER_EQUAL, 3, "GreaterOrEqual", False, _NUMBERS | {_T.INT16}),
+):
+    translator(operator, versions=(1, last), inputs=("input1", "input2"))(
+        partial(compared, op_type, negated, types)
+    )
+
+
+def _units(op: View, g: Graph, layout: Layout) -> Sequence[ir.Value]:
+    """Both quantised operands in TFLite's common unit of 1/256: the codes themselves where they
+    are in the same order, else looked up."""
+    tensors = (op["input1"], op["input2"])
+    tables = [unit_table(tensor) for tensor in tensors]
+    alike = np.array_equal(tables[0], tables[1]) and bool(np.all(np.diff(tables[0]) > 0))
+    rank = op.output.rank
+    values = [g.read(t, layout=layout, domain=Domain.STORED, rank=rank) for t in tensors]
+    if alike:
+        return values
+    if tensors[0].type is _T.INT16:
+        raise Untranslatable("16-bit codes of different or very small scales")
+    indices = (g.op("Cast", value, to=ir.DataType.INT32) for value in values)
+    return [
+        g.op("Gather", g.constant(table), index)
+        for table, index in zip(tables, indices, strict=True)
+    ]
+
+
+def unit_table(tensor: TensorView) -> npt.NDArray[np.int32]:
+    """What TFLite compares, of every code from the lowest: 256 * real value, rounded twice: to
+    the fraction bits that its fixed-point product has left, then to a whole."""
+    quantization = tensor.quantization
+    if not tensor.is_quantized or quantization is None:
+        raise Untranslatable(f"{tensor.type.name} without a scale")
+    if quantization.per_channel or not 0 < quantization.scalar_scale < 1:
+        raise Untranslatable(f"scale {quantization.scalar_scale} is not between 0 and 1")
+    low, high = quantized_range(tensor.type)
+    codes = np.arange(low, high + 1, dtype=np.int64) - quantization.scalar_zero_point
+    mantissa, exponent = math.frexp(quantization.scalar_scale)
+    product = ((codes << 8) * int(mantissa * 2**31) + 2**30) >> 31
+    half = (1 << -exponent) >> 1
+    away = product + np.where(product < 0, -half, half)
+    return np.asarray(np.sign(away) * (np.abs(away) >> -exponent), np.int32)
+
+
+# Logical and bitwise -----------------------------------------------------------------------------
+
+
+def _connected(op_type: str) -> Any:
+    def emit(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
+        return g.op(op_type, a, b)
+
+    return emit
+
+
+def _right_shift(op: View, g: Graph, x: ir.Value, amount: ir.Value) -> ir.Value:
+    """BitShift of 32 unsigned bits; negative numbers are inverted before and after, which makes
+    the shift arithmetic. The amount is held between 0 and the number of bits less one."""
+    dtype = op.output.dtype
+    signed = dtype.kind == "i"
+    wide = ir.DataType.INT32 if signed else ir.DataType.UINT32
+    x, amount = (g.op("Cast", value, to=wide) for value in (x, amount))
+    bounds = (g.constant(bound, wide.numpy()) for bound in (0, 8 * dtype.itemsize - 1))
+    amount = g.op("Clip", amount, *bounds)
+    if not signed:
+        shifted = g.op("BitShift", x, amount, direction="RIGHT")
+        return g.op("Cast", shifted, to=ir.DataType.from_numpy(dtype))
+    zero, ones = (g.constant(value, np.int32) for value in (0, -1))
+    sign = g.op("Where", g.op("Less", x, zero), ones, zero)
+    magnitude = g.op("Cast", g.op("BitwiseXor", x, sign), to=ir.DataType.UINT32)
+    amount = g.op("Cast", amount, to=ir.DataType.UINT32)
+    shifted = g.op("BitShift", magnitude, amount, direction="RIGHT")
+    whole = g.op("BitwiseXor", g.op("Cast", shifted, to=ir.DataType.INT32), sign)
+    return g.op("Cast", whole, to=ir.DataType.from_numpy(dtype))
+
+
+for row in (
+    Binary(Op.LOGICAL_AND, (1, 1), _connected("And"), frozenset({_T.BOOL})),
+    Binary(Op.LOGICAL_OR, (1, 1), _connected("Or"), frozenset({_T.BOOL})),
+    Binary(Op.BITWISE_XOR, (1, 1), _connected("BitwiseXor"), _BITS),
+    Binary(Op.RIGHT_SHIFT, (1, 1), _right_shift, _BITS),
+):
+    translator(row.op, versions=row.versions, inputs=("input1", "input2"))(row.translate)
+
+
+@translator(Op.LOGICAL_NOT, versions=(1, 1), inputs=("input",))
+def logical_not(op: View, g: Graph) -> None:
+    """Not."""
+    input, layout = op["input"], g.layout(op["input"])
+    if input.type is not _T.BOOL or op.output.type is not _T.BOOL:
+        raise refusal(op)
+    g.write(op.output, g.op("Not", g.read(input, layout=layout)), layout=layout)
+
+
+# Selection ---------------------------------------------------------------------------------------
 
 
 @translator(Op.SELECT, versions=(1, 4), inputs=("condition", "x", "y"))

@@ -1,4 +1,4 @@
-"""Convolutions: CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV."""
+"""Convolutions: CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV, CONV_3D, CONV_3D_TRANSPOSE."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from tflite_ort.opmap.graph import Graph, Layout
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     Conv2DOptions,
+    Conv3DOptions,
     DepthwiseConv2DOptions,
     Op,
     OperatorView,
@@ -20,6 +21,7 @@ from tflite_ort.schema import (
     Untranslatable,
 )
 from tflite_ort.schema.semantics import explicit_padding
+from tflite_ort.schema.shapes_convolution import volume_windows
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -185,3 +187,57 @@ def transpose_conv(op: OperatorView[TransposeConvOptions], g: Graph) -> None:
         output_padding=[max(0, size[0] - reached[0]), max(0, size[1] - reached[1])],
     )
     g.write(op.output, result, layout=Layout.FIRST, activation=options.fused_activation_function)
+
+
+@translator(Op.CONV_3D, versions=(1, 1), inputs=("input", "filter", "bias?"))
+def conv_3d(op: OperatorView[Conv3DOptions], g: Graph) -> None:
+    """Conv with filter [kd, kh, kw, in, out] re-laid to [out, in, kd, kh, kw]."""
+    volume_convolution(op, g, "Conv", op["input"].shape[1:4])
+
+
+@translator(
+    Op.CONV_3D_TRANSPOSE, versions=(1, 1), inputs=("output_shape!", "filter", "input", "bias?")
+)
+def conv_3d_transpose(op: OperatorView[Conv3DOptions], g: Graph) -> None:
+    """ConvTranspose with filter [kd, kh, kw, out, in] re-laid to [in, out, kd, kh, kw]."""
+    volume_convolution(op, g, "ConvTranspose", op.output.shape[1:4])
+
+
+def volume_convolution(
+    op: OperatorView[Conv3DOptions], g: Graph, name: str, sizes: tuple[int, ...]
+) -> None:
+    """`name` over windows of a volume of `sizes` (D, H, W): the input of a convolution, the output
+    of a transposed one."""
+    input, filter, options = op["input"], op["filter"], op.options
+    if (input.type, filter.type) != (TensorType.FLOAT32, TensorType.FLOAT32):
+        raise Untranslatable(f"{input.type.name} input with {filter.type.name} filter")
+    bias = op.get("bias")
+    windows = volume_windows(options, sizes, filter.shape[:3])
+    padding = [explicit_padding(options.padding, *window) for window in windows]
+    result = g.op(
+        name,
+        g.read(input, layout=Layout.FIRST),
+        relaid_volume_filter(g, filter),
+        None if bias is None else g.read(bias),
+        kernel_shape=[kernel for _, kernel, _, _ in windows],
+        strides=[stride for _, _, stride, _ in windows],
+        dilations=[dilation for _, _, _, dilation in windows],
+        pads=[before for before, _ in padding] + [after for _, after in padding],
+        output_padding=past_last_window(input, windows) if name == "ConvTranspose" else None,
+    )
+    g.write(op.output, result, layout=Layout.FIRST, activation=options.fused_activation_function)
+
+
+def relaid_volume_filter(g: Graph, filter: TensorView) -> ir.Value:
+    permutation = (4, 3, 0, 1, 2)
+    if filter.is_constant:
+        return g.weights(filter, permutation=permutation)
+    return g.op("Transpose", g.read(filter), perm=permutation)
+
+
+def past_last_window(input: TensorView, windows: list[tuple[int, int, int, int]]) -> list[int]:
+    """Cells of a transposed convolution that no window reaches: they hold nothing but the bias."""
+    return [
+        max(0, size - (count - 1) * stride - (kernel - 1) * dilation - 1)
+        for count, (size, kernel, stride, dilation) in zip(input.shape[1:4], windows, strict=True)
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,10 @@ from tflite_ort.schema.semantics import quantized_range
 
 View = OperatorView[Any]
 Emit = Callable[[View, Graph, ir.Value, ir.Value], ir.Value]
+Single = Callable[[View, Graph, ir.Value], ir.Value]
 
 _T = TensorType
+_FLOAT32 = frozenset({_T.FLOAT32})
 _FLOATS = frozenset({_T.FLOAT32, _T.FLOAT16})
 _BYTES = frozenset({_T.UINT8, _T.INT8})
 _CODES = _BYTES | {_T.INT16}
@@ -132,6 +135,45 @@ def _nonzero_divisor(op: View) -> Any:
     return divisor
 
 
+def _floor_modulo(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
+    """Mod, which takes the divisor's sign for integers; for floats it has the dividend's, as
+    C's remainder does, and the divisor is added where the two signs differ."""
+    if op.output.type is not _T.FLOAT32:
+        if np.any(_nonzero_divisor(op) == -1):  # the lowest integer overflows
+            raise Untranslatable("integer divisor -1")
+        return g.op("Mod", a, b)
+    zero = g.constant(0, np.float32)
+    remainder = g.op("Mod", a, b, fmod=1)
+    signs = g.op("Xor", g.op("Less", b, zero), g.op("Less", remainder, zero))
+    whole = g.op("Equal", remainder, zero)
+    shifted = g.op("And", signs, g.op("Not", whole))
+    return g.op("Where", shifted, g.op("Add", remainder, b), remainder)
+
+
+def _angle(op: View, g: Graph, y: ir.Value, x: ir.Value) -> ir.Value:
+    """Atan of the smaller magnitude over the larger, reflected into the octant of (x, y).
+
+    The quotient is in [0, 1], so no quadrant is lost to infinity or to 0 / 0; a zero is negative
+    where its reciprocal is.
+    """
+    if op["input1"].shape != op["input2"].shape:
+        raise Untranslatable(f"shapes {op['input1'].shape} and {op['input2'].shape} differ")
+    dtype = op.output.dtype
+    zero, right, straight = (g.constant(angle, dtype) for angle in (0, np.pi / 2, np.pi))
+    high, wide = g.op("Abs", y), g.op("Abs", x)
+    quotient = g.op("Div", g.op("Min", high, wide), g.op("Max", high, wide))
+    quotient = g.op("Where", g.op("Equal", high, wide), g.op("Sign", high), quotient)
+    angle = g.op("Atan", quotient)
+    angle = g.op("Where", g.op("Greater", high, wide), g.op("Sub", right, angle), angle)
+    below, left = (
+        g.op("Or", g.op("Less", v, zero), g.op("Less", g.op("Reciprocal", v), zero)) for v in (y, x)
+    )
+    angle = g.op("Where", left, g.op("Sub", straight, angle), angle)
+    # Not Where(below, Neg(angle), angle): ONNX Runtime's loses the sign of a zero that it takes.
+    sign = g.op("Where", below, g.constant(-1, dtype), g.constant(1, dtype))
+    return g.op("Mul", angle, sign)
+
+
 def _power(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
     """Pow; a negative exponent of an integer is an error, and is only seen beforehand."""
     if op.output.type is _T.INT32:
@@ -187,6 +229,13 @@ BINARY = (
         _floor_quotient,
         frozenset({_T.FLOAT32, _T.INT32, _T.INT16, _T.INT8}),
     ),
+    Binary(
+        Op.FLOOR_MOD,
+        (1, 2),
+        _floor_modulo,
+        _INTEGERS | {_T.FLOAT32, _T.INT16, _T.INT8},
+    ),
+    Binary(Op.ATAN2, (1, 1), _angle, _FLOATS),
     Binary(Op.POW, (1, 1), _power, frozenset({_T.FLOAT32, _T.INT32})),
     Binary(Op.MAXIMUM, (1, 4), _choice("Greater", "Max"), _ORDERED, domain=Domain.STORED),
     Binary(Op.MINIMUM, (1, 4), _choice("Less", "Min"), _ORDERED, domain=Domain.STORED),
@@ -279,3 +328,62 @@ def neg(op: View, g: Graph) -> None:
         raise refusal(op)
     result = g.op("Neg", g.read(input, layout=layout, domain=Domain.FILE))
     g.write(op.output, result, layout=layout, domain=Domain.FILE)
+
+
+def unary(emit: Single, types: frozenset[TensorType], op: View, g: Graph) -> None:
+    """Nodes on plain numbers, in the layout that the input has."""
+    input, layout = op["input"], g.layout(op["input"])
+    if input.type not in types or op.output.type is not input.type:
+        raise refusal(op)
+    result = emit(op, g, g.read(input, layout=layout, domain=Domain.FILE))
+    g.write(op.output, result, layout=layout, domain=Domain.FILE)
+
+
+def _single(op_type: str) -> Single:
+    def emit(op: View, g: Graph, x: ir.Value) -> ir.Value:
+        return g.op(op_type, x)
+
+    return emit
+
+
+def _square(op: View, g: Graph, x: ir.Value) -> ir.Value:
+    return g.op("Mul", x, x)
+
+
+def _sign(op: View, g: Graph, x: ir.Value) -> ir.Value:
+    """Sign; not a number stays what it is."""
+    sign = g.op("Sign", x)
+    return sign if op.output.type is _T.INT32 else g.op("Where", g.op("Equal", x, x), sign, x)
+
+
+def _zeros(op: View, g: Graph, x: ir.Value) -> ir.Value:
+    """Expand: the shape is known, and infinity times 0 would be no number."""
+    return g.op("Expand", g.constant(0, op.output.dtype), g.op("Shape", x))
+
+
+for operator, last, emit, types in (
+    (Op.FLOOR, 1, _single("Floor"), _FLOATS),
+    (Op.CEIL, 1, _single("Ceil"), _FLOAT32),
+    (Op.ROUND, 1, _single("Round"), _FLOATS),
+    (Op.SIN, 2, _single("Sin"), _FLOATS),
+    (Op.COS, 2, _single("Cos"), _FLOATS),
+    (Op.SQUARE, 1, _square, _FLOAT32),
+    (Op.SIGN, 2, _sign, _FLOAT32 | {_T.FLOAT64, _T.INT32}),
+    (Op.ZEROS_LIKE, 1, _zeros, _FLOAT32 | _INTEGERS),
+):
+    translator(operator, versions=(1, last), inputs=("input",))(partial(unary, emit, types))
+
+
+@translator(Op.ADD_N, versions=(1, 1), inputs=("values*",))
+def add_n(op: View, g: Graph) -> None:
+    """A chain of Add."""
+    values, layout = op.present_inputs(), g.layout(*op.present_inputs())
+    types = {value.type for value in values}
+    if types not in ({_T.FLOAT32}, {_T.INT32}):
+        raise refusal(op)
+    shapes = {value.shape for value in values}
+    if len(values) < 2 or len(shapes) > 1:
+        raise Untranslatable(f"{len(values)} values of shapes {sorted(shapes)}")
+    terms = [g.read(value, layout=layout, domain=Domain.FILE) for value in values]
+    total = reduce(lambda a, b: g.op("Add", a, b), terms)
+    g.write(op.output, total, layout=layout, domain=Domain.FILE)

@@ -26,6 +26,7 @@ import onnx_ir as ir
 from tflite_ort.opmap.constants import Constants, carried, carried_type
 from tflite_ort.schema import (
     ActivationFunctionType,
+    ModelError,
     OperatorView,
     Quantization,
     TensorType,
@@ -395,9 +396,14 @@ class Graph:
         rank = tensor.rank
         if not tensor.dynamic and (math.prod(tensor.shape[1:-1]) == 1 or tensor.shape[-1] == 1):
             # Nothing changes place in memory.
-            return self.op("Reshape", value, self.constant(to.shape(tensor.shape), np.int64))
+            return self._reshape(value, to.shape(tensor.shape))
         permutation = to.permutation(rank) if to is Layout.FIRST else Layout.FIRST.inverse(rank)
         return self.op("Transpose", value, perm=permutation)
+
+    def _reshape(self, value: ir.Value, shape: Sequence[int]) -> ir.Value:
+        """Reshape, where a dimension of size 0 does not mean the input's."""
+        allowzero = 1 if 0 in shape else None
+        return self.op("Reshape", value, self.constant(shape, np.int64), allowzero=allowzero)
 
     def _read_expanded(
         self, tensor: TensorView, layout: Layout, domain: Domain, rank: int
@@ -405,7 +411,7 @@ class Graph:
         shape = (1,) * (rank - tensor.rank) + tensor.shape
         if not tensor.is_constant:
             value = self.read(tensor, domain=domain)
-            value = self.op("Reshape", value, self.constant(shape, np.int64))
+            value = self._reshape(value, shape)
             return self.op("Transpose", value, perm=layout.permutation(rank))
         assert tensor.data is not None
         expanded = replace(tensor, shape=shape, data=tensor.data.reshape(shape))
@@ -460,7 +466,13 @@ class Graph:
         assert quantization is not None
         if quantization.per_channel:
             raise Untranslatable(f"activation {tensor.name!r} is quantised per channel")
-        zero_point = quantization.zero_point[0] + _shift(tensor.type, type_)
+        low, high = semantics.quantized_range(tensor.type)
+        if not low <= quantization.scalar_zero_point <= high:
+            raise ModelError(
+                f"tensor {tensor.name!r}: zero point {quantization.scalar_zero_point} is no "
+                f"{tensor.type.name} code"
+            )
+        zero_point = quantization.scalar_zero_point + _shift(tensor.type, type_)
         dtype = semantics.NUMPY_DTYPE[type_]
         return (
             self.constant(np.float32(quantization.scalar_scale / unit)),

@@ -10,7 +10,8 @@ import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Graph, Layout, Target
 from tflite_ort.opmap.registry import Translator
-from tflite_ort.schema import OperatorView, TensorView, Untranslatable
+from tflite_ort.schema import BridgeError, ModelError, OperatorView, TensorView, Untranslatable
+from tflite_ort.schema.errors import MALFORMED_OPERATOR
 from tflite_ort.versioning.registry import Registry
 
 OPSET = 21
@@ -75,7 +76,12 @@ def translate(op: OperatorView[Any], g: Graph, registry: Registry[Translator]) -
     with g.at(op):
         if any(tensor.dynamic for tensor in (*op.present_inputs(), *op.outputs)):
             raise Untranslatable("a shape depends on data")
-        entry.function(entry.inputs.bind(op), g)
+        try:
+            entry.function(entry.inputs.bind(op), g)
+        except BridgeError:
+            raise
+        except MALFORMED_OPERATOR as error:
+            raise ModelError(f"{op.label}: {error}") from error
 
 
 def unique_names(tensors: Sequence[TensorView], fallback: str, taken: set[str]) -> list[str]:

@@ -8,8 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
+from tflite_ort.opmap.constants import carried_type
 from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.schema import TensorType, TensorView, Untranslatable
+from tflite_ort.schema.semantics import NUMPY_DTYPE
 
 # 4-bit and 2-bit values stand in the graph as 8-bit ones.
 _MOVED = frozenset(
@@ -47,6 +49,14 @@ def integers(tensor: TensorView) -> list[int]:
     if tensor.data is None:
         raise Untranslatable(f"{tensor.name!r} is not a constant")
     return [int(value) for value in tensor.data.reshape(-1)]
+
+
+def code_constant(g: Graph, code: int, tensor: TensorView, domain: Domain) -> ir.Value:
+    """The scalar that the file would write as `code`, as elements of `tensor` are in `domain`."""
+    stored = domain is Domain.STORED and tensor.is_quantized
+    type = carried_type(tensor) if stored else tensor.type
+    shift = 128 if type is not tensor.type else 0
+    return g.constant(code + shift, NUMPY_DTYPE[type])
 
 
 def same_order(shape: Sequence[int]) -> bool:

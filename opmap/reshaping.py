@@ -13,6 +13,7 @@ import onnx_ir as ir
 from tflite_ort.opmap.constants import carried_type
 from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.movement import (
+    code_constant,
     integers,
     moved_domain,
     narrowed,
@@ -40,7 +41,7 @@ from tflite_ort.schema import (
     UnpackOptions,
     Untranslatable,
 )
-from tflite_ort.schema.semantics import NUMPY_DTYPE, normalized_axis
+from tflite_ort.schema.semantics import normalized_axis
 from tflite_ort.schema.shapes_reshaping import split_sizes
 
 # What ONNX Runtime's DepthToSpace and SpaceToDepth take.
@@ -270,8 +271,5 @@ def _pad_value(op: OperatorView[Any], g: Graph, domain: Domain) -> ir.Value:
     if given is not None:
         value = g.read(given, domain=domain if given.is_quantized else Domain.STORED)
         return value if given.rank == 0 else reshaped(g, value, ())
-    stored = domain is Domain.STORED and output.is_quantized
-    type = carried_type(output) if stored else output.type
     zero = 0 if output.quantization is None else output.quantization.scalar_zero_point
-    shift = 128 if type is not output.type else 0
-    return g.constant(zero + shift, NUMPY_DTYPE[type])
+    return code_constant(g, zero, output, domain)

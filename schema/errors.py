@@ -21,6 +21,9 @@ Each leaf is also the builtin exception that ``tf.lite.Interpreter`` raises in t
 
 from __future__ import annotations
 
+# What code written for well-formed operators raises when it meets a malformed one.
+MALFORMED_OPERATOR = (ValueError, TypeError, LookupError, ArithmeticError)
+
 
 class BridgeError(Exception):
     """Root of all errors raised on purpose by tflite_ort."""

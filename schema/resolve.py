@@ -109,4 +109,9 @@ def _typed(data: Array, tensor: Tensor, nbytes: int) -> Array:
     if data.nbytes < nbytes:
         raise MalformedModel(f"tensor {tensor.name!r} needs {nbytes} bytes, has {data.nbytes}")
     flat = data[: nbytes // dtype.itemsize * dtype.itemsize].view(dtype)
-    return flat if tensor.sparsity is not None else flat.reshape(tensor.shape)
+    if tensor.sparsity is not None:
+        return flat
+    try:
+        return flat.reshape(tensor.shape)
+    except ValueError as error:  # sizes whose product is 0 but overflows on the way
+        raise MalformedModel(f"tensor {tensor.name!r} has shape {tensor.shape}: {error}") from error

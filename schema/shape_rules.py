@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tflite_ort.schema.enums import BuiltinOperator
+from tflite_ort.schema.enums import BuiltinOperator, TensorType
 from tflite_ort.schema.errors import ModelError
 from tflite_ort.schema.view import Array, OperatorView, TensorView
 
@@ -54,3 +54,12 @@ def required(op: OperatorView[Any], position: int) -> TensorView:
 def constant(op: OperatorView[Any], position: int) -> Array | None:
     """The values of the input at `position`, None when they are computed at run time."""
     return required(op, position).data
+
+
+def of_type(op: OperatorView[Any], position: int, *types: TensorType) -> TensorView:
+    """The input at `position`, which has to be of one of `types`."""
+    tensor = required(op, position)
+    if tensor.type not in types:
+        accepted = ", ".join(type.name for type in types)
+        raise ModelError(f"{tensor.type.name} is not one of the types accepted: {accepted}")
+    return tensor

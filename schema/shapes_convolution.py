@@ -9,6 +9,7 @@ import numpy as np
 
 from tflite_ort.schema.enums import BuiltinOperator as Op
 from tflite_ort.schema.errors import ModelError
+from tflite_ort.schema.layer_options import Conv3DOptions
 from tflite_ort.schema.semantics import conv_output_size
 from tflite_ort.schema.shape_rules import Shape, Shapes, constant, required, rule
 from tflite_ort.schema.shapes_elementwise import broadcast
@@ -50,7 +51,29 @@ def _channels(op: OperatorView[Any], filter: Shape) -> Shape:
     return (channels, filter[3]) if op.op is Op.DEPTHWISE_CONV_2D else (filter[3], channels)
 
 
-@rule(Op.TRANSPOSE_CONV)
+def volume_windows(
+    options: Conv3DOptions, sizes: Shape, kernel: Shape
+) -> list[tuple[int, int, int, int]]:
+    """(size, kernel, stride, dilation) of the depth, height and width of a volume."""
+    strides = (options.stride_d, options.stride_h, options.stride_w)
+    dilations = (options.dilation_d_factor, options.dilation_h_factor, options.dilation_w_factor)
+    return list(zip(sizes, kernel, strides, dilations, strict=True))
+
+
+@rule(Op.CONV_3D)
+def conv_3d(op: OperatorView[Any]) -> Shapes:
+    """Filter [KD, KH, KW, C, N]."""
+    shape, filter, options = required(op, 0).shape, required(op, 1).shape, op.options
+    if (len(shape), len(filter)) != (5, 5) or shape[4] != filter[3]:
+        raise ModelError(f"{op.label}: filter {filter} does not fit an input of {shape}")
+    windows = volume_windows(options, shape[1:4], filter[:3])
+    counts = [conv_output_size(options.padding, *window) for window in windows]
+    if min(counts) < 1:
+        raise ModelError(f"{op.label}: no window of {filter[:3]} fits in a volume of {shape[1:4]}")
+    return ((shape[0], *counts, filter[4]),)
+
+
+@rule(Op.TRANSPOSE_CONV, Op.CONV_3D_TRANSPOSE)
 def transpose_conv(op: OperatorView[Any]) -> Shapes | None:
     """What the output_shape input says."""
     size = constant(op, 0)

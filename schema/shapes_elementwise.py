@@ -15,15 +15,27 @@ from tflite_ort.schema.view import OperatorView
 
 @rule(
     Op.ABS,
+    Op.ADD_N,
+    Op.BUCKETIZE,
     Op.CAST,
+    Op.CEIL,
+    Op.COS,
+    Op.CUMSUM,
     Op.DENSIFY,
     Op.DEQUANTIZE,
     Op.ELU,
     Op.EXP,
+    Op.FAKE_QUANT,
+    Op.FLOOR,
+    Op.GELU,
     Op.HARD_SWISH,
+    Op.L2_NORMALIZATION,
     Op.LEAKY_RELU,
+    Op.LOCAL_RESPONSE_NORMALIZATION,
     Op.LOG,
+    Op.LOGICAL_NOT,
     Op.LOGISTIC,
+    Op.LOG_SOFTMAX,
     Op.NEG,
     Op.PRELU,
     Op.QUANTIZE,
@@ -31,10 +43,15 @@ from tflite_ort.schema.view import OperatorView
     Op.RELU6,
     Op.RELU_0_TO_1,
     Op.RELU_N1_TO_1,
+    Op.ROUND,
     Op.RSQRT,
+    Op.SIGN,
+    Op.SIN,
     Op.SOFTMAX,
     Op.SQRT,
+    Op.SQUARE,
     Op.TANH,
+    Op.ZEROS_LIKE,
 )
 def same_shape(op: OperatorView[Any]) -> Shapes:
     """The first input's shape."""
@@ -43,18 +60,38 @@ def same_shape(op: OperatorView[Any]) -> Shapes:
 
 @rule(
     Op.ADD,
+    Op.BITWISE_XOR,
     Op.DIV,
+    Op.EQUAL,
     Op.FLOOR_DIV,
+    Op.FLOOR_MOD,
+    Op.GREATER,
+    Op.GREATER_EQUAL,
+    Op.LESS,
+    Op.LESS_EQUAL,
+    Op.LOGICAL_AND,
+    Op.LOGICAL_OR,
     Op.MAXIMUM,
     Op.MINIMUM,
     Op.MUL,
+    Op.NOT_EQUAL,
     Op.POW,
+    Op.RIGHT_SHIFT,
     Op.SQUARED_DIFFERENCE,
     Op.SUB,
 )
 def broadcast_pair(op: OperatorView[Any]) -> Shapes:
     """The two inputs' shapes broadcast as numpy does."""
     return (broadcast(op, required(op, 0).shape, required(op, 1).shape),)
+
+
+@rule(Op.ATAN2)
+def same_shapes(op: OperatorView[Any]) -> Shapes:
+    """The two inputs have one shape: ATAN2 does not broadcast."""
+    y, x = required(op, 0).shape, required(op, 1).shape
+    if y != x:
+        raise ModelError(f"{op.label}: shapes {y} and {x} differ")
+    return (y,)
 
 
 @rule(Op.SELECT)

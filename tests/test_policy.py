@@ -35,7 +35,7 @@ FAMILIES = {
 }
 INFRASTRUCTURE = {
     "opmap": {"__init__", "constants", "graph", "lowering", "movement", "registry"},
-    "fallback_kernels": {"__init__", "accumulator", "fixed_point", "function_table"}
+    "fallback_kernels": {"__init__", "accumulator", "counters", "fixed_point", "function_table"}
     | {"operands", "registry", "windows"},
 }
 

@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.one_op import T, one_op_model
 from tflite_ort.resolvers import BuiltinOpResolver
-from tflite_ort.schema import AddOptions, Op, TensorType, read_model
-from tflite_ort.versions import OperatorVersion, VersionReport, version_report
+from tflite_ort.schema import (
+    AddOptions,
+    Model,
+    Op,
+    OperatorCode,
+    TensorType,
+    read_model,
+    write_model,
+)
+from tflite_ort.versions import OperatorVersion, VersionReport, version_report, versions_command
 
 INT8 = T((2,), TensorType.INT8, 0.5)
 
 
+def content(version: int) -> bytes:
+    return one_op_model(Op.ADD, [INT8, INT8], [INT8], AddOptions(), version=version)
+
+
 def report(version: int) -> VersionReport:
-    model = one_op_model(Op.ADD, [INT8, INT8], [INT8], AddOptions(), version=version)
-    return version_report(read_model(model))
+    return version_report(read_model(content(version)))
 
 
 def test_an_honest_file() -> None:
@@ -60,3 +73,27 @@ def test_a_narrower_resolver_refuses_more() -> None:
 @pytest.mark.parametrize("version", [1, 2])
 def test_columns_do_not_end_in_blanks(version: int) -> None:
     assert all(line == line.rstrip() for line in str(report(version)).splitlines())
+
+
+@pytest.mark.parametrize(("version", "code"), [(1, 0), (2, 0), (0, 3), (7, 3)])
+def test_the_command_fixes_the_file_and_tells_a_refusal_by_its_code(
+    version: int, code: int, tmp_path: Path
+) -> None:
+    path, fixed = tmp_path / "model.tflite", tmp_path / "fixed.tflite"
+    path.write_bytes(content(version))
+    assert versions_command(path, fix=fixed) == (str(report(version)), code)
+    text, _ = versions_command(path, as_json=True)
+    assert json.loads(text) == json.loads(json.dumps(report(version).as_dict()))
+    text, code_after = versions_command(fixed)
+    assert code_after == 0
+    assert "minimum runtime: 1.14.0 (the file says 1.14.0)" in text
+    assert "warning" not in text
+
+
+def test_the_command_refuses_a_code_beyond_the_schema(tmp_path: Path) -> None:
+    path = tmp_path / "model.tflite"
+    codes: Any = (OperatorCode(210),)  # type: ignore[arg-type]
+    path.write_bytes(write_model(Model(version=3, operator_codes=codes)))
+    text, code = versions_command(path)
+    assert code == 3
+    assert "210" in text

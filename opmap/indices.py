@@ -1,0 +1,78 @@
+"""Indices that are to be in range, and rows written at them.
+
+TFLite refuses an index out of bounds; ONNX counts negative ones from the end. Constant indices are
+looked at when the graph is made (the numpy kernel then raises as TFLite does), for computed ones
+the graph is made to fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+import onnx_ir as ir
+
+from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.movement import reshaped
+from tflite_ort.schema import TensorView, Untranslatable
+
+
+def failing(g: Graph, value: ir.Value, wrong: ir.Value) -> ir.Value:
+    """`value` (int64), but running the graph fails where `wrong` (bool) holds: that asks for
+    element 1 of an array of one element."""
+    zero = g.op("Gather", g.constant([0], np.int64), g.op("Cast", wrong, to=ir.DataType.INT64))
+    return g.op("Add", value, zero)
+
+
+def picked(g: Graph, indices: TensorView, size: int | None = None) -> ir.Value:
+    """int64 indices for Gather along an axis of `size`; negative ones become too large for any."""
+    if indices.data is not None:
+        if (indices.data < 0).any() or (size is not None and (indices.data >= size).any()):
+            raise Untranslatable("an index out of bounds")
+        return g.constant(indices.data, np.int64)
+    value = g.op("Cast", g.read(indices), to=ir.DataType.INT64)
+    if not g.target.ort_cpu:
+        return value
+    return g.op("BitwiseAnd", value, g.constant(np.iinfo(np.int64).max))
+
+
+def flat_rows(g: Graph, indices: TensorView, sizes: Sequence[int]) -> ir.Value:
+    """Row numbers [N] in int64 of index tuples [..., len(sizes)], all within `sizes`."""
+    count = prod(indices.shape[:-1])
+    strides = [prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
+    if indices.data is not None:
+        if ((indices.data < 0) | (indices.data >= np.asarray(sizes))).any():
+            raise Untranslatable("an index out of bounds")
+        tuples = indices.data.reshape(count, len(sizes)).astype(np.int64)
+        return g.constant(tuples @ np.asarray(strides, np.int64))
+    value = g.op("Cast", g.read(indices), to=ir.DataType.INT64)
+    value = reshaped(g, value, (count, len(sizes)))
+    below = g.op("Less", value, g.constant(0, np.int64))
+    above = g.op("GreaterOrEqual", value, g.constant(sizes, np.int64))
+    value = failing(g, value, g.op("Or", below, above))
+    if len(sizes) == 1:
+        return reshaped(g, value, (count,))
+    value = g.op("Mul", value, g.constant(strides, np.int64))
+    return g.op("ReduceSum", value, g.constant([1], np.int64), keepdims=0)
+
+
+def scattered(
+    g: Graph,
+    start: ir.Value,
+    shape: tuple[int, int],
+    rows: ir.Value,
+    updates: ir.Value,
+    count: int,
+    reduction: str = "none",
+) -> ir.Value:
+    """`updates` [count, W] written into or combined with `shape` [R, W] elements of the scalar
+    `start`, at `rows` [count] one after the other.
+
+    ScatterElements: ONNX Runtime's ScatterND lets threads race for a row that comes twice.
+    """
+    base = g.op("Expand", start, g.constant(shape, np.int64))
+    width = g.constant((count, shape[1]), np.int64)
+    places = g.op("Expand", g.op("Unsqueeze", rows, g.constant([1], np.int64)), width)
+    updates = reshaped(g, updates, (count, shape[1]))
+    return g.op("ScatterElements", base, places, updates, axis=0, reduction=reduction)

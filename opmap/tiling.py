@@ -1,0 +1,238 @@
+"""Elements repeated, reversed, spread and blocked: TILE to BATCH_TO_SPACE_ND.
+
+All work on codes, which they move unchanged.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.indices import failing
+from tflite_ort.opmap.movement import (
+    code_constant,
+    integers,
+    moved_domain,
+    narrowed,
+    reshaped,
+    widened,
+)
+from tflite_ort.opmap.registry import translator
+from tflite_ort.schema import (
+    Op,
+    OperatorView,
+    ReverseSequenceOptions,
+    TensorView,
+    Untranslatable,
+)
+from tflite_ort.schema.shapes_tiling import diagonal_shape, reversed_axes
+
+Array = npt.NDArray[Any]
+
+
+@translator(Op.TILE, versions=(1, 3), inputs=("input", "multiples!"))
+def tile(op: OperatorView[Any], g: Graph) -> None:
+    """Tile."""
+    domain, layout, value = _moved(op, g)
+    multiples = layout.shape(integers(op["multiples"]))
+    value = g.op("Tile", value, g.constant(multiples, np.int64))
+    g.write(op.output, value, layout=layout, domain=domain)
+
+
+@translator(Op.BROADCAST_TO, versions=(2, 4), inputs=("input", "shape!"))
+def broadcast_to(op: OperatorView[Any], g: Graph) -> None:
+    """Expand."""
+    input, output = op["input"], op.output
+    domain = moved_domain(input, output)
+    value = g.op("Expand", g.read(input, domain=domain), g.constant(output.shape, np.int64))
+    g.write(output, value, domain=domain)
+
+
+@translator(Op.BROADCAST_ARGS, versions=(1, 1), inputs=("a", "b"))
+def broadcast_args(op: OperatorView[Any], g: Graph) -> None:
+    """Where(a == 1, b, a); the graph fails where a and b differ and none of them is 1."""
+    a, b = (_of_rank(g, op[name], op.output.shape[0]) for name in ("a", "b"))
+    one = g.constant(1, np.int64)
+    stretched = g.op("Equal", a, one)
+    fits = g.op("Or", g.op("Or", stretched, g.op("Equal", b, one)), g.op("Equal", a, b))
+    shape = failing(g, g.op("Where", stretched, b, a), g.op("Not", fits))
+    g.write(op.output, g.op("Cast", shape, to=ir.DataType[op.output.type.name]))
+
+
+def _of_rank(g: Graph, shape: TensorView, rank: int) -> ir.Value:
+    """A shape in int64, with ones in front up to `rank`."""
+    value = g.op("Cast", g.read(shape), to=ir.DataType.INT64)
+    missing = rank - shape.shape[0]
+    if not missing:
+        return value
+    return g.op("Concat", g.constant(np.ones(missing, np.int64)), value, axis=0)
+
+
+@translator(Op.REVERSE_V2, versions=(1, 4), inputs=("input", "axes!"))
+def reverse_v2(op: OperatorView[Any], g: Graph) -> None:
+    """Slice with steps of -1 from the last element to before the first."""
+    domain, layout, value = _moved(op, g)
+    rank = op["input"].rank
+    axes = [layout.axis(axis, rank) for axis in reversed_axes(_data(op["axes"]), rank)]
+    bounds = ((-1,), (np.iinfo(np.int64).min,), axes, (-1,))
+    arguments = (g.constant(np.resize(bound, len(axes)), np.int64) for bound in bounds)
+    if axes:
+        value = g.op("Slice", value, *arguments)
+    g.write(op.output, value, layout=layout, domain=domain)
+
+
+@translator(Op.REVERSE_SEQUENCE, versions=(1, 1), inputs=("input", "lengths"))
+def reverse_sequence(op: OperatorView[ReverseSequenceOptions], g: Graph) -> None:
+    """ReverseSequence, which wants batch and time in front: between two Transposes elsewhere."""
+    input, output = op["input"], op.output
+    domain = moved_domain(input, output)
+    batch, time = op.options.batch_dim, op.options.seq_dim
+    lengths = g.op("Cast", g.read(op["lengths"]), to=ir.DataType.INT64)
+    lengths = g.op("Max", lengths, g.constant(0, np.int64))
+    value, rank = g.read(input, domain=domain), input.rank
+    order = [batch, time, *(axis for axis in range(rank) if axis not in (batch, time))]
+    in_front = {batch, time} == {0, 1}
+    if not in_front:
+        value, batch, time = g.op("Transpose", value, perm=order), 0, 1
+    value = g.op("ReverseSequence", value, lengths, batch_axis=batch, time_axis=time)
+    if not in_front:
+        value = g.op("Transpose", value, perm=np.argsort(order).tolist())
+    g.write(output, value, domain=domain)
+
+
+@translator(Op.MATRIX_DIAG, versions=(1, 1), inputs=("diagonal",))
+def matrix_diag(op: OperatorView[Any], g: Graph) -> None:
+    """MATRIX_SET_DIAG of zeros; in a quantised tensor these are the code 0, as in TFLite."""
+    diagonal, output = op["diagonal"], op.output
+    domain = moved_domain(diagonal, output)
+    zeros = g.op("Expand", code_constant(g, 0, output, domain), _matrices(g, output))
+    _write_with_diagonal(op, g, zeros, g.read(diagonal, domain=domain), domain)
+
+
+@translator(Op.MATRIX_SET_DIAG, versions=(1, 1), inputs=("input", "diagonal"))
+def matrix_set_diag(op: OperatorView[Any], g: Graph) -> None:
+    """ScatterElements along the rows laid end to end: element i of a diagonal at i * (N + 1)."""
+    input, diagonal, output = op["input"], op["diagonal"], op.output
+    domain = moved_domain(input, diagonal, output)
+    matrices = g.op("Reshape", g.read(input, domain=domain), _matrices(g, output))
+    _write_with_diagonal(op, g, matrices, g.read(diagonal, domain=domain), domain)
+
+
+def _matrices(g: Graph, tensor: TensorView) -> ir.Value:
+    """The shape of [..., M, N] with every matrix as one row."""
+    if 0 in tensor.shape:
+        raise Untranslatable("matrices without elements")
+    return g.constant([prod(tensor.shape[:-2]), prod(tensor.shape[-2:])], np.int64)
+
+
+def _write_with_diagonal(
+    op: OperatorView[Any], g: Graph, matrices: ir.Value, diagonal: ir.Value, domain: Domain
+) -> None:
+    shape = op.output.shape
+    count, length = prod(shape[:-2]), diagonal_shape(shape)[-1]
+    places = np.tile(np.arange(length) * (shape[-1] + 1), (count, 1))
+    diagonal = reshaped(g, diagonal, (count, length))
+    value = g.op("ScatterElements", matrices, g.constant(places, np.int64), diagonal, axis=1)
+    g.write(op.output, reshaped(g, value, shape), domain=domain)
+
+
+@translator(Op.DILATE, versions=(1, 1), inputs=("input", "dilations!", "padding"))
+def dilate(op: OperatorView[Any], g: Graph) -> None:
+    """A dimension of size 1 behind each dilated one, padded and joined with it; then Slice, since
+    nothing follows the last element."""
+    input, output = op["input"], op.output
+    if 0 in output.shape:
+        raise Untranslatable("a result without elements")
+    domain = moved_domain(input, op["padding"], output)
+    split: list[int] = []
+    after: list[int] = []
+    for size, step in zip(input.shape, integers(op["dilations"]), strict=True):
+        split += [size, 1] if step > 1 else [size]
+        after += [0, step - 1] if step > 1 else [0]
+    value = widened(g, reshaped(g, g.read(input, domain=domain), split), input.type)
+    padding = widened(g, reshaped(g, g.read(op["padding"], domain=domain), ()), input.type)
+    value = g.op("Pad", value, g.constant([0] * len(after) + after, np.int64), padding)
+    whole = np.multiply(input.shape, integers(op["dilations"]))
+    value = reshaped(g, narrowed(g, value, input.type), whole.tolist())
+    bounds = ([0] * output.rank, output.shape)
+    value = g.op("Slice", value, *(g.constant(bound, np.int64) for bound in bounds))
+    g.write(output, value, domain=domain)
+
+
+@translator(Op.SPACE_TO_BATCH_ND, versions=(1, 4), inputs=("input", "block_shape!", "paddings!"))
+def space_to_batch_nd(op: OperatorView[Any], g: Graph) -> None:
+    """Pad; each spatial axis as (size / block, block); the blocks moved in front of the batch."""
+    input, output, blocks = op["input"], op.output, integers(op["block_shape"])
+    domain, layout, value = _moved(op, g)
+    split: list[int] = []
+    inner: list[int] = []
+    outer: list[int] = []
+    shape = layout.shape((input.shape[0], *output.shape[1:]))
+    for axis, size in zip(layout.permutation(input.rank), shape, strict=True):
+        outer.append(len(split))
+        split.append(size)
+        if 0 < axis < input.rank - 1:
+            inner.append(len(split))
+            split.append(blocks[axis - 1])
+    value = reshaped(g, _padded(op, g, value, layout, domain), split)
+    value = g.op("Transpose", value, perm=[*inner, *outer])
+    g.write(output, reshaped(g, value, layout.shape(output.shape)), layout=layout, domain=domain)
+
+
+def _padded(
+    op: OperatorView[Any], g: Graph, value: ir.Value, layout: Layout, domain: Domain
+) -> ir.Value:
+    """The spatial dimensions padded with what stands for zero in the output."""
+    input, paddings = op["input"], _data(op["paddings"])
+    if not paddings.any():
+        return value
+    pads = np.pad(paddings, ((1, 1), (0, 0)))[list(layout.permutation(input.rank))]
+    quantization = op.output.quantization
+    zero = 0 if quantization is None else quantization.scalar_zero_point
+    code = widened(g, code_constant(g, zero, op.output, domain), input.type)
+    padded = g.op("Pad", widened(g, value, input.type), _int64(g, pads.T.reshape(-1)), code)
+    return narrowed(g, padded, input.type)
+
+
+@translator(Op.BATCH_TO_SPACE_ND, versions=(1, 4), inputs=("input", "block_shape!", "crops!"))
+def batch_to_space_nd(op: OperatorView[Any], g: Graph) -> None:
+    """The blocks out of the batch to behind their spatial axes, joined with these and cropped."""
+    input, output, blocks = op["input"], op.output, integers(op["block_shape"])
+    domain, layout, value = _moved(op, g)
+    shape = (output.shape[0], *layout.shape(input.shape)[1:])
+    order: list[int] = []
+    joined: list[int] = []
+    for place, axis in enumerate(layout.permutation(input.rank)):
+        spatial = 0 < axis < input.rank - 1
+        order += [len(blocks) + place, axis - 1] if spatial else [len(blocks) + place]
+        joined.append(shape[place] * (blocks[axis - 1] if spatial else 1))
+    value = g.op("Transpose", reshaped(g, value, (*blocks, *shape)), perm=order)
+    value = reshaped(g, value, joined)
+    crops = _data(op["crops"])
+    if crops.any():
+        starts = layout.shape((0, *crops[:, 0].tolist(), 0))
+        ends = np.add(starts, layout.shape(output.shape))
+        value = g.op("Slice", value, _int64(g, starts), _int64(g, ends))
+    g.write(output, value, layout=layout, domain=domain)
+
+
+def _moved(op: OperatorView[Any], g: Graph) -> tuple[Domain, Layout, ir.Value]:
+    """The input in the domain and layout in which its codes are moved."""
+    input = op["input"]
+    domain = moved_domain(input, op.output)
+    layout = g.layout(input) if domain is Domain.STORED else Layout.LAST
+    return domain, layout, g.read(input, layout=layout, domain=domain)
+
+
+def _data(tensor: TensorView) -> Array:
+    """The values of a tensor declared constant."""
+    return np.asarray(tensor.data)
+
+
+def _int64(g: Graph, values: npt.ArrayLike) -> ir.Value:
+    return g.constant(values, np.int64)

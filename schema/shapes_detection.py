@@ -1,0 +1,25 @@
+"""Shape rules of the operators that pick boxes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tflite_ort.schema.enums import BuiltinOperator as Op
+from tflite_ort.schema.errors import ModelError
+from tflite_ort.schema.shape_rules import Shapes, constant, required, rule
+from tflite_ort.schema.view import OperatorView
+
+
+@rule(Op.NON_MAX_SUPPRESSION_V4, Op.NON_MAX_SUPPRESSION_V5)
+def non_max_suppression(op: OperatorView[Any]) -> Shapes | None:
+    """Lists of max_output_size, and a count."""
+    boxes, scores, most = required(op, 0).shape, required(op, 1).shape, constant(op, 2)
+    if len(boxes) != 2 or boxes[1] != 4 or scores != boxes[:1]:
+        raise ModelError(f"boxes {boxes} with scores {scores} are not [N, 4] and [N]")
+    if most is None:
+        return None
+    size = int(most.reshape(-1)[0])
+    if size < 0:
+        raise ModelError(f"max_output_size is {size}, expected at least 0")
+    lists = ((size,),) * (len(op.outputs) - 1)
+    return (*lists, ())

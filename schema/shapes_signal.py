@@ -1,0 +1,38 @@
+"""Shape rules of Fourier transforms and of the parts of complex numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tflite_ort.schema.enums import BuiltinOperator as Op
+from tflite_ort.schema.errors import ModelError
+from tflite_ort.schema.shape_rules import Shapes, constant, required, rule
+from tflite_ort.schema.view import Array, OperatorView
+
+
+def check_lengths(rank: int, lengths: Array) -> tuple[int, int]:
+    """(height, width) of RFFT2D: TFLite transforms powers of two only."""
+    if rank < 2:
+        raise ModelError(f"input has rank {rank}, expected at least 2")
+    if lengths.shape != (2,):
+        raise ModelError(f"fft_length has shape {lengths.shape}, expected (2,)")
+    height, width = lengths.tolist()
+    for length in (height, width):
+        if length < 1 or length & (length - 1):
+            raise ModelError(f"fft_length is {height}, {width}; {length} is not a power of two")
+    return height, width
+
+
+@rule(Op.RFFT2D)
+def rfft2d(op: OperatorView[Any]) -> Shapes | None:
+    """[..., height, width / 2 + 1]."""
+    shape, lengths = required(op, 0).shape, constant(op, 1)
+    if lengths is None:
+        return None
+    height, width = check_lengths(len(shape), lengths)
+    return ((*shape[:-2], height, width // 2 + 1),)
+
+
+@rule(Op.REAL, Op.IMAG, Op.COMPLEX_ABS)
+def parts(op: OperatorView[Any]) -> Shapes:
+    return (required(op, 0).shape,)

@@ -1,0 +1,198 @@
+"""Shape rules of the operators that repeat, reverse, spread and block elements."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from tflite_ort.schema.enums import BuiltinOperator as Op
+from tflite_ort.schema.enums import TensorType
+from tflite_ort.schema.errors import ModelError
+from tflite_ort.schema.semantics import normalized_axis
+from tflite_ort.schema.shape_rules import Shape, Shapes, constant, of_type, required, rule
+from tflite_ort.schema.view import Array, OperatorView
+
+_REVERSED = (
+    *(TensorType.FLOAT32, TensorType.FLOAT16, TensorType.BFLOAT16, TensorType.BOOL),
+    *(TensorType.INT8, TensorType.UINT8, TensorType.INT16, TensorType.INT32, TensorType.INT64),
+)
+_SEQUENCES = (
+    *(TensorType.FLOAT32, TensorType.UINT8, TensorType.INT16),
+    *(TensorType.INT32, TensorType.INT64),
+)
+_DIAGONALS = (*_SEQUENCES, TensorType.INT8)
+_BLOCKED_RANKS = (3, 4)
+
+
+def tiled_shape(shape: Shape, multiples: Array) -> Shape:
+    """`shape` times `multiples`, one for each dimension."""
+    if multiples.size != len(shape) or (multiples < 0).any():
+        raise ModelError(f"multiples {multiples.tolist()} do not tile shape {shape}")
+    factors = multiples.reshape(-1).tolist()
+    return tuple(size * factor for size, factor in zip(shape, factors, strict=True))
+
+
+@rule(Op.TILE)
+def tile(op: OperatorView[Any]) -> Shapes | None:
+    multiples = constant(op, 1)
+    return None if multiples is None else (tiled_shape(required(op, 0).shape, multiples),)
+
+
+def broadcast_shape(shape: Shape, wanted: Array) -> Shape:
+    """`wanted` as a shape to which `shape` broadcasts; never the other way round."""
+    result: Shape = tuple(wanted.reshape(-1).tolist())
+    last = result[max(len(result) - len(shape), 0) :]
+    fits = len(last) == len(shape) and all(
+        size in (1, dim) for size, dim in zip(shape, last, strict=True)
+    )
+    if wanted.ndim != 1 or min(result, default=0) < 0 or not fits:
+        raise ModelError(f"shape {shape} does not broadcast to {result}")
+    return result
+
+
+@rule(Op.BROADCAST_TO)
+def broadcast_to(op: OperatorView[Any]) -> Shapes | None:
+    wanted = constant(op, 1)
+    return None if wanted is None else (broadcast_shape(required(op, 0).shape, wanted),)
+
+
+@rule(Op.BROADCAST_ARGS)
+def broadcast_args(op: OperatorView[Any]) -> Shapes | None:
+    shapes = [required(op, position).shape for position in (0, 1)]
+    if any(len(shape) != 1 for shape in shapes):
+        raise ModelError(f"expected two 1-D shapes, got tensors of shapes {shapes}")
+    return (max(shapes),)
+
+
+def reversed_axes(axes: Array, rank: int) -> Shape:
+    """REVERSE_V2's axes in ascending order; TFLite takes only neighbouring ones."""
+    found = sorted(normalized_axis(axis, rank) for axis in axes.reshape(-1).tolist())
+    if found and found != list(range(found[0], found[0] + len(found))):
+        raise ModelError(f"axes {axes.tolist()} of rank {rank} are not neighbours")
+    return tuple(found)
+
+
+@rule(Op.REVERSE_V2)
+def reverse_v2(op: OperatorView[Any]) -> Shapes | None:
+    input, axes = of_type(op, 0, *_REVERSED), constant(op, 1)
+    if axes is not None:
+        reversed_axes(axes, input.rank)
+    return (input.shape,)
+
+
+@rule(Op.REVERSE_SEQUENCE)
+def reverse_sequence(op: OperatorView[Any]) -> Shapes | None:
+    shape, lengths = of_type(op, 0, *_SEQUENCES).shape, required(op, 1).shape
+    time, batch = op.options.seq_dim, op.options.batch_dim
+    if time == batch or not all(0 <= axis < len(shape) for axis in (time, batch)):
+        raise ModelError(f"sequence axis {time} and batch axis {batch} of rank {len(shape)}")
+    if lengths != (shape[batch],):
+        raise ModelError(f"lengths of shape {lengths} for {shape[batch]} sequences")
+    return (shape,)
+
+
+@rule(Op.MATRIX_DIAG)
+def matrix_diag(op: OperatorView[Any]) -> Shapes | None:
+    shape = of_type(op, 0, *_DIAGONALS).shape
+    if not shape:
+        raise ModelError("a scalar has no diagonal")
+    return ((*shape, shape[-1]),)
+
+
+@rule(Op.MATRIX_SET_DIAG)
+def matrix_set_diag(op: OperatorView[Any]) -> Shapes | None:
+    shape, diagonal = of_type(op, 0, *_DIAGONALS).shape, required(op, 1).shape
+    if len(shape) < 2:
+        raise ModelError(f"shape {shape} has no diagonal")
+    if prod(diagonal) != prod(diagonal_shape(shape)):
+        raise ModelError(f"shape {diagonal} is not the diagonal of {shape}")
+    return (shape,)
+
+
+def diagonal_shape(shape: Shape) -> Shape:
+    """The shape of the main diagonals of matrices [..., rows, columns]."""
+    return (*shape[:-2], min(shape[-2:]))
+
+
+def dilated_shape(shape: Shape, dilations: Array) -> Shape:
+    """(n - 1) * dilation + 1 in every dimension; nothing stays nothing."""
+    if dilations.shape != (len(shape),) or (dilations < 1).any():
+        raise ModelError(f"dilations {dilations.tolist()} do not dilate shape {shape}")
+    factors = dilations.tolist()
+    return tuple((n - 1) * factor + 1 if n else 0 for n, factor in zip(shape, factors, strict=True))
+
+
+@rule(Op.DILATE)
+def dilate(op: OperatorView[Any]) -> Shapes | None:
+    input, value, dilations = required(op, 0), required(op, 2), constant(op, 1)
+    if not input.shape:
+        raise ModelError("a scalar cannot be dilated")
+    if value.type is not input.type or prod(value.shape) != 1:
+        raise ModelError(
+            f"padding of {value.type.name} {value.shape} for {input.type.name} elements"
+        )
+    return None if dilations is None else (dilated_shape(input.shape, dilations),)
+
+
+def space_to_batch_shape(shape: Shape, blocks: Array, paddings: Array) -> Shape:
+    """[N, D..., C] padded and cut into blocks: [N * blocks, D / block..., C]."""
+    spatial = _framed(shape, blocks, paddings)
+    sizes = [size + sum(pair) for size, _, pair in spatial]
+    if any(size % block for size, (_, block, _) in zip(sizes, spatial, strict=True)):
+        raise ModelError(f"blocks {blocks.tolist()} do not tile {sizes}")
+    batch = shape[0] * prod(block for _, block, _ in spatial)
+    rest = (size // block for size, (_, block, _) in zip(sizes, spatial, strict=True))
+    return (batch, *rest, shape[-1])
+
+
+def batch_to_space_shape(shape: Shape, blocks: Array, crops: Array) -> Shape:
+    """[N * blocks, D..., C] joined and cropped: [N, D * block - crops..., C]."""
+    spatial = _framed(shape, blocks, crops)
+    count = prod(block for _, block, _ in spatial)
+    sizes = tuple(size * block - sum(pair) for size, block, pair in spatial)
+    if shape[0] % count or min(sizes) < 0:
+        raise ModelError(
+            f"shape {shape} is not {count} blocks with {crops.tolist()} cropped from them"
+        )
+    return (shape[0] // count, *sizes, shape[-1])
+
+
+def _framed(shape: Shape, blocks: Array, frame: Array) -> list[tuple[int, int, tuple[int, int]]]:
+    """(size, block, (before, after)) of every spatial dimension."""
+    count = len(shape) - 2
+    if len(shape) not in _BLOCKED_RANKS:
+        raise ModelError(f"expected a tensor of rank 3 or 4, got shape {shape}")
+    if blocks.shape != (count,) or frame.shape != (count, 2):
+        raise ModelError(
+            f"blocks of shape {blocks.shape} and {frame.shape} frames for {count} dimensions"
+        )
+    if (blocks < 1).any() or (frame < 0).any():
+        raise ModelError(f"blocks {blocks.tolist()} framed by {frame.tolist()}")
+    pairs = [(int(before), int(after)) for before, after in frame]
+    return list(zip(shape[1:-1], blocks.tolist(), pairs, strict=True))
+
+
+@rule(Op.SPACE_TO_BATCH_ND)
+def space_to_batch_nd(op: OperatorView[Any]) -> Shapes | None:
+    blocks, paddings = constant(op, 1), constant(op, 2)
+    _check_scales(op)
+    if blocks is None or paddings is None:
+        return None
+    return (space_to_batch_shape(required(op, 0).shape, blocks, paddings),)
+
+
+@rule(Op.BATCH_TO_SPACE_ND)
+def batch_to_space_nd(op: OperatorView[Any]) -> Shapes | None:
+    blocks, crops = constant(op, 1), constant(op, 2)
+    _check_scales(op)
+    if blocks is None or crops is None:
+        return None
+    return (batch_to_space_shape(required(op, 0).shape, blocks, crops),)
+
+
+def _check_scales(op: OperatorView[Any]) -> None:
+    """TFLite refuses to move codes to an output of another scale here."""
+    input = required(op, 0)
+    if input.is_quantized and op.outputs and op.output.is_quantized:
+        if input.quantization is not None and not input.quantization.equals(op.output.quantization):
+            raise ModelError("input and output differ in scale or zero point")

@@ -1,0 +1,123 @@
+"""NON_MAX_SUPPRESSION_V4 and V5 against LiteRT."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.one_op import Case, T, check, ours
+from tflite_ort import KernelError, ModelError
+from tflite_ort.fallback_kernels import kernel
+from tflite_ort.schema import Op, TensorType
+
+V4, V5 = Op.NON_MAX_SUPPRESSION_V4, Op.NON_MAX_SUPPRESSION_V5
+
+
+def suppression(
+    boxes: np.ndarray,
+    scores: np.ndarray,
+    most: int = 10,
+    overlap: float = 0.5,
+    lowest: float = 0.0,
+    sigma: float | None = None,
+) -> Case:
+    """V5 if there is a `sigma`."""
+    limits = [overlap, lowest] if sigma is None else [overlap, lowest, sigma]
+    constants = [T.constant(np.float32(limit)) for limit in limits]
+    lists = [T((most,), TensorType.INT32), T((most,))][: 1 if sigma is None else 2]
+    return Case(
+        f"{len(boxes)} boxes, {most}, {limits}",
+        V4 if sigma is None else V5,
+        [T(boxes.shape), T(scores.shape), T.constant(np.int32(most)), *constants],
+        [*lists, T((), TensorType.INT32)],
+        runs_on="numpy",
+        feeds=[boxes.astype(np.float32), scores.astype(np.float32)],
+    )
+
+
+BOXES = np.array(
+    [[0, 0, 1, 1], [0, 0.1, 1, 1.1], [1, 0.9, 0, -0.1], [0, 10, 1, 11], [0, 10.1, 1, 11.1]]
+)
+SCORES = np.array([0.9, 0.75, 0.6, 0.95, 0.5])
+SIGMAS = [None, 0.0, 0.5]
+
+
+@pytest.mark.parametrize("sigma", SIGMAS)
+@pytest.mark.parametrize("most", [1, 2, 30])
+@pytest.mark.parametrize("overlap", [0.0, 0.5, 1.0, 1.5])
+def test_suppression(overlap: float, most: int, sigma: float | None) -> None:
+    check(suppression(BOXES, SCORES, most, overlap, sigma=sigma))
+
+
+@pytest.mark.parametrize("sigma", SIGMAS)
+def test_an_overlap_at_the_threshold_suppresses(sigma: float | None) -> None:
+    boxes = np.array([[0, 0, 2, 2], [0, 1, 2, 2]])
+    check(suppression(boxes, np.array([0.5, 0.4]), overlap=0.5, sigma=sigma))
+
+
+@pytest.mark.parametrize("sigma", SIGMAS)
+def test_a_score_at_the_threshold_is_left_out(sigma: float | None) -> None:
+    check(suppression(BOXES, SCORES, lowest=0.75, sigma=sigma))
+
+
+@pytest.mark.parametrize("sigma", SIGMAS)
+def test_a_box_without_area_is_selected_again_and_again(sigma: float | None) -> None:
+    boxes = np.concatenate([BOXES, [[2, 2, 2, 5]]])
+    check(suppression(boxes, np.append(SCORES, 0.8), sigma=sigma))
+
+
+@pytest.mark.parametrize("sigma", SIGMAS)
+def test_equal_scores_come_in_the_order_of_litert(sigma: float | None) -> None:
+    rng = np.random.default_rng(2)
+    boxes, scores = rng.uniform(0, 1, (60, 4)), rng.integers(0, 4, 60) / 4
+    check(suppression(boxes, scores, 60, 0.3, -1.0, sigma=sigma))
+
+
+@pytest.mark.parametrize("sigma", SIGMAS)
+def test_no_score_above_the_threshold(sigma: float | None) -> None:
+    check(suppression(BOXES, SCORES, lowest=2.0, sigma=sigma))
+
+
+@pytest.mark.parametrize("sigma", SIGMAS)
+def test_limits_computed_at_run_time(sigma: float | None) -> None:
+    case = suppression(BOXES, SCORES, 3, sigma=sigma)
+    inputs = [t if t is None else replace(t, data=None) for t in case.inputs]
+    values = [t.data for t in case.inputs if t is not None and t.data is not None]
+    check(replace(case, inputs=inputs, feeds=[*(case.feeds or ()), *values]))
+
+
+def test_negative_limits_are_refused() -> None:
+    case = suppression(BOXES, SCORES, 3, sigma=-1.0)
+    with pytest.raises(KernelError, match=r"sigma is -1\.0, expected at least 0"):
+        ours(case.model(), case.feeds or ())
+    case = replace(suppression(BOXES, SCORES, 3))
+    inputs = [*case.inputs[:2], T.constant(np.int32(-4)), *case.inputs[3:]]
+    with pytest.raises(ModelError, match="max_output_size is -4"):
+        ours(replace(case, inputs=inputs).model(), case.feeds or ())
+
+
+@pytest.mark.parametrize("op", [V4, V5])
+def test_version(op: Op) -> None:
+    assert kernel.versions(op) == [1]
+
+
+@given(st.data())
+def test_drawn(data: st.DataObject) -> None:
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**31)))
+    count = data.draw(st.integers(1, 40))
+    even = data.draw(st.booleans())
+    boxes = rng.integers(0, 6, (count, 4)) if even else rng.uniform(0, 1, (count, 4))
+    scores = rng.integers(0, 5, count) / 5 if data.draw(st.booleans()) else rng.uniform(0, 1, count)
+    case = suppression(
+        boxes,
+        scores,
+        data.draw(st.integers(1, 45)),
+        data.draw(st.sampled_from([0.0, 0.25, 0.3, 0.5, 1.0])),
+        data.draw(st.sampled_from([-1.0, 0.0, 0.2, 0.5])),
+        data.draw(st.sampled_from([None, 0.0, 0.1, 0.5])),
+    )
+    check(case)

@@ -1,0 +1,108 @@
+"""RFFT2D, REAL, IMAG and COMPLEX_ABS against LiteRT."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.one_op import Case, Node, T, check, graph_model, ours
+from tests.oracle import litert
+from tflite_ort import ModelError
+from tflite_ort.fallback_kernels import kernel
+from tflite_ort.schema import Op, TensorType
+
+COMPLEX64, COMPLEX128 = TensorType.COMPLEX64, TensorType.COMPLEX128
+REALS = {COMPLEX64: TensorType.FLOAT32, COMPLEX128: TensorType.FLOAT64}
+PARTS = (Op.REAL, Op.IMAG, Op.COMPLEX_ABS)
+Shape = tuple[int, ...]
+
+
+def transform(shape: Shape, lengths: tuple[int, int]) -> Case:
+    result = T((*shape[:-2], lengths[0], lengths[1] // 2 + 1), COMPLEX64)
+    constant = T.constant(np.array(lengths, np.int32))
+    return Case(f"{shape}-{lengths}", Op.RFFT2D, [T(shape), constant], [result], runs_on="numpy")
+
+
+def check_transform(case: Case, seed: int = 0) -> None:
+    print(f"{case.name}: seed {seed}")
+    feeds = case.arrays(np.random.default_rng(seed))
+    (expected,) = litert(case.model(), feeds, case.reference)
+    (got,), runners = ours(case.model(), feeds)
+    assert (got.dtype, got.shape, runners) == (expected.dtype, expected.shape, {"numpy"})
+    assert np.max(np.abs(got - expected)) <= 1e-6 * np.max(np.abs(expected))
+
+
+@pytest.mark.parametrize(
+    ("shape", "lengths"),
+    [
+        ((8, 16), (8, 16)),
+        ((2, 3, 5, 7), (4, 4)),
+        ((3, 5, 5), (8, 8)),
+        ((4, 9), (1, 2)),
+        ((2, 30, 3), (16, 8)),
+    ],
+)
+def test_transform(shape: Shape, lengths: tuple[int, int]) -> None:
+    check_transform(transform(shape, lengths))
+
+
+def test_a_width_of_one_is_the_transform_of_a_column() -> None:
+    """What LiteRT makes of it is no Fourier transform."""
+    case = transform((4, 3), (4, 1))
+    feeds = case.arrays(np.random.default_rng(0))
+    (got,), _ = ours(case.model(), feeds)
+    np.testing.assert_allclose(got[:, 0], np.fft.fft(feeds[0][:, 0]), rtol=1e-5)
+
+
+def test_a_length_that_is_no_power_of_two_is_refused() -> None:
+    with pytest.raises(ModelError, match="6 is not a power of two"):
+        ours(transform((8, 8), (8, 6)).model(), [np.zeros((8, 8), np.float32)])
+
+
+@given(st.data())
+def test_drawn_transforms(data: st.DataObject) -> None:
+    sizes = st.integers(1, 9)
+    shape = data.draw(st.lists(sizes, min_size=2, max_size=4))
+    lengths = tuple(2 ** data.draw(st.integers(low, 4)) for low in (0, 1))
+    check_transform(transform(tuple(shape), lengths), seed=data.draw(st.integers(0, 2**31)))
+
+
+@pytest.mark.parametrize("type", REALS)
+@pytest.mark.parametrize("op", PARTS)
+def test_part(op: Op, type: TensorType) -> None:
+    rng = np.random.default_rng(4)
+    values: npt.NDArray[np.complex128] = rng.normal(size=(3, 4)) + 1j * rng.normal(size=(3, 4))
+    given_ = T((3, 4), type)
+    feeds = [values.astype(np.complex64 if type is COMPLEX64 else np.complex128)]
+    case = Case(op.name, op, [given_], [T((3, 4), REALS[type])], runs_on="numpy", feeds=feeds)
+    check(case)
+
+
+@pytest.mark.parametrize("op", (Op.RFFT2D, *PARTS))
+def test_version(op: Op) -> None:
+    assert kernel.versions(op) == [1]
+
+
+def test_spectrum_between_operators_of_onnx_runtime() -> None:
+    tensors = {
+        "x": T((4, 8)),
+        "double": T((4, 8)),
+        "lengths": T.constant(np.array([4, 8], np.int32)),
+        "spectrum": T((4, 5), COMPLEX64),
+        "size": T((4, 5)),
+        "root": T((4, 5)),
+    }
+    nodes = [
+        Node(Op.ABS, ["x"], ["double"]),
+        Node(Op.RFFT2D, ["double", "lengths"], ["spectrum"]),
+        Node(Op.COMPLEX_ABS, ["spectrum"], ["size"]),
+        Node(Op.SQRT, ["size"], ["root"]),
+    ]
+    model = graph_model(tensors, nodes, ["root"])
+    feeds = [np.random.default_rng(0).normal(size=(4, 8)).astype(np.float32)]
+    (got,), runners = ours(model, feeds)
+    assert runners == {"ort", "numpy"}
+    np.testing.assert_allclose(got, litert(model, feeds)[0], rtol=1e-5)

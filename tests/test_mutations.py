@@ -1,0 +1,62 @@
+"""Damaged files: whatever is read still runs, or is refused with an error of ours."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from tests.models import model_path
+from tflite_ort import BridgeError, Interpreter
+
+MUTATIONS = 150
+ELEMENTS = 1_000_000
+WORDS = (0, 1, 2, 3, 5, 100, 0x7FFFFFFF, 0xFFFFFFFF)
+
+
+def mutated(content: bytes, draw: random.Random) -> bytes:
+    """A byte, a bit or a 4-byte word changed, up to three times."""
+    data = bytearray(content)
+    for _ in range(draw.choice((1, 1, 2, 3))):
+        at, kind = draw.randrange(len(data) - 4), draw.randrange(3)
+        if kind == 0:
+            data[at] = draw.randrange(256)
+        elif kind == 1:
+            data[at] ^= 1 << draw.randrange(8)
+        else:
+            data[at : at + 4] = draw.choice(WORDS).to_bytes(4, "little")
+    return bytes(data)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tflite2onnx__conv-reshape.float32.tflite",
+        "tflite2onnx__stridedslice-stride.float32.tflite",
+        "tflite2onnx__transposeconv-samepad.float32.tflite",
+        "tflite2onnx__mean.float32.tflite",
+        "tflite2onnx__prelu.float32.tflite",
+        "litert__mobilenet_like_model.tflite",
+        "litert__single_add_default_a8w8_recipe_quantized.tflite",
+        "litert__gather_nd.tflite",
+        "litert__matmul_quant.tflite",
+    ],
+)
+def test_a_damaged_file_runs_or_is_refused(name: str, request: pytest.FixtureRequest) -> None:
+    # Drawn anew in thorough runs alone: a file may ask for seconds of honest work.
+    seed = random.randrange(2**32) if request.config.getoption("--thorough") else 0
+    print(f"seed {seed}")
+    draw, content = random.Random(seed), model_path(name).read_bytes()
+    for _ in range(MUTATIONS):
+        try:
+            interpreter = Interpreter(model_content=mutated(content, draw), num_threads=1)
+            sizes = [d["shape"].astype(float).prod() for d in interpreter.get_tensor_details()]
+            if max(sizes, default=0) > ELEMENTS:
+                continue
+            interpreter.allocate_tensors()
+            interpreter.invoke()
+        except BridgeError:
+            continue
+        for detail in interpreter.get_output_details():
+            assert isinstance(interpreter.get_tensor(detail["index"]), np.ndarray)
