@@ -8,33 +8,35 @@ from __future__ import annotations
 
 import gc
 import importlib.metadata
-import itertools
 import os
 import platform
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from itertools import repeat, starmap
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.arrays import Runner, random_inputs, set_inputs
+from tflite_ort.arrays import Runner, random_inputs, set_inputs, unique_names
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.optional import optional_module
 from tflite_ort.schema import BridgeError
-from tflite_ort.session import Provider
 
 Array = npt.NDArray[Any]
 
 _WARM_UP_SECONDS = 0.05
-_MIB = 1 << 20
 _STATUS, _CLEAR_REFS = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+
+
+class OutputError(BridgeError, ValueError):
+    """Two runtimes gave outputs that cannot be compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ class Settings:
     litert: bool = True
     check: bool = False
     memory: bool = True
-    providers: Sequence[Provider] | None = None
+    providers: Sequence[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,60 +117,96 @@ def litert_interpreter(model: Path, threads: int = 1, *, reference: bool = False
     """LiteRT's interpreter, with its reference kernels if asked for; None if not installed.
 
     Raises:
-        ValueError, RuntimeError: LiteRT cannot read the model or lacks an operator.
+        ValueError, RuntimeError: LiteRT cannot read the model.
     """
     litert = optional_module("ai_edge_litert.interpreter")
     if litert is None:
         return None
-    resolvers = litert.OpResolverType
-    resolver = resolvers.BUILTIN_REF if reference else resolvers.AUTO
-    return cast(
-        Runner,
-        litert.Interpreter(
-            str(model), num_threads=threads, experimental_op_resolver_type=resolver
-        ),
-    )
+    kinds = litert.OpResolverType
+    kind = kinds.BUILTIN_REF if reference else kinds.AUTO
+    made = litert.Interpreter(str(model), num_threads=threads, experimental_op_resolver_type=kind)
+    return cast(Runner, made)
 
 
-def _load(make: Callable[[], Runner]) -> tuple[Runner, float]:
-    """A runner that is ready, and the milliseconds it took."""
-    started = time.perf_counter()
-    runner = make()
-    runner.allocate_tensors()
-    return runner, (time.perf_counter() - started) * 1e3
+def _our_interpreter(model: Path, threads: int, settings: Settings) -> Interpreter:
+    return Interpreter(model, num_threads=threads, providers=settings.providers)
 
 
-def _load_litert(model: Path, threads: int) -> tuple[Runner | None, float, str]:
-    """As `_load`, for LiteRT; without a runner but with the reason where it cannot run."""
-    try:
-        litert = litert_interpreter(model, threads)
-        if litert is None:
-            return None, 0.0, ""
-        return *_load(lambda: litert), ""
-    except (ValueError, RuntimeError) as error:
-        return None, 0.0, str(error).partition("\n")[0]
+def _started(runner: Runner, seed: int) -> list[Array]:
+    """The outputs of a first invoke on random inputs, which stay set."""
+    set_inputs(runner, random_inputs(runner.get_input_details(), seed))
+    runner.invoke()
+    return [np.asarray(runner.get_tensor(out["index"])) for out in runner.get_output_details()]
 
 
 # Measuring ---------------------------------------------------------------------------------------
 
 
-def measure(
-    model: Path, threads: int, settings: Settings, *, peaks: Mapping[str, float | None]
-) -> Result:
+def measure(model: Path, threads: int, settings: Settings) -> Result:
     """Time one model on `threads` threads.
 
-    Args:
-        peaks: peak memory by runtime name, measured by `peak_memory`.
-
     Raises:
-        BridgeError: the model cannot run here; LiteRT's failures are in the result instead.
+        BridgeError: the model cannot run here; what LiteRT cannot run is in the result instead.
     """
-    interpreter = Interpreter(model, num_threads=threads, providers=settings.providers)
-    litert, litert_load, reason = None, 0.0, ""
-    ours, load = _load(
-        lambda: Interpreter(model, num_threads=threads, providers=settings.providers)
+    started = time.perf_counter()
+    ours = _our_interpreter(model, threads, settings)
+    ours.allocate_tensors()
+    load_ms = (time.perf_counter() - started) * 1e3
+    outputs = _started(ours, settings.seed)
+    other = _Litert.of(model, threads, settings)
+    invokes = [ours.invoke, *([other.runner.invoke] if other.runner else [])]
+    seconds = interleaved(invokes, settings.rounds, settings.min_time)
+    times = ours.load_times
+    result = Result(
+        str(model),
+        threads,
+        Timing(_median_ms(seconds[0]), load_ms, _peak("tflite-ort", model, threads, settings)),
+        times.read * 1e3,
+        times.translate * 1e3,
+        times.session * 1e3,
+        litert_error=other.error,
     )
-    return Result(str(model), threads, Timing(0, load, None), 0, 0, 0)
+    if not other.runner:
+        return result
+    names = unique_names(ours.get_output_details())
+    pairs = zip(names, outputs, other.outputs, strict=True) if settings.check else ()
+    return replace(
+        result,
+        litert=Timing(
+            _median_ms(seconds[1]), other.load_ms, _peak("litert", model, threads, settings)
+        ),
+        ratio=statistics.median(b / a for a, b in zip(*seconds, strict=True)),
+        differences=tuple(starmap(difference, pairs)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Litert:
+    """LiteRT after its first invoke; without a runner, and maybe with the reason, where absent."""
+
+    runner: Runner | None = None
+    load_ms: float = 0.0
+    outputs: Sequence[Array] = ()
+    error: str = ""
+
+    @classmethod
+    def of(cls, model: Path, threads: int, settings: Settings) -> _Litert:
+        if not settings.litert:
+            return cls()
+        try:
+            started = time.perf_counter()
+            runner = litert_interpreter(model, threads)
+            if runner is None:
+                return cls()
+            runner.allocate_tensors()
+            load_ms = (time.perf_counter() - started) * 1e3
+            return cls(runner, load_ms, _started(runner, settings.seed))
+        except (ValueError, RuntimeError) as error:
+            return cls(error=str(error).strip().partition("\n")[0])
+
+
+def _median_ms(seconds: Sequence[float]) -> float:
+    return statistics.median(seconds) * 1e3
 
 
 def interleaved(
@@ -188,18 +226,16 @@ def interleaved(
 
 def _seconds_per_call(invoke: Callable[[], None], count: int) -> float:
     started = time.perf_counter_ns()
-    for _ in itertools.repeat(None, count):
+    for _ in repeat(None, count):
         invoke()
     return (time.perf_counter_ns() - started) / count / 1e9
 
 
 def _warm_up(invoke: Callable[[], None]) -> float:
-    """Call until it is warm, twice at least; the shortest call's seconds."""
+    """Call until it is warm; the shortest call's seconds."""
     until, shortest = time.perf_counter() + _WARM_UP_SECONDS, float("inf")
-    for _ in itertools.count():
+    while time.perf_counter() < until:
         shortest = min(shortest, _seconds_per_call(invoke, 1))
-        if time.perf_counter() > until:
-            break
     return max(shortest, 1e-9)
 
 
@@ -212,3 +248,109 @@ def _without_gc() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
+
+
+# Memory ------------------------------------------------------------------------------------------
+
+
+def peak_memory(runtime: str, model: Path, threads: int, settings: Settings) -> float | None:
+    """MiB that resident memory grows by at its highest, for loading and one invoke.
+
+    Measured in a fresh process, after its imports, from Linux's VmHWM; None on other systems.
+    """
+    if not _CLEAR_REFS.exists():
+        return None
+    code = "import sys; from tflite_ort import benchmark; benchmark.print_peak(*sys.argv[1:])"
+    providers = ",".join(settings.providers or ())
+    arguments = [runtime, str(model), str(threads), str(settings.seed), providers]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
+    )
+    return float(done.stdout) if done.returncode == 0 else None
+
+
+def print_peak(runtime: str, model: str, threads: str, seed: str, providers: str) -> None:
+    """What the process of `peak_memory` does."""
+    settings = Settings(seed=int(seed), providers=providers.split(",") if providers else None)
+    optional_module("ai_edge_litert.interpreter")
+    _CLEAR_REFS.write_text("5")  # the highest mark starts again from here
+    before = _status_mib("VmRSS")
+    runner: Runner | None
+    if runtime == "litert":
+        runner = litert_interpreter(Path(model), int(threads))
+    else:
+        runner = _our_interpreter(Path(model), int(threads), settings)
+    if runner is not None:
+        _started(runner, settings.seed)
+    print(_status_mib("VmHWM") - before)
+
+
+def _peak(runtime: str, model: Path, threads: int, settings: Settings) -> float | None:
+    return peak_memory(runtime, model, threads, settings) if settings.memory else None
+
+
+def _status_mib(field: str) -> float:
+    for line in _STATUS.read_text().splitlines():
+        if line.startswith(f"{field}:"):
+            return int(line.split()[1]) / 1024
+    raise OSError(f"{_STATUS} has no {field}")
+
+
+# Comparing ---------------------------------------------------------------------------------------
+
+
+def difference(name: str, ours: Array, theirs: Array) -> Difference:
+    """How far `ours` is from `theirs`, two arrays of one shape and dtype."""
+    if ours.shape != theirs.shape:
+        raise OutputError(f"{name}: shape {ours.shape} here, {theirs.shape} in LiteRT")
+    if ours.dtype.kind in "OSU" or not ours.size:
+        exact = float(np.mean(ours == theirs)) if ours.size else 1.0
+        return Difference(name, None, None, None, exact)
+    if ours.dtype.kind in "iub":
+        steps = np.abs(ours.astype(np.int64) - theirs.astype(np.int64))
+        return Difference(name, None, int(steps.max()), float(steps.mean()), _share(steps == 0))
+    wide = np.complex128 if ours.dtype.kind == "c" else np.float64
+    ours, theirs = ours.astype(wide), theirs.astype(wide)
+    same = (ours == theirs) | (np.isnan(ours) & np.isnan(theirs))
+    with np.errstate(invalid="ignore"):
+        largest = float(np.where(same, 0, np.abs(ours - theirs)).max())
+    magnitude = float(np.abs(theirs[np.isfinite(theirs)]).max(initial=0.0)) or 1.0
+    return Difference(name, largest / magnitude, None, None, _share(same))
+
+
+def _share(condition: npt.NDArray[np.bool_]) -> float:
+    return float(np.mean(condition))
+
+
+# Recording ---------------------------------------------------------------------------------------
+
+
+def as_record(results: Sequence[Result]) -> dict[str, Any]:
+    """Results with the machine and the versions they were measured on, for JSON."""
+    return {**machine(), "results": [asdict(result) for result in results]}
+
+
+def machine() -> dict[str, Any]:
+    """The processor and the versions of what is measured."""
+    packages = ("tflite-ort", "onnxruntime", "numpy", "ai-edge-litert")
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "system": platform.platform(terse=True),
+        "python": platform.python_version(),
+        "packages": {name: version for name in packages if (version := _version(name))},
+    }
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor() or platform.machine())
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None

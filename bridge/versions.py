@@ -100,7 +100,8 @@ def versions_command(
     try:
         model = read_model(path)
     except UnknownOperator as error:
-        return str(error), REFUSED
+        refusal = {"refused": True, "error": str(error)}
+        return json.dumps(refusal, indent=2) if as_json else str(error), REFUSED
     report = version_report(model)
     if fix is not None:
         Path(fix).write_bytes(write_model(update_versions(model)))

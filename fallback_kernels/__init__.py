@@ -11,6 +11,7 @@ from tflite_ort.fallback_kernels import (
     gather_scatter,
     image_resizing,
     linear,
+    normalization,
     pooling,
     quantization,
     random,
@@ -18,6 +19,7 @@ from tflite_ort.fallback_kernels import (
     reshaping,
     signal,
     slicing,
+    tiling,
 )
 from tflite_ort.fallback_kernels.registry import Kernel, kernel
 
@@ -32,6 +34,7 @@ __all__ = [
     "image_resizing",
     "kernel",
     "linear",
+    "normalization",
     "pooling",
     "quantization",
     "random",
@@ -39,4 +42,5 @@ __all__ = [
     "reshaping",
     "signal",
     "slicing",
+    "tiling",
 ]

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 Words = npt.NDArray[np.uint32]
+Counters = npt.NDArray[np.uint64]
 
 _LOW = 0xFFFFFFFF
 _PHILOX_FACTORS = (0xD2511F53, 0xCD9E8D57)
@@ -16,9 +17,9 @@ _THREEFRY_TURNS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _THREEFRY_ROUNDS = 5  # of four turns
 
 
-def philox(key: int, start: int, count: int) -> Words:
-    """[count, 4]: the blocks of counters (128 bits) from `start` up, for a 64-bit key."""
-    a, b, c, d = (_word(start, count, i) for i in range(4))
+def philox(key: int, low: Counters, high: Counters) -> Words:
+    """[N, 4]: a block for each counter (128 bits, in halves) and a 64-bit key."""
+    a, b, c, d = _low(low), _high(low), _low(high), _high(high)
     key0, key1 = key & _LOW, key >> 32
     for _ in range(_PHILOX_ROUNDS):
         product0 = a * np.uint64(_PHILOX_FACTORS[0])
@@ -34,11 +35,11 @@ def philox(key: int, start: int, count: int) -> Words:
     return np.stack([a, b, c, d], axis=-1).astype(np.uint32)
 
 
-def threefry(key: int, start: int, count: int) -> Words:
-    """[count, 2]: the blocks of counters (64 bits) from `start` up, for a 64-bit key."""
+def threefry(key: int, counters: Counters) -> Words:
+    """[N, 2]: a block for each counter (64 bits) and a 64-bit key."""
     keys = [key & _LOW, key >> 32]
     keys.append(keys[0] ^ keys[1] ^ _THREEFRY_PARITY)
-    a, b = (_low(_word(start, count, i) + np.uint64(keys[i])) for i in range(2))
+    a, b = _low(_low(counters) + np.uint64(keys[0])), _low(_high(counters) + np.uint64(keys[1]))
     for number in range(_THREEFRY_ROUNDS):
         for turn in _THREEFRY_TURNS[number % 2]:
             a = _low(a + b)
@@ -48,19 +49,9 @@ def threefry(key: int, start: int, count: int) -> Words:
     return np.stack([a, b], axis=-1).astype(np.uint32)
 
 
-def _word(start: int, count: int, index: int) -> npt.NDArray[np.uint64]:
-    """32-bit word `index` of the counters start, start + 1, ..."""
-    low = start & (1 << 64) - 1
-    counters = np.arange(count, dtype=np.uint64) + np.uint64(low)
-    if index < 2:
-        return _low(counters) if index == 0 else _high(counters)
-    carried = np.uint64(start >> 64) + (counters < np.uint64(low))
-    return _low(carried) if index == 2 else _high(carried)
-
-
-def _low(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+def _low(words: Counters) -> Counters:
     return words & np.uint64(_LOW)
 
 
-def _high(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+def _high(words: Counters) -> Counters:
     return words >> np.uint64(32)

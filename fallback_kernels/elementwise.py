@@ -34,6 +34,7 @@ from tflite_ort.fallback_kernels.operands import (
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
 from tflite_ort.schema import (
     ActivationFunctionType,
+    BucketizeOptions,
     KernelError,
     Op,
     OperatorView,
@@ -436,3 +437,16 @@ def add_n(op: View, inputs: Inputs, state: State) -> Outputs:
     if types not in ({TensorType.FLOAT32}, {TensorType.INT32}):
         raise refusal(op)
     return (functools.reduce(np.add, inputs),)
+
+
+@kernel(Op.BUCKETIZE, versions=(1, 1), inputs=("input",))
+def bucketize(op: OperatorView[BucketizeOptions], inputs: Inputs, state: State) -> Outputs:
+    """How many of the ascending boundaries are not above x; all of them for what is no number."""
+    (x,) = inputs
+    if op["input"].type not in _FLOAT32 | _INTEGERS | {TensorType.FLOAT64}:
+        raise refusal(op)
+    boundaries = np.asarray(op.options.boundaries or (), np.float32)
+    if np.any(np.diff(boundaries) < 0):
+        raise KernelError(f"boundaries {boundaries.tolist()} are not in ascending order")
+    real = x if x.dtype == np.float64 else x.astype(np.float32)
+    return (np.asarray(np.searchsorted(boundaries, real, side="right"), np.int32),)

@@ -17,12 +17,12 @@ from tflite_ort.schema import (
     SparseToDenseOptions,
     UniqueOptions,
 )
-from tflite_ort.schema.semantics import segment_start
 from tflite_ort.schema.shapes_gather_scatter import (
     dense_shape,
     one_hot_shape,
     scatter_shape,
     segment_count,
+    segment_start,
     segments_shape,
     top_shape,
 )
@@ -68,9 +68,7 @@ def scatter_nd(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     return (result,)
 
 
-@kernel(
-    Op.SPARSE_TO_DENSE, versions=(1, 3), inputs=("indices", "shape", "values", "default_value")
-)
+@kernel(Op.SPARSE_TO_DENSE, versions=(1, 3), inputs=("indices", "shape", "values", "default_value"))
 def sparse_to_dense(
     op: OperatorView[SparseToDenseOptions], inputs: Inputs, state: State
 ) -> Outputs:
@@ -113,9 +111,9 @@ def segment_sum(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     return (sums,)
 
 
-def unsorted_segment(op_: Op, combine: np.ufunc, start: str) -> None:
-    """Row i combines the rows whose id is i, `start` if there are none; those with a negative id
-    are left out. A NaN is never larger or smaller than what is there."""
+def unsorted_segment(op_: Op, combine: np.ufunc) -> None:
+    """Row i combines the rows whose id is i; those with a negative id are left out. A NaN is never
+    larger or smaller than what is there."""
 
     @kernel(op_, versions=(1, 1), inputs=("data", "segment_ids", "num_segments"))
     def combined(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
@@ -123,20 +121,18 @@ def unsorted_segment(op_: Op, combine: np.ufunc, start: str) -> None:
         shape = segments_shape(data.shape, ids.shape, int(segments.reshape(-1)[0]))
         if ids.size and ids.max() >= shape[0]:
             raise KernelError(f"segment id {ids.max()} of {shape[0]} segments")
-        result = np.full(shape, segment_start(start, data.dtype), data.dtype)
+        result = np.full(shape, segment_start(op_, data.dtype))
         combine.at(result, ids[ids >= 0], data[ids >= 0])
         return (result,)
 
-    combined.__name__ = op_.name.lower()
 
-
-for _op, _combine, _start in (
-    (Op.UNSORTED_SEGMENT_SUM, np.add, "zero"),
-    (Op.UNSORTED_SEGMENT_PROD, np.multiply, "one"),
-    (Op.UNSORTED_SEGMENT_MAX, np.fmax, "lowest"),
-    (Op.UNSORTED_SEGMENT_MIN, np.fmin, "highest"),
+for _op, _combine in (
+    (Op.UNSORTED_SEGMENT_SUM, np.add),
+    (Op.UNSORTED_SEGMENT_PROD, np.multiply),
+    (Op.UNSORTED_SEGMENT_MAX, np.fmax),
+    (Op.UNSORTED_SEGMENT_MIN, np.fmin),
 ):
-    unsorted_segment(_op, _combine, _start)
+    unsorted_segment(_op, _combine)
 
 
 @kernel(Op.WHERE, versions=(1, 2), inputs=("condition",))
@@ -159,9 +155,9 @@ def topk_v2(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     first comes first, NaN after all others."""
     array, k = inputs
     count = top_shape(array.shape, int(k.reshape(-1)[0]))[-1]
-    # Stable on the reversed axis, then reversed: descending, and equal ones in their order.
-    keys = np.where(np.isnan(array), -np.inf, array) if array.dtype.kind == "f" else array
-    order = array.shape[-1] - 1 - np.argsort(keys[..., ::-1], axis=-1, kind="stable")[..., ::-1]
+    # Ascending from the back, then read backwards: of equal ones the first comes first.
+    back = array[..., ::-1]
+    order = array.shape[-1] - 1 - np.lexsort((back, ~np.isnan(back)), axis=-1)[..., ::-1]
     top = order[..., :count]
     return np.take_along_axis(array, top, -1), top.astype(op.outputs[1].dtype)
 

@@ -74,3 +74,12 @@ def clamped(values: Array, activation: ActivationFunctionType) -> Array:
         return values
     low, high = (None if bound is None else values.dtype.type(bound) for bound in bounds)
     return np.asarray(np.clip(values, low, high), values.dtype)
+
+
+def require_output(op: OperatorView[Any], expected_scale: float, expected_zero: int) -> None:
+    """The one scale and zero point that an operator's output may have."""
+    unit, zero = scale(op, op.output), zero_point(op, op.output)
+    if float(unit) != expected_scale or zero != expected_zero:
+        raise KernelError(
+            f"output is quantised by {unit} and {zero}, expected {expected_scale} and {expected_zero}"
+        )

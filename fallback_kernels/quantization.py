@@ -1,4 +1,4 @@
-"""Between real numbers and codes: QUANTIZE, DEQUANTIZE, CAST, DENSIFY."""
+"""Between real numbers and codes: QUANTIZE, DEQUANTIZE, FAKE_QUANT, CAST, DENSIFY."""
 
 from __future__ import annotations
 
@@ -10,8 +10,16 @@ import numpy.typing as npt
 from tflite_ort.fallback_kernels.fixed_point import rescale, round_half_away
 from tflite_ort.fallback_kernels.operands import centred, clamped_codes, refusal, scale, zero_point
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
-from tflite_ort.schema import KernelError, Op, OperatorView, Quantization, TensorType, TensorView
-from tflite_ort.schema.semantics import quantized_range
+from tflite_ort.schema import (
+    FakeQuantOptions,
+    KernelError,
+    Op,
+    OperatorView,
+    Quantization,
+    TensorType,
+    TensorView,
+)
+from tflite_ort.schema.semantics import fake_quant_range, quantized_range
 
 Array = npt.NDArray[Any]
 View = OperatorView[Any]
@@ -80,6 +88,17 @@ def _along(
     shape = [1] * rank
     shape[quantization.axis] = -1
     return quantization.scale.reshape(shape), quantization.zero_point.reshape(shape)
+
+
+@kernel(Op.FAKE_QUANT, versions=(1, 2), inputs=("input",))
+def fake_quant(op: OperatorView[FakeQuantOptions], inputs: Inputs, state: State) -> Outputs:
+    """To the nearest of 2**num_bits numbers, halves up; what is no number becomes the lowest."""
+    (x,) = inputs
+    if x.dtype != np.float32:
+        raise refusal(op)
+    step, low, high = fake_quant_range(op.options)
+    clipped = np.fmin(high, np.fmax(low, x)) - low
+    return (round_half_away(clipped * (np.float32(1) / step)) * step + low,)
 
 
 @kernel(Op.CAST, versions=(1, 9), inputs=("input",))

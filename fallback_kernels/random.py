@@ -38,9 +38,10 @@ class Stream:
     def take(self, count: int) -> npt.NDArray[np.uint32]:
         """The next `count` numbers; what is left of the last block is lost."""
         blocks = -(-count // _LANES)
-        numbers = philox(self.key, self.counter, blocks).reshape(-1)[:count]
+        start, above = np.uint64(self.counter % 2**64), np.uint64(self.counter >> 64)
+        low = np.arange(blocks, dtype=np.uint64) + start
         self.skip(blocks)
-        return numbers
+        return philox(self.key, low, above + (low < start)).reshape(-1)[:count]
 
     def skip(self, blocks: int) -> None:
         self.counter = (self.counter + blocks) % 2**128

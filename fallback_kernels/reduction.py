@@ -1,4 +1,4 @@
-"""Reductions over listed axes; duplicates and negative axes are allowed."""
+"""Reductions over listed axes (duplicates and negative axes are allowed) and over windows."""
 
 from __future__ import annotations
 
@@ -10,21 +10,27 @@ import numpy as np
 
 from tflite_ort.fallback_kernels.fixed_point import (
     multiply_by_quantized_multiplier,
+    multiply_wide_by_quantized_multiplier,
     quantize_multiplier,
     round_half_away,
     saturate,
 )
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, kernel
+from tflite_ort.fallback_kernels.windows import Span, windows
 from tflite_ort.schema import (
     ArgMaxOptions,
     ArgMinOptions,
+    CumsumOptions,
     KernelError,
     Op,
     OperatorView,
     Quantization,
     ReducerOptions,
+    ReduceWindowFunction,
+    ReduceWindowOptions,
 )
 from tflite_ort.schema.semantics import normalized_axes, normalized_axis
+from tflite_ort.schema.shapes_reduction import Windows, reduced_windows
 
 _QUANTIZED = (np.int8, np.uint8, np.int16)
 
@@ -134,6 +140,80 @@ def _extremum(
     return np.full_like(inputs[0].sum(axis=axes, keepdims=keep), fill, dtype)
 
 
+@kernel(Op.REDUCE_PROD, versions=(1, 2), inputs=("input", "axes"))
+def reduce_prod(op: OperatorView[ReducerOptions], inputs: Inputs, state: State) -> Outputs:
+    """The product, 1 for none; plain integers wrap, codes are rescaled after each factor."""
+    array, axes = inputs[0], normalized_axes(inputs[1], inputs[0].ndim)
+    if op["input"].is_quantized:
+        return (_quantized_product(op, array, axes),)
+    if array.dtype not in (np.float32, np.int32, np.int64, *_QUANTIZED):
+        raise KernelError(f"REDUCE_PROD of {array.dtype} is not implemented")
+    return (np.asarray(array.prod(axis=axes, keepdims=op.options.keep_dims, dtype=array.dtype)),)
+
+
+def _quantized_product(
+    op: OperatorView[ReducerOptions], array: Array, axes: tuple[int, ...]
+) -> Array:
+    """Each factor takes its share of the output's scale, so that no product overflows."""
+    if array.dtype == np.uint8:
+        raise KernelError("REDUCE_PROD of quantised uint8 is not implemented")
+    source, target = _parameters(op)
+    result = array.sum(axis=axes, keepdims=op.options.keep_dims, dtype=np.int64)
+    kept = [axis for axis in range(array.ndim) if axis not in axes]
+    factors = np.transpose(array, (*axes, *kept)).reshape(-1, np.size(result))
+    if not factors.size:
+        if np.size(result):
+            raise KernelError("a product of no codes has no scale")
+        return np.asarray(result, array.dtype)
+    share = source.scalar_scale / target.scalar_scale ** (1.0 / len(factors))
+    multiplier = quantize_multiplier(share)
+    first, *rest = factors.astype(np.int64) - source.scalar_zero_point
+    product = np.asarray(first, np.int64)
+    for factor in (*rest, np.int64(1)):
+        scaled = multiply_wide_by_quantized_multiplier(product * factor, *multiplier)
+        product = scaled.astype(np.int64)
+    return saturate(product + target.scalar_zero_point, array.dtype).reshape(np.shape(result))
+
+
+@kernel(Op.REDUCE_ANY, versions=(1, 1), inputs=("input", "axes"))
+def reduce_any(op: OperatorView[ReducerOptions], inputs: Inputs, state: State) -> Outputs:
+    """Whether one is true."""
+    return (_of_truths(op, inputs, np.any),)
+
+
+@kernel(Op.REDUCE_ALL, versions=(1, 1), inputs=("input", "axes"))
+def reduce_all(op: OperatorView[ReducerOptions], inputs: Inputs, state: State) -> Outputs:
+    """Whether none is false."""
+    return (_of_truths(op, inputs, np.all),)
+
+
+def _of_truths(
+    op: OperatorView[ReducerOptions], inputs: Inputs, reduce: Callable[..., Any]
+) -> Array:
+    if inputs[0].dtype != np.bool_:
+        raise KernelError(f"{op.name} of {inputs[0].dtype} is not implemented")
+    axes = normalized_axes(inputs[1], inputs[0].ndim)
+    return np.asarray(reduce(inputs[0], axis=axes, keepdims=op.options.keep_dims))
+
+
+@kernel(Op.CUMSUM, versions=(1, 1), inputs=("input", "axis"))
+def cumsum(op: OperatorView[CumsumOptions], inputs: Inputs, state: State) -> Outputs:
+    """Running sums along an axis, from its end if reverse, without the element if exclusive."""
+    array, where = inputs
+    if array.dtype not in (np.float32, np.int32, np.int64):
+        raise KernelError(f"CUMSUM of {array.dtype} is not implemented")
+    if where.size != 1:
+        raise KernelError(f"{where.size} axes, expected 1")
+    axis = normalized_axis(int(where.reshape(-1)[0]), array.ndim)
+    if op.options.reverse:
+        array = np.flip(array, axis)
+    sums = np.cumsum(array, axis, dtype=array.dtype)
+    if op.options.exclusive and array.shape[axis]:
+        before = np.zeros_like(np.take(sums, [0], axis))
+        sums = np.concatenate([before, np.delete(sums, -1, axis)], axis)
+    return (np.flip(sums, axis) if op.options.reverse else sums,)
+
+
 @kernel(Op.ARG_MAX, versions=(1, 3), inputs=("input", "axis"))
 def arg_max(op: OperatorView[ArgMaxOptions], inputs: Inputs, state: State) -> Outputs:
     """The first index of the largest along an axis."""
@@ -156,3 +236,46 @@ def _first_index(
     if array.dtype.kind == "f":
         array = np.where(np.isnan(array), np.float32(worst), array)
     return np.asarray(search(array, axis=axis), op.output.dtype)
+
+
+_REDUCTIONS: dict[ReduceWindowFunction, Callable[[Array, Array], Array]] = {
+    ReduceWindowFunction.ADD: np.add,
+    ReduceWindowFunction.MUL: np.multiply,
+    ReduceWindowFunction.MINIMUM: lambda a, b: np.where(a <= b, a, b),
+    ReduceWindowFunction.MAXIMUM: lambda a, b: np.where(a >= b, a, b),
+    ReduceWindowFunction.ALL: np.logical_and,
+    ReduceWindowFunction.ANY: np.logical_or,
+}
+_WINDOWED = (np.bool_, np.int8, np.uint8, np.int16, np.int32, np.int64, np.float32, np.float64)
+
+
+@kernel(
+    Op.REDUCE_WINDOW,
+    versions=(1, 1),
+    inputs=("input", "init", "window", "strides", "dilations"),
+)
+def reduce_window(op: OperatorView[ReduceWindowOptions], inputs: Inputs, state: State) -> Outputs:
+    """`init` and the cells of each window, combined in order; codes as they are."""
+    window, strides, dilations = (tuple(array.tolist()) for array in inputs[2:])
+    rows = reduced_windows(inputs[0].shape, window, strides, dilations)
+    return (windows_reduced(inputs[0], inputs[1], rows, op.options.reduce_function),)
+
+
+def windows_reduced(
+    array: Array, init: Array, rows: Windows, function: ReduceWindowFunction
+) -> Array:
+    """One value per window; TFLite combines bools as 8-bit integers."""
+    combine = _REDUCTIONS.get(function)
+    if combine is None or array.dtype not in _WINDOWED:
+        raise KernelError(f"{function.name} over windows of {array.dtype} is not implemented")
+    counts = tuple(count for count, *_ in rows)
+    dtype = np.dtype(np.int8) if array.dtype == np.bool_ else array.dtype
+    result = np.full(counts, init.reshape(-1)[0]).astype(dtype)
+    if result.size == 0:
+        return result.astype(array.dtype)
+    view = array.astype(dtype)
+    for axis, row in enumerate(rows):
+        view = windows(view, axis, Span(*row, before=0, after=0))
+    for place in np.ndindex(*(window for _, window, *_ in rows)):
+        result = combine(result, view[(..., *place)]).astype(dtype)
+    return result.astype(array.dtype)

@@ -29,7 +29,9 @@ from tflite_ort.schema import (
 )
 from tflite_ort.schema.semantics import normalized_axis
 from tflite_ort.schema.shapes_reshaping import (
+    bitcast_shape,
     legacy_shape,
+    range_shape,
     resolved_shape,
     split_sizes,
     squeezed_axes,
@@ -141,6 +143,47 @@ def _parts(array: Array, sizes: list[int], axis: int) -> Outputs:
 def shape(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """The sizes of the dimensions, int32 or int64."""
     return (np.array(inputs[0].shape, op.output.dtype),)
+
+
+@kernel(Op.RANK, versions=(1, 1), inputs=("input",))
+def rank(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
+    """The number of dimensions, int32."""
+    return (np.array(inputs[0].ndim, np.int32),)
+
+
+@kernel(Op.BITCAST, versions=(1, 1), inputs=("input",))
+def bitcast(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
+    """The same bytes as another type; a last dimension makes up for its size."""
+    shape = bitcast_shape(inputs[0].shape, op["input"].type, op.output.type)
+    array = np.ascontiguousarray(inputs[0]).reshape(-1)
+    return (array.view(op.output.dtype).reshape(shape),)
+
+
+@kernel(Op.FILL, versions=(1, 5), inputs=("dims", "value"))
+def fill(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
+    """A tensor of shape `dims` of one value, whose scale it shares."""
+    dims, value = inputs
+    source, target = op["value"].quantization, op.output.quantization
+    if source is not None and not source.equals(target):
+        raise KernelError("value and output differ in scale or zero point")
+    if value.ndim or dims.ndim != 1 or dims.dtype not in (np.int32, np.int64):
+        raise KernelError(f"{dims.dtype} dims {dims.shape} and a value of shape {value.shape}")
+    if np.any(dims < 0):
+        raise KernelError(f"Fill dimensions must be >= 0, got {dims.tolist()}")
+    return (np.full(dims, value, value.dtype),)
+
+
+@kernel(Op.RANGE, versions=(1, 2), inputs=("start", "limit", "delta"))
+def range_(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
+    """start, start + delta, ... short of limit; floats are added up one by one."""
+    start, limit, delta = inputs
+    types = {array.dtype for array in inputs}
+    if len(types) > 1 or start.dtype not in (np.float32, np.int32, np.int64):
+        raise KernelError(f"range over {start.dtype}, {limit.dtype} and {delta.dtype}")
+    (size,) = range_shape(start, limit, delta)
+    steps = np.full(size, delta, start.dtype)
+    steps[:1] = start
+    return (np.cumsum(steps, dtype=start.dtype),)
 
 
 @kernel(Op.SPACE_TO_DEPTH, versions=(1, 2), inputs=("input",))

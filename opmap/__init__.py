@@ -11,6 +11,7 @@ from tflite_ort.opmap import (
     gather_scatter,
     image_resizing,
     linear,
+    normalization,
     pooling,
     quantization,
     random,
@@ -18,6 +19,7 @@ from tflite_ort.opmap import (
     reshaping,
     signal,
     slicing,
+    tiling,
 )
 from tflite_ort.opmap.graph import Domain, Graph, Layout, Target
 from tflite_ort.opmap.lowering import OPSET, PORTABLE, Lowered, lower
@@ -41,6 +43,7 @@ __all__ = [
     "image_resizing",
     "linear",
     "lower",
+    "normalization",
     "pooling",
     "quantization",
     "random",
@@ -48,5 +51,6 @@ __all__ = [
     "reshaping",
     "signal",
     "slicing",
+    "tiling",
     "translator",
 ]

@@ -1,4 +1,4 @@
-"""Activation functions: RELU and its kin, sigmoids, HARD_SWISH, SOFTMAX."""
+"""Activation functions: RELU and its kin, sigmoids, HARD_SWISH, GELU, SOFTMAX, LOG_SOFTMAX."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     ActivationFunctionType,
+    GeluOptions,
     LeakyReluOptions,
     Op,
     OperatorView,
@@ -122,6 +123,13 @@ def leaky_relu(op: OperatorView[LeakyReluOptions], g: Graph) -> None:
     unary("LeakyRelu", _FLOAT32 | _CODES, {"alpha": float(op.options.alpha)}, op, g)
 
 
+@translator(Op.GELU, versions=(1, 3), inputs=("input",))
+def gelu(op: OperatorView[GeluOptions], g: Graph) -> None:
+    """Gelu, exact or by Tanh; INT16 codes are left to TFLite's coarse table in the numpy kernel."""
+    approximation = "tanh" if op.options.approximate else "none"
+    unary("Gelu", _HALF | _BYTES, {"approximate": approximation}, op, g)
+
+
 @translator(Op.PRELU, versions=(1, 1), inputs=("input", "alpha"))
 def prelu(op: View, g: Graph) -> None:
     """PRelu with a slope that broadcasts into the input's shape."""
@@ -183,3 +191,16 @@ def softmax(op: OperatorView[SoftmaxOptions], g: Graph) -> None:
         dtype = np.float32 if input.is_quantized else input.dtype
         x = g.op("Mul", x, g.constant(op.options.beta, dtype))
     g.write(output, g.op("Softmax", x, axis=-1))
+
+
+@translator(Op.LOG_SOFTMAX, versions=(1, 2), inputs=("input",))
+def log_softmax(op: View, g: Graph) -> None:
+    """LogSoftmax along the last axis."""
+    check_types(op, _FLOAT32 | _BYTES)
+    input, output = op["input"], op.output
+    if input.rank < 1:
+        raise Untranslatable("softmax of a scalar")
+    quantization = output.quantization
+    if quantization is not None and input.is_quantized and quantization.scalar_scale != 1 / 16:
+        raise Untranslatable(f"output scale is {quantization.scalar_scale}, expected 1/16")
+    g.write(output, g.op("LogSoftmax", g.read(input), axis=-1))

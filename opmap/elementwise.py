@@ -14,6 +14,7 @@ from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     ActivationFunctionType,
+    BucketizeOptions,
     Op,
     OperatorView,
     TensorType,
@@ -387,3 +388,23 @@ def add_n(op: View, g: Graph) -> None:
     terms = [g.read(value, layout=layout, domain=Domain.FILE) for value in values]
     total = reduce(lambda a, b: g.op("Add", a, b), terms)
     g.write(op.output, total, layout=layout, domain=Domain.FILE)
+
+
+@translator(Op.BUCKETIZE, versions=(1, 1), inputs=("input",))
+def bucketize(op: OperatorView[BucketizeOptions], g: Graph) -> None:
+    """ReduceSum(Not(x < boundary)) over the boundaries; that way NaN is above all of them."""
+    input, layout = op["input"], g.layout(op["input"])
+    if input.type not in _FLOAT32 | _INTEGERS | {_T.FLOAT64}:
+        raise refusal(op)
+    boundaries = np.asarray(op.options.boundaries or (), np.float32)
+    if np.any(np.diff(boundaries) < 0):
+        raise Untranslatable(f"boundaries {boundaries.tolist()} are not in ascending order")
+    x = g.read(input, layout=layout, domain=Domain.FILE)
+    if input.type is _T.FLOAT64:
+        boundaries = boundaries.astype(np.float64)
+    elif input.type is not _T.FLOAT32:
+        x = g.op("Cast", x, to=ir.DataType.FLOAT)
+    last = g.constant([-1], np.int64)
+    below = g.op("Less", g.op("Unsqueeze", x, last), g.constant(boundaries))
+    passed = g.op("Cast", g.op("Not", below), to=ir.DataType.INT32)
+    g.write(op.output, g.op("ReduceSum", passed, last, keepdims=0), layout=layout)

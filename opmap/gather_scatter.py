@@ -1,28 +1,34 @@
-"""Elements picked by index: GATHER, GATHER_ND.
+"""Elements picked, written and combined by index: GATHER to TOPK_V2.
 
-TFLite refuses negative indices where ONNX counts them from the end. Constant ones are refused here
-(the numpy kernel then raises as TFLite does); those computed at run time are not looked at.
+WHERE, UNIQUE and what else has a shape that depends on data runs in numpy.
 """
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout
-from tflite_ort.opmap.movement import moved_domain
+from tflite_ort.opmap.indices import flat_rows, picked, scattered
+from tflite_ort.opmap.movement import moved_domain, reshaped
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     GatherOptions,
+    OneHotOptions,
     Op,
     OperatorView,
+    SparseToDenseOptions,
     TensorType,
     TensorView,
     Untranslatable,
 )
+from tflite_ort.schema.shapes_gather_scatter import segment_start
 from tflite_ort.schema.shapes_slicing import gather_axes
+
+_ON_OFF = ("on_value", "off_value")
 
 
 @translator(Op.GATHER, versions=(1, 8), inputs=("input", "positions"))
@@ -31,7 +37,7 @@ def gather(op: OperatorView[GatherOptions], g: Graph) -> None:
     input, positions, output = op["input"], op["positions"], op.output
     domain = moved_domain(input, output)
     axis, batch = gather_axes(input.rank, positions.rank, op.options.axis, op.options.batch_dims)
-    indices = _indices(g, positions)
+    indices = picked(g, positions, input.shape[axis])
     if batch:
         value = _batched(g, g.read(input, domain=domain), indices, (input, positions), axis, batch)
         g.write(output, value, domain=domain)
@@ -77,12 +83,124 @@ def gather_nd(op: OperatorView[Any], g: Graph) -> None:
     domain = moved_domain(params, op.output)
     if indices.shape[-1] == 0:
         raise Untranslatable("index tuples of length 0")
-    tuples = g.op("Cast", _indices(g, indices), to=ir.DataType.INT64)
+    tuples = g.op("Cast", picked(g, indices), to=ir.DataType.INT64)
     g.write(op.output, g.op("GatherND", g.read(params, domain=domain), tuples), domain=domain)
 
 
-def _indices(g: Graph, indices: TensorView) -> ir.Value:
-    if indices.data is not None and (indices.data < 0).any():
-        raise Untranslatable("a negative index, which TFLite refuses")
-    value = g.read(indices)
-    return g.op("Cast", value, to=ir.DataType.INT32) if indices.type is TensorType.INT16 else value
+@translator(Op.SCATTER_ND, versions=(1, 1), inputs=("indices", "updates", "shape!"))
+def scatter_nd(op: OperatorView[Any], g: Graph) -> None:
+    """ScatterElements (add) of zeros; 8 bits and bool wrap in int32."""
+    indices, updates, output = op["indices"], op["updates"], op.output
+    depth = indices.shape[-1]
+    if not depth or 0 in (*indices.shape, *output.shape):
+        raise Untranslatable("no index or no element")
+    narrow = updates.dtype.itemsize == 1
+    value = g.read(updates, domain=Domain.FILE)
+    value = g.op("Cast", value, to=ir.DataType.INT32) if narrow else value
+    start = g.constant(0, np.int32 if narrow else updates.dtype)
+    shape = (prod(output.shape[:depth]), prod(output.shape[depth:]))
+    count = prod(indices.shape[:-1])
+    rows = flat_rows(g, indices, count, output.shape[:depth])
+    value = scattered(g, start, shape, rows, value, count, reduction="add")
+    value = g.op("Cast", value, to=ir.DataType[updates.type.name]) if narrow else value
+    g.write(output, reshaped(g, value, output.shape), domain=Domain.FILE)
+
+
+@translator(
+    Op.SPARSE_TO_DENSE, versions=(1, 3), inputs=("indices", "shape!", "values", "default_value")
+)
+def sparse_to_dense(op: OperatorView[SparseToDenseOptions], g: Graph) -> None:
+    """ScatterElements of the default; one value is written everywhere."""
+    indices, values, default, output = op["indices"], op["values"], op["default_value"], op.output
+    if 0 in (*indices.shape, *output.shape):
+        raise Untranslatable("no index or no element")
+    domain = moved_domain(values, default, output)
+    count = prod(indices.shape[:1])
+    rows = flat_rows(g, indices, count, output.shape)
+    updates = g.op("Expand", g.read(values, domain=domain), g.constant([count], np.int64))
+    start = reshaped(g, g.read(default, domain=domain), ())
+    value = scattered(g, start, (prod(output.shape), 1), rows, updates, count)
+    g.write(output, reshaped(g, value, output.shape), domain=domain)
+
+
+@translator(Op.ONE_HOT, versions=(1, 1), inputs=("indices", "depth!", "on_value", "off_value"))
+def one_hot(op: OperatorView[OneHotOptions], g: Graph) -> None:
+    """Where(index == position, on, off): ONNX's OneHot counts negative indices from the end."""
+    indices, output = op["indices"], op.output
+    domain = moved_domain(op["on_value"], op["off_value"], output)
+    axis = indices.rank if op.options.axis == -1 else op.options.axis
+    positions = np.arange(output.shape[axis]).reshape(-1, *(1,) * (indices.rank - axis))
+    # TFLite reads 64-bit indices as 32-bit ones.
+    index = g.op("Cast", g.read(indices), to=ir.DataType.INT32)
+    index = reshaped(g, index, (*indices.shape[:axis], 1, *indices.shape[axis:]))
+    chosen = g.op("Equal", index, g.constant(positions, np.int32))
+    on, off = (reshaped(g, g.read(op[name], domain=domain), ()) for name in _ON_OFF)
+    if output.type is TensorType.BOOL:  # ONNX Runtime has no Where of these
+        on, off = g.op("And", chosen, on), g.op("And", g.op("Not", chosen), off)
+        g.write(output, g.op("Or", on, off))
+    else:
+        g.write(output, g.op("Where", chosen, on, off), domain=domain)
+
+
+@translator(Op.SEGMENT_SUM, versions=(1, 1), inputs=("data", "segment_ids!"))
+def segment_sum(op: OperatorView[Any], g: Graph) -> None:
+    """ScatterElements (add); computed ids leave the number of segments unknown."""
+    _segments(op, g, g.read(op["data"]), "add")
+
+
+def unsorted_segment(op_: Op, reduction: str) -> None:
+    """ScatterElements with `reduction`, on what an empty segment holds."""
+
+    @translator(op_, versions=(1, 1), inputs=("data", "segment_ids", "num_segments!"))
+    def combined(op: OperatorView[Any], g: Graph) -> None:
+        data = op["data"]
+        value = g.read(data)
+        if data.type is TensorType.FLOAT32 and reduction in ("max", "min"):
+            # A NaN is never larger or smaller than what is there.
+            start = g.constant(segment_start(op_, data.dtype))
+            value = g.op("Where", g.op("IsNaN", value), start, value)
+        _segments(op, g, value, reduction)
+
+
+for _op, _reduction in (
+    (Op.UNSORTED_SEGMENT_SUM, "add"),
+    (Op.UNSORTED_SEGMENT_PROD, "mul"),
+    (Op.UNSORTED_SEGMENT_MAX, "max"),
+    (Op.UNSORTED_SEGMENT_MIN, "min"),
+):
+    unsorted_segment(_op, _reduction)
+
+
+def _segments(op: OperatorView[Any], g: Graph, value: ir.Value, reduction: str) -> None:
+    """`value` combined by segment. Negative ids go to a row in front, which is cut off; so an id
+    that is too large stays too large."""
+    ids, output = op["segment_ids"], op.output
+    if 0 in (*op["data"].shape, *output.shape):
+        raise Untranslatable("no element")
+    if ids.data is not None and ids.data.max() >= output.shape[0]:
+        raise Untranslatable("a segment id out of bounds")
+    rows = g.op("Cast", g.read(ids), to=ir.DataType.INT64)
+    rows = g.op("Add", g.op("Max", rows, g.constant(-1, np.int64)), g.constant(1, np.int64))
+    count, shape = prod(ids.shape), (output.shape[0] + 1, prod(output.shape[1:]))
+    start = g.constant(segment_start(op.op, output.dtype))
+    rows = reshaped(g, rows, (count,))
+    value = scattered(g, start, shape, rows, value, count, reduction=reduction)
+    bounds = (g.constant([bound], np.int64) for bound in (1, shape[0], 0))
+    g.write(output, reshaped(g, g.op("Slice", value, *bounds), output.shape))
+
+
+@translator(Op.TOPK_V2, versions=(1, 3), inputs=("input", "k!"))
+def topk_v2(op: OperatorView[Any], g: Graph) -> None:
+    """TopK; a NaN counts as -inf, and is picked up again from the input."""
+    input, (values, indices) = op["input"], op.outputs
+    domain = moved_domain(input, values)
+    value, k = g.read(input, domain=domain), g.constant([values.shape[-1]], np.int64)
+    if input.type is TensorType.FLOAT32:
+        lowest = g.constant(-np.inf, np.float32)
+        keys = g.op("Where", g.op("IsNaN", value), lowest, value)
+        _, places = g.op_multi("TopK", keys, k, outputs=2)
+        top = g.op("GatherElements", value, places, axis=-1)
+    else:
+        top, places = g.op_multi("TopK", value, k, outputs=2)
+    g.write(values, top, domain=domain)
+    g.write(indices, g.op("Cast", places, to=ir.DataType[indices.type.name]))

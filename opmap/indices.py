@@ -15,7 +15,7 @@ import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.movement import reshaped
-from tflite_ort.schema import TensorView, Untranslatable
+from tflite_ort.schema import TensorType, TensorView, Untranslatable
 
 
 def failing(g: Graph, value: ir.Value, wrong: ir.Value) -> ir.Value:
@@ -26,25 +26,28 @@ def failing(g: Graph, value: ir.Value, wrong: ir.Value) -> ir.Value:
 
 
 def picked(g: Graph, indices: TensorView, size: int | None = None) -> ir.Value:
-    """int64 indices for Gather along an axis of `size`; negative ones become too large for any."""
-    if indices.data is not None:
-        if (indices.data < 0).any() or (size is not None and (indices.data >= size).any()):
-            raise Untranslatable("an index out of bounds")
-        return g.constant(indices.data, np.int64)
-    value = g.op("Cast", g.read(indices), to=ir.DataType.INT64)
-    if not g.target.ort_cpu:
+    """Indices (32 or 64 bits) for Gather along an axis of `size`.
+
+    Computed ones lose their sign, with which negative ones become too large.
+    """
+    data = indices.data
+    if data is not None and ((data < 0).any() or (size is not None and (data >= size).any())):
+        raise Untranslatable("an index out of bounds")
+    value, dtype = g.read(indices), indices.dtype
+    if indices.type is TensorType.INT16:
+        value, dtype = g.op("Cast", value, to=ir.DataType.INT32), np.dtype(np.int32)
+    if data is not None or not g.target.ort_cpu:
         return value
-    return g.op("BitwiseAnd", value, g.constant(np.iinfo(np.int64).max))
+    return g.op("BitwiseAnd", value, g.constant(np.iinfo(dtype).max, dtype))
 
 
-def flat_rows(g: Graph, indices: TensorView, sizes: Sequence[int]) -> ir.Value:
-    """Row numbers [N] in int64 of index tuples [..., len(sizes)], all within `sizes`."""
-    count = prod(indices.shape[:-1])
+def flat_rows(g: Graph, indices: TensorView, count: int, sizes: Sequence[int]) -> ir.Value:
+    """Row numbers [count] in int64 of as many index tuples, all of which are within `sizes`."""
     strides = [prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
     if indices.data is not None:
-        if ((indices.data < 0) | (indices.data >= np.asarray(sizes))).any():
-            raise Untranslatable("an index out of bounds")
         tuples = indices.data.reshape(count, len(sizes)).astype(np.int64)
+        if ((tuples < 0) | (tuples >= np.asarray(sizes))).any():
+            raise Untranslatable("an index out of bounds")
         return g.constant(tuples @ np.asarray(strides, np.int64))
     value = g.op("Cast", g.read(indices), to=ir.DataType.INT64)
     value = reshaped(g, value, (count, len(sizes)))

@@ -1,4 +1,4 @@
-"""Between real numbers and codes: QUANTIZE, DEQUANTIZE, CAST, DENSIFY."""
+"""Between real numbers and codes: QUANTIZE, DEQUANTIZE, FAKE_QUANT, CAST, DENSIFY."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ import onnx_ir as ir
 from tflite_ort.opmap.constants import carried_type
 from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.registry import translator
-from tflite_ort.schema import Op, OperatorView, TensorType, TensorView, Untranslatable
+from tflite_ort.schema import (
+    FakeQuantOptions,
+    Op,
+    OperatorView,
+    TensorType,
+    TensorView,
+    Untranslatable,
+)
+from tflite_ort.schema.semantics import fake_quant_range
 
 View = OperatorView[Any]
 
@@ -68,6 +76,25 @@ def dequantize(op: View, g: Graph) -> None:
     elif not input.is_quantized or input.type is _T.INT32:
         raise refusal(op)
     g.write(op.output, value, layout=layout)
+
+
+@translator(Op.FAKE_QUANT, versions=(1, 2), inputs=("input",))
+def fake_quant(op: OperatorView[FakeQuantOptions], g: Graph) -> None:
+    """Floor((clipped - low) / step + 1/2) * step + low; what is no number is clipped to low.
+
+    The half is the float below it, so that no quotient just under a half is rounded up to one.
+    """
+    input, layout = op["input"], g.layout(op["input"])
+    if input.type is not _T.FLOAT32:
+        raise refusal(op)
+    step, low, high = fake_quant_range(op.options)
+    x, bottom = g.read(input, layout=layout), g.constant(low)
+    raised = g.op("Where", g.op("Greater", x, bottom), x, bottom)
+    clipped = g.op("Sub", g.op("Min", raised, g.constant(high)), bottom)
+    quotient = g.op("Mul", clipped, g.constant(np.float32(1) / step))
+    half = np.nextafter(np.float32(0.5), np.float32(0))
+    codes = g.op("Floor", g.op("Add", quotient, g.constant(half)))
+    g.write(op.output, g.op("Add", g.op("Mul", codes, g.constant(step)), bottom), layout=layout)
 
 
 @translator(Op.CAST, versions=(1, 9), inputs=("input",))

@@ -1,4 +1,4 @@
-"""Reductions over constant axes: MEAN to ARG_MIN."""
+"""Reductions over constant axes, MEAN to ARG_MIN, and over windows."""
 
 from __future__ import annotations
 
@@ -14,14 +14,18 @@ from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     ArgMaxOptions,
     ArgMinOptions,
+    CumsumOptions,
     Op,
     OperatorView,
     ReducerOptions,
+    ReduceWindowFunction,
+    ReduceWindowOptions,
     TensorType,
     TensorView,
     Untranslatable,
 )
 from tflite_ort.schema.semantics import normalized_axes, normalized_axis
+from tflite_ort.schema.shapes_reduction import Windows, reduced_windows
 
 _INTEGERS = (TensorType.INT32, TensorType.INT64)
 _COMPARED = frozenset(
@@ -91,6 +95,68 @@ def _extremum(op: OperatorView[ReducerOptions], g: Graph, name: str) -> None:
     ):
         raise Untranslatable("input and output differ in scale or zero point")
     _reduce(op, g, name, _layout(op, g), Domain.STORED)
+
+
+@translator(Op.REDUCE_PROD, versions=(1, 2), inputs=("input", "axes!"))
+def reduce_prod(op: OperatorView[ReducerOptions], g: Graph) -> None:
+    """ReduceProd; narrow integers by way of int32, whose low bits are theirs."""
+    input, layout = op["input"], _layout(op, g)
+    if input.is_quantized or op.output.is_quantized:
+        raise Untranslatable("TFLite rounds the product of codes after each factor")
+    if input.type in (TensorType.FLOAT32, *_INTEGERS):
+        _reduce(op, g, "ReduceProd", layout, Domain.REAL)
+        return
+    if input.type not in _COMPARED:
+        raise Untranslatable(f"{input.type.name} elements")
+    wide = g.op("Cast", g.read(input, layout=layout), to=ir.DataType.INT32)
+    product = _reduced(op, g, "ReduceProd", wide, layout)
+    narrow = g.op("Cast", product, to=ir.DataType[input.type.name])
+    _write(op, g, narrow, layout, Domain.REAL)
+
+
+@translator(Op.REDUCE_ANY, versions=(1, 1), inputs=("input", "axes!"))
+def reduce_any(op: OperatorView[ReducerOptions], g: Graph) -> None:
+    """ReduceMax of truths."""
+    _of_truths(op, g, "ReduceMax")
+
+
+@translator(Op.REDUCE_ALL, versions=(1, 1), inputs=("input", "axes!"))
+def reduce_all(op: OperatorView[ReducerOptions], g: Graph) -> None:
+    """ReduceMin of truths."""
+    _of_truths(op, g, "ReduceMin")
+
+
+def _of_truths(op: OperatorView[ReducerOptions], g: Graph, name: str) -> None:
+    if op["input"].type is not TensorType.BOOL:
+        raise Untranslatable(f"{op['input'].type.name} elements")
+    if 0 in op["input"].shape:
+        raise Untranslatable("ONNX Runtime has no extremum of nothing")
+    _reduce(op, g, name, _layout(op, g), Domain.REAL)
+
+
+@translator(Op.CUMSUM, versions=(1, 1), inputs=("input", "axis"))
+def cumsum(op: OperatorView[CumsumOptions], g: Graph) -> None:
+    """CumSum along a constant axis in either layout, a computed one channels-last."""
+    input, where = op["input"], op["axis"]
+    if input.type not in (TensorType.FLOAT32, *_INTEGERS):
+        raise Untranslatable(f"{input.type.name} elements")
+    if where.type is not TensorType.INT32 or prod(where.shape) != 1 or input.rank < 1:
+        raise Untranslatable(f"axis of type {where.type.name} and shape {where.shape}")
+    layout = Layout.LAST
+    if where.is_constant:
+        layout = g.layout(input)
+        axis = layout.axis(normalized_axis(integers(where)[0], input.rank), input.rank)
+        along = g.constant(axis, np.int32)
+    else:
+        along = reshaped(g, g.read(where), ())
+    result = g.op(
+        "CumSum",
+        g.read(input, layout=layout),
+        along,
+        exclusive=int(op.options.exclusive),
+        reverse=int(op.options.reverse),
+    )
+    g.write(op.output, result, layout=layout)
 
 
 @translator(Op.ARG_MAX, versions=(1, 3), inputs=("input", "axis!"))
@@ -165,3 +231,77 @@ def _write(
         g.write(op.output, value, layout=layout, domain=domain)
     else:
         g.write(op.output, reshaped(g, value, op.output.shape), domain=domain)
+
+
+_COMBINERS = {
+    ReduceWindowFunction.ADD: "Add",
+    ReduceWindowFunction.MUL: "Mul",
+    ReduceWindowFunction.MINIMUM: "Min",
+    ReduceWindowFunction.MAXIMUM: "Max",
+    ReduceWindowFunction.ALL: "And",
+    ReduceWindowFunction.ANY: "Or",
+}
+# What stands in for each type between the casts in and out: ONNX Runtime computes few of them.
+_COMPUTED_AS = {
+    TensorType.FLOAT32: ir.DataType.FLOAT,
+    TensorType.FLOAT64: ir.DataType.DOUBLE,
+    TensorType.INT64: ir.DataType.INT64,
+} | dict.fromkeys(
+    (TensorType.BOOL, TensorType.INT8, TensorType.UINT8, TensorType.INT16, TensorType.INT32),
+    ir.DataType.INT32,
+)
+
+
+@translator(
+    Op.REDUCE_WINDOW,
+    versions=(1, 1),
+    inputs=("input", "init", "window!", "strides!", "dilations!"),
+)
+def reduce_window(op: OperatorView[ReduceWindowOptions], g: Graph) -> None:
+    """Slices of the input, combined axis by axis: any function, rank and dilation."""
+    listed = (tuple(integers(op[name])) for name in ("window", "strides", "dilations"))
+    rows = reduced_windows(op["input"].shape, *listed)
+    windows_reduced(op, g, rows, op.options.reduce_function)
+
+
+def windows_reduced(
+    op: OperatorView[Any], g: Graph, rows: Windows, function: ReduceWindowFunction
+) -> None:
+    input, name = op["input"], _COMBINERS.get(function)
+    if name is None or input.type not in _COMPUTED_AS:
+        raise Untranslatable(f"{function.name} over windows of {input.type.name}")
+    if 0 in op.output.shape:
+        raise Untranslatable(f"no window fits in an input of {input.shape}")
+    logical = name in ("And", "Or")
+    between = ir.DataType.BOOL if logical else _COMPUTED_AS[input.type]
+    values = (g.read(tensor, domain=Domain.FILE) for tensor in (input, op["init"]))
+    result, init = (g.op("Cast", value, to=between) for value in values)
+    for axis, (size, row) in enumerate(zip(input.shape, rows, strict=True)):
+        result = _combined(g, name, result, axis, size, row)
+    result = g.op(name, result, reshaped(g, init, ()))
+    narrow = g.op("Cast", result, to=ir.DataType.from_numpy(input.dtype))
+    g.write(op.output, narrow, domain=Domain.FILE)
+
+
+def _combined(
+    g: Graph, name: str, value: ir.Value, axis: int, size: int, row: tuple[int, int, int, int]
+) -> ir.Value:
+    """The windows along one axis, from blocks of 1, 2, 4, ... cells."""
+    _, window, stride, dilation = row
+    cells = size - (window - 1) * dilation  # where a window can start
+    result, reached, width = None, 0, 1
+    while True:
+        if window & width:
+            piece = _cut(g, value, axis, reached * dilation, cells)
+            result = piece if result is None else g.op(name, result, piece)
+            reached += width
+        if reached == window:
+            return _cut(g, result, axis, 0, cells, stride) if stride > 1 else result
+        left = size - (2 * width - 1) * dilation
+        halves = (_cut(g, value, axis, start, left) for start in (0, width * dilation))
+        value, width = g.op(name, *halves), 2 * width
+
+
+def _cut(g: Graph, value: ir.Value, axis: int, start: int, count: int, step: int = 1) -> ir.Value:
+    bounds = ([start], [start + count], [axis], [step])
+    return g.op("Slice", value, *(g.constant(bound, np.int64) for bound in bounds))

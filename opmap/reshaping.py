@@ -191,6 +191,48 @@ def shape(op: OperatorView[Any], g: Graph) -> None:
     g.write(op.output, g.constant(op["input"].shape, op.output.dtype))
 
 
+@translator(Op.RANK, versions=(1, 1), inputs=("input",))
+def rank(op: OperatorView[Any], g: Graph) -> None:
+    """A constant."""
+    g.write(op.output, g.constant(op["input"].rank, np.int32))
+
+
+@translator(Op.BITCAST, versions=(1, 1), inputs=("input",))
+def bitcast(op: OperatorView[Any], g: Graph) -> None:
+    """Cast between integers of one size, whose bits it keeps; for others ONNX 21 has nothing."""
+    input, output = op["input"], op.output
+    kinds = {input.dtype.kind, output.dtype.kind}
+    same = input.dtype == output.dtype
+    if input.dtype.itemsize != output.dtype.itemsize or not (same or kinds <= {"i", "u"}):
+        raise Untranslatable(f"the bits of {input.type.name} as {output.type.name}")
+    value = g.read(input, domain=Domain.FILE)
+    if not same:
+        value = g.op("Cast", value, to=ir.DataType.from_numpy(output.dtype))
+    g.write(output, value, domain=Domain.FILE)
+
+
+@translator(Op.FILL, versions=(1, 5), inputs=("dims!", "value"))
+def fill(op: OperatorView[Any], g: Graph) -> None:
+    """Expand of the code."""
+    value, output = op["value"], op.output
+    domain = moved_domain(value, output)
+    if value.rank or value.type is not output.type:
+        raise Untranslatable(f"value of shape {value.shape}, {value.type.name}")
+    if value.quantization is not None and not value.quantization.equals(output.quantization):
+        raise Untranslatable("value and output differ in scale or zero point")
+    shape = g.constant(output.shape, np.int64)
+    g.write(output, g.op("Expand", g.read(value, domain=domain), shape), domain=domain)
+
+
+@translator(Op.RANGE, versions=(1, 2), inputs=("start!", "limit!", "delta!"))
+def range_(op: OperatorView[Any], g: Graph) -> None:
+    """Range."""
+    bounds = [op[name] for name in ("start", "limit", "delta")]
+    if {bound.type for bound in bounds} != {op.output.type}:
+        raise Untranslatable("start, limit, delta and result differ in type")
+    g.write(op.output, g.op("Range", *(reshaped(g, g.read(bound), ()) for bound in bounds)))
+
+
 @translator(Op.SPACE_TO_DEPTH, versions=(1, 2), inputs=("input",))
 def space_to_depth(op: OperatorView[SpaceToDepthOptions], g: Graph) -> None:
     """SpaceToDepth channels-first; Reshape, Transpose, Reshape channels-last."""

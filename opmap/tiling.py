@@ -92,6 +92,9 @@ def reverse_sequence(op: OperatorView[ReverseSequenceOptions], g: Graph) -> None
     input, output = op["input"], op.output
     domain = moved_domain(input, output)
     batch, time = op.options.batch_dim, op.options.seq_dim
+    given = op["lengths"].data
+    if given is not None and (given > input.shape[time]).any():
+        raise Untranslatable(f"a length above {input.shape[time]}")
     lengths = g.op("Cast", g.read(op["lengths"]), to=ir.DataType.INT64)
     lengths = g.op("Max", lengths, g.constant(0, np.int64))
     value, rank = g.read(input, domain=domain), input.rank

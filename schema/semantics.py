@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tflite_ort.schema.enums import ActivationFunctionType, Padding, TensorType
 from tflite_ort.schema.errors import MalformedModel, ModelError
-from tflite_ort.schema.layer_options import ResizeNearestNeighborOptions
+from tflite_ort.schema.layer_options import FakeQuantOptions, ResizeNearestNeighborOptions
 from tflite_ort.schema.slices import StridedSlice as StridedSlice
 from tflite_ort.schema.slices import strided_slice as strided_slice
 from tflite_ort.schema.sparsity import densify as densify
@@ -138,6 +138,22 @@ def quantized_activation_bounds(
 def _rounded_ratio(value: float, scale: float) -> int:
     ratio = float(np.float32(value) / np.float32(scale))
     return int(copysign(floor(abs(ratio) + 0.5), ratio))
+
+
+def fake_quant_range(options: FakeQuantOptions) -> tuple[np.float32, np.float32, np.float32]:
+    """(step, lowest, highest) of FAKE_QUANT: its range moved so that 0 is one of the steps."""
+    if options.narrow_range or not 1 <= options.num_bits <= 16:
+        raise ModelError(
+            f"{options.num_bits} bits, narrow range {options.narrow_range}: "
+            "expected 1 to 16 bits, the whole range"
+        )
+    if not options.min < options.max:
+        raise ModelError(f"range from {options.min} to {options.max}")
+    low, high = np.float32(options.min), np.float32(options.max)
+    steps = np.float32(2**options.num_bits - 1)
+    step = (high - low) / steps
+    zero = np.float32(floor(min(max(float(-low / step), 0.0), float(steps)) + 0.5))
+    return step, -zero * step, (steps - zero) * step
 
 
 def resize_ratio(old: int, new: int, align_corners: bool) -> np.float32:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from tflite_ort.schema.enums import BuiltinOperator as Op
 from tflite_ort.schema.enums import TensorType
 from tflite_ort.schema.errors import ModelError
-from tflite_ort.schema.shape_rules import Shape, Shapes, constant, of_type, required, rule
+from tflite_ort.schema.shape_rules import Shape, Shapes, constant, of_type, rule
 from tflite_ort.schema.view import Array, OperatorView
 
 _WHOLE = (TensorType.INT32, TensorType.INT64)
@@ -100,6 +102,13 @@ def segments_shape(data: Shape, ids: Shape, segments: int) -> Shape:
     if data[: len(ids)] != ids or segments < 0:
         raise ModelError(f"{segments} segments of data {data} by ids of shape {ids}")
     return (segments, *data[len(ids) :])
+
+
+def segment_start(op: Op, dtype: np.dtype[Any]) -> Any:
+    """What an empty segment holds; extremes are the finite ones of `dtype`."""
+    limits = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
+    starts = {Op.UNSORTED_SEGMENT_PROD: 1, Op.UNSORTED_SEGMENT_MAX: limits.min}
+    return dtype.type({**starts, Op.UNSORTED_SEGMENT_MIN: limits.max}.get(op, 0))
 
 
 @rule(

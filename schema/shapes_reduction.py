@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from tflite_ort.schema.enums import BuiltinOperator as Op
+from tflite_ort.schema.errors import ModelError
 from tflite_ort.schema.semantics import normalized_axes, normalized_axis
-from tflite_ort.schema.shape_rules import Shapes, constant, required, rule
+from tflite_ort.schema.shape_rules import Shape, Shapes, constant, required, rule
 from tflite_ort.schema.view import OperatorView
+
+Windows = list[tuple[int, int, int, int]]
 
 
 @rule(
@@ -36,3 +39,26 @@ def arg_extremum(op: OperatorView[Any]) -> Shapes | None:
         return None
     axis = normalized_axis(int(where.reshape(-1)[0]), len(shape))
     return (shape[:axis] + shape[axis + 1 :],)
+
+
+def reduced_windows(shape: Shape, window: Shape, strides: Shape, dilations: Shape) -> Windows:
+    """(count, window, stride, dilation) of each axis of REDUCE_WINDOW; no window beyond the end."""
+    if not len(shape) == len(window) == len(strides) == len(dilations):
+        raise ModelError(f"window {window}, strides {strides}, dilations {dilations} of {shape}")
+    if min((1, *window, *strides, *dilations)) < 1:
+        raise ModelError(f"window {window}, strides {strides}, dilations {dilations}: below 1")
+    return [
+        (max(0, (size - (kernel - 1) * dilation - 1) // stride + 1), kernel, stride, dilation)
+        for size, kernel, stride, dilation in zip(shape, window, strides, dilations, strict=True)
+    ]
+
+
+@rule(Op.REDUCE_WINDOW)
+def reduce_window(op: OperatorView[Any]) -> Shapes | None:
+    listed = [constant(op, position) for position in (2, 3, 4)]
+    values = [tuple(array.tolist()) for array in listed if array is not None]
+    if len(values) < len(listed):
+        raise ModelError("window, strides and dilations have to be constants")
+    window, strides, dilations = values
+    rows = reduced_windows(required(op, 0).shape, window, strides, dilations)
+    return (tuple(count for count, *_ in rows),)

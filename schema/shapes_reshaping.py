@@ -10,9 +10,9 @@ import numpy as np
 from tflite_ort.schema.enums import BuiltinOperator as Op
 from tflite_ort.schema.enums import TensorType
 from tflite_ort.schema.errors import ModelError
-from tflite_ort.schema.semantics import normalized_axes, normalized_axis
+from tflite_ort.schema.semantics import NUMPY_DTYPE, normalized_axes, normalized_axis
 from tflite_ort.schema.shape_rules import Shape, Shapes, constant, required, rule
-from tflite_ort.schema.view import OperatorView
+from tflite_ort.schema.view import Array, OperatorView
 
 
 def resolved_shape(size: int, shape: Shape) -> Shape:
@@ -143,6 +143,60 @@ def split_v(op: OperatorView[Any]) -> Shapes | None:
 @rule(Op.SHAPE)
 def shape_(op: OperatorView[Any]) -> Shapes | None:
     return ((required(op, 0).rank,),)
+
+
+@rule(Op.RANK)
+def rank(op: OperatorView[Any]) -> Shapes | None:
+    return ((),)
+
+
+def bitcast_shape(shape: Shape, source: TensorType, target: TensorType) -> Shape:
+    """`shape` with a last dimension of parts for a smaller type, without it for a larger one."""
+    before, after = NUMPY_DTYPE[source].itemsize, NUMPY_DTYPE[target].itemsize
+    if before > after:
+        return (*shape, before // after)
+    if before < after and shape[-1:] != (after // before,):
+        raise ModelError(
+            f"shape {shape} of {source.name} has to end in {after // before} for {target.name}"
+        )
+    return shape[:-1] if before < after else shape
+
+
+@rule(Op.BITCAST)
+def bitcast(op: OperatorView[Any]) -> Shapes | None:
+    input = required(op, 0)
+    return (bitcast_shape(input.shape, input.type, op.output.type),)
+
+
+@rule(Op.FILL)
+def fill(op: OperatorView[Any]) -> Shapes | None:
+    dims = constant(op, 0)
+    if dims is None:
+        return None
+    if dims.ndim != 1 or (dims < 0).any():
+        raise ModelError(f"Fill dimensions must be >= 0 and one list, got {dims.tolist()}")
+    return (tuple(dims.tolist()),)
+
+
+def range_shape(start: Array, limit: Array, delta: Array) -> Shape:
+    """How many numbers there are from `start` by `delta` up (or down) to before `limit`."""
+    if start.size != 1 or limit.size != 1 or delta.size != 1:
+        raise ModelError("start, limit and delta have to be scalars")
+    up, down = bool(start <= limit and delta > 0), bool(start >= limit and delta < 0)
+    if not up and not down:
+        raise ModelError(f"no way from {start.item()} to {limit.item()} by {delta.item()}")
+    if start.dtype.kind != "f":
+        span, step = abs(limit.item() - start.item()), abs(delta.item())
+        return ((span + step - 1) // step,)
+    return (int(np.ceil(np.abs((limit - start) / delta)).item()),)
+
+
+@rule(Op.RANGE)
+def range_(op: OperatorView[Any]) -> Shapes | None:
+    values = [constant(op, position) for position in range(3)]
+    if any(value is None for value in values):
+        return None
+    return (range_shape(*(np.asarray(value) for value in values)),)
 
 
 @rule(Op.SPACE_TO_DEPTH)

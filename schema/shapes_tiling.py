@@ -192,7 +192,8 @@ def batch_to_space_nd(op: OperatorView[Any]) -> Shapes | None:
 
 def _check_scales(op: OperatorView[Any]) -> None:
     """TFLite refuses to move codes to an output of another scale here."""
-    input = required(op, 0)
-    if input.is_quantized and op.outputs and op.output.is_quantized:
-        if input.quantization is not None and not input.quantization.equals(op.output.quantization):
-            raise ModelError("input and output differ in scale or zero point")
+    source, target = required(op, 0), op.output
+    if source.quantization is None or not (source.is_quantized and target.is_quantized):
+        return
+    if not source.quantization.equals(target.quantization):
+        raise ModelError("input and output differ in scale or zero point")

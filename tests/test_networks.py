@@ -14,8 +14,8 @@ import onnxruntime
 import pytest
 
 from tests.models import model_path
-from tests.oracle import litert
 from tests.one_op import ours
+from tests.oracle import litert
 from tflite_ort import Interpreter, export_onnx
 
 Array = npt.NDArray[Any]

@@ -32,11 +32,12 @@ FAMILIES = {
     "slicing",
     "stablehlo",
     "state",
+    "tiling",
 }
 INFRASTRUCTURE = {
-    "opmap": {"__init__", "constants", "graph", "lowering", "movement", "registry"},
+    "opmap": {"__init__", "constants", "graph", "indices", "lowering", "movement", "registry"},
     "fallback_kernels": {"__init__", "accumulator", "counters", "fixed_point", "function_table"}
-    | {"operands", "registry", "windows"},
+    | {"operands", "registry", "softmax_codes", "windows"},
 }
 
 

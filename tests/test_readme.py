@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.main import get_command
 
+from tflite_ort.cli import app
 from tflite_ort.demo import digits_model
 
 README = Path(__file__).parent.parent / "README.md"
@@ -21,6 +23,11 @@ def test_program_runs(program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     exec(compile(program, README.name, "exec"), names)
     if "answer" in names:
         assert names["answer"].shape == (1, 10)
+
+
+def test_command_table_is_complete() -> None:
+    listed = re.findall(r"^\| `(\w+)", README.read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(listed) == sorted(get_command(app).commands)
 
 
 def test_links_lead_somewhere() -> None:

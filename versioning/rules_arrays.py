@@ -49,6 +49,7 @@ _PAD = rule(
 )
 _BLOCKS = rule((4, first(INT16)), (3, no(rank_is(4))), (2, first(INT8)))
 
+# Those of SELECT and SELECT_V2 on types look at the condition, which is bool where they run.
 RULES: dict[Op, Rule] = {
     # Arithmetic
     Op.ADD: rule(

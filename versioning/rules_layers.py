@@ -55,6 +55,8 @@ _SEQUENCE = rule(
     (2, second(INT8), result(FLOAT32)),
 )
 
+# Some rows hold for no operator that runs, because they look at a tensor beside the one they mean:
+# the int16 ones of the convolutions (a second output), 5 of TRANSPOSE_CONV (its output shape).
 RULES: dict[Op, Rule] = {
     Op.CONV_2D: rule(
         (8, _INT16_BY_INT8, typed_bias),

@@ -97,3 +97,4 @@ def test_the_command_refuses_a_code_beyond_the_schema(tmp_path: Path) -> None:
     text, code = versions_command(path)
     assert code == 3
     assert "210" in text
+    assert json.loads(versions_command(path, as_json=True)[0])["refused"] is True

@@ -1,0 +1,427 @@
+"""The command ``tflite-ort``: run, export, inspect, versions, bench, demo."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+from collections import Counter
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import numpy.typing as npt
+import typer
+from rich.console import Console
+from rich.table import Table
+from typer.core import TyperGroup
+
+from tflite_ort.arrays import (
+    Details,
+    Normalization,
+    random_inputs,
+    read_inputs,
+    set_inputs,
+    unique_names,
+    write_outputs,
+)
+from tflite_ort.benchmark import Difference, Result, Settings, as_record, measure
+from tflite_ort.demo import run_demo
+from tflite_ort.export import export_onnx
+from tflite_ort.interpreter import Interpreter
+from tflite_ort.schema import BridgeError, Model, Op, SubGraph, Tensor, TensorType, read_model
+from tflite_ort.versioning import version_warnings
+from tflite_ort.versions import versions_command
+
+Array = npt.NDArray[Any]
+
+# Where output goes to no terminal there is no width to fit in: lines stay whole for other programs.
+_UNLIMITED = 10_000
+_TOP = 5
+
+
+class Weights(StrEnum):
+    """How an exported file stores quantised weights."""
+
+    UINT8 = "uint8"
+    INT8 = "int8"
+
+
+class Commands(TyperGroup):
+    """Commands whose errors are one message and exit code 1, never a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (BridgeError, OSError) as error:
+            _complain(error)
+            raise typer.Exit(1) from error
+
+
+app = typer.Typer(
+    cls=Commands,
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Run and export TensorFlow Lite models through ONNX Runtime.",
+)
+
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A .tflite file.")]
+Providers = Annotated[
+    list[str] | None,
+    typer.Option("--provider", help="Execution provider, repeatable; the first choice first."),
+]
+Seed = Annotated[int, typer.Option(min=0, help="Of the random inputs.")]
+
+
+def main() -> None:
+    """The console entry point."""
+    app()
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"tflite-ort {importlib.metadata.version('tflite-ort')}")
+        raise typer.Exit()
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print it.")
+    ] = False,
+) -> None:
+    """Run and export TensorFlow Lite models through ONNX Runtime."""
+
+
+# run ---------------------------------------------------------------------------------------------
+
+
+@app.command()
+def run(
+    model: ModelFile,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input",
+            metavar="[NAME=]FILE",
+            help="An .npy, .npz or image file, repeatable; inputs without one are random.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Save outputs: an .npz file, or a folder of .npy files.")
+    ] = None,
+    mean: Annotated[
+        str | None, typer.Option(help="Of images: (pixel - mean) / std; one or one per channel.")
+    ] = None,
+    std: Annotated[str | None, typer.Option(help="See --mean; 0 and 255 by default.")] = None,
+    seed: Seed = 0,
+    threads: Annotated[int | None, typer.Option(min=1)] = None,
+    provider: Providers = None,
+) -> None:
+    """Run a model once and print what comes out."""
+    normalization = _normalization(mean, std)
+    interpreter = Interpreter(model, num_threads=threads, providers=provider)
+    details = interpreter.get_input_details()
+    arrays = random_inputs(details, seed) | read_inputs(inputs or (), details, normalization)
+    set_inputs(interpreter, arrays)
+    interpreter.invoke()
+    out = interpreter.get_output_details()
+    results = [interpreter.get_tensor(each["index"]) for each in out]
+    names = unique_names(out)
+    _print_outputs(names, results, out)
+    if output is not None:
+        files = write_outputs(output, dict(zip(names, results, strict=True)))
+        typer.echo(f"wrote {', '.join(map(str, files))}")
+
+
+def _normalization(mean: str | None, std: str | None) -> Normalization | None:
+    if mean is None and std is None:
+        return None
+    means, stds = _numbers(mean or "0", "--mean"), _numbers(std or "1", "--std")
+    if 0 in stds:
+        raise typer.BadParameter("a standard deviation is 0", param_hint="--std")
+    return Normalization(means, stds)
+
+
+def _numbers(text: str, option: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError as error:
+        message = f"{text!r} is not a number, nor numbers with commas between"
+        raise typer.BadParameter(message, param_hint=option) from error
+
+
+def _print_outputs(names: Sequence[str], results: Sequence[Array], details: list[Any]) -> None:
+    table = _table("output", "dtype", "shape", "min", "max", "mean")
+    for name, array in zip(names, results, strict=True):
+        dtype = "string" if array.dtype.kind in "OSU" else array.dtype.name
+        table.add_row(name, dtype, _shape(array.shape), *_statistics(array))
+    console = _console()
+    console.print(table)
+    for name, array, each in zip(names, results, details, strict=True):
+        if scores := _top_scores(array, each):
+            console.print(f"top of {name}: {scores}")
+
+
+def _statistics(array: Array) -> tuple[str, str, str]:
+    if not array.size or array.dtype.kind in "OSUc":
+        return "-", "-", "-"
+    wide = array.astype(np.float64)
+    return f"{wide.min():.6g}", f"{wide.max():.6g}", f"{wide.mean():.6g}"
+
+
+def _top_scores(array: Array, details: Details) -> str:
+    """``index score`` of the largest real values of a vector (leading dimensions of 1 aside)."""
+    if array.ndim == 0 or array.size != array.shape[-1] or array.size < 2:
+        return ""
+    if array.dtype.kind in "OSUcb":
+        return ""
+    scale, zero_point = details["quantization"]
+    scores = array.reshape(-1).astype(np.float64)
+    scores = (scores - zero_point) * scale if scale else scores
+    best = np.argsort(-scores, kind="stable")[:_TOP]
+    return ", ".join(f"[{index}] {scores[index]:.4g}" for index in best)
+
+
+# export, versions, demo --------------------------------------------------------------------------
+
+
+@app.command()
+def export(
+    model: ModelFile,
+    out: Annotated[
+        Path | None, typer.Argument(metavar="[OUT]", help="Default: MODEL with suffix .onnx.")
+    ] = None,
+    weights: Annotated[
+        Weights, typer.Option(help="int8 keeps signed weights, for TensorRT and QNN.")
+    ] = Weights.UINT8,
+) -> None:
+    """Write a model as ONNX."""
+    target = model.with_suffix(".onnx") if out is None else out
+    exported = export_onnx(model, target, weights=weights.value)
+    nodes = Counter(node.op_type for node in exported.graph.node)
+    parts = [target, target.with_name(f"{target.name}.data")]
+    size = sum(part.stat().st_size for part in parts if part.exists())
+    typer.echo(f"wrote {target}: {size / 1e6:.2f} MB, {nodes.total()} nodes")
+    table = _table("node", "count")
+    for name, count in nodes.most_common():
+        table.add_row(name, str(count))
+    _console().print(table)
+
+
+@app.command()
+def versions(
+    model: ModelFile,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    fix: Annotated[
+        Path | None, typer.Option(help="Write the model here with the versions it requires.")
+    ] = None,
+) -> None:
+    """Say which operator versions and runtime a model needs; exit code 3 if one is not known."""
+    text, code = versions_command(model, as_json, fix)
+    typer.echo(text)
+    raise typer.Exit(code)
+
+
+@app.command()
+def demo() -> None:
+    """Read handwritten digits with the models that are shipped."""
+    run_demo(Console())
+
+
+# inspect -----------------------------------------------------------------------------------------
+
+
+@app.command()
+def inspect(model: ModelFile, provider: Providers = None) -> None:
+    """Show inputs, outputs, operators, where each would run and why not."""
+    content = read_model(model)
+    rows, problem = _placed(model, provider)
+    console = _console()
+    for number, graph in enumerate(content.subgraphs):
+        console.print(_tensor_table(graph, number))
+    table = _table("operator", "version", "count", "runs on", "refused because")
+    for row, count in (rows or _unplaced(content)).items():
+        operator, version, place, reason = row
+        table.add_row(operator, str(version), str(count), place, reason)
+    console.print(table)
+    for warning in version_warnings(content):
+        typer.echo(f"warning: {warning}")
+    if problem:
+        typer.echo(f"cannot run: {problem}")
+
+
+Row = tuple[str, int, str, str]
+
+
+def _placed(path: Path, providers: list[str] | None) -> tuple[Counter[Row], str]:
+    """(operator, version, place, reason) counted, or why the model cannot run."""
+    try:
+        interpreter = Interpreter(path, providers=providers)
+        interpreter.allocate_tensors()
+    except BridgeError as error:
+        return Counter(), str(error)
+    places = (
+        (row.operator, row.version, row.delegate or row.runs_on, row.reason)
+        for row in interpreter.delegation()
+    )
+    return Counter(places), ""
+
+
+def _unplaced(model: Model) -> Counter[Row]:
+    rows: Counter[Row] = Counter()
+    for graph in model.subgraphs:
+        for op in graph.operators:
+            code = model.operator_codes[op.opcode_index]
+            custom = code.builtin_code is Op.CUSTOM and code.custom_code
+            rows[custom or code.builtin_code.name, code.version, "-", ""] += 1
+    return rows
+
+
+def _tensor_table(graph: SubGraph, number: int) -> Table:
+    table = _table(f"subgraph {number}", "name", "type", "shape", "scale", "zero point")
+    for role, indices in (("input", graph.inputs), ("output", graph.outputs)):
+        for index in indices:
+            tensor = graph.tensors[index]
+            shape = _shape(tensor.shape_signature or tensor.shape)
+            name = TensorType(tensor.type).name.lower()
+            table.add_row(role, tensor.name, name, shape, *_quantization(tensor))
+    return table
+
+
+def _quantization(tensor: Tensor) -> tuple[str, str]:
+    quantization = tensor.quantization
+    if quantization is None or quantization.scale is None or not len(quantization.scale):
+        return "", ""
+    points = quantization.zero_point
+    point = int(points[0]) if points is not None and len(points) else 0
+    return f"{float(quantization.scale[0]):.6g}", str(point)
+
+
+# bench -------------------------------------------------------------------------------------------
+
+
+@app.command()
+def bench(
+    models: Annotated[list[Path], typer.Argument(metavar="MODEL...", help=".tflite files.")],
+    threads: Annotated[str, typer.Option(help="Numbers of threads, with commas between.")] = "1,2",
+    rounds: Annotated[int, typer.Option(min=1, help="Turns of each runtime.")] = 15,
+    min_time: Annotated[float, typer.Option(min=0.0, help="Seconds of one turn.")] = 0.05,
+    check: Annotated[bool, typer.Option("--check", help="Compare the outputs too.")] = False,
+    litert: Annotated[bool, typer.Option(help="Measure LiteRT if it is installed.")] = True,
+    memory: Annotated[bool, typer.Option(help="Measure peak memory.")] = True,
+    json_file: Annotated[
+        str | None, typer.Option("--json", metavar="FILE|-", help="Write the numbers as JSON.")
+    ] = None,
+    seed: Seed = 0,
+    provider: Providers = None,
+) -> None:
+    """Time models, beside LiteRT where ai-edge-litert is installed.
+
+    Both runtimes take turns; the ratio is LiteRT's time over ours, the median over the rounds.
+    Memory is the growth of a fresh process (Linux only).
+    """
+    counts = _thread_counts(threads)
+    settings = Settings(rounds, min_time, seed, litert, check, memory, provider)
+    results, failed = [], False
+    for model in models:
+        try:
+            results += [measure(model, count, settings) for count in counts]
+        except (BridgeError, OSError) as error:
+            _complain(error, model)
+            failed = True
+    if json_file == "-":
+        typer.echo(json.dumps(as_record(results), indent=2))
+    elif results:
+        _print_results(results, check)
+    if json_file not in (None, "-"):
+        Path(json_file).write_text(json.dumps(as_record(results), indent=2) + "\n")
+    raise typer.Exit(int(failed))
+
+
+def _thread_counts(text: str) -> list[int]:
+    if not all(part.isdecimal() and int(part) > 0 for part in text.split(",")):
+        raise typer.BadParameter(f"{text!r} are not numbers above 0", param_hint="--threads")
+    return [int(part) for part in text.split(",")]
+
+
+def _print_results(results: Sequence[Result], check: bool) -> None:
+    with_litert = any(result.litert for result in results)
+    heads = ["model", "threads", "ms", "load ms", "read", "translate", "session", "MiB"]
+    heads += ["LiteRT ms", "load ms", "MiB", "LiteRT / ours"] if with_litert else []
+    table = _table(*heads)
+    for result in results:
+        table.add_row(*_cells(result, with_litert))
+    console = _console()
+    console.print(table)
+    for result in results:
+        where = f"{Path(result.model).name}, {result.threads} threads"
+        if result.litert_error:
+            console.print(f"{where}: LiteRT does not run it: {result.litert_error}")
+        for difference in result.differences:
+            console.print(f"{where}: {_difference(difference)}")
+    if check and not with_litert:
+        console.print("nothing to check against: LiteRT (ai-edge-litert) ran none of these")
+
+
+def _cells(result: Result, with_litert: bool) -> list[str]:
+    ours, litert = result.ours, result.litert
+    parts = (ours.load_ms, result.read_ms, result.translate_ms, result.session_ms)
+    cells = [Path(result.model).name, str(result.threads), _milliseconds(ours.invoke_ms)]
+    cells += [f"{part:.1f}" for part in parts] + [_mebibytes(ours.peak_mib)]
+    if with_litert and litert and result.ratio is not None:
+        cells += [_milliseconds(litert.invoke_ms), f"{litert.load_ms:.1f}"]
+        cells += [_mebibytes(litert.peak_mib), f"{result.ratio:.2f}"]
+    elif with_litert:
+        cells += ["-"] * 4
+    return cells
+
+
+def _difference(of: Difference) -> str:
+    if of.relative is not None:
+        return f"{of.name}: {of.relative:.2e} of the largest magnitude at most"
+    if of.max_steps is not None:
+        return f"{of.name}: {of.max_steps} quanta at most, {of.mean_steps:.4f} on average"
+    return f"{of.name}: {of.exact:.1%} the same"
+
+
+def _milliseconds(value: float) -> str:
+    return f"{value:.4f}" if value < 1 else f"{value:.2f}"
+
+
+def _mebibytes(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
+
+
+# Printing ----------------------------------------------------------------------------------------
+
+
+def _console() -> Console:
+    """Prints names as they are: no markup in brackets, no colour of numbers."""
+    console = Console(markup=False, highlight=False, emoji=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = _UNLIMITED
+    return console
+
+
+def _table(*heads: str) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    for head in heads:
+        table.add_column(head, overflow="fold")
+    return table
+
+
+def _shape(shape: Sequence[int]) -> str:
+    return "x".join(map(str, shape)) or "scalar"
+
+
+def _complain(error: Exception, model: Path | None = None) -> None:
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    elif model is not None:
+        text = f"{model}: {text}"
+    typer.echo(f"error: {text}", err=True)

@@ -1,0 +1,143 @@
+"""StableHLO operators: elementwise ones of equal shapes, PAD, GATHER, random bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tflite_ort.fallback_kernels.counters import Words, philox, threefry
+from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, kernel
+from tflite_ort.schema import (
+    KernelError,
+    Op,
+    OperatorView,
+    RngAlgorithm,
+    StablehloGatherOptions,
+    StablehloPadOptions,
+    StablehloRngBitGeneratorOptions,
+)
+from tflite_ort.schema.shapes_stablehlo import (
+    batch_shape,
+    offset_axes,
+    pad_sizes,
+    padded_shape,
+    slice_grid,
+    slice_sizes,
+)
+
+_FLOATS = frozenset(map(np.dtype, (np.float16, np.float32, np.float64)))
+_SHIFTED = frozenset(map(np.dtype, (np.int8, np.int16, np.int32)))
+_INTEGERS = _SHIFTED | frozenset(
+    map(np.dtype, (np.int64, np.uint8, np.uint16, np.uint32, np.uint64, np.bool_))
+)
+
+
+def _elementwise(
+    op: Op, function: Callable[[Array, Array], Array], dtypes: frozenset[np.dtype[Any]]
+) -> None:
+    @kernel(op, versions=(1, 1), inputs=("lhs", "rhs"))
+    def run(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
+        lhs, rhs = inputs
+        if lhs.dtype != rhs.dtype or lhs.dtype not in dtypes:
+            raise KernelError(f"{lhs.dtype} with {rhs.dtype} is not implemented")
+        if lhs.shape != rhs.shape:
+            raise KernelError(f"shapes {lhs.shape} and {rhs.shape} differ")
+        return (np.asarray(function(lhs, rhs), lhs.dtype),)
+
+    run.__name__ = op.name.lower()
+
+
+def _shift_left(lhs: Array, rhs: Array) -> Array:
+    """As a machine shifts 32 bits: by the low five bits of the distance."""
+    return np.left_shift(lhs.astype(np.int32), rhs.astype(np.int32) & 31).astype(lhs.dtype)
+
+
+for row in (
+    (Op.STABLEHLO_ADD, np.add, _FLOATS | _INTEGERS),
+    (Op.STABLEHLO_MULTIPLY, np.multiply, _FLOATS | _INTEGERS),
+    # What is not a number is neither less nor greater: the left one stays.
+    (Op.STABLEHLO_MAXIMUM, lambda a, b: np.where(a < b, b, a), _FLOATS | _INTEGERS),
+    (Op.STABLEHLO_MINIMUM, lambda a, b: np.where(b < a, b, a), _FLOATS | _INTEGERS),
+    (Op.STABLEHLO_AND, np.bitwise_and, _INTEGERS),
+    (Op.STABLEHLO_SHIFT_LEFT, _shift_left, _SHIFTED),
+):
+    _elementwise(*row)
+
+
+@kernel(Op.STABLEHLO_PAD, versions=(1, 1), inputs=("input", "value"))
+def stablehlo_pad(op: OperatorView[StablehloPadOptions], inputs: Inputs, state: State) -> Outputs:
+    """`value` between the elements and around them; a negative edge cuts."""
+    array, value = inputs
+    if value.size != 1 or value.dtype != array.dtype:
+        raise KernelError(f"value is {value.dtype} {value.shape}, expected one {array.dtype}")
+    rows = pad_sizes(array.shape, op.options)
+    spread = [
+        size + max(0, size - 1) * interior
+        for size, (*_, interior) in zip(array.shape, rows, strict=True)
+    ]
+    around = [(max(0, low), max(0, high)) for low, high, _ in rows]
+    full = np.full([b + n + a for n, (b, a) in zip(spread, around, strict=True)], value.reshape(()))
+    places = (
+        slice(before, before + size, interior + 1)
+        for size, (before, _), (*_, interior) in zip(spread, around, rows, strict=True)
+    )
+    full[tuple(places)] = array
+    shape = padded_shape(array.shape, op.options)
+    cuts = (
+        slice(max(0, -low), max(0, -low) + size)
+        for size, (low, *_) in zip(shape, rows, strict=True)
+    )
+    return (full[tuple(cuts)].copy(),)
+
+
+@kernel(Op.STABLEHLO_GATHER, versions=(1, 1), inputs=("operand", "start_indices"))
+def stablehlo_gather(
+    op: OperatorView[StablehloGatherOptions], inputs: Inputs, state: State
+) -> Outputs:
+    """A slice of `operand` for each start index, moved back to where it fits in whole."""
+    operand, starts, options = inputs[0], inputs[1], op.options
+    if starts.dtype not in (np.int32, np.int64):
+        raise KernelError(f"start indices are {starts.dtype}, expected int32 or int64")
+    batches, mapped = batch_shape(starts.shape, options), list(options.start_index_map or ())
+    limits = np.subtract(operand.shape, slice_sizes(operand.shape, options))
+    if options.index_vector_dim < starts.ndim:
+        starts = np.moveaxis(starts, options.index_vector_dim, -1)
+    grid = slice_grid(operand.shape, options)
+    index = np.zeros((*batches, grid.shape[-1]), np.int64)
+    index[..., mapped] = np.clip(starts.reshape(*batches, len(mapped)), 0, limits[mapped])
+    index = index.reshape(*batches, *[1] * (grid.ndim - 1), -1) + grid
+    slices = operand[tuple(np.moveaxis(index, -1, 0))]
+    offsets = offset_axes(operand.ndim, len(batches), options)
+    return (np.ascontiguousarray(np.moveaxis(slices, range(len(batches), slices.ndim), offsets)),)
+
+
+@kernel(Op.STABLEHLO_RNG_BIT_GENERATOR, versions=(1, 1), inputs=("state",))
+def stablehlo_rng_bit_generator(
+    op: OperatorView[StablehloRngBitGeneratorOptions], inputs: Inputs, state: State
+) -> Outputs:
+    """(the state after, bits) of Philox, state [key, counter] or [key, counter, upper half of the
+    counter], or of Threefry, state [key, counter]."""
+    before, result = inputs[0], op.outputs[1]
+    if op.options.algorithm is RngAlgorithm.THREEFRY:
+        lanes, sizes = 2, (2,)
+    else:
+        lanes, sizes = 4, (2, 3)
+    if before.dtype != np.uint64 or before.ndim != 1 or before.size not in sizes:
+        raise KernelError(f"state is {before.dtype} {before.shape}, expected uint64 of {sizes}")
+    if result.dtype.kind not in "iu" or result.dtype.itemsize not in (4, 8):
+        raise KernelError(f"bits are {result.dtype}, expected integers of 32 or 64 bits")
+    count = int(np.prod(result.shape, dtype=np.int64))
+    words = count * result.dtype.itemsize // 4
+    counters = before[1] + np.arange(-(-words // lanes), dtype=np.uint64)
+    bits = _blocks(before, counters, lanes).reshape(-1)[:words]
+    after = before.copy()
+    after[1] += np.uint64(counters.size)
+    return after, bits.view(result.dtype).reshape(result.shape)
+
+
+def _blocks(state: Array, counters: Array, lanes: int) -> Words:
+    if lanes == 2:
+        return threefry(int(state[0]), counters)
+    return philox(int(state[0]), counters, np.full_like(counters, state[2 % state.size]))

@@ -1,0 +1,64 @@
+"""Normalisation along the channels: L2_NORMALIZATION, LOCAL_RESPONSE_NORMALIZATION."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tflite_ort.opmap.activation import check_types
+from tflite_ort.opmap.graph import Graph, Layout
+from tflite_ort.opmap.registry import translator
+from tflite_ort.schema import (
+    L2NormOptions,
+    LocalResponseNormalizationOptions,
+    Op,
+    OperatorView,
+    TensorType,
+    Untranslatable,
+)
+
+_T = TensorType
+
+
+@translator(Op.L2_NORMALIZATION, versions=(1, 2), inputs=("input",))
+def l2_normalization(op: OperatorView[L2NormOptions], g: Graph) -> None:
+    """x / Max(ReduceL2(x), 1e-6) along the last axis; of codes the limit is a tenth of a step,
+    since TFLite knows none: only what is all zero meets it."""
+    input, output = op["input"], op.output
+    check_types(op, frozenset({_T.FLOAT32, _T.UINT8, _T.INT8}))
+    if input.rank < 1 or op.options.fused_activation_function:
+        raise Untranslatable("a scalar, or a fused activation")
+    limit = 1e-6
+    if input.quantization is not None and output.quantization is not None and input.is_quantized:
+        if output.quantization.scalar_scale != 1 / 128:
+            raise Untranslatable(
+                f"output scale is {output.quantization.scalar_scale}, expected 1/128"
+            )
+        limit = input.quantization.scalar_scale / 10
+    layout = g.layout(input)
+    x = g.read(input, layout=layout)
+    axes = g.constant([layout.axis(input.rank - 1, input.rank)], np.int64)
+    norm = g.op("Max", g.op("ReduceL2", x, axes), g.constant(limit, np.float32))
+    g.write(output, g.op("Div", x, norm), layout=layout)
+
+
+@translator(Op.LOCAL_RESPONSE_NORMALIZATION, versions=(1, 1), inputs=("input",))
+def local_response_normalization(
+    op: OperatorView[LocalResponseNormalizationOptions], g: Graph
+) -> None:
+    """LRN over 2 * radius + 1 channels; ONNX divides alpha by their number."""
+    input, options = op["input"], op.options
+    check_types(op, frozenset({_T.FLOAT32}))
+    if input.rank != 4:
+        raise Untranslatable(f"input has rank {input.rank}, expected 4")
+    if options.alpha <= 0 or options.beta <= 0 or options.radius < 0:
+        raise Untranslatable("alpha, beta and radius have to be positive in ONNX Runtime")
+    size = 2 * options.radius + 1
+    result = g.op(
+        "LRN",
+        g.read(input, layout=Layout.FIRST),
+        size=size,
+        alpha=options.alpha * size,
+        beta=options.beta,
+        bias=options.bias,
+    )
+    g.write(op.output, result, layout=Layout.FIRST)

@@ -1,0 +1,192 @@
+"""StableHLO operators: elementwise ones of equal shapes, PAD, GATHER.
+
+Random bits (STABLEHLO_RNG_BIT_GENERATOR) are not translated: ONNX leaves the generator of its
+random operators to the runtime.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from tflite_ort.opmap.graph import Domain, Graph
+from tflite_ort.opmap.movement import moved_domain, narrowed, reshaped, widened
+from tflite_ort.opmap.registry import translator
+from tflite_ort.schema import (
+    Op,
+    OperatorView,
+    StablehloGatherOptions,
+    StablehloPadOptions,
+    TensorType,
+    Untranslatable,
+)
+from tflite_ort.schema.shapes_stablehlo import (
+    batch_shape,
+    offset_axes,
+    pad_sizes,
+    padded_shape,
+    slice_grid,
+    slice_sizes,
+)
+
+_D, _T = ir.DataType, TensorType
+
+# The type that ONNX Runtime computes each type in: nothing is lost, and what overflows is cut off
+# by the cast back as TFLite cuts it off.
+_NUMBERS = {
+    _T.FLOAT16: _D.FLOAT,
+    _T.FLOAT32: _D.FLOAT,
+    _T.FLOAT64: _D.DOUBLE,
+    _T.INT8: _D.INT32,
+    _T.UINT8: _D.INT32,
+    _T.INT16: _D.INT32,
+    _T.UINT16: _D.INT32,
+    _T.INT32: _D.INT32,
+    _T.UINT32: _D.INT64,
+    _T.INT64: _D.INT64,
+    _T.BOOL: _D.INT32,
+}
+_BITS = {
+    type: _D[type.name]
+    for type in (
+        *(_T.INT8, _T.INT16, _T.INT32, _T.INT64),
+        *(_T.UINT8, _T.UINT16, _T.UINT32, _T.UINT64),
+    )
+}
+_SHIFTED = dict.fromkeys((_T.INT8, _T.INT16, _T.INT32), _D.INT32)
+
+
+@dataclass(frozen=True, slots=True)
+class Elementwise:
+    """An operator over two tensors of one shape.
+
+    Args:
+        computed_as: by element type, what `nodes` computes in.
+    """
+
+    op: Op
+    nodes: Callable[[Graph, ir.Value, ir.Value], ir.Value]
+    computed_as: dict[TensorType, ir.DataType]
+
+    def translate(self, op: OperatorView[Any], g: Graph) -> None:
+        lhs, rhs = op["lhs"], op["rhs"]
+        computed = self.computed_as.get(lhs.type)
+        if computed is None or rhs.type is not lhs.type:
+            raise Untranslatable(f"{lhs.type.name} with {rhs.type.name} elements")
+        layout = g.layout(lhs, rhs)
+        values = (g.read(tensor, layout=layout, domain=Domain.FILE) for tensor in (lhs, rhs))
+        result = self.nodes(g, *(g.op("Cast", value, to=computed) for value in values))
+        result = g.op("Cast", result, to=_D.from_numpy(lhs.dtype))
+        g.write(op.output, result, layout=layout, domain=Domain.FILE)
+
+
+def _named(name: str) -> Callable[[Graph, ir.Value, ir.Value], ir.Value]:
+    return lambda g, lhs, rhs: g.op(name, lhs, rhs)
+
+
+def _maximum(g: Graph, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+    """Max would spread what is not a number."""
+    return g.op("Where", g.op("Less", lhs, rhs), rhs, lhs)
+
+
+def _minimum(g: Graph, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+    return g.op("Where", g.op("Less", rhs, lhs), rhs, lhs)
+
+
+def _shift_left(g: Graph, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+    """BitShift, which is there for unsigned numbers alone, by the low five bits."""
+    bits, distance = (g.op("Cast", value, to=_D.UINT32) for value in (lhs, rhs))
+    distance = g.op("BitwiseAnd", distance, g.constant(31, np.uint32))
+    return g.op("Cast", g.op("BitShift", bits, distance, direction="LEFT"), to=_D.INT32)
+
+
+ELEMENTWISE = (
+    Elementwise(Op.STABLEHLO_ADD, _named("Add"), _NUMBERS),
+    Elementwise(Op.STABLEHLO_MULTIPLY, _named("Mul"), _NUMBERS),
+    Elementwise(Op.STABLEHLO_MAXIMUM, _maximum, _NUMBERS),
+    Elementwise(Op.STABLEHLO_MINIMUM, _minimum, _NUMBERS),
+    Elementwise(Op.STABLEHLO_AND, _named("BitwiseAnd"), _BITS | {_T.BOOL: _D.INT32}),
+    Elementwise(Op.STABLEHLO_SHIFT_LEFT, _shift_left, _SHIFTED),
+)
+
+for row in ELEMENTWISE:
+    translator(row.op, versions=(1, 1), inputs=("lhs", "rhs"))(row.translate)
+
+
+@translator(Op.STABLEHLO_PAD, versions=(1, 1), inputs=("input", "value"))
+def stablehlo_pad(op: OperatorView[StablehloPadOptions], g: Graph) -> None:
+    """Pad of an axis of size 1 after each axis to be spread, Pad of the edges, Slice of the cuts."""
+    input, shape = op["input"], op["input"].shape
+    if 0 in padded_shape(shape, op.options) or 0 in shape:
+        raise Untranslatable(f"nothing is left of an input of {shape}")
+    domain = moved_domain(input, op["value"], op.output)
+    rows = pad_sizes(shape, op.options)
+    fill = reshaped(g, widened(g, g.read(op["value"], domain=domain), input.type), ())
+    value = widened(g, g.read(input, domain=domain), input.type)
+    if any(interior for *_, interior in rows):
+        pairs = [size for n in shape for size in (n, 1)]
+        after = [size for *_, interior in rows for size in (0, interior)]
+        value = _padded(g, reshaped(g, value, pairs), [0] * len(pairs), after, fill)
+        shape = tuple(n * (1 + interior) for n, (*_, interior) in zip(shape, rows, strict=True))
+        value = reshaped(g, value, shape)
+    lows, highs = [low for low, *_ in rows], [high for _, high, _ in rows]
+    value = _padded(g, value, np.maximum(lows, 0), np.maximum(highs, 0), fill)
+    starts = np.maximum(np.negative(lows), 0)
+    bounds = (starts, starts + padded_shape(input.shape, op.options))
+    value = g.op("Slice", value, *(g.constant(bound, np.int64) for bound in bounds))
+    g.write(op.output, narrowed(g, value, input.type), domain=domain)
+
+
+def _padded(
+    g: Graph, value: ir.Value, before: Sequence[int], after: Sequence[int], fill: ir.Value
+) -> ir.Value:
+    return g.op("Pad", value, g.constant([*before, *after], np.int64), fill)
+
+
+@translator(Op.STABLEHLO_GATHER, versions=(1, 1), inputs=("operand", "start_indices"))
+def stablehlo_gather(op: OperatorView[StablehloGatherOptions], g: Graph) -> None:
+    """GatherND of the elements of each slice, whose start is moved back to where it fits."""
+    operand, starts, options = op["operand"], op["start_indices"], op.options
+    if starts.type not in (_T.INT32, _T.INT64):
+        raise Untranslatable(f"{starts.type.name} start indices")
+    batches = batch_shape(starts.shape, options)
+    grid = slice_grid(operand.shape, options)
+    index = _start_of_slices(op, g, len(batches), grid.shape[-1])
+    if grid.ndim > 1:
+        inside = [1] * (grid.ndim - 1)
+        index = g.op(
+            "Add", reshaped(g, index, [*batches, *inside, grid.shape[-1]]), g.constant(grid)
+        )
+    domain = moved_domain(operand, op.output)
+    slices = g.op("GatherND", g.read(operand, domain=domain), index)
+    offsets = offset_axes(operand.rank, len(batches), options)
+    order = [axis for axis in range(op.output.rank) if axis not in offsets] + offsets
+    if order != sorted(order):
+        slices = g.op("Transpose", slices, perm=np.argsort(order).tolist())
+    g.write(op.output, slices, domain=domain)
+
+
+def _start_of_slices(
+    op: OperatorView[StablehloGatherOptions], g: Graph, batches: int, depth: int
+) -> ir.Value:
+    """[batches..., depth] in int64: a start along each of the first `depth` axes."""
+    operand, starts, options = op["operand"], op["start_indices"], op.options
+    mapped = list(options.start_index_map or ())
+    index = g.op("Cast", g.read(starts), to=_D.INT64)
+    vector = options.index_vector_dim
+    if vector == starts.rank:
+        index = reshaped(g, index, [*starts.shape, 1])
+    elif vector < batches:
+        order = [axis for axis in range(starts.rank) if axis != vector] + [vector]
+        index = g.op("Transpose", index, perm=order)
+    limits = np.subtract(operand.shape, slice_sizes(operand.shape, options))[mapped]
+    index = g.op("Max", g.op("Min", index, g.constant(limits, np.int64)), g.constant(0, np.int64))
+    if mapped == list(range(depth)):
+        return index
+    columns = [mapped.index(axis) if axis in mapped else len(mapped) for axis in range(depth)]
+    zero = _padded(g, index, [0] * (batches + 1), [0] * batches + [1], g.constant(0, np.int64))
+    return g.op("Gather", zero, g.constant(columns, np.int64), axis=-1)

@@ -1,0 +1,139 @@
+"""Shape rules of the StableHLO operators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tflite_ort.schema.enums import BuiltinOperator as Op
+from tflite_ort.schema.errors import ModelError
+from tflite_ort.schema.shape_rules import Shape, Shapes, required, rule
+from tflite_ort.schema.stablehlo_options import StablehloGatherOptions, StablehloPadOptions
+from tflite_ort.schema.view import OperatorView
+
+
+@rule(
+    Op.STABLEHLO_ADD,
+    Op.STABLEHLO_MULTIPLY,
+    Op.STABLEHLO_MAXIMUM,
+    Op.STABLEHLO_MINIMUM,
+    Op.STABLEHLO_AND,
+    Op.STABLEHLO_SHIFT_LEFT,
+)
+def elementwise(op: OperatorView[Any]) -> Shapes:
+    """The shape of both: nothing is broadcast."""
+    one, other = required(op, 0).shape, required(op, 1).shape
+    if one != other:
+        raise ModelError(f"shapes {one} and {other} differ")
+    return (one,)
+
+
+def pad_sizes(shape: Shape, options: StablehloPadOptions) -> list[tuple[int, int, int]]:
+    """(low, high, interior) of each axis."""
+    lists = [
+        edges or ()
+        for edges in (
+            options.edge_padding_low,
+            options.edge_padding_high,
+            options.interior_padding,
+        )
+    ]
+    if any(len(edges) != len(shape) for edges in lists):
+        raise ModelError(f"paddings {lists} do not have the rank of shape {shape}")
+    if min(lists[2], default=0) < 0:
+        raise ModelError(f"interior padding {lists[2]} is negative")
+    return list(zip(*lists, strict=True))
+
+
+def padded_shape(shape: Shape, options: StablehloPadOptions) -> Shape:
+    """All zeros, as in TFLite, when one axis is cut away."""
+    sizes = tuple(
+        size + max(0, size - 1) * interior + low + high
+        for size, (low, high, interior) in zip(shape, pad_sizes(shape, options), strict=True)
+    )
+    return sizes if min(sizes, default=1) > 0 else (0,) * len(sizes)
+
+
+@rule(Op.STABLEHLO_PAD)
+def pad(op: OperatorView[Any]) -> Shapes:
+    return (padded_shape(required(op, 0).shape, op.options),)
+
+
+def slice_sizes(shape: Shape, options: StablehloGatherOptions) -> Shape:
+    """The size of the slices of STABLEHLO_GATHER along each axis of `shape`."""
+    sizes = tuple(options.slice_sizes or ())
+    fits = len(sizes) == len(shape) and all(
+        0 <= size <= whole for size, whole in zip(sizes, shape, strict=True)
+    )
+    axes = {*(options.collapsed_slice_dims or ()), *(options.start_index_map or ())}
+    if not fits or not axes <= set(range(len(shape))):
+        raise ModelError(f"slices of {sizes} over axes {sorted(axes)} do not fit shape {shape}")
+    return sizes
+
+
+def kept_axes(rank: int, options: StablehloGatherOptions) -> list[int]:
+    """The axes of the operand that the result has, too."""
+    return [axis for axis in range(rank) if axis not in (options.collapsed_slice_dims or ())]
+
+
+def offset_axes(rank: int, batches: int, options: StablehloGatherOptions) -> list[int]:
+    """Where in the result the axes kept of an operand of `rank` stand."""
+    offsets, kept = sorted(options.offset_dims or ()), kept_axes(rank, options)
+    count = batches + len(kept)
+    if len(offsets) != len(kept) or not set(offsets) <= set(range(count)):
+        raise ModelError(f"offset_dims {offsets} are not {len(kept)} of {count} dimensions")
+    return offsets
+
+
+def batch_shape(indices: Shape, options: StablehloGatherOptions) -> Shape:
+    """The shape of the start indices without the axis that runs over one index."""
+    vector, mapped = options.index_vector_dim, len(options.start_index_map or ())
+    if not 0 <= vector <= len(indices):
+        raise ModelError(f"index_vector_dim is {vector}, the indices have rank {len(indices)}")
+    if mapped != (indices[vector] if vector < len(indices) else 1):
+        raise ModelError(f"indices of shape {indices} do not hold {mapped} along axis {vector}")
+    return indices[:vector] + indices[vector + 1 :]
+
+
+@rule(Op.STABLEHLO_GATHER)
+def gather(op: OperatorView[Any]) -> Shapes:
+    shape, options = required(op, 0).shape, op.options
+    sizes, batches = slice_sizes(shape, options), batch_shape(required(op, 1).shape, options)
+    kept = [sizes[axis] for axis in kept_axes(len(shape), options)]
+    offsets = offset_axes(len(shape), len(batches), options)
+    return (interleaved(batches, kept, offsets),)
+
+
+def interleaved(batches: Sequence[int], kept: Sequence[int], offsets: Sequence[int]) -> Shape:
+    """`kept` at the places `offsets`, `batches` at the others."""
+    one, other = iter(batches), iter(kept)
+    count = len(batches) + len(kept)
+    return tuple(next(other) if axis in offsets else next(one) for axis in range(count))
+
+
+def slice_grid(
+    shape: Shape, options: StablehloGatherOptions
+) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """[..., depth]: what is added to the start of a slice, for each of its elements.
+
+    Only the first `depth` axes are indexed: those after them are whole in every slice.
+    """
+    sizes, kept = slice_sizes(shape, options), kept_axes(len(shape), options)
+    mapped = options.start_index_map or ()
+    indexed = (
+        axis
+        for axis in range(len(shape))
+        if axis in mapped or axis not in kept or sizes[axis] != shape[axis]
+    )
+    depth = 1 + max(indexed, default=0)
+    grid = np.indices([sizes[axis] if axis in kept else 1 for axis in range(depth)])
+    inside = [size if axis in kept else None for axis, size in enumerate(grid.shape[1:])]
+    return np.moveaxis(grid, 0, -1).reshape(*(s for s in inside if s is not None), depth)
+
+
+@rule(Op.STABLEHLO_RNG_BIT_GENERATOR)
+def rng_bit_generator(op: OperatorView[Any]) -> Shapes:
+    """How many bits are wanted is said by the output's shape alone."""
+    return required(op, 0).shape, op.outputs[1].shape

@@ -1,0 +1,109 @@
+"""The registry of translators and kernels: exact versions, declared inputs, no silent override."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tflite_ort.fallback_kernels import kernel
+from tflite_ort.opmap import translator
+from tflite_ort.schema import ModelError, Op, OperatorView, TensorType, TensorView, Untranslatable
+from tflite_ort.schema.shape_rules import RULES
+from tflite_ort.versioning.registry import Inputs, Registry
+
+Function = Callable[..., Any]
+
+
+def view(*constant: bool | None) -> OperatorView[Any]:
+    """An operator with an input per argument: constant, computed, or left out (None)."""
+    inputs = tuple(
+        None
+        if is_constant is None
+        else TensorView(
+            i,
+            f"t{i}",
+            TensorType.FLOAT32,
+            (1,),
+            np.zeros(1, np.float32) if is_constant else None,
+        )
+        for i, is_constant in enumerate(constant)
+    )
+    return OperatorView(Op.ADD, 1, 0, inputs, (), None)
+
+
+def test_lookup_is_exact() -> None:
+    registry: Registry[Function] = Registry("test")
+    registry(Op.ADD, versions=(2, 4), inputs=("a",))(print)
+    assert registry.find(Op.ADD, 1) is None
+    assert registry.find(Op.ADD, 5) is None
+    assert registry.find(Op.SUB, 2) is None
+    entry = registry.find(Op.ADD, 3)
+    assert entry is not None
+    assert entry.function is print
+    assert registry.versions(Op.ADD) == [2, 3, 4]
+    assert len(list(registry)) == 1
+
+
+def test_a_second_registration_of_a_pair_raises() -> None:
+    registry: Registry[Function] = Registry("test")
+    registry(Op.ADD, versions=(1, 2), inputs=())(print)
+    with pytest.raises(ValueError, match="ADD version 2 has a test already"):
+        registry(Op.ADD, versions=(2, 3), inputs=())(repr)
+
+
+@pytest.mark.parametrize("versions", [(0, 1), (3, 2), (-1, -1)])
+def test_ranges_that_are_none(versions: tuple[int, int]) -> None:
+    with pytest.raises(ValueError, match="range"):
+        Registry[Function]("test")(Op.ADD, versions=versions, inputs=())(print)
+
+
+@pytest.mark.parametrize("declared", [("a", "a?"), ("a*", "b")])
+def test_declarations_that_say_nothing(declared: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match="input"):
+        Inputs.parse(declared)
+
+
+def test_inputs_are_bound_by_name() -> None:
+    inputs = Inputs.parse(("input", "filter!", "bias?"))
+    bound = inputs.bind(view(False, True))
+    assert bound["filter"].name == "t1"
+    assert bound.get("bias") is None
+    with pytest.raises(KeyError, match="bias"):
+        bound["bias"]
+    assert inputs.bind(view(False, True, None)).get("bias") is None
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ((False,), ModelError, "1 inputs, expected 2 to 3"),
+        ((False, True, True, True), ModelError, "4 inputs"),
+        ((None, True), ModelError, "'input' was optional but was expected"),
+        ((False, False), Untranslatable, "'filter' is not a constant"),
+    ],
+)
+def test_inputs_that_do_not_fit(
+    given: tuple[bool | None, ...], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        Inputs.parse(("input", "filter!", "bias?")).bind(view(*given))
+
+
+def test_a_last_name_takes_all_that_remain() -> None:
+    inputs = Inputs.parse(("axis", "values*"))
+    assert len(inputs.bind(view(True, False, False, False)).inputs) == 4
+
+
+def test_every_operator_that_runs_has_a_shape_rule() -> None:
+    """An operator without one could not follow a resized input."""
+    known = {entry.op for entry in (*translator, *kernel)}
+    assert known - set(RULES) == set()
+
+
+def test_every_translator_has_a_kernel_of_the_same_versions() -> None:
+    for entry in translator:
+        versions = range(entry.first, entry.last + 1)
+        assert [v for v in versions if kernel.find(entry.op, v) is None] == [], entry.op.name
