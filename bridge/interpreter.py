@@ -14,7 +14,7 @@ import numpy.typing as npt
 from tflite_ort.delegates import Delegate, ExecutionProviderDelegate
 from tflite_ort.details import tensor_details
 from tflite_ort.plan import LoadTimes, Placement, Plan, make_plan
-from tflite_ort.resolution import check_operators
+from tflite_ort.resolution import check_operators, check_versions
 from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import DelegateError, Model, StateError, TensorError, read_model
 from tflite_ort.session import Provider, available_providers
@@ -38,7 +38,7 @@ class Interpreter:
 
     Raises:
         ModelError: the file is not a valid TFLite model.
-        VersionError: operators that are not known; the message lists all of them.
+        VersionError: operators or versions that TFLite does not have; lists all of them.
         DelegateError: the installed onnxruntime has no such provider.
         ValueError: neither or both of `model_path` and `model_content` are given.
 
@@ -73,7 +73,7 @@ class Interpreter:
         assert source is not None
         self._model: Model = read_model(source)
         self._resolver = BuiltinOpResolver() if resolver is None else resolver
-        check_operators(self._model, self._resolver)
+        check_versions(self._model, self._resolver)
         self._read_seconds = time.perf_counter() - started
         if not self._model.subgraphs:
             raise TensorError("No subgraph in the model.")
@@ -90,11 +90,13 @@ class Interpreter:
         """Make the model ready for its present input shapes; does nothing when it is.
 
         Raises:
+            UnresolvedOperator: operators that nothing here runs; the message lists all of them.
             ModelError: an operator cannot take the shapes that reach it; names the operator.
             Untranslatable: operators that neither translate nor have a kernel; lists all.
             DelegateError: ONNX Runtime could not load what was translated for it.
         """
         if self._plan is None:
+            check_operators(self._model, self._resolver)
             if self._resized:
                 self._graph, self._resized = self._specialize(), False
             self._plan = make_plan(

@@ -6,8 +6,15 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tflite_ort.schema import Model, Op, UnknownOperator, UnsupportedVersion
-from tflite_ort.versioning.known import KNOWN, known_versions, span
+from tflite_ort.schema import (
+    Model,
+    Op,
+    UnknownOperator,
+    UnresolvedOperator,
+    UnsupportedVersion,
+    VersionError,
+)
+from tflite_ort.versioning.known import KNOWN, is_known, known_versions, span
 from tflite_ort.versioning.resolver import OpResolver, operator_key
 from tflite_ort.versioning.runtime import runtime_version
 
@@ -36,6 +43,11 @@ class Unresolved:
     def __str__(self) -> str:
         kind = "custom op" if self.op is Op.CUSTOM else "builtin opcode"
         return f"{kind} '{self.name}' version '{self.version}' ({self.count}x): {self.reason()}"
+
+    @property
+    def loads(self) -> bool:
+        """Whether TFLite loads it: it looks for custom operators when tensors are allocated."""
+        return self.op is Op.CUSTOM or is_known(self.op, self.version)
 
     def reason(self) -> str:
         """Who knows what of the operator."""
@@ -86,19 +98,39 @@ def unresolved(model: Model, resolver: OpResolver) -> list[Unresolved]:
     return missing
 
 
-def check_operators(model: Model, resolver: OpResolver) -> None:
-    """Raise one error that lists every operator for which `resolver` has nothing.
+def check_versions(model: Model, resolver: OpResolver) -> None:
+    """Raise one error that lists every operator that neither TFLite nor `resolver` has.
 
     As in TFLite, an entry of the model's operator codes counts even if no operator uses it.
 
     Raises:
         UnsupportedVersion: of known operators, some in a version that is not known.
-        UnknownOperator: nothing is registered for some of the operators, in any version.
+        UnknownOperator: some of the operators are not known in any version.
     """
-    missing = unresolved(model, resolver)
+    _refuse([item for item in unresolved(model, resolver) if not item.loads])
+
+
+def check_operators(model: Model, resolver: OpResolver) -> None:
+    """Raise one error that lists every operator for which `resolver` has nothing.
+
+    Raises:
+        UnresolvedOperator: TFLite would load the model, and nothing here runs it.
+        UnsupportedVersion, UnknownOperator: as `check_versions`.
+    """
+    _refuse(unresolved(model, resolver))
+
+
+def _refuse(missing: Sequence[Unresolved]) -> None:
     if not missing:
         return
-    kind = UnsupportedVersion if all(item.here for item in missing) else UnknownOperator
+    kind: type[VersionError] = UnknownOperator
+    if all(item.loads for item in missing):
+        kind = UnresolvedOperator
+    elif all(item.here for item in missing):
+        kind = UnsupportedVersion
+    if len(missing) == 1 and missing[0].op is Op.CUSTOM:
+        name = missing[0].name
+        raise kind(f"Encountered unresolved custom op: {name}.\n{missing[0]}.\n{_ADVICE}")
     if len(missing) == 1:
         raise kind(f"Didn't find op for {missing[0]}.\n{_ADVICE}")
     lines = "\n".join(f"  {item}" for item in missing)

@@ -11,6 +11,7 @@ from tflite_ort.fallback_kernels import (
     gather_scatter,
     image_resizing,
     linear,
+    lookup,
     normalization,
     pooling,
     quantization,
@@ -19,6 +20,7 @@ from tflite_ort.fallback_kernels import (
     reshaping,
     signal,
     slicing,
+    stablehlo,
     tiling,
 )
 from tflite_ort.fallback_kernels.registry import Kernel, kernel
@@ -34,6 +36,7 @@ __all__ = [
     "image_resizing",
     "kernel",
     "linear",
+    "lookup",
     "normalization",
     "pooling",
     "quantization",
@@ -42,5 +45,6 @@ __all__ = [
     "reshaping",
     "signal",
     "slicing",
+    "stablehlo",
     "tiling",
 ]

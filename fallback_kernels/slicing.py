@@ -1,13 +1,15 @@
-"""Regions cut out of a tensor."""
+"""Regions cut out of a tensor, and put into one."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
 from tflite_ort.schema import Op, OperatorView, StridedSliceOptions
 from tflite_ort.schema.semantics import strided_slice as resolved
-from tflite_ort.schema.shapes_slicing import slice_sizes
+from tflite_ort.schema.shapes_slicing import check_update, slice_sizes
 
 
 # `slice` is the builtin, which the kernels below need.
@@ -26,3 +28,15 @@ def strided_slice(op: OperatorView[StridedSliceOptions], inputs: Inputs, state: 
     array, begin, end, strides = inputs
     region = resolved(array.shape, begin, end, strides, op.options)
     return (array[region.slices].reshape(region.shape),)
+
+
+@kernel(Op.DYNAMIC_UPDATE_SLICE, versions=(1, 6), inputs=("operand", "update", "start"))
+def dynamic_update_slice(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
+    """The operand with `update` at `start`, which is moved as far as it needs to fit."""
+    operand, update, start = inputs
+    check_update(operand.shape, update.shape, start.shape)
+    firsts = np.clip(start, 0, np.subtract(operand.shape, update.shape)).tolist()
+    result = operand.copy()
+    bounds = zip(firsts, update.shape, strict=True)
+    result[tuple(slice(first, first + size) for first, size in bounds)] = update
+    return (result,)

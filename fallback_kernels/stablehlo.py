@@ -51,7 +51,8 @@ def _elementwise(
 
 def _shift_left(lhs: Array, rhs: Array) -> Array:
     """As a machine shifts 32 bits: by the low five bits of the distance."""
-    return np.left_shift(lhs.astype(np.int32), rhs.astype(np.int32) & 31).astype(lhs.dtype)
+    shifted = np.left_shift(lhs.astype(np.int32), rhs.astype(np.int32) & 31)
+    return np.asarray(shifted, lhs.dtype)
 
 
 for row in (
@@ -110,7 +111,8 @@ def stablehlo_gather(
     index = index.reshape(*batches, *[1] * (grid.ndim - 1), -1) + grid
     slices = operand[tuple(np.moveaxis(index, -1, 0))]
     offsets = offset_axes(operand.ndim, len(batches), options)
-    return (np.ascontiguousarray(np.moveaxis(slices, range(len(batches), slices.ndim), offsets)),)
+    moved = np.moveaxis(slices, range(len(batches), slices.ndim), offsets)
+    return (np.array(moved, order="C"),)
 
 
 @kernel(Op.STABLEHLO_RNG_BIT_GENERATOR, versions=(1, 1), inputs=("state",))
@@ -120,12 +122,10 @@ def stablehlo_rng_bit_generator(
     """(the state after, bits) of Philox, state [key, counter] or [key, counter, upper half of the
     counter], or of Threefry, state [key, counter]."""
     before, result = inputs[0], op.outputs[1]
-    if op.options.algorithm is RngAlgorithm.THREEFRY:
-        lanes, sizes = 2, (2,)
-    else:
-        lanes, sizes = 4, (2, 3)
+    lanes = 2 if op.options.algorithm is RngAlgorithm.THREEFRY else 4
+    sizes = [2] if lanes == 2 else [2, 3]
     if before.dtype != np.uint64 or before.ndim != 1 or before.size not in sizes:
-        raise KernelError(f"state is {before.dtype} {before.shape}, expected uint64 of {sizes}")
+        raise KernelError(f"state is {before.dtype} {before.shape}, expected uint64 {sizes}")
     if result.dtype.kind not in "iu" or result.dtype.itemsize not in (4, 8):
         raise KernelError(f"bits are {result.dtype}, expected integers of 32 or 64 bits")
     count = int(np.prod(result.shape, dtype=np.int64))

@@ -11,6 +11,7 @@ from tflite_ort.opmap import (
     gather_scatter,
     image_resizing,
     linear,
+    lookup,
     normalization,
     pooling,
     quantization,
@@ -19,6 +20,7 @@ from tflite_ort.opmap import (
     reshaping,
     signal,
     slicing,
+    stablehlo,
     tiling,
 )
 from tflite_ort.opmap.graph import Domain, Graph, Layout, Target
@@ -42,6 +44,7 @@ __all__ = [
     "gather_scatter",
     "image_resizing",
     "linear",
+    "lookup",
     "lower",
     "normalization",
     "pooling",
@@ -51,6 +54,7 @@ __all__ = [
     "reshaping",
     "signal",
     "slicing",
+    "stablehlo",
     "tiling",
     "translator",
 ]

@@ -396,6 +396,8 @@ def bucketize(op: OperatorView[BucketizeOptions], g: Graph) -> None:
     input, layout = op["input"], g.layout(op["input"])
     if input.type not in _FLOAT32 | _INTEGERS | {_T.FLOAT64}:
         raise refusal(op)
+    if 0 in input.shape:
+        raise Untranslatable("ONNX Runtime gives the reduction of an empty tensor its shape")
     boundaries = np.asarray(op.options.boundaries or (), np.float32)
     if np.any(np.diff(boundaries) < 0):
         raise Untranslatable(f"boundaries {boundaries.tolist()} are not in ascending order")

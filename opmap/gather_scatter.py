@@ -83,7 +83,9 @@ def gather_nd(op: OperatorView[Any], g: Graph) -> None:
     domain = moved_domain(params, op.output)
     if indices.shape[-1] == 0:
         raise Untranslatable("index tuples of length 0")
-    tuples = g.op("Cast", picked(g, indices), to=ir.DataType.INT64)
+    tuples = g.op(
+        "Cast", picked(g, indices, params.shape[: indices.shape[-1]]), to=ir.DataType.INT64
+    )
     g.write(op.output, g.op("GatherND", g.read(params, domain=domain), tuples), domain=domain)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from math import prod
 
 import numpy as np
+import numpy.typing as npt
 import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Graph
@@ -25,13 +26,13 @@ def failing(g: Graph, value: ir.Value, wrong: ir.Value) -> ir.Value:
     return g.op("Add", value, zero)
 
 
-def picked(g: Graph, indices: TensorView, size: int | None = None) -> ir.Value:
-    """Indices (32 or 64 bits) for Gather along an axis of `size`.
+def picked(g: Graph, indices: TensorView, sizes: npt.ArrayLike) -> ir.Value:
+    """Indices (32 or 64 bits) for Gather along an axis, or for GatherND along axes, of `sizes`.
 
     Computed ones lose their sign, with which negative ones become too large.
     """
     data = indices.data
-    if data is not None and ((data < 0).any() or (size is not None and (data >= size).any())):
+    if data is not None and ((data < 0) | (data >= np.asarray(sizes))).any():
         raise Untranslatable("an index out of bounds")
     value, dtype = g.read(indices), indices.dtype
     if indices.type is TensorType.INT16:
@@ -42,15 +43,22 @@ def picked(g: Graph, indices: TensorView, size: int | None = None) -> ir.Value:
 
 
 def flat_rows(g: Graph, indices: TensorView, count: int, sizes: Sequence[int]) -> ir.Value:
-    """Row numbers [count] in int64 of as many index tuples, all of which are within `sizes`."""
+    """Row numbers [count] in int64 of as many index tuples, of which the first len(sizes) numbers
+    count and are within `sizes`."""
     strides = [prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
+    width = prod(indices.shape) // count
     if indices.data is not None:
-        tuples = indices.data.reshape(count, len(sizes)).astype(np.int64)
+        tuples = indices.data.reshape(count, width)[:, : len(sizes)].astype(np.int64)
         if ((tuples < 0) | (tuples >= np.asarray(sizes))).any():
             raise Untranslatable("an index out of bounds")
         return g.constant(tuples @ np.asarray(strides, np.int64))
+    if not sizes:
+        raise Untranslatable("index tuples of length 0")
     value = g.op("Cast", g.read(indices), to=ir.DataType.INT64)
-    value = reshaped(g, value, (count, len(sizes)))
+    value = reshaped(g, value, (count, width))
+    if len(sizes) < width:
+        bounds = (g.constant([bound], np.int64) for bound in (0, len(sizes), 1))
+        value = g.op("Slice", value, *bounds)
     below = g.op("Less", value, g.constant(0, np.int64))
     above = g.op("GreaterOrEqual", value, g.constant(sizes, np.int64))
     value = failing(g, value, g.op("Or", below, above))

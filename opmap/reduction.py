@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from math import prod
 from typing import Any
 
@@ -60,7 +61,7 @@ def mean(op: OperatorView[ReducerOptions], g: Graph) -> None:
 def _integer_mean(op: OperatorView[ReducerOptions], g: Graph, count: int) -> None:
     """The sum in int64 over `count`, cut towards zero."""
     wide = g.op("Cast", g.read(op["input"]), to=ir.DataType.INT64)
-    total = _reduced(op, g, "ReduceSum", wide, Layout.LAST)
+    total = _chained(op, g, "Add", wide, Layout.LAST)
     quotient = g.op("Div", total, g.constant(count, np.int64))
     narrow = g.op("Cast", quotient, to=ir.DataType[op.output.type.name])
     _write(op, g, narrow, Layout.LAST, Domain.REAL)
@@ -68,10 +69,14 @@ def _integer_mean(op: OperatorView[ReducerOptions], g: Graph, count: int) -> Non
 
 @translator(Op.SUM, versions=(1, 2), inputs=("input", "axes!"))
 def sum(op: OperatorView[ReducerOptions], g: Graph) -> None:
-    """ReduceSum."""
-    if op["input"].type not in _INTEGERS:
-        _check_real(op["input"])
-    _reduce(op, g, "ReduceSum", _layout(op, g), Domain.REAL)
+    """ReduceSum of reals; of integers Add upon Add."""
+    layout = _layout(op, g)
+    if op["input"].type in _INTEGERS:
+        total = _chained(op, g, "Add", g.read(op["input"], layout=layout), layout)
+        _write(op, g, total, layout, Domain.REAL)
+        return
+    _check_real(op["input"])
+    _reduce(op, g, "ReduceSum", layout, Domain.REAL)
 
 
 @translator(Op.REDUCE_MAX, versions=(1, 3), inputs=("input", "axes!"))
@@ -99,17 +104,19 @@ def _extremum(op: OperatorView[ReducerOptions], g: Graph, name: str) -> None:
 
 @translator(Op.REDUCE_PROD, versions=(1, 2), inputs=("input", "axes!"))
 def reduce_prod(op: OperatorView[ReducerOptions], g: Graph) -> None:
-    """ReduceProd; narrow integers by way of int32, whose low bits are theirs."""
+    """ReduceProd of floats; of integers Mul upon Mul."""
     input, layout = op["input"], _layout(op, g)
     if input.is_quantized or op.output.is_quantized:
         raise Untranslatable("TFLite rounds the product of codes after each factor")
-    if input.type in (TensorType.FLOAT32, *_INTEGERS):
+    if input.type is TensorType.FLOAT32:
         _reduce(op, g, "ReduceProd", layout, Domain.REAL)
         return
     if input.type not in _COMPARED:
         raise Untranslatable(f"{input.type.name} elements")
-    wide = g.op("Cast", g.read(input, layout=layout), to=ir.DataType.INT32)
-    product = _reduced(op, g, "ReduceProd", wide, layout)
+    wide = g.read(input, layout=layout)
+    if input.type is not TensorType.INT64:
+        wide = g.op("Cast", wide, to=ir.DataType.INT32)
+    product = _chained(op, g, "Mul", wide, layout)
     narrow = g.op("Cast", product, to=ir.DataType[input.type.name])
     _write(op, g, narrow, layout, Domain.REAL)
 
@@ -129,8 +136,6 @@ def reduce_all(op: OperatorView[ReducerOptions], g: Graph) -> None:
 def _of_truths(op: OperatorView[ReducerOptions], g: Graph, name: str) -> None:
     if op["input"].type is not TensorType.BOOL:
         raise Untranslatable(f"{op['input'].type.name} elements")
-    if 0 in op["input"].shape:
-        raise Untranslatable("ONNX Runtime has no extremum of nothing")
     _reduce(op, g, name, _layout(op, g), Domain.REAL)
 
 
@@ -196,6 +201,11 @@ def _check_real(input: TensorView) -> None:
         raise Untranslatable(f"{input.type.name} input without a scale")
 
 
+def _check_filled(op: OperatorView[Any]) -> None:
+    if 0 in op["input"].shape:
+        raise Untranslatable("ONNX Runtime gives the reduction of an empty tensor its shape")
+
+
 def _layout(op: OperatorView[ReducerOptions], g: Graph) -> Layout:
     """The layout the input has, unless what is left after dropping axes would be out of order."""
     input, axes = op["input"], _axes(op)
@@ -219,8 +229,22 @@ def _reduced(
     op: OperatorView[ReducerOptions], g: Graph, name: str, value: ir.Value, layout: Layout
 ) -> ir.Value:
     """`name` over the axes, which are kept; no axes reduce nothing."""
+    _check_filled(op)
     axes = [layout.axis(axis, op["input"].rank) for axis in _axes(op)]
     return g.op(name, value, g.constant(axes, np.int64), keepdims=1, noop_with_empty_axes=1)
+
+
+def _chained(
+    op: OperatorView[ReducerOptions], g: Graph, name: str, value: ir.Value, layout: Layout
+) -> ir.Value:
+    """`name` upon `name` over the axes, which are kept. ONNX Runtime reduces integers by way of
+    double: large ones lose their last bits, and what overflows is held, not wrapped."""
+    _check_filled(op)
+    shape, rank = op["input"].shape, op["input"].rank
+    for axis in _axes(op):
+        whole = (1, shape[axis], 1, 1)
+        value = _combined(g, name, value, layout.axis(axis, rank), shape[axis], whole)
+    return value
 
 
 def _write(
@@ -289,13 +313,14 @@ def _combined(
     """The windows along one axis, from blocks of 1, 2, 4, ... cells."""
     _, window, stride, dilation = row
     cells = size - (window - 1) * dilation  # where a window can start
-    result, reached, width = None, 0, 1
+    pieces: list[ir.Value] = []
+    reached, width = 0, 1
     while True:
         if window & width:
-            piece = _cut(g, value, axis, reached * dilation, cells)
-            result = piece if result is None else g.op(name, result, piece)
+            pieces.append(_cut(g, value, axis, reached * dilation, cells))
             reached += width
         if reached == window:
+            result = functools.reduce(functools.partial(g.op, name), pieces)
             return _cut(g, result, axis, 0, cells, stride) if stride > 1 else result
         left = size - (2 * width - 1) * dilation
         halves = (_cut(g, value, axis, start, left) for start in (0, width * dilation))

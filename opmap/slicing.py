@@ -1,7 +1,8 @@
-"""Regions cut out of a tensor: SLICE, STRIDED_SLICE."""
+"""Regions cut out of a tensor, and put into one: SLICE, STRIDED_SLICE, DYNAMIC_UPDATE_SLICE."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -96,3 +97,26 @@ def _sliced(
     axes = [layout.axis(axis, input.rank) for axis in cut]
     arguments = (g.constant(given, np.int64) for given in (starts, ends, axes, steps))
     return g.op("Slice", value, *arguments)
+
+
+@translator(Op.DYNAMIC_UPDATE_SLICE, versions=(1, 6), inputs=("operand", "update", "start"))
+def dynamic_update_slice(op: OperatorView[Any], g: Graph) -> None:
+    """ScatterND of whole slices, at the start (held where the update fits) plus a constant grid
+    of positions along the axes that are not replaced whole."""
+    operand, update, output = op["operand"], op["update"], op.output
+    domain = moved_domain(operand, update, output)
+    room = np.subtract(operand.shape, update.shape)
+    parts = int(np.max(np.nonzero(room)[0], initial=-1)) + 1
+    if not parts or not math.prod(update.shape):
+        whole = operand if parts else update
+        g.write(output, g.read(whole, domain=domain), domain=domain)
+        return
+    start = g.op("Cast", g.read(op["start"]), to=ir.DataType.INT64)
+    if parts < operand.rank:
+        start = g.op("Slice", start, g.constant([0], np.int64), g.constant([parts], np.int64))
+    start = g.op("Max", start, g.constant(0, np.int64))
+    start = g.op("Min", start, g.constant(room[:parts], np.int64))
+    grid = np.moveaxis(np.indices(update.shape[:parts]), 0, -1)
+    places = g.op("Add", g.constant(grid, np.int64), start)
+    into, values = (g.read(tensor, domain=domain) for tensor in (operand, update))
+    g.write(output, g.op("ScatterND", into, places, values), domain=domain)

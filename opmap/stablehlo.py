@@ -6,7 +6,7 @@ random operators to the runtime.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,7 +119,7 @@ for row in ELEMENTWISE:
 
 @translator(Op.STABLEHLO_PAD, versions=(1, 1), inputs=("input", "value"))
 def stablehlo_pad(op: OperatorView[StablehloPadOptions], g: Graph) -> None:
-    """Pad of an axis of size 1 after each axis to be spread, Pad of the edges, Slice of the cuts."""
+    """Pad of an axis of size 1 after each axis, Pad of the edges, Slice of the cuts."""
     input, shape = op["input"], op["input"].shape
     if 0 in padded_shape(shape, op.options) or 0 in shape:
         raise Untranslatable(f"nothing is left of an input of {shape}")
@@ -142,7 +142,7 @@ def stablehlo_pad(op: OperatorView[StablehloPadOptions], g: Graph) -> None:
 
 
 def _padded(
-    g: Graph, value: ir.Value, before: Sequence[int], after: Sequence[int], fill: ir.Value
+    g: Graph, value: ir.Value, before: Iterable[int], after: Iterable[int], fill: ir.Value
 ) -> ir.Value:
     return g.op("Pad", value, g.constant([*before, *after], np.int64), fill)
 

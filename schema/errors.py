@@ -9,6 +9,8 @@
       VersionError(ValueError)
         UnknownOperator         an operator code or custom name that nothing is registered for
         UnsupportedVersion      an operator version outside the known range
+        UnresolvedOperator(RuntimeError)  a custom operator, or one of TFLite's in a version it
+                                has, that nothing here runs
       TensorError(ValueError)     a tensor index, dtype or shape that does not fit
       Untranslatable(ValueError)  one operator that a translator cannot say in ONNX
       ExportError(ValueError)     all operators that keep a model from being exported
@@ -63,6 +65,10 @@ class UnknownOperator(VersionError):
 
 class UnsupportedVersion(VersionError):
     """An operator's version is outside the range the library knows."""
+
+
+class UnresolvedOperator(UnknownOperator, RuntimeError):
+    """A custom operator, or one that TFLite has, for which there is no translator or kernel."""
 
 
 class TensorError(BridgeError, ValueError):

@@ -67,6 +67,21 @@ def gather_axes(rank: int, positions_rank: int, axis: int, batch_dims: int) -> t
     return axis, batch
 
 
+def check_update(shape: Shape, update: Shape, start: Shape) -> None:
+    """An update has the rank of what it goes into, and no dimension is larger."""
+    if start != (len(shape),) or len(update) != len(shape):
+        raise ModelError(f"start of shape {start} and update {update} for shape {shape}")
+    if any(part > size for part, size in zip(update, shape, strict=True)):
+        raise ModelError(f"update {update} is larger than {shape}")
+
+
+@rule(Op.DYNAMIC_UPDATE_SLICE)
+def dynamic_update_slice(op: OperatorView[Any]) -> Shapes | None:
+    shape = required(op, 0).shape
+    check_update(shape, required(op, 1).shape, required(op, 2).shape)
+    return (shape,)
+
+
 @rule(Op.GATHER)
 def gather(op: OperatorView[Any]) -> Shapes | None:
     shape, positions = required(op, 0).shape, required(op, 1).shape

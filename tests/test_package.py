@@ -28,6 +28,7 @@ PUBLIC = [
     "StateError",
     "TensorError",
     "UnknownOperator",
+    "UnresolvedOperator",
     "UnsupportedSchema",
     "UnsupportedVersion",
     "Untranslatable",

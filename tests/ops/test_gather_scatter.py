@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.one_op import Case, T, check, ours
-from tests.ops.moved import FLOAT32, INT32, INT64, ints, moves, tensor
+from tests.ops.moved import FLOAT32, INT16, INT32, INT64, ints, moves, tensor
 from tflite_ort import KernelError
-from tflite_ort.schema import GatherOptions, Op
+from tflite_ort.schema import BridgeError, GatherOptions, Op
 
 
 def gather(
@@ -110,9 +112,29 @@ def test_drawn_gather(case: Case) -> None:
 
 @pytest.mark.parametrize("index", [-1, 4])
 @pytest.mark.parametrize("op", [Op.GATHER, Op.GATHER_ND])
-def test_an_index_out_of_bounds_is_refused(op: Op, index: int) -> None:
+@pytest.mark.parametrize("providers", [None, []])
+def test_an_index_out_of_bounds_is_refused(op: Op, index: int, providers: list[Any] | None) -> None:
     result = (1, 3) if op == Op.GATHER else (3,)
     options = GatherOptions() if op == Op.GATHER else None
     case = Case("out", op, [tensor((4, 3)), ints(index)], [tensor(result)], options)
     with pytest.raises(KernelError, match="index out of bounds"):
-        ours(case.model(), case.arrays(np.random.default_rng(0)), providers=[])
+        ours(case.model(), case.arrays(np.random.default_rng(0)), providers)
+
+
+@pytest.mark.parametrize("dtype", [np.int16, np.int32, np.int64])
+@pytest.mark.parametrize("index", [-1, 4])
+@pytest.mark.parametrize("batch_dims", [0, 1, None])
+def test_a_computed_index_out_of_bounds_is_refused(
+    batch_dims: int | None, index: int, dtype: type
+) -> None:
+    """ONNX would count a negative one from the end."""
+    op = Op.GATHER_ND if batch_dims is None else Op.GATHER
+    options = None if batch_dims is None else GatherOptions(axis=1, batch_dims=batch_dims)
+    at = np.array([[2, index]], dtype)
+    positions = T((1, 2), {2: INT16, 4: INT32, 8: INT64}[at.itemsize])
+    result = {None: (1,), 0: (3, 1, 2), 1: (1, 2)}[batch_dims]
+    values = np.zeros((3 if batch_dims != 1 else 1, 4), np.float32)
+    case = Case("out", op, [tensor(values.shape), positions], [tensor(result)], options)
+    for providers in (None, []):
+        with pytest.raises(BridgeError, match="ind"):
+            ours(case.model(), [values, at], providers)

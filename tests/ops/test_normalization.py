@@ -122,7 +122,9 @@ def test_a_vector_of_zeros_stays_zero(type: TensorType) -> None:
 
 def test_a_tiny_vector_is_divided_by_a_millionth() -> None:
     feed = np.array([[1e-8, 2e-8], [3e-4, 4e-4]], np.float32)
-    check(Case("tiny", Op.L2_NORMALIZATION, [T((2, 2))], [T((2, 2))], L2NormOptions(), feeds=[feed]))
+    check(
+        Case("tiny", Op.L2_NORMALIZATION, [T((2, 2))], [T((2, 2))], L2NormOptions(), feeds=[feed])
+    )
 
 
 def test_kernels_name_what_they_refuse() -> None:

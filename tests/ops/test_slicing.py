@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.one_op import Case, T, check
-from tests.ops.moved import FLOAT32, INT8, INT32, UINT8, ints, moves, tensor
-from tflite_ort.schema import Op, StridedSliceOptions
+from tests.one_op import Case, T, check, ours
+from tests.ops.moved import FLOAT32, INT8, INT32, INT64, TYPES, UINT8, ints, moves, tensor
+from tests.ops.versions import check_versions
+from tflite_ort.schema import BridgeError, Op, StridedSliceOptions, TensorType
 from tflite_ort.schema.semantics import strided_slice
 
 Shape = tuple[int, ...]
@@ -132,3 +133,60 @@ def test_versions_mean_the_same(type: int) -> None:
     case = next(c for c in CASES if c.name == f"strided-{type.name}")
     for version in (2, 4):
         check(replace(case, version=version))
+
+
+def update(
+    name: str, type: TensorType, shape: Shape, part: Shape, start: list[int], dtype: type = np.int32
+) -> Case:
+    """DYNAMIC_UPDATE_SLICE at a start that is computed."""
+    position = np.array(start, dtype)
+    tensors = [tensor(shape, type), tensor(part, type)]
+    rng = np.random.default_rng(0)
+    where = T(position.shape, INT32 if dtype is np.int32 else INT64)
+    return Case(
+        f"update-{name}-{type.name}",
+        Op.DYNAMIC_UPDATE_SLICE,
+        [*tensors, where],
+        [tensor(shape, type)],
+        quanta=0,
+        rtol=0,
+        feeds=[*(t.random(rng) for t in tensors), position],
+    )
+
+
+UPDATES = [
+    *[update("rows", type, (4, 3, 2), (2, 3, 2), [1, 0, 0]) for type in TYPES],
+    *[update("cache", type, (1, 5, 2, 3), (1, 1, 2, 3), [0, 9, 0, 0]) for type in TYPES],
+    *[update("inner", type, (3, 4), (2, 2), [-4, 1], np.int64) for type in TYPES],
+    *[update("whole", type, (3, 4), (3, 4), [1, 1]) for type in TYPES],
+    update("nothing", FLOAT32, (3, 4), (0, 4), [1, 1]),
+]
+
+
+@pytest.mark.parametrize("case", UPDATES, ids=lambda case: case.name)
+def test_update(case: Case) -> None:
+    check(case)
+
+
+@st.composite
+def _update(draw: st.DrawFn) -> Case:
+    shape = tuple(draw(st.lists(st.integers(1, 4), min_size=1, max_size=5)))
+    part = tuple(draw(st.integers(1, size)) for size in shape)
+    start = [draw(st.integers(-2, 5)) for _ in shape]
+    return update("drawn", draw(st.sampled_from(TYPES)), shape, part, start)
+
+
+@given(_update())
+def test_drawn_update(case: Case) -> None:
+    check(case)
+
+
+def test_update_versions() -> None:
+    check_versions(UPDATES[0])
+
+
+def test_an_update_that_is_too_large_is_refused() -> None:
+    inputs = [tensor((2, 3)), tensor((2, 4)), ints(0, 0)]
+    model = Case("refused", Op.DYNAMIC_UPDATE_SLICE, inputs, [tensor((2, 3))]).model()
+    with pytest.raises(BridgeError, match=r"\(2, 4\) is larger than \(2, 3\)"):
+        ours(model, [])

@@ -7,8 +7,14 @@ from collections.abc import Iterable
 import pytest
 
 from tests.one_op import T, one_op_model
-from tflite_ort import Interpreter, UnknownOperator, UnsupportedVersion, export_onnx
-from tflite_ort.resolution import check_operators, unresolved
+from tflite_ort import (
+    Interpreter,
+    UnknownOperator,
+    UnresolvedOperator,
+    UnsupportedVersion,
+    export_onnx,
+)
+from tflite_ort.resolution import check_operators, check_versions, unresolved
 from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import Model, Op, OperatorCode, SubGraph, VersionError, write_model
 from tflite_ort.versioning import is_known, known_versions
@@ -47,11 +53,22 @@ def test_every_operator_out_of_its_range_is_named(above: bool) -> None:
     assert f"{len(OPERATORS)} of the model's operators" in text
 
 
-def test_what_is_implemented_loads_in_exactly_the_versions_that_tflite_has() -> None:
-    tried = [(op, v) for op in IMPLEMENTED for v in range(known_versions(op)[-1] + 3)]
+def test_exactly_the_versions_that_tflite_has_are_loaded() -> None:
+    tried = [(op, v) for op in OPERATORS for v in range(known_versions(op)[-1] + 3)]
     wrong = [(op.name, v) for op, v in tried if loads(model_of([(op, v)])) != is_known(op, v)]
     assert wrong == []
     assert loads(model_of((op, v) for op, v in tried if is_known(op, v)))
+
+
+def test_what_is_implemented_is_so_in_every_version() -> None:
+    resolver = BuiltinOpResolver()
+    missing = [
+        (op.name, v)
+        for op in IMPLEMENTED
+        for v in known_versions(op)
+        if resolver.find(op, v) is None
+    ]
+    assert missing == []
 
 
 REFUSALS = [
@@ -97,8 +114,11 @@ def test_a_version_tflite_has_and_the_library_has_not_says_so() -> None:
 def test_a_custom_operator_is_refused_by_name() -> None:
     code = OperatorCode(builtin_code=Op.CUSTOM, custom_code="Turbo", version=2)
     model = Model(version=3, operator_codes=(code,))
-    with pytest.raises(UnknownOperator, match=r"custom op 'Turbo' version '2' \(0x\): not reg"):
+    with pytest.raises(UnresolvedOperator) as caught:
         check_operators(model, BuiltinOpResolver())
+    assert str(caught.value).startswith("Encountered unresolved custom op: Turbo.")
+    assert "custom op 'Turbo' version '2' (0x): not registered" in str(caught.value)
+    check_versions(model, BuiltinOpResolver())  # TFLite loads it, and refuses to allocate
 
 
 def test_unresolved_counts_the_uses() -> None:

@@ -16,7 +16,7 @@ from tflite_ort import (
     Interpreter,
     MutableOpResolver,
     Registration,
-    UnknownOperator,
+    UnresolvedOperator,
     UnsupportedVersion,
     export_onnx,
 )
@@ -118,12 +118,12 @@ def custom_model(version: int = 1) -> bytes:
 
 def test_a_custom_operator_is_found_by_name_and_version() -> None:
     resolver = BuiltinOpResolver()
-    with pytest.raises(UnknownOperator, match=r"custom op 'Difference' .*: not registered"):
-        Interpreter(model_content=custom_model(), resolver=resolver)
+    with pytest.raises(UnresolvedOperator, match=r"unresolved custom op: Difference\."):
+        Interpreter(model_content=custom_model(), resolver=resolver).allocate_tensors()
     resolver.add_custom("Difference", BOTH, 1, 2)
     assert resolver.find("Difference", 2) == BOTH
-    with pytest.raises(UnsupportedVersion, match="registered are versions 1 to 2"):
-        Interpreter(model_content=custom_model(3), resolver=resolver)
+    with pytest.raises(UnresolvedOperator, match="registered are versions 1 to 2"):
+        Interpreter(model_content=custom_model(3), resolver=resolver).allocate_tensors()
 
 
 @pytest.mark.parametrize(("registration", "runs_on"), REGISTRATIONS, ids=["both", "kernel"])

@@ -1,0 +1,56 @@
+"""Shape rules of the operators that look rows up by key."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from tflite_ort.schema.enums import BuiltinOperator as Op
+from tflite_ort.schema.enums import TensorType
+from tflite_ort.schema.errors import ModelError
+from tflite_ort.schema.shape_rules import Shape, Shapes, constant, of_type, required, rule
+from tflite_ort.schema.view import Array, OperatorView
+
+
+@rule(Op.EMBEDDING_LOOKUP)
+def embedding_lookup(op: OperatorView[Any]) -> Shapes | None:
+    ids, table = of_type(op, 0, TensorType.INT32).shape, required(op, 1)
+    if len(ids) != 1 or table.rank < 2:
+        raise ModelError(f"ids of shape {ids} for a table of shape {table.shape}")
+    quantization = table.quantization
+    if quantization is None or not quantization.per_channel:
+        return ((ids[0], *table.shape[1:]),)
+    if (quantization.axis, quantization.scale.size) != (0, table.shape[0]):
+        raise ModelError(f"{quantization.scale.size} scales for rows of shape {table.shape}")
+    return ((ids[0], *table.shape[1:]),)
+
+
+def combined_shape(shape: Array, params: Shape) -> Shape:
+    """EMBEDDING_LOOKUP_SPARSE's dense shape, whose last dimension gives way to a row."""
+    result: Shape = (*shape.tolist()[:-1], *params[1:])
+    if shape.ndim != 1 or not shape.size or len(params) < 2 or min(result) < 0:
+        raise ModelError(f"dense shape {shape.tolist()} of rows of params {params}")
+    return result
+
+
+@rule(Op.EMBEDDING_LOOKUP_SPARSE)
+def embedding_lookup_sparse(op: OperatorView[Any]) -> Shapes | None:
+    ids, indices = (of_type(op, position, TensorType.INT32).shape for position in (0, 1))
+    dense, weights = required(op, 2).shape, of_type(op, 3, TensorType.FLOAT32).shape
+    if not len(ids) == 1 == len(weights) or len(indices) != 2:
+        raise ModelError(f"ids {ids}, indices {indices} and weights {weights} are of other ranks")
+    if not ids[0] == indices[0] == weights[0]:
+        raise ModelError(f"{ids[0]} ids, {indices[0]} indices and {weights[0]} weights")
+    if dense != indices[1:]:
+        raise ModelError(f"a dense shape of shape {dense} for indices of shape {indices}")
+    shape = constant(op, 2)
+    return None if shape is None else (combined_shape(shape, required(op, 4).shape),)
+
+
+@rule(Op.HASHTABLE_LOOKUP)
+def hashtable_lookup(op: OperatorView[Any]) -> Shapes | None:
+    ids, keys = (of_type(op, position, TensorType.INT32).shape for position in (0, 1))
+    values = required(op, 2).shape
+    if not len(ids) == 1 == len(keys) or values[:1] != keys or not prod(keys):
+        raise ModelError(f"lookups {ids} of keys {keys} with values {values}")
+    return ((*ids, *values[1:]), ids)

@@ -1,0 +1,270 @@
+"""FILL, RANGE, RANK, BITCAST and BUCKETIZE against LiteRT; FAKE_QUANT too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes
+
+from tests.one_op import Array, Case, T, assert_close, check, one_op_model, ours
+from tests.ops.moved import BOOL, FLOAT32, INT8, INT16, INT32, INT64, TYPES, UINT8, ints, tensor
+from tests.ops.versions import check_versions, one_per_operator
+from tests.oracle import litert
+from tflite_ort.schema import (
+    BridgeError,
+    BucketizeOptions,
+    FakeQuantOptions,
+    Op,
+    TensorType,
+)
+from tflite_ort.schema.semantics import NUMPY_DTYPE
+
+FLOAT64, UINT32, UINT16 = TensorType.FLOAT64, TensorType.UINT32, TensorType.UINT16
+Shape = tuple[int, ...]
+BOUNDARIES = (-2.0, -0.5, 0.0, 0.0, 1.0, 3.0)
+
+
+def fill(type: TensorType, shape: Shape, dtype: Any = np.int32) -> Case:
+    dims = T.constant(np.array(shape, dtype))
+    name = f"FILL-{type.name}-{shape}-{np.dtype(dtype).name}"
+    return Case(name, Op.FILL, [dims, tensor((), type)], [tensor(shape, type)], quanta=0, rtol=0)
+
+
+def bitcast(
+    source: TensorType, shape: Shape, target: TensorType, result: Shape, runs_on: str = "ort"
+) -> Case:
+    low = -(2**31) if NUMPY_DTYPE[source].kind == "i" else 0
+    return Case(
+        f"BITCAST-{source.name}-{target.name}-{shape}",
+        Op.BITCAST,
+        [T(shape, source)],
+        [T(result, target)],
+        low=low if NUMPY_DTYPE[source].itemsize >= 4 else 0,
+        high=2.0**31 - 1 if NUMPY_DTYPE[source].itemsize >= 4 else 100,
+        quanta=0,
+        rtol=0,
+        runs_on=runs_on,
+    )
+
+
+def bucketize(type: TensorType, shape: Shape, boundaries: tuple[float, ...]) -> Case:
+    return Case(
+        f"BUCKETIZE-{type.name}-{shape}-{len(boundaries)}",
+        Op.BUCKETIZE,
+        [T(shape, type)],
+        [T(shape, INT32)],
+        BucketizeOptions(boundaries=boundaries),
+        runs_on="numpy" if 0 in shape else "ort",
+    )
+
+
+def fake_quant(shape: Shape, low: float, high: float, bits: int) -> Case:
+    return Case(
+        f"FAKE_QUANT-{shape}-{low}-{high}-{bits}",
+        Op.FAKE_QUANT,
+        [T(shape)],
+        [T(shape)],
+        FakeQuantOptions(min=low, max=high, num_bits=bits),
+        low=-9,
+        high=9,
+    )
+
+
+CASES = [
+    *[fill(type, (2, 3, 4)) for type in (*TYPES, TensorType.FLOAT16, UINT32)],
+    *[fill(FLOAT32, shape, np.int64) for shape in ((), (0, 3), (5,), (1, 2, 1, 2, 1, 2))],
+    *[
+        bitcast(source, (3, 4), target, (3, 4))
+        for source, target in ((INT32, UINT32), (UINT32, INT32), (INT16, UINT16), (INT8, UINT8))
+    ],
+    bitcast(UINT8, (3, 4), INT8, (3, 4)),
+    bitcast(FLOAT32, (3, 4), INT32, (3, 4), "numpy"),
+    bitcast(INT32, (3, 2), INT64, (3,), "numpy"),
+    bitcast(INT32, (3, 5), UINT8, (3, 5, 4), "numpy"),
+    bitcast(INT64, (), INT16, (4,), "numpy"),
+    *[
+        bucketize(type, shape, BOUNDARIES)
+        for type in (FLOAT32, FLOAT64, INT32, INT64)
+        for shape in ((2, 5, 4, 3), (7,), (), (0, 3))
+    ],
+    bucketize(FLOAT32, (7,), (0.5,)),
+    *[
+        fake_quant(shape, low, high, bits)
+        for shape in ((2, 5, 4, 3), (7,), ())
+        for low, high, bits in ((-4.0, 4.0, 8), (0.0, 6.0, 8), (-3.0, 0.1, 4), (-1.0, 1.0, 16))
+    ],
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_against_litert(case: Case) -> None:
+    check(case)
+
+
+RANK = Case("rank", Op.RANK, [T((2, 3))], [T((), INT32)])
+RANGE = Case("range", Op.RANGE, [T((), INT32)] * 3, [T((2,), INT32)])
+
+
+@pytest.mark.parametrize(
+    "case", [*one_per_operator(CASES), RANK, RANGE], ids=lambda case: case.op.name
+)
+def test_versions_are_those_of_litert(case: Case) -> None:
+    check_versions(case)
+
+
+@given(
+    type=st.sampled_from((FLOAT32, INT32, UINT8, INT8, BOOL, INT64)),
+    shape=array_shapes(min_dims=0, max_dims=6, min_side=0, max_side=4),
+    dtype=st.sampled_from((np.int32, np.int64)),
+    seed=st.integers(0, 2**31),
+)
+def test_fill_of_any_shape(type: TensorType, shape: Shape, dtype: Any, seed: int) -> None:
+    check(fill(type, shape, dtype), seed)
+
+
+def ranged(start: float, limit: float, delta: float, type: TensorType) -> list[Array]:
+    return [np.array(value, NUMPY_DTYPE[type]) for value in (start, limit, delta)]
+
+
+RANGES = (
+    (0, 7, 1, INT32),
+    (5, -6, -3, INT32),
+    (2, 100, 7, INT64),
+    (0.0, 1.0, 0.1, FLOAT32),
+    (1.5, -2.0, -0.25, FLOAT32),
+    (0.0, 100.0, 0.3, FLOAT32),
+)
+
+
+@pytest.mark.parametrize(("start", "limit", "delta", "type"), RANGES)
+def test_range_of_constants_and_of_computed_bounds(
+    start: float, limit: float, delta: float, type: TensorType
+) -> None:
+    bounds = ranged(start, limit, delta, type)
+    scalars = [T((), type)] * 3
+    model = one_op_model(Op.RANGE, scalars, [T((0,), type, shape_signature=(-1,))])
+    (want,) = litert(model, bounds, "reference")
+    (got,), runs_on = ours(model, bounds)
+    assert runs_on == {"numpy"}
+    assert_close(got, want, 0, 0, "computed")
+    constants = [T.constant(bound) for bound in bounds]
+    folded = one_op_model(Op.RANGE, constants, [T(want.shape, type)])
+    (got,), runs_on = ours(folded, [])
+    assert runs_on == {"constant"}
+    assert_close(got, want, 0, 0, "constant")
+
+
+@given(
+    type=st.sampled_from((FLOAT32, INT32, INT64)),
+    start=st.integers(-50, 50),
+    steps=st.integers(1, 40),
+    delta=st.integers(1, 9),
+    down=st.booleans(),
+)
+def test_any_range(type: TensorType, start: int, steps: int, delta: int, down: bool) -> None:
+    sign = -1 if down else 1
+    scale = 0.37 if type is FLOAT32 else 1
+    bounds = ranged(start * scale, (start + sign * steps) * scale, sign * delta * scale, type)
+    model = one_op_model(Op.RANGE, [T((), type)] * 3, [T((0,), type, shape_signature=(-1,))])
+    assert_close(ours(model, bounds)[0][0], litert(model, bounds, "reference")[0], 0, 0, "drawn")
+
+
+def test_a_range_to_its_start_is_empty() -> None:
+    model = one_op_model(Op.RANGE, [T((), INT32)] * 3, [T((0,), INT32, shape_signature=(-1,))])
+    assert ours(model, ranged(4, 4, 2, INT32))[0][0].shape == (0,)
+
+
+@pytest.mark.parametrize("delta", [0, -1])
+def test_a_range_that_never_ends_is_an_error(delta: int) -> None:
+    model = one_op_model(Op.RANGE, [T((), INT32)] * 3, [T((0,), INT32, shape_signature=(-1,))])
+    with pytest.raises(BridgeError, match=f"no way from 1 to 5 by {delta}"):
+        ours(model, ranged(1, 5, delta, INT32))
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 0, 4, 1)])
+@pytest.mark.parametrize("type", [FLOAT32, INT8, BOOL], ids=lambda type: type.name)
+def test_rank_is_a_constant(shape: Shape, type: TensorType) -> None:
+    model = one_op_model(Op.RANK, [T(shape, type)], [T((), INT32)])
+    feed = np.zeros(shape, NUMPY_DTYPE[type])
+    (got,), runs_on = ours(model, [feed])
+    assert runs_on == {"constant"}
+    assert_close(got, litert(model, [feed], "reference")[0], 0, 0, "rank")
+
+
+def test_fill_of_a_computed_shape() -> None:
+    inputs = [T((2,), INT32), T(())]
+    model = one_op_model(Op.FILL, inputs, [T((0, 0), shape_signature=(-1, -1))])
+    feeds = [np.array([2, 3], np.int32), np.array(1.5, np.float32)]
+    assert np.array_equal(ours(model, feeds)[0][0], litert(model, feeds, "reference")[0])
+    with pytest.raises(BridgeError, match="dimensions must be >= 0"):
+        ours(model, [np.array([2, -3], np.int32), feeds[1]])
+
+
+def test_a_number_that_is_none_is_past_every_boundary() -> None:
+    values = np.array([np.nan, np.inf, -np.inf, -2.0, 0.0, -0.0, 3.0], np.float32)
+    case = bucketize(FLOAT32, values.shape, BOUNDARIES)
+    check(Case("special", case.op, case.inputs, case.outputs, case.options, feeds=[values]))
+
+
+def test_integers_meet_boundaries_as_float32() -> None:
+    values = np.array([2**24 + 1, 2**24 + 2, 2**24], np.int64)
+    case = bucketize(INT64, values.shape, (2.0**24, 2.0**24 + 2))
+    check(Case("large", case.op, case.inputs, case.outputs, case.options, feeds=[values]))
+
+
+@given(
+    low=st.floats(-9, 0),
+    high=st.floats(0.1, 9),
+    bits=st.integers(2, 16),
+    seed=st.integers(0, 2**31),
+)
+def test_any_fake_range(low: float, high: float, bits: int, seed: int) -> None:
+    case = fake_quant((40,), float(np.float32(low)), float(np.float32(high)), bits)
+    check(case, seed)
+
+
+def test_fake_quant_rounds_halves_up() -> None:
+    """And the largest float below a half down, which a sum with 1/2 would not."""
+    below = np.nextafter(np.float32(0.5), np.float32(0))
+    values = np.array([np.nan, np.inf, -np.inf, 0.5, below, 1.5, 2.5, 254.5, 255.5], np.float32)
+    case = fake_quant(values.shape, 0.0, 255.0, 8)
+    check(Case("halves", case.op, case.inputs, case.outputs, case.options, feeds=[values]))
+
+
+REFUSED: tuple[tuple[Op, list[T], T, Any, str], ...] = (
+    (
+        Op.FAKE_QUANT,
+        [T((2,))],
+        T((2,)),
+        FakeQuantOptions(min=-1, max=1, num_bits=8, narrow_range=True),
+        "narrow range True",
+    ),
+    (Op.FAKE_QUANT, [T((2,))], T((2,)), FakeQuantOptions(min=1, max=1, num_bits=8), "range from"),
+    (Op.BUCKETIZE, [T((2,))], T((2,), INT32), BucketizeOptions(boundaries=(1, 0)), "ascending"),
+    (Op.BUCKETIZE, [T((2,), INT8)], T((2,), INT32), None, "INT8 to INT32 is not implemented"),
+    (Op.BITCAST, [T((3,), INT16)], T((), INT32), None, r"has to end in 2 for INT32"),
+    (
+        Op.FILL,
+        [ints(2), T((), INT8, scale=0.1)],
+        T((2,), INT8, scale=0.2),
+        None,
+        "differ in scale",
+    ),
+)
+
+
+@pytest.mark.parametrize(("op", "inputs", "output", "options", "reason"), REFUSED)
+def test_what_litert_refuses_is_refused(
+    op: Op, inputs: list[T], output: T, options: Any, reason: str
+) -> None:
+    model = one_op_model(op, inputs, [output], options)
+    feeds = [np.ones(t.shape, NUMPY_DTYPE[t.type]) for t in inputs if not t.is_constant]
+    with pytest.raises(BridgeError, match=reason):
+        ours(model, feeds)
+    if reason != "range from":  # LiteRT divides by 0
+        with pytest.raises((RuntimeError, ValueError)):
+            litert(model, feeds, "reference")

@@ -1,0 +1,211 @@
+"""EMBEDDING_LOOKUP, EMBEDDING_LOOKUP_SPARSE and HASHTABLE_LOOKUP: LiteRT, ONNX Runtime, numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.one_op import Case, T, check, ours
+from tests.ops.moved import FLOAT32, INT8, INT16, INT32, INT64, UINT8, ints, moves, tensor
+from tests.ops.versions import check_versions, one_per_operator
+from tflite_ort.schema import (
+    BridgeError,
+    CombinerType,
+    EmbeddingLookupSparseOptions,
+    Op,
+    TensorType,
+)
+
+Shape = tuple[int, ...]
+FLOAT16, INT4, INT2 = TensorType.FLOAT16, TensorType.INT4, TensorType.INT2
+RNG = np.random.default_rng(5)
+BYTES = RNG.integers(0, 256, (5, 8)).astype(np.uint8)
+ROWS = (0.5, 0.25, 1.5, 0.75, 0.1)
+
+
+def hybrid(
+    name: str, type: TensorType, table: T, computed: bool, out: TensorType = FLOAT32
+) -> Case:
+    ids = np.array([4, 0, 2, 2], np.int32)
+    return Case(
+        f"embedding_lookup-{name}-{type.name}{'-computed' * computed}",
+        Op.EMBEDDING_LOOKUP,
+        [T((4,), INT32) if computed else T.constant(ids), replace(table, type=type)],
+        [T((4, *table.shape[1:]), out)],
+        feeds=[ids] if computed else None,
+        runs_on="ort" if computed else "constant",
+        # Halves of the same float32 products.
+        rtol=0 if out is FLOAT16 else 1e-5,
+    )
+
+
+def sparse(
+    combiner: CombinerType,
+    indices: Any,
+    dense: Sequence[int],
+    params: Shape = (5, 3),
+    **more: Any,
+) -> Case:
+    """Weights and params are computed."""
+    count = len(indices)
+    ids = (np.arange(count) * 3 % params[0]).astype(np.int32)
+    return Case(
+        f"embedding_lookup_sparse-{combiner.name}-{len(dense)}d-{len(params)}d",
+        Op.EMBEDDING_LOOKUP_SPARSE,
+        [T.constant(ids), ints(*indices), ints(*dense), T((count,)), T(params)],
+        [T((*dense[:-1], *params[1:]))],
+        EmbeddingLookupSparseOptions(combiner=combiner),
+        low=0.5,
+        **more,
+    )
+
+
+def table(values: T, lookups: Sequence[int] = (7, 1, 3, -(2**31), 9), **more: Any) -> Case:
+    count = values.shape[0]
+    return Case(
+        f"hashtable_lookup-{values.type.name}-{len(values.shape)}d",
+        Op.HASHTABLE_LOOKUP,
+        [ints(*lookups), ints(*range(-1, 2 * count - 1, 2)), values],
+        [
+            replace(values, shape=(len(lookups), *values.shape[1:])),
+            T((len(lookups),), UINT8),
+        ],
+        quanta=0,
+        **more,
+    )
+
+
+FIRST = [[0, 0], [0, 1], [2, 0], [2, 3], [2, 1]]
+PAIRS = [[0, 0, 1], [0, 2, 0], [1, 0, 0], [1, 0, 3]]
+
+CASES = [
+    *moves(
+        "embedding_lookup",
+        Op.EMBEDDING_LOOKUP,
+        [(5, 3)],
+        [(4, 3)],
+        before=[ints(4, 0, 2, 2)],
+        types=[FLOAT32, INT32, INT64, UINT8, INT8, INT16],
+    ),
+    *moves("embedding_lookup-3d", Op.EMBEDDING_LOOKUP, [(5, 3, 2)], [(1, 3, 2)], before=[ints(3)]),
+    *[
+        hybrid(name, type, T(shape, scale=scale, raw=BYTES.tobytes()), computed, out)
+        for name, scale in (("scale", 0.3), ("row-scales", ROWS))
+        for type, shape in (
+            (INT8, (5, 8)),
+            (UINT8, (5, 2, 4)),
+            (INT4, (5, 16)),
+            (INT2, (5, 4, 8)),
+        )
+        for computed in (False, True)
+        for out in (FLOAT32, FLOAT16)
+    ],
+    *[sparse(combiner, FIRST, (4, 5)) for combiner in CombinerType],
+    *[sparse(combiner, PAIRS, (2, 3, 4), (5, 2, 2)) for combiner in CombinerType],
+    *[sparse(combiner, [[0], [1], [5]], (7,)) for combiner in CombinerType],
+    # A bucket that comes again after another is divided twice.
+    *[
+        sparse(combiner, [[0, 0], [1, 0], [0, 1], [0, 2]], (3, 4), runs_on=runner)
+        for combiner, runner in zip(CombinerType, ("ort", "numpy", "numpy"), strict=True)
+    ],
+    *[table(tensor((6, 2), type)) for type in (FLOAT32, INT32, INT64, UINT8, INT8, INT16)],
+    table(tensor((4,))),
+    table(tensor((1, 2, 2))),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_case(case: Case) -> None:
+    check(case)
+
+
+def test_a_hash_table_whose_keys_are_computed() -> None:
+    case = table(tensor((4, 2)))
+    values, keys = RNG.uniform(size=(4, 2)).astype(np.float32), np.array([1, 3, 3, 9], np.int32)
+    inputs = [ints(3, 9, 2, 1, 10), T((4,), INT32), case.inputs[2]]
+    check(replace(case, inputs=inputs, feeds=[keys, values], runs_on="numpy"))
+
+
+@pytest.mark.parametrize("keys", [[3, 3, 3, 3], [9, 1, 3, 4], [2, 2, 5, 5]])
+def test_keys_that_are_not_ascending_are_searched_as_litert_does(keys: list[int]) -> None:
+    case = table(tensor((4, 2)))
+    check(replace(case, inputs=[ints(3, 9, 1, 2, 5), ints(*keys), case.inputs[2]], runs_on="numpy"))
+
+
+@st.composite
+def _sparse(draw: st.DrawFn) -> Case:
+    """Sorted indices into a dense shape of up to three dimensions."""
+    dense = draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
+    rng, count = np.random.default_rng(draw(st.integers(0, 99))), draw(st.integers(1, 6))
+    indices = sorted(rng.integers(0, dense, (count, len(dense))).tolist())
+    params = tuple(draw(st.lists(st.integers(1, 4), min_size=2, max_size=3)))
+    return sparse(draw(st.sampled_from(CombinerType)), indices, dense, params)
+
+
+@st.composite
+def _table(draw: st.DrawFn) -> Case:
+    shape = tuple(draw(st.lists(st.integers(1, 5), min_size=1, max_size=3)))
+    lookups = draw(st.lists(st.integers(-2, 9), min_size=1, max_size=5))
+    return table(tensor(shape, draw(st.sampled_from([FLOAT32, INT32, INT8]))), lookups)
+
+
+@given(_sparse())
+def test_drawn_sparse_lookup(case: Case) -> None:
+    check(case)
+
+
+@given(_table())
+def test_drawn_table(case: Case) -> None:
+    check(case)
+
+
+@given(st.integers(1, 6), st.lists(st.integers(0, 5), max_size=5), st.sampled_from([FLOAT32, INT8]))
+def test_drawn_lookup(rows: int, ids: list[int], type: TensorType) -> None:
+    index = np.array([i % rows for i in ids], np.int32)
+    inputs, result = [T(index.shape, INT32), tensor((rows, 2), type)], tensor((len(ids), 2), type)
+    feeds = [index, inputs[1].random(RNG)]
+    check(Case("drawn", Op.EMBEDDING_LOOKUP, inputs, [result], quanta=0, rtol=0, feeds=feeds))
+
+
+@pytest.mark.parametrize("case", one_per_operator(CASES), ids=lambda case: case.op.name)
+def test_versions_are_those_of_litert(case: Case) -> None:
+    check_versions(case)
+
+
+@pytest.mark.parametrize("providers", [None, []])
+@pytest.mark.parametrize("constant", [True, False])
+@pytest.mark.parametrize("id", [-1, 3])
+def test_an_id_out_of_bounds_is_refused(
+    id: int, constant: bool, providers: Sequence[Any] | None
+) -> None:
+    ids = np.array([0, id], np.int32)
+    inputs = [T.constant(ids) if constant else T((2,), INT32), tensor((3, 2))]
+    case = Case("refused", Op.EMBEDDING_LOOKUP, inputs, [tensor((2, 2))])
+    feeds = [np.zeros((3, 2), np.float32)]
+    with pytest.raises(BridgeError):
+        ours(case.model(), feeds if constant else [ids, *feeds], providers)
+
+
+REFUSED = [
+    (
+        hybrid("zero-point", INT8, T((5, 8), scale=0.1, zero_point=3, raw=BYTES.tobytes()), True),
+        "3",
+    ),
+    (hybrid("no-scale", INT8, T((5, 8), raw=BYTES.tobytes()), True), "float32 rows"),
+    (sparse(CombinerType.SUM, [[0, 0], [4, 0]], (4, 2)), "of 4"),
+    (sparse(CombinerType.SUM, [[0, 0]], (4, 2, 1)), "dense shape"),
+]
+
+
+@pytest.mark.parametrize(("case", "message"), REFUSED, ids=lambda value: str(value)[:40])
+def test_what_does_not_fit_is_refused(case: Case, message: str) -> None:
+    feeds = case.arrays(np.random.default_rng(0))
+    for providers in (None, []):
+        with pytest.raises(BridgeError, match=message):
+            ours(case.model(), feeds, providers)
