@@ -58,8 +58,8 @@ def random_input(details: Details, generator: np.random.Generator) -> Array:
     other integers from 0 to 9."""
     dtype, shape = np.dtype(details["dtype"]), tuple(int(size) for size in details["shape"])
     if dtype.kind in "OS":
-        words = generator.integers(0, _SMALL_INTEGERS, shape)
-        return np.vectorize(lambda word: b"word%d" % word, otypes=[object])(words)
+        words = np.array([b"word%d" % number for number in range(_SMALL_INTEGERS)], object)
+        return np.asarray(words[generator.integers(0, _SMALL_INTEGERS, shape)], object)
     if dtype.kind == "b":
         return generator.integers(0, 2, shape).astype(dtype)
     if dtype.kind in "iu":
@@ -141,7 +141,10 @@ def _read(path: Path, details: Details, normalization: Normalization | None) -> 
             raise InputError(f"{path} has {len(arrays)} arrays, one input takes 1")
         return arrays[0]
     if path.suffix == ".npy":
-        return _loaded(path)
+        array = _loaded(path)
+        if not isinstance(array, np.ndarray):
+            raise InputError(f"{path} is an .npz archive")
+        return array
     return read_image(path, details, normalization)
 
 
@@ -151,7 +154,7 @@ def _read_npz(path: Path) -> dict[str, Array]:
         raise InputError(f"{path} is not an .npz archive")
     try:
         with archive:
-            return {name: archive[name] for name in archive.files}
+            return {name: np.asarray(archive[name]) for name in archive.files}
     except (ValueError, zipfile.BadZipFile) as error:
         raise InputError(f"{path} cannot be read: {error}") from error
 
@@ -166,10 +169,10 @@ def _loaded(path: Path) -> Any:
 def _fitted(array: Array, details: Details, path: Path) -> Array:
     """`array` in the dtype and a shape of its input: a batch of 1 may be left out."""
     name, dtype = details["name"], np.dtype(details["dtype"])
-    shape, signature = tuple(details["shape"]), tuple(details["shape_signature"])
-    if array.ndim + 1 == len(shape) and signature[0] in (-1, 1):
+    signature = tuple(int(size) for size in details["shape_signature"])
+    if array.ndim + 1 == len(signature) and signature[0] in (-1, 1):
         array = array[np.newaxis]
-    fits = len(array.shape) == len(shape) and all(
+    fits = array.ndim == len(signature) and all(
         declared in (-1, size) for declared, size in zip(signature, array.shape, strict=True)
     )
     if not fits:
@@ -237,7 +240,8 @@ def _image_size(details: Details) -> tuple[int, int, int]:
 
 
 def _pixel_values(pixels: Array, details: Details, normalization: Normalization | None) -> Array:
-    dtype, scales = np.dtype(details["dtype"]), _scales(details)
+    dtype: np.dtype[Any] = np.dtype(details["dtype"])
+    scales = _scales(details)
     if normalization is None and dtype == np.uint8:
         return pixels
     if normalization is None and dtype == np.int8:
@@ -246,13 +250,14 @@ def _pixel_values(pixels: Array, details: Details, normalization: Normalization 
     for parameter in (normalization.mean, normalization.std):
         if len(parameter) not in (1, pixels.shape[-1]):
             raise InputError(f"{len(parameter)} values given for {pixels.shape[-1]} channels")
-    real = (pixels - np.array(normalization.mean)) / np.array(normalization.std)
+    real: Array = (pixels - np.array(normalization.mean)) / np.array(normalization.std)
     if dtype.kind == "f":
         return real.astype(dtype)
     if dtype.kind not in "iu" or not scales.size:
         raise InputError(f"input {details['name']!r} of {_dtype_name(dtype)} takes no image")
     limits = np.iinfo(dtype)
-    stored = np.round(real / scales[0]) + details["quantization_parameters"]["zero_points"][0]
+    zero_point = int(details["quantization_parameters"]["zero_points"][0])
+    stored: Array = np.round(real / scales[0]) + zero_point
     return stored.clip(limits.min, limits.max).astype(dtype)
 
 
@@ -276,8 +281,8 @@ def write_outputs(target: Path, outputs: Mapping[str, Array]) -> list[Path]:
     files = [target / f"{_file_name(name)}.npy" for name in outputs]
     if len({str(file).lower() for file in files}) < len(files):
         files = [file.with_stem(f"{i}_{file.stem}") for i, file in enumerate(files)]
-    for file, array in zip(files, outputs.values(), strict=True):
-        np.save(file, _storable(array), allow_pickle=False)
+    for path, array in zip(files, outputs.values(), strict=True):
+        np.save(path, _storable(array), allow_pickle=False)
     return files
 
 

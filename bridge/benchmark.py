@@ -32,6 +32,8 @@ from tflite_ort.schema import BridgeError
 Array = npt.NDArray[Any]
 
 _WARM_UP_SECONDS = 0.05
+# Of a turn: both thread pools spin for a while after a run, and caches hold the other's weights.
+_SETTLING = 0.1
 _STATUS, _CLEAR_REFS = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
@@ -158,7 +160,7 @@ def measure(model: Path, threads: int, settings: Settings) -> Result:
     seconds = interleaved(invokes, settings.rounds, settings.min_time)
     times = ours.load_times
     result = Result(
-        str(model),
+        model.name,
         threads,
         Timing(_median_ms(seconds[0]), load_ms, _peak("tflite-ort", model, threads, settings)),
         times.read * 1e3,
@@ -213,14 +215,16 @@ def interleaved(
     invokes: Sequence[Callable[[], None]], rounds: int, min_time: float
 ) -> list[list[float]]:
     """Seconds per call of each function, one number a round; they take turns within a round."""
-    counts = [max(1, round(min_time / _warm_up(invoke))) for invoke in invokes]
+    calls = [_warm_up(invoke, _WARM_UP_SECONDS) for invoke in invokes]
+    counts = [max(1, round(min_time / seconds)) for seconds in calls]
     turns = list(zip(range(len(invokes)), invokes, counts, strict=True))
     seconds: list[list[float]] = [[] for _ in invokes]
     with _without_gc():
         for _ in range(rounds):
             for position, invoke, count in turns:
+                _warm_up(invoke, _SETTLING * min_time)
                 seconds[position].append(_seconds_per_call(invoke, count))
-            turns.reverse()  # whoever comes second finds the caches of the first
+            turns.reverse()
     return seconds
 
 
@@ -231,9 +235,10 @@ def _seconds_per_call(invoke: Callable[[], None], count: int) -> float:
     return (time.perf_counter_ns() - started) / count / 1e9
 
 
-def _warm_up(invoke: Callable[[], None]) -> float:
-    """Call until it is warm; the shortest call's seconds."""
-    until, shortest = time.perf_counter() + _WARM_UP_SECONDS, float("inf")
+def _warm_up(invoke: Callable[[], None], seconds: float) -> float:
+    """Call for so long, once at least; the shortest call's seconds."""
+    until = time.perf_counter() + seconds
+    shortest = _seconds_per_call(invoke, 1)
     while time.perf_counter() < until:
         shortest = min(shortest, _seconds_per_call(invoke, 1))
     return max(shortest, 1e-9)

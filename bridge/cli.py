@@ -116,7 +116,7 @@ def run(
     mean: Annotated[
         str | None, typer.Option(help="Of images: (pixel - mean) / std; one or one per channel.")
     ] = None,
-    std: Annotated[str | None, typer.Option(help="See --mean; 0 and 255 by default.")] = None,
+    std: Annotated[str | None, typer.Option(help="See --mean. Without: 0 and 255.")] = None,
     seed: Seed = 0,
     threads: Annotated[int | None, typer.Option(min=1)] = None,
     provider: Providers = None,
@@ -140,7 +140,7 @@ def run(
 def _normalization(mean: str | None, std: str | None) -> Normalization | None:
     if mean is None and std is None:
         return None
-    means, stds = _numbers(mean or "0", "--mean"), _numbers(std or "1", "--std")
+    means, stds = _numbers(mean or "0", "--mean"), _numbers(std or "255", "--std")
     if 0 in stds:
         raise typer.BadParameter("a standard deviation is 0", param_hint="--std")
     return Normalization(means, stds)
@@ -358,7 +358,7 @@ def _print_results(results: Sequence[Result], check: bool) -> None:
     console = _console()
     console.print(table)
     for result in results:
-        where = f"{Path(result.model).name}, {result.threads} threads"
+        where = f"{result.model}, {result.threads} threads"
         if result.litert_error:
             console.print(f"{where}: LiteRT does not run it: {result.litert_error}")
         for difference in result.differences:
@@ -370,7 +370,7 @@ def _print_results(results: Sequence[Result], check: bool) -> None:
 def _cells(result: Result, with_litert: bool) -> list[str]:
     ours, litert = result.ours, result.litert
     parts = (ours.load_ms, result.read_ms, result.translate_ms, result.session_ms)
-    cells = [Path(result.model).name, str(result.threads), _milliseconds(ours.invoke_ms)]
+    cells = [result.model, str(result.threads), _milliseconds(ours.invoke_ms)]
     cells += [f"{part:.1f}" for part in parts] + [_mebibytes(ours.peak_mib)]
     if with_litert and litert and result.ratio is not None:
         cells += [_milliseconds(litert.invoke_ms), f"{litert.load_ms:.1f}"]

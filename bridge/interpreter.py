@@ -224,6 +224,8 @@ class Interpreter:
         view = self._graph.tensors[index]
         if index in self._shapes:
             view = replace(view, shape=self._shapes[index])
+        elif view.dynamic and self._plan is not None and index in self._plan.arrays:
+            view = replace(view, shape=self._plan.arrays[index].shape)
         return tensor_details(self._model.subgraphs[0].tensors[index], view)
 
     def _input_buffer(self, index: int) -> Array:

@@ -88,11 +88,12 @@ def _check_flow(graph: SubGraph, tensors: Sequence[TensorView]) -> None:
                 raise ModelError(f"operator {i}: tensor {index} has a value before it is computed")
             made.add(index)
     read = [(i, t) for i, operator in enumerate(graph.operators) for t in operator.inputs]
-    for i, index in (*read, *((len(graph.operators), t) for t in graph.outputs)):
-        if index is None or index in made or index in graph.inputs:
+    read += [(len(graph.operators), t) for t in graph.outputs]
+    for i, source in read:
+        if source is None or source in made or source in graph.inputs:
             continue
-        if not tensors[index].is_constant and not tensors[index].is_variable:
-            raise ModelError(f"operator {i}: input tensor {index} lacks data")
+        if not tensors[source].is_constant and not tensors[source].is_variable:
+            raise ModelError(f"operator {i}: input tensor {source} lacks data")
 
 
 def _reshaped(op: OperatorView[Any], declared: Sequence[Tensor]) -> OperatorView[Any]:

@@ -13,7 +13,6 @@ from tflite_ort.fallback_kernels.fixed_point import (
     quantize_multiplier,
     rescale,
     round_half_away,
-    rounding_doubling_high_mul,
     rounding_shift_right,
     saturating_shift_left,
 )

@@ -17,6 +17,7 @@ from tflite_ort.schema import (
     SparseToDenseOptions,
     UniqueOptions,
 )
+from tflite_ort.schema.shape_rules import single
 from tflite_ort.schema.shapes_gather_scatter import (
     dense_shape,
     one_hot_shape,
@@ -64,7 +65,10 @@ def scatter_nd(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """Zeros to which each update is added at its index tuple; integers wrap, bools are or-ed."""
     indices, updates, shape = inputs
     result = np.zeros(scatter_shape(indices.shape, updates.shape, shape), updates.dtype)
-    np.add.at(result, _checked_tuples(indices, result.shape, "scatter_nd"), updates)
+    # Of one array of results: numpy adds nothing at tuples of length 0.
+    first = np.zeros(indices.shape[:-1], np.intp)
+    tuples = _checked_tuples(indices, result.shape, "scatter_nd")
+    np.add.at(result[np.newaxis], (first, *tuples), updates)
     return (result,)
 
 
@@ -95,7 +99,7 @@ def one_hot(op: OperatorView[OneHotOptions], inputs: Inputs, state: State) -> Ou
     """`on_value` where the position along the new axis is the index; an index out of range has
     none. TFLite reads 64-bit indices as 32-bit ones."""
     indices, depth, on, off = inputs
-    axis, count = op.options.axis, int(depth.reshape(-1)[0])
+    axis, count = op.options.axis, single(depth)
     shape = one_hot_shape(indices.shape, count, axis)
     positions = np.arange(count).reshape(-1, *(1,) * (indices.ndim - axis if axis != -1 else 0))
     chosen = np.expand_dims(indices.astype(np.int32), axis) == positions
@@ -118,7 +122,7 @@ def unsorted_segment(op_: Op, combine: np.ufunc) -> None:
     @kernel(op_, versions=(1, 1), inputs=("data", "segment_ids", "num_segments"))
     def combined(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
         data, ids, segments = inputs
-        shape = segments_shape(data.shape, ids.shape, int(segments.reshape(-1)[0]))
+        shape = segments_shape(data.shape, ids.shape, single(segments))
         if ids.size and ids.max() >= shape[0]:
             raise KernelError(f"segment id {ids.max()} of {shape[0]} segments")
         result = np.full(shape, segment_start(op_, data.dtype))
@@ -154,7 +158,7 @@ def topk_v2(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """The k largest of the last axis in descending order, and where they are; of equal ones the
     first comes first, NaN after all others."""
     array, k = inputs
-    count = top_shape(array.shape, int(k.reshape(-1)[0]))[-1]
+    count = top_shape(array.shape, single(k))[-1]
     # Ascending from the back, then read backwards: of equal ones the first comes first.
     back = array[..., ::-1]
     order = array.shape[-1] - 1 - np.lexsort((back, ~np.isnan(back)), axis=-1)[..., ::-1]

@@ -1,21 +1,28 @@
-"""Rows looked up by key: EMBEDDING_LOOKUP, EMBEDDING_LOOKUP_SPARSE, HASHTABLE_LOOKUP."""
+"""Rows looked up by key: EMBEDDING_LOOKUP, EMBEDDING_LOOKUP_SPARSE, HASHTABLE_LOOKUP; and keys
+made, LSH_PROJECTION, SKIP_GRAM."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.fallback_kernels.fingerprint import fingerprint
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, kernel
 from tflite_ort.schema import (
     CombinerType,
     EmbeddingLookupSparseOptions,
     KernelError,
+    LSHProjectionOptions,
+    LSHProjectionType,
     Op,
     OperatorView,
+    SkipGramOptions,
 )
-from tflite_ort.schema.shapes_lookup import combined_shape
+from tflite_ort.schema.shapes_lookup import combined_shape, lsh_sizes
 
 
 @kernel(Op.EMBEDDING_LOOKUP, versions=(1, 5), inputs=("ids", "table"))
@@ -63,7 +70,7 @@ def embedding_lookup_sparse(
     buckets = _buckets(indices[:, :-1], shape)
     result = np.zeros((int(np.prod(shape[: indices.shape[1] - 1])), *params.shape[1:]), np.float32)
     starts = np.flatnonzero(np.diff(buckets, prepend=-1))
-    for first, last in zip(starts, [*starts[1:], len(ids)], strict=True):
+    for first, last in zip(starts, np.append(starts, len(ids))[1:], strict=True):
         bucket, part = buckets[first], slice(first, last)
         np.add.at(result, buckets[part], rows[part])
         result[bucket] /= _divisor(op.options.combiner, weights[part])
@@ -110,3 +117,64 @@ def _binary_search(wanted: Array, keys: Array) -> npt.NDArray[np.int64]:
         high = np.where(open_ & (step < 0), middle, high)
         low = np.where(open_ & (step > 0), middle + 1, low)
     return places
+
+
+@kernel(Op.LSH_PROJECTION, versions=(1, 1), inputs=("hash", "input", "weight?"))
+def lsh_projection(op: OperatorView[LSHProjectionOptions], inputs: Inputs, state: State) -> Outputs:
+    """Locality-sensitive hashing: for each seed in hash [H, bits], whether the weighted sum of the
+    fingerprints of (seed, item) is positive. DENSE: a bit each; SPARSE: bucket numbers [H]."""
+    seeds, items = inputs[0], np.ascontiguousarray(inputs[1])
+    weights = inputs[2] if len(inputs) > 2 and inputs[2] is not None else np.ones(len(items))
+    item_bytes = items.reshape(len(items), -1).view(np.uint8)
+    bits = np.array([_is_positive(seed, item_bytes, weights) for seed in seeds.reshape(-1)])
+    if op.options.type == LSHProjectionType.DENSE:
+        return (bits.astype(np.int32),)
+    hashes, count = lsh_sizes(op.options, seeds.shape)
+    numbers = bits.reshape(hashes, count) @ (1 << np.arange(count, dtype=np.int64)[::-1])
+    starts = np.arange(hashes, dtype=np.int64) << count % 32  # a machine shifts 32 bits by none
+    return ((numbers + starts).astype(np.int32),)
+
+
+def _is_positive(seed: np.float32, items: Array, weights: Array) -> bool:
+    """Summed in order, in float64."""
+    start = np.broadcast_to(np.array([seed], "<f4").view(np.uint8), (len(items), 4))
+    signed = fingerprint(np.concatenate([start, items], axis=1)).view(np.int64)
+    return bool(np.cumsum(signed.astype(np.float64) * weights)[-1] > 0)
+
+
+@kernel(Op.SKIP_GRAM, versions=(1, 1), inputs=("sentence",))
+def skip_gram(op: OperatorView[SkipGramOptions], inputs: Inputs, state: State) -> Outputs:
+    """The runs of `ngram_size` words (or of up to as many) of the first string, between which up
+    to `max_skip_size` words are left out: strings [N]."""
+    if not inputs[0].size:
+        raise KernelError(f"input has shape {inputs[0].shape}, expected a string")
+    words, size = _words(inputs[0].reshape(-1)[0]), op.options.ngram_size
+    places = range(len(words) if 0 < size <= len(words) else 0)
+    grams = [
+        b" ".join(words[place] for place in gram)
+        for first in places
+        for gram in _grams((first,), len(words), op.options)
+        if len(gram) == size or op.options.include_all_ngrams
+    ]
+    return (np.array(grams, np.object_),)
+
+
+def _words(sentence: bytes) -> list[bytes]:
+    """As TFLite splits: a first space swallows the word after it, unless that is the last."""
+    *others, last = re.split(rb"[ \t-\r]", sentence[1:])
+    if others:
+        others[0] = sentence[:1] + others[0]
+    else:
+        last = sentence[:1] + last
+    words = [word for word in others if word and not word[:1].isspace()]
+    return [*words, last] if last else words
+
+
+def _grams(
+    gram: tuple[int, ...], count: int, options: SkipGramOptions
+) -> Iterator[tuple[int, ...]]:
+    """Those that begin with `gram`, the longer ones first."""
+    if len(gram) < options.ngram_size:
+        for place in range(gram[-1] + 1, min(gram[-1] + options.max_skip_size + 2, count)):
+            yield from _grams((*gram, place), count, options)
+    yield gram

@@ -27,9 +27,7 @@ Array = npt.NDArray[Any]
 
 
 @kernel(Op.L2_NORMALIZATION, versions=(1, 2), inputs=("input",))
-def l2_normalization(
-    op: OperatorView[L2NormOptions], inputs: Inputs, state: State
-) -> Outputs:
+def l2_normalization(op: OperatorView[L2NormOptions], inputs: Inputs, state: State) -> Outputs:
     """x / max(|x|, 1e-6) along the last axis; codes by a fixed-point inverse root."""
     (x,) = inputs
     activation = op.options.fused_activation_function

@@ -76,10 +76,8 @@ def clamped(values: Array, activation: ActivationFunctionType) -> Array:
     return np.asarray(np.clip(values, low, high), values.dtype)
 
 
-def require_output(op: OperatorView[Any], expected_scale: float, expected_zero: int) -> None:
-    """The one scale and zero point that an operator's output may have."""
-    unit, zero = scale(op, op.output), zero_point(op, op.output)
-    if float(unit) != expected_scale or zero != expected_zero:
-        raise KernelError(
-            f"output is quantised by {unit} and {zero}, expected {expected_scale} and {expected_zero}"
-        )
+def require_output(op: OperatorView[Any], unit: float, zero: int) -> None:
+    """The one scale and zero point that the output of an operator may have."""
+    found = (float(scale(op, op.output)), zero_point(op, op.output))
+    if found != (unit, zero):
+        raise KernelError(f"output is quantised by {found}, expected {(unit, zero)}")

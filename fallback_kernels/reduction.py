@@ -166,13 +166,14 @@ def _quantized_product(
             raise KernelError("a product of no codes has no scale")
         return np.asarray(result, array.dtype)
     share = source.scalar_scale / target.scalar_scale ** (1.0 / len(factors))
-    multiplier = quantize_multiplier(share)
-    first, *rest = factors.astype(np.int64) - source.scalar_zero_point
-    product = np.asarray(first, np.int64)
-    for factor in (*rest, np.int64(1)):
-        scaled = multiply_wide_by_quantized_multiplier(product * factor, *multiplier)
+    q31, shift = quantize_multiplier(share)
+    steps = factors.astype(np.int64) - source.scalar_zero_point
+    product = steps[0]
+    for factor in steps[1:]:
+        scaled = multiply_wide_by_quantized_multiplier(product * factor, q31, shift)
         product = scaled.astype(np.int64)
-    return saturate(product + target.scalar_zero_point, array.dtype).reshape(np.shape(result))
+    codes = multiply_wide_by_quantized_multiplier(product, q31, shift).astype(np.int64)
+    return saturate(codes + target.scalar_zero_point, array.dtype).reshape(np.shape(result))
 
 
 @kernel(Op.REDUCE_ANY, versions=(1, 1), inputs=("input", "axes"))

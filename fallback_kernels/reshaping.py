@@ -76,7 +76,9 @@ def concatenation(op: OperatorView[ConcatenationOptions], inputs: Inputs, state:
     """Joined along `axis`; uint8 inputs are rescaled to the output's scale."""
     target = op.output.quantization
     if op.options.fused_activation_function != ActivationFunctionType.NONE:
-        raise KernelError(f"fused {op.options.fused_activation_function.name}: only NONE is defined")
+        raise KernelError(
+            f"fused {op.options.fused_activation_function.name}: only NONE is defined"
+        )
     if op.output.type == TensorType.INT8 and target is not None:
         differing = [t.name for t in op.present_inputs() if not target.equals(t.quantization)]
         if differing:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
+from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, kernel
 from tflite_ort.schema import KernelError, Op, OperatorView
 from tflite_ort.schema.shapes_signal import check_lengths
 
@@ -25,16 +25,22 @@ def rfft2d(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
 @kernel(Op.REAL, versions=(1, 1), inputs=("input",))
 def real(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """The real parts."""
-    return (inputs[0].real.copy(),)
+    return (_complex(inputs[0]).real.copy(),)
 
 
 @kernel(Op.IMAG, versions=(1, 1), inputs=("input",))
 def imag(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """The imaginary parts."""
-    return (inputs[0].imag.copy(),)
+    return (_complex(inputs[0]).imag.copy(),)
 
 
 @kernel(Op.COMPLEX_ABS, versions=(1, 1), inputs=("input",))
 def complex_abs(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """The distances from 0."""
-    return (np.asarray(np.abs(inputs[0])),)
+    return (np.asarray(np.abs(_complex(inputs[0]))),)
+
+
+def _complex(x: Array) -> Array:
+    if x.dtype.kind != "c":
+        raise KernelError(f"input is {x.dtype}, expected complex numbers")
+    return x

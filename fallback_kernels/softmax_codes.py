@@ -66,9 +66,7 @@ def exponentials(op: View, x: Array, beta: float) -> Exponentials:
     total = rounding_shift_right(powers, 12).sum(axis=-1, keepdims=True, dtype=np.int64)
     if np.any(total >= 2**31):
         raise KernelError(f"the sum of {x.shape[-1]} exponentials passes 4096")
-    return Exponentials(
-        difference, counted, scaled, powers, total, lowest, (int(q31), int(shift))
-    )
+    return Exponentials(difference, counted, scaled, powers, total, lowest, (int(q31), int(shift)))
 
 
 def softmax_of_bytes(op: View, x: Array) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from tflite_ort.opmap.elementwise import Binary, refusal
+from tflite_ort.opmap.elementwise import Binary, one_node, refusal
 from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import Op, OperatorView, TensorType, TensorView, Untranslatable
@@ -99,20 +99,14 @@ def unit_table(tensor: TensorView) -> npt.NDArray[np.int32]:
     low, high = quantized_range(tensor.type)
     codes = np.arange(low, high + 1, dtype=np.int64) - quantization.scalar_zero_point
     mantissa, exponent = math.frexp(quantization.scalar_scale)
+    if exponent < -31:  # no multiplier is that small
+        return np.zeros(codes.shape, np.int32)
     product = ((codes << 8) * int(mantissa * 2**31) + 2**30) >> 31
     half = (1 << -exponent) >> 1
-    away = product + np.where(product < 0, -half, half)
-    return np.asarray(np.sign(away) * (np.abs(away) >> -exponent), np.int32)
+    return np.asarray(np.sign(product) * ((np.abs(product) + half) >> -exponent), np.int32)
 
 
 # Logical and bitwise -----------------------------------------------------------------------------
-
-
-def _connected(op_type: str) -> Any:
-    def emit(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
-        return g.op(op_type, a, b)
-
-    return emit
 
 
 def _right_shift(op: View, g: Graph, x: ir.Value, amount: ir.Value) -> ir.Value:
@@ -137,9 +131,9 @@ def _right_shift(op: View, g: Graph, x: ir.Value, amount: ir.Value) -> ir.Value:
 
 
 for row in (
-    Binary(Op.LOGICAL_AND, (1, 1), _connected("And"), frozenset({_T.BOOL})),
-    Binary(Op.LOGICAL_OR, (1, 1), _connected("Or"), frozenset({_T.BOOL})),
-    Binary(Op.BITWISE_XOR, (1, 1), _connected("BitwiseXor"), _BITS),
+    Binary(Op.LOGICAL_AND, (1, 1), one_node("And"), frozenset({_T.BOOL})),
+    Binary(Op.LOGICAL_OR, (1, 1), one_node("Or"), frozenset({_T.BOOL})),
+    Binary(Op.BITWISE_XOR, (1, 1), one_node("BitwiseXor"), _BITS),
     Binary(Op.RIGHT_SHIFT, (1, 1), _right_shift, _BITS),
 ):
     translator(row.op, versions=row.versions, inputs=("input1", "input2"))(row.translate)

@@ -105,7 +105,9 @@ def difference_of_bytes(op: View, g: Graph) -> None:
     g.write(output, codes, layout=layout, domain=Domain.STORED, activation=activation)
 
 
-def _node(op_type: str) -> Emit:
+def one_node(op_type: str) -> Emit:
+    """A node of both operands."""
+
     def emit(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
         return g.op(op_type, a, b)
 
@@ -211,10 +213,15 @@ _INT16 = frozenset({_T.INT16})
 _ORDERED = _FLOATS | _INTEGERS | _CODES
 
 BINARY = (
-    Binary(Op.ADD, (1, 6), _node("Add"), _FLOATS | _INTEGERS | _INT16, _CODES, fused=True),
-    Binary(Op.SUB, (1, 5), _node("Sub"), _INTEGERS | {_T.FLOAT32}, _CODES, fused=True),
+    Binary(Op.ADD, (1, 6), one_node("Add"), _FLOATS | _INTEGERS | _INT16, _CODES, fused=True),
+    Binary(Op.SUB, (1, 5), one_node("Sub"), _INTEGERS | {_T.FLOAT32}, _CODES, fused=True),
     Binary(
-        Op.MUL, (1, 8), _node("Mul"), _FLOATS | _INTEGERS | _INT16 | {_T.UINT32}, _CODES, fused=True
+        Op.MUL,
+        (1, 8),
+        one_node("Mul"),
+        _FLOATS | _INTEGERS | _INT16 | {_T.UINT32},
+        _CODES,
+        fused=True,
     ),
     Binary(Op.DIV, (1, 2), _quotient, frozenset({_T.FLOAT32, _T.INT32}), _CODES, fused=True),
     Binary(

@@ -12,7 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout
-from tflite_ort.opmap.indices import flat_rows, picked, scattered
+from tflite_ort.opmap.indices import bounded, flat_rows, scattered
 from tflite_ort.opmap.movement import moved_domain, reshaped
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
@@ -37,7 +37,7 @@ def gather(op: OperatorView[GatherOptions], g: Graph) -> None:
     input, positions, output = op["input"], op["positions"], op.output
     domain = moved_domain(input, output)
     axis, batch = gather_axes(input.rank, positions.rank, op.options.axis, op.options.batch_dims)
-    indices = picked(g, positions, input.shape[axis])
+    indices = bounded(g, positions, input.shape[axis])
     if batch:
         value = _batched(g, g.read(input, domain=domain), indices, (input, positions), axis, batch)
         g.write(output, value, domain=domain)
@@ -84,7 +84,7 @@ def gather_nd(op: OperatorView[Any], g: Graph) -> None:
     if indices.shape[-1] == 0:
         raise Untranslatable("index tuples of length 0")
     tuples = g.op(
-        "Cast", picked(g, indices, params.shape[: indices.shape[-1]]), to=ir.DataType.INT64
+        "Cast", bounded(g, indices, params.shape[: indices.shape[-1]]), to=ir.DataType.INT64
     )
     g.write(op.output, g.op("GatherND", g.read(params, domain=domain), tuples), domain=domain)
 

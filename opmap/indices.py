@@ -26,10 +26,10 @@ def failing(g: Graph, value: ir.Value, wrong: ir.Value) -> ir.Value:
     return g.op("Add", value, zero)
 
 
-def picked(g: Graph, indices: TensorView, sizes: npt.ArrayLike) -> ir.Value:
+def bounded(g: Graph, indices: TensorView, sizes: npt.ArrayLike) -> ir.Value:
     """Indices (32 or 64 bits) for Gather along an axis, or for GatherND along axes, of `sizes`.
 
-    Computed ones lose their sign, with which negative ones become too large.
+    Of computed ones, negative become too large.
     """
     data = indices.data
     if data is not None and ((data < 0) | (data >= np.asarray(sizes))).any():
@@ -39,7 +39,8 @@ def picked(g: Graph, indices: TensorView, sizes: npt.ArrayLike) -> ir.Value:
         value, dtype = g.op("Cast", value, to=ir.DataType.INT32), np.dtype(np.int32)
     if data is not None or not g.target.ort_cpu:
         return value
-    return g.op("BitwiseAnd", value, g.constant(np.iinfo(dtype).max, dtype))
+    negative = g.op("Less", value, g.constant(0, dtype))
+    return g.op("Where", negative, g.constant(np.iinfo(dtype).max, dtype), value)
 
 
 def flat_rows(g: Graph, indices: TensorView, count: int, sizes: Sequence[int]) -> ir.Value:

@@ -1,4 +1,8 @@
-"""Rows looked up by key: EMBEDDING_LOOKUP, EMBEDDING_LOOKUP_SPARSE, HASHTABLE_LOOKUP."""
+"""Rows looked up by key: EMBEDDING_LOOKUP, EMBEDDING_LOOKUP_SPARSE, HASHTABLE_LOOKUP.
+
+LSH_PROJECTION and SKIP_GRAM are not translated: ONNX has no operator that hashes numbers, and none
+that joins words that are not neighbours.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Domain, Graph
-from tflite_ort.opmap.indices import flat_rows, picked, scattered
+from tflite_ort.opmap.indices import bounded, flat_rows, scattered
 from tflite_ort.opmap.movement import code_constant, moved_domain, reshaped
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
@@ -28,7 +32,7 @@ _CODES = 1  # bytes of an element
 def embedding_lookup(op: OperatorView[Any], g: Graph) -> None:
     """Gather of rows; of integer codes for a float output, times the Gather of their scales."""
     ids, table, output = op["ids"], op["table"], op.output
-    places = picked(g, ids, table.shape[0])
+    places = bounded(g, ids, table.shape[0])
     if table.type is output.type:
         domain = moved_domain(table, output)
         g.write(output, g.op("Gather", g.read(table, domain=domain), places), domain=domain)
@@ -64,7 +68,7 @@ def embedding_lookup_sparse(op: OperatorView[EmbeddingLookupSparseOptions], g: G
     sizes = output.shape[:depth]
     buckets, rows = prod(sizes), flat_rows(g, indices, count, sizes)
     weights = reshaped(g, g.read(op["weights"]), (count, *(1,) * (params.rank - 1)))
-    picks = g.op("Gather", g.read(params), picked(g, ids, params.shape[0]))
+    picks = g.op("Gather", g.read(params), bounded(g, ids, params.shape[0]))
     zero, shape = g.constant(0, np.float32), (buckets, prod(params.shape[1:]))
     picks = g.op("Mul", picks, weights)
     value = scattered(g, zero, shape, rows, picks, count, reduction="add")

@@ -202,13 +202,14 @@ def bitcast(op: OperatorView[Any], g: Graph) -> None:
     """Cast between integers of one size, whose bits it keeps; for others ONNX 21 has nothing."""
     input, output = op["input"], op.output
     kinds = {input.dtype.kind, output.dtype.kind}
-    same = input.dtype == output.dtype
+    same = input.type is output.type
     if input.dtype.itemsize != output.dtype.itemsize or not (same or kinds <= {"i", "u"}):
         raise Untranslatable(f"the bits of {input.type.name} as {output.type.name}")
-    value = g.read(input, domain=Domain.FILE)
+    layout = g.layout(input)
+    value = g.read(input, layout=layout, domain=Domain.FILE)
     if not same:
         value = g.op("Cast", value, to=ir.DataType.from_numpy(output.dtype))
-    g.write(output, value, domain=Domain.FILE)
+    g.write(output, value, layout=layout, domain=Domain.FILE)
 
 
 @translator(Op.FILL, versions=(1, 5), inputs=("dims!", "value"))

@@ -63,3 +63,10 @@ def of_type(op: OperatorView[Any], position: int, *types: TensorType) -> TensorV
         accepted = ", ".join(type.name for type in types)
         raise ModelError(f"{tensor.type.name} is not one of the types accepted: {accepted}")
     return tensor
+
+
+def single(values: Array) -> int:
+    """The one value of an integer tensor, whatever its rank."""
+    if values.size != 1:
+        raise ModelError(f"expected one value, got shape {values.shape}")
+    return int(values.reshape(-1)[0])

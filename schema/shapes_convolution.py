@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from tflite_ort.schema.enums import BuiltinOperator as Op
+from tflite_ort.schema.enums import TensorType
 from tflite_ort.schema.errors import ModelError
 from tflite_ort.schema.layer_options import Conv3DOptions
 from tflite_ort.schema.semantics import conv_output_size
-from tflite_ort.schema.shape_rules import Shape, Shapes, constant, required, rule
+from tflite_ort.schema.shape_rules import Shape, Shapes, constant, of_type, required, rule
 from tflite_ort.schema.shapes_elementwise import broadcast
 from tflite_ort.schema.view import OperatorView
 
@@ -63,7 +64,8 @@ def volume_windows(
 @rule(Op.CONV_3D)
 def conv_3d(op: OperatorView[Any]) -> Shapes:
     """Filter [KD, KH, KW, C, N]."""
-    shape, filter, options = required(op, 0).shape, required(op, 1).shape, op.options
+    shape, filter = (of_type(op, position, TensorType.FLOAT32).shape for position in (0, 1))
+    options = op.options
     if (len(shape), len(filter)) != (5, 5) or shape[4] != filter[3]:
         raise ModelError(f"{op.label}: filter {filter} does not fit an input of {shape}")
     windows = volume_windows(options, shape[1:4], filter[:3])

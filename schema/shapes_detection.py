@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from tflite_ort.schema.enums import BuiltinOperator as Op
+from tflite_ort.schema.enums import TensorType
 from tflite_ort.schema.errors import ModelError
-from tflite_ort.schema.shape_rules import Shapes, constant, required, rule
+from tflite_ort.schema.shape_rules import Shapes, of_type, rule
 from tflite_ort.schema.view import OperatorView
 
 
 @rule(Op.NON_MAX_SUPPRESSION_V4, Op.NON_MAX_SUPPRESSION_V5)
 def non_max_suppression(op: OperatorView[Any]) -> Shapes | None:
     """Lists of max_output_size, and a count."""
-    boxes, scores, most = required(op, 0).shape, required(op, 1).shape, constant(op, 2)
+    boxes, scores = (of_type(op, position, TensorType.FLOAT32).shape for position in (0, 1))
+    most = of_type(op, 2, TensorType.INT32).data
     if len(boxes) != 2 or boxes[1] != 4 or scores != boxes[:1]:
         raise ModelError(f"boxes {boxes} with scores {scores} are not [N, 4] and [N]")
     if most is None:

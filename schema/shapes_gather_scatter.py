@@ -10,8 +10,8 @@ import numpy as np
 from tflite_ort.schema.enums import BuiltinOperator as Op
 from tflite_ort.schema.enums import TensorType
 from tflite_ort.schema.errors import ModelError
-from tflite_ort.schema.shape_rules import Shape, Shapes, constant, of_type, rule
-from tflite_ort.schema.view import Array, OperatorView
+from tflite_ort.schema.shape_rules import Shape, Shapes, constant, of_type, rule, single
+from tflite_ort.schema.view import Array, OperatorView, TensorView
 
 _WHOLE = (TensorType.INT32, TensorType.INT64)
 _SCATTERED = (TensorType.FLOAT32, TensorType.UINT8, TensorType.INT8, TensorType.BOOL, *_WHOLE)
@@ -57,8 +57,13 @@ def dense_shape(indices: Shape, shape: Array, values: Shape) -> Shape:
 @rule(Op.SPARSE_TO_DENSE)
 def sparse_to_dense(op: OperatorView[Any]) -> Shapes | None:
     indices, values, shape = of_type(op, 0, *_WHOLE), of_type(op, 2, *_DENSE), constant(op, 1)
-    of_type(op, 3, values.type)
+    _check_single(of_type(op, 3, values.type))
     return None if shape is None else (dense_shape(indices.shape, shape, values.shape),)
+
+
+def _check_single(tensor: TensorView) -> None:
+    if prod(tensor.shape) != 1:
+        raise ModelError(f"expected one value, got shape {tensor.shape}")
 
 
 def one_hot_shape(indices: Shape, depth: int, axis: int) -> Shape:
@@ -72,10 +77,12 @@ def one_hot_shape(indices: Shape, depth: int, axis: int) -> Shape:
 @rule(Op.ONE_HOT)
 def one_hot(op: OperatorView[Any]) -> Shapes | None:
     indices, depth = of_type(op, 0, *_WHOLE), constant(op, 1)
-    of_type(op, 3, of_type(op, 2, *_ONE_HOT).type)
+    on = of_type(op, 2, *_ONE_HOT)
+    for value in (on, of_type(op, 3, on.type)):
+        _check_single(value)
     if depth is None:
         return None
-    return (one_hot_shape(indices.shape, int(depth.reshape(-1)[0]), op.options.axis),)
+    return (one_hot_shape(indices.shape, single(depth), op.options.axis),)
 
 
 def segment_count(ids: Array, rows: int) -> int:
@@ -123,7 +130,7 @@ def unsorted_segments(op: OperatorView[Any]) -> Shapes | None:
     segments = constant(op, 2)
     if segments is None:
         return None
-    return (segments_shape(data.shape, ids.shape, int(segments.reshape(-1)[0])),)
+    return (segments_shape(data.shape, ids.shape, single(segments)),)
 
 
 @rule(Op.WHERE)
@@ -152,4 +159,4 @@ def top_shape(shape: Shape, k: int) -> Shape:
 def topk_v2(op: OperatorView[Any]) -> Shapes | None:
     shape, k = of_type(op, 0, *_COMPARED).shape, constant(op, 1)
     of_type(op, 1, TensorType.INT32, TensorType.INT16)
-    return None if k is None else (top_shape(shape, int(k.reshape(-1)[0])),) * 2
+    return None if k is None else (top_shape(shape, single(k)),) * 2

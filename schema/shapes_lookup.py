@@ -6,8 +6,9 @@ from math import prod
 from typing import Any
 
 from tflite_ort.schema.enums import BuiltinOperator as Op
-from tflite_ort.schema.enums import TensorType
+from tflite_ort.schema.enums import LSHProjectionType, TensorType
 from tflite_ort.schema.errors import ModelError
+from tflite_ort.schema.layer_options import LSHProjectionOptions
 from tflite_ort.schema.shape_rules import Shape, Shapes, constant, of_type, required, rule
 from tflite_ort.schema.view import Array, OperatorView
 
@@ -54,3 +55,29 @@ def hashtable_lookup(op: OperatorView[Any]) -> Shapes | None:
     if not len(ids) == 1 == len(keys) or values[:1] != keys or not prod(keys):
         raise ModelError(f"lookups {ids} of keys {keys} with values {values}")
     return ((*ids, *values[1:]), ids)
+
+
+def lsh_sizes(options: LSHProjectionOptions, seeds: Shape) -> tuple[int, int]:
+    """(hashes, bits of one) of LSH_PROJECTION."""
+    if len(seeds) != 2 or seeds[1] > 32:
+        raise ModelError(f"hash has shape {seeds}, expected [H, bits] of at most 32 bits")
+    if options.type not in (LSHProjectionType.SPARSE, LSHProjectionType.DENSE):
+        raise ModelError(f"projection {options.type.name} is neither SPARSE nor DENSE")
+    return seeds[0], seeds[1]
+
+
+@rule(Op.LSH_PROJECTION)
+def lsh_projection(op: OperatorView[Any]) -> Shapes:
+    hashes, bits = lsh_sizes(op.options, of_type(op, 0, TensorType.FLOAT32).shape)
+    items = required(op, 1).shape
+    if not items or not items[0]:
+        raise ModelError(f"input has shape {items}, expected at least one item")
+    if len(op.inputs) > 2 and of_type(op, 2, TensorType.FLOAT32).shape != items[:1]:
+        raise ModelError(f"weight has shape {required(op, 2).shape}, expected {items[:1]}")
+    return ((hashes if op.options.type == LSHProjectionType.SPARSE else hashes * bits,),)
+
+
+@rule(Op.SKIP_GRAM)
+def skip_gram(op: OperatorView[Any]) -> None:
+    """As many strings as the sentence has groups of words."""
+    of_type(op, 0, TensorType.STRING)

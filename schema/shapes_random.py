@@ -5,19 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 from tflite_ort.schema.enums import BuiltinOperator as Op
-from tflite_ort.schema.shape_rules import Shapes, constant, required, rule
+from tflite_ort.schema.enums import TensorType
+from tflite_ort.schema.errors import ModelError
+from tflite_ort.schema.shape_rules import Shapes, of_type, rule
 from tflite_ort.schema.view import OperatorView
 
 
 @rule(Op.RANDOM_UNIFORM, Op.RANDOM_STANDARD_NORMAL)
 def random(op: OperatorView[Any]) -> Shapes | None:
     """What the shape input says."""
-    shape = constant(op, 0)
-    return None if shape is None else (tuple(int(size) for size in shape.reshape(-1)),)
+    given = of_type(op, 0, TensorType.INT32)
+    if given.rank != 1:
+        raise ModelError(f"shape has rank {given.rank}, expected 1")
+    return None if given.data is None else (tuple(given.data.tolist()),)
 
 
 @rule(Op.MULTINOMIAL)
 def multinomial(op: OperatorView[Any]) -> Shapes | None:
     """[batch, num_samples]."""
-    samples = constant(op, 1)
-    return None if samples is None else ((required(op, 0).shape[0], int(samples.reshape(-1)[0])),)
+    logits, samples = of_type(op, 0, TensorType.FLOAT32), of_type(op, 1, TensorType.INT32)
+    if logits.rank != 2 or samples.rank != 0:
+        raise ModelError(f"logits {logits.shape} and num_samples {samples.shape} have wrong ranks")
+    return None if samples.data is None else ((logits.shape[0], int(samples.data)),)

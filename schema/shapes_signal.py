@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tflite_ort.schema.enums import BuiltinOperator as Op
+from tflite_ort.schema.enums import TensorType
 from tflite_ort.schema.errors import ModelError
-from tflite_ort.schema.shape_rules import Shapes, constant, required, rule
+from tflite_ort.schema.shape_rules import Shapes, of_type, rule
 from tflite_ort.schema.view import Array, OperatorView
 
 
@@ -26,7 +27,8 @@ def check_lengths(rank: int, lengths: Array) -> tuple[int, int]:
 @rule(Op.RFFT2D)
 def rfft2d(op: OperatorView[Any]) -> Shapes | None:
     """[..., height, width / 2 + 1]."""
-    shape, lengths = required(op, 0).shape, constant(op, 1)
+    shape = of_type(op, 0, TensorType.FLOAT32).shape
+    lengths = of_type(op, 1, TensorType.INT32).data
     if lengths is None:
         return None
     height, width = check_lengths(len(shape), lengths)
@@ -35,4 +37,4 @@ def rfft2d(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.REAL, Op.IMAG, Op.COMPLEX_ABS)
 def parts(op: OperatorView[Any]) -> Shapes:
-    return (required(op, 0).shape,)
+    return (of_type(op, 0, TensorType.COMPLEX64, TensorType.COMPLEX128).shape,)

@@ -7,11 +7,18 @@ from typing import Any
 import numpy as np
 
 from tflite_ort.schema.enums import BuiltinOperator as Op
+from tflite_ort.schema.enums import TensorType
 from tflite_ort.schema.errors import ModelError
 from tflite_ort.schema.options import StridedSliceOptions
 from tflite_ort.schema.semantics import normalized_axis, strided_slice
-from tflite_ort.schema.shape_rules import Shape, Shapes, constant, required, rule
+from tflite_ort.schema.shape_rules import Shape, Shapes, constant, of_type, required, rule
 from tflite_ort.schema.view import OperatorView
+
+_POSITIONS = (TensorType.INT16, TensorType.INT32, TensorType.INT64)
+_PICKED = (
+    *(*_POSITIONS, TensorType.INT4, TensorType.INT8, TensorType.UINT8, TensorType.BOOL),
+    *(TensorType.FLOAT32, TensorType.FLOAT16, TensorType.BFLOAT16, TensorType.STRING),
+)
 
 
 def slice_sizes(shape: Shape, begin: Shape, size: Shape) -> Shape:
@@ -84,7 +91,7 @@ def dynamic_update_slice(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.GATHER)
 def gather(op: OperatorView[Any]) -> Shapes | None:
-    shape, positions = required(op, 0).shape, required(op, 1).shape
+    shape, positions = of_type(op, 0, *_PICKED).shape, of_type(op, 1, *_POSITIONS).shape
     axis, batch = gather_axes(len(shape), len(positions), op.options.axis, op.options.batch_dims)
     if shape[:batch] != positions[:batch]:
         raise ModelError(f"batch dimensions of {shape} and {positions} differ")
@@ -93,7 +100,7 @@ def gather(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.GATHER_ND)
 def gather_nd(op: OperatorView[Any]) -> Shapes | None:
-    shape, indices = required(op, 0).shape, required(op, 1).shape
+    shape, indices = of_type(op, 0, *_PICKED).shape, of_type(op, 1, *_POSITIONS).shape
     if not indices or indices[-1] > len(shape):
         raise ModelError(f"indices of shape {indices} do not index shape {shape}")
     return ((*indices[:-1], *shape[indices[-1] :]),)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tflite_ort.schema.enums import BuiltinOperator as Op
+from tflite_ort.schema.enums import TensorType
 from tflite_ort.schema.errors import ModelError
-from tflite_ort.schema.shape_rules import Shape, Shapes, required, rule
+from tflite_ort.schema.shape_rules import Shape, Shapes, of_type, required, rule
 from tflite_ort.schema.stablehlo_options import StablehloGatherOptions, StablehloPadOptions
 from tflite_ort.schema.view import OperatorView
 
@@ -24,10 +26,12 @@ from tflite_ort.schema.view import OperatorView
 )
 def elementwise(op: OperatorView[Any]) -> Shapes:
     """The shape of both: nothing is broadcast."""
-    one, other = required(op, 0).shape, required(op, 1).shape
-    if one != other:
-        raise ModelError(f"shapes {one} and {other} differ")
-    return (one,)
+    one, other = required(op, 0), required(op, 1)
+    if one.shape != other.shape:
+        raise ModelError(f"shapes {one.shape} and {other.shape} differ")
+    if one.type is not other.type:
+        raise ModelError(f"types {one.type.name} and {other.type.name} differ")
+    return (one.shape,)
 
 
 def pad_sizes(shape: Shape, options: StablehloPadOptions) -> list[tuple[int, int, int]]:
@@ -58,7 +62,11 @@ def padded_shape(shape: Shape, options: StablehloPadOptions) -> Shape:
 
 @rule(Op.STABLEHLO_PAD)
 def pad(op: OperatorView[Any]) -> Shapes:
-    return (padded_shape(required(op, 0).shape, op.options),)
+    input, value = required(op, 0), required(op, 1)
+    if value.type is not input.type or math.prod(value.shape) != 1:
+        expected = f"one {input.type.name}"
+        raise ModelError(f"value is {value.type.name} {value.shape}, expected {expected}")
+    return (padded_shape(input.shape, op.options),)
 
 
 def slice_sizes(shape: Shape, options: StablehloGatherOptions) -> Shape:
@@ -97,10 +105,14 @@ def batch_shape(indices: Shape, options: StablehloGatherOptions) -> Shape:
     return indices[:vector] + indices[vector + 1 :]
 
 
+def _starts(op: OperatorView[Any]) -> Shape:
+    return of_type(op, 1, TensorType.INT32, TensorType.INT64).shape
+
+
 @rule(Op.STABLEHLO_GATHER)
 def gather(op: OperatorView[Any]) -> Shapes:
     shape, options = required(op, 0).shape, op.options
-    sizes, batches = slice_sizes(shape, options), batch_shape(required(op, 1).shape, options)
+    sizes, batches = slice_sizes(shape, options), batch_shape(_starts(op), options)
     kept = [sizes[axis] for axis in kept_axes(len(shape), options)]
     offsets = offset_axes(len(shape), len(batches), options)
     return (interleaved(batches, kept, offsets),)
@@ -136,4 +148,4 @@ def slice_grid(
 @rule(Op.STABLEHLO_RNG_BIT_GENERATOR)
 def rng_bit_generator(op: OperatorView[Any]) -> Shapes:
     """How many bits are wanted is said by the output's shape alone."""
-    return required(op, 0).shape, op.outputs[1].shape
+    return of_type(op, 0, TensorType.UINT64).shape, op.outputs[1].shape

@@ -20,7 +20,7 @@ _SEQUENCES = (
     *(TensorType.FLOAT32, TensorType.UINT8, TensorType.INT16),
     *(TensorType.INT32, TensorType.INT64),
 )
-_DIAGONALS = (*_SEQUENCES, TensorType.INT8)
+_DIAGONALS = (*_SEQUENCES, TensorType.INT8, TensorType.UINT32)
 _BLOCKED_RANKS = (3, 4)
 
 

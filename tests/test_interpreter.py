@@ -216,6 +216,7 @@ def test_an_untranslatable_operator_runs_in_numpy_and_says_why() -> None:
     interpreter.invoke()
     output = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
     np.testing.assert_array_equal(output, x.reshape(6, 1))
+    assert tuple(interpreter.get_output_details()[0]["shape"]) == (6, 1)
 
 
 def test_get_tensor_returns_copies() -> None:

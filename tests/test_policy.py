@@ -36,8 +36,15 @@ FAMILIES = {
 }
 INFRASTRUCTURE = {
     "opmap": {"__init__", "constants", "graph", "indices", "lowering", "movement", "registry"},
-    "fallback_kernels": {"__init__", "accumulator", "counters", "fixed_point", "function_table"}
-    | {"operands", "registry", "softmax_codes", "windows"},
+    "fallback_kernels": {
+        "__init__",
+        "accumulator",
+        "counters",
+        "fingerprint",
+        "fixed_point",
+        "function_table",
+    }
+    | {"operands", "quantized_arithmetic", "registry", "softmax_codes", "windows"},
 }
 
 

@@ -1,4 +1,4 @@
-"""Data movement, resizing and reduction of images that a convolution left channels-first."""
+"""Images that a convolution left channels-first: moved, resized, reduced, computed with."""
 
 from __future__ import annotations
 
@@ -6,18 +6,32 @@ import pytest
 
 from tests.one_op import Case
 from tests.ops import (
+    test_creation,
     test_gather_scatter,
+    test_gelu_log_softmax,
     test_image_resizing,
+    test_logic,
+    test_normalization,
+    test_plain_numbers,
+    test_products,
     test_reduction,
     test_reshaping,
     test_slicing,
 )
 from tests.ops.channels_first import check_channels_first
+from tests.ops.versions import one_per_operator
 from tflite_ort.opmap.graph import Target
+from tflite_ort.schema import Op
 
 FAMILIES = (
+    test_creation,
     test_gather_scatter,
+    test_gelu_log_softmax,
     test_image_resizing,
+    test_logic,
+    test_normalization,
+    test_plain_numbers,
+    test_products,
     test_reduction,
     test_reshaping,
     test_slicing,
@@ -44,4 +58,25 @@ def test_resizing_for_the_cpu_provider(case: Case) -> None:
 @pytest.mark.parametrize("name", ["pad-4d", "concat-4d", "split-4d", "slice-4d", "gather-4d"])
 def test_layout_is_kept(name: str) -> None:
     case = next(case for case in CASES if case.name == f"{name}-UINT8")
+    assert check_channels_first(case) == 0
+
+
+KEEPING = {row.op for family in (test_logic, test_plain_numbers) for row in family.CASES} | {
+    Op.BUCKETIZE,
+    Op.CUMSUM,
+    Op.FAKE_QUANT,
+    Op.GELU,
+    Op.L2_NORMALIZATION,
+    Op.LOCAL_RESPONSE_NORMALIZATION,
+}
+KEPT = [
+    case
+    for case in one_per_operator(case for case in CASES if len(case.outputs[0].shape) == 4)
+    if case.op in KEEPING
+    and all(t is None or t.is_constant or len(t.shape) == 4 for t in case.inputs)
+]
+
+
+@pytest.mark.parametrize("case", KEPT, ids=lambda case: case.name)
+def test_elements_keep_their_layout(case: Case) -> None:
     assert check_channels_first(case) == 0

@@ -204,6 +204,14 @@ def test_fill_of_a_computed_shape() -> None:
         ours(model, [np.array([2, -3], np.int32), feeds[1]])
 
 
+def test_fill_repeats_a_string() -> None:
+    text = TensorType.STRING
+    model = one_op_model(Op.FILL, [ints(2, 1), T((), text)], [T((2, 1), text)])
+    (got,), runs_on = ours(model, [np.array(b"hey", object)])
+    assert runs_on == {"numpy"}
+    assert got.tolist() == [[b"hey"], [b"hey"]]
+
+
 def test_a_number_that_is_none_is_past_every_boundary() -> None:
     values = np.array([np.nan, np.inf, -np.inf, -2.0, 0.0, -0.0, 3.0], np.float32)
     case = bucketize(FLOAT32, values.shape, BOUNDARIES)

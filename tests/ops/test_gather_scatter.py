@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.one_op import Case, T, check, ours
 from tests.ops.moved import FLOAT32, INT16, INT32, INT64, ints, moves, tensor
 from tflite_ort import KernelError
-from tflite_ort.schema import BridgeError, GatherOptions, Op
+from tflite_ort.schema import BridgeError, GatherOptions, Op, TensorType
 
 
 def gather(
@@ -122,15 +122,15 @@ def test_an_index_out_of_bounds_is_refused(op: Op, index: int, providers: list[A
 
 
 @pytest.mark.parametrize("dtype", [np.int16, np.int32, np.int64])
-@pytest.mark.parametrize("index", [-1, 4])
+@pytest.mark.parametrize("index", [-1, 4, "lowest"])
 @pytest.mark.parametrize("batch_dims", [0, 1, None])
 def test_a_computed_index_out_of_bounds_is_refused(
-    batch_dims: int | None, index: int, dtype: type
+    batch_dims: int | None, index: int | str, dtype: type
 ) -> None:
     """ONNX would count a negative one from the end."""
     op = Op.GATHER_ND if batch_dims is None else Op.GATHER
     options = None if batch_dims is None else GatherOptions(axis=1, batch_dims=batch_dims)
-    at = np.array([[2, index]], dtype)
+    at = np.array([[2, np.iinfo(dtype).min if index == "lowest" else index]], dtype)
     positions = T((1, 2), {2: INT16, 4: INT32, 8: INT64}[at.itemsize])
     result = {None: (1,), 0: (3, 1, 2), 1: (1, 2)}[batch_dims]
     values = np.zeros((3 if batch_dims != 1 else 1, 4), np.float32)
@@ -138,3 +138,13 @@ def test_a_computed_index_out_of_bounds_is_refused(
     for providers in (None, []):
         with pytest.raises(BridgeError, match="ind"):
             ours(case.model(), [values, at], providers)
+
+
+@pytest.mark.parametrize("op", [Op.GATHER, Op.GATHER_ND])
+def test_types_that_litert_has_no_kernel_for_are_refused(op: Op) -> None:
+    options = GatherOptions() if op == Op.GATHER else None
+    float64 = T((4,), TensorType.FLOAT64)
+    for inputs in ([float64, ints([1])], [T((4,)), T((1, 1), TensorType.UINT8)]):
+        case = Case("refused", op, inputs, [T((1,), inputs[0].type)], options)
+        with pytest.raises(BridgeError, match="is not one of the types"):
+            ours(case.model(), [])

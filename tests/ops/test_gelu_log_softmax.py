@@ -134,7 +134,7 @@ REFUSED: tuple[tuple[Op, T, T, Any, str], ...] = (
         T((2,), INT8, scale=0.1),
         T((2,), INT8, scale=0.05, zero_point=127),
         None,
-        "quantised by 0.05",
+        r"quantised by .0\.05",
     ),
 )
 

@@ -91,6 +91,7 @@ CASES = [
             ((0.02, 0.031), (3, -40)),
             ((0.003, 0.003), (0, 0)),
             ((0.9, 0.0001), (-128, 127)),
+            ((1e-9, 1e-20), (5, -5)),
         )
     ],
     *[pair(op, type, shapes) for op in BITWISE for type in BITS for shapes in SHAPES[:3]],
@@ -177,6 +178,28 @@ def test_constant_operand(op: Op) -> None:
     other = T((5, 1, 60), INT8, scale=0.03, zero_point=-4)
     check(Case("constant", op, [other, constant], [T((5, 1, 60), BOOL)]))
     check(Case("constant", op, [constant, other], [T((5, 1, 60), BOOL)]))
+
+
+@pytest.mark.parametrize("op", EQUALITY, ids=lambda op: op.name)
+def test_strings_run_in_numpy(op: Op) -> None:
+    feeds = [
+        np.array([b"ab", b"c", b"", b"xyz"], object),
+        np.array([b"ab", b"d", b"", b"xy"], object),
+    ]
+    model = one_op_model(op, [T((4,), TensorType.STRING)] * 2, [T((4,), BOOL)])
+    (got,), runs_on = ours(model, feeds)
+    assert runs_on == {"numpy"}
+    assert np.array_equal(got, litert(model, feeds, "reference")[0])
+
+
+@pytest.mark.parametrize("op", [Op.LESS, Op.GREATER], ids=lambda op: op.name)
+def test_bfloat16_runs_in_numpy(op: Op) -> None:
+    dtype = NUMPY_DTYPE[TensorType.BFLOAT16]
+    feeds = [np.array(values, dtype) for values in ([-2.5, 0.5, 3.0], [0.5, 0.5, -1.0])]
+    model = one_op_model(op, [T((3,), TensorType.BFLOAT16)] * 2, [T((3,), BOOL)])
+    (got,), runs_on = ours(model, feeds)
+    assert runs_on == {"numpy"}
+    assert got.tolist() == ([True, False, False] if op is Op.LESS else [False, False, True])
 
 
 REFUSED = (

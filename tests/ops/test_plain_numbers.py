@@ -156,7 +156,7 @@ def check_values(op: Op, feeds: list[Array], *, kernels: str = "reference") -> N
 SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.5, -2.0], np.float32)
 
 
-@pytest.mark.parametrize("op", [op for op in TYPES], ids=lambda op: op.name)
+@pytest.mark.parametrize("op", list(TYPES), ids=lambda op: op.name)
 def test_not_a_number_and_infinity(op: Op) -> None:
     check_values(op, [SPECIAL], kernels=reference(op, FLOAT32))
 

@@ -140,6 +140,16 @@ def test_running_sum_along_a_computed_axis(axis: int) -> None:
     check(Case("computed", Op.CUMSUM, inputs, [T((2, 5, 4, 3))], options, feeds=feeds))
 
 
+@pytest.mark.parametrize("op", [Op.REDUCE_PROD, *TRUTHS], ids=lambda op: op.name)
+@pytest.mark.parametrize("axes", [(0,), (-1, 1)], ids=str)
+def test_reduction_over_computed_axes(op: Op, axes: tuple[int, ...]) -> None:
+    type = BOOL if op in TRUTHS else FLOAT32
+    case = reduction(op, type, (2, 3, 4), axes, True)
+    feeds = [*case.arrays(np.random.default_rng(0)), np.array(axes, np.int32)]
+    inputs = [case.inputs[0], T((len(axes),), INT32)]
+    check(Case("computed", op, inputs, case.outputs, case.options, feeds=feeds, runs_on="numpy"))
+
+
 @pytest.mark.parametrize(
     ("op", "type"),
     [

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.one_op import Case, T, check, ours
+from tests.one_op import Case, T, check, one_op_model, ours
 from tests.ops.moved import BOOL, FLOAT32, INT8, INT16, INT32, INT64, UINT8, ints, tensor
 from tests.ops.versions import check_versions, one_per_operator
+from tflite_ort import Interpreter
 from tflite_ort.fallback_kernels import kernel
 from tflite_ort.opmap import translator
 from tflite_ort.schema import (
@@ -122,8 +123,16 @@ def segments(
     return replace(case, feeds=[given, id_array]) if computed else case
 
 
-def top(type: TensorType, shape: Shape, k: int, k_dtype: Any = np.int32, **more: Any) -> Case:
-    results = [tensor((*shape[:-1], max(k, 0)), type), T((*shape[:-1], max(k, 0)), INT32)]
+def top(
+    type: TensorType,
+    shape: Shape,
+    k: int,
+    k_dtype: Any = np.int32,
+    index: TensorType = INT32,
+    **more: Any,
+) -> Case:
+    result = (*shape[:-1], max(k, 0))
+    results = [tensor(result, type), T(result, index)]
     return Case(
         f"topk_v2-{type.name}-{len(shape)}d-{k}",
         Op.TOPK_V2,
@@ -181,7 +190,7 @@ CASES = [
         for type in (*DENSE, INT16)
         for shape, k in (((2, 6), 3), ((40,), 40), ((2, 2, 3), 1))
     ],
-    top(FLOAT32, (3, 4), 2, np.int16),
+    top(FLOAT32, (3, 4), 2, np.int16, INT16, version=3),
     top(FLOAT32, (3, 4), 0),
     top(FLOAT32, (3, 4), -2),
 ]
@@ -336,6 +345,43 @@ def test_versions_of_what_only_numpy_runs(op: Op, last: int) -> None:
     assert translator.versions(op) == []
 
 
+EMPTY = [
+    Case(
+        "scatter_nd-no-update",
+        Op.SCATTER_ND,
+        [T((0, 1), INT32), T((0, 2)), ints(3, 2)],
+        [T((3, 2))],
+    ),
+    Case(
+        "scatter_nd-no-index",
+        Op.SCATTER_ND,
+        [T((2, 0), INT32), T((2, 3)), ints(3)],
+        [T((3,))],
+    ),
+    Case(
+        "sparse_to_dense-no-value",
+        Op.SPARSE_TO_DENSE,
+        [T((0, 2), INT32), ints(2, 2), T((0,)), like(FLOAT32, 4)],
+        [T((2, 2))],
+        SparseToDenseOptions(),
+    ),
+    *[
+        Case(
+            f"{op.name.lower()}-no-row",
+            op,
+            [T((0, 2)), T((0,), INT32), T.constant(np.array(2, np.int32))],
+            [T((2, 2))],
+        )
+        for op in UNSORTED
+    ],
+]
+
+
+@pytest.mark.parametrize("case", EMPTY, ids=lambda case: case.name)
+def test_without_elements(case: Case) -> None:
+    check(replace(case, runs_on="numpy"))
+
+
 def test_where_finds_nothing() -> None:
     """LiteRT's Python interface cannot hand out the empty result."""
     case = Case("where-none", Op.WHERE, [T((2, 2))], [T((0, 2), INT64)])
@@ -343,14 +389,22 @@ def test_where_finds_nothing() -> None:
     assert (got.shape, got.dtype) == ((0, 2), np.int64)
 
 
-def test_equal_indices_add_up_on_several_threads() -> None:
+@pytest.mark.parametrize("shape", [(2,), (2, 3)])
+def test_equal_indices_add_up_on_several_threads(shape: Shape) -> None:
     """ONNX Runtime's ScatterND loses some of them."""
     count = 200_000
-    case = scatter(FLOAT32, [[0]], (2,))
-    inputs = [T((count, 1), INT32), T((count,)), ints(2)]
-    model = replace(case, inputs=inputs).model()
-    feeds = [np.zeros((count, 1), np.int32), np.ones(count, np.float32)]
-    assert ours(model, feeds)[0][0].tolist() == [count, 0]
+    inputs = [T((count, 1), INT32), T((count, *shape[1:])), ints(*shape)]
+    model = one_op_model(Op.SCATTER_ND, inputs, [T(shape)])
+    interpreter = Interpreter(model_content=model, num_threads=2)
+    interpreter.allocate_tensors()
+    feeds = [np.zeros((count, 1), np.int32), np.ones(inputs[1].shape, np.float32)]
+    for detail, array in zip(interpreter.get_input_details(), feeds, strict=True):
+        interpreter.set_tensor(detail["index"], array)
+    interpreter.invoke()
+    (output,) = interpreter.get_output_details()
+    sums = interpreter.get_tensor(output["index"])
+    assert (sums[0] == count).all()
+    assert (sums[1] == 0).all()
 
 
 OUT_OF_BOUNDS = [
@@ -364,6 +418,13 @@ OUT_OF_BOUNDS = [
     *[(op, [tensor((3,)), ints(0, 2, 1), ints(2)], (2,), None) for op in UNSORTED],
     *[(op, [tensor((3,)), T((3,), INT32), ints(2)], (2,), None) for op in UNSORTED],
     (Op.TOPK_V2, [tensor((3,)), ints(4)], (4,), None),
+    (Op.TOPK_V2, [tensor((3,)), ints(1, 2)], (1,), None),
+    (
+        Op.SPARSE_TO_DENSE,
+        [ints([0, 1]), ints(2, 3), tensor((1,)), like(FLOAT32, [0, 1])],
+        (2, 3),
+        None,
+    ),
     (Op.WHERE, [tensor(())], (0, 0), None),
     (Op.ONE_HOT, [ints(1), ints(3), like(FLOAT32, 1), like(FLOAT32, 0)], (1, 3), 2),
     (Op.ONE_HOT, [ints(1), ints(3), like(INT16, 1), like(INT16, 0)], (1, 3), -1),

@@ -62,6 +62,13 @@ def test_a_length_that_is_no_power_of_two_is_refused() -> None:
         ours(transform((8, 8), (8, 6)).model(), [np.zeros((8, 8), np.float32)])
 
 
+@pytest.mark.parametrize("op", PARTS)
+def test_reals_have_no_parts(op: Op) -> None:
+    model = Case(op.name, op, [T((2,))], [T((2,))]).model()
+    with pytest.raises(ModelError, match="FLOAT32 is not one of the types accepted"):
+        ours(model, [np.zeros(2, np.float32)])
+
+
 @given(st.data())
 def test_drawn_transforms(data: st.DataObject) -> None:
     sizes = st.integers(1, 9)
