@@ -32,6 +32,7 @@ ORT_ERRORS: tuple[type[Exception], ...] = (
     _ort_errors.NoSuchFile,
     _ort_errors.NotImplemented,
     _ort_errors.RuntimeException,
+    RuntimeError,  # of a bound run
 )
 
 # Below this size an initializer stays in the protobuf, where graph optimisations look at it.
@@ -132,7 +133,7 @@ class Session:
         """One inference over the bound arrays."""
         try:
             self._session.run_with_iobinding(self._binding)
-        except (*ORT_ERRORS, RuntimeError) as error:
+        except ORT_ERRORS as error:
             raise DelegateError(f"ONNX Runtime failed: {error}") from error
 
 

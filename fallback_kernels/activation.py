@@ -345,8 +345,9 @@ def log_softmax(op: View, inputs: Inputs, state: State) -> Outputs:
     if x.ndim < 1:
         raise KernelError("input is a scalar")
     if op["input"].type is TensorType.FLOAT32:
-        shifted = x - x.max(axis=-1, keepdims=True, initial=np.finfo(np.float32).min)
-        return (shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True)),)
+        with np.errstate(invalid="ignore"):
+            shifted = x - x.max(axis=-1, keepdims=True, initial=np.finfo(np.float32).min)
+            return (shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True)),)
     if op["input"].type not in _BYTES or op.output.type is not op["input"].type:
         raise refusal(op)
     require_output(op, 1 / 16, np.iinfo(x.dtype).max)

@@ -34,8 +34,10 @@ def l2_normalization(op: OperatorView[L2NormOptions], inputs: Inputs, state: Sta
     if x.ndim < 1 or activation:
         raise KernelError(f"rank {x.ndim} and activation {activation.name}, expected 1 and NONE")
     if op["input"].type is TensorType.FLOAT32:
-        norm = np.sqrt(np.sum(x * x, axis=-1, keepdims=True))
-        return (x / np.fmax(norm, np.float32(1e-6)),)
+        least = np.float32(1e-6)
+        with np.errstate(over="ignore", invalid="ignore"):
+            norm = np.sqrt(np.sum(x * x, axis=-1, keepdims=True))
+            return (x / np.where(norm < least, least, norm),)
     if op["input"].type not in (TensorType.UINT8, TensorType.INT8):
         raise refusal(op)
     return (_of_codes(op, x),)

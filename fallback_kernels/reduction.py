@@ -203,8 +203,8 @@ def cumsum(op: OperatorView[CumsumOptions], inputs: Inputs, state: State) -> Out
     array, where = inputs
     if array.dtype not in (np.float32, np.int32, np.int64):
         raise KernelError(f"CUMSUM of {array.dtype} is not implemented")
-    if where.size != 1:
-        raise KernelError(f"{where.size} axes, expected 1")
+    if where.size != 1 or where.dtype != np.int32:
+        raise KernelError(f"{where.size} axes of {where.dtype}, expected one of int32")
     axis = normalized_axis(int(where.reshape(-1)[0]), array.ndim)
     if op.options.reverse:
         array = np.flip(array, axis)

@@ -27,17 +27,15 @@ def failing(g: Graph, value: ir.Value, wrong: ir.Value) -> ir.Value:
 
 
 def bounded(g: Graph, indices: TensorView, sizes: npt.ArrayLike) -> ir.Value:
-    """Indices (32 or 64 bits) for Gather along an axis, or for GatherND along axes, of `sizes`.
-
-    Of computed ones, negative become too large.
-    """
+    """Indices (32 or 64 bits) for Gather along an axis, or for GatherND along axes, of `sizes`;
+    a computed one that is negative becomes too large for any."""
     data = indices.data
     if data is not None and ((data < 0) | (data >= np.asarray(sizes))).any():
         raise Untranslatable("an index out of bounds")
     value, dtype = g.read(indices), indices.dtype
     if indices.type is TensorType.INT16:
         value, dtype = g.op("Cast", value, to=ir.DataType.INT32), np.dtype(np.int32)
-    if data is not None or not g.target.ort_cpu:
+    if data is not None:
         return value
     negative = g.op("Less", value, g.constant(0, dtype))
     return g.op("Where", negative, g.constant(np.iinfo(dtype).max, dtype), value)

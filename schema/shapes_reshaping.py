@@ -180,7 +180,7 @@ def fill(op: OperatorView[Any]) -> Shapes | None:
 
 def range_shape(start: Array, limit: Array, delta: Array) -> Shape:
     """How many numbers there are from `start` by `delta` up (or down) to before `limit`."""
-    if start.size != 1 or limit.size != 1 or delta.size != 1:
+    if start.ndim or limit.ndim or delta.ndim:
         raise ModelError("start, limit and delta have to be scalars")
     up, down = bool(start <= limit and delta > 0), bool(start >= limit and delta < 0)
     if not up and not down:

@@ -9,10 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.one_op import Case, T, check, ours
+from tests.one_op import Case, Node, T, check, graph_model, ours
 from tests.ops.moved import FLOAT32, INT16, INT32, INT64, ints, moves, tensor
+from tests.oracle import litert
 from tflite_ort import KernelError
 from tflite_ort.schema import BridgeError, GatherOptions, Op, TensorType
+
+INT4 = TensorType.INT4
 
 
 def gather(
@@ -148,3 +151,19 @@ def test_types_that_litert_has_no_kernel_for_are_refused(op: Op) -> None:
         case = Case("refused", op, inputs, [T((1,), inputs[0].type)], options)
         with pytest.raises(BridgeError, match="is not one of the types"):
             ours(case.model(), [])
+
+
+def test_rows_of_a_4_bit_table() -> None:
+    table, rows = T((3, 8), INT4, scale=0.1, raw=bytes(range(96, 108))), T((2, 8), INT4, scale=0.1)
+    model = graph_model(
+        {"table": table, "at": T((2,), INT32), "rows": rows, "reals": T((2, 8))},
+        [
+            Node(Op.GATHER, ["table", "at"], ["rows"], GatherOptions(), 4),
+            Node(Op.DEQUANTIZE, ["rows"], ["reals"], None, 6),
+        ],
+        ["reals"],
+    )
+    feeds = [np.array([2, 0], np.int32)]
+    (want,) = litert(model, feeds, "reference")
+    for providers in (None, []):
+        assert np.array_equal(ours(model, feeds, providers)[0][0], want)

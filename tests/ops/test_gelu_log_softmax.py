@@ -126,6 +126,14 @@ def test_gelu_of_not_a_number_and_infinity(approximate: bool) -> None:
         assert_close(ours(model, [values], providers)[0][0], want, 0, 1e-6, str(providers))
 
 
+def test_log_softmax_of_not_a_number_and_infinity() -> None:
+    feed = np.array([[np.nan, 1], [-np.inf, 1], [3e30, 4e30], [80, -90]], np.float32)
+    model = one_op_model(Op.LOG_SOFTMAX, [T((4, 2))], [T((4, 2))])
+    (want,) = litert(model, [feed], "reference")
+    for providers in (None, []):
+        assert_close(ours(model, [feed], providers)[0][0], want, 0, 1e-6, str(providers))
+
+
 REFUSED: tuple[tuple[Op, T, T, Any, str], ...] = (
     (Op.GELU, T((2,), INT32), T((2,), INT32), GeluOptions(), "INT32 to INT32 is not implemented"),
     (Op.LOG_SOFTMAX, T((2,), FLOAT16), T((2,), FLOAT16), None, "is not implemented"),

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes
 
-from tests.one_op import Case, T, check, one_op_model, ours
+from tests.one_op import Case, T, assert_close, check, one_op_model, ours
 from tests.ops.moved import FLOAT32, INT8, UINT8
 from tests.ops.versions import check_versions, one_per_operator
+from tests.oracle import litert
 from tflite_ort.schema import (
     ActivationFunctionType,
     KernelError,
@@ -125,6 +126,14 @@ def test_a_tiny_vector_is_divided_by_a_millionth() -> None:
     check(
         Case("tiny", Op.L2_NORMALIZATION, [T((2, 2))], [T((2, 2))], L2NormOptions(), feeds=[feed])
     )
+
+
+def test_not_a_number_and_infinity() -> None:
+    feed = np.array([[np.nan, 1], [np.inf, 1], [3e30, 4e30], [-1, 1]], np.float32)
+    model = one_op_model(Op.L2_NORMALIZATION, [T((4, 2))], [T((4, 2))], L2NormOptions())
+    (want,) = litert(model, [feed], "reference")
+    for providers in (None, []):
+        assert_close(ours(model, [feed], providers)[0][0], want, 0, 1e-6, str(providers))
 
 
 def test_kernels_name_what_they_refuse() -> None:

@@ -193,3 +193,10 @@ def test_kernels_name_what_they_refuse(op: Op, input: T, reason: str) -> None:
     model = one_op_model(op, [input, ints(0)], [output], options)
     with pytest.raises(KernelError, match=reason):
         ours(model, [np.ones(2, NUMPY_DTYPE[input.type])])
+
+
+def test_running_sum_takes_one_axis_of_int32() -> None:
+    axis = T.constant(np.array(0, np.int64))
+    model = one_op_model(Op.CUMSUM, [T((2,)), axis], [T((2,))], CumsumOptions())
+    with pytest.raises(KernelError, match="1 axes of int64, expected one of int32"):
+        ours(model, [np.ones(2, np.float32)])

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.one_op import Case, T, check, ours
+from tests.one_op import Case, Node, T, check, graph_model, ours
 from tests.ops.moved import FLOAT32, INT8, INT32, INT64, TYPES, UINT8, ints, moves, tensor
 from tests.ops.versions import check_versions
-from tflite_ort.schema import BridgeError, Op, StridedSliceOptions, TensorType
+from tests.oracle import litert
+from tflite_ort.schema import BridgeError, CastOptions, Op, StridedSliceOptions, TensorType
 from tflite_ort.schema.semantics import strided_slice
 
 Shape = tuple[int, ...]
@@ -190,3 +191,26 @@ def test_an_update_that_is_too_large_is_refused() -> None:
     model = Case("refused", Op.DYNAMIC_UPDATE_SLICE, inputs, [tensor((2, 3))]).model()
     with pytest.raises(BridgeError, match=r"\(2, 4\) is larger than \(2, 3\)"):
         ours(model, [])
+
+
+def test_update_of_4_bit_values() -> None:
+    """Rows begin and end within bytes."""
+    int4 = TensorType.INT4
+    model = graph_model(
+        {
+            "operand": T((3, 7), int4, raw=bytes(range(90, 101))),
+            "update": T((2, 3), int4, raw=bytes(range(3))),
+            "start": T((2,), INT32),
+            "updated": T((3, 7), int4),
+            "whole": T((3, 7)),
+        },
+        [
+            Node(Op.DYNAMIC_UPDATE_SLICE, ["operand", "update", "start"], ["updated"], None, 4),
+            Node(Op.CAST, ["updated"], ["whole"], CastOptions(int4, FLOAT32), 6),
+        ],
+        ["whole"],
+    )
+    feeds = [np.array([1, 3], np.int32)]
+    (want,) = litert(model, feeds, "reference")
+    for providers in (None, []):
+        assert np.array_equal(ours(model, feeds, providers)[0][0], want)

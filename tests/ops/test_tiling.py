@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from tests.one_op import Case, T, check, ours
 from tests.ops.channels_first import check_channels_first
 from tests.ops.moved import (
-    BOOL,
     FLOAT32,
     INT8,
     INT16,
@@ -32,7 +31,9 @@ from tflite_ort.schema.semantics import NUMPY_DTYPE
 
 SEQUENCES = (FLOAT32, UINT8, INT16, INT32, INT64)
 DIAGONALS = (FLOAT32, INT8, *SEQUENCES[1:])
-NOT_BOOL = tuple(type for type in TYPES if type is not BOOL)
+# TFLite moves these by their size alone; the last two stand in no ONNX graph here.
+WIDE = tuple(TensorType[name] for name in ("FLOAT16", "FLOAT64", "UINT16", "UINT32", "UINT64"))
+NOT_IN_ONNX = (TensorType.BFLOAT16, TensorType.COMPLEX64)
 Shape = tuple[int, ...]
 
 
@@ -61,12 +62,22 @@ def dilated(
 
 CASES = [
     *moves("tile", Op.TILE, [(2, 3)], [(4, 9)], after=[ints(2, 3)]),
+    *moves("tile-wide", Op.TILE, [(2, 3)], [(4, 9)], after=[ints(2, 3)], types=WIDE),
     *moves("tile-4d", Op.TILE, [(1, 2, 3, 2)], [(2, 2, 9, 4)], after=[ints(2, 1, 3, 2)]),
     *moves("tile-int64", Op.TILE, [(3,)], [(6,)], after=[ints(2, dtype=np.int64)]),
     *moves("tile-none", Op.TILE, [(2, 3)], [(0, 3)], after=[ints(0, 1)], types=[FLOAT32]),
     *moves("tile-9d", Op.TILE, [(1,) * 9], [(2,) * 9], after=[ints(*[2] * 9)], types=[FLOAT32]),
     *moves(
         "broadcast_to", Op.BROADCAST_TO, [(3, 1)], [(2, 3, 4)], after=[ints(2, 3, 4)], version=2
+    ),
+    *moves(
+        "broadcast_to-wide",
+        Op.BROADCAST_TO,
+        [(3, 1)],
+        [(3, 4)],
+        after=[ints(3, 4)],
+        types=WIDE,
+        version=2,
     ),
     *moves(
         "broadcast_to-int64",
@@ -101,6 +112,7 @@ CASES = [
         )
     ],
     *moves("reverse", Op.REVERSE_V2, [(2, 3)], [(2, 3)], after=[ints(1)]),
+    *moves("reverse-half", Op.REVERSE_V2, [(2, 3)], [(2, 3)], after=[ints(0)], types=WIDE[:1]),
     *moves("reverse-two", Op.REVERSE_V2, [(2, 3, 4, 2)], [(2, 3, 4, 2)], after=[ints(-2, 1)]),
     *moves("reverse-all", Op.REVERSE_V2, [(4,)], [(4,)], after=[ints(0)]),
     *moves(
@@ -144,6 +156,7 @@ CASES = [
     ),
     *dilated("1d", (4,), [3]),
     *dilated("some", (2, 3, 2), [1, 2, 1]),
+    *dilated("wide", (2, 3), [2, 2], WIDE),
     *dilated("all", (2, 3, 2, 3), [2, 1, 3, 2]),
     *dilated("none", (2, 3), [1, 1], types=[FLOAT32]),
     *moves(
@@ -152,7 +165,7 @@ CASES = [
         [(2, 3, 4, 2)],
         [(8, 2, 3, 2)],
         after=[ints(2, 2), ints([0, 1], [1, 1])],
-        types=NOT_BOOL,
+        types=(*TYPES, *WIDE),
     ),
     *moves(
         "space_to_batch-3d",
@@ -160,7 +173,7 @@ CASES = [
         [(2, 5, 3)],
         [(6, 2, 3)],
         after=[ints(3), ints([1, 0])],
-        types=NOT_BOOL,
+        types=(*TYPES, *WIDE),
     ),
     *moves(
         "batch_to_space",
@@ -168,7 +181,7 @@ CASES = [
         [(8, 2, 3, 2)],
         [(2, 3, 4, 2)],
         after=[ints(2, 2), ints([0, 1], [1, 1])],
-        types=NOT_BOOL,
+        types=(*TYPES, *WIDE),
     ),
     *moves(
         "batch_to_space-3d",
@@ -176,7 +189,7 @@ CASES = [
         [(6, 2, 3)],
         [(2, 5, 3)],
         after=[ints(3), ints([1, 0])],
-        types=NOT_BOOL,
+        types=(*TYPES, *WIDE),
     ),
 ]
 
@@ -184,6 +197,23 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_case(case: Case) -> None:
     check(case)
+
+
+@pytest.mark.parametrize("type", NOT_IN_ONNX, ids=lambda type: type.name)
+def test_types_that_only_numpy_moves(type: TensorType) -> None:
+    rows = (
+        moves("tile", Op.TILE, [(2, 3)], [(4, 9)], after=[ints(2, 3)], types=[type]),
+        moves(
+            "blocks",
+            Op.SPACE_TO_BATCH_ND,
+            [(1, 3, 2)],
+            [(2, 2, 2)],
+            after=[ints(2), ints([0, 1])],
+            types=[type],
+        ),
+    )
+    for (case,) in rows:
+        check(replace(case, runs_on="numpy"))
 
 
 @st.composite
@@ -231,7 +261,7 @@ def _blocked(draw: st.DrawFn) -> Case:
         [image if to_batch else stack],
         [stack if to_batch else image],
         after=[ints(*blocks), ints(*frame)],
-        types=[draw(st.sampled_from(NOT_BOOL))],
+        types=[draw(st.sampled_from(TYPES))],
     )[0]
 
 
