@@ -181,6 +181,8 @@ def _fitted(array: Array, details: Details, path: Path) -> Array:
         array = array.view(dtype)  # numpy stores bfloat16 as two bytes without a name
     if not _castable(array, dtype):
         raise InputError(f"{path} holds {array.dtype}, input {name!r} takes {_dtype_name(dtype)}")
+    if array.dtype.kind == "U":
+        array = np.strings.encode(array, "utf-8")
     return array.astype(object if dtype.kind == "S" else dtype)
 
 

@@ -336,11 +336,12 @@ def as_record(results: Sequence[Result]) -> dict[str, Any]:
 
 
 def machine() -> dict[str, Any]:
-    """The processor and the versions of what is measured."""
+    """The processor, how busy it is with other work too, and the versions of what is measured."""
     packages = ("tflite-ort", "onnxruntime", "numpy", "ai-edge-litert")
     return {
         "processor": _processor(),
         "cores": os.cpu_count(),
+        "load_average": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
         "system": platform.platform(terse=True),
         "python": platform.python_version(),
         "packages": {name: version for name in packages if (version := _version(name))},

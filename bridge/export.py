@@ -14,6 +14,7 @@ from tflite_ort.opmap import Target, lower
 from tflite_ort.resolution import check_operators
 from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import ExportError, Model, read_model
+from tflite_ort.schema.inlining import inlined
 from tflite_ort.specialization import Shape, Specialized, specialize
 from tflite_ort.versioning.resolver import OpResolver
 
@@ -60,6 +61,7 @@ def export_onnx(
     check_operators(source, resolver)
     if not source.subgraphs:
         raise ExportError("The model has no subgraph.")
+    source = inlined(source)
     graph = specialize(source, 0, _shapes_by_index(source, input_shapes or {}), resolver.kernels)
     lowered = lower(
         graph.operators,

@@ -17,6 +17,7 @@ from tflite_ort.plan import LoadTimes, Placement, Plan, make_plan
 from tflite_ort.resolution import check_operators, check_versions
 from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import DelegateError, Model, StateError, TensorError, read_model
+from tflite_ort.schema.inlining import inlined
 from tflite_ort.session import Provider, available_providers
 from tflite_ort.specialization import Shape, Specialized, specialize
 from tflite_ort.versioning.resolver import OpResolver
@@ -77,6 +78,8 @@ class Interpreter:
         self._read_seconds = time.perf_counter() - started
         if not self._model.subgraphs:
             raise TensorError("No subgraph in the model.")
+        self._declared_tensors = len(self._model.subgraphs[0].tensors)
+        self._model = inlined(self._model)
         self._num_threads = num_threads or 0
         self._delegates = _delegates(providers)
         self._shapes: dict[int, Shape] = {}
@@ -148,10 +151,10 @@ class Interpreter:
 
     def get_tensor_details(self) -> list[dict[str, Any]]:
         """As `get_input_details`, per tensor of the primary subgraph."""
-        return [self._details(index) for index in range(len(self._graph.tensors))]
+        return [self._details(index) for index in range(self._declared_tensors)]
 
     def set_tensor(self, tensor_index: int, value: npt.ArrayLike) -> None:
-        """Copy `value` into an input.
+        """Copy `value` into an input; strings as an array of bytes or text.
 
         Raises:
             StateError: `allocate_tensors` was not called.
@@ -159,6 +162,8 @@ class Interpreter:
         """
         array = np.asarray(value)
         buffer = self._input_buffer(tensor_index)
+        if buffer.dtype == np.object_:
+            array = _strings(array)
         name = self._graph.tensors[tensor_index].name
         if array.dtype != buffer.dtype:
             raise TensorError(
@@ -253,6 +258,16 @@ class Interpreter:
                 f"Cannot resize tensor {index} to {shape}: only unknown dimensions of "
                 f"{tuple(signature)} may change in strict mode"
             )
+
+
+def _strings(array: Array) -> Array:
+    """An array of text or bytes as one of bytes objects, text in UTF-8."""
+    if array.dtype.kind not in "SUO":
+        raise TensorError(f"Cannot set tensor: Got value of type {array.dtype}, expected strings")
+    strings = np.empty(array.shape, np.object_)
+    for position, item in np.ndenumerate(array):
+        strings[position] = item.encode() if isinstance(item, str) else bytes(item)
+    return strings
 
 
 def _delegates(providers: Sequence[Provider | Delegate] | None) -> list[Delegate]:

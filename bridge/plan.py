@@ -199,7 +199,7 @@ def _buffers(graph: Specialized, parts: Sequence[Partition]) -> dict[int, Array]
             tensors.update((tensor.index, tensor) for tensor in (*part.inputs, *part.outputs))
     try:
         return {
-            index: np.zeros(tensor.shape, tensor.dtype)
+            index: np.full(tensor.shape, b"" if tensor.dtype == np.object_ else 0, tensor.dtype)
             for index, tensor in tensors.items()
             if not tensor.is_constant and not tensor.dynamic
         }

@@ -14,6 +14,7 @@ from tflite_ort.schema import (
     UnsupportedVersion,
     VersionError,
 )
+from tflite_ort.schema.inlining import INLINED
 from tflite_ort.versioning.known import KNOWN, is_known, known_versions, span
 from tflite_ort.versioning.resolver import OpResolver, operator_key
 from tflite_ort.versioning.runtime import runtime_version
@@ -91,6 +92,8 @@ def unresolved(model: Model, resolver: OpResolver) -> list[Unresolved]:
     missing = []
     for index, code in enumerate(model.operator_codes):
         key = operator_key(code)
+        if key in INLINED and is_known(code.builtin_code, code.version):
+            continue
         if resolver.find(key, code.version) is None:
             name = key.name if isinstance(key, Op) else key
             here = resolver.versions(key)

@@ -21,6 +21,7 @@ from tflite_ort.schema.semantics import (
     unpack_int2,
     unpack_int4,
 )
+from tflite_ort.schema.strings import decoded
 from tflite_ort.schema.view import OperatorView, Quantization, TensorView
 
 
@@ -78,14 +79,14 @@ def _quantization(parameters: QuantizationParameters | None) -> Quantization | N
 def constant_data(model: Model, tensor: Tensor, external: ExternalData) -> Array | None:
     """A constant's values as a read-only array of its shape; None for a tensor without data.
 
-    4-bit and 2-bit values come as int8 (uint8), sparse ones dense, strings as their bytes.
+    4-bit and 2-bit values come as int8 (uint8), sparse ones dense, strings as bytes objects.
     """
     data = model.buffers[tensor.buffer].data if tensor.buffer else external.data(tensor)
     if data is None or (data.size == 0 and math.prod(tensor.shape) > 0):
         return None
     if tensor.type is TensorType.STRING:
-        return data
-    if tensor.sparsity is not None:
+        dense = decoded(data, tensor.shape)
+    elif tensor.sparsity is not None:
         dense = densify(_typed(data, tensor, data.nbytes), tensor.shape, tensor.sparsity)
     else:
         dense = _dense(data, tensor)

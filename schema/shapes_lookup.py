@@ -23,6 +23,8 @@ def embedding_lookup(op: OperatorView[Any]) -> Shapes | None:
         return ((ids[0], *table.shape[1:]),)
     if (quantization.axis, quantization.scale.size) != (0, table.shape[0]):
         raise ModelError(f"{quantization.scale.size} scales for rows of shape {table.shape}")
+    if op.output.type not in (TensorType.FLOAT32, TensorType.FLOAT16):
+        raise ModelError(f"{op.output.type.name} rows of {quantization.scale.size} scales")
     return ((ids[0], *table.shape[1:]),)
 
 

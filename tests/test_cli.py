@@ -14,7 +14,7 @@ from tests.one_op import T, one_op_model
 from tflite_ort import Interpreter, arrays
 from tflite_ort.cli import app
 from tflite_ort.demo import digits_model, held_out
-from tflite_ort.schema import AddOptions, Op, TensorType
+from tflite_ort.schema import AddOptions, GatherOptions, Op, TensorType
 
 FLOAT, INT8 = str(digits_model("float32")), str(digits_model("int8"))
 
@@ -132,6 +132,20 @@ def test_run_refuses_more_files_than_inputs(tmp_path: Path) -> None:
 
 def test_run_refuses_a_provider_that_is_not_there() -> None:
     assert "NoSuchProvider" in refusal("run", FLOAT, "--provider", "NoSuchProvider")
+
+
+@pytest.mark.parametrize("words", [["é", "b", "c"], [b"\xc3\xa9", b"b", b"c"]])
+def test_run_takes_strings(tmp_path: Path, words: list[str] | list[bytes]) -> None:
+    text = T((3,), TensorType.STRING)
+    model = tmp_path / "gather.tflite"
+    indices = T.constant(np.array([2, 0], np.int32))
+    options = GatherOptions()
+    out = T((2,), TensorType.STRING)
+    model.write_bytes(one_op_model(Op.GATHER, [text, indices], [out], options, version=3))
+    np.save(tmp_path / "words.npy", np.array(words))
+    result = call("run", model, "--input", tmp_path / "words.npy", "--output", tmp_path / "o.npz")
+    assert result.exit_code == 0, result.output
+    assert np.load(tmp_path / "o.npz")["out0"].tolist() == [b"c", "é".encode()]
 
 
 # Images ------------------------------------------------------------------------------------------

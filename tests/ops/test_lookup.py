@@ -204,6 +204,11 @@ REFUSED = [
         "3",
     ),
     (hybrid("no-scale", INT8, T((5, 8), raw=BYTES.tobytes()), True), "float32 rows"),
+    (hybrid("codes", INT8, T((5, 8), scale=ROWS, raw=BYTES.tobytes()), True, INT8), "INT8 rows"),
+    (
+        hybrid("axis", INT8, T((5, 8), scale=[0.1] * 8, axis=1, raw=BYTES.tobytes()), True),
+        "8 scales",
+    ),
     (sparse(CombinerType.SUM, [[0, 0], [4, 0]], (4, 2)), "of 4"),
     (sparse(CombinerType.SUM, [[0, 0]], (4, 2, 1)), "dense shape"),
 ]
