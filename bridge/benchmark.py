@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import repeat, starmap
 from pathlib import Path
@@ -37,8 +37,8 @@ _SETTLING = 0.1
 _STATUS, _CLEAR_REFS = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
-class OutputError(BridgeError, ValueError):
-    """Two runtimes gave outputs that cannot be compared."""
+class BenchmarkError(BridgeError, RuntimeError):
+    """Something could not be measured or compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,14 +271,18 @@ def peak_memory(runtime: str, model: Path, threads: int, settings: Settings) -> 
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
     )
-    return float(done.stdout) if done.returncode == 0 else None
+    if done.returncode:
+        reason = done.stderr.strip().rpartition("\n")[2]
+        raise BenchmarkError(f"measuring the memory of {runtime} failed: {reason}")
+    return float(done.stdout)
 
 
 def print_peak(runtime: str, model: str, threads: str, seed: str, providers: str) -> None:
     """What the process of `peak_memory` does."""
     settings = Settings(seed=int(seed), providers=providers.split(",") if providers else None)
     optional_module("ai_edge_litert.interpreter")
-    _CLEAR_REFS.write_text("5")  # the highest mark starts again from here
+    with suppress(OSError):  # some containers forbid it; imports then may count in part
+        _CLEAR_REFS.write_text("5")  # the highest mark starts again from here
     before = _status_mib("VmRSS")
     runner: Runner | None
     if runtime == "litert":
@@ -307,7 +311,7 @@ def _status_mib(field: str) -> float:
 def difference(name: str, ours: Array, theirs: Array) -> Difference:
     """How far `ours` is from `theirs`, two arrays of one shape and dtype."""
     if ours.shape != theirs.shape:
-        raise OutputError(f"{name}: shape {ours.shape} here, {theirs.shape} in LiteRT")
+        raise BenchmarkError(f"{name}: shape {ours.shape} here, {theirs.shape} in LiteRT")
     if ours.dtype.kind in "OSU" or not ours.size:
         exact = float(np.mean(ours == theirs)) if ours.size else 1.0
         return Difference(name, None, None, None, exact)

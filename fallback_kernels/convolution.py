@@ -26,7 +26,7 @@ from tflite_ort.schema import (
     TensorView,
     TransposeConvOptions,
 )
-from tflite_ort.schema.shapes_convolution import volume_windows
+from tflite_ort.schema.shapes.convolution import volume_windows
 
 Array = npt.NDArray[Any]
 

@@ -17,8 +17,7 @@ from tflite_ort.schema import (
     SparseToDenseOptions,
     UniqueOptions,
 )
-from tflite_ort.schema.shape_rules import single
-from tflite_ort.schema.shapes_gather_scatter import (
+from tflite_ort.schema.shapes.gather_scatter import (
     dense_shape,
     one_hot_shape,
     scatter_shape,
@@ -27,7 +26,8 @@ from tflite_ort.schema.shapes_gather_scatter import (
     segments_shape,
     top_shape,
 )
-from tflite_ort.schema.shapes_slicing import gather_axes
+from tflite_ort.schema.shapes.registry import single
+from tflite_ort.schema.shapes.slicing import gather_axes
 
 
 @kernel(Op.GATHER, versions=(1, 8), inputs=("input", "positions"))

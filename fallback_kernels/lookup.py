@@ -22,7 +22,7 @@ from tflite_ort.schema import (
     OperatorView,
     SkipGramOptions,
 )
-from tflite_ort.schema.shapes_lookup import combined_shape, lsh_sizes
+from tflite_ort.schema.shapes.lookup import combined_shape, lsh_sizes
 
 
 @kernel(Op.EMBEDDING_LOOKUP, versions=(1, 5), inputs=("ids", "table"))

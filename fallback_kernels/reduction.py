@@ -30,7 +30,7 @@ from tflite_ort.schema import (
     ReduceWindowOptions,
 )
 from tflite_ort.schema.semantics import normalized_axes, normalized_axis
-from tflite_ort.schema.shapes_reduction import Windows, reduced_windows
+from tflite_ort.schema.shapes.reduction import Windows, reduced_windows
 
 _QUANTIZED = (np.int8, np.uint8, np.int16)
 

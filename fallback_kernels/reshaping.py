@@ -28,7 +28,7 @@ from tflite_ort.schema import (
     UnpackOptions,
 )
 from tflite_ort.schema.semantics import normalized_axis
-from tflite_ort.schema.shapes_reshaping import (
+from tflite_ort.schema.shapes.reshaping import (
     bitcast_shape,
     legacy_shape,
     range_shape,

@@ -8,7 +8,7 @@ import numpy as np
 
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, kernel
 from tflite_ort.schema import KernelError, Op, OperatorView
-from tflite_ort.schema.shapes_signal import check_lengths
+from tflite_ort.schema.shapes.signal import check_lengths
 
 
 @kernel(Op.RFFT2D, versions=(1, 1), inputs=("input", "fft_length"))

@@ -18,7 +18,7 @@ from tflite_ort.schema import (
     StablehloPadOptions,
     StablehloRngBitGeneratorOptions,
 )
-from tflite_ort.schema.shapes_stablehlo import (
+from tflite_ort.schema.shapes.stablehlo import (
     batch_shape,
     offset_axes,
     pad_sizes,

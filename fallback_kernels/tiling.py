@@ -8,7 +8,7 @@ import numpy as np
 
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, kernel
 from tflite_ort.schema import KernelError, Op, OperatorView, ReverseSequenceOptions
-from tflite_ort.schema.shapes_tiling import (
+from tflite_ort.schema.shapes.tiling import (
     batch_to_space_shape,
     broadcast_shape,
     diagonal_shape,

@@ -21,7 +21,7 @@ from tflite_ort.schema import (
     Untranslatable,
 )
 from tflite_ort.schema.semantics import explicit_padding
-from tflite_ort.schema.shapes_convolution import volume_windows
+from tflite_ort.schema.shapes.convolution import volume_windows
 
 FloatArray = npt.NDArray[np.float32]
 

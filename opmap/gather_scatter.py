@@ -25,8 +25,8 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
-from tflite_ort.schema.shapes_gather_scatter import segment_start
-from tflite_ort.schema.shapes_slicing import gather_axes
+from tflite_ort.schema.shapes.gather_scatter import segment_start
+from tflite_ort.schema.shapes.slicing import gather_axes
 
 _ON_OFF = ("on_value", "off_value")
 

@@ -26,7 +26,7 @@ from tflite_ort.schema import (
     Untranslatable,
 )
 from tflite_ort.schema.semantics import normalized_axes, normalized_axis
-from tflite_ort.schema.shapes_reduction import Windows, reduced_windows
+from tflite_ort.schema.shapes.reduction import Windows, reduced_windows
 
 _INTEGERS = (TensorType.INT32, TensorType.INT64)
 _COMPARED = frozenset(

@@ -42,7 +42,7 @@ from tflite_ort.schema import (
     Untranslatable,
 )
 from tflite_ort.schema.semantics import normalized_axis
-from tflite_ort.schema.shapes_reshaping import split_sizes
+from tflite_ort.schema.shapes.reshaping import split_sizes
 
 # What ONNX Runtime's DepthToSpace and SpaceToDepth take.
 _BLOCKED_BY_ORT = frozenset({TensorType.FLOAT32, TensorType.FLOAT16, TensorType.UINT8})

@@ -24,7 +24,7 @@ from tflite_ort.schema import (
     TensorType,
     Untranslatable,
 )
-from tflite_ort.schema.shapes_stablehlo import (
+from tflite_ort.schema.shapes.stablehlo import (
     batch_shape,
     offset_axes,
     pad_sizes,

@@ -30,7 +30,7 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
-from tflite_ort.schema.shapes_tiling import diagonal_shape, reversed_axes
+from tflite_ort.schema.shapes.tiling import diagonal_shape, reversed_axes
 
 Array = npt.NDArray[Any]
 

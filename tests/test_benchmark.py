@@ -78,6 +78,12 @@ def test_memory_is_measured_in_a_process_of_its_own(runtime: str) -> None:
     assert 0 < peak < 500
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
+def test_memory_that_cannot_be_measured_says_why(tmp_path: Path) -> None:
+    with pytest.raises(benchmark.BenchmarkError, match="of tflite-ort failed: .*none.tflite"):
+        benchmark.peak_memory("tflite-ort", tmp_path / "none.tflite", 1, QUICK)
+
+
 def test_float_difference_is_relative_to_the_largest_magnitude() -> None:
     theirs = np.array([0.0, -4.0, np.nan, np.inf], np.float32)
     ours = np.array([1.0, -4.0, np.nan, np.inf], np.float32)
@@ -105,7 +111,7 @@ def test_difference_of_strings_and_of_nothing() -> None:
 
 
 def test_outputs_of_two_shapes_are_refused() -> None:
-    with pytest.raises(benchmark.OutputError, match=r"\(2,\) here, \(3,\) in LiteRT"):
+    with pytest.raises(benchmark.BenchmarkError, match=r"\(2,\) here, \(3,\) in LiteRT"):
         difference("y", np.zeros(2), np.zeros(3))
 
 

@@ -11,7 +11,7 @@ import pytest
 from tflite_ort.fallback_kernels import kernel
 from tflite_ort.opmap import translator
 from tflite_ort.schema import ModelError, Op, OperatorView, TensorType, TensorView, Untranslatable
-from tflite_ort.schema.shape_rules import RULES
+from tflite_ort.schema.shapes.registry import RULES
 from tflite_ort.versioning.registry import Inputs, Registry
 
 Function = Callable[..., Any]

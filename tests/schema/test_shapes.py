@@ -30,8 +30,8 @@ from tflite_ort.schema import (
     TensorView,
     UnpackOptions,
 )
-from tflite_ort.schema.shape_rules import RULES, rule
 from tflite_ort.schema.shapes import output_shapes
+from tflite_ort.schema.shapes.registry import RULES, rule
 
 Shape = tuple[int, ...]
 

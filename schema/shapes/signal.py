@@ -7,7 +7,7 @@ from typing import Any
 from tflite_ort.schema.enums import BuiltinOperator as Op
 from tflite_ort.schema.enums import TensorType
 from tflite_ort.schema.errors import ModelError
-from tflite_ort.schema.shape_rules import Shapes, of_type, rule
+from tflite_ort.schema.shapes.registry import Shapes, of_type, rule
 from tflite_ort.schema.view import Array, OperatorView
 
 

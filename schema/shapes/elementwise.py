@@ -9,7 +9,7 @@ import numpy as np
 
 from tflite_ort.schema.enums import BuiltinOperator as Op
 from tflite_ort.schema.errors import ModelError
-from tflite_ort.schema.shape_rules import Shape, Shapes, required, rule
+from tflite_ort.schema.shapes.registry import Shape, Shapes, required, rule
 from tflite_ort.schema.view import OperatorView
 
 

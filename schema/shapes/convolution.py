@@ -12,8 +12,8 @@ from tflite_ort.schema.enums import TensorType
 from tflite_ort.schema.errors import ModelError
 from tflite_ort.schema.layer_options import Conv3DOptions
 from tflite_ort.schema.semantics import conv_output_size
-from tflite_ort.schema.shape_rules import Shape, Shapes, constant, of_type, required, rule
-from tflite_ort.schema.shapes_elementwise import broadcast
+from tflite_ort.schema.shapes.elementwise import broadcast
+from tflite_ort.schema.shapes.registry import Shape, Shapes, constant, of_type, required, rule
 from tflite_ort.schema.view import OperatorView
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from tflite_ort.schema.enums import BuiltinOperator as Op
 from tflite_ort.schema.enums import TensorType
 from tflite_ort.schema.errors import ModelError
-from tflite_ort.schema.shape_rules import Shape, Shapes, of_type, required, rule
+from tflite_ort.schema.shapes.registry import Shape, Shapes, of_type, required, rule
 from tflite_ort.schema.stablehlo_options import StablehloGatherOptions, StablehloPadOptions
 from tflite_ort.schema.view import OperatorView
 

@@ -7,7 +7,7 @@ from typing import Any
 from tflite_ort.schema.enums import BuiltinOperator as Op
 from tflite_ort.schema.errors import ModelError
 from tflite_ort.schema.semantics import normalized_axes, normalized_axis
-from tflite_ort.schema.shape_rules import Shape, Shapes, constant, required, rule
+from tflite_ort.schema.shapes.registry import Shape, Shapes, constant, required, rule
 from tflite_ort.schema.view import OperatorView
 
 Windows = list[tuple[int, int, int, int]]

@@ -1,14 +1,14 @@
 """The registry of shape rules.
 
-One module ``schema/shapes_<family>.py`` per family registers its rules::
+One module ``schema/shapes/<family>.py`` per family registers its rules::
 
-    from tflite_ort.schema.shape_rules import Shapes, required, rule
+    from tflite_ort.schema.shapes.registry import Shapes, required, rule
 
     @rule(Op.ADD, Op.SUB)
     def broadcast(op: OperatorView[Any]) -> Shapes | None:
         return (np.broadcast_shapes(required(op, 0).shape, required(op, 1).shape),)
 
-and `schema/shapes.py` imports that module. A rule reads its inputs by position (names are not
+and `schema/shapes/__init__.py` imports that module. A rule reads its inputs by position (names are not
 bound here) with `required` and `constant`: their shapes, constant data, the options. It returns one
 shape per output, or None when they depend on data that is no constant. It raises ModelError for
 shapes that do not fit; it never reads the shapes of the outputs.

@@ -11,7 +11,7 @@ from tflite_ort.schema.enums import TensorType
 from tflite_ort.schema.errors import ModelError
 from tflite_ort.schema.options import StridedSliceOptions
 from tflite_ort.schema.semantics import normalized_axis, strided_slice
-from tflite_ort.schema.shape_rules import Shape, Shapes, constant, of_type, required, rule
+from tflite_ort.schema.shapes.registry import Shape, Shapes, constant, of_type, required, rule
 from tflite_ort.schema.view import OperatorView
 
 _POSITIONS = (TensorType.INT16, TensorType.INT32, TensorType.INT64)

@@ -9,7 +9,7 @@ from tflite_ort.schema.enums import BuiltinOperator as Op
 from tflite_ort.schema.enums import LSHProjectionType, TensorType
 from tflite_ort.schema.errors import ModelError
 from tflite_ort.schema.layer_options import LSHProjectionOptions
-from tflite_ort.schema.shape_rules import Shape, Shapes, constant, of_type, required, rule
+from tflite_ort.schema.shapes.registry import Shape, Shapes, constant, of_type, required, rule
 from tflite_ort.schema.view import Array, OperatorView
 
 

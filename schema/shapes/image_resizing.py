@@ -6,7 +6,7 @@ from typing import Any
 
 from tflite_ort.schema.enums import BuiltinOperator as Op
 from tflite_ort.schema.errors import ModelError
-from tflite_ort.schema.shape_rules import Shapes, constant, required, rule
+from tflite_ort.schema.shapes.registry import Shapes, constant, required, rule
 from tflite_ort.schema.view import OperatorView
 
 

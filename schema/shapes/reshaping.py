@@ -11,7 +11,7 @@ from tflite_ort.schema.enums import BuiltinOperator as Op
 from tflite_ort.schema.enums import TensorType
 from tflite_ort.schema.errors import ModelError
 from tflite_ort.schema.semantics import NUMPY_DTYPE, normalized_axes, normalized_axis
-from tflite_ort.schema.shape_rules import Shape, Shapes, constant, required, rule
+from tflite_ort.schema.shapes.registry import Shape, Shapes, constant, required, rule
 from tflite_ort.schema.view import Array, OperatorView
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from tflite_ort.schema.enums import BuiltinOperator as Op
 from tflite_ort.schema.enums import TensorType
 from tflite_ort.schema.errors import ModelError
-from tflite_ort.schema.shape_rules import Shape, Shapes, constant, of_type, rule, single
+from tflite_ort.schema.shapes.registry import Shape, Shapes, constant, of_type, rule, single
 from tflite_ort.schema.view import Array, OperatorView, TensorView
 
 _WHOLE = (TensorType.INT32, TensorType.INT64)

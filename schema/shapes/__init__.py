@@ -1,0 +1,47 @@
+"""Output shapes from input shapes, for models whose inputs are resized: a rule per operator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tflite_ort.schema.shapes import (
+    convolution,
+    detection,
+    elementwise,
+    gather_scatter,
+    image_resizing,
+    lookup,
+    random,
+    reduction,
+    reshaping,
+    signal,
+    slicing,
+    stablehlo,
+    tiling,
+)
+from tflite_ort.schema.shapes.registry import RULES, Shapes
+from tflite_ort.schema.view import OperatorView
+
+
+def output_shapes(op: OperatorView[Any]) -> Shapes | None:
+    """One shape per output; None without a rule, or when the shapes depend on data."""
+    found = RULES.get(op.op)
+    return found(op) if found is not None else None
+
+
+__all__ = [
+    "convolution",
+    "detection",
+    "elementwise",
+    "gather_scatter",
+    "image_resizing",
+    "lookup",
+    "output_shapes",
+    "random",
+    "reduction",
+    "reshaping",
+    "signal",
+    "slicing",
+    "stablehlo",
+    "tiling",
+]
