@@ -80,6 +80,8 @@ class Binary:
     def run(self, op: View, inputs: Inputs, state: State) -> Outputs:
         a, b = inputs
         output = op.output
+        if not a.dtype == b.dtype == output.dtype:
+            raise refusal(op)
         activation = ActivationFunctionType.NONE
         if self.fused:
             activation = op.options.fused_activation_function
@@ -89,7 +91,7 @@ class Binary:
         if coded and self.quantized is not None:
             codes = self.quantized(op, a, b) + zero_point(op, output)
             return (clamped_codes(op, codes, activation),)
-        if output.type not in self.types or a.dtype != b.dtype:
+        if output.type not in self.types:
             raise refusal(op)
         with np.errstate(all="ignore"):
             return (clamped(np.asarray(self.plain(a, b), output.dtype), activation),)

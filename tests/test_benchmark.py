@@ -80,7 +80,7 @@ def test_memory_is_measured_in_a_process_of_its_own(runtime: str) -> None:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
 def test_memory_that_cannot_be_measured_says_why(tmp_path: Path) -> None:
-    with pytest.raises(benchmark.BenchmarkError, match="of tflite-ort failed: .*none.tflite"):
+    with pytest.raises(benchmark.BenchmarkError, match=r"of tflite-ort failed: .*none.tflite"):
         benchmark.peak_memory("tflite-ort", tmp_path / "none.tflite", 1, QUICK)
 
 

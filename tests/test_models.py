@@ -1,0 +1,104 @@
+"""Every model that LiteRT runs: its numbers, or a refusal that names what is not there yet."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from tests.models import MODELS_DIR
+from tests.one_op import ours
+from tests.oracle import litert
+from tflite_ort import BridgeError, Interpreter, KernelError, UnresolvedOperator
+
+Array = npt.NDArray[Any]
+
+# What nothing here runs yet; a name that disappears from the refusals has to disappear here.
+NOT_THERE_YET = {
+    *("LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM", "SVDF"),
+    *("WHILE", "CALL_ONCE", "VAR_HANDLE", "ASSIGN_VARIABLE", "READ_VARIABLE"),
+    *("Convolution2DTransposeBias", "TFLite_Detection_PostProcess", "DISPATCH_OP"),
+}
+# LiteRT runs these and should not: it reads int8 codes as floats, past the end of their memory.
+REFUSED = {"litert__add_quantized_int8.tflite": "INT8, INT8 to FLOAT32"}
+# Its input 0 is a shape, which has to be one.
+GIVEN = {"tflm__transpose_conv1.tflite": {0: np.array([1, 3, 22, 32], np.int32)}}
+
+
+def models() -> list[str]:
+    index = MODELS_DIR / "index.json"
+    if not index.exists():
+        return []
+    return [row["file"] for row in json.loads(index.read_text()) if row["litert"] == "ok"]
+
+
+def drawn(detail: dict[str, Any], rng: np.random.Generator) -> Array:
+    """Floats in [-1, 1), bytes over their whole range, other integers from 0 to 2, words."""
+    shape, dtype = tuple(detail["shape"]), np.dtype(detail["dtype"])
+    if dtype.kind == "S":
+        # Of a scalar object LiteRT stores the pointer, not the text.
+        return np.full(shape, b"word", np.object_ if shape else None)
+    if dtype.kind == "f":
+        return rng.uniform(-1, 1, shape).astype(dtype)
+    if dtype.itemsize == 1 and dtype.kind in "iu":
+        return rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max + 1, shape).astype(dtype)
+    return rng.integers(0, 2 if dtype.kind == "b" else 3, shape).astype(dtype)
+
+
+def apart(got: Array, want: Array) -> float:
+    return float(np.max(np.abs(got.astype(np.float64) - want.astype(np.float64)), initial=0.0))
+
+
+def assert_as_close_as_litert(got: Array, default: Array, others: Sequence[Array]) -> None:
+    """Floats within 1e-4 of the largest magnitude and integers within one, or as far as LiteRT's
+    own kernels are from each other, times 1.5."""
+    assert (got.dtype, got.shape) == (default.dtype, default.shape)
+    if got.dtype.kind not in "fiu":
+        np.testing.assert_array_equal(got, default)
+        return
+    floats = got.dtype.kind == "f"
+    limit = 1e-4 * float(np.abs(default).max(initial=0)) if floats else 1.0
+    assert apart(got, default) <= max(limit, *(1.5 * apart(other, default) for other in others))
+
+
+@pytest.mark.parametrize("name", models())
+def test_model_gives_what_litert_gives(name: str) -> None:
+    content = Path(MODELS_DIR / name).read_bytes()
+    rng = np.random.default_rng(0)
+    details = Interpreter(model_content=content).get_input_details()
+    feeds = [drawn(detail, rng) for detail in details]
+    for position, array in GIVEN.get(name, {}).items():
+        feeds[position] = array
+    try:
+        got, _ = ours(content, feeds)
+    except UnresolvedOperator as error:
+        assert any(f"'{operator}'" in str(error) for operator in NOT_THERE_YET)
+        return
+    except KernelError as error:
+        assert REFUSED[name] in str(error)
+        return
+    assert name not in REFUSED
+    results = [litert(content, feeds, k) for k in ("default", "optimized", "reference")]
+    for result, default, *others in zip(got, *results, strict=True):
+        assert_as_close_as_litert(result, default, others)
+
+
+def test_what_is_not_there_yet_is_still_not_there() -> None:
+    names = models()
+    if not names:
+        pytest.skip("no models")
+    refused = set()
+    for name in names:
+        interpreter = Interpreter(MODELS_DIR / name)
+        try:
+            interpreter.allocate_tensors()
+        except UnresolvedOperator as error:
+            refused |= {operator for operator in NOT_THERE_YET if f"'{operator}'" in str(error)}
+        except BridgeError as error:
+            raise AssertionError(name) from error
+    assert refused == NOT_THERE_YET
