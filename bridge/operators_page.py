@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tflite_ort.fallback_kernels import kernel
 from tflite_ort.opmap import translator
 from tflite_ort.schema import Op
+from tflite_ort.schema.inlining import INLINED
 from tflite_ort.versioning.disagreements import DISAGREEMENTS
 from tflite_ort.versioning.known import KNOWN, known_versions
 
@@ -16,8 +17,9 @@ Made by `python -m tflite_ort.operators_page`; a test holds it against the table
 
 The operators that TFLite has kernels for, each version with the first TFLite release that has it
 and what it brought. A version is *run by ONNX Runtime* when the library has a translator for it:
-every execution provider is offered it. It *runs in numpy* when there is a kernel. A model with a
-version in neither column is refused.
+every execution provider is offered it. It *runs in numpy* when there is a kernel. An operator that
+is *inlined* is replaced by the subgraph that it names. A model with a version in neither column is
+refused.
 
 | operator | ONNX Runtime | numpy | versions |
 |---|---|---|---|
@@ -34,7 +36,7 @@ _DISAGREEMENTS = """
 def operators_page() -> str:
     """The whole page, in Markdown."""
     rows = [
-        f"| {op.name} | {_range(translator.versions(op))} | {_range(kernel.versions(op))} "
+        f"| {op.name} | {_where(op, translator.versions(op))} | {_where(op, kernel.versions(op))} "
         f"| {_history(op)} |\n"
         for op in Op
         if known_versions(op)
@@ -63,6 +65,10 @@ def _history(op: Op) -> str:
     return "<br>".join(
         f"{row.number} ({row.runtime})" + (f": {row.brings}" if row.brings else "") for row in known
     )
+
+
+def _where(op: Op, versions: Sequence[int]) -> str:
+    return "inlined" if op in INLINED else _range(versions)
 
 
 def _range(versions: Sequence[int]) -> str:
