@@ -8,9 +8,9 @@ One module ``schema/shapes/<family>.py`` per family registers its rules::
     def broadcast(op: OperatorView[Any]) -> Shapes | None:
         return (np.broadcast_shapes(required(op, 0).shape, required(op, 1).shape),)
 
-and `schema/shapes/__init__.py` imports that module. A rule reads its inputs by position (names are not
-bound here) with `required` and `constant`: their shapes, constant data, the options. It returns one
-shape per output, or None when they depend on data that is no constant. It raises ModelError for
+and `schema/shapes/__init__.py` imports that module. A rule reads its inputs by position (names are
+not bound here) with `required` and `constant`: their shapes, constant data, the options. It returns
+one shape per output, or None when they depend on data that is no constant. It raises ModelError for
 shapes that do not fit; it never reads the shapes of the outputs.
 """
 
