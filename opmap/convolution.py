@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from tflite_ort.opmap.graph import Graph, Layout
+from tflite_ort.opmap.forms import Layout
+from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     Conv2DOptions,

@@ -9,7 +9,8 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from tflite_ort.opmap.constants import carried_type
-from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.forms import Domain, Layout
+from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.movement import moved_domain
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (

@@ -5,7 +5,8 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from tflite_ort.opmap.convolution import accumulator_scale, check_types
-from tflite_ort.opmap.graph import Domain, Graph
+from tflite_ort.opmap.forms import Domain
+from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     BatchMatMulOptions,

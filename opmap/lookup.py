@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from tflite_ort.opmap.graph import Domain, Graph
+from tflite_ort.opmap.forms import Domain
+from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.indices import bounded, flat_rows, scattered
 from tflite_ort.opmap.movement import code_constant, moved_domain, reshaped
 from tflite_ort.opmap.registry import translator

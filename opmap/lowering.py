@@ -8,7 +8,8 @@ from typing import Any
 
 import onnx_ir as ir
 
-from tflite_ort.opmap.graph import Graph, Layout, Target
+from tflite_ort.opmap.forms import Layout, Target
+from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.registry import Translator
 from tflite_ort.schema import BridgeError, ModelError, OperatorView, TensorView, Untranslatable
 from tflite_ort.schema.errors import MALFORMED_OPERATOR

@@ -9,7 +9,8 @@ import numpy as np
 import onnx_ir as ir
 
 from tflite_ort.opmap.constants import carried_type
-from tflite_ort.opmap.graph import Domain, Graph
+from tflite_ort.opmap.forms import Domain
+from tflite_ort.opmap.graph import Graph
 from tflite_ort.schema import TensorType, TensorView, Untranslatable
 from tflite_ort.schema.semantics import NUMPY_DTYPE
 

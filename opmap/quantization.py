@@ -8,7 +8,8 @@ import numpy as np
 import onnx_ir as ir
 
 from tflite_ort.opmap.constants import carried_type
-from tflite_ort.opmap.graph import Domain, Graph
+from tflite_ort.opmap.forms import Domain
+from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     FakeQuantOptions,

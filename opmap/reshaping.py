@@ -11,7 +11,8 @@ import numpy as np
 import onnx_ir as ir
 
 from tflite_ort.opmap.constants import carried_type
-from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.forms import Domain, Layout
+from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.movement import (
     code_constant,
     integers,

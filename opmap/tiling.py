@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.forms import Domain, Layout
+from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.indices import failing
 from tflite_ort.opmap.movement import (
     code_constant,

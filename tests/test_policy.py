@@ -35,7 +35,16 @@ FAMILIES = {
     "tiling",
 }
 INFRASTRUCTURE = {
-    "opmap": {"__init__", "constants", "graph", "indices", "lowering", "movement", "registry"},
+    "opmap": {
+        "__init__",
+        "constants",
+        "forms",
+        "graph",
+        "indices",
+        "lowering",
+        "movement",
+        "registry",
+    },
     "fallback_kernels": {
         "__init__",
         "accumulator",
