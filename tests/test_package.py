@@ -1,5 +1,6 @@
 """The installed package: public names, their docstrings, type marker, and what importing costs."""
 
+import doctest
 import inspect
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import tflite_ort
+import tflite_ort.interpreter
 from tests.policy import PACKAGES
 
 PUBLIC = [
@@ -74,3 +76,9 @@ def test_import_loads_neither_litert_nor_the_command_line() -> None:
     ).stdout.split()
     unwanted = {"ai_edge_litert", "rich", "tensorflow", "typer"}
     assert unwanted.isdisjoint(loaded)
+
+
+def test_the_example_of_the_interpreter_runs() -> None:
+    results = doctest.testmod(tflite_ort.interpreter)
+    assert results.attempted > 0
+    assert results.failed == 0
