@@ -173,6 +173,10 @@ def run_kernel(
         results = entry.function(op, inputs, state)
     except (KernelError, *MALFORMED_OPERATOR) as error:
         raise KernelError(f"{op.label} failed to invoke: {error}") from error
+    if len(results) != len(op.outputs):
+        raise KernelError(
+            f"{op.label}: the kernel made {len(results)} results, expected {len(op.outputs)}"
+        )
     for tensor, result in zip(op.outputs, results, strict=True):
         if result.dtype != tensor.dtype:
             raise KernelError(

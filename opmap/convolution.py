@@ -64,7 +64,6 @@ def relaid_filter(
     g: Graph, input: TensorView, filter: TensorView, permutation: tuple[int, ...], shape: list[int]
 ) -> ir.Value:
     """A filter as ONNX has it; float activations (hybrid models) get float weights."""
-    check_types(input, filter)
     real = not input.is_quantized
     return g.weights(filter, permutation=permutation, shape=shape, axis=0, real=real)
 
@@ -88,6 +87,7 @@ def accumulator_scale(input: Quantization | None, filter: Quantization | None) -
 def conv_2d(op: OperatorView[Conv2DOptions], g: Graph) -> None:
     """Conv with filter [out, kh, kw, in / groups] re-laid to [out, in / groups, kh, kw]."""
     input, filter, options = op["input"], op["filter"], op.options
+    check_types(input, filter)
     outputs, kh, kw, depth = filter.shape
     if g.target.ort_cpu and _is_read_in_rows(op, g):
         convolution_of_rows(op, g)
@@ -131,6 +131,7 @@ def convolution_of_rows(op: OperatorView[Conv2DOptions], g: Graph) -> None:
 def depthwise_conv_2d(op: OperatorView[DepthwiseConv2DOptions], g: Graph) -> None:
     """Conv of one group per input channel; the multiplier comes from the shapes, as in TFLite."""
     input, filter, options = op["input"], op["filter"], op.options
+    check_types(input, filter)
     _, kh, kw, outputs = filter.shape
     weights = relaid_filter(g, input, filter, (3, 0, 1, 2), [outputs, 1, kh, kw])
     convolution(op, g, options, weights, (kh, kw), groups=input.shape[3])

@@ -271,7 +271,7 @@ class Graph:
                     node.replace_input_with(i, None)
             del self.nodes[nodes:]
             for index, form in self._journal:
-                del self._forms[index][form]
+                self._forms[index].pop(form, None)  # one read can record a form twice
             raise
         finally:
             self._label = "boundary"

@@ -31,19 +31,30 @@ def tensor_views(model: Model, subgraph: int) -> list[TensorView]:
     Raises:
         ModelError: a constant's data is not whole, or in a file that cannot be read.
     """
-    external = ExternalData(model)
+    external, graph = ExternalData(model), model.subgraphs[subgraph]
+    computed = {*graph.inputs, *(i for operator in graph.operators for i in operator.outputs)}
     return [
         TensorView(
             index,
             tensor.name,
             tensor.type,
             tensor.shape,
-            None if tensor.is_variable else constant_data(model, tensor, external),
+            _data(model, tensor, external, index in computed),
             _quantization(tensor.quantization),
             tensor.is_variable,
         )
-        for index, tensor in enumerate(model.subgraphs[subgraph].tensors)
+        for index, tensor in enumerate(graph.tensors)
     ]
+
+
+def _data(model: Model, tensor: Tensor, external: ExternalData, is_computed: bool) -> Array | None:
+    """A constant's values. A tensor without elements is one unless something computes it: its
+    buffer does not tell, since nothing to store is written as no buffer or as an empty one."""
+    if tensor.is_variable:
+        return None
+    if math.prod(tensor.shape) == 0 and tensor.type in NUMPY_DTYPE:
+        return None if is_computed else np.empty(tensor.shape, NUMPY_DTYPE[tensor.type])
+    return constant_data(model, tensor, external)
 
 
 def operator_view(

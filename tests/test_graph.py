@@ -150,5 +150,12 @@ def test_a_refused_operator_leaves_nothing_behind(g: Graph) -> None:
         raise Untranslatable("for a reason")
     assert op_types(g) == []
     assert g.layout(t) is Layout.LAST
+    u = codes(2)
+    g.add_input(u, "u", u.shape)
+    with pytest.raises(Untranslatable, match="again"), g.at(op):
+        g.read(u, layout=Layout.FIRST, domain=Domain.STORED)
+        raise Untranslatable("again")
+    assert op_types(g) == []
+    assert g.read(u, domain=Domain.FILE).name == "u"
     with pytest.raises(Untranslatable, match="no value"):
         g.read(op.output)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,13 @@ from tests.models import model_path
 from tests.one_op import T, one_op_model
 from tests.oracle import litert
 from tflite_ort import (
+    BuiltinOpResolver,
     DelegateError,
     Interpreter,
+    KernelError,
     MalformedModel,
     ModelError,
+    Registration,
     StateError,
     TensorError,
     UnknownOperator,
@@ -24,11 +28,15 @@ from tflite_ort import (
 )
 from tflite_ort.schema import (
     AddOptions,
+    Buffer,
     Conv2DOptions,
     Op,
     Padding,
+    ReducerOptions,
     ReshapeOptions,
     TensorType,
+    read_model,
+    write_model,
 )
 
 ADD = one_op_model(Op.ADD, [T((2, 3)), T((2, 3))], [T((2, 3))], AddOptions())
@@ -217,6 +225,70 @@ def test_an_untranslatable_operator_runs_in_numpy_and_says_why() -> None:
     output = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
     np.testing.assert_array_equal(output, x.reshape(6, 1))
     assert tuple(interpreter.get_output_details()[0]["shape"]) == (6, 1)
+
+
+@pytest.mark.parametrize("buffer", [None, np.zeros(0, np.int32)])
+def test_a_tensor_without_elements_is_a_constant_whatever_its_buffer(buffer: Any) -> None:
+    """The axes of a SUM over none."""
+    model = one_op_model(
+        Op.SUM, [T((2, 3)), T((0,), TensorType.INT32, data=buffer)], [T((2, 3))], ReducerOptions()
+    )
+    graph = read_model(model)
+    if buffer is None:  # the builder takes a tensor without data for an input
+        (main,) = graph.subgraphs
+        model = write_model(replace(graph, subgraphs=(replace(main, inputs=main.inputs[:1]),)))
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    interpreter = Interpreter(model_content=model)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(0, x)
+    interpreter.invoke()
+    output = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    np.testing.assert_array_equal(output, litert(model, [x])[0])
+
+
+def test_an_empty_result_with_an_empty_buffer_is_computed() -> None:
+    model = read_model(one_op_model(Op.ADD, [T((0, 3)), T((0, 3))], [T((0, 3))], AddOptions()))
+    (main,) = model.subgraphs
+    tensors = (*main.tensors[:2], replace(main.tensors[2], buffer=1))
+    main = replace(main, tensors=tensors)
+    buffers = (*model.buffers, Buffer(data=np.zeros(0, np.uint8)))
+    interpreter = Interpreter(
+        model_content=write_model(replace(model, subgraphs=(main,), buffers=buffers))
+    )
+    interpreter.allocate_tensors()
+    interpreter.invoke()
+    assert interpreter.get_tensor(2).shape == (0, 3)
+
+
+def test_a_kernel_with_another_number_of_results_is_named() -> None:
+    resolver = BuiltinOpResolver()
+    resolver.add_builtin(Op.ADD, Registration(kernel=lambda op, inputs, state: (*inputs,)))
+    interpreter = Interpreter(model_content=ADD, resolver=resolver)
+    interpreter.allocate_tensors()
+    with pytest.raises(KernelError, match="ADD_0: the kernel made 2 results, expected 1"):
+        interpreter.invoke()
+
+
+@pytest.mark.parametrize(
+    ("input", "filter"),
+    [
+        (T((1, 8, 8, 3)), T.constant(np.ones((4, 3, 3, 3), np.uint8), scale=0.1)),
+        (T((1, 8, 8, 3), TensorType.INT8), T.constant(np.ones((4, 3, 3, 3), np.int8), scale=0.1)),
+    ],
+    ids=["float by uint8", "codes without a scale"],
+)
+def test_an_image_of_few_channels_is_convolved_by_what_tflite_takes(input: T, filter: T) -> None:
+    model = one_op_model(
+        Op.CONV_2D,
+        [input, filter, T.constant(np.ones(4, np.float32))],
+        [T((1, 8, 8, 4), input.type)],
+        Conv2DOptions(padding=Padding.SAME, stride_h=1, stride_w=1),
+    )
+    interpreter = Interpreter(model_content=model)
+    interpreter.allocate_tensors()
+    assert {row.runs_on for row in interpreter.delegation()} == {"numpy"}
+    with pytest.raises(KernelError, match="CONV_2D_0"):
+        interpreter.invoke()
 
 
 def test_get_tensor_returns_copies() -> None:
