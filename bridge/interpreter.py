@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,13 +12,13 @@ import numpy.typing as npt
 
 from tflite_ort.delegates import Delegate, ExecutionProviderDelegate
 from tflite_ort.details import tensor_details
-from tflite_ort.plan import LoadTimes, Placement, Plan, make_plan
+from tflite_ort.plan import LoadTimes, Placement, Plan
 from tflite_ort.resolution import check_operators, check_versions
 from tflite_ort.resolvers import BuiltinOpResolver
+from tflite_ort.runner import Runtime, SubgraphRunner
 from tflite_ort.schema import DelegateError, Model, StateError, TensorError, read_model
-from tflite_ort.schema.inlining import inlined
 from tflite_ort.session import Provider, available_providers
-from tflite_ort.specialization import Shape, Specialized, specialize
+from tflite_ort.specialization import Shape
 from tflite_ort.versioning.resolver import OpResolver
 
 Array = npt.NDArray[Any]
@@ -73,19 +72,13 @@ class Interpreter:
         source = model_path if model_path is not None else model_content
         assert source is not None
         self._model: Model = read_model(source)
-        self._resolver = BuiltinOpResolver() if resolver is None else resolver
-        check_versions(self._model, self._resolver)
+        resolver = BuiltinOpResolver() if resolver is None else resolver
+        check_versions(self._model, resolver)
         self._read_seconds = time.perf_counter() - started
         if not self._model.subgraphs:
             raise TensorError("No subgraph in the model.")
-        self._declared_tensors = len(self._model.subgraphs[0].tensors)
-        self._model = inlined(self._model)
-        self._num_threads = num_threads or 0
-        self._delegates = _delegates(providers)
-        self._shapes: dict[int, Shape] = {}
-        self._resized = False
-        self._graph = self._specialize()
-        self._plan: Plan | None = None
+        self._runtime = Runtime(_delegates(providers), resolver, num_threads or 0)
+        self._runner = SubgraphRunner(self._model, 0, self._runtime)
 
     # Life cycle ------------------------------------------------------------------------------
 
@@ -98,17 +91,9 @@ class Interpreter:
             Untranslatable: operators that neither translate nor have a kernel; lists all.
             DelegateError: ONNX Runtime could not load what was translated for it.
         """
-        if self._plan is None:
-            check_operators(self._model, self._resolver)
-            if self._resized:
-                self._graph, self._resized = self._specialize(), False
-            self._plan = make_plan(
-                self._graph,
-                self._delegates,
-                self._resolver.translators,
-                self._resolver.kernels,
-                self._num_threads,
-            )
+        if self._runner.plan is None:
+            check_operators(self._model, self._runtime.resolver)
+            self._runner.allocate()
 
     def invoke(self) -> None:
         """Run the model once.
@@ -117,7 +102,7 @@ class Interpreter:
             StateError: `allocate_tensors` was not called, or not since an input was resized.
             DelegateError, KernelError: an operator failed.
         """
-        plan = self._plan
+        plan = self._runner.plan
         if plan is None:
             raise StateError("Invoke called on model that is not ready.")
         plan.run()
@@ -135,23 +120,22 @@ class Interpreter:
         """
         shape = tuple(int(size) for size in tensor_size)
         self._check_resize(input_index, shape, strict)
-        self._shapes[input_index] = shape
-        self._plan, self._resized = None, True
+        self._runner.resize(input_index, shape)
 
     # Tensors -----------------------------------------------------------------------------------
 
     def get_input_details(self) -> list[dict[str, Any]]:
         """One dictionary per input: name, index, shape, shape_signature, dtype, quantization,
         quantization_parameters, sparsity_parameters."""
-        return [self._details(index) for index in self._graph.inputs]
+        return [self._details(index) for index in self._runner.graph.inputs]
 
     def get_output_details(self) -> list[dict[str, Any]]:
         """As `get_input_details`, per output."""
-        return [self._details(index) for index in self._graph.outputs]
+        return [self._details(index) for index in self._runner.graph.outputs]
 
     def get_tensor_details(self) -> list[dict[str, Any]]:
         """As `get_input_details`, per tensor of the primary subgraph."""
-        return [self._details(index) for index in range(self._declared_tensors)]
+        return [self._details(index) for index in range(len(self._runner.declared_tensors))]
 
     def set_tensor(self, tensor_index: int, value: npt.ArrayLike) -> None:
         """Copy `value` into an input; strings as an array of bytes or text.
@@ -164,7 +148,7 @@ class Interpreter:
         buffer = self._input_buffer(tensor_index)
         if buffer.dtype == np.object_:
             array = _strings(array)
-        name = self._graph.tensors[tensor_index].name
+        name = self._runner.graph.tensors[tensor_index].name
         if array.dtype != buffer.dtype:
             raise TensorError(
                 f"Cannot set tensor: Got value of type {array.dtype} but expected type "
@@ -184,14 +168,12 @@ class Interpreter:
             StateError: `allocate_tensors` was not called.
             TensorError: the tensor is not kept (an intermediate result) or does not exist.
         """
-        if not 0 <= tensor_index < len(self._graph.tensors):
+        if not 0 <= tensor_index < len(self._runner.graph.tensors):
             raise TensorError(f"Invalid tensor index {tensor_index}")
-        tensor = self._graph.tensors[tensor_index]
-        array = tensor.data
-        if array is None:
-            if self._plan is None:
-                raise StateError("get_tensor called on model that is not ready.")
-            array = self._plan.arrays.get(tensor_index)
+        tensor = self._runner.graph.tensors[tensor_index]
+        array = self._runner.value(tensor_index)
+        if array is None and self._runner.plan is None:
+            raise StateError("get_tensor called on model that is not ready.")
         if array is None:
             raise TensorError(
                 f"Tensor data is null: {tensor.name!r} ({tensor_index}) is an intermediate result"
@@ -211,45 +193,34 @@ class Interpreter:
     @property
     def load_times(self) -> LoadTimes:
         """Seconds spent on reading, translating and making sessions, of the last allocation."""
-        translate, session = self._ready().seconds
-        return LoadTimes(self._read_seconds, self._specialize_seconds + translate, session)
+        self._ready()
+        return self._runner.load_times(self._read_seconds)
 
     def _ready(self) -> Plan:
-        if self._plan is None:
+        if self._runner.plan is None:
             raise StateError("The model is not ready: call allocate_tensors() first.")
-        return self._plan
-
-    def _specialize(self) -> Specialized:
-        started = time.perf_counter()
-        graph = specialize(self._model, 0, self._shapes, self._resolver.kernels)
-        self._specialize_seconds = time.perf_counter() - started
-        return graph
+        return self._runner.plan
 
     def _details(self, index: int) -> dict[str, Any]:
-        view = self._graph.tensors[index]
-        if index in self._shapes:
-            view = replace(view, shape=self._shapes[index])
-        elif view.dynamic and self._plan is not None and index in self._plan.arrays:
-            view = replace(view, shape=self._plan.arrays[index].shape)
-        return tensor_details(self._model.subgraphs[0].tensors[index], view)
+        return tensor_details(self._runner.declared_tensors[index], self._runner.view(index))
 
     def _input_buffer(self, index: int) -> Array:
-        if index not in self._graph.inputs:
+        if index not in self._runner.graph.inputs:
             raise TensorError(f"Cannot set tensor: tensor {index} is not an input")
-        if self._plan is None:
+        if self._runner.plan is None:
             raise StateError(
                 "Cannot set tensor: Tensor is unallocated. Try calling allocate_tensors() first"
             )
-        return self._plan.arrays[index]
+        return self._runner.plan.arrays[index]
 
     def _check_resize(self, index: int, shape: Shape, strict: bool) -> None:
-        if index not in self._graph.inputs:
+        if index not in self._runner.graph.inputs:
             raise TensorError(f"Cannot resize tensor {index}: it is not an input")
         if any(size < 0 for size in shape):
             raise TensorError(f"Cannot resize tensor {index} to {shape}: a size is negative")
         if not strict:
             return
-        tensor = self._model.subgraphs[0].tensors[index]
+        tensor = self._runner.declared_tensors[index]
         signature = tensor.shape_signature or tensor.shape
         if len(signature) != len(shape) or any(
             declared not in (-1, size) for declared, size in zip(signature, shape, strict=True)

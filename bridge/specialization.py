@@ -164,7 +164,7 @@ def run_kernel(
     inputs: Sequence[Array | None],
     state: Any = None,
 ) -> Sequence[Array]:
-    """The results of a numpy kernel.
+    """The results of a numpy kernel: the outputs, then the new values of variable inputs.
 
     Raises:
         KernelError: names the operator; the kernel refused, or made another dtype than declared.
@@ -173,11 +173,12 @@ def run_kernel(
         results = entry.function(op, inputs, state)
     except (KernelError, *MALFORMED_OPERATOR) as error:
         raise KernelError(f"{op.label} failed to invoke: {error}") from error
-    if len(results) != len(op.outputs):
+    made = (*op.outputs, *op.variables())
+    if len(results) != len(made):
         raise KernelError(
-            f"{op.label}: the kernel made {len(results)} results, expected {len(op.outputs)}"
+            f"{op.label}: the kernel made {len(results)} results, expected {len(made)}"
         )
-    for tensor, result in zip(op.outputs, results, strict=True):
+    for tensor, result in zip(made, results, strict=True):
         if result.dtype != tensor.dtype:
             raise KernelError(
                 f"{op.label}: the kernel made {result.dtype}, the model says {tensor.dtype}"

@@ -153,3 +153,7 @@ class OperatorView(Generic[O]):
 
     def present_inputs(self) -> Sequence[TensorView]:
         return [tensor for tensor in self.inputs if tensor is not None]
+
+    def variables(self) -> Sequence[TensorView]:
+        """The inputs that keep a value from one invoke to the next; the operator sets them anew."""
+        return [tensor for tensor in self.present_inputs() if tensor.is_variable]
