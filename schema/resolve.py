@@ -8,11 +8,18 @@ from typing import Any
 
 import numpy as np
 
+from tflite_ort.schema.custom_options import custom_options
 from tflite_ort.schema.declare import Array
 from tflite_ort.schema.enums import BuiltinOperator, TensorType
 from tflite_ort.schema.errors import MalformedModel
 from tflite_ort.schema.external import ExternalData
-from tflite_ort.schema.model import Model, QuantizationParameters, Tensor
+from tflite_ort.schema.model import (
+    Model,
+    Operator,
+    OperatorCode,
+    QuantizationParameters,
+    Tensor,
+)
 from tflite_ort.schema.operators import options_of
 from tflite_ort.schema.semantics import (
     NUMPY_DTYPE,
@@ -69,12 +76,19 @@ def operator_view(
         index=index,
         inputs=tuple(None if i is None else tensors[i] for i in operator.inputs),
         outputs=tuple(tensors[i] for i in operator.outputs),
-        options=options_of(code.builtin_code, operator.options),
+        options=_options(code, operator),
         custom_code=code.custom_code if code.builtin_code is BuiltinOperator.CUSTOM else None,
         custom_options=operator.custom_options,
         subgraph=subgraph,
         intermediates=tuple(tensors[i] for i in operator.intermediates or ()),
     )
+
+
+def _options(code: OperatorCode, operator: Operator) -> Any:
+    if code.builtin_code is not BuiltinOperator.CUSTOM:
+        return options_of(code.builtin_code, operator.options)
+    data = operator.custom_options
+    return custom_options(b"" if data is None else data.tobytes())
 
 
 def _quantization(parameters: QuantizationParameters | None) -> Quantization | None:

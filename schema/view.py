@@ -111,7 +111,8 @@ class OperatorView(Generic[O]):
 
     ``op["filter"]`` is the input declared under that name, ``op.get("bias")`` an optional one.
     `options` is never None: an operator without an options table has the zeroed C struct TFLite
-    gives its kernels, not the schema's defaults.
+    gives its kernels, not the schema's defaults. A custom operator's are its flexbuffer map as a
+    dictionary, or the bytes of `custom_options` where they are no such map.
     """
 
     op: BuiltinOperator

@@ -86,6 +86,7 @@ class Node:
     outputs: Sequence[str]
     options: Any = None
     version: int = 1
+    custom_code: str | None = None
 
 
 def graph_model(
@@ -126,7 +127,7 @@ def graph_model(
         operators=operators,
         name="main",
     )
-    codes = tuple(OperatorCode(builtin_code=node.op, version=node.version) for node in nodes)
+    codes = tuple(OperatorCode(node.op, node.custom_code, node.version) for node in nodes)
     return write_model(
         Model(version=3, operator_codes=codes, subgraphs=(graph,), buffers=tuple(buffers))
     )
