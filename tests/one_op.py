@@ -87,6 +87,7 @@ class Node:
     options: Any = None
     version: int = 1
     custom_code: str | None = None
+    intermediates: Sequence[str] = ()
 
 
 def graph_model(
@@ -98,7 +99,7 @@ def graph_model(
         operator: further fields of every `Operator`.
     """
     index = {name: i for i, name in enumerate(tensors)}
-    made = {name for node in nodes for name in node.outputs}
+    made = {name for node in nodes for name in (*node.outputs, *node.intermediates)}
     buffers, tables = [Buffer()], []
     for name, t in tensors.items():
         buffer = len(buffers) if t.is_constant else 0
@@ -111,6 +112,7 @@ def graph_model(
             inputs=tuple(None if name is None else index[name] for name in node.inputs),
             outputs=tuple(index[name] for name in node.outputs),
             options=node.options,
+            intermediates=tuple(index[name] for name in node.intermediates),
             **operator,
         )
         for i, node in enumerate(nodes)
