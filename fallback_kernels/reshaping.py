@@ -46,7 +46,7 @@ def reshape(op: OperatorView[ReshapeOptions], inputs: Inputs, state: State) -> O
         wanted = tuple(shape.tolist())
     else:
         wanted = legacy_shape(op.options.new_shape)
-    return (inputs[0].reshape(resolved_shape(inputs[0].size, wanted)),)
+    return (inputs[0].reshape(resolved_shape(inputs[0].shape, wanted)),)
 
 
 @kernel(Op.SQUEEZE, versions=(1, 2), inputs=("input",))

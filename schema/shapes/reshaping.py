@@ -15,14 +15,18 @@ from tflite_ort.schema.shapes.registry import Shape, Shapes, constant, required,
 from tflite_ort.schema.view import Array, OperatorView
 
 
-def resolved_shape(size: int, shape: Shape) -> Shape:
-    """`shape` with its one -1 filled in so that it has `size` elements."""
-    if shape.count(-1) > 1 or any(dim < -1 for dim in shape):
-        raise ModelError(f"new shape {shape} has more than one unknown dimension")
-    rest = prod(dim for dim in shape if dim != -1)
-    filled = tuple((size // rest if rest else 0) if dim == -1 else dim for dim in shape)
+def resolved_shape(old: Shape, new: Shape) -> Shape:
+    """`new` with its one -1 filled in, so that it holds what shape `old` holds; where both have a
+    0, as if neither had."""
+    if new.count(-1) > 1 or any(dim < -1 for dim in new):
+        raise ModelError(f"new shape {new} has more than one unknown dimension")
+    size, rest = prod(old), prod(dim for dim in new if dim != -1)
+    inferred = prod(filter(None, old)) // prod(dim for dim in new if dim > 0)
+    if rest and not size:
+        inferred = 0
+    filled = tuple(inferred if dim == -1 else dim for dim in new)
     if prod(filled) != size:
-        raise ModelError(f"{size} elements do not fill shape {shape}")
+        raise ModelError(f"{size} elements do not fill shape {new}")
     return filled
 
 
@@ -40,7 +44,7 @@ def reshape(op: OperatorView[Any]) -> Shapes | None:
         return None
     else:
         new_shape = tuple(wanted.data.tolist())
-    return (resolved_shape(prod(required(op, 0).shape), new_shape),)
+    return (resolved_shape(required(op, 0).shape, new_shape),)
 
 
 def squeezed_axes(shape: Shape, listed: Shape | None) -> Shape:

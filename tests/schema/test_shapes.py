@@ -59,6 +59,8 @@ SECOND_DROPPED = StridedSliceOptions(begin_mask=1, end_mask=1, shrink_axis_mask=
     [
         (Op.RESHAPE, None, (computed(2, 3), constant([-1, 2])), ((3, 2),)),
         (Op.RESHAPE, None, (computed(0, 3), constant([-1, 3])), ((0, 3),)),
+        (Op.RESHAPE, None, (computed(1, 4, 0), constant([2, 0, -1])), ((2, 0, 2),)),
+        (Op.RESHAPE, None, (computed(1, 4, 0), constant([2, -1])), ((2, 0),)),
         (Op.RESHAPE, ReshapeOptions(new_shape=(3, 2)), (computed(2, 3),), ((3, 2),)),
         (Op.RESHAPE, ReshapeOptions(), (computed(2, 3), computed(1)), None),
         (
