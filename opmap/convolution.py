@@ -61,20 +61,31 @@ def pads(
 
 
 def relaid_filter(
-    g: Graph, input: TensorView, filter: TensorView, permutation: tuple[int, ...], shape: list[int]
+    g: Graph, input: TensorView, filter: TensorView, permutation: tuple[int, ...], axis: int = 0
 ) -> ir.Value:
-    """A filter as ONNX has it; float activations (hybrid models) get float weights."""
+    """A filter as ONNX has it; float activations (hybrid models) get float weights.
+
+    Args:
+        axis: where the output channels are in the result.
+    """
+    if not filter.is_constant:
+        return g.op("Transpose", g.read(filter), perm=permutation)
     real = not input.is_quantized
-    return g.weights(filter, permutation=permutation, shape=shape, axis=0, real=real)
+    return g.weights(filter, permutation=permutation, axis=axis, real=real)
 
 
 def accumulator_bias(
     g: Graph, input: TensorView, filter: TensorView, bias: TensorView | None
 ) -> ir.Value | None:
-    """The bias [N] in units of the integer accumulator: input scale times filter scale."""
+    """The bias [N] in units of the integer accumulator: input scale times filter scale; a computed
+    one is for floats only."""
     if bias is None:
         return None
-    return g.bias(bias, accumulator_scale(input.quantization, filter.quantization))
+    if bias.is_constant:
+        return g.bias(bias, accumulator_scale(input.quantization, filter.quantization))
+    if input.is_quantized:
+        raise Untranslatable(f"bias {bias.name!r} of quantised activations is not a constant")
+    return g.read(bias)
 
 
 def accumulator_scale(input: Quantization | None, filter: Quantization | None) -> FloatArray:
@@ -83,25 +94,27 @@ def accumulator_scale(input: Quantization | None, filter: Quantization | None) -
     return input.scale * filter.scale
 
 
-@translator(Op.CONV_2D, versions=(1, 8), inputs=("input", "filter!", "bias!?"))
+@translator(Op.CONV_2D, versions=(1, 8), inputs=("input", "filter", "bias?"))
 def conv_2d(op: OperatorView[Conv2DOptions], g: Graph) -> None:
     """Conv with filter [out, kh, kw, in / groups] re-laid to [out, in / groups, kh, kw]."""
     input, filter, options = op["input"], op["filter"], op.options
     check_types(input, filter)
-    outputs, kh, kw, depth = filter.shape
+    _, kh, kw, depth = filter.shape
     if g.target.ort_cpu and _is_read_in_rows(op, g):
         convolution_of_rows(op, g)
         return
-    weights = relaid_filter(g, input, filter, (0, 3, 1, 2), [outputs, depth, kh, kw])
+    weights = relaid_filter(g, input, filter, (0, 3, 1, 2))
     convolution(op, g, options, weights, (kh, kw), groups=input.shape[3] // depth)
 
 
 def _is_read_in_rows(op: OperatorView[Conv2DOptions], g: Graph) -> bool:
-    """A float image of few channels that is there channels-last only, and no holes in its rows."""
+    """A float image of few channels that is there channels-last only, constant weights, and no
+    holes in its rows."""
     input, channels = op["input"], op["input"].shape[3]
     return (
         not input.is_quantized
         and 1 < channels <= _ROW_CHANNELS
+        and op["filter"].is_constant
         and op["filter"].shape[3] == channels
         and op.options.dilation_w_factor == 1
         and g.layout(input) is Layout.LAST
@@ -127,13 +140,13 @@ def convolution_of_rows(op: OperatorView[Conv2DOptions], g: Graph) -> None:
     g.write(op.output, result, layout=Layout.FIRST, activation=options.fused_activation_function)
 
 
-@translator(Op.DEPTHWISE_CONV_2D, versions=(1, 7), inputs=("input", "filter!", "bias!?"))
+@translator(Op.DEPTHWISE_CONV_2D, versions=(1, 7), inputs=("input", "filter", "bias?"))
 def depthwise_conv_2d(op: OperatorView[DepthwiseConv2DOptions], g: Graph) -> None:
     """Conv of one group per input channel; the multiplier comes from the shapes, as in TFLite."""
     input, filter, options = op["input"], op["filter"], op.options
     check_types(input, filter)
-    _, kh, kw, outputs = filter.shape
-    weights = relaid_filter(g, input, filter, (3, 0, 1, 2), [outputs, 1, kh, kw])
+    _, kh, kw, _ = filter.shape
+    weights = relaid_filter(g, input, filter, (3, 0, 1, 2))
     convolution(op, g, options, weights, (kh, kw), groups=input.shape[3])
 
 
@@ -161,7 +174,7 @@ def convolution(
 
 
 @translator(
-    Op.TRANSPOSE_CONV, versions=(1, 5), inputs=("output_shape!", "filter!", "input", "bias!?")
+    Op.TRANSPOSE_CONV, versions=(1, 5), inputs=("output_shape!", "filter", "input", "bias?")
 )
 def transpose_conv(op: OperatorView[TransposeConvOptions], g: Graph) -> None:
     """ConvTranspose with filter [out, kh, kw, in] re-laid to [in, out, kh, kw].
@@ -180,7 +193,7 @@ def transpose_conv(op: OperatorView[TransposeConvOptions], g: Graph) -> None:
     result = g.op(
         "ConvTranspose",
         g.read(input, layout=Layout.FIRST),
-        g.weights(filter, permutation=(3, 0, 1, 2), axis=1, real=not input.is_quantized),
+        relaid_filter(g, input, filter, (3, 0, 1, 2), axis=1),
         accumulator_bias(g, input, filter, op.get("bias")),
         kernel_shape=[kh, kw],
         strides=strides,
@@ -213,14 +226,13 @@ def volume_convolution(
     input, filter, options = op["input"], op["filter"], op.options
     if (input.type, filter.type) != (TensorType.FLOAT32, TensorType.FLOAT32):
         raise Untranslatable(f"{input.type.name} input with {filter.type.name} filter")
-    bias = op.get("bias")
     windows = volume_windows(options, sizes, filter.shape[:3])
     padding = [explicit_padding(options.padding, *window) for window in windows]
     result = g.op(
         name,
         g.read(input, layout=Layout.FIRST),
-        relaid_volume_filter(g, filter),
-        None if bias is None else g.read(bias),
+        relaid_filter(g, input, filter, (4, 3, 0, 1, 2)),
+        accumulator_bias(g, input, filter, op.get("bias")),
         kernel_shape=[kernel for _, kernel, _, _ in windows],
         strides=[stride for _, _, stride, _ in windows],
         dilations=[dilation for _, _, _, dilation in windows],
@@ -228,13 +240,6 @@ def volume_convolution(
         output_padding=past_last_window(input, windows) if name == "ConvTranspose" else None,
     )
     g.write(op.output, result, layout=Layout.FIRST, activation=options.fused_activation_function)
-
-
-def relaid_volume_filter(g: Graph, filter: TensorView) -> ir.Value:
-    permutation = (4, 3, 0, 1, 2)
-    if filter.is_constant:
-        return g.weights(filter, permutation=permutation)
-    return g.op("Transpose", g.read(filter), perm=permutation)
 
 
 def past_last_window(input: TensorView, windows: list[tuple[int, int, int, int]]) -> list[int]:

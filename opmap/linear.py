@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from tflite_ort.opmap.convolution import accumulator_scale, check_types
+from tflite_ort.opmap.convolution import accumulator_bias, check_types
 from tflite_ort.opmap.forms import Domain
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.registry import translator
@@ -31,7 +31,8 @@ def fully_connected(op: OperatorView[FullyConnectedOptions], g: Graph) -> None:
     x = g.read(input)
     if input.rank != 2 or input.shape[1] != depth:
         x = g.op("Reshape", x, g.constant([-1, depth], "int64"))
-    y = g.op("Gemm", x, _filter(op, g), _bias(op, g), transB=1)
+    bias = accumulator_bias(g, input, filter, op.get("bias"))
+    y = g.op("Gemm", x, _filter(op, g), bias, transB=1)
     activation = options.fused_activation_function
     if output.rank == 2:
         g.write(output, y, activation=activation)
@@ -48,17 +49,6 @@ def _filter(op: OperatorView[FullyConnectedOptions], g: Graph) -> ir.Value:
     if filter.is_constant:
         return g.weights(filter, real=not op["input"].is_quantized)
     return g.read(filter)
-
-
-def _bias(op: OperatorView[FullyConnectedOptions], g: Graph) -> ir.Value | None:
-    bias = op.get("bias")
-    if bias is None:
-        return None
-    if bias.is_constant:
-        return g.bias(bias, accumulator_scale(op["input"].quantization, op["filter"].quantization))
-    if op["input"].is_quantized:
-        raise Untranslatable(f"bias {bias.name!r} of quantised activations is not a constant")
-    return g.read(bias)
 
 
 @translator(Op.BATCH_MATMUL, versions=(1, 4), inputs=("x", "y"))

@@ -126,6 +126,36 @@ def test_depthwise_conv_2d(scheme: str, multiplier: int, row: str) -> None:
     run(conv(scheme, multiplier=multiplier, **ROWS[row]), scheme)
 
 
+COMPUTED = {
+    "conv": conv("float", stride=(2, 1)),
+    "few channels": conv("float", (1, 8, 9, 3)),
+    "groups": conv("float", outputs=9, groups=3),
+    "depthwise": conv("float", multiplier=2),
+    "codes": conv("int8"),
+    "depthwise codes": conv("uint8", multiplier=1),
+}
+
+
+def computed(case: Case, *positions: int) -> Case:
+    """These constants as inputs of the model."""
+    inputs = list(case.inputs)
+    for position in positions:
+        tensor = inputs[position]
+        assert tensor is not None
+        inputs[position] = replace(tensor, data=None)
+    return replace(case, inputs=inputs)
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_filters_may_be_computed(name: str) -> None:
+    check(computed(COMPUTED[name], 1))
+
+
+@pytest.mark.parametrize("multiplier", [0, 2])
+def test_biases_of_floats_may_be_computed(multiplier: int) -> None:
+    check(computed(conv("float", multiplier=multiplier), 1, 2))
+
+
 @pytest.mark.parametrize("multiplier", [0, 1])
 @pytest.mark.parametrize("scheme", QUANTISED)
 def test_extreme_codes_do_not_saturate_sums(scheme: str, multiplier: int) -> None:
@@ -264,6 +294,11 @@ def test_transpose_conv(scheme: str, row: str) -> None:
 @pytest.mark.parametrize("scheme", [name for name in QUANTISED if name != "int4"])
 def test_transpose_conv_of_extreme_codes(scheme: str) -> None:
     check(transposed(scheme, (1, 5, 5, 64), extreme=True))
+
+
+@pytest.mark.parametrize("positions", [(1,), (1, 3)])
+def test_transpose_conv_of_a_computed_filter(positions: tuple[int, ...]) -> None:
+    check(computed(transposed("float"), *positions))
 
 
 @pytest.mark.parametrize("version", range(1, 6))
