@@ -198,6 +198,11 @@ class Graph:
 
     def quantize(self, value: ir.Value, tensor: TensorView) -> ir.Value:
         """Real `value` to the carried codes of `tensor`; halves go to even."""
+        producer = value.producer()
+        if producer is not None and producer.op_type == "DequantizeLinear":
+            # Of two pairs of QuantizeLinear and DequantizeLinear in a row ONNX Runtime makes one,
+            # with a mean scale: one more node keeps them apart.
+            value = self.op("Max", value, self.constant(np.finfo(np.float32).min))
         return self.op("QuantizeLinear", value, *self._parameters(tensor, carried_type(tensor)))
 
     def quantize_units(self, value: ir.Value, tensor: TensorView) -> ir.Value:

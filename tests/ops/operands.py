@@ -151,7 +151,7 @@ def _real(weights: T | None) -> T:
     return T.constant((weights.data * scales.reshape(shape)).astype(np.float32))
 
 
-def exported(model: bytes, feeds: Sequence[Array], weights: str) -> list[Array]:
+def exported(model: bytes, feeds: Sequence[Array], weights: str = "uint8") -> list[Array]:
     """The outputs of the exported model on the CPU, with int8 weights carried as `weights`."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
