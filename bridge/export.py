@@ -29,6 +29,7 @@ def export_onnx(
     output: str | os.PathLike[str] | None = None,
     *,
     weights: str = "uint8",
+    hybrid: str = "float",
     input_shapes: Mapping[str, Sequence[int]] | None = None,
     resolver: OpResolver | None = None,
 ) -> onnx.ModelProto:
@@ -41,6 +42,9 @@ def export_onnx(
             real values, exact and fast on every CPU; ``"int8"`` keeps them signed, for TensorRT
             and QNN. ONNX Runtime on an x86 CPU without VNNI needs the session entry
             ``session.x64quantprecision=1`` for exact results from the signed ones.
+        hybrid: of float activations with integer weights. ``"float"`` dequantises the weights: more
+            accurate than TFLite, and faster. ``"dynamic"`` rounds the activations to 8 bits at
+            each invoke, as TFLite's reference kernels do.
         input_shapes: shapes by input name, where they are not to be the file's.
         resolver: where translators are looked up; default `BuiltinOpResolver`.
 
@@ -56,6 +60,8 @@ def export_onnx(
     """
     if weights not in ("uint8", "int8"):
         raise ValueError(f"weights must be 'uint8' or 'int8', got {weights!r}")
+    if hybrid not in ("float", "dynamic"):
+        raise ValueError(f"hybrid must be 'float' or 'dynamic', got {hybrid!r}")
     source = model if isinstance(model, Model) else read_model(model)
     resolver = BuiltinOpResolver() if resolver is None else resolver
     check_operators(source, resolver)
@@ -68,7 +74,7 @@ def export_onnx(
         [graph.tensors[index] for index in graph.inputs],
         [graph.tensors[index] for index in graph.outputs],
         resolver.translators,
-        target=Target(weights),
+        target=Target(weights, hybrid=hybrid),
         name=source.subgraphs[0].name or "main",
     )
     if lowered.refusals:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -34,6 +35,9 @@ ORT_ERRORS: tuple[type[Exception], ...] = (
     _ort_errors.RuntimeException,
     RuntimeError,  # of a bound run
 )
+
+# Products with 4-bit weights are computed in float32, not with activations rounded to 8 bits.
+_CONFIG = {"session.qdq_matmulnbits_accuracy_level": "1"}
 
 # Below this size an initializer stays in the protobuf, where graph optimisations look at it.
 _INLINE_BYTES = 1024
@@ -92,15 +96,14 @@ class Session:
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4  # what it would log as an error is raised
         options.intra_op_num_threads = num_threads
-        for key, value in (config or {}).items():
+        for key, value in {**_CONFIG, **(config or {})}.items():
             options.add_session_config_entry(key, value)
-        weights = _externalized(model)
-        # The arrays must outlive the session, which reads them in place.
-        self._weights = [
-            onnxruntime.OrtValue.ortvalue_from_numpy(array) for array in weights.values()
-        ]
-        if weights:
-            options.add_external_initializers(list(weights), self._weights)
+        # They must outlive the session, which reads them in place.
+        self._weights = _externalized(model)
+        if self._weights:
+            options.add_external_initializers(
+                list(self._weights), [weights.value for weights in self._weights.values()]
+            )
         try:
             self._session = onnxruntime.InferenceSession(
                 ir.to_proto(model).SerializeToString(), options, providers=list(providers)
@@ -137,15 +140,34 @@ class Session:
             raise DelegateError(f"ONNX Runtime failed: {error}") from error
 
 
-def _externalized(model: ir.Model) -> dict[str, Array]:
-    """Replace the large initializers of `model` by external ones; returns their arrays."""
-    arrays: dict[str, Array] = {}
+@dataclass(frozen=True, slots=True)
+class _Weights:
+    """An initializer as ONNX Runtime takes it, over the array that it is a view of."""
+
+    array: Array
+    value: onnxruntime.OrtValue
+
+
+def _externalized(model: ir.Model) -> dict[str, _Weights]:
+    """Replace the large initializers of `model` by external ones; returns what they were."""
+    weights: dict[str, _Weights] = {}
     for name, value in model.graph.initializers.items():
         tensor = value.const_value
         if tensor is None or tensor.nbytes < _INLINE_BYTES:
             continue
-        arrays[name] = np.asarray(tensor.numpy(), order="C")
+        weights[name] = _weights(tensor)
         value.const_value = ir.ExternalTensor(
-            "bound", 0, tensor.nbytes, tensor.dtype, shape=ir.Shape(arrays[name].shape), name=name
+            "bound", 0, tensor.nbytes, tensor.dtype, shape=ir.Shape(tensor.shape.numpy()), name=name
         )
-    return arrays
+    return weights
+
+
+def _weights(tensor: ir.TensorProtocol) -> _Weights:
+    if tensor.dtype is not ir.DataType.INT4:
+        array = np.asarray(tensor.numpy(), order="C")
+        return _Weights(array, onnxruntime.OrtValue.ortvalue_from_numpy(array))
+    # ONNX Runtime wants an array of the tensor's shape, of which it reads half the bytes.
+    packed, shape = np.frombuffer(tensor.tobytes(), np.int8), tensor.shape.numpy()
+    codes = np.lib.stride_tricks.as_strided(packed, shape, np.empty(shape, np.int8).strides)
+    from_numpy = onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type
+    return _Weights(packed, from_numpy(codes, int(tensor.dtype)))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
 from tflite_ort.opmap.forms import Layout
 from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.hybrid import hybrid_input
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     Conv2DOptions,
@@ -104,7 +107,20 @@ def conv_2d(op: OperatorView[Conv2DOptions], g: Graph) -> None:
         convolution_of_rows(op, g)
         return
     weights = relaid_filter(g, input, filter, (0, 3, 1, 2))
-    convolution(op, g, options, weights, (kh, kw), groups=input.shape[3] // depth)
+    image = hybrid_image(op, g, g.read(input, layout=Layout.FIRST), _asymmetric(filter))
+    convolution(op, g, options, image, weights, (kh, kw), groups=input.shape[3] // depth)
+
+
+def _asymmetric(filter: TensorView) -> bool:
+    """Whether TFLite's CONV_2D gives a float input a zero point: if the channels' scales differ."""
+    return filter.quantization is not None and bool(np.ptp(filter.quantization.scale))
+
+
+def hybrid_image(
+    op: OperatorView[Any], g: Graph, image: ir.Value, asymmetric: bool = True
+) -> ir.Value:
+    """The input, rounded to 8 bits by image if TFLite is to be followed there."""
+    return hybrid_input(g, image, op["input"], op["filter"], axes=(1, 2, 3), asymmetric=asymmetric)
 
 
 def _is_read_in_rows(op: OperatorView[Conv2DOptions], g: Graph) -> bool:
@@ -130,7 +146,7 @@ def convolution_of_rows(op: OperatorView[Conv2DOptions], g: Graph) -> None:
     rows = g.constant([batch, 1, height, width * channels], np.int64)
     result = g.op(
         "Conv",
-        g.op("Reshape", g.read(input), rows),
+        g.op("Reshape", hybrid_image(op, g, g.read(input), _asymmetric(filter)), rows),
         g.weights(filter, shape=[outputs, 1, kh, kw * channels], real=True),
         accumulator_bias(g, input, filter, op.get("bias")),
         strides=[options.stride_h, options.stride_w * channels],
@@ -147,13 +163,15 @@ def depthwise_conv_2d(op: OperatorView[DepthwiseConv2DOptions], g: Graph) -> Non
     check_types(input, filter)
     _, kh, kw, _ = filter.shape
     weights = relaid_filter(g, input, filter, (3, 0, 1, 2))
-    convolution(op, g, options, weights, (kh, kw), groups=input.shape[3])
+    image = hybrid_image(op, g, g.read(input, layout=Layout.FIRST))
+    convolution(op, g, options, image, weights, (kh, kw), groups=input.shape[3])
 
 
 def convolution(
     op: OperatorView[Conv2DOptions] | OperatorView[DepthwiseConv2DOptions],
     g: Graph,
     options: Conv2DOptions | DepthwiseConv2DOptions,
+    image: ir.Value,
     weights: ir.Value,
     kernel: tuple[int, int],
     groups: int,
@@ -161,7 +179,7 @@ def convolution(
     input = op["input"]
     result = g.op(
         "Conv",
-        g.read(input, layout=Layout.FIRST),
+        image,
         weights,
         accumulator_bias(g, input, op["filter"], op.get("bias")),
         group=groups,
@@ -192,7 +210,7 @@ def transpose_conv(op: OperatorView[TransposeConvOptions], g: Graph) -> None:
     reached = ((height - 1) * strides[0] + kh, (width - 1) * strides[1] + kw)
     result = g.op(
         "ConvTranspose",
-        g.read(input, layout=Layout.FIRST),
+        hybrid_image(op, g, g.read(input, layout=Layout.FIRST)),
         relaid_filter(g, input, filter, (3, 0, 1, 2), axis=1),
         accumulator_bias(g, input, filter, op.get("bias")),
         kernel_shape=[kh, kw],

@@ -60,12 +60,15 @@ class Target:
             without saturating (VNNI, Arm), and what TensorRT and QNN need.
         ort_cpu: ONNX Runtime's CPU provider will run it. Where two graphs say the same, its
             fastest is chosen, not the plainest.
+        hybrid: how float activations meet integer weights: ``"float"``, the weights dequantised, or
+            ``"dynamic"``, the activations rounded to 8 bits at each invoke as TFLite does.
         carried_boundary: the graph's own int8 inputs and outputs are uint8 too, moved by 128; who
             runs it flips the top bit.
     """
 
     weights: str = "uint8"
     ort_cpu: bool = False
+    hybrid: str = "float"
     carried_boundary: bool = False
 
     @property

@@ -181,8 +181,24 @@ class Graph:
             relaid, tensor.type, tensor.quantization.zero_point, self.weight_type
         )
         return self._dequantized_constant(
-            codes, tensor.quantization.scale, zero_point, axis, tensor.name
+            self.constants.add(codes, tensor.name),
+            tensor.quantization.scale,
+            zero_point,
+            axis,
+            tensor.name,
         )
+
+    def packed_weights(self, tensor: TensorView, *, permutation: Sequence[int]) -> ir.Value:
+        """Constant 4-bit weights, re-laid in numpy and two to a byte: DequantizeLinear of INT4.
+
+        A MatMul with them is one operator of ONNX Runtime (MatMulNBits), which never unpacks them.
+        """
+        data, quantization = tensor.data, tensor.quantization
+        if data is None or quantization is None or quantization.zero_point.any():
+            raise Untranslatable("4-bit weights need to be constant, with a scale around 0")
+        codes = self.constants.add_packed(np.transpose(data, permutation), tensor.name)
+        axis = permutation.index(quantization.axis)
+        return self._dequantized_constant(codes, quantization.scale, None, axis, tensor.name)
 
     def bias(self, tensor: TensorView, scale: npt.ArrayLike) -> ir.Value:
         """A constant bias [N]: integer codes of `scale` [1] or [N] (input times filter scale, which
@@ -191,7 +207,8 @@ class Graph:
             raise Untranslatable("bias is not constant")
         scales = np.asarray(scale, np.float32)
         if tensor.type is TensorType.INT32:
-            return self._dequantized_constant(tensor.data, scales, None, 0, tensor.name)
+            codes = self.constants.add(tensor.data, tensor.name)
+            return self._dequantized_constant(codes, scales, None, 0, tensor.name)
         if tensor.type is TensorType.INT64:  # of 16-bit activations; ONNX does not dequantise it
             return self.constants.add((tensor.data * scales).astype(np.float32), tensor.name)
         return self.constants.add(tensor.data, tensor.name)
@@ -367,14 +384,15 @@ class Graph:
         codes, zero_point = carried(
             data, tensor.type, quantization.zero_point, carried_type(tensor)
         )
+        stored = self.constants.add(codes, tensor.name)
         if domain is Domain.STORED:
-            return self.constants.add(codes, tensor.name)
+            return stored
         axis = layout.axis(quantization.axis, tensor.rank) if quantization.per_channel else 0
-        return self._dequantized_constant(codes, quantization.scale, zero_point, axis, tensor.name)
+        return self._dequantized_constant(stored, quantization.scale, zero_point, axis, tensor.name)
 
     def _dequantized_constant(
         self,
-        codes: Array,
+        codes: ir.Value,
         scale: npt.NDArray[np.float32],
         zero_point: Array | None,
         axis: int,
@@ -392,7 +410,7 @@ class Graph:
         ]
         return self.op(
             "DequantizeLinear",
-            self.constants.add(codes, name),
+            codes,
             *parameters,
             axis=axis if per_channel else None,
         )

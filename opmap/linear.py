@@ -7,6 +7,7 @@ import onnx_ir as ir
 from tflite_ort.opmap.convolution import accumulator_bias, check_types
 from tflite_ort.opmap.forms import Domain
 from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.hybrid import hybrid_input
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     BatchMatMulOptions,
@@ -31,8 +32,9 @@ def fully_connected(op: OperatorView[FullyConnectedOptions], g: Graph) -> None:
     x = g.read(input)
     if input.rank != 2 or input.shape[1] != depth:
         x = g.op("Reshape", x, g.constant([-1, depth], "int64"))
-    bias = accumulator_bias(g, input, filter, op.get("bias"))
-    y = g.op("Gemm", x, _filter(op, g), bias, transB=1)
+    asymmetric = options.asymmetric_quantize_inputs
+    x = hybrid_input(g, x, input, filter, axes=(1,), asymmetric=asymmetric)
+    y = _product(op, g, x)
     activation = options.fused_activation_function
     if output.rank == 2:
         g.write(output, y, activation=activation)
@@ -44,11 +46,17 @@ def fully_connected(op: OperatorView[FullyConnectedOptions], g: Graph) -> None:
     g.write(output, y, domain=domain, activation=activation)
 
 
-def _filter(op: OperatorView[FullyConnectedOptions], g: Graph) -> ir.Value:
-    filter = op["filter"]
-    if filter.is_constant:
-        return g.weights(filter, real=not op["input"].is_quantized)
-    return g.read(filter)
+def _product(op: OperatorView[FullyConnectedOptions], g: Graph, rows: ir.Value) -> ir.Value:
+    """Gemm; of 4-bit weights and floats a MatMul, for these to stay packed."""
+    input, filter = op["input"], op["filter"]
+    bias = accumulator_bias(g, input, filter, op.get("bias"))
+    if not filter.is_constant:
+        return g.op("Gemm", rows, g.read(filter), bias, transB=1)
+    if filter.type is TensorType.INT4 and not input.is_quantized:
+        product = g.op("MatMul", rows, g.packed_weights(filter, permutation=(1, 0)))
+        return product if bias is None else g.op("Add", product, bias)
+    weights = g.weights(filter, real=not input.is_quantized)
+    return g.op("Gemm", rows, weights, bias, transB=1)
 
 
 @translator(Op.BATCH_MATMUL, versions=(1, 4), inputs=("x", "y"))
@@ -64,6 +72,8 @@ def batch_matmul(op: OperatorView[BatchMatMulOptions], g: Graph) -> None:
         g.write(op.output, g.op("MatMulInteger", *codes), domain=Domain.STORED)
         return
     left = _transposed(g, g.read(x), x, options.adj_x)
+    asymmetric = options.asymmetric_quantize_inputs
+    left = hybrid_input(g, left, x, y, axes=(x.rank - 1,), asymmetric=asymmetric)
     if y.is_constant:
         right = _constant_factor(g, x, y, options.adj_y)
     else:

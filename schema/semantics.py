@@ -178,6 +178,13 @@ def unpack_int4(packed: Array, count: int, *, signed: bool = True) -> Array:
     return _unpack(packed, count, 4, signed)
 
 
+def pack_int4(codes: Array) -> Array:
+    """4-bit values as flat bytes, the low nibble first; the last is 0 beside an odd one."""
+    nibbles = np.append(codes, np.int8(0)) if codes.size % 2 else codes.reshape(-1)
+    low, high = nibbles[::2].view(np.uint8), nibbles[1::2].view(np.uint8)
+    return (low & np.uint8(15)) | (high << np.uint8(4))
+
+
 def unpack_int2(packed: Array, count: int) -> Array:
     """`count` 2-bit values of flat bytes, the low bits first, as int8."""
     return _unpack(packed, count, 2, True)

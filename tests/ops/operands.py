@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,7 +16,7 @@ from tests.one_op import Case, T, assert_close, ours
 from tests.oracle import litert
 from tflite_ort import export_onnx
 from tflite_ort.schema import TensorType
-from tflite_ort.schema.semantics import NUMPY_DTYPE, PACKED_BITS, quantized_range
+from tflite_ort.schema.semantics import NUMPY_DTYPE, PACKED_BITS, quantized_range, unpack_int4
 
 Array = npt.NDArray[Any]
 INPUT_SCALE = 0.02
@@ -50,6 +51,8 @@ SCHEMES = {
     "hybrid": Scheme(TensorType.FLOAT32, TensorType.INT8, TensorType.FLOAT32),
     "hybrid_channels": Scheme(TensorType.FLOAT32, TensorType.INT8, TensorType.FLOAT32, True),
 }
+# FULLY_CONNECTED and CONV_2D alone have these.
+HYBRID_INT4 = Scheme(TensorType.FLOAT32, TensorType.INT4, TensorType.FLOAT32, True)
 # FULLY_CONNECTED alone has these.
 INT2 = Scheme(TensorType.INT8, TensorType.INT2, TensorType.INT32, True, _SIGNED)
 
@@ -134,6 +137,8 @@ def check_hybrid(case: Case, filter: int, seed: int = 0) -> None:
     feeds = case.arrays(np.random.default_rng(seed))
     by_numpy, _ = ours(case.model(), feeds, providers=[])
     assert_close(by_numpy[0], litert(case.model(), feeds, "reference")[0], 0, 1e-5, case.name)
+    dynamic = exported(case.model(), feeds, hybrid="dynamic")
+    assert_close(dynamic[0], by_numpy[0], 0, 1e-5, f"{case.name}: as TFLite rounds")
     by_ort, runners = ours(case.model(), feeds)
     assert runners == {"ort"}
     inputs = list(case.inputs)
@@ -143,21 +148,26 @@ def check_hybrid(case: Case, filter: int, seed: int = 0) -> None:
 
 
 def _real(weights: T | None) -> T:
-    assert weights is not None and weights.data is not None
+    assert weights is not None
+    codes = weights.data
+    if weights.raw is not None:
+        codes = unpack_int4(np.frombuffer(weights.raw, np.uint8), math.prod(weights.shape))
+    assert codes is not None
     scales = np.asarray(weights.scale, np.float32)
-    shape = [1] * weights.data.ndim
+    shape = [1] * len(weights.shape)
     if scales.size > 1:
         shape[weights.axis] = -1
-    return T.constant((weights.data * scales.reshape(shape)).astype(np.float32))
+    return T.constant((codes.reshape(weights.shape) * scales.reshape(shape)).astype(np.float32))
 
 
-def exported(model: bytes, feeds: Sequence[Array], weights: str = "uint8") -> list[Array]:
-    """The outputs of the exported model on the CPU, with int8 weights carried as `weights`."""
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    options.add_session_config_entry("session.x64quantprecision", "1")
-    proto = export_onnx(model, weights=weights).SerializeToString()
-    session = onnxruntime.InferenceSession(proto, options, providers=["CPUExecutionProvider"])
+def exported(model: bytes, feeds: Sequence[Array], **options: str) -> list[Array]:
+    """The outputs of the model on the CPU, exported with `options`."""
+    settings = onnxruntime.SessionOptions()
+    settings.log_severity_level = 3
+    settings.add_session_config_entry("session.x64quantprecision", "1")
+    settings.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")
+    proto = export_onnx(model, **options).SerializeToString()
+    session = onnxruntime.InferenceSession(proto, settings, providers=["CPUExecutionProvider"])
     names = [argument.name for argument in session.get_inputs()]
     return list(session.run(None, dict(zip(names, feeds, strict=True))))
 

@@ -12,7 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.one_op import Case, T, assert_close, check, ours
-from tests.ops.operands import SCHEMES, check_hybrid, exported, extremes, operands, optimized_nodes
+from tests.ops.operands import (
+    HYBRID_INT4,
+    SCHEMES,
+    check_hybrid,
+    exported,
+    extremes,
+    operands,
+    optimized_nodes,
+)
 from tests.oracle import litert
 from tflite_ort import Interpreter, export_onnx
 from tflite_ort.schema import (
@@ -36,7 +44,8 @@ NONE, RELU, RELU6, RELU_N1_TO_1 = (
     ActivationFunctionType.RELU6,
     ActivationFunctionType.RELU_N1_TO_1,
 )
-HYBRID = {name for name, scheme in SCHEMES.items() if name.startswith("hybrid")}
+CONV_2D = {**SCHEMES, "hybrid_int4": HYBRID_INT4}
+HYBRID = {name for name in CONV_2D if name.startswith("hybrid")}
 QUANTISED = [name for name in SCHEMES if name not in HYBRID and name != "float"]
 
 
@@ -64,7 +73,7 @@ def conv(
         conv_output_size(padding, image[1 + i], kernel[i], stride[i], dilation[i]) for i in (0, 1)
     )
     input, weights, bias, output = operands(
-        SCHEMES[scheme],
+        CONV_2D[scheme],
         image,
         filter,
         (image[0], rows, columns, outputs),
@@ -108,7 +117,7 @@ def run(case: Case, scheme: str) -> None:
 
 
 @pytest.mark.parametrize("row", ROWS)
-@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("scheme", CONV_2D)
 def test_conv_2d(scheme: str, row: str) -> None:
     run(conv(scheme, **ROWS[row]), scheme)
 
@@ -172,7 +181,9 @@ def test_weights_may_be_carried_either_way(scheme: str, weights: str) -> None:
     ):
         feeds = case.arrays(np.random.default_rng(0))
         expected = litert(case.model(), feeds, "reference")
-        assert_close(exported(case.model(), feeds, weights)[0], expected[0], 1, 0, case.name)
+        assert_close(
+            exported(case.model(), feeds, weights=weights)[0], expected[0], 1, 0, case.name
+        )
 
 
 @pytest.mark.parametrize("multiplier", [0, 1])

@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from onnx import TensorProto
 
 from tests.one_op import Case, T, assert_close, check, ours
 from tests.ops.operands import (
+    HYBRID_INT4,
     INT2,
     SCHEMES,
     check_hybrid,
@@ -42,7 +44,7 @@ NONE, RELU, RELU6, RELU_N1_TO_1 = (
     ActivationFunctionType.RELU6,
     ActivationFunctionType.RELU_N1_TO_1,
 )
-DENSE = {**SCHEMES, "int2": INT2}
+DENSE = {**SCHEMES, "hybrid_int4": HYBRID_INT4, "int2": INT2}
 QUANTISED = ["uint8", "int8", "int8_channels", "int4", "int2", "int16"]
 
 
@@ -117,7 +119,7 @@ def test_weights_may_be_carried_either_way(scheme: str, weights: str) -> None:
     case = dense(scheme, (4, 700), extreme=True)
     feeds = case.arrays(np.random.default_rng(0))
     expected = litert(case.model(), feeds, "reference")
-    assert_close(exported(case.model(), feeds, weights)[0], expected[0], 1, 0, case.name)
+    assert_close(exported(case.model(), feeds, weights=weights)[0], expected[0], 1, 0, case.name)
 
 
 def test_filter_of_16_bits() -> None:
@@ -169,6 +171,14 @@ def test_fully_connected_becomes_one_integer_node(scheme: str, row: str, tmp_pat
     nodes = optimized_nodes(dense(scheme, **ROWS[row]).model(), tmp_path / "o.onnx")
     assert nodes.count("QGemm") == 1
     assert "Gemm" not in nodes
+
+
+def test_4_bit_weights_stay_packed(tmp_path: Path) -> None:
+    case = dense("hybrid_int4", bias="missing")
+    assert optimized_nodes(case.model(), tmp_path / "o.onnx") == ["MatMulNBits"]
+    (weights,) = (t for t in export_onnx(case.model()).graph.initializer if len(t.dims) == 2)
+    assert weights.data_type == TensorProto.INT4
+    assert len(weights.raw_data) == 10 * 64 // 2
 
 
 def test_shuffled_weights_are_refused() -> None:
