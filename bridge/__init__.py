@@ -10,7 +10,7 @@ from __future__ import annotations
 from tflite_ort.delegates import Delegate, ExecutionProviderDelegate
 from tflite_ort.export import export_onnx
 from tflite_ort.interpreter import Interpreter
-from tflite_ort.resolvers import BuiltinOpResolver
+from tflite_ort.resolvers import BuiltinOpResolver, WellKnownOpResolver
 from tflite_ort.schema import (
     BridgeError,
     DelegateError,
@@ -51,5 +51,6 @@ __all__ = [
     "UnsupportedVersion",
     "Untranslatable",
     "VersionError",
+    "WellKnownOpResolver",
     "export_onnx",
 ]

@@ -1,14 +1,23 @@
-"""The resolver an interpreter uses unless it is given another."""
+"""The resolver an interpreter uses unless it is given another, and one that knows more names."""
 
 from __future__ import annotations
 
-from tflite_ort.fallback_kernels import kernel
-from tflite_ort.opmap import translator
+from tflite_ort.fallback_kernels import custom_kernel, kernel
+from tflite_ort.opmap import custom_translator, translator
 from tflite_ort.versioning.resolver import MutableOpResolver
+
+# The custom operators that TFLite runs unasked: its resolver has them, or XNNPACK takes them.
+_UNASKED = frozenset(
+    {
+        *("AudioSpectrogram", "Mfcc", "NumericVerify", "TFLite_Detection_PostProcess"),
+        *("Convolution2DTransposeBias", "MaxPoolingWithArgmax2D", "MaxUnpooling2D"),
+        "aeq.hadamard_rotation",
+    }
+)
 
 
 class BuiltinOpResolver(MutableOpResolver):
-    """Everything this library has a translator or a kernel for; more can be added.
+    """The operators of TFLite, and the custom ones that it runs unasked; more can be added.
 
     Example:
         >>> from tflite_ort.schema import Op
@@ -20,3 +29,23 @@ class BuiltinOpResolver(MutableOpResolver):
         super().__init__()
         self.translators.update(translator)
         self.kernels.update(kernel)
+        for all_of, custom in (
+            (self.translators, custom_translator),
+            (self.kernels, custom_kernel),
+        ):
+            pairs = [pair for pair in custom.pairs() if pair[0] in _UNASKED]
+            all_of.update(custom.narrowed(pairs))
+
+
+class WellKnownOpResolver(BuiltinOpResolver):
+    """A `BuiltinOpResolver` with every custom operator of docs/custom_operators.md.
+
+    Example:
+        >>> WellKnownOpResolver().versions("Atan")
+        [1]
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.translators.update(custom_translator)
+        self.kernels.update(custom_kernel)

@@ -141,7 +141,7 @@ def _suppressed(boxes: Array, scores: Array, size: int, limits: _Limits) -> list
         before = candidate.score
         others = [other.index for other in reversed(selected[candidate.compared :])]
         candidate.compared = len(selected)
-        if limits.suppress(candidate, _overlaps(corners[candidate.index], corners[others])):
+        if limits.suppress(candidate, overlaps(corners[candidate.index], corners[others])):
             continue
         if candidate.score == before:
             selected.append(replace(candidate))
@@ -150,7 +150,7 @@ def _suppressed(boxes: Array, scores: Array, size: int, limits: _Limits) -> list
     return selected
 
 
-def _overlaps(box: Array, others: Array) -> npt.NDArray[np.float32]:
+def overlaps(box: Array, others: Array) -> npt.NDArray[np.float32]:
     """Intersection over union of corners (y, x least, y, x greatest); 0 without an area."""
     sides = np.minimum(box[2:], others[:, 2:]) - np.maximum(box[:2], others[:, :2])
     common = np.maximum(sides, np.float32(0)).prod(axis=1)

@@ -17,3 +17,5 @@ State = Any
 Kernel = Callable[[OperatorView[Any], Inputs, State], Outputs]
 
 kernel: Registry[Kernel] = Registry("kernel")
+# Of custom operators that are well known, by name.
+custom_kernel: Registry[Kernel] = Registry("kernel")

@@ -7,11 +7,14 @@ from tflite_ort.opmap import (
     comparison,
     convolution,
     detection,
+    detection_postprocess,
     elementwise,
+    flex,
     gather_scatter,
     image_resizing,
     linear,
     lookup,
+    mediapipe,
     normalization,
     pooling,
     quantization,
@@ -26,7 +29,7 @@ from tflite_ort.opmap import (
 from tflite_ort.opmap.forms import Domain, Layout, Target
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.lowering import OPSET, PORTABLE, Lowered, lower
-from tflite_ort.opmap.registry import Translator, translator
+from tflite_ort.opmap.registry import Translator, custom_translator, translator
 
 __all__ = [
     "OPSET",
@@ -40,13 +43,17 @@ __all__ = [
     "activation",
     "comparison",
     "convolution",
+    "custom_translator",
     "detection",
+    "detection_postprocess",
     "elementwise",
+    "flex",
     "gather_scatter",
     "image_resizing",
     "linear",
     "lookup",
     "lower",
+    "mediapipe",
     "normalization",
     "pooling",
     "quantization",

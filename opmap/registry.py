@@ -12,3 +12,5 @@ from tflite_ort.versioning.registry import Registry
 Translator = Callable[[OperatorView[Any], Graph], None]
 
 translator: Registry[Translator] = Registry("translator")
+# Of custom operators that are well known, by name.
+custom_translator: Registry[Translator] = Registry("translator")

@@ -35,6 +35,7 @@ PUBLIC = [
     "UnsupportedVersion",
     "Untranslatable",
     "VersionError",
+    "WellKnownOpResolver",
     "export_onnx",
 ]
 

@@ -8,6 +8,7 @@ from tflite_ort.schema.shapes import (
     convolution,
     detection,
     elementwise,
+    flex,
     gather_scatter,
     image_resizing,
     lookup,
@@ -19,6 +20,7 @@ from tflite_ort.schema.shapes import (
     slicing,
     stablehlo,
     tiling,
+    well_known,
 )
 from tflite_ort.schema.shapes.registry import RULES, Shapes
 from tflite_ort.schema.view import OperatorView
@@ -26,7 +28,7 @@ from tflite_ort.schema.view import OperatorView
 
 def output_shapes(op: OperatorView[Any]) -> Shapes | None:
     """One shape per output; None without a rule, or when the shapes depend on data."""
-    found = RULES.get(op.op)
+    found = RULES.get(op.op if op.custom_code is None else op.custom_code)
     return found(op) if found is not None else None
 
 
@@ -34,6 +36,7 @@ __all__ = [
     "convolution",
     "detection",
     "elementwise",
+    "flex",
     "gather_scatter",
     "image_resizing",
     "lookup",
@@ -46,4 +49,5 @@ __all__ = [
     "slicing",
     "stablehlo",
     "tiling",
+    "well_known",
 ]

@@ -27,16 +27,17 @@ Shape = tuple[int, ...]
 Shapes = tuple[Shape, ...]
 Rule = Callable[[OperatorView[Any]], Shapes | None]
 
-RULES: dict[BuiltinOperator, Rule] = {}
+RULES: dict[BuiltinOperator | str, Rule] = {}
 
 
-def rule(*operators: BuiltinOperator) -> Callable[[Rule], Rule]:
-    """Registers a function as the shape rule of `operators`; a second rule of one raises."""
+def rule(*operators: BuiltinOperator | str) -> Callable[[Rule], Rule]:
+    """Registers a function as the shape rule of `operators`, custom ones by name; a second rule of
+    one raises."""
 
     def register(function: Rule) -> Rule:
         for operator in operators:
             if operator in RULES:
-                raise ValueError(f"{operator.name} has a shape rule already")
+                raise ValueError(f"{getattr(operator, 'name', operator)} has a shape rule already")
             RULES[operator] = function
         return function
 

@@ -1,0 +1,162 @@
+"""TFLite_Detection_PostProcess: the boxes that an SSD model says, decoded and picked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.fallback_kernels.detection import overlaps
+from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, custom_kernel
+from tflite_ort.schema import KernelError, OperatorView, TensorView
+from tflite_ort.schema.well_known_options import DetectionPostProcessOptions, map_options
+
+Floats = npt.NDArray[np.float32]
+Indices = npt.NDArray[np.int64]
+Options = DetectionPostProcessOptions
+
+
+@custom_kernel(
+    "TFLite_Detection_PostProcess",
+    versions=(1, 1),
+    inputs=("box_encodings", "class_predictions", "anchors"),
+)
+def tflite_detection_postprocess(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
+    """Boxes [1, N, 4], classes [1, N], scores [1, N] and how many of them there are [1]; float32.
+
+    What is after the last detection is zero; TFLite's fast suppression leaves it as it was.
+    """
+    options = map_options(op, DetectionPostProcessOptions)
+    encodings, predictions, anchors = (
+        _real(array, op[name]) for array, name in zip(inputs, op.names, strict=True)
+    )
+    boxes = decoded(options, encodings[0], anchors[: encodings.shape[1]])
+    _check(options, boxes)
+    scores = predictions[0][:, predictions.shape[2] - options.num_classes :]
+    pick = regular if options.use_regular_nms else fast
+    return pick(options, boxes, scores).outputs(options)
+
+
+@dataclass(frozen=True, slots=True)
+class Detections:
+    """Picked boxes [M, 4] with their best classes and scores [M, K]."""
+
+    boxes: Floats
+    classes: Indices
+    scores: Floats
+
+    def outputs(self, options: Options) -> Outputs:
+        """Filled with zeros up to the number of detections, and of classes for each."""
+        size = options.max_detections * options.max_classes_per_detection
+        each = 1 if options.use_regular_nms else options.max_classes_per_detection
+        count, classes = self.classes.shape
+        boxes, *lists = np.zeros((size, 4), np.float32), *np.zeros((2, size), np.float32)
+        for of_class in range(classes):
+            places = slice(of_class, count * each, each)
+            boxes[places] = self.boxes
+            lists[0][places], lists[1][places] = self.classes[:, of_class], self.scores[:, of_class]
+        return boxes[None], lists[0][None], lists[1][None], np.array([count], np.float32)
+
+
+def _real(array: Array, tensor: TensorView) -> Floats:
+    if array.dtype == np.float32:
+        return array
+    if tensor.quantization is None:
+        raise KernelError(f"{array.dtype} tensor {tensor.name!r} without a scale")
+    zero_point = np.float32(tensor.quantization.scalar_zero_point)
+    return (array.astype(np.float32) - zero_point) * np.float32(tensor.quantization.scalar_scale)
+
+
+def decoded(options: Options, encodings: Floats, anchors: Floats) -> Floats:
+    """[N, 4]: least y and x, greatest y and x, of boxes given relative to anchors.
+
+    Both are (y, x, height, width) of a centre; the heights and widths of boxes are logarithms.
+    """
+    scales = np.array([options.y_scale, options.x_scale, options.h_scale, options.w_scale])
+    with np.errstate(all="ignore"):
+        encoded, anchor = encodings[:, :4].astype(np.float64) / scales, anchors.astype(np.float64)
+        centre = (encoded[:, :2] * anchor[:, 2:] + anchor[:, :2]).astype(np.float32)
+        half = (0.5 * np.exp(encoded[:, 2:]) * anchor[:, 2:]).astype(np.float32)
+        return np.concatenate([centre - half, centre + half], axis=1)
+
+
+def _check(options: Options, boxes: Floats) -> None:
+    if not 0 < options.nms_iou_threshold <= 1:
+        raise KernelError(f"nms_iou_threshold is {options.nms_iou_threshold}, expected in (0, 1]")
+    if options.use_regular_nms and options.detections_per_class < 1:
+        raise KernelError(f"detections_per_class is {options.detections_per_class}")
+    if (boxes[:, :2] > boxes[:, 2:]).any():
+        raise KernelError("a box has a negative height or width")
+
+
+def fast(options: Options, boxes: Floats, scores: Floats) -> Detections:
+    """One suppression over all classes: a box counts with its best score."""
+    count = min(options.max_classes_per_detection, options.num_classes)
+    if count < 1:
+        raise KernelError(f"{count} classes for each detection, expected at least 1")
+    picked = suppressed(options, boxes, scores.max(axis=1), options.max_detections)
+    classes = np.array([best(row, count) for row in scores[picked]], np.int64)
+    classes = classes.reshape(-1, count)
+    return Detections(boxes[picked], classes, np.take_along_axis(scores[picked], classes, 1))
+
+
+def regular(options: Options, boxes: Floats, scores: Floats) -> Detections:
+    """A suppression for each class; the best of all classes, of equal ones the first class."""
+    most = min(options.detections_per_class, options.max_detections)
+    picked = [suppressed(options, boxes, column, most) for column in scores.T]
+    rows = np.concatenate([*picked, np.empty(0, np.int64)])
+    classes = np.repeat(np.arange(len(picked)), [len(one) for one in picked])
+    order = np.argsort(-scores[rows, classes], kind="stable")[: options.max_detections]
+    rows, classes = rows[order], classes[order]
+    return Detections(boxes[rows], classes[:, None], scores[rows, classes][:, None])
+
+
+def suppressed(options: Options, boxes: Floats, scores: Floats, most: int) -> Indices:
+    """Boxes by falling score, without those that overlap an earlier one above the threshold."""
+    candidates = np.flatnonzero(scores >= np.float32(options.nms_score_threshold))
+    candidates = candidates[np.argsort(-scores[candidates], kind="stable")]
+    selected: list[int] = []
+    with np.errstate(all="ignore"):
+        while len(selected) < most and len(candidates):
+            first, candidates = candidates[0], candidates[1:]
+            selected.append(int(first))
+            overlap = overlaps(boxes[first], boxes[candidates])
+            candidates = candidates[~(overlap > np.float32(options.nms_iou_threshold))]
+    return np.array(selected, np.int64)
+
+
+def best(scores: Floats, count: int) -> list[int]:
+    """Positions of the `count` greatest, falling.
+
+    Which of equal ones comes first follows from the heap of C++'s std::partial_sort, as TFLite
+    has it: the first `count` make a heap with the least on top, which greater ones replace.
+    """
+    if count == 1:
+        return [int(np.argmax(scores))]
+    heap = list(range(count))
+    for hole in reversed(range(count // 2)):
+        _settle(heap, scores, hole, heap[hole])
+    for position in range(count, len(scores)):
+        if scores[position] > scores[heap[0]]:
+            _settle(heap, scores, 0, position)
+    order = []
+    while heap:
+        order.append(heap[0])
+        last = heap.pop()
+        if heap:
+            _settle(heap, scores, 0, last)
+    return order[::-1]
+
+
+def _settle(heap: list[int], scores: Floats, hole: int, position: int) -> None:
+    """Move the lesser children up from `hole` to the bottom, and `position` up from there."""
+    top = hole
+    while (child := 2 * hole + 2) <= len(heap):
+        if child == len(heap) or scores[heap[child]] > scores[heap[child - 1]]:
+            child -= 1
+        heap[hole], hole = heap[child], child
+    while hole > top and scores[heap[(hole - 1) // 2]] > scores[position]:
+        heap[hole], hole = heap[(hole - 1) // 2], (hole - 1) // 2
+    heap[hole] = position

@@ -1,0 +1,156 @@
+"""MediaPipe's custom operators: pooling with positions, and parts of faces cut out of images.
+
+A transform is [1, 4, 4], of which the first two rows are used: x and y of a point from the point.
+Float32, rounded where MediaPipe's kernels round.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.fallback_kernels.accumulator import real_bounds
+from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, custom_kernel
+from tflite_ort.fallback_kernels.windows import Span, windows
+from tflite_ort.schema import KernelError, OperatorView
+from tflite_ort.schema.semantics import explicit_padding
+from tflite_ort.schema.shapes.well_known import transposed_padding
+from tflite_ort.schema.well_known_options import (
+    LandmarksToMatrixOptions,
+    map_options,
+    pool_options,
+    transpose_conv_options,
+)
+
+Floats = npt.NDArray[np.float32]
+
+
+@custom_kernel("Convolution2DTransposeBias", versions=(1, 1), inputs=("input", "filter", "bias"))
+def convolution2dtransposebias(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
+    """Each cell of [B, H, W, C] adds its product with the filter [N, KH, KW, C] to the cells of a
+    window; windows stand `stride` apart, and the bias [N] is everywhere."""
+    x, filter, bias = inputs
+    options = transpose_conv_options(op)
+    strides, kernel = (options.stride_h, options.stride_w), filter.shape[1:3]
+    reach = [s * (n - 1) + k for s, n, k in zip(strides, x.shape[1:3], kernel, strict=True)]
+    whole = np.zeros((x.shape[0], *reach, filter.shape[0]), np.float32)
+    for row, column in np.ndindex(*kernel):
+        ends = (row + reach[0] - kernel[0] + 1, column + reach[1] - kernel[1] + 1)
+        whole[:, row : ends[0] : strides[0], column : ends[1] : strides[1]] += (
+            x @ filter[:, row, column].T
+        )
+    (top, bottom), (left, right) = (
+        transposed_padding(options.padding, *sizes)
+        for sizes in zip(x.shape[1:3], kernel, strides, strict=True)
+    )
+    return (whole[:, top : reach[0] - bottom, left : reach[1] - right] + bias,)
+
+
+@custom_kernel("MaxPoolingWithArgmax2D", versions=(1, 1), inputs=("input",))
+def maxpoolingwithargmax2d(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
+    """(the greatest cell of each window, its position in the window row by row).
+
+    Positions are of the type that the model says; as floats a tenth is added to them.
+    """
+    (x,), options = inputs, pool_options(op)
+    rows = Span.over(x.shape[1], options.padding, options.filter_height, options.stride_h)
+    columns = Span.over(x.shape[2], options.padding, options.filter_width, options.stride_w)
+    lowest = -np.inf
+    cells = windows(windows(x, 1, rows, lowest), 2, columns, lowest)
+    cells = cells.reshape(*cells.shape[:4], -1)
+    position = cells.argmax(axis=-1)
+    greatest = np.take_along_axis(cells, position[..., None], -1)[..., 0]
+    greatest = np.clip(greatest, *real_bounds(options.fused_activation_function))
+    dtype = op.outputs[1].dtype
+    tenth = np.float32(0.1) if dtype == np.float32 else dtype.type(0)
+    return greatest.astype(np.float32), position.astype(dtype) + tenth
+
+
+@custom_kernel("MaxUnpooling2D", versions=(1, 1), inputs=("input", "indices"))
+def maxunpooling2d(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
+    """Each cell at its position in the window that it came from, and zeros elsewhere."""
+    x, positions, options = inputs[0], inputs[1].astype(np.int64), pool_options(op)
+    batch, height, width, channels = x.shape
+    size = (height * options.filter_height, width * options.filter_width)
+    places = []
+    for axis, (stride, filter) in enumerate(
+        ((options.stride_h, options.filter_height), (options.stride_w, options.filter_width)), 1
+    ):
+        before, _ = explicit_padding(options.padding, size[axis - 1], filter, stride)
+        inside = (
+            positions // options.filter_width if axis == 1 else positions % options.filter_width
+        )
+        starts = (np.arange(x.shape[axis]) * stride - before).reshape(-1, *(1,) * (3 - axis))
+        place = starts + inside
+        if place.size and not 0 <= place.min() <= place.max() < size[axis - 1]:
+            raise KernelError(f"a cell at {place.min()} or {place.max()} of {size[axis - 1]}")
+        places.append(place)
+    output = np.zeros((batch, *size, channels), np.float32)
+    output[np.arange(batch)[:, None, None, None], *places, np.arange(channels)] = x
+    return (output,)
+
+
+@custom_kernel("TransformTensorBilinear", versions=(2, 2), inputs=("image", "transform"))
+def transformtensorbilinear(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
+    """The image [1, H, W, C] at the transformed centres of the output's cells, interpolated
+    between the four nearest; zero outside of it."""
+    image, transform = inputs[0][0], inputs[1].reshape(-1)
+    size, sides = op.output.shape[1:3], image.shape[:2]
+    y, x = (axis.astype(np.float32) for axis in np.indices(size))
+    across, down = (_moved(transform[at : at + 4], x, y) for at in (0, 4))
+    inside = (across >= 0) & (across <= sides[1] - 1) & (down >= 0) & (down <= sides[0] - 1)
+    across, down = (np.where(inside, place, np.float32(0)) for place in (across, down))
+    left, top = np.floor(across).astype(np.int64), np.floor(down).astype(np.int64)
+    right, bottom = np.minimum(left + 1, sides[1] - 1), np.minimum(top + 1, sides[0] - 1)
+    to_right, to_bottom = ((place - np.floor(place))[..., None] for place in (across, down))
+    upper = _between(image[top, left], image[top, right], to_right)
+    lower = _between(image[bottom, left], image[bottom, right], to_right)
+    return (np.where(inside[..., None], _between(upper, lower, to_bottom), np.float32(0))[None],)
+
+
+def _moved(row: Floats, x: Floats, y: Floats) -> Floats:
+    """One coordinate of the points (x, y), moved from corners of cells to their centres."""
+    shift = row[3] + (float(row[0]) * 0.5 + float(row[1]) * 0.5 - 0.5)
+    return np.asarray(row[0] * x + row[1] * y + np.float32(shift))
+
+
+def _between(first: Floats, second: Floats, share: Floats) -> Floats:
+    return ((1.0 - share.astype(np.float64)) * first + share * second).astype(np.float32)
+
+
+@custom_kernel("TransformLandmarks", versions=(2, 2), inputs=("landmarks", "transform"))
+def transformlandmarks(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
+    """Points [1, N, 2] or [1, N, 3] with x and y transformed, and z as it is."""
+    landmarks, transform = inputs[0], inputs[1].reshape(-1)
+    x, y = landmarks[..., 0], landmarks[..., 1]
+    rows = (transform[at : at + 4] for at in (0, 4))
+    moved = [row[0] * x + row[1] * y + row[3] for row in rows]
+    return (np.concatenate([np.stack(moved, axis=-1), landmarks[..., 2:]], axis=-1),)
+
+
+@custom_kernel("Landmarks2TransformMatrix", versions=(2, 2), inputs=("landmarks",))
+def landmarks2transformmatrix(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
+    """The transform [1, 4, 4] from an upright crop to the image: the crop holds some of the
+    points [1, N, 3], turned so that two of them stand at the angle asked for."""
+    options = map_options(op, LandmarksToMatrixOptions)
+    points = inputs[0][0, :, :2]
+    turned = options.target_rotation_radians - _angle(
+        points[options.right_rotation_idx] - points[options.left_rotation_idx]
+    )
+    cos, sin = np.cos(turned), np.sin(turned)
+    there = np.array([[cos, -sin], [sin, cos]], np.float32)
+    upright = points[list(options.subset_idxs)] @ there.T
+    highest, lowest = upright.max(axis=0), upright.min(axis=0)
+    centre = there.T @ ((highest + lowest) / np.float32(2))
+    size = np.array([options.output_width, options.output_height], np.float32)
+    scale = np.array([options.scale_x, options.scale_y], np.float32) * (highest - lowest) / size
+    matrix = np.eye(4, dtype=np.float32)
+    matrix[:2, :2] = there.T * scale
+    matrix[:2, 3] = centre - matrix[:2, :2] @ (size / np.float32(2))
+    return (matrix[None],)
+
+
+def _angle(difference: Floats) -> np.float32:
+    return np.float32(np.arctan2(difference[1], difference[0]))

@@ -1,0 +1,143 @@
+"""TFLite_Detection_PostProcess: the boxes that an SSD model says, decoded and picked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.movement import reshaped
+from tflite_ort.opmap.registry import custom_translator
+from tflite_ort.schema import OperatorView, Untranslatable
+from tflite_ort.schema.well_known_options import DetectionPostProcessOptions, map_options
+
+Options = DetectionPostProcessOptions
+
+
+@custom_translator(
+    "TFLite_Detection_PostProcess",
+    versions=(1, 1),
+    inputs=("box_encodings", "class_predictions", "anchors"),
+)
+def tflite_detection_postprocess(op: OperatorView[Any], g: Graph) -> None:
+    """NonMaxSuppression of the decoded boxes, and zeros up to the number of detections.
+
+    TFLite lists the classes of a box by falling score; which of equal scores comes first is left
+    to its heap, TopK has the first class.
+    """
+    options = map_options(op, DetectionPostProcessOptions)
+    if not 0 < options.nms_iou_threshold <= 1:
+        raise Untranslatable(f"nms_iou_threshold is {options.nms_iou_threshold}")
+    boxes = decoded(op, g, options)
+    scores = g.read(op["class_predictions"])
+    if op["class_predictions"].shape[2] > options.num_classes:
+        scores = _columns(g, scores, 1, 1 + options.num_classes)
+    pick = regular if options.use_regular_nms else fast
+    rows, classes, scores, count = pick(g, options, boxes, scores)
+    boxes = g.op("Gather", reshaped(g, boxes, (-1, 4)), rows)
+    if not options.use_regular_nms:
+        boxes, classes, scores = _for_each_class(g, options, boxes, classes, scores)
+    size = options.max_detections * options.max_classes_per_detection
+    g.write(op.outputs[0], _filled(g, boxes, (size, 4)))
+    classes = g.op("Cast", classes, to=ir.DataType.FLOAT)
+    for output, values in zip(op.outputs[1:3], (classes, scores), strict=True):
+        g.write(output, _filled(g, reshaped(g, values, (-1,)), (size,)))
+    g.write(op.outputs[3], g.op("Cast", count, to=ir.DataType.FLOAT))
+
+
+def decoded(op: OperatorView[Any], g: Graph, options: Options) -> ir.Value:
+    """[1, N, 4]: least y and x, greatest y and x, in float64 up to the corners as TFLite."""
+    encoded, anchors = (
+        g.op("Cast", g.read(op[name]), to=ir.DataType.DOUBLE)
+        for name in ("box_encodings", "anchors")
+    )
+    count = op["box_encodings"].shape[1]
+    if op["anchors"].shape[0] > count:
+        anchors = _rows(g, anchors, count)
+    places, sizes = _columns(g, anchors, 0, 2), _columns(g, anchors, 2, 4)
+    scales = [options.y_scale, options.x_scale, options.h_scale, options.w_scale]
+    centre, half = (
+        g.op("Div", _columns(g, encoded, at, at + 2), g.constant(scales[at : at + 2], np.float64))
+        for at in (0, 2)
+    )
+    centre = g.op("Add", g.op("Mul", centre, sizes), places)
+    half = g.op("Mul", g.op("Mul", g.constant(0.5, np.float64), g.op("Exp", half)), sizes)
+    centre, half = (g.op("Cast", value, to=ir.DataType.FLOAT) for value in (centre, half))
+    return g.op("Concat", g.op("Sub", centre, half), g.op("Add", centre, half), axis=2)
+
+
+# Rows [M], their classes and scores [M, K] or [M], and how many they are [1].
+Picked = tuple[ir.Value, ir.Value, ir.Value, ir.Value]
+
+
+def fast(g: Graph, options: Options, boxes: ir.Value, scores: ir.Value) -> Picked:
+    """One suppression over all classes: a box counts with its best score."""
+    best = g.op("ReduceMax", scores, g.constant([2], np.int64), keepdims=0)
+    best = g.op("Unsqueeze", best, g.constant([1], np.int64))
+    rows = _columns(g, suppressed(g, options, boxes, best, options.max_detections), 2, 3)
+    rows = reshaped(g, rows, (-1,))
+    scores = g.op("Gather", reshaped(g, scores, (-1, options.num_classes)), rows)
+    each = min(options.max_classes_per_detection, options.num_classes)
+    best, classes = g.op_multi("TopK", scores, g.constant([each], np.int64), outputs=2)
+    return rows, classes, best, g.op("Shape", rows)
+
+
+def _for_each_class(
+    g: Graph, options: Options, boxes: ir.Value, *lists: ir.Value
+) -> Sequence[ir.Value]:
+    """Boxes repeated for each of their classes, and zeros for the classes that there are not."""
+    each = min(options.max_classes_per_detection, options.num_classes)
+    missing = options.max_classes_per_detection - each
+    if options.max_classes_per_detection > 1:
+        repeats = g.constant([1, each, 1], np.int64)
+        boxes = g.op("Tile", g.op("Unsqueeze", boxes, g.constant([1], np.int64)), repeats)
+        if missing:
+            boxes = g.op("Pad", boxes, g.constant([0, 0, 0, 0, missing, 0], np.int64))
+            pads = g.constant([0, 0, 0, missing], np.int64)
+            lists = tuple(g.op("Pad", values, pads) for values in lists)
+        boxes = reshaped(g, boxes, (-1, 4))
+    return (boxes, *lists)
+
+
+def regular(g: Graph, options: Options, boxes: ir.Value, scores: ir.Value) -> Picked:
+    """A suppression for each class; the best of all classes, of equal ones the first class."""
+    most = min(options.detections_per_class, options.max_detections)
+    by_class = g.op("Transpose", scores, perm=[0, 2, 1])
+    picked = suppressed(g, options, boxes, by_class, most)
+    kept = g.op("GatherND", by_class, picked)
+    most_of_all = g.constant([options.max_detections], np.int64)
+    count = g.op("Min", g.op("Shape", kept), most_of_all)
+    best, order = g.op_multi("TopK", kept, count, outputs=2)
+    picked = g.op("Gather", picked, order)
+    classes, rows = (reshaped(g, _columns(g, picked, at, at + 1), (-1,)) for at in (1, 2))
+    return rows, classes, best, count
+
+
+def suppressed(
+    g: Graph, options: Options, boxes: ir.Value, scores: ir.Value, most: int
+) -> ir.Value:
+    """(0, class, row) of the picked boxes, by class and then by falling score.
+
+    ONNX keeps scores above a threshold, TFLite those at it too.
+    """
+    below = np.nextafter(np.float32(options.nms_score_threshold), np.float32(-np.inf))
+    limits = (np.int64(most), np.float32(options.nms_iou_threshold), below)
+    return g.op("NonMaxSuppression", boxes, scores, *(g.constant([limit]) for limit in limits))
+
+
+def _columns(g: Graph, value: ir.Value, start: int, end: int) -> ir.Value:
+    """The part from `start` to `end` of the last axis."""
+    return g.op("Slice", value, *(g.constant([n], np.int64) for n in (start, end, -1)))
+
+
+def _rows(g: Graph, value: ir.Value, count: int) -> ir.Value:
+    return g.op("Slice", value, *(g.constant([n], np.int64) for n in (0, count, 0)))
+
+
+def _filled(g: Graph, value: ir.Value, shape: tuple[int, ...]) -> ir.Value:
+    """`value` with zeros after it, in a batch of its own: [1, *shape]."""
+    whole = g.op("Concat", value, g.constant(np.zeros(shape, np.float32)), axis=0)
+    return reshaped(g, _rows(g, whole, shape[0]), (1, *shape))

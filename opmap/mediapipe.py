@@ -1,0 +1,192 @@
+"""MediaPipe's custom operators: pooling with positions, and parts of faces cut out of images."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from tflite_ort.opmap.forms import Layout
+from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.movement import reshaped
+from tflite_ort.opmap.registry import custom_translator
+from tflite_ort.schema import OperatorView, TensorView, Untranslatable
+from tflite_ort.schema.semantics import explicit_padding
+from tflite_ort.schema.shapes.well_known import transposed_padding
+from tflite_ort.schema.well_known_options import (
+    LandmarksToMatrixOptions,
+    map_options,
+    pool_options,
+    transpose_conv_options,
+)
+
+
+@custom_translator(
+    "Convolution2DTransposeBias", versions=(1, 1), inputs=("input", "filter!", "bias")
+)
+def convolution2dtransposebias(op: OperatorView[Any], g: Graph) -> None:
+    """ConvTranspose with filter [N, KH, KW, C] re-laid to [C, N, KH, KW]."""
+    options, input, filter = transpose_conv_options(op), op["input"], op["filter"]
+    kernel, strides = filter.shape[1:3], (options.stride_h, options.stride_w)
+    (top, bottom), (left, right) = (
+        transposed_padding(options.padding, *sizes)
+        for sizes in zip(input.shape[1:3], kernel, strides, strict=True)
+    )
+    result = g.op(
+        "ConvTranspose",
+        g.read(input, layout=Layout.FIRST),
+        g.weights(filter, permutation=(3, 0, 1, 2)),
+        g.read(op["bias"]),
+        kernel_shape=kernel,
+        strides=strides,
+        pads=[top, left, bottom, right],
+    )
+    g.write(op.output, result, layout=Layout.FIRST)
+
+
+@custom_translator("MaxPoolingWithArgmax2D", versions=(1, 1), inputs=("input",))
+def maxpoolingwithargmax2d(op: OperatorView[Any], g: Graph) -> None:
+    """MaxPool with the indices, which are of the image and become positions in the window."""
+    options, input, (output, positions) = pool_options(op), op["input"], op.outputs
+    (_, rows, columns, _), size = output.shape, input.shape[1:3]
+    kernel, strides = (
+        (options.filter_height, options.filter_width),
+        (options.stride_h, options.stride_w),
+    )
+    padding = [
+        explicit_padding(options.padding, *sizes)
+        for sizes in zip(size, kernel, strides, strict=True)
+    ]
+    pooled, cells = g.op_multi(
+        "MaxPool",
+        g.read(input, layout=Layout.FIRST),
+        outputs=2,
+        kernel_shape=kernel,
+        strides=strides,
+        pads=[before for before, _ in padding] + [after for _, after in padding],
+    )
+    activation = options.fused_activation_function
+    g.write(output, pooled, layout=Layout.FIRST, activation=activation)
+    width = g.constant(size[1], np.int64)
+    cell = g.op("Mod", cells, g.constant(math.prod(size), np.int64))
+    tops, lefts = (
+        np.arange(count) * stride - before
+        for count, stride, (before, _) in zip((rows, columns), strides, padding, strict=True)
+    )
+    row = g.op("Sub", g.op("Div", cell, width), g.constant(tops[:, None], np.int64))
+    column = g.op("Sub", g.op("Mod", cell, width), g.constant(lefts, np.int64))
+    position = g.op("Mul", row, g.constant(options.filter_width, np.int64))
+    position = g.op("Cast", g.op("Add", position, column), to=ir.DataType[positions.type.name])
+    if positions.dtype == np.float32:
+        position = g.op("Add", position, g.constant(np.float32(0.1)))
+    g.write(positions, position, layout=Layout.FIRST)
+
+
+@custom_translator("MaxUnpooling2D", versions=(1, 1), inputs=("input", "indices"))
+def maxunpooling2d(op: OperatorView[Any], g: Graph) -> None:
+    """ScatterElements into zeros, by the place of each cell in the whole output."""
+    options, input = pool_options(op), op["input"]
+    kernel = (options.filter_height, options.filter_width)
+    if kernel != (options.stride_h, options.stride_w):
+        raise Untranslatable(f"a filter of {kernel} with other strides")
+    batch, height, width, channels = input.shape
+    first = np.arange(batch * height)[:, None] * kernel[0] * width + np.arange(width)
+    first = first.reshape(batch, height, width, 1) * kernel[1] * channels + np.arange(channels)
+    position = g.op("Cast", g.read(op["indices"]), to=ir.DataType.INT64)
+    filter_width = g.constant(kernel[1], np.int64)
+    row, column = (g.op(name, position, filter_width) for name in ("Div", "Mod"))
+    row = g.op("Mul", row, g.constant(width * kernel[1] * channels, np.int64))
+    column = g.op("Mul", column, g.constant(channels, np.int64))
+    place = g.op("Add", g.op("Add", row, column), g.constant(first, np.int64))
+    zeros = g.op("ConstantOfShape", g.constant([math.prod(op.output.shape)], np.int64))
+    cells = (reshaped(g, value, (-1,)) for value in (place, g.read(input)))
+    g.write(op.output, reshaped(g, g.op("ScatterElements", zeros, *cells), op.output.shape))
+
+
+@custom_translator("TransformTensorBilinear", versions=(2, 2), inputs=("image", "transform"))
+def transformtensorbilinear(op: OperatorView[Any], g: Graph) -> None:
+    """GridSample at the transformed centres of the output's cells, zero outside the image."""
+    image, (_, rows, columns, _) = op["image"], op.output.shape
+    sides = np.array(image.shape[2:0:-1], np.float32)  # (x, y)
+    y, x = np.indices((rows, columns)) + 0.5
+    centres = np.stack([x, y], axis=-1).astype(np.float32)
+    centre = transformed(g, op["transform"], g.constant(centres[None]))
+    place = g.op("Sub", centre, g.constant(np.float32(0.5)))
+    nearest = g.op("Min", g.op("Max", place, g.constant(np.float32(0))), g.constant(sides - 1))
+    away = g.op("ReduceSum", g.op("Abs", g.op("Sub", place, nearest)), g.constant([3], np.int64))
+    outside = g.op("Greater", g.op("Transpose", away, perm=[0, 3, 1, 2]), g.constant(np.float32(0)))
+    grid = g.op("Sub", g.op("Mul", centre, g.constant(2 / sides)), g.constant(np.float32(1)))
+    sampled = g.op("GridSample", g.read(image, layout=Layout.FIRST), grid, padding_mode="border")
+    result = g.op("Where", outside, g.constant(np.float32(0)), sampled)
+    g.write(op.output, result, layout=Layout.FIRST)
+
+
+@custom_translator("TransformLandmarks", versions=(2, 2), inputs=("landmarks", "transform"))
+def transformlandmarks(op: OperatorView[Any], g: Graph) -> None:
+    """MatMul of x and y; z as it is."""
+    landmarks = g.read(op["landmarks"])
+    if op.output.shape[2] == 2:
+        g.write(op.output, transformed(g, op["transform"], landmarks))
+        return
+    points, rest = g.op_multi("Split", landmarks, g.constant([2, 1], np.int64), outputs=2, axis=2)
+    moved = transformed(g, op["transform"], points)
+    g.write(op.output, g.op("Concat", moved, rest, axis=2))
+
+
+def transformed(g: Graph, transform: TensorView, points: ir.Value) -> ir.Value:
+    """Points [..., (x, y)] by the first two rows of [1, 4, 4]."""
+    matrix = reshaped(g, g.read(transform), (4, 4))
+    turn = g.op("Transpose", _part(g, matrix, (0, 0), (2, 2)), perm=[1, 0])
+    shift = reshaped(g, _part(g, matrix, (0, 3), (2, 4)), (2,))
+    return g.op("Add", g.op("MatMul", points, turn), shift)
+
+
+def _part(g: Graph, value: ir.Value, starts: Sequence[int], ends: Sequence[int]) -> ir.Value:
+    """A part of the first axes."""
+    return g.op("Slice", value, g.constant(starts, np.int64), g.constant(ends, np.int64))
+
+
+@custom_translator("Landmarks2TransformMatrix", versions=(2, 2), inputs=("landmarks",))
+def landmarks2transformmatrix(op: OperatorView[Any], g: Graph) -> None:
+    """The box of turned points; cosine and sine of the turn come from the two points' difference,
+    with no angle between."""
+    options = map_options(op, LandmarksToMatrixOptions)
+    points = reshaped(g, g.read(op["landmarks"]), (-1, 3))
+    points = _part(g, points, (0, 0), (op["landmarks"].shape[1], 2))
+    there = _turn(g, points, options)
+    back = g.op("Transpose", there, perm=[1, 0])
+    subset = g.op("Gather", points, g.constant(options.subset_idxs, np.int64))
+    upright = g.op("MatMul", subset, back)
+    highest, lowest = (
+        g.op(name, upright, g.constant([0], np.int64)) for name in ("ReduceMax", "ReduceMin")
+    )
+    size = np.array([[options.output_width, options.output_height]], np.float32)
+    growth = np.array([[options.scale_x, options.scale_y]], np.float32) / size
+    scale = g.op("Mul", g.op("Sub", highest, lowest), g.constant(growth))
+    middle = g.op("Mul", g.op("Add", highest, lowest), g.constant(np.float32(0.5)))
+    centre = g.op("MatMul", back, g.op("Transpose", middle, perm=[1, 0]))
+    turned = g.op("Mul", back, scale)
+    shift = g.op("Sub", centre, g.op("MatMul", turned, g.constant(size.T / 2)))
+    rest = g.constant([[0, 0, 1, 0], [0, 0, 0, 1]], np.float32)
+    rows = g.op("Concat", turned, g.constant(np.zeros((2, 1), np.float32)), shift, axis=1)
+    g.write(op.output, reshaped(g, g.op("Concat", rows, rest, axis=0), (1, 4, 4)))
+
+
+def _turn(g: Graph, points: ir.Value, options: LandmarksToMatrixOptions) -> ir.Value:
+    """[[cos, -sin], [sin, cos]] of the angle asked for less that from the left to the right point;
+    two points in one place have the angle 0."""
+    ends = (options.right_rotation_idx, options.left_rotation_idx)
+    right, left = (g.op("Gather", points, g.constant([end], np.int64)) for end in ends)
+    difference = g.op("Sub", right, left)  # [1, (x, y)]
+    length = g.op("ReduceL2", difference)
+    apart = g.op("Greater", length, g.constant(np.float32(0)))
+    direction = g.op(
+        "Where", apart, g.op("Div", difference, length), g.constant([[1, 0]], np.float32)
+    )
+    cos, sin = math.cos(options.target_rotation_radians), math.sin(options.target_rotation_radians)
+    # cos(a - b) = cos a cos b + sin a sin b, sin(a - b) = sin a cos b - cos a sin b
+    entries = np.array([[cos, -sin, sin, cos], [sin, cos, -cos, sin]], np.float32)
+    return reshaped(g, g.op("MatMul", direction, g.constant(entries)), (2, 2))

@@ -1,0 +1,20 @@
+"""Shape rules of TensorFlow's operators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tflite_ort.schema.node_def import SAME_AS_BUILTIN, as_builtin
+from tflite_ort.schema.shapes.registry import RULES, Shapes, required, rule
+from tflite_ort.schema.view import OperatorView
+
+
+@rule("Atan", "ATAN", "Sinh", "FlexErf", "FlexSoftplus")
+def unary(op: OperatorView[Any]) -> Shapes:
+    return (required(op, 0).shape,)
+
+
+@rule(*(f"Flex{name}" for name in SAME_AS_BUILTIN))
+def same_as_builtin(op: OperatorView[Any]) -> Shapes | None:
+    builtin = as_builtin(op)
+    return RULES[builtin.op](builtin)
