@@ -50,7 +50,8 @@ def export_onnx(
 
     Returns:
         The model; where `output` is given and weights are external, without their data. Inputs
-        and outputs have the TFLite model's names, dtypes and channels-last layout; nodes are
+        and outputs have the TFLite model's names, dtypes and channels-last layout, but a complex
+        one is a float one with a last dimension of 2, real and imaginary part; nodes are
         named after the TFLite operator and its index, such as ``CONV_2D_12/Conv``;
         ``metadata_props`` hold the description, the operators' versions and the minimum runtime.
 

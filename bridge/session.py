@@ -13,6 +13,7 @@ import onnx_ir as ir
 import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as _ort_errors
 
+from tflite_ort.opmap.pairs import paired
 from tflite_ort.schema import DelegateError
 
 Array = npt.NDArray[Any]
@@ -121,6 +122,7 @@ class Session:
     def bind(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         """Read from and write to these arrays (in graph order) at every `run`."""
         binding = self._session.io_binding()
+        inputs, outputs = list(map(paired, inputs)), list(map(paired, outputs))
         for value, array in zip(self._session.get_inputs(), inputs, strict=True):
             binding.bind_input(
                 value.name, "cpu", 0, array.dtype.type, array.shape, array.ctypes.data

@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from tflite_ort.opmap.forms import Domain
 from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.pairs import is_complex
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     ActivationFunctionType,
@@ -113,6 +114,16 @@ def one_node(op_type: str) -> Emit:
         return g.op(op_type, a, b)
 
     return emit
+
+
+def _product(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
+    """Mul; of complex numbers, the real part times b plus the other times b turned by 90°."""
+    if not is_complex(op.output):
+        return g.op("Mul", a, b)
+    real, imaginary = g.op_multi("Split", a, outputs=2, axis=-1, num_outputs=2)
+    turned = g.op("Gather", b, g.constant([1, 0], np.int64), axis=-1)
+    turned = g.op("Mul", turned, g.constant([-1, 1], np.float32))
+    return g.op("Add", g.op("Mul", real, b), g.op("Mul", imaginary, turned))
 
 
 def _quotient(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
@@ -219,8 +230,8 @@ BINARY = (
     Binary(
         Op.MUL,
         (1, 8),
-        one_node("Mul"),
-        _FLOATS | _INTEGERS | _INT16 | {_T.UINT32},
+        _product,
+        _FLOATS | _INTEGERS | _INT16 | {_T.UINT32, _T.COMPLEX64},
         _CODES,
         fused=True,
     ),

@@ -24,6 +24,7 @@ import onnx_ir as ir
 
 from tflite_ort.opmap.constants import Constants, carried, carried_type
 from tflite_ort.opmap.forms import Domain, Form, Layout, Target
+from tflite_ort.opmap.pairs import is_complex, paired, paired_shape, part_dtype
 from tflite_ort.schema import (
     ActivationFunctionType,
     ModelError,
@@ -141,6 +142,8 @@ class Graph:
         """The layout in which `tensors` are to be had with the least data moved."""
         computed = [tensor for tensor in tensors if not tensor.is_constant]
         if any(tensor.rank < 3 and math.prod(tensor.shape) > 1 for tensor in computed):
+            return Layout.LAST
+        if any(map(is_complex, computed)):
             return Layout.LAST
         moved = dict.fromkeys(Layout, 0)
         for tensor in computed:
@@ -264,11 +267,15 @@ class Graph:
         """A graph input, channels-last."""
         value = ir.Value(
             name=self._unique(name),
-            shape=ir.Shape(shape),
-            type=ir.TensorType(ir.DataType.from_numpy(self.target.boundary_dtype(tensor))),
+            shape=ir.Shape(paired_shape(tensor, shape)),
+            type=ir.TensorType(self.boundary_type(tensor)),
         )
         self._record(tensor, self._form(tensor, Layout.LAST, self.target.boundary), value)
         return value
+
+    def boundary_type(self, tensor: TensorView) -> ir.DataType:
+        """The type of `tensor` as an input or output of the graph."""
+        return ir.DataType.from_numpy(part_dtype(self.target.boundary_dtype(tensor)))
 
     def reserve(self, names: Sequence[str]) -> None:
         """Keep `names` free for the graph's outputs."""
@@ -302,7 +309,7 @@ class Graph:
 
     def _form(self, tensor: TensorView, layout: Layout, domain: Domain) -> Form:
         """The canonical name of a form: what makes no difference is left at its default."""
-        if tensor.rank < 3:
+        if tensor.rank < 3 or is_complex(tensor):
             layout = Layout.LAST
         if not tensor.is_quantized:
             domain = Domain.REAL
@@ -380,7 +387,7 @@ class Graph:
         data = np.transpose(tensor.data, layout.permutation(tensor.rank))
         quantization = tensor.quantization
         if not tensor.is_quantized or quantization is None or domain is Domain.FILE:
-            return self.constants.add(data, tensor.name)
+            return self.constants.add(paired(data), tensor.name)
         codes, zero_point = carried(
             data, tensor.type, quantization.zero_point, carried_type(tensor)
         )

@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from tflite_ort.opmap.forms import Layout, Target
 from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.pairs import paired_shape
 from tflite_ort.opmap.registry import Translator
 from tflite_ort.schema import BridgeError, ModelError, OperatorView, TensorView, Untranslatable
 from tflite_ort.schema.errors import MALFORMED_OPERATOR
@@ -105,8 +106,8 @@ def _output(g: Graph, tensor: TensorView, name: str) -> ir.Value:
         value = g.op("Identity", value)
     g.output_names.add(name)
     value.name = name
-    value.type = ir.TensorType(ir.DataType.from_numpy(g.target.boundary_dtype(tensor)))
-    value.shape = ir.Shape(tensor.shape)
+    value.type = ir.TensorType(g.boundary_type(tensor))
+    value.shape = ir.Shape(paired_shape(tensor, tensor.shape))
     return value
 
 

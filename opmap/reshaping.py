@@ -22,6 +22,7 @@ from tflite_ort.opmap.movement import (
     same_order,
     widened,
 )
+from tflite_ort.opmap.pairs import is_complex, paired_shape
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     ActivationFunctionType,
@@ -70,6 +71,9 @@ def expand_dims(op: OperatorView[Any], g: Graph) -> None:
 def _same_elements(op: OperatorView[Any], g: Graph) -> None:
     """The elements in channels-last order; of [N, 1, 1, C] channels-first is the same order."""
     input, output = op["input"], op.output
+    if is_complex(input):
+        g.write(output, reshaped(g, g.read(input), paired_shape(output, output.shape)))
+        return
     domain = moved_domain(input, output)
     in_order = domain is Domain.STORED and same_order(input.shape)
     layout = g.layout(input) if in_order else Layout.LAST

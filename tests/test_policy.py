@@ -46,6 +46,7 @@ INFRASTRUCTURE = {
         "indices",
         "lowering",
         "movement",
+        "pairs",
         "registry",
     },
     "fallback_kernels": {

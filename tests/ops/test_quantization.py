@@ -136,7 +136,7 @@ def test_recoding_int8_to_uint8_is_exact() -> None:
 
 @pytest.mark.parametrize("op", [Op.QUANTIZE, Op.RELU], ids=lambda op: op.name)
 def test_two_quantizations_in_a_row_keep_their_scales(op: Op) -> None:
-    """Of two pairs of QuantizeLinear and DequantizeLinear ONNX Runtime makes one, of a mean scale."""
+    """ONNX Runtime makes one pair of two QuantizeLinear and DequantizeLinear, of a mean scale."""
     tensors = {
         "x": T((2, 300)),
         "fine": T((2, 300), INT8, scale=0.0627, zero_point=0),

@@ -1,0 +1,38 @@
+"""Complex tensors in the graph: pairs of reals along a last dimension of 2, as DFT has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.schema import TensorView
+
+Array = npt.NDArray[Any]
+_PARTS: dict[np.dtype[Any], np.dtype[Any]] = {
+    np.dtype(np.complex64): np.dtype(np.float32),
+    np.dtype(np.complex128): np.dtype(np.float64),
+}
+
+
+def is_complex(tensor: TensorView) -> bool:
+    return tensor.dtype in _PARTS
+
+
+def part_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype in which the graph has `dtype`: that of the two parts of a complex number."""
+    return _PARTS.get(dtype, dtype)
+
+
+def paired_shape(tensor: TensorView, shape: Sequence[Any]) -> tuple[Any, ...]:
+    """The shape in which the graph has `tensor`, whose own is `shape`."""
+    return (*shape, 2) if is_complex(tensor) else tuple(shape)
+
+
+def paired(array: Array) -> Array:
+    """An array as the graph has it."""
+    if array.dtype not in _PARTS:
+        return array
+    return np.ascontiguousarray(array).view(_PARTS[array.dtype]).reshape(*array.shape, 2)
