@@ -102,6 +102,11 @@ class String(Field):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Strings(Field):
+    """A vector of texts, as a tuple."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Vector(Field):
     """Numbers (or enum members, or None for `none_as`) as a tuple.
 
@@ -296,6 +301,11 @@ def string(
 ) -> Any:
     """A text; an absent one is empty unless `default` is None."""
     return String(slot=slot, default=default, deprecated=deprecated, keep_empty=keep_empty)
+
+
+def strings(slot: int) -> Any:
+    """A tuple of texts."""
+    return Strings(slot=slot, default=())
 
 
 def vector(

@@ -16,6 +16,7 @@ from tflite_ort.schema.declare import (
     OperatorCodeNumber,
     Scalar,
     String,
+    Strings,
     Table,
     Union,
     Vector,
@@ -131,6 +132,20 @@ def _text(file: File, at: int) -> str:
         return str(file.data[start:end], "utf-8")
     except UnicodeDecodeError as error:
         raise Corrupt(f"string is not UTF-8 ({error.reason})", start + error.start) from None
+
+
+def _strings(field: Strings) -> Read:
+    slot, default = field.slot, field.default
+
+    def read(file: File, position: int, offsets: Offsets) -> Any:
+        offset = offsets[slot]
+        if not offset:
+            return default
+        start, length = file.vector(position + offset, 4)
+        file.spend(8 * length, start)
+        return tuple(_text(file, at) for at in range(start, start + 4 * length, 4))
+
+    return read
 
 
 def _vector(field: Vector) -> Read:
@@ -264,6 +279,7 @@ _READERS: dict[type[Field], Callable[[Any], Read]] = {
     Scalar: _scalar,
     OperatorCodeNumber: _operator_code,
     String: _string,
+    Strings: _strings,
     Vector: _vector,
     View: _view,
     Child: _child,

@@ -18,6 +18,7 @@ from tflite_ort.schema.declare import (
     OperatorCodeNumber,
     Scalar,
     String,
+    Strings,
     Table,
     Vector,
     View,
@@ -54,7 +55,13 @@ def write_model(model: Model, *, inline_limit: int = INLINE_LIMIT) -> bytes:
     """
     size = _data_size(model)
     writer = _Writer(size, inline=size <= inline_limit)
-    return writer.finish(writer.table(model))
+    return writer.finish(writer.table(model), IDENTIFIER)
+
+
+def write_table(root: Table, identifier: bytes) -> bytes:
+    """The bytes of a FlatBuffer of another kind."""
+    writer = _Writer(0, inline=True)
+    return writer.finish(writer.table(root), identifier)
 
 
 def _data_size(model: Model) -> int:
@@ -71,8 +78,8 @@ class _Writer:
         self.builder = flatbuffers.Builder(data_size + 4096 if inline else 4096)
         self.outside = _Outside()
 
-    def finish(self, root: int) -> bytes:
-        self.builder.Finish(root, file_identifier=IDENTIFIER)
+    def finish(self, root: int, identifier: bytes) -> bytes:
+        self.builder.Finish(root, file_identifier=identifier)
         content = self.builder.Output()
         return bytes(content) if self.inline else self.outside.join(content)
 
@@ -94,8 +101,10 @@ class _Writer:
             case Vector() if item or item != field.default or field.keep_empty:
                 numbers = [field.none_as if number is None else number for number in item]
                 return self._numbers(np.array(numbers, field.number.dtype))
+            case Strings() if item:
+                return self._vector([self.builder.CreateString(text) for text in item])
             case Children() if item or field.keep_empty:
-                return self._tables(item)
+                return self._vector([self.table(table) for table in item])
             case View() if not self._stands_outside(field, item):
                 return self._numbers(_checked(item, field.number), field.align)
             case Child() | OneOf():
@@ -109,8 +118,7 @@ class _Writer:
         self.builder.Prep(align, numbers.nbytes)
         return cast(int, self.builder.CreateNumpyVector(numbers))
 
-    def _tables(self, tables: tuple[Table, ...]) -> int:
-        positions = [self.table(table) for table in tables]
+    def _vector(self, positions: list[int]) -> int:
         self.builder.StartVector(4, len(positions), 4)
         for position in reversed(positions):
             self.builder.PrependUOffsetTRelative(position)
