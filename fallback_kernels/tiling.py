@@ -23,14 +23,15 @@ from tflite_ort.schema.shapes.tiling import (
 def tile(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """The input `multiples[i]` times along axis i."""
     array, multiples = inputs
-    return (np.tile(array, multiples).reshape(tiled_shape(array.shape, multiples)),)
+    shape = tiled_shape(array.shape, tuple(multiples.reshape(-1).tolist()))
+    return (np.tile(array, multiples).reshape(shape),)
 
 
 @kernel(Op.BROADCAST_TO, versions=(2, 4), inputs=("input", "shape"))
 def broadcast_to(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """The input with its dimensions of size 1 repeated to fill `shape`."""
     array, shape = inputs
-    return (np.broadcast_to(array, broadcast_shape(array.shape, shape)).copy(),)
+    return (np.broadcast_to(array, broadcast_shape(array.shape, tuple(shape.tolist()))).copy(),)
 
 
 @kernel(Op.BROADCAST_ARGS, versions=(1, 1), inputs=("a", "b"))

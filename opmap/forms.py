@@ -12,6 +12,7 @@ import numpy as np
 from tflite_ort.opmap.constants import carried_type
 from tflite_ort.schema import TensorView
 from tflite_ort.schema.semantics import NUMPY_DTYPE
+from tflite_ort.schema.sizes import is_one
 
 
 class Layout(Enum):
@@ -45,6 +46,11 @@ class Domain(Enum):
     REAL = "real"
     STORED = "stored"
     FILE = "file"
+
+
+def same_order(shape: Sequence[int]) -> bool:
+    """Whether the elements stand in the same order channels-last and channels-first."""
+    return all(map(is_one, shape[1:-1])) or all(map(is_one, shape[-1:]))
 
 
 Form = tuple[Layout, Domain]

@@ -16,14 +16,16 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from tflite_ort.opmap.constants import Constants, carried, carried_type
-from tflite_ort.opmap.forms import Domain, Form, Layout, Target
+from tflite_ort.opmap.constants import carried, carried_type
+from tflite_ort.opmap.forms import Domain, Form, Layout, Target, same_order
+from tflite_ort.opmap.nodes import Build, Nodes
 from tflite_ort.opmap.pairs import is_complex, paired, paired_shape, part_dtype
 from tflite_ort.schema import (
     ActivationFunctionType,
@@ -35,22 +37,22 @@ from tflite_ort.schema import (
     Untranslatable,
     semantics,
 )
+from tflite_ort.schema.sizes import is_known, known_product, may_differ
 
 Array = npt.NDArray[Any]
 
 
-class Graph:
+class Graph(Nodes):
     """ONNX nodes under construction, and the forms of each tensor so far."""
 
     def __init__(self, target: Target) -> None:
+        super().__init__()
         self.target = target
         self.weight_type = TensorType.INT8 if target.weights == "int8" else TensorType.UINT8
-        self.nodes: list[ir.Node] = []
-        self.constants = Constants()
         self._forms: dict[int, dict[Form, ir.Value]] = {}
-        self._names: set[str] = set()
-        self._journal: list[tuple[int, Form]] = []
-        self._label = "boundary"
+        self._journal: list[tuple[int, Form, ir.Value | None]] = []
+        self._sized: Sequence[TensorView] = ()
+        self._sizes: dict[int, ir.Value] = {}
         self.output_names: set[str] = set()
 
     # What translators use -------------------------------------------------------------------
@@ -100,48 +102,64 @@ class Graph:
             value = self._clamp_codes(value, tensor, form[1], activation)
         else:
             value = self._clamp(value, activation, tensor)
+        for stale in list(self._forms.get(tensor.index, ())):  # of a variable that is set anew
+            self._forget(tensor.index, stale)
         self._record(tensor, form, value)
 
-    def op(
-        self, op_type: str, *inputs: ir.Value | None, domain: str = "", **attributes: Any
-    ) -> ir.Value:
-        """Append a node with one output."""
-        return self.op_multi(op_type, *inputs, outputs=1, domain=domain, **attributes)[0]
+    def body(self, arguments: Sequence[ir.DataType], build: Build) -> ir.Graph:
+        sizes = dict(self._sizes)
+        try:
+            return super().body(arguments, build)
+        finally:
+            self._sizes = sizes  # those looked up inside have no value outside
 
-    def op_multi(
-        self,
-        op_type: str,
-        *inputs: ir.Value | None,
-        outputs: int,
-        domain: str = "",
-        **attributes: Any,
-    ) -> Sequence[ir.Value]:
-        """Append a node with several outputs; attributes that are None are left out."""
-        name = self._unique(f"{self._label}/{op_type}")
-        results = [
-            ir.Value(name=self._unique(f"{name}_out" if i == 0 else f"{name}_out{i}"))
-            for i in range(outputs)
-        ]
-        given = {key: value for key, value in attributes.items() if value is not None}
-        node = ir.Node(
-            domain,
-            op_type,
-            inputs=inputs,
-            attributes=ir.convenience.convert_attributes(given) if given else (),
-            outputs=results,
-            name=name,
-        )
-        self.nodes.append(node)
-        return node.outputs
+    def shape(self, sizes: Sequence[int]) -> ir.Value:
+        """`sizes` as int64 [n]: a constant, an input's shape, or joined of what `size` gives."""
+        if is_known(*sizes):
+            return self.constant(sizes, np.int64)
+        for tensor in self._sized:
+            whole = self._forms.get(tensor.index, {}).get((Layout.LAST, Domain.REAL))
+            if whole is not None and not may_differ(tensor.shape, sizes):
+                return self.op("Shape", whole)
+        parts: list[ir.Value] = []
+        for run in (list(run) for _, run in groupby(sizes, is_known)):
+            parts += [self.constant(run, np.int64)] if is_known(*run) else map(self.size, run)
+        return parts[0] if len(parts) == 1 else self.op("Concat", *parts, axis=0)
 
-    def constant(self, array: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> ir.Value:
-        """An initializer; small equal ones are shared."""
-        return self.constants.shared(np.asarray(array, dtype=dtype, order="C"))
+    def size(self, size: int) -> ir.Value:
+        """`size` as int64 [1]: a constant, or looked up in an input of the operator.
+
+        Raises:
+            Untranslatable: no input has it as a dimension.
+        """
+        if is_known(size):
+            return self.constant([size], np.int64)
+        for tensor in self._sized:
+            axis = next((i for i, n in enumerate(tensor.shape) if n is size), None)
+            if axis is not None:
+                if id(size) not in self._sizes:
+                    self._sizes[id(size)] = self._dimension(tensor, axis)
+                return self._sizes[id(size)]
+        raise Untranslatable("a shape depends on data")
+
+    def _dimension(self, tensor: TensorView, axis: int) -> ir.Value:
+        (layout, _), value = next(iter(self._forms[tensor.index].items()))
+        place = layout.axis(axis, tensor.rank)
+        return self.op("Shape", value, start=place, end=place + 1)
+
+    def reshape(self, value: ir.Value, shape: Sequence[int]) -> ir.Value:
+        """Reshape to the shape that the elements are known to have; it may have sizes of 0."""
+        unknown = [axis for axis, size in enumerate(shape) if not is_known(size)]
+        if not unknown or len(unknown) > 1 or known_product(shape) == 0:
+            zeros = bool(unknown) or 0 in shape
+            return self.op("Reshape", value, self.shape(shape), allowzero=1 if zeros else None)
+        target = [size if is_known(size) else -1 for size in shape]
+        return self.op("Reshape", value, self.constant(target, np.int64))
 
     def layout(self, *tensors: TensorView) -> Layout:
         """The layout in which `tensors` are to be had with the least data moved."""
         computed = [tensor for tensor in tensors if not tensor.is_constant]
-        if any(tensor.rank < 3 and math.prod(tensor.shape) > 1 for tensor in computed):
+        if any(t.rank < 3 and (t.dynamic or math.prod(t.shape) > 1) for t in computed):
             return Layout.LAST
         if any(map(is_complex, computed)):
             return Layout.LAST
@@ -149,7 +167,7 @@ class Graph:
         for tensor in computed:
             present = {layout for layout, _ in self._forms.get(tensor.index, {})}
             for layout in set(Layout) - present:
-                moved[layout] += math.prod(tensor.shape)
+                moved[layout] += known_product(tensor.shape)
         if moved[Layout.FIRST] == moved[Layout.LAST]:
             # What follows is more likely to want channels-first.
             return Layout.FIRST if computed else Layout.LAST
@@ -263,11 +281,13 @@ class Graph:
 
     # What the lowering loop uses ---------------------------------------------------------------
 
-    def add_input(self, tensor: TensorView, name: str, shape: Sequence[int | None]) -> ir.Value:
+    def add_input(
+        self, tensor: TensorView, name: str, shape: Sequence[int | str] | None
+    ) -> ir.Value:
         """A graph input, channels-last."""
         value = ir.Value(
             name=self._unique(name),
-            shape=ir.Shape(paired_shape(tensor, shape)),
+            shape=None if shape is None else ir.Shape(paired_shape(tensor, shape)),
             type=ir.TensorType(self.boundary_type(tensor)),
         )
         self._record(tensor, self._form(tensor, Layout.LAST, self.target.boundary), value)
@@ -291,6 +311,7 @@ class Graph:
     def at(self, op: OperatorView[Any]) -> Iterator[None]:
         """Nodes made inside are named after `op`; if it is untranslatable, they are taken back."""
         self._label, nodes = op.label, len(self.nodes)
+        self._sized, sizes = op.present_inputs(), dict(self._sizes)
         self._journal.clear()
         try:
             yield
@@ -299,8 +320,11 @@ class Graph:
                 for i in range(len(node.inputs)):
                     node.replace_input_with(i, None)
             del self.nodes[nodes:]
-            for index, form in self._journal:
-                self._forms[index].pop(form, None)  # one read can record a form twice
+            self._sizes = sizes
+            for index, form, before in reversed(self._journal):
+                self._forms[index].pop(form, None)
+                if before is not None:
+                    self._forms[index][form] = before
             raise
         finally:
             self._label = "boundary"
@@ -318,8 +342,12 @@ class Graph:
         return layout, domain
 
     def _record(self, tensor: TensorView, form: Form, value: ir.Value) -> None:
-        self._forms.setdefault(tensor.index, {})[form] = value
-        self._journal.append((tensor.index, form))
+        forms = self._forms.setdefault(tensor.index, {})
+        self._journal.append((tensor.index, form, forms.get(form)))
+        forms[form] = value
+
+    def _forget(self, index: int, form: Form) -> None:
+        self._journal.append((index, form, self._forms[index].pop(form)))
 
     def _derive(self, tensor: TensorView, form: Form, forms: dict[Form, ir.Value]) -> ir.Value:
         layout, domain = form
@@ -357,16 +385,11 @@ class Graph:
 
     def _relayout(self, tensor: TensorView, value: ir.Value, to: Layout) -> ir.Value:
         rank = tensor.rank
-        if not tensor.dynamic and (math.prod(tensor.shape[1:-1]) == 1 or tensor.shape[-1] == 1):
+        if same_order(tensor.shape):
             # Nothing changes place in memory.
-            return self._reshape(value, to.shape(tensor.shape))
+            return self.reshape(value, to.shape(tensor.shape))
         permutation = to.permutation(rank) if to is Layout.FIRST else Layout.FIRST.inverse(rank)
         return self.op("Transpose", value, perm=permutation)
-
-    def _reshape(self, value: ir.Value, shape: Sequence[int]) -> ir.Value:
-        """Reshape, where a dimension of size 0 does not mean the input's."""
-        allowzero = 1 if 0 in shape else None
-        return self.op("Reshape", value, self.constant(shape, np.int64), allowzero=allowzero)
 
     def _read_expanded(
         self, tensor: TensorView, layout: Layout, domain: Domain, rank: int
@@ -374,7 +397,8 @@ class Graph:
         shape = (1,) * (rank - tensor.rank) + tensor.shape
         if not tensor.is_constant:
             value = self.read(tensor, domain=domain)
-            value = self._reshape(value, shape)
+            front = self.constant(range(rank - tensor.rank), np.int64)
+            value = self.op("Unsqueeze", value, front)
             return self.op("Transpose", value, perm=layout.permutation(rank))
         assert tensor.data is not None
         expanded = replace(tensor, shape=shape, data=tensor.data.reshape(shape))
@@ -493,13 +517,6 @@ class Graph:
             None if bound is None else self.constant(bound, tensor.dtype) for bound in (low, high)
         )
         return self.op("Clip", value, *bounds)
-
-    def _unique(self, name: str) -> str:
-        candidate, count = name, 1
-        while candidate in self._names:
-            candidate, count = f"{name}_{count}", count + 1
-        self._names.add(candidate)
-        return candidate
 
 
 def _shift(source: TensorType, target: TensorType) -> int:

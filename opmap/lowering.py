@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from tflite_ort.opmap.pairs import paired_shape
 from tflite_ort.opmap.registry import Translator
 from tflite_ort.schema import BridgeError, ModelError, OperatorView, TensorView, Untranslatable
 from tflite_ort.schema.errors import MALFORMED_OPERATOR
+from tflite_ort.schema.sizes import UnknownSize
 from tflite_ort.versioning.registry import Registry
 
 OPSET = 21
@@ -48,12 +49,12 @@ def lower(
 
     Every operator is tried even after one was refused, so that all refusals come at once.
     """
-    g = Graph(target)
+    g, dimensions = Graph(target), dict[int, str]()
     input_names = unique_names(inputs, "input", set())
     output_names = unique_names(outputs, "output", set(input_names))
     g.reserve(output_names)
     arguments = [
-        g.add_input(tensor, name, tensor.shape)
+        g.add_input(tensor, name, _dimensions(tensor, name, dimensions))
         for tensor, name in zip(inputs, input_names, strict=True)
     ]
     refusals: dict[int, str] = {}
@@ -64,7 +65,7 @@ def lower(
             refusals[op.index] = str(refusal)
             g.stand_in(op.outputs)
     results = [
-        _output(g, tensor, output_name)
+        _output(g, tensor, output_name, dimensions)
         for tensor, output_name in zip(outputs, output_names, strict=True)
     ]
     return Lowered(_model(g, arguments, results, name), refusals)
@@ -76,8 +77,8 @@ def translate(op: OperatorView[Any], g: Graph, registry: Registry[Translator]) -
     if entry is None:
         raise Untranslatable(f"no translator for {op.name} version {op.version}")
     with g.at(op):
-        if any(tensor.dynamic for tensor in (*op.present_inputs(), *op.outputs)):
-            raise Untranslatable("a shape depends on data")
+        if not all(tensor.ranked for tensor in (*op.present_inputs(), *op.outputs)):
+            raise Untranslatable("a rank depends on data")
         try:
             entry.function(entry.inputs.bind(op), g)
         except BridgeError:
@@ -91,6 +92,8 @@ def unique_names(tensors: Sequence[TensorView], fallback: str, taken: set[str]) 
     names = []
     for i, tensor in enumerate(tensors):
         base = tensor.name or f"{fallback}_{i}"
+        if tensor.is_variable and fallback == "output":
+            base += "_next"
         name, count = base, 1
         while name in taken:
             name, count = f"{base}_{count}", count + 1
@@ -99,7 +102,20 @@ def unique_names(tensors: Sequence[TensorView], fallback: str, taken: set[str]) 
     return names
 
 
-def _output(g: Graph, tensor: TensorView, name: str) -> ir.Value:
+def _dimensions(tensor: TensorView, name: str, names: dict[int, str]) -> Sequence[int | str] | None:
+    """The shape of `tensor`; unknown sizes by name, the same one wherever they are the same."""
+    if not tensor.ranked:
+        return None
+    named: list[int | str] = []
+    for axis, size in enumerate(tensor.shape):
+        if isinstance(size, UnknownSize):
+            named.append(names.setdefault(id(size), size.name or f"{name}_dim_{axis}"))
+        else:
+            named.append(size)
+    return named
+
+
+def _output(g: Graph, tensor: TensorView, name: str, dimensions: dict[int, str]) -> ir.Value:
     """A graph output of its own under `name`, channels-last."""
     value = g.read(tensor, layout=Layout.LAST, domain=g.target.boundary)
     if value.producer() is None or value.name in g.output_names:
@@ -107,14 +123,15 @@ def _output(g: Graph, tensor: TensorView, name: str) -> ir.Value:
     g.output_names.add(name)
     value.name = name
     value.type = ir.TensorType(g.boundary_type(tensor))
-    value.shape = ir.Shape(paired_shape(tensor, tensor.shape))
+    sizes = _dimensions(tensor, name, dimensions)
+    value.shape = None if sizes is None else ir.Shape(paired_shape(tensor, sizes))
     return value
 
 
 def _model(
     g: Graph, inputs: Sequence[ir.Value], outputs: Sequence[ir.Value], name: str
 ) -> ir.Model:
-    used = {id(value) for node in g.nodes for value in node.inputs}
+    used = {id(value) for node in _nested(g.nodes) for value in node.inputs}
     graph = ir.Graph(
         inputs,
         outputs,
@@ -124,3 +141,12 @@ def _model(
         name=name,
     )
     return ir.Model(graph, ir_version=_IR_VERSION, producer_name="tflite-ort")
+
+
+def _nested(nodes: Iterable[ir.Node]) -> Iterator[ir.Node]:
+    """`nodes` and those of the bodies inside them."""
+    for node in nodes:
+        yield node
+        for attribute in node.attributes.values():
+            if attribute.type is ir.AttributeType.GRAPH:
+                yield from _nested(attribute.as_graph())

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
-import numpy as np
 import onnx_ir as ir
 
 from tflite_ort.opmap.constants import carried_type
 from tflite_ort.opmap.forms import Domain
+from tflite_ort.opmap.forms import same_order as same_order
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.schema import TensorType, TensorView, Untranslatable
 from tflite_ort.schema.semantics import NUMPY_DTYPE
@@ -60,14 +59,9 @@ def code_constant(g: Graph, code: int, tensor: TensorView, domain: Domain) -> ir
     return g.constant(code + shift, NUMPY_DTYPE[type])
 
 
-def same_order(shape: Sequence[int]) -> bool:
-    """Whether the elements stand in the same order channels-last and channels-first."""
-    return math.prod(shape[1:-1]) == 1 or math.prod(shape[-1:]) == 1
-
-
 def reshaped(g: Graph, value: ir.Value, shape: Sequence[int]) -> ir.Value:
-    """Reshape to a static shape, which may have dimensions of size 0."""
-    return g.op("Reshape", value, g.constant(shape, np.int64), allowzero=1 if 0 in shape else None)
+    """`Graph.reshape`."""
+    return g.reshape(value, shape)
 
 
 def widened(g: Graph, value: ir.Value, type: TensorType) -> ir.Value:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from tflite_ort.schema.enums import ActivationFunctionType, Padding, TensorType
 from tflite_ort.schema.errors import MalformedModel, ModelError
 from tflite_ort.schema.layer_options import FakeQuantOptions, ResizeNearestNeighborOptions
+from tflite_ort.schema.sizes import is_known, unknown_size
 from tflite_ort.schema.slices import StridedSlice as StridedSlice
 from tflite_ort.schema.slices import strided_slice as strided_slice
 from tflite_ort.schema.sparsity import densify as densify
@@ -71,6 +72,9 @@ def conv_output_size(
 ) -> int:
     """Windows along one dimension: SAME ceil(size / stride), VALID those that fit whole."""
     _check_window(padding, stride, dilation)
+    if not is_known(size):
+        covers = stride == 1 and (padding == Padding.SAME or kernel == 1)
+        return size if covers else unknown_size()
     if padding == Padding.SAME:
         return (size + stride - 1) // stride
     return (size + stride - _effective(kernel, dilation)) // stride
@@ -80,6 +84,11 @@ def explicit_padding(
     padding: Padding, size: int, kernel: int, stride: int, dilation: int = 1
 ) -> tuple[int, int]:
     """(before, after) of one dimension; the odd cell of SAME goes after."""
+    if padding == Padding.VALID and not is_known(size):
+        return 0, 0
+    if stride == 1 and not is_known(size):
+        total = _effective(kernel, dilation) - 1
+        return total // 2, total - total // 2
     windows = conv_output_size(padding, size, kernel, stride, dilation)
     total = max(0, (windows - 1) * stride + _effective(kernel, dilation) - size)
     return total // 2, total - total // 2

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from tflite_ort.schema.errors import ModelError
 from tflite_ort.schema.options import StridedSliceOptions
+from tflite_ort.schema.sizes import is_known, is_one, unknown_size
 
 Shape = tuple[int, ...]
 Bounds = Sequence[int] | npt.NDArray[Any]
@@ -48,7 +49,7 @@ def strided_slice(
     squeezed: list[int] = []
     new_axes: list[int] = []
     result: list[int] = []
-    for entry in _slice_entries(len(shape), len(begin), options):
+    for entry in slice_entries(len(shape), len(begin), options):
         bit = 1 << entry if entry is not None else 0
         if entry is not None and bit & options.new_axis_mask:
             new_axes.append(len(result))
@@ -72,7 +73,34 @@ def strided_slice(
     return StridedSlice(starts, ends, steps, tuple(squeezed), tuple(new_axes), tuple(result))
 
 
-def _slice_entries(rank: int, count: int, options: StridedSliceOptions) -> Iterable[int | None]:
+def sliced_shape(
+    shape: Shape, begin: Bounds, end: Bounds, strides: Bounds, options: StridedSliceOptions
+) -> Shape:
+    """The shape of STRIDED_SLICE's result, where sizes, begin, end and strides may be unknown."""
+    sizes, result = iter(shape), []
+    for entry in slice_entries(len(shape), len(begin), options):
+        bit = 1 << entry if entry is not None else 0
+        if bit & options.new_axis_mask:
+            result.append(1)
+        elif entry is None:
+            result.append(next(sizes))
+        elif bit & options.shrink_axis_mask:
+            next(sizes)
+        else:
+            start = None if bit & options.begin_mask else begin[entry]
+            stop = None if bit & options.end_mask else end[entry]
+            result.append(_count(next(sizes), start, stop, strides[entry], options.offset))
+    return tuple(result)
+
+
+def _count(size: int, first: int | None, last: int | None, stride: int, offset: bool) -> int:
+    if is_known(size, first, last, stride):
+        return len(range(size)[slice(*_bounds(size, first, last, stride, offset))])
+    from_start = first is None or (is_known(first) and first == 0)
+    return size if from_start and last is None and is_one(stride) else unknown_size()
+
+
+def slice_entries(rank: int, count: int, options: StridedSliceOptions) -> Iterable[int | None]:
     """The entry of begin/end/strides that each axis takes; None for one taken whole."""
     ellipses = [entry for entry in range(count) if options.ellipsis_mask >> entry & 1]
     fresh = sum(options.new_axis_mask >> i & 1 for i in range(count) if i not in ellipses)

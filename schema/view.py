@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -11,9 +11,12 @@ import numpy.typing as npt
 
 from tflite_ort.schema.enums import BuiltinOperator, TensorType
 from tflite_ort.schema.semantics import NUMPY_DTYPE
+from tflite_ort.schema.sizes import is_known
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
+# (subgraph, tensor) of a variable tensor; (container, name) of a variable; ("", id) of a table.
+VariableKey = tuple[int, int] | tuple[str, str] | tuple[str, int]
 O = TypeVar("O")  # noqa: E741 - the options type of an operator
 
 _INTEGER_CODES = frozenset(
@@ -72,10 +75,13 @@ class TensorView:
 
     Args:
         index: position in the subgraph's tensors.
-        shape: the static shape the model is specialised for.
+        shape: the shape the model is specialised for; a size that depends on data is an
+            `UnknownSize`, the same object wherever the size is the same.
         data: the constant's values (dense, typed, read-only; 4-bit ones as int8), else None.
         quantization: None when the tensor carries no scale.
-        dynamic: the shape depends on data, so `shape` is only what the file says.
+        ranked: False where even the rank depends on data; `shape` means nothing then.
+        sizes: of a list of sizes that is computed from shapes: what is known of it, as ints,
+            `UnknownSize`s and, where nothing is, None.
     """
 
     index: int
@@ -85,7 +91,8 @@ class TensorView:
     data: Array | None = None
     quantization: Quantization | None = None
     is_variable: bool = False
-    dynamic: bool = False
+    ranked: bool = True
+    sizes: Array | None = None
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -94,6 +101,11 @@ class TensorView:
     @property
     def rank(self) -> int:
         return len(self.shape)
+
+    @property
+    def dynamic(self) -> bool:
+        """Whether the shape depends on data."""
+        return not (self.ranked and is_known(*self.shape))
 
     @property
     def is_constant(self) -> bool:
@@ -112,7 +124,8 @@ class OperatorView(Generic[O]):
     ``op["filter"]`` is the input declared under that name, ``op.get("bias")`` an optional one.
     `options` is never None: an operator without an options table has the zeroed C struct TFLite
     gives its kernels, not the schema's defaults. A custom operator's are its flexbuffer map as a
-    dictionary, or the bytes of `custom_options` where they are no such map.
+    dictionary, or the bytes of `custom_options` where they are no such map. `bodies` are the
+    subgraphs that it calls, in the order of its options.
     """
 
     op: BuiltinOperator
@@ -126,6 +139,7 @@ class OperatorView(Generic[O]):
     custom_options: Array | None = None
     subgraph: int = 0
     intermediates: tuple[TensorView, ...] = ()
+    bodies: tuple[Specialized, ...] = ()
 
     @property
     def name(self) -> str:
@@ -158,3 +172,33 @@ class OperatorView(Generic[O]):
     def variables(self) -> Sequence[TensorView]:
         """The inputs that keep a value from one invoke to the next; the operator sets them anew."""
         return [tensor for tensor in self.present_inputs() if tensor.is_variable]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Specialized:
+    """A subgraph whose every tensor has its shape.
+
+    Args:
+        subgraph: which of the model's.
+        tensors: as views; where a shape depends on data it has an `UnknownSize`. The resources
+            that the subgraph or what it calls uses come after its own tensors.
+        operators: those left to run, in execution order.
+        folded: those whose results are constants now, or the names of resources.
+        inputs, outputs: indices of tensors; of a called subgraph those that the caller's operator
+            gives and takes, and after them the variables that it or another body of it uses.
+        variables: the tensors that last from one invoke to the next.
+        handles: the tensors that only name a resource.
+    """
+
+    subgraph: int
+    tensors: Sequence[TensorView]
+    operators: Sequence[OperatorView[Any]]
+    folded: Sequence[OperatorView[Any]]
+    inputs: Sequence[int]
+    outputs: Sequence[int]
+    variables: Mapping[int, VariableKey] = field(default_factory=dict)
+    handles: Mapping[int, VariableKey] = field(default_factory=dict)
+
+    def changed(self) -> set[int]:
+        """The variables that an operator sets anew."""
+        return {tensor.index for op in self.operators for tensor in op.variables()}

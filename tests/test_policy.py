@@ -46,6 +46,7 @@ INFRASTRUCTURE = {
         "indices",
         "lowering",
         "movement",
+        "nodes",
         "pairs",
         "registry",
     },

@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from tflite_ort.schema.enums import BuiltinOperator as Op
 from tflite_ort.schema.enums import TensorType
 from tflite_ort.schema.errors import ModelError
 from tflite_ort.schema.layer_options import Conv3DOptions
 from tflite_ort.schema.semantics import conv_output_size
 from tflite_ort.schema.shapes.elementwise import broadcast
-from tflite_ort.schema.shapes.registry import Shape, Shapes, constant, of_type, required, rule
+from tflite_ort.schema.shapes.registry import Shape, Shapes, listed, of_type, required, rule
+from tflite_ort.schema.sizes import differ, is_known, quotient
 from tflite_ort.schema.view import OperatorView
 
 
@@ -29,7 +28,7 @@ def _windows(op: OperatorView[Any], kernel: Shape, dilation: Shape) -> Shape:
     options, size = op.options, _image(op, 0)[1:3]
     rows = conv_output_size(options.padding, size[0], kernel[0], options.stride_h, dilation[0])
     columns = conv_output_size(options.padding, size[1], kernel[1], options.stride_w, dilation[1])
-    if rows < 1 or columns < 1:
+    if any(is_known(count) and count < 1 for count in (rows, columns)):
         raise ModelError(f"{op.label}: no window of {kernel} fits in an image of {size}")
     return rows, columns
 
@@ -40,7 +39,7 @@ def convolution(op: OperatorView[Any]) -> Shapes:
     filter, options = _image(op, 1), op.options
     dilation = (options.dilation_h_factor, options.dilation_w_factor)
     channels, (divisor, dividend) = _image(op, 0)[3], _channels(op, filter)
-    if divisor == 0 or dividend % divisor:
+    if is_known(divisor, dividend) and (divisor == 0 or dividend % divisor):
         raise ModelError(f"{op.label}: filter {filter} does not fit {channels} input channels")
     outputs = filter[3] if op.op is Op.DEPTHWISE_CONV_2D else filter[0]
     return ((_image(op, 0)[0], *_windows(op, filter[1:3], dilation), outputs),)
@@ -66,11 +65,11 @@ def conv_3d(op: OperatorView[Any]) -> Shapes:
     """Filter [KD, KH, KW, C, N]."""
     shape, filter = (of_type(op, position, TensorType.FLOAT32).shape for position in (0, 1))
     options = op.options
-    if (len(shape), len(filter)) != (5, 5) or shape[4] != filter[3]:
+    if (len(shape), len(filter)) != (5, 5) or differ(shape[4:], filter[3:4]):
         raise ModelError(f"{op.label}: filter {filter} does not fit an input of {shape}")
     windows = volume_windows(options, shape[1:4], filter[:3])
     counts = [conv_output_size(options.padding, *window) for window in windows]
-    if min(counts) < 1:
+    if any(is_known(count) and count < 1 for count in counts):
         raise ModelError(f"{op.label}: no window of {filter[:3]} fits in a volume of {shape[1:4]}")
     return ((shape[0], *counts, filter[4]),)
 
@@ -78,8 +77,8 @@ def conv_3d(op: OperatorView[Any]) -> Shapes:
 @rule(Op.TRANSPOSE_CONV, Op.CONV_3D_TRANSPOSE)
 def transpose_conv(op: OperatorView[Any]) -> Shapes | None:
     """What the output_shape input says."""
-    size = constant(op, 0)
-    return None if size is None else (tuple(int(n) for n in np.ravel(size)),)
+    size = listed(op, 0)
+    return None if size is None else (size,)
 
 
 @rule(Op.AVERAGE_POOL_2D, Op.MAX_POOL_2D, Op.L2_POOL_2D)
@@ -93,11 +92,12 @@ def pool_2d(op: OperatorView[Any]) -> Shapes:
 def fully_connected(op: OperatorView[Any]) -> Shapes:
     """[B, N] of filter [N, D]; the input's shape with N for its last with keep_num_dims."""
     shape, filter = required(op, 0).shape, required(op, 1).shape
-    if len(filter) != 2 or filter[1] == 0 or math.prod(shape) % filter[1]:
+    fits = len(filter) == 2 and not (is_known(filter[1]) and filter[1] == 0)
+    if not fits or (is_known(*shape, filter[1]) and math.prod(shape) % filter[1]):
         raise ModelError(f"{op.label}: filter {filter} does not fit an input of {shape}")
     if not op.options.keep_num_dims:
-        return ((math.prod(shape) // filter[1], filter[0]),)
-    if shape[-1:] != filter[1:]:
+        return ((quotient(shape, filter[1]), filter[0]),)
+    if differ(shape[-1:], filter[1:]):
         raise ModelError(f"{op.label}: filter has depth {filter[1]}, input has shape {shape}")
     return ((*shape[:-1], filter[0]),)
 
@@ -110,6 +110,6 @@ def batch_matmul(op: OperatorView[Any]) -> Shapes:
         raise ModelError(f"{op.label}: ranks are {len(x)} and {len(y)}, expected at least 2")
     rows, depth = x[-1:-3:-1] if op.options.adj_x else x[-2:]
     other, columns = y[-1:-3:-1] if op.options.adj_y else y[-2:]
-    if depth != other:
+    if differ((depth,), (other,)):
         raise ModelError(f"{op.label}: depth is {depth} on the left, {other} on the right")
     return ((*broadcast(op, x[:-2], y[:-2]), rows, columns),)

@@ -8,6 +8,7 @@ from tflite_ort.schema.enums import BuiltinOperator as Op
 from tflite_ort.schema.enums import TensorType
 from tflite_ort.schema.errors import ModelError
 from tflite_ort.schema.shapes.registry import Shapes, of_type, rule
+from tflite_ort.schema.sizes import differ, unknown_size
 from tflite_ort.schema.view import OperatorView
 
 
@@ -16,12 +17,10 @@ def non_max_suppression(op: OperatorView[Any]) -> Shapes | None:
     """Lists of max_output_size, and a count."""
     boxes, scores = (of_type(op, position, TensorType.FLOAT32).shape for position in (0, 1))
     most = of_type(op, 2, TensorType.INT32).data
-    if len(boxes) != 2 or boxes[1] != 4 or scores != boxes[:1]:
+    if len(boxes) != 2 or differ(boxes[1:], (4,)) or differ(scores, boxes[:1]):
         raise ModelError(f"boxes {boxes} with scores {scores} are not [N, 4] and [N]")
-    if most is None:
-        return None
-    size = int(most.reshape(-1)[0])
-    if size < 0:
+    size = unknown_size() if most is None else int(most.reshape(-1)[0])
+    if most is not None and size < 0:
         raise ModelError(f"max_output_size is {size}, expected at least 0")
     lists = ((size,),) * (len(op.outputs) - 1)
     return (*lists, ())

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
+from itertools import zip_longest
 from typing import Any
-
-import numpy as np
 
 from tflite_ort.schema.enums import BuiltinOperator as Op
 from tflite_ort.schema.errors import ModelError
 from tflite_ort.schema.shapes.registry import Shape, Shapes, required, rule
+from tflite_ort.schema.sizes import common, differ, is_known, is_one, known_product, unknown_size
 from tflite_ort.schema.view import OperatorView
 
 
@@ -89,9 +88,9 @@ def broadcast_pair(op: OperatorView[Any]) -> Shapes:
 def same_shapes(op: OperatorView[Any]) -> Shapes:
     """The two inputs have one shape: ATAN2 does not broadcast."""
     y, x = required(op, 0).shape, required(op, 1).shape
-    if y != x:
+    if differ(y, x):
         raise ModelError(f"{op.label}: shapes {y} and {x} differ")
-    return (y,)
+    return (tuple(map(common, y, x)),)
 
 
 @rule(Op.SELECT)
@@ -109,13 +108,23 @@ def select_v2(op: OperatorView[Any]) -> Shapes:
 def _selected(op: OperatorView[Any], shape: Shape) -> Shapes:
     """`shape`; but single elements keep the rank that the file declares, as in TFLite."""
     declared = op.output.shape
-    return (declared if math.prod(shape) == math.prod(declared) == 1 else shape,)
+    single = is_known(*shape) and known_product(shape) == known_product(declared) == 1
+    return (declared if single else shape,)
 
 
 def broadcast(op: OperatorView[Any], *shapes: Shape) -> Shape:
-    """`shapes` broadcast together, or a ModelError that names them."""
-    try:
-        return np.broadcast_shapes(*shapes)
-    except ValueError as error:
-        listed = " and ".join(map(str, shapes))
-        raise ModelError(f"{op.label}: shapes {listed} do not broadcast") from error
+    """`shapes` broadcast together as numpy does, or a ModelError that names them.
+
+    An unknown size beside a known one above 1 is 1 or that size; two unknown ones give a third.
+    """
+    columns = list(zip_longest(*(reversed(shape) for shape in shapes), fillvalue=1))
+    result = []
+    for column in reversed(columns):
+        sizes = [size for size in column if not is_one(size)] or [1]
+        size, others = common(*sizes), sizes[1:]
+        if any(is_known(size, other) and size != other for other in sizes):
+            listed = " and ".join(map(str, shapes))
+            raise ModelError(f"{op.label}: shapes {listed} do not broadcast")
+        alike = is_known(size) or all(other is size for other in others)
+        result.append(size if alike else unknown_size())
+    return tuple(result)

@@ -10,7 +10,16 @@ import numpy as np
 from tflite_ort.schema.enums import BuiltinOperator as Op
 from tflite_ort.schema.enums import TensorType
 from tflite_ort.schema.errors import ModelError
-from tflite_ort.schema.shapes.registry import Shape, Shapes, constant, of_type, rule, single
+from tflite_ort.schema.shapes.registry import (
+    Shape,
+    Shapes,
+    constant,
+    listed,
+    of_type,
+    rule,
+    single,
+)
+from tflite_ort.schema.sizes import differ, is_known, known_product, unknown_size
 from tflite_ort.schema.view import Array, OperatorView, TensorView
 
 _WHOLE = (TensorType.INT32, TensorType.INT64)
@@ -28,7 +37,9 @@ def scatter_shape(indices: Shape, updates: Shape, shape: Array) -> Shape:
     result: Shape = tuple(shape.reshape(-1).tolist())
     if shape.ndim != 1 or min(result, default=0) < 0 or not indices or not updates:
         raise ModelError(f"shape {shape.tolist()}, indices {indices} and updates {updates}")
-    if indices[-1] > len(result) or (*indices[:-1], *result[indices[-1] :]) != updates:
+    if not is_known(indices[-1]):
+        return result
+    if indices[-1] > len(result) or differ((*indices[:-1], *result[indices[-1] :]), updates):
         raise ModelError(f"indices {indices} do not bring updates {updates} to shape {result}")
     return result
 
@@ -37,17 +48,21 @@ def scatter_shape(indices: Shape, updates: Shape, shape: Array) -> Shape:
 def scatter_nd(op: OperatorView[Any]) -> Shapes | None:
     indices, updates = of_type(op, 0, TensorType.INT32), of_type(op, 1, *_SCATTERED)
     of_type(op, 2, TensorType.INT32)
-    shape = constant(op, 2)
-    return None if shape is None else (scatter_shape(indices.shape, updates.shape, shape),)
+    shape, sizes = constant(op, 2), listed(op, 2)
+    if shape is not None:
+        return (scatter_shape(indices.shape, updates.shape, shape),)
+    return None if sizes is None else (sizes,)
 
 
 def dense_shape(indices: Shape, shape: Array, values: Shape) -> Shape:
     """SPARSE_TO_DENSE's `shape`; scalar, [N] or [N, rank] indices for one value or [N] of them."""
     result: Shape = tuple(shape.reshape(-1).tolist())
     depth = indices[1] if len(indices) == 2 else 1
-    if len(indices) > 2 or depth != len(result) or len(result) > _MOST_DENSE_DIMENSIONS:
+    fits = not differ((depth,), (len(result),))
+    if len(indices) > 2 or not fits or len(result) > _MOST_DENSE_DIMENSIONS:
         raise ModelError(f"indices of shape {indices} do not index shape {result}")
-    if len(values) > 1 or (values and prod(values) != prod(indices[:1])):
+    known = is_known(*values, *indices[:1])
+    if len(values) > 1 or (values and known and prod(values) != prod(indices[:1])):
         raise ModelError(f"values of shape {values} for indices of shape {indices}")
     if shape.ndim != 1 or min(result, default=0) < 0:
         raise ModelError(f"shape {shape.tolist()} is none")
@@ -58,18 +73,21 @@ def dense_shape(indices: Shape, shape: Array, values: Shape) -> Shape:
 def sparse_to_dense(op: OperatorView[Any]) -> Shapes | None:
     indices, values, shape = of_type(op, 0, *_WHOLE), of_type(op, 2, *_DENSE), constant(op, 1)
     _check_single(of_type(op, 3, values.type))
-    return None if shape is None else (dense_shape(indices.shape, shape, values.shape),)
+    if shape is not None:
+        return (dense_shape(indices.shape, shape, values.shape),)
+    sizes = listed(op, 1)
+    return None if sizes is None else (sizes,)
 
 
 def _check_single(tensor: TensorView) -> None:
-    if prod(tensor.shape) != 1:
+    if known_product(tensor.shape) != 1:
         raise ModelError(f"expected one value, got shape {tensor.shape}")
 
 
 def one_hot_shape(indices: Shape, depth: int, axis: int) -> Shape:
     """`indices` with `depth` inserted at `axis`; -1 is behind the last."""
     place = len(indices) if axis == -1 else axis
-    if not 0 <= place <= len(indices) or depth < 0:
+    if not 0 <= place <= len(indices) or (is_known(depth) and depth < 0):
         raise ModelError(f"depth {depth} at axis {axis} of indices of shape {indices}")
     return (*indices[:place], depth, *indices[place:])
 
@@ -80,19 +98,18 @@ def one_hot(op: OperatorView[Any]) -> Shapes | None:
     on = of_type(op, 2, *_ONE_HOT)
     for value in (on, of_type(op, 3, on.type)):
         _check_single(value)
-    if depth is None:
-        return None
-    return (one_hot_shape(indices.shape, single(depth), op.options.axis),)
+    size = unknown_size() if depth is None else single(depth)
+    return (one_hot_shape(indices.shape, size, op.options.axis),)
 
 
 def segment_count(ids: Array, rows: int) -> int:
     """How many segments SEGMENT_SUM's `ids` name: from 0 up, each the same or the next."""
-    if ids.shape != (rows,):
+    if differ(ids.shape, (rows,)):
         raise ModelError(f"segment ids of shape {ids.shape} for {rows} rows")
     steps = ids[1:].astype(int) - ids[:-1]
-    if rows and (ids[0] != 0 or ((steps != 0) & (steps != 1)).any()):
+    if ids.size and (ids[0] != 0 or ((steps != 0) & (steps != 1)).any()):
         raise ModelError(f"segment ids {ids.tolist()} do not count up from 0 one by one")
-    return int(ids[-1]) + 1 if rows else 0
+    return int(ids[-1]) + 1 if ids.size else 0
 
 
 @rule(Op.SEGMENT_SUM)
@@ -101,12 +118,13 @@ def segment_sum(op: OperatorView[Any]) -> Shapes | None:
     of_type(op, 1, TensorType.INT32)
     if not shape:
         raise ModelError("a scalar has no segments")
-    return None if ids is None else ((segment_count(ids, shape[0]), *shape[1:]),)
+    count = unknown_size() if ids is None else segment_count(ids, shape[0])
+    return ((count, *shape[1:]),)
 
 
 def segments_shape(data: Shape, ids: Shape, segments: int) -> Shape:
     """[segments, D...] of data [I..., D...] whose ids have shape I."""
-    if data[: len(ids)] != ids or segments < 0:
+    if differ(data[: len(ids)], ids) or (is_known(segments) and segments < 0):
         raise ModelError(f"{segments} segments of data {data} by ids of shape {ids}")
     return (segments, *data[len(ids) :])
 
@@ -128,35 +146,37 @@ def unsorted_segments(op: OperatorView[Any]) -> Shapes | None:
     data, ids = of_type(op, 0, *_SEGMENTED), of_type(op, 1, TensorType.INT32)
     of_type(op, 2, TensorType.INT32)
     segments = constant(op, 2)
-    if segments is None:
-        return None
-    return (segments_shape(data.shape, ids.shape, single(segments)),)
+    count = unknown_size() if segments is None else single(segments)
+    return (segments_shape(data.shape, ids.shape, count),)
 
 
 @rule(Op.WHERE)
-def where(op: OperatorView[Any]) -> Shapes | None:
-    if not of_type(op, 0, *_CONDITIONS).shape:
+def where(op: OperatorView[Any]) -> Shapes:
+    """[how many are true, rank]."""
+    shape = of_type(op, 0, *_CONDITIONS).shape
+    if not shape:
         raise ModelError("a scalar condition has no coordinates")
-    return None
+    return ((unknown_size(), len(shape)),)
 
 
 @rule(Op.UNIQUE)
-def unique(op: OperatorView[Any]) -> Shapes | None:
+def unique(op: OperatorView[Any]) -> Shapes:
+    """[how many differ], and the input's shape."""
     shape = of_type(op, 0, *_COMPARED).shape
     if len(shape) != 1:
         raise ModelError(f"expected a 1-D tensor, got shape {shape}")
-    return None
+    return (unknown_size(),), shape
 
 
 def top_shape(shape: Shape, k: int) -> Shape:
     """`shape` with `k` elements along the last axis; none if `k` is negative."""
-    if not shape or k > shape[-1]:
+    if not shape or (is_known(k, shape[-1]) and k > shape[-1]):
         raise ModelError(f"no {k} largest elements in rows of shape {shape}")
-    return (*shape[:-1], max(k, 0))
+    return (*shape[:-1], max(k, 0) if is_known(k) else k)
 
 
 @rule(Op.TOPK_V2)
 def topk_v2(op: OperatorView[Any]) -> Shapes | None:
     shape, k = of_type(op, 0, *_COMPARED).shape, constant(op, 1)
     of_type(op, 1, TensorType.INT32, TensorType.INT16)
-    return None if k is None else (top_shape(shape, single(k)),) * 2
+    return (top_shape(shape, unknown_size() if k is None else single(k)),) * 2

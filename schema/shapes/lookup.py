@@ -10,6 +10,7 @@ from tflite_ort.schema.enums import LSHProjectionType, TensorType
 from tflite_ort.schema.errors import ModelError
 from tflite_ort.schema.layer_options import LSHProjectionOptions
 from tflite_ort.schema.shapes.registry import Shape, Shapes, constant, of_type, required, rule
+from tflite_ort.schema.sizes import differ, is_known, unknown_shape
 from tflite_ort.schema.view import Array, OperatorView
 
 
@@ -42,19 +43,24 @@ def embedding_lookup_sparse(op: OperatorView[Any]) -> Shapes | None:
     dense, weights = required(op, 2).shape, of_type(op, 3, TensorType.FLOAT32).shape
     if not len(ids) == 1 == len(weights) or len(indices) != 2:
         raise ModelError(f"ids {ids}, indices {indices} and weights {weights} are of other ranks")
-    if not ids[0] == indices[0] == weights[0]:
+    if differ(ids, indices[:1]) or differ(ids, weights):
         raise ModelError(f"{ids[0]} ids, {indices[0]} indices and {weights[0]} weights")
-    if dense != indices[1:]:
+    if differ(dense, indices[1:]):
         raise ModelError(f"a dense shape of shape {dense} for indices of shape {indices}")
     shape = constant(op, 2)
-    return None if shape is None else (combined_shape(shape, required(op, 4).shape),)
+    if shape is None:
+        if not is_known(*dense):
+            return None
+        return ((*unknown_shape(dense[0] - 1), *required(op, 4).shape[1:]),)
+    return (combined_shape(shape, required(op, 4).shape),)
 
 
 @rule(Op.HASHTABLE_LOOKUP)
 def hashtable_lookup(op: OperatorView[Any]) -> Shapes | None:
     ids, keys = (of_type(op, position, TensorType.INT32).shape for position in (0, 1))
     values = required(op, 2).shape
-    if not len(ids) == 1 == len(keys) or values[:1] != keys or not prod(keys):
+    empty = is_known(*keys) and not prod(keys)
+    if not len(ids) == 1 == len(keys) or differ(values[:1], keys) or empty:
         raise ModelError(f"lookups {ids} of keys {keys} with values {values}")
     return ((*ids, *values[1:]), ids)
 

@@ -7,7 +7,8 @@ from typing import Any
 from tflite_ort.schema.enums import BuiltinOperator as Op
 from tflite_ort.schema.enums import TensorType
 from tflite_ort.schema.errors import ModelError
-from tflite_ort.schema.shapes.registry import Shapes, of_type, rule
+from tflite_ort.schema.shapes.registry import Shapes, listed, of_type, rule
+from tflite_ort.schema.sizes import unknown_size
 from tflite_ort.schema.view import OperatorView
 
 
@@ -17,7 +18,8 @@ def random(op: OperatorView[Any]) -> Shapes | None:
     given = of_type(op, 0, TensorType.INT32)
     if given.rank != 1:
         raise ModelError(f"shape has rank {given.rank}, expected 1")
-    return None if given.data is None else (tuple(given.data.tolist()),)
+    shape = listed(op, 0)
+    return None if shape is None else (shape,)
 
 
 @rule(Op.MULTINOMIAL)
@@ -26,4 +28,5 @@ def multinomial(op: OperatorView[Any]) -> Shapes | None:
     logits, samples = of_type(op, 0, TensorType.FLOAT32), of_type(op, 1, TensorType.INT32)
     if logits.rank != 2 or samples.rank != 0:
         raise ModelError(f"logits {logits.shape} and num_samples {samples.shape} have wrong ranks")
-    return None if samples.data is None else ((logits.shape[0], int(samples.data)),)
+    count = unknown_size() if samples.data is None else int(samples.data)
+    return ((logits.shape[0], count),)

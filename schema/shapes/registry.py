@@ -10,20 +10,23 @@ One module ``schema/shapes/<family>.py`` per family registers its rules::
 
 and `schema/shapes/__init__.py` imports that module. A rule reads its inputs by position (names are
 not bound here) with `required` and `constant`: their shapes, constant data, the options. It returns
-one shape per output, or None when they depend on data that is no constant. It raises ModelError for
-shapes that do not fit; it never reads the shapes of the outputs.
+one shape per output, with an unknown size where one depends on data, or None when even a rank
+does. It raises ModelError for shapes that are known not to fit; it never reads the shapes of the
+outputs. A rule that asks for the number of an unknown size is left by Untranslatable, and then
+all sizes of the outputs are unknown: so a rule looks only after sizes that are worth passing on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 from tflite_ort.schema.enums import BuiltinOperator, TensorType
 from tflite_ort.schema.errors import ModelError
+from tflite_ort.schema.sizes import Shape, unknown_shape, unknown_size
 from tflite_ort.schema.view import Array, OperatorView, TensorView
 
-Shape = tuple[int, ...]
 Shapes = tuple[Shape, ...]
 Rule = Callable[[OperatorView[Any]], Shapes | None]
 
@@ -55,6 +58,18 @@ def required(op: OperatorView[Any], position: int) -> TensorView:
 def constant(op: OperatorView[Any], position: int) -> Array | None:
     """The values of the input at `position`, None when they are computed at run time."""
     return required(op, position).data
+
+
+def listed(op: OperatorView[Any], position: int) -> Shape | None:
+    """The values of the list of sizes at `position`, as far as they are known; None when not even
+    their number is."""
+    tensor = required(op, position)
+    if tensor.data is not None:
+        return tuple(tensor.data.reshape(-1).tolist())
+    if tensor.sizes is not None:
+        found = tensor.sizes.reshape(-1).tolist()
+        return tuple(unknown_size() if size is None else size for size in found)
+    return None if tensor.dynamic else unknown_shape(prod(tensor.shape))
 
 
 def of_type(op: OperatorView[Any], position: int, *types: TensorType) -> TensorView:

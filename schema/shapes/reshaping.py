@@ -11,15 +11,29 @@ from tflite_ort.schema.enums import BuiltinOperator as Op
 from tflite_ort.schema.enums import TensorType
 from tflite_ort.schema.errors import ModelError
 from tflite_ort.schema.semantics import NUMPY_DTYPE, normalized_axes, normalized_axis
-from tflite_ort.schema.shapes.registry import Shape, Shapes, constant, required, rule
+from tflite_ort.schema.shapes.registry import Shape, Shapes, constant, listed, required, rule
+from tflite_ort.schema.sizes import (
+    cancelled,
+    common,
+    differ,
+    is_known,
+    known_product,
+    padded_size,
+    quotient,
+    unknown_shape,
+    unknown_size,
+)
 from tflite_ort.schema.view import Array, OperatorView
 
 
 def resolved_shape(old: Shape, new: Shape) -> Shape:
     """`new` with its one -1 filled in, so that it holds what shape `old` holds; where both have a
     0, as if neither had."""
-    if new.count(-1) > 1 or any(dim < -1 for dim in new):
+    known = [dim for dim in new if is_known(dim)]
+    if known.count(-1) > 1 or any(dim < -1 for dim in known):
         raise ModelError(f"new shape {new} has more than one unknown dimension")
+    if not is_known(*old, *new):
+        return _partly_resolved(old, new)
     size, rest = prod(old), prod(dim for dim in new if dim != -1)
     inferred = prod(filter(None, old)) // prod(dim for dim in new if dim > 0)
     if rest and not size:
@@ -28,6 +42,22 @@ def resolved_shape(old: Shape, new: Shape) -> Shape:
     if prod(filled) != size:
         raise ModelError(f"{size} elements do not fill shape {new}")
     return filled
+
+
+def _partly_resolved(old: Shape, new: Shape) -> Shape:
+    """`new` with its -1, or the one unknown size that `old` lacks, filled in if it follows."""
+    new = tuple(unknown_size() if is_known(dim) and dim == -1 else dim for dim in new)
+    left, right = cancelled(old, new)
+    size, rest = known_product(old), known_product(new)
+    if len(right) != 1 or not rest:
+        return new
+    if not left and size % rest == 0:
+        inferred = size // rest
+    elif len(left) == 1 and size == rest:
+        inferred = left[0]
+    else:
+        return new
+    return tuple(inferred if dim is right[0] else dim for dim in new)
 
 
 def legacy_shape(new_shape: Shape | None) -> Shape:
@@ -40,17 +70,21 @@ def reshape(op: OperatorView[Any]) -> Shapes | None:
     wanted = op.inputs[1] if len(op.inputs) > 1 else None
     if wanted is None or wanted.rank != 1 or wanted.type != TensorType.INT32:
         new_shape = legacy_shape(op.options.new_shape)
-    elif wanted.data is None:
-        return None
     else:
-        new_shape = tuple(wanted.data.tolist())
-    return (resolved_shape(required(op, 0).shape, new_shape),)
+        found = listed(op, 1)
+        if found is None:
+            return None
+        new_shape = found
+    source = required(op, 0)
+    if source.ranked:
+        return (resolved_shape(source.shape, new_shape),)
+    return (tuple(unknown_size() if is_known(dim) and dim == -1 else dim for dim in new_shape),)
 
 
 def squeezed_axes(shape: Shape, listed: Shape | None) -> Shape:
     """The axes SQUEEZE drops: those listed, or all of size 1 when none is."""
     axes = normalized_axes(listed or (), len(shape))
-    if any(shape[axis] != 1 for axis in axes):
+    if any(is_known(shape[axis]) and shape[axis] != 1 for axis in axes):
         raise ModelError(f"axes {axes} of shape {shape} are not all of size 1")
     return axes or tuple(axis for axis, size in enumerate(shape) if size == 1)
 
@@ -58,6 +92,8 @@ def squeezed_axes(shape: Shape, listed: Shape | None) -> Shape:
 @rule(Op.SQUEEZE)
 def squeeze(op: OperatorView[Any]) -> Shapes | None:
     shape = required(op, 0).shape
+    if not op.options.squeeze_dims and not is_known(*shape):
+        return None  # an unknown size may be 1
     axes = squeezed_axes(shape, op.options.squeeze_dims)
     return (tuple(size for axis, size in enumerate(shape) if axis not in axes),)
 
@@ -66,7 +102,7 @@ def squeeze(op: OperatorView[Any]) -> Shapes | None:
 def expand_dims(op: OperatorView[Any]) -> Shapes | None:
     shape, where = required(op, 0).shape, constant(op, 1)
     if where is None:
-        return None
+        return (unknown_shape(len(shape) + 1),)
     axis = normalized_axis(int(where.reshape(-1)[0]), len(shape) + 1)
     return ((*shape[:axis], 1, *shape[axis:]),)
 
@@ -75,7 +111,7 @@ def expand_dims(op: OperatorView[Any]) -> Shapes | None:
 def transpose(op: OperatorView[Any]) -> Shapes | None:
     shape, perm = required(op, 0).shape, constant(op, 1)
     if perm is None:
-        return None
+        return (unknown_shape(len(shape)),)
     order = [normalized_axis(int(axis), len(shape)) for axis in perm]
     if sorted(order) != list(range(len(shape))):
         raise ModelError(f"{perm.tolist()} is not a permutation of rank {len(shape)}")
@@ -87,27 +123,31 @@ def concatenation(op: OperatorView[Any]) -> Shapes | None:
     shapes = [required(op, position).shape for position in range(len(op.inputs))]
     rank = len(shapes[0])
     axis = normalized_axis(op.options.axis, rank)
-    rest = {(len(shape), *shape[:axis], *shape[axis + 1 :]) for shape in shapes}
-    if len(rest) != 1:
+    if any(len(shape) != rank for shape in shapes):
+        raise ModelError(f"shapes {shapes} differ in rank")
+    joined = [shape[axis] for shape in shapes]
+    total = sum(joined) if is_known(*joined) else unknown_size()
+    rest = [(*shape[:axis], total, *shape[axis + 1 :]) for shape in shapes]
+    if any(differ(one, other) for one in rest for other in rest):
         raise ModelError(f"shapes {shapes} differ outside axis {axis}")
-    total = sum(shape[axis] for shape in shapes)
-    return ((*shapes[0][:axis], total, *shapes[0][axis + 1 :]),)
+    return (tuple(map(common, *rest)),)
 
 
 @rule(Op.PACK)
 def pack(op: OperatorView[Any]) -> Shapes | None:
     shapes = [required(op, position).shape for position in range(len(op.inputs))]
-    if len(set(shapes)) != 1:
+    if any(differ(one, other) for one in shapes for other in shapes):
         raise ModelError(f"shapes {shapes} differ")
-    axis = normalized_axis(op.options.axis, len(shapes[0]) + 1)
-    return ((*shapes[0][:axis], len(shapes), *shapes[0][axis:]),)
+    shape = tuple(map(common, *shapes))
+    axis = normalized_axis(op.options.axis, len(shape) + 1)
+    return ((*shape[:axis], len(shapes), *shape[axis:]),)
 
 
 @rule(Op.UNPACK)
 def unpack(op: OperatorView[Any]) -> Shapes | None:
     shape = required(op, 0).shape
     axis = normalized_axis(op.options.axis, len(shape))
-    if shape[axis] != op.options.num:
+    if is_known(shape[axis]) and shape[axis] != op.options.num:
         raise ModelError(f"axis {axis} of {shape} does not unpack into {op.options.num}")
     return ((*shape[:axis], *shape[axis + 1 :]),) * int(op.options.num)
 
@@ -116,17 +156,19 @@ def unpack(op: OperatorView[Any]) -> Shapes | None:
 def split(op: OperatorView[Any]) -> Shapes | None:
     where, shape, parts = constant(op, 0), required(op, 1).shape, int(op.options.num_splits)
     if where is None:
-        return None
+        return (unknown_shape(len(shape)),) * parts
     axis = normalized_axis(int(where.reshape(-1)[0]), len(shape))
-    if parts <= 0 or shape[axis] % parts:
+    if parts <= 0 or (is_known(shape[axis]) and shape[axis] % parts):
         raise ModelError(f"axis {axis} of {shape} does not split into {parts} equal parts")
-    return ((*shape[:axis], shape[axis] // parts, *shape[axis + 1 :]),) * parts
+    return ((*shape[:axis], quotient((shape[axis],), parts), *shape[axis + 1 :]),) * parts
 
 
 def split_sizes(total: int, sizes: Shape) -> Shape:
     """SPLIT_V's `sizes` with their one -1 filled in; they have to sum to `total`."""
     if sizes.count(-1) > 1:
         raise ModelError(f"split sizes {sizes} have more than one unknown")
+    if not is_known(total):
+        return tuple(unknown_size() if size == -1 else size for size in sizes)
     rest = sum(size for size in sizes if size != -1)
     filled = tuple(total - rest if size == -1 else size for size in sizes)
     if sum(filled) != total or any(size < 0 for size in filled):
@@ -138,7 +180,7 @@ def split_sizes(total: int, sizes: Shape) -> Shape:
 def split_v(op: OperatorView[Any]) -> Shapes | None:
     shape, sizes, where = required(op, 0).shape, constant(op, 1), constant(op, 2)
     if sizes is None or where is None:
-        return None
+        return tuple(unknown_shape(len(shape)) for _ in op.outputs)
     axis = normalized_axis(int(where.reshape(-1)[0]), len(shape))
     filled = split_sizes(shape[axis], tuple(sizes.tolist()))
     return tuple((*shape[:axis], size, *shape[axis + 1 :]) for size in filled)
@@ -159,7 +201,7 @@ def bitcast_shape(shape: Shape, source: TensorType, target: TensorType) -> Shape
     before, after = NUMPY_DTYPE[source].itemsize, NUMPY_DTYPE[target].itemsize
     if before > after:
         return (*shape, before // after)
-    if before < after and shape[-1:] != (after // before,):
+    if before < after and differ(shape[-1:], (after // before,)):
         raise ModelError(
             f"shape {shape} of {source.name} has to end in {after // before} for {target.name}"
         )
@@ -175,11 +217,10 @@ def bitcast(op: OperatorView[Any]) -> Shapes | None:
 @rule(Op.FILL)
 def fill(op: OperatorView[Any]) -> Shapes | None:
     dims = constant(op, 0)
-    if dims is None:
-        return None
-    if dims.ndim != 1 or (dims < 0).any():
+    if dims is not None and (dims.ndim != 1 or (dims < 0).any()):
         raise ModelError(f"Fill dimensions must be >= 0 and one list, got {dims.tolist()}")
-    return (tuple(dims.tolist()),)
+    shape = listed(op, 0)
+    return None if shape is None else (shape,)
 
 
 def range_shape(start: Array, limit: Array, delta: Array) -> Shape:
@@ -199,16 +240,16 @@ def range_shape(start: Array, limit: Array, delta: Array) -> Shape:
 def range_(op: OperatorView[Any]) -> Shapes | None:
     values = [constant(op, position) for position in range(3)]
     if any(value is None for value in values):
-        return None
+        return (unknown_shape(1),)
     return (range_shape(*(np.asarray(value) for value in values)),)
 
 
 @rule(Op.SPACE_TO_DEPTH)
 def space_to_depth(op: OperatorView[Any]) -> Shapes | None:
     (n, h, w, c), block = _image(op), int(op.options.block_size)
-    if block <= 0 or h % block or w % block:
+    if block <= 0 or any(is_known(size) and size % block for size in (h, w)):
         raise ModelError(f"blocks of {block} do not tile {h} x {w}")
-    return ((n, h // block, w // block, c * block * block),)
+    return ((n, quotient((h,), block), quotient((w,), block), c * block * block),)
 
 
 @rule(Op.DEPTH_TO_SPACE)
@@ -216,7 +257,8 @@ def depth_to_space(op: OperatorView[Any]) -> Shapes | None:
     (n, h, w, c), block = _image(op), int(op.options.block_size)
     if block <= 0 or c % (block * block):
         raise ModelError(f"{c} channels do not make blocks of {block} x {block}")
-    return ((n, h * block, w * block, c // (block * block)),)
+    sizes = (size * block if is_known(size) else unknown_size() for size in (h, w))
+    return ((n, *sizes, c // (block * block)),)
 
 
 def _image(op: OperatorView[Any]) -> Shape:
@@ -230,7 +272,7 @@ def _image(op: OperatorView[Any]) -> Shape:
 def pad(op: OperatorView[Any]) -> Shapes | None:
     shape, pads = required(op, 0).shape, constant(op, 1)
     if pads is None:
-        return None
+        return (unknown_shape(len(shape)),)
     if pads.shape != (len(shape), 2) or (pads < 0).any():
         raise ModelError(f"paddings {pads.tolist()} do not pad a tensor of shape {shape}")
-    return (tuple(int(dim) for dim in np.add(shape, pads.sum(axis=1))),)
+    return (tuple(map(padded_size, shape, pads.sum(axis=1).tolist())),)

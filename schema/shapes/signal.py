@@ -8,6 +8,7 @@ from tflite_ort.schema.enums import BuiltinOperator as Op
 from tflite_ort.schema.enums import TensorType
 from tflite_ort.schema.errors import ModelError
 from tflite_ort.schema.shapes.registry import Shapes, of_type, rule
+from tflite_ort.schema.sizes import unknown_shape
 from tflite_ort.schema.view import Array, OperatorView
 
 
@@ -30,7 +31,7 @@ def rfft2d(op: OperatorView[Any]) -> Shapes | None:
     shape = of_type(op, 0, TensorType.FLOAT32).shape
     lengths = of_type(op, 1, TensorType.INT32).data
     if lengths is None:
-        return None
+        return ((*shape[:-2], *unknown_shape(2)),)
     height, width = check_lengths(len(shape), lengths)
     return ((*shape[:-2], height, width // 2 + 1),)
 

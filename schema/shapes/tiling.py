@@ -9,7 +9,25 @@ from tflite_ort.schema.enums import BuiltinOperator as Op
 from tflite_ort.schema.enums import TensorType
 from tflite_ort.schema.errors import ModelError
 from tflite_ort.schema.semantics import normalized_axis
-from tflite_ort.schema.shapes.registry import Shape, Shapes, constant, of_type, required, rule
+from tflite_ort.schema.shapes.registry import (
+    Shape,
+    Shapes,
+    constant,
+    listed,
+    of_type,
+    required,
+    rule,
+)
+from tflite_ort.schema.sizes import (
+    differ,
+    is_known,
+    is_one,
+    known_product,
+    padded_size,
+    quotient,
+    unknown_shape,
+    unknown_size,
+)
 from tflite_ort.schema.view import Array, OperatorView
 
 _REVERSED = (
@@ -24,35 +42,41 @@ _DIAGONALS = (*_SEQUENCES, TensorType.INT8, TensorType.UINT32)
 _BLOCKED_RANKS = (3, 4)
 
 
-def tiled_shape(shape: Shape, multiples: Array) -> Shape:
+def tiled_shape(shape: Shape, multiples: Shape) -> Shape:
     """`shape` times `multiples`, one for each dimension."""
-    if multiples.size != len(shape) or (multiples < 0).any():
-        raise ModelError(f"multiples {multiples.tolist()} do not tile shape {shape}")
-    factors = multiples.reshape(-1).tolist()
-    return tuple(size * factor for size, factor in zip(shape, factors, strict=True))
+    if len(multiples) != len(shape) or any(is_known(n) and n < 0 for n in multiples):
+        raise ModelError(f"multiples {multiples} do not tile shape {shape}")
+    return tuple(map(_times, shape, multiples))
+
+
+def _times(size: int, factor: int) -> int:
+    if is_one(factor) or is_one(size):
+        return size if is_one(factor) else factor
+    return size * factor if is_known(size, factor) else unknown_size()
 
 
 @rule(Op.TILE)
 def tile(op: OperatorView[Any]) -> Shapes | None:
-    multiples = constant(op, 1)
+    multiples = listed(op, 1)
     return None if multiples is None else (tiled_shape(required(op, 0).shape, multiples),)
 
 
-def broadcast_shape(shape: Shape, wanted: Array) -> Shape:
-    """`wanted` as a shape to which `shape` broadcasts; never the other way round."""
-    result: Shape = tuple(wanted.reshape(-1).tolist())
-    last = result[max(len(result) - len(shape), 0) :]
-    fits = len(last) == len(shape) and all(
-        size in (1, dim) for size, dim in zip(shape, last, strict=True)
+def broadcast_shape(shape: Shape, wanted: Shape) -> Shape:
+    """`wanted`, if it is a shape to which `shape` broadcasts; never the other way round."""
+    last = wanted[max(len(wanted) - len(shape), 0) :]
+    fits = len(last) == len(shape) and not any(
+        is_known(size, dim) and size not in (1, dim) for size, dim in zip(shape, last, strict=True)
     )
-    if wanted.ndim != 1 or min(result, default=0) < 0 or not fits:
-        raise ModelError(f"shape {shape} does not broadcast to {result}")
-    return result
+    if any(is_known(dim) and dim < 0 for dim in wanted) or not fits:
+        raise ModelError(f"shape {shape} does not broadcast to {wanted}")
+    return wanted
 
 
 @rule(Op.BROADCAST_TO)
 def broadcast_to(op: OperatorView[Any]) -> Shapes | None:
-    wanted = constant(op, 1)
+    wanted = listed(op, 1)
+    if required(op, 1).rank != 1:
+        raise ModelError(f"a shape of shape {required(op, 1).shape} is none")
     return None if wanted is None else (broadcast_shape(required(op, 0).shape, wanted),)
 
 
@@ -86,7 +110,7 @@ def reverse_sequence(op: OperatorView[Any]) -> Shapes | None:
     time, batch = op.options.seq_dim, op.options.batch_dim
     if time == batch or not all(0 <= axis < len(shape) for axis in (time, batch)):
         raise ModelError(f"sequence axis {time} and batch axis {batch} of rank {len(shape)}")
-    if lengths != (shape[batch],):
+    if differ(lengths, (shape[batch],)):
         raise ModelError(f"lengths of shape {lengths} for {shape[batch]} sequences")
     return (shape,)
 
@@ -104,7 +128,8 @@ def matrix_set_diag(op: OperatorView[Any]) -> Shapes | None:
     shape, diagonal = of_type(op, 0, *_DIAGONALS).shape, required(op, 1).shape
     if len(shape) < 2:
         raise ModelError(f"shape {shape} has no diagonal")
-    if prod(diagonal) != prod(diagonal_shape(shape)):
+    known = is_known(*diagonal, *shape)
+    if known and prod(diagonal) != prod(diagonal_shape(shape)):
         raise ModelError(f"shape {diagonal} is not the diagonal of {shape}")
     return (shape,)
 
@@ -127,34 +152,37 @@ def dilate(op: OperatorView[Any]) -> Shapes | None:
     input, value, dilations = required(op, 0), required(op, 2), constant(op, 1)
     if not input.shape:
         raise ModelError("a scalar cannot be dilated")
-    if value.type is not input.type or prod(value.shape) != 1:
+    if value.type is not input.type or known_product(value.shape) != 1:
         raise ModelError(
             f"padding of {value.type.name} {value.shape} for {input.type.name} elements"
         )
-    return None if dilations is None else (dilated_shape(input.shape, dilations),)
+    if dilations is None:
+        return (unknown_shape(input.rank),)
+    return (dilated_shape(input.shape, dilations),)
 
 
 def space_to_batch_shape(shape: Shape, blocks: Array, paddings: Array) -> Shape:
     """[N, D..., C] padded and cut into blocks: [N * blocks, D / block..., C]."""
     spatial = _framed(shape, blocks, paddings)
-    sizes = [size + sum(pair) for size, _, pair in spatial]
-    if any(size % block for size, (_, block, _) in zip(sizes, spatial, strict=True)):
+    sizes = [padded_size(size, sum(pair)) for size, _, pair in spatial]
+    rows = list(zip(sizes, (block for _, block, _ in spatial), strict=True))
+    if any(is_known(size) and size % block for size, block in rows):
         raise ModelError(f"blocks {blocks.tolist()} do not tile {sizes}")
-    batch = shape[0] * prod(block for _, block, _ in spatial)
-    rest = (size // block for size, (_, block, _) in zip(sizes, spatial, strict=True))
-    return (batch, *rest, shape[-1])
+    batch = _times(shape[0], prod(block for _, block, _ in spatial))
+    return (batch, *(quotient((size,), block) for size, block in rows), shape[-1])
 
 
 def batch_to_space_shape(shape: Shape, blocks: Array, crops: Array) -> Shape:
     """[N * blocks, D..., C] joined and cropped: [N, D * block - crops..., C]."""
     spatial = _framed(shape, blocks, crops)
     count = prod(block for _, block, _ in spatial)
-    sizes = tuple(size * block - sum(pair) for size, block, pair in spatial)
-    if shape[0] % count or min(sizes) < 0:
+    sizes = tuple(padded_size(_times(size, block), -sum(pair)) for size, block, pair in spatial)
+    batch, known = shape[0], [size for size in sizes if is_known(size)]
+    if (is_known(batch) and batch % count) or min(known, default=0) < 0:
         raise ModelError(
             f"shape {shape} is not {count} blocks with {crops.tolist()} cropped from them"
         )
-    return (shape[0] // count, *sizes, shape[-1])
+    return (quotient((batch,), count), *sizes, shape[-1])
 
 
 def _framed(shape: Shape, blocks: Array, frame: Array) -> list[tuple[int, int, tuple[int, int]]]:
@@ -177,7 +205,7 @@ def space_to_batch_nd(op: OperatorView[Any]) -> Shapes | None:
     blocks, paddings = constant(op, 1), constant(op, 2)
     _check_scales(op)
     if blocks is None or paddings is None:
-        return None
+        return (unknown_shape(required(op, 0).rank),)
     return (space_to_batch_shape(required(op, 0).shape, blocks, paddings),)
 
 
@@ -186,7 +214,7 @@ def batch_to_space_nd(op: OperatorView[Any]) -> Shapes | None:
     blocks, crops = constant(op, 1), constant(op, 2)
     _check_scales(op)
     if blocks is None or crops is None:
-        return None
+        return (unknown_shape(required(op, 0).rank),)
     return (batch_to_space_shape(required(op, 0).shape, blocks, crops),)
 
 

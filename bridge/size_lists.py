@@ -1,0 +1,90 @@
+"""Lists of sizes computed from shapes: what is known of them although the shapes depend on data.
+
+Such as SHAPE of an image whose batch is unknown, a slice of it, packed with a constant: the target
+of a RESHAPE, of which all but the batch is known, and the batch is known to be the image's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.fallback_kernels import Kernel
+from tflite_ort.schema import Op, OperatorView, TensorView
+from tflite_ort.schema.errors import MALFORMED_OPERATOR
+from tflite_ort.versioning.registry import Registry
+
+Array = npt.NDArray[Any]
+
+# These move elements and do not look at them: their kernels take arrays of objects.
+_MOVES = frozenset(
+    {
+        Op.CONCATENATION,
+        Op.EXPAND_DIMS,
+        Op.GATHER,
+        Op.PACK,
+        Op.RESHAPE,
+        Op.SLICE,
+        Op.SPLIT,
+        Op.SPLIT_V,
+        Op.SQUEEZE,
+        Op.STRIDED_SLICE,
+        Op.UNPACK,
+    }
+)
+_LONGEST = 64
+
+
+def with_size_lists(op: OperatorView[Any], kernels: Registry[Kernel]) -> OperatorView[Any]:
+    """`op`, with what is known of its outputs if they are lists of sizes."""
+    if op.op is Op.SHAPE:
+        return _listed(op, [np.array(op.inputs[0].shape, np.object_)]) if _ranked(op) else op
+    if op.op is Op.CAST and op.output.dtype.kind == "i":
+        source = op.present_inputs()[0].sizes
+        return op if source is None else _listed(op, [source])
+    if op.op not in _MOVES or all(tensor.sizes is None for tensor in op.present_inputs()):
+        return op
+    entry = kernels.of(op)
+    if entry is None or not all(_is_short(tensor) for tensor in op.present_inputs()):
+        return op
+    try:
+        arrays = [None if tensor is None else _elements(tensor) for tensor in op.inputs]
+        results = entry.function(entry.inputs.bind(op), arrays, None)
+    except MALFORMED_OPERATOR:  # it did look at an element
+        return op
+    return _listed(op, results)
+
+
+def _ranked(op: OperatorView[Any]) -> bool:
+    return op.present_inputs()[0].ranked
+
+
+def _listed(op: OperatorView[Any], lists: Sequence[Array]) -> OperatorView[Any]:
+    outputs = zip(op.outputs, lists, strict=True)
+    return replace(op, outputs=tuple(replace(output, sizes=sizes) for output, sizes in outputs))
+
+
+def _is_short(tensor: TensorView) -> bool:
+    return not tensor.dynamic and math.prod(tensor.shape) <= _LONGEST
+
+
+def _elements(tensor: TensorView) -> Array:
+    """The values that are known, None for the others."""
+    if tensor.data is not None:
+        return tensor.data
+    return np.full(tensor.shape, None, np.object_) if tensor.sizes is None else tensor.sizes
+
+
+def whole(tensors: Sequence[TensorView]) -> list[Array] | None:
+    """The values of lists of sizes that are known entirely."""
+    arrays = []
+    for tensor in tensors:
+        if tensor.sizes is None or not all(isinstance(n, int) for n in tensor.sizes.reshape(-1)):
+            return None
+        arrays.append(tensor.sizes.astype(tensor.dtype))
+    return arrays
