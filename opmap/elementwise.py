@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from tflite_ort.opmap.forms import Domain
 from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.indices import failing
 from tflite_ort.opmap.pairs import is_complex
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
@@ -127,36 +128,44 @@ def _product(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
 
 
 def _quotient(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
-    """Div; one by an integer -1 can overflow, which ends the process."""
-    if op.output.type is _T.INT32 and np.any(_nonzero_divisor(op) == -1):
-        raise Untranslatable("integer divisor -1")
-    return g.op("Div", a, b)
+    """Div; of integers in 64 bits, where the lowest one over -1 does not end the process."""
+    if op.output.type is not _T.INT32:
+        return g.op("Div", a, b)
+    quotient = g.op("Div", g.op("Cast", a, to=ir.DataType.INT64), _divisor(op, g, b))
+    return g.op("Cast", quotient, to=ir.DataType.INT32)
 
 
 def _floor_quotient(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
     """Floor(Div) by way of double, as TFLite divides: no float32 quotient rounds up to a whole."""
     if op.output.type is not _T.FLOAT32:
-        _nonzero_divisor(op)
+        b = _divisor(op, g, b)
     first, second = (g.op("Cast", value, to=ir.DataType.DOUBLE) for value in (a, b))
     floor = g.op("Floor", g.op("Div", first, second))
     return g.op("Cast", floor, to=ir.DataType.from_numpy(op.output.dtype))
 
 
-def _nonzero_divisor(op: View) -> Any:
-    """The integer divisor: division by zero has to be an error, and is only seen beforehand."""
-    divisor = op["input2"].data
-    if divisor is None or not np.all(divisor):
+def _divisor(op: View, g: Graph, b: ir.Value) -> ir.Value:
+    """The integer divisor in 64 bits; the graph fails where it is 0.
+
+    Where there are kernels, one that may be 0 is left to them: their error says which number it is.
+    """
+    wide, known = g.op("Cast", b, to=ir.DataType.INT64), op["input2"].data
+    if known is not None and np.all(known):
+        return wide
+    if known is not None or g.target.ort_cpu:
         raise Untranslatable("integer divisor that may be 0")
-    return divisor
+    return failing(g, wide, g.op("Equal", wide, g.constant(0, np.int64)))
 
 
 def _floor_modulo(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
     """Mod, which takes the divisor's sign for integers; for floats it has the dividend's, as
     C's remainder does, and the divisor is added where the two signs differ."""
     if op.output.type is not _T.FLOAT32:
-        if np.any(_nonzero_divisor(op) == -1):  # the lowest integer overflows
-            raise Untranslatable("integer divisor -1")
-        return g.op("Mod", a, b)
+        divisor, one = _divisor(op, g, b), g.constant(1, np.int64)
+        # The lowest integer over -1 would end the process.
+        divisor = g.op("Where", g.op("Equal", divisor, g.op("Neg", one)), one, divisor)
+        remainder = g.op("Mod", g.op("Cast", a, to=ir.DataType.INT64), divisor)
+        return g.op("Cast", remainder, to=ir.DataType.from_numpy(op.output.dtype))
     zero = g.constant(0, np.float32)
     remainder = g.op("Mod", a, b, fmod=1)
     signs = g.op("Xor", g.op("Less", b, zero), g.op("Less", remainder, zero))
@@ -178,7 +187,7 @@ def _angle(op: View, g: Graph, y: ir.Value, x: ir.Value) -> ir.Value:
     high, wide = g.op("Abs", y), g.op("Abs", x)
     quotient = g.op("Div", g.op("Min", high, wide), g.op("Max", high, wide))
     quotient = g.op("Where", g.op("Equal", high, wide), g.op("Sign", high), quotient)
-    angle = g.op("Atan", quotient)
+    angle = _arctangent(g, quotient, dtype)
     angle = g.op("Where", g.op("Greater", high, wide), g.op("Sub", right, angle), angle)
     below, left = (
         g.op("Or", g.op("Less", v, zero), g.op("Less", g.op("Reciprocal", v), zero)) for v in (y, x)
@@ -189,12 +198,25 @@ def _angle(op: View, g: Graph, y: ir.Value, x: ir.Value) -> ir.Value:
     return g.op("Mul", angle, sign)
 
 
+def _arctangent(g: Graph, x: ir.Value, dtype: np.dtype[Any]) -> ir.Value:
+    """Atan; of doubles, which ONNX Runtime has none for, that of float32 and a step of Newton's."""
+    if dtype != np.float64:
+        return g.op("Atan", x)
+    rough = g.op("Atan", g.op("Cast", x, to=ir.DataType.FLOAT))
+    rough = g.op("Cast", rough, to=ir.DataType.DOUBLE)
+    sine, cosine = g.op("Sin", rough), g.op("Cos", rough)
+    rest = g.op("Sub", g.op("Mul", x, cosine), sine)
+    return g.op("Add", rough, g.op("Div", rest, g.op("Add", cosine, g.op("Mul", x, sine))))
+
+
 def _power(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
-    """Pow; a negative exponent of an integer is an error, and is only seen beforehand."""
+    """Pow; of integers the graph fails where an exponent is negative, if no kernel can say so."""
     if op.output.type is _T.INT32:
-        exponent = op["input2"].data
-        if exponent is None or np.any(exponent < 0):
+        known, negative = op["input2"].data, g.op("Less", b, g.constant(0, np.int32))
+        if g.target.ort_cpu if known is None else np.any(known < 0):
             raise Untranslatable("integer exponent that may be negative")
+        if known is None:
+            b = failing(g, g.op("Cast", b, to=ir.DataType.INT64), negative)
     return g.op("Pow", a, b)
 
 
@@ -255,7 +277,7 @@ BINARY = (
         _floor_modulo,
         _INTEGERS | {_T.FLOAT32, _T.INT16, _T.INT8},
     ),
-    Binary(Op.ATAN2, (1, 1), _angle, _FLOATS),
+    Binary(Op.ATAN2, (1, 1), _angle, _FLOATS | {_T.FLOAT64}),
     Binary(Op.POW, (1, 1), _power, frozenset({_T.FLOAT32, _T.INT32})),
     Binary(Op.MAXIMUM, (1, 4), _choice("Greater", "Max"), _ORDERED, domain=Domain.STORED),
     Binary(Op.MINIMUM, (1, 4), _choice("Less", "Min"), _ORDERED, domain=Domain.STORED),
@@ -289,14 +311,14 @@ def _starts_at_zero(tensor: TensorView) -> bool:
 @translator(Op.EXP, versions=(1, 2), inputs=("input",))
 def exp(op: View, g: Graph) -> None:
     """Exp."""
-    x, layout = _read(op, g, frozenset({_T.FLOAT32, _T.INT8}))
+    x, layout = _read(op, g, _FLOAT32 | {_T.INT8})
     g.write(op.output, g.op("Exp", x), layout=layout)
 
 
 @translator(Op.LOG, versions=(1, 2), inputs=("input",))
 def log(op: View, g: Graph) -> None:
     """Log; quantised numbers below 0 are taken as 0, whose logarithm is the lowest code."""
-    x, layout = _read(op, g, frozenset({_T.FLOAT32, _T.INT8}))
+    x, layout = _read(op, g, _FLOAT32 | {_T.INT8})
     if op["input"].is_quantized:
         x = g.op("Relu", x)
     g.write(op.output, g.op("Log", x), layout=layout)
@@ -305,7 +327,7 @@ def log(op: View, g: Graph) -> None:
 @translator(Op.SQRT, versions=(1, 2), inputs=("input",))
 def sqrt(op: View, g: Graph) -> None:
     """Sqrt; of quantised numbers Floor(Sqrt(x) / scale) * scale, since TFLite cuts the code."""
-    x, layout = _read(op, g, frozenset({_T.FLOAT32, _T.INT8}))
+    x, layout = _read(op, g, _FLOAT32 | {_T.INT8})
     root = g.op("Sqrt", x)
     quantization = op.output.quantization
     if op["input"].is_quantized and quantization is not None:
@@ -319,7 +341,7 @@ def sqrt(op: View, g: Graph) -> None:
 @translator(Op.RSQRT, versions=(1, 3), inputs=("input",))
 def rsqrt(op: View, g: Graph) -> None:
     """Reciprocal(Sqrt(x)); infinity saturates when it is quantised."""
-    x, layout = _read(op, g, frozenset({_T.FLOAT32, _T.INT8}))
+    x, layout = _read(op, g, _FLOAT32 | {_T.INT8})
     if op["input"].is_quantized and not _starts_at_zero(op["input"]):
         raise Untranslatable("square root of codes that may be negative")
     g.write(op.output, g.op("Reciprocal", g.op("Sqrt", x)), layout=layout)
@@ -331,7 +353,7 @@ def abs(op: View, g: Graph) -> None:
     input, output, layout = op["input"], op.output, g.layout(op["input"])
     plain = input.type is _T.INT32 or (input.type is _T.INT16 and not input.is_quantized)
     if not plain:
-        x, _ = _read(op, g, frozenset({_T.FLOAT32, _T.INT8, _T.INT16}))
+        x, _ = _read(op, g, _FLOAT32 | {_T.INT8, _T.INT16})
         g.write(output, g.op("Abs", x), layout=layout)
         return
     if input.type is not output.type or output.is_quantized is not input.is_quantized:

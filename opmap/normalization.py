@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx_ir as ir
 
 from tflite_ort.opmap.activation import check_types
 from tflite_ort.opmap.forms import Layout
@@ -46,13 +47,15 @@ def l2_normalization(op: OperatorView[L2NormOptions], g: Graph) -> None:
 def local_response_normalization(
     op: OperatorView[LocalResponseNormalizationOptions], g: Graph
 ) -> None:
-    """LRN over 2 * radius + 1 channels; ONNX divides alpha by their number."""
+    """LRN over 2 * radius + 1 channels; ONNX divides alpha by their number. ONNX Runtime takes
+    positive parameters only."""
     input, options = op["input"], op.options
     check_types(op, frozenset({_T.FLOAT32}))
     if input.rank != 4:
         raise Untranslatable(f"input has rank {input.rank}, expected 4")
     if options.alpha <= 0 or options.beta <= 0 or options.radius < 0:
-        raise Untranslatable("alpha, beta and radius have to be positive in ONNX Runtime")
+        g.write(op.output, _response(g, g.read(input), input.shape[3], options))
+        return
     size = 2 * options.radius + 1
     result = g.op(
         "LRN",
@@ -63,3 +66,14 @@ def local_response_normalization(
         bias=options.bias,
     )
     g.write(op.output, result, layout=Layout.FIRST)
+
+
+def _response(
+    g: Graph, x: ir.Value, channels: int, options: LocalResponseNormalizationOptions
+) -> ir.Value:
+    """x * (bias + alpha * sums of near squares) ** -beta; the sums are a product with a band."""
+    places = np.arange(channels)
+    band = options.alpha * (np.abs(places - places[:, np.newaxis]) <= options.radius)
+    sums = g.op("MatMul", g.op("Mul", x, x), g.constant(band, np.float32))
+    scale = g.op("Add", sums, g.constant(options.bias, np.float32))
+    return g.op("Mul", x, g.op("Pow", scale, g.constant(-options.beta, np.float32)))

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import mutually_broadcastable_shapes
+from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
 
 from tests.one_op import Array, Case, T, assert_close, check, one_op_model, ours
+from tests.ops.operands import exported
 from tests.ops.versions import check_versions, one_per_operator
 from tests.oracle import litert
 from tflite_ort import export_onnx
@@ -456,6 +458,29 @@ def test_integer_division_by_zero_is_an_error(op: Op, tensor: T, zero: int) -> N
     dtype = NUMPY_DTYPE[tensor.type]
     with pytest.raises(KernelError, match="division by 0"):
         ours(model, [np.ones(2, dtype), np.array([1, zero], dtype)], providers=[])
+
+
+LOWEST = np.iinfo(np.int32).min
+DIVIDENDS, DIVISORS = [7, -7, 7, LOWEST, LOWEST], [2, 2, -2, -1, 3]
+
+
+@pytest.mark.parametrize("op", [Op.DIV, Op.FLOOR_DIV, Op.FLOOR_MOD], ids=lambda op: op.name)
+def test_exported_divisions_end_in_an_error_not_the_process(op: Op) -> None:
+    """The processor faults on a division by 0, and on the lowest integer over -1."""
+    model = one_op_model(op, [T((5,), INT32)] * 2, [T((5,), INT32)], options(op))
+    dividends, divisors = (np.array(list, np.int32) for list in (DIVIDENDS, DIVISORS))
+    by_numpy = ours(model, [dividends, divisors], providers=[])[0][0]
+    np.testing.assert_array_equal(exported(model, [dividends, divisors])[0], by_numpy)
+    with pytest.raises(InvalidArgument, match=rf"{op.name}_0/Gather.*out of data bounds"):
+        exported(model, [dividends, np.array([1, 1, 0, 1, 1], np.int32)])
+
+
+def test_exported_powers_end_in_an_error_where_an_exponent_is_negative() -> None:
+    model = one_op_model(Op.POW, [T((2,), INT32)] * 2, [T((2,), INT32)])
+    bases = np.array([2, 3], np.int32)
+    assert exported(model, [bases, np.array([5, 0], np.int32)])[0].tolist() == [32, 1]
+    with pytest.raises(InvalidArgument, match=r"POW_0/Gather.*out of data bounds"):
+        exported(model, [bases, np.array([1, -1], np.int32)])
 
 
 @pytest.mark.parametrize("op", [Op.SQRT, Op.RSQRT], ids=lambda op: op.name)

@@ -69,8 +69,10 @@ CASES = [
         for radius in (0, 1, 2, 9)
         for parameters in ((1.0, 0.5, 0.75), (2.0, 1e-4, 0.5), (1.0, 1.0, 1.0))
     ],
-    # ONNX Runtime wants positive exponents.
-    lrn((2, 3, 4, 7), 2, 1.0, 0.5, -0.5, runs_on="numpy"),
+    # ONNX Runtime wants positive parameters.
+    lrn((2, 3, 4, 7), 2, 1.0, 0.5, -0.5),
+    lrn((2, 3, 4, 7), 1, 20.0, -0.5, 0.5),
+    lrn((2, 3, 4, 7), 0, 20.0, -0.5, -0.5),
 ]
 
 
