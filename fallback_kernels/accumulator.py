@@ -143,6 +143,12 @@ def real_bounds(activation: ActivationFunctionType) -> tuple[float, float]:
 def requantized_input(x: Array, axes: tuple[int, ...], asymmetric: bool) -> Array:
     """A float input as hybrid kernels see it: rounded to 8 bits, one scale for each slice that
     spans `axes`."""
+    codes, scales = quantized_rows(x, axes, asymmetric)
+    return np.asarray(codes * scales)
+
+
+def quantized_rows(x: Array, axes: tuple[int, ...], asymmetric: bool) -> tuple[Array, Array]:
+    """(codes with the zero points taken off, scales) of a float input of hybrid kernels."""
     low = np.minimum(x.min(axis=axes, keepdims=True), 0)
     high = np.maximum(x.max(axis=axes, keepdims=True), 0)
     if asymmetric:
@@ -150,14 +156,14 @@ def requantized_input(x: Array, axes: tuple[int, ...], asymmetric: bool) -> Arra
     reach = np.maximum(-low, high)
     reach[reach == 0] = 127
     codes = np.clip(round_half_away(x * (np.float32(127) / reach)), -127, 127)
-    return np.asarray(codes * (reach / np.float32(127)))
+    return codes, reach / np.float32(127)
 
 
-def _asymmetric(x: Array, low: Array, high: Array) -> Array:
+def _asymmetric(x: Array, low: Array, high: Array) -> tuple[Array, Array]:
     wide = np.where(low == high, 255.0, high - low) / 255
     from_low, from_high = -128 - low / wide, 127 - high / wide
     nearer = 128 - low / wide < 127 + high / wide
     zero_point = np.clip(round_half_away(np.where(nearer, from_low, from_high)), -128, 127)
     scale, zero_point = wide.astype(np.float32), zero_point.astype(np.float32)
     codes = np.clip(round_half_away(zero_point + x * (np.float32(1) / scale)), -128, 127)
-    return np.asarray((codes - zero_point) * scale)
+    return codes - zero_point, scale

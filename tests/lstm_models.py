@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -114,9 +115,17 @@ class Lstm:
             tensors["aux_input"] = self._sequence(width)
         return tensors
 
-    def model(self) -> bytes:
-        """A model of this operator; variables start at zero."""
-        tensors = self.tensors()
+    def model(
+        self, changed: Mapping[str, T | None] = MappingProxyType({}), intermediates: int = 12
+    ) -> bytes:
+        """A model of this operator; variables start at zero.
+
+        Args:
+            changed: inputs by name that are to be others than `tensors` says, or left out.
+            intermediates: how many are left of those that the form has.
+        """
+        tensors = {**self.tensors(), **changed}
+        tensors = {name: tensor for name, tensor in tensors.items() if tensor is not None}
         names = BIDIRECTIONAL_LSTM_INPUTS if self.bidirectional else LSTM_INPUTS
         inputs = [name.rstrip("?") for name in names[: 20 if self.short else None]]
         outputs, scales = self._outputs(), self._intermediates()
@@ -126,7 +135,7 @@ class Lstm:
             list(outputs),
             self.options(),
             self.version,
-            intermediates=list(scales),
+            intermediates=list(scales)[:intermediates],
         )
         return graph_model({**tensors, **scales, **outputs}, [node], list(outputs))
 

@@ -18,15 +18,20 @@ _RESOLVERS = {
 }
 
 
+def litert_interpreter(model: bytes, kernels: str = "default") -> Interpreter:
+    """LiteRT's interpreter of one thread, on kernels as in `litert`."""
+    return Interpreter(
+        model_content=model, experimental_op_resolver_type=_RESOLVERS[kernels], num_threads=1
+    )
+
+
 def litert(model: bytes, inputs: Sequence[Array], kernels: str = "default") -> list[Array]:
     """The outputs of LiteRT; inputs are resized to the shapes of the arrays.
 
     Args:
         kernels: ``"default"`` (XNNPACK), ``"optimized"`` or ``"reference"``.
     """
-    interpreter = Interpreter(
-        model_content=model, experimental_op_resolver_type=_RESOLVERS[kernels], num_threads=1
-    )
+    interpreter = litert_interpreter(model, kernels)
     details = interpreter.get_input_details()
     for detail, array in zip(details, inputs, strict=True):
         if tuple(detail["shape"]) != array.shape:

@@ -58,7 +58,8 @@ INFRASTRUCTURE = {
         "fixed_point",
         "function_table",
     }
-    | {"operands", "quantized_arithmetic", "registry", "softmax_codes", "windows"},
+    | {"operands", "quantized_arithmetic", "registry", "softmax_codes", "windows"}
+    | {"fixed_point16", "lstm_basic", "lstm_float", "lstm_integer", "lstm_narrow", "lstm_tensors"},
 }
 
 

@@ -1,0 +1,225 @@
+"""LSTM cells in floats, with weights that are floats or 8-bit codes (hybrid).
+
+T time, B batch, G gates, C cells, O outputs; the gates of a stack stand in the order input,
+forget, cell, output, or without the input gate where it is one less the forget gate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.fallback_kernels.accumulator import quantized_rows
+from tflite_ort.fallback_kernels.lstm_tensors import CELL, FORGET, INPUT, OUTPUT, CellTensors
+from tflite_ort.fallback_kernels.operands import clamped
+from tflite_ort.schema import ActivationFunctionType
+from tflite_ort.schema.lstm_inputs import PEEPHOLE_GATES
+
+Array = npt.NDArray[Any]
+States = tuple[Array, Array]  # output [B, O], cell [B, C]
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """A stack of matrices.
+
+    Args:
+        values: [G, rows, columns], codes where there are scales.
+        scales: [G, 1], or None for reals.
+        asymmetric: how the vectors that codes meet are quantised.
+    """
+
+    values: Array
+    scales: Array | None = None
+    asymmetric: bool = False
+
+    @classmethod
+    def of(cls, cell: CellTensors, pattern: str, asymmetric: bool) -> Weights:
+        values = cell.stacked(pattern)
+        if values.dtype == np.float32:
+            return cls(values)
+        return cls.of_codes(values, cell.scales(pattern), asymmetric)
+
+    @classmethod
+    def of_codes(cls, codes: Array, scales: npt.ArrayLike, asymmetric: bool) -> Weights:
+        """Unsigned codes are signed ones under another name."""
+        columns = np.asarray(scales, np.float32).reshape(-1, 1)
+        return cls(codes.view(np.int8).astype(np.float64), columns, asymmetric)
+
+    def times(self, vectors: Array) -> Array:
+        """[..., G, rows] of [..., columns]."""
+        stack, rows, columns = self.values.shape
+        matrix = self.values.reshape(stack * rows, columns).T
+        shape = (*vectors.shape[:-1], stack, rows)
+        if self.scales is None:
+            return np.asarray((vectors @ matrix).reshape(shape))
+        codes, scales = quantized_rows(vectors, (-1,), self.asymmetric)
+        sums = (codes.astype(np.float64) @ matrix).astype(np.float32).reshape(shape)
+        return np.asarray(sums * (scales[..., np.newaxis] * self.scales))
+
+
+@dataclass(frozen=True, slots=True)
+class FloatCell:
+    """One cell.
+
+    Args:
+        input, auxiliary, recurrent: [G, C, I], [G, C, A] and [G, C, O].
+        diagonal: [G, C], recurrent weights that are diagonal matrices; None without any.
+        peephole: [G, C], 0 for the cell gate; None without.
+        bias, norm: [G, C]; a gate's sums are normalised before the bias is added.
+        projection: [1, O, C].
+    """
+
+    input: Weights
+    auxiliary: Weights | None
+    recurrent: Weights | None
+    diagonal: Array | None
+    peephole: Array | None
+    bias: Array
+    norm: Array | None
+    projection: Weights | None
+    projection_bias: Array | None
+    options: Any
+
+    @classmethod
+    def of(cls, cell: CellTensors) -> FloatCell:
+        options = cell.op.options
+        asymmetric = options.asymmetric_quantize_inputs
+        auxiliary = cell.array("aux_input_to_output_weights") is not None
+        normalized = cell.array("forget_layer_norm_coefficients") is not None
+        projected = cell.array("projection_weights") is not None
+        recurrent, diagonal = _recurrent(cell, asymmetric)
+        pattern = "aux_input_to_{}_weights"
+        return cls(
+            input=Weights.of(cell, "input_to_{}_weights", asymmetric),
+            auxiliary=Weights.of(cell, pattern, asymmetric) if auxiliary else None,
+            recurrent=recurrent,
+            diagonal=diagonal,
+            peephole=_peephole(cell),
+            bias=cell.stacked("{}_gate_bias"),
+            norm=cell.stacked("{}_layer_norm_coefficients") if normalized else None,
+            projection=_projection(cell, asymmetric) if projected else None,
+            projection_bias=cell.array("projection_bias"),
+            options=options,
+        )
+
+    def run(self, x: Array, aux: Array | None, states: States) -> tuple[Array, States]:
+        """[T, B, O] and the states after it.
+
+        Args:
+            x, aux: [T, B, I] and [T, B, A].
+        """
+        sums = self.input.times(x)
+        if self.norm is None:
+            sums = self.bias + sums
+        if aux is not None and self.auxiliary is not None:
+            sums = sums + self.auxiliary.times(aux)
+        outputs = []
+        for step in sums:
+            states = self.step(step, *states)
+            outputs.append(states[0])
+        return np.stack(outputs), states
+
+    def step(self, sums: Array, h: Array, c: Array) -> States:
+        """The states after one more step; `sums` [B, G, C] is what the input gives the gates."""
+        if self.recurrent is not None:
+            sums = sums + self.recurrent.times(h)
+        if self.diagonal is not None:
+            sums = sums + self.diagonal * h[:, np.newaxis]
+        forget = sigmoid(self._gate(sums, FORGET, c))
+        update = activated(self._gate(sums, CELL, c), self.options.fused_activation_function)
+        coupled = sums.shape[1] == 3
+        admit = 1 - forget if coupled else sigmoid(self._gate(sums, INPUT, c))
+        c = clipped(forget * c + update * admit, self.options.cell_clip)
+        output = sigmoid(self._gate(sums, OUTPUT, c))
+        return self._projected(output * self._hidden(c, update)), c
+
+    def _hidden(self, c: Array, update: Array) -> Array:
+        """LiteRT's NONE does not even copy: what is left in the buffer is the update."""
+        function = self.options.fused_activation_function
+        return update if function == ActivationFunctionType.NONE else activated(c, function)
+
+    def _gate(self, sums: Array, gate: int, c: Array) -> Array:
+        """[B, C]: what `gate` is the function of."""
+        total = sums[:, gate]
+        if self.peephole is not None:
+            total = total + self.peephole[gate] * c
+        if self.norm is None:
+            return total
+        return np.asarray(normalized(total) * self.norm[gate] + self.bias[gate])
+
+    def _projected(self, hidden: Array) -> Array:
+        if self.projection is None:
+            return hidden
+        result = self.projection.times(hidden)[:, 0]
+        if self.projection_bias is not None:
+            result = self.projection_bias + result
+        return clipped(result, self.options.proj_clip)
+
+
+def sigmoid(x: Array) -> Array:
+    with np.errstate(over="ignore"):
+        return np.asarray(1 / (1 + np.exp(-x)))
+
+
+def normalized(x: Array) -> Array:
+    """Rows of mean 0 and variance 1."""
+    centred = x - x.mean(axis=-1, keepdims=True)
+    variance = np.square(centred).mean(axis=-1, keepdims=True)
+    return np.asarray(centred / np.sqrt(variance + np.float32(1e-8)))
+
+
+def clipped(x: Array, limit: float) -> Array:
+    """0 is no limit."""
+    return np.clip(x, -limit, limit) if limit > 0 else x
+
+
+def activated(x: Array, function: ActivationFunctionType) -> Array:
+    if function == ActivationFunctionType.TANH:
+        return np.tanh(x)
+    if function == ActivationFunctionType.SIGN_BIT:
+        return np.signbit(x).astype(x.dtype)
+    return clamped(x, function)
+
+
+def _recurrent(cell: CellTensors, asymmetric: bool) -> tuple[Weights | None, Array | None]:
+    """The matrices and the diagonals, each 0 for a gate that has the other; None without any."""
+    pattern = "recurrent_to_{}_weights"
+    found = {gate: cell.required(pattern.format(gate)) for gate in cell.gates}
+    matrices = [array for array in found.values() if array.ndim == 2]
+    if len(matrices) == len(found):
+        return Weights.of(cell, pattern, asymmetric), None
+    rows = [a if a.ndim == 1 else np.zeros(len(a), np.float32) for a in found.values()]
+    if not matrices:
+        return None, np.stack(rows)
+    values = np.stack([a if a.ndim == 2 else np.zeros_like(matrices[0]) for a in found.values()])
+    if values.dtype == np.float32:
+        return Weights(values), np.stack(rows)
+    scales = [cell.scale(pattern.format(g)) if a.ndim == 2 else 1 for g, a in found.items()]
+    return Weights.of_codes(values, np.array(scales, np.float32), asymmetric), np.stack(rows)
+
+
+def _peephole(cell: CellTensors) -> Array | None:
+    if cell.array("cell_to_output_weights") is None:
+        return None
+    rows: list[Array] = []
+    for gate in cell.gates:
+        name = f"cell_to_{gate}_weights"
+        if gate not in PEEPHOLE_GATES:
+            rows.append(np.zeros_like(rows[-1]))
+            continue
+        weights = cell.required(name)
+        if weights.dtype != np.float32:
+            weights = cell.scale(name) * weights.view(np.int8)
+        rows.append(weights)
+    return np.stack(rows)
+
+
+def _projection(cell: CellTensors, asymmetric: bool) -> Weights:
+    values = cell.required("projection_weights")[np.newaxis]
+    if values.dtype == np.float32:
+        return Weights(values)
+    return Weights.of_codes(values, cell.scale("projection_weights"), asymmetric)

@@ -1,0 +1,286 @@
+"""LSTM cells in integers: 8-bit activations and weights, 16-bit gates and cell state (8x8_16).
+
+T time, B batch, G gates, C cells, O outputs; gates are stacked as in `lstm_float`. Sums are rounded
+to 16 bits one after the other: what the input gives, what the output gives, the peephole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.fallback_kernels.fixed_point import (
+    inverse_sqrt,
+    multiply_by_quantized_multiplier,
+    quantize_multiplier,
+    rounding_shift_right,
+    saturate,
+)
+from tflite_ort.fallback_kernels.fixed_point16 import logistic, tanh
+from tflite_ort.fallback_kernels.lstm_tensors import CELL, FORGET, INPUT, OUTPUT, CellTensors
+from tflite_ort.schema import KernelError
+from tflite_ort.schema.lstm_inputs import PEEPHOLE_GATES
+
+Array = npt.NDArray[Any]
+States = tuple[Array, Array]  # output [B, O] int8, cell [B, C] int16
+
+_GATE_BITS = 3  # integer bits of a gate's sum
+_HIDDEN = 4  # the intermediate that holds the scale of what is projected
+
+
+@dataclass(frozen=True, slots=True)
+class Multiplier:
+    """A real factor, or one per gate, in fixed point."""
+
+    q31: Array
+    shift: Array
+
+    @classmethod
+    def of(cls, real: npt.ArrayLike) -> Multiplier:
+        return cls(*quantize_multiplier(np.asarray(real, np.float32)))
+
+    def times(self, x: Array) -> Array:
+        return multiply_by_quantized_multiplier(x, self.q31, self.shift)
+
+    def __getitem__(self, gate: int) -> Multiplier:
+        return Multiplier(self.q31[gate], self.shift[gate])
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A stack of matrices, [G, rows, columns] codes, whose sums are brought to another scale.
+
+    Args:
+        matrix: [columns, G * rows], in floats that hold every sum exactly.
+        bias: [G, rows], zero points included.
+    """
+
+    matrix: Array
+    bias: Array
+    factor: Multiplier
+
+    @classmethod
+    def of(
+        cls, weights: Array, zero_point: int, scale: npt.ArrayLike, bias: Array | None = None
+    ) -> Product:
+        """Products with codes whose zero point is `zero_point`."""
+        stack, rows, columns = weights.shape
+        exact = np.float32 if columns * 2**14 <= 2**24 else np.float64
+        matrix = np.ascontiguousarray(weights.reshape(stack * rows, columns).T, exact)
+        offset = -zero_point * weights.sum(axis=-1, dtype=np.int32)
+        return cls(matrix, offset if bias is None else bias + offset, Multiplier.of(scale))
+
+    def times(self, codes: Array) -> Array:
+        """[..., G, rows] of [..., columns]."""
+        sums = (codes.astype(self.matrix.dtype) @ self.matrix).astype(np.int32)
+        return self.factor.times(sums.reshape(*codes.shape[:-1], *self.bias.shape) + self.bias)
+
+
+@dataclass(frozen=True, slots=True)
+class LayerNorm:
+    """Rows of mean 0 and variance 1, times weights [G, C], plus bias [G, C].
+
+    Args:
+        least: [G], the variance of a row whose codes are all equal.
+    """
+
+    weights: Array
+    bias: Array
+    factor: Multiplier
+    least: Sequence[int]
+
+    @classmethod
+    def of(cls, cell: CellTensors) -> LayerNorm:
+        scales = cell.scales("{}_layer_norm_coefficients")
+        return cls(
+            cell.stacked("{}_layer_norm_coefficients").astype(np.int32),
+            cell.stacked("{}_gate_bias"),
+            Multiplier.of(scales),
+            [max(1, int(np.float32(10000) * scale)) for scale in scales[:, 0]],
+        )
+
+    def apply(self, x: Array, gate: int) -> Array:
+        """Means have 10 fraction bits, results 12."""
+        wide, count = x.astype(np.int64), x.shape[-1]
+        mean = _quotient(wide.sum(axis=-1, keepdims=True) * 1024, count)
+        squares = np.square(wide).sum(axis=-1, keepdims=True) * (2**20 // count)
+        variance = _quotient(squares - mean * mean, 2**20)
+        variance = np.where(variance < 1, self.least[gate], variance)
+        deviations = multiply_by_quantized_multiplier(1024 * wide - mean, *inverse_sqrt(variance))
+        weighted = (deviations * self.weights[gate] + self.bias[gate]).astype(np.int64)
+        rounded = _quotient(np.where(weighted > 0, weighted + 512, weighted - 512), 1024)
+        factor = self.factor[gate]
+        codes = multiply_by_quantized_multiplier(rounded, factor.q31, factor.shift + 12)
+        return saturate(codes, np.int16)
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerCell:
+    """One cell.
+
+    Args:
+        peephole: [G, C], 0 for the cell gate.
+        cell_bits: fraction bits of the cell state.
+        hidden: factor and zero point of the output gate times the activated cell state.
+        projection: [1, O, C].
+    """
+
+    input: Product
+    recurrent: Product
+    peephole: tuple[Array, Multiplier] | None
+    norm: LayerNorm | None
+    cell_bits: int
+    cell_clip: int
+    hidden: tuple[Multiplier, int]
+    projection: Product | None
+    proj_clip: int
+    output_zero_point: int
+    rows_together: bool
+
+    @classmethod
+    def of(cls, cell: CellTensors) -> IntegerCell:
+        normalized = cell.array("forget_layer_norm_coefficients") is not None
+        sums = _sum_scales(cell, normalized)
+        state = cell.scale("output_state")
+        bias = None if normalized else cell.stacked("{}_gate_bias")
+        input_scales = cell.scales("input_to_{}_weights") * cell.scale("input") / sums
+        recurrent_scales = cell.scales("recurrent_to_{}_weights") * state / sums
+        hidden_scale, hidden_zero_point = cell.intermediate(_HIDDEN)
+        bits = cell_state_bits(cell)
+        projected = cell.array("projection_weights") is not None
+        return cls(
+            input=Product.of(
+                cell.stacked("input_to_{}_weights"), cell.zero_point("input"), input_scales, bias
+            ),
+            recurrent=Product.of(
+                cell.stacked("recurrent_to_{}_weights"),
+                cell.zero_point("output_state"),
+                recurrent_scales,
+            ),
+            peephole=_peephole(cell, sums, bits),
+            norm=LayerNorm.of(cell) if normalized else None,
+            cell_bits=bits,
+            cell_clip=clip(cell.op.options.cell_clip, cell.scale("cell_state"), np.int16),
+            hidden=(Multiplier.of(2.0**-15 / float(hidden_scale) * 2.0**-15), hidden_zero_point),
+            projection=_projection(cell, hidden_scale, hidden_zero_point) if projected else None,
+            proj_clip=clip(cell.op.options.proj_clip, cell.output_scale, np.int8),
+            output_zero_point=cell.zero_point("output_state"),
+            rows_together=getattr(cell.op.options, "time_major", True),
+        )
+
+    def run(self, x: Array, aux: Array | None, states: States) -> tuple[Array, States]:
+        """[T, B, O] and the states after it; there is no auxiliary input."""
+        outputs = []
+        for step in saturate(self.input.times(x), np.int16):
+            states = self.step(step, *states)
+            outputs.append(states[0])
+        return np.stack(outputs), states
+
+    def step(self, sums: Array, h: Array, c: Array) -> States:
+        """The states after one more step; `sums` [B, G, C] is what the input gives the gates."""
+        sums = saturate(sums + self.recurrent.times(h), np.int16)
+        forget = logistic(self._gate(sums, FORGET, c), _GATE_BITS)
+        update = tanh(self._gate(sums, CELL, c), _GATE_BITS)
+        coupled = sums.shape[1] == 3
+        admit = 32767 - forget if coupled else logistic(self._gate(sums, INPUT, c), _GATE_BITS)
+        c = updated_cell(c, forget, admit, update, self.cell_bits, self.cell_clip)
+        output = logistic(self._gate(sums, OUTPUT, c), _GATE_BITS)
+        return self._output(output, tanh(c, 15 - self.cell_bits)), c
+
+    def _gate(self, sums: Array, gate: int, c: Array) -> Array:
+        """[B, C]: what `gate` is the function of."""
+        total = sums[:, gate]
+        if self.peephole is not None and gate != CELL:
+            total = self._seen(total, gate, c)
+        return total if self.norm is None else self.norm.apply(total, gate)
+
+    def _seen(self, total: Array, gate: int, c: Array) -> Array:
+        """`total` with the peephole, which LiteRT takes for O long instead of C: it reaches the
+        first O cells of each row, or of a time-major batch the first B * O, every O of them
+        through the same weights."""
+        assert self.peephole is not None
+        weights, factor = self.peephole
+        outputs = min(self.recurrent.matrix.shape[0], total.shape[1])
+        rows = 1 if self.rows_together else total.shape[0]
+        reach = total.size // total.shape[1] * outputs // rows
+        sums, cells = (array.reshape(rows, -1).astype(np.int32) for array in (total, c))
+        products = cells[:, :reach].reshape(-1, outputs) * weights[gate, :outputs]
+        sums[:, :reach] += factor[gate].times(products).reshape(rows, reach)
+        return saturate(sums, np.int16).reshape(total.shape)
+
+    def _output(self, gate: Array, activated: Array) -> Array:
+        factor, zero_point = self.hidden
+        hidden = factor.times(gate.astype(np.int32) * activated)
+        if self.projection is None:
+            return saturate(hidden + zero_point, np.int8)
+        # The zero point has the other sign here, and so it has in the bias of the projection.
+        codes = saturate(hidden - zero_point, np.int8)
+        result = self.projection.times(codes)[:, 0] + self.output_zero_point
+        return clipped(saturate(result, np.int8), self.proj_clip)
+
+
+def updated_cell(
+    c: Array, forget: Array, admit: Array, update: Array, bits: int, limit: int
+) -> Array:
+    """``forget * c + admit * update``, each product rounded to `bits` fraction bits."""
+    kept = rounding_shift_right(forget.astype(np.int32) * c, 15)
+    added = rounding_shift_right(admit.astype(np.int32) * update, 30 - bits)
+    return clipped(saturate(kept + added, np.int16), limit)
+
+
+def clipped(codes: Array, limit: int) -> Array:
+    """0 is no limit."""
+    return np.clip(codes, -limit, limit) if limit > 0 else codes
+
+
+def clip(limit: float, scale: np.float32, dtype: npt.DTypeLike) -> int:
+    """A limit of real values in units of `scale`."""
+    if limit <= 0:
+        return 0
+    return int(np.minimum(np.float32(limit) / scale, np.iinfo(np.dtype(dtype)).max))
+
+
+def cell_state_bits(cell: CellTensors) -> int:
+    """b, of a cell state in units of ``2**-b``."""
+    scale = cell.scale("cell_state")
+    exact = -float(np.log2(scale))
+    bits = round(exact)
+    if abs(exact - bits) >= 1e-3 or not 9 <= bits <= 15:
+        raise KernelError(f"cell_state has scale {scale}, expected 2**-9 to 2**-15")
+    return bits
+
+
+def _quotient(a: Array, b: int) -> Array:
+    """Rounded towards zero, as C divides."""
+    return np.asarray(np.sign(a) * (np.abs(a) // b))
+
+
+def _sum_scales(cell: CellTensors, normalized: bool) -> Array:
+    """[G, 1]: the scales of the gates' sums."""
+    if not normalized:
+        return np.full((len(cell.gates), 1), 2.0**-12, np.float32)
+    scales = [cell.intermediate(i)[0] for i in range(_HIDDEN)]
+    return np.array(scales[-len(cell.gates) :], np.float32)[:, np.newaxis]
+
+
+def _peephole(cell: CellTensors, sums: Array, bits: int) -> tuple[Array, Multiplier] | None:
+    if cell.array("cell_to_output_weights") is None:
+        return None
+    rows: list[Array] = []
+    factors = []
+    for gate, scale in zip(cell.gates, sums[:, 0], strict=True):
+        name = f"cell_to_{gate}_weights"
+        seen = gate in PEEPHOLE_GATES
+        rows.append(cell.required(name).astype(np.int32) if seen else np.zeros_like(rows[-1]))
+        factors.append(2.0**-bits * float(cell.scale(name)) / float(scale) if seen else 0.0)
+    return np.stack(rows), Multiplier.of(factors)
+
+
+def _projection(cell: CellTensors, scale: np.float32, zero_point: int) -> Product:
+    factor = cell.scale("projection_weights") * scale / cell.scale("output_state")
+    weights = cell.required("projection_weights")[np.newaxis]
+    return Product.of(weights, -zero_point, factor, cell.array("projection_bias"))

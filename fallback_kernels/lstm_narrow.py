@@ -1,0 +1,179 @@
+"""LSTM cells in integers whose partial sums are held in 8 bits (8x8_8).
+
+There is only one form of them: coupled, normalised, projected with a bias, without peepholes
+(those are ignored, as is an input gate). B batch, G gates: forget, cell, output, C cells, O outputs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.fallback_kernels.fixed_point import (
+    multiply_wide_by_quantized_multiplier,
+    round_half_away,
+    rounding_shift_right,
+    saturate,
+)
+from tflite_ort.fallback_kernels.lstm_integer import Multiplier, clip, clipped, updated_cell
+from tflite_ort.fallback_kernels.lstm_tensors import CELL, FORGET, OUTPUT, CellTensors
+from tflite_ort.schema import KernelError
+
+Array = npt.NDArray[Any]
+States = tuple[Array, Array]  # output [B, O] int8, cell [B, C] int16
+
+_GATES = ("forget", "cell", "output")
+_CELL_BITS = 15  # fraction bits of the cell state
+# Intermediates of a gate's whole sum; those of its two parts come after it.
+_SUMS = (3, 6, 9)
+
+
+@dataclass(frozen=True, slots=True)
+class PartialSum:
+    """A product held in 8 bits, and its way to the scale of the whole sum.
+
+    Args:
+        matrix: [columns, G * C].
+        offset: [G, C], what the zero point of the vectors adds.
+        zero_point: [G, 1], of the 8-bit sums.
+    """
+
+    matrix: Array
+    offset: Array
+    factor: Multiplier
+    zero_point: Array
+    to_whole: Multiplier
+
+    @classmethod
+    def of(cls, cell: CellTensors, pattern: str, source: str, part: int) -> PartialSum:
+        """Part 1 or 2 of the gates' sums, of vectors quantised as `source`."""
+        weights = np.stack([cell.required(pattern.format(gate)) for gate in _GATES])
+        parts = [cell.intermediate(whole + part) for whole in _SUMS]
+        scales = np.array([scale for scale, _ in parts], np.float32)
+        wholes = np.array([cell.intermediate(whole)[0] for whole in _SUMS], np.float32)
+        ours = np.array([cell.scale(pattern.format(gate)) for gate in _GATES], np.float32)
+        stack, rows, columns = weights.shape
+        return cls(
+            matrix=weights.reshape(stack * rows, columns).T.astype(np.float64),
+            offset=-cell.zero_point(source) * weights.sum(axis=-1, dtype=np.int32),
+            factor=Multiplier.of((ours * cell.scale(source) / scales)[:, np.newaxis]),
+            zero_point=np.array([[zero] for _, zero in parts], np.int32),
+            to_whole=Multiplier.of((scales / wholes)[:, np.newaxis]),
+        )
+
+    def times(self, codes: Array) -> Array:
+        """[B, G, C] of [B, columns]."""
+        sums = (codes.astype(np.float64) @ self.matrix).astype(np.int32)
+        products = self.factor.times(sums.reshape(-1, *self.offset.shape) + self.offset)
+        held = saturate(products + self.zero_point, np.int8)
+        return self.to_whole.times(held - self.zero_point)
+
+
+@dataclass(frozen=True, slots=True)
+class NarrowCell:
+    """One cell.
+
+    Args:
+        norm, bias: [G, C], real but for `norm_scale` [G] and its 2**-10th.
+        projection: [C, O], int64.
+    """
+
+    input: PartialSum
+    recurrent: PartialSum
+    norm: Array
+    bias: Array
+    norm_scale: Array
+    cell_clip: int
+    projection: Array
+    projection_bias: Array
+    projection_factor: Multiplier
+    proj_clip: int
+    output_zero_point: int
+
+    @classmethod
+    def of(cls, cell: CellTensors) -> NarrowCell:
+        if cell.scale("cell_state") != np.float32(2.0**-_CELL_BITS):
+            raise KernelError(f"cell_state has scale {cell.scale('cell_state')}, expected 2**-15")
+        norm = "{}_layer_norm_coefficients"
+        factor = Multiplier.of([cell.scale(norm.format(gate)) for gate in _GATES])
+        limit = cell.op.options.cell_clip
+        state = float(cell.scale("output_state"))
+        return cls(
+            input=PartialSum.of(cell, "input_to_{}_weights", "input", 1),
+            recurrent=PartialSum.of(cell, "recurrent_to_{}_weights", "output_state", 2),
+            norm=np.stack([cell.required(norm.format(gate)) for gate in _GATES]),
+            bias=np.stack([cell.required(f"{gate}_gate_bias") for gate in _GATES]),
+            norm_scale=(factor.q31 * 2.0 ** (factor.shift - 31)).astype(np.float32),
+            cell_clip=clip(limit, cell.scale("cell_state"), np.int16) if limit < 1 else 0,
+            projection=cell.required("projection_weights").T.astype(np.int64),
+            projection_bias=cell.required("projection_bias").astype(np.int64),
+            projection_factor=Multiplier.of(
+                float(cell.scale("projection_weights")) * 2**-15 / state
+            ),
+            proj_clip=clip(cell.op.options.proj_clip, cell.output_scale, np.int8),
+            output_zero_point=cell.zero_point("output_state"),
+        )
+
+    def run(self, x: Array, aux: Array | None, states: States) -> tuple[Array, States]:
+        """[T, B, O] and the states after it; there is no auxiliary input."""
+        outputs = []
+        for step in x:
+            states = self.step(step, *states)
+            outputs.append(states[0])
+        return np.stack(outputs), states
+
+    def step(self, x: Array, h: Array, c: Array) -> States:
+        """The states after one more step of input [B, I]."""
+        recurrent = self.recurrent.times(h)
+        # LiteRT multiplies this one by a number it reads from the wrong place, a shift: nothing.
+        recurrent[:, OUTPUT] = 0
+        sums = saturate(self.input.times(x) + recurrent, np.int16)
+        forget = _logistic_table()[self._normalized(sums, FORGET)]
+        update = _tanh_table(12)[self._normalized(sums, CELL)]
+        c = updated_cell(c, forget, 32767 - forget, update, _CELL_BITS, self.cell_clip)
+        output = _logistic_table()[self._normalized(sums, OUTPUT)]
+        activated = _tanh_table(15)[c.view(np.uint16)]
+        hidden = saturate(rounding_shift_right(output.astype(np.int32) * activated, 15), np.int16)
+        wide = hidden @ self.projection + self.projection_bias
+        factor = self.projection_factor
+        result = multiply_wide_by_quantized_multiplier(wide, factor.q31, factor.shift)
+        codes = saturate(result + self.output_zero_point, np.int8)
+        return clipped(codes, self.proj_clip), c
+
+    def _normalized(self, sums: Array, gate: int) -> npt.NDArray[np.uint16]:
+        """The codes, with 12 fraction bits, of one gate's sums, as places in a table.
+
+        Sums of squares leave float32's whole numbers, so the order of addition matters.
+        """
+        x = sums[:, gate].astype(np.float32)
+        count, scale = np.float32(x.shape[-1]), self.norm_scale[gate]
+        mean = x.sum(axis=-1, keepdims=True) / count
+        squares = np.add.accumulate(x * x, axis=-1)[:, -1:]
+        variance = squares / count - mean * mean
+        deviation = np.sqrt(np.where(variance == 0, np.float32(1e-8), variance))
+        real = (x - mean) * (np.float32(1) / deviation) * self.norm[gate] * scale
+        real = real + self.bias[gate].astype(np.float32) * (np.float32(2.0**-10) * scale)
+        codes = saturate(round_half_away(real * np.float32(4096)), np.int16)
+        return codes.view(np.uint16)
+
+
+def _reals(fraction_bits: int) -> npt.NDArray[np.float64]:
+    """The real value of every 16-bit code, at the place of its bits."""
+    codes = np.arange(65536, dtype=np.uint16).view(np.int16)
+    return np.multiply(codes, 2.0**-fraction_bits, dtype=np.float64)
+
+
+@cache
+def _logistic_table() -> npt.NDArray[np.int16]:
+    exp = np.exp(-_reals(12)).astype(np.float32)
+    return saturate(np.trunc(1 / (1 + exp) * np.float32(32768)), np.int16)
+
+
+@cache
+def _tanh_table(fraction_bits: int) -> npt.NDArray[np.int16]:
+    values = np.tanh(_reals(fraction_bits)).astype(np.float32)
+    return saturate(np.trunc(values * np.float32(32768)), np.int16)

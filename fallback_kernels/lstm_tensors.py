@@ -1,0 +1,87 @@
+"""The arrays of one LSTM cell by name, the gates stacked: G gates, C cells, I input, O outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.fallback_kernels.registry import Inputs
+from tflite_ort.schema import KernelError, OperatorView, Quantization, TensorView
+from tflite_ort.schema.lstm_inputs import GATES
+
+Array = npt.NDArray[Any]
+
+# Places of the gates in a stack, which begins with the forget gate when the input gate is absent.
+INPUT, FORGET, CELL, OUTPUT = -4, -3, -2, -1
+
+
+@dataclass(frozen=True, slots=True)
+class CellTensors:
+    """Inputs of an operator that belong to one of its cells.
+
+    Args:
+        prefix: of the names of the cell's inputs: empty, or that of a direction.
+    """
+
+    op: OperatorView[Any]
+    inputs: Inputs
+    prefix: str = ""
+
+    @property
+    def gates(self) -> Sequence[str]:
+        """The gates that are there, in order: without the first one it is coupled to the second."""
+        coupled = self.tensor("input_to_input_weights") is None
+        return GATES[1:] if coupled else GATES
+
+    def tensor(self, name: str) -> TensorView | None:
+        full = self.prefix + name
+        return self.op.get(full) if full in self.op.names else None
+
+    def array(self, name: str) -> Array | None:
+        """The value of an input; None where the model leaves it out."""
+        if self.tensor(name) is None:
+            return None
+        return np.asarray(self.inputs[self.op.names.index(self.prefix + name)])
+
+    def required(self, name: str) -> Array:
+        array = self.array(name)
+        if array is None:
+            raise KernelError(f"{self.prefix}{name} is absent")
+        return array
+
+    def scale(self, name: str) -> np.float32:
+        return np.float32(self._quantization(name).scalar_scale)
+
+    def zero_point(self, name: str) -> int:
+        return self._quantization(name).scalar_zero_point
+
+    @property
+    def output_scale(self) -> np.float32:
+        return np.float32(quantization(self.op.output, "output").scalar_scale)
+
+    def _quantization(self, name: str) -> Quantization:
+        return quantization(self.tensor(name), self.prefix + name)
+
+    def intermediate(self, position: int) -> tuple[np.float32, int]:
+        """(scale, zero point) of an intermediate result."""
+        found = quantization(self.op.intermediates[position], f"intermediate {position}")
+        return np.float32(found.scalar_scale), found.scalar_zero_point
+
+    def stacked(self, pattern: str) -> Array:
+        """``[G, ...]``, the inputs of all gates."""
+        return np.stack([self.required(pattern.format(gate)) for gate in self.gates])
+
+    def scales(self, pattern: str) -> npt.NDArray[np.float32]:
+        """``[G, 1]``."""
+        found = [self.scale(pattern.format(gate)) for gate in self.gates]
+        return np.array(found, np.float32)[:, np.newaxis]
+
+
+def quantization(tensor: TensorView | None, name: str) -> Quantization:
+    if tensor is None or tensor.quantization is None:
+        raise KernelError(f"{name} has no scale")
+    return tensor.quantization
