@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tflite_ort.delegates import Delegate
-from tflite_ort.opmap import PORTABLE, Lowered, Target, Translator, lower
+from tflite_ort.opmap import Lowered, Target, Translator, lower
 from tflite_ort.partition import NUMPY, partitions
 from tflite_ort.schema import OperatorView
 from tflite_ort.session import exact_weight_type
@@ -59,8 +59,8 @@ def _joined(reasons: Mapping[int, Sequence[str]]) -> dict[int, str]:
 def target_of(delegate: Delegate) -> Target:
     """What graphs for `delegate` are made for: on the CPU, what is fastest on this machine."""
     if delegate.name == "CPUExecutionProvider":
-        return Target(exact_weight_type(), ort_cpu=True, carried_boundary=True)
-    return PORTABLE
+        return Target(exact_weight_type(), ort_cpu=True, carried_boundary=True, strings=False)
+    return Target(strings=False)
 
 
 def _trial(

@@ -58,8 +58,8 @@ def compared(op_type: str, negated: bool, types: frozenset[TensorType], op: View
 
 
 for operator, last, op_type, negated, types in (
-    (Op.EQUAL, 5, "Equal", False, _NUMBERS | {_T.BOOL, _T.INT16}),
-    (Op.NOT_EQUAL, 4, "Equal", True, _NUMBERS | {_T.BOOL}),
+    (Op.EQUAL, 5, "Equal", False, _NUMBERS | {_T.BOOL, _T.INT16, _T.STRING}),
+    (Op.NOT_EQUAL, 4, "Equal", True, _NUMBERS | {_T.BOOL, _T.STRING}),
     (Op.LESS, 3, "Less", False, _NUMBERS | {_T.INT16}),
     (Op.LESS_EQUAL, 2, "LessOrEqual", False, _NUMBERS | {_T.INT16}),
     (Op.GREATER, 2, "Greater", False, _NUMBERS | {_T.INT16}),

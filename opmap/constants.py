@@ -13,6 +13,7 @@ from tflite_ort.schema.semantics import pack_int4
 
 Array = npt.NDArray[Any]
 _SHARED_ELEMENTS = 64
+_Tensor = ir.Tensor[Any] | ir.PackedTensor[Any] | ir.StringTensor
 
 
 class Constants:
@@ -25,6 +26,9 @@ class Constants:
 
     def add(self, array: Array, name: str) -> ir.Value:
         """A new initializer called `name`, or `name` and a number if that is taken."""
+        if array.dtype == np.object_:
+            words = ir.StringTensor(list(array.reshape(-1)), shape=ir.Shape(array.shape))
+            return self._added(words, name)
         return self._added(ir.Tensor(np.asarray(array, order="C")), name)
 
     def add_packed(self, codes: npt.NDArray[np.int8], name: str) -> ir.Value:
@@ -32,7 +36,7 @@ class Constants:
         packed = pack_int4(codes)
         return self._added(ir.PackedTensor(packed, ir.DataType.INT4, shape=codes.shape), name)
 
-    def _added(self, tensor: ir.Tensor[Any] | ir.PackedTensor[Any], name: str) -> ir.Value:
+    def _added(self, tensor: _Tensor, name: str) -> ir.Value:
         count = self._names.get(name, 0)
         self._names[name] = count + 1
         unique = f"const/{name}" if count == 0 else f"const/{name}#{count}"
@@ -48,7 +52,7 @@ class Constants:
 
     def shared(self, array: Array) -> ir.Value:
         """An initializer that equals `array`: an earlier one if it is small."""
-        if array.size > _SHARED_ELEMENTS:
+        if array.size > _SHARED_ELEMENTS or array.dtype == np.object_:
             return self.add(array, "value")
         key = (array.dtype.str, array.shape, array.tobytes())
         if key not in self._shared:

@@ -12,7 +12,14 @@ from tflite_ort.opmap.forms import Layout, Target
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.pairs import paired_shape
 from tflite_ort.opmap.registry import Translator
-from tflite_ort.schema import BridgeError, ModelError, OperatorView, TensorView, Untranslatable
+from tflite_ort.schema import (
+    BridgeError,
+    ModelError,
+    OperatorView,
+    TensorType,
+    TensorView,
+    Untranslatable,
+)
 from tflite_ort.schema.errors import MALFORMED_OPERATOR
 from tflite_ort.schema.sizes import UnknownSize
 from tflite_ort.versioning.registry import Registry
@@ -79,12 +86,18 @@ def translate(op: OperatorView[Any], g: Graph, registry: Registry[Translator]) -
     with g.at(op):
         if not all(tensor.ranked for tensor in (*op.present_inputs(), *op.outputs)):
             raise Untranslatable("a rank depends on data")
+        if not g.target.strings and _has_strings(op):
+            raise Untranslatable("strings of any bytes are left to the kernels")
         try:
             entry.function(entry.inputs.bind(op), g)
         except BridgeError:
             raise
         except MALFORMED_OPERATOR as error:
             raise ModelError(f"{op.label}: {error}") from error
+
+
+def _has_strings(op: OperatorView[Any]) -> bool:
+    return any(t.type is TensorType.STRING for t in (*op.present_inputs(), *op.outputs))
 
 
 def unique_names(tensors: Sequence[TensorView], fallback: str, taken: set[str]) -> list[str]:

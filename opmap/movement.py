@@ -31,6 +31,7 @@ _MOVED = frozenset(
         TensorType.UINT16,
         TensorType.UINT32,
         TensorType.UINT64,
+        TensorType.STRING,
     }
 )
 
