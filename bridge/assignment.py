@@ -9,9 +9,8 @@ from typing import Any
 from tflite_ort.delegates import Delegate
 from tflite_ort.opmap import Lowered, Target, Translator, lower
 from tflite_ort.partition import NUMPY, partitions
-from tflite_ort.schema import OperatorView
+from tflite_ort.schema import OperatorView, Specialized
 from tflite_ort.session import exact_weight_type
-from tflite_ort.specialization import Specialized
 from tflite_ort.versioning.registry import Registry
 
 

@@ -5,19 +5,25 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import onnx
 import onnx_ir as ir
 
-from tflite_ort.opmap import Target, lower
+from tflite_ort.custom_export import DOMAIN, unresolved_custom, with_custom_nodes
+from tflite_ort.custom_kernels import BoundResolver
+from tflite_ort.export_state import first_values, lower_with_state
+from tflite_ort.opmap import Target
 from tflite_ort.resolution import check_operators
 from tflite_ort.resolvers import BuiltinOpResolver
-from tflite_ort.schema import ExportError, Model, read_model
+from tflite_ort.schema import ExportError, Model, Specialized, read_model
 from tflite_ort.schema.inlining import inlined
-from tflite_ort.specialization import Shape, Specialized, specialize
+from tflite_ort.specialization import Shape, specialize
 from tflite_ort.versioning.resolver import OpResolver
 
+_ADVICE = f"custom_ops='domain' writes custom operators as nodes of the domain {DOMAIN}."
 # A protobuf cannot hold more.
 _PROTOBUF_BYTES = 2**31 - 1
 # Inside a file: room for the graph beside the weights.
@@ -32,6 +38,8 @@ def export_onnx(
     hybrid: str = "float",
     input_shapes: Mapping[str, Sequence[int]] | None = None,
     resolver: OpResolver | None = None,
+    custom_ops: str | None = None,
+    stateful: bool = True,
 ) -> onnx.ModelProto:
     """Translate a TFLite model into ONNX (opset 21, no operators of other domains needed).
 
@@ -47,6 +55,13 @@ def export_onnx(
             each invoke, as TFLite's reference kernels do.
         input_shapes: shapes by input name, where they are not to be the file's.
         resolver: where translators are looked up; default `BuiltinOpResolver`.
+        custom_ops: ``"domain"`` writes a custom operator without a translation as a node of the
+            domain ``tflite.custom``, with its options as attributes, for those who bring an
+            ONNX Runtime library that has it. None refuses such a model.
+
+        stateful: variables become inputs and outputs: ``h`` and ``h_next``, which is to be the
+            next run's ``h``; ``metadata_props["tflite.state"]`` lists the pairs, and an input
+            that is not fed starts the state. False: every run starts from the first values.
 
     Returns:
         The model; where `output` is given and weights are external, without their data. Inputs
@@ -61,23 +76,34 @@ def export_onnx(
     """
     if weights not in ("uint8", "int8"):
         raise ValueError(f"weights must be 'uint8' or 'int8', got {weights!r}")
+    if custom_ops not in (None, "domain"):
+        raise ValueError(f"custom_ops must be 'domain' or None, got {custom_ops!r}")
     if hybrid not in ("float", "dynamic"):
         raise ValueError(f"hybrid must be 'float' or 'dynamic', got {hybrid!r}")
     source = model if isinstance(model, Model) else read_model(model)
     resolver = BuiltinOpResolver() if resolver is None else resolver
+    if custom_ops is not None:
+        resolver = with_custom_nodes(resolver, unresolved_custom(source, resolver))
     check_operators(source, resolver)
     if not source.subgraphs:
         raise ExportError("The model has no subgraph.")
     source = inlined(source)
-    graph = specialize(source, 0, _shapes_by_index(source, input_shapes or {}), resolver.kernels)
-    lowered = lower(
-        graph.operators,
-        [graph.tensors[index] for index in graph.inputs],
-        [graph.tensors[index] for index in graph.outputs],
-        resolver.translators,
-        target=Target(weights, hybrid=hybrid),
-        name=source.subgraphs[0].name or "main",
-    )
+    shapes = _shapes_by_index(source, input_shapes or {})
+    with closing(BoundResolver(resolver, source)) as bound:
+        graph = specialize(source, 0, shapes, bound.kernels, bound.preparers())
+        lowered_by = partial(
+            lower_with_state,
+            graph,
+            first_values(graph, bound),
+            target=Target(weights, hybrid=hybrid),
+            name=source.subgraphs[0].name or "main",
+            stateful=stateful,
+        )
+    lowered = lowered_by(resolver.translators)
+    if custom_ops is not None and lowered.refusals:
+        refused = [op for op in graph.operators if op.index in lowered.refusals and op.custom_code]
+        custom = with_custom_nodes(resolver, {(op.name, op.version) for op in refused})
+        lowered = lowered_by(custom.translators)
     if lowered.refusals:
         raise _refused(graph, lowered.refusals)
     lowered.model.metadata_props.update(_metadata(source))
@@ -99,9 +125,9 @@ def _refused(graph: Specialized, refusals: Mapping[int, str]) -> ExportError:
         for op in graph.operators
         if op.index in refusals
     ]
-    return ExportError(
-        f"{len(lines)} of {len(graph.operators)} operators cannot be exported:\n" + "\n".join(lines)
-    )
+    count = f"{len(lines)} of {len(graph.operators)} operators cannot be exported:"
+    custom = any(op.custom_code for op in graph.operators if op.index in refusals)
+    return ExportError("\n".join([count, *lines, *([_ADVICE] if custom else [])]))
 
 
 def _metadata(model: Model) -> dict[str, str]:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.assignment import Assignment, assign, target_of
-from tflite_ort.delegates import Delegate
+from tflite_ort.called_subgraphs import CALLERS
+from tflite_ort.custom_checks import check_step, checked_operators, with_checked_results
 from tflite_ort.fallback_kernels import Kernel
-from tflite_ort.opmap import Translator, lower
+from tflite_ort.fallback_kernels.control_flow import Call
+from tflite_ort.opmap import lower
 from tflite_ort.partition import NUMPY, Partition, partitions
-from tflite_ort.schema import ModelError, Untranslatable
-from tflite_ort.specialization import Specialized
-from tflite_ort.steps import Run, kernel_step, sequence, session_step
+from tflite_ort.runtime import Runtime
+from tflite_ort.schema import ModelError, Op, OperatorView, Specialized, Untranslatable
+from tflite_ort.steps import Memory, Run, kernel_step, sequence, session_step
 from tflite_ort.versioning.registry import Registry
 
 Array = npt.NDArray[Any]
@@ -60,24 +62,35 @@ class Plan:
     """What an invoke does.
 
     Args:
-        run: one inference over `arrays`.
-        arrays: by tensor index, the fixed buffers of inputs, outputs and what crosses partitions.
+        run: one inference over `memory`.
+        graph: what is run.
+        memory: where the tensors stand.
         seconds: spent on translating and on making sessions.
     """
 
     run: Run
-    arrays: dict[int, Array]
+    graph: Specialized
+    memory: Memory
     placements: tuple[Placement, ...]
     seconds: tuple[float, float]
 
+    @property
+    def arrays(self) -> dict[int, Array]:
+        """By tensor index, the buffers of inputs, outputs and what crosses partitions."""
+        return self.memory.arrays
 
-def make_plan(
-    graph: Specialized,
-    delegates: Sequence[Delegate],
-    translators: Registry[Translator],
-    kernels: Registry[Kernel],
-    num_threads: int,
-) -> Plan:
+    def call(self, given: Sequence[Array]) -> Sequence[Array]:
+        """The outputs for these inputs, variables not among them."""
+        graph, memory = self.graph, self.memory
+        inputs = [index for index in graph.inputs if index not in graph.variables]
+        for index, array in zip(inputs, given, strict=True):
+            memory.put(graph.tensors[index], array)
+        self.run()
+        outputs = [index for index in graph.outputs if index not in graph.variables]
+        return [memory.value(graph.tensors[index]).copy() for index in outputs]
+
+
+def make_plan(graph: Specialized, runtime: Runtime) -> Plan:
     """Partition `graph` and make every partition ready to run.
 
     Raises:
@@ -85,35 +98,62 @@ def make_plan(
         DelegateError: ONNX Runtime could not load a partition.
     """
     started = time.perf_counter()
-    assignment = assign(graph, delegates, translators)
+    translators, kernels = runtime.resolver.translators, runtime.resolver.kernels
+    checked = checked_operators(graph, runtime.resolver)
+    wanted = with_checked_results(graph, checked)
+    assignment = assign(wanted, runtime.delegates, translators)
     _check_kernels(graph, assignment, kernels)
-    parts = partitions(graph.operators, assignment.runners, graph.outputs)
-    arrays = _buffers(graph, parts)
-    by_name = {delegate.name: delegate for delegate in delegates}
+    parts = partitions(graph.operators, assignment.runners, wanted.outputs)
+    memory = _memory(wanted, parts, runtime)
+    by_name = {delegate.name: delegate for delegate in runtime.delegates}
     translate_seconds, session_seconds = time.perf_counter() - started, 0.0
     steps: list[Run] = []
+    rows = _placements(graph, assignment, parts)
     for part in parts:
         if part.runner == NUMPY:
-            steps.append(kernel_step(part, kernels, arrays))
+            calls = {}
+            for op in part.operators:
+                if op.op in CALLERS:
+                    plans = _plans(op, runtime)
+                    calls[op.index] = [_call(op, plan, runtime) for plan in plans]
+                    rows += [row for plan in plans for row in plan.placements]
+            steps.append(kernel_step(part, kernels, memory, calls))
             continue
-        started = time.perf_counter()
+        started, delegate = time.perf_counter(), by_name[part.runner]
         lowered = assignment.whole or lower(
-            part.operators,
-            part.inputs,
-            part.outputs,
-            translators,
-            target=target_of(by_name[part.runner]),
+            part.operators, part.inputs, part.outputs, translators, target=target_of(delegate)
         )
         translated = time.perf_counter()
-        steps.append(session_step(part, lowered, by_name[part.runner], arrays, num_threads))
+        steps.append(session_step(part, lowered, delegate, memory, runtime.num_threads))
         translate_seconds += translated - started
         session_seconds += time.perf_counter() - translated
-    return Plan(
-        sequence(steps),
-        arrays,
-        _placements(graph, assignment, parts),
-        (translate_seconds, session_seconds),
-    )
+    for op in checked:
+        if assignment.runners[op.index] != NUMPY:
+            steps.append(check_step(op, runtime.resolver, memory))
+    rows.sort(key=lambda row: (row.subgraph, row.index))
+    return Plan(sequence(steps), graph, memory, tuple(rows), (translate_seconds, session_seconds))
+
+
+def _plans(op: OperatorView[Any], runtime: Runtime) -> list[Plan]:
+    """A plan for each subgraph that `op` calls."""
+    if op.op is Op.CALL_ONCE:  # for one run a session is not worth its while
+        runtime = replace(runtime, delegates=())
+    return [make_plan(body, runtime) for body in op.bodies]
+
+
+def _call(op: OperatorView[Any], plan: Plan, runtime: Runtime) -> Call:
+    """What the kernel of a caller is given to run a subgraph."""
+    if op.op is not Op.CALL_ONCE:
+        return plan.call
+    done = runtime.state.initialized
+
+    def call_once(given: Sequence[Array]) -> Sequence[Array]:
+        if plan.graph.subgraph not in done:
+            plan.call(given)
+            done.add(plan.graph.subgraph)
+        return ()
+
+    return call_once
 
 
 def _check_kernels(graph: Specialized, assignment: Assignment, kernels: Registry[Kernel]) -> None:
@@ -126,40 +166,50 @@ def _check_kernels(graph: Specialized, assignment: Assignment, kernels: Registry
         raise Untranslatable("These operators cannot run:\n" + "\n".join(missing))
 
 
-def _buffers(graph: Specialized, parts: Sequence[Partition]) -> dict[int, Array]:
+def _memory(graph: Specialized, parts: Sequence[Partition], runtime: Runtime) -> Memory:
     """A zeroed array for every tensor that is bound to a session or given by the caller."""
+    variables = {
+        index: runtime.state.variable(key, graph.tensors[index])
+        for index, key in graph.variables.items()
+    }
     tensors = {index: graph.tensors[index] for index in (*graph.inputs, *graph.outputs)}
     for part in parts:
-        tensors.update((tensor.index, tensor) for tensor in part.inputs if tensor.is_variable)
         if part.runner != NUMPY:
             tensors.update((tensor.index, tensor) for tensor in (*part.inputs, *part.outputs))
     try:
-        return {
+        arrays = {
             index: np.full(tensor.shape, b"" if tensor.dtype == np.object_ else 0, tensor.dtype)
             for index, tensor in tensors.items()
-            if not tensor.is_constant and not tensor.dynamic
+            if not tensor.is_constant and not tensor.dynamic and index not in variables
         }
     except (MemoryError, ValueError) as error:
         raise ModelError(f"the model's tensors cannot be allocated: {error}") from error
+    return Memory(arrays, variables)
 
 
 def _placements(
     graph: Specialized, assignment: Assignment, parts: Sequence[Partition]
-) -> tuple[Placement, ...]:
-    rows = [Placement(op.index, op.name, op.version, "constant") for op in graph.folded]
+) -> list[Placement]:
+    rows = [_row(op, "constant") for op in graph.folded]
     for number, part in enumerate(parts):
         for op in part.operators:
-            in_numpy = part.runner == NUMPY
-            rows.append(
-                Placement(
-                    op.index,
-                    op.name,
-                    op.version,
-                    "numpy" if in_numpy else "ort",
-                    "" if in_numpy else part.runner,
-                    number,
-                    assignment.reasons.get(op.index, ""),
-                    op.subgraph,
-                )
-            )
-    return tuple(sorted(rows, key=lambda row: row.index))
+            reason = assignment.reasons.get(op.index, "")
+            if part.runner == NUMPY:
+                rows.append(_row(op, "numpy", "", number, reason))
+            else:
+                rows.append(_row(op, "ort", part.runner, number, reason))
+                rows += [row for body in op.bodies for row in _inside(body, part.runner, number)]
+    return rows
+
+
+def _inside(body: Specialized, delegate: str, partition: int) -> list[Placement]:
+    """The operators of a subgraph that is translated with the operator that calls it."""
+    rows = [_row(op, "constant") for op in body.folded]
+    for op in body.operators:
+        rows.append(_row(op, "ort", delegate, partition))
+        rows += [row for inner in op.bodies for row in _inside(inner, delegate, partition)]
+    return rows
+
+
+def _row(op: OperatorView[Any], runs_on: str, *details: Any) -> Placement:
+    return Placement(op.index, op.name, op.version, runs_on, *details, subgraph=op.subgraph)

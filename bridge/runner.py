@@ -3,34 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy.typing as npt
 
-from tflite_ort.delegates import Delegate
 from tflite_ort.plan import LoadTimes, Plan, make_plan
-from tflite_ort.schema import Model, TensorView
+from tflite_ort.runtime import Runtime
+from tflite_ort.schema import Model, Specialized
 from tflite_ort.schema.inlining import inlined
+from tflite_ort.schema.resolve import tensor_views
 from tflite_ort.specialization import Shape, specialize
-from tflite_ort.versioning.resolver import OpResolver
+from tflite_ort.state import Variable
 
 Array = npt.NDArray[Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Runtime:
-    """What the subgraphs of one interpreter share.
-
-    Args:
-        delegates: the first choice first; numpy kernels take what none of them does.
-        num_threads: threads within an operator; 0 leaves it to ONNX Runtime.
-    """
-
-    delegates: Sequence[Delegate]
-    resolver: OpResolver
-    num_threads: int = 0
 
 
 class SubgraphRunner:
@@ -39,56 +26,78 @@ class SubgraphRunner:
     Args:
         model: as read; composites are inlined here.
         subgraph: which of its subgraphs.
-
-    Raises:
-        ModelError: an operator cannot take the shapes that reach it; names the operator.
     """
 
     def __init__(self, model: Model, subgraph: int, runtime: Runtime) -> None:
-        self.declared_tensors = model.subgraphs[subgraph].tensors
+        self.declared = model.subgraphs[subgraph]
         self.subgraph = subgraph
         self._model = inlined(model, subgraph)
         self._runtime = runtime
         self._shapes: dict[int, Shape] = {}
-        self._resized = False
+        self._resized: set[int] = set()
+        self._graph: Specialized | None = None
+        self._arrays: dict[int, Array] = {}
+        self._variables: Mapping[int, Variable] = {}
         self.plan: Plan | None = None
-        self._specialize()
 
     def resize(self, index: int, shape: Shape) -> None:
-        """Give an input another shape; `allocate` has to follow."""
+        """Give a tensor another shape; `allocate` has to follow unless it has it already."""
+        if index in self._arrays and self._arrays[index].shape == shape:
+            return
         self._shapes[index] = shape
-        self.plan, self._resized = None, True
+        self._resized.add(index)
+        self._arrays = {key: array for key, array in self._arrays.items() if key != index}
+        self.plan = None
 
     def allocate(self) -> None:
-        """Make the plan for the present shapes, unless it is there."""
-        if self.plan is None:
-            if self._resized:
-                self._specialize()
-                self._resized = False
-            resolver = self._runtime.resolver
-            self.plan = make_plan(
-                self.graph,
-                self._runtime.delegates,
-                resolver.translators,
-                resolver.kernels,
-                self._runtime.num_threads,
-            )
+        """Make the plan for the present shapes, unless it is there.
 
-    def view(self, index: int) -> TensorView:
-        """A tensor with the shape it has now: as resized, or as the last invoke made it."""
-        view = self.graph.tensors[index]
-        if index in self._shapes:
-            return replace(view, shape=self._shapes[index])
-        if view.dynamic and self.plan is not None and index in self.plan.arrays:
-            return replace(view, shape=self.plan.arrays[index].shape)
-        return view
+        Raises:
+            ModelError: an operator cannot take the shapes that reach it; names the operator.
+        """
+        if self.plan is not None:
+            return
+        if self._graph is None or self._resized:
+            self._specialize()
+            self._runtime.state.reset(self.subgraph)
+        assert self._graph is not None
+        graph = _with_all_results(self._graph) if self._runtime.keep_all else self._graph
+        self.plan = make_plan(graph, self._runtime)
+        self._arrays, self._variables = self.plan.arrays, self.plan.memory.variables
+        self._resized.clear()
 
-    def value(self, index: int) -> Array | None:
-        """A constant's array, or the buffer that is kept for a tensor; None where none is."""
-        data = self.graph.tensors[index].data
-        if data is not None or self.plan is None:
-            return data
-        return self.plan.arrays.get(index)
+    def reset_variables(self) -> None:
+        """Give the variable tensors of all subgraphs their first value again."""
+        self._runtime.state.reset()
+
+    def shape(self, index: int) -> Shape:
+        """The shape a tensor has now: as resized, as the last invoke made it, or as declared."""
+        if index in self._resized:
+            return self._shapes[index]
+        if index in self._arrays:
+            return self._arrays[index].shape
+        if self._graph is None or self._graph.tensors[index].dynamic:
+            return self.declared.tensors[index].shape
+        return self._graph.tensors[index].shape
+
+    def array(self, index: int) -> Array | None:
+        """The buffer that is kept for a tensor, also while `allocate` has to follow."""
+        if index in self._variables:
+            return self._variables[index].value
+        return self._arrays.get(index)
+
+    def assign(self, index: int, value: Array) -> None:
+        """Copy `value` into the buffer that is kept for a tensor."""
+        if index in self._variables:
+            self._variables[index].assign(value)
+        else:
+            self._arrays[index][...] = value
+
+    def constant(self, index: int) -> Array | None:
+        """The value of a tensor that is the same at every invoke; None for any other."""
+        if self._graph is None:
+            return tensor_views(self._model, self.subgraph)[index].data
+        return self._graph.tensors[index].data
 
     def load_times(self, read: float) -> LoadTimes:
         """Of the last allocation; `read` is what reading the file took."""
@@ -98,7 +107,17 @@ class SubgraphRunner:
 
     def _specialize(self) -> None:
         started = time.perf_counter()
-        self.graph = specialize(
-            self._model, self.subgraph, self._shapes, self._runtime.resolver.kernels
+        self._graph = specialize(
+            self._model,
+            self.subgraph,
+            self._shapes,
+            self._runtime.resolver.kernels,
+            self._runtime.resolver.preparers(),
         )
         self._specialize_seconds = time.perf_counter() - started
+
+
+def _with_all_results(graph: Specialized) -> Specialized:
+    """`graph` with everything that its operators make as outputs, its own outputs first."""
+    made = [out.index for op in graph.operators for out in op.outputs]
+    return replace(graph, outputs=tuple(dict.fromkeys((*graph.outputs, *made))))

@@ -69,13 +69,20 @@ def exact_weight_type() -> str:
     )
     session = Session(ir.Model(graph, ir_version=10), num_threads=1)
     products = np.zeros((4, 32), np.int32)
-    session.bind([np.full((4, depth), 255, np.uint8)], [products])
-    session.run()
+    session.run(session.bind([np.full((4, depth), 255, np.uint8)], [products]))
     return "int8" if (products == depth * 255 * 127).all() else "uint8"
 
 
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """The arrays that a run of a session reads from and writes to; they must outlive it."""
+
+    arrays: Sequence[Array]
+    bound: Any
+
+
 class Session:
-    """An ONNX Runtime session whose inputs and outputs are bound to fixed arrays.
+    """An ONNX Runtime session, run over arrays that were bound to it before.
 
     Args:
         model: its initializers are handed over as views, not serialised.
@@ -111,16 +118,14 @@ class Session:
             )
         except ORT_ERRORS as error:
             raise DelegateError(f"ONNX Runtime could not load the graph: {error}") from error
-        self._binding: Any = None
-        self._bound: list[Array] = []
 
     @property
     def providers(self) -> list[str]:
         """The execution providers ONNX Runtime really uses, CPU last."""
         return list(self._session.get_providers())
 
-    def bind(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        """Read from and write to these arrays (in graph order) at every `run`."""
+    def bind(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Binding:
+        """What `run` needs to read from and write to these arrays, given in graph order."""
         binding = self._session.io_binding()
         inputs, outputs = list(map(paired, inputs)), list(map(paired, outputs))
         for value, array in zip(self._session.get_inputs(), inputs, strict=True):
@@ -131,15 +136,24 @@ class Session:
             binding.bind_output(
                 value.name, "cpu", 0, array.dtype.type, array.shape, array.ctypes.data
             )
-        self._binding = binding
-        self._bound = [*inputs, *outputs]
+        return Binding([*inputs, *outputs], binding)
 
-    def run(self) -> None:
+    def run(self, binding: Binding) -> None:
         """One inference over the bound arrays."""
         try:
-            self._session.run_with_iobinding(self._binding)
+            self._session.run_with_iobinding(binding.bound)
         except ORT_ERRORS as error:
             raise DelegateError(f"ONNX Runtime failed: {error}") from error
+
+
+    def call(self, inputs: Sequence[Array]) -> list[Array]:
+        """One inference over arrays in graph order; returns what it made, in arrays of its own."""
+        names = [value.name for value in self._session.get_inputs()]
+        try:
+            results = self._session.run(None, dict(zip(names, inputs, strict=True)))
+        except ORT_ERRORS as error:
+            raise DelegateError(f"ONNX Runtime failed: {error}") from error
+        return [np.asarray(result) for result in results]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,77 +5,161 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.called_subgraphs import is_caller, with_bodies
+from tflite_ort.custom_kernels import Preparer
 from tflite_ort.fallback_kernels import Kernel
+from tflite_ort.resources import NAMES, Held, Resources
 from tflite_ort.schema import (
     KernelError,
     Model,
     ModelError,
     Op,
     OperatorView,
+    Specialized,
     SubGraph,
     Tensor,
     TensorView,
+    Untranslatable,
 )
 from tflite_ort.schema.errors import MALFORMED_OPERATOR
+from tflite_ort.schema.inlining import inlined
 from tflite_ort.schema.resolve import operator_view, tensor_views
 from tflite_ort.schema.shapes import output_shapes
-from tflite_ort.versioning.registry import Entry, Registry
+from tflite_ort.schema.shapes.registry import RULES
+from tflite_ort.schema.sizes import is_known, unknown_shape
+from tflite_ort.schema.view import VariableKey
+from tflite_ort.size_lists import whole, with_size_lists
+from tflite_ort.versioning.registry import Entry, Pair, Registry, key_of
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
 
 # The value of these depends on the input's shape alone.
 _OF_SHAPE = frozenset({Op.SHAPE, Op.RANK})
+# The rank of their results does not depend on that of their first input.
+_OF_ANY_RANK = _OF_SHAPE | {Op.RESHAPE}
 # A constant larger than this is computed only if it is not much larger than what it comes from.
 _FOLDED_BYTES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Specialized:
-    """A subgraph whose every tensor has its shape.
-
-    Args:
-        tensors: as views; one whose shape depends on data is `dynamic`.
-        operators: those left to run, in execution order.
-        folded: those whose results are constants now.
-    """
-
-    tensors: Sequence[TensorView]
-    operators: Sequence[OperatorView[Any]]
-    folded: Sequence[OperatorView[Any]]
-    inputs: Sequence[int]
-    outputs: Sequence[int]
-
-
 def specialize(
-    model: Model, subgraph: int, shapes: Mapping[int, Shape], kernels: Registry[Kernel]
+    model: Model,
+    subgraph: int,
+    shapes: Mapping[int, Shape],
+    kernels: Registry[Kernel],
+    preparers: Mapping[Pair, Preparer] = MappingProxyType({}),
 ) -> Specialized:
     """Subgraph `subgraph` with its inputs shaped as `shapes` says, else as the file says.
 
+    Args:
+        preparers: what stands in for the shape rules of operators that a user registered.
+
     Raises:
         ModelError: an operator cannot take the shapes that reach it; names the operator.
+        KernelError: what a user registered failed to prepare.
     """
-    graph = model.subgraphs[subgraph]
-    tensors = tensor_views(model, subgraph)
-    for index, shape in shapes.items():
-        tensors[index] = replace(tensors[index], shape=shape)
-    live: list[OperatorView[Any]] = []
-    folded: list[OperatorView[Any]] = []
-    _check_flow(graph, tensors)
-    for index in range(len(graph.operators)):
-        op = _reshaped(operator_view(model, subgraph, index, tensors), graph.tensors)
-        constants = _fold(op, kernels)
-        results = op.outputs if constants is None else _with_data(op.outputs, constants)
-        for tensor in results:
-            tensors[tensor.index] = tensor
-        op = replace(op, outputs=tuple(results))
-        (live if constants is None else folded).append(op)
-    return Specialized(tensors, live, folded, graph.inputs, graph.outputs)
+    held = Held()
+    while True:
+        held.changed = False
+        graph = _Specializer(model, kernels, preparers, held, (subgraph,)).specialized(shapes)
+        if not held.changed:
+            return graph
+
+
+@dataclass(frozen=True, slots=True)
+class _Specializer:
+    """Args:
+    calls: the subgraph, after those that call it.
+    """
+
+    model: Model
+    kernels: Registry[Kernel]
+    preparers: Mapping[Pair, Preparer]
+    held: Held
+    calls: tuple[int, ...]
+
+    def specialized(
+        self,
+        shapes: Mapping[int, Shape],
+        given: Sequence[TensorView] = (),
+        handles: Mapping[int, VariableKey] | None = None,
+    ) -> Specialized:
+        """The last of `calls`, with inputs shaped as `shapes` says or as the caller's `given`.
+
+        Args:
+            handles: of the caller.
+        """
+        number = self.calls[-1]
+        model = inlined(self.model, number)
+        graph, tensors = model.subgraphs[number], tensor_views(model, number)
+        for index, shape in shapes.items():
+            tensors[index] = replace(tensors[index], shape=shape)
+        resources = Resources(self.held, tensors)
+        resources.take(graph.inputs, given, handles or {})
+        live: list[OperatorView[Any]] = []
+        folded: list[OperatorView[Any]] = []
+        _check_flow(graph, tensors)
+        for index in range(len(graph.operators)):
+            op = resources.resolved(operator_view(model, number, index, tensors))
+            if op.op in NAMES:
+                folded.append(op)
+                continue
+            op, is_constant = self._with_shapes(op, graph.tensors, resources)
+            for tensor in op.outputs:
+                tensors[tensor.index] = tensor
+            (folded if is_constant else live).append(op)
+        return Specialized(
+            number,
+            tensors,
+            live,
+            folded,
+            graph.inputs,
+            graph.outputs,
+            {**_variable_tensors(number, graph, tensors), **resources.keys()},
+            resources.handles,
+        )
+
+    def _with_shapes(
+        self, op: OperatorView[Any], declared: Sequence[Tensor], resources: Resources
+    ) -> tuple[OperatorView[Any], bool]:
+        """`op` with the shapes of its outputs, and whether these are constants."""
+        if is_caller(op):
+            return with_bodies(op, resources, partial(self._enter, resources)), False
+        prepare = self.preparers.get((key_of(op), op.version))
+        op = _reshaped(op, declared) if prepare is None else _prepared(op, declared, prepare)
+        constants = _fold(op, self.kernels)
+        if constants is None:
+            op = with_size_lists(op, self.kernels)
+            constants = whole(op.outputs)
+        if constants is None or not op.outputs:
+            return op, False
+        return replace(op, outputs=tuple(_with_data(op.outputs, constants))), True
+
+    def _enter(
+        self, resources: Resources, subgraph: int, given: Sequence[TensorView] | None
+    ) -> Specialized:
+        if subgraph in self.calls:
+            raise ModelError(f"subgraph {subgraph} calls itself")
+        body = replace(self, calls=(*self.calls, subgraph))
+        return body.specialized({}, given or (), resources.handles)
+
+
+def _variable_tensors(
+    subgraph: int, graph: SubGraph, tensors: Sequence[TensorView]
+) -> dict[int, VariableKey]:
+    made = {index for operator in graph.operators for index in operator.outputs}
+    return {
+        index: (subgraph, index)
+        for index in range(len(graph.tensors))
+        if tensors[index].is_variable and index not in made
+    }
 
 
 def _check_flow(graph: SubGraph, tensors: Sequence[TensorView]) -> None:
@@ -98,23 +182,48 @@ def _check_flow(graph: SubGraph, tensors: Sequence[TensorView]) -> None:
 
 def _reshaped(op: OperatorView[Any], declared: Sequence[Tensor]) -> OperatorView[Any]:
     """`op` with the shapes of its outputs that follow from its inputs."""
-    if any(tensor.dynamic for tensor in op.present_inputs()):
-        return replace(op, outputs=tuple(replace(out, dynamic=True) for out in op.outputs))
+    if op.op not in _OF_ANY_RANK and not all(tensor.ranked for tensor in op.present_inputs()):
+        return _unranked(op)
     try:
         shapes = output_shapes(op)
+        if shapes is None and op.op is Op.CUSTOM and _as_declared(op, declared):
+            return op
+    except Untranslatable:
+        return _with_unknown_sizes(op, declared)
     except ModelError:
         raise
     except MALFORMED_OPERATOR as error:
         raise ModelError(f"{op.label}: {error}") from error
-    if shapes is None and op.op is Op.CUSTOM and _as_declared(op, declared):
-        return op
     if shapes is None:
-        return replace(op, outputs=tuple(replace(out, dynamic=True) for out in op.outputs))
+        return _unranked(op) if op.op in RULES else _with_unknown_sizes(op, declared)
     if len(shapes) != len(op.outputs):
         raise ModelError(f"{op.label} has {len(op.outputs)} outputs, expected {len(shapes)}")
+    outputs = zip(op.outputs, shapes, strict=True)
+    return replace(op, outputs=tuple(replace(out, shape=shape) for out, shape in outputs))
+
+
+def _prepared(
+    op: OperatorView[Any], declared: Sequence[Tensor], prepare: Preparer
+) -> OperatorView[Any]:
+    """`op` with the outputs that its registration gives it."""
+    dynamic = any(tensor.dynamic for tensor in op.present_inputs())
+    outputs = prepare(op, not dynamic and _as_declared(op, declared))
+    if outputs is None:
+        return _with_unknown_sizes(op, declared)
+    return replace(op, outputs=tuple(outputs))
+
+
+def _unranked(op: OperatorView[Any]) -> OperatorView[Any]:
+    return replace(op, outputs=tuple(replace(out, ranked=False) for out in op.outputs))
+
+
+def _with_unknown_sizes(op: OperatorView[Any], declared: Sequence[Tensor]) -> OperatorView[Any]:
+    """`op` with nothing but the rank of its outputs taken from the file, if it says one."""
     outputs = (
-        out if out.shape == shape else replace(out, shape=shape)
-        for out, shape in zip(op.outputs, shapes, strict=True)
+        replace(out, shape=unknown_shape(out.rank))
+        if out.rank or declared[out.index].has_rank
+        else replace(out, ranked=False)
+        for out in op.outputs
     )
     return replace(op, outputs=tuple(outputs))
 
@@ -133,7 +242,7 @@ def _with_data(outputs: Sequence[TensorView], arrays: Sequence[Array]) -> list[T
     views = []
     for tensor, array in zip(outputs, arrays, strict=True):
         array.flags.writeable = False
-        views.append(replace(tensor, data=array, shape=array.shape, dynamic=False))
+        views.append(replace(tensor, data=array, shape=array.shape, ranked=True, sizes=None))
     return views
 
 
@@ -144,14 +253,15 @@ def _fold(op: OperatorView[Any], kernels: Registry[Kernel]) -> Sequence[Array] |
     if entry is None or entry.state is not None or not inputs:
         return None
     if op.op in _OF_SHAPE:
-        if inputs[0].dynamic:
+        if not inputs[0].ranked or (inputs[0].dynamic and op.op is Op.SHAPE):
             return None
-        shaped = np.broadcast_to(np.zeros((), inputs[0].dtype), inputs[0].shape)
+        shape = tuple(size if is_known(size) else 1 for size in inputs[0].shape)
+        shaped = np.broadcast_to(np.zeros((), inputs[0].dtype), shape)
         return run_kernel(entry.inputs.bind(op), entry, [shaped])
     if not all(tensor.is_constant for tensor in inputs) or any(t.is_variable for t in op.outputs):
         return None
     before = sum(tensor.data.nbytes for tensor in inputs if tensor.data is not None)
-    after = sum(math.prod(out.shape) * out.dtype.itemsize for out in op.outputs)
+    after = sum(math.prod(out.shape) * out.dtype.itemsize for out in op.outputs if not out.dynamic)
     if after > max(_FOLDED_BYTES, 4 * before):
         return None
     arrays = [None if tensor is None else tensor.data for tensor in op.inputs]
@@ -172,7 +282,7 @@ def run_kernel(
     try:
         results = entry.function(op, inputs, state)
     except (KernelError, *MALFORMED_OPERATOR) as error:
-        raise KernelError(f"{op.label} failed to invoke: {error}") from error
+        raise KernelError(f"{op.label} failed to invoke: {error}") from error.__cause__ or error
     made = (*op.outputs, *op.variables())
     if len(results) != len(made):
         raise KernelError(

@@ -4,87 +4,279 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import onnx_ir as ir
 
 from tflite_ort.assignment import target_of
 from tflite_ort.delegates import Delegate
 from tflite_ort.fallback_kernels import Kernel
-from tflite_ort.opmap import Lowered, Target
-from tflite_ort.partition import Partition
-from tflite_ort.schema import KernelError, OperatorView, TensorView
-from tflite_ort.session import Session
+from tflite_ort.fallback_kernels.control_flow import Call
+from tflite_ort.opmap import Lowered
+from tflite_ort.partition import Partition, only_sets
+from tflite_ort.schema import KernelError, OperatorView, StateError, TensorView
+from tflite_ort.session import Binding, Session
 from tflite_ort.specialization import run_kernel
+from tflite_ort.state import Variable, moved
 from tflite_ort.versioning.registry import Entry, Registry
 
 Array = npt.NDArray[Any]
 Run = Callable[[], None]
 
-_TOP_BIT = np.uint8(128)  # flipping it moves int8 codes to uint8 and back
+# More sets of arrays than a session meets in turn are those of variables that were replaced.
+_BINDINGS_KEPT = 16
 
 
-def session_step(
-    part: Partition,
-    lowered: Lowered,
-    delegate: Delegate,
-    arrays: Mapping[int, Array],
-    num_threads: int,
-) -> Run:
-    provider = (delegate.name, dict(delegate.options)) if delegate.options else delegate.name
-    session = Session(lowered.model, [provider], num_threads=num_threads)
-    target = target_of(delegate)
-    inputs = [_Crossing.of(tensor, arrays[tensor.index], target) for tensor in part.inputs]
-    outputs = [_Crossing.of(tensor, arrays[tensor.index], target) for tensor in part.outputs]
-    session.bind([x.carried for x in inputs], [x.carried for x in outputs])
-    flips_in = [(x.codes, x.carried) for x in inputs if x.codes is not x.carried]
-    flips_out = [(x.carried, x.codes) for x in outputs if x.codes is not x.carried]
-    if not flips_in and not flips_out:
-        return session.run
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Where tensors stand between steps, by tensor index.
 
-    def run() -> None:
-        for codes, carried in flips_in:
-            np.bitwise_xor(codes, _TOP_BIT, out=carried)
-        session.run()
-        for carried, codes in flips_out:
-            np.bitwise_xor(carried, _TOP_BIT, out=codes)
+    Args:
+        arrays: of inputs, outputs and what crosses partitions, whose shapes are known; and, while
+            an invoke runs, what kernels made.
+        variables: what lasts from one invoke to the next.
+    """
 
-    return run
+    arrays: dict[int, Array]
+    variables: Mapping[int, Variable]
+
+    def value(self, tensor: TensorView) -> Array:
+        """The present value of a tensor."""
+        if tensor.data is not None:
+            return tensor.data
+        if tensor.index not in self.variables:
+            return self.arrays[tensor.index]
+        value = self.variables[tensor.index].value
+        if value is None:
+            raise _unassigned(tensor)
+        return value
+
+    def put(self, tensor: TensorView, array: Array) -> None:
+        """Give an input its value; one that is known to be constant has it."""
+        if tensor.is_constant:
+            return
+        kept = None if tensor.dynamic else self.arrays.get(tensor.index)
+        if kept is None:
+            self.arrays[tensor.index] = array
+        elif kept.shape == array.shape:
+            kept[...] = array
+        else:
+            raise KernelError(
+                f"{tensor.name!r} is given shape {list(array.shape)}, expected {list(kept.shape)}"
+            )
+
+
+def _unassigned(tensor: TensorView) -> StateError:
+    return StateError(f"variable {tensor.name!r} is read before it has a value")
+
+
+# Sessions ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class _Crossing:
-    """A tensor where it enters or leaves a session.
+    """A tensor where it enters or leaves a session, which carries int8 codes moved by 128.
 
     Args:
-        codes: the interpreter's array; as uint8 where the session carries it moved by 128.
-        carried: what the session is bound to; the same array where nothing is moved.
+        dtype: in the session.
+        array: what the interpreter keeps; None for a variable and for an unknown shape.
+        bound: what the session is bound to; `array` itself where the types are the same.
     """
 
-    codes: Array
-    carried: Array
+    tensor: TensorView
+    dtype: np.dtype[Any]
+    variable: Variable | None
+    array: Array | None = None
+    bound: Array | None = None
 
     @classmethod
-    def of(cls, tensor: TensorView, array: Array, target: Target) -> _Crossing:
-        if target.boundary_dtype(tensor) == array.dtype:
-            return cls(array, array)
-        return cls(array.view(np.uint8), np.zeros(array.shape, np.uint8))
+    def of(cls, tensor: TensorView, delegate: Delegate, memory: Memory) -> _Crossing:
+        dtype = target_of(delegate).boundary_dtype(tensor)
+        variable = memory.variables.get(tensor.index)
+        if variable is not None or tensor.dynamic:
+            return cls(tensor, dtype, variable)
+        array = memory.arrays[tensor.index]
+        bound = array if array.dtype == dtype else np.zeros(array.shape, dtype)
+        return cls(tensor, dtype, None, array, bound)
+
+    @property
+    def is_moved(self) -> bool:
+        return self.bound is not self.array
+
+    def source(self, memory: Memory) -> Array:
+        """The array that the session reads at its next run."""
+        if self.bound is not None:
+            return self.bound
+        if self.variable is None:
+            array = np.ascontiguousarray(memory.arrays[self.tensor.index])
+            return array if array.dtype == self.dtype else moved(array)
+        array = self.variable.carried(self.dtype)
+        if array is None:
+            raise _unassigned(self.tensor)
+        unfit = not self.tensor.dynamic and array.shape != self.tensor.shape
+        if unfit or array.dtype != self.dtype:
+            raise StateError(
+                f"variable {self.tensor.name!r} has {array.dtype}{list(array.shape)}, the model "
+                f"was made ready for {self.dtype}{list(self.tensor.shape)}"
+            )
+        return array
+
+    def target(self) -> Array:
+        """The array that the session writes at its next run; its shape has to be known."""
+        if self.variable is not None:
+            return self.variable.target(self.tensor, self.dtype)
+        assert self.bound is not None
+        return self.bound
+
+    def store(self, result: Array, memory: Memory) -> None:
+        """Put down what the session made in an array of its own."""
+        if self.bound is not None:
+            self.bound[...] = result
+            return
+        own = result if result.dtype == self.tensor.dtype else moved(result)
+        if self.variable is not None:
+            self.variable.assign(own)
+        else:
+            memory.arrays[self.tensor.index] = own
 
 
-def kernel_step(part: Partition, kernels: Registry[Kernel], arrays: dict[int, Array]) -> Run:
-    calls = []
+def session_step(
+    part: Partition, lowered: Lowered, delegate: Delegate, memory: Memory, num_threads: int
+) -> Run:
+    part, passed = _without_passed(part, lowered.model.graph)
+    provider = (delegate.name, dict(delegate.options)) if delegate.options else delegate.name
+    session = Session(lowered.model, [provider], num_threads=num_threads)
+    inputs = [_Crossing.of(tensor, delegate, memory) for tensor in part.inputs]
+    outputs = [_Crossing.of(tensor, delegate, memory) for tensor in part.outputs]
+    moves_in = [(x.array, x.bound) for x in inputs if x.is_moved]
+    moves_out = [(x.bound, x.array) for x in outputs if x.is_moved]
+    if any(x.tensor.dynamic for x in (*inputs, *outputs)):
+        run = _unbound(session, inputs, outputs, memory)
+    elif any(x.variable is not None for x in (*inputs, *outputs)):
+        run = _stateful(session, inputs, outputs, memory)
+    else:
+        binding = session.bind([x.source(memory) for x in inputs], [x.target() for x in outputs])
+        run = partial(session.run, binding)
+    if not (moves_in or moves_out or passed):
+        return run
+
+    def run_moved() -> None:
+        for codes, carried in moves_in:
+            moved(codes, out=carried)
+        run()
+        for carried, codes in moves_out:
+            moved(carried, out=codes)
+        for source, target in passed:
+            memory.put(target, memory.value(source))
+
+    return run_moved
+
+
+def _without_passed(
+    part: Partition, graph: ir.Graph
+) -> tuple[Partition, list[tuple[TensorView, TensorView]]]:
+    """`part` and `graph` without the outputs that are inputs, such as what a loop hands on as it
+    is, and without inputs that nothing reads; and these pairs of input and output."""
+    sources = {id(value): t for value, t in zip(graph.inputs, part.inputs, strict=True)}
+    passed: list[tuple[TensorView, TensorView]] = []
+    outputs = list(part.outputs)
+    for value, tensor in zip(list(graph.outputs), part.outputs, strict=True):
+        node = value.producer()
+        source = (
+            None if node is None or node.op_type != "Identity" else sources.get(id(node.inputs[0]))
+        )
+        if node is None or source is None or tensor.is_variable or source.type is not tensor.type:
+            continue
+        passed.append((source, tensor))
+        outputs.remove(tensor)
+        graph.outputs.remove(value)
+        graph.remove(node, safe=True)
+    for value in [value for value in graph.inputs if not value.uses()]:
+        graph.inputs.remove(value)
+    inputs = [sources[id(value)] for value in graph.inputs]
+    return replace(part, inputs=inputs, outputs=outputs), passed
+
+
+def _unbound(
+    session: Session, inputs: Sequence[_Crossing], outputs: Sequence[_Crossing], memory: Memory
+) -> Run:
+    """A run over arrays whose shapes are known only then."""
+
+    def run() -> None:
+        results = session.call([x.source(memory) for x in inputs])
+        for crossing, result in zip(outputs, results, strict=True):
+            crossing.store(result, memory)
+
+    return run
+
+
+def _stateful(
+    session: Session, inputs: Sequence[_Crossing], outputs: Sequence[_Crossing], memory: Memory
+) -> Run:
+    """A run that reads the variables' arrays and writes their spare ones; then these change places.
+
+    Each set of arrays is bound once: as long as nothing else replaces one there are two such sets.
+    """
+    crossings = [x for x in (*inputs, *outputs) if x.variable is not None]
+    variables = list(dict.fromkeys(x.variable for x in crossings if x.variable is not None))
+    written = list(dict.fromkeys(x.variable for x in outputs if x.variable is not None))
+    bindings: dict[tuple[int, ...], Binding] = {}
+
+    def present() -> tuple[int, ...]:
+        return tuple(
+            [id(variable.array) for variable in variables]
+            + [id(variable.spare) for variable in written]
+        )
+
+    def bind() -> Binding:
+        if len(bindings) == _BINDINGS_KEPT:
+            bindings.clear()
+        binding = session.bind([x.source(memory) for x in inputs], [x.target() for x in outputs])
+        # The binding keeps its arrays alive, so that no other array gets their identities.
+        bindings[present()] = binding
+        return binding
+
+    def run() -> None:
+        session.run(bindings.get(present()) or bind())
+        for variable in written:
+            variable.array, variable.spare = variable.spare, variable.array
+
+    return run
+
+
+# Kernels -----------------------------------------------------------------------------------------
+
+
+def kernel_step(
+    part: Partition,
+    kernels: Registry[Kernel],
+    memory: Memory,
+    subgraphs: Mapping[int, Sequence[Call]],
+) -> Run:
+    """The kernels of a partition in turn.
+
+    Args:
+        subgraphs: by operator index, those that it calls; they reach the variables themselves.
+    """
+    calls: list[tuple[OperatorView[Any], Entry[Kernel], Any]] = []
     for op in part.operators:
         entry = kernels.of(op)
         assert entry is not None
+        if op.index in subgraphs:
+            given = tuple(t for t in op.present_inputs() if t.index not in memory.variables)
+            calls.append((replace(op, inputs=given), entry, subgraphs[op.index]))
+            continue
         bound = replace(op, names=entry.inputs.bind(op).names)
         calls.append((bound, entry, entry.state(bound) if entry.state else None))
-    fixed = frozenset(arrays)
+    fixed = frozenset(memory.arrays)
 
     def run() -> None:
         with np.errstate(all="ignore"):
             for op, entry, state in calls:
-                _run_kernel(op, entry, arrays, fixed, state)
+                _run_kernel(op, entry, memory, fixed, state)
 
     return run
 
@@ -92,27 +284,26 @@ def kernel_step(part: Partition, kernels: Registry[Kernel], arrays: dict[int, Ar
 def _run_kernel(
     op: OperatorView[Any],
     entry: Entry[Kernel],
-    arrays: dict[int, Array],
+    memory: Memory,
     fixed: frozenset[int],
     state: Any,
 ) -> None:
-    inputs = [_value(tensor, arrays) for tensor in op.inputs]
-    made = (*op.outputs, *op.variables())
-    for tensor, result in zip(made, run_kernel(op, entry, inputs, state), strict=True):
+    inputs = [
+        None if tensor is None or only_sets(op, tensor) else memory.value(tensor)
+        for tensor in op.inputs
+    ]
+    results = run_kernel(op, entry, inputs, state)
+    for tensor, result in zip(op.outputs, results, strict=False):
         if tensor.index not in fixed:
-            arrays[tensor.index] = result
+            memory.arrays[tensor.index] = result
         elif result.shape == tensor.shape:
-            arrays[tensor.index][...] = result
+            memory.arrays[tensor.index][...] = result
         else:
             raise KernelError(
                 f"{op.label}: the kernel made shape {result.shape}, expected {tensor.shape}"
             )
-
-
-def _value(tensor: TensorView | None, arrays: Mapping[int, Array]) -> Array | None:
-    if tensor is None:
-        return None
-    return tensor.data if tensor.data is not None else arrays[tensor.index]
+    for tensor, result in zip(op.variables(), results[len(op.outputs) :], strict=True):
+        memory.variables[tensor.index].assign(result)
 
 
 def sequence(steps: Sequence[Run]) -> Run:

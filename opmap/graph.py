@@ -13,7 +13,7 @@ these; `FILE` codes are int8 again (for CAST and the graph's own inputs and outp
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
@@ -42,12 +42,18 @@ from tflite_ort.schema.sizes import is_known, known_product, may_differ
 Array = npt.NDArray[Any]
 
 
+# Adds the nodes of an operator to a graph; Untranslatable leaves the graph as it was.
+Translate = Callable[[OperatorView[Any], "Graph"], None]
+
+
 class Graph(Nodes):
     """ONNX nodes under construction, and the forms of each tensor so far."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, translate: Translate | None = None) -> None:
         super().__init__()
         self.target = target
+        self._translate = translate
+        self._within = ""
         self.weight_type = TensorType.INT8 if target.weights == "int8" else TensorType.UINT8
         self._forms: dict[int, dict[Form, ir.Value]] = {}
         self._journal: list[tuple[int, Form, ir.Value | None]] = []
@@ -73,7 +79,7 @@ class Graph(Nodes):
         """
         if rank is not None and rank > tensor.rank and layout is Layout.FIRST:
             return self._read_expanded(tensor, layout, domain, rank)
-        form = self._form(tensor, layout, domain)
+        form = self.form(tensor, layout, domain)
         forms = self._forms.setdefault(tensor.index, {})
         if form not in forms:
             self._record(tensor, form, self._derive(tensor, form, forms))
@@ -94,7 +100,7 @@ class Graph(Nodes):
             activation: the fused activation, applied here: to real values as Relu or Clip, to
                 quantised ones as a clamp of the codes where the output's range does not imply it.
         """
-        form = self._form(tensor, layout, domain)
+        form = self.form(tensor, layout, domain)
         if tensor.is_quantized:
             if form[1] is Domain.REAL:
                 value = self.quantize(value, tensor)
@@ -290,7 +296,7 @@ class Graph(Nodes):
             shape=None if shape is None else ir.Shape(paired_shape(tensor, shape)),
             type=ir.TensorType(self.boundary_type(tensor)),
         )
-        self._record(tensor, self._form(tensor, Layout.LAST, self.target.boundary), value)
+        self._record(tensor, self.form(tensor, Layout.LAST, self.target.boundary), value)
         return value
 
     def boundary_type(self, tensor: TensorView) -> ir.DataType:
@@ -305,12 +311,12 @@ class Graph(Nodes):
         """Give the results of a refused operator values, so that what follows can be tried."""
         for tensor in tensors:
             value = ir.Value(name=self._unique(f"{self._label}/refused"))
-            self._record(tensor, self._form(tensor, Layout.LAST, Domain.FILE), value)
+            self._record(tensor, self.form(tensor, Layout.LAST, Domain.FILE), value)
 
     @contextmanager
     def at(self, op: OperatorView[Any]) -> Iterator[None]:
         """Nodes made inside are named after `op`; if it is untranslatable, they are taken back."""
-        self._label, nodes = op.label, len(self.nodes)
+        self._label, nodes = self._within + op.label, len(self.nodes)
         self._sized, sizes = op.present_inputs(), dict(self._sizes)
         self._journal.clear()
         try:
@@ -329,9 +335,46 @@ class Graph(Nodes):
         finally:
             self._label = "boundary"
 
+    # Called subgraphs ----------------------------------------------------------------------------
+
+    def of_subgraph(self) -> Graph:
+        """A graph for the tensors of a called subgraph, whose nodes are added to this one's."""
+        inner = Graph(self.target, self._translate)
+        inner.nodes, inner.constants, inner._names = self.nodes, self.constants, self._names
+        inner._within = f"{self._label}/"
+        return inner
+
+    def translate(self, op: OperatorView[Any], inner: Graph) -> None:
+        """Add the nodes of an operator of a called subgraph.
+
+        Raises:
+            Untranslatable: with the reason.
+        """
+        if self._translate is None:
+            raise Untranslatable("subgraphs are not translated here")
+        self._translate(op, inner)
+
+    def forms_as(self, tensor: TensorView, other: TensorView) -> Mapping[Form, ir.Value]:
+        """The forms in which `tensor` stands here, for an `other` with the same bytes."""
+        quantization = tensor.quantization
+        if quantization is None or other.quantization is None:
+            same = quantization is other.quantization
+        else:
+            same = quantization.equals(other.quantization)
+        forms = self._forms.get(tensor.index)
+        if same and forms and tensor.rank == other.rank:
+            return dict(forms)
+        form = self.form(other, Layout.LAST, Domain.FILE)
+        return {form: self.read(tensor, layout=Layout.LAST, domain=Domain.FILE)}
+
+    def take(self, tensor: TensorView, forms: Mapping[Form, ir.Value]) -> None:
+        """Let `tensor` stand here in these forms."""
+        for form, value in forms.items():
+            self._record(tensor, form, value)
+
     # Forms ---------------------------------------------------------------------------------------
 
-    def _form(self, tensor: TensorView, layout: Layout, domain: Domain) -> Form:
+    def form(self, tensor: TensorView, layout: Layout, domain: Domain) -> Form:
         """The canonical name of a form: what makes no difference is left at its default."""
         if tensor.rank < 3 or is_complex(tensor):
             layout = Layout.LAST

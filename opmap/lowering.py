@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import onnx_ir as ir
@@ -56,7 +57,7 @@ def lower(
 
     Every operator is tried even after one was refused, so that all refusals come at once.
     """
-    g, dimensions = Graph(target), dict[int, str]()
+    g, dimensions = Graph(target, partial(translate, registry=registry)), dict[int, str]()
     input_names = unique_names(inputs, "input", set())
     output_names = unique_names(outputs, "output", set(input_names))
     g.reserve(output_names)

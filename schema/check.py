@@ -99,12 +99,12 @@ def _operator(model: Model, graph: SubGraph, operator: Operator) -> Iterator[Pro
     yield from _tensors(operator.outputs, graph, "outputs", operator)
     yield from _tensors(operator.intermediates, graph, "intermediates", operator)
     if operator.options is not None:
-        for name, index in _called(operator.options):
+        for name, index in called_subgraphs(operator.options):
             path = f"options.{name}"
             yield from _index(index, len(model.subgraphs), "subgraph", path, operator.options)
 
 
-def _called(options: Table) -> Iterator[tuple[str, int]]:
+def called_subgraphs(options: Table) -> Iterator[tuple[str, int]]:
     """The subgraphs that an operator's options name, by field."""
     for name in fields_of(type(options)):
         if name == "subgraph" or name.endswith("subgraph_index"):

@@ -8,10 +8,12 @@ import numpy as np
 
 from tests.one_op import Node, T, graph_model
 from tests.oracle import litert
+from tflite_ort.custom_kernels import BoundResolver
 from tflite_ort.delegates import Delegate, ExecutionProviderDelegate
 from tflite_ort.fallback_kernels import kernel
-from tflite_ort.opmap import translator
 from tflite_ort.plan import Plan, make_plan
+from tflite_ort.resolvers import BuiltinOpResolver
+from tflite_ort.runtime import Runtime
 from tflite_ort.schema import AddOptions, MulOptions, Op, SubOptions, TensorType, read_model
 from tflite_ort.specialization import specialize
 
@@ -44,9 +46,10 @@ def branches() -> bytes:
 
 
 def plan_of(model: bytes, delegate: Delegate) -> tuple[Plan, list[int], int]:
-    graph = specialize(read_model(model), 0, {}, kernel)
+    source = read_model(model)
+    graph = specialize(source, 0, {}, kernel)
     return (
-        make_plan(graph, [delegate], translator, kernel, 1),
+        make_plan(graph, Runtime([delegate], BoundResolver(BuiltinOpResolver(), source), 1)),
         list(graph.inputs),
         graph.outputs[0],
     )

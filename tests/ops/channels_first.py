@@ -31,8 +31,8 @@ def check_channels_first(case: Case, seed: int = 0, target: Target = PORTABLE) -
     model, nodes = _translated(op, arguments, target)
     results = [np.zeros(out.shape, out.dtype) for out in op.outputs]
     session = Session(model)
-    session.bind([_carried(array, t) for array, t in zip(feeds, arguments, strict=True)], results)
-    session.run()
+    carried = [_carried(array, t) for array, t in zip(feeds, arguments, strict=True)]
+    session.run(session.bind(carried, results))
     for result, want in zip(results, _by_kernel(op, feeds), strict=True):
         assert_close(result, want, case.quanta, case.rtol, case.name)
     return sum(node.op_type == "Transpose" for node in nodes)

@@ -1,0 +1,117 @@
+"""The state of an exported model: inputs and outputs of the graph, or a start from the same value.
+
+A variable called ``h`` is the input ``h`` and, where the model sets it, the output ``h_next``: who
+runs the model feeds one run's ``h_next`` to the next one's ``h``. An input that is not fed has the
+variable's first value, which stands in the file as an initializer of the same name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from tflite_ort.custom_kernels import BoundResolver
+from tflite_ort.opmap import Lowered, Target, Translator, lower
+from tflite_ort.partition import only_sets
+from tflite_ort.plan import make_plan
+from tflite_ort.runtime import Runtime
+from tflite_ort.schema import ExportError, Op, Specialized, TensorType, TensorView
+from tflite_ort.versioning.registry import Registry
+
+Array = npt.NDArray[Any]
+
+
+def first_values(graph: Specialized, resolver: BoundResolver) -> dict[int, Array]:
+    """By tensor, the value that each variable has before the first run.
+
+    What CALL_ONCE runs is run for it. A variable that nothing gives a value has none.
+    """
+    runtime = Runtime((), resolver)
+    variables = {
+        index: runtime.state.variable(key, graph.tensors[index])
+        for index, key in graph.variables.items()
+    }
+    for op in graph.operators:
+        if op.op is Op.CALL_ONCE:
+            make_plan(op.bodies[0], runtime).run()
+    values = {index: variable.value for index, variable in variables.items()}
+    return {index: value for index, value in values.items() if value is not None}
+
+
+def lower_with_state(
+    graph: Specialized,
+    first: Mapping[int, Array],
+    translators: Registry[Translator],
+    target: Target,
+    name: str,
+    *,
+    stateful: bool,
+) -> Lowered:
+    """The whole of `graph` as one ONNX model, its variables made explicit.
+
+    Args:
+        stateful: False: each run starts from the first values, and the variables are no inputs
+            and outputs.
+
+    Raises:
+        ExportError: not `stateful`, and a variable without a first value is read.
+    """
+    operators = [op for op in graph.operators if op.op is not Op.CALL_ONCE]
+    read, written = _used(graph, operators)
+    given = [graph.tensors[index] for index in graph.inputs]
+    lowered = lower(
+        operators,
+        [*given, *read],
+        [*(graph.tensors[index] for index in graph.outputs), *(written if stateful else ())],
+        translators,
+        target=target,
+        name=name,
+    )
+    onnx = lowered.model.graph
+    inputs, outputs = onnx.inputs[len(given) :], onnx.outputs[len(graph.outputs) :]
+    for value, tensor in zip(inputs, read, strict=True):
+        _give_first_value(onnx, value, tensor, first.get(tensor.index), stateful)
+    if stateful and (read or written):
+        before = {tensor.index: value.name for tensor, value in zip(read, inputs, strict=True)}
+        after = {tensor.index: value.name for tensor, value in zip(written, outputs, strict=True)}
+        pairs = [[before.get(index), after.get(index)] for index in {**before, **after}]
+        lowered.model.metadata_props["tflite.state"] = json.dumps(pairs)
+    return lowered
+
+
+def _used(
+    graph: Specialized, operators: Sequence[Any]
+) -> tuple[list[TensorView], list[TensorView]]:
+    """The variables that are read before they are set, and those that are set."""
+    read: dict[int, TensorView] = {}
+    written: dict[int, TensorView] = {}
+    for op in operators:
+        for tensor in op.present_inputs():
+            known = tensor.index in read or tensor.index in written
+            if tensor.index in graph.variables and not known and not only_sets(op, tensor):
+                read[tensor.index] = _named(tensor)
+        written.update((tensor.index, _named(tensor)) for tensor in op.variables())
+    return list(read.values()), list(written.values())
+
+
+def _named(tensor: TensorView) -> TensorView:
+    return tensor if tensor.name else replace(tensor, name=f"state_{tensor.index}")
+
+
+def _give_first_value(
+    graph: ir.Graph, value: ir.Value, tensor: TensorView, first: Array | None, stateful: bool
+) -> None:
+    if first is not None:
+        assert value.name is not None
+        value.const_value = ir.Tensor(np.asarray(first, order="C"), name=value.name)
+        graph.initializers[value.name] = value
+    elif not stateful:
+        raise ExportError(f"variable {tensor.name!r} is read and has no first value")
+    if not stateful:
+        graph.inputs.remove(value)

@@ -1,0 +1,119 @@
+"""What lasts from one invoke to the next: variables, and which initialisers have run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.schema import TensorType, TensorView
+from tflite_ort.schema.view import VariableKey
+
+Array = npt.NDArray[Any]
+_INT8, _UINT8 = np.dtype(np.int8), np.dtype(np.uint8)
+_TOP_BIT = np.uint8(128)
+
+
+def moved(codes: Array, out: Array | None = None) -> Array:
+    """int8 codes as uint8 moved by 128, and back: the top bit flipped."""
+    target = _UINT8 if codes.dtype == _INT8 else _INT8
+    view = None if out is None else out.view(np.uint8)
+    return np.bitwise_xor(codes.view(np.uint8), _TOP_BIT, out=view).view(target)
+
+
+class Variable:
+    """A value that lasts from one invoke to the next.
+
+    A session writes the new value to `spare`, which then changes places with `array`: nothing is
+    copied, and no node reads what another has written already.
+
+    Args:
+        initial: what it is at first and after a reset; None for one that has to be assigned
+            before it is read, and that no reset touches.
+
+    Attributes:
+        array: where the value stands; int8 codes as uint8 moved by 128 once a session that
+            carries them so has used them.
+        spare: an array like it, or None.
+    """
+
+    __slots__ = ("_dtype", "array", "initial", "spare")
+
+    def __init__(self, initial: Array | None = None) -> None:
+        self.initial = initial
+        self.array: Array | None = None
+        self.spare: Array | None = None
+        self._dtype: np.dtype[Any] | None = None
+        self.reset()
+
+    @property
+    def value(self) -> Array | None:
+        """The value in its own type: `array` itself, or a copy; None before the first one."""
+        array = self.array
+        return array if array is None or array.dtype == self._dtype else moved(array)
+
+    def assign(self, value: Array) -> None:
+        """Copy `value`; in place where the variable has its shape and type already."""
+        array = self.array
+        if array is None or value.shape != array.shape or value.dtype != self._dtype:
+            self.array, self.spare, self._dtype = value.copy(), None, value.dtype
+        elif array.dtype == value.dtype:
+            array[...] = value
+        else:
+            moved(value, out=array)
+
+    def reset(self) -> None:
+        if self.initial is not None:
+            self.assign(self.initial)
+
+    def carried(self, dtype: np.dtype[Any]) -> Array | None:
+        """`array`, from now on with this dtype if it holds 8-bit codes."""
+        if self.array is not None and {self.array.dtype, dtype} == {_INT8, _UINT8}:
+            self.array, self.spare = moved(self.array), None
+        return self.array
+
+    def target(self, tensor: TensorView, dtype: np.dtype[Any]) -> Array:
+        """The array for the next value, which is of the type of `tensor` and carried as `dtype`."""
+        self._dtype = tensor.dtype
+        if self.spare is None or self.spare.shape != tensor.shape or self.spare.dtype != dtype:
+            self.spare = np.zeros(tensor.shape, dtype)
+        return self.spare
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The state of one interpreter, which its subgraphs share.
+
+    Args:
+        initialized: the subgraphs that run once and have run.
+    """
+
+    variables: dict[VariableKey, Variable] = field(default_factory=dict)
+    initialized: set[int] = field(default_factory=set)
+
+    def variable(self, key: VariableKey, tensor: TensorView) -> Variable:
+        """The variable of this key; a variable tensor starts as `tensor` says, a table empty."""
+        if key not in self.variables:
+            is_tensor = isinstance(key[0], int)
+            variable = Variable(initial_value(tensor) if is_tensor else None)
+            if tensor.type is TensorType.VARIANT:
+                variable.assign(np.array({}, np.object_))
+            self.variables[key] = variable
+        return self.variables[key]
+
+    def reset(self, subgraph: int | None = None) -> None:
+        """Give variable tensors, of one subgraph or all, their first value again; resources keep
+        theirs, as in TFLite."""
+        for key, variable in self.variables.items():
+            if subgraph in (None, key[0]):
+                variable.reset()
+
+
+def initial_value(tensor: TensorView) -> Array:
+    """Of a variable tensor: zeros; of int8 the code that stands for zero."""
+    quantization = tensor.quantization
+    if tensor.type is not TensorType.INT8 or quantization is None:
+        return np.zeros(tensor.shape, tensor.dtype)
+    return np.full(tensor.shape, quantization.scalar_zero_point, tensor.dtype)

@@ -1,0 +1,89 @@
+"""Variables and hash tables.
+
+Their first input is the variable or table itself: which one a handle names is known before a run.
+A table is an array without dimensions that holds a dictionary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, kernel
+from tflite_ort.schema import (
+    HashtableOptions,
+    KernelError,
+    Op,
+    OperatorView,
+    VarHandleOptions,
+)
+
+_KEYS_AND_VALUES = {(np.dtype(np.int64), np.dtype(np.object_))}
+_KEYS_AND_VALUES |= {(value, key) for key, value in _KEYS_AND_VALUES}
+
+
+@kernel(Op.VAR_HANDLE, versions=(1, 1), inputs=())
+def var_handle(op: OperatorView[VarHandleOptions], inputs: Inputs, state: State) -> Outputs:
+    """A number that nothing reads."""
+    return (np.zeros(op.output.shape, op.output.dtype),)
+
+
+@kernel(Op.READ_VARIABLE, versions=(1, 1), inputs=("variable",))
+def read_variable(op: OperatorView[None], inputs: Inputs, state: State) -> Outputs:
+    """A copy: the variable may be set anew in place."""
+    return (inputs[0].copy(),)
+
+
+@kernel(Op.ASSIGN_VARIABLE, versions=(1, 1), inputs=("variable", "value"))
+def assign_variable(op: OperatorView[None], inputs: Inputs, state: State) -> Outputs:
+    """The value, with its type and shape, whatever the variable was."""
+    return (inputs[1],)
+
+
+@kernel(Op.HASHTABLE, versions=(1, 1), inputs=())
+def hashtable(op: OperatorView[HashtableOptions], inputs: Inputs, state: State) -> Outputs:
+    """A number that nothing reads."""
+    return (np.zeros(op.output.shape, op.output.dtype),)
+
+
+@kernel(Op.HASHTABLE_IMPORT, versions=(1, 1), inputs=("table", "keys", "values"))
+def hashtable_import(op: OperatorView[None], inputs: Inputs, state: State) -> Outputs:
+    """A table of the keys and values; the one there is, if anything was imported before."""
+    table, keys, values = inputs
+    _check_types(op, keys, values)
+    if keys.shape != values.shape:
+        raise KernelError(f"keys {list(keys.shape)} and values {list(values.shape)} differ")
+    if table[()]:
+        return (table,)
+    pairs = zip(reversed(keys.reshape(-1)), reversed(values.reshape(-1)), strict=True)
+    return (_table(dict(pairs)),)  # of a key that comes twice, the first value
+
+
+@kernel(Op.HASHTABLE_FIND, versions=(1, 1), inputs=("table", "keys", "default"))
+def hashtable_find(op: OperatorView[None], inputs: Inputs, state: State) -> Outputs:
+    """The value of each key, the default for a key that is not in the table."""
+    table, keys, default = inputs
+    _check_types(op, keys, default)
+    found = np.empty(keys.shape, default.dtype)
+    for place, key in np.ndenumerate(keys):
+        found[place] = table[()].get(key, default.reshape(-1)[0])
+    return (found,)
+
+
+@kernel(Op.HASHTABLE_SIZE, versions=(1, 1), inputs=("table",))
+def hashtable_size(op: OperatorView[None], inputs: Inputs, state: State) -> Outputs:
+    """[1]: how many keys there are."""
+    return (np.array([len(inputs[0][()])], np.int64),)
+
+
+def _table(content: Mapping[Any, Any]) -> Array:
+    table = np.empty((), np.object_)
+    table[()] = content
+    return table
+
+
+def _check_types(op: OperatorView[None], keys: Array, values: Array) -> None:
+    if (keys.dtype, values.dtype) not in _KEYS_AND_VALUES:
+        raise KernelError(f"{op.name} from {keys.dtype} to {values.dtype} is not implemented")
