@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from benchmarks import op_grid
 from tests.models import model_path
 from tests.one_op import T, one_op_model
 from tflite_ort import benchmark
@@ -149,6 +150,31 @@ def test_bench_goes_on_after_a_model_that_cannot_run(tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert "future.tflite" in result.stderr
     assert "int8.tflite" in result.stdout
+
+
+def grid_model(folder: Path, content: bytes, *inputs: np.ndarray) -> None:
+    folder.mkdir()
+    (folder / "model.tflite").write_bytes(content)
+    np.savez(folder / "inputs.npz", **{f"in_{i}": array for i, array in enumerate(inputs)})
+
+
+def test_operator_grid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = np.array([1, 2], np.float32)
+    grid_model(
+        tmp_path / "add", one_op_model(Op.ADD, [T((2,))] * 2, [T((2,))], AddOptions()), row, row
+    )
+    future = one_op_model(Op.ADD, [T((2,))] * 2, [T((2,))], AddOptions(), version=99)
+    grid_model(tmp_path / "future", future, row, row)
+    record = tmp_path / "record.json"
+    monkeypatch.setattr(sys, "argv", ["op_grid.py", str(tmp_path), "--json", str(record)])
+    op_grid.main()
+    printed = capsys.readouterr().out
+    assert "100.00%" in printed
+    assert "LiteRT does not run 1 more; of these, ours: refused 1" in printed
+    added, _ = json.loads(record.read_text())["results"]
+    assert [verdict["kind"] for verdict in added["routes"].values()] == ["right", "right"]
 
 
 SCRIPTS = [
