@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,9 @@ def fully_connected(
     if options.weights_format != FullyConnectedOptionsWeightsFormat.DEFAULT:
         raise KernelError(f"weights format {options.weights_format.name}: no kernel")
     depth, shape = inputs[1].shape[1], inputs[0].shape
-    if depth == 0 or inputs[0].size % depth or (options.keep_num_dims and shape[-1] != depth):
+    if depth == 0:
+        return (_empty_sums(op, shape, inputs[1].shape[0]),)
+    if inputs[0].size % depth or (options.keep_num_dims and shape[-1] != depth):
         raise KernelError(f"filter has depth {depth}, input has shape {shape}")
     wide = filter.type is TensorType.INT16
     per_channel = filter.quantization is not None and filter.quantization.per_channel
@@ -52,6 +55,14 @@ def fully_connected(
     )
     result = sums.result(x @ weights.T, inputs[2] if len(inputs) > 2 else None)
     return (result.reshape(*shape[:-1], -1) if options.keep_num_dims else result,)
+
+
+def _empty_sums(
+    op: OperatorView[FullyConnectedOptions], shape: tuple[int, ...], units: int
+) -> Array:
+    """TFLite's sums of nothing: zeros as stored, whatever bias and zero point."""
+    rows = shape[:-1] if op.options.keep_num_dims else (prod(shape[:-1]),)
+    return np.zeros((*rows, units), op.output.dtype)
 
 
 @kernel(Op.BATCH_MATMUL, versions=(1, 4), inputs=("x", "y"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import onnx_ir as ir
 
 from tflite_ort.opmap.convolution import accumulator_bias, check_types
@@ -19,6 +20,7 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
+from tflite_ort.schema.sizes import is_known
 
 
 @translator(Op.FULLY_CONNECTED, versions=(1, 14), inputs=("input", "filter", "bias?"))
@@ -29,6 +31,10 @@ def fully_connected(op: OperatorView[FullyConnectedOptions], g: Graph) -> None:
         raise Untranslatable(f"weights format {options.weights_format.name}")
     check_types(input, filter)
     depth = filter.shape[1]
+    if is_known(depth) and depth == 0:
+        zeros = np.zeros(output.shape, output.dtype)
+        g.write(output, g.constant(zeros), domain=Domain.FILE)
+        return
     x = g.read(input)
     if input.rank != 2 or input.shape[1] != depth:
         x = g.op("Reshape", x, g.constant([-1, depth], "int64"))

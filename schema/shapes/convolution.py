@@ -90,10 +90,13 @@ def pool_2d(op: OperatorView[Any]) -> Shapes:
 
 @rule(Op.FULLY_CONNECTED)
 def fully_connected(op: OperatorView[Any]) -> Shapes:
-    """[B, N] of filter [N, D]; the input's shape with N for its last with keep_num_dims."""
+    """[B, N] of filter [N, D]; the input's shape with N for its last with keep_num_dims, and
+    wherever D is 0, then flattened."""
     shape, filter = required(op, 0).shape, required(op, 1).shape
-    fits = len(filter) == 2 and not (is_known(filter[1]) and filter[1] == 0)
-    if not fits or (is_known(*shape, filter[1]) and math.prod(shape) % filter[1]):
+    if len(filter) == 2 and is_known(filter[1]) and filter[1] == 0:
+        rows = shape[:-1] if op.options.keep_num_dims else (math.prod(shape[:-1]),)
+        return ((*rows, filter[0]),)
+    if len(filter) != 2 or (is_known(*shape, filter[1]) and math.prod(shape) % filter[1]):
         raise ModelError(f"{op.label}: filter {filter} does not fit an input of {shape}")
     if not op.options.keep_num_dims:
         return ((quotient(shape, filter[1]), filter[0]),)

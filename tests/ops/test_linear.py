@@ -36,6 +36,7 @@ from tflite_ort.schema import (
     Op,
     TensorType,
 )
+from tflite_ort.schema.semantics import NUMPY_DTYPE
 
 Shape = tuple[int, ...]
 NONE, RELU, RELU6, RELU_N1_TO_1 = (
@@ -191,6 +192,22 @@ def test_shuffled_weights_are_refused() -> None:
         export_onnx(model)
     with pytest.raises(KernelError, match="SHUFFLED4x16INT8"):
         ours(model, case.arrays(np.random.default_rng(0)), providers=[])
+
+
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("type", [TensorType.FLOAT32, TensorType.INT8])
+def test_products_of_depth_0_are_zeros_as_stored(type: TensorType, keep: bool) -> None:
+    """Whatever the bias and the zero point."""
+    scale = None if type is TensorType.FLOAT32 else 0.1
+    weights = np.zeros((4, 0), NUMPY_DTYPE[type])
+    case = Case(
+        "depth 0",
+        Op.FULLY_CONNECTED,
+        [T((2, 3, 0), type, scale=scale, zero_point=5), T.constant(weights, scale=scale)],
+        [T((2, 3, 4) if keep else (6, 4), type, scale=scale, zero_point=5)],
+        FullyConnectedOptions(keep_num_dims=keep),
+    )
+    check(case)
 
 
 # Types of x, y and the result, their scales and zero points.
