@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from tflite_ort.called_subgraphs import is_caller, with_bodies
 from tflite_ort.custom_kernels import Preparer
-from tflite_ort.fallback_kernels import Kernel
+from tflite_ort.fallback_kernels import Kernel, kernel
 from tflite_ort.resources import NAMES, Held, Resources
 from tflite_ort.schema import (
     KernelError,
@@ -28,6 +28,7 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
+from tflite_ort.schema.element_types import check_element_type
 from tflite_ort.schema.errors import MALFORMED_OPERATOR
 from tflite_ort.schema.inlining import inlined
 from tflite_ort.schema.resolve import operator_view, tensor_views
@@ -133,6 +134,8 @@ class _Specializer:
         if is_caller(op):
             return with_bodies(op, resources, partial(self._enter, resources)), False
         prepare = self.preparers.get((key_of(op), op.version))
+        if self.kernels.of(op) is kernel.of(op):  # a user's may take other types
+            check_element_type(op)
         op = _reshaped(op, declared) if prepare is None else _prepared(op, declared, prepare)
         constants = _fold(op, self.kernels)
         if constants is None:

@@ -56,12 +56,14 @@ def mean(op: OperatorView[ReducerOptions], inputs: Inputs, state: State) -> Outp
 
 @kernel(Op.SUM, versions=(1, 2), inputs=("input", "axes"))
 def sum_(op: OperatorView[ReducerOptions], inputs: Inputs, state: State) -> Outputs:
-    """The sum; integers wrap, quantised ones are rescaled.
+    """The sum; integers wrap, quantised ones are rescaled, of truths it is whether one is true.
 
     TFLite's reference kernel reads int8 and int16 codes as uint8 ones, so these two follow the
     optimised kernel, which rescales in float32.
     """
     array, axes = inputs[0], normalized_axes(inputs[1], inputs[0].ndim)
+    if array.dtype == np.bool_:
+        return (_of_truths(op, inputs, np.any),)
     if array.dtype == np.uint8:
         return (_quantized_sum(op, array, axes, 1),)
     if array.dtype in _QUANTIZED:
@@ -144,6 +146,8 @@ def _extremum(
 def reduce_prod(op: OperatorView[ReducerOptions], inputs: Inputs, state: State) -> Outputs:
     """The product, 1 for none; plain integers wrap, codes are rescaled after each factor."""
     array, axes = inputs[0], normalized_axes(inputs[1], inputs[0].ndim)
+    if array.dtype == np.bool_:
+        return (_of_truths(op, inputs, np.all),)
     if op["input"].is_quantized:
         return (_quantized_product(op, array, axes),)
     if array.dtype not in (np.float32, np.int32, np.int64, *_QUANTIZED):

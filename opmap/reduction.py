@@ -70,7 +70,10 @@ def _integer_mean(op: OperatorView[ReducerOptions], g: Graph, count: int) -> Non
 
 @translator(Op.SUM, versions=(1, 2), inputs=("input", "axes!"))
 def sum(op: OperatorView[ReducerOptions], g: Graph) -> None:
-    """ReduceSum of reals; of integers Add upon Add."""
+    """ReduceSum of reals; of integers Add upon Add; of truths as REDUCE_ANY."""
+    if op["input"].type is TensorType.BOOL:
+        _of_truths(op, g, "ReduceMax")
+        return
     layout = _layout(op, g)
     if op["input"].type in _INTEGERS:
         total = _chained(op, g, "Add", g.read(op["input"], layout=layout), layout)
@@ -94,6 +97,9 @@ def reduce_min(op: OperatorView[ReducerOptions], g: Graph) -> None:
 
 def _extremum(op: OperatorView[ReducerOptions], g: Graph, name: str) -> None:
     input, output = op["input"], op.output
+    if input.type is TensorType.BOOL:
+        _of_truths(op, g, name)
+        return
     if input.type not in _COMPARED:
         raise Untranslatable(f"{input.type.name} elements")
     if input.is_quantized != output.is_quantized or (
@@ -105,8 +111,11 @@ def _extremum(op: OperatorView[ReducerOptions], g: Graph, name: str) -> None:
 
 @translator(Op.REDUCE_PROD, versions=(1, 2), inputs=("input", "axes!"))
 def reduce_prod(op: OperatorView[ReducerOptions], g: Graph) -> None:
-    """ReduceProd of floats; of integers Mul upon Mul."""
+    """ReduceProd of floats; of integers Mul upon Mul; of truths as REDUCE_ALL."""
     input, layout = op["input"], _layout(op, g)
+    if input.type is TensorType.BOOL:
+        _of_truths(op, g, "ReduceMin")
+        return
     if input.is_quantized or op.output.is_quantized:
         raise Untranslatable("TFLite rounds the product of codes after each factor")
     if input.type is TensorType.FLOAT32:

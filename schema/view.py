@@ -28,7 +28,6 @@ _INTEGER_CODES = frozenset(
         TensorType.UINT8,
         TensorType.INT16,
         TensorType.UINT16,
-        TensorType.INT32,
     }
 )
 
@@ -113,7 +112,8 @@ class TensorView:
 
     @property
     def is_quantized(self) -> bool:
-        """Integer codes that stand for real values."""
+        """Integer codes that stand for real values; TFLite takes INT32 as plain numbers, whatever
+        scale it carries."""
         return self.quantization is not None and self.type in _INTEGER_CODES
 
 

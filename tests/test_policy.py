@@ -43,6 +43,7 @@ INFRASTRUCTURE = {
         "constants",
         "forms",
         "graph",
+        "hybrid",
         "indices",
         "lowering",
         "movement",

@@ -285,17 +285,7 @@ def test_softmax_of_a_certain_class_saturates() -> None:
         assert got.tolist() == x.tolist()
 
 
-REFUSED = (
-    (Op.RELU, TensorType.INT32, "INT32 to INT32"),
-    (Op.HARD_SWISH, INT16, "INT16 to INT16"),
-    (Op.ELU, UINT8, "UINT8 to UINT8"),
-    (Op.LOGISTIC, INT8, "output scale"),
-)
-
-
-@pytest.mark.parametrize(("op", "type", "reason"), REFUSED)
-def test_kernels_name_what_they_refuse(op: Op, type: TensorType, reason: str) -> None:
-    scale = None if type is TensorType.INT32 else 0.1
-    tensor = T((3,), type, scale=scale)
-    with pytest.raises(KernelError, match=reason):
-        ours(one_op_model(op, [tensor], [tensor]), [np.ones(3, NUMPY_DTYPE[type])], providers=[])
+def test_kernel_names_a_scale_that_it_refuses() -> None:
+    tensor = T((3,), INT8, scale=0.1)
+    with pytest.raises(KernelError, match="output scale"):
+        ours(one_op_model(Op.LOGISTIC, [tensor], [tensor]), [np.ones(3, np.int8)], providers=[])

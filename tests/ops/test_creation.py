@@ -253,7 +253,6 @@ REFUSED: tuple[tuple[Op, list[T], T, Any, str], ...] = (
     ),
     (Op.FAKE_QUANT, [T((2,))], T((2,)), FakeQuantOptions(min=1, max=1, num_bits=8), "range from"),
     (Op.BUCKETIZE, [T((2,))], T((2,), INT32), BucketizeOptions(boundaries=(1, 0)), "ascending"),
-    (Op.BUCKETIZE, [T((2,), INT8)], T((2,), INT32), None, "INT8 to INT32 is not implemented"),
     (Op.BITCAST, [T((3,), INT16)], T((), INT32), None, r"has to end in 2 for INT32"),
     (
         Op.FILL,

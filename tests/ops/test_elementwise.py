@@ -496,22 +496,6 @@ def test_negative_integer_exponent_is_an_error() -> None:
         ours(model, [np.array([2, 3], np.int32), np.array([1, -1], np.int32)])
 
 
-REFUSED = (
-    (Op.ADD, TensorType.FLOAT64),
-    (Op.DIV, INT64),
-    (Op.POW, INT64),
-    (Op.SQUARED_DIFFERENCE, UINT8),
-)
-
-
-@pytest.mark.parametrize(("op", "type"), REFUSED)
-def test_types_not_implemented_are_named(op: Op, type: TensorType) -> None:
-    model = one_op_model(op, [T((2,), type)] * 2, [T((2,), type)], options(op))
-    feeds = [np.ones(2, NUMPY_DTYPE[type])] * 2
-    with pytest.raises(KernelError, match=f"{type.name}, {type.name} to {type.name}"):
-        ours(model, feeds)
-
-
 UNSCALED = ((Op.ADD, 2), (Op.MUL, 2), (Op.EXP, 1), (Op.ABS, 1), (Op.HARD_SWISH, 1), (Op.RELU, 1))
 
 

@@ -203,8 +203,6 @@ def test_bfloat16_runs_in_numpy(op: Op) -> None:
 
 
 REFUSED = (
-    (Op.LESS, T((2,), BOOL), "BOOL, BOOL to BOOL is not implemented"),
-    (Op.EQUAL, T((2,), TensorType.FLOAT64), "FLOAT64, FLOAT64 to BOOL is not implemented"),
     (Op.NOT_EQUAL, T((2,), INT16), "INT16, INT16 to BOOL is not implemented"),
     (Op.EQUAL, T((2,), INT8), "not quantised"),
     # LiteRT's process ends.

@@ -215,21 +215,3 @@ def test_terms_of_add_n_have_one_shape() -> None:
     model = one_op_model(Op.ADD_N, [T((2, 3)), T((1, 3))], [T((2, 3))])
     with pytest.raises(KernelError, match=r"2 values of shapes \[\(1, 3\), \(2, 3\)\]"):
         ours(model, [np.ones((2, 3), np.float32), np.ones((1, 3), np.float32)])
-
-
-REFUSED = (
-    (Op.CEIL, FLOAT16),
-    (Op.SQUARE, INT32),
-    (Op.SIGN, INT64),
-    (Op.ZEROS_LIKE, INT16),
-    (Op.FLOOR_MOD, TensorType.UINT8),
-    (Op.ADD_N, INT64),
-)
-
-
-@pytest.mark.parametrize(("op", "type"), REFUSED, ids=str)
-def test_types_not_implemented_are_named(op: Op, type: TensorType) -> None:
-    operands = 2 if op in (Op.FLOOR_MOD, Op.ADD_N) else 1
-    model = one_op_model(op, [T((2,), type)] * operands, [T((2,), type)])
-    with pytest.raises(KernelError, match=f"{type.name} to {type.name} is not implemented"):
-        ours(model, [np.ones(2, NUMPY_DTYPE[type])] * operands)
