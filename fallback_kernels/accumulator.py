@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.fallback_kernels.fixed_point import (
-    multiply_wide_by_quantized_multiplier,
-    quantize_multiplier,
-    rescale,
-    round_half_away,
-)
 from tflite_ort.schema import (
     ActivationFunctionType,
     KernelError,
     Quantization,
     TensorType,
     TensorView,
+)
+from tflite_ort.schema.fixed_point import (
+    multiply_wide_by_quantized_multiplier,
+    quantize_multiplier,
+    rescale,
+    round_half_away,
 )
 from tflite_ort.schema.semantics import activation_bounds, quantized_activation_bounds
 

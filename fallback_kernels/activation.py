@@ -9,13 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.fallback_kernels.fixed_point import (
-    quantize_multiplier,
-    rescale,
-    round_half_away,
-    rounding_shift_right,
-    saturating_shift_left,
-)
 from tflite_ort.fallback_kernels.function_table import tabulated
 from tflite_ort.fallback_kernels.operands import (
     FLOATS,
@@ -41,6 +34,13 @@ from tflite_ort.schema import (
     OperatorView,
     SoftmaxOptions,
     TensorType,
+)
+from tflite_ort.schema.fixed_point import (
+    quantize_multiplier,
+    rescale,
+    round_half_away,
+    rounding_shift_right,
+    saturating_shift_left,
 )
 
 Array = npt.NDArray[Any]

@@ -11,12 +11,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.fallback_kernels.fixed_point import (
-    inverse_sqrt,
-    multiply_by_quantized_multiplier,
-    quantize_multiplier,
-    rescale,
-)
 from tflite_ort.fallback_kernels.function_table import tabulated
 from tflite_ort.fallback_kernels.operands import (
     FLOATS,
@@ -42,6 +36,12 @@ from tflite_ort.schema import (
     Op,
     OperatorView,
     TensorType,
+)
+from tflite_ort.schema.fixed_point import (
+    inverse_sqrt,
+    multiply_by_quantized_multiplier,
+    quantize_multiplier,
+    rescale,
 )
 
 Array = npt.NDArray[Any]

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.fallback_kernels.fixed_point import round_half_away, saturate
 from tflite_ort.fallback_kernels.operands import scale, zero_point
 from tflite_ort.schema import OperatorView, TensorType
+from tflite_ort.schema.fixed_point import round_half_away, saturate
 
 Array = npt.NDArray[Any]
 Int16Array = npt.NDArray[np.int16]

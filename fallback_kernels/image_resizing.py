@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.fallback_kernels.fixed_point import round_half_away
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, kernel
 from tflite_ort.schema import (
     KernelError,
@@ -14,6 +13,7 @@ from tflite_ort.schema import (
     ResizeBilinearOptions,
     ResizeNearestNeighborOptions,
 )
+from tflite_ort.schema.fixed_point import round_half_away
 from tflite_ort.schema.semantics import nearest_indices, resize_ratio
 
 Indices = npt.NDArray[np.int64]

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.fallback_kernels.accumulator import Accumulator, rescale_float, rescale_wide
-from tflite_ort.fallback_kernels.fixed_point import rescale
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
 from tflite_ort.schema import (
     BatchMatMulOptions,
@@ -20,6 +19,7 @@ from tflite_ort.schema import (
     OperatorView,
     TensorType,
 )
+from tflite_ort.schema.fixed_point import rescale
 
 Array = npt.NDArray[Any]
 

@@ -10,17 +10,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.fallback_kernels import fixed_point16
-from tflite_ort.fallback_kernels.fixed_point import (
+from tflite_ort.fallback_kernels.lstm_float import sigmoid
+from tflite_ort.fallback_kernels.lstm_tensors import quantization
+from tflite_ort.fallback_kernels.registry import Inputs, Outputs
+from tflite_ort.schema import KernelError, LSTMOptions, OperatorView, TensorType, fixed_point16
+from tflite_ort.schema.fixed_point import (
     quantize_multiplier,
     rounding_doubling_high_mul,
     rounding_shift_right,
     saturate,
 )
-from tflite_ort.fallback_kernels.lstm_float import sigmoid
-from tflite_ort.fallback_kernels.lstm_tensors import quantization
-from tflite_ort.fallback_kernels.registry import Inputs, Outputs
-from tflite_ort.schema import KernelError, LSTMOptions, OperatorView, TensorType
 
 Array = npt.NDArray[Any]
 

@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.fallback_kernels.fixed_point import (
+from tflite_ort.fallback_kernels.lstm_tensors import CELL, FORGET, INPUT, OUTPUT, CellTensors
+from tflite_ort.schema import KernelError
+from tflite_ort.schema.fixed_point import (
     inverse_sqrt,
     multiply_by_quantized_multiplier,
     quantize_multiplier,
     rounding_shift_right,
     saturate,
 )
-from tflite_ort.fallback_kernels.fixed_point16 import logistic, tanh
-from tflite_ort.fallback_kernels.lstm_tensors import CELL, FORGET, INPUT, OUTPUT, CellTensors
-from tflite_ort.schema import KernelError
+from tflite_ort.schema.fixed_point16 import logistic, tanh
 from tflite_ort.schema.lstm_inputs import PEEPHOLE_GATES
 
 Array = npt.NDArray[Any]

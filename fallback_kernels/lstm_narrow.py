@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.fallback_kernels.fixed_point import (
+from tflite_ort.fallback_kernels.lstm_integer import Multiplier, clip, clipped, updated_cell
+from tflite_ort.fallback_kernels.lstm_tensors import CELL, FORGET, OUTPUT, CellTensors
+from tflite_ort.schema import KernelError
+from tflite_ort.schema.fixed_point import (
     multiply_wide_by_quantized_multiplier,
     round_half_away,
     rounding_shift_right,
     saturate,
 )
-from tflite_ort.fallback_kernels.lstm_integer import Multiplier, clip, clipped, updated_cell
-from tflite_ort.fallback_kernels.lstm_tensors import CELL, FORGET, OUTPUT, CellTensors
-from tflite_ort.schema import KernelError
 
 Array = npt.NDArray[Any]
 States = tuple[Array, Array]  # output [B, O] int8, cell [B, C] int16

@@ -7,11 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.fallback_kernels.fixed_point import (
-    inverse_sqrt,
-    multiply_by_quantized_multiplier,
-    saturate,
-)
 from tflite_ort.fallback_kernels.operands import centred, refusal, require_output
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
 from tflite_ort.schema import (
@@ -21,6 +16,11 @@ from tflite_ort.schema import (
     Op,
     OperatorView,
     TensorType,
+)
+from tflite_ort.schema.fixed_point import (
+    inverse_sqrt,
+    multiply_by_quantized_multiplier,
+    saturate,
 )
 
 Array = npt.NDArray[Any]

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.fallback_kernels.fixed_point import saturate
 from tflite_ort.schema import (
     ActivationFunctionType,
     KernelError,
@@ -15,6 +14,7 @@ from tflite_ort.schema import (
     TensorType,
     TensorView,
 )
+from tflite_ort.schema.fixed_point import saturate
 from tflite_ort.schema.semantics import activation_bounds, quantized_activation_bounds
 
 Array = npt.NDArray[Any]

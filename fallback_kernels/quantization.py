@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.fallback_kernels.fixed_point import rescale, round_half_away
 from tflite_ort.fallback_kernels.operands import centred, clamped_codes, refusal, scale, zero_point
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
 from tflite_ort.schema import (
@@ -19,6 +18,7 @@ from tflite_ort.schema import (
     TensorType,
     TensorView,
 )
+from tflite_ort.schema.fixed_point import rescale, round_half_away
 from tflite_ort.schema.semantics import fake_quant_range, quantized_range
 
 Array = npt.NDArray[Any]

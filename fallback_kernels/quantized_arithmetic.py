@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.fallback_kernels.fixed_point import (
+from tflite_ort.fallback_kernels.operands import centred, refusal, scale
+from tflite_ort.schema import KernelError, OperatorView, TensorType
+from tflite_ort.schema.fixed_point import (
     leading_zeros,
     quantize_multiplier,
     reciprocal,
@@ -18,8 +20,6 @@ from tflite_ort.fallback_kernels.fixed_point import (
     rounding_doubling_high_mul,
     rounding_shift_right,
 )
-from tflite_ort.fallback_kernels.operands import centred, refusal, scale
-from tflite_ort.schema import KernelError, OperatorView, TensorType
 
 Array = npt.NDArray[Any]
 View = OperatorView[Any]

@@ -8,13 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.fallback_kernels.fixed_point import (
-    multiply_by_quantized_multiplier,
-    multiply_wide_by_quantized_multiplier,
-    quantize_multiplier,
-    round_half_away,
-    saturate,
-)
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, kernel
 from tflite_ort.fallback_kernels.windows import Span, windows
 from tflite_ort.schema import (
@@ -28,6 +21,13 @@ from tflite_ort.schema import (
     ReducerOptions,
     ReduceWindowFunction,
     ReduceWindowOptions,
+)
+from tflite_ort.schema.fixed_point import (
+    multiply_by_quantized_multiplier,
+    multiply_wide_by_quantized_multiplier,
+    quantize_multiplier,
+    round_half_away,
+    saturate,
 )
 from tflite_ort.schema.semantics import normalized_axes, normalized_axis
 from tflite_ort.schema.shapes.reduction import Windows, reduced_windows

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.fallback_kernels.fixed_point import round_half_away, saturate
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, kernel
 from tflite_ort.schema import (
     ActivationFunctionType,
@@ -27,6 +26,7 @@ from tflite_ort.schema import (
     TensorType,
     UnpackOptions,
 )
+from tflite_ort.schema.fixed_point import round_half_away, saturate
 from tflite_ort.schema.semantics import normalized_axis
 from tflite_ort.schema.shapes.reshaping import (
     bitcast_shape,

@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.fallback_kernels.fixed_point import (
+from tflite_ort.fallback_kernels.function_table import int16_table, interpolated
+from tflite_ort.fallback_kernels.operands import scale
+from tflite_ort.schema import KernelError, OperatorView, TensorType
+from tflite_ort.schema.fixed_point import (
     exp_of_negative,
     leading_zeros,
     log_of_sum,
@@ -20,9 +23,6 @@ from tflite_ort.fallback_kernels.fixed_point import (
     rounding_shift_right,
     saturate,
 )
-from tflite_ort.fallback_kernels.function_table import int16_table, interpolated
-from tflite_ort.fallback_kernels.operands import scale
-from tflite_ort.schema import KernelError, OperatorView, TensorType
 
 Array = npt.NDArray[Any]
 View = OperatorView[Any]

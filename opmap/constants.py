@@ -23,6 +23,13 @@ class Constants:
         self.values: list[ir.Value] = []
         self._shared: dict[tuple[str, tuple[int, ...], bytes], ir.Value] = {}
         self._names: dict[str, int] = {}
+        self._once: dict[str, ir.Value] = {}
+
+    def once(self, array: Array, name: str) -> ir.Value:
+        """The initializer that is called so wherever it is used."""
+        if name not in self._once:
+            self._once[name] = self.add(array, name)
+        return self._once[name]
 
     def add(self, array: Array, name: str) -> ir.Value:
         """A new initializer called `name`, or `name` and a number if that is taken."""

@@ -41,26 +41,31 @@ INFRASTRUCTURE = {
     "opmap": {
         "__init__",
         "constants",
+        "fixed_point",
         "forms",
         "graph",
         "hybrid",
         "indices",
         "lowering",
+        "lstm_cell",
+        "lstm_integer",
         "movement",
         "nodes",
         "pairs",
         "registry",
+        "rnn_cell",
+        "scan",
+        "svdf_integer",
     },
     "fallback_kernels": {
         "__init__",
         "accumulator",
         "counters",
         "fingerprint",
-        "fixed_point",
         "function_table",
     }
     | {"operands", "quantized_arithmetic", "registry", "softmax_codes", "windows"}
-    | {"fixed_point16", "lstm_basic", "lstm_float", "lstm_integer", "lstm_narrow", "lstm_tensors"},
+    | {"lstm_basic", "lstm_float", "lstm_integer", "lstm_narrow", "lstm_tensors", "rnn"},
 }
 
 

@@ -31,9 +31,9 @@ BIDIRECTIONAL_RNN_INPUTS = (
     "input",
     *(f"fw_{name}" for name in RNN_INPUTS[1:]),
     *(f"bw_{name}" for name in RNN_INPUTS[1:]),
-    *("aux_input", "fw_aux_weights", "bw_aux_weights"),
+    *("aux_input?", "fw_aux_weights?", "bw_aux_weights?"),
 )
-SVDF_INPUTS = ("input", "weights_feature", "weights_time", "bias", "state")
+SVDF_INPUTS = ("input", "weights_feature", "weights_time", "bias?", "state?")
 
 
 def _input(op: View, rank: int) -> Shape:

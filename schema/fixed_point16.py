@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.fallback_kernels.fixed_point import rounding_shift_right, saturate
+from tflite_ort.schema.fixed_point import rounding_shift_right, saturate
 
 Array = npt.NDArray[Any]
 Int16Array = npt.NDArray[np.int16]

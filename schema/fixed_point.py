@@ -46,11 +46,10 @@ def rounding_doubling_high_mul(a: npt.ArrayLike, b: npt.ArrayLike) -> Int32Array
 
 def rounding_shift_right(x: npt.ArrayLike, exponent: npt.ArrayLike) -> IntArray:
     """`x / 2**exponent` on integers, halves away from zero; the integer dtype of `x` is kept."""
-    value = np.asarray(x)
-    wide, exponent = value.astype(np.int64), np.asarray(exponent, np.int64)
-    mask = (np.int64(1) << exponent) - 1
-    threshold = (mask >> 1) + (wide < 0)
-    return np.asarray((wide >> exponent) + ((wide & mask) > threshold), value.dtype)
+    value, exponent = np.asarray(x), np.asarray(exponent, np.int64)
+    half = (np.int64(1) << exponent) >> 1
+    wide = np.add(value, half, dtype=np.int64) - ((value < 0) & (half > 0))
+    return np.asarray(wide >> exponent, value.dtype)
 
 
 def saturating_shift_left(x: npt.ArrayLike, exponent: npt.ArrayLike) -> IntArray:
@@ -93,7 +92,7 @@ def rescale(x: npt.ArrayLike, multiplier: npt.ArrayLike) -> Int32Array:
 def saturate(x: npt.NDArray[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     """`x` cut to the range of the integer `dtype`, and of that dtype."""
     bounds = np.iinfo(np.dtype(dtype))
-    return np.asarray(np.clip(x, bounds.min, bounds.max), dtype)
+    return np.asarray(np.minimum(np.maximum(x, bounds.min), bounds.max), dtype)
 
 
 def leading_zeros(x: npt.ArrayLike) -> npt.NDArray[np.int64]:

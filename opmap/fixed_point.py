@@ -1,0 +1,82 @@
+"""The fixed-point arithmetic of TFLite's integer kernels on floats that hold integers exactly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from tflite_ort.opmap.forms import Layout
+from tflite_ort.opmap.graph import Graph
+from tflite_ort.schema import TensorView, Untranslatable
+from tflite_ort.schema.fixed_point import quantize_multiplier
+
+# A double holds the product with a 31-bit multiplier exactly up to here.
+_NARROW = 2**22
+# Moves halves away from zero before they are rounded to even, and nothing else over a half.
+_TIE_BREAK = 1 + 2.0**-34
+
+
+def read_centred(g: Graph, tensor: TensorView) -> ir.Value:
+    """The codes of `tensor` less their zero point, as floats."""
+    if tensor.quantization is None:
+        raise Untranslatable(f"{tensor.name!r} has no scale")
+    unit = tensor.quantization.scalar_scale
+    return g.read_units(tensor, unit, layout=Layout.LAST, rank=tensor.rank)
+
+
+def rescaled(
+    g: Graph,
+    value: ir.Value,
+    multiplier: npt.ArrayLike,
+    largest: float,
+    *,
+    bits: int = 32,
+) -> ir.Value:
+    """`value * multiplier` rounded twice, as TFLite rounds it: the high half of a doubled product
+    with halves upwards, then a shift to the right with halves away from zero.
+
+    Args:
+        value: integers as doubles, of at most this magnitude.
+        multiplier: one, or one per element of the last axis.
+        bits: to how many the result will be cut.
+    """
+    q31, shift = quantize_multiplier(np.asarray(multiplier, np.float32))
+    left, right = np.maximum(shift, 0), np.maximum(-shift, 0)
+    factor = q31 * 2.0 ** (left - 31)
+    cut = largest * np.max(2.0**left) >= _NARROW
+    if cut and np.min(factor * 2.0**-right) * _NARROW < 2**bits:
+        high = _high_half(g, value, q31.astype(np.int64) << left)
+    else:
+        scaled = g.op("Mul", value, g.constant(factor))
+        high = g.op("Floor", g.op("Add", scaled, g.constant(0.5, np.float64)))
+    if not right.any():
+        return high
+    return g.op("Round", g.op("Mul", high, g.constant(2.0**-right * _TIE_BREAK)))
+
+
+def _high_half(g: Graph, value: ir.Value, factor: npt.NDArray[np.int64]) -> ir.Value:
+    """round(value * factor / 2**31) in 64-bit integers; Div rounds towards zero, so that the
+    product is moved up to where it is positive."""
+    moved = 2**31
+    product = g.op("Mul", g.op("Cast", value, to=ir.DataType.INT64), g.constant(factor))
+    product = g.op("Add", product, g.constant(moved * 2**31 + 2**30, np.int64))
+    quotient = g.op("Div", product, g.constant(2**31, np.int64))
+    quotient = g.op("Sub", quotient, g.constant(moved, np.int64))
+    return g.op("Cast", quotient, to=ir.DataType.DOUBLE)
+
+
+def exact_product(g: Graph, value: ir.Value, matrix: npt.NDArray[Any], largest: float) -> ir.Value:
+    """Integers in float32 times integers [columns, rows], as doubles.
+
+    Args:
+        largest: the magnitude of the elements of `value`.
+    """
+    fits = largest * np.abs(matrix).sum(axis=0, dtype=np.int64).max(initial=0) < 2**24
+    if fits:
+        product = g.op("MatMul", value, g.constants.add(matrix.astype(np.float32), "weights"))
+        return g.op("Cast", product, to=ir.DataType.DOUBLE)
+    wide = g.op("Cast", value, to=ir.DataType.DOUBLE)
+    return g.op("MatMul", wide, g.constants.add(matrix.astype(np.float64), "weights"))

@@ -1,0 +1,286 @@
+"""Recurrent layers: LSTM, RNN and their sequences in one or two directions, SVDF."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from tflite_ort.opmap.fixed_point import read_centred
+from tflite_ort.opmap.forms import Domain
+from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.lstm_cell import Run, activated, read_cell, reals, run_cells
+from tflite_ort.opmap.lstm_integer import read_integer_cell, run_integer_cell
+from tflite_ort.opmap.movement import reshaped
+from tflite_ort.opmap.registry import translator
+from tflite_ort.opmap.rnn_cell import RnnRun, run_rnn
+from tflite_ort.opmap.svdf_integer import integer_svdf
+from tflite_ort.schema import (
+    BidirectionalSequenceLSTMOptions,
+    BidirectionalSequenceRNNOptions,
+    LSTMKernelType,
+    LSTMOptions,
+    Op,
+    OperatorView,
+    RNNOptions,
+    SequenceRNNOptions,
+    SVDFOptions,
+    TensorType,
+    TensorView,
+    UnidirectionalSequenceLSTMOptions,
+    Untranslatable,
+)
+from tflite_ort.schema.lstm_inputs import (
+    BASIC_LSTM_INPUTS,
+    BIDIRECTIONAL_LSTM_INPUTS,
+    LSTM_INPUTS,
+    named,
+)
+from tflite_ort.schema.shapes.recurrent import (
+    BIDIRECTIONAL_RNN_INPUTS,
+    RNN_INPUTS,
+    SVDF_INPUTS,
+)
+from tflite_ort.schema.sizes import is_one
+
+View = OperatorView[Any]
+_TIME, _BATCH_MAJOR = 0, (1, 0, 2)
+
+
+@translator(Op.LSTM, versions=(1, 4), inputs=LSTM_INPUTS)
+def lstm(op: OperatorView[LSTMOptions], g: Graph) -> None:
+    """One step of the cell on a whole batch [B, I]."""
+    if op.options.kernel_type == LSTMKernelType.BASIC:
+        _basic_lstm(named(op, BASIC_LSTM_INPUTS), g)
+        return
+    axis = g.constant([_TIME], np.int64)
+    if op["input"].is_quantized:
+        y = _integer_lstm(op, g, g.op("Unsqueeze", read_centred(g, op["input"]), axis), single=True)
+        g.write(op.output, g.op("Squeeze", y, axis), domain=Domain.STORED)
+        return
+    x = g.op("Unsqueeze", g.read(op["input"]), axis)
+    ((_, h, c),) = run_cells(g, [_run(op, g, x, single=True)])
+    _write_states(op, g, "", h, c)
+    g.write(op.output, h)
+
+
+def _integer_lstm(op: View, g: Graph, x: ir.Value, *, single: bool) -> ir.Value:
+    """The outputs [T, B, O] as codes; those of the output state, whatever the output says."""
+    cell, states = read_integer_cell(op), [op["output_state"], op["cell_state"]]
+    if any(state.rank != 2 for state in states):
+        raise Untranslatable("integer states of another rank than 2")
+    h, c = (read_centred(g, state) for state in states)
+    y, *new = run_integer_cell(g, cell, x, h, c, single=single)
+    for state, value in zip(states, new, strict=True):
+        g.write(state, g.quantize_units(value, state), domain=Domain.STORED)
+    return g.quantize_units(y, states[0])
+
+
+def _basic_lstm(op: OperatorView[LSTMOptions], g: Graph) -> None:
+    """Gemm of input beside output, whose gates stand in the order input, update, forget, output."""
+    h, c = op["previous_output"], op["previous_state"]
+    if op["input"].is_quantized:
+        raise Untranslatable("the basic kernel on codes")
+    joined = g.op("Concat", g.read(op["input"]), g.read(h), axis=1)
+    sums = g.op("Gemm", joined, g.read(op["weights"]), g.read(op["bias"]), transB=1)
+    i, update, f, o = g.op_multi("Split", sums, outputs=4, axis=1, num_outputs=4)
+    kept = g.op("Mul", g.op("Sigmoid", f), g.read(c))
+    added = g.op("Mul", g.op("Sigmoid", i), g.op("Tanh", update))
+    state = g.op("Add", kept, added)
+    output = g.op("Mul", g.op("Sigmoid", o), g.op("Tanh", state))
+    for tensor, value in zip((h, c), (output, state), strict=True):
+        g.write(tensor, value)
+    for tensor, value in zip(op.outputs, (output, state, joined, sums), strict=True):
+        g.write(tensor, value)
+
+
+@translator(Op.UNIDIRECTIONAL_SEQUENCE_LSTM, versions=(1, 4), inputs=LSTM_INPUTS)
+def unidirectional_sequence_lstm(
+    op: OperatorView[UnidirectionalSequenceLSTMOptions], g: Graph
+) -> None:
+    """LSTM, or a Scan of the step where ONNX's says something else; one of integers is exact."""
+    if op["input"].is_quantized:
+        x = _batch_second(op, g, read_centred(g, op["input"]))
+        y = _integer_lstm(op, g, x, single=_is_single(op))
+        g.write(op.output, _batch_second(op, g, y), domain=Domain.STORED)
+        return
+    x = _time_major(op, g, op["input"])
+    ((y, h, c),) = run_cells(g, [_run(op, g, x, single=_is_single(op))])
+    _write_states(op, g, "", h, c)
+    _write_sequence(op, g, op.output, y)
+
+
+@translator(Op.BIDIRECTIONAL_SEQUENCE_LSTM, versions=(1, 3), inputs=BIDIRECTIONAL_LSTM_INPUTS)
+def bidirectional_sequence_lstm(
+    op: OperatorView[BidirectionalSequenceLSTMOptions], g: Graph
+) -> None:
+    """One LSTM in both directions where that is possible, else one by one."""
+    options = op.options
+    if options.merge_outputs and not options.time_major and not is_one(op["input"].shape[0]):
+        raise Untranslatable("merged outputs of several batch-major sequences")
+    inputs = _inputs(op, g, "fw_aux_input_to_forget_weights")
+    single = _is_single(op)
+    runs = [
+        _run(op, g, x, prefix, single=single, reverse=prefix == "bw_")
+        for prefix, x in zip(("fw_", "bw_"), inputs, strict=True)
+    ]
+    results = run_cells(g, runs)
+    for prefix, (_, h, c) in zip(("fw_", "bw_"), results, strict=True):
+        _write_states(op, g, prefix, h, c)
+    _write_directions(op, g, [y for y, _, _ in results])
+
+
+def _run(
+    op: View, g: Graph, x: ir.Value, prefix: str = "", *, single: bool, reverse: bool = False
+) -> Run:
+    cell = read_cell(op, prefix)
+    h, c = op[f"{prefix}output_state"], op[f"{prefix}cell_state"]
+    outputs = cell.recurrent_weights.shape[2]
+    return Run(cell, x, _rows(g, h, outputs), _rows(g, c, cell.size), single, reverse)
+
+
+def _rows(g: Graph, state: TensorView, width: int) -> ir.Value:
+    """A state [B, width], which TFLite takes in any shape of so many elements."""
+    value = g.read(state)
+    return value if state.rank == 2 else g.op("Reshape", value, g.constant([-1, width], np.int64))
+
+
+def _write_states(op: View, g: Graph, prefix: str, h: ir.Value, c: ir.Value) -> None:
+    for name, value in ((f"{prefix}output_state", h), (f"{prefix}cell_state", c)):
+        state = op[name]
+        g.write(state, value if state.rank == 2 else reshaped(g, value, state.shape))
+
+
+def _is_single(op: View) -> bool:
+    """Whether the sequence is known to have one step."""
+    return is_one(op["input"].shape[0 if op.options.time_major else 1])
+
+
+def _time_major(op: View, g: Graph, tensor: TensorView) -> ir.Value:
+    """A sequence [T, B, I]."""
+    return _batch_second(op, g, g.read(tensor))
+
+
+def _batch_second(op: View, g: Graph, value: ir.Value) -> ir.Value:
+    """[T, B, ...] of a sequence as the operator has it, or the way back."""
+    return value if op.options.time_major else g.op("Transpose", value, perm=_BATCH_MAJOR)
+
+
+def _write_sequence(op: View, g: Graph, tensor: TensorView, y: ir.Value) -> None:
+    g.write(tensor, _batch_second(op, g, y))
+
+
+def _inputs(op: View, g: Graph, auxiliary_weights: str) -> tuple[ir.Value, ir.Value]:
+    """What the forward and the backward direction read: an auxiliary input with weights stands
+    beside the input for both, one without is the backward direction's input."""
+    x, auxiliary = _time_major(op, g, op["input"]), op.get("aux_input")
+    if auxiliary is None:
+        return x, x
+    other = _time_major(op, g, auxiliary)
+    if op.get(auxiliary_weights) is None:
+        return x, other
+    both = g.op("Concat", x, other, axis=2)
+    return both, both
+
+
+def _write_directions(op: View, g: Graph, sequences: Sequence[ir.Value]) -> None:
+    if op.options.merge_outputs:
+        sequences = [g.op("Concat", *sequences, axis=2)]
+    for tensor, y in zip(op.outputs, sequences, strict=True):
+        _write_sequence(op, g, tensor, y)
+
+
+@translator(Op.RNN, versions=(1, 3), inputs=RNN_INPUTS)
+def rnn(op: OperatorView[RNNOptions], g: Graph) -> None:
+    """One step on a whole batch [B, I]: Gemm of the input, Gemm of the state, activation."""
+    x = g.op("Unsqueeze", g.read(op["input"]), g.constant([_TIME], np.int64))
+    _, h = run_rnn(g, _rnn_run(op, g, x, single=True))
+    g.write(op["hidden_state"], h)
+    g.write(op.output, h)
+
+
+@translator(Op.UNIDIRECTIONAL_SEQUENCE_RNN, versions=(1, 3), inputs=RNN_INPUTS)
+def unidirectional_sequence_rnn(op: OperatorView[SequenceRNNOptions], g: Graph) -> None:
+    """RNN, or a Scan of the step for activations that ONNX's lacks."""
+    x = _time_major(op, g, op["input"])
+    y, h = run_rnn(g, _rnn_run(op, g, x, single=_is_single(op)))
+    g.write(op["hidden_state"], h)
+    _write_sequence(op, g, op.output, y)
+
+
+@translator(Op.BIDIRECTIONAL_SEQUENCE_RNN, versions=(1, 3), inputs=BIDIRECTIONAL_RNN_INPUTS)
+def bidirectional_sequence_rnn(op: OperatorView[BidirectionalSequenceRNNOptions], g: Graph) -> None:
+    """One RNN per direction; TFLite leaves a batch-major auxiliary input without weights unread."""
+    _refuse_misread(op)
+    single, sequences = _is_single(op), []
+    inputs = _inputs(op, g, "fw_aux_weights")
+    if not op.options.time_major and op.get("fw_aux_weights") is None:
+        inputs = inputs[0], inputs[0]
+    for prefix, x in zip(("fw_", "bw_"), inputs, strict=True):
+        run = _rnn_run(op, g, x, prefix, single=single, reverse=prefix == "bw_")
+        y, h = run_rnn(g, run)
+        g.write(op[f"{prefix}hidden_state"], h)
+        sequences.append(y)
+    _write_directions(op, g, sequences)
+
+
+def _refuse_misread(op: OperatorView[BidirectionalSequenceRNNOptions]) -> None:
+    """Where TFLite's kernel does something that no description of the operator would say."""
+    hybrid, time_major = op["fw_weights"].type is not TensorType.FLOAT32, op.options.time_major
+    if hybrid and time_major and not _is_single(op):
+        raise Untranslatable("TFLite runs time-major hybrid sequences over and over")
+    auxiliary = op.get("aux_input")
+    if auxiliary is not None and (hybrid or time_major) and op.get("fw_aux_weights") is not None:
+        width, expected = auxiliary.shape[2], op["input"].shape[2]
+        if width != expected:
+            raise Untranslatable(
+                f"TFLite misreads an auxiliary input of width {width} beside {expected}"
+            )
+
+
+def _rnn_run(
+    op: View, g: Graph, x: ir.Value, prefix: str = "", *, single: bool, reverse: bool = False
+) -> RnnRun:
+    matrices = [reals(op, prefix + name) for name in ("weights", "aux_weights")]
+    recurrent, bias = reals(op, f"{prefix}recurrent_weights"), reals(op, f"{prefix}bias")
+    if recurrent is None or bias is None:
+        raise Untranslatable("a cell without weights")
+    return RnnRun(
+        x,
+        g.read(op[f"{prefix}hidden_state"]),
+        np.concatenate([matrix for matrix in matrices if matrix is not None], axis=1),
+        recurrent,
+        bias,
+        op.options.fused_activation_function,
+        single,
+        reverse,
+    )
+
+
+@translator(Op.SVDF, versions=(1, 4), inputs=SVDF_INPUTS)
+def svdf(op: OperatorView[SVDFOptions], g: Graph) -> None:
+    """MatMul to filters, Concat behind the last steps of each, ReduceSum of these times weights.
+
+    B batch, F filters, M steps, U units of F / U filters each: a state [B, F, M].
+    """
+    if op["input"].is_quantized:
+        integer_svdf(op, g)
+        return
+    feature, time = reals(op, "weights_feature"), reals(op, "weights_time")
+    if feature is None or time is None:
+        raise Untranslatable("filters without weights")
+    filters, memory = time.shape
+    made = g.op("MatMul", g.read(op["input"]), g.constants.add(feature.T, "weights_feature"))
+    made = g.op("Unsqueeze", made, g.constant([2], np.int64))
+    state = reshaped(g, g.read(op["state"]), (-1, filters, memory))
+    kept = g.op("Slice", state, *(g.constant([bound], np.int64) for bound in (1, memory, 2)))
+    state = g.op("Concat", kept, made, axis=2)
+    g.write(op["state"], reshaped(g, state, (-1, filters * memory)))
+    weighted = g.op("Mul", state, g.constants.add(time, "weights_time"))
+    units = reshaped(g, weighted, (-1, filters // op.options.rank, op.options.rank * memory))
+    value = g.op("ReduceSum", units, g.constant([2], np.int64), keepdims=0)
+    bias = reals(op, "bias")
+    value = value if bias is None else g.op("Add", value, g.constant(bias))
+    g.write(op.output, activated(g, value, op.options.fused_activation_function))

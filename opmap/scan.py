@@ -1,0 +1,60 @@
+"""A step repeated along a sequence: Scan, or the step itself where there is only one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from tflite_ort.opmap.graph import Graph
+
+Values = Sequence[ir.Value]
+Step = Callable[[Values, Values], tuple[Values, Values]]
+_ALONG_TIME = 0
+
+
+def scan(
+    g: Graph,
+    step: Step,
+    states: Values,
+    sequences: Values,
+    *,
+    single: bool,
+    reverse: bool = False,
+    types: Sequence[ir.DataType] = (),
+) -> tuple[Values, Values]:
+    """The last states, and the results of all steps stacked along the first axis.
+
+    Args:
+        step: (states, one slice of each sequence) -> (new states, results); all new values.
+        sequences: their first axis is time.
+        single: there is one step.
+        reverse: from the last slice to the first; the results stand where the slices stood.
+        types: of states and sequences, if they are not floats.
+    """
+    if single:
+        axis = g.constant([_ALONG_TIME], np.int64)
+        slices = [g.op("Squeeze", sequence, axis) for sequence in sequences]
+        states, results = step(states, slices)
+        return states, [g.op("Unsqueeze", result, axis) for result in results]
+    counts: list[int] = []
+
+    def build(arguments: Values) -> Values:
+        new, results = step(arguments[: len(states)], arguments[len(states) :])
+        counts.append(len(results))
+        # A value can be only one output of a graph.
+        return [*new, *(g.op("Identity", result) for result in results)]
+
+    body = g.body(types or [ir.DataType.FLOAT] * len((*states, *sequences)), build)
+    made = g.op_multi(
+        "Scan",
+        *states,
+        *sequences,
+        outputs=len(states) + counts[0],
+        body=body,
+        num_scan_inputs=len(sequences),
+        scan_input_directions=[1] * len(sequences) if reverse else None,
+        scan_output_directions=[1] * counts[0] if reverse else None,
+    )
+    return made[: len(states)], made[len(states) :]

@@ -1,0 +1,89 @@
+"""SVDF of codes bit for bit, in floats that hold the integers exactly.
+
+B batch, F filters over M steps, U units: a state [B, F, M].
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from tflite_ort.opmap.fixed_point import exact_product, read_centred, rescaled
+from tflite_ort.opmap.forms import Domain
+from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.movement import reshaped
+from tflite_ort.schema import (
+    ActivationFunctionType,
+    OperatorView,
+    SVDFOptions,
+    TensorView,
+    Untranslatable,
+)
+from tflite_ort.schema.semantics import quantized_range
+
+_REACH = 255  # of an 8-bit code less its zero point
+_LARGEST = 2.0**31
+
+
+def integer_svdf(op: OperatorView[SVDFOptions], g: Graph) -> None:
+    """MatMul, rescaled into the last place of the state; ReduceSum of that times weights, rescaled.
+
+    Multipliers are products and quotients of scales in float32.
+    """
+    if op.options.fused_activation_function != ActivationFunctionType.RELU:
+        raise Untranslatable("integers without RELU")
+    state, output = op["state"], op.output
+    feature, time = _codes(op["weights_feature"]), _codes(op["weights_time"])
+    filters, memory = time.shape
+    made = exact_product(g, read_centred(g, op["input"]), feature.T, _REACH)
+    multiplier = _scale(op["input"]) * _scale(op["weights_feature"]) / _scale(state)
+    made = rescaled(g, made, multiplier, _LARGEST)
+    made = g.op("Unsqueeze", _held(g, made, state), g.constant([2], np.int64))
+    rows = reshaped(g, _double(g, read_centred(g, state)), (-1, filters, memory))
+    kept = g.op("Slice", rows, *(g.constant([bound], np.int64) for bound in (1, memory, 2)))
+    rows = g.op("Concat", kept, made, axis=2)
+    new = g.op("Cast", reshaped(g, rows, (-1, filters * memory)), to=ir.DataType.FLOAT)
+    g.write(state, g.quantize_units(new, state), domain=Domain.STORED)
+    weighted = g.op("Mul", rows, g.constants.add(time.astype(np.float64), "weights_time"))
+    units = reshaped(g, weighted, (-1, filters // op.options.rank, op.options.rank * memory))
+    sums = g.op("ReduceSum", units, g.constant([2], np.int64), keepdims=0)
+    if op.get("bias") is not None:
+        sums = g.op("Add", sums, g.constant(_codes(op["bias"]).astype(np.float64)))
+    sums = _wrapped(g, sums)
+    multiplier = _scale(state) * _scale(op["weights_time"]) / _scale(output)
+    value = _held(g, rescaled(g, sums, multiplier, _LARGEST), output)
+    value = g.op("Cast", value, to=ir.DataType.FLOAT)
+    g.write(output, g.quantize_units(value, output), domain=Domain.STORED)
+
+
+def _wrapped(g: Graph, value: ir.Value) -> ir.Value:
+    """Sums as TFLite's 32 bits hold them."""
+    for type in (ir.DataType.INT64, ir.DataType.INT32, ir.DataType.DOUBLE):
+        value = g.op("Cast", value, to=type)
+    return value
+
+
+def _codes(tensor: TensorView) -> npt.NDArray[Any]:
+    if tensor.data is None:
+        raise Untranslatable(f"{tensor.name!r} is not a constant")
+    return tensor.data
+
+
+def _scale(tensor: TensorView) -> np.float32:
+    if tensor.quantization is None:
+        raise Untranslatable(f"{tensor.name!r} has no scale")
+    return np.float32(tensor.quantization.scale[0])
+
+
+def _double(g: Graph, value: ir.Value) -> ir.Value:
+    return g.op("Cast", value, to=ir.DataType.DOUBLE)
+
+
+def _held(g: Graph, value: ir.Value, tensor: TensorView) -> ir.Value:
+    """Cut to what the codes of `tensor` reach from their zero point."""
+    zero_point = 0 if tensor.quantization is None else tensor.quantization.scalar_zero_point
+    bounds = (bound - zero_point for bound in quantized_range(tensor.type))
+    return g.op("Clip", value, *(g.constant(bound, np.float64) for bound in bounds))

@@ -1,0 +1,192 @@
+"""Recurrent operators through ONNX Runtime over several invokes: every form against LiteRT."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from tests.lstm_models import BasicLstm, Lstm, invokes
+from tests.one_op import assert_close
+from tests.oracle import litert_interpreter
+from tests.rnn_models import Rnn, Svdf, Weights
+from tflite_ort import Interpreter
+from tflite_ort.schema import ActivationFunctionType as Act
+from tflite_ort.schema import Op
+
+Array = npt.NDArray[Any]
+Results = Sequence[Sequence[Array]]
+
+LSTM, SEQUENCE = Op.LSTM, Op.UNIDIRECTIONAL_SEQUENCE_LSTM
+BOTH_WAYS, RNN_BOTH_WAYS = Op.BIDIRECTIONAL_SEQUENCE_LSTM, Op.BIDIRECTIONAL_SEQUENCE_RNN
+# Hybrid weights are dequantised; LiteRT rounds the activations that they meet to 8 bits.
+HYBRID = 0.06
+
+SIZES = [(1, 1), (2, 3), (17, 1), (17, 3)]
+CELLS: list[dict[str, Any]] = [
+    {},
+    {"coupled": True},
+    {"peephole": True},
+    {"peephole": True, "coupled": True},
+    {"projection": True},
+    {"projection": True, "projection_bias": True, "proj_clip": 0.3},
+    {"cell_clip": 10.0},
+    {"cell_clip": 0.4},
+    {"cell_clip": 0.4, "coupled": True},
+    {"cell_clip": 10.0, "peephole": True},
+    *({"activation": f} for f in (Act.RELU6, Act.RELU_N1_TO_1, Act.SIGN_BIT, Act.NONE)),
+]
+NORMS: list[dict[str, Any]] = [
+    {"layer_norm": True},
+    {"layer_norm": True, "coupled": True, "peephole": True, "projection": True},
+]
+SEQUENCES = [*CELLS, *NORMS, {"time_major": True}, {"diagonal": ("input", "forget")}]
+DIRECTIONS = [
+    *CELLS,
+    {"time_major": True},
+    {"auxiliary": "weights"},
+    {"auxiliary": "linked"},
+    {"merge_outputs": True, "time_major": True},
+    {"merge_outputs": True, "time_major": True, "cell_clip": 10.0},
+]
+INTEGERS: list[dict[str, Any]] = [
+    {},
+    {"coupled": True},
+    {"projection": True},
+    {"projection": True, "projection_bias": True, "proj_clip": 0.3},
+    {"cell_clip": 0.7},
+    {"cell_bits": 15},
+    {"cell_bits": 9, "coupled": True},
+]
+LSTMS = [
+    *(Lstm(SEQUENCE, time=t, batch=b, **more) for t, b in SIZES for more in SEQUENCES),
+    *(Lstm(BOTH_WAYS, time=t, batch=b, **more) for t, b in SIZES for more in DIRECTIONS),
+    *(Lstm(LSTM, batch=b, **more) for b in (1, 3) for more in [*CELLS, *NORMS]),
+    Lstm(BOTH_WAYS, batch=1, merge_outputs=True),
+]
+INTEGER_LSTMS = [
+    *(Lstm(SEQUENCE, "8x8_16", b, t, **more) for t, b in SIZES for more in INTEGERS),
+    *(Lstm(LSTM, "8x8_16", b, **more) for b in (1, 3) for more in INTEGERS),
+    Lstm(SEQUENCE, "8x8_16", 2, 100, features=40, cells=50),
+    Lstm(SEQUENCE, "8x8_16", 3, 4, time_major=True),
+]
+HYBRID_LSTMS = [
+    *(
+        Lstm(SEQUENCE, arithmetic, time=5, cell_clip=10.0)
+        for arithmetic in ("hybrid", "hybrid-uint8")
+    ),
+    Lstm(SEQUENCE, "hybrid", layer_norm=True, peephole=True, projection=True),
+    Lstm(BOTH_WAYS, "hybrid", auxiliary="weights"),
+    Lstm(LSTM, "hybrid", asymmetric=True, version=4),
+]
+RNNS = [
+    *(
+        Rnn(op, b, t, activation=function)
+        for op in (Op.RNN, Op.UNIDIRECTIONAL_SEQUENCE_RNN, RNN_BOTH_WAYS)
+        for t, b in SIZES
+        for function in (Act.TANH, Act.RELU, Act.RELU6, Act.NONE, Act.SIGN_BIT)
+    ),
+    Rnn(time_major=True),
+    *(Rnn(RNN_BOTH_WAYS, time_major=True, auxiliary=kind) for kind in ("weights", "linked")),
+    *(Rnn(RNN_BOTH_WAYS, auxiliary=kind) for kind in ("weights", "linked")),
+    Rnn(RNN_BOTH_WAYS, auxiliary="weights", auxiliary_features=3),
+    Rnn(RNN_BOTH_WAYS, backward_cells=3, merge_outputs=True),
+]
+HYBRIDS: list[tuple[Weights, bool]] = [("int8", False), ("int8", True), ("uint8", False)]
+HYBRID_RNNS = [
+    Rnn(op, weights=kind, asymmetric=asymmetric)
+    for op in (Op.RNN, Op.UNIDIRECTIONAL_SEQUENCE_RNN, RNN_BOTH_WAYS)
+    for kind, asymmetric in HYBRIDS
+]
+SVDFS = [
+    Svdf(),
+    Svdf(batch=1, rank=2),
+    Svdf(rank=3, bias=False),
+    Svdf(memory=1),
+    *(Svdf(activation=function) for function in (Act.RELU, Act.TANH)),
+]
+INTEGER_SVDFS = [
+    Svdf(weights="integer", activation=Act.RELU, rank=rank, bias=bias, batch=batch)
+    for rank, bias, batch in ((1, True, 2), (2, True, 1), (1, False, 3))
+]
+HYBRID_SVDFS = [
+    Svdf(weights="int8", rank=2),
+    Svdf(weights="int8", asymmetric=True),
+    Svdf(weights="uint8"),
+]
+Model = Lstm | Rnn | Svdf
+
+
+def outcome(model: bytes, feeds: Results, *, on: str = "ort") -> Results:
+    """Ours, on ONNX Runtime or in numpy; all of it has to run there."""
+    providers: list[str] | None = None if on == "ort" else []
+    interpreter = Interpreter(model_content=model, num_threads=1, providers=providers)
+    results = invokes(interpreter, feeds)
+    assert {row.runs_on for row in interpreter.delegation()} == {on}, interpreter.delegation()
+    return results
+
+
+def assert_same(got: Results, want: Results, rtol: float = 1e-5) -> None:
+    for step, (ours, theirs) in enumerate(zip(got, want, strict=True)):
+        for one, other in zip(ours, theirs, strict=True):
+            assert_close(one, other, 0, rtol, f"invoke {step}")
+
+
+def named(models: Sequence[Model]) -> Any:
+    return pytest.mark.parametrize("case", models, ids=lambda case: case.name)
+
+
+@named([*LSTMS, *INTEGER_LSTMS, *RNNS, *SVDFS, *INTEGER_SVDFS])
+def test_onnx_runtime_gives_what_litert_gives(case: Model) -> None:
+    model, feeds = case.model(), case.feeds()
+    assert_same(outcome(model, feeds), invokes(litert_interpreter(model), feeds))
+
+
+@named([*HYBRID_LSTMS, *HYBRID_RNNS, *HYBRID_SVDFS])
+def test_hybrid_weights_are_dequantised(case: Model) -> None:
+    model, feeds = case.model(), case.feeds()
+    assert_same(outcome(model, feeds), invokes(litert_interpreter(model), feeds), HYBRID)
+
+
+@named([*RNNS, *HYBRID_RNNS, *SVDFS, *HYBRID_SVDFS, *INTEGER_SVDFS])
+@pytest.mark.parametrize("kernels", ["reference", "default"])
+def test_numpy_gives_what_litert_gives(case: Model, kernels: str) -> None:
+    model, feeds = case.model(), case.feeds()
+    got = outcome(model, feeds, on="numpy")
+    assert_same(got, invokes(litert_interpreter(model, kernels), feeds))
+
+
+def test_basic_kernel() -> None:
+    case = BasicLstm()
+    model, feeds = case.model(), case.feeds()
+    assert_same(outcome(model, feeds), invokes(litert_interpreter(model), feeds))
+
+
+REFUSED = [
+    (Lstm(SEQUENCE, "8x8_16", layer_norm=True), "integer cells with forget_layer_norm"),
+    (Lstm(SEQUENCE, "8x8_16", peephole=True), "integer cells with cell_to_output_weights"),
+    (Rnn(RNN_BOTH_WAYS, weights="int8", time_major=True), "over and over"),
+    (
+        Rnn(RNN_BOTH_WAYS, time_major=True, auxiliary="weights", auxiliary_features=6),
+        "misreads an auxiliary input of width 6",
+    ),
+]
+
+
+@pytest.mark.parametrize(("case", "reason"), REFUSED, ids=lambda value: getattr(value, "name", ""))
+def test_what_is_refused_runs_in_numpy(case: Model, reason: str) -> None:
+    model, feeds = case.model(), case.feeds()
+    interpreter = Interpreter(model_content=model, num_threads=1)
+    assert_same(invokes(interpreter, feeds), invokes(litert_interpreter(model), feeds))
+    assert reason in str(interpreter.delegation())
+
+
+def test_clip_that_acts_late_is_seen() -> None:
+    """Cells that grow step by step until the clip holds them, and no earlier."""
+    case = Lstm(SEQUENCE, batch=1, time=40, cell_clip=6.0)
+    model = case.model()
+    rising = [[np.full((1, 40, 4), value, np.float32)] for value in (4.0, -4.0, 4.0)]
+    assert_same(outcome(model, rising), invokes(litert_interpreter(model), rising))
