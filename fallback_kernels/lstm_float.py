@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.fallback_kernels.accumulator import quantized_rows
-from tflite_ort.fallback_kernels.lstm_tensors import CELL, FORGET, INPUT, OUTPUT, CellTensors
+from tflite_ort.fallback_kernels.lstm_tensors import CellTensors, joined
 from tflite_ort.fallback_kernels.operands import clamped
 from tflite_ort.schema import ActivationFunctionType
 from tflite_ort.schema.lstm_inputs import PEEPHOLE_GATES
@@ -27,12 +27,13 @@ class Weights:
     """A stack of matrices.
 
     Args:
-        values: [G, rows, columns], codes where there are scales.
+        matrix: [columns, G * rows], codes where there are scales.
         scales: [G, 1], or None for reals.
         asymmetric: how the vectors that codes meet are quantised.
     """
 
-    values: Array
+    matrix: Array
+    stack: int
     scales: Array | None = None
     asymmetric: bool = False
 
@@ -40,24 +41,28 @@ class Weights:
     def of(cls, cell: CellTensors, pattern: str, asymmetric: bool) -> Weights:
         values = cell.stacked(pattern)
         if values.dtype == np.float32:
-            return cls(values)
+            return cls.of_reals(values)
         return cls.of_codes(values, cell.scales(pattern), asymmetric)
 
     @classmethod
+    def of_reals(cls, values: Array) -> Weights:
+        """Of [G, rows, columns]."""
+        return cls(joined(values, np.float32), len(values))
+
+    @classmethod
     def of_codes(cls, codes: Array, scales: npt.ArrayLike, asymmetric: bool) -> Weights:
-        """Unsigned codes are signed ones under another name."""
+        """Of [G, rows, columns]; unsigned codes are signed ones under another name."""
         columns = np.asarray(scales, np.float32).reshape(-1, 1)
-        return cls(codes.view(np.int8).astype(np.float64), columns, asymmetric)
+        # Every sum of products is exact.
+        return cls(joined(codes.view(np.int8), np.float64), len(codes), columns, asymmetric)
 
     def times(self, vectors: Array) -> Array:
         """[..., G, rows] of [..., columns]."""
-        stack, rows, columns = self.values.shape
-        matrix = self.values.reshape(stack * rows, columns).T
-        shape = (*vectors.shape[:-1], stack, rows)
+        shape = (*vectors.shape[:-1], self.stack, -1)
         if self.scales is None:
-            return np.asarray((vectors @ matrix).reshape(shape))
+            return np.asarray((vectors @ self.matrix).reshape(shape))
         codes, scales = quantized_rows(vectors, (-1,), self.asymmetric)
-        sums = (codes.astype(np.float64) @ matrix).astype(np.float32).reshape(shape)
+        sums = (codes.astype(np.float64) @ self.matrix).astype(np.float32).reshape(shape)
         return np.asarray(sums * (scales[..., np.newaxis] * self.scales))
 
 
@@ -129,27 +134,28 @@ class FloatCell:
             sums = sums + self.recurrent.times(h)
         if self.diagonal is not None:
             sums = sums + self.diagonal * h[:, np.newaxis]
-        forget = sigmoid(self._gate(sums, FORGET, c))
-        update = activated(self._gate(sums, CELL, c), self.options.fused_activation_function)
-        coupled = sums.shape[1] == 3
-        admit = 1 - forget if coupled else sigmoid(self._gate(sums, INPUT, c))
+        early = self._gates(sums, slice(None, -1), c)
+        update = activated(early[:, -1], self.options.fused_activation_function)
+        doors = sigmoid(early[:, :-1])
+        forget = doors[:, -1]
+        admit = doors[:, 0] if doors.shape[1] == 2 else 1 - forget
         c = clipped(forget * c + update * admit, self.options.cell_clip)
-        output = sigmoid(self._gate(sums, OUTPUT, c))
+        output = sigmoid(self._gates(sums, slice(-1, None), c)[:, 0])
         return self._projected(output * self._hidden(c, update)), c
+
+    def _gates(self, sums: Array, which: slice, c: Array) -> Array:
+        """What some of the gates are functions of, from sums without the peephole."""
+        sums = sums[:, which]
+        if self.peephole is not None:
+            sums = sums + self.peephole[which] * c[:, np.newaxis]
+        if self.norm is None:
+            return sums
+        return np.asarray(normalized(sums) * self.norm[which] + self.bias[which])
 
     def _hidden(self, c: Array, update: Array) -> Array:
         """LiteRT's NONE does not even copy: what is left in the buffer is the update."""
         function = self.options.fused_activation_function
         return update if function == ActivationFunctionType.NONE else activated(c, function)
-
-    def _gate(self, sums: Array, gate: int, c: Array) -> Array:
-        """[B, C]: what `gate` is the function of."""
-        total = sums[:, gate]
-        if self.peephole is not None:
-            total = total + self.peephole[gate] * c
-        if self.norm is None:
-            return total
-        return np.asarray(normalized(total) * self.norm[gate] + self.bias[gate])
 
     def _projected(self, hidden: Array) -> Array:
         if self.projection is None:
@@ -197,7 +203,7 @@ def _recurrent(cell: CellTensors, asymmetric: bool) -> tuple[Weights | None, Arr
         return None, np.stack(rows)
     values = np.stack([a if a.ndim == 2 else np.zeros_like(matrices[0]) for a in found.values()])
     if values.dtype == np.float32:
-        return Weights(values), np.stack(rows)
+        return Weights.of_reals(values), np.stack(rows)
     scales = [cell.scale(pattern.format(g)) if a.ndim == 2 else 1 for g, a in found.items()]
     return Weights.of_codes(values, np.array(scales, np.float32), asymmetric), np.stack(rows)
 
@@ -221,5 +227,5 @@ def _peephole(cell: CellTensors) -> Array | None:
 def _projection(cell: CellTensors, asymmetric: bool) -> Weights:
     values = cell.required("projection_weights")[np.newaxis]
     if values.dtype == np.float32:
-        return Weights(values)
+        return Weights.of_reals(values)
     return Weights.of_codes(values, cell.scale("projection_weights"), asymmetric)

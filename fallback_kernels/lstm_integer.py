@@ -6,14 +6,13 @@ to 16 bits one after the other: what the input gives, what the output gives, the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.fallback_kernels.lstm_tensors import CELL, FORGET, INPUT, OUTPUT, CellTensors
+from tflite_ort.fallback_kernels.lstm_tensors import CellTensors, joined
 from tflite_ort.schema import KernelError
 from tflite_ort.schema.fixed_point import (
     inverse_sqrt,
@@ -46,8 +45,8 @@ class Multiplier:
     def times(self, x: Array) -> Array:
         return multiply_by_quantized_multiplier(x, self.q31, self.shift)
 
-    def __getitem__(self, gate: int) -> Multiplier:
-        return Multiplier(self.q31[gate], self.shift[gate])
+    def __getitem__(self, which: slice) -> Multiplier:
+        return Multiplier(self.q31[which], self.shift[which])
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +67,9 @@ class Product:
         cls, weights: Array, zero_point: int, scale: npt.ArrayLike, bias: Array | None = None
     ) -> Product:
         """Products with codes whose zero point is `zero_point`."""
-        stack, rows, columns = weights.shape
-        exact = np.float32 if columns * 2**14 <= 2**24 else np.float64
-        matrix = np.ascontiguousarray(weights.reshape(stack * rows, columns).T, exact)
+        exact = np.float32 if weights.shape[-1] * 2**14 <= 2**24 else np.float64
         offset = -zero_point * weights.sum(axis=-1, dtype=np.int32)
+        matrix = joined(weights, exact)
         return cls(matrix, offset if bias is None else bias + offset, Multiplier.of(scale))
 
     def times(self, codes: Array) -> Array:
@@ -85,13 +83,13 @@ class LayerNorm:
     """Rows of mean 0 and variance 1, times weights [G, C], plus bias [G, C].
 
     Args:
-        least: [G], the variance of a row whose codes are all equal.
+        least: [G, 1], the variance of a row whose codes are all equal.
     """
 
     weights: Array
     bias: Array
     factor: Multiplier
-    least: Sequence[int]
+    least: Array
 
     @classmethod
     def of(cls, cell: CellTensors) -> LayerNorm:
@@ -100,20 +98,20 @@ class LayerNorm:
             cell.stacked("{}_layer_norm_coefficients").astype(np.int32),
             cell.stacked("{}_gate_bias"),
             Multiplier.of(scales),
-            [max(1, int(np.float32(10000) * scale)) for scale in scales[:, 0]],
+            np.maximum(1, (np.float32(10000) * scales).astype(np.int64)),
         )
 
-    def apply(self, x: Array, gate: int) -> Array:
-        """Means have 10 fraction bits, results 12."""
+    def apply(self, x: Array, which: slice) -> Array:
+        """Of some of the gates; means have 10 fraction bits, results 12."""
         wide, count = x.astype(np.int64), x.shape[-1]
         mean = _quotient(wide.sum(axis=-1, keepdims=True) * 1024, count)
         squares = np.square(wide).sum(axis=-1, keepdims=True) * (2**20 // count)
         variance = _quotient(squares - mean * mean, 2**20)
-        variance = np.where(variance < 1, self.least[gate], variance)
+        variance = np.where(variance < 1, self.least[which], variance)
         deviations = multiply_by_quantized_multiplier(1024 * wide - mean, *inverse_sqrt(variance))
-        weighted = (deviations * self.weights[gate] + self.bias[gate]).astype(np.int64)
+        weighted = (deviations * self.weights[which] + self.bias[which]).astype(np.int64)
         rounded = _quotient(np.where(weighted > 0, weighted + 512, weighted - 512), 1024)
-        factor = self.factor[gate]
+        factor = self.factor[which]
         codes = multiply_by_quantized_multiplier(rounded, factor.q31, factor.shift + 12)
         return saturate(codes, np.int16)
 
@@ -123,7 +121,7 @@ class IntegerCell:
     """One cell.
 
     Args:
-        peephole: [G, C], 0 for the cell gate.
+        peephole: [B, G, C] or [1, G, C], 0 for the cell gate.
         cell_bits: fraction bits of the cell state.
         hidden: factor and zero point of the output gate times the activated cell state.
         projection: [1, O, C].
@@ -139,7 +137,6 @@ class IntegerCell:
     projection: Product | None
     proj_clip: int
     output_zero_point: int
-    rows_together: bool
 
     @classmethod
     def of(cls, cell: CellTensors) -> IntegerCell:
@@ -169,7 +166,6 @@ class IntegerCell:
             projection=_projection(cell, hidden_scale, hidden_zero_point) if projected else None,
             proj_clip=clip(cell.op.options.proj_clip, cell.output_scale, np.int8),
             output_zero_point=cell.zero_point("output_state"),
-            rows_together=getattr(cell.op.options, "time_major", True),
         )
 
     def run(self, x: Array, aux: Array | None, states: States) -> tuple[Array, States]:
@@ -183,34 +179,23 @@ class IntegerCell:
     def step(self, sums: Array, h: Array, c: Array) -> States:
         """The states after one more step; `sums` [B, G, C] is what the input gives the gates."""
         sums = saturate(sums + self.recurrent.times(h), np.int16)
-        forget = logistic(self._gate(sums, FORGET, c), _GATE_BITS)
-        update = tanh(self._gate(sums, CELL, c), _GATE_BITS)
-        coupled = sums.shape[1] == 3
-        admit = 32767 - forget if coupled else logistic(self._gate(sums, INPUT, c), _GATE_BITS)
+        early = self._gates(sums, slice(None, -1), c)
+        update = tanh(early[:, -1], _GATE_BITS)
+        doors = logistic(early[:, :-1], _GATE_BITS)
+        forget = doors[:, -1]
+        admit = doors[:, 0] if doors.shape[1] == 2 else 32767 - forget
         c = updated_cell(c, forget, admit, update, self.cell_bits, self.cell_clip)
-        output = logistic(self._gate(sums, OUTPUT, c), _GATE_BITS)
+        output = logistic(self._gates(sums, slice(-1, None), c)[:, 0], _GATE_BITS)
         return self._output(output, tanh(c, 15 - self.cell_bits)), c
 
-    def _gate(self, sums: Array, gate: int, c: Array) -> Array:
-        """[B, C]: what `gate` is the function of."""
-        total = sums[:, gate]
-        if self.peephole is not None and gate != CELL:
-            total = self._seen(total, gate, c)
-        return total if self.norm is None else self.norm.apply(total, gate)
-
-    def _seen(self, total: Array, gate: int, c: Array) -> Array:
-        """`total` with the peephole, which LiteRT takes for O long instead of C: it reaches the
-        first O cells of each row, or of a time-major batch the first B * O, every O of them
-        through the same weights."""
-        assert self.peephole is not None
-        weights, factor = self.peephole
-        outputs = min(self.recurrent.matrix.shape[0], total.shape[1])
-        rows = 1 if self.rows_together else total.shape[0]
-        reach = total.size // total.shape[1] * outputs // rows
-        sums, cells = (array.reshape(rows, -1).astype(np.int32) for array in (total, c))
-        products = cells[:, :reach].reshape(-1, outputs) * weights[gate, :outputs]
-        sums[:, :reach] += factor[gate].times(products).reshape(rows, reach)
-        return saturate(sums, np.int16).reshape(total.shape)
+    def _gates(self, sums: Array, which: slice, c: Array) -> Array:
+        """What some of the gates are functions of, from sums without the peephole."""
+        sums = sums[:, which]
+        if self.peephole is not None:
+            weights, factor = self.peephole
+            seen = factor[which].times(weights[:, which] * c[:, np.newaxis])
+            sums = saturate(sums + seen, np.int16)
+        return sums if self.norm is None else self.norm.apply(sums, which)
 
     def _output(self, gate: Array, activated: Array) -> Array:
         factor, zero_point = self.hidden
@@ -277,7 +262,23 @@ def _peephole(cell: CellTensors, sums: Array, bits: int) -> tuple[Array, Multipl
         seen = gate in PEEPHOLE_GATES
         rows.append(cell.required(name).astype(np.int32) if seen else np.zeros_like(rows[-1]))
         factors.append(2.0**-bits * float(cell.scale(name)) / float(scale) if seen else 0.0)
-    return np.stack(rows), Multiplier.of(factors)
+    factor = Multiplier.of(np.array(factors)[:, np.newaxis])
+    return _walked(np.stack(rows), cell), factor
+
+
+def _walked(weights: Array, cell: CellTensors) -> Array:
+    """[B, G, C]: the weights [G, C] that each cell of each row meets, or none.
+
+    LiteRT walks through all cells of a time-major batch, or of one row of another, with weights
+    that begin anew every O cells, not C, and ends after O cells of each row.
+    """
+    gates, cells = weights.shape
+    together = getattr(cell.op.options, "time_major", True)
+    batch = cell.required("cell_state").size // cells if together else 1
+    outputs = min(cell.required("recurrent_to_output_weights").shape[1], cells)
+    place = np.arange(batch * cells)
+    met = np.where(place < batch * outputs, weights[:, place % outputs], 0)
+    return met.reshape(gates, batch, cells).swapaxes(0, 1)
 
 
 def _projection(cell: CellTensors, scale: np.float32, zero_point: int) -> Product:

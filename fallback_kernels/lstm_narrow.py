@@ -1,7 +1,8 @@
 """LSTM cells in integers whose partial sums are held in 8 bits (8x8_8).
 
 There is only one form of them: coupled, normalised, projected with a bias, without peepholes
-(those are ignored, as is an input gate). B batch, G gates: forget, cell, output, C cells, O outputs.
+(those are ignored, as is an input gate). B batch, C cells, O outputs, G gates in the order forget,
+cell, output.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.fallback_kernels.lstm_integer import Multiplier, clip, clipped, updated_cell
-from tflite_ort.fallback_kernels.lstm_tensors import CELL, FORGET, OUTPUT, CellTensors
+from tflite_ort.fallback_kernels.lstm_tensors import CellTensors, joined
 from tflite_ort.schema import KernelError
 from tflite_ort.schema.fixed_point import (
     multiply_wide_by_quantized_multiplier,
@@ -56,9 +57,8 @@ class PartialSum:
         scales = np.array([scale for scale, _ in parts], np.float32)
         wholes = np.array([cell.intermediate(whole)[0] for whole in _SUMS], np.float32)
         ours = np.array([cell.scale(pattern.format(gate)) for gate in _GATES], np.float32)
-        stack, rows, columns = weights.shape
         return cls(
-            matrix=weights.reshape(stack * rows, columns).T.astype(np.float64),
+            matrix=joined(weights, np.float64),
             offset=-cell.zero_point(source) * weights.sum(axis=-1, dtype=np.int32),
             factor=Multiplier.of((ours * cell.scale(source) / scales)[:, np.newaxis]),
             zero_point=np.array([[zero] for _, zero in parts], np.int32),
@@ -78,7 +78,7 @@ class NarrowCell:
     """One cell.
 
     Args:
-        norm, bias: [G, C], real but for `norm_scale` [G] and its 2**-10th.
+        norm, bias: [G, C], in units of `norm_scale` [G, 1] and of its 2**-10th.
         projection: [C, O], int64.
     """
 
@@ -99,7 +99,7 @@ class NarrowCell:
         if cell.scale("cell_state") != np.float32(2.0**-_CELL_BITS):
             raise KernelError(f"cell_state has scale {cell.scale('cell_state')}, expected 2**-15")
         norm = "{}_layer_norm_coefficients"
-        factor = Multiplier.of([cell.scale(norm.format(gate)) for gate in _GATES])
+        factor = Multiplier.of([[cell.scale(norm.format(gate))] for gate in _GATES])
         limit = cell.op.options.cell_clip
         state = float(cell.scale("output_state"))
         return cls(
@@ -130,12 +130,12 @@ class NarrowCell:
         """The states after one more step of input [B, I]."""
         recurrent = self.recurrent.times(h)
         # LiteRT multiplies this one by a number it reads from the wrong place, a shift: nothing.
-        recurrent[:, OUTPUT] = 0
+        recurrent[:, -1] = 0
         sums = saturate(self.input.times(x) + recurrent, np.int16)
-        forget = _logistic_table()[self._normalized(sums, FORGET)]
-        update = _tanh_table(12)[self._normalized(sums, CELL)]
+        early = self._normalized(sums, slice(None, -1))
+        forget, update = _logistic_table()[early[:, 0]], _tanh_table(12)[early[:, 1]]
         c = updated_cell(c, forget, 32767 - forget, update, _CELL_BITS, self.cell_clip)
-        output = _logistic_table()[self._normalized(sums, OUTPUT)]
+        output = _logistic_table()[self._normalized(sums, slice(-1, None))[:, 0]]
         activated = _tanh_table(15)[c.view(np.uint16)]
         hidden = saturate(rounding_shift_right(output.astype(np.int32) * activated, 15), np.int16)
         wide = hidden @ self.projection + self.projection_bias
@@ -144,19 +144,19 @@ class NarrowCell:
         codes = saturate(result + self.output_zero_point, np.int8)
         return clipped(codes, self.proj_clip), c
 
-    def _normalized(self, sums: Array, gate: int) -> npt.NDArray[np.uint16]:
-        """The codes, with 12 fraction bits, of one gate's sums, as places in a table.
+    def _normalized(self, sums: Array, which: slice) -> npt.NDArray[np.uint16]:
+        """The codes, with 12 fraction bits, of some gates' sums, as places in a table.
 
         Sums of squares leave float32's whole numbers, so the order of addition matters.
         """
-        x = sums[:, gate].astype(np.float32)
-        count, scale = np.float32(x.shape[-1]), self.norm_scale[gate]
+        x = sums[:, which].astype(np.float32)
+        count, scale = np.float32(x.shape[-1]), self.norm_scale[which]
         mean = x.sum(axis=-1, keepdims=True) / count
-        squares = np.add.accumulate(x * x, axis=-1)[:, -1:]
+        squares = np.add.accumulate(x * x, axis=-1)[..., -1:]
         variance = squares / count - mean * mean
         deviation = np.sqrt(np.where(variance == 0, np.float32(1e-8), variance))
-        real = (x - mean) * (np.float32(1) / deviation) * self.norm[gate] * scale
-        real = real + self.bias[gate].astype(np.float32) * (np.float32(2.0**-10) * scale)
+        real = (x - mean) * (np.float32(1) / deviation) * self.norm[which] * scale
+        real = real + self.bias[which].astype(np.float32) * (np.float32(2.0**-10) * scale)
         codes = saturate(round_half_away(real * np.float32(4096)), np.int16)
         return codes.view(np.uint16)
 

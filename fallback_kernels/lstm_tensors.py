@@ -15,9 +15,6 @@ from tflite_ort.schema.lstm_inputs import GATES
 
 Array = npt.NDArray[Any]
 
-# Places of the gates in a stack, which begins with the forget gate when the input gate is absent.
-INPUT, FORGET, CELL, OUTPUT = -4, -3, -2, -1
-
 
 @dataclass(frozen=True, slots=True)
 class CellTensors:
@@ -36,6 +33,13 @@ class CellTensors:
         """The gates that are there, in order: without the first one it is coupled to the second."""
         coupled = self.tensor("input_to_input_weights") is None
         return GATES[1:] if coupled else GATES
+
+    @property
+    def constant(self) -> bool:
+        """Nothing of it but its states changes from one invoke to the next."""
+        named = zip(self.op.names, self.op.inputs, strict=False)
+        found = [t for name, t in named if t is not None and name.startswith(self.prefix)]
+        return all(t.is_constant or t.is_variable for t in found if t is not self.op.inputs[0])
 
     def tensor(self, name: str) -> TensorView | None:
         full = self.prefix + name
@@ -85,3 +89,8 @@ def quantization(tensor: TensorView | None, name: str) -> Quantization:
     if tensor is None or tensor.quantization is None:
         raise KernelError(f"{name} has no scale")
     return tensor.quantization
+
+
+def joined(stack: Array, dtype: npt.DTypeLike) -> Array:
+    """[columns, G * rows] of [G, rows, columns]: one product with it is the products with all."""
+    return np.ascontiguousarray(stack.reshape(-1, stack.shape[-1]).T, dtype)

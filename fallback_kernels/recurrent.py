@@ -25,28 +25,41 @@ from tflite_ort.schema import (
 from tflite_ort.schema.lstm_inputs import BIDIRECTIONAL_LSTM_INPUTS, LSTM_INPUTS
 
 Array = npt.NDArray[Any]
+Cell = FloatCell | IntegerCell | NarrowCell
+Cells = dict[str, Cell]  # by the prefix of their tensors
 
 
-@kernel(Op.LSTM, versions=(1, 4), inputs=LSTM_INPUTS)
+def _cells(op: OperatorView[Any]) -> Cells:
+    """Cells whose weights are constants are made once: none at first."""
+    return {}
+
+
+@kernel(Op.LSTM, versions=(1, 4), inputs=LSTM_INPUTS, state=_cells)
 def lstm(op: OperatorView[LSTMOptions], inputs: Inputs, state: State) -> Outputs:
     """One step: input [B, I], output [B, O]."""
     if op.options.kernel_type == LSTMKernelType.BASIC:
         return basic_lstm(op, inputs)
     cell = CellTensors(op, inputs)
-    outputs, states = _run(cell, inputs[0][np.newaxis], None)
+    outputs, states = _run(cell, inputs[0][np.newaxis], None, state)
     return (outputs[0], *states)
 
 
-@kernel(Op.UNIDIRECTIONAL_SEQUENCE_LSTM, versions=(1, 4), inputs=LSTM_INPUTS)
+@kernel(Op.UNIDIRECTIONAL_SEQUENCE_LSTM, versions=(1, 4), inputs=LSTM_INPUTS, state=_cells)
 def unidirectional_sequence_lstm(
     op: OperatorView[UnidirectionalSequenceLSTMOptions], inputs: Inputs, state: State
 ) -> Outputs:
     """Input [T, B, I] or [B, T, I], output alike."""
-    outputs, states = _run(CellTensors(op, inputs), _time_first(op, inputs[0]), None)
+    cell = CellTensors(op, inputs)
+    outputs, states = _run(cell, _time_first(op, inputs[0]), None, state)
     return (_as_input(op, outputs), *states)
 
 
-@kernel(Op.BIDIRECTIONAL_SEQUENCE_LSTM, versions=(1, 3), inputs=BIDIRECTIONAL_LSTM_INPUTS)
+@kernel(
+    Op.BIDIRECTIONAL_SEQUENCE_LSTM,
+    versions=(1, 3),
+    inputs=BIDIRECTIONAL_LSTM_INPUTS,
+    state=_cells,
+)
 def bidirectional_sequence_lstm(
     op: OperatorView[BidirectionalSequenceLSTMOptions], inputs: Inputs, state: State
 ) -> Outputs:
@@ -58,8 +71,9 @@ def bidirectional_sequence_lstm(
     source = x
     if aux is not None and forward.tensor("aux_input_to_forget_weights") is None:
         source, aux = aux, None
-    there, forward_states = _run(forward, x, aux)
-    back, backward_states = _run(backward, source[::-1], None if aux is None else aux[::-1])
+    there, forward_states = _run(forward, x, aux, state)
+    aux = None if aux is None else aux[::-1]
+    back, backward_states = _run(backward, source[::-1], aux, state)
     results = [_as_input(op, there), _as_input(op, back[::-1])]
     if op.options.merge_outputs:
         results = [np.concatenate(results, axis=-1)]
@@ -76,13 +90,23 @@ def _as_input(op: OperatorView[Any], outputs: Array) -> Array:
     return outputs if op.options.time_major else np.ascontiguousarray(np.swapaxes(outputs, 0, 1))
 
 
-def _run(cell: CellTensors, x: Array, aux: Array | None) -> tuple[Array, list[Array]]:
+def _run(
+    tensors: CellTensors, x: Array, aux: Array | None, made: Cells
+) -> tuple[Array, list[Array]]:
     """The outputs [T, B, O] of a cell, and its states in the shapes they are kept in."""
-    kind: type[FloatCell | IntegerCell | NarrowCell] = FloatCell
-    if cell.op["input"].type is TensorType.INT8:
-        kind = NarrowCell if len(cell.op.intermediates) == 12 else IntegerCell
-    kept = [cell.required("output_state"), cell.required("cell_state")]
+    kept = [tensors.required("output_state"), tensors.required("cell_state")]
     h, c = (state.reshape(x.shape[1], -1) for state in kept)
-    outputs, states = kind.of(cell).run(x, aux, (h, c))
+    cell = made.get(tensors.prefix)
+    if cell is None:
+        cell = _kind(tensors.op).of(tensors)
+        if tensors.constant:
+            made[tensors.prefix] = cell
+    outputs, states = cell.run(x, aux, (h, c))
     shaped = zip(states, kept, strict=True)
     return outputs, [state.reshape(before.shape) for state, before in shaped]
+
+
+def _kind(op: OperatorView[Any]) -> type[Cell]:
+    if op["input"].type is not TensorType.INT8:
+        return FloatCell
+    return NarrowCell if len(op.intermediates) == 12 else IntegerCell
