@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tflite_ort.fallback_kernels import (
     activation,
+    audio,
     comparison,
     convolution,
     detection,
@@ -15,6 +16,8 @@ from tflite_ort.fallback_kernels import (
     linear,
     lookup,
     mediapipe,
+    micro_signal,
+    micro_streams,
     normalization,
     pooling,
     quantization,
@@ -33,6 +36,7 @@ from tflite_ort.fallback_kernels.registry import Kernel, custom_kernel, kernel
 __all__ = [
     "Kernel",
     "activation",
+    "audio",
     "comparison",
     "convolution",
     "custom_kernel",
@@ -46,6 +50,8 @@ __all__ = [
     "linear",
     "lookup",
     "mediapipe",
+    "micro_signal",
+    "micro_streams",
     "normalization",
     "pooling",
     "quantization",

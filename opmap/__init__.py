@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tflite_ort.opmap import (
     activation,
+    audio,
     comparison,
     convolution,
     detection,
@@ -15,6 +16,8 @@ from tflite_ort.opmap import (
     linear,
     lookup,
     mediapipe,
+    micro_signal,
+    micro_streams,
     normalization,
     pooling,
     quantization,
@@ -42,6 +45,7 @@ __all__ = [
     "Target",
     "Translator",
     "activation",
+    "audio",
     "comparison",
     "convolution",
     "custom_translator",
@@ -55,6 +59,8 @@ __all__ = [
     "lookup",
     "lower",
     "mediapipe",
+    "micro_signal",
+    "micro_streams",
     "normalization",
     "pooling",
     "quantization",

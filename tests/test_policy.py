@@ -12,6 +12,7 @@ SOURCES = sorted(path for folder in PACKAGES for path in (ROOT / folder).rglob("
 # A file in opmap/ or fallback_kernels/ is a family of operators, unless it is named here.
 FAMILIES = {
     "activation",
+    "audio",
     "comparison",
     "control_flow",
     "convolution",
@@ -24,6 +25,8 @@ FAMILIES = {
     "linear",
     "lookup",
     "mediapipe",
+    "micro_signal",
+    "micro_streams",
     "normalization",
     "pooling",
     "quantization",
@@ -62,6 +65,7 @@ INFRASTRUCTURE = {
         "accumulator",
         "counters",
         "fingerprint",
+        "fixed_point_fft",
         "function_table",
     }
     | {"operands", "quantized_arithmetic", "registry", "softmax_codes", "windows"}

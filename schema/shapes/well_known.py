@@ -8,7 +8,8 @@ from tflite_ort.schema.audio_features import fft_length
 from tflite_ort.schema.enums import Padding, TensorType
 from tflite_ort.schema.errors import ModelError
 from tflite_ort.schema.semantics import conv_output_size
-from tflite_ort.schema.shapes.registry import Shape, Shapes, of_type, required, rule
+from tflite_ort.schema.shapes.registry import Shapes, of_type, required, rule
+from tflite_ort.schema.sizes import Shape
 from tflite_ort.schema.view import OperatorView
 from tflite_ort.schema.well_known_options import (
     AudioSpectrogramOptions,

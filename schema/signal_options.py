@@ -1,0 +1,84 @@
+"""The options of TFLite Micro's signal operators, read by `map_options`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class WindowOptions:
+    shift: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FourierOptions:
+    """SignalRfft, SignalIrfft."""
+
+    fft_length: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class EnergyOptions:
+    start_index: int = 0
+    end_index: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FilterBankOptions:
+    num_channels: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SpectralSubtractionOptions:
+    """Those named `alternate` are of channels 1, 3, ..."""
+
+    smoothing: int = 0
+    one_minus_smoothing: int = 0
+    alternate_smoothing: int = 0
+    alternate_one_minus_smoothing: int = 0
+    smoothing_bits: int = 0
+    spectral_subtraction_bits: int = 0
+    min_signal_remaining: int = 0
+    num_channels: int = 0
+    clamping: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PcanOptions:
+    snr_shift: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    input_correction_bits: int = 0
+    output_scale: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FramerOptions:
+    frame_size: int = 0
+    frame_step: int = 0
+    prefill: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StackerOptions:
+    num_channels: int = 0
+    stacker_left_context: int = 0
+    stacker_right_context: int = 0
+    stacker_step: int = 0
+
+    @property
+    def frames(self) -> int:
+        """How many make a stack."""
+        return self.stacker_left_context + 1 + self.stacker_right_context
+
+
+@dataclass(frozen=True, slots=True)
+class DelayOptions:
+    delay_length: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class OverlapAddOptions:
+    frame_step: int = 0
