@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tflite_ort.delegates import Delegate
 from tflite_ort.opmap import Lowered, Target, Translator, lower
 from tflite_ort.partition import NUMPY, partitions
+from tflite_ort.runtime import Runtime
 from tflite_ort.schema import OperatorView, Specialized
-from tflite_ort.session import exact_weight_type
 from tflite_ort.versioning.registry import Registry
 
 
@@ -27,17 +26,15 @@ class Assignment:
     whole: Lowered | None = None
 
 
-def assign(
-    graph: Specialized, delegates: Sequence[Delegate], translators: Registry[Translator]
-) -> Assignment:
+def assign(graph: Specialized, runtime: Runtime) -> Assignment:
     """Delegates claim operators in the order given; numpy kernels take the rest."""
     runners = {op.index: NUMPY for op in graph.operators}
     reasons: dict[int, list[str]] = {op.index: [] for op in graph.operators}
-    remaining = list(graph.operators)
-    for delegate in delegates:
+    remaining, translators = list(graph.operators), runtime.resolver.translators
+    for delegate in runtime.delegates:
         refusals = {op.index: delegate.refusal(op) for op in remaining}
         claimed = [op for op in remaining if refusals[op.index] is None]
-        lowered = _trial(claimed, graph, translators, target_of(delegate))
+        lowered = _trial(claimed, graph, translators, runtime.target(delegate))
         refusals.update(lowered.refusals)
         for op in remaining:
             reason = refusals[op.index]
@@ -53,13 +50,6 @@ def assign(
 
 def _joined(reasons: Mapping[int, Sequence[str]]) -> dict[int, str]:
     return {index: "; ".join(texts) for index, texts in reasons.items()}
-
-
-def target_of(delegate: Delegate) -> Target:
-    """What graphs for `delegate` are made for: on the CPU, what is fastest on this machine."""
-    if delegate.name == "CPUExecutionProvider":
-        return Target(exact_weight_type(), ort_cpu=True, carried_boundary=True, strings=False)
-    return Target(strings=False)
 
 
 def _trial(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.assignment import Assignment, assign, target_of
+from tflite_ort.assignment import Assignment, assign
 from tflite_ort.called_subgraphs import CALLERS
 from tflite_ort.custom_checks import check_step, checked_operators, with_checked_results
 from tflite_ort.fallback_kernels import Kernel
@@ -101,7 +101,7 @@ def make_plan(graph: Specialized, runtime: Runtime) -> Plan:
     translators, kernels = runtime.resolver.translators, runtime.resolver.kernels
     checked = checked_operators(graph, runtime.resolver)
     wanted = with_checked_results(graph, checked)
-    assignment = assign(wanted, runtime.delegates, translators)
+    assignment = assign(wanted, runtime)
     _check_kernels(graph, assignment, kernels)
     parts = partitions(graph.operators, assignment.runners, wanted.outputs)
     memory = _memory(wanted, parts, runtime)
@@ -117,14 +117,14 @@ def make_plan(graph: Specialized, runtime: Runtime) -> Plan:
                     plans = _plans(op, runtime)
                     calls[op.index] = [_call(op, plan, runtime) for plan in plans]
                     rows += [row for plan in plans for row in plan.placements]
-            steps.append(kernel_step(part, kernels, memory, calls))
+            steps.append(kernel_step(part, memory, calls, runtime))
             continue
         started, delegate = time.perf_counter(), by_name[part.runner]
         lowered = assignment.whole or lower(
-            part.operators, part.inputs, part.outputs, translators, target=target_of(delegate)
+            part.operators, part.inputs, part.outputs, translators, target=runtime.target(delegate)
         )
         translated = time.perf_counter()
-        steps.append(session_step(part, lowered, delegate, memory, runtime.num_threads))
+        steps.append(session_step(part, lowered, delegate, memory, runtime))
         translate_seconds += translated - started
         session_seconds += time.perf_counter() - translated
     for op in checked:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,6 +42,8 @@ ORT_ERRORS: tuple[type[Exception], ...] = (
 # Products with 4-bit weights are computed in float32, not with activations rounded to 8 bits.
 _CONFIG = {"session.qdq_matmulnbits_accuracy_level": "1"}
 
+_KERNEL_TIME = "_kernel_time"  # how the profile marks the run of a node
+
 # Below this size an initializer stays in the protobuf, where graph optimisations look at it.
 _INLINE_BYTES = 1024
 
@@ -74,6 +78,16 @@ def exact_weight_type() -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeTime:
+    """One run of a node of the optimised graph: its name, operator, provider and seconds."""
+
+    name: str
+    op_type: str
+    provider: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Binding:
     """The arrays that a run of a session reads from and writes to; they must outlive it."""
 
@@ -88,6 +102,8 @@ class Session:
         model: its initializers are handed over as views, not serialised.
         providers: execution providers in order of preference.
         num_threads: threads within an operator; 0 is ONNX Runtime's default.
+        config: entries of ONNX Runtime's session configuration.
+        profile: where `node_times` are noted, as the beginning of a file name.
 
     Raises:
         DelegateError: ONNX Runtime could not make or run the session.
@@ -100,10 +116,13 @@ class Session:
         *,
         num_threads: int = 0,
         config: Mapping[str, str] | None = None,
+        profile: str | None = None,
     ) -> None:
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4  # what it would log as an error is raised
         options.intra_op_num_threads = num_threads
+        if profile is not None:
+            options.enable_profiling, options.profile_file_prefix = True, profile
         for key, value in {**_CONFIG, **(config or {})}.items():
             options.add_session_config_entry(key, value)
         # They must outlive the session, which reads them in place.
@@ -145,7 +164,6 @@ class Session:
         except ORT_ERRORS as error:
             raise DelegateError(f"ONNX Runtime failed: {error}") from error
 
-
     def call(self, inputs: Sequence[Array]) -> list[Array]:
         """One inference over arrays in graph order; returns what it made, in arrays of its own."""
         names = [value.name for value in self._session.get_inputs()]
@@ -154,6 +172,20 @@ class Session:
         except ORT_ERRORS as error:
             raise DelegateError(f"ONNX Runtime failed: {error}") from error
         return [np.asarray(result) for result in results]
+
+    def node_times(self) -> list[NodeTime]:
+        """What each run of each node took, of all runs so far; ends the profiling."""
+        events = json.loads(Path(self._session.end_profiling()).read_text(encoding="utf-8"))
+        return [
+            NodeTime(
+                event["name"].removesuffix(_KERNEL_TIME),
+                event["args"]["op_name"],
+                event["args"]["provider"],
+                event["dur"] / 1e6,
+            )
+            for event in events
+            if event["cat"] == "Node" and event["name"].endswith(_KERNEL_TIME)
+        ]
 
 
 @dataclass(frozen=True, slots=True)

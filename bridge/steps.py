@@ -11,17 +11,17 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from tflite_ort.assignment import target_of
 from tflite_ort.delegates import Delegate
 from tflite_ort.fallback_kernels import Kernel
 from tflite_ort.fallback_kernels.control_flow import Call
-from tflite_ort.opmap import Lowered
+from tflite_ort.opmap import Lowered, Target
 from tflite_ort.partition import Partition, only_sets
+from tflite_ort.runtime import Runtime
 from tflite_ort.schema import KernelError, OperatorView, StateError, TensorView
-from tflite_ort.session import Binding, Session
+from tflite_ort.session import Binding, Provider, Session
 from tflite_ort.specialization import run_kernel
 from tflite_ort.state import Variable, moved
-from tflite_ort.versioning.registry import Entry, Registry
+from tflite_ort.versioning.registry import Entry
 
 Array = npt.NDArray[Any]
 Run = Callable[[], None]
@@ -93,8 +93,8 @@ class _Crossing:
     bound: Array | None = None
 
     @classmethod
-    def of(cls, tensor: TensorView, delegate: Delegate, memory: Memory) -> _Crossing:
-        dtype = target_of(delegate).boundary_dtype(tensor)
+    def of(cls, tensor: TensorView, target: Target, memory: Memory) -> _Crossing:
+        dtype = target.boundary_dtype(tensor)
         variable = memory.variables.get(tensor.index)
         if variable is not None or tensor.dynamic:
             return cls(tensor, dtype, variable)
@@ -144,13 +144,13 @@ class _Crossing:
 
 
 def session_step(
-    part: Partition, lowered: Lowered, delegate: Delegate, memory: Memory, num_threads: int
+    part: Partition, lowered: Lowered, delegate: Delegate, memory: Memory, runtime: Runtime
 ) -> Run:
     part, passed = _without_passed(part, lowered.model.graph)
     provider = (delegate.name, dict(delegate.options)) if delegate.options else delegate.name
-    session = Session(lowered.model, [provider], num_threads=num_threads)
-    inputs = [_Crossing.of(tensor, delegate, memory) for tensor in part.inputs]
-    outputs = [_Crossing.of(tensor, delegate, memory) for tensor in part.outputs]
+    session, target = _session(lowered.model, provider, runtime), runtime.target(delegate)
+    inputs = [_Crossing.of(tensor, target, memory) for tensor in part.inputs]
+    outputs = [_Crossing.of(tensor, target, memory) for tensor in part.outputs]
     moves_in = [(x.array, x.bound) for x in inputs if x.is_moved]
     moves_out = [(x.bound, x.array) for x in outputs if x.is_moved]
     if any(x.tensor.dynamic for x in (*inputs, *outputs)):
@@ -173,6 +173,15 @@ def session_step(
             memory.put(target, memory.value(source))
 
     return run_moved
+
+
+def _session(model: ir.Model, provider: Provider, runtime: Runtime) -> Session:
+    profile = runtime.profile
+    prefix = None if profile is None else profile.prefix
+    session = Session(model, [provider], num_threads=runtime.num_threads, profile=prefix)
+    if profile is not None:
+        profile.sessions.append(session)
+    return session
 
 
 def _without_passed(
@@ -252,9 +261,9 @@ def _stateful(
 
 def kernel_step(
     part: Partition,
-    kernels: Registry[Kernel],
     memory: Memory,
     subgraphs: Mapping[int, Sequence[Call]],
+    runtime: Runtime,
 ) -> Run:
     """The kernels of a partition in turn.
 
@@ -263,7 +272,7 @@ def kernel_step(
     """
     calls: list[tuple[OperatorView[Any], Entry[Kernel], Any]] = []
     for op in part.operators:
-        entry = kernels.of(op)
+        entry = runtime.resolver.kernels.of(op)
         assert entry is not None
         if op.index in subgraphs:
             given = tuple(t for t in op.present_inputs() if t.index not in memory.variables)
@@ -272,11 +281,12 @@ def kernel_step(
         bound = replace(op, names=entry.inputs.bind(op).names)
         calls.append((bound, entry, entry.state(bound) if entry.state else None))
     fixed = frozenset(memory.arrays)
+    step = _run_kernel if runtime.profile is None else runtime.profile.timed(_run_kernel)
 
     def run() -> None:
         with np.errstate(all="ignore"):
             for op, entry, state in calls:
-                _run_kernel(op, entry, memory, fixed, state)
+                step(op, entry, memory, fixed, state)
 
     return run
 
