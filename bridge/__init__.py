@@ -7,45 +7,68 @@
 
 from __future__ import annotations
 
-from tflite_ort.delegates import Delegate, ExecutionProviderDelegate
+from tflite_ort.delegates import (
+    Delegate,
+    ExecutionProviderDelegate,
+    OpResolverType,
+    load_delegate,
+)
 from tflite_ort.export import export_onnx
-from tflite_ort.interpreter import Interpreter
+from tflite_ort.install import Installed, install_as
+from tflite_ort.interpreter import Interpreter, InterpreterWithCustomOps
+from tflite_ort.metadata import Metadata
 from tflite_ort.resolvers import BuiltinOpResolver, WellKnownOpResolver
 from tflite_ort.schema import (
+    AllocationError,
     BridgeError,
     DelegateError,
     ExportError,
     KernelError,
     MalformedModel,
+    MissingDelegate,
     ModelError,
+    ResizeError,
     StateError,
     TensorError,
+    TranslatorError,
     UnknownOperator,
+    UnreadableModel,
     UnresolvedOperator,
     UnsupportedSchema,
     UnsupportedVersion,
     Untranslatable,
     VersionError,
 )
+from tflite_ort.signatures import SignatureRunner
 from tflite_ort.versioning import MutableOpResolver, OpResolver, Registration
 
 __all__ = [
+    "AllocationError",
     "BridgeError",
     "BuiltinOpResolver",
     "Delegate",
     "DelegateError",
     "ExecutionProviderDelegate",
     "ExportError",
+    "Installed",
     "Interpreter",
+    "InterpreterWithCustomOps",
     "KernelError",
     "MalformedModel",
+    "Metadata",
+    "MissingDelegate",
     "ModelError",
     "MutableOpResolver",
     "OpResolver",
+    "OpResolverType",
     "Registration",
+    "ResizeError",
+    "SignatureRunner",
     "StateError",
     "TensorError",
+    "TranslatorError",
     "UnknownOperator",
+    "UnreadableModel",
     "UnresolvedOperator",
     "UnsupportedSchema",
     "UnsupportedVersion",
@@ -53,4 +76,6 @@ __all__ = [
     "VersionError",
     "WellKnownOpResolver",
     "export_onnx",
+    "install_as",
+    "load_delegate",
 ]

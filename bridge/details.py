@@ -1,48 +1,154 @@
-"""The dictionaries in which ``tf.lite.Interpreter`` describes tensors."""
+"""The dictionaries in which ``tf.lite.Interpreter`` describes tensors and operators."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from tflite_ort.schema import BlockwiseQuantization, Tensor, TensorType, TensorView
+from tflite_ort.schema import (
+    BlockwiseQuantization,
+    DimensionMetadata,
+    Model,
+    Op,
+    QuantizationParameters,
+    SparsityParameters,
+    Tensor,
+    TensorType,
+)
+from tflite_ort.schema.semantics import NUMPY_DTYPE
 
-_SCALAR_TYPES: dict[TensorType, type[np.generic]] = {TensorType.STRING: np.bytes_}
+Array = npt.NDArray[Any]
+
+# Where what LiteRT shows is not what the values are: numpy has no type of theirs, or they have
+# a length of their own.
+_SHOWN_TYPES: dict[TensorType, type[np.generic]] = {
+    TensorType.STRING: np.bytes_,
+    TensorType.RESOURCE: np.object_,
+    TensorType.VARIANT: np.object_,
+    TensorType.FLOAT8_E4M3FN: np.int8,
+    TensorType.FLOAT8_E5M2: np.int8,
+}
 
 
-def tensor_details(tensor: Tensor, view: TensorView) -> dict[str, Any]:
-    """`tensor` with the shape it has now.
+def shown_type(type: TensorType) -> type[np.generic]:
+    """The numpy scalar type in which LiteRT gives and takes the values of a tensor."""
+    return _SHOWN_TYPES.get(type) or NUMPY_DTYPE[type].type
+
+
+def tensor_details(
+    model: Model,
+    subgraph: int,
+    index: int,
+    shape: Sequence[int],
+    *,
+    compress_zero_points: bool = False,
+) -> dict[str, Any]:
+    """A tensor of `model` with the shape it has now.
+
+    Args:
+        compress_zero_points: equal zero points are shown once.
 
     Returns:
         name, index, shape (int32 array), shape_signature (int32 array, -1 where unknown), dtype
         (numpy scalar type), quantization (scale, zero point; (0.0, 0) when there is not exactly
-        one), quantization_parameters (scales, zero_points, quantized_dimension,
-        block_size) and sparsity_parameters.
+        one), quantization_parameters (scales, zero_points, quantized_dimension, block_size) and
+        sparsity_parameters (empty for a dense tensor).
     """
-    quantization = view.quantization
-    scales = np.zeros(0, np.float32) if quantization is None else quantization.scale
-    zero_points = np.zeros(0, np.int64) if quantization is None else quantization.zero_point
-    single = (float(scales[0]), int(zero_points[0])) if scales.size == 1 else (0.0, 0)
-    signature = view.shape if tensor.shape_signature is None else tensor.shape_signature
+    tensor = model.subgraphs[subgraph].tensors[index]
     return {
         "name": tensor.name,
-        "index": view.index,
-        "shape": np.asarray(view.shape, np.int32),
-        "shape_signature": np.asarray(signature, np.int32),
-        "dtype": _SCALAR_TYPES.get(tensor.type, view.dtype.type),
-        "quantization": single,
-        "quantization_parameters": {
-            "scales": scales.astype(np.float32),
-            "zero_points": zero_points.astype(np.int32),
-            "quantized_dimension": 0 if quantization is None else quantization.axis,
-            "block_size": _block_size(tensor),
-        },
-        "sparsity_parameters": {},
+        "index": index,
+        "shape": np.array(shape, np.int32),
+        "shape_signature": np.array(tensor.shape_signature or shape, np.int32),
+        "dtype": shown_type(tensor.type),
+        "quantization": _scale_and_point(tensor.quantization),
+        "quantization_parameters": _parameters(model, subgraph, tensor, compress_zero_points),
+        "sparsity_parameters": {} if tensor.sparsity is None else _sparsity(tensor.sparsity),
     }
 
 
-def _block_size(tensor: Tensor) -> int:
-    """Elements per scale of a blockwise quantised tensor; 0 for any other."""
-    details = None if tensor.quantization is None else tensor.quantization.details
-    return details.block_size if isinstance(details, BlockwiseQuantization) else 0
+def _scale_and_point(quantization: QuantizationParameters | None) -> tuple[float, int]:
+    if quantization is None or quantization.scale is None or quantization.zero_point is None:
+        return 0.0, 0
+    if quantization.scale.size != 1:
+        return 0.0, 0
+    return float(quantization.scale[0]), int(quantization.zero_point[0])
+
+
+def _parameters(
+    model: Model, subgraph: int, tensor: Tensor, compress_zero_points: bool
+) -> dict[str, Any]:
+    quantization = tensor.quantization
+    axis = block = 0
+    scales, points = np.zeros(0, np.float32), np.zeros(0, np.int32)
+    if quantization is not None and isinstance(quantization.details, BlockwiseQuantization):
+        details = quantization.details
+        scales = _stored(model, subgraph, details.scales, np.dtype(np.float16))
+        points = _stored(model, subgraph, details.zero_points, np.dtype(np.int32))
+        axis, block = quantization.quantized_dimension, details.block_size
+    elif quantization is not None and quantization.scale is not None:
+        scales, axis = quantization.scale.astype(np.float32), quantization.quantized_dimension
+        if quantization.zero_point is not None:
+            points = quantization.zero_point.astype(np.int32)
+        if compress_zero_points and (points == points[:1]).all():
+            points = points[:1]
+    return {
+        "scales": scales,
+        "zero_points": points,
+        "quantized_dimension": axis,
+        "block_size": block,
+    }
+
+
+def _stored(model: Model, subgraph: int, index: int, dtype: np.dtype[Any]) -> Array:
+    """The values of a constant; none for the index -1."""
+    if index < 0:
+        return np.zeros(0, dtype)
+    tensor = model.subgraphs[subgraph].tensors[index]
+    data = model.buffers[tensor.buffer].data
+    return np.zeros(0, dtype) if data is None else data.view(dtype).copy()
+
+
+def _sparsity(sparsity: SparsityParameters) -> dict[str, Any]:
+    """traversal_order, block_map (if there are blocks) and, per dimension, dim_metadata."""
+    shown: dict[str, Any] = {"traversal_order": np.array(sparsity.traversal_order or (), np.int32)}
+    if sparsity.block_map is not None:
+        shown["block_map"] = np.array(sparsity.block_map, np.int32)
+    shown["dim_metadata"] = [_dimension(dimension) for dimension in sparsity.dim_metadata]
+    return shown
+
+
+def _dimension(dimension: DimensionMetadata) -> dict[str, Any]:
+    segments, indices = dimension.array_segments, dimension.array_indices
+    if segments is None or indices is None:
+        return {"format": 0, "dense_size": dimension.dense_size}
+    return {
+        "format": 1,
+        "array_segments": np.array(segments.values, np.int32),
+        "array_indices": np.array(indices.values, np.int32),
+    }
+
+
+def op_details(model: Model, index: int) -> dict[str, Any]:
+    """Operator `index` of the primary subgraph.
+
+    Returns:
+        index, op_name, inputs and outputs (int32 arrays of tensor indices, -1 for an input left
+        out), operand_types and result_types (numpy scalar types of those that are there).
+    """
+    graph = model.subgraphs[0]
+    operator = graph.operators[index]
+    code = model.operator_codes[operator.opcode_index]
+    custom = code.custom_code if code.builtin_code is Op.CUSTOM else None
+    inputs = [-1 if tensor is None else tensor for tensor in operator.inputs]
+    return {
+        "index": index,
+        "op_name": custom or code.builtin_code.name,
+        "inputs": np.array(inputs, np.int32),
+        "outputs": np.array(operator.outputs, np.int32),
+        "operand_types": [shown_type(graph.tensors[i].type) for i in inputs if i >= 0],
+        "result_types": [shown_type(graph.tensors[i].type) for i in operator.outputs],
+    }

@@ -1,25 +1,31 @@
-"""The interpreter: a model specialised, partitioned, and invoked again and again."""
+"""The interpreter: the class of ``tf.lite``, with ONNX Runtime below."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
-from typing import Any
+import weakref
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from types import TracebackType
+from typing import Any, Self, SupportsIndex
 
-import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.delegates import Delegate, ExecutionProviderDelegate
-from tflite_ort.details import tensor_details
-from tflite_ort.plan import LoadTimes, Placement, Plan
+from tflite_ort.custom_kernels import BoundResolver
+from tflite_ort.delegates import Delegate, OpResolverType, chosen_delegates
+from tflite_ort.details import op_details
+from tflite_ort.live_views import LiveViews
+from tflite_ort.metadata import Metadata, model_metadata
+from tflite_ort.plan import LoadTimes, Placement
 from tflite_ort.resolution import check_operators, check_versions
 from tflite_ort.resolvers import BuiltinOpResolver
-from tflite_ort.runner import Runtime, SubgraphRunner
-from tflite_ort.schema import DelegateError, Model, StateError, TensorError, read_model
-from tflite_ort.session import Provider, available_providers
-from tflite_ort.specialization import Shape
-from tflite_ort.versioning.resolver import OpResolver
+from tflite_ort.runtime import Runtime
+from tflite_ort.schema import Model, StateError, TensorError, UnreadableModel, read_model
+from tflite_ort.session import Provider
+from tflite_ort.signatures import SignatureRunner, signatures
+from tflite_ort.subgraph import Subgraph
+from tflite_ort.versioning.resolver import MutableOpResolver, OpResolver
 
 Array = npt.NDArray[Any]
 
@@ -30,24 +36,33 @@ class Interpreter:
     Args:
         model_path: a ``.tflite`` file.
         model_content: the bytes of one, instead of a path.
+        experimental_delegates: what `load_delegate` returned; asked before the providers.
         num_threads: threads within an operator; None leaves it to ONNX Runtime.
+        experimental_op_resolver_type: BUILTIN_REF runs everything in the numpy kernels, which
+            give what TFLite's reference kernels give; the other types are the same here.
+        experimental_preserve_all_tensors: `get_tensor` reads every tensor after `invoke`.
+        experimental_compress_quantization_zero_points: details show equal zero points once.
         providers: ONNX Runtime execution providers, the first choice first, as names or
             (name, options) pairs; default the CPU. Operators that none takes run in
             numpy; an empty list runs all of them there. A `Delegate` may stand in the list too.
         resolver: where translators and kernels are looked up; default `BuiltinOpResolver`.
 
+    The other arguments are there for code that gives them: they tune TFLite's delegates.
+
     Raises:
-        ModelError: the file is not a valid TFLite model.
+        ModelError: the file is not a valid TFLite model, or cannot be opened.
         VersionError: operators or versions that TFLite does not have; lists all of them.
         DelegateError: the installed onnxruntime has no such provider.
         ValueError: neither or both of `model_path` and `model_content` are given.
 
-    Not safe to use from several threads at a time.
+    Several interpreters may run at a time, each in a thread of its own; one interpreter is for one
+    thread at a time. Pickling and `copy` open the model anew, without tensor values.
 
     Example:
         >>> from tflite_ort.demo import digits_model
         >>> interpreter = Interpreter(digits_model("float32"))
         >>> interpreter.allocate_tensors()
+        >>> import numpy as np
         >>> image = np.zeros(interpreter.get_input_details()[0]["shape"], np.float32)
         >>> interpreter.set_tensor(interpreter.get_input_details()[0]["index"], image)
         >>> interpreter.invoke()
@@ -58,27 +73,54 @@ class Interpreter:
     def __init__(
         self,
         model_path: str | os.PathLike[str] | None = None,
-        model_content: bytes | memoryview | None = None,
-        *,
+        model_content: bytes | bytearray | memoryview | None = None,
+        experimental_delegates: Sequence[Delegate] | None = None,
         num_threads: int | None = None,
+        experimental_op_resolver_type: OpResolverType = OpResolverType.AUTO,
+        experimental_preserve_all_tensors: bool = False,
+        experimental_disable_delegate_clustering: bool = False,
+        experimental_default_delegate_latest_features: bool = False,
+        experimental_compress_quantization_zero_points: bool = False,
+        experimental_disable_delegate_node_fusion: bool = False,
+        experimental_force_delegate_node_profiling: bool = False,
+        *,
         providers: Sequence[Provider | Delegate] | None = None,
         resolver: OpResolver | None = None,
     ) -> None:
-        if (model_path is None) == (model_content is None):
-            raise ValueError("`model_path` or `model_content` must be specified, and not both")
-        if num_threads is not None and num_threads < 1:
-            raise ValueError("num_threads should >= 1")
+        self._arguments: dict[str, Any] = {
+            "model_path": model_path,
+            "model_content": model_content,
+            "experimental_delegates": experimental_delegates,
+            "num_threads": num_threads,
+            "experimental_op_resolver_type": experimental_op_resolver_type,
+            "experimental_preserve_all_tensors": experimental_preserve_all_tensors,
+            "experimental_compress_quantization_zero_points": (
+                experimental_compress_quantization_zero_points
+            ),
+            "providers": providers,
+            "resolver": resolver,
+        }
+        _check_threads(num_threads)
+        self._delegates = chosen_delegates(
+            experimental_op_resolver_type, experimental_delegates or (), providers
+        )
         started = time.perf_counter()
-        source = model_path if model_path is not None else model_content
-        assert source is not None
-        self._model: Model = read_model(source)
+        self._model = _read(model_path, model_content)
         resolver = BuiltinOpResolver() if resolver is None else resolver
         check_versions(self._model, resolver)
         self._read_seconds = time.perf_counter() - started
         if not self._model.subgraphs:
             raise TensorError("No subgraph in the model.")
-        self._runtime = Runtime(_delegates(providers), resolver, num_threads or 0)
-        self._runner = SubgraphRunner(self._model, 0, self._runtime)
+        bound = BoundResolver(resolver, self._model, num_threads or 0)
+        self._free_kernels = weakref.finalize(self, bound.close)
+        self._runtime = Runtime(
+            self._delegates, bound, num_threads or 0, keep_all=experimental_preserve_all_tensors
+        )
+        self._compress_zero_points = experimental_compress_quantization_zero_points
+        self._signatures = signatures(self._model)
+        self._subgraphs: dict[int, Subgraph] = {}
+        self._views = LiveViews()
+        self._closed = False
 
     # Life cycle ------------------------------------------------------------------------------
 
@@ -87,28 +129,28 @@ class Interpreter:
 
         Raises:
             UnresolvedOperator: operators that nothing here runs; the message lists all of them.
-            ModelError: an operator cannot take the shapes that reach it; names the operator.
+            AllocationError: an operator cannot take the shapes that reach it; names the operator.
             Untranslatable: operators that neither translate nor have a kernel; lists all.
             DelegateError: ONNX Runtime could not load what was translated for it.
+            StateError: an array of `tensor` is still held.
         """
-        if self._runner.plan is None:
-            check_operators(self._model, self._runtime.resolver)
-            self._runner.allocate()
+        self._ensure_safe()
+        check_operators(self._model, self._runtime.resolver)
+        self._subgraph(0).allocate()
 
     def invoke(self) -> None:
         """Run the model once.
 
         Raises:
-            StateError: `allocate_tensors` was not called, or not since an input was resized.
+            StateError: `allocate_tensors` was not called, or not since an input was resized, or
+                an array of `tensor` is still held.
             DelegateError, KernelError: an operator failed.
         """
-        plan = self._runner.plan
-        if plan is None:
-            raise StateError("Invoke called on model that is not ready.")
-        plan.run()
+        self._ensure_safe()
+        self._subgraph(0).invoke()
 
     def resize_tensor_input(
-        self, input_index: int, tensor_size: Sequence[int] | Array, strict: bool = False
+        self, input_index: SupportsIndex, tensor_size: npt.ArrayLike, strict: bool = False
     ) -> None:
         """Give an input a new shape; `allocate_tensors` has to follow.
 
@@ -116,69 +158,137 @@ class Interpreter:
             strict: only dimensions that are -1 in the input's ``shape_signature`` may change.
 
         Raises:
-            TensorError: the index is no input's, or `strict` forbids the shape.
+            ResizeError: it is a constant or no tensor, a size is negative, or `strict` forbids it.
+            StateError: an array of `tensor` is still held.
         """
-        shape = tuple(int(size) for size in tensor_size)
-        self._check_resize(input_index, shape, strict)
-        self._runner.resize(input_index, shape)
+        self._ensure_safe()
+        self._subgraph(0).resize(input_index, tensor_size, strict)
+
+    def reset_all_variables(self) -> None:
+        """Give the state of recurrent operators its first value again.
+
+        Raises:
+            StateError: there are such tensors, and `allocate_tensors` was not called.
+        """
+        subgraph = self._subgraph(0)
+        for index, tensor in enumerate(subgraph.declared.tensors):
+            if tensor.is_variable and subgraph.runner.array(index) is None:
+                raise StateError(f"Variable tensor {index} is unallocated: call allocate_tensors()")
+        subgraph.runner.reset_variables()
+
+    def copy(self) -> Self:
+        """Another interpreter of the same model, opened with the same arguments."""
+        return type(self)(**self._arguments)
+
+    def close(self) -> None:
+        """Give back sessions and memory; every later call raises a StateError."""
+        self._closed, self._model = True, Model()
+        self._subgraphs.clear()
+        self._free_kernels()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __reduce__(self) -> Any:
+        return _reopened, (type(self), self._arguments)
 
     # Tensors -----------------------------------------------------------------------------------
 
     def get_input_details(self) -> list[dict[str, Any]]:
         """One dictionary per input: name, index, shape, shape_signature, dtype, quantization,
         quantization_parameters, sparsity_parameters."""
-        return [self._details(index) for index in self._runner.graph.inputs]
+        subgraph = self._subgraph(0)
+        return [subgraph.details(index) for index in subgraph.declared.inputs]
 
     def get_output_details(self) -> list[dict[str, Any]]:
         """As `get_input_details`, per output."""
-        return [self._details(index) for index in self._runner.graph.outputs]
+        subgraph = self._subgraph(0)
+        return [subgraph.details(index) for index in subgraph.declared.outputs]
 
-    def get_tensor_details(self) -> list[dict[str, Any]]:
-        """As `get_input_details`, per tensor of the primary subgraph."""
-        return [self._details(index) for index in range(len(self._runner.declared_tensors))]
+    def get_tensor_details(self, subgraph_index: int = 0) -> list[dict[str, Any]]:
+        """As `get_input_details`, per tensor of a subgraph."""
+        count = self.num_subgraphs()
+        if not 0 <= subgraph_index < count:
+            raise TensorError(
+                f"subgraph_index is out of range: {subgraph_index} for the model, which has "
+                f"{count} subgraphs."
+            )
+        subgraph = self._subgraph(subgraph_index)
+        return [subgraph.details(index) for index in range(len(subgraph.declared.tensors))]
 
-    def set_tensor(self, tensor_index: int, value: npt.ArrayLike) -> None:
-        """Copy `value` into an input; strings as an array of bytes or text.
+    def set_tensor(self, tensor_index: SupportsIndex, value: npt.ArrayLike) -> None:
+        """Copy `value` into an input; strings as a numpy array of bytes or text.
 
         Raises:
-            StateError: `allocate_tensors` was not called.
-            TensorError: the index is no input's, or dtype or shape are not the input's.
+            TensorError: `allocate_tensors` was not called, there is no such tensor, or dtype or
+                shape are not the tensor's.
         """
-        array = np.asarray(value)
-        buffer = self._input_buffer(tensor_index)
-        if buffer.dtype == np.object_:
-            array = _strings(array)
-        name = self._runner.graph.tensors[tensor_index].name
-        if array.dtype != buffer.dtype:
-            raise TensorError(
-                f"Cannot set tensor: Got value of type {array.dtype} but expected type "
-                f"{buffer.dtype} for input {tensor_index}, name: {name}"
-            )
-        if array.shape != buffer.shape:
-            raise TensorError(
-                f"Cannot set tensor: Dimension mismatch. Got {array.shape} but expected "
-                f"{buffer.shape} for input {tensor_index}, name: {name}"
-            )
-        np.copyto(buffer, array)
+        self._subgraph(0).set(tensor_index, value)
 
-    def get_tensor(self, tensor_index: int) -> Array:
-        """A copy of an input, output or constant.
+    def get_tensor(self, tensor_index: SupportsIndex, subgraph_index: int = 0) -> Any:
+        """A copy of an input, output or constant; a numpy scalar of one without dimensions.
 
         Raises:
-            StateError: `allocate_tensors` was not called.
-            TensorError: the tensor is not kept (an intermediate result) or does not exist.
+            TensorError: `allocate_tensors` was not called, the tensor is not kept (an
+                intermediate result) or does not exist.
         """
-        if not 0 <= tensor_index < len(self._runner.graph.tensors):
-            raise TensorError(f"Invalid tensor index {tensor_index}")
-        tensor = self._runner.graph.tensors[tensor_index]
-        array = self._runner.value(tensor_index)
-        if array is None and self._runner.plan is None:
-            raise StateError("get_tensor called on model that is not ready.")
-        if array is None:
-            raise TensorError(
-                f"Tensor data is null: {tensor.name!r} ({tensor_index}) is an intermediate result"
-            )
-        return array.copy()
+        return self._subgraph(subgraph_index).get(tensor_index)
+
+    def tensor(self, tensor_index: SupportsIndex) -> Callable[[], Any]:
+        """A function that gives an array over the tensor's own memory, to read and write.
+
+        While such an array or a slice of it is held, `invoke`, `allocate_tensors` and
+        `resize_tensor_input` refuse to run: hold the function instead.
+        """
+        subgraph = self._subgraph(0)
+
+        def view() -> Any:
+            array = subgraph.buffer(tensor_index)
+            return self._views.of(array) if array.ndim else array[()]
+
+        return view
+
+    # Subgraphs and signatures ------------------------------------------------------------------
+
+    def num_subgraphs(self) -> int:
+        """How many subgraphs the model has."""
+        return len(self._model.subgraphs)
+
+    def get_signature_list(self) -> dict[str, dict[str, list[str]]]:
+        """By signature key, the names of its ``inputs`` and ``outputs``."""
+        return {
+            key: {"inputs": list(each.inputs), "outputs": list(each.outputs)}
+            for key, each in self._signatures.items()
+        }
+
+    def get_signature_runner(self, signature_key: str | None = None) -> SignatureRunner:
+        """A function that runs a signature: arrays by name in, a dictionary out.
+
+        Args:
+            signature_key: None for the only signature of the model.
+
+        Raises:
+            TensorError: there is no such signature, or it has to be named.
+        """
+        if signature_key is None:
+            if len(self._signatures) != 1:
+                raise TensorError(
+                    f"SignatureDef signature_key is None and model has {len(self._signatures)} "
+                    "Signatures. None is only allowed when the model has 1 SignatureDef"
+                )
+            (signature_key,) = self._signatures
+        if signature_key not in self._signatures:
+            raise TensorError(f'Invalid signature_key provided: "{signature_key}".')
+        signature = self._signatures[signature_key]
+        return SignatureRunner(signature, self._subgraph(signature.subgraph))
 
     # What is ours ------------------------------------------------------------------------------
 
@@ -188,71 +298,137 @@ class Interpreter:
         Raises:
             StateError: `allocate_tensors` was not called.
         """
-        return self._ready().placements
+        plan = self._subgraph(0).runner.plan
+        if plan is None:
+            raise StateError("The model is not ready: call allocate_tensors() first.")
+        return plan.placements
+
+    @cached_property
+    def metadata(self) -> Metadata:
+        """What the model says about itself: descriptions, normalisation, labels and other files.
+
+        Raises:
+            MalformedModel: its metadata is damaged.
+        """
+        return model_metadata(
+            self._model, self._arguments["model_path"] or self._arguments["model_content"]
+        )
 
     @property
     def load_times(self) -> LoadTimes:
         """Seconds spent on reading, translating and making sessions, of the last allocation."""
-        self._ready()
-        return self._runner.load_times(self._read_seconds)
+        self.delegation()
+        return self._subgraph(0).runner.load_times(self._read_seconds)
 
-    def _ready(self) -> Plan:
-        if self._runner.plan is None:
-            raise StateError("The model is not ready: call allocate_tensors() first.")
-        return self._runner.plan
+    # Where LiteRT's own tools look -------------------------------------------------------------
 
-    def _details(self, index: int) -> dict[str, Any]:
-        return tensor_details(self._runner.declared_tensors[index], self._runner.view(index))
+    @property
+    def experimental_compress_quantization_zero_points(self) -> bool:
+        return self._compress_zero_points
 
-    def _input_buffer(self, index: int) -> Array:
-        if index not in self._runner.graph.inputs:
-            raise TensorError(f"Cannot set tensor: tensor {index} is not an input")
-        if self._runner.plan is None:
+    def _get_tensor_details(self, tensor_index: int, subgraph_index: int) -> dict[str, Any]:
+        return self._subgraph(subgraph_index).details(tensor_index)
+
+    def _get_op_details(self, op_index: int) -> dict[str, Any]:
+        if not 0 <= op_index < len(self._model.subgraphs[0].operators):
+            raise TensorError(f"Invalid node index {op_index}")
+        return op_details(self._model, op_index)
+
+    def _get_ops_details(self) -> list[dict[str, Any]]:
+        """One dictionary per operator; see `op_details`."""
+        return [self._get_op_details(i) for i in range(len(self._model.subgraphs[0].operators))]
+
+    def _get_full_signature_list(self) -> dict[str, dict[str, dict[str, int]]]:
+        return {
+            key: {"inputs": dict(each.inputs), "outputs": dict(each.outputs)}
+            for key, each in self._signatures.items()
+        }
+
+    def _safe_to_run(self) -> bool:
+        """Whether nobody holds an array of `tensor`."""
+        return not self._views
+
+    def _ensure_safe(self) -> None:
+        if self._views:
             raise StateError(
-                "Cannot set tensor: Tensor is unallocated. Try calling allocate_tensors() first"
-            )
-        return self._runner.plan.arrays[index]
-
-    def _check_resize(self, index: int, shape: Shape, strict: bool) -> None:
-        if index not in self._runner.graph.inputs:
-            raise TensorError(f"Cannot resize tensor {index}: it is not an input")
-        if any(size < 0 for size in shape):
-            raise TensorError(f"Cannot resize tensor {index} to {shape}: a size is negative")
-        if not strict:
-            return
-        tensor = self._runner.declared_tensors[index]
-        signature = tensor.shape_signature or tensor.shape
-        if len(signature) != len(shape) or any(
-            declared not in (-1, size) for declared, size in zip(signature, shape, strict=True)
-        ):
-            raise TensorError(
-                f"Cannot resize tensor {index} to {shape}: only unknown dimensions of "
-                f"{tuple(signature)} may change in strict mode"
+                "There is at least 1 reference to internal data in the interpreter in the form of "
+                "a numpy array or slice: hold the function that tensor() returns, not its arrays."
             )
 
-
-def _strings(array: Array) -> Array:
-    """An array of text or bytes as one of bytes objects, text in UTF-8."""
-    if array.dtype.kind not in "SUO":
-        raise TensorError(f"Cannot set tensor: Got value of type {array.dtype}, expected strings")
-    strings = np.empty(array.shape, np.object_)
-    for position, item in np.ndenumerate(array):
-        strings[position] = item.encode() if isinstance(item, str) else bytes(item)
-    return strings
-
-
-def _delegates(providers: Sequence[Provider | Delegate] | None) -> list[Delegate]:
-    available = available_providers()
-    delegates: list[Delegate] = []
-    for provider in ("CPUExecutionProvider",) if providers is None else providers:
-        if isinstance(provider, Delegate):
-            delegate = provider
-        else:
-            name, options = (provider, {}) if isinstance(provider, str) else provider
-            delegate = ExecutionProviderDelegate(name, options)
-        if delegate.name not in available:
-            raise DelegateError(
-                f"no provider {delegate.name!r} in this onnxruntime, which has {available}"
+    def _subgraph(self, index: int) -> Subgraph:
+        if self._closed:
+            raise StateError("The interpreter is closed.")
+        count = len(self._model.subgraphs)
+        if not 0 <= index < count:
+            raise TensorError(f"Invalid subgraph index {index} exceeds max subgraph index {count}")
+        if index not in self._subgraphs:
+            self._subgraphs[index] = Subgraph(
+                self._model,
+                index,
+                self._runtime,
+                compress_zero_points=self._compress_zero_points,
             )
-        delegates.append(delegate)
-    return delegates
+        return self._subgraphs[index]
+
+
+class InterpreterWithCustomOps(Interpreter):
+    """An `Interpreter` with custom operators that functions add to its resolver.
+
+    Args:
+        custom_op_registerers: each is called with the `MutableOpResolver` to add to.
+        arguments: those of `Interpreter`, by name.
+
+    Example:
+        >>> from tflite_ort.demo import digits_model
+        >>> from tflite_ort.versioning import Registration
+        >>> double = Registration(kernel=lambda op, inputs, state: (inputs[0] * 2,))
+        >>> interpreter = InterpreterWithCustomOps(
+        ...     [lambda resolver: resolver.add_custom("Double", double)],
+        ...     model_path=digits_model("float32"),
+        ... )
+    """
+
+    def __init__(
+        self,
+        custom_op_registerers: Sequence[Callable[[MutableOpResolver], object]] | None = None,
+        **arguments: Any,
+    ) -> None:
+        resolver = BuiltinOpResolver()
+        for register in custom_op_registerers or ():
+            if not callable(register):
+                raise ValueError(
+                    f"Looking up symbol '{register}' failed: operators are registered by functions"
+                )
+            register(resolver)
+        super().__init__(**arguments, resolver=resolver)
+        self._arguments = {"custom_op_registerers": custom_op_registerers, **arguments}
+
+
+def _reopened(kind: type[Interpreter], arguments: dict[str, Any]) -> Interpreter:
+    return kind(**arguments)
+
+
+def _check_threads(num_threads: int | None) -> None:
+    if num_threads is None:
+        return
+    if not isinstance(num_threads, int):
+        raise ValueError("type of num_threads should be int")
+    if num_threads < 1:
+        raise ValueError("num_threads should >= 1")
+
+
+def _read(
+    path: str | os.PathLike[str] | None, content: bytes | bytearray | memoryview | None
+) -> Model:
+    if path and content:
+        raise ValueError("Can't both provide `model_path` and `model_content`")
+    if isinstance(content, str):
+        raise TypeError("model_content must be bytes, got str")
+    if content:
+        return read_model(content)
+    if not path:
+        raise ValueError("`model_path` or `model_content` must be specified.")
+    try:
+        return read_model(os.fspath(path))
+    except OSError as error:
+        raise UnreadableModel(f"Could not open '{path}': {error.strerror}") from error

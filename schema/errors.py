@@ -6,16 +6,21 @@
       ModelError(ValueError)
         MalformedModel          the bytes are not a valid TFLite file
         UnsupportedSchema       the file's schema version is not 3
+        UnreadableModel(OSError)  the file cannot be opened
+        AllocationError(RuntimeError)  an operator cannot take the shapes that reach it
       VersionError(ValueError)
         UnknownOperator         an operator code or custom name that nothing is registered for
         UnsupportedVersion      an operator version outside the known range
         UnresolvedOperator(RuntimeError)  a custom operator, or one of TFLite's in a version it
                                 has, that nothing here runs
       TensorError(ValueError)     a tensor index, dtype or shape that does not fit
+        ResizeError(RuntimeError)  a tensor cannot be given a shape
       Untranslatable(ValueError)  one operator that a translator cannot say in ONNX
       ExportError(ValueError)     all operators that keep a model from being exported
       DelegateError(RuntimeError) an execution provider failed
-      KernelError(RuntimeError)   a numpy kernel refused its inputs
+        MissingDelegate(ValueError, OSError)  there is no such execution provider
+      KernelError(RuntimeError)   a numpy kernel refused its inputs, or one of a user failed
+      TranslatorError(RuntimeError)  a translator of a user failed
       StateError(RuntimeError)    a method was called in the wrong order
 
 Each leaf is also the builtin exception that ``tf.lite.Interpreter`` raises in that place.
@@ -55,6 +60,14 @@ class UnsupportedSchema(ModelError):
     """The file's schema version is not the one TFLite files have (3)."""
 
 
+class UnreadableModel(ModelError, OSError):
+    """The model file cannot be opened."""
+
+
+class AllocationError(ModelError, RuntimeError):
+    """The tensors cannot be allocated; the message names the operator and the shapes."""
+
+
 class VersionError(BridgeError, ValueError):
     """An operator or one of its versions is not known."""
 
@@ -75,6 +88,10 @@ class TensorError(BridgeError, ValueError):
     """A tensor that does not exist, or a value whose dtype or shape is not the tensor's."""
 
 
+class ResizeError(TensorError, RuntimeError):
+    """A tensor cannot be given this shape."""
+
+
 class Untranslatable(BridgeError, ValueError):
     """An operator that cannot be said in ONNX; the message is the reason."""
 
@@ -87,8 +104,16 @@ class DelegateError(BridgeError, RuntimeError):
     """An execution provider could not be used or failed."""
 
 
+class MissingDelegate(DelegateError, ValueError, OSError):
+    """The installed onnxruntime has no such execution provider."""
+
+
 class KernelError(BridgeError, RuntimeError):
-    """A numpy kernel refused its inputs."""
+    """A numpy kernel refused its inputs, or one that was registered failed."""
+
+
+class TranslatorError(BridgeError, RuntimeError):
+    """A translator that was registered failed: it raised anything but Untranslatable."""
 
 
 class StateError(BridgeError, RuntimeError):

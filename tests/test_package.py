@@ -14,22 +14,32 @@ import tflite_ort.interpreter
 from tests.policy import PACKAGES
 
 PUBLIC = [
+    "AllocationError",
     "BridgeError",
     "BuiltinOpResolver",
     "Delegate",
     "DelegateError",
     "ExecutionProviderDelegate",
     "ExportError",
+    "Installed",
     "Interpreter",
+    "InterpreterWithCustomOps",
     "KernelError",
     "MalformedModel",
+    "Metadata",
+    "MissingDelegate",
     "ModelError",
     "MutableOpResolver",
     "OpResolver",
+    "OpResolverType",
     "Registration",
+    "ResizeError",
+    "SignatureRunner",
     "StateError",
     "TensorError",
+    "TranslatorError",
     "UnknownOperator",
+    "UnreadableModel",
     "UnresolvedOperator",
     "UnsupportedSchema",
     "UnsupportedVersion",
@@ -37,6 +47,8 @@ PUBLIC = [
     "VersionError",
     "WellKnownOpResolver",
     "export_onnx",
+    "install_as",
+    "load_delegate",
 ]
 
 

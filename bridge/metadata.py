@@ -1,0 +1,163 @@
+"""What a model says about itself: its TFLite metadata and the files that are packed with it."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zipfile
+import zlib
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from tflite_ort.schema import MalformedModel, Model, Table
+from tflite_ort.schema.declare import fields_of
+from tflite_ort.schema.model_metadata import (
+    AssociatedFile,
+    AssociatedFileType,
+    ModelMetadata,
+    NormalizationOptions,
+    SubGraphMetadata,
+    TensorMetadata,
+    read_metadata,
+)
+
+_LABELS = (AssociatedFileType.TENSOR_AXIS_LABELS, AssociatedFileType.TENSOR_VALUE_LABELS)
+
+
+@dataclass(frozen=True, slots=True)
+class TensorDescription:
+    """An input or output.
+
+    Args:
+        mean, std: real values are (value - mean) / std, one or one per channel; empty: as they are.
+        labels: of the values or along the last axis; empty without.
+        table: everything that is said of it.
+    """
+
+    name: str = ""
+    description: str = ""
+    mean: tuple[float, ...] = ()
+    std: tuple[float, ...] = ()
+    labels: tuple[str, ...] = ()
+    table: TensorMetadata = field(default_factory=TensorMetadata)
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """A model's own description.
+
+    Args:
+        inputs, outputs: of the primary subgraph, in its order; empty without metadata.
+        files: by name, the content of the associated files.
+        table: everything that is said; None for a model without TFLite metadata.
+    """
+
+    name: str = ""
+    description: str = ""
+    version: str = ""
+    author: str = ""
+    license: str = ""
+    inputs: tuple[TensorDescription, ...] = ()
+    outputs: tuple[TensorDescription, ...] = ()
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    table: ModelMetadata | None = None
+
+    def text(self, file: str) -> str:
+        """An associated file as text."""
+        return self.files[file].decode("utf-8", "replace")
+
+
+def model_metadata(model: Model, source: str | os.PathLike[str] | bytes | memoryview) -> Metadata:
+    """The metadata of `model`, which was read from `source`.
+
+    Raises:
+        MalformedModel: it is damaged.
+    """
+    files = associated_files(source)
+    table = read_metadata(model)
+    if table is None:
+        return Metadata(description=model.description, files=files)
+    graph = table.subgraph_metadata[0] if table.subgraph_metadata else SubGraphMetadata()
+    return Metadata(
+        table.name,
+        table.description or model.description,
+        table.version,
+        table.author,
+        table.license,
+        tuple(_tensor(each, files) for each in graph.input_tensor_metadata),
+        tuple(_tensor(each, files) for each in graph.output_tensor_metadata),
+        files,
+        table,
+    )
+
+
+def associated_files(source: str | os.PathLike[str] | bytes | memoryview) -> dict[str, bytes]:
+    """The files in the zip archive that follows a model; none where there is no archive.
+
+    Raises:
+        MalformedModel: the archive is damaged.
+    """
+    stream = io.BytesIO(source) if isinstance(source, (bytes, bytearray, memoryview)) else source
+    if not zipfile.is_zipfile(stream):
+        return {}
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            return {name: archive.read(name) for name in archive.namelist()}
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:
+        raise MalformedModel(f"associated files cannot be read: {error}") from error
+
+
+def _tensor(table: TensorMetadata, files: Mapping[str, bytes]) -> TensorDescription:
+    normalization = next(
+        (
+            unit.options
+            for unit in table.process_units
+            if isinstance(unit.options, NormalizationOptions)
+        ),
+        NormalizationOptions(),
+    )
+    return TensorDescription(
+        table.name,
+        table.description,
+        normalization.mean,
+        normalization.std,
+        _labels(table.associated_files, files),
+        table,
+    )
+
+
+def _labels(described: Sequence[AssociatedFile], files: Mapping[str, bytes]) -> tuple[str, ...]:
+    """The lines of the first label file without a locale, or of the first one."""
+    candidates = [each for each in described if each.type in _LABELS and each.name in files]
+    for each in sorted(candidates, key=lambda file: bool(file.locale)):
+        return tuple(files[each.name].decode("utf-8", "replace").splitlines())
+    return ()
+
+
+def as_properties(metadata: Metadata) -> dict[str, str]:
+    """What an ONNX model carries of it: ``tflite.metadata`` (JSON) and each file as text."""
+    properties = {
+        f"tflite.file.{name}": content.decode("utf-8", "replace")
+        for name, content in metadata.files.items()
+    }
+    if metadata.table is not None:
+        properties["tflite.metadata"] = json.dumps(_plain(metadata.table))
+    return properties
+
+
+def _plain(value: Any) -> Any:
+    """Tables as dictionaries without what is empty, enums as their names, bytes in base 64."""
+    if isinstance(value, Table):
+        items = {name: _plain(getattr(value, name)) for name in fields_of(type(value))}
+        return {name: item for name, item in items.items() if item not in (None, "", [])}
+    if isinstance(value, IntEnum):
+        return value.name
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return b64encode(value.tobytes()).decode() if isinstance(value, np.ndarray) else value

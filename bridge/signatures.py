@@ -1,0 +1,80 @@
+"""Signatures: subgraphs as functions whose inputs and outputs have names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.schema import Model, SignatureDef, TensorError
+from tflite_ort.subgraph import Subgraph
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """A signature with its tensors by name, in the order of the names as LiteRT has them."""
+
+    inputs: dict[str, int]
+    outputs: dict[str, int]
+    subgraph: int
+
+    @classmethod
+    def of(cls, definition: SignatureDef) -> Signature:
+        inputs = {entry.name: entry.tensor_index for entry in definition.inputs}
+        outputs = {entry.name: entry.tensor_index for entry in definition.outputs}
+        return cls(
+            dict(sorted(inputs.items())), dict(sorted(outputs.items())), definition.subgraph_index
+        )
+
+
+def signatures(model: Model) -> dict[str, Signature]:
+    """The signatures of a model by key, in the order of the file."""
+    return {each.signature_key: Signature.of(each) for each in model.signature_defs}
+
+
+class SignatureRunner:
+    """Calls one signature: arrays by input name in, a dictionary by output name out.
+
+    Made by `Interpreter.get_signature_runner`, with whose subgraph it works: the call leaves its
+    inputs resized and their values set.
+    """
+
+    def __init__(self, signature: Signature, subgraph: Subgraph) -> None:
+        self._signature, self._subgraph = signature, subgraph
+
+    def __call__(self, **inputs: npt.ArrayLike) -> dict[str, Any]:
+        """Run the subgraph once.
+
+        Raises:
+            TensorError: the names, a dtype or a shape are not those of the signature.
+            BridgeError: as `Interpreter.allocate_tensors` and `Interpreter.invoke`.
+        """
+        expected = self._signature.inputs
+        if len(inputs) != len(expected):
+            raise TensorError(
+                "Invalid number of inputs provided for running a SignatureDef, expected "
+                f"{len(expected)} vs provided {len(inputs)}"
+            )
+        for name, value in inputs.items():
+            if name not in expected:
+                raise TensorError(f"Invalid Input name ({name}) for SignatureDef")
+            self._subgraph.resize(expected[name], np.shape(value))
+        self._subgraph.allocate()
+        for name, value in inputs.items():
+            self._subgraph.set(expected[name], value)
+        self._subgraph.invoke()
+        outputs = self._signature.outputs.items()
+        return {name: self._subgraph.get(index) for name, index in outputs}
+
+    def get_input_details(self) -> dict[str, dict[str, Any]]:
+        """By name, what `Interpreter.get_input_details` says of an input."""
+        return self._details(self._signature.inputs)
+
+    def get_output_details(self) -> dict[str, dict[str, Any]]:
+        """By name, what `Interpreter.get_output_details` says of an output."""
+        return self._details(self._signature.outputs)
+
+    def _details(self, tensors: dict[str, int]) -> dict[str, dict[str, Any]]:
+        return {name: self._subgraph.details(index) for name, index in tensors.items()}

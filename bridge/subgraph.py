@@ -1,0 +1,172 @@
+"""One subgraph as ``tf.lite.Interpreter`` shows it: calls are checked and refused in its way."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, SupportsIndex
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.details import tensor_details
+from tflite_ort.runner import SubgraphRunner
+from tflite_ort.runtime import Runtime
+from tflite_ort.schema import (
+    AllocationError,
+    Model,
+    ModelError,
+    ResizeError,
+    StateError,
+    TensorError,
+)
+from tflite_ort.schema.semantics import NUMPY_DTYPE
+from tflite_ort.tensor_values import given, stored
+
+Array = npt.NDArray[Any]
+Shape = tuple[int, ...]
+
+
+class Subgraph:
+    """The tensors of a subgraph by index, and its runner.
+
+    Args:
+        compress_zero_points: see `tensor_details`.
+    """
+
+    def __init__(
+        self, model: Model, index: int, runtime: Runtime, *, compress_zero_points: bool = False
+    ) -> None:
+        self.declared = model.subgraphs[index]
+        self.runner = SubgraphRunner(model, index, runtime)
+        self._model, self._index = model, index
+        self._compress_zero_points = compress_zero_points
+
+    def details(self, index: SupportsIndex) -> dict[str, Any]:
+        """What `tensor_details` says of a tensor with the shape it has now."""
+        checked = self._checked(index)
+        return tensor_details(
+            self._model,
+            self._index,
+            checked,
+            self.runner.shape(checked),
+            compress_zero_points=self._compress_zero_points,
+        )
+
+    def resize(self, index: SupportsIndex, shape: npt.ArrayLike, strict: bool = False) -> None:
+        """Give a tensor another shape; `allocate` has to follow unless it has it already.
+
+        Args:
+            strict: only dimensions that are -1 in the tensor's shape signature may change.
+
+        Raises:
+            ResizeError: it is a constant or no tensor, a size is negative, or `strict` forbids it.
+            TensorError: `shape` has not one dimension.
+        """
+        sizes = np.array(shape, np.int32)
+        if sizes.ndim != 1:
+            raise TensorError(f"Shape should be 1D instead of {sizes.ndim}.")
+        checked, target = operator.index(index), tuple(sizes.tolist())
+        if not 0 <= checked < len(self.declared.tensors):
+            raise ResizeError(
+                f"Tensor {checked} cannot be resized: there are {len(self.declared.tensors)}"
+            )
+        if strict:
+            self._check_unknown(checked, target)
+        if min(target, default=0) < 0:
+            raise ResizeError(f"Tensor {checked} cannot be resized to {target}: a negative size")
+        if self._is_constant(checked):
+            raise ResizeError(f"Attempting to resize a fixed-size tensor: {checked} is a constant")
+        self.runner.resize(checked, target)
+
+    def allocate(self) -> None:
+        """Make the subgraph ready for its present input shapes; does nothing when it is.
+
+        Raises:
+            AllocationError: an operator cannot take the shapes that reach it; names the operator.
+        """
+        try:
+            self.runner.allocate()
+        except ModelError as error:
+            raise AllocationError(str(error)) from error
+
+    def invoke(self) -> None:
+        """Run the subgraph once over its tensors."""
+        plan = self.runner.plan
+        if plan is None:
+            raise StateError("Invoke called on model that is not ready.")
+        plan.run()
+
+    def set(self, index: SupportsIndex, value: npt.ArrayLike) -> None:
+        """Copy `value` into an input, a variable, or another tensor that is kept."""
+        checked = self._checked(index)
+        array = stored(value, self.declared.tensors[checked], checked, self.runner.shape(checked))
+        if array.size == 0:
+            return
+        if self._is_constant(checked):
+            raise TensorError(f"Cannot set tensor: {checked} is a constant")
+        if self.runner.array(checked) is not None:
+            self.runner.assign(checked, array)
+        elif self.runner.plan is None:
+            raise TensorError(
+                "Cannot set tensor: Tensor is unallocated. Try calling allocate_tensors() first"
+            )
+        else:
+            raise TensorError(f"Cannot set tensor: {self._not_kept(checked)}")
+
+    def get(self, index: SupportsIndex) -> Any:
+        """A copy of a tensor that is kept, or of a constant; of a sparse one what is stored."""
+        checked = self._checked(index)
+        tensor = self.declared.tensors[checked]
+        data = self._model.buffers[tensor.buffer].data
+        if tensor.sparsity is not None and data is not None:
+            return given(data.view(NUMPY_DTYPE[tensor.type]), tensor)
+        return given(self.buffer(checked), tensor)
+
+    def buffer(self, index: SupportsIndex) -> Array:
+        """The memory of a tensor that is kept, or of a constant.
+
+        Raises:
+            TensorError: it has none: an intermediate result, or nothing is allocated yet.
+        """
+        checked = self._checked(index)
+        array = self.runner.array(checked)
+        if array is None:
+            array = self.runner.constant(checked)
+        if array is None and 0 in self.runner.shape(checked):
+            dtype = NUMPY_DTYPE[self.declared.tensors[checked].type]
+            array = np.zeros(self.runner.shape(checked), dtype)
+        if array is None and self.runner.plan is None:
+            raise TensorError("Tensor data is null. Run allocate_tensors() first")
+        if array is None:
+            raise TensorError(f"Tensor data is null: {self._not_kept(checked)}")
+        return array
+
+    def _checked(self, index: SupportsIndex) -> int:
+        checked, count = operator.index(index), len(self.declared.tensors)
+        if not 0 <= checked < count:
+            raise TensorError(f"Invalid tensor index {checked} exceeds max tensor index {count}")
+        return checked
+
+    def _check_unknown(self, index: int, target: Shape) -> None:
+        shape = self.runner.shape(index)
+        signature = self.declared.tensors[index].shape_signature or shape
+        if not len(shape) == len(signature) == len(target):
+            raise ResizeError(f"Tensor {index} has {len(signature)} dimensions, not {len(target)}")
+        for axis, (declared, size) in enumerate(zip(signature, target, strict=True)):
+            if declared not in (-1, size):
+                raise ResizeError(
+                    f"Attempting to resize dimension {axis} of tensor {index} with value "
+                    f"{declared} to {size}: in strict mode only unknown dimensions, -1 in the "
+                    "shape signature, may change"
+                )
+
+    def _is_constant(self, index: int) -> bool:
+        tensor = self.declared.tensors[index]
+        data = self._model.buffers[tensor.buffer].data
+        return (data is not None and data.size > 0) or tensor.external_buffer > 0
+
+    def _not_kept(self, index: int) -> str:
+        return (
+            f"{self.declared.tensors[index].name!r} ({index}) is an intermediate result, which is "
+            "kept only with experimental_preserve_all_tensors, or has no value before an invoke"
+        )

@@ -1,0 +1,107 @@
+"""What a tensor can be set to, and how its value is given out, as ``tf.lite.Interpreter`` does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.details import shown_type
+from tflite_ort.schema import Tensor, TensorError, TensorType
+from tflite_ort.schema.semantics import NUMPY_DTYPE, PACKED_BITS, quantized_range
+
+Array = npt.NDArray[Any]
+Shape = tuple[int, ...]
+
+_FLOAT8 = frozenset({TensorType.FLOAT8_E4M3FN, TensorType.FLOAT8_E5M2})
+_PACKED_TYPES = frozenset(PACKED_BITS)
+# Of types with the same dtype the plain one gives the name.
+_NAMES = {dtype: key.name for key, dtype in reversed(NUMPY_DTYPE.items())}
+
+
+def stored(value: npt.ArrayLike, tensor: Tensor, index: int, shape: Shape) -> Array:
+    """`value` as what is kept for `tensor`, which has `shape` now.
+
+    Raises:
+        TensorError: the dtype or the shape is another.
+    """
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise TensorError(f"Failed to convert value into readable tensor: {error}") from error
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    _check_type(array.dtype, tensor, index)
+    _check_shape(array, tensor, index, shape)
+    if tensor.type is TensorType.STRING:
+        return _strings(value)
+    if tensor.type in _PACKED_TYPES:
+        _check_range(array, tensor)
+        return array.reshape(shape)
+    return array.view(NUMPY_DTYPE[tensor.type])
+
+
+def given(array: Array, tensor: Tensor) -> Any:
+    """A copy of what is kept for `tensor`; a numpy scalar of a tensor without dimensions."""
+    copy = np.array(array, order="C")
+    if tensor.type in _FLOAT8:
+        copy = copy.view(shown_type(tensor.type))
+    return copy if copy.ndim or tensor.type is TensorType.STRING else copy[()]
+
+
+def _check_type(dtype: np.dtype[Any], tensor: Tensor, index: int) -> None:
+    if tensor.type is TensorType.STRING:
+        fits = dtype.kind in "SUO"
+    elif tensor.type in _FLOAT8:
+        fits = dtype in (np.int8, np.uint8, NUMPY_DTYPE[tensor.type])
+    else:
+        fits = dtype == NUMPY_DTYPE[tensor.type]
+    if not fits:
+        name = "STRING" if dtype.kind in "SUO" else _NAMES.get(dtype, dtype.name)
+        raise TensorError(
+            f"Cannot set tensor: Got value of type {name} but expected type {tensor.type.name} "
+            f"for input {index}, name: {tensor.name}"
+        )
+
+
+def _check_shape(array: Array, tensor: Tensor, index: int, shape: Shape) -> None:
+    if tensor.type in _PACKED_TYPES and array.size == np.prod(shape, dtype=int):
+        return
+    if array.ndim != len(shape):
+        raise TensorError(
+            f"Cannot set tensor: Dimension mismatch. Got {array.ndim} but expected {len(shape)} "
+            f"for input {index}."
+        )
+    for axis, (got, expected) in enumerate(zip(array.shape, shape, strict=True)):
+        if got != expected:
+            raise TensorError(
+                f"Cannot set tensor: Dimension mismatch. Got {got} but expected {expected} for "
+                f"dimension {axis} of input {index}."
+            )
+
+
+def _check_range(array: Array, tensor: Tensor) -> None:
+    lowest, highest = quantized_range(tensor.type)
+    if array.size and (array.min() < lowest or array.max() > highest):
+        raise TensorError(
+            f"Cannot set tensor: Values for {tensor.type.name} input must be between {lowest} and "
+            f"{highest}."
+        )
+
+
+def _strings(value: npt.ArrayLike) -> Array:
+    """An array of text or bytes as one of bytes objects, text in UTF-8."""
+    if not isinstance(value, np.ndarray):
+        raise TensorError(
+            f"Passed in value type is not a numpy array, got type {type(value).__name__}."
+        )
+    strings = np.empty(value.shape, np.object_)
+    if value.ndim == 0 and value.dtype.kind == "S":
+        strings[()] = value.tobytes()  # with the zeros at its end, as in LiteRT
+        return strings
+    for position, item in np.ndenumerate(value):
+        if not isinstance(item, (str, bytes)):
+            raise TensorError(f"Cannot set tensor: {item!r} is neither text nor bytes")
+        strings[position] = item.encode() if isinstance(item, str) else bytes(item)
+    return strings
