@@ -38,23 +38,27 @@ class Weights:
     asymmetric: bool = False
 
     @classmethod
-    def of(cls, cell: CellTensors, pattern: str, asymmetric: bool) -> Weights:
+    def of(cls, cell: CellTensors, pattern: str) -> Weights:
+        """The matrices of all gates."""
         values = cell.stacked(pattern)
-        if values.dtype == np.float32:
-            return cls.of_reals(values)
-        return cls.of_codes(values, cell.scales(pattern), asymmetric)
+        reals = values.dtype == np.float32
+        return cls.stacked(cell, values, None if reals else cell.scales(pattern))
 
     @classmethod
-    def of_reals(cls, values: Array) -> Weights:
-        """Of [G, rows, columns]."""
-        return cls(joined(values, np.float32), len(values))
+    def single(cls, cell: CellTensors, name: str) -> Weights:
+        """A stack of one matrix."""
+        values = cell.required(name)[np.newaxis]
+        reals = values.dtype == np.float32
+        return cls.stacked(cell, values, None if reals else cell.scale(name).reshape(1, 1))
 
     @classmethod
-    def of_codes(cls, codes: Array, scales: npt.ArrayLike, asymmetric: bool) -> Weights:
+    def stacked(cls, cell: CellTensors, values: Array, scales: Array | None) -> Weights:
         """Of [G, rows, columns]; unsigned codes are signed ones under another name."""
-        columns = np.asarray(scales, np.float32).reshape(-1, 1)
+        if scales is None:
+            return cls(joined(values, np.float32), len(values))
         # Every sum of products is exact.
-        return cls(joined(codes.view(np.int8), np.float64), len(codes), columns, asymmetric)
+        matrix = joined(values.view(np.int8), np.float64)
+        return cls(matrix, len(values), scales, cell.op.options.asymmetric_quantize_inputs)
 
     def times(self, vectors: Array) -> Array:
         """[..., G, rows] of [..., columns]."""
@@ -91,24 +95,21 @@ class FloatCell:
 
     @classmethod
     def of(cls, cell: CellTensors) -> FloatCell:
-        options = cell.op.options
-        asymmetric = options.asymmetric_quantize_inputs
         auxiliary = cell.array("aux_input_to_output_weights") is not None
         normalized = cell.array("forget_layer_norm_coefficients") is not None
         projected = cell.array("projection_weights") is not None
-        recurrent, diagonal = _recurrent(cell, asymmetric)
-        pattern = "aux_input_to_{}_weights"
+        recurrent, diagonal = _recurrent(cell)
         return cls(
-            input=Weights.of(cell, "input_to_{}_weights", asymmetric),
-            auxiliary=Weights.of(cell, pattern, asymmetric) if auxiliary else None,
+            input=Weights.of(cell, "input_to_{}_weights"),
+            auxiliary=Weights.of(cell, "aux_input_to_{}_weights") if auxiliary else None,
             recurrent=recurrent,
             diagonal=diagonal,
             peephole=_peephole(cell),
             bias=cell.stacked("{}_gate_bias"),
             norm=cell.stacked("{}_layer_norm_coefficients") if normalized else None,
-            projection=_projection(cell, asymmetric) if projected else None,
+            projection=Weights.single(cell, "projection_weights") if projected else None,
             projection_bias=cell.array("projection_bias"),
-            options=options,
+            options=cell.op.options,
         )
 
     def run(self, x: Array, aux: Array | None, states: States) -> tuple[Array, States]:
@@ -191,21 +192,23 @@ def activated(x: Array, function: ActivationFunctionType) -> Array:
     return clamped(x, function)
 
 
-def _recurrent(cell: CellTensors, asymmetric: bool) -> tuple[Weights | None, Array | None]:
+def _recurrent(cell: CellTensors) -> tuple[Weights | None, Array | None]:
     """The matrices and the diagonals, each 0 for a gate that has the other; None without any."""
     pattern = "recurrent_to_{}_weights"
-    found = {gate: cell.required(pattern.format(gate)) for gate in cell.gates}
+    found = {pattern.format(gate): cell.required(pattern.format(gate)) for gate in cell.gates}
     matrices = [array for array in found.values() if array.ndim == 2]
     if len(matrices) == len(found):
-        return Weights.of(cell, pattern, asymmetric), None
+        return Weights.of(cell, pattern), None
     rows = [a if a.ndim == 1 else np.zeros(len(a), np.float32) for a in found.values()]
     if not matrices:
         return None, np.stack(rows)
     values = np.stack([a if a.ndim == 2 else np.zeros_like(matrices[0]) for a in found.values()])
-    if values.dtype == np.float32:
-        return Weights.of_reals(values), np.stack(rows)
-    scales = [cell.scale(pattern.format(g)) if a.ndim == 2 else 1 for g, a in found.items()]
-    return Weights.of_codes(values, np.array(scales, np.float32), asymmetric), np.stack(rows)
+    scales = None
+    if values.dtype != np.float32:
+        scales = np.array(
+            [[cell.scale(n) if a.ndim == 2 else 1] for n, a in found.items()], np.float32
+        )
+    return Weights.stacked(cell, values, scales), np.stack(rows)
 
 
 def _peephole(cell: CellTensors) -> Array | None:
@@ -222,10 +225,3 @@ def _peephole(cell: CellTensors) -> Array | None:
             weights = cell.scale(name) * weights.view(np.int8)
         rows.append(weights)
     return np.stack(rows)
-
-
-def _projection(cell: CellTensors, asymmetric: bool) -> Weights:
-    values = cell.required("projection_weights")[np.newaxis]
-    if values.dtype == np.float32:
-        return Weights.of_reals(values)
-    return Weights.of_codes(values, cell.scale("projection_weights"), asymmetric)

@@ -126,9 +126,9 @@ class _Cell:
     def of(cls, cell: CellTensors) -> _Cell:
         auxiliary = cell.tensor("aux_weights") is not None
         return cls(
-            _weights(cell, "weights"),
-            _weights(cell, "aux_weights") if auxiliary else None,
-            _weights(cell, "recurrent_weights"),
+            Weights.single(cell, "weights"),
+            Weights.single(cell, "aux_weights") if auxiliary else None,
+            Weights.single(cell, "recurrent_weights"),
             cell.required("bias"),
             cell.required("hidden_state"),
             cell.op.options.fused_activation_function,
@@ -146,14 +146,6 @@ class _Cell:
         return np.stack(outputs), h
 
 
-def _weights(cell: CellTensors, name: str) -> Weights:
-    values = cell.required(name)[np.newaxis]
-    if values.dtype == np.float32:
-        return Weights(values)
-    asymmetric = cell.op.options.asymmetric_quantize_inputs
-    return Weights.of_codes(values, cell.scale(name), asymmetric)
-
-
 @kernel(Op.SVDF, versions=(1, 4), inputs=SVDF_INPUTS)
 def svdf(op: OperatorView[SVDFOptions], inputs: Inputs, state: State) -> Outputs:
     """out[u] = f(bias[u] + the sum over the filters of u of their weights in time times their
@@ -163,7 +155,7 @@ def svdf(op: OperatorView[SVDFOptions], inputs: Inputs, state: State) -> Outputs
     if x.dtype != np.float32:
         return _svdf_of_codes(op, inputs, rows)
     cell = CellTensors(op, inputs)
-    made = _weights(cell, "weights_feature").times(x)[..., 0, :, np.newaxis]
+    made = Weights.single(cell, "weights_feature").times(x)[..., 0, :, np.newaxis]
     rows = np.concatenate([rows[..., 1:], made.astype(np.float32)], axis=2)
     if time.dtype != np.float32:
         time = time.view(np.int8) * cell.scale("weights_time")

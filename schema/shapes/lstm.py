@@ -10,7 +10,7 @@ from typing import Any
 from tflite_ort.schema.enums import TensorType
 from tflite_ort.schema.errors import ModelError
 from tflite_ort.schema.lstm_inputs import GATES, PEEPHOLE_GATES
-from tflite_ort.schema.shapes.registry import Shape
+from tflite_ort.schema.sizes import Shape
 from tflite_ort.schema.view import OperatorView, TensorView
 
 View = OperatorView[Any]

@@ -22,7 +22,8 @@ from tflite_ort.schema.shapes.lstm import (
     present,
     require,
 )
-from tflite_ort.schema.shapes.registry import Shape, Shapes, required, rule
+from tflite_ort.schema.shapes.registry import Shapes, required, rule
+from tflite_ort.schema.sizes import Shape
 from tflite_ort.schema.view import OperatorView
 
 View = OperatorView[Any]
