@@ -27,6 +27,7 @@ import numpy.typing as npt
 from tflite_ort.arrays import Runner, random_inputs, set_inputs, unique_names
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.optional import optional_module
+from tflite_ort.resolvers import load_resolver
 from tflite_ort.schema import BridgeError
 
 Array = npt.NDArray[Any]
@@ -52,6 +53,7 @@ class Settings:
         litert: measure LiteRT too, where it is installed and runs the model.
         check: compare the outputs.
         memory: measure peak memory, each runtime in a process of its own.
+        resolver: ``module:name`` of an `OpResolver` for our runtime, as `load_resolver` takes it.
     """
 
     rounds: int = 15
@@ -61,6 +63,7 @@ class Settings:
     check: bool = False
     memory: bool = True
     providers: Sequence[str] | None = None
+    resolver: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +134,8 @@ def litert_interpreter(model: Path, threads: int = 1, *, reference: bool = False
 
 
 def _our_interpreter(model: Path, threads: int, settings: Settings) -> Interpreter:
-    return Interpreter(model, num_threads=threads, providers=settings.providers)
+    resolver = None if settings.resolver is None else load_resolver(settings.resolver)
+    return Interpreter(model, num_threads=threads, providers=settings.providers, resolver=resolver)
 
 
 def _started(runner: Runner, seed: int) -> list[Array]:
@@ -266,8 +270,8 @@ def peak_memory(runtime: str, model: Path, threads: int, settings: Settings) -> 
     if not _CLEAR_REFS.exists():
         return None
     code = "import sys; from tflite_ort import benchmark; benchmark.print_peak(*sys.argv[1:])"
-    providers = ",".join(settings.providers or ())
-    arguments = [runtime, str(model), str(threads), str(settings.seed), providers]
+    providers, resolver = ",".join(settings.providers or ()), settings.resolver or ""
+    arguments = [runtime, str(model), str(threads), str(settings.seed), providers, resolver]
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
     )
@@ -277,10 +281,18 @@ def peak_memory(runtime: str, model: Path, threads: int, settings: Settings) -> 
     return float(done.stdout)
 
 
-def print_peak(runtime: str, model: str, threads: str, seed: str, providers: str) -> None:
+def print_peak(
+    runtime: str, model: str, threads: str, seed: str, providers: str, resolver: str
+) -> None:
     """What the process of `peak_memory` does."""
-    settings = Settings(seed=int(seed), providers=providers.split(",") if providers else None)
+    settings = Settings(
+        seed=int(seed),
+        providers=providers.split(",") if providers else None,
+        resolver=resolver or None,
+    )
     optional_module("ai_edge_litert.interpreter")
+    if resolver:
+        load_resolver(resolver)
     with suppress(OSError):  # some containers forbid it; imports then may count in part
         _CLEAR_REFS.write_text("5")  # the highest mark starts again from here
     before = _status_mib("VmRSS")

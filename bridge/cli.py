@@ -31,8 +31,10 @@ from tflite_ort.benchmark import Difference, Result, Settings, as_record, measur
 from tflite_ort.demo import run_demo
 from tflite_ort.export import export_onnx
 from tflite_ort.interpreter import Interpreter
+from tflite_ort.resolvers import load_resolver
 from tflite_ort.schema import BridgeError, Model, Op, SubGraph, Tensor, TensorType, read_model
 from tflite_ort.versioning import version_warnings
+from tflite_ort.versioning.resolver import OpResolver
 from tflite_ort.versions import versions_command
 
 Array = npt.NDArray[Any]
@@ -47,6 +49,12 @@ class Weights(StrEnum):
 
     UINT8 = "uint8"
     INT8 = "int8"
+
+
+class CustomOps(StrEnum):
+    """What becomes of custom operators without a translation."""
+
+    DOMAIN = "domain"
 
 
 class Commands(TyperGroup):
@@ -74,11 +82,26 @@ Providers = Annotated[
     typer.Option("--provider", help="Execution provider, repeatable; the first choice first."),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Of the random inputs.")]
+ResolverName = Annotated[
+    str | None,
+    typer.Option(
+        "--resolver",
+        metavar="MODULE:NAME",
+        help="An OpResolver with custom operators, or a function that returns one.",
+    ),
+]
 
 
 def main() -> None:
     """The console entry point."""
     app()
+
+
+def _resolver(reference: str | None) -> OpResolver | None:
+    try:
+        return None if reference is None else load_resolver(reference)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--resolver") from error
 
 
 def _print_version(wanted: bool) -> None:
@@ -120,10 +143,13 @@ def run(
     seed: Seed = 0,
     threads: Annotated[int | None, typer.Option(min=1)] = None,
     provider: Providers = None,
+    resolver: ResolverName = None,
 ) -> None:
     """Run a model once and print what comes out."""
     normalization = _normalization(mean, std)
-    interpreter = Interpreter(model, num_threads=threads, providers=provider)
+    interpreter = Interpreter(
+        model, num_threads=threads, providers=provider, resolver=_resolver(resolver)
+    )
     details = interpreter.get_input_details()
     arrays = random_inputs(details, seed) | read_inputs(inputs or (), details, normalization)
     set_inputs(interpreter, arrays)
@@ -198,10 +224,21 @@ def export(
     weights: Annotated[
         Weights, typer.Option(help="int8 keeps signed weights, for TensorRT and QNN.")
     ] = Weights.UINT8,
+    resolver: ResolverName = None,
+    custom_ops: Annotated[
+        CustomOps | None,
+        typer.Option(help="domain writes what has no translation as nodes of tflite.custom."),
+    ] = None,
 ) -> None:
     """Write a model as ONNX."""
     target = model.with_suffix(".onnx") if out is None else out
-    exported = export_onnx(model, target, weights=weights.value)
+    exported = export_onnx(
+        model,
+        target,
+        weights=weights.value,
+        resolver=_resolver(resolver),
+        custom_ops=None if custom_ops is None else custom_ops.value,
+    )
     nodes = Counter(node.op_type for node in exported.graph.node)
     parts = [target, target.with_name(f"{target.name}.data")]
     size = sum(part.stat().st_size for part in parts if part.exists())
@@ -236,10 +273,10 @@ def demo() -> None:
 
 
 @app.command()
-def inspect(model: ModelFile, provider: Providers = None) -> None:
+def inspect(model: ModelFile, provider: Providers = None, resolver: ResolverName = None) -> None:
     """Show inputs, outputs, operators, where each would run and why not."""
     content = read_model(model)
-    rows, problem = _placed(model, provider)
+    rows, problem = _placed(model, provider, _resolver(resolver))
     console = _console()
     for number, graph in enumerate(content.subgraphs):
         console.print(_tensor_table(graph, number))
@@ -257,10 +294,12 @@ def inspect(model: ModelFile, provider: Providers = None) -> None:
 Row = tuple[str, int, str, str]
 
 
-def _placed(path: Path, providers: list[str] | None) -> tuple[Counter[Row], str]:
+def _placed(
+    path: Path, providers: list[str] | None, resolver: OpResolver | None
+) -> tuple[Counter[Row], str]:
     """(operator, version, place, reason) counted, or why the model cannot run."""
     try:
-        interpreter = Interpreter(path, providers=providers)
+        interpreter = Interpreter(path, providers=providers, resolver=resolver)
         interpreter.allocate_tensors()
     except BridgeError as error:
         return Counter(), str(error)
@@ -318,6 +357,7 @@ def bench(
     ] = None,
     seed: Seed = 0,
     provider: Providers = None,
+    resolver: ResolverName = None,
 ) -> None:
     """Time models, beside LiteRT where ai-edge-litert is installed.
 
@@ -325,7 +365,8 @@ def bench(
     Memory is the growth of a fresh process (Linux only).
     """
     counts = _thread_counts(threads)
-    settings = Settings(rounds, min_time, seed, litert, check, memory, provider)
+    _resolver(resolver)
+    settings = Settings(rounds, min_time, seed, litert, check, memory, provider, resolver)
     results, failed = [], False
     for model in models:
         try:

@@ -23,6 +23,11 @@ _ADVICE = (
     "Use a newer tflite-ort, give the interpreter a resolver that has these operators, "
     "or convert the model for an older runtime."
 )
+_REGISTER = (
+    "Register it: resolver = BuiltinOpResolver(); resolver.add_custom({!r}, Registration(...)); "
+    "Interpreter(..., resolver=resolver); see docs/custom_operators.md. "
+    'export_onnx(..., custom_ops="domain") writes it as it is.'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,7 @@ class Unresolved:
         name: the operator's, or a custom operator's own.
         count: how many operators of the model have this code.
         here: the versions that the resolver has.
+        similar: a name that the resolver has and that differs in upper and lower case alone.
     """
 
     op: Op
@@ -40,6 +46,7 @@ class Unresolved:
     version: int
     count: int
     here: Sequence[int]
+    similar: str = ""
 
     def __str__(self) -> str:
         kind = "custom op" if self.op is Op.CUSTOM else "builtin opcode"
@@ -72,6 +79,8 @@ class Unresolved:
             return f"registered are {span(self.here)}"
         if self.name.startswith("Flex"):
             return "a TensorFlow operator, not registered"
+        if self.similar:
+            return f"not registered; {self.similar!r} is, and names are case-sensitive"
         return "not registered"
 
     def _has(self) -> str:
@@ -97,8 +106,16 @@ def unresolved(model: Model, resolver: OpResolver) -> list[Unresolved]:
         if resolver.find(key, code.version) is None:
             name = key.name if isinstance(key, Op) else key
             here = resolver.versions(key)
-            missing.append(Unresolved(code.builtin_code, name, code.version, uses[index], here))
+            similar = "" if isinstance(key, Op) else _similar(key, resolver)
+            missing.append(
+                Unresolved(code.builtin_code, name, code.version, uses[index], here, similar)
+            )
     return missing
+
+
+def _similar(name: str, resolver: OpResolver) -> str:
+    known = (key for key in resolver.operators() if isinstance(key, str) and key != name)
+    return next((key for key in known if key.casefold() == name.casefold()), "")
 
 
 def check_versions(model: Model, resolver: OpResolver) -> None:
@@ -133,7 +150,8 @@ def _refuse(missing: Sequence[Unresolved]) -> None:
         kind = UnsupportedVersion
     if len(missing) == 1 and missing[0].op is Op.CUSTOM:
         name = missing[0].name
-        raise kind(f"Encountered unresolved custom op: {name}.\n{missing[0]}.\n{_ADVICE}")
+        advice = _REGISTER.format(name)
+        raise kind(f"Encountered unresolved custom op: {name}.\n{missing[0]}.\n{advice}")
     if len(missing) == 1:
         raise kind(f"Didn't find op for {missing[0]}.\n{_ADVICE}")
     lines = "\n".join(f"  {item}" for item in missing)

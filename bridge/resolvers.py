@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tflite_ort.fallback_kernels import custom_kernel, kernel
 from tflite_ort.opmap import custom_translator, translator
-from tflite_ort.versioning.resolver import MutableOpResolver
+from tflite_ort.optional import referenced
+from tflite_ort.versioning.resolver import MutableOpResolver, OpResolver
 
 # The custom operators that TFLite runs unasked: its resolver has them, or XNNPACK takes them.
 _UNASKED = frozenset(
@@ -49,3 +50,16 @@ class WellKnownOpResolver(BuiltinOpResolver):
         super().__init__()
         self.translators.update(custom_translator)
         self.kernels.update(custom_kernel)
+
+
+def load_resolver(reference: str) -> OpResolver:
+    """The resolver that ``module:name`` names, or that it returns when it is called.
+
+    Raises:
+        ValueError: it names nothing, or something else.
+    """
+    named = referenced(reference)
+    resolver = named() if callable(named) else named
+    if not isinstance(resolver, OpResolver):
+        raise ValueError(f"{reference!r} is {type(resolver).__name__}, not an OpResolver")
+    return resolver

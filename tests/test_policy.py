@@ -42,6 +42,7 @@ FAMILIES = {
 }
 INFRASTRUCTURE = {
     "opmap": {
+        "bodies",
         "__init__",
         "constants",
         "fixed_point",
@@ -127,6 +128,11 @@ VIOLATIONS = [
         "try:\n    pass\nexcept (KeyError, BaseException):\n    pass",
         "catches BaseException",
     ),
+    ("schema/x.py", "eval(text)", "eval runs data as code"),
+    ("opmap/x.py", "run = exec", "exec runs data as code"),
+    ("bridge/x.py", "import pickle", "pickle runs data as code"),
+    ("bridge/x.py", "from marshal import loads", "marshal runs data as code"),
+    ("bridge/x.py", "np.load(path, allow_pickle=True)", "allow_pickle runs data as code"),
     ("opmap/shape_utils.py", "", "'utils' in a file name says nothing"),
     ("opmap/x.py", "x = 1", "module without a docstring"),
 ]
@@ -136,6 +142,8 @@ CLEAN = [
     ("opmap/x.py", "import onnx_ir as ir\nfrom tflite_ort.versioning.registry import Registry"),
     ("bridge/session.py", "import onnxruntime\nfrom tflite_ort.opmap import graph"),
     ("bridge/x.py", "try:\n    pass\nexcept (KeyError, ValueError) as error:\n    raise"),
+    ("versioning/registration.py", "try:\n    pass\nexcept Exception:\n    raise"),
+    ("bridge/x.py", "import re\nre.compile('x')"),
 ]
 
 

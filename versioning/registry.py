@@ -11,6 +11,7 @@ from tflite_ort.versioning.known import is_known, known_versions, span
 
 F = TypeVar("F", bound=Callable[..., Any])
 Key = Op | str  # a builtin operator, or the name of a custom one
+Pair = tuple[Key, int]  # with a version
 StateFactory = Callable[[OperatorView[Any]], Any]
 
 
@@ -53,6 +54,11 @@ class Inputs:
             if tensor is not None and name in self.constant and not tensor.is_constant:
                 raise Untranslatable(f"input {name!r} is not a constant")
         return replace(op, names=self.names)
+
+
+def key_of(op: OperatorView[Any]) -> Key:
+    """What an operator in its graph is registered under."""
+    return op.op if op.custom_code is None else op.custom_code
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +130,7 @@ class Registry(Generic[F]):
 
     def of(self, op: OperatorView[Any]) -> Entry[F] | None:
         """The entry of an operator in its graph; of a custom one by its name."""
-        return self.find(op.op if op.custom_code is None else op.custom_code, op.version)
+        return self.find(key_of(op), op.version)
 
     def versions(self, op: Key) -> list[int]:
         """The versions known of `op`, ascending; empty for an operator not registered."""

@@ -2,48 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from tflite_ort.schema import Model, Op, OperatorCode
-from tflite_ort.versioning.registry import Entry, Inputs, Key, Registry
+from tflite_ort.versioning.registration import Registration
+from tflite_ort.versioning.registry import Entry, Inputs, Key, Pair, Registry
 
-Function = Callable[..., Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Registration:
-    """What runs an operator: a translator into ONNX, a numpy kernel, or both.
-
-    Args:
-        translate: ``translate(op, graph)``, as for a builtin operator.
-        kernel: ``kernel(op, inputs, state) -> outputs``.
-        inputs: their names, ``"bias?"`` when it may be left out, ``"filter!"`` when `translate`
-            needs a constant, a last ``"values*"`` for all that remain.
-    """
-
-    translate: Function | None = None
-    kernel: Function | None = None
-    inputs: tuple[str, ...] = ("inputs*",)
-
-    def __post_init__(self) -> None:
-        if self.translate is None and self.kernel is None:
-            raise ValueError("a registration needs a translator or a kernel")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class OpResolver:
     """Finds what runs exactly an operator and version, never the newest version below.
 
     Builtin operators go by their `Op`, custom ones by name.
+
+    Attributes:
+        registered: what was added here; kernels in TFLite's life cycle and plain functions are
+            there alone, since they are made ready for one interpreter each.
     """
 
     def __init__(self) -> None:
         self.translators: Registry[Any] = Registry("translator")
         self.kernels: Registry[Any] = Registry("kernel")
+        self.registered: dict[Pair, Registration] = {}
 
     def find(self, op: Key, version: int) -> Registration | None:
         """What is registered for this operator and version, else None."""
+        if (op, version) in self.registered:
+            return self.registered[op, version]
         translator, kernel = self.translators.find(op, version), self.kernels.find(op, version)
         entry = translator or kernel
         if entry is None:
@@ -52,11 +39,18 @@ class OpResolver:
             None if translator is None else translator.function,
             None if kernel is None else kernel.function,
             entry.inputs.declared,
+            state=None if kernel is None else kernel.state,
         )
 
     def versions(self, op: Key) -> list[int]:
         """The versions that can be found of `op`, ascending."""
-        return sorted({*self.translators.versions(op), *self.kernels.versions(op)})
+        added = {version for key, version in self.registered if key == op}
+        return sorted({*self.translators.versions(op), *self.kernels.versions(op), *added})
+
+    def operators(self) -> set[Key]:
+        """Every operator of which a version can be found."""
+        pairs = (*self.translators.pairs(), *self.kernels.pairs(), *self.registered)
+        return {op for op, _ in pairs}
 
     def narrowed(self, model: Model) -> OpResolver:
         """A resolver of only the operators of `model`."""
@@ -64,6 +58,8 @@ class OpResolver:
         pairs = {(operator_key(code), code.version) for code in model.operator_codes}
         narrow.translators = self.translators.narrowed(pairs)
         narrow.kernels = self.kernels.narrowed(pairs)
+        kept = pairs & self.registered.keys()
+        narrow.registered = {pair: self.registered[pair] for pair in kept}
         return narrow
 
 
@@ -72,10 +68,12 @@ class MutableOpResolver(OpResolver):
 
     Example:
         >>> resolver = MutableOpResolver()
-        >>> double = Registration(kernel=lambda op, inputs, state: (inputs[0] * 2,))
-        >>> resolver.add_custom("Double", double)
-        >>> resolver.versions("Double")
-        [1]
+        >>> resolver.add_custom("Double", Registration(function=lambda x: x * 2))
+        >>> @resolver.custom("Scale", max_version=2)
+        ... def scale(x, factor=1.0):
+        ...     return x * factor
+        >>> resolver.versions("Double"), resolver.versions("Scale")
+        ([1], [1, 2])
     """
 
     def add_builtin(
@@ -90,28 +88,59 @@ class MutableOpResolver(OpResolver):
         """As `add_builtin`, for the custom operator `name`."""
         self._add(name, registration, min_version, max_version)
 
+    def builtin(
+        self, op: Op, *, min_version: int = 1, max_version: int = 1, **registration: Any
+    ) -> Callable[[F], F]:
+        """A decorator that does `add_builtin` of a plain function, or a class with `invoke`.
+
+        Args:
+            registration: what else there is to the `Registration`, such as `translate`.
+        """
+        return self._decorator(Op(op), min_version, max_version, registration)
+
+    def custom(
+        self, name: str, *, min_version: int = 1, max_version: int = 1, **registration: Any
+    ) -> Callable[[F], F]:
+        """As `builtin`, for the custom operator `name`."""
+        return self._decorator(name, min_version, max_version, registration)
+
     def add_all(self, other: OpResolver) -> None:
         """Add everything of `other`, in place of what is here for the same operator and version."""
-        for pair in (*other.translators.pairs(), *other.kernels.pairs()):
+        for pair in (*other.translators.pairs(), *other.kernels.pairs(), *other.registered):
             self._remove(*pair)
         self.translators.update(other.translators)
         self.kernels.update(other.kernels)
+        self.registered.update(other.registered)
+
+    def _decorator(
+        self, op: Key, first: int, last: int, registration: Mapping[str, Any]
+    ) -> Callable[[F], F]:
+        def register(function: F) -> F:
+            place = "kernel" if hasattr(function, "invoke") else "function"
+            self._add(op, Registration(**{place: function}, **registration), first, last)
+            return function
+
+        return register
 
     def _add(self, op: Key, registration: Registration, first: int, last: int) -> None:
         if first > last:
             raise ValueError(f"min_version {first} is above max_version {last}")
         for version in range(first, last + 1):
             self._remove(op, version)
+            self.registered[op, version] = registration
         inputs = Inputs.parse(registration.inputs)
-        if registration.translate is not None:
-            self.translators.replace(Entry(op, first, last, inputs, registration.translate))
-        if registration.kernel is not None:
-            entry = Entry(op, first, last, inputs.of_kernel(), registration.kernel)
-            self.kernels.replace(entry)
+        translate = registration.reported_translator
+        kernel = registration.reported_kernel
+        if translate is not None:
+            self.translators.replace(Entry(op, first, last, inputs, translate))
+        if kernel is not None:
+            of_kernel = inputs.of_kernel()
+            self.kernels.replace(Entry(op, first, last, of_kernel, kernel, registration.state))
 
     def _remove(self, op: Key, version: int) -> None:
         self.translators.remove(op, version)
         self.kernels.remove(op, version)
+        self.registered.pop((op, version), None)
 
 
 def operator_key(code: OperatorCode) -> Key:
