@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
@@ -20,11 +21,14 @@ from tflite_ort.versioning.resolver import OpResolver, operator_key
 Preparer = Callable[[OperatorView[Any], bool], Outputs | None]
 
 
+Nodes = dict[tuple[int, int], LifeCycleNode]  # by subgraph and index
+
+
 class BoundResolver(OpResolver):
     """A resolver whose registered kernels are ready for one model, until it is closed.
 
     As TFLite does when it loads a model, every node whose kernel has a life cycle is initialised
-    here; `close` frees it.
+    here; `close` frees it, or the end of the resolver, which lasts as long as what runs the nodes.
 
     Raises:
         KernelError: `init` of a kernel failed; the nodes before are freed.
@@ -37,7 +41,8 @@ class BoundResolver(OpResolver):
         self.registered.update(resolver.registered)
         self._shape_functions: dict[Pair, Preparer] = {}
         self._with_life_cycle: list[Pair] = []
-        self._nodes: dict[tuple[int, int], LifeCycleNode] = {}
+        self._nodes: Nodes = {}
+        self._finalizer = weakref.finalize(self, _free, self._nodes)
         present = {(operator_key(code), code.version) for code in model.operator_codes}
         for key, version in present & self.registered.keys():
             self._bind(key, version, self.registered[key, version])
@@ -54,24 +59,26 @@ class BoundResolver(OpResolver):
     def preparers(self) -> Mapping[Pair, Preparer]:
         """What gives the outputs of registered operators their shapes, for one allocation: in it,
         a node prepares once for the same shapes."""
-        occasion = object()
+        occasion, node_of = object(), _finder(self._nodes)
 
         def prepare(op: OperatorView[Any], declared: bool) -> Outputs | None:
-            return None if is_dynamic(op) else self._node(op).prepare(op, occasion)
+            return None if is_dynamic(op) else node_of(op).prepare(op, occasion)
 
         return {**self._shape_functions, **dict.fromkeys(self._with_life_cycle, prepare)}
 
     def close(self) -> None:
-        """Free every node, once."""
-        nodes, self._nodes = self._nodes, {}
-        with ExitStack() as each_even_if_one_fails:
-            for node in reversed(nodes.values()):
-                each_even_if_one_fails.callback(node.free)
+        """Free every node, once.
+
+        Raises:
+            KernelError: `free` of a kernel raised; the others are freed.
+        """
+        self._finalizer()
 
     def _bind(self, key: Key, version: int, registration: Registration) -> None:
         shapes, function = registration.shapes, registration.function
         if registration.has_life_cycle:
-            self._add_kernel(key, version, registration, _invoked, self._node)
+            # The resolver itself here would last until a garbage collection.
+            self._add_kernel(key, version, registration, _invoked, _finder(self._nodes))
             self._with_life_cycle.append((key, version))
             return
         if shapes is not None:
@@ -107,8 +114,15 @@ class BoundResolver(OpResolver):
                 node = LifeCycleNode(self.registered[pair], label, options, num_threads)
                 self._nodes[subgraph, index] = node
 
-    def _node(self, op: OperatorView[Any]) -> LifeCycleNode:
-        return self._nodes[op.subgraph, op.index]
+
+def _finder(nodes: Nodes) -> Callable[[OperatorView[Any]], LifeCycleNode]:
+    return lambda op: nodes[op.subgraph, op.index]
+
+
+def _free(nodes: Nodes) -> None:
+    with ExitStack() as each_even_if_one_fails:
+        for node in reversed(nodes.values()):
+            each_even_if_one_fails.callback(node.free)
 
 
 def _operators(model: Model) -> Iterator[tuple[int, int, Operator]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-import weakref
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from types import TracebackType
@@ -112,7 +111,6 @@ class Interpreter:
         if not self._model.subgraphs:
             raise TensorError("No subgraph in the model.")
         bound = BoundResolver(resolver, self._model, num_threads or 0)
-        self._free_kernels = weakref.finalize(self, bound.close)
         self._runtime = Runtime(
             self._delegates, bound, num_threads or 0, keep_all=experimental_preserve_all_tensors
         )
@@ -184,7 +182,7 @@ class Interpreter:
         """Give back sessions and memory; every later call raises a StateError."""
         self._closed, self._model = True, Model()
         self._subgraphs.clear()
-        self._free_kernels()
+        self._runtime.resolver.close()
 
     def __enter__(self) -> Self:
         return self

@@ -1,9 +1,10 @@
-"""Operators that a user registers: the life cycle, functions, translators, errors, exports."""
+"""Operators that a user registers: TFLite's life cycle, plain functions."""
 
 from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,17 +23,25 @@ from tests.registered import (
     resolver_of,
     translated_double,
 )
+from tests.subgraph_models import Sub, model_of
 from tflite_ort import (
-    ExportError,
     Interpreter,
     KernelError,
     Registration,
-    TranslatorError,
-    Untranslatable,
     export_onnx,
 )
 from tflite_ort.opmap import Graph
-from tflite_ort.schema import AddOptions, Op, OperatorView
+from tflite_ort.schema import (
+    Op,
+    OperatorView,
+    ReducerOptions,
+    SignatureDef,
+    TensorMap,
+    TensorType,
+    WhileOptions,
+    read_model,
+    write_model,
+)
 
 Array = npt.NDArray[Any]
 
@@ -71,11 +80,17 @@ def test_a_resize_without_an_allocation_prepares_nothing() -> None:
 
 def test_what_is_collected_is_freed() -> None:
     recorder = Recorder()
-    interpreter = opened(ONE, Registration(kernel=recorder))
+    signature = SignatureDef((TensorMap("x", 0),), (TensorMap("y", 1),), "main")
+    model = write_model(replace(read_model(ONE), signature_defs=(signature,)))
+    interpreter = opened(model, Registration(kernel=recorder))
     invoked(interpreter, X)
+    runner = interpreter.get_signature_runner("main")
     del interpreter
     gc.collect()
-    assert recorder.counts() == [1, 1, 1, 1]
+    np.testing.assert_array_equal(runner(x=X)["y"], X * 2)
+    assert recorder.counts() == [1, 1, 2, 0]
+    del runner
+    assert recorder.counts() == [1, 1, 2, 1]
 
 
 def test_each_node_has_a_state_of_its_own_made_of_its_options() -> None:
@@ -176,6 +191,63 @@ def test_a_dynamic_output_gets_its_shape_at_each_invoke() -> None:
     assert kernel.prepared == 1
     # In TFLite too, what follows is prepared when a shape that reaches it changes.
     assert after.counts() == [1, 4, 4, 0]
+
+
+def doubling_until_a_hundred() -> bytes:
+    """While the sum is below 100, the values are doubled by the custom operator."""
+    values, single = T((3,)), T(())
+    main = Sub(
+        {"x": values, "y": values},
+        [Node(Op.WHILE, ["x"], ["y"], WhileOptions(cond_subgraph_index=1, body_subgraph_index=2))],
+        ["x"],
+        ["y"],
+    )
+    tensors = {
+        "x": values,
+        "axis": T.constant(np.array([0], np.int32)),
+        "sum": single,
+        "limit": T.constant(np.array(100, np.float32)),
+        "less": T((), TensorType.BOOL),
+    }
+    summed = Node(Op.SUM, ["x", "axis"], ["sum"], ReducerOptions())
+    less = Node(Op.LESS, ["sum", "limit"], ["less"])
+    body = Sub(
+        {"x": values, "y": values},
+        [Node(Op.CUSTOM, ["x"], ["y"], custom_code="Own")],
+        ["x"],
+        ["y"],
+    )
+    return model_of(main, Sub(tensors, [summed, less], ["x"], ["less"]), body)
+
+
+def test_a_node_in_the_body_of_a_loop() -> None:
+    recorder = Recorder()
+    with opened(doubling_until_a_hundred(), Registration(kernel=recorder)) as interpreter:
+        np.testing.assert_array_equal(invoked(interpreter, X)[0], X * 16)
+        np.testing.assert_array_equal(invoked(interpreter, X * 8)[0], X * 16)
+        feed = np.full(5, 10, np.float32)
+        np.testing.assert_array_equal(invoked(interpreter, feed)[0], feed * 2)
+    assert recorder.counts() == [1, 2, 6, 1]
+
+
+def test_a_variable_keeps_what_is_written() -> None:
+    class Accumulated:
+        @staticmethod
+        def invoke(context: Any, node: Any) -> None:
+            x, total = (tensor.data for tensor in node.inputs)
+            total += x
+            node.outputs[0].data[...] = total
+
+    tensors = {"x": T((3,)), "total": T((3,), is_variable=True), "y": T((3,))}
+    nodes = [Node(Op.CUSTOM, ["x", "total"], ["y"], custom_code="Own")]
+    model = graph_model(tensors, nodes, ["y"])
+    plain = Registration(function=lambda x, total: (total + x, total + x))
+    for registration in (Registration(kernel=Accumulated), plain):
+        interpreter = opened(model, registration)
+        for number in (1, 2, 3):
+            np.testing.assert_array_equal(invoked(interpreter, X)[0], X * number)
+        interpreter.reset_all_variables()
+        np.testing.assert_array_equal(invoked(interpreter, X)[0], X)
 
 
 # Functions ---------------------------------------------------------------------------------------
@@ -286,162 +358,3 @@ def test_a_function_runs_at_every_invoke_also_of_constants() -> None:
     interpreter = opened(model, Registration(function=lambda x: x * next(counter)))
     for number in range(3):
         np.testing.assert_array_equal(invoked(interpreter)[0], X * number)
-
-
-# Errors ------------------------------------------------------------------------------------------
-
-
-class Odd(Exception):
-    """No error of Python's own."""
-
-
-def _raises(x: Array) -> Array:
-    raise Odd("not today")
-
-
-def _writes(x: Array) -> Array:
-    x[0] = 7
-    return x
-
-
-# What goes wrong with a function, what the message says, and the original error.
-FAULTS = [
-    (_raises, r"Odd: not today", Odd),
-    (_writes, r"ValueError: assignment destination is read-only", ValueError),
-    (lambda x: (x, x), r"it returned 2 results, expected 1", KernelError),
-    (lambda x: None, r"result 0 is NoneType, expected an array", KernelError),
-    (lambda x: x.astype(np.float64), r"result 0 is float64, expected float32", KernelError),
-    (lambda x: x[1:], r"result 0 has shape \(2,\), expected \(3,\)", KernelError),
-]
-
-
-@pytest.mark.parametrize(("function", "message", "cause"), FAULTS)
-def test_what_a_function_does_wrong_is_reported(
-    function: Callable[[Array], Any], message: str, cause: type[Exception]
-) -> None:
-    failing = True
-    nodes = [
-        Node(Op.ADD, ["x", "x"], ["y"], AddOptions()),
-        Node(Op.CUSTOM, ["y"], ["z"], custom_code="Own"),
-    ]
-    model = graph_model({name: T((3,)) for name in "xyz"}, nodes, ["z"])
-    registration = Registration(function=lambda x: function(x) if failing else x + 1)
-    interpreter = opened(model, registration)
-    with pytest.raises(KernelError, match=rf"^Own_1 failed to invoke: {message}$") as caught:
-        invoked(interpreter, X)
-    assert isinstance(caught.value.__cause__, cause)
-    failing = False
-    np.testing.assert_array_equal(invoked(interpreter, X)[0], X * 2 + 1)
-
-
-def _invoke_faults(fault: str, context: Any, node: Any) -> Any:
-    (source,), (output,) = node.inputs, node.outputs
-    if fault == "raises":
-        raise Odd("not today")
-    if fault == "writes":
-        source.data[0] = 7
-    if fault == "returns":
-        return source.data
-    if fault == "dtype":
-        output.data = source.data.astype(np.float64)
-    if fault == "shape":
-        output.data = source.data[1:]
-    if fault == "resizes":
-        context.resize_tensor(output, (2,))
-    if fault == "adds":
-        context.add_temporary((2,))
-    if fault == "another":
-        context.resize_tensor(source, (2,))
-    return None
-
-
-@pytest.mark.parametrize(
-    ("fault", "message"),
-    [
-        ("raises", r"Odd: not today"),
-        ("writes", r"ValueError: assignment destination is read-only"),
-        ("returns", r"invoke returned ndarray, and fills its outputs"),
-        ("dtype", r"result 0 is float64, expected float32"),
-        ("shape", r"result 0 has shape \(2,\), expected \(3,\)"),
-        ("resizes", r"'out0' is not dynamic: its shape is set in prepare"),
-        ("adds", r"a temporary is added in prepare alone"),
-        ("another", r"'in0' is no output of Own"),
-    ],
-)
-def test_what_an_invoke_does_wrong_is_reported(fault: str, message: str) -> None:
-    recorder, healthy = Recorder(), Recorder.invoke
-
-    def invoke(context: Any, node: Any) -> Any:
-        return _invoke_faults(fault, context, node) if fault else healthy(recorder, context, node)
-
-    recorder.invoke = invoke  # type: ignore[method-assign]
-    with opened(ONE, Registration(kernel=recorder)) as interpreter:
-        with pytest.raises(KernelError, match=rf"^Own_0 failed to invoke: {message}$"):
-            invoked(interpreter, X)
-        fault = ""
-        np.testing.assert_array_equal(invoked(interpreter, X)[0], X * 2)
-    assert recorder.counts() == [1, 1, 1, 1]
-
-
-def test_a_failing_init_frees_the_nodes_before() -> None:
-    first, second = Recorder(), Recorder("init")
-    nodes = [
-        Node(Op.CUSTOM, ["x"], ["y"], custom_code="Own"),
-        Node(Op.CUSTOM, ["y"], ["z"], custom_code="Other"),
-    ]
-    model = graph_model({name: T((3,)) for name in "xyz"}, nodes, ["z"])
-    resolver = resolver_of(Registration(kernel=first))
-    resolver.add_custom("Other", Registration(kernel=second))
-    with pytest.raises(KernelError, match="Other_1 failed to initialize: OSError: no init today"):
-        Interpreter(model_content=model, resolver=resolver)
-    assert (first.counts(), second.counts()) == ([1, 0, 0, 1], [1, 0, 0, 0])
-
-
-def test_a_failing_prepare_is_reported_by_the_allocation() -> None:
-    recorder = Recorder("prepare")
-    interpreter = opened(ONE, Registration(kernel=recorder))
-    with pytest.raises(KernelError, match="Own_0 failed to prepare: OSError: no prepare today"):
-        interpreter.allocate_tensors()
-    recorder.failing = ""
-    np.testing.assert_array_equal(invoked(interpreter, X)[0], X * 2)
-    assert recorder.counts() == [1, 2, 1, 0]
-
-
-def test_a_failing_free_leaves_none_of_the_others() -> None:
-    recorder = Recorder("free")
-    nodes = [
-        Node(Op.CUSTOM, ["x"], ["y"], custom_code="Own"),
-        Node(Op.CUSTOM, ["y"], ["z"], custom_code="Own"),
-    ]
-    model = graph_model({name: T((3,)) for name in "xyz"}, nodes, ["z"])
-    interpreter = opened(model, Registration(kernel=recorder))
-    with pytest.raises(KernelError, match="failed to free: OSError: no free today"):
-        interpreter.close()
-    assert recorder.counts() == [2, 0, 0, 2]
-
-
-def test_a_translator_that_fails_is_reported() -> None:
-    def translate(op: OperatorView[Any], g: Graph) -> None:
-        raise Odd("not today")
-
-    for kernel in (None, Recorder()):
-        interpreter = opened(ONE, Registration(translate, kernel))
-        with pytest.raises(
-            TranslatorError, match="Own_0: its translator failed: Odd: not"
-        ) as caught:
-            interpreter.allocate_tensors()
-        assert isinstance(caught.value.__cause__, Odd)
-    with pytest.raises(TranslatorError):
-        export_onnx(ONE, resolver=resolver_of(Registration(translate)))
-
-
-def test_a_translator_that_refuses_leaves_the_operator_to_numpy() -> None:
-    def translate(op: OperatorView[Any], g: Graph) -> None:
-        raise Untranslatable("no such node")
-
-    interpreter = opened(ONE, Registration(translate, function=lambda x: x * 2))
-    np.testing.assert_array_equal(invoked(interpreter, X)[0], X * 2)
-    (row,) = interpreter.delegation()
-    assert (row.runs_on, row.reason) == ("numpy", "no such node")
-    with pytest.raises(ExportError, match="Own_0 version 1: no such node"):
-        export_onnx(ONE, resolver=resolver_of(Registration(translate)))
