@@ -43,6 +43,7 @@ from tflite_ort.schema.fixed_point import (
     quantize_multiplier,
     rescale,
 )
+from tflite_ort.schema.function_table import tabulated_function
 
 Array = npt.NDArray[Any]
 View = OperatorView[Any]
@@ -236,23 +237,22 @@ def exp(op: View, inputs: Inputs, state: State) -> Outputs:
 @kernel(Op.LOG, versions=(1, 2), inputs=("input",))
 def log(op: View, inputs: Inputs, state: State) -> Outputs:
     """ln x: float32; int8 and int16 by table, where x <= 0 gives the lowest code."""
-    if op["input"].type is TensorType.FLOAT32:
-        return _by_table(op, inputs[0], np.log)
-    lowest = np.float32(np.iinfo(op.output.dtype).min - zero_point(op, op.output))
-    bottom = lowest * scale(op, op.output)
-    return _by_table(op, inputs[0], lambda x: np.where(x > 0, np.log(x), bottom))
+    return _by_table(op, inputs[0], np.log)
 
 
 def _by_table(op: View, x: Array, function: Callable[[Array], Array]) -> Outputs:
-    """`function` of float32, and of codes by a table that is rounded once from float64."""
+    """`function` of float32, and of codes by a table."""
     with np.errstate(all="ignore"):
         if op["input"].type is TensorType.FLOAT32:
             return (np.asarray(function(x), np.float32),)
         if op["input"].type not in (TensorType.INT8, TensorType.INT16):
             raise refusal(op)
-        return (
-            tabulated(op, x, lambda real: function(real.astype(np.float64)).astype(real.dtype)),
-        )
+        return (_tabulated(op, x),)
+
+
+def _tabulated(op: View, codes: Array) -> Array:
+    output = op.output
+    return tabulated(op, codes, tabulated_function(op, scale(op, output), zero_point(op, output)))
 
 
 @kernel(Op.SQRT, versions=(1, 2), inputs=("input",))
@@ -285,13 +285,7 @@ def rsqrt(op: View, inputs: Inputs, state: State) -> Outputs:
     if np.any(centred_codes < 0):
         raise KernelError("Rsqrt is only defined for positive values")
     if type_ is TensorType.INT16:
-        highest = np.float32(32767) * scale(op, op.output)
-
-        def function(v: Array) -> Array:
-            positive = np.where(v <= 0, 1, v).astype(np.float32)
-            return np.where(v <= 0, highest, np.float32(1) / np.sqrt(positive))
-
-        return (tabulated(op, x, function),)
+        return (_tabulated(op, x),)
     multiplier = 1.0 / float(np.sqrt(scale(op, op["input"])) * scale(op, op.output))
     q31, shift = quantize_multiplier(multiplier)
     inverse, inverse_shift = inverse_sqrt(centred_codes)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.fallback_kernels.function_table import int16_table, interpolated
 from tflite_ort.fallback_kernels.operands import scale
 from tflite_ort.schema import KernelError, OperatorView, TensorType
 from tflite_ort.schema.fixed_point import (
@@ -23,6 +22,7 @@ from tflite_ort.schema.fixed_point import (
     rounding_shift_right,
     saturate,
 )
+from tflite_ort.schema.function_table import int16_table, interpolated
 
 Array = npt.NDArray[Any]
 View = OperatorView[Any]

@@ -24,6 +24,7 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
+from tflite_ort.schema.function_table import int16_table, interpolated, tabulated_function
 from tflite_ort.schema.semantics import quantized_range
 
 View = OperatorView[Any]
@@ -308,9 +309,34 @@ def _starts_at_zero(tensor: TensorView) -> bool:
     return quantization is not None and quantization.scalar_zero_point <= lowest
 
 
+def _by_table(op: View, g: Graph) -> bool:
+    """Gather of the result of every 16-bit code: TFLite interpolates a coarse table. False where
+    the codes have other bits."""
+    input, output = op["input"], op.output
+    if not input.type is output.type is _T.INT16:
+        return False
+    given, made = input.quantization, output.quantization
+    if given is None or made is None or given.scalar_zero_point or made.scalar_zero_point:
+        raise Untranslatable("INT16 without a scale, or with a zero point")
+    function = tabulated_function(op, np.float32(made.scalar_scale), 0)
+    points = int16_table(function, given.scalar_scale, made.scalar_scale)
+    every = np.arange(-32768, 32768).astype(np.int16)
+    layout = g.layout(input)
+    codes = g.read(input, layout=layout, domain=Domain.STORED)
+    index = g.op("Cast", codes, to=ir.DataType.INT64)
+    if op.op is Op.RSQRT:
+        index = failing(g, index, g.op("Less", index, g.constant(0, np.int64)))
+    index = g.op("Add", index, g.constant(32768, np.int64))
+    result = g.op("Gather", g.constant(interpolated(every, points)), index)
+    g.write(output, result, layout=layout, domain=Domain.STORED)
+    return True
+
+
 @translator(Op.EXP, versions=(1, 2), inputs=("input",))
 def exp(op: View, g: Graph) -> None:
     """Exp."""
+    if _by_table(op, g):
+        return
     x, layout = _read(op, g, _FLOAT32 | {_T.INT8})
     g.write(op.output, g.op("Exp", x), layout=layout)
 
@@ -318,6 +344,8 @@ def exp(op: View, g: Graph) -> None:
 @translator(Op.LOG, versions=(1, 2), inputs=("input",))
 def log(op: View, g: Graph) -> None:
     """Log; quantised numbers below 0 are taken as 0, whose logarithm is the lowest code."""
+    if _by_table(op, g):
+        return
     x, layout = _read(op, g, _FLOAT32 | {_T.INT8})
     if op["input"].is_quantized:
         x = g.op("Relu", x)
@@ -340,7 +368,12 @@ def sqrt(op: View, g: Graph) -> None:
 
 @translator(Op.RSQRT, versions=(1, 3), inputs=("input",))
 def rsqrt(op: View, g: Graph) -> None:
-    """Reciprocal(Sqrt(x)); infinity saturates when it is quantised."""
+    """Reciprocal(Sqrt(x)); infinity saturates when it is quantised. The graph fails where 16-bit
+    codes are negative, if there is no kernel to say so."""
+    if op["input"].type is _T.INT16 and g.target.ort_cpu:
+        raise Untranslatable("square root of codes that may be negative")
+    if _by_table(op, g):
+        return
     x, layout = _read(op, g, _FLOAT32 | {_T.INT8})
     if op["input"].is_quantized and not _starts_at_zero(op["input"]):
         raise Untranslatable("square root of codes that may be negative")
