@@ -13,13 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.fallback_kernels.accumulator import quantized_rows
-from tflite_ort.fallback_kernels.lstm_tensors import CellTensors, joined
+from tflite_ort.fallback_kernels.lstm_tensors import CellTensors, States, joined, run_steps
 from tflite_ort.fallback_kernels.operands import clamped
 from tflite_ort.schema import ActivationFunctionType
 from tflite_ort.schema.lstm_inputs import PEEPHOLE_GATES
 
 Array = npt.NDArray[Any]
-States = tuple[Array, Array]  # output [B, O], cell [B, C]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,8 @@ class Weights:
 
     def times(self, vectors: Array) -> Array:
         """[..., G, rows] of [..., columns]."""
-        shape = (*vectors.shape[:-1], self.stack, -1)
+        rows = self.matrix.shape[1] // self.stack
+        shape = (*vectors.shape[:-1], self.stack, rows)
         if self.scales is None:
             return np.asarray((vectors @ self.matrix).reshape(shape))
         codes, scales = quantized_rows(vectors, (-1,), self.asymmetric)
@@ -123,11 +123,7 @@ class FloatCell:
             sums = self.bias + sums
         if aux is not None and self.auxiliary is not None:
             sums = sums + self.auxiliary.times(aux)
-        outputs = []
-        for step in sums:
-            states = self.step(step, *states)
-            outputs.append(states[0])
-        return np.stack(outputs), states
+        return run_steps(self.step, sums, states)
 
     def step(self, sums: Array, h: Array, c: Array) -> States:
         """The states after one more step; `sums` [B, G, C] is what the input gives the gates."""

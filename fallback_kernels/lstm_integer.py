@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.fallback_kernels.lstm_tensors import CellTensors, joined
+from tflite_ort.fallback_kernels.lstm_tensors import CellTensors, States, joined, run_steps
 from tflite_ort.schema import KernelError
 from tflite_ort.schema.fixed_point import (
     inverse_sqrt,
@@ -25,7 +25,6 @@ from tflite_ort.schema.fixed_point16 import logistic, tanh
 from tflite_ort.schema.lstm_inputs import PEEPHOLE_GATES
 
 Array = npt.NDArray[Any]
-States = tuple[Array, Array]  # output [B, O] int8, cell [B, C] int16
 
 _GATE_BITS = 3  # integer bits of a gate's sum
 _HIDDEN = 4  # the intermediate that holds the scale of what is projected
@@ -170,11 +169,7 @@ class IntegerCell:
 
     def run(self, x: Array, aux: Array | None, states: States) -> tuple[Array, States]:
         """[T, B, O] and the states after it; there is no auxiliary input."""
-        outputs = []
-        for step in saturate(self.input.times(x), np.int16):
-            states = self.step(step, *states)
-            outputs.append(states[0])
-        return np.stack(outputs), states
+        return run_steps(self.step, saturate(self.input.times(x), np.int16), states)
 
     def step(self, sums: Array, h: Array, c: Array) -> States:
         """The states after one more step; `sums` [B, G, C] is what the input gives the gates."""
@@ -275,7 +270,7 @@ def _walked(weights: Array, cell: CellTensors) -> Array:
     gates, cells = weights.shape
     together = getattr(cell.op.options, "time_major", True)
     batch = cell.required("cell_state").size // cells if together else 1
-    outputs = min(cell.required("recurrent_to_output_weights").shape[1], cells)
+    outputs = min(cell.sizes)
     place = np.arange(batch * cells)
     met = np.where(place < batch * outputs, weights[:, place % outputs], 0)
     return met.reshape(gates, batch, cells).swapaxes(0, 1)

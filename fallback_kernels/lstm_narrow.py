@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.fallback_kernels.lstm_integer import Multiplier, clip, clipped, updated_cell
-from tflite_ort.fallback_kernels.lstm_tensors import CellTensors, joined
+from tflite_ort.fallback_kernels.lstm_tensors import CellTensors, States, joined, run_steps
 from tflite_ort.schema import KernelError
 from tflite_ort.schema.fixed_point import (
     multiply_wide_by_quantized_multiplier,
@@ -25,7 +25,6 @@ from tflite_ort.schema.fixed_point import (
 )
 
 Array = npt.NDArray[Any]
-States = tuple[Array, Array]  # output [B, O] int8, cell [B, C] int16
 
 _GATES = ("forget", "cell", "output")
 _CELL_BITS = 15  # fraction bits of the cell state
@@ -120,11 +119,7 @@ class NarrowCell:
 
     def run(self, x: Array, aux: Array | None, states: States) -> tuple[Array, States]:
         """[T, B, O] and the states after it; there is no auxiliary input."""
-        outputs = []
-        for step in x:
-            states = self.step(step, *states)
-            outputs.append(states[0])
-        return np.stack(outputs), states
+        return run_steps(self.step, x, states)
 
     def step(self, x: Array, h: Array, c: Array) -> States:
         """The states after one more step of input [B, I]."""

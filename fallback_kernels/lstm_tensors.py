@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,8 @@ from tflite_ort.schema import KernelError, OperatorView, Quantization, TensorVie
 from tflite_ort.schema.lstm_inputs import GATES
 
 Array = npt.NDArray[Any]
+States = tuple[Array, Array]  # output [B, O], cell [B, C]
+Step = Callable[[Array, Array, Array], States]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,12 @@ class CellTensors:
         named = zip(self.op.names, self.op.inputs, strict=False)
         found = [t for name, t in named if t is not None and name.startswith(self.prefix)]
         return all(t.is_constant or t.is_variable for t in found if t is not self.op.inputs[0])
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """(O, C)."""
+        recurrent = self.required("recurrent_to_output_weights")
+        return recurrent.shape[-1], recurrent.shape[0]
 
     def tensor(self, name: str) -> TensorView | None:
         full = self.prefix + name
@@ -83,6 +91,15 @@ class CellTensors:
         """``[G, 1]``."""
         found = [self.scale(pattern.format(gate)) for gate in self.gates]
         return np.array(found, np.float32)[:, np.newaxis]
+
+
+def run_steps(step: Step, inputs: Array, states: States) -> tuple[Array, States]:
+    """The output after every step, [T, B, O], and the states after the last."""
+    outputs = np.empty((len(inputs), *states[0].shape), states[0].dtype)
+    for time, x in enumerate(inputs):
+        states = step(x, *states)
+        outputs[time] = states[0]
+    return outputs, states
 
 
 def quantization(tensor: TensorView | None, name: str) -> Quantization:

@@ -95,7 +95,7 @@ def _run(
 ) -> tuple[Array, list[Array]]:
     """The outputs [T, B, O] of a cell, and its states in the shapes they are kept in."""
     kept = [tensors.required("output_state"), tensors.required("cell_state")]
-    h, c = (state.reshape(x.shape[1], -1) for state in kept)
+    h, c = (a.reshape(x.shape[1], n) for a, n in zip(kept, tensors.sizes, strict=True))
     cell = made.get(tensors.prefix)
     if cell is None:
         cell = _kind(tensors.op).of(tensors)

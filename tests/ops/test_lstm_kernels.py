@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ from tflite_ort import Interpreter
 from tflite_ort.schema import ActivationFunctionType, BridgeError, Op
 from tflite_ort.schema.lstm_inputs import GATES
 
+Array = npt.NDArray[Any]
 LSTM, UNIDIRECTIONAL = Op.LSTM, Op.UNIDIRECTIONAL_SEQUENCE_LSTM
 BIDIRECTIONAL = Op.BIDIRECTIONAL_SEQUENCE_LSTM
 SIZES = [(1, 1), (2, 3), (17, 3)]  # (time, batch)
@@ -81,9 +83,13 @@ def check(
     model, arrays = form.model(), form.feeds(**feeds)
     expected = invokes(litert_interpreter(model, kernels), arrays)
     results = invokes(Interpreter(model_content=model, providers=[]), arrays)
-    for i, (got, want) in enumerate(zip(results, expected, strict=True)):
-        for ours, theirs in zip(got, want, strict=True):
-            assert_close(ours, theirs, 0, rtol, f"{form}, invoke {i}")
+    for got, want in zip(outputs(results), outputs(expected), strict=True):
+        assert_close(got, want, 0, rtol, str(form))
+
+
+def outputs(results: Sequence[Sequence[Array]]) -> list[Array]:
+    """Each output over all invokes."""
+    return [np.stack(arrays) for arrays in zip(*results, strict=True)]
 
 
 @pytest.mark.parametrize("form", sized(FLOAT) + of_one_step(SEQUENCES), ids=lambda form: form.name)
@@ -114,8 +120,8 @@ def test_merged_rows_are_those_of_a_time_major_operator(batch_major: Lstm) -> No
     time_major = replace(batch_major, time_major=True).model()
     expected = invokes(litert_interpreter(time_major, "reference"), swapped)
     results = invokes(Interpreter(model_content=batch_major.model(), providers=[]), arrays)
-    for (got,), (want,) in zip(results, expected, strict=True):
-        assert_close(got, np.swapaxes(want, 0, 1), 0, 1e-5, batch_major.name)
+    (got,), (want,) = outputs(results), outputs(expected)
+    assert_close(got, np.swapaxes(want, 1, 2), 0, 1e-5, batch_major.name)
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
@@ -125,8 +131,8 @@ def test_asymmetric_rows_of_one_sign(sign: float) -> None:
     model, arrays = form.model(), [[sign * (1 + np.abs(x)) for x in xs] for xs in form.feeds()]
     expected = invokes(litert_interpreter(model), arrays)
     results = invokes(Interpreter(model_content=model, providers=[]), arrays)
-    for (got,), (want,) in zip(results, expected, strict=True):
-        assert_close(got, want, 0, 1e-5, form.name)
+    (got,), (want,) = outputs(results), outputs(expected)
+    assert_close(got, want, 0, 1e-5, form.name)
 
 
 @pytest.mark.parametrize(
@@ -173,6 +179,12 @@ def test_twenty_inputs() -> None:
     check(Lstm(LSTM, "8x8_16", short=True))
 
 
+@pytest.mark.parametrize("arithmetic", ["float", "hybrid", "8x8_16"])
+@pytest.mark.parametrize("size", [{"time": 0}, {"batch": 0}])
+def test_nothing_to_do(arithmetic: Any, size: dict[str, int]) -> None:
+    check(Lstm(arithmetic=arithmetic, **size))
+
+
 FLAGS = dict.fromkeys(("coupled", "peephole", "projection", "time_major"), st.booleans())
 DRAWN = st.builds(
     Lstm,
@@ -195,8 +207,14 @@ DRAWN = st.builds(
 
 
 def allowed(form: Lstm) -> Lstm:
-    """`form` without what its operator does not have."""
-    form = replace(form, projection_bias=form.projection and form.projection_bias)
+    """`form` without what its operator does not have.
+
+    LiteRT writes beyond its scratch memory where a projection has more outputs than cells. Few
+    cells may be so alike that normalising them shows how they were rounded.
+    """
+    cells = max(form.cells, 6) if form.layer_norm else form.cells
+    outputs, bias = min(form.outputs, cells), form.projection and form.projection_bias
+    form = replace(form, cells=cells, outputs=outputs, projection_bias=bias)
     if form.op is BIDIRECTIONAL:
         merged = form.merge_outputs and (form.time_major or form.batch == 1)
         return replace(form, layer_norm=False, merge_outputs=merged)
@@ -217,9 +235,7 @@ def test_hybrid_of_any_form(form: Lstm, asymmetric: bool) -> None:
 @given(DRAWN, st.integers(9, 15))
 def test_integer_of_any_form(form: Lstm, bits: int) -> None:
     op = LSTM if form.op is LSTM else UNIDIRECTIONAL
-    # LiteRT's peephole reads beyond its weights for more outputs than cells.
-    outputs = min(form.outputs, form.cells) if form.peephole else form.outputs
-    form = replace(form, op=op, arithmetic="8x8_16", outputs=outputs, cell_bits=bits)
+    form = replace(form, op=op, arithmetic="8x8_16", cell_bits=bits)
     check(allowed(form))
 
 
