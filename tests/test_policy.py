@@ -20,6 +20,7 @@ FAMILIES = {
     "detection_postprocess",
     "elementwise",
     "flex",
+    "flex_text",
     "gather_scatter",
     "image_resizing",
     "linear",
