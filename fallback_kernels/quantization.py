@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.fallback_kernels.operands import centred, clamped_codes, refusal, scale, zero_point
+from tflite_ort.fallback_kernels.operands import refusal, scale
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
 from tflite_ort.schema import (
     FakeQuantOptions,
@@ -44,10 +44,14 @@ def quantize(op: View, inputs: Inputs, state: State) -> Outputs:
         return (_quantized(op, x),)
     if output.type not in _REQUANTIZED.get(input.type, ()):
         raise refusal(op)
-    codes = rescale(
-        centred(op, input, x), float(scale(op, input)) / float(scale(op, output))
-    ).astype(np.int64)
-    return (clamped_codes(op, codes + zero_point(op, output)),)
+    units = float(scale(op, input)), float(scale(op, output))
+    assert input.quantization is not None and output.quantization is not None
+    zeros = input.quantization.scalar_zero_point, output.quantization.scalar_zero_point
+    if input.type is output.type is _T.INT16 and any(zeros):
+        raise KernelError(f"zero points of int16 codes are {zeros}, expected 0")
+    codes = rescale(x.astype(np.int64) - zeros[0], units[0] / units[1]).astype(np.int64)
+    low, high = quantized_range(output.type)
+    return (np.clip(codes + zeros[1], low, high).astype(output.dtype),)
 
 
 def _quantized(op: View, x: npt.NDArray[np.float32]) -> Array:

@@ -16,7 +16,7 @@ from tflite_ort.schema.fixed_point import quantize_multiplier
 # A double holds the product with a 31-bit multiplier exactly up to here.
 _NARROW = 2**22
 # Moves halves away from zero before they are rounded to even, and nothing else over a half.
-_TIE_BREAK = 1 + 2.0**-34
+TIE_BREAK = 1 + 2.0**-34
 
 
 def read_centred(g: Graph, tensor: TensorView) -> ir.Value:
@@ -40,32 +40,33 @@ def rescaled(
 
     Args:
         value: integers as doubles, of at most this magnitude.
-        multiplier: one, or one per element of the last axis.
+        multiplier: one, or an array that broadcasts.
         bits: to how many the result will be cut.
     """
-    q31, shift = quantize_multiplier(np.asarray(multiplier, np.float32))
+    q31, shift = quantize_multiplier(multiplier)
     left, right = np.maximum(shift, 0), np.maximum(-shift, 0)
     factor = q31 * 2.0 ** (left - 31)
     cut = largest * np.max(2.0**left) >= _NARROW
     if cut and np.min(factor * 2.0**-right) * _NARROW < 2**bits:
-        high = _high_half(g, value, q31.astype(np.int64) << left)
+        whole = g.op("Cast", value, to=ir.DataType.INT64)
+        whole = high_half(g, whole, g.constant(q31.astype(np.int64) << left))
+        high = g.op("Cast", whole, to=ir.DataType.DOUBLE)
     else:
         scaled = g.op("Mul", value, g.constant(factor))
         high = g.op("Floor", g.op("Add", scaled, g.constant(0.5, np.float64)))
     if not right.any():
         return high
-    return g.op("Round", g.op("Mul", high, g.constant(2.0**-right * _TIE_BREAK)))
+    return g.op("Round", g.op("Mul", high, g.constant(2.0**-right * TIE_BREAK)))
 
 
-def _high_half(g: Graph, value: ir.Value, factor: npt.NDArray[np.int64]) -> ir.Value:
-    """round(value * factor / 2**31) in 64-bit integers; Div rounds towards zero, so that the
-    product is moved up to where it is positive."""
+def high_half(g: Graph, value: ir.Value, factor: ir.Value) -> ir.Value:
+    """round(value * factor / 2**31) of 64-bit integers, halves upwards; Div rounds towards zero,
+    so that the product is moved up to where it is positive."""
     moved = 2**31
-    product = g.op("Mul", g.op("Cast", value, to=ir.DataType.INT64), g.constant(factor))
+    product = g.op("Mul", value, factor)
     product = g.op("Add", product, g.constant(moved * 2**31 + 2**30, np.int64))
     quotient = g.op("Div", product, g.constant(2**31, np.int64))
-    quotient = g.op("Sub", quotient, g.constant(moved, np.int64))
-    return g.op("Cast", quotient, to=ir.DataType.DOUBLE)
+    return g.op("Sub", quotient, g.constant(moved, np.int64))
 
 
 def exact_product(g: Graph, value: ir.Value, matrix: npt.NDArray[Any], largest: float) -> ir.Value:

@@ -1,12 +1,12 @@
-"""Integer LSTM cells (8x8_16) bit for bit: a Scan in floats that hold the integers exactly.
+"""The codes of integer LSTM cells (8x8_16), read for a graph that computes them bit for bit.
 
-B batch, T time, I input, C cells, O outputs. Codes are carried with their zero points taken off.
+B batch, I input, C cells, O outputs. Codes are carried with their zero points taken off.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,24 +15,20 @@ import onnx_ir as ir
 
 from tflite_ort.opmap.fixed_point import exact_product, rescaled
 from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.scan import Values, scan
-from tflite_ort.schema import OperatorView, Quantization, Untranslatable
-from tflite_ort.schema.fixed_point16 import logistic, tanh
-from tflite_ort.schema.lstm_inputs import GATES
+from tflite_ort.opmap.normalization_integer import Norm
+from tflite_ort.schema import OperatorView, Quantization, TensorView, Untranslatable
+from tflite_ort.schema.lstm_inputs import GATES, PEEPHOLE_GATES
 
 Array = npt.NDArray[Any]
 View = OperatorView[Any]
 
-_CODES = 65536
+SHORT = (-32768, 32767)
 _REACH = 255  # of an 8-bit code less its zero point
-_SHORT = (-32768, 32767)
-_GATE_BITS = 3  # integer bits of a gate's sum
 _HIDDEN = 4  # the intermediate with the scale of the cell's output
-_TIE_BREAK = 1 + 2.0**-34
 
 
 @dataclass(frozen=True, slots=True)
-class _Product:
+class Product:
     """Codes times weights [columns, rows], plus bias [rows], brought to another scale."""
 
     weights: Array
@@ -49,6 +45,14 @@ class _Product:
 
 
 @dataclass(frozen=True, slots=True)
+class Peephole:
+    """What gates see of the cell state: weights [4, C], 0 for the update, and multipliers [4]."""
+
+    weights: Array
+    multiplier: Array
+
+
+@dataclass(frozen=True, slots=True)
 class IntegerCell:
     """One cell; its gates stand in the order input, forget, update, output.
 
@@ -59,13 +63,15 @@ class IntegerCell:
         hidden: multiplier of the output gate times the activated cell state, and zero point.
     """
 
-    input: _Product
-    recurrent: _Product
+    input: Product
+    recurrent: Product
+    peephole: Peephole | None
+    norm: Norm | None
     coupled: bool
     cell_bits: int
     cell_range: tuple[int, int]
     hidden: tuple[np.float32, int]
-    projection: _Product | None
+    projection: Product | None
     output_range: tuple[int, int]
     output_zero_point: int
 
@@ -78,29 +84,26 @@ def read_integer_cell(op: View) -> IntegerCell:
     """The cell of an operator whose inputs are named."""
     if len(op.intermediates) != _HIDDEN + 1:
         raise Untranslatable("integer cells with 8-bit sums")
-    for name in ("cell_to_output_weights", "forget_layer_norm_coefficients"):
-        if name in op.names and op.get(name) is not None:
-            raise Untranslatable(f"integer cells with {name}")
     coupled = op.get("input_to_input_weights") is None
     gates = ("forget", *GATES[1:]) if coupled else GATES
     state, cell = _quantization(op, "output_state"), _quantization(op, "cell_state")
-    hidden = op.intermediates[_HIDDEN].quantization
-    if hidden is None:
-        raise Untranslatable("a hidden state without scale")
-    hidden_scale, zero_point = np.float32(hidden.scale[0]), hidden.scalar_zero_point
-    input = _stacked(op, "input_to_{}_weights", gates, _quantization(op, "input"), bias=True)
-    recurrent = _stacked(op, "recurrent_to_{}_weights", gates, state)
-    clip = _limit(op.options.cell_clip, cell.scale[0])
-    proj_clip = _limit(op.options.proj_clip, _output_scale(op))
+    norm = _norm(op, gates)
+    units = _units(op, gates, norm is not None)
+    bits = -round(float(np.log2(cell.scale[0])))
+    hidden_scale, zero_point = _hidden(op)
     projection = _projection(op, hidden_scale, zero_point)
+    proj_clip = _limit(op.options.proj_clip, _scale(op.output)) if projection else 0
     zero = state.scalar_zero_point
-    lowest, highest = _cut((-128, 127), proj_clip if projection else 0)
+    lowest, highest = _cut((-128, 127), proj_clip)
+    input = _stacked(op, "input_to_{}_weights", gates, _quantization(op, "input"), units)
     return IntegerCell(
-        input,
-        recurrent,
+        input if norm else _with_biases(op, input, gates),
+        _stacked(op, "recurrent_to_{}_weights", gates, state, units),
+        _peephole(op, gates, units, bits),
+        norm,
         coupled,
-        -round(float(np.log2(cell.scale[0]))),
-        _cut(_SHORT, clip),
+        bits,
+        _cut(SHORT, _limit(op.options.cell_clip, cell.scale[0])),
         (np.float32(2.0**-15 / float(hidden_scale) * 2.0**-15), zero_point),
         projection,
         (lowest - zero, highest - zero),
@@ -122,15 +125,30 @@ def _codes(op: View, name: str) -> Array:
     return data
 
 
-def _output_scale(op: View) -> np.float32:
-    if op.output.quantization is None:
-        raise Untranslatable("the output has no scale")
-    return np.float32(op.output.quantization.scale[0])
+def _scale(tensor: TensorView) -> np.float32:
+    if tensor.quantization is None:
+        raise Untranslatable(f"{tensor.name!r} has no scale")
+    return np.float32(tensor.quantization.scale[0])
+
+
+def _hidden(op: View) -> tuple[np.float32, int]:
+    """Scale and zero point of the output gate times the activated cell state."""
+    tensor = op.intermediates[_HIDDEN]
+    scale, quantization = _scale(tensor), tensor.quantization
+    return scale, 0 if quantization is None else quantization.scalar_zero_point
+
+
+def _units(op: View, gates: Sequence[str], normalized: bool) -> Array:
+    """The scales of the gates' sums."""
+    if not normalized:
+        return np.full(len(gates), 2.0**-12, np.float32)
+    # An input gate that is one less the forget gate stands for it.
+    return np.array([_scale(op.intermediates[GATES.index(gate)]) for gate in gates])
 
 
 def _limit(limit: float, scale: np.float32) -> int:
     """A limit of real values in units of `scale`; 0 is none."""
-    return int(min(np.float32(limit) / np.float32(scale), np.float32(_SHORT[1])))
+    return int(min(np.float32(limit) / np.float32(scale), np.float32(SHORT[1])))
 
 
 def _cut(codes: tuple[int, int], limit: int) -> tuple[int, int]:
@@ -138,23 +156,50 @@ def _cut(codes: tuple[int, int], limit: int) -> tuple[int, int]:
 
 
 def _stacked(
-    op: View, pattern: str, gates: tuple[str, ...], codes: Quantization, bias: bool = False
-) -> _Product:
-    """All gates' weights side by side; a zero point that is left is that of nothing."""
-    weights = [_codes(op, pattern.format(gate)) for gate in gates]
-    units = np.float32(2.0**-12)
-    multipliers = [
-        _quantization(op, pattern.format(gate)).scale[0] * np.float32(codes.scale[0]) / units
-        for gate in gates
-    ]
-    rows = weights[0].shape[0]
-    biases = [
-        _codes(op, f"{gate}_gate_bias") if bias else np.zeros(rows, np.int32) for gate in gates
-    ]
-    return _Product(np.concatenate(weights).T, np.concatenate(biases), np.repeat(multipliers, rows))
+    op: View, pattern: str, gates: Sequence[str], codes: Quantization, units: Array
+) -> Product:
+    """All gates' weights side by side."""
+    names = [pattern.format(gate) for gate in gates]
+    weights = [_codes(op, name) for name in names]
+    scales = np.array([_quantization(op, name).scale[0] for name in names])
+    multipliers = scales * np.float32(codes.scale[0]) / units
+    rows = len(weights[0])
+    zeros = np.zeros(rows * len(gates), np.int32)
+    return Product(np.concatenate(weights).T, zeros, np.repeat(multipliers, rows))
 
 
-def _projection(op: View, scale: np.float32, zero_point: int) -> _Product | None:
+def _with_biases(op: View, product: Product, gates: Sequence[str]) -> Product:
+    biases = [_codes(op, f"{gate}_gate_bias") for gate in gates]
+    return replace(product, bias=np.concatenate(biases))
+
+
+def _norm(op: View, gates: Sequence[str]) -> Norm | None:
+    names = [f"{gate}_layer_norm_coefficients" for gate in gates]
+    if names[1] not in op.names or op.get(names[1]) is None:
+        return None
+    return Norm(
+        np.stack([_codes(op, name) for name in names]),
+        np.stack([_codes(op, f"{gate}_gate_bias") for gate in gates]),
+        np.array([_scale(op[name]) for name in names]),
+    )
+
+
+def _peephole(op: View, gates: Sequence[str], units: Array, bits: int) -> Peephole | None:
+    if op.get("cell_to_output_weights") is None:
+        return None
+    if op.get("projection_weights") is not None:
+        raise Untranslatable("TFLite takes a projected cell's peephole for as long as its outputs")
+    weights: list[Array] = []
+    multipliers: list[float] = []
+    for gate, unit in zip(gates, units, strict=True):
+        name = f"cell_to_{gate}_weights"
+        seen = gate in PEEPHOLE_GATES
+        weights.append(_codes(op, name) if seen else np.zeros_like(weights[0]))
+        multipliers.append(2.0**-bits * float(_scale(op[name])) / float(unit) if seen else 0.0)
+    return Peephole(np.stack(weights), np.array(multipliers, np.float32))
+
+
+def _projection(op: View, scale: np.float32, zero_point: int) -> Product | None:
     """TFLite gives the hidden codes' zero point the other sign, here and in the bias."""
     if op.get("projection_weights") is None:
         return None
@@ -164,83 +209,4 @@ def _projection(op: View, scale: np.float32, zero_point: int) -> _Product | None
         bias = bias + _codes(op, "projection_bias")
     own, state = _quantization(op, "projection_weights"), _quantization(op, "output_state")
     multiplier = own.scale[0] * scale / state.scale[0]
-    return _Product(weights.T, bias, np.repeat(multiplier, len(weights)))
-
-
-def run_integer_cell(
-    g: Graph, cell: IntegerCell, x: ir.Value, h: ir.Value, c: ir.Value, *, single: bool
-) -> tuple[ir.Value, ir.Value, ir.Value]:
-    """Outputs [T, B, O], last output and cell state: codes less their zero points, in float32.
-
-    Args:
-        x, h, c: the same, [T, B, I], [B, O] and [B, C].
-    """
-    sums = _clip(g, cell.input.of(g, x), _SHORT)
-    states = (h, g.op("Cast", c, to=ir.DataType.DOUBLE))
-    types = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.DOUBLE)
-    (h, c), (y,) = scan(g, _Step(g, cell), states, (sums,), single=single, types=types)
-    return y, h, g.op("Cast", c, to=ir.DataType.FLOAT)
-
-
-class _Step:
-    """One step: (h [B, O], c [B, C]) and what the input adds to the sums [B, 4 * C]."""
-
-    def __init__(self, g: Graph, cell: IntegerCell) -> None:
-        self.g, self.cell = g, cell
-        size = cell.size
-        table = np.repeat([2 if cell.coupled else 0, 0, 1, 0], size)
-        self.places = g.constant((table * _CODES - _SHORT[0]).astype(np.float64))
-        units = [2.0 ** (cell.cell_bits - 30), 2.0**-15, 1, 1]
-        ties = [_TIE_BREAK, _TIE_BREAK, 1, 1]
-        self.units = g.constant(np.repeat(np.multiply(units, ties), size))
-        self.gates = g.constants.once(_gate_tables(), "lstm_gates")
-        bits = 15 - cell.cell_bits
-        self.tanh = g.constants.once(tanh(_every_code(), bits), f"tanh_of_{bits}_bits")
-
-    def __call__(self, states: Values, slices: Values) -> tuple[Values, Values]:
-        g, cell, (h, c) = self.g, self.cell, states
-        sums = g.op("Add", *slices, cell.recurrent.of(g, h))
-        places = g.op("Add", _clip(g, sums, _SHORT), self.places)
-        gates = g.op("Mul", self._looked_up(self.gates, places), self.units)
-        admit, forget, update, shown = g.op_multi("Split", gates, outputs=4, axis=1, num_outputs=4)
-        kept = g.op("Round", g.op("Mul", forget, c))
-        added = g.op("Round", g.op("Mul", admit, update))
-        c = _clip(g, g.op("Add", kept, added), cell.cell_range)
-        h = self._output(g.op("Mul", shown, self._looked_up(self.tanh, c)))
-        return (h, c), (h,)
-
-    def _looked_up(self, table: ir.Value, places: ir.Value) -> ir.Value:
-        found = self.g.op("Gather", table, self.g.op("Cast", places, to=ir.DataType.INT32))
-        return self.g.op("Cast", found, to=ir.DataType.DOUBLE)
-
-    def _output(self, product: ir.Value) -> ir.Value:
-        g, cell = self.g, self.cell
-        multiplier, zero_point = cell.hidden
-        value = rescaled(g, product, multiplier, 2.0**30)
-        if cell.projection is None:
-            value = self._moved(value, zero_point - cell.output_zero_point)
-        else:
-            codes = _clip(g, self._moved(value, -zero_point), (-128, 127))
-            codes = g.op("Cast", codes, to=ir.DataType.FLOAT)
-            value = cell.projection.of(g, codes, bits=8)
-        return g.op("Cast", _clip(g, value, cell.output_range), to=ir.DataType.FLOAT)
-
-    def _moved(self, value: ir.Value, by: int) -> ir.Value:
-        return self.g.op("Add", value, self.g.constant(by, np.float64)) if by else value
-
-
-def _clip(g: Graph, value: ir.Value, bounds: tuple[int, int]) -> ir.Value:
-    return g.op("Clip", value, *(g.constant(bound, np.float64) for bound in bounds))
-
-
-def _every_code() -> npt.NDArray[np.int16]:
-    """All 16-bit codes; the negative ones last, where negative indices find them."""
-    return np.arange(_CODES, dtype=np.uint16).view(np.int16)
-
-
-@cache
-def _gate_tables() -> npt.NDArray[np.int16]:
-    """The logistic function, tanh and 1 less the logistic function over ascending codes."""
-    codes = np.sort(_every_code())
-    gate = logistic(codes, _GATE_BITS)
-    return np.concatenate([gate, tanh(codes, _GATE_BITS), 32767 - gate]).astype(np.int16)
+    return Product(weights.T, bias, np.repeat(multiplier, len(weights)))

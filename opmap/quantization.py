@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from tflite_ort.opmap.constants import carried_type
+from tflite_ort.opmap.fixed_point import read_centred, rescaled
 from tflite_ort.opmap.forms import Domain
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.registry import translator
@@ -39,6 +40,9 @@ def refusal(op: View) -> Untranslatable:
 def quantize(op: View, g: Graph) -> None:
     """QuantizeLinear of real numbers; nothing at all where the carried codes stay the same."""
     input, output = op["input"], op.output
+    if (input.type, output.type) == (_T.INT16, _T.INT32):
+        _widen(op, g)
+        return
     if output.type not in _CODES or input.type not in _CODES | {_T.FLOAT32}:
         raise refusal(op)
     if not output.is_quantized or (input.type, output.type) == (_T.INT16, _T.UINT8):
@@ -51,6 +55,19 @@ def quantize(op: View, g: Graph) -> None:
     if input.type in _CODES and not input.is_quantized:
         raise Untranslatable(f"{input.type.name} input without a scale")
     g.write(output, g.read(input, layout=layout), layout=layout)
+
+
+def _widen(op: View, g: Graph) -> None:
+    """16-bit codes rescaled to 32 bits, as TFLite rounds them."""
+    input, output = op["input"], op.output
+    if input.quantization is None or output.quantization is None:
+        raise refusal(op)
+    codes = g.op("Cast", read_centred(g, input), to=ir.DataType.DOUBLE)
+    multiplier = input.quantization.scalar_scale / output.quantization.scalar_scale
+    codes = rescaled(g, codes, multiplier, 2.0**16)
+    zero_point = g.constant(output.quantization.scalar_zero_point, np.float64)
+    codes = g.op("Cast", g.op("Add", codes, zero_point), to=ir.DataType.INT32)
+    g.write(output, codes, domain=Domain.STORED)
 
 
 def _carried_alike(a: TensorView, b: TensorView) -> bool:

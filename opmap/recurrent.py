@@ -12,7 +12,8 @@ from tflite_ort.opmap.fixed_point import read_centred
 from tflite_ort.opmap.forms import Domain
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.lstm_cell import Run, activated, read_cell, reals, run_cells
-from tflite_ort.opmap.lstm_integer import read_integer_cell, run_integer_cell
+from tflite_ort.opmap.lstm_integer import read_integer_cell
+from tflite_ort.opmap.lstm_integer_step import run_integer_cell
 from tflite_ort.opmap.movement import reshaped
 from tflite_ort.opmap.registry import translator
 from tflite_ort.opmap.rnn_cell import RnnRun, run_rnn

@@ -41,7 +41,9 @@ def integer_svdf(op: OperatorView[SVDFOptions], g: Graph) -> None:
     made = exact_product(g, read_centred(g, op["input"]), feature.T, _REACH)
     multiplier = _scale(op["input"]) * _scale(op["weights_feature"]) / _scale(state)
     made = rescaled(g, made, multiplier, _LARGEST)
-    made = g.op("Unsqueeze", _held(g, made, state), g.constant([2], np.int64))
+    # A sum is cut to the type of the state, and again after its zero point is added.
+    made = _held(g, _cut(g, made, *quantized_range(state.type)), state)
+    made = g.op("Unsqueeze", made, g.constant([2], np.int64))
     rows = reshaped(g, _double(g, read_centred(g, state)), (-1, filters, memory))
     kept = g.op("Slice", rows, *(g.constant([bound], np.int64) for bound in (1, memory, 2)))
     rows = g.op("Concat", kept, made, axis=2)
@@ -85,5 +87,9 @@ def _double(g: Graph, value: ir.Value) -> ir.Value:
 def _held(g: Graph, value: ir.Value, tensor: TensorView) -> ir.Value:
     """Cut to what the codes of `tensor` reach from their zero point."""
     zero_point = 0 if tensor.quantization is None else tensor.quantization.scalar_zero_point
-    bounds = (bound - zero_point for bound in quantized_range(tensor.type))
-    return g.op("Clip", value, *(g.constant(bound, np.float64) for bound in bounds))
+    low, high = quantized_range(tensor.type)
+    return _cut(g, value, low - zero_point, high - zero_point)
+
+
+def _cut(g: Graph, value: ir.Value, low: int, high: int) -> ir.Value:
+    return g.op("Clip", value, g.constant(low, np.float64), g.constant(high, np.float64))

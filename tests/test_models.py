@@ -19,14 +19,13 @@ from tflite_ort import BridgeError, Interpreter, KernelError, UnresolvedOperator
 Array = npt.NDArray[Any]
 
 # What nothing here runs yet; a name that disappears from the refusals has to disappear here.
-NOT_THERE_YET = {
-    *("LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM", "SVDF"),
-    "DISPATCH_OP",
-}
+NOT_THERE_YET = {"DISPATCH_OP"}
 # LiteRT runs these and should not: it reads int8 codes as floats, past the end of their memory.
 REFUSED = {"litert__add_quantized_int8.tflite": "INT8, INT8 to FLOAT32"}
 # LiteRT runs a custom operator of these in XNNPACK only.
 BY_XNNPACK = {"pypi-mediapipe__selfie_segmentation.tflite"}
+# Where LiteRT rounds the activations of a hybrid layer to 8 bits, all its kernels alike.
+ROUNDED = {"tf__lstm_seq_dr.tflite": 2e-3}
 GIVEN = {
     # A shape, which has to be one.
     "tflm__transpose_conv1.tflite": {0: np.array([1, 3, 22, 32], np.int32)},
@@ -59,15 +58,17 @@ def apart(got: Array, want: Array) -> float:
     return float(np.max(np.abs(got.astype(np.float64) - want.astype(np.float64)), initial=0.0))
 
 
-def assert_as_close_as_litert(got: Array, default: Array, others: Sequence[Array]) -> None:
-    """Floats within 1e-4 of the largest magnitude and integers within one, or as far as LiteRT's
+def assert_as_close_as_litert(
+    got: Array, default: Array, others: Sequence[Array], share: float
+) -> None:
+    """Floats within a share of the largest magnitude and integers within one, or as far as LiteRT's
     own kernels are from each other, times 1.5."""
     assert (got.dtype, got.shape) == (default.dtype, default.shape)
     if got.dtype.kind not in "fiu":
         np.testing.assert_array_equal(got, default)
         return
     floats = got.dtype.kind == "f"
-    limit = 1e-4 * float(np.abs(default).max(initial=0)) if floats else 1.0
+    limit = share * float(np.abs(default).max(initial=0)) if floats else 1.0
     assert apart(got, default) <= max([limit, *(1.5 * apart(other, default) for other in others)])
 
 
@@ -91,7 +92,7 @@ def test_model_gives_what_litert_gives(name: str) -> None:
     kernels = ("default",) if name in BY_XNNPACK else ("default", "optimized", "reference")
     results = [litert(content, feeds, kind) for kind in kernels]
     for result, default, *others in zip(got, *results, strict=True):
-        assert_as_close_as_litert(result, default, others)
+        assert_as_close_as_litert(result, default, others, ROUNDED.get(name, 1e-4))
 
 
 def test_what_is_not_there_yet_is_still_not_there() -> None:

@@ -55,7 +55,7 @@ def tensor(shape: tuple[int, ...], type: TensorType, scale: float | None = None)
 
 def requantize(source: TensorType, target: TensorType, ratio: float) -> Case:
     every = codes(source)
-    by_kernel = INT32 in (source, target)
+    by_kernel = INT32 is source
     return Case(
         f"QUANTIZE-{source.name}-{target.name}-{ratio}",
         Op.QUANTIZE,

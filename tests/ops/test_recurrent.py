@@ -60,6 +60,10 @@ INTEGERS: list[dict[str, Any]] = [
     {"cell_clip": 0.7},
     {"cell_bits": 15},
     {"cell_bits": 9, "coupled": True},
+    {"peephole": True},
+    {"layer_norm": True},
+    {"layer_norm": True, "coupled": True, "peephole": True},
+    {"layer_norm": True, "projection": True, "projection_bias": True},
 ]
 LSTMS = [
     *(Lstm(SEQUENCE, time=t, batch=b, **more) for t, b in SIZES for more in SEQUENCES),
@@ -166,8 +170,14 @@ def test_basic_kernel() -> None:
 
 
 REFUSED = [
-    (Lstm(SEQUENCE, "8x8_16", layer_norm=True), "integer cells with forget_layer_norm"),
-    (Lstm(SEQUENCE, "8x8_16", peephole=True), "integer cells with cell_to_output_weights"),
+    (
+        Lstm(SEQUENCE, "8x8_16", peephole=True, projection=True),
+        "peephole for as long as its outputs",
+    ),
+    (
+        Lstm(LSTM, "8x8_8", coupled=True, layer_norm=True, projection=True, projection_bias=True),
+        "integer cells with 8-bit sums",
+    ),
     (Rnn(RNN_BOTH_WAYS, weights="int8", time_major=True), "over and over"),
     (
         Rnn(RNN_BOTH_WAYS, time_major=True, auxiliary="weights", auxiliary_features=6),
