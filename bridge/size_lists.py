@@ -43,11 +43,12 @@ _LONGEST = 64
 def with_size_lists(op: OperatorView[Any], kernels: Registry[Kernel]) -> OperatorView[Any]:
     """`op`, with what is known of its outputs if they are lists of sizes."""
     if op.op is Op.SHAPE:
-        return _listed(op, [np.array(op.inputs[0].shape, np.object_)]) if _ranked(op) else op
+        source = op.present_inputs()[0]
+        return _listed(op, [np.array(source.shape, np.object_)]) if source.ranked else op
     if op.op is Op.CAST and op.output.dtype.kind == "i":
-        source = op.present_inputs()[0].sizes
-        return op if source is None else _listed(op, [source])
-    if op.op not in _MOVES or all(tensor.sizes is None for tensor in op.present_inputs()):
+        sizes = op.present_inputs()[0].sizes
+        return op if sizes is None else _listed(op, [sizes])
+    if op.op not in _MOVES or not any(_says_something(op, t) for t in op.present_inputs()):
         return op
     entry = kernels.of(op)
     if entry is None or not all(_is_short(tensor) for tensor in op.present_inputs()):
@@ -60,8 +61,10 @@ def with_size_lists(op: OperatorView[Any], kernels: Registry[Kernel]) -> Operato
     return _listed(op, results)
 
 
-def _ranked(op: OperatorView[Any]) -> bool:
-    return op.present_inputs()[0].ranked
+def _says_something(op: OperatorView[Any], tensor: TensorView) -> bool:
+    """Whether something is known of `tensor` that is part of the result."""
+    joined = op.op in (Op.CONCATENATION, Op.PACK) and tensor.dtype.kind == "i"
+    return tensor.sizes is not None or (joined and tensor.is_constant)
 
 
 def _listed(op: OperatorView[Any], lists: Sequence[Array]) -> OperatorView[Any]:

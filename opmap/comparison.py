@@ -14,9 +14,11 @@ import onnx_ir as ir
 from tflite_ort.opmap.elementwise import Binary, one_node, refusal
 from tflite_ort.opmap.forms import Domain, Layout
 from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.indices import failing, matched
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import Op, OperatorView, TensorType, TensorView, Untranslatable
 from tflite_ort.schema.semantics import quantized_range
+from tflite_ort.schema.sizes import differ, may_differ
 
 View = OperatorView[Any]
 
@@ -156,13 +158,19 @@ def logical_not(op: View, g: Graph) -> None:
 def select(op: View, g: Graph) -> None:
     """Where; a condition of rank 1 picks along the first dimension."""
     condition, x = op["condition"], op["x"]
-    if condition.shape == x.shape or condition.rank == 0:
+    if condition.rank == 0 or not may_differ(condition.shape, x.shape):
         where(op, g, g.layout(condition, x, op["y"]))
         return
-    if condition.shape != x.shape[:1]:
+    if condition.rank == x.rank:
+        where(op, g, Layout.LAST, matched(g, g.read(condition), g.read(x, domain=Domain.STORED)))
+        return
+    if condition.rank != 1 or differ(condition.shape, x.shape[:1]):
         raise Untranslatable(f"condition {condition.shape} does not fit values {x.shape}")
-    shape = g.constant([condition.shape[0]] + [1] * (x.rank - 1), np.int64)
-    where(op, g, Layout.LAST, g.op("Reshape", g.read(condition), shape))
+    size = g.size(condition.shape[0])
+    if may_differ(condition.shape, x.shape[:1]):
+        size = failing(g, size, g.op("Not", g.op("Equal", size, g.size(x.shape[0]))))
+    shape = g.op("Concat", size, g.constant([1] * (x.rank - 1), np.int64), axis=0)
+    where(op, g, Layout.LAST, g.op("Reshape", g.read(condition), shape, allowzero=1))
 
 
 @translator(Op.SELECT_V2, versions=(1, 2), inputs=("condition", "x", "y"))
@@ -190,5 +198,5 @@ def where(op: View, g: Graph, layout: Layout, condition: ir.Value | None = None)
         result = g.op("Cast", result, to=ir.DataType.from_numpy(output.dtype))
     if rank != max(t.rank for t in op.present_inputs()):
         # Single elements keep the rank that the model declares.
-        result = g.op("Reshape", result, g.constant(output.shape, np.int64))
+        result = g.reshape(result, output.shape)
     g.write(output, result, layout=layout, domain=Domain.STORED)

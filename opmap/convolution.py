@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import onnx_ir as ir
 from tflite_ort.opmap.forms import Layout
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.hybrid import hybrid_input
+from tflite_ort.opmap.indices import failing, sizes_of
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     Conv2DOptions,
@@ -18,6 +20,7 @@ from tflite_ort.schema import (
     DepthwiseConv2DOptions,
     Op,
     OperatorView,
+    Padding,
     Quantization,
     TensorType,
     TensorView,
@@ -26,6 +29,7 @@ from tflite_ort.schema import (
 )
 from tflite_ort.schema.semantics import explicit_padding
 from tflite_ort.schema.shapes.convolution import volume_windows
+from tflite_ort.schema.sizes import is_known
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -61,6 +65,18 @@ def pads(
         options.padding, size[1], kernel[1], options.stride_w, options.dilation_w_factor
     )
     return [top, left, bottom, right]
+
+
+def window_padding(
+    padding: Padding, windows: Sequence[tuple[int, int, int, int]]
+) -> dict[str, Any]:
+    """ONNX's pads of windows (size, kernel, stride, dilation) along each dimension; where they
+    depend on an unknown size ONNX finds the same ones itself."""
+    open = any(not is_known(size) and stride > 1 for size, _, stride, _ in windows)
+    if open and padding == Padding.SAME and all(dilation == 1 for *_, dilation in windows):
+        return {"auto_pad": "SAME_UPPER"}
+    pairs = [explicit_padding(padding, *window) for window in windows]
+    return {"pads": [before for before, _ in pairs] + [after for _, after in pairs]}
 
 
 def relaid_filter(
@@ -133,6 +149,7 @@ def _is_read_in_rows(op: OperatorView[Conv2DOptions], g: Graph) -> bool:
         and op["filter"].is_constant
         and op["filter"].shape[3] == channels
         and op.options.dilation_w_factor == 1
+        and is_known(*input.shape[1:3])
         and g.layout(input) is Layout.LAST
     )
 
@@ -143,10 +160,10 @@ def convolution_of_rows(op: OperatorView[Conv2DOptions], g: Graph) -> None:
     batch, height, width, channels = input.shape
     outputs, kh, kw, _ = filter.shape
     top, left, bottom, right = pads(options, (height, width), (kh, kw))
-    rows = g.constant([batch, 1, height, width * channels], np.int64)
+    rows = hybrid_image(op, g, g.read(input), _asymmetric(filter))
     result = g.op(
         "Conv",
-        g.op("Reshape", hybrid_image(op, g, g.read(input), _asymmetric(filter)), rows),
+        g.reshape(rows, (batch, 1, height, width * channels)),
         g.weights(filter, shape=[outputs, 1, kh, kw * channels], real=True),
         accumulator_bias(g, input, filter, op.get("bias")),
         strides=[options.stride_h, options.stride_w * channels],
@@ -177,6 +194,9 @@ def convolution(
     groups: int,
 ) -> None:
     input = op["input"]
+    strides = (options.stride_h, options.stride_w)
+    dilations = (options.dilation_h_factor, options.dilation_w_factor)
+    windows = list(zip(input.shape[1:3], kernel, strides, dilations, strict=True))
     result = g.op(
         "Conv",
         image,
@@ -184,16 +204,14 @@ def convolution(
         accumulator_bias(g, input, op["filter"], op.get("bias")),
         group=groups,
         kernel_shape=kernel,
-        strides=[options.stride_h, options.stride_w],
-        dilations=[options.dilation_h_factor, options.dilation_w_factor],
-        pads=pads(options, input.shape[1:3], kernel),
+        strides=strides,
+        dilations=dilations,
+        **window_padding(options.padding, windows),
     )
     g.write(op.output, result, layout=Layout.FIRST, activation=options.fused_activation_function)
 
 
-@translator(
-    Op.TRANSPOSE_CONV, versions=(1, 5), inputs=("output_shape!", "filter", "input", "bias?")
-)
+@translator(Op.TRANSPOSE_CONV, versions=(1, 5), inputs=("output_shape", "filter", "input", "bias?"))
 def transpose_conv(op: OperatorView[TransposeConvOptions], g: Graph) -> None:
     """ConvTranspose with filter [out, kh, kw, in] re-laid to [in, out, kh, kw].
 
@@ -202,6 +220,9 @@ def transpose_conv(op: OperatorView[TransposeConvOptions], g: Graph) -> None:
     """
     input, filter, options = op["input"], op["filter"], op.options
     check_types(input, filter)
+    if not is_known(*op.output.shape[1:3], *input.shape[1:3]):
+        transpose_conv_of_computed_size(op, g)
+        return
     _, kh, kw, _ = filter.shape
     strides = [options.stride_h, options.stride_w]
     size, (height, width) = op.output.shape[1:3], input.shape[1:3]
@@ -219,6 +240,40 @@ def transpose_conv(op: OperatorView[TransposeConvOptions], g: Graph) -> None:
         # Cells past the last window: they hold nothing but the bias.
         output_padding=[max(0, size[0] - reached[0]), max(0, size[1] - reached[1])],
     )
+    g.write(op.output, result, layout=Layout.FIRST, activation=options.fused_activation_function)
+
+
+def transpose_conv_of_computed_size(op: OperatorView[TransposeConvOptions], g: Graph) -> None:
+    """ConvTranspose without padding, cut to the size that is computed; then the bias."""
+    input, filter, options = op["input"], op["filter"], op.options
+    kernel, strides = filter.shape[1:3], (options.stride_h, options.stride_w)
+    wanted = sizes_of(g, op["output_shape"])
+    batch, sizes, channels = g.op_multi(
+        "Split", wanted, g.constant([1, 2, 1], np.int64), outputs=3, axis=0
+    )
+    for given, size in ((batch, input.shape[0]), (channels, filter.shape[0])):
+        sizes = failing(g, sizes, g.op("Not", g.op("Equal", given, g.size(size))))
+    step, cells, one = (g.constant(values, np.int64) for values in (strides, kernel, 1))
+    before = g.constant((0, 0), np.int64)
+    if options.padding == Padding.SAME:
+        last = g.op("Mul", g.op("Div", g.op("Sub", sizes, one), step), step)
+        beyond = g.op("Sub", g.op("Add", last, cells), sizes)
+        before = g.op("Div", g.op("Max", beyond, before), g.constant(2, np.int64))
+    last = g.op("Mul", g.op("Sub", g.shape(input.shape[1:3]), one), step)
+    after = g.op("Sub", g.op("Add", sizes, before), g.op("Add", last, cells))
+    whole = g.op(
+        "ConvTranspose",
+        hybrid_image(op, g, g.read(input, layout=Layout.FIRST)),
+        relaid_filter(g, input, filter, (3, 0, 1, 2), axis=1),
+        kernel_shape=kernel,
+        strides=strides,
+    )
+    zeros = g.constant((0, 0), np.int64)
+    # Negative paddings cut.
+    result = g.op("Pad", whole, g.op("Concat", zeros, g.op("Neg", before), zeros, after, axis=0))
+    bias = accumulator_bias(g, input, filter, op.get("bias"))
+    if bias is not None:
+        result = g.op("Add", result, g.reshape(bias, (1, filter.shape[0], 1, 1)))
     g.write(op.output, result, layout=Layout.FIRST, activation=options.fused_activation_function)
 
 
@@ -245,7 +300,7 @@ def volume_convolution(
     if (input.type, filter.type) != (TensorType.FLOAT32, TensorType.FLOAT32):
         raise Untranslatable(f"{input.type.name} input with {filter.type.name} filter")
     windows = volume_windows(options, sizes, filter.shape[:3])
-    padding = [explicit_padding(options.padding, *window) for window in windows]
+    transposed = name == "ConvTranspose"
     result = g.op(
         name,
         g.read(input, layout=Layout.FIRST),
@@ -254,8 +309,8 @@ def volume_convolution(
         kernel_shape=[kernel for _, kernel, _, _ in windows],
         strides=[stride for _, _, stride, _ in windows],
         dilations=[dilation for _, _, _, dilation in windows],
-        pads=[before for before, _ in padding] + [after for _, after in padding],
-        output_padding=past_last_window(input, windows) if name == "ConvTranspose" else None,
+        **window_padding(options.padding, windows),
+        output_padding=past_last_window(input, windows) if transposed else None,
     )
     g.write(op.output, result, layout=Layout.FIRST, activation=options.fused_activation_function)
 

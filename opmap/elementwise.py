@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from tflite_ort.opmap.forms import Domain
 from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.indices import failing
+from tflite_ort.opmap.indices import failing, matched
 from tflite_ort.opmap.pairs import is_complex
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
@@ -26,6 +26,7 @@ from tflite_ort.schema import (
 )
 from tflite_ort.schema.function_table import int16_table, interpolated, tabulated_function
 from tflite_ort.schema.semantics import quantized_range
+from tflite_ort.schema.sizes import differ, may_differ
 
 View = OperatorView[Any]
 Emit = Callable[[View, Graph, ir.Value, ir.Value], ir.Value]
@@ -181,8 +182,11 @@ def _angle(op: View, g: Graph, y: ir.Value, x: ir.Value) -> ir.Value:
     The quotient is in [0, 1], so no quadrant is lost to infinity or to 0 / 0; a zero is negative
     where its reciprocal is.
     """
-    if op["input1"].shape != op["input2"].shape:
-        raise Untranslatable(f"shapes {op['input1'].shape} and {op['input2'].shape} differ")
+    shapes = (op["input1"].shape, op["input2"].shape)
+    if differ(*shapes):
+        raise Untranslatable(f"shapes {shapes[0]} and {shapes[1]} differ")
+    if may_differ(*shapes):
+        x = matched(g, x, y)
     dtype = op.output.dtype
     zero, right, straight = (g.constant(angle, dtype) for angle in (0, np.pi / 2, np.pi))
     high, wide = g.op("Abs", y), g.op("Abs", x)
@@ -456,10 +460,13 @@ def add_n(op: View, g: Graph) -> None:
     types = {value.type for value in values}
     if types not in ({_T.FLOAT32}, {_T.INT32}):
         raise refusal(op)
-    shapes = {value.shape for value in values}
-    if len(values) < 2 or len(shapes) > 1:
-        raise Untranslatable(f"{len(values)} values of shapes {sorted(shapes)}")
+    shapes = [value.shape for value in values]
+    if len(values) < 2 or any(differ(shapes[0], shape) for shape in shapes):
+        raise Untranslatable(f"{len(values)} values of shapes {shapes}")
     terms = [g.read(value, layout=layout, domain=Domain.FILE) for value in values]
+    for i, shape in enumerate(shapes):
+        if may_differ(shapes[0], shape):
+            terms[i] = matched(g, terms[i], terms[0])
     total = reduce(lambda a, b: g.op("Add", a, b), terms)
     g.write(op.output, total, layout=layout, domain=Domain.FILE)
 
@@ -470,8 +477,6 @@ def bucketize(op: OperatorView[BucketizeOptions], g: Graph) -> None:
     input, layout = op["input"], g.layout(op["input"])
     if input.type not in _FLOAT32 | _INTEGERS | {_T.FLOAT64}:
         raise refusal(op)
-    if 0 in input.shape:
-        raise Untranslatable("ONNX Runtime gives the reduction of an empty tensor its shape")
     boundaries = np.asarray(op.options.boundaries or (), np.float32)
     if np.any(np.diff(boundaries) < 0):
         raise Untranslatable(f"boundaries {boundaries.tolist()} are not in ascending order")
@@ -480,7 +485,7 @@ def bucketize(op: OperatorView[BucketizeOptions], g: Graph) -> None:
         boundaries = boundaries.astype(np.float64)
     elif input.type is not _T.FLOAT32:
         x = g.op("Cast", x, to=ir.DataType.FLOAT)
-    last = g.constant([-1], np.int64)
+    last = g.constant([input.rank], np.int64)  # -1 is not counted right where nothing is
     below = g.op("Less", g.op("Unsqueeze", x, last), g.constant(boundaries))
     passed = g.op("Cast", g.op("Not", below), to=ir.DataType.INT32)
     g.write(op.output, g.op("ReduceSum", passed, last, keepdims=0), layout=layout)

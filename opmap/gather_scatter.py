@@ -1,7 +1,4 @@
-"""Elements picked, written and combined by index: GATHER to TOPK_V2.
-
-WHERE, UNIQUE and what else has a shape that depends on data runs in numpy.
-"""
+"""Elements picked, written and combined by index: GATHER to TOPK_V2."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ import onnx_ir as ir
 
 from tflite_ort.opmap.forms import Domain, Layout
 from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.indices import bounded, flat_rows, scattered
+from tflite_ort.opmap.indices import bounded, flat_rows, scattered, sizes_of
 from tflite_ort.opmap.movement import moved_domain, reshaped
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
@@ -24,10 +21,12 @@ from tflite_ort.schema import (
     SparseToDenseOptions,
     TensorType,
     TensorView,
+    UniqueOptions,
     Untranslatable,
 )
 from tflite_ort.schema.shapes.gather_scatter import segment_start
 from tflite_ort.schema.shapes.slicing import gather_axes
+from tflite_ort.schema.sizes import has_zero, quotient
 
 _ON_OFF = ("on_value", "off_value")
 
@@ -84,9 +83,8 @@ def gather_nd(op: OperatorView[Any], g: Graph) -> None:
     domain = moved_domain(params, op.output)
     if indices.shape[-1] == 0:
         raise Untranslatable("index tuples of length 0")
-    tuples = g.op(
-        "Cast", bounded(g, indices, params.shape[: indices.shape[-1]]), to=ir.DataType.INT64
-    )
+    places = bounded(g, indices, *params.shape[: indices.shape[-1]])
+    tuples = g.op("Cast", places, to=ir.DataType.INT64)
     g.write(op.output, g.op("GatherND", g.read(params, domain=domain), tuples), domain=domain)
 
 
@@ -95,15 +93,15 @@ def scatter_nd(op: OperatorView[Any], g: Graph) -> None:
     """ScatterElements (add) of zeros; 8 bits and bool wrap in int32."""
     indices, updates, output = op["indices"], op["updates"], op.output
     depth = indices.shape[-1]
-    if not depth or 0 in (*indices.shape, *output.shape):
+    if not depth or has_zero(*indices.shape, *output.shape):
         raise Untranslatable("no index or no element")
     narrow = updates.dtype.itemsize == 1
     value = g.read(updates, domain=Domain.FILE)
     value = g.op("Cast", value, to=ir.DataType.INT32) if narrow else value
     start = g.constant(0, np.int32 if narrow else updates.dtype)
     shape = (prod(output.shape[:depth]), prod(output.shape[depth:]))
-    count = prod(indices.shape[:-1])
-    rows = flat_rows(g, indices, count, output.shape[:depth])
+    count = quotient(indices.shape[:-1])
+    rows = flat_rows(g, indices, count, depth, output.shape[:depth])
     value = scattered(g, start, shape, rows, value, count, reduction="add")
     value = g.op("Cast", value, to=ir.DataType[updates.type.name]) if narrow else value
     g.write(output, reshaped(g, value, output.shape), domain=Domain.FILE)
@@ -115,34 +113,43 @@ def scatter_nd(op: OperatorView[Any], g: Graph) -> None:
 def sparse_to_dense(op: OperatorView[SparseToDenseOptions], g: Graph) -> None:
     """ScatterElements of the default; one value is written everywhere."""
     indices, values, default, output = op["indices"], op["values"], op["default_value"], op.output
-    if 0 in (*indices.shape, *output.shape):
+    if has_zero(*indices.shape, *output.shape):
         raise Untranslatable("no index or no element")
     domain = moved_domain(values, default, output)
-    count = prod(indices.shape[:1])
-    rows = flat_rows(g, indices, count, output.shape)
-    updates = g.op("Expand", g.read(values, domain=domain), g.constant([count], np.int64))
+    count, width = quotient(indices.shape[:1]), indices.shape[1] if indices.rank > 1 else 1
+    rows = flat_rows(g, indices, count, width, output.shape)
+    updates = g.op("Expand", g.read(values, domain=domain), g.shape((count,)))
     start = reshaped(g, g.read(default, domain=domain), ())
     value = scattered(g, start, (prod(output.shape), 1), rows, updates, count)
     g.write(output, reshaped(g, value, output.shape), domain=domain)
 
 
-@translator(Op.ONE_HOT, versions=(1, 1), inputs=("indices", "depth!", "on_value", "off_value"))
+@translator(Op.ONE_HOT, versions=(1, 1), inputs=("indices", "depth", "on_value", "off_value"))
 def one_hot(op: OperatorView[OneHotOptions], g: Graph) -> None:
     """Where(index == position, on, off): ONNX's OneHot counts negative indices from the end."""
     indices, output = op["indices"], op.output
     domain = moved_domain(op["on_value"], op["off_value"], output)
     axis = indices.rank if op.options.axis == -1 else op.options.axis
-    positions = np.arange(output.shape[axis]).reshape(-1, *(1,) * (indices.rank - axis))
     # TFLite reads 64-bit indices as 32-bit ones.
     index = g.op("Cast", g.read(indices), to=ir.DataType.INT32)
-    index = reshaped(g, index, (*indices.shape[:axis], 1, *indices.shape[axis:]))
-    chosen = g.op("Equal", index, g.constant(positions, np.int32))
+    index = g.op("Unsqueeze", index, g.constant([axis], np.int64))
+    chosen = g.op("Equal", index, _positions(op["depth"], g, indices.rank - axis))
     on, off = (reshaped(g, g.read(op[name], domain=domain), ()) for name in _ON_OFF)
     if output.type is TensorType.BOOL:  # ONNX Runtime has no Where of these
         on, off = g.op("And", chosen, on), g.op("And", g.op("Not", chosen), off)
         g.write(output, g.op("Or", on, off))
     else:
         g.write(output, g.op("Where", chosen, on, off), domain=domain)
+
+
+def _positions(depth: TensorView, g: Graph, rank: int) -> ir.Value:
+    """0, 1, ... up to before `depth`, along the first of 1 + `rank` dimensions."""
+    if depth.data is not None:
+        counted = np.arange(int(depth.data.reshape(-1)[0]), dtype=np.int32)
+        return g.constant(counted.reshape(-1, *(1,) * rank))
+    limit = reshaped(g, sizes_of(g, depth), ())
+    upwards = g.op("Range", g.constant(0, np.int64), limit, g.constant(1, np.int64))
+    return reshaped(g, g.op("Cast", upwards, to=ir.DataType.INT32), (-1, *(1,) * rank))
 
 
 @translator(Op.SEGMENT_SUM, versions=(1, 1), inputs=("data", "segment_ids!"))
@@ -174,17 +181,50 @@ for _op, _reduction in (
     unsorted_segment(_op, _reduction)
 
 
+def _count(k: TensorView, g: Graph) -> ir.Value:
+    """How many elements TOPK_V2 takes, as int64 [1]: none if that is negative."""
+    if k.data is not None:
+        return g.constant([max(int(k.data.reshape(-1)[0]), 0)], np.int64)
+    count = g.op("Cast", reshaped(g, g.read(k), (1,)), to=ir.DataType.INT64)
+    return g.op("Max", count, g.constant(0, np.int64))
+
+
+@translator(Op.WHERE, versions=(1, 2), inputs=("condition",))
+def where(op: OperatorView[Any], g: Graph) -> None:
+    """NonZero, transposed to one row of coordinates for each element."""
+    condition = op["condition"]
+    value = g.read(condition, domain=Domain.FILE)
+    if condition.type in (TensorType.INT8, TensorType.UINT32):  # ONNX Runtime lacks these
+        value = g.op("Cast", value, to=ir.DataType.INT64)
+    g.write(op.output, g.op("Transpose", g.op("NonZero", value), perm=[1, 0]))
+
+
+@translator(Op.UNIQUE, versions=(1, 1), inputs=("input",))
+def unique(op: OperatorView[UniqueOptions], g: Graph) -> None:
+    """Unique, in order of appearance."""
+    input, (values, places) = op["input"], op.outputs
+    value = g.read(input, domain=Domain.FILE)
+    widened = input.type not in (TensorType.FLOAT32, TensorType.INT8, TensorType.INT64)
+    if widened:  # ONNX Runtime lacks these
+        value = g.op("Cast", value, to=ir.DataType.INT64)
+    found, _, inverse, _ = g.op_multi("Unique", value, outputs=4, sorted=0)
+    if widened:
+        found = g.op("Cast", found, to=ir.DataType[input.type.name])
+    g.write(values, found, domain=Domain.FILE)
+    g.write(places, g.op("Cast", inverse, to=ir.DataType[places.type.name]))
+
+
 def _segments(op: OperatorView[Any], g: Graph, value: ir.Value, reduction: str) -> None:
     """`value` combined by segment. Negative ids go to a row in front, which is cut off; so an id
     that is too large stays too large."""
     ids, output = op["segment_ids"], op.output
-    if 0 in (*op["data"].shape, *output.shape):
+    if has_zero(*op["data"].shape, *output.shape):
         raise Untranslatable("no element")
     if ids.data is not None and ids.data.max() >= output.shape[0]:
         raise Untranslatable("a segment id out of bounds")
     rows = g.op("Cast", g.read(ids), to=ir.DataType.INT64)
     rows = g.op("Add", g.op("Max", rows, g.constant(-1, np.int64)), g.constant(1, np.int64))
-    count, shape = prod(ids.shape), (output.shape[0] + 1, prod(output.shape[1:]))
+    count, shape = quotient(ids.shape), (output.shape[0] + 1, prod(output.shape[1:]))
     start = g.constant(segment_start(op.op, output.dtype))
     rows = reshaped(g, rows, (count,))
     value = scattered(g, start, shape, rows, value, count, reduction=reduction)
@@ -192,12 +232,12 @@ def _segments(op: OperatorView[Any], g: Graph, value: ir.Value, reduction: str) 
     g.write(output, reshaped(g, g.op("Slice", value, *bounds), output.shape))
 
 
-@translator(Op.TOPK_V2, versions=(1, 3), inputs=("input", "k!"))
+@translator(Op.TOPK_V2, versions=(1, 3), inputs=("input", "k"))
 def topk_v2(op: OperatorView[Any], g: Graph) -> None:
     """TopK; a NaN counts as -inf, and is picked up again from the input."""
     input, (values, indices) = op["input"], op.outputs
     domain = moved_domain(input, values)
-    value, k = g.read(input, domain=domain), g.constant([values.shape[-1]], np.int64)
+    value, k = g.read(input, domain=domain), _count(op["k"], g)
     if input.type is TensorType.FLOAT32:
         lowest = g.constant(-np.inf, np.float32)
         keys = g.op("Where", g.op("IsNaN", value), lowest, value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ import onnx_ir as ir
 from tflite_ort.opmap.constants import carried_type
 from tflite_ort.opmap.forms import Domain, Layout
 from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.indices import sizes_of
 from tflite_ort.opmap.movement import moved_domain
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
@@ -23,12 +24,13 @@ from tflite_ort.schema import (
     Untranslatable,
 )
 from tflite_ort.schema.semantics import nearest_indices
+from tflite_ort.schema.sizes import is_known, known_product, may_differ
 
 # What ONNX Runtime's Resize takes, among what is carried in the graph.
 _RESIZED_BY_ORT = frozenset({TensorType.FLOAT32, TensorType.UINT8, TensorType.INT32})
 
 
-@translator(Op.RESIZE_BILINEAR, versions=(1, 4), inputs=("input", "size!"))
+@translator(Op.RESIZE_BILINEAR, versions=(1, 4), inputs=("input", "size"))
 def resize_bilinear(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
     """Resize (linear) of reals; of uint8 codes, ONNX Runtime cuts the fraction off."""
     input, output, options = op["input"], op.output, op.options
@@ -38,7 +40,7 @@ def resize_bilinear(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
         raise Untranslatable("int16 is weighted in steps of 1/1024, many quanta off the real mean")
     if input.type is not TensorType.FLOAT32 and not (input.is_quantized and output.is_quantized):
         raise Untranslatable(f"{input.type.name} input or output without a scale")
-    if input.shape == output.shape:  # every pixel is its own neighbour
+    if not may_differ(input.shape, output.shape):  # every pixel is its own neighbour
         layout = g.layout(input)
         codes = g.read(input, layout=layout, domain=Domain.STORED)
         g.write(output, codes, layout=layout, domain=Domain.STORED)
@@ -48,20 +50,26 @@ def resize_bilinear(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
     layout = _linear_layout(g, input, output)
     if input.quantization is None:
         value = g.read(input, layout=layout)
-        g.write(output, _resize(g, value, layout, output, "linear", points), layout=layout)
+        g.write(output, _resize(op, g, value, layout, "linear", points), layout=layout)
         return
     # TFLite keeps the input's codes, and XNNPACK rounds halves up: there are many of them.
     value = g.read_units(input, input.quantization.scalar_scale, layout=layout, rank=input.rank)
-    codes = g.quantize_units(_resize(g, value, layout, output, "linear", points), input)
+    codes = g.quantize_units(_resize(op, g, value, layout, "linear", points), input)
     g.write(output, codes, layout=layout, domain=Domain.STORED)
 
 
-@translator(Op.RESIZE_NEAREST_NEIGHBOR, versions=(1, 4), inputs=("input", "size!"))
+@translator(Op.RESIZE_NEAREST_NEIGHBOR, versions=(1, 4), inputs=("input", "size"))
 def resize_nearest_neighbor(op: OperatorView[ResizeNearestNeighborOptions], g: Graph) -> None:
     """Channels-first and by whole factors Resize (nearest), else a Gather along each axis: the
     float arithmetic by which ONNX Runtime picks a pixel differs from TFLite's in the last bit."""
     input, output = op["input"], op.output
     domain = moved_domain(input, output)
+    if not is_known(*input.shape[1:3], *output.shape[1:3]):
+        value = g.read(input, domain=domain)
+        for axis in (2, 1):
+            value = g.op("Gather", value, _computed_picks(op, g, axis), axis=axis)
+        g.write(output, value, domain=domain)
+        return
     picks = [
         nearest_indices(old, new, op.options)
         for old, new in zip(input.shape[1:3], output.shape[1:3], strict=True)
@@ -71,11 +79,34 @@ def resize_nearest_neighbor(op: OperatorView[ResizeNearestNeighborOptions], g: G
     layout = g.layout(input) if known and whole else Layout.LAST
     value = g.read(input, layout=layout, domain=domain)
     if layout is Layout.FIRST:
-        value = _resize(g, value, layout, output, "nearest", "asymmetric", nearest_mode="floor")
+        value = _resize(op, g, value, layout, "nearest", "asymmetric", nearest_mode="floor")
     else:
         for axis in (2, 1):
             value = g.op("Gather", value, g.constant(picks[axis - 1], np.int64), axis=axis)
     g.write(output, value, layout=layout, domain=domain)
+
+
+def _computed_picks(
+    op: OperatorView[ResizeNearestNeighborOptions], g: Graph, axis: int
+) -> ir.Value:
+    """`nearest_indices` of an axis whose old or new size is computed, by the same float steps."""
+    options, one = op.options, g.constant(1, np.int64)
+    old = g.reshape(g.size(op["input"].shape[axis]), ())
+    new = g.reshape(_sizes(op, g)[axis], ())
+    last = g.op("Sub", old, one)
+    steps = [old, new]
+    if options.align_corners:
+        several = g.op("Greater", new, one)
+        pairs = ((last, old), (g.op("Sub", new, one), new))
+        steps = [g.op("Where", several, fewer, all) for fewer, all in pairs]
+    ratio = g.op("Div", *(g.op("Cast", step, to=ir.DataType.FLOAT) for step in steps))
+    half = g.constant(0.5 if options.half_pixel_centers else 0, np.float32)
+    counted = g.op("Range", g.constant(0, np.int64), new, one)
+    source = g.op("Mul", g.op("Add", g.op("Cast", counted, to=ir.DataType.FLOAT), half), ratio)
+    if options.align_corners:
+        source = g.op("Add", source, g.constant(0.5, np.float32))
+    whole = g.op("Cast", g.op("Floor", source), to=ir.DataType.INT64)
+    return g.op("Min", g.op("Max", whole, g.constant(0, np.int64)), last)
 
 
 def _linear_layout(g: Graph, input: TensorView, output: TensorView) -> Layout:
@@ -84,7 +115,7 @@ def _linear_layout(g: Graph, input: TensorView, output: TensorView) -> Layout:
     if not g.target.ort_cpu:
         return Layout.FIRST
     blocked = input.is_quantized or input.shape[-1] % 8 == 0
-    enlarged = math.prod(output.shape) > math.prod(input.shape)
+    enlarged = known_product(output.shape) > known_product(input.shape)
     return Layout.LAST if enlarged and not blocked else g.layout(input)
 
 
@@ -95,16 +126,28 @@ def _repeats(picks: npt.NDArray[np.int64], size: int) -> bool:
     )
 
 
+def _sizes(op: OperatorView[Any], g: Graph) -> list[ir.Value]:
+    """The sizes of the result, each as int64 [1]."""
+    batch, *_, channels = op["input"].shape
+    wanted = sizes_of(g, op["size"])
+    height, width = g.op_multi("Split", wanted, outputs=2, axis=0, num_outputs=2)
+    return [g.size(batch), height, width, g.size(channels)]
+
+
 def _resize(
+    op: OperatorView[Any],
     g: Graph,
     value: ir.Value,
     layout: Layout,
-    output: TensorView,
     mode: str,
     points: str,
     **more: str,
 ) -> ir.Value:
-    sizes = g.constant(layout.shape(output.shape), np.int64)
+    if is_known(*op.output.shape):
+        sizes = g.constant(layout.shape(op.output.shape), np.int64)
+    else:
+        unordered = _sizes(op, g)
+        sizes = g.op("Concat", *(unordered[i] for i in layout.permutation(4)), axis=0)
     return g.op(
         "Resize", value, None, None, sizes, mode=mode, coordinate_transformation_mode=points, **more
     )

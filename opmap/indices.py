@@ -11,12 +11,14 @@ from collections.abc import Sequence
 from math import prod
 
 import numpy as np
-import numpy.typing as npt
 import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.movement import reshaped
 from tflite_ort.schema import TensorType, TensorView, Untranslatable
+from tflite_ort.schema.sizes import is_known
+
+_ANY = np.iinfo(np.int64).max
 
 
 def failing(g: Graph, value: ir.Value, wrong: ir.Value) -> ir.Value:
@@ -26,11 +28,26 @@ def failing(g: Graph, value: ir.Value, wrong: ir.Value) -> ir.Value:
     return g.op("Add", value, zero)
 
 
-def bounded(g: Graph, indices: TensorView, sizes: npt.ArrayLike) -> ir.Value:
+def matched(g: Graph, value: ir.Value, like: ir.Value) -> ir.Value:
+    """`value`, but running the graph fails where its shape is not that of `like`."""
+    shape, other = (g.op("Shape", v) for v in (value, like))
+    shape = failing(g, shape, g.op("Not", g.op("Equal", shape, other)))
+    return g.op("Reshape", value, shape, allowzero=1)
+
+
+def sizes_of(g: Graph, listed: TensorView) -> ir.Value:
+    """A list of sizes in int64, of any shape; the graph fails where a computed one is negative."""
+    if listed.data is not None:
+        return g.constant(listed.data, np.int64)
+    value = g.op("Cast", g.read(listed), to=ir.DataType.INT64)
+    return failing(g, value, g.op("Less", value, g.constant(0, np.int64)))
+
+
+def bounded(g: Graph, indices: TensorView, *sizes: int) -> ir.Value:
     """Indices (32 or 64 bits) for Gather along an axis, or for GatherND along axes, of `sizes`;
     a computed one that is negative becomes too large for any."""
-    data = indices.data
-    if data is not None and ((data < 0) | (data >= np.asarray(sizes))).any():
+    data, limits = indices.data, [n if is_known(n) else _ANY for n in sizes]
+    if data is not None and ((data < 0) | (data >= np.asarray(limits))).any():
         raise Untranslatable("an index out of bounds")
     value, dtype = g.read(indices), indices.dtype
     if indices.type is TensorType.INT16:
@@ -41,11 +58,12 @@ def bounded(g: Graph, indices: TensorView, sizes: npt.ArrayLike) -> ir.Value:
     return g.op("Where", negative, g.constant(np.iinfo(dtype).max, dtype), value)
 
 
-def flat_rows(g: Graph, indices: TensorView, count: int, sizes: Sequence[int]) -> ir.Value:
-    """Row numbers [count] in int64 of as many index tuples, of which the first len(sizes) numbers
-    count and are within `sizes`."""
+def flat_rows(
+    g: Graph, indices: TensorView, count: int, width: int, sizes: Sequence[int]
+) -> ir.Value:
+    """Row numbers [count] in int64 of as many index tuples of `width` numbers, of which the first
+    len(sizes) count and are within `sizes`."""
     strides = [prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
-    width = prod(indices.shape) // count
     if indices.data is not None:
         tuples = indices.data.reshape(count, width)[:, : len(sizes)].astype(np.int64)
         if ((tuples < 0) | (tuples >= np.asarray(sizes))).any():
@@ -82,7 +100,7 @@ def scattered(
     ScatterElements: ONNX Runtime's ScatterND lets threads race for a row that comes twice.
     """
     base = g.op("Expand", start, g.constant(shape, np.int64))
-    width = g.constant((count, shape[1]), np.int64)
-    places = g.op("Expand", g.op("Unsqueeze", rows, g.constant([1], np.int64)), width)
     updates = reshaped(g, updates, (count, shape[1]))
+    width = g.shape((count, shape[1])) if is_known(count) else g.op("Shape", updates)
+    places = g.op("Expand", g.op("Unsqueeze", rows, g.constant([1], np.int64)), width)
     return g.op("ScatterElements", base, places, updates, axis=0, reduction=reduction)

@@ -20,7 +20,7 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
-from tflite_ort.schema.sizes import is_known
+from tflite_ort.schema.sizes import is_known, may_differ
 
 
 @translator(Op.FULLY_CONNECTED, versions=(1, 14), inputs=("input", "filter", "bias?"))
@@ -36,7 +36,7 @@ def fully_connected(op: OperatorView[FullyConnectedOptions], g: Graph) -> None:
         g.write(output, g.constant(zeros), domain=Domain.FILE)
         return
     x = g.read(input)
-    if input.rank != 2 or input.shape[1] != depth:
+    if input.rank != 2 or may_differ(input.shape[1:], (depth,)):
         x = g.op("Reshape", x, g.constant([-1, depth], "int64"))
     asymmetric = options.asymmetric_quantize_inputs
     x = hybrid_input(g, x, input, filter, axes=(1,), asymmetric=asymmetric)
@@ -48,7 +48,7 @@ def fully_connected(op: OperatorView[FullyConnectedOptions], g: Graph) -> None:
     # Quantised before it is reshaped, for ONNX Runtime to see Gemm and QuantizeLinear together.
     domain = Domain.STORED if output.is_quantized else Domain.REAL
     y = g.quantize(y, output) if output.is_quantized else y
-    y = g.op("Reshape", y, g.constant(output.shape, "int64"))
+    y = g.reshape(y, output.shape)
     g.write(output, y, domain=domain, activation=activation)
 
 

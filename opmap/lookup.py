@@ -67,7 +67,7 @@ def embedding_lookup_sparse(op: OperatorView[EmbeddingLookupSparseOptions], g: G
     if 0 in (count, *params.shape, *output.shape):
         raise Untranslatable("no element")
     sizes = output.shape[:depth]
-    buckets, rows = prod(sizes), flat_rows(g, indices, count, sizes)
+    buckets, rows = prod(sizes), flat_rows(g, indices, count, indices.shape[1], sizes)
     weights = reshaped(g, g.read(op["weights"]), (count, *(1,) * (params.rank - 1)))
     picks = g.op("Gather", g.read(params), bounded(g, ids, params.shape[0]))
     zero, shape = g.constant(0, np.float32), (buckets, prod(params.shape[1:]))

@@ -22,7 +22,7 @@ from tflite_ort.schema import (
     Untranslatable,
 )
 from tflite_ort.schema.errors import MALFORMED_OPERATOR
-from tflite_ort.schema.sizes import UnknownSize
+from tflite_ort.schema.sizes import is_known, name_of
 from tflite_ort.versioning.registry import Registry
 
 OPSET = 21
@@ -122,10 +122,10 @@ def _dimensions(tensor: TensorView, name: str, names: dict[int, str]) -> Sequenc
         return None
     named: list[int | str] = []
     for axis, size in enumerate(tensor.shape):
-        if isinstance(size, UnknownSize):
-            named.append(names.setdefault(id(size), size.name or f"{name}_dim_{axis}"))
-        else:
+        if is_known(size):
             named.append(size)
+        else:
+            named.append(names.setdefault(id(size), name_of(size) or f"{name}_dim_{axis}"))
     return named
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import onnx_ir as ir
 
+from tflite_ort.opmap.convolution import window_padding
 from tflite_ort.opmap.forms import Domain, Layout
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.registry import translator
@@ -17,7 +18,8 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
-from tflite_ort.schema.semantics import explicit_padding, quantized_range
+from tflite_ort.schema.semantics import quantized_range
+from tflite_ort.schema.sizes import may_differ
 
 # What MaxPool takes as it is; other codes are pooled as reals, which keeps their order.
 _POOLED_AS_STORED = frozenset({TensorType.FLOAT32, TensorType.INT8, TensorType.UINT8})
@@ -72,24 +74,21 @@ def l2_pool_2d(op: OperatorView[Pool2DOptions], g: Graph) -> None:
 
 
 def _average(op: OperatorView[Pool2DOptions], g: Graph, x: ir.Value) -> ir.Value:
-    if _covers(op["input"], op.options) and op.output.shape[1:3] == (1, 1):
+    if _covers(op["input"], op.options) and not may_differ(op.output.shape[1:3], (1, 1)):
         return g.op("GlobalAveragePool", x)
     return g.op("AveragePool", x, count_include_pad=0, **_windows(op))
 
 
 def _covers(input: TensorView, options: Pool2DOptions) -> bool:
     """Whether a single window holds the whole image."""
-    return (options.filter_height, options.filter_width) == input.shape[1:3]
+    return not may_differ((options.filter_height, options.filter_width), input.shape[1:3])
 
 
 def _windows(op: OperatorView[Pool2DOptions]) -> dict[str, Any]:
     """The attributes that ONNX pooling operators share."""
-    options, (_, height, width, _) = op.options, op["input"].shape
-    rows, columns = options.filter_height, options.filter_width
-    top, bottom = explicit_padding(options.padding, height, rows, options.stride_h)
-    left, right = explicit_padding(options.padding, width, columns, options.stride_w)
-    return {
-        "kernel_shape": [rows, columns],
-        "strides": [options.stride_h, options.stride_w],
-        "pads": [top, left, bottom, right],
-    }
+    options, sizes = op.options, op["input"].shape[1:3]
+    kernel = (options.filter_height, options.filter_width)
+    strides = (options.stride_h, options.stride_w)
+    windows = list(zip(sizes, kernel, strides, (1, 1), strict=True))
+    padding = window_padding(options.padding, windows)
+    return {"kernel_shape": kernel, "strides": strides, **padding}

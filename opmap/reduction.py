@@ -1,8 +1,9 @@
-"""Reductions over constant axes, MEAN to ARG_MIN, and over windows."""
+"""Reductions, MEAN to ARG_MIN, and over windows."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -28,6 +29,7 @@ from tflite_ort.schema import (
 )
 from tflite_ort.schema.semantics import normalized_axes, normalized_axis
 from tflite_ort.schema.shapes.reduction import Windows, reduced_windows
+from tflite_ort.schema.sizes import is_known
 
 _INTEGERS = (TensorType.INT32, TensorType.INT64)
 _COMPARED = frozenset(
@@ -43,32 +45,33 @@ _COMPARED = frozenset(
 _SEARCHED = _COMPARED - {TensorType.INT16, TensorType.INT64} | {TensorType.BOOL}
 
 
-@translator(Op.MEAN, versions=(1, 3), inputs=("input", "axes!"))
+@translator(Op.MEAN, versions=(1, 3), inputs=("input", "axes"))
 def mean(op: OperatorView[ReducerOptions], g: Graph) -> None:
     """GlobalAveragePool of channels-first images, else ReduceMean; integers are divided as in C."""
-    input, axes = op["input"], _axes(op)
+    input = op["input"]
     if input.type in _INTEGERS:
-        _integer_mean(op, g, prod(input.shape[axis] for axis in axes))
+        _integer_mean(op, g)
         return
     _check_real(input)
     layout = _layout(op, g)
-    if layout is Layout.FIRST and axes == tuple(range(1, input.rank - 1)):
+    if layout is Layout.FIRST and _axes(op) == tuple(range(1, input.rank - 1)):
         pooled = g.op("GlobalAveragePool", g.read(input, layout=layout))
         _write(op, g, pooled, layout, Domain.REAL)
     else:
         _reduce(op, g, "ReduceMean", layout, Domain.REAL)
 
 
-def _integer_mean(op: OperatorView[ReducerOptions], g: Graph, count: int) -> None:
-    """The sum in int64 over `count`, cut towards zero."""
+def _integer_mean(op: OperatorView[ReducerOptions], g: Graph) -> None:
+    """The sum in int64 over the number of terms, cut towards zero."""
     wide = g.op("Cast", g.read(op["input"]), to=ir.DataType.INT64)
-    total = _chained(op, g, "Add", wide, Layout.LAST)
-    quotient = g.op("Div", total, g.constant(count, np.int64))
+    total = _total(op, g, wide, TensorType.INT64, Layout.LAST)
+    count = g.shape([op["input"].shape[axis] for axis in _axes(op)])
+    quotient = g.op("Div", total, g.op("ReduceProd", count, keepdims=0))
     narrow = g.op("Cast", quotient, to=ir.DataType[op.output.type.name])
     _write(op, g, narrow, Layout.LAST, Domain.REAL)
 
 
-@translator(Op.SUM, versions=(1, 2), inputs=("input", "axes!"))
+@translator(Op.SUM, versions=(1, 2), inputs=("input", "axes"))
 def sum(op: OperatorView[ReducerOptions], g: Graph) -> None:
     """ReduceSum of reals; of integers Add upon Add; of truths as REDUCE_ANY."""
     if op["input"].type is TensorType.BOOL:
@@ -76,20 +79,34 @@ def sum(op: OperatorView[ReducerOptions], g: Graph) -> None:
         return
     layout = _layout(op, g)
     if op["input"].type in _INTEGERS:
-        total = _chained(op, g, "Add", g.read(op["input"], layout=layout), layout)
+        value = g.read(op["input"], layout=layout)
+        total = _total(op, g, value, op.output.type, layout)
         _write(op, g, total, layout, Domain.REAL)
         return
     _check_real(op["input"])
     _reduce(op, g, "ReduceSum", layout, Domain.REAL)
 
 
-@translator(Op.REDUCE_MAX, versions=(1, 3), inputs=("input", "axes!"))
+def _total(
+    op: OperatorView[ReducerOptions], g: Graph, value: ir.Value, type: TensorType, layout: Layout
+) -> ir.Value:
+    """The sum of integers `value` of `type`. Where it is not known how many there are, by
+    ReduceSum: ONNX Runtime computes it in double, which holds any sum of 32-bit terms."""
+    input = op["input"]
+    known = is_known(*(input.shape[axis] for axis in _axes(op)))
+    if known or input.type is not TensorType.INT32:
+        return _chained(op, g, "Add", value, layout)
+    wide = g.op("Cast", value, to=ir.DataType.INT64)
+    return g.op("Cast", _reduced(op, g, "ReduceSum", wide, layout), to=ir.DataType[type.name])
+
+
+@translator(Op.REDUCE_MAX, versions=(1, 3), inputs=("input", "axes"))
 def reduce_max(op: OperatorView[ReducerOptions], g: Graph) -> None:
     """ReduceMax of the codes."""
     _extremum(op, g, "ReduceMax")
 
 
-@translator(Op.REDUCE_MIN, versions=(1, 3), inputs=("input", "axes!"))
+@translator(Op.REDUCE_MIN, versions=(1, 3), inputs=("input", "axes"))
 def reduce_min(op: OperatorView[ReducerOptions], g: Graph) -> None:
     """ReduceMin of the codes."""
     _extremum(op, g, "ReduceMin")
@@ -109,7 +126,7 @@ def _extremum(op: OperatorView[ReducerOptions], g: Graph, name: str) -> None:
     _reduce(op, g, name, _layout(op, g), Domain.STORED)
 
 
-@translator(Op.REDUCE_PROD, versions=(1, 2), inputs=("input", "axes!"))
+@translator(Op.REDUCE_PROD, versions=(1, 2), inputs=("input", "axes"))
 def reduce_prod(op: OperatorView[ReducerOptions], g: Graph) -> None:
     """ReduceProd of floats; of integers Mul upon Mul; of truths as REDUCE_ALL."""
     input, layout = op["input"], _layout(op, g)
@@ -131,13 +148,13 @@ def reduce_prod(op: OperatorView[ReducerOptions], g: Graph) -> None:
     _write(op, g, narrow, layout, Domain.REAL)
 
 
-@translator(Op.REDUCE_ANY, versions=(1, 1), inputs=("input", "axes!"))
+@translator(Op.REDUCE_ANY, versions=(1, 1), inputs=("input", "axes"))
 def reduce_any(op: OperatorView[ReducerOptions], g: Graph) -> None:
     """ReduceMax of truths."""
     _of_truths(op, g, "ReduceMax")
 
 
-@translator(Op.REDUCE_ALL, versions=(1, 1), inputs=("input", "axes!"))
+@translator(Op.REDUCE_ALL, versions=(1, 1), inputs=("input", "axes"))
 def reduce_all(op: OperatorView[ReducerOptions], g: Graph) -> None:
     """ReduceMin of truths."""
     _of_truths(op, g, "ReduceMin")
@@ -212,12 +229,15 @@ def _check_real(input: TensorView) -> None:
 
 
 def _check_filled(op: OperatorView[Any]) -> None:
-    if 0 in op["input"].shape:
+    shape = op["input"].shape
+    if is_known(*shape) and 0 in shape:
         raise Untranslatable("ONNX Runtime gives the reduction of an empty tensor its shape")
 
 
 def _layout(op: OperatorView[ReducerOptions], g: Graph) -> Layout:
     """The layout the input has, unless what is left after dropping axes would be out of order."""
+    if not op["axes"].is_constant:
+        return Layout.LAST
     input, axes = op["input"], _axes(op)
     kept = [1 if axis in axes else size for axis, size in enumerate(input.shape)]
     return g.layout(input) if op.options.keep_dims or same_order(kept) else Layout.LAST
@@ -228,11 +248,28 @@ def _reduce(
 ) -> None:
     input = op["input"]
     value = g.read(input, layout=layout, domain=domain)
-    if domain is Domain.STORED:
+    if not op["axes"].is_constant:
+        _reduce_along(op, g, name, value, domain)
+    elif domain is Domain.STORED:
         reduced = _reduced(op, g, name, widened(g, value, input.type), layout)
         _write(op, g, narrowed(g, reduced, input.type), layout, domain)
     else:
         _write(op, g, _reduced(op, g, name, value, layout), layout, domain)
+
+
+def _reduce_along(
+    op: OperatorView[ReducerOptions], g: Graph, name: str, value: ir.Value, domain: Domain
+) -> None:
+    """`name` over computed axes."""
+    type = op["input"].type
+    narrow = type if domain is Domain.STORED else TensorType.FLOAT32
+    axes = g.op("Cast", reshaped(g, g.read(op["axes"]), (-1,)), to=ir.DataType.INT64)
+    rank = g.constant(op["input"].rank, np.int64)  # negative axes fail where there is no element
+    axes = g.op("Mod", g.op("Add", axes, rank), rank)
+    keep = int(op.options.keep_dims)
+    value = widened(g, value, narrow)
+    reduced = g.op(name, value, axes, keepdims=keep, noop_with_empty_axes=1)
+    g.write(op.output, narrowed(g, reduced, narrow), domain=domain)
 
 
 def _reduced(
@@ -299,8 +336,17 @@ def reduce_window(op: OperatorView[ReduceWindowOptions], g: Graph) -> None:
 
 
 def windows_reduced(
-    op: OperatorView[Any], g: Graph, rows: Windows, function: ReduceWindowFunction
+    op: OperatorView[Any],
+    g: Graph,
+    rows: Windows,
+    function: ReduceWindowFunction,
+    padding: Sequence[tuple[int, int]] = (),
 ) -> None:
+    """Each window with `init` as one number.
+
+    Args:
+        padding: how often `init` stands before and after each axis.
+    """
     input, name = op["input"], _COMBINERS.get(function)
     if name is None or input.type not in _COMPUTED_AS:
         raise Untranslatable(f"{function.name} over windows of {input.type.name}")
@@ -310,7 +356,12 @@ def windows_reduced(
     between = ir.DataType.BOOL if logical else _COMPUTED_AS[input.type]
     values = (g.read(tensor, domain=Domain.FILE) for tensor in (input, op["init"]))
     result, init = (g.op("Cast", value, to=between) for value in values)
-    for axis, (size, row) in enumerate(zip(input.shape, rows, strict=True)):
+    shape = input.shape
+    if any(map(any, padding)):
+        edges = g.constant([*zip(*padding, strict=True)], np.int64)
+        result = g.op("Pad", result, reshaped(g, edges, [-1]), reshaped(g, init, ()))
+        shape = tuple(a + n + b for n, (a, b) in zip(shape, padding, strict=True))
+    for axis, (size, row) in enumerate(zip(shape, rows, strict=True)):
         result = _combined(g, name, result, axis, size, row)
     result = g.op(name, result, reshaped(g, init, ()))
     narrow = g.op("Cast", result, to=ir.DataType.from_numpy(input.dtype))

@@ -5,6 +5,7 @@ All work on codes, which they move unchanged.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import onnx_ir as ir
 from tflite_ort.opmap.constants import carried_type
 from tflite_ort.opmap.forms import Domain, Layout
 from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.indices import failing, sizes_of
 from tflite_ort.opmap.movement import (
     code_constant,
     integers,
@@ -44,28 +46,50 @@ from tflite_ort.schema import (
     Untranslatable,
 )
 from tflite_ort.schema.semantics import normalized_axis
-from tflite_ort.schema.shapes.reshaping import split_sizes
+from tflite_ort.schema.shapes.reshaping import split_sizes, squeezed_axes
+from tflite_ort.schema.sizes import is_known, is_one, may_differ, same_elements
 
 # What ONNX Runtime's DepthToSpace and SpaceToDepth take.
+_BOOL = ir.DataType.BOOL
 _BLOCKED_BY_ORT = frozenset({TensorType.FLOAT32, TensorType.FLOAT16, TensorType.UINT8})
 
 
 @translator(Op.RESHAPE, versions=(1, 1), inputs=("input", "shape?"))
 def reshape(op: OperatorView[ReshapeOptions], g: Graph) -> None:
-    """Reshape; the shape is resolved."""
-    _same_elements(op, g)
+    """Reshape; to the shape that is computed where it does not follow from the input's."""
+    input, output, wanted = op["input"], op.output, op.get("shape")
+    computed = wanted is not None and not wanted.is_constant
+    if wanted is None or not computed or same_elements(input.shape, output.shape):
+        _same_elements(op, g)
+        return
+    domain = moved_domain(input, output)
+    target = g.op("Cast", g.read(wanted), to=ir.DataType.INT64)
+    value = g.op("Reshape", g.read(input, domain=domain), target, allowzero=1)
+    g.write(output, value, domain=domain)
 
 
 @translator(Op.SQUEEZE, versions=(1, 2), inputs=("input",))
 def squeeze(op: OperatorView[SqueezeOptions], g: Graph) -> None:
-    """Reshape."""
-    _same_elements(op, g)
+    """Reshape; Squeeze, which fails on other sizes than 1, where one is unknown."""
+    input, output = op["input"], op.output
+    axes = squeezed_axes(input.shape, op.options.squeeze_dims)
+    if all(is_one(input.shape[axis]) for axis in axes):
+        _same_elements(op, g)
+        return
+    domain = moved_domain(input, output)
+    value = g.op("Squeeze", g.read(input, domain=domain), g.constant(axes, np.int64))
+    g.write(output, value, domain=domain)
 
 
-@translator(Op.EXPAND_DIMS, versions=(1, 1), inputs=("input", "axis!"))
+@translator(Op.EXPAND_DIMS, versions=(1, 1), inputs=("input", "axis"))
 def expand_dims(op: OperatorView[Any], g: Graph) -> None:
-    """Reshape."""
-    _same_elements(op, g)
+    """Reshape; Unsqueeze at a computed axis."""
+    axis, domain = op["axis"], moved_domain(op["input"], op.output)
+    if axis.is_constant:
+        _same_elements(op, g)
+        return
+    place = g.reshape(g.op("Cast", g.read(axis), to=ir.DataType.INT64), (1,))
+    g.write(op.output, g.op("Unsqueeze", g.read(op["input"], domain=domain), place), domain=domain)
 
 
 def _same_elements(op: OperatorView[Any], g: Graph) -> None:
@@ -78,7 +102,7 @@ def _same_elements(op: OperatorView[Any], g: Graph) -> None:
     in_order = domain is Domain.STORED and same_order(input.shape)
     layout = g.layout(input) if in_order else Layout.LAST
     value = g.read(input, layout=layout, domain=domain)
-    if layout is Layout.FIRST or input.shape != output.shape:
+    if layout is Layout.FIRST or may_differ(input.shape, output.shape):
         value = reshaped(g, value, output.shape)
     g.write(output, value, domain=domain)
 
@@ -139,42 +163,57 @@ def pack(op: OperatorView[PackOptions], g: Graph) -> None:
     values, output = op.present_inputs(), op.output
     domain = moved_domain(*values, output)
     axis = normalized_axis(op.options.axis, output.rank)
-    shape = (*output.shape[:axis], 1, *output.shape[axis + 1 :])
-    parts = [reshaped(g, g.read(value, domain=domain), shape) for value in values]
+    place = g.constant([axis], np.int64)
+    parts = [g.op("Unsqueeze", g.read(value, domain=domain), place) for value in values]
     g.write(output, g.op("Concat", *parts, axis=axis), domain=domain)
 
 
 @translator(Op.UNPACK, versions=(1, 6), inputs=("input",))
 def unpack(op: OperatorView[UnpackOptions], g: Graph) -> None:
-    """Split, and Reshape of the parts."""
+    """Split, and Squeeze of the parts."""
     input = op["input"]
     domain = moved_domain(input, *op.outputs)
     axis, count = normalized_axis(op.options.axis, input.rank), len(op.outputs)
     value = g.read(input, domain=domain)
     parts = g.op_multi("Split", value, outputs=count, axis=axis, num_outputs=count)
     for part, output in zip(parts, op.outputs, strict=True):
-        g.write(output, reshaped(g, part, output.shape), domain=domain)
+        squeezed = g.op("Squeeze", part, g.constant([axis], np.int64))
+        g.write(output, squeezed, domain=domain)
 
 
 @translator(Op.SPLIT, versions=(1, 5), inputs=("axis!", "input"))
 def split(op: OperatorView[SplitOptions], g: Graph) -> None:
-    """Split into equal parts."""
+    """Split into equal parts; the graph fails where they would not be equal."""
     axis, count = _axis(op), len(op.outputs)
-    _split(op, g, axis, [op["input"].shape[axis] // count] * count)
+    size = op["input"].shape[axis]
+    if is_known(size):
+        _split(op, g, axis, g.constant([size // count] * count, np.int64))
+        return
+    whole, parts = g.size(size), g.constant([count], np.int64)
+    part = failing(g, g.op("Div", whole, parts), g.op("Cast", g.op("Mod", whole, parts), to=_BOOL))
+    _split(op, g, axis, g.op("Expand", part, parts))
 
 
 @translator(Op.SPLIT_V, versions=(1, 3), inputs=("input", "size_splits!", "axis!"))
 def split_v(op: OperatorView[SplitVOptions], g: Graph) -> None:
     """Split into parts of given sizes."""
-    axis, sizes = _axis(op), tuple(integers(op["size_splits"]))
-    _split(op, g, axis, list(split_sizes(op["input"].shape[axis], sizes)))
+    axis, listed = _axis(op), tuple(integers(op["size_splits"]))
+    total = op["input"].shape[axis]
+    sizes = split_sizes(total, listed)
+    if is_known(*sizes):
+        _split(op, g, axis, g.constant(sizes, np.int64))
+        return
+    rest = sum(size for size in listed if size != -1)
+    last = g.op("Sub", g.size(total), g.constant([rest], np.int64))
+    parts = [last if size == -1 else g.constant([size], np.int64) for size in listed]
+    _split(op, g, axis, g.op("Concat", *parts, axis=0))
 
 
 def _axis(op: OperatorView[Any]) -> int:
     return normalized_axis(integers(op["axis"])[0], op["input"].rank)
 
 
-def _split(op: OperatorView[Any], g: Graph, axis: int, sizes: list[int]) -> None:
+def _split(op: OperatorView[Any], g: Graph, axis: int, sizes: ir.Value) -> None:
     input = op["input"]
     domain = moved_domain(input, *op.outputs)
     layout = Layout.LAST if domain is Domain.FILE else g.layout(input)
@@ -182,8 +221,8 @@ def _split(op: OperatorView[Any], g: Graph, axis: int, sizes: list[int]) -> None
     parts = g.op_multi(
         "Split",
         value,
-        g.constant(sizes, np.int64),
-        outputs=len(sizes),
+        sizes,
+        outputs=len(op.outputs),
         axis=layout.axis(axis, input.rank),
     )
     for part, output in zip(parts, op.outputs, strict=True):
@@ -192,8 +231,9 @@ def _split(op: OperatorView[Any], g: Graph, axis: int, sizes: list[int]) -> None
 
 @translator(Op.SHAPE, versions=(1, 1), inputs=("input",))
 def shape(op: OperatorView[Any], g: Graph) -> None:
-    """A constant: the graph is made for given shapes."""
-    g.write(op.output, g.constant(op["input"].shape, op.output.dtype))
+    """Shape, as far as it depends on data; else a constant."""
+    shape = g.shape(op["input"].shape)
+    g.write(op.output, g.op("Cast", shape, to=ir.DataType.from_numpy(op.output.dtype)))
 
 
 @translator(Op.RANK, versions=(1, 1), inputs=("input",))
@@ -217,26 +257,46 @@ def bitcast(op: OperatorView[Any], g: Graph) -> None:
     g.write(output, value, layout=layout, domain=Domain.FILE)
 
 
-@translator(Op.FILL, versions=(1, 5), inputs=("dims!", "value"))
+@translator(Op.FILL, versions=(1, 5), inputs=("dims", "value"))
 def fill(op: OperatorView[Any], g: Graph) -> None:
-    """Expand of the code."""
+    """Expand of the code; the graph fails on a negative size."""
     value, output = op["value"], op.output
     domain = moved_domain(value, output)
     if value.rank or value.type is not output.type:
         raise Untranslatable(f"value of shape {value.shape}, {value.type.name}")
     if value.quantization is not None and not value.quantization.equals(output.quantization):
         raise Untranslatable("value and output differ in scale or zero point")
-    shape = g.constant(output.shape, np.int64)
+    shape = sizes_of(g, op["dims"])
     g.write(output, g.op("Expand", g.read(value, domain=domain), shape), domain=domain)
 
 
-@translator(Op.RANGE, versions=(1, 2), inputs=("start!", "limit!", "delta!"))
+@translator(Op.RANGE, versions=(1, 2), inputs=("start", "limit", "delta"))
 def range_(op: OperatorView[Any], g: Graph) -> None:
-    """Range."""
+    """Range; the graph fails where there is no way from start to limit.
+
+    Floats are counted in float32 as TFLite does, and cut off a Range of one more: ONNX Runtime
+    divides in double.
+    """
     bounds = [op[name] for name in ("start", "limit", "delta")]
     if {bound.type for bound in bounds} != {op.output.type}:
         raise Untranslatable("start, limit, delta and result differ in type")
-    g.write(op.output, g.op("Range", *(reshaped(g, g.read(bound), ()) for bound in bounds)))
+    start, limit, delta = (reshaped(g, g.read(bound), ()) for bound in bounds)
+    span, zero = g.op("Sub", limit, start), g.constant(0, op.output.dtype)
+    up, down = (
+        g.op("And", g.op(towards, delta, zero), g.op(f"{towards}OrEqual", span, zero))
+        for towards in ("Greater", "Less")
+    )
+    wrong = g.op("Not", g.op("Or", up, down))
+    if op.output.type is not TensorType.FLOAT32:
+        step = g.op("Cast", delta, to=ir.DataType.INT64)
+        step = g.op("Cast", failing(g, step, wrong), to=ir.DataType[op.output.type.name])
+        g.write(op.output, g.op("Range", start, limit, step))
+        return
+    count = g.op("Ceil", g.op("Abs", g.op("Div", span, delta)))
+    count = failing(g, g.op("Cast", count, to=ir.DataType.INT64), wrong)
+    longer = g.op("Range", start, g.op("Add", limit, delta), delta)
+    bounded = (g.constant([0], np.int64), reshaped(g, count, (1,)))
+    g.write(op.output, g.op("Slice", longer, *bounded))
 
 
 @translator(Op.SPACE_TO_DEPTH, versions=(1, 2), inputs=("input",))
@@ -261,6 +321,8 @@ def _blocks(op: OperatorView[Any], g: Graph, name: str, blocks: tuple[int, ...])
     domain = moved_domain(input, output)
     known = domain is Domain.STORED and carried_type(input) in _BLOCKED_BY_ORT
     layout = g.layout(input) if known else Layout.LAST
+    if known and not is_known(*input.shape[1:3]):
+        layout = Layout.FIRST
     value = g.read(input, layout=layout, domain=domain)
     if layout is Layout.FIRST:
         value = g.op(name, value, blocksize=op.options.block_size)
@@ -270,47 +332,65 @@ def _blocks(op: OperatorView[Any], g: Graph, name: str, blocks: tuple[int, ...])
     g.write(output, value, layout=layout, domain=domain)
 
 
-@translator(Op.PAD, versions=(1, 6), inputs=("input", "paddings!", "value?"))
+@translator(Op.PAD, versions=(1, 6), inputs=("input", "paddings", "value?"))
 def pad(op: OperatorView[Any], g: Graph) -> None:
     """Pad with the value given, else with what stands for zero in the output."""
     input, output = op["input"], op.output
     domain = moved_domain(input, output)
-    layout = Layout.LAST if domain is Domain.FILE else g.layout(input)
+    layout = _pad_layout(op, g, domain)
     value = _pad_value(op, g, domain)
     x = widened(g, g.read(input, layout=layout, domain=domain), input.type)
     padded = g.op("Pad", x, _pads(op, g, layout), widened(g, value, input.type))
     g.write(output, narrowed(g, padded, input.type), layout=layout, domain=domain)
 
 
-@translator(Op.PADV2, versions=(1, 6), inputs=("input", "paddings!", "value?"))
+@translator(Op.PADV2, versions=(1, 6), inputs=("input", "paddings", "value?"))
 def padv2(op: OperatorView[Any], g: Graph) -> None:
     """PAD; converters use it when the value is given."""
     pad(op, g)
 
 
-@translator(Op.MIRROR_PAD, versions=(1, 3), inputs=("input", "paddings!"))
+@translator(Op.MIRROR_PAD, versions=(1, 3), inputs=("input", "paddings"))
 def mirror_pad(op: OperatorView[MirrorPadOptions], g: Graph) -> None:
-    """Pad (reflect); SYMMETRIC, which ONNX lacks, is a Gather along each padded axis."""
+    """Pad (reflect); SYMMETRIC, which ONNX lacks, joins reversed Slices along each padded axis."""
     input, output = op["input"], op.output
     domain = moved_domain(input, output)
-    layout = Layout.LAST if domain is Domain.FILE else g.layout(input)
+    layout = _pad_layout(op, g, domain)
     value = g.read(input, layout=layout, domain=domain)
     if op.options.mode == MirrorPadMode.REFLECT:
         wide = widened(g, value, input.type)
         value = narrowed(g, g.op("Pad", wide, _pads(op, g, layout), mode="reflect"), input.type)
     else:
-        for axis, pair in enumerate(np.asarray(op["paddings"].data).tolist()):
+        pairs = np.reshape(integers(op["paddings"]), (-1, 2)).tolist()
+        for axis, pair in enumerate(pairs):
             if any(pair):
-                picks = np.pad(np.arange(input.shape[axis]), pair, mode="symmetric")
-                along = layout.axis(axis, input.rank)
-                value = g.op("Gather", value, g.constant(picks, np.int64), axis=along)
+                value = _mirrored(g, value, pair, layout.axis(axis, input.rank))
     g.write(output, value, layout=layout, domain=domain)
 
 
+def _mirrored(g: Graph, value: ir.Value, pair: Sequence[int], axis: int) -> ir.Value:
+    """`value` between its first pair[0] elements and its last pair[1], both reversed."""
+    before, after = pair
+    bounds = ((before - 1, -np.iinfo(np.int64).max), (-1, -1 - after))
+    ends = [
+        g.op("Slice", value, *(g.constant([n], np.int64) for n in (*bound, axis, -1)))
+        for bound in bounds
+    ]
+    return g.op("Concat", *ends[: before > 0], value, *ends[1:][: after > 0], axis=axis)
+
+
+def _pad_layout(op: OperatorView[Any], g: Graph, domain: Domain) -> Layout:
+    movable = domain is not Domain.FILE and op["paddings"].is_constant
+    return g.layout(op["input"]) if movable else Layout.LAST
+
+
 def _pads(op: OperatorView[Any], g: Graph, layout: Layout) -> ir.Value:
-    """ONNX pads: all befores, then all afters, of the axes in `layout`."""
-    pads = np.asarray(op["paddings"].data)[list(layout.permutation(op["input"].rank))]
-    return g.constant(pads.T.reshape(-1), np.int64)
+    """ONNX pads: all befores, then all afters, of the axes in `layout`; none negative."""
+    paddings, rank = op["paddings"], op["input"].rank
+    if paddings.data is not None:
+        pads = paddings.data[list(layout.permutation(rank))]
+        return g.constant(pads.T.reshape(-1), np.int64)
+    return reshaped(g, g.op("Transpose", sizes_of(g, paddings), perm=[1, 0]), (2 * rank,))
 
 
 def _pad_value(op: OperatorView[Any], g: Graph, domain: Domain) -> ir.Value:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,22 +10,27 @@ import onnx_ir as ir
 
 from tflite_ort.opmap.forms import Domain, Layout
 from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.indices import failing
 from tflite_ort.opmap.movement import integers, moved_domain, reshaped, same_order
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import Op, OperatorView, StridedSliceOptions, TensorView, Untranslatable
 from tflite_ort.schema.semantics import StridedSlice
 from tflite_ort.schema.semantics import strided_slice as resolved
+from tflite_ort.schema.sizes import is_known, known_product
+from tflite_ort.schema.slices import slice_entries
+
+_FARTHEST = np.iinfo(np.int64).max
 
 
 # `slice` is the builtin.
-@translator(Op.SLICE, versions=(1, 8), inputs=("input", "begin", "size!"))
+@translator(Op.SLICE, versions=(1, 8), inputs=("input", "begin", "size"))
 def slice_(op: OperatorView[Any], g: Graph) -> None:
-    """Slice of `size` elements from `begin`, which may be computed at run time."""
-    input, output, begin = op["input"], op.output, op["begin"]
+    """Slice of `size` elements from `begin`; both may be computed at run time."""
+    input, output, begin, size = op["input"], op.output, op["begin"], op["size"]
     domain = moved_domain(input, output)
-    if begin.data is None:
-        value = _sliced_at(g, g.read(input, domain=domain), g.read(begin), output.shape)
-        g.write(output, value, domain=domain)
+    if begin.data is None or size.data is None or not is_known(*input.shape):
+        value = g.read(input, domain=domain)
+        g.write(output, g.op("Slice", value, *_region(op, g)), domain=domain)
         return
     starts = tuple(begin.data.tolist())
     ends = tuple(first + size for first, size in zip(starts, output.shape, strict=True))
@@ -33,37 +38,94 @@ def slice_(op: OperatorView[Any], g: Graph) -> None:
     _cut(op, g, StridedSlice(starts, ends, ones, (), (), output.shape))
 
 
-def _sliced_at(g: Graph, value: ir.Value, begin: ir.Value, sizes: tuple[int, ...]) -> ir.Value:
-    starts = g.op("Cast", begin, to=ir.DataType.INT64)
-    ends = g.op("Add", starts, g.constant(sizes, np.int64))
-    return g.op("Slice", value, starts, ends)
+def _region(op: OperatorView[Any], g: Graph) -> tuple[ir.Value, ir.Value]:
+    """Starts and ends in int64; the graph fails where they leave the input."""
+    whole, zero = g.shape(op["input"].shape), g.constant(0, np.int64)
+    starts, sizes = (
+        g.op("Cast", g.read(op[name]), to=ir.DataType.INT64) for name in ("begin", "size")
+    )
+    rest = g.op("Equal", sizes, g.constant(-1, np.int64))
+    ends = g.op("Where", rest, whole, g.op("Add", starts, sizes))
+    outside = g.op("Or", g.op("Less", starts, zero), g.op("Greater", ends, whole))
+    wrong = g.op("Or", outside, g.op("Less", ends, starts))
+    return failing(g, starts, wrong), ends
 
 
 @translator(Op.STRIDED_SLICE, versions=(1, 8), inputs=("input", "begin", "end", "strides!"))
 def strided_slice(op: OperatorView[StridedSliceOptions], g: Graph) -> None:
-    """Slice, then Reshape where axes are dropped or inserted; Gather at computed indices."""
-    if op["begin"].data is None or op["end"].data is None:
-        _pick(op, g)
+    """Slice, then Reshape where axes are dropped or inserted."""
+    if any(op[name].data is None for name in ("begin", "end")) or not is_known(*op["input"].shape):
+        _cut_at_computed(op, g)
         return
     begin, end, strides = (integers(op[name]) for name in ("begin", "end", "strides"))
     _cut(op, g, resolved(op["input"].shape, begin, end, strides, op.options))
 
 
-def _pick(op: OperatorView[StridedSliceOptions], g: Graph) -> None:
-    """x[:, i, :, j] with i and j computed: a Gather per dropped axis. No range is cut by computed
-    bounds: the result would have no known shape."""
+def _cut_at_computed(op: OperatorView[StridedSliceOptions], g: Graph) -> None:
+    """Slice between computed bounds, or of unknown sizes; then Squeeze and Unsqueeze.
+
+    Slice takes what TFLite takes: bounds counted from the end where they are negative, and cut to
+    the input. An axis to be dropped is empty at an index outside, which Squeeze refuses.
+    """
     input, output, options = op["input"], op.output, op.options
-    if options.ellipsis_mask or options.new_axis_mask or set(integers(op["strides"])) != {1}:
-        raise Untranslatable("computed indices beside new axes, an ellipsis or strides")
+    strides = integers(op["strides"])
+    if options.offset:
+        raise Untranslatable("ends that are counted from computed beginnings")
+    cuts: list[tuple[int, int]] = []
+    dropped: list[int] = []
+    inserted: list[int] = []
+    axis = place = 0
+    for entry in slice_entries(input.rank, len(strides), options):
+        new = entry is not None and options.new_axis_mask >> entry & 1
+        drop = entry is not None and not new and options.shrink_axis_mask >> entry & 1
+        if new:
+            inserted.append(place)
+        if drop:
+            dropped.append(axis)
+        if entry is not None and not new:
+            cuts.append((axis, entry))
+        axis, place = axis + (not new), place + (not drop)
     domain = moved_domain(input, output)
-    value, begin = g.read(input, domain=domain), g.read(op["begin"])
-    for axis in reversed(range(op["begin"].shape[0])):
-        bit = 1 << axis
-        if options.shrink_axis_mask & bit:
-            entry = None if options.begin_mask & bit else g.constant(axis, np.int64)
-            index = g.constant(0, np.int64) if entry is None else g.op("Gather", begin, entry)
-            value = g.op("Gather", value, index, axis=axis)
+    value = g.read(input, domain=domain)
+    if cuts:
+        value = g.op("Slice", value, *_bounds(op, g, cuts))
+    if dropped:
+        value = g.op("Squeeze", value, g.constant(dropped, np.int64))
+    if inserted:
+        value = g.op("Unsqueeze", value, g.constant(inserted, np.int64))
     g.write(output, value, domain=domain)
+
+
+def _bounds(
+    op: OperatorView[StridedSliceOptions], g: Graph, cuts: Sequence[tuple[int, int]]
+) -> list[ir.Value]:
+    """Starts, ends, axes and steps of Slice for pairs of an axis and an entry."""
+    options = op.options
+    axes, entries = zip(*cuts, strict=True)
+    steps = [integers(op["strides"])[entry] for entry in entries]
+    single = np.array([options.shrink_axis_mask >> entry & 1 for entry in entries], np.bool_)
+    first = [_FARTHEST if step < 0 else 0 for step in steps]
+    last = [-_FARTHEST if step < 0 else _FARTHEST for step in steps]
+    starts = _masked(g, op["begin"], entries, options.begin_mask, first)
+    ends = _masked(g, op["end"], entries, options.end_mask, last)
+    if single.any():
+        following = g.op("Add", starts, g.constant(1, np.int64))
+        final = g.op("Equal", starts, g.constant(-1, np.int64))
+        following = g.op("Where", final, g.constant(_FARTHEST, np.int64), following)
+        ends = g.op("Where", g.constant(single), following, ends)
+    return [starts, ends, g.constant(axes, np.int64), g.constant(steps, np.int64)]
+
+
+def _masked(
+    g: Graph, bound: TensorView, entries: Sequence[int], mask: int, free: Sequence[int]
+) -> ir.Value:
+    """The `entries` of a bound in int64, with what `free` says where the mask lifts it."""
+    lifted = np.array([mask >> entry & 1 for entry in entries], np.bool_)
+    if bound.data is not None:
+        return g.constant(np.where(lifted, free, bound.data.reshape(-1)[list(entries)]), np.int64)
+    values = g.op("Cast", g.read(bound), to=ir.DataType.INT64)
+    values = g.op("Gather", values, g.constant(entries, np.int64))
+    return g.op("Where", g.constant(lifted), g.constant(free, np.int64), values)
 
 
 def _cut(op: OperatorView[Any], g: Graph, region: StridedSlice) -> None:
@@ -106,9 +168,10 @@ def dynamic_update_slice(op: OperatorView[Any], g: Graph) -> None:
     of positions along the axes that are not replaced whole."""
     operand, update, output = op["operand"], op["update"], op.output
     domain = moved_domain(operand, update, output)
-    room = np.subtract(operand.shape, update.shape)
-    parts = int(np.max(np.nonzero(room)[0], initial=-1)) + 1
-    if not parts or not math.prod(update.shape):
+    pairs = zip(operand.shape, update.shape, strict=True)
+    room = [0 if size is part else size - part for size, part in pairs]
+    parts = max((axis + 1 for axis, size in enumerate(room) if size), default=0)
+    if not parts or not known_product(update.shape):
         whole = operand if parts else update
         g.write(output, g.read(whole, domain=domain), domain=domain)
         return

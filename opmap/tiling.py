@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from tflite_ort.opmap.forms import Domain, Layout
 from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.indices import failing
+from tflite_ort.opmap.indices import failing, sizes_of
 from tflite_ort.opmap.movement import (
     code_constant,
     integers,
@@ -32,26 +32,36 @@ from tflite_ort.schema import (
     Untranslatable,
 )
 from tflite_ort.schema.shapes.tiling import diagonal_shape, reversed_axes
+from tflite_ort.schema.sizes import has_zero, is_known, quotient
 
 Array = npt.NDArray[Any]
 
 
-@translator(Op.TILE, versions=(1, 3), inputs=("input", "multiples!"))
+@translator(Op.TILE, versions=(1, 3), inputs=("input", "multiples"))
 def tile(op: OperatorView[Any], g: Graph) -> None:
     """Tile."""
-    domain, layout, value = _moved(op, g)
-    multiples = layout.shape(integers(op["multiples"]))
-    value = g.op("Tile", value, g.constant(multiples, np.int64))
-    g.write(op.output, value, layout=layout, domain=domain)
+    if op["multiples"].is_constant:
+        domain, layout, value = _moved(op, g)
+        multiples = _int64(g, layout.shape(integers(op["multiples"])))
+    else:
+        domain, layout = moved_domain(op["input"], op.output), Layout.LAST
+        value = g.read(op["input"], domain=domain)
+        multiples = reshaped(g, sizes_of(g, op["multiples"]), (op["input"].rank,))
+    g.write(op.output, g.op("Tile", value, multiples), layout=layout, domain=domain)
 
 
-@translator(Op.BROADCAST_TO, versions=(2, 4), inputs=("input", "shape!"))
+@translator(Op.BROADCAST_TO, versions=(2, 4), inputs=("input", "shape"))
 def broadcast_to(op: OperatorView[Any], g: Graph) -> None:
-    """Expand."""
+    """Expand; the graph fails where that would enlarge the shape asked for."""
     input, output = op["input"], op.output
     domain = moved_domain(input, output)
-    value = g.op("Expand", g.read(input, domain=domain), g.constant(output.shape, np.int64))
-    g.write(output, value, domain=domain)
+    shape = sizes_of(g, op["shape"])
+    if not is_known(*input.shape, *output.shape):
+        sizes = g.shape((*(1,) * (output.rank - input.rank), *input.shape))
+        single = g.op("Equal", sizes, g.constant(1, np.int64))
+        fits = g.op("Or", single, g.op("Equal", sizes, shape))
+        shape = failing(g, shape, g.op("Not", fits))
+    g.write(output, g.op("Expand", g.read(input, domain=domain), shape), domain=domain)
 
 
 @translator(Op.BROADCAST_ARGS, versions=(1, 1), inputs=("a", "b"))
@@ -94,7 +104,7 @@ def reverse_sequence(op: OperatorView[ReverseSequenceOptions], g: Graph) -> None
     domain = moved_domain(input, output)
     batch, time = op.options.batch_dim, op.options.seq_dim
     given = op["lengths"].data
-    if given is not None and (given > input.shape[time]).any():
+    if given is not None and is_known(input.shape[time]) and (given > input.shape[time]).any():
         raise Untranslatable(f"a length above {input.shape[time]}")
     lengths = g.op("Cast", g.read(op["lengths"]), to=ir.DataType.INT64)
     lengths = g.op("Max", lengths, g.constant(0, np.int64))
@@ -114,7 +124,9 @@ def matrix_diag(op: OperatorView[Any], g: Graph) -> None:
     """MATRIX_SET_DIAG of zeros; in a quantised tensor these are the code 0, as in TFLite."""
     diagonal, output = op["diagonal"], op.output
     domain = moved_domain(diagonal, output)
-    zeros = g.op("Expand", code_constant(g, 0, output, domain), _matrices(g, output))
+    shape = g.shape((*diagonal.shape, diagonal.shape[-1]))
+    zeros = g.op("Expand", code_constant(g, 0, output, domain), shape)
+    zeros = g.op("Reshape", zeros, _matrices(g, output))
     _write_with_diagonal(op, g, zeros, g.read(diagonal, domain=domain), domain)
 
 
@@ -129,19 +141,20 @@ def matrix_set_diag(op: OperatorView[Any], g: Graph) -> None:
 
 def _matrices(g: Graph, tensor: TensorView) -> ir.Value:
     """The shape of [..., M, N] with every matrix as one row."""
-    if 0 in tensor.shape:
+    if has_zero(*tensor.shape):
         raise Untranslatable("matrices without elements")
-    return g.constant([prod(tensor.shape[:-2]), prod(tensor.shape[-2:])], np.int64)
+    return g.constant([-1, prod(tensor.shape[-2:])], np.int64)
 
 
 def _write_with_diagonal(
     op: OperatorView[Any], g: Graph, matrices: ir.Value, diagonal: ir.Value, domain: Domain
 ) -> None:
     shape = op.output.shape
-    count, length = prod(shape[:-2]), diagonal_shape(shape)[-1]
-    places = np.tile(np.arange(length) * (shape[-1] + 1), (count, 1))
+    count, length = quotient(shape[:-2]), diagonal_shape(shape)[-1]
     diagonal = reshaped(g, diagonal, (count, length))
-    value = g.op("ScatterElements", matrices, g.constant(places, np.int64), diagonal, axis=1)
+    places = g.constant([np.arange(length) * (shape[-1] + 1)], np.int64)
+    places = g.op("Expand", places, g.op("Shape", diagonal))
+    value = g.op("ScatterElements", matrices, places, diagonal, axis=1)
     g.write(op.output, reshaped(g, value, shape), domain=domain)
 
 
@@ -150,7 +163,7 @@ def dilate(op: OperatorView[Any], g: Graph) -> None:
     """A dimension of size 1 behind each dilated one, padded and joined with it; then Slice, since
     nothing follows the last element."""
     input, output = op["input"], op.output
-    if 0 in output.shape:
+    if has_zero(*output.shape):
         raise Untranslatable("a result without elements")
     domain = moved_domain(input, op["padding"], output)
     split: list[int] = []
@@ -161,10 +174,12 @@ def dilate(op: OperatorView[Any], g: Graph) -> None:
     value = widened(g, reshaped(g, g.read(input, domain=domain), split), input.type)
     padding = widened(g, reshaped(g, g.read(op["padding"], domain=domain), ()), input.type)
     value = g.op("Pad", value, g.constant([0] * len(after) + after, np.int64), padding)
-    whole = np.multiply(input.shape, integers(op["dilations"]))
-    value = reshaped(g, narrowed(g, value, input.type), whole.tolist())
-    bounds = ([0] * output.rank, output.shape)
-    value = g.op("Slice", value, *(g.constant(bound, np.int64) for bound in bounds))
+    steps = list(enumerate(integers(op["dilations"])))
+    whole = [input.shape[axis] * step if step > 1 else input.shape[axis] for axis, step in steps]
+    value = reshaped(g, narrowed(g, value, input.type), whole)
+    axes = [axis for axis, step in steps if step > 1]
+    bounds = ([0] * len(axes), [output.shape[axis] for axis in axes], axes)
+    value = g.op("Slice", value, *(_int64(g, bound) for bound in bounds))
     g.write(output, value, domain=domain)
 
 
@@ -214,14 +229,15 @@ def batch_to_space_nd(op: OperatorView[Any], g: Graph) -> None:
     for place, axis in enumerate(layout.permutation(input.rank)):
         spatial = 0 < axis < input.rank - 1
         order += [len(blocks) + place, axis - 1] if spatial else [len(blocks) + place]
-        joined.append(shape[place] * (blocks[axis - 1] if spatial else 1))
+        joined.append(shape[place] * blocks[axis - 1] if spatial else shape[place])
     value = g.op("Transpose", reshaped(g, value, (*blocks, *shape)), perm=order)
     value = reshaped(g, value, joined)
     crops = _data(op["crops"])
     if crops.any():
-        starts = layout.shape((0, *crops[:, 0].tolist(), 0))
-        ends = np.add(starts, layout.shape(output.shape))
-        value = g.op("Slice", value, _int64(g, starts), _int64(g, ends))
+        starts = crops[:, 0]
+        ends = starts + output.shape[1:-1]
+        axes = [layout.axis(axis, input.rank) for axis in range(1, input.rank - 1)]
+        value = g.op("Slice", value, *(_int64(g, bounds) for bounds in (starts, ends, axes)))
     g.write(output, value, layout=layout, domain=domain)
 
 

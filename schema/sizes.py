@@ -37,10 +37,15 @@ class UnknownSize:
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refuse
     __floordiv__ = __rfloordiv__ = __truediv__ = __rtruediv__ = __mod__ = __rmod__ = _refuse
     __divmod__ = __rdivmod__ = __pow__ = __rpow__ = __neg__ = __pos__ = __abs__ = _refuse
-    __int__ = __index__ = __float__ = __bool__ = __hash__ = _refuse  # type: ignore[assignment]
+    __int__ = __index__ = __float__ = __bool__ = __hash__ = _refuse
 
     def __repr__(self) -> str:
         return self.name or "?"
+
+
+def name_of(size: Any) -> str:
+    """What an unknown size is called; empty if nothing."""
+    return size.name if isinstance(size, UnknownSize) else ""
 
 
 def unknown_size(name: str = "") -> int:
@@ -61,6 +66,11 @@ def is_known(*sizes: Any) -> bool:
 def is_one(size: int) -> bool:
     """Whether `size` is known to be 1."""
     return is_known(size) and size == 1
+
+
+def has_zero(*sizes: int) -> bool:
+    """Whether a size is known to be 0."""
+    return any(is_known(size) and size == 0 for size in sizes)
 
 
 def known_product(shape: Sequence[int]) -> int:
@@ -113,8 +123,9 @@ def padded_size(size: int, more: int) -> int:
     return unknown_size() if more else size
 
 
-def quotient(shape: Sequence[int], divisor: int) -> int:
-    """How many times `divisor` elements there are in `shape`, cut to a whole."""
+def quotient(shape: Sequence[int], divisor: int = 1) -> int:
+    """How many times `divisor` elements there are in `shape`, cut to a whole; unknown sizes give
+    an unknown one."""
     unknown = [size for size in shape if not is_known(size)]
     if not unknown:
         return prod(shape) // divisor

@@ -22,6 +22,7 @@ from tflite_ort.schema import (
     Op,
     Padding,
     ReshapeOptions,
+    SqueezeOptions,
     TensorType,
     read_model,
     write_model,
@@ -152,20 +153,20 @@ def test_all_refusals_come_at_once() -> None:
         "x": T((2, 3)),
         "shape": T((2,), TensorType.INT32),
         "once": T((3, 2)),
-        "twice": T((2, 3)),
+        "squeezed": T((3, 2)),
         "scaled": T((2, 3)),
     }
     nodes = [
         Node(Op.RESHAPE, ["x", "shape"], ["once"], ReshapeOptions()),
-        Node(Op.RESHAPE, ["once", "shape"], ["twice"], ReshapeOptions()),
-        Node(Op.MUL, ["twice", "x"], ["scaled"], MulOptions()),
+        Node(Op.SQUEEZE, ["once"], ["squeezed"], SqueezeOptions()),
+        Node(Op.MUL, ["squeezed", "x"], ["scaled"], MulOptions()),
     ]
     model = graph_model(tensors, nodes, ["scaled"])
     with pytest.raises(ExportError) as error:
         export_onnx(model)
-    assert str(error.value).startswith("3 of 3 operators cannot be exported:")
-    assert "RESHAPE_0 version 1: a shape depends on data" in str(error.value)
-    assert "RESHAPE_1" in str(error.value)
+    assert str(error.value).startswith("2 of 3 operators cannot be exported:")
+    assert "SQUEEZE_1 version 1: a rank depends on data" in str(error.value)
+    assert "MUL_2" in str(error.value)
 
 
 def test_unknown_versions_and_bad_arguments() -> None:

@@ -12,7 +12,7 @@ from tflite_ort.schema.layer_options import Conv3DOptions
 from tflite_ort.schema.semantics import conv_output_size
 from tflite_ort.schema.shapes.elementwise import broadcast
 from tflite_ort.schema.shapes.registry import Shape, Shapes, listed, of_type, required, rule
-from tflite_ort.schema.sizes import differ, is_known, quotient
+from tflite_ort.schema.sizes import common, differ, is_known, quotient
 from tflite_ort.schema.view import OperatorView
 
 
@@ -74,8 +74,18 @@ def conv_3d(op: OperatorView[Any]) -> Shapes:
     return ((shape[0], *counts, filter[4]),)
 
 
-@rule(Op.TRANSPOSE_CONV, Op.CONV_3D_TRANSPOSE)
+@rule(Op.TRANSPOSE_CONV)
 def transpose_conv(op: OperatorView[Any]) -> Shapes | None:
+    """What the output_shape input says; batch and channels have to be those there are."""
+    size = listed(op, 0)
+    if size is None or is_known(*size):
+        return None if size is None else (size,)
+    batch, height, width, channels = size
+    return ((common(_image(op, 2)[0], batch), height, width, common(_image(op, 1)[0], channels)),)
+
+
+@rule(Op.CONV_3D_TRANSPOSE)
+def conv_3d_transpose(op: OperatorView[Any]) -> Shapes | None:
     """What the output_shape input says."""
     size = listed(op, 0)
     return None if size is None else (size,)

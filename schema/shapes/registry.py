@@ -24,7 +24,8 @@ from typing import Any
 
 from tflite_ort.schema.enums import BuiltinOperator, TensorType
 from tflite_ort.schema.errors import ModelError
-from tflite_ort.schema.sizes import Shape, unknown_shape, unknown_size
+from tflite_ort.schema.sizes import Shape as Shape
+from tflite_ort.schema.sizes import unknown_shape, unknown_size
 from tflite_ort.schema.view import Array, OperatorView, TensorView
 
 Shapes = tuple[Shape, ...]

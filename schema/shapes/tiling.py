@@ -45,7 +45,7 @@ _BLOCKED_RANKS = (3, 4)
 def tiled_shape(shape: Shape, multiples: Shape) -> Shape:
     """`shape` times `multiples`, one for each dimension."""
     if len(multiples) != len(shape) or any(is_known(n) and n < 0 for n in multiples):
-        raise ModelError(f"multiples {multiples} do not tile shape {shape}")
+        raise ModelError(f"multiples {list(multiples)} do not tile shape {shape}")
     return tuple(map(_times, shape, multiples))
 
 
@@ -144,7 +144,15 @@ def dilated_shape(shape: Shape, dilations: Array) -> Shape:
     if dilations.shape != (len(shape),) or (dilations < 1).any():
         raise ModelError(f"dilations {dilations.tolist()} do not dilate shape {shape}")
     factors = dilations.tolist()
-    return tuple((n - 1) * factor + 1 if n else 0 for n, factor in zip(shape, factors, strict=True))
+    return tuple(map(_dilated, shape, factors))
+
+
+def _dilated(size: int, factor: int) -> int:
+    if factor == 1:
+        return size
+    if not is_known(size):
+        return unknown_size()
+    return (size - 1) * factor + 1 if size else 0
 
 
 @rule(Op.DILATE)

@@ -23,7 +23,6 @@ from tflite_ort.schema import (
     ReshapeOptions,
     SpaceToDepthOptions,
     SplitOptions,
-    SplitVOptions,
     SqueezeOptions,
     StridedSliceOptions,
     TensorType,
@@ -55,7 +54,7 @@ def constant(data: npt.ArrayLike) -> TensorView:
 
 def shapes(op: Op, options: Any, *inputs: TensorView | None) -> tuple[Sizes, ...] | None:
     """What the rule says; an unknown size is None, or a letter where it is one of the inputs'."""
-    outputs = (computed(), computed()) if op is Op.SPLIT_V else ()
+    outputs = (computed(0), computed(0))
     found = output_shapes(OperatorView(op, 1, 0, inputs, outputs, options))
     return None if found is None else tuple(tuple(map(_described, shape)) for shape in found)
 
