@@ -27,6 +27,7 @@ import numpy.typing as npt
 from tflite_ort.arrays import Runner, random_inputs, set_inputs, unique_names
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.optional import optional_module
+from tflite_ort.profiling import OperatorTime
 from tflite_ort.resolvers import load_resolver
 from tflite_ort.schema import BridgeError
 
@@ -53,6 +54,7 @@ class Settings:
         litert: measure LiteRT too, where it is installed and runs the model.
         check: compare the outputs.
         memory: measure peak memory, each runtime in a process of its own.
+        hybrid: of our runtime, as `Interpreter` takes it.
         resolver: ``module:name`` of an `OpResolver` for our runtime, as `load_resolver` takes it.
     """
 
@@ -64,6 +66,7 @@ class Settings:
     memory: bool = True
     providers: Sequence[str] | None = None
     resolver: str | None = None
+    hybrid: str = "float"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +138,13 @@ def litert_interpreter(model: Path, threads: int = 1, *, reference: bool = False
 
 def _our_interpreter(model: Path, threads: int, settings: Settings) -> Interpreter:
     resolver = None if settings.resolver is None else load_resolver(settings.resolver)
-    return Interpreter(model, num_threads=threads, providers=settings.providers, resolver=resolver)
+    return Interpreter(
+        model,
+        num_threads=threads,
+        providers=settings.providers,
+        resolver=resolver,
+        hybrid=settings.hybrid,
+    )
 
 
 def _started(runner: Runner, seed: int) -> list[Array]:
@@ -146,6 +155,18 @@ def _started(runner: Runner, seed: int) -> list[Array]:
 
 
 # Measuring ---------------------------------------------------------------------------------------
+
+
+def profile(model: Path, threads: int, settings: Settings, runs: int) -> Sequence[OperatorTime]:
+    """What each operator takes in `runs` invokes on random inputs, the longest first.
+
+    Raises:
+        BridgeError: the model cannot run here.
+    """
+    interpreter = _our_interpreter(model, threads, settings)
+    interpreter.allocate_tensors()
+    _started(interpreter, settings.seed)
+    return interpreter.profile(runs)
 
 
 def measure(model: Path, threads: int, settings: Settings) -> Result:

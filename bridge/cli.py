@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
-import os
 from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum
@@ -14,7 +13,6 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 import typer
-from rich.console import Console
 from rich.table import Table
 from typer.core import TyperGroup
 
@@ -27,21 +25,23 @@ from tflite_ort.arrays import (
     unique_names,
     write_outputs,
 )
-from tflite_ort.benchmark import Difference, Result, Settings, as_record, measure
+from tflite_ort.bench_tables import print_profile, print_results
+from tflite_ort.benchmark import Settings, as_record, measure
+from tflite_ort.benchmark import profile as profile_of
 from tflite_ort.demo import run_demo
 from tflite_ort.export import export_onnx
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.resolvers import load_resolver
 from tflite_ort.schema import BridgeError, Model, Op, SubGraph, Tensor, TensorType, read_model
+from tflite_ort.terminal import new_console, new_table
 from tflite_ort.versioning import version_warnings
 from tflite_ort.versioning.resolver import OpResolver
 from tflite_ort.versions import versions_command
 
 Array = npt.NDArray[Any]
 
-# Where output goes to no terminal there is no width to fit in: lines stay whole for other programs.
-_UNLIMITED = 10_000
 _TOP = 5
+_PROFILED_RUNS = 50
 
 
 class Weights(StrEnum):
@@ -49,6 +49,13 @@ class Weights(StrEnum):
 
     UINT8 = "uint8"
     INT8 = "int8"
+
+
+class Hybrid(StrEnum):
+    """How float activations meet integer weights."""
+
+    FLOAT = "float"
+    DYNAMIC = "dynamic"
 
 
 class CustomOps(StrEnum):
@@ -82,6 +89,9 @@ Providers = Annotated[
     typer.Option("--provider", help="Execution provider, repeatable; the first choice first."),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Of the random inputs.")]
+HybridOption = Annotated[
+    Hybrid, typer.Option("--hybrid", help="dynamic rounds activations to 8 bits, as TFLite does.")
+]
 ResolverName = Annotated[
     str | None,
     typer.Option(
@@ -181,11 +191,11 @@ def _numbers(text: str, option: str) -> tuple[float, ...]:
 
 
 def _print_outputs(names: Sequence[str], results: Sequence[Array], details: list[Any]) -> None:
-    table = _table("output", "dtype", "shape", "min", "max", "mean")
+    table = new_table("output", "dtype", "shape", "min", "max", "mean")
     for name, array in zip(names, results, strict=True):
         dtype = "string" if array.dtype.kind in "OSU" else array.dtype.name
         table.add_row(name, dtype, _shape(array.shape), *_statistics(array))
-    console = _console()
+    console = new_console()
     console.print(table)
     for name, array, each in zip(names, results, details, strict=True):
         if scores := _top_scores(array, each):
@@ -224,6 +234,7 @@ def export(
     weights: Annotated[
         Weights, typer.Option(help="int8 keeps signed weights, for TensorRT and QNN.")
     ] = Weights.UINT8,
+    hybrid: HybridOption = Hybrid.FLOAT,
     resolver: ResolverName = None,
     custom_ops: Annotated[
         CustomOps | None,
@@ -236,6 +247,7 @@ def export(
         model,
         target,
         weights=weights.value,
+        hybrid=hybrid.value,
         resolver=_resolver(resolver),
         custom_ops=None if custom_ops is None else custom_ops.value,
     )
@@ -243,10 +255,10 @@ def export(
     parts = [target, target.with_name(f"{target.name}.data")]
     size = sum(part.stat().st_size for part in parts if part.exists())
     typer.echo(f"wrote {target}: {size / 1e6:.2f} MB, {nodes.total()} nodes")
-    table = _table("node", "count")
+    table = new_table("node", "count")
     for name, count in nodes.most_common():
         table.add_row(name, str(count))
-    _console().print(table)
+    new_console().print(table)
 
 
 @app.command()
@@ -277,10 +289,10 @@ def inspect(model: ModelFile, provider: Providers = None, resolver: ResolverName
     """Show inputs, outputs, operators, where each would run and why not."""
     content = read_model(model)
     rows, problem = _placed(model, provider, _resolver(resolver))
-    console = _console()
+    console = new_console()
     for number, graph in enumerate(content.subgraphs):
         console.print(_tensor_table(graph, number))
-    table = _table("operator", "version", "count", "runs on", "refused because")
+    table = new_table("operator", "version", "count", "runs on", "refused because")
     for row, count in (rows or _unplaced(content)).items():
         operator, version, place, reason = row
         table.add_row(operator, str(version), str(count), place, reason)
@@ -321,7 +333,7 @@ def _unplaced(model: Model) -> Counter[Row]:
 
 
 def _tensor_table(graph: SubGraph, number: int) -> Table:
-    table = _table(f"subgraph {number}", "name", "type", "shape", "scale", "zero point")
+    table = new_table(f"subgraph {number}", "name", "type", "shape", "scale", "zero point")
     for role, indices in (("input", graph.inputs), ("output", graph.outputs)):
         for index in indices:
             tensor = graph.tensors[index]
@@ -358,6 +370,10 @@ def bench(
     seed: Seed = 0,
     provider: Providers = None,
     resolver: ResolverName = None,
+    hybrid: HybridOption = Hybrid.FLOAT,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="The time of each operator and its nodes instead.")
+    ] = False,
 ) -> None:
     """Time models, beside LiteRT where ai-edge-litert is installed.
 
@@ -366,10 +382,16 @@ def bench(
     """
     counts = _thread_counts(threads)
     _resolver(resolver)
-    settings = Settings(rounds, min_time, seed, litert, check, memory, provider, resolver)
+    settings = Settings(
+        rounds, min_time, seed, litert, check, memory, provider, resolver, hybrid.value
+    )
     results, failed = [], False
     for model in models:
         try:
+            if profile:
+                times = profile_of(model, counts[0], settings, _PROFILED_RUNS)
+                print_profile(model.name, times, _PROFILED_RUNS)
+                continue
             results += [measure(model, count, settings) for count in counts]
         except (BridgeError, OSError) as error:
             _complain(error, model)
@@ -377,7 +399,7 @@ def bench(
     if json_file == "-":
         typer.echo(json.dumps(as_record(results), indent=2))
     elif results:
-        _print_results(results, check)
+        print_results(results, check)
     if json_file not in (None, "-"):
         Path(json_file).write_text(json.dumps(as_record(results), indent=2) + "\n")
     raise typer.Exit(int(failed))
@@ -389,70 +411,7 @@ def _thread_counts(text: str) -> list[int]:
     return [int(part) for part in text.split(",")]
 
 
-def _print_results(results: Sequence[Result], check: bool) -> None:
-    with_litert = any(result.litert for result in results)
-    heads = ["model", "threads", "ms", "load ms", "read", "translate", "session", "MiB"]
-    heads += ["LiteRT ms", "load ms", "MiB", "LiteRT / ours"] if with_litert else []
-    table = _table(*heads)
-    for result in results:
-        table.add_row(*_cells(result, with_litert))
-    console = _console()
-    console.print(table)
-    for result in results:
-        where = f"{result.model}, {result.threads} threads"
-        if result.litert_error:
-            console.print(f"{where}: LiteRT does not run it: {result.litert_error}")
-        for difference in result.differences:
-            console.print(f"{where}: {_difference(difference)}")
-    if check and not with_litert:
-        console.print("nothing to check against: LiteRT (ai-edge-litert) ran none of these")
-
-
-def _cells(result: Result, with_litert: bool) -> list[str]:
-    ours, litert = result.ours, result.litert
-    parts = (ours.load_ms, result.read_ms, result.translate_ms, result.session_ms)
-    cells = [result.model, str(result.threads), _milliseconds(ours.invoke_ms)]
-    cells += [f"{part:.1f}" for part in parts] + [_mebibytes(ours.peak_mib)]
-    if with_litert and litert and result.ratio is not None:
-        cells += [_milliseconds(litert.invoke_ms), f"{litert.load_ms:.1f}"]
-        cells += [_mebibytes(litert.peak_mib), f"{result.ratio:.2f}"]
-    elif with_litert:
-        cells += ["-"] * 4
-    return cells
-
-
-def _difference(of: Difference) -> str:
-    if of.relative is not None:
-        return f"{of.name}: {of.relative:.2e} of the largest magnitude at most"
-    if of.max_steps is not None:
-        return f"{of.name}: {of.max_steps} quanta at most, {of.mean_steps:.4f} on average"
-    return f"{of.name}: {of.exact:.1%} the same"
-
-
-def _milliseconds(value: float) -> str:
-    return f"{value:.4f}" if value < 1 else f"{value:.2f}"
-
-
-def _mebibytes(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1f}"
-
-
 # Printing ----------------------------------------------------------------------------------------
-
-
-def _console() -> Console:
-    """Prints names as they are: no markup in brackets, no colour of numbers."""
-    console = Console(markup=False, highlight=False, emoji=False)
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        console.width = _UNLIMITED
-    return console
-
-
-def _table(*heads: str) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-    for head in heads:
-        table.add_column(head, overflow="fold")
-    return table
 
 
 def _shape(shape: Sequence[int]) -> str:

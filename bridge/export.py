@@ -18,6 +18,7 @@ from tflite_ort.export_state import first_values, lower_with_state
 from tflite_ort.opmap import Target
 from tflite_ort.resolution import check_operators
 from tflite_ort.resolvers import BuiltinOpResolver
+from tflite_ort.runtime import check_hybrid
 from tflite_ort.schema import ExportError, Model, Specialized, read_model
 from tflite_ort.schema.inlining import inlined
 from tflite_ort.specialization import Shape, specialize
@@ -78,8 +79,7 @@ def export_onnx(
         raise ValueError(f"weights must be 'uint8' or 'int8', got {weights!r}")
     if custom_ops not in (None, "domain"):
         raise ValueError(f"custom_ops must be 'domain' or None, got {custom_ops!r}")
-    if hybrid not in ("float", "dynamic"):
-        raise ValueError(f"hybrid must be 'float' or 'dynamic', got {hybrid!r}")
+    check_hybrid(hybrid)
     source = model if isinstance(model, Model) else read_model(model)
     resolver = BuiltinOpResolver() if resolver is None else resolver
     if custom_ops is not None:

@@ -13,6 +13,12 @@ from tflite_ort.session import exact_weight_type
 from tflite_ort.state import State
 
 
+def check_hybrid(hybrid: str) -> None:
+    """Refuse what no `Target` is made for."""
+    if hybrid not in ("float", "dynamic"):
+        raise ValueError(f"hybrid must be 'float' or 'dynamic', got {hybrid!r}")
+
+
 @dataclass(frozen=True, slots=True)
 class Runtime:
     """What the subgraphs of one interpreter share.

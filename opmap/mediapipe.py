@@ -79,7 +79,9 @@ def maxpoolingwithargmax2d(op: OperatorView[Any], g: Graph) -> None:
     row = g.op("Sub", g.op("Div", cell, width), g.constant(tops[:, None], np.int64))
     column = g.op("Sub", g.op("Mod", cell, width), g.constant(lefts, np.int64))
     position = g.op("Mul", row, g.constant(options.filter_width, np.int64))
-    position = g.op("Cast", g.op("Add", position, column), to=ir.DataType.from_numpy(positions.dtype))
+    position = g.op(
+        "Cast", g.op("Add", position, column), to=ir.DataType.from_numpy(positions.dtype)
+    )
     if positions.dtype == np.float32:
         position = g.op("Add", position, g.constant(np.float32(0.1)))
     g.write(positions, position, layout=Layout.FIRST)
