@@ -278,7 +278,7 @@ def versions(
 @app.command()
 def demo() -> None:
     """Read handwritten digits with the models that are shipped."""
-    run_demo(Console())
+    run_demo(new_console())
 
 
 # inspect -----------------------------------------------------------------------------------------
