@@ -326,15 +326,14 @@ def softmax(op: OperatorView[SoftmaxOptions], inputs: Inputs, state: State) -> O
 
 
 def _check_softmax_scale(op: View) -> None:
-    """Codes of the output are fractions of its whole range."""
-    bounds = np.iinfo(op.output.dtype)
-    steps = bounds.max + 1 if op.output.type is TensorType.INT16 else 256
-    zero = 0 if op.output.type is TensorType.INT16 else bounds.min
-    unit = scale(op, op.output)
-    if zero_point(op, op.output) != zero or not math.isclose(unit, 1 / steps, rel_tol=1e-3):
+    """Codes of the output are fractions of its whole range, or of the half of int16 above 0."""
+    unit, dtype = float(scale(op, op.output)), op.output.dtype
+    zero = 0 if op.output.quantization is None else op.output.quantization.scalar_zero_point
+    halves = dtype == np.int16 and (op["input"].type is TensorType.INT16 or zero == 0)
+    lowest, steps = (0, 2**15) if halves else (np.iinfo(dtype).min, 2 ** (8 * dtype.itemsize))
+    if zero != lowest or not math.isclose(unit, 1 / steps, rel_tol=1e-3):
         raise KernelError(
-            f"output is quantised by {unit} and {zero_point(op, op.output)}, "
-            f"expected 1/{steps} and {zero}"
+            f"output is quantised by {unit} and {zero}, expected 1/{steps} and {lowest}"
         )
 
 

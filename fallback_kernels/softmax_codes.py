@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.fallback_kernels.accumulator import quantization
 from tflite_ort.fallback_kernels.operands import scale
-from tflite_ort.schema import KernelError, OperatorView, TensorType
+from tflite_ort.schema import KernelError, OperatorView
 from tflite_ort.schema.fixed_point import (
     exp_of_negative,
     leading_zeros,
@@ -73,10 +74,10 @@ def softmax_of_bytes(op: View, x: Array) -> Array:
     """The exponentials over their sum."""
     e = exponentials(op, x, op.options.beta)
     inverse, bits = reciprocal(e.total, 12)
-    # 256 steps above the lowest 8-bit code, 32768 above 0 for int16 (where TFLite's reference
-    # kernel starts at -32768, against the quantisation it demands).
-    lowest_code = 0 if op.output.type is TensorType.INT16 else np.iinfo(op.output.dtype).min
-    steps = 15 if op.output.type is TensorType.INT16 else 8
+    # As many steps as there are codes above the lowest one that the output's quantisation means;
+    # TFLite's reference kernel takes all of int16 even where that begins at 0.
+    bounds, lowest_code = np.iinfo(op.output.dtype), quantization(op.output).scalar_zero_point
+    steps = (bounds.max - lowest_code).bit_length()
     result = rounding_shift_right(rounding_doubling_high_mul(inverse, e.powers), bits + 31 - steps)
     return saturate(np.where(e.counted, result + lowest_code, lowest_code), op.output.dtype)
 

@@ -256,19 +256,22 @@ def test_not_a_number_and_infinity(op: Op) -> None:
         assert_close(got, want, 0, 1e-6, f"{op.name} with providers {providers}")
 
 
-def test_softmax_of_int8_to_int16() -> None:
-    """The reference kernel starts 32768 too low; the default one does as the scale says."""
+@pytest.mark.parametrize(("unit", "zero_point"), [(1 / 32768, 0), (1 / 65536, -32768)])
+def test_softmax_of_int8_to_int16(unit: float, zero_point: int) -> None:
+    """The reference kernel always starts at -32768; the default one does as the scale says."""
     x = np.random.default_rng(0).integers(-128, 128, (30, 17)).astype(np.int8)
     model = one_op_model(
         Op.SOFTMAX,
         [T(x.shape, INT8, scale=0.05)],
-        [T(x.shape, INT16, scale=1 / 32768)],
+        [T(x.shape, INT16, scale=unit, zero_point=zero_point)],
         SoftmaxOptions(1.0),
     )
     (want,) = litert(model, [x], "default")
     for providers in (None, []):
         (got,), _ = ours(model, [x], providers)
         assert_close(got, want, 1, 0, f"with providers {providers}")
+    if zero_point:
+        assert_close(got, *litert(model, [x], "reference"), 0, 0, "numpy against reference")
 
 
 def test_softmax_of_a_certain_class_saturates() -> None:
