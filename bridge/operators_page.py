@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tflite_ort.fallback_kernels import kernel
-from tflite_ort.opmap import translator
+from tflite_ort.fallback_kernels import custom_kernel, kernel
+from tflite_ort.opmap import custom_translator, translator
 from tflite_ort.schema import Op
 from tflite_ort.schema.inlining import INLINED
 from tflite_ort.versioning.disagreements import DISAGREEMENTS
@@ -19,7 +19,7 @@ The operators that TFLite has kernels for, each version with the first TFLite re
 and what it brought. A version is *run by ONNX Runtime* when the library has a translator for it:
 every execution provider is offered it. It *runs in numpy* when there is a kernel. An operator that
 is *inlined* is replaced by the subgraph that it names. A model with a version in neither column is
-refused.
+refused. Custom operators are last; [custom_operators.md](custom_operators.md) says more of them.
 
 | operator | ONNX Runtime | numpy | versions |
 |---|---|---|---|
@@ -42,8 +42,8 @@ def operators_page() -> str:
         if known_versions(op)
     ]
     rows += [
-        f"| `{name}` | {_range(translator.versions(name))} | {_range(kernel.versions(name))} "
-        "| custom |\n"
+        f"| `{name}` | {_range(custom_translator.versions(name))} "
+        f"| {_range(custom_kernel.versions(name))} | custom |\n"
         for name in sorted(_custom_names())
     ]
     exceptions = [
@@ -55,7 +55,7 @@ def operators_page() -> str:
 
 
 def _custom_names() -> set[str]:
-    pairs = (*translator.pairs(), *kernel.pairs())
+    pairs = (*custom_translator.pairs(), *custom_kernel.pairs())
     return {key for key, _ in pairs if not isinstance(key, Op)}
 
 

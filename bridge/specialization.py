@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from tflite_ort.called_subgraphs import is_caller, with_bodies
 from tflite_ort.custom_kernels import Preparer
-from tflite_ort.fallback_kernels import Kernel, kernel
+from tflite_ort.fallback_kernels import Kernel, custom_kernel, kernel
 from tflite_ort.resources import NAMES, Held, Resources
 from tflite_ort.schema import (
     KernelError,
@@ -134,9 +134,14 @@ class _Specializer:
         if is_caller(op):
             return with_bodies(op, resources, partial(self._enter, resources)), False
         prepare = self.preparers.get((key_of(op), op.version))
-        if self.kernels.of(op) is kernel.of(op):  # a user's may take other types
+        is_custom = op.op is Op.CUSTOM
+        is_ours = self.kernels.of(op) is (custom_kernel if is_custom else kernel).of(op)
+        if is_ours:  # a user's may take other types
             check_element_type(op)
-        op = _reshaped(op, declared) if prepare is None else _prepared(op, declared, prepare)
+        if prepare is not None:
+            op = _prepared(op, declared, prepare)
+        else:  # a user's may have the name of one of ours, and other shapes
+            op = _reshaped(op, declared, has_rule=is_ours or not is_custom)
         constants = _fold(op, self.kernels)
         if constants is None:
             op = with_size_lists(op, self.kernels)
@@ -183,12 +188,14 @@ def _check_flow(graph: SubGraph, tensors: Sequence[TensorView]) -> None:
             raise ModelError(f"operator {i}: input tensor {source} lacks data")
 
 
-def _reshaped(op: OperatorView[Any], declared: Sequence[Tensor]) -> OperatorView[Any]:
+def _reshaped(
+    op: OperatorView[Any], declared: Sequence[Tensor], has_rule: bool
+) -> OperatorView[Any]:
     """`op` with the shapes of its outputs that follow from its inputs."""
     if op.op not in _OF_ANY_RANK and not all(tensor.ranked for tensor in op.present_inputs()):
         return _unranked(op)
     try:
-        shapes = output_shapes(op)
+        shapes = output_shapes(op) if has_rule else None
         if shapes is None and op.op is Op.CUSTOM and _as_declared(op, declared):
             return op
     except Untranslatable:

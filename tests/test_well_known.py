@@ -1,0 +1,77 @@
+"""The resolver of well-known custom operators, and the page that lists them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.one_op import T
+from tests.ops.custom_op import custom_model, invoked
+from tflite_ort import BuiltinOpResolver, Interpreter, Registration, WellKnownOpResolver
+from tflite_ort.fallback_kernels import custom_kernel, kernel
+from tflite_ort.opmap import custom_translator, translator
+from tflite_ort.schema import Op, OperatorView
+from tflite_ort.schema.shapes.registry import RULES
+
+PAGE = Path(__file__).parent.parent / "docs" / "custom_operators.md"
+
+
+def rows() -> dict[str, tuple[str, bool, str]]:
+    """Of each operator of the page: its versions, whether it is marked, and where it runs."""
+    table = PAGE.read_text(encoding="utf-8").split("## What ships")[1].split("## Example")[0]
+    found = {}
+    for line in table.splitlines():
+        if line.startswith("| `"):
+            names, versions, _, runs_in, _ = (cell.strip() for cell in line[1:-1].split(" | "))
+            for name in re.findall(r"`([^`]+)`", names):
+                found[name] = versions, names.endswith("*"), runs_in
+    return found
+
+
+def test_page_lists_what_ships() -> None:
+    versions = {name: (", ".join(map(str, custom_kernel.versions(name)))) for name in rows()}
+    assert versions == {name: row[0] for name, row in rows().items()}
+    assert set(rows()) == {name for name, _ in (*custom_kernel.pairs(), *custom_translator.pairs())}
+
+
+def test_page_says_what_is_there_unasked() -> None:
+    resolver = BuiltinOpResolver()
+    assert {name for name, row in rows().items() if row[1]} == {
+        name for name in rows() if resolver.versions(name)
+    }
+
+
+def test_page_says_what_onnx_runtime_runs() -> None:
+    translated = {name for name, row in rows().items() if not row[2].startswith("numpy")}
+    assert translated == {name for name, _ in custom_translator.pairs()}
+
+
+def test_builtin_registries_have_no_custom_operators() -> None:
+    keys = {key for registry in (translator, kernel) for key, _ in registry.pairs()}
+    assert all(isinstance(key, Op) for key in keys)
+
+
+def test_every_well_known_operator_has_a_shape_rule() -> None:
+    assert {name for name, _ in custom_kernel.pairs()} == {
+        key for key in RULES if not isinstance(key, Op)
+    }
+
+
+def doubled(op: OperatorView[Any], inputs: list[Any], state: None) -> tuple[Any]:
+    return (np.concatenate([inputs[0], inputs[0]]),)
+
+
+@pytest.mark.parametrize("name", ["Mfcc", "Atan", "SignalStacker", "FlexAddV2"])
+def test_an_operator_that_the_user_registers_is_the_users(name: str) -> None:
+    """Its options and shapes are not held against those of ours."""
+    resolver = WellKnownOpResolver()
+    resolver.add_custom(name, Registration(kernel=doubled))
+    model = custom_model(name, [T((3,))], [T((6,))], {"own": 1})
+    interpreter = Interpreter(model_content=model, resolver=resolver)
+    interpreter.allocate_tensors()
+    (got,) = invoked(interpreter, [np.ones(3, np.float32)])
+    assert got.tolist() == [1.0] * 6
