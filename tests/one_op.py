@@ -105,7 +105,7 @@ def graph_model(
         buffer = len(buffers) if t.is_constant else 0
         if t.is_constant:
             buffers.append(Buffer(data=np.frombuffer(t.bytes, np.uint8)))
-        tables.append(_tensor(t, name, buffer))
+        tables.append(tensor_table(t, name, buffer))
     operators = tuple(
         Operator(
             opcode_index=i,
@@ -135,7 +135,8 @@ def graph_model(
     )
 
 
-def _tensor(t: T, name: str, buffer: int) -> Tensor:
+def tensor_table(t: T, name: str, buffer: int) -> Tensor:
+    """The table of a tensor whose data, if any, are in this buffer."""
     return Tensor(
         shape=t.shape,
         type=t.type,
@@ -215,10 +216,10 @@ class Case:
 
 
 def ours(
-    model: bytes, feeds: Sequence[Array], providers: Sequence[Any] | None = None
+    model: bytes, feeds: Sequence[Array], providers: Sequence[Any] | None = None, **options: Any
 ) -> tuple[list[Array], set[str]]:
     """Outputs of our interpreter, and on what its operators ran; no providers: numpy alone."""
-    interpreter = Interpreter(model_content=model, providers=providers, num_threads=1)
+    interpreter = Interpreter(model_content=model, providers=providers, num_threads=1, **options)
     details = interpreter.get_input_details()
     for detail, array in zip(details, feeds, strict=True):
         if tuple(detail["shape"]) != array.shape:
