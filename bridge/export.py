@@ -21,6 +21,7 @@ from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.runtime import check_hybrid
 from tflite_ort.schema import ExportError, Model, Specialized, read_model
 from tflite_ort.schema.inlining import inlined
+from tflite_ort.schema.sizes import unknown_size
 from tflite_ort.specialization import Shape, specialize
 from tflite_ort.versioning.resolver import OpResolver
 
@@ -37,7 +38,7 @@ def export_onnx(
     *,
     weights: str = "uint8",
     hybrid: str = "float",
-    input_shapes: Mapping[str, Sequence[int]] | None = None,
+    input_shapes: Mapping[str, Sequence[int | str | None]] | None = None,
     resolver: OpResolver | None = None,
     custom_ops: str | None = None,
     stateful: bool = True,
@@ -54,7 +55,9 @@ def export_onnx(
         hybrid: of float activations with integer weights. ``"float"`` dequantises the weights: more
             accurate than TFLite, and faster. ``"dynamic"`` rounds the activations to 8 bits at
             each invoke, as TFLite's reference kernels do.
-        input_shapes: shapes by input name, where they are not to be the file's.
+        input_shapes: shapes by input name, where they are not to be the file's. A size that is None
+            or a name stays open: ``{"image": ("batch", None, None, 3)}``; the same name is the
+            same size.
         resolver: where translators are looked up; default `BuiltinOpResolver`.
         custom_ops: ``"domain"`` writes a custom operator without a translation as a node of the
             domain ``tflite.custom``, with its options as attributes, for those who bring an
@@ -110,13 +113,23 @@ def export_onnx(
     return _written(lowered.model, output)
 
 
-def _shapes_by_index(model: Model, shapes: Mapping[str, Sequence[int]]) -> dict[int, Shape]:
+def _shapes_by_index(
+    model: Model, shapes: Mapping[str, Sequence[int | str | None]]
+) -> dict[int, Shape]:
     graph = model.subgraphs[0]
     indices = {graph.tensors[index].name: index for index in graph.inputs}
     unknown = sorted(set(shapes) - set(indices))
     if unknown:
         raise ExportError(f"no inputs named {unknown}; the model has {sorted(indices)}")
-    return {indices[name]: tuple(int(n) for n in shape) for name, shape in shapes.items()}
+    names = {size for shape in shapes.values() for size in shape if isinstance(size, str)}
+    named = {name: unknown_size(name) for name in names}
+
+    def size(given: int | str | None) -> int:
+        if isinstance(given, str):
+            return named[given]
+        return unknown_size() if given in (None, -1) else int(given)
+
+    return {indices[name]: tuple(map(size, shape)) for name, shape in shapes.items()}
 
 
 def _refused(graph: Specialized, refusals: Mapping[int, str]) -> ExportError:

@@ -29,7 +29,7 @@ from tflite_ort.schema import (
 )
 from tflite_ort.schema.semantics import explicit_padding
 from tflite_ort.schema.shapes.convolution import volume_windows
-from tflite_ort.schema.sizes import is_known
+from tflite_ort.schema.sizes import is_known, may_differ
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -220,7 +220,8 @@ def transpose_conv(op: OperatorView[TransposeConvOptions], g: Graph) -> None:
     """
     input, filter, options = op["input"], op["filter"], op.options
     check_types(input, filter)
-    if not is_known(*op.output.shape[1:3], *input.shape[1:3]):
+    known = is_known(*op.output.shape[1:3], *input.shape[1:3])
+    if not known or may_differ(op.output.shape[:1], input.shape[:1]):
         transpose_conv_of_computed_size(op, g)
         return
     _, kh, kw, _ = filter.shape

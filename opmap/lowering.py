@@ -98,7 +98,9 @@ def translate(op: OperatorView[Any], g: Graph, registry: Registry[Translator]) -
 
 
 def _has_strings(op: OperatorView[Any]) -> bool:
-    return any(t.type is TensorType.STRING for t in (*op.present_inputs(), *op.outputs))
+    """Whether `op` does something with strings; one with bodies may hand them on."""
+    strings = (t.type is TensorType.STRING for t in (*op.present_inputs(), *op.outputs))
+    return not op.bodies and any(strings)
 
 
 def unique_names(tensors: Sequence[TensorView], fallback: str, taken: set[str]) -> list[str]:
@@ -145,16 +147,29 @@ def _output(g: Graph, tensor: TensorView, name: str, dimensions: dict[int, str])
 def _model(
     g: Graph, inputs: Sequence[ir.Value], outputs: Sequence[ir.Value], name: str
 ) -> ir.Model:
-    used = {id(value) for node in _nested(g.nodes) for value in node.inputs}
+    nodes = _used(g.nodes, {id(value) for value in outputs})
+    used = {id(value) for node in _nested(nodes) for value in node.inputs}
     graph = ir.Graph(
         inputs,
         outputs,
-        nodes=g.nodes,
+        nodes=nodes,
         initializers=[value for value in g.constants.values if id(value) in used],
-        opset_imports={"": OPSET, **{node.domain: 1 for node in g.nodes if node.domain}},
+        opset_imports={"": OPSET, **{node.domain: 1 for node in nodes if node.domain}},
         name=name,
     )
     return ir.Model(graph, ir_version=_IR_VERSION, producer_name="tflite-ort")
+
+
+def _used(nodes: Sequence[ir.Node], results: set[int]) -> list[ir.Node]:
+    """Without the nodes that nothing uses, such as those of a shape that is known otherwise."""
+    used = []
+    for node in reversed(nodes):
+        if any(value.uses() or id(value) in results for value in node.outputs):
+            used.append(node)
+            continue
+        for i in range(len(node.inputs)):
+            node.replace_input_with(i, None)
+    return used[::-1]
 
 
 def _nested(nodes: Iterable[ir.Node]) -> Iterator[ir.Node]:
