@@ -8,10 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
+from tflite_ort.opmap.constants import carried_type
 from tflite_ort.opmap.forms import Layout
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.schema import TensorView, Untranslatable
 from tflite_ort.schema.fixed_point import quantize_multiplier
+from tflite_ort.schema.semantics import NUMPY_DTYPE
 
 # A double holds the product with a 31-bit multiplier exactly up to here.
 _NARROW = 2**22
@@ -25,6 +27,15 @@ def read_centred(g: Graph, tensor: TensorView) -> ir.Value:
         raise Untranslatable(f"{tensor.name!r} has no scale")
     unit = tensor.quantization.scalar_scale
     return g.read_units(tensor, unit, layout=Layout.LAST, rank=tensor.rank)
+
+
+def centred_codes(g: Graph, value: ir.Value, tensor: TensorView) -> ir.Value:
+    """Integers less the zero point of `tensor`, as floats, to its carried codes."""
+    type = carried_type(tensor)
+    moved = 0 if type is tensor.type else 128
+    zero_point = 0 if tensor.quantization is None else tensor.quantization.scalar_zero_point
+    one, zero = g.constant(1, np.float32), g.constant(zero_point + moved, NUMPY_DTYPE[type])
+    return g.op("QuantizeLinear", value, one, zero)
 
 
 def rescaled(

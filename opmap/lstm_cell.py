@@ -205,18 +205,17 @@ def _lstm(g: Graph, runs: Sequence[Run]) -> list[Result]:
         direction="bidirectional" if len(runs) == 2 else "reverse" if runs[0].reverse else None,
         activations=activations,
     )
-    axes = (1, 0, 0)  # of the directions
     if len(runs) == 1:
-        y, h, c = (
-            g.op("Squeeze", value, g.constant([axis], np.int64))
-            for value, axis in zip(made, axes, strict=True)
-        )
+        y, *last = made
+        y = last[0] if runs[0].single else g.op("Squeeze", y, g.constant([1], np.int64))
+        h, c = (g.op("Squeeze", value, axis) for value in last)
         return [(y, h, c)]
-    parts = [
-        [g.op("Gather", value, g.constant(i, np.int64), axis=axis) for i in range(2)]
-        for value, axis in zip(made, axes, strict=True)
+    directions = (g.constant(i, np.int64) for i in range(2))
+    y, h, c = made
+    return [
+        (g.op("Gather", y, i, axis=1), g.op("Gather", h, i, axis=0), g.op("Gather", c, i, axis=0))
+        for i in directions
     ]
-    return list(zip(*parts, strict=True))
 
 
 def _concatenated(g: Graph, values: Values) -> ir.Value:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from tflite_ort.opmap.fixed_point import read_centred
+from tflite_ort.opmap.fixed_point import centred_codes, read_centred
 from tflite_ort.opmap.forms import Domain
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.lstm_cell import Run, activated, read_cell, reals, run_cells
@@ -74,9 +74,12 @@ def _integer_lstm(op: View, g: Graph, x: ir.Value, *, single: bool) -> ir.Value:
         raise Untranslatable("integer states of another rank than 2")
     h, c = (read_centred(g, state) for state in states)
     y, *new = run_integer_cell(g, cell, x, h, c, single=single)
-    for state, value in zip(states, new, strict=True):
-        g.write(state, g.quantize_units(value, state), domain=Domain.STORED)
-    return g.quantize_units(y, states[0])
+    codes = [centred_codes(g, value, state) for value, state in zip(new, states, strict=True)]
+    for state, value in zip(states, codes, strict=True):
+        g.write(state, value, domain=Domain.STORED)
+    if single:
+        return g.op("Unsqueeze", codes[0], g.constant([_TIME], np.int64))
+    return centred_codes(g, y, states[0])
 
 
 def _basic_lstm(op: OperatorView[LSTMOptions], g: Graph) -> None:

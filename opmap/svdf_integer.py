@@ -11,7 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from tflite_ort.opmap.fixed_point import exact_product, read_centred, rescaled
+from tflite_ort.opmap.fixed_point import (
+    centred_codes,
+    exact_product,
+    read_centred,
+    rescaled,
+)
 from tflite_ort.opmap.forms import Domain
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.movement import reshaped
@@ -48,7 +53,7 @@ def integer_svdf(op: OperatorView[SVDFOptions], g: Graph) -> None:
     kept = g.op("Slice", rows, *(g.constant([bound], np.int64) for bound in (1, memory, 2)))
     rows = g.op("Concat", kept, made, axis=2)
     new = g.op("Cast", reshaped(g, rows, (-1, filters * memory)), to=ir.DataType.FLOAT)
-    g.write(state, g.quantize_units(new, state), domain=Domain.STORED)
+    g.write(state, centred_codes(g, new, state), domain=Domain.STORED)
     weighted = g.op("Mul", rows, g.constants.add(time.astype(np.float64), "weights_time"))
     units = reshaped(g, weighted, (-1, filters // op.options.rank, op.options.rank * memory))
     sums = g.op("ReduceSum", units, g.constant([2], np.int64), keepdims=0)
@@ -58,7 +63,7 @@ def integer_svdf(op: OperatorView[SVDFOptions], g: Graph) -> None:
     multiplier = _scale(state) * _scale(op["weights_time"]) / _scale(output)
     value = _held(g, rescaled(g, sums, multiplier, _LARGEST), output)
     value = g.op("Cast", value, to=ir.DataType.FLOAT)
-    g.write(output, g.quantize_units(value, output), domain=Domain.STORED)
+    g.write(output, centred_codes(g, value, output), domain=Domain.STORED)
 
 
 def _wrapped(g: Graph, value: ir.Value) -> ir.Value:

@@ -1,0 +1,197 @@
+"""Two LSTM layers of 128 units, one thread: how many times LiteRT's speed.
+
+    python benchmarks/recurrent.py [--rounds N] [--json FILE]
+
+Float, hybrid (8-bit weights) and integer (8x8_16) layers, over 100 steps an invoke and over one.
+Both runtimes take turns in one process; a ratio is that of the medians.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from ai_edge_litert.interpreter import Interpreter as LiteRT
+
+from tflite_ort import Interpreter
+from tflite_ort.benchmark import interleaved, machine
+from tflite_ort.schema import (
+    ActivationFunctionType,
+    Buffer,
+    Model,
+    Op,
+    Operator,
+    OperatorCode,
+    QuantizationParameters,
+    SubGraph,
+    Tensor,
+    TensorType,
+    UnidirectionalSequenceLSTMOptions,
+    write_model,
+)
+
+Array = npt.NDArray[Any]
+
+UNITS, LAYERS = 128, 2
+FORMS = ("float", "hybrid", "integer")
+# (form, steps) -> how many times LiteRT's speed at least.
+BARS = {("float", 100): 1.8, ("hybrid", 100): 1.3, ("integer", 100): 1.5}
+STREAMING_BAR = 0.8
+ACTIVATION_SCALE, CELL_SCALE = 1 / 127, 2.0**-12
+CELL_CLIP = 10.0  # what TensorFlow's converter writes for Keras layers
+
+
+@dataclass
+class Network:
+    """The tensors, buffers and operators of a model under construction."""
+
+    form: str
+    rng: np.random.Generator
+
+    def __post_init__(self) -> None:
+        self.tensors: list[Tensor] = []
+        self.buffers = [Buffer()]
+        self.operators: list[Operator] = []
+
+    def tensor(
+        self,
+        shape: tuple[int, ...],
+        type: TensorType = TensorType.FLOAT32,
+        scale: float | None = None,
+        data: Array | None = None,
+        is_variable: bool = False,
+    ) -> int:
+        """The index of a new tensor."""
+        quantization = None
+        if scale is not None:
+            quantization = QuantizationParameters(
+                scale=np.array([scale], np.float32), zero_point=np.zeros(1, np.int64)
+            )
+        if data is not None:
+            self.buffers.append(Buffer(data=np.frombuffer(data.tobytes(), np.uint8)))
+        tensor = Tensor(
+            shape=shape,
+            type=type,
+            buffer=0 if data is None else len(self.buffers) - 1,
+            name=f"tensor{len(self.tensors)}",
+            quantization=quantization,
+            is_variable=is_variable,
+            has_rank=True,
+        )
+        self.tensors.append(tensor)
+        return len(self.tensors) - 1
+
+    def activation(self, shape: tuple[int, ...], is_variable: bool = False) -> int:
+        if self.form == "integer":
+            return self.tensor(shape, TensorType.INT8, ACTIVATION_SCALE, None, is_variable)
+        return self.tensor(shape, is_variable=is_variable)
+
+    def weights(self) -> tuple[int, float]:
+        values = self.rng.normal(0, 0.1, (UNITS, UNITS)).astype(np.float32)
+        if self.form == "float":
+            return self.tensor(values.shape, data=values), 1.0
+        scale = float(np.abs(values).max() / 127)
+        codes = np.rint(values / scale).astype(np.int8)
+        return self.tensor(values.shape, TensorType.INT8, scale, codes), scale
+
+    def bias(self, weight_scale: float) -> int:
+        values = self.rng.normal(0, 0.1, UNITS).astype(np.float32)
+        if self.form != "integer":
+            return self.tensor(values.shape, data=values)
+        scale = ACTIVATION_SCALE * weight_scale
+        codes = np.rint(values / scale).astype(np.int32)
+        return self.tensor(values.shape, TensorType.INT32, scale, codes)
+
+    def layer(self, source: int, steps: int) -> int:
+        """UNIDIRECTIONAL_SEQUENCE_LSTM; the index of its output."""
+        weights = [self.weights() for _ in range(8)]
+        biases = [self.bias(scale) for _, scale in weights[:4]]
+        states = [self.activation((1, UNITS), True)]
+        if self.form == "integer":
+            states.append(self.tensor((1, UNITS), TensorType.INT16, CELL_SCALE, is_variable=True))
+        else:
+            states.append(self.tensor((1, UNITS), is_variable=True))
+        output = self.activation((1, steps, UNITS))
+        scratch = [self.tensor((), TensorType.INT16, 2.0**-12) for _ in range(4)]
+        scratch.append(self.tensor((), TensorType.INT8, ACTIVATION_SCALE))
+        options = UnidirectionalSequenceLSTMOptions(
+            fused_activation_function=ActivationFunctionType.TANH, cell_clip=CELL_CLIP
+        )
+        absent = (None, None, None)
+        operator = Operator(
+            opcode_index=0,
+            inputs=(source, *(i for i, _ in weights), *absent, *biases, None, None, *states)
+            + (None,) * 4,
+            outputs=(output,),
+            options=options,
+            intermediates=tuple(scratch) if self.form == "integer" else None,
+        )
+        self.operators.append(operator)
+        return output
+
+    def model(self, steps: int) -> bytes:
+        source = output = self.activation((1, steps, UNITS))
+        for _ in range(LAYERS):
+            output = self.layer(output, steps)
+        graph = SubGraph(
+            tensors=tuple(self.tensors),
+            inputs=(source,),
+            outputs=(output,),
+            operators=tuple(self.operators),
+        )
+        code = OperatorCode(builtin_code=Op.UNIDIRECTIONAL_SEQUENCE_LSTM, version=3)
+        return write_model(
+            Model(
+                version=3, operator_codes=(code,), subgraphs=(graph,), buffers=tuple(self.buffers)
+            )
+        )
+
+
+def measure(form: str, steps: int, rounds: int) -> dict[str, Any]:
+    """Median milliseconds of both, and LiteRT's over ours."""
+    rng = np.random.default_rng(0)
+    model = Network(form, rng).model(steps)
+    feed = rng.normal(0, 0.5, (1, steps, UNITS)).astype(np.float32)
+    if form == "integer":
+        feed = np.clip(np.rint(feed / ACTIVATION_SCALE), -128, 127).astype(np.int8)
+    runtimes = [LiteRT(model_content=model, num_threads=1)]
+    runtimes.append(Interpreter(model_content=model, num_threads=1))
+    for runtime in runtimes:
+        runtime.allocate_tensors()
+        runtime.set_tensor(runtime.get_input_details()[0]["index"], feed)
+    times = interleaved([runtime.invoke for runtime in runtimes], rounds, min_time=0.02)
+    theirs, ours = (statistics.median(seconds) * 1e3 for seconds in times)
+    bar = BARS.get((form, steps), STREAMING_BAR)
+    return {
+        "form": form,
+        "steps": steps,
+        "litert_ms": round(theirs, 4),
+        "ours_ms": round(ours, 4),
+        "ratio": round(theirs / ours, 2),
+        "bar": bar,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=31)
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    results = [measure(form, steps, arguments.rounds) for steps in (100, 1) for form in FORMS]
+    for row in results:
+        print(
+            f"{row['form']:8} {row['steps']:4} steps {row['litert_ms']:9.4f} ms, "
+            f"ours {row['ours_ms']:9.4f} ms: {row['ratio']:5.2f} times, at least {row['bar']}"
+        )
+    if arguments.json:
+        arguments.json.write_text(json.dumps({**machine(), "results": results}, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
