@@ -6,6 +6,7 @@ from tflite_ort.fallback_kernels import (
     activation,
     audio,
     comparison,
+    control_flow,
     convolution,
     detection,
     detection_postprocess,
@@ -30,6 +31,7 @@ from tflite_ort.fallback_kernels import (
     signal,
     slicing,
     stablehlo,
+    state,
     tiling,
 )
 from tflite_ort.fallback_kernels.registry import Kernel, custom_kernel, kernel
@@ -39,6 +41,7 @@ __all__ = [
     "activation",
     "audio",
     "comparison",
+    "control_flow",
     "convolution",
     "custom_kernel",
     "detection",
@@ -65,5 +68,6 @@ __all__ = [
     "signal",
     "slicing",
     "stablehlo",
+    "state",
     "tiling",
 ]

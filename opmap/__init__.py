@@ -6,6 +6,7 @@ from tflite_ort.opmap import (
     activation,
     audio,
     comparison,
+    control_flow,
     convolution,
     detection,
     detection_postprocess,
@@ -29,6 +30,7 @@ from tflite_ort.opmap import (
     signal,
     slicing,
     stablehlo,
+    state,
     tiling,
 )
 from tflite_ort.opmap.forms import Domain, Layout, Target
@@ -48,6 +50,7 @@ __all__ = [
     "activation",
     "audio",
     "comparison",
+    "control_flow",
     "convolution",
     "custom_translator",
     "detection",
@@ -73,6 +76,7 @@ __all__ = [
     "signal",
     "slicing",
     "stablehlo",
+    "state",
     "tiling",
     "translator",
 ]

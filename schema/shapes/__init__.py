@@ -20,6 +20,7 @@ from tflite_ort.schema.shapes import (
     signal,
     slicing,
     stablehlo,
+    state,
     tiling,
     well_known,
 )
@@ -50,6 +51,7 @@ __all__ = [
     "signal",
     "slicing",
     "stablehlo",
+    "state",
     "tiling",
     "well_known",
 ]
