@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.fallback_kernels.lstm_tensors import CellTensors, States, joined, run_steps
-from tflite_ort.schema import KernelError
 from tflite_ort.schema.fixed_point import (
     inverse_sqrt,
     multiply_by_quantized_multiplier,
@@ -146,7 +145,7 @@ class IntegerCell:
         input_scales = cell.scales("input_to_{}_weights") * cell.scale("input") / sums
         recurrent_scales = cell.scales("recurrent_to_{}_weights") * state / sums
         hidden_scale, hidden_zero_point = cell.intermediate(_HIDDEN)
-        bits = cell_state_bits(cell)
+        bits = -round(float(np.log2(cell.scale("cell_state"))))
         projected = cell.array("projection_weights") is not None
         return cls(
             input=Product.of(
@@ -222,16 +221,6 @@ def clip(limit: float, scale: np.float32, dtype: npt.DTypeLike) -> int:
     if limit <= 0:
         return 0
     return int(np.minimum(np.float32(limit) / scale, np.iinfo(np.dtype(dtype)).max))
-
-
-def cell_state_bits(cell: CellTensors) -> int:
-    """b, of a cell state in units of ``2**-b``."""
-    scale = cell.scale("cell_state")
-    exact = -float(np.log2(scale))
-    bits = round(exact)
-    if abs(exact - bits) >= 1e-3 or not 9 <= bits <= 15:
-        raise KernelError(f"cell_state has scale {scale}, expected 2**-9 to 2**-15")
-    return bits
 
 
 def _quotient(a: Array, b: int) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import prod
+from math import log2, prod
 from typing import Any
 
 from tflite_ort.schema.enums import TensorType
@@ -73,6 +73,14 @@ def is_variable(op: View, name: str, size: int) -> None:
     require(found == size, op, f"{name} has {found} elements, expected {size}")
 
 
+def scaled(op: View, tensor: TensorView, name: str) -> float:
+    """The scale of `tensor`, which has to have one."""
+    quantization = tensor.quantization
+    if quantization is None:
+        raise ModelError(f"{op.label}: {name} has no scale")
+    return quantization.scalar_scale
+
+
 @dataclass(frozen=True, slots=True)
 class CellCheck:
     """One cell of an LSTM operator whose inputs are named; each method raises ModelError.
@@ -113,6 +121,8 @@ class CellCheck:
         self._presence()
         self._tensors(sizes)
         self._states(batch, sizes)
+        if self.integer:
+            self._scales()
 
     def _has(self, name: str) -> bool:
         return self.op.get(self.prefix + name) is not None
@@ -150,7 +160,7 @@ class CellCheck:
                 tensor = self.op.get(name) if name in self.op.names else None
                 if tensor is None:
                     continue
-                if self.diagonal and letters == "CO" and tensor.rank == 1:
+                if self.diagonal and not self.integer and letters == "CO" and tensor.rank == 1:
                     of_type(self.op, name, _FLOAT)
                     of_shape(self.op, name, (sizes["C"],))
                 else:
@@ -174,3 +184,28 @@ class CellCheck:
         for name, letter, type in zip(("output_state", "cell_state"), "OC", types, strict=True):
             is_variable(self.op, self.prefix + name, batch * sizes[letter])
             of_type(self.op, self.prefix + name, type)
+
+    def _scales(self) -> None:
+        """All codes stand for reals, those of the cell state in units of a power of two."""
+        kinds = (row for row in _TENSORS if row[3] != "bias")
+        names = [pattern.format(gate) for pattern, gates, _, _ in kinds for gate in gates]
+        for name in ("input", "output_state", "cell_state", *names):
+            tensor = self.op.get(name)
+            if tensor is not None:
+                scaled(self.op, tensor, name)
+        scaled(self.op, self.op.output, "the output")
+        scale = scaled(self.op, self.op["cell_state"], "cell_state")
+        bits = -log2(scale)
+        holds = abs(bits - round(bits)) < 1e-3 and 9 <= round(bits) <= 15
+        require(holds, self.op, f"cell_state has scale {scale}, expected 2**-9 to 2**-15")
+
+    def intermediates(self, accepted: tuple[int, ...]) -> None:
+        """An integer cell says in which form it computes by how many scales it brings: those of
+        its sums, which 5 need for layer normalisation only, and that of the hidden state."""
+        found, expected = self.op.intermediates, " or ".join(map(str, accepted))
+        holds = not self.integer or len(found) in accepted
+        require(holds, self.op, f"{len(found)} intermediates, expected {expected}")
+        unused = 0 if len(found) == 12 or self._has("forget_layer_norm_coefficients") else 4
+        for i, tensor in enumerate(found if self.integer else ()):
+            if i >= unused:
+                scaled(self.op, tensor, f"intermediate {i}")
