@@ -37,7 +37,7 @@ class Interpreter:
         model_path: a ``.tflite`` file.
         model_content: the bytes of one, instead of a path.
         experimental_delegates: what `load_delegate` returned; asked before the providers.
-        num_threads: threads within an operator; None leaves it to ONNX Runtime.
+        num_threads: threads within an operator; None is one, as in LiteRT.
         experimental_op_resolver_type: BUILTIN_REF runs everything in the numpy kernels, which
             give what TFLite's reference kernels give; the other types are the same here.
         experimental_preserve_all_tensors: `get_tensor` reads every tensor after `invoke`.
@@ -117,11 +117,11 @@ class Interpreter:
         self._read_seconds = time.perf_counter() - started
         if not self._model.subgraphs:
             raise TensorError("No subgraph in the model.")
-        bound = BoundResolver(resolver, self._model, num_threads or 0)
+        bound = BoundResolver(resolver, self._model, num_threads or 1)
         self._runtime = Runtime(
             self._delegates,
             bound,
-            num_threads or 0,
+            num_threads or 1,
             keep_all=experimental_preserve_all_tensors,
             hybrid=hybrid,
         )
@@ -269,7 +269,7 @@ class Interpreter:
 
     def num_subgraphs(self) -> int:
         """How many subgraphs the model has."""
-        return len(self._model.subgraphs)
+        return len(self._opened().subgraphs)
 
     def get_signature_list(self) -> dict[str, dict[str, list[str]]]:
         """By signature key, the names of its ``inputs`` and ``outputs``."""
@@ -375,10 +375,13 @@ class Interpreter:
                 "a numpy array or slice: hold the function that tensor() returns, not its arrays."
             )
 
-    def _subgraph(self, index: int) -> Subgraph:
+    def _opened(self) -> Model:
         if self._closed:
             raise StateError("The interpreter is closed.")
-        count = len(self._model.subgraphs)
+        return self._model
+
+    def _subgraph(self, index: int) -> Subgraph:
+        count = self.num_subgraphs()
         if not 0 <= index < count:
             raise TensorError(f"Invalid subgraph index {index} exceeds max subgraph index {count}")
         if index not in self._subgraphs:
