@@ -22,7 +22,7 @@ from tflite_ort.schema.lstm_inputs import GATES, PEEPHOLE_GATES
 Array = npt.NDArray[Any]
 View = OperatorView[Any]
 
-SHORT = (-32768, 32767)
+SHORT, BYTE = (-32768, 32767), (-128, 127)
 _REACH = 255  # of an 8-bit code less its zero point
 _HIDDEN = 4  # the intermediate with the scale of the cell's output
 
@@ -92,9 +92,9 @@ def read_integer_cell(op: View) -> IntegerCell:
     bits = -round(float(np.log2(cell.scale[0])))
     hidden_scale, zero_point = _hidden(op)
     projection = _projection(op, hidden_scale, zero_point)
-    proj_clip = _limit(op.options.proj_clip, _scale(op.output)) if projection else 0
+    proj_clip = op.options.proj_clip if projection else 0
     zero = state.scalar_zero_point
-    lowest, highest = _cut((-128, 127), proj_clip)
+    lowest, highest = _cut(BYTE, proj_clip, _scale(op.output))
     input = _stacked(op, "input_to_{}_weights", gates, _quantization(op, "input"), units)
     return IntegerCell(
         input if norm else _with_biases(op, input, gates),
@@ -103,7 +103,7 @@ def read_integer_cell(op: View) -> IntegerCell:
         norm,
         coupled,
         bits,
-        _cut(SHORT, _limit(op.options.cell_clip, cell.scale[0])),
+        _cut(SHORT, op.options.cell_clip, cell.scale[0]),
         (np.float32(2.0**-15 / float(hidden_scale) * 2.0**-15), zero_point),
         projection,
         (lowest - zero, highest - zero),
@@ -146,13 +146,12 @@ def _units(op: View, gates: Sequence[str], normalized: bool) -> Array:
     return np.array([_scale(op.intermediates[GATES.index(gate)]) for gate in gates])
 
 
-def _limit(limit: float, scale: np.float32) -> int:
-    """A limit of real values in units of `scale`; 0 is none."""
-    return int(min(np.float32(limit) / np.float32(scale), np.float32(SHORT[1])))
-
-
-def _cut(codes: tuple[int, int], limit: int) -> tuple[int, int]:
-    return (max(codes[0], -limit), min(codes[1], limit)) if limit > 0 else codes
+def _cut(codes: tuple[int, int], clip: float, scale: np.float32) -> tuple[int, int]:
+    """`codes`, or those within +-`clip`, which is in units of `scale` the highest code at most."""
+    if clip <= 0:
+        return codes
+    limit = int(min(np.float32(clip) / np.float32(scale), np.float32(codes[1])))
+    return (-limit, limit) if limit else codes
 
 
 def _stacked(
