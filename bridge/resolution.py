@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tflite_ort.fallback_kernels import custom_kernel
 from tflite_ort.schema import (
     Model,
     Op,
@@ -77,6 +78,8 @@ class Unresolved:
     def _custom(self) -> str:
         if self.here:
             return f"registered are {span(self.here)}"
+        if self.version in custom_kernel.versions(self.name):
+            return "not registered; WellKnownOpResolver has it"
         if self.name.startswith("Flex"):
             return "a TensorFlow operator, not registered"
         if self.similar:

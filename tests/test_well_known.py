@@ -11,7 +11,13 @@ import pytest
 
 from tests.one_op import T
 from tests.ops.custom_op import custom_model, invoked
-from tflite_ort import BuiltinOpResolver, Interpreter, Registration, WellKnownOpResolver
+from tflite_ort import (
+    BuiltinOpResolver,
+    Interpreter,
+    Registration,
+    UnresolvedOperator,
+    WellKnownOpResolver,
+)
 from tflite_ort.fallback_kernels import custom_kernel, kernel
 from tflite_ort.opmap import custom_translator, translator
 from tflite_ort.schema import Op, OperatorView
@@ -59,6 +65,12 @@ def test_every_well_known_operator_has_a_shape_rule() -> None:
     assert {name for name, _ in custom_kernel.pairs()} == {
         key for key in RULES if not isinstance(key, Op)
     }
+
+
+def test_a_refusal_says_who_has_the_operator() -> None:
+    interpreter = Interpreter(model_content=custom_model("Atan", [T((3,))], [T((3,))]))
+    with pytest.raises(UnresolvedOperator, match="WellKnownOpResolver has it"):
+        interpreter.allocate_tensors()
 
 
 def doubled(op: OperatorView[Any], inputs: list[Any], state: None) -> tuple[Any]:

@@ -22,6 +22,8 @@ from tflite_ort.schema.well_known_options import (
 )
 
 FLOAT = TensorType.FLOAT32
+# Options with more in them are damaged: nothing is allocated for them.
+_MOST_CELLS = 1 << 26
 
 
 def _shape(op: OperatorView[Any], position: int, rank: int, *types: TensorType) -> Shape:
@@ -44,11 +46,11 @@ def tflite_detection_postprocess(op: OperatorView[Any]) -> Shapes:
         raise ModelError(f"anchors {anchors} do not fit {encodings[1]} boxes")
     if not 0 <= scores[2] - options.num_classes <= 1:
         raise ModelError(f"{scores[2]} scores a box for {options.num_classes} classes")
-    if options.max_detections < 0 or options.max_classes_per_detection < 1:
-        asked = (options.max_detections, options.max_classes_per_detection)
-        raise ModelError(f"{op.label}: max_detections, max_classes_per_detection are {asked}")
+    asked = (options.max_detections, options.max_classes_per_detection)
     # Of the regular suppression too, which fills only the first `max_detections`.
-    count = options.max_detections * options.max_classes_per_detection
+    count = asked[0] * asked[1]
+    if asked[0] < 0 or asked[1] < 1 or count > _MOST_CELLS:
+        raise ModelError(f"{op.label}: max_detections, max_classes_per_detection are {asked}")
     return (1, count, 4), (1, count), (1, count), (1,)
 
 
@@ -73,9 +75,11 @@ def audio_spectrogram(op: OperatorView[Any]) -> Shapes:
 @rule("Mfcc")
 def mfcc(op: OperatorView[Any]) -> Shapes:
     """Spectrograms [C, windows, bins] to [C, windows, coefficients]."""
-    coefficients = map_options(op, MfccOptions).dct_coefficient_count
-    if coefficients < 1:
-        raise ModelError(f"{op.label}: {coefficients} coefficients, expected at least 1")
+    options = map_options(op, MfccOptions)
+    coefficients = options.dct_coefficient_count
+    if not 1 <= coefficients <= options.filterbank_channel_count:
+        filters = options.filterbank_channel_count
+        raise ModelError(f"{op.label}: {coefficients} coefficients of {filters} filters")
     return ((*_shape(op, 0, 3)[:2], coefficients),)
 
 
@@ -127,7 +131,7 @@ def max_unpooling_2d(op: OperatorView[Any]) -> Shapes:
 def transform_tensor_bilinear(op: OperatorView[Any]) -> Shapes:
     options = map_options(op, TransformTensorOptions)
     shape, size = _shape(op, 0, 4), (options.output_height, options.output_width)
-    if shape[0] != 1 or min(size) < 1:
+    if shape[0] != 1 or min(size) < 1 or size[0] * size[1] > _MOST_CELLS:
         raise ModelError(f"{op.label}: {shape} cannot become {size}; only a batch of 1 is defined")
     return ((1, *size, shape[3]),)
 

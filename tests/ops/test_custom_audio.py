@@ -111,7 +111,7 @@ def test_mfcc_of_silence_and_of_a_rate_that_is_computed() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "reason"),
     [
-        ("Mfcc", {"dct_coefficient_count": 0}, "0 coefficients, expected at least 1"),
+        ("Mfcc", {"dct_coefficient_count": 0}, "0 coefficients of 0 filters"),
         ("AudioSpectrogram", {"window_size": 1, "stride": 1}, "windows of 1 samples every 1"),
         ("AudioSpectrogram", {"window_size": 8, "stride": 0}, "windows of 8 samples every 0"),
     ],

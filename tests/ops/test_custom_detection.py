@@ -144,6 +144,7 @@ def test_it_runs_without_being_registered() -> None:
     [
         ({"num_classes": 5}, "4 scores a box for 5 classes"),
         ({"max_detections": -1}, r"are \(-1, 1\)"),
+        ({"max_detections": 2**31 - 1}, r"are \(2147483647, 1\)"),
         ({"max_classes_per_detection": 0}, r"are \(10, 0\)"),
         ({"max_detections": "many"}, "option 'max_detections' is 'many'"),
         ({"num_classes": 2**40}, "not an integer of 32 bits"),
