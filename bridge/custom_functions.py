@@ -49,8 +49,9 @@ class PlainFunction:
         """The outputs as it makes them of zeros; None where their shapes depend on data."""
         if is_dynamic(op):
             return None
-        zeros = [None if view is None else _sample(view) for view in op.inputs]
         try:
+            with reported(KernelError):
+                zeros = [None if view is None else _sample(view) for view in op.inputs]
             results = self._results(op, zeros)
         except KernelError:  # zeros are not what it is for
             return None

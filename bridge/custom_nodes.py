@@ -176,7 +176,8 @@ class LifeCycleNode:
         context.end_prepare()
         for tensor in outputs:
             tensor.is_dynamic |= not is_known(*tensor.shape)
-        arrays = [None if tensor.is_dynamic else _zeros(tensor) for tensor in outputs]
+        with reported(KernelError, f"{op.label} failed to prepare"):
+            arrays = [None if tensor.is_dynamic else _zeros(tensor) for tensor in outputs]
         return _Prepared(node, context, arrays, _shapes(inputs), occasion)
 
     def invoke(self, op: OperatorView[Any], inputs: Sequence[Array | None]) -> tuple[Array, ...]:

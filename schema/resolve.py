@@ -33,22 +33,23 @@ from tflite_ort.schema.view import OperatorView, Quantization, TensorView
 
 
 def tensor_views(model: Model, subgraph: int) -> list[TensorView]:
-    """The tensors of a subgraph, with the data of constants dense and typed.
+    """The tensors of a subgraph, with the data of constants dense and typed; one that an operator
+    computes is no variable, whatever the file says.
 
     Raises:
         ModelError: a constant's data is not whole, or in a file that cannot be read.
     """
     external, graph = ExternalData(model), model.subgraphs[subgraph]
-    computed = {*graph.inputs, *(i for operator in graph.operators for i in operator.outputs)}
+    made = {index for operator in graph.operators for index in operator.outputs}
     return [
         TensorView(
             index,
             tensor.name,
             tensor.type,
             tensor.shape,
-            _data(model, tensor, external, index in computed),
+            _data(model, tensor, external, index in made or index in graph.inputs),
             _quantization(tensor.quantization),
-            tensor.is_variable,
+            tensor.is_variable and index not in made,
         )
         for index, tensor in enumerate(graph.tensors)
     ]

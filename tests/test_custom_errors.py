@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from flatbuffers import flexbuffers
 
 from tests.one_op import Node, T, graph_model
 from tests.registered import ONE, Recorder, X, invoked, opened, resolver_of
+from tests.test_mutations import mutated
 from tflite_ort import (
+    BridgeError,
     ExportError,
     Interpreter,
     KernelError,
@@ -153,6 +158,25 @@ def test_a_failing_free_leaves_none_of_the_others() -> None:
     with pytest.raises(KernelError, match="failed to free: OSError: no free today"):
         interpreter.close()
     assert recorder.counts() == [2, 0, 0, 2]
+
+
+def test_a_damaged_file_runs_or_is_refused() -> None:
+    options = np.frombuffer(bytes(flexbuffers.Dumps({"a": [1, 2], "b": "text"})), np.uint8)
+    nodes = [
+        Node(Op.ADD, ["x", "x"], ["y"], AddOptions()),
+        Node(Op.CUSTOM, ["y"], ["z"], custom_code="Own"),
+    ]
+    content = graph_model({name: T((3,)) for name in "xyz"}, nodes, ["z"], custom_options=options)
+    recorder, draw = Recorder(), random.Random(0)
+    kernels = (Registration(kernel=recorder), Registration(function=lambda x, **options: x * 2))
+    for _ in range(150):
+        damaged = mutated(content, draw)
+        for registration in kernels:
+            with suppress(BridgeError), opened(damaged, registration) as interpreter:
+                interpreter.allocate_tensors()
+                interpreter.invoke()
+    init, _, _, free = recorder.counts()
+    assert init == free > 0
 
 
 def test_a_translator_that_fails_is_reported() -> None:

@@ -32,6 +32,7 @@ from tflite_ort import (
 )
 from tflite_ort.opmap import Graph
 from tflite_ort.schema import (
+    AddOptions,
     Op,
     OperatorView,
     ReducerOptions,
@@ -248,6 +249,16 @@ def test_a_variable_keeps_what_is_written() -> None:
             np.testing.assert_array_equal(invoked(interpreter, X)[0], X * number)
         interpreter.reset_all_variables()
         np.testing.assert_array_equal(invoked(interpreter, X)[0], X)
+
+
+def test_a_computed_tensor_is_no_variable() -> None:
+    nodes = [
+        Node(Op.ADD, ["x", "x"], ["y"], AddOptions()),
+        Node(Op.CUSTOM, ["y"], ["z"], custom_code="Own"),
+    ]
+    model = graph_model({"x": T((3,)), "y": T((3,), is_variable=True), "z": T((3,))}, nodes, ["z"])
+    for registration in (Registration(kernel=Recorder()), Registration(function=lambda y: y * 2)):
+        np.testing.assert_array_equal(invoked(opened(model, registration), X)[0], X * 4)
 
 
 # Functions ---------------------------------------------------------------------------------------
