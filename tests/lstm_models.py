@@ -51,6 +51,7 @@ class Lstm:
         diagonal: gates whose recurrent weights are vectors.
         cell_bits: the cell state of an integer one is in units of ``2**-cell_bits``.
         short: without places for layer normalisation, as the oldest files.
+        halves: the weights of a float one stand in the file as float16.
     """
 
     op: Op = Op.UNIDIRECTIONAL_SEQUENCE_LSTM
@@ -76,6 +77,7 @@ class Lstm:
     merge_outputs: bool = False
     cell_bits: int = 11
     short: bool = False
+    halves: bool = False
     version: int = 1
     seed: int = 0
 
@@ -137,7 +139,8 @@ class Lstm:
             self.version,
             intermediates=list(scales)[:intermediates],
         )
-        return graph_model({**tensors, **scales, **outputs}, [node], list(outputs))
+        nodes = [*(_widened(tensors) if self.halves else []), node]
+        return graph_model({**tensors, **scales, **outputs}, nodes, list(outputs))
 
     def options(self) -> Any:
         given: dict[str, Any] = {
@@ -266,6 +269,17 @@ class Lstm:
             bits = 15 if self.arithmetic == "8x8_8" else self.cell_bits
             return T(shape, type, 2.0**-bits, is_variable=True)
         return T(shape, type, _STATE_SCALE, _STATE_ZERO_POINT, is_variable=True)
+
+
+def _widened(tensors: dict[str, T]) -> list[Node]:
+    """Constants become float16 ones under another name, and each an operator that widens it."""
+    nodes = []
+    for name, tensor in list(tensors.items()):
+        if tensor.data is not None:
+            tensors[f"{name}_half"] = T.constant(tensor.data.astype(np.float16))
+            tensors[name] = replace(tensor, data=None)
+            nodes.append(Node(Op.DEQUANTIZE, [f"{name}_half"], [name], version=3))
+    return nodes
 
 
 @dataclass(frozen=True)

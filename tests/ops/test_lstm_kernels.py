@@ -76,13 +76,17 @@ def of_one_step(forms: Sequence[Lstm]) -> list[Lstm]:
 
 
 def check(
-    form: Lstm | BasicLstm, kernels: str = "reference", rtol: float = 1e-5, **feeds: Any
+    form: Lstm | BasicLstm,
+    kernels: str = "reference",
+    rtol: float = 1e-5,
+    providers: Sequence[str] | None = (),
+    **feeds: Any,
 ) -> None:
     """Integers exactly, floats within `rtol` of the largest magnitude."""
     print(form)
     model, arrays = form.model(), form.feeds(**feeds)
     expected = invokes(litert_interpreter(model, kernels), arrays)
-    results = invokes(Interpreter(model_content=model, providers=[]), arrays)
+    results = invokes(Interpreter(model_content=model, providers=providers), arrays)
     for got, want in zip(outputs(results), outputs(expected), strict=True):
         assert_close(got, want, 0, rtol, str(form))
 
@@ -183,6 +187,12 @@ def test_twenty_inputs() -> None:
 @pytest.mark.parametrize("size", [{"time": 0}, {"batch": 0}])
 def test_nothing_to_do(arithmetic: Any, size: dict[str, int]) -> None:
     check(Lstm(arithmetic=arithmetic, **size))
+
+
+@pytest.mark.parametrize("providers", [[], None])
+@pytest.mark.parametrize("form", [Lstm(), Lstm(LSTM, layer_norm=True), AUXILIARY[0]])
+def test_weights_of_half_precision(form: Lstm, providers: list[str] | None) -> None:
+    check(replace(form, halves=True), providers=providers)
 
 
 FLAGS = dict.fromkeys(("coupled", "peephole", "projection", "time_major"), st.booleans())
