@@ -37,7 +37,9 @@ from tflite_ort.schema import AddOptions, Op, OperatorView, TensorType
 Array = npt.NDArray[Any]
 
 
-def test_the_programs_of_the_page_run() -> None:
+def test_the_programs_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "face_landmark_with_attention.tflite").write_bytes(ADD)
+    monkeypatch.chdir(tmp_path)
     page = Path(__file__).parent.parent / "docs" / "custom_operators.md"
     names: dict[str, Any] = {}
     for program in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
