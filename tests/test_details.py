@@ -12,7 +12,7 @@ from ai_edge_litert.interpreter import Interpreter as LiteRT
 from ai_edge_litert.interpreter import OpResolverType
 
 from tests.models import MODELS_DIR
-from tests.test_models import GIVEN, REFUSED, drawn
+from tests.test_models import BY_XNNPACK, GIVEN, REFUSED, drawn
 from tflite_ort import Interpreter, UnresolvedOperator
 
 
@@ -35,8 +35,6 @@ OVERWRITTEN = {
 }
 # Shapes that LiteRT learns when it runs, and ours from other shapes.
 LEARNT = {"pypi-word-activation-recognition__star_trek_activation_phrase_v2.tflite"}
-# Without its default delegate LiteRT has no Convolution2DTransposeBias.
-DELEGATED = {"pypi-mediapipe__selfie_segmentation.tflite"}
 
 
 def difference(ours: Any, theirs: Any, path: str = "") -> list[str]:
@@ -96,7 +94,7 @@ def test_before_allocation(name: str) -> None:
 @pytest.mark.parametrize("name", ALLOCATED)
 def test_after_allocation_and_after_invoke(name: str) -> None:
     content, rng = (MODELS_DIR / name).read_bytes(), np.random.default_rng(0)
-    kind = "AUTO" if name in DELEGATED else "BUILTIN_WITHOUT_DEFAULT_DELEGATES"
+    kind = "AUTO" if name in BY_XNNPACK else "BUILTIN_WITHOUT_DEFAULT_DELEGATES"
     ours = Interpreter(model_content=content)
     theirs = LiteRT(model_content=content, experimental_op_resolver_type=OpResolverType[kind])
     theirs.allocate_tensors()

