@@ -1,0 +1,290 @@
+"""Models in which the shape of one result depends on another: LiteRT, ONNX Runtime and numpy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.one_op import Array, Node, T, assert_close, graph_model, one_op_model, ours
+from tests.oracle import litert
+from tflite_ort import Interpreter
+from tflite_ort.schema import (
+    AddNOptions,
+    BatchMatMulOptions,
+    BridgeError,
+    ConcatenationOptions,
+    FullyConnectedOptions,
+    ModelError,
+    MulOptions,
+    Op,
+    PackOptions,
+    ReducerOptions,
+    ShapeOptions,
+    SplitOptions,
+    StridedSliceOptions,
+    TensorType,
+    TransposeConvOptions,
+)
+from tflite_ort.schema.semantics import strided_slice
+
+BOOL, INT32, INT64 = TensorType.BOOL, TensorType.INT32, TensorType.INT64
+SHAPE = ShapeOptions(out_type=INT32)
+
+
+def ints(*values: Any) -> T:
+    return T.constant(np.array(values, np.int32))
+
+
+def agree(model: bytes, feeds: list[Array]) -> list[Array]:
+    """All three give the same; nothing is left to numpy by default."""
+    by_numpy, _ = ours(model, feeds, providers=[])
+    by_ort, runners = ours(model, feeds)
+    assert runners <= {"ort", "constant"}
+    empty = any(result.size == 0 for result in by_numpy)  # of which LiteRT has no array
+    expected = by_numpy if empty else litert(model, feeds, "reference")
+    for got in (by_ort, by_numpy):
+        for want, result in zip(expected, got, strict=True):
+            assert_close(result, want, 0, 1e-5, "")
+    return expected
+
+
+def of_any_shape(rank: int, type: TensorType = TensorType.FLOAT32) -> T:
+    return T((1,) * rank, type, shape_signature=(-1,) * rank)
+
+
+def refused(model: bytes, feeds: list[Array], operator: str) -> None:
+    """LiteRT fails, and so do we, naming the operator."""
+    with pytest.raises((RuntimeError, ValueError)):
+        litert(model, feeds, "reference")
+    for providers in (None, []):
+        with pytest.raises(BridgeError, match=operator):
+            ours(model, feeds, providers)
+
+
+def picked() -> bytes:
+    """Rows of [6, 3] where a condition holds; the rows doubled, their mean, and how many."""
+    tensors = {
+        "x": T((6, 3)),
+        "condition": T((6,), BOOL),
+        "two": T.constant(np.array(2, np.float32)),
+        "first": ints(0),
+        "places": T((1, 1), INT64),
+        "rows": T((1, 3)),
+        "doubled": T((1, 3)),
+        "sum": T((3,)),
+        "shape": T((2,), INT32),
+    }
+    nodes = [
+        Node(Op.WHERE, ["condition"], ["places"]),
+        Node(Op.GATHER_ND, ["x", "places"], ["rows"]),
+        Node(Op.MUL, ["rows", "two"], ["doubled"], MulOptions()),
+        Node(Op.SUM, ["doubled", "first"], ["sum"], ReducerOptions()),
+        Node(Op.SHAPE, ["doubled"], ["shape"], SHAPE),
+    ]
+    return graph_model(tensors, nodes, ["doubled", "sum", "shape"])
+
+
+def test_rows_that_a_condition_picks() -> None:
+    x = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
+    for count in (0, 1, 4, 6):
+        condition = np.arange(6) < count
+        assert agree(picked(), [x, condition])[0].shape == (count, 3)
+
+
+def test_each_invoke_makes_the_shape_anew() -> None:
+    interpreter = Interpreter(model_content=picked(), num_threads=1)
+    interpreter.allocate_tensors()
+    condition = interpreter.get_input_details()[1]["index"]
+    doubled = interpreter.get_output_details()[0]
+    assert doubled["shape"].tolist() == [1, 3], "as the file has it"
+    for count in (2, 5, 0):
+        interpreter.set_tensor(condition, np.arange(6) < count)
+        interpreter.invoke()
+        assert interpreter.get_output_details()[0]["shape"].tolist() == [count, 3]
+        assert interpreter.get_tensor(doubled["index"]).shape == (count, 3)
+
+
+def flattened() -> bytes:
+    """[N, 2, 2, 3] by way of its own SHAPE to [N, 12], and through a matrix."""
+    tensors = {
+        "x": T((1, 2, 2, 3), shape_signature=(-1, 2, 2, 3)),
+        "shape": T((4,), INT32),
+        "zero": ints(0),
+        "one": ints(1),
+        "batch": T((), INT32),
+        "twelve": T.constant(np.array(12, np.int32)),
+        "wanted": T((2,), INT32),
+        "rows": T((1, 12), shape_signature=(-1, 12)),
+        "matrix": T.constant(np.arange(60, dtype=np.float32).reshape(5, 12)),
+        "y": T((1, 5), shape_signature=(-1, 5)),
+    }
+    nodes = [
+        Node(Op.SHAPE, ["x"], ["shape"], SHAPE),
+        Node(
+            Op.STRIDED_SLICE,
+            ["shape", "zero", "one", "one"],
+            ["batch"],
+            StridedSliceOptions(shrink_axis_mask=1),
+        ),
+        Node(Op.PACK, ["batch", "twelve"], ["wanted"], PackOptions(values_count=2)),
+        Node(Op.RESHAPE, ["x", "wanted"], ["rows"]),
+        Node(Op.FULLY_CONNECTED, ["rows", "matrix", None], ["y"], FullyConnectedOptions()),
+    ]
+    return graph_model(tensors, nodes, ["y"])
+
+
+def test_a_shape_made_of_the_inputs_own() -> None:
+    x = np.random.default_rng(0).normal(size=(3, 2, 2, 3)).astype(np.float32)
+    assert agree(flattened(), [x])[0].shape == (3, 5)
+
+
+def test_computed_bounds_of_a_range_that_is_filled_and_picked_from() -> None:
+    tensors = {
+        "limit": T((), INT32),
+        "start": T.constant(np.array(0, np.int32)),
+        "step": T.constant(np.array(2, np.int32)),
+        "counted": T((1,), INT32),
+        "shape": T((1,), INT32),
+        "value": T(()),
+        "filled": T((1,)),
+        "x": T((9, 2)),
+        "rows": T((1, 2)),
+    }
+    nodes = [
+        Node(Op.RANGE, ["start", "limit", "step"], ["counted"]),
+        Node(Op.SHAPE, ["counted"], ["shape"], SHAPE),
+        Node(Op.FILL, ["shape", "value"], ["filled"]),
+        Node(Op.GATHER, ["x", "counted"], ["rows"]),
+    ]
+    model = graph_model(tensors, nodes, ["filled", "rows"])
+    x = np.arange(18, dtype=np.float32).reshape(9, 2)
+    for limit in (9, 4, 0):
+        agree(model, [np.array(limit, np.int32), np.array(1.5, np.float32), x])
+    refused(model, [np.array(11, np.int32), np.array(1.5, np.float32), x], "GATHER_3")
+
+
+@given(
+    begin=st.lists(st.integers(-6, 6), min_size=3, max_size=3),
+    end=st.lists(st.integers(-6, 6), min_size=3, max_size=3),
+    strides=st.lists(st.sampled_from((-2, -1, 1, 2)), min_size=3, max_size=3),
+    masks=st.lists(st.integers(0, 7), min_size=2, max_size=2),
+    new=st.sampled_from((0, 1, 2, 4)),
+    dropped=st.sampled_from((0, 1, 2, 4)),
+)
+def test_drawn_slices_between_computed_bounds(
+    begin: list[int], end: list[int], strides: list[int], masks: list[int], new: int, dropped: int
+) -> None:
+    """And outside them, where all of them refuse it."""
+    for entry in range(3):
+        if dropped >> entry & 1:
+            strides[entry] = 1
+    options = StridedSliceOptions(
+        begin_mask=masks[0], end_mask=masks[1], new_axis_mask=new, shrink_axis_mask=dropped
+    )
+    shape = (4, 5, 3)
+    inputs = [T(shape), T((3,), INT32), T((3,), INT32), ints(*strides)]
+    rank = 3 + (new > 0) - (dropped > 0 and dropped != new)
+    model = one_op_model(Op.STRIDED_SLICE, inputs, [of_any_shape(rank)], options)
+    x = np.arange(60, dtype=np.float32).reshape(shape)
+    feeds = [x, np.array(begin, np.int32), np.array(end, np.int32)]
+    try:
+        strided_slice(shape, begin, end, strides, options)
+    except ModelError:
+        refused(model, feeds, "STRIDED_SLICE_0")
+    else:
+        agree(model, feeds)
+
+
+@given(
+    begin=st.lists(st.integers(-1, 5), min_size=2, max_size=2),
+    size=st.lists(st.integers(-1, 5), min_size=2, max_size=2),
+)
+def test_drawn_slices_of_computed_size(begin: list[int], size: list[int]) -> None:
+    model = one_op_model(Op.SLICE, [T((4, 5)), T((2,), INT32), T((2,), INT32)], [of_any_shape(2)])
+    x = np.arange(20, dtype=np.float32).reshape(4, 5)
+    feeds = [x, np.array(begin, np.int32), np.array(size, np.int32)]
+    ends = np.where(np.array(size) == -1, (4, 5), np.add(begin, size))
+    if min(begin) < 0 or (ends > (4, 5)).any() or (ends < begin).any():
+        refused(model, feeds, "SLICE_0")
+    else:
+        agree(model, feeds)
+
+
+def computed(*shape: int) -> T:
+    return T(shape, INT32)
+
+
+WRONG: list[tuple[Op, Any, list[T], T, list[list[int]]]] = [
+    (Op.RESHAPE, None, [T((2, 3)), computed(2)], T((1, 1)), [[4, 2]]),
+    (Op.BROADCAST_TO, None, [T((2, 3)), computed(2)], T((1, 1)), [[1, 3]]),
+    (Op.FILL, None, [computed(2), T(())], T((1, 1)), [[2, -1]]),
+    (Op.TILE, None, [T((2, 3)), computed(2)], T((1, 1)), [[-1, 2]]),
+    (Op.PAD, None, [T((2, 3)), computed(2, 2)], T((1, 1)), [[0, 1], [-1, 0]]),
+    (Op.TOPK_V2, None, [T((2, 3)), computed()], T((1, 1)), [[4]]),
+]
+
+
+@pytest.mark.parametrize(("op", "options", "inputs", "output", "listed"), WRONG)
+def test_lists_that_do_not_fit_are_refused(
+    op: Op, options: Any, inputs: list[T], output: T, listed: list[list[int]]
+) -> None:
+    outputs = [output, T(output.shape, INT32)] if op is Op.TOPK_V2 else [output]
+    model = one_op_model(op, inputs, outputs, options, 2 if op is Op.BROADCAST_TO else 1)
+    rng = np.random.default_rng(0)
+    lists = iter([np.array(listed, np.int32)])
+    feeds = [next(lists).reshape(t.shape) if t.type is INT32 else t.random(rng) for t in inputs]
+    refused(model, feeds, f"{op.name}_0")
+
+
+def hidden(*shapes: tuple[int, ...]) -> tuple[dict[str, T], list[Node], list[Array]]:
+    """Tensors h0, h1, ... whose sizes are computed, with values of the given shapes."""
+    tensors: dict[str, T] = {}
+    nodes: list[Node] = []
+    feeds: list[Array] = []
+    for i, shape in enumerate(shapes):
+        tensors |= {f"x{i}": T(shape), f"s{i}": computed(len(shape)), f"h{i}": T(shape)}
+        nodes.append(Node(Op.RESHAPE, [f"x{i}", f"s{i}"], [f"h{i}"]))
+        feeds.append(np.arange(np.prod(shape), dtype=np.float32).reshape(shape))
+        feeds.append(np.array(shape, np.int32))
+    return tensors, nodes, feeds
+
+
+@pytest.mark.parametrize(
+    ("op", "options", "shapes"),
+    [
+        (Op.ADD_N, AddNOptions(), ((2, 3), (3, 2))),
+        (Op.CONCATENATION, ConcatenationOptions(), ((2, 3), (2, 2))),
+        (Op.BATCH_MATMUL, BatchMatMulOptions(), ((2, 3), (2, 3))),
+    ],
+)
+def test_operands_that_do_not_fit_are_refused(
+    op: Op, options: Any, shapes: tuple[tuple[int, ...], ...]
+) -> None:
+    tensors, nodes, feeds = hidden(*shapes)
+    tensors["y"] = T((1, 1))
+    names = [f"h{i}" for i in range(len(shapes))]
+    model = graph_model(tensors, [*nodes, Node(op, names, ["y"], options)], ["y"])
+    refused(model, feeds, f"{op.name}_{len(shapes)}")
+
+
+def test_an_uneven_split_is_refused() -> None:
+    tensors, nodes, feeds = hidden((5, 2))
+    tensors |= {"axis": T.constant(np.array(0, np.int32)), "a": T((1, 1)), "b": T((1, 1))}
+    split = Node(Op.SPLIT, ["axis", "h0"], ["a", "b"], SplitOptions(num_splits=2))
+    refused(graph_model(tensors, [*nodes, split], ["a", "b"]), feeds, "SPLIT_1")
+
+
+def test_transpose_conv_to_a_computed_size() -> None:
+    filter = np.random.default_rng(0).normal(size=(2, 3, 3, 4)).astype(np.float32)
+    inputs = [computed(4), T.constant(filter), T((1, 5, 6, 4))]
+    options = TransposeConvOptions(stride_h=2, stride_w=2)
+    model = one_op_model(Op.TRANSPOSE_CONV, inputs, [T((1, 1, 1, 2))], options)
+    image = np.random.default_rng(1).normal(size=(1, 5, 6, 4)).astype(np.float32)
+    for height, width in ((10, 12), (9, 11)):
+        agree(model, [np.array([1, height, width, 2], np.int32), image])
+    with pytest.raises(BridgeError, match="TRANSPOSE_CONV_0"):
+        ours(model, [np.array([2, 10, 12, 2], np.int32), image])
