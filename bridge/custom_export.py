@@ -11,9 +11,8 @@ import onnx_ir as ir
 from tflite_ort.opmap import Domain, Graph
 from tflite_ort.schema import Model, Op, OperatorView
 from tflite_ort.schema.sizes import is_known
-from tflite_ort.versioning.registration import Registration
-from tflite_ort.versioning.registry import Pair
-from tflite_ort.versioning.resolver import MutableOpResolver, OpResolver
+from tflite_ort.versioning.registry import Entry, Inputs, Pair
+from tflite_ort.versioning.resolver import MutableOpResolver, OpResolver, operator_key
 
 DOMAIN = "tflite.custom"
 
@@ -21,20 +20,19 @@ _INT64 = range(-(2**63), 2**63)
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 
-def unresolved_custom(model: Model, resolver: OpResolver) -> set[Pair]:
-    """The custom operators of `model` that `resolver` has nothing for."""
+def untranslated(model: Model, resolver: OpResolver) -> set[Pair]:
+    """The custom operators of `model` that `resolver` has no translator for."""
     custom = (code for code in model.operator_codes if code.builtin_code is Op.CUSTOM)
-    pairs = {(code.custom_code or "", code.version) for code in custom}
-    return {pair for pair in pairs if resolver.find(*pair) is None}
+    pairs = {(operator_key(code), code.version) for code in custom}
+    return {pair for pair in pairs if resolver.translators.find(*pair) is None}
 
 
 def with_custom_nodes(resolver: OpResolver, pairs: Iterable[Pair]) -> OpResolver:
     """`resolver`, but every operator of `pairs` becomes a node of the domain ``tflite.custom``."""
-    extended = MutableOpResolver()
+    extended, inputs = MutableOpResolver(), Inputs.parse(("inputs*",))
     extended.add_all(resolver)
     for name, version in pairs:
-        registration = Registration(translate=custom_node)
-        extended.add_custom(str(name), registration, version, version)
+        extended.translators.replace(Entry(name, version, version, inputs, custom_node))
     return extended
 
 

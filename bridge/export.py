@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -12,9 +11,10 @@ from pathlib import Path
 import onnx
 import onnx_ir as ir
 
-from tflite_ort.custom_export import DOMAIN, unresolved_custom, with_custom_nodes
+from tflite_ort.custom_export import DOMAIN, untranslated, with_custom_nodes
 from tflite_ort.custom_kernels import BoundResolver
 from tflite_ort.export_state import first_values, lower_with_state
+from tflite_ort.metadata import properties
 from tflite_ort.opmap import Target
 from tflite_ort.resolution import check_operators
 from tflite_ort.resolvers import BuiltinOpResolver
@@ -72,7 +72,8 @@ def export_onnx(
         and outputs have the TFLite model's names, dtypes and channels-last layout, but a complex
         one is a float one with a last dimension of 2, real and imaginary part; nodes are
         named after the TFLite operator and its index, such as ``CONV_2D_12/Conv``;
-        ``metadata_props`` hold the description, the operators' versions and the minimum runtime.
+        ``metadata_props`` hold what `tflite_ort.metadata.properties` lists: descriptions, labels,
+        the operators' versions, the minimum runtime.
 
     Raises:
         ModelError, VersionError: the model cannot be read or has operators not known.
@@ -86,7 +87,7 @@ def export_onnx(
     source = model if isinstance(model, Model) else read_model(model)
     resolver = BuiltinOpResolver() if resolver is None else resolver
     if custom_ops is not None:
-        resolver = with_custom_nodes(resolver, unresolved_custom(source, resolver))
+        resolver = with_custom_nodes(resolver, untranslated(source, resolver))
     check_operators(source, resolver)
     if not source.subgraphs:
         raise ExportError("The model has no subgraph.")
@@ -109,7 +110,9 @@ def export_onnx(
         lowered = lowered_by(custom.translators)
     if lowered.refusals:
         raise _refused(graph, lowered.refusals)
-    lowered.model.metadata_props.update(_metadata(source))
+    lowered.model.metadata_props.update(
+        properties(source, None if isinstance(model, Model) else model)
+    )
     return _written(lowered.model, output)
 
 
@@ -141,21 +144,6 @@ def _refused(graph: Specialized, refusals: Mapping[int, str]) -> ExportError:
     count = f"{len(lines)} of {len(graph.operators)} operators cannot be exported:"
     custom = any(op.custom_code for op in graph.operators if op.index in refusals)
     return ExportError("\n".join([count, *lines, *([_ADVICE] if custom else [])]))
-
-
-def _metadata(model: Model) -> dict[str, str]:
-    versions = {
-        code.custom_code or code.builtin_code.name: code.version for code in model.operator_codes
-    }
-    metadata = {"tflite.operator_versions": json.dumps(versions, sort_keys=True)}
-    if model.description:
-        metadata["tflite.description"] = model.description
-    for entry in model.metadata or ():
-        data = model.buffers[entry.buffer].data
-        if entry.name == "min_runtime_version" and data is not None:
-            text = data.tobytes().rstrip(b"\0").decode("ascii", "replace")
-            metadata["tflite.min_runtime_version"] = text
-    return metadata
 
 
 def _written(model: ir.Model, output: str | os.PathLike[str] | None) -> onnx.ModelProto:

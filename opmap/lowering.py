@@ -148,13 +148,14 @@ def _model(
     g: Graph, inputs: Sequence[ir.Value], outputs: Sequence[ir.Value], name: str
 ) -> ir.Model:
     nodes = _used(g.nodes, {id(value) for value in outputs})
-    used = {id(value) for node in _nested(nodes) for value in node.inputs}
+    nested = list(_nested(nodes))
+    used = {id(value) for node in nested for value in node.inputs}
     graph = ir.Graph(
         inputs,
         outputs,
         nodes=nodes,
         initializers=[value for value in g.constants.values if id(value) in used],
-        opset_imports={"": OPSET, **{node.domain: 1 for node in nodes if node.domain}},
+        opset_imports={"": OPSET, **{node.domain: 1 for node in nested if node.domain}},
         name=name,
     )
     return ir.Model(graph, ir_version=_IR_VERSION, producer_name="tflite-ort")

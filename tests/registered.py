@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tests.one_op import T
+from tests.one_op import Node, T
 from tests.ops.custom_op import custom_model
+from tests.subgraph_models import Sub, model_of
 from tflite_ort import BuiltinOpResolver, Interpreter, MutableOpResolver, Registration
 from tflite_ort.opmap import Graph
-from tflite_ort.schema import OperatorView
+from tflite_ort.schema import Op, OperatorView, ReducerOptions, TensorType, WhileOptions
 
 Array = npt.NDArray[Any]
 
@@ -85,3 +86,30 @@ def places(interpreter: Interpreter) -> list[str]:
 def translated_double(op: OperatorView[Any], g: Graph) -> None:
     x = g.read(op.present_inputs()[0])
     g.write(op.output, g.op("Add", x, x))
+
+
+def doubling_until_a_hundred() -> bytes:
+    """While the sum is below 100, the values are doubled by the custom operator."""
+    values, single = T((3,)), T(())
+    main = Sub(
+        {"x": values, "y": values},
+        [Node(Op.WHILE, ["x"], ["y"], WhileOptions(cond_subgraph_index=1, body_subgraph_index=2))],
+        ["x"],
+        ["y"],
+    )
+    tensors = {
+        "x": values,
+        "axis": T.constant(np.array([0], np.int32)),
+        "sum": single,
+        "limit": T.constant(np.array(100, np.float32)),
+        "less": T((), TensorType.BOOL),
+    }
+    summed = Node(Op.SUM, ["x", "axis"], ["sum"], ReducerOptions())
+    less = Node(Op.LESS, ["sum", "limit"], ["less"])
+    body = Sub(
+        {"x": values, "y": values},
+        [Node(Op.CUSTOM, ["x"], ["y"], custom_code="Own")],
+        ["x"],
+        ["y"],
+    )
+    return model_of(main, Sub(tensors, [summed, less], ["x"], ["less"]), body)

@@ -10,7 +10,13 @@ import pytest
 
 from tests.one_op import Node, T, graph_model
 from tests.ops.custom_op import custom_model
-from tests.registered import ONE, Recorder, resolver_of, translated_double
+from tests.registered import (
+    ONE,
+    Recorder,
+    doubling_until_a_hundred,
+    resolver_of,
+    translated_double,
+)
 from tflite_ort import ExportError, Registration, UnresolvedOperator, export_onnx
 from tflite_ort.schema import AddOptions, Op, TensorType
 
@@ -82,6 +88,14 @@ def test_results_between_operators_have_types_and_shapes() -> None:
     (name,) = exported.graph.node[0].output
     assert made[name].elem_type == onnx.TensorProto.FLOAT
     assert [dim.dim_value for dim in made[name].shape.dim] == [3]
+
+
+def test_a_custom_operator_in_the_body_of_a_loop_is_exported() -> None:
+    exported = export_onnx(doubling_until_a_hundred(), custom_ops="domain")
+    (loop,) = (node for node in exported.graph.node if node.op_type == "Loop")
+    (body,) = (field.g for field in loop.attribute if field.name == "body")
+    assert ("tflite.custom", "Own") in {(node.domain, node.op_type) for node in body.node}
+    onnx.checker.check_model(exported)
 
 
 def test_an_operator_that_translates_is_no_custom_node() -> None:

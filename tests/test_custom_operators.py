@@ -17,13 +17,13 @@ from tests.registered import (
     ONE,
     Recorder,
     X,
+    doubling_until_a_hundred,
     invoked,
     opened,
     places,
     resolver_of,
     translated_double,
 )
-from tests.subgraph_models import Sub, model_of
 from tflite_ort import (
     Interpreter,
     KernelError,
@@ -35,11 +35,8 @@ from tflite_ort.schema import (
     AddOptions,
     Op,
     OperatorView,
-    ReducerOptions,
     SignatureDef,
     TensorMap,
-    TensorType,
-    WhileOptions,
     read_model,
     write_model,
 )
@@ -192,33 +189,6 @@ def test_a_dynamic_output_gets_its_shape_at_each_invoke() -> None:
     assert kernel.prepared == 1
     # In TFLite too, what follows is prepared when a shape that reaches it changes.
     assert after.counts() == [1, 4, 4, 0]
-
-
-def doubling_until_a_hundred() -> bytes:
-    """While the sum is below 100, the values are doubled by the custom operator."""
-    values, single = T((3,)), T(())
-    main = Sub(
-        {"x": values, "y": values},
-        [Node(Op.WHILE, ["x"], ["y"], WhileOptions(cond_subgraph_index=1, body_subgraph_index=2))],
-        ["x"],
-        ["y"],
-    )
-    tensors = {
-        "x": values,
-        "axis": T.constant(np.array([0], np.int32)),
-        "sum": single,
-        "limit": T.constant(np.array(100, np.float32)),
-        "less": T((), TensorType.BOOL),
-    }
-    summed = Node(Op.SUM, ["x", "axis"], ["sum"], ReducerOptions())
-    less = Node(Op.LESS, ["sum", "limit"], ["less"])
-    body = Sub(
-        {"x": values, "y": values},
-        [Node(Op.CUSTOM, ["x"], ["y"], custom_code="Own")],
-        ["x"],
-        ["y"],
-    )
-    return model_of(main, Sub(tensors, [summed, less], ["x"], ["less"]), body)
 
 
 def test_a_node_in_the_body_of_a_loop() -> None:
