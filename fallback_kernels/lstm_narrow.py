@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from tflite_ort.fallback_kernels.lstm_integer import Multiplier, clip, clipped, updated_cell
 from tflite_ort.fallback_kernels.lstm_tensors import CellTensors, States, joined, run_steps
-from tflite_ort.schema import KernelError
 from tflite_ort.schema.fixed_point import (
     multiply_wide_by_quantized_multiplier,
     round_half_away,
@@ -95,8 +94,6 @@ class NarrowCell:
 
     @classmethod
     def of(cls, cell: CellTensors) -> NarrowCell:
-        if cell.scale("cell_state") != np.float32(2.0**-_CELL_BITS):
-            raise KernelError(f"cell_state has scale {cell.scale('cell_state')}, expected 2**-15")
         norm = "{}_layer_norm_coefficients"
         factor = Multiplier.of([[cell.scale(norm.format(gate))] for gate in _GATES])
         limit = cell.op.options.cell_clip

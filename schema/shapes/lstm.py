@@ -26,6 +26,9 @@ _TENSORS = (
     ("{}_layer_norm_coefficients", GATES, "C", "norm"),
 )
 _REQUIRED = ("input_to_{}_weights", "recurrent_to_{}_weights", "{}_gate_bias")
+# The integer form with as many intermediates has to be normalised and projected.
+_NARROW = 12
+_NEEDED_BY_NARROW = ("forget_layer_norm_coefficients", "projection_weights", "projection_bias")
 _FLOAT, _HYBRID = TensorType.FLOAT32, (TensorType.INT8, TensorType.UINT8)
 
 
@@ -195,17 +198,21 @@ class CellCheck:
                 scaled(self.op, tensor, name)
         scaled(self.op, self.op.output, "the output")
         scale = scaled(self.op, self.op["cell_state"], "cell_state")
-        bits = -log2(scale)
-        holds = abs(bits - round(bits)) < 1e-3 and 9 <= round(bits) <= 15
-        require(holds, self.op, f"cell_state has scale {scale}, expected 2**-9 to 2**-15")
+        bits, least = -log2(scale), 15 if len(self.op.intermediates) == _NARROW else 9
+        holds = abs(bits - round(bits)) < 1e-3 and least <= round(bits) <= 15
+        expected = "2**-15" if least == 15 else f"2**-{least} to 2**-15"
+        require(holds, self.op, f"cell_state has scale {scale}, expected {expected}")
 
     def intermediates(self, accepted: tuple[int, ...]) -> None:
         """An integer cell says in which form it computes by how many scales it brings: those of
         its sums, which 5 need for layer normalisation only, and that of the hidden state."""
         found, expected = self.op.intermediates, " or ".join(map(str, accepted))
-        holds = not self.integer or len(found) in accepted
-        require(holds, self.op, f"{len(found)} intermediates, expected {expected}")
-        unused = 0 if len(found) == 12 or self._has("forget_layer_norm_coefficients") else 4
-        for i, tensor in enumerate(found if self.integer else ()):
-            if i >= unused:
-                scaled(self.op, tensor, f"intermediate {i}")
+        if not self.integer:
+            return
+        require(len(found) in accepted, self.op, f"{len(found)} intermediates, expected {expected}")
+        narrow = len(found) == _NARROW
+        unused = 0 if narrow or self._has("forget_layer_norm_coefficients") else len(found) - 1
+        for i, tensor in enumerate(found[unused:], unused):
+            scaled(self.op, tensor, f"intermediate {i}")
+        for name in _NEEDED_BY_NARROW if narrow else ():
+            present(self.op, name)

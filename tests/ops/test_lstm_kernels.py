@@ -323,21 +323,33 @@ def test_intermediates_missing(form: Lstm, count: int, expected: str) -> None:
     refuse(form, model, f"{count} intermediates, expected {expected}")
 
 
+def refuse_ours(form: Lstm, changed: dict[str, T | None], message: str) -> None:
+    ours = Interpreter(model_content=form.model(changed))
+    with pytest.raises(BridgeError, match=f"LSTM_0:? {message}"):
+        ours.allocate_tensors()
+
+
 @pytest.mark.parametrize(
-    ("name", "scale", "message"),
+    ("form", "name", "scale", "message"),
     [
-        ("input_to_cell_weights", None, "input_to_cell_weights has no scale"),
-        ("cell_state", None, "cell_state has no scale"),
-        ("cell_state", 0.001, r"cell_state has scale 0\.001.*, expected 2\*\*-9 to 2\*\*-15"),
-        ("cell_state", 2.0**-8, "cell_state has scale 0.00390625"),
+        (WIDE_CELL, "input_to_cell_weights", None, "input_to_cell_weights has no scale"),
+        (WIDE_CELL, "cell_state", None, "cell_state has no scale"),
+        (WIDE_CELL, "cell_state", 0.001, r"cell_state .* 0\.001.*, expected 2\*\*-9 to 2\*\*-15"),
+        (WIDE_CELL, "cell_state", 2.0**-8, r"cell_state has scale 0\.00390625"),
+        (NARROW, "cell_state", 2.0**-11, r"cell_state has scale .*, expected 2\*\*-15"),
     ],
 )
-def test_scales_that_litert_does_not_check(name: str, scale: float | None, message: str) -> None:
+def test_scales_that_litert_does_not_check(
+    form: Lstm, name: str, scale: float | None, message: str
+) -> None:
     """It goes on with parameters that it never set, or that are 0."""
-    tensor = replace(WIDE_CELL.tensors()[name], scale=scale)
-    ours = Interpreter(model_content=WIDE_CELL.model({name: tensor}))
-    with pytest.raises(BridgeError, match=f"LSTM_0: {message}"):
-        ours.allocate_tensors()
+    refuse_ours(form, {name: replace(form.tensors()[name], scale=scale)}, message)
+
+
+@pytest.mark.parametrize("name", ["projection_weights", "projection_bias"])
+def test_tensors_without_which_litert_crashes(name: str) -> None:
+    changed: dict[str, T | None] = {"projection_bias": None, name: None}
+    refuse_ours(NARROW, changed, f"lacks {name}")
 
 
 @pytest.mark.parametrize("form", [Lstm(), Lstm(LSTM), BIDI], ids=lambda form: form.name)
