@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.fallback_kernels.accumulator import real_bounds
-from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, custom_kernel
+from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, custom_kernel
 from tflite_ort.fallback_kernels.windows import Span, windows
-from tflite_ort.schema import KernelError, OperatorView
+from tflite_ort.schema import KernelError, OperatorView, Padding
 from tflite_ort.schema.semantics import explicit_padding
 from tflite_ort.schema.shapes.well_known import transposed_padding
 from tflite_ort.schema.well_known_options import (
@@ -71,25 +71,26 @@ def maxpoolingwithargmax2d(op: OperatorView[Any], inputs: Inputs, state: State) 
 @custom_kernel("MaxUnpooling2D", versions=(1, 1), inputs=("input", "indices"))
 def maxunpooling2d(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """Each cell at its position in the window that it came from, and zeros elsewhere."""
-    x, positions, options = inputs[0], inputs[1].astype(np.int64), pool_options(op)
+    (x, positions), options = inputs, pool_options(op)
+    row, column = np.divmod(positions.astype(np.int64), options.filter_width)
+    rows = _unpooled(row, 1, options.padding, options.filter_height, options.stride_h)
+    columns = _unpooled(column, 2, options.padding, options.filter_width, options.stride_w)
     batch, height, width, channels = x.shape
-    size = (height * options.filter_height, width * options.filter_width)
-    places = []
-    for axis, (stride, filter) in enumerate(
-        ((options.stride_h, options.filter_height), (options.stride_w, options.filter_width)), 1
-    ):
-        before, _ = explicit_padding(options.padding, size[axis - 1], filter, stride)
-        inside = (
-            positions // options.filter_width if axis == 1 else positions % options.filter_width
-        )
-        starts = (np.arange(x.shape[axis]) * stride - before).reshape(-1, *(1,) * (3 - axis))
-        place = starts + inside
-        if place.size and not 0 <= place.min() <= place.max() < size[axis - 1]:
-            raise KernelError(f"a cell at {place.min()} or {place.max()} of {size[axis - 1]}")
-        places.append(place)
-    output = np.zeros((batch, *size, channels), np.float32)
-    output[np.arange(batch)[:, None, None, None], *places, np.arange(channels)] = x
+    size = (batch, height * options.filter_height, width * options.filter_width, channels)
+    output = np.zeros(size, np.float32)
+    output[np.arange(batch)[:, None, None, None], rows, columns, np.arange(channels)] = x
     return (output,)
+
+
+def _unpooled(inside: Array, axis: int, padding: Padding, filter: int, stride: int) -> Array:
+    """Where cells go along `axis` from where in their windows they were."""
+    count = inside.shape[axis]
+    before, _ = explicit_padding(padding, count * filter, filter, stride)
+    starts = np.arange(count) * stride - before
+    place = np.moveaxis(np.moveaxis(inside, axis, -1) + starts, -1, axis)
+    if place.size and not 0 <= place.min() <= place.max() < count * filter:
+        raise KernelError(f"a cell at {place.min()} or {place.max()} of {count * filter}")
+    return place
 
 
 @custom_kernel("TransformTensorBilinear", versions=(2, 2), inputs=("image", "transform"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -34,7 +33,7 @@ def tflite_detection_postprocess(op: OperatorView[Any], g: Graph) -> None:
     boxes = decoded(op, g, options)
     scores = g.read(op["class_predictions"])
     if op["class_predictions"].shape[2] > options.num_classes:
-        scores = _columns(g, scores, 1, 1 + options.num_classes)
+        scores = _part(g, scores, 1, 1 + options.num_classes)
     pick = regular if options.use_regular_nms else fast
     rows, classes, scores, count = pick(g, options, boxes, scores)
     boxes = g.op("Gather", reshaped(g, boxes, (-1, 4)), rows)
@@ -56,11 +55,11 @@ def decoded(op: OperatorView[Any], g: Graph, options: Options) -> ir.Value:
     )
     count = op["box_encodings"].shape[1]
     if op["anchors"].shape[0] > count:
-        anchors = _rows(g, anchors, count)
-    places, sizes = _columns(g, anchors, 0, 2), _columns(g, anchors, 2, 4)
+        anchors = _part(g, anchors, 0, count, axis=0)
+    places, sizes = _part(g, anchors, 0, 2), _part(g, anchors, 2, 4)
     scales = [options.y_scale, options.x_scale, options.h_scale, options.w_scale]
     centre, half = (
-        g.op("Div", _columns(g, encoded, at, at + 2), g.constant(scales[at : at + 2], np.float64))
+        g.op("Div", _part(g, encoded, at, at + 2), g.constant(scales[at : at + 2], np.float64))
         for at in (0, 2)
     )
     centre = g.op("Add", g.op("Mul", centre, sizes), places)
@@ -77,7 +76,7 @@ def fast(g: Graph, options: Options, boxes: ir.Value, scores: ir.Value) -> Picke
     """One suppression over all classes: a box counts with its best score."""
     best = g.op("ReduceMax", scores, g.constant([2], np.int64), keepdims=0)
     best = g.op("Unsqueeze", best, g.constant([1], np.int64))
-    rows = _columns(g, suppressed(g, options, boxes, best, options.max_detections), 2, 3)
+    rows = _part(g, suppressed(g, options, boxes, best, options.max_detections), 2, 3)
     rows = reshaped(g, rows, (-1,))
     scores = g.op("Gather", reshaped(g, scores, (-1, options.num_classes)), rows)
     each = min(options.max_classes_per_detection, options.num_classes)
@@ -86,20 +85,19 @@ def fast(g: Graph, options: Options, boxes: ir.Value, scores: ir.Value) -> Picke
 
 
 def _for_each_class(
-    g: Graph, options: Options, boxes: ir.Value, *lists: ir.Value
-) -> Sequence[ir.Value]:
+    g: Graph, options: Options, boxes: ir.Value, classes: ir.Value, scores: ir.Value
+) -> tuple[ir.Value, ir.Value, ir.Value]:
     """Boxes repeated for each of their classes, and zeros for the classes that there are not."""
+    if options.max_classes_per_detection == 1:
+        return boxes, classes, scores
     each = min(options.max_classes_per_detection, options.num_classes)
-    missing = options.max_classes_per_detection - each
-    if options.max_classes_per_detection > 1:
-        repeats = g.constant([1, each, 1], np.int64)
-        boxes = g.op("Tile", g.op("Unsqueeze", boxes, g.constant([1], np.int64)), repeats)
-        if missing:
-            boxes = g.op("Pad", boxes, g.constant([0, 0, 0, 0, missing, 0], np.int64))
-            pads = g.constant([0, 0, 0, missing], np.int64)
-            lists = tuple(g.op("Pad", values, pads) for values in lists)
-        boxes = reshaped(g, boxes, (-1, 4))
-    return (boxes, *lists)
+    boxes = g.op("Unsqueeze", boxes, g.constant([1], np.int64))
+    boxes = g.op("Tile", boxes, g.constant([1, each, 1], np.int64))
+    if missing := options.max_classes_per_detection - each:
+        boxes = g.op("Pad", boxes, g.constant([0, 0, 0, 0, missing, 0], np.int64))
+        pads = g.constant([0, 0, 0, missing], np.int64)
+        classes, scores = g.op("Pad", classes, pads), g.op("Pad", scores, pads)
+    return reshaped(g, boxes, (-1, 4)), classes, scores
 
 
 def regular(g: Graph, options: Options, boxes: ir.Value, scores: ir.Value) -> Picked:
@@ -112,7 +110,7 @@ def regular(g: Graph, options: Options, boxes: ir.Value, scores: ir.Value) -> Pi
     count = g.op("Min", g.op("Shape", kept), most_of_all)
     best, order = g.op_multi("TopK", kept, count, outputs=2)
     picked = g.op("Gather", picked, order)
-    classes, rows = (reshaped(g, _columns(g, picked, at, at + 1), (-1,)) for at in (1, 2))
+    classes, rows = (reshaped(g, _part(g, picked, at, at + 1), (-1,)) for at in (1, 2))
     return rows, classes, best, count
 
 
@@ -128,16 +126,11 @@ def suppressed(
     return g.op("NonMaxSuppression", boxes, scores, *(g.constant([limit]) for limit in limits))
 
 
-def _columns(g: Graph, value: ir.Value, start: int, end: int) -> ir.Value:
-    """The part from `start` to `end` of the last axis."""
-    return g.op("Slice", value, *(g.constant([n], np.int64) for n in (start, end, -1)))
-
-
-def _rows(g: Graph, value: ir.Value, count: int) -> ir.Value:
-    return g.op("Slice", value, *(g.constant([n], np.int64) for n in (0, count, 0)))
+def _part(g: Graph, value: ir.Value, start: int, end: int, axis: int = -1) -> ir.Value:
+    return g.op("Slice", value, *(g.constant([n], np.int64) for n in (start, end, axis)))
 
 
 def _filled(g: Graph, value: ir.Value, shape: tuple[int, ...]) -> ir.Value:
     """`value` with zeros after it, in a batch of its own: [1, *shape]."""
     whole = g.op("Concat", value, g.constant(np.zeros(shape, np.float32)), axis=0)
-    return reshaped(g, _rows(g, whole, shape[0]), (1, *shape))
+    return reshaped(g, _part(g, whole, 0, shape[0], axis=0), (1, *shape))
