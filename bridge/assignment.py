@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
+from tflite_ort.delegates import Delegate
 from tflite_ort.opmap import Lowered, Target, Translator, lower
 from tflite_ort.partition import NUMPY, partitions
 from tflite_ort.runtime import Runtime
@@ -26,13 +28,19 @@ class Assignment:
     whole: Lowered | None = None
 
 
-def assign(graph: Specialized, runtime: Runtime) -> Assignment:
-    """Delegates claim operators in the order given; numpy kernels take the rest."""
+def assign(
+    graph: Specialized, runtime: Runtime, least: Mapping[str, int] = MappingProxyType({})
+) -> Assignment:
+    """Delegates claim operators in the order given; numpy kernels take the rest.
+
+    Args:
+        least: by delegate, how many operators a partition has to have for it to be worth while.
+    """
     runners = {op.index: NUMPY for op in graph.operators}
     reasons: dict[int, list[str]] = {op.index: [] for op in graph.operators}
     remaining, translators = list(graph.operators), runtime.resolver.translators
     for delegate in runtime.delegates:
-        refusals = {op.index: delegate.refusal(op) for op in remaining}
+        refusals = {op.index: _refusal(delegate, op) for op in remaining}
         claimed = [op for op in remaining if refusals[op.index] is None]
         lowered = _trial(claimed, graph, translators, runtime.target(delegate))
         refusals.update(lowered.refusals)
@@ -42,10 +50,52 @@ def assign(graph: Specialized, runtime: Runtime) -> Assignment:
                 runners[op.index] = delegate.name
             elif reason not in reasons[op.index]:
                 reasons[op.index].append(reason)
-        if claimed and len(claimed) == len(graph.operators) and not lowered.refusals:
+        small = _too_small(graph, runners, delegate.name, least.get(delegate.name, 0), runtime)
+        for index, reason in small.items():
+            runners[index] = NUMPY
+            reasons[index].append(reason)
+        if claimed and len(claimed) == len(graph.operators) and not (lowered.refusals or small):
             return Assignment(runners, _joined(reasons), lowered)
         remaining = [op for op in remaining if runners[op.index] == NUMPY]
     return Assignment(runners, _joined(reasons))
+
+
+def _refusal(delegate: Delegate, op: OperatorView[Any]) -> str | None:
+    """Why a delegate does not take `op`, or an operator of a subgraph that it calls."""
+    reason = delegate.refusal(op)
+    if reason is not None:
+        return reason
+    for body in op.bodies:
+        for inner in body.operators:
+            reason = _refusal(delegate, inner)
+            if reason is not None:
+                return f"{inner.label} of subgraph {body.subgraph}: {reason}"
+    return None
+
+
+def _too_small(
+    graph: Specialized, runners: Mapping[int, str], name: str, least: int, runtime: Runtime
+) -> dict[int, str]:
+    """The operators of partitions of fewer than `least`, with the reason; without a kernel an
+    operator stays where it is. One partition taken away can join others, so the smallest goes
+    first."""
+    left, reasons = dict(runners), dict[int, str]()
+    kernels = runtime.resolver.kernels
+    while True:
+        parts = partitions(graph.operators, left, graph.outputs)
+        sizes = [
+            (len(part.operators), part.operators)
+            for part in parts
+            if part.runner == name
+            and len(part.operators) < least
+            and all(kernels.of(op) is not None for op in part.operators)
+        ]
+        if not sizes:
+            return reasons
+        count, operators = min(sizes, key=lambda row: row[0])
+        for op in operators:
+            left[op.index] = NUMPY
+            reasons[op.index] = f"a partition of {count}, {name} takes {least} or more"
 
 
 def _joined(reasons: Mapping[int, Sequence[str]]) -> dict[int, str]:

@@ -72,8 +72,8 @@ def _branches(
     op: OperatorView[Any], indices: Sequence[int], resources: Resources, enter: Enter
 ) -> tuple[OperatorView[Any], list[Specialized]]:
     """Outputs of the shape that all branches make; sizes in which they differ are unknown."""
-    selector, *given = op.present_inputs() or [None]
     wanted = _SELECTORS[op.op]
+    selector, given = next(iter(op.present_inputs()), None), op.present_inputs()[1:]
     if selector is None or selector.type is not wanted:
         raise ModelError(f"{op.label} needs a {wanted.name} first")
     if is_known(*selector.shape) and selector.ranked and set(selector.shape) - {1}:
@@ -93,7 +93,7 @@ def _branches(
 def _loop(
     op: OperatorView[Any], indices: Sequence[int], resources: Resources, enter: Enter
 ) -> tuple[OperatorView[Any], list[Specialized]]:
-    """The state keeps the sizes that no iteration changes; a constant that none changes stays one."""
+    """The state keeps the sizes, and the constants, that no iteration changes."""
     given = op.present_inputs()
     condition, body = indices
     if condition == body:

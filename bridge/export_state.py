@@ -21,7 +21,7 @@ from tflite_ort.opmap import Lowered, Target, Translator, lower
 from tflite_ort.partition import only_sets
 from tflite_ort.plan import make_plan
 from tflite_ort.runtime import Runtime
-from tflite_ort.schema import ExportError, Op, Specialized, TensorType, TensorView
+from tflite_ort.schema import ExportError, Op, Specialized, TensorView
 from tflite_ort.versioning.registry import Registry
 
 Array = npt.NDArray[Any]

@@ -19,7 +19,8 @@ from tflite_ort.opmap import lower
 from tflite_ort.partition import NUMPY, Partition, partitions
 from tflite_ort.runtime import Runtime
 from tflite_ort.schema import ModelError, Op, OperatorView, Specialized, Untranslatable
-from tflite_ort.steps import Memory, Run, kernel_step, sequence, session_step
+from tflite_ort.session_step import session_step
+from tflite_ort.steps import Memory, Run, kernel_step, sequence
 from tflite_ort.versioning.registry import Registry
 
 Array = npt.NDArray[Any]
@@ -198,18 +199,21 @@ def _placements(
                 rows.append(_row(op, "numpy", "", number, reason))
             else:
                 rows.append(_row(op, "ort", part.runner, number, reason))
-                rows += [row for body in op.bodies for row in _inside(body, part.runner, number)]
+                rows += _inside(op, part.runner, number)
     return rows
 
 
-def _inside(body: Specialized, delegate: str, partition: int) -> list[Placement]:
-    """The operators of a subgraph that is translated with the operator that calls it."""
-    rows = [_row(op, "constant") for op in body.folded]
-    for op in body.operators:
-        rows.append(_row(op, "ort", delegate, partition))
-        rows += [row for inner in op.bodies for row in _inside(inner, delegate, partition)]
+def _inside(op: OperatorView[Any], delegate: str, partition: int) -> list[Placement]:
+    """The operators of the subgraphs that are translated with `op`, which calls them."""
+    rows = []
+    for body in op.bodies if op.op in CALLERS else ():
+        rows += [_row(inner, "constant") for inner in body.folded]
+        for inner in body.operators:
+            rows.append(_row(inner, "ort", delegate, partition))
+            rows += _inside(inner, delegate, partition)
     return rows
 
 
 def _row(op: OperatorView[Any], runs_on: str, *details: Any) -> Placement:
-    return Placement(op.index, op.name, op.version, runs_on, *details, subgraph=op.subgraph)
+    row = Placement(op.index, op.name, op.version, runs_on, *details)
+    return replace(row, subgraph=op.subgraph)

@@ -104,7 +104,7 @@ def unresolved(model: Model, resolver: OpResolver) -> list[Unresolved]:
     missing = []
     for index, code in enumerate(model.operator_codes):
         key = operator_key(code)
-        if key in INLINED and is_known(code.builtin_code, code.version):
+        if key in INLINED and (key is Op.CALL or is_known(code.builtin_code, code.version)):
             continue
         if resolver.find(key, code.version) is None:
             name = key.name if isinstance(key, Op) else key

@@ -6,6 +6,7 @@ Their `state` is one function per called subgraph, which maps its inputs to its 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, kernel
 from tflite_ort.schema import (
@@ -55,7 +56,7 @@ def call_once(op: OperatorView[CallOnceOptions], inputs: Inputs, state: Calls) -
     return ()
 
 
-def _single(op: OperatorView[object], array: Array) -> object:
+def _single(op: OperatorView[Any], array: Array) -> Any:
     if array.size != 1:
         raise KernelError(f"{op.label} is decided by one element, got shape {list(array.shape)}")
     return array.reshape(-1)[0]

@@ -1,4 +1,4 @@
-"""StableHLO operators: elementwise ones of equal shapes, PAD, GATHER, random bits."""
+"""StableHLO operators: elementwise ones of equal shapes, PAD, GATHER, SCATTER, windows, bits."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tflite_ort.fallback_kernels.counters import Words, philox, threefry
+from tflite_ort.fallback_kernels.reduction import windows_reduced
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, kernel
 from tflite_ort.schema import (
     KernelError,
@@ -16,8 +17,17 @@ from tflite_ort.schema import (
     RngAlgorithm,
     StablehloGatherOptions,
     StablehloPadOptions,
+    StablehloReduceWindowOptions,
     StablehloRngBitGeneratorOptions,
+    StablehloScatterOptions,
 )
+from tflite_ort.schema.regions import (
+    WindowAttributes,
+    scatter_function,
+    scatter_places,
+    window_function,
+)
+from tflite_ort.schema.shapes.reduction import reduced_windows
 from tflite_ort.schema.shapes.stablehlo import (
     batch_shape,
     offset_axes,
@@ -73,7 +83,11 @@ def stablehlo_pad(op: OperatorView[StablehloPadOptions], inputs: Inputs, state: 
     array, value = inputs
     if value.size != 1 or value.dtype != array.dtype:
         raise KernelError(f"value is {value.dtype} {value.shape}, expected one {array.dtype}")
-    rows = pad_sizes(array.shape, op.options)
+    return (_padded(array, value, op.options),)
+
+
+def _padded(array: Array, value: Array, options: StablehloPadOptions) -> Array:
+    rows = pad_sizes(array.shape, options)
     spread = [
         size + max(0, size - 1) * interior
         for size, (*_, interior) in zip(array.shape, rows, strict=True)
@@ -85,12 +99,12 @@ def stablehlo_pad(op: OperatorView[StablehloPadOptions], inputs: Inputs, state: 
         for size, (before, _), (*_, interior) in zip(spread, around, rows, strict=True)
     )
     full[tuple(places)] = array
-    shape = padded_shape(array.shape, op.options)
+    shape = padded_shape(array.shape, options)
     cuts = (
         slice(max(0, -low), max(0, -low) + size)
         for size, (low, *_) in zip(shape, rows, strict=True)
     )
-    return (full[tuple(cuts)].copy(),)
+    return full[tuple(cuts)].copy()
 
 
 @kernel(Op.STABLEHLO_GATHER, versions=(1, 1), inputs=("operand", "start_indices"))
@@ -141,3 +155,48 @@ def _blocks(state: Array, counters: Array, lanes: int) -> Words:
     if lanes == 2:
         return threefry(int(state[0]), counters)
     return philox(int(state[0]), counters, np.full_like(counters, state[2 % state.size]))
+
+
+@kernel(Op.STABLEHLO_REDUCE_WINDOW, versions=(1, 1), inputs=("input", "init"))
+def stablehlo_reduce_window(
+    op: OperatorView[StablehloReduceWindowOptions], inputs: Inputs, state: State
+) -> Outputs:
+    """`init` between the elements and around them, then each window reduced to one."""
+    array, init = inputs
+    each = WindowAttributes.of(op.options, array.ndim)
+    lows, highs = zip(*each.padding, strict=True) if array.ndim else ((), ())
+    padding = StablehloPadOptions(lows, highs, each.interior)
+    if array.size == 0 or 0 in padded_shape(array.shape, padding):
+        raise KernelError(f"nothing is left of an input of shape {list(array.shape)}")
+    array = _padded(array, init, padding)
+    rows = reduced_windows(array.shape, each.window, each.strides, each.dilations)
+    return (windows_reduced(array, init, rows, window_function(op)),)
+
+
+_SCATTERED: dict[Op, np.ufunc] = {
+    Op.STABLEHLO_ADD: np.add,
+    Op.STABLEHLO_MULTIPLY: np.multiply,
+    Op.STABLEHLO_MAXIMUM: np.maximum,
+    Op.STABLEHLO_MINIMUM: np.minimum,
+}
+
+
+@kernel(Op.STABLEHLO_SCATTER, versions=(1, 1), inputs=("operand", "indices", "updates"))
+def stablehlo_scatter(
+    op: OperatorView[StablehloScatterOptions], inputs: Inputs, state: State
+) -> Outputs:
+    """`operand` with each update, in order, in its place or combined with what is there; updates
+    outside are left out."""
+    operand, indices, updates = inputs
+    if updates.dtype != operand.dtype or indices.dtype not in (np.int32, np.int64):
+        raise KernelError(f"{updates.dtype} at {indices.dtype} in {operand.dtype}")
+    function, result = scatter_function(op), operand.copy()
+    places = scatter_places(indices.astype(np.int64), updates.shape, operand.shape, op.options)
+    sizes = np.reshape(operand.shape, (-1, *[1] * updates.ndim))
+    inside = ((places >= 0) & (places < sizes)).all(axis=0)
+    where, values = tuple(places[:, inside]), updates[inside]
+    if function is None:
+        result[where] = values  # of a place that comes twice, the last one
+    else:
+        _SCATTERED[function].at(result, where, values)
+    return (result,)

@@ -6,7 +6,7 @@ results of the branch or part of the loop's state, as the operator's further inp
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from tflite_ort.schema import (
     OperatorView,
     Specialized,
     StablehloCaseOptions,
+    TensorType,
     TensorView,
     Untranslatable,
     WhileOptions,
@@ -62,6 +63,7 @@ def _choose(op: OperatorView[Any], tests: Sequence[ir.Value], g: Graph) -> None:
     results_of = _results(op)
     bodies = [[body.tensors[body.outputs[k]] for k in results_of] for body in op.bodies]
     targets = list(results_of.values())
+    _check_strings(targets, g)
     domains = [shared_domain(*row) for row in zip(targets, *bodies, strict=True)]
     forms = [_forms(g, given, body) for body in op.bodies]
     if not targets:
@@ -116,6 +118,7 @@ def while_(op: OperatorView[WhileOptions], g: Graph) -> None:
     tensors = {k: body.tensors[body.inputs[k]] for k in moving}
     made = {k: body.tensors[body.outputs[k]] for k in moving}
     tested = {k: condition.tensors[condition.inputs[k]] for k in moving}
+    _check_strings(tensors.values(), g)
     domains = {
         k: shared_domain(state[k], targets[k], tensors[k], made[k], tested[k]) for k in moving
     }
@@ -151,3 +154,8 @@ def _test(g: Graph, condition: Specialized, given: Sequence[Forms]) -> ir.Value:
     inner = inlined(g, condition, given)
     (value,) = results(g, inner, [condition.tensors[condition.outputs[0]]], [Domain.REAL])
     return g.op("Reshape", value, g.constant([], np.int64))
+
+
+def _check_strings(tensors: Iterable[TensorView], g: Graph) -> None:
+    if not g.target.strings and any(tensor.type is TensorType.STRING for tensor in tensors):
+        raise Untranslatable("strings of any bytes are left to the kernels")

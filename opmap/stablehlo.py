@@ -1,4 +1,4 @@
-"""StableHLO operators: elementwise ones of equal shapes, PAD, GATHER.
+"""StableHLO operators: elementwise ones of equal shapes, PAD, GATHER, SCATTER, windows.
 
 Random bits (STABLEHLO_RNG_BIT_GENERATOR) are not translated: ONNX leaves the generator of its
 random operators to the runtime.
@@ -16,15 +16,25 @@ import onnx_ir as ir
 from tflite_ort.opmap.forms import Domain
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.movement import moved_domain, narrowed, reshaped, widened
+from tflite_ort.opmap.reduction import windows_reduced
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     Op,
     OperatorView,
     StablehloGatherOptions,
     StablehloPadOptions,
+    StablehloReduceWindowOptions,
+    StablehloScatterOptions,
     TensorType,
     Untranslatable,
 )
+from tflite_ort.schema.regions import (
+    WindowAttributes,
+    scatter_function,
+    scatter_places,
+    window_function,
+)
+from tflite_ort.schema.shapes.reduction import reduced_windows
 from tflite_ort.schema.shapes.stablehlo import (
     batch_shape,
     offset_axes,
@@ -104,6 +114,13 @@ def _shift_left(g: Graph, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
     distance = g.op("BitwiseAnd", distance, g.constant(31, np.uint32))
     return g.op("Cast", g.op("BitShift", bits, distance, direction="LEFT"), to=_D.INT32)
 
+
+# The type in which ScatterND combines elements: as `_NUMBERS`, where results can be cast back.
+_SCATTERED: dict[TensorType, ir.DataType] = {
+    type: computed
+    for type, computed in _NUMBERS.items()
+    if type not in (_T.FLOAT16, _T.UINT32, _T.BOOL)
+}
 
 ELEMENTWISE = (
     Elementwise(Op.STABLEHLO_ADD, _named("Add"), _NUMBERS),
@@ -191,3 +208,49 @@ def _start_of_slices(
     columns = [mapped.index(axis) if axis in mapped else len(mapped) for axis in range(depth)]
     zero = _padded(g, index, [0] * (batches + 1), [0] * batches + [1], g.constant(0, np.int64))
     return g.op("Gather", zero, g.constant(columns, np.int64), axis=-1)
+
+
+@translator(Op.STABLEHLO_REDUCE_WINDOW, versions=(1, 1), inputs=("input", "init"))
+def stablehlo_reduce_window(op: OperatorView[StablehloReduceWindowOptions], g: Graph) -> None:
+    """Pad, and slices combined axis by axis."""
+    input = op["input"]
+    each = WindowAttributes.of(op.options, input.rank)
+    if any(each.interior) or min((0, *(n for pair in each.padding for n in pair))) < 0:
+        raise Untranslatable("its input is spread or cut")
+    shape = each.padded(input.shape)
+    rows = reduced_windows(shape, each.window, each.strides, each.dilations)
+    windows_reduced(op, g, rows, window_function(op), each.padding)
+
+
+_REDUCTIONS = {
+    None: "none",
+    Op.STABLEHLO_ADD: "add",
+    Op.STABLEHLO_MULTIPLY: "mul",
+    Op.STABLEHLO_MAXIMUM: "max",
+    Op.STABLEHLO_MINIMUM: "min",
+}
+
+
+@translator(Op.STABLEHLO_SCATTER, versions=(1, 1), inputs=("operand", "indices!", "updates"))
+def stablehlo_scatter(op: OperatorView[StablehloScatterOptions], g: Graph) -> None:
+    """ScatterND of the updates that are inside, each in its place."""
+    operand, updates, indices = op["operand"], op["updates"], op["indices"].data
+    assert indices is not None
+    function, computed = scatter_function(op), _SCATTERED.get(operand.type)
+    if function is not None and computed is None:
+        raise Untranslatable(f"{function.name} of {operand.type.name}")
+    places = scatter_places(indices.astype(np.int64), updates.shape, operand.shape, op.options)
+    places = places.reshape(operand.rank, -1).T
+    inside = ((places >= 0) & (places < operand.shape)).all(axis=1)
+    if function is None:  # of those in one place the last one counts
+        _, first = np.unique(places[::-1], axis=0, return_index=True)
+        inside &= np.isin(np.arange(len(places)), len(places) - 1 - first)
+    old, new = (g.read(tensor, domain=Domain.FILE) for tensor in (operand, updates))
+    if function is not None:
+        old, new = (g.op("Cast", value, to=computed) for value in (old, new))
+    new = g.op("Gather", reshaped(g, new, [-1]), g.constant(np.flatnonzero(inside), np.int64))
+    where = g.constant(places[inside])
+    result = g.op("ScatterND", old, where, new, reduction=_REDUCTIONS[function])
+    if function is not None:
+        result = g.op("Cast", result, to=_D.from_numpy(operand.dtype))
+    g.write(op.output, result, domain=Domain.FILE)

@@ -30,3 +30,15 @@ def _pass_on(source: TensorView, target: TensorView, g: Graph) -> None:
     domain = Domain.STORED if source.is_quantized and target.is_quantized else Domain.FILE
     layout = g.layout(source)
     g.write(target, g.read(source, layout=layout, domain=domain), layout=layout, domain=domain)
+
+
+for _op, _inputs in (
+    (Op.HASHTABLE_FIND, ("table", "keys", "default")),
+    (Op.HASHTABLE_IMPORT, ("table", "keys", "values")),
+    (Op.HASHTABLE_SIZE, ("table",)),
+):
+
+    @translator(_op, versions=(1, 1), inputs=_inputs)
+    def hashtable(op: OperatorView[None], g: Graph) -> None:
+        """Not in ONNX Runtime."""
+        raise Untranslatable("hash tables are in numpy: their keys or values are strings")

@@ -129,6 +129,8 @@ def _tensor(model: Model, graph: SubGraph, tensor: Tensor) -> Iterator[Problem]:
 def _constant(model: Model, tensor: Tensor) -> Iterator[Problem]:
     data = model.buffers[tensor.buffer].data
     bits = _BITS.get(tensor.type)
+    if tensor.is_variable and data is not None and data.size:
+        yield f"a variable has no data, this one {data.size} bytes", "buffer", tensor
     if not tensor.buffer or data is None or not data.size or bits is None or tensor.sparsity:
         return
     needed = (math.prod(tensor.shape) * bits + 7) // 8

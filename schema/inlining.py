@@ -7,22 +7,24 @@ from dataclasses import replace
 from tflite_ort.schema.enums import BuiltinOperator
 from tflite_ort.schema.errors import ModelError
 from tflite_ort.schema.model import Model, Operator, SubGraph, Tensor
+from tflite_ort.schema.options import CallOptions
 from tflite_ort.schema.stablehlo_options import StableHLOCompositeOptions
 
-# What TFLite runs as a call of its decomposition, whatever the composite's name.
-INLINED = frozenset({BuiltinOperator.STABLEHLO_COMPOSITE})
+# CALL, which the schema has and no TFLite runs; and what TFLite runs as a call of its
+# decomposition, whatever the composite's name.
+INLINED = frozenset({BuiltinOperator.CALL, BuiltinOperator.STABLEHLO_COMPOSITE})
 
 
 def inlined(model: Model, subgraph: int = 0) -> Model:
-    """`model` with the composites of one subgraph replaced by their decompositions.
+    """`model` with the calls and composites of one subgraph replaced by what they call.
 
-    The subgraph's own tensors keep their indices; those of the decompositions come after them.
+    The subgraph's own tensors keep their indices; those of the called ones come after them.
 
     Raises:
-        ModelError: a decomposition calls itself, or does not take or give what its operator does.
+        ModelError: a subgraph calls itself, or does not take or give what its operator does.
     """
     graph = model.subgraphs[subgraph]
-    if not any(_decomposition(model, operator) is not None for operator in graph.operators):
+    if not any(called_subgraph(model, operator) is not None for operator in graph.operators):
         return model
     flat = _flattened(model, graph, (subgraph,))
     graphs = list(model.subgraphs)
@@ -30,18 +32,20 @@ def inlined(model: Model, subgraph: int = 0) -> Model:
     return replace(model, subgraphs=tuple(graphs))
 
 
-def _decomposition(model: Model, operator: Operator) -> int | None:
+def called_subgraph(model: Model, operator: Operator) -> int | None:
     """The subgraph that `operator` stands for; None for an operator that stands for itself."""
     code = model.operator_codes[operator.opcode_index].builtin_code
-    if code not in INLINED or not isinstance(operator.options, StableHLOCompositeOptions):
-        return None
-    return operator.options.decomposition_subgraph_index
+    if code in INLINED and isinstance(operator.options, CallOptions):
+        return operator.options.subgraph
+    if code in INLINED and isinstance(operator.options, StableHLOCompositeOptions):
+        return operator.options.decomposition_subgraph_index
+    return None
 
 
 def _flattened(model: Model, graph: SubGraph, calls: tuple[int, ...]) -> SubGraph:
     tensors, operators = list(graph.tensors), []
     for operator in graph.operators:
-        called = _decomposition(model, operator)
+        called = called_subgraph(model, operator)
         if called is None:
             operators.append(operator)
             continue

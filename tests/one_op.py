@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -248,6 +249,25 @@ def check(case: Case, seed: int = 0) -> None:
         for want, other, got in zip(default, expected, by_ort, strict=True):
             nearest = want if distance(got, want) <= distance(got, other) else other
             assert_close(got, nearest, case.quanta, case.rtol, f"{case.name}: ORT against LiteRT")
+        for output, got, *wanted in zip(case.outputs, by_ort, default, expected, strict=True):
+            if output.scale is not None:
+                EXACT[case.op].count(got, wanted)
+
+
+@dataclass
+class Exact:
+    """How many quantised elements ONNX Runtime computed as one of LiteRT's kernels does."""
+
+    same: int = 0
+    all: int = 0
+
+    def count(self, got: Array, wanted: Sequence[Array]) -> None:
+        self.same += max(np.count_nonzero(got == want) for want in wanted)
+        self.all += got.size
+
+
+# Of all cases checked so far.
+EXACT: dict[Op, Exact] = defaultdict(Exact)
 
 
 def distance(got: Array, want: Array) -> float:

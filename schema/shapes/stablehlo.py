@@ -11,6 +11,8 @@ import numpy as np
 from tflite_ort.schema.enums import BuiltinOperator as Op
 from tflite_ort.schema.enums import TensorType
 from tflite_ort.schema.errors import ModelError
+from tflite_ort.schema.regions import WindowAttributes
+from tflite_ort.schema.shapes.reduction import reduced_windows
 from tflite_ort.schema.shapes.registry import Shape, Shapes, of_type, required, rule
 from tflite_ort.schema.stablehlo_options import StablehloGatherOptions, StablehloPadOptions
 from tflite_ort.schema.view import OperatorView
@@ -149,3 +151,18 @@ def slice_grid(
 def rng_bit_generator(op: OperatorView[Any]) -> Shapes:
     """How many bits are wanted is said by the output's shape alone."""
     return of_type(op, 0, TensorType.UINT64).shape, op.outputs[1].shape
+
+
+@rule(Op.STABLEHLO_REDUCE_WINDOW)
+def reduce_window(op: OperatorView[Any]) -> Shapes:
+    input = required(op, 0)
+    each = WindowAttributes.of(op.options, input.rank)
+    shape = each.padded(input.shape)
+    rows = reduced_windows(shape, each.window, each.strides, each.dilations)
+    return (tuple(count for count, *_ in rows),)
+
+
+@rule(Op.STABLEHLO_SCATTER)
+def scatter(op: OperatorView[Any]) -> Shapes:
+    _starts(op)
+    return (required(op, 0).shape,)

@@ -155,7 +155,8 @@ def subgraphs(draw: st.DrawFn) -> SubGraph:
     def tensor() -> Tensor:
         buffer = draw(st.integers(0, len(BUFFER_SIZES) - 1))
         drawn: Tensor = draw(tables(Tensor))
-        return replace(drawn, shape=draw(DIMENSIONS), buffer=buffer)
+        lasts = drawn.is_variable and buffer == 0
+        return replace(drawn, shape=draw(DIMENSIONS), buffer=buffer, is_variable=lasts)
 
     return SubGraph(
         tensors=tuple(tensor() for _ in range(TENSORS)),

@@ -1,0 +1,344 @@
+"""Variables and hash tables over invokes in a row, against LiteRT; and exported."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnxruntime
+import pytest
+
+from tests.one_op import Node, T, assert_close
+from tests.oracle import litert_interpreter
+from tests.subgraph_models import HANDLE, Sub, check_invokes, invoked, model_of
+from tflite_ort import (
+    ExecutionProviderDelegate,
+    ExportError,
+    Interpreter,
+    ModelError,
+    StateError,
+    export_onnx,
+)
+from tflite_ort.schema import (
+    AddOptions,
+    CallOnceOptions,
+    ConcatenationOptions,
+    HashtableOptions,
+    IfOptions,
+    MulOptions,
+    Op,
+    TensorType,
+    VarHandleOptions,
+    WhileOptions,
+)
+
+Array = npt.NDArray[Any]
+
+X = T((2,))
+FLAG, COUNT = T((), TensorType.BOOL), T((), TensorType.INT32)
+CODES = T((2,), TensorType.INT8, scale=0.5, zero_point=3)
+
+
+def floats(*values: float) -> Array:
+    return np.array(values, np.float32)
+
+
+def handle(name: str = "h", variable: str = "v") -> Node:
+    return Node(Op.VAR_HANDLE, [], [name], VarHandleOptions(container="", shared_name=variable))
+
+
+def read(source: str, result: str) -> Node:
+    return Node(Op.READ_VARIABLE, [source], [result])
+
+
+def assign(target: str, value: str) -> Node:
+    return Node(Op.ASSIGN_VARIABLE, [target, value], [])
+
+
+def once(subgraph: int) -> Node:
+    return Node(Op.CALL_ONCE, [], [], CallOnceOptions(init_subgraph_index=subgraph))
+
+
+def add(a: str, b: str, result: str) -> Node:
+    return Node(Op.ADD, [a, b], [result], AddOptions())
+
+
+def mul(a: str, b: str, result: str) -> Node:
+    return Node(Op.MUL, [a, b], [result], MulOptions())
+
+
+def first(value: Array) -> Sub:
+    """What gives the variable its first value."""
+    tensors = {"h": HANDLE, "k": T.constant(value, quantized(value))}
+    return Sub(tensors, [handle(), assign("h", "k")])
+
+
+def quantized(value: Array) -> TensorType:
+    return {np.dtype(np.float32): TensorType.FLOAT32, np.dtype(np.int8): TensorType.INT8}[
+        value.dtype
+    ]
+
+
+def main(nodes: Sequence[Node], outputs: Sequence[str], t: T = X, **tensors: T) -> Sub:
+    """h is the variable's handle; r, s and q are of the type of the input x."""
+    own = {"h": HANDLE, "x": t, "r": t, "s": t, "q": t, **tensors}
+    given = [name for name in ("c", "i", "n") if name in tensors]
+    return Sub(own, [handle(), *nodes], [*given, "x"], outputs)
+
+
+SUM = [once(1), read("h", "r"), add("r", "x", "s"), assign("h", "s")]
+INPUTS = [[floats(1, 1)], [floats(2, 3)], [floats(0, -1)], [floats(5, 5)]]
+FIRST = first(floats(1, 2))
+
+ADDING = Sub(
+    {"g": HANDLE, "a": X, "r": X, "s": X},
+    [read("g", "r"), add("a", "r", "s"), assign("g", "s")],
+    ["g", "a"],
+    ["s"],
+)
+SQUARING = Sub({"g": HANDLE, "a": X, "r": X}, [mul("a", "a", "r")], ["g", "a"], ["r"])
+CHOICE = Node(Op.IF, ["c", "h", "x"], ["s"], IfOptions(1, 2))
+FLAGS = [[np.array(flag), floats(1, 2)] for flag in (True, False, True, True)]
+
+STATE = {"i": COUNT, "n": COUNT, "g": HANDLE}
+BELOW = Sub(STATE | {"t": FLAG}, [Node(Op.LESS, ["i", "n"], ["t"])], list(STATE), ["t"])
+DOUBLING = Sub(
+    STATE | {"one": T.constant(np.int32(1)), "j": COUNT, "r": X, "s": X},
+    [add("i", "one", "j"), read("g", "r"), add("r", "r", "s"), assign("g", "s")],
+    list(STATE),
+    ["j", "n", "g"],
+)
+LOOP = Node(Op.WHILE, ["i", "n", "h"], ["oi", "on", "oh"], WhileOptions(1, 2))
+COUNTS = [[np.zeros((), np.int32), np.array(count, np.int32), floats(1, 2)] for count in (3, 0, 2)]
+
+MODELS: dict[str, tuple[bytes, list[list[Array]]]] = {
+    "sum": (model_of(main(SUM, ["r", "s"]), FIRST), INPUTS),
+    "read again": (model_of(main([*SUM, read("h", "q")], ["r", "s", "q"]), FIRST), INPUTS),
+    "set twice": (
+        model_of(
+            main(
+                [*SUM, read("h", "q"), mul("q", "r", "p"), assign("h", "p")],
+                ["r", "s", "q"],
+                p=X,
+            ),
+            FIRST,
+        ),
+        INPUTS,
+    ),
+    "set before it is read": (
+        model_of(main([assign("h", "x"), read("h", "r")], ["r"])),
+        INPUTS,
+    ),
+    "codes": (
+        model_of(main(SUM, ["r", "s"], t=CODES), first(np.array([1, 2], np.int8))),
+        [[np.array(x, np.int8)] for x in ((1, 5), (-7, 100), (3, -100))],
+    ),
+    "without dimensions": (
+        model_of(main(SUM, ["r", "s"], t=T(())), first(np.array(2, np.float32))),
+        [[np.array(x, np.float32)] for x in (1, 2, 3)],
+    ),
+    "set in a branch": (
+        model_of(
+            main([once(3), CHOICE, read("h", "r")], ["s", "r"], c=FLAG), ADDING, SQUARING, FIRST
+        ),
+        FLAGS,
+    ),
+    "set in a loop": (
+        model_of(
+            main(
+                [once(3), LOOP, read("oh", "r"), add("r", "x", "s")],
+                ["r", "s"],
+                i=COUNT,
+                n=COUNT,
+                oi=COUNT,
+                on=COUNT,
+                oh=HANDLE,
+            ),
+            BELOW,
+            DOUBLING,
+            FIRST,
+        ),
+        COUNTS,
+    ),
+}
+CPU = "CPUExecutionProvider"
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_invokes_in_a_row_give_what_litert_gives(name: str) -> None:
+    interpreter = check_invokes(*MODELS[name])
+    on_ort = {row.operator for row in interpreter.delegation() if row.subgraph == 0}
+    assert {row.operator for row in interpreter.delegation() if row.runs_on == "numpy"} <= {
+        "CALL_ONCE",
+        "ASSIGN_VARIABLE",  # of what runs once
+    }
+    assert on_ort
+
+
+@pytest.mark.parametrize("refused", [Op.ADD, Op.READ_VARIABLE, Op.ASSIGN_VARIABLE, Op.MUL])
+@pytest.mark.parametrize("name", MODELS)
+def test_numpy_and_onnx_runtime_share_a_variable(name: str, refused: Op) -> None:
+    model, invokes = MODELS[name]
+    delegate = ExecutionProviderDelegate(CPU, max_versions={refused: 0})
+    mixed = Interpreter(model_content=model, providers=[delegate])
+    theirs = litert_interpreter(model, "reference")
+    mixed.allocate_tensors()
+    theirs.allocate_tensors()
+    for given in invokes:
+        for want, got in zip(invoked(theirs, given), invoked(mixed, given), strict=True):
+            assert_close(got, want, 0, 1e-6, name)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_an_export_has_the_state_as_inputs_and_outputs(name: str) -> None:
+    model, invokes = MODELS[name]
+    exported = export_onnx(model)
+    (pair,) = json.loads({p.key: p.value for p in exported.metadata_props}["tflite.state"])
+    session = onnxruntime.InferenceSession(exported.SerializeToString())
+    interpreter = Interpreter(model_content=model)
+    interpreter.allocate_tensors()
+    assert pair == ["v" if name != "set before it is read" else None, "v_next"]
+    state: dict[str, Array] = {}
+    for given in invokes:
+        named = {v.name: x for v, x in zip(session.get_inputs(), given, strict=True)}
+        *results, after = session.run(None, {**named, **state})
+        state = {"v": after} if pair[0] else {}
+        for got, want in zip(results, invoked(interpreter, given), strict=True):
+            assert_close(got, want, 0, 1e-6, name)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_stateless_export_starts_anew(name: str) -> None:
+    model, invokes = MODELS[name]
+    session = onnxruntime.InferenceSession(export_onnx(model, stateful=False).SerializeToString())
+    for given in invokes:
+        interpreter = Interpreter(model_content=model)
+        interpreter.allocate_tensors()
+        named = {v.name: x for v, x in zip(session.get_inputs(), given, strict=True)}
+        for got, want in zip(session.run(None, named), invoked(interpreter, given), strict=True):
+            assert_close(got, want, 0, 1e-6, name)
+
+
+def test_a_reset_leaves_resources_as_they_are() -> None:
+    model, invokes = MODELS["sum"]
+    interpreters = [litert_interpreter(model), Interpreter(model_content=model)]
+    for interpreter in interpreters:
+        interpreter.allocate_tensors()
+    for given in invokes:
+        theirs, mine = (invoked(interpreter, given) for interpreter in interpreters)
+        np.testing.assert_array_equal(mine, theirs)
+        for interpreter in interpreters:
+            interpreter.reset_all_variables()
+
+
+def test_what_ran_once_does_not_run_again_after_a_resize() -> None:
+    """The variable has 2 elements, and an input of 1 is spread over them."""
+    model, _ = MODELS["sum"]
+    interpreters = [litert_interpreter(model), Interpreter(model_content=model)]
+    for interpreter in interpreters:
+        interpreter.allocate_tensors()
+    for given in ([floats(1, 2)], [floats(3)], [floats(4, 5)]):
+        theirs, mine = (invoked(interpreter, given) for interpreter in interpreters)
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_interpreters_do_not_share_a_variable() -> None:
+    model, invokes = MODELS["sum"]
+    one, other = (Interpreter(model_content=model) for _ in range(2))
+    for interpreter in (one, other):
+        interpreter.allocate_tensors()
+    before = [invoked(one, given) for given in invokes]
+    after = [invoked(other, given) for given in invokes]
+    np.testing.assert_array_equal(before, after)
+
+
+@pytest.mark.parametrize("providers", [None, []])
+def test_a_variable_that_grows_changes_the_shape_that_is_read(providers: Any) -> None:
+    nodes = [
+        once(1),
+        read("h", "r"),
+        Node(Op.CONCATENATION, ["r", "x"], ["s"], ConcatenationOptions(axis=0)),
+        assign("h", "s"),
+    ]
+    model = model_of(main(nodes, ["s"]), FIRST)
+    interpreter = Interpreter(model_content=model, providers=providers)
+    interpreter.allocate_tensors()
+    want = floats(1, 2)
+    for given in INPUTS:
+        want = np.concatenate([want, given[0]])
+        np.testing.assert_array_equal(invoked(interpreter, given), [want])
+
+
+@pytest.mark.parametrize("providers", [None, []])
+def test_reading_before_anything_is_assigned_is_refused(providers: Any) -> None:
+    nodes = [read("h", "r"), add("r", "x", "s"), assign("h", "s")]
+    model = model_of(main(nodes, ["s"]))
+    interpreter = Interpreter(model_content=model, providers=providers)
+    interpreter.allocate_tensors()
+    with pytest.raises(StateError, match="variable 'v' is read before it has a value"):
+        interpreter.invoke()
+    with pytest.raises(ExportError, match="variable 'v' is read and has no first value"):
+        export_onnx(model, stateful=False)
+
+
+def test_a_handle_that_depends_on_data_is_refused() -> None:
+    branches = [Sub({"g": HANDLE}, [handle("g", name)], [], ["g"]) for name in ("v", "w")]
+    node = Node(Op.IF, ["c"], ["h"], IfOptions(1, 2))
+    tensors = {"c": FLAG, "h": HANDLE, "r": X}
+    model = model_of(Sub(tensors, [node, read("h", "r")], ["c"], ["r"]), *branches)
+    with pytest.raises(ModelError, match="which resource 'h' is depends on data"):
+        Interpreter(model_content=model).allocate_tensors()
+
+
+# Hash tables -------------------------------------------------------------------------------------
+
+TABLE, NUMBERS = T((1,), TensorType.RESOURCE), T((3,), TensorType.INT64)
+WORDS = T((3,), TensorType.STRING)
+
+
+def words(*texts: str) -> T:
+    """A constant list of strings, as TFLite stores one."""
+    content = [text.encode() for text in texts]
+    begin = 4 * (len(content) + 2)
+    places = begin + np.cumsum([0, *map(len, content)])
+    header = np.array([len(content), *places], np.int32).tobytes()
+    return T((len(content),), TensorType.STRING, raw=header + b"".join(content))
+
+
+def table(result: str = "h") -> Node:
+    types = {"key_dtype": TensorType.INT64, "value_dtype": TensorType.STRING}
+    return Node(Op.HASHTABLE, [], [result], HashtableOptions(table_id=5, **types))
+
+
+def test_a_table_gives_what_litert_gives() -> None:
+    """Of a key that comes twice the first value counts, and of two imports the first."""
+    imports = Sub(
+        {
+            "h": TABLE,
+            "k": T.constant(np.array([1, 2, 3, 1], np.int64)),
+            "v": words("a", "bb", "c", "d"),
+            "k2": T.constant(np.array([9], np.int64)),
+            "v2": words("zz"),
+        },
+        [
+            table(),
+            Node(Op.HASHTABLE_IMPORT, ["h", "k", "v"], []),
+            Node(Op.HASHTABLE_IMPORT, ["h", "k2", "v2"], []),
+        ],
+    )
+    tensors = {"h": TABLE, "x": NUMBERS, "d": words("none"), "y": WORDS}
+    find = [
+        once(1),
+        table(),
+        Node(Op.HASHTABLE_FIND, ["h", "x", "d"], ["y"]),
+        Node(Op.HASHTABLE_SIZE, ["h"], ["n"]),
+    ]
+    tensors["n"] = T((1,), TensorType.INT64)
+    model = model_of(Sub(tensors, find, ["x"], ["y", "n"]), imports)
+    invokes = [[np.array(keys, np.int64)] for keys in ((1, 2, 9), (3, 3, 2))]
+    interpreter = check_invokes(model, invokes, kernels="default")
+    reasons = {row.reason for row in interpreter.delegation() if row.operator == "HASHTABLE_SIZE"}
+    assert reasons == {"hash tables are in numpy: their keys or values are strings"}
