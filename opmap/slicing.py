@@ -108,6 +108,11 @@ def _bounds(
     last = [-_FARTHEST if step < 0 else _FARTHEST for step in steps]
     starts = _masked(g, op["begin"], entries, options.begin_mask, first)
     ends = _masked(g, op["end"], entries, options.end_mask, last)
+    if min(steps) < 0:  # Slice takes the first element if it starts before it, TFLite none
+        sizes = g.shape([op["input"].shape[axis] for axis in axes])
+        before = g.op("Less", starts, g.op("Neg", sizes))
+        backwards = g.op("And", before, g.constant(np.less(steps, 0)))
+        ends = g.op("Where", backwards, g.constant(0, np.int64), ends)
     if single.any():
         following = g.op("Add", starts, g.constant(1, np.int64))
         final = g.op("Equal", starts, g.constant(-1, np.int64))

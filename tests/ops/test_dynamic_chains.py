@@ -178,7 +178,7 @@ def test_computed_bounds_of_a_range_that_is_filled_and_picked_from() -> None:
 def test_drawn_slices_between_computed_bounds(
     begin: list[int], end: list[int], strides: list[int], masks: list[int], new: int, dropped: int
 ) -> None:
-    """And outside them, where all of them refuse it."""
+    """And outside them, which is refused."""
     for entry in range(3):
         if dropped >> entry & 1:
             strides[entry] = 1
@@ -193,8 +193,10 @@ def test_drawn_slices_between_computed_bounds(
     feeds = [x, np.array(begin, np.int32), np.array(end, np.int32)]
     try:
         strided_slice(shape, begin, end, strides, options)
-    except ModelError:
-        refused(model, feeds, "STRIDED_SLICE_0")
+    except ModelError:  # LiteRT lets some of these pass
+        for providers in (None, []):
+            with pytest.raises(BridgeError, match="STRIDED_SLICE_0"):
+                ours(model, feeds, providers)
     else:
         agree(model, feeds)
 
