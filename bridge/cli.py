@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 import typer
+from rich.console import Console
 from rich.table import Table
 from typer.core import TyperGroup
 
@@ -31,8 +32,19 @@ from tflite_ort.benchmark import profile as profile_of
 from tflite_ort.demo import run_demo
 from tflite_ort.export import export_onnx
 from tflite_ort.interpreter import Interpreter
+from tflite_ort.metadata import Metadata, model_metadata
 from tflite_ort.resolvers import load_resolver
-from tflite_ort.schema import BridgeError, Model, Op, SubGraph, Tensor, TensorType, read_model
+from tflite_ort.schema import (
+    BridgeError,
+    MalformedModel,
+    Model,
+    Op,
+    SubGraph,
+    Tensor,
+    TensorType,
+    UnreadableModel,
+    read_model,
+)
 from tflite_ort.terminal import new_console, new_table
 from tflite_ort.versioning import version_warnings
 from tflite_ort.versioning.resolver import OpResolver
@@ -292,6 +304,10 @@ def inspect(model: ModelFile, provider: Providers = None, resolver: ResolverName
     console = new_console()
     for number, graph in enumerate(content.subgraphs):
         console.print(_tensor_table(graph, number))
+    try:
+        _print_metadata(console, model_metadata(content, model))
+    except MalformedModel as error:
+        typer.echo(f"warning: {error}")
     table = new_table("operator", "version", "count", "runs on", "refused because")
     for row, count in (rows or _unplaced(content)).items():
         operator, version, place, reason = row
@@ -301,6 +317,24 @@ def inspect(model: ModelFile, provider: Providers = None, resolver: ResolverName
         typer.echo(f"warning: {warning}")
     if problem:
         typer.echo(f"cannot run: {problem}")
+
+
+def _print_metadata(console: Console, metadata: Metadata) -> None:
+    """What the author says of the model and its tensors, and the files that come with it."""
+    for name in ("name", "description", "version", "author", "license"):
+        if text := getattr(metadata, name):
+            console.print(f"{name}: {text}")
+    for name, content in metadata.files.items():
+        console.print(f"file: {name}, {len(content)} bytes")
+    if not (metadata.inputs or metadata.outputs):
+        return
+    table = new_table("metadata", "name", "mean", "std", "labels", "description")
+    for role, tensors in (("input", metadata.inputs), ("output", metadata.outputs)):
+        for each in tensors:
+            numbers = (" ".join(f"{n:g}" for n in values) for values in (each.mean, each.std))
+            labels = f"{len(each.labels)}: {each.labels[0]}, ..." if each.labels else ""
+            table.add_row(role, each.name, *numbers, labels, each.description)
+    console.print(table)
 
 
 Row = tuple[str, int, str, str]
@@ -419,6 +453,8 @@ def _shape(shape: Sequence[int]) -> str:
 
 
 def _complain(error: Exception, model: Path | None = None) -> None:
+    if isinstance(error, UnreadableModel) and isinstance(error.__cause__, OSError):
+        error = error.__cause__
     text = str(error)
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror

@@ -17,6 +17,7 @@ import numpy as np
 
 from tflite_ort.schema import MalformedModel, Model, Table
 from tflite_ort.schema.declare import fields_of
+from tflite_ort.schema.metadata import metadata_text
 from tflite_ort.schema.model_metadata import (
     AssociatedFile,
     AssociatedFileType,
@@ -26,6 +27,8 @@ from tflite_ort.schema.model_metadata import (
     TensorMetadata,
     read_metadata,
 )
+
+Source = str | os.PathLike[str] | bytes | bytearray | memoryview
 
 _LABELS = (AssociatedFileType.TENSOR_AXIS_LABELS, AssociatedFileType.TENSOR_VALUE_LABELS)
 
@@ -73,13 +76,13 @@ class Metadata:
         return self.files[file].decode("utf-8", "replace")
 
 
-def model_metadata(model: Model, source: str | os.PathLike[str] | bytes | memoryview) -> Metadata:
-    """The metadata of `model`, which was read from `source`.
+def model_metadata(model: Model, source: Source | None) -> Metadata:
+    """The metadata of `model`, which was read from `source`; without a source no files.
 
     Raises:
         MalformedModel: it is damaged.
     """
-    files = associated_files(source)
+    files = {} if source is None else associated_files(source)
     table = read_metadata(model)
     if table is None:
         return Metadata(description=model.description, files=files)
@@ -97,13 +100,13 @@ def model_metadata(model: Model, source: str | os.PathLike[str] | bytes | memory
     )
 
 
-def associated_files(source: str | os.PathLike[str] | bytes | memoryview) -> dict[str, bytes]:
+def associated_files(source: Source) -> dict[str, bytes]:
     """The files in the zip archive that follows a model; none where there is no archive.
 
     Raises:
         MalformedModel: the archive is damaged.
     """
-    stream = io.BytesIO(source) if isinstance(source, (bytes, bytearray, memoryview)) else source
+    stream = source if isinstance(source, (str, os.PathLike)) else io.BytesIO(source)
     if not zipfile.is_zipfile(stream):
         return {}
     try:
@@ -140,15 +143,37 @@ def _labels(described: Sequence[AssociatedFile], files: Mapping[str, bytes]) -> 
     return ()
 
 
-def as_properties(metadata: Metadata) -> dict[str, str]:
-    """What an ONNX model carries of it: ``tflite.metadata`` (JSON) and each file as text."""
-    properties = {
-        f"tflite.file.{name}": content.decode("utf-8", "replace")
-        for name, content in metadata.files.items()
+def properties(model: Model, source: Source | None) -> dict[str, str]:
+    """What the exported form of `model` carries as ``metadata_props``.
+
+    Returns:
+        ``tflite.operator_versions`` (JSON); where the model has them ``tflite.description``,
+        ``tflite.min_runtime_version``, ``tflite.metadata`` (JSON) and, of each associated file
+        that is text, ``tflite.file.<name>``. Damaged metadata is ``tflite.metadata_error``.
+    """
+    codes = model.operator_codes
+    versions = {code.custom_code or code.builtin_code.name: code.version for code in codes}
+    found = {
+        "tflite.operator_versions": json.dumps(versions, sort_keys=True),
+        "tflite.description": model.description,
+        "tflite.min_runtime_version": metadata_text(model, "min_runtime_version"),
     }
-    if metadata.table is not None:
-        properties["tflite.metadata"] = json.dumps(_plain(metadata.table))
-    return properties
+    try:
+        metadata = model_metadata(model, source)
+    except MalformedModel as error:
+        found["tflite.metadata_error"] = str(error)
+    else:
+        found |= {f"tflite.file.{name}": _text(file) for name, file in metadata.files.items()}
+        if metadata.table is not None:
+            found["tflite.metadata"] = json.dumps(_plain(metadata.table))
+    return {key: value for key, value in found.items() if value}
+
+
+def _text(content: bytes) -> str | None:
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def _plain(value: Any) -> Any:
