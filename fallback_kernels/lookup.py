@@ -27,7 +27,8 @@ from tflite_ort.schema.shapes.lookup import combined_shape, lsh_sizes
 
 @kernel(Op.EMBEDDING_LOOKUP, versions=(1, 5), inputs=("ids", "table"))
 def embedding_lookup(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
-    """Rows of the table; of integer codes for a float output, code * scale (of the row).
+    """Rows of the table; of integer codes for a float output, code * scale (of the row, or of the
+    block in it).
 
     TFLite reads uint8 codes as int8 ones.
     """
@@ -35,6 +36,10 @@ def embedding_lookup(op: OperatorView[Any], inputs: Inputs, state: State) -> Out
     rows = table[_checked(ids, len(table))]
     if rows.dtype == op.output.dtype:
         return (rows,)
+    blocks = op["table"].blocks
+    if blocks is not None:
+        scale = np.repeat(blocks.scale[ids].astype(np.float32), blocks.size, axis=1)
+        return ((rows.astype(np.float32) * scale).astype(op.output.dtype),)
     quantization = op["table"].quantization
     if quantization is None or table.itemsize != 1 or op.output.dtype.kind != "f":
         raise KernelError(f"no {op.output.dtype} rows from a table of {table.dtype}")

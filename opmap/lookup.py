@@ -31,12 +31,22 @@ _CODES = 1  # bytes of an element
 
 @translator(Op.EMBEDDING_LOOKUP, versions=(1, 5), inputs=("ids", "table"))
 def embedding_lookup(op: OperatorView[Any], g: Graph) -> None:
-    """Gather of rows; of integer codes for a float output, times the Gather of their scales."""
+    """Gather of rows; of integer codes for a float output, times the Gather of their scales, which
+    blockwise ones repeat along the row."""
     ids, table, output = op["ids"], op["table"], op.output
     places = bounded(g, ids, table.shape[0])
     if table.type is output.type:
         domain = moved_domain(table, output)
         g.write(output, g.op("Gather", g.read(table, domain=domain), places), domain=domain)
+        return
+    if table.data is not None and table.blocks is not None:
+        blocks = (ids.shape[0], *table.blocks.scale.shape[1:], table.blocks.size)
+        codes = g.op("Gather", g.constants.add(table.data, table.name), places)
+        rows = g.reshape(g.op("Cast", codes, to=ir.DataType.FLOAT), blocks)
+        scale = table.blocks.scale.astype(np.float32)[..., np.newaxis]
+        rows = g.op("Mul", rows, g.op("Gather", g.constant(scale), places))
+        rows = g.op("Cast", rows, to=ir.DataType.from_numpy(output.dtype))
+        g.write(output, g.reshape(rows, output.shape))
         return
     quantization = table.quantization
     if table.data is None or quantization is None or table.data.itemsize != _CODES:

@@ -14,10 +14,13 @@ from tflite_ort.schema.enums import BuiltinOperator, TensorType
 from tflite_ort.schema.errors import MalformedModel
 from tflite_ort.schema.external import ExternalData
 from tflite_ort.schema.model import (
+    BlockwiseQuantization,
     Model,
+    MultiAxisQuantization,
     Operator,
     OperatorCode,
     QuantizationParameters,
+    SubGraph,
     Tensor,
 )
 from tflite_ort.schema.operators import options_of
@@ -29,7 +32,7 @@ from tflite_ort.schema.semantics import (
     unpack_int4,
 )
 from tflite_ort.schema.strings import decoded
-from tflite_ort.schema.view import OperatorView, Quantization, TensorView
+from tflite_ort.schema.view import Blocks, OperatorView, Quantization, TensorView
 
 
 def tensor_views(model: Model, subgraph: int) -> list[TensorView]:
@@ -49,7 +52,8 @@ def tensor_views(model: Model, subgraph: int) -> list[TensorView]:
             tensor.shape,
             _data(model, tensor, external, index in made or index in graph.inputs),
             _quantization(tensor.quantization),
-            tensor.is_variable and index not in made,
+            tensor.is_variable,
+            blocks=_blocks(model, graph, tensor, external),
         )
         for index, tensor in enumerate(graph.tensors)
     ]
@@ -93,13 +97,30 @@ def _options(code: OperatorCode, operator: Operator) -> Any:
 
 
 def _quantization(parameters: QuantizationParameters | None) -> Quantization | None:
-    """The affine part; None for a tensor without a scale."""
+    """The affine part; None for a tensor without a scale, and where there are details, which take
+    its place."""
     if parameters is None or parameters.scale is None or parameters.scale.size == 0:
+        return None
+    if isinstance(parameters.details, (BlockwiseQuantization, MultiAxisQuantization)):
         return None
     zero_point = parameters.zero_point
     if zero_point is None or zero_point.size != parameters.scale.size:
         zero_point = np.zeros(parameters.scale.size, np.int64)
     return Quantization(parameters.scale, zero_point, parameters.quantized_dimension)
+
+
+def _blocks(model: Model, graph: SubGraph, tensor: Tensor, external: ExternalData) -> Blocks | None:
+    """The blockwise scales of a matrix; None where there are none, or they do not fit it."""
+    details = None if tensor.quantization is None else tensor.quantization.details
+    if not isinstance(details, BlockwiseQuantization) or len(tensor.shape) != 2:
+        return None
+    scales, (rows, columns) = graph.tensors[details.scales], tensor.shape
+    if scales.type is not TensorType.FLOAT16 or details.block_size < 1:
+        return None
+    data = constant_data(model, scales, external)
+    if data is None or data.size * details.block_size != rows * columns or not data.size:
+        return None
+    return Blocks(data.reshape(rows, -1), details.block_size)
 
 
 def constant_data(model: Model, tensor: Tensor, external: ExternalData) -> Array | None:

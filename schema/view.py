@@ -69,6 +69,19 @@ class Quantization:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Blocks:
+    """Blockwise quantisation of a matrix, real = scale * stored: each `size` elements of a row have
+    a scale of their own.
+
+    Args:
+        scale: float16 [rows, columns / size].
+    """
+
+    scale: npt.NDArray[np.float16]
+    size: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class TensorView:
     """A tensor as its graph declares it.
 
@@ -78,6 +91,7 @@ class TensorView:
             `UnknownSize`, the same object wherever the size is the same.
         data: the constant's values (dense, typed, read-only; 4-bit ones as int8), else None.
         quantization: None when the tensor carries no scale.
+        blocks: its scales where they are blockwise; there is no `quantization` then.
         ranked: False where even the rank depends on data; `shape` means nothing then.
         sizes: of a list of sizes that is computed from shapes: what is known of it, as ints,
             `UnknownSize`s and, where nothing is, None.
@@ -92,6 +106,7 @@ class TensorView:
     is_variable: bool = False
     ranked: bool = True
     sizes: Array | None = None
+    blocks: Blocks | None = None
 
     @property
     def dtype(self) -> np.dtype[Any]:

@@ -11,15 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.one_op import Case, T, check, ours
+from tests.one_op import Case, Node, T, check, graph_model, ours
 from tests.ops.moved import FLOAT32, INT8, INT16, INT32, INT64, UINT8, ints, moves, tensor
 from tests.ops.versions import check_versions, one_per_operator
+from tests.oracle import litert
 from tflite_ort.schema import (
+    BlockwiseQuantization,
     BridgeError,
     CombinerType,
     EmbeddingLookupSparseOptions,
     Op,
+    QuantizationParameters,
     TensorType,
+    read_model,
+    write_model,
 )
 
 Shape = tuple[int, ...]
@@ -123,6 +128,31 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_case(case: Case) -> None:
     check(case)
+
+
+@pytest.mark.parametrize("out", [FLOAT32, FLOAT16], ids=lambda type: type.name)
+@pytest.mark.parametrize("type", [INT4, INT2], ids=lambda type: type.name)
+def test_embeddings_of_blocks(type: TensorType, out: TensorType) -> None:
+    """A scale for every 8 elements of a row, in a tensor that no operator takes."""
+    columns = 16 if type is INT4 else 32
+    scales = RNG.uniform(0.01, 1, (5, columns // 8)).astype(np.float16)
+    tensors = {
+        "ids": T((4,), INT32),
+        "table": T((5, columns), type, raw=BYTES.tobytes()),
+        "scales": T.constant(scales),
+        "rows": T((4, columns), out),
+    }
+    nodes = [Node(Op.EMBEDDING_LOOKUP, ["ids", "table"], ["rows"], version=4)]
+    model = read_model(graph_model(tensors, nodes, ["rows"]))
+    (graph,), details = model.subgraphs, BlockwiseQuantization(2, -1, 8)
+    table = replace(graph.tensors[1], quantization=QuantizationParameters(details=details))
+    graph = replace(graph, tensors=(graph.tensors[0], table, *graph.tensors[2:]))
+    content, feeds = write_model(replace(model, subgraphs=(graph,))), [ints(4, 0, 2, 2).data]
+    (want,) = litert(content, feeds)
+    for providers, where in ((None, "ort"), ([], "numpy")):
+        (got,), runners = ours(content, feeds, providers)
+        assert runners == {where}
+        np.testing.assert_array_equal(got, want)
 
 
 def test_a_hash_table_whose_keys_are_computed() -> None:
