@@ -130,7 +130,7 @@ class Network:
             + (None,) * 4,
             outputs=(output,),
             options=options,
-            intermediates=tuple(scratch) if self.form == "integer" else None,
+            intermediates=tuple(scratch) if self.form == "integer" else (),
         )
         self.operators.append(operator)
         return output

@@ -18,8 +18,8 @@ from tflite_ort.interpreter import Interpreter
 Array = npt.NDArray[Any]
 
 DIGITS = Path(__file__).with_name("digits")
-MODELS = ("float32", "int8")
-PER_ROW = 8
+MODELS = ("float32", "int8", "lstm_float32", "lstm_int8")
+PER_ROW = 6
 # A character shows two pixels, one above the other: neither, the lower, the upper, both.
 HALVES = np.array([" ", "▄", "▀", "█"])
 INK = 8
@@ -36,7 +36,7 @@ class Answers:
 
 
 def digits_model(name: str) -> Path:
-    """The file of a shipped model, ``"float32"`` or ``"int8"``."""
+    """The file of a shipped model: one of `MODELS`."""
     return DIGITS / f"{name}.tflite"
 
 
@@ -53,6 +53,7 @@ def read_digits(model: str, images: Array) -> Answers:
     image, answer = interpreter.get_input_details()[0], interpreter.get_output_details()[0]
     outputs, seconds = [], []
     for pixels in quantized(images[:, np.newaxis, :, :, np.newaxis] / np.float32(16), image):
+        interpreter.reset_all_variables()  # an LSTM goes on where it was
         interpreter.set_tensor(image["index"], pixels)
         start = perf_counter()
         interpreter.invoke()

@@ -4,7 +4,7 @@
 Letters in shapes: N images, C channels.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +32,23 @@ class Digits:
 
     def __getitem__(self, rows: Any) -> "Digits":
         return Digits(self.images[rows], self.labels[rows])
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """What training needs of a network.
+
+    Args:
+        initial_weights: from a random generator.
+        forward: (weights, images) -> every layer's output by the layer's name.
+        backward: (weights, these outputs, labels) -> the gradients of the mean cross entropy.
+        rate: how fast it learns at first.
+    """
+
+    initial_weights: Callable[[np.random.Generator], Arrays]
+    forward: Callable[[Arrays, Array], Arrays]
+    backward: Callable[[Arrays, Arrays, Array], Arrays]
+    rate: float = 0.003
 
 
 def load_split(seed: int = 0) -> tuple[Digits, Digits]:
@@ -141,10 +158,15 @@ def softmax(x: Array) -> Array:
     return powers / powers.sum(axis=-1, keepdims=True)
 
 
-def train(digits: Digits, epochs: int, seed: int = 0, batch: int = 64) -> Arrays:
+CNN = Network(initial_weights, forward, backward)
+
+
+def train(
+    digits: Digits, epochs: int, seed: int = 0, batch: int = 64, network: Network = CNN
+) -> Arrays:
     """Weights after `epochs` of Adam with a cosine learning rate."""
     rng = np.random.default_rng(seed)
-    weights = initial_weights(rng)
+    weights = network.initial_weights(rng)
     mean = {name: np.zeros_like(w) for name, w in weights.items()}
     square = {name: np.zeros_like(w) for name, w in weights.items()}
     batches = len(digits.labels) // batch
@@ -154,8 +176,9 @@ def train(digits: Digits, epochs: int, seed: int = 0, batch: int = 64) -> Arrays
             order = rng.permutation(len(digits.labels))
         start = step % batches * batch
         part = digits[order[start : start + batch]]
-        rate = 0.003 * (1 + np.cos(np.pi * step / steps)) / 2
-        gradients = backward(weights, forward(weights, part.images), part.labels)
+        rate = network.rate * (1 + np.cos(np.pi * step / steps)) / 2
+        outputs = network.forward(weights, part.images)
+        gradients = network.backward(weights, outputs, part.labels)
         for name, gradient in gradients.items():
             mean[name] += np.float32(0.1) * (gradient - mean[name])
             square[name] += np.float32(0.001) * (gradient**2 - square[name])

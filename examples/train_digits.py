@@ -1,4 +1,4 @@
-"""Train a small CNN on scikit-learn's 8x8 digits and write it as float32 and int8 TFLite.
+"""Train a CNN and an LSTM on scikit-learn's 8x8 digits and write them as float32 and int8 TFLite.
 
     python examples/train_digits.py --out bridge/digits
 
@@ -9,37 +9,29 @@ TFLite's first int8 versions had that), int8 activations with ranges seen on the
 
 import argparse
 import dataclasses
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from digits_network import Array, Arrays, Digits, forward, load_split, train
+from digits_lstm import LSTM, trained_lstm
+from digits_network import CNN, Array, Arrays, Digits, forward, load_split, train
 from tflite_ort import Interpreter
 from tflite_ort.schema import (
     ActivationFunctionType,
-    Buffer,
     Conv2DOptions,
     DepthwiseConv2DOptions,
     FullyConnectedOptions,
     Model,
     Op,
-    Operator,
-    OperatorCode,
     Padding,
     Pool2DOptions,
-    QuantizationParameters,
     ReshapeOptions,
-    SignatureDef,
     SoftmaxOptions,
-    SubGraph,
-    Tensor,
-    TensorMap,
-    TensorType,
     write_model,
 )
 from tflite_ort.versioning import update_versions
+from tflite_writer import GraphWriter, Layer, activation_parameters, weight_tensors
 
 try:
     from ai_edge_litert.interpreter import Interpreter as LiteRT
@@ -48,23 +40,6 @@ except ImportError:
 
 SHIPPED = 24
 SAME, VALID, RELU = Padding.SAME, Padding.VALID, ActivationFunctionType.RELU
-TENSOR_TYPE = {
-    np.dtype(np.float32): TensorType.FLOAT32,
-    np.dtype(np.int8): TensorType.INT8,
-    np.dtype(np.int32): TensorType.INT32,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Layer:
-    """One operator, with its output's name and shape."""
-
-    name: str
-    shape: tuple[int, ...]
-    op: Op
-    options: Any
-
-
 LAYERS = (
     Layer("conv", (1, 8, 8, 16), Op.CONV_2D, Conv2DOptions(SAME, 1, 1, RELU)),
     Layer(
@@ -92,126 +67,25 @@ def tflite_filters(weights: Arrays) -> Arrays:
     }
 
 
-@dataclass(slots=True)
-class GraphWriter:
-    """Collects tensors, buffers and operators of one subgraph."""
-
-    tensors: list[Tensor] = field(default_factory=list)
-    buffers: list[Buffer] = field(default_factory=lambda: [Buffer()])
-    codes: list[OperatorCode] = field(default_factory=list)
-    operators: list[Operator] = field(default_factory=list)
-
-    def activation(
-        self, name: str, shape: tuple[int, ...], quantization: QuantizationParameters | None
-    ) -> int:
-        kind = TensorType.FLOAT32 if quantization is None else TensorType.INT8
-        self.tensors.append(Tensor(shape, kind, 0, name, quantization))
-        return len(self.tensors) - 1
-
-    def constant(
-        self, name: str, array: Array, quantization: QuantizationParameters | None = None
-    ) -> int:
-        data = np.frombuffer(np.ascontiguousarray(array).tobytes(), np.uint8)
-        self.buffers.append(Buffer(data))
-        kind = TENSOR_TYPE[array.dtype]
-        self.tensors.append(Tensor(array.shape, kind, len(self.buffers) - 1, name, quantization))
-        return len(self.tensors) - 1
-
-    def operator(self, layer: Layer, inputs: list[int], output: int) -> None:
-        code = OperatorCode(builtin_code=layer.op)
-        if code not in self.codes:
-            self.codes.append(code)
-        index = self.codes.index(code)
-        self.operators.append(Operator(index, tuple(inputs), (output,), layer.options))
-
-    def model(self, first: int, last: int) -> Model:
-        graph = SubGraph(tuple(self.tensors), (first,), (last,), tuple(self.operators), "main")
-        signature = SignatureDef(
-            inputs=(TensorMap("image", first),),
-            outputs=(TensorMap("probabilities", last),),
-            signature_key="serving_default",
-        )
-        return Model(
-            version=3,
-            operator_codes=tuple(self.codes),
-            subgraphs=(graph,),
-            buffers=tuple(self.buffers),
-            signature_defs=(signature,),
-        )
-
-
-def affine(values: Array) -> QuantizationParameters:
-    """The int8 scale and zero point that cover the range of `values` and zero."""
-    low, high = min(values.min(), 0.0), max(values.max(), 0.0)
-    scale = np.float32((high - low) / 255)
-    return parameters(scale, np.round(-128 - low / scale))
-
-
-def symmetric(filter: Array, axis: int | None) -> QuantizationParameters:
-    """int8 scales for a filter, one for each index of `axis` or one for all; zero points 0."""
-    others = tuple(i for i in range(filter.ndim) if i != axis)
-    scale = np.abs(filter).max(axis=None if axis is None else others) / np.float32(127)
-    return parameters(scale, np.zeros_like(scale), axis or 0)
-
-
-def parameters(scale: Any, zero_point: Any, axis: int = 0) -> QuantizationParameters:
-    return QuantizationParameters(
-        scale=np.atleast_1d(scale).astype(np.float32),
-        zero_point=np.atleast_1d(zero_point).astype(np.int64),
-        quantized_dimension=axis,
-    )
-
-
-def activation_parameters(seen: Arrays) -> dict[str, QuantizationParameters]:
-    """Quantisation of every layer's output, from the activations seen on the training images."""
-    found = {name: affine(values) for name, values in seen.items()}
-    found["pool"] = found["flatten"] = found["pointwise"]
-    # TFLite fixes the output of an int8 SOFTMAX.
-    found["probabilities"] = parameters(1 / 256, -128)
-    return found
-
-
-def stored(array: Array, quantization: QuantizationParameters, dtype: type) -> Array:
-    """round(array / scale) + zero point, with per-channel scales along their dimension."""
-    shape = np.ones(array.ndim, int)
-    shape[quantization.quantized_dimension] = -1
-    scale, zero_point = (p.reshape(shape) for p in (quantization.scale, quantization.zero_point))
-    limits = np.iinfo(dtype)
-    return np.clip(np.round(array / scale) + zero_point, limits.min, limits.max).astype(dtype)
-
-
-def weight_tensors(
-    writer: GraphWriter, name: str, weights: Arrays, input: QuantizationParameters | None
-) -> list[int]:
-    """The filter and bias of layer `name`, quantised when its input is."""
-    filter, bias = tflite_filters(weights)[name], weights[f"{name}/bias"]
-    if input is None:
-        return [writer.constant(f"{name}/filter", filter), writer.constant(f"{name}/bias", bias)]
-    of_filter = symmetric(filter, CHANNEL_AXIS.get(name))
-    scale = of_filter.scale * input.scale
-    of_bias = parameters(scale, np.zeros_like(scale))
-    return [
-        writer.constant(f"{name}/filter", stored(filter, of_filter, np.int8), of_filter),
-        writer.constant(f"{name}/bias", stored(bias, of_bias, np.int32), of_bias),
-    ]
-
-
 def trained_model(weights: Arrays, calibration: Array | None = None) -> Model:
     """The network as float32, or as int8 with the ranges seen on `calibration` images."""
     quantization = {}
     if calibration is not None:
         quantization = activation_parameters(forward(weights, calibration))
-    writer = GraphWriter()
+        # What moves codes keeps their scale.
+        quantization["pool"] = quantization["flatten"] = quantization["pointwise"]
+    writer, filters = GraphWriter(), tflite_filters(weights)
     first = previous = writer.activation("image", (1, 8, 8, 1), quantization.get("image"))
     input_name = "image"
     for layer in LAYERS:
         inputs = [previous]
         if f"{layer.name}/filter" in weights:
-            inputs += weight_tensors(writer, layer.name, weights, quantization.get(input_name))
+            filter, bias = filters[layer.name], weights[f"{layer.name}/bias"]
+            of_input, axis = quantization.get(input_name), CHANNEL_AXIS.get(layer.name)
+            inputs += weight_tensors(writer, layer.name, (filter, bias), of_input, axis)
         elif layer.op is Op.RESHAPE:
             inputs.append(writer.constant("flatten/shape", np.array(layer.shape, np.int32)))
-        previous = writer.activation(layer.name, layer.shape, quantization.get(layer.name))
-        writer.operator(layer, inputs, previous)
+        previous = writer.layer(layer, inputs, quantization.get(layer.name))
         input_name = layer.name
     # The versions that these types and options need, and the oldest TFLite that runs them.
     return update_versions(writer.model(first, previous))
@@ -227,6 +101,7 @@ def correct(interpreter: Any, digits: Digits) -> int:
         images = np.round(images / np.float32(scale) + zero_point).astype(image["dtype"])
     right = 0
     for picture, label in zip(images, digits.labels, strict=True):
+        interpreter.reset_all_variables()  # an LSTM goes on where it was
         interpreter.set_tensor(image["index"], picture[np.newaxis])
         interpreter.invoke()
         right += int(interpreter.get_tensor(answer["index"]).argmax() == label)
@@ -250,12 +125,13 @@ def main() -> None:
     arguments.add_argument("--out", type=Path, default=Path())
     chosen = arguments.parse_args()
     training, held_out = load_split()
-    weights = train(training, chosen.epochs)
-    answers = forward(weights, held_out.images)["logits"].argmax(axis=1)
-    print(f"trained  {np.mean(answers == held_out.labels):.2%} of the held-out digits right")
     chosen.out.mkdir(parents=True, exist_ok=True)
-    ship(chosen.out, "float32", trained_model(weights), held_out)
-    ship(chosen.out, "int8", trained_model(weights, training.images), held_out)
+    for network, prefix, model in ((CNN, "", trained_model), (LSTM, "lstm_", trained_lstm)):
+        weights = train(training, chosen.epochs, network=network)
+        answers = network.forward(weights, held_out.images)["logits"].argmax(axis=1)
+        print(f"trained  {np.mean(answers == held_out.labels):.2%} of the held-out digits right")
+        ship(chosen.out, f"{prefix}float32", model(weights), held_out)
+        ship(chosen.out, f"{prefix}int8", model(weights, training.images), held_out)
     pixels = np.round(held_out.images[:SHIPPED, :, :, 0] * 16).astype(np.uint8)
     np.savez_compressed(
         chosen.out / "held_out.npz", images=pixels, labels=held_out.labels[:SHIPPED]

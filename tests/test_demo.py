@@ -8,7 +8,8 @@ import pytest
 from ai_edge_litert.interpreter import Interpreter as LiteRT
 from rich.console import Console
 
-from digits_network import forward, load_split, train
+from digits_lstm import LSTM, trained_lstm
+from digits_network import CNN, Network, load_split, train
 from tflite_ort import Interpreter
 from tflite_ort.demo import MODELS, digits_model, held_out, read_digits, run_demo
 from tflite_ort.schema import Op, read_model, write_model
@@ -32,7 +33,22 @@ VERSIONS = {
         (Op.FULLY_CONNECTED, 4),
         (Op.SOFTMAX, 2),
     },
+    "lstm_float32": {
+        (Op.RESHAPE, 1),
+        (Op.UNIDIRECTIONAL_SEQUENCE_LSTM, 1),
+        (Op.STRIDED_SLICE, 1),
+        (Op.FULLY_CONNECTED, 1),
+        (Op.SOFTMAX, 1),
+    },
+    "lstm_int8": {
+        (Op.RESHAPE, 1),
+        (Op.UNIDIRECTIONAL_SEQUENCE_LSTM, 1),
+        (Op.STRIDED_SLICE, 2),
+        (Op.FULLY_CONNECTED, 4),
+        (Op.SOFTMAX, 2),
+    },
 }
+FLOATS, INTEGERS = ("float32", "lstm_float32"), ("int8", "lstm_int8")
 
 
 def outputs(interpreter: Any) -> np.ndarray:
@@ -44,6 +60,7 @@ def outputs(interpreter: Any) -> np.ndarray:
     for pixels in held_out()[0]:
         real = pixels[np.newaxis, :, :, np.newaxis] / np.float32(16)
         stored = np.round(real / scale + zero_point) if scale else real
+        interpreter.reset_all_variables()
         interpreter.set_tensor(image["index"], stored.astype(image["dtype"]))
         interpreter.invoke()
         found.append(interpreter.get_tensor(answer["index"])[0])
@@ -60,14 +77,16 @@ def test_accuracy_is_the_recorded_one(model: str, interpreter: Any) -> None:
     assert recorded in read_model(digits_model(model)).description
 
 
-def test_float_outputs_are_those_of_litert() -> None:
-    file = str(digits_model("float32"))
+@pytest.mark.parametrize("model", FLOATS)
+def test_float_outputs_are_those_of_litert(model: str) -> None:
+    file = str(digits_model(model))
     ours, theirs = outputs(Interpreter(model_path=file)), outputs(LiteRT(model_path=file))
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-5)
 
 
-def test_int8_outputs_are_exactly_those_of_litert() -> None:
-    file = str(digits_model("int8"))
+@pytest.mark.parametrize("model", INTEGERS)
+def test_int8_outputs_are_exactly_those_of_litert(model: str) -> None:
+    file = str(digits_model(model))
     ours, theirs = outputs(Interpreter(model_path=file)), outputs(LiteRT(model_path=file))
     np.testing.assert_array_equal(ours, theirs)
 
@@ -87,13 +106,14 @@ def test_shipped_digits_are_held_out_ones() -> None:
     np.testing.assert_array_equal(labels, digits.labels[: len(labels)])
 
 
-def test_training_is_deterministic_and_learns() -> None:
+@pytest.mark.parametrize(
+    ("network", "model"), [(CNN, trained_model), (LSTM, trained_lstm)], ids=["CNN", "LSTM"]
+)
+def test_training_is_deterministic_and_learns(network: Network, model: Any) -> None:
     digits, unseen = load_split()
-    first, second = (
-        write_model(trained_model(train(digits, epochs=2, seed=7), digits.images)) for _ in range(2)
-    )
-    assert first == second
-    answers = forward(train(digits, epochs=2, seed=7), unseen.images)["logits"].argmax(axis=1)
+    first, second = (train(digits, epochs=3, seed=7, network=network) for _ in range(2))
+    assert write_model(model(first, digits.images)) == write_model(model(second, digits.images))
+    answers = network.forward(first, unseen.images)["logits"].argmax(axis=1)
     assert np.mean(answers == unseen.labels) > 0.8
 
 
