@@ -118,30 +118,35 @@ class FloatCell:
         Args:
             x, aux: [T, B, I] and [T, B, A].
         """
+        return run_steps(self.step, self.given(x, aux), states)
+
+    def given(self, x: Array, aux: Array | None) -> Array:
+        """What the inputs of all steps give the gates, [T, B, G, C]."""
         sums = self.input.times(x)
         if self.norm is None:
             sums = self.bias + sums
         if aux is not None and self.auxiliary is not None:
             sums = sums + self.auxiliary.times(aux)
-        return run_steps(self.step, sums, states)
+        return sums
 
-    def step(self, sums: Array, h: Array, c: Array) -> States:
-        """The states after one more step; `sums` [B, G, C] is what the input gives the gates."""
+    def step(self, given: Array, h: Array, c: Array) -> States:
+        """The states after one more step; `given` [B, G, C] is what its input gives the gates."""
+        sums, function = self.sums(given, h), self.options.fused_activation_function
+        early = self.gates(sums, slice(None, -1), c)
+        c = self.updated(early, activated(early[:, -1], function), c)
+        output = sigmoid(self.gates(sums, slice(-1, None), c)[:, 0])
+        return self.projected(output * activated(c, function)), c
+
+    def sums(self, given: Array, h: Array) -> Array:
+        """What the input and the last output give the gates."""
         if self.recurrent is not None:
-            sums = sums + self.recurrent.times(h)
+            given = given + self.recurrent.times(h)
         if self.diagonal is not None:
-            sums = sums + self.diagonal * h[:, np.newaxis]
-        early = self._gates(sums, slice(None, -1), c)
-        update = activated(early[:, -1], self.options.fused_activation_function)
-        doors = sigmoid(early[:, :-1])
-        forget = doors[:, -1]
-        admit = doors[:, 0] if doors.shape[1] == 2 else 1 - forget
-        c = clipped(forget * c + update * admit, self.options.cell_clip)
-        output = sigmoid(self._gates(sums, slice(-1, None), c)[:, 0])
-        return self._projected(output * self._hidden(c, update)), c
+            given = given + self.diagonal * h[:, np.newaxis]
+        return given
 
-    def _gates(self, sums: Array, which: slice, c: Array) -> Array:
-        """What some of the gates are functions of, from sums without the peephole."""
+    def gates(self, sums: Array, which: slice, c: Array) -> Array:
+        """What some of the gates are functions of."""
         sums = sums[:, which]
         if self.peephole is not None:
             sums = sums + self.peephole[which] * c[:, np.newaxis]
@@ -149,12 +154,14 @@ class FloatCell:
             return sums
         return np.asarray(normalized(sums) * self.norm[which] + self.bias[which])
 
-    def _hidden(self, c: Array, update: Array) -> Array:
-        """LiteRT's NONE does not even copy: what is left in the buffer is the update."""
-        function = self.options.fused_activation_function
-        return update if function == ActivationFunctionType.NONE else activated(c, function)
+    def updated(self, early: Array, update: Array, c: Array) -> Array:
+        """The new cell state, from what all gates but the last are functions of."""
+        doors = sigmoid(early[:, :-1])
+        forget = doors[:, -1]
+        admit = doors[:, 0] if doors.shape[1] == 2 else 1 - forget
+        return clipped(forget * c + update * admit, self.options.cell_clip)
 
-    def _projected(self, hidden: Array) -> Array:
+    def projected(self, hidden: Array) -> Array:
         if self.projection is None:
             return hidden
         result = self.projection.times(hidden)[:, 0]

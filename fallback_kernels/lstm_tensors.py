@@ -15,7 +15,7 @@ from tflite_ort.schema.lstm_inputs import GATES
 
 Array = npt.NDArray[Any]
 States = tuple[Array, Array]  # output [B, O], cell [B, C]
-Step = Callable[[Array, Array, Array], States]
+Step = Callable[[Any, Array, Array], States]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class CellTensors:
         return np.array(found, np.float32)[:, np.newaxis]
 
 
-def run_steps(step: Step, inputs: Array, states: States) -> tuple[Array, States]:
+def run_steps(step: Step, inputs: Sequence[Any] | Array, states: States) -> tuple[Array, States]:
     """The output after every step, [T, B, O], and the states after the last."""
     outputs = np.empty((len(inputs), *states[0].shape), states[0].dtype)
     for time, x in enumerate(inputs):

@@ -12,8 +12,10 @@ from tflite_ort.fallback_kernels.lstm_float import FloatCell
 from tflite_ort.fallback_kernels.lstm_integer import IntegerCell
 from tflite_ort.fallback_kernels.lstm_narrow import NarrowCell
 from tflite_ort.fallback_kernels.lstm_tensors import CellTensors
+from tflite_ort.fallback_kernels.lstm_unactivated import UnactivatedCell
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
 from tflite_ort.schema import (
+    ActivationFunctionType,
     BidirectionalSequenceLSTMOptions,
     LSTMKernelType,
     LSTMOptions,
@@ -108,5 +110,6 @@ def _run(
 
 def _kind(op: OperatorView[Any]) -> type[Cell]:
     if op["input"].type is not TensorType.INT8:
-        return FloatCell
+        function = op.options.fused_activation_function
+        return UnactivatedCell if function == ActivationFunctionType.NONE else FloatCell
     return NarrowCell if len(op.intermediates) == 12 else IntegerCell

@@ -128,6 +128,35 @@ def test_merged_rows_are_those_of_a_time_major_operator(batch_major: Lstm) -> No
     assert_close(got, np.swapaxes(want, 1, 2), 0, 1e-5, batch_major.name)
 
 
+@pytest.mark.parametrize("zeros", ["none", "all", "every other step", "every other row"])
+@pytest.mark.parametrize(
+    "form",
+    [
+        Lstm(),
+        Lstm(layer_norm=True, time_major=True),
+        *DIAGONAL,
+        Lstm(layer_norm=True, diagonal=GATES),
+        *AUXILIARY[::2],
+        Lstm(arithmetic="hybrid"),
+    ],
+    ids=lambda form: form.name,
+)
+def test_without_activation(form: Lstm, zeros: str) -> None:
+    """LiteRT leaves in its buffers what it has not written over."""
+    form = replace(form, activation=ActivationFunctionType.NONE, batch=3)
+    model, arrays = form.model(), form.feeds()
+    axis = {"every other step": 1 - form.time_major, "every other row": int(form.time_major)}
+    for x in (x for xs in arrays for x in xs):
+        if zeros == "all":
+            x[:] = 0
+        elif zeros in axis:
+            np.moveaxis(x, axis[zeros], 0)[::2] = 0
+    expected = invokes(litert_interpreter(model, "reference"), arrays)
+    results = invokes(Interpreter(model_content=model, providers=[]), arrays)
+    for got, want in zip(outputs(results), outputs(expected), strict=True):
+        assert_close(got, want, 0, 1e-5, form.name)
+
+
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_asymmetric_rows_of_one_sign(sign: float) -> None:
     """The range of a row takes in zero."""
