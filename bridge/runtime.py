@@ -42,11 +42,11 @@ class Runtime:
     def target(self, delegate: Delegate) -> Target:
         """What graphs for `delegate` are made for: on the CPU, what is fastest on this machine."""
         if delegate.name != "CPUExecutionProvider":
-            return Target(hybrid=self.hybrid, strings=False)
+            return Target(hybrid=self.hybrid, fallback=True)
         return Target(
             exact_weight_type(),
             ort_cpu=True,
             hybrid=self.hybrid,
             carried_boundary=True,
-            strings=False,
+            fallback=True,
         )

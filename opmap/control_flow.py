@@ -157,5 +157,5 @@ def _test(g: Graph, condition: Specialized, given: Sequence[Forms]) -> ir.Value:
 
 
 def _check_strings(tensors: Iterable[TensorView], g: Graph) -> None:
-    if not g.target.strings and any(tensor.type is TensorType.STRING for tensor in tensors):
+    if g.target.fallback and any(tensor.type is TensorType.STRING for tensor in tensors):
         raise Untranslatable("strings of any bytes are left to the kernels")

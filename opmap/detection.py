@@ -1,6 +1,88 @@
-"""Boxes picked among overlapping ones: none is translated.
+"""Boxes picked among overlapping ones: NON_MAX_SUPPRESSION_V4 and V5.
 
-NonMaxSuppression of ONNX drops a box whose overlap is above the threshold, TFLite one that is at
-it, and TFLite selects boxes without an area again and again; ONNX has no soft suppression, and
-says nothing of the order of equal scores.
+Where numpy kernels stand by they run them: of boxes with equal scores TFLite's heap takes one,
+ONNX Runtime the first, and TFLite selects a box without an area again and again.
 """
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.indices import failing, sizes_of
+from tflite_ort.opmap.registry import translator
+from tflite_ort.schema import Op, OperatorView, Untranslatable
+
+_INPUTS = ("boxes", "scores", "max_output_size", "iou_threshold", "score_threshold")
+
+
+@translator(Op.NON_MAX_SUPPRESSION_V4, versions=(1, 1), inputs=_INPUTS)
+def non_max_suppression_v4(op: OperatorView[Any], g: Graph) -> None:
+    """NonMaxSuppression; zeros after the selected indices."""
+    most, selected, count = _selected(op, g)
+    _write_lists(op, g, [(0, selected)], most, count)
+
+
+@translator(Op.NON_MAX_SUPPRESSION_V5, versions=(1, 1), inputs=(*_INPUTS, "sigma!"))
+def non_max_suppression_v5(op: OperatorView[Any], g: Graph) -> None:
+    """NonMaxSuppression, and the scores; ONNX has none that only lowers them."""
+    sigma = op["sigma"].data
+    if sigma is None or sigma.any():
+        raise Untranslatable(f"sigma is {sigma}: ONNX has no soft suppression")
+    most, selected, count = _selected(op, g)
+    scores = g.op("Gather", g.read(op["scores"]), selected)
+    _write_lists(op, g, [(0, selected), (1, scores)], most, count)
+
+
+def _selected(op: OperatorView[Any], g: Graph) -> tuple[ir.Value, ir.Value, ir.Value]:
+    """How many boxes are wanted, the indices of those selected, and their number: int64 [1], [K]
+    and [1]."""
+    if g.target.fallback:
+        raise Untranslatable("equal scores, or boxes without an area, would be taken otherwise")
+    most = g.reshape(sizes_of(g, op["max_output_size"]), (1,))
+    boxes = g.op("Unsqueeze", g.read(op["boxes"]), g.constant([0], np.int64))
+    scores = g.op("Unsqueeze", g.read(op["scores"]), g.constant([0, 1], np.int64))
+    lowest = g.reshape(g.read(op["score_threshold"]), (1,))
+    selected = g.op("NonMaxSuppression", boxes, scores, most, _overlap(op, g), lowest)
+    indices = g.op("Gather", selected, g.constant(2, np.int64), axis=1)
+    return most, indices, g.op("Shape", indices)
+
+
+def _overlap(op: OperatorView[Any], g: Graph) -> ir.Value:
+    """The threshold that an overlap must exceed for TFLite's, which it must reach: the float
+    before it. Outside (0, 1] there is none; the graph fails there."""
+    threshold = op["iou_threshold"]
+    if threshold.data is not None:
+        limit = np.float32(threshold.data.reshape(-1)[0])
+        if not 0 < limit <= 1:
+            raise Untranslatable(f"iou_threshold is {limit}, outside (0, 1]")
+        return g.constant([np.nextafter(limit, np.float32(0))], np.float32)
+    value = g.reshape(g.read(threshold), (1,))
+    inside = g.op(
+        "And",
+        g.op("Greater", value, g.constant(0, np.float32)),
+        g.op("LessOrEqual", value, g.constant(1, np.float32)),
+    )
+    shape = failing(g, g.constant([1], np.int64), g.op("Not", inside))
+    below = g.constant(np.nextafter(np.float32(1), np.float32(0)))
+    return g.op("Reshape", g.op("Mul", value, below), shape)
+
+
+def _write_lists(
+    op: OperatorView[Any],
+    g: Graph,
+    lists: list[tuple[int, ir.Value]],
+    most: ir.Value,
+    count: ir.Value,
+) -> None:
+    """Each list with zeros up to the number of boxes that are wanted; and how many there are."""
+    pads = g.op("Concat", g.constant([0], np.int64), g.op("Sub", most, count), axis=0)
+    for position, value in lists:
+        output = op.outputs[position]
+        typed = g.op("Cast", value, to=ir.DataType.from_numpy(output.dtype))
+        g.write(output, g.op("Pad", typed, pads))
+    number = g.op("Cast", count, to=ir.DataType.from_numpy(op.outputs[-1].dtype))
+    g.write(op.outputs[-1], g.reshape(number, ()))

@@ -70,15 +70,15 @@ class Target:
             ``"dynamic"``, the activations rounded to 8 bits at each invoke as TFLite does.
         carried_boundary: the graph's own int8 inputs and outputs are uint8 too, moved by 128; who
             runs it flips the top bit.
-        strings: tensors of strings may stand in the graph, whose runtime holds them as text in
-            UTF-8; TFLite has any bytes.
+        fallback: numpy kernels stand by: what ONNX says only nearly is left to them, such as
+            strings, which are text in UTF-8 there and any bytes in TFLite.
     """
 
     weights: str = "uint8"
     ort_cpu: bool = False
     hybrid: str = "float"
     carried_boundary: bool = False
-    strings: bool = True
+    fallback: bool = False
 
     @property
     def boundary(self) -> Domain:

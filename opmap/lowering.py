@@ -87,7 +87,7 @@ def translate(op: OperatorView[Any], g: Graph, registry: Registry[Translator]) -
     with g.at(op):
         if not all(tensor.ranked for tensor in (*op.present_inputs(), *op.outputs)):
             raise Untranslatable("a rank depends on data")
-        if not g.target.strings and _has_strings(op):
+        if g.target.fallback and _has_strings(op):
             raise Untranslatable("strings of any bytes are left to the kernels")
         try:
             entry.function(entry.inputs.bind(op), g)

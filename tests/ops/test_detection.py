@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+import onnx
+import onnxruntime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.one_op import Case, T, check, ours
-from tflite_ort import KernelError, ModelError
+from tests.one_op import Array, Case, T, assert_close, check, ours
+from tests.oracle import litert
+from tflite_ort import ExportError, KernelError, ModelError, export_onnx
 from tflite_ort.fallback_kernels import kernel
 from tflite_ort.schema import Op, TensorType
 
@@ -88,6 +92,44 @@ def test_limits_computed_at_run_time(sigma: float | None) -> None:
     inputs = [t if t is None else replace(t, data=None) for t in case.inputs]
     values = [t.data for t in case.inputs if t is not None and t.data is not None]
     check(replace(case, inputs=inputs, feeds=[*(case.feeds or ()), *values]))
+
+
+@pytest.mark.parametrize("sigma", [None, 0.0])
+@pytest.mark.parametrize("overlap", [0.25, 0.5, 1.0])
+@pytest.mark.parametrize("most", [1, 4, 80])
+def test_exported_models_select_the_same(most: int, overlap: float, sigma: float | None) -> None:
+    """Of boxes with an area, and of scores that differ."""
+    rng = np.random.default_rng(0)
+    boxes, scores = rng.uniform(0, 3, (60, 4)), rng.permutation(60) / 60
+    case = suppression(boxes, scores, most, overlap, 0.2, sigma)
+    assert_exported(case, case.model(), case.feeds or ())
+
+
+def test_exported_models_take_computed_limits() -> None:
+    boxes = np.array([[0, 0, 2, 2], [0, 1, 2, 2], [4, 4, 5, 5]])
+    case = suppression(boxes, np.array([0.5, 0.4, 0.1]), 3, 0.5)
+    inputs = [t if t is None else replace(t, data=None) for t in case.inputs]
+    values = [t.data for t in case.inputs if t is not None and t.data is not None]
+    case = replace(case, inputs=inputs)
+    assert_exported(case, case.model(), [*(case.feeds or ()), *values])
+
+
+def assert_exported(case: Case, model: bytes, feeds: Sequence[Array]) -> None:
+    proto = export_onnx(model)
+    onnx.checker.check_model(proto, full_check=True)
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    names = [value.name for value in session.get_inputs()]
+    got = session.run(None, dict(zip(names, feeds, strict=True)))
+    for want, result in zip(litert(model, feeds, "reference"), got, strict=True):
+        assert_close(np.asarray(result), want, 0, 0, case.name)
+
+
+@pytest.mark.parametrize(("overlap", "sigma"), [(0.0, None), (1.5, None), (0.5, 0.5)])
+def test_what_onnx_has_no_suppression_for_is_not_exported(
+    overlap: float, sigma: float | None
+) -> None:
+    with pytest.raises(ExportError, match="NON_MAX_SUPPRESSION"):
+        export_onnx(suppression(BOXES, SCORES, 3, overlap, sigma=sigma).model())
 
 
 def test_negative_limits_are_refused() -> None:
