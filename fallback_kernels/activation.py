@@ -35,6 +35,7 @@ from tflite_ort.schema import (
     SoftmaxOptions,
     TensorType,
 )
+from tflite_ort.schema.code_functions import leaky_relu_codes, sigmoid_int16, tanh_int16
 from tflite_ort.schema.fixed_point import (
     quantize_multiplier,
     rescale,
@@ -90,11 +91,8 @@ def leaky_relu(op: OperatorView[LeakyReluOptions], inputs: Inputs, state: State)
         return (np.where(x > 0, x, x * alpha),)
     if input.type not in QUANTIZED:
         raise refusal(op)
-    codes, unit = centred(op, input, x), scale(op, op.output)
-    below = rescale(codes, np.abs(scale(op, input) * alpha / unit))
-    above = rescale(codes, scale(op, input) / unit)
-    result = np.where(codes >= 0, above, -below if alpha < 0 else below)
-    return (clamped_codes(op, result + zero_point(op, op.output)),)
+    codes = leaky_relu_codes(centred(op, input, x), scale(op, input), alpha, scale(op, op.output))
+    return (clamped_codes(op, codes + zero_point(op, op.output)),)
 
 
 @kernel(Op.PRELU, versions=(1, 1), inputs=("input", "alpha"))
@@ -190,7 +188,7 @@ def logistic(op: View, inputs: Inputs, state: State) -> Outputs:
     if not math.isclose(scale(op, op.output), 1 / steps, rel_tol=1e-3):
         raise KernelError(f"output scale is {scale(op, op.output)}, not 1/{steps}")
     if op["input"].type is TensorType.INT16:
-        return (_logistic_int16(op, x),)
+        return (sigmoid_int16(x, _symmetric_scale(op)),)
     return (tabulated(op, x, _logistic),)
 
 
@@ -204,65 +202,18 @@ def tanh(op: View, inputs: Inputs, state: State) -> Outputs:
     if op["input"].type is TensorType.INT16:
         if not math.isclose(scale(op, op.output), 1 / 32768, rel_tol=1e-3):
             raise KernelError(f"output scale is {scale(op, op.output)}, not 1/32768")
-        return (_tanh_int16(op, x),)
+        return (tanh_int16(x, _symmetric_scale(op)),)
     return (tabulated(op, x, partial(_exactly, np.tanh)),)
+
+
+def _symmetric_scale(op: View) -> np.float32:
+    zero_point(op, op["input"])
+    return scale(op, op["input"])
 
 
 def _require_quantized(op: View) -> None:
     if op["input"].type not in QUANTIZED or op.output.type is not op["input"].type:
         raise refusal(op)
-
-
-def _sigmoid_points() -> npt.NDArray[np.int64]:
-    """sigmoid(i / 24) in Q0.16 for 256 points, moved by half of what a straight line errs."""
-    step = 1 / 24
-    at = np.arange(256) * step
-    here, middle, after = (65536 / (1 + np.exp(-(at + d))) for d in (0, step / 2, step))
-    points = np.asarray(np.floor(here - ((here + after) / 2 - middle) / 2 + 0.5), np.int64)
-    points[255] = 65535
-    return points
-
-
-_SIGMOID = _sigmoid_points()
-
-
-def _logistic_int16(op: View, x: Array) -> Array:
-    """1 / (1 + e**-x) as Q0.15; 2**9 of the scaled input are a step of the table."""
-    positive, line, beyond = _sigmoid_line(op, x, 9)
-    line = np.where(beyond, 0x7FFF << 10, line)
-    line = np.where(positive, line + 512, (1 << 25) - line + 511)
-    return np.asarray(line >> 10, np.int16)
-
-
-def _tanh_int16(op: View, x: Array) -> Array:
-    """2 * sigmoid(2x) - 1 as Q0.15; a step of the table is half as long."""
-    positive, line, beyond = _sigmoid_line(op, x, 8)
-    line = np.where(beyond, 0xFFFF << 8, line) - (1 << 23)
-    return np.asarray(np.where(positive, line + 128, 127 - line) >> 8, np.int16)
-
-
-def _sigmoid_line(op: View, x: Array, bits: int) -> tuple[Array, Array, Array]:
-    """(x >= 0, sigmoid of |x| interpolated as Q0.(16 + bits), whether |x| is past the table)."""
-    zero_point(op, op["input"])
-    multiplier, shift = _sigmoid_multiplier(scale(op, op["input"]))
-    value = (x.astype(np.int64) * multiplier + ((1 << shift) >> 1)) >> shift
-    magnitude = np.abs(value)
-    index = np.minimum(magnitude >> bits, 254)
-    slope = _SIGMOID[index + 1] - _SIGMOID[index]
-    line = (_SIGMOID[index] << bits) + (magnitude & ((1 << bits) - 1)) * slope
-    return value >= 0, line, (magnitude >> bits) >= 255
-
-
-def _sigmoid_multiplier(input_scale: np.float32) -> tuple[int, int]:
-    """(multiplier, right shift) that bring codes of `input_scale` to 1 / (3 * 4096)."""
-    log = math.log2(input_scale)
-    left = 12 + round(log)
-    if abs(log - round(log)) < 1e-3 and left in (0, 1):
-        return 3 << left, 0
-    multiplier, shift = float(input_scale) * 4096.0 * 3.0, 0
-    while multiplier <= 32767.0 / 2.0 and shift <= 30:
-        multiplier, shift = multiplier * 2.0, shift + 1
-    return int(multiplier), shift
 
 
 @kernel(Op.ELU, versions=(1, 1), inputs=("input",))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import onnx_ir as ir
 
+from tflite_ort.opmap.by_code import by_code, every_code
 from tflite_ort.opmap.forms import Domain, Layout
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.registry import translator
@@ -23,7 +26,10 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
+from tflite_ort.schema.code_functions import leaky_relu_codes, sigmoid_int16, tanh_int16
+from tflite_ort.schema.fixed_point import saturate
 
+Array = npt.NDArray[Any]
 View = OperatorView[Any]
 
 _T = TensorType
@@ -59,21 +65,43 @@ def unary(
 
 
 for operator, last, op_type, types in (
-    # TFLite's table for INT16 errs by up to 3 codes, so this much may differ.
-    (Op.TANH, 3, "Tanh", _HALF | _CODES),
     (Op.ELU, 1, "Elu", _FLOAT32 | {_T.INT8}),
     (Op.HARD_SWISH, 1, "HardSwish", _FLOAT32 | _BYTES),
 ):
     translator(operator, versions=(1, last), inputs=("input",))(partial(unary, op_type, types, {}))
 
 
+@translator(Op.TANH, versions=(1, 3), inputs=("input",))
+def tanh(op: View, g: Graph) -> None:
+    """Tanh; a Gather of 16-bit codes, of which TFLite's own table is up to 3 codes off."""
+    if op["input"].type is _T.INT16:
+        by_code(op, g, _of_every_code(op, tanh_int16))
+        return
+    unary("Tanh", _HALF | _BYTES, {}, op, g)
+
+
+def _of_every_code(op: View, function: Callable[[Array, np.float32], Array]) -> Array:
+    """`function` of all int16 codes, if the tensors are quantised as TFLite wants them."""
+    check_types(op, _CODES)
+    given, made = op["input"].quantization, op.output.quantization
+    assert given is not None and made is not None
+    exact = math.isclose(made.scalar_scale, 1 / 32768, rel_tol=1e-3)
+    if not exact or given.scalar_zero_point or made.scalar_zero_point:
+        raise Untranslatable("INT16 with a zero point, or an output scale other than 1/32768")
+    return function(every_code(_T.INT16), given.scale[0])
+
+
 @translator(Op.LOGISTIC, versions=(1, 3), inputs=("input",))
 def logistic(op: View, g: Graph) -> None:
-    """Sigmoid of codes; of floats 1 / (1 + Exp(-x)), since ONNX Runtime's Sigmoid is off by 1e-8:
-    nothing below that is left, where TFLite tells 1e-9 from 1e-20."""
+    """Sigmoid of 8-bit codes, a Gather of 16-bit ones; of floats 1 / (1 + Exp(-x)), since ONNX
+    Runtime's Sigmoid is off by 1e-8: nothing below that is left, where TFLite tells 1e-9 from
+    1e-20."""
     input = op["input"]
+    if input.type is _T.INT16:
+        by_code(op, g, _of_every_code(op, sigmoid_int16))
+        return
     if input.is_quantized:
-        unary("Sigmoid", _CODES, {}, op, g)
+        unary("Sigmoid", _BYTES, {}, op, g)
         return
     check_types(op, _HALF)
     layout = g.layout(input)
@@ -120,8 +148,15 @@ def relu_0_to_1(op: View, g: Graph) -> None:
 
 @translator(Op.LEAKY_RELU, versions=(1, 2), inputs=("input",))
 def leaky_relu(op: OperatorView[LeakyReluOptions], g: Graph) -> None:
-    """LeakyRelu with the slope `alpha` below 0."""
-    unary("LeakyRelu", _FLOAT32 | _CODES, {"alpha": float(op.options.alpha)}, op, g)
+    """LeakyRelu with the slope `alpha` below 0; a Gather of 16-bit codes."""
+    given, made = op["input"].quantization, op.output.quantization
+    if op["input"].type is not _T.INT16 or given is None or made is None:
+        unary("LeakyRelu", _FLOAT32 | _BYTES, {"alpha": float(op.options.alpha)}, op, g)
+        return
+    check_types(op, _CODES)
+    centred = every_code(_T.INT16).astype(np.int32) - np.int32(given.scalar_zero_point)
+    codes = leaky_relu_codes(centred, given.scale[0], np.float32(op.options.alpha), made.scale[0])
+    by_code(op, g, saturate(codes + made.scalar_zero_point, np.int16))
 
 
 @translator(Op.GELU, versions=(1, 3), inputs=("input",))

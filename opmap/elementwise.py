@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from tflite_ort.opmap.by_code import by_code, every_code
 from tflite_ort.opmap.forms import Domain
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.indices import failing, matched
@@ -324,16 +325,16 @@ def _by_table(op: View, g: Graph) -> bool:
         raise Untranslatable("INT16 without a scale, or with a zero point")
     function = tabulated_function(op, np.float32(made.scalar_scale), 0)
     points = int16_table(function, given.scalar_scale, made.scalar_scale)
-    every = np.arange(-32768, 32768).astype(np.int16)
-    layout = g.layout(input)
-    codes = g.read(input, layout=layout, domain=Domain.STORED)
-    index = g.op("Cast", codes, to=ir.DataType.INT64)
+    results = interpolated(every_code(_T.INT16), points)
     if op.op is Op.RSQRT:
-        index = failing(g, index, g.op("Less", index, g.constant(0, np.int64)))
-    index = g.op("Add", index, g.constant(32768, np.int64))
-    result = g.op("Gather", g.constant(interpolated(every, points)), index)
-    g.write(output, result, layout=layout, domain=Domain.STORED)
+        by_code(op, g, results, partial(_failing_below_0, g))
+    else:
+        by_code(op, g, results)
     return True
+
+
+def _failing_below_0(g: Graph, codes: ir.Value) -> ir.Value:
+    return failing(g, codes, g.op("Less", codes, g.constant(0, np.int64)))
 
 
 @translator(Op.EXP, versions=(1, 2), inputs=("input",))

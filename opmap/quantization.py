@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import onnx_ir as ir
 
-from tflite_ort.opmap.constants import carried_type
+from tflite_ort.opmap.by_code import by_code, every_code
+from tflite_ort.opmap.constants import carried, carried_type
 from tflite_ort.opmap.fixed_point import read_centred, rescaled
 from tflite_ort.opmap.forms import Domain
 from tflite_ort.opmap.graph import Graph
@@ -20,8 +23,10 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
+from tflite_ort.schema.fixed_point import rescale, saturate
 from tflite_ort.schema.semantics import fake_quant_range
 
+Array = npt.NDArray[Any]
 View = OperatorView[Any]
 
 _T = TensorType
@@ -30,6 +35,10 @@ _FLOATS = frozenset({_T.FLOAT32, _T.FLOAT64, _T.FLOAT16, _T.BFLOAT16})
 _INTEGERS = frozenset(
     {_T.INT8, _T.UINT8, _T.INT16, _T.UINT16, _T.INT32, _T.UINT32, _T.INT64, _T.BOOL}
 )
+
+# Codes that are read a little larger round halves away from zero, as TFLite does; in which of
+# these units most of them come out the same is found by trying all codes.
+_UNITS = (1.0, 1 - 2.0**-22, 1 - 2.0**-20, 1 - 2.0**-18)
 
 
 def refusal(op: View) -> Untranslatable:
@@ -52,9 +61,38 @@ def quantize(op: View, g: Graph) -> None:
         codes = g.read(input, layout=layout, domain=Domain.STORED)
         g.write(output, codes, layout=layout, domain=Domain.STORED)
         return
-    if input.type in _CODES and not input.is_quantized:
+    if input.type not in _CODES:
+        g.write(output, g.read(input, layout=layout), layout=layout)
+        return
+    if not input.is_quantized:
         raise Untranslatable(f"{input.type.name} input without a scale")
-    g.write(output, g.read(input, layout=layout), layout=layout)
+    wanted, misses = _requantized(input, output), partial(_misses, input, output)
+    unit = min(_UNITS, key=lambda unit: misses(wanted, unit))
+    if input.type is _T.INT16 and misses(wanted, unit):
+        by_code(op, g, carried(wanted, output.type, np.zeros(1, np.int64), carried_type(output))[0])
+        return
+    g.write(output, g.read_units(input, unit, layout=layout, rank=input.rank), layout=layout)
+
+
+def _requantized(input: TensorView, output: TensorView) -> Array:
+    """The code of `output` for every code of `input`, ascending."""
+    given, made = input.quantization, output.quantization
+    if given is None or made is None or given.per_channel or made.per_channel:
+        raise Untranslatable("codes of more than one scale, or of none")
+    centred = every_code(input.type).astype(np.int32) - np.int32(given.scalar_zero_point)
+    codes = rescale(centred, given.scalar_scale / made.scalar_scale) + made.scalar_zero_point
+    return saturate(codes, output.dtype)
+
+
+def _misses(input: TensorView, output: TensorView, wanted: Array, unit: float) -> int:
+    """How many codes of `input`, read in units of `unit`, DequantizeLinear and QuantizeLinear bring
+    elsewhere."""
+    given, made = input.quantization, output.quantization
+    assert given is not None and made is not None
+    centred = (every_code(input.type) - np.float32(given.scalar_zero_point)).astype(np.float32)
+    codes = np.rint(centred * np.float32(given.scalar_scale / unit) / made.scale[0])
+    found = saturate(codes + made.scalar_zero_point, output.dtype)
+    return int(np.count_nonzero(found != wanted))
 
 
 def _widen(op: View, g: Graph) -> None:

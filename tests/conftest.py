@@ -7,6 +7,12 @@ import os
 import hypothesis
 import pytest
 
+from tests.one_op import EXACT
+
+# Of the quantised elements of all one-operator models; the rest are one quantum off.
+_LEAST_EXACT = 0.99
+_ENOUGH = 100_000
+
 # The same draws every time, so that a change alone decides; thorough runs draw anew.
 hypothesis.settings.register_profile("suite", deadline=None, max_examples=20, derandomize=True)
 hypothesis.settings.register_profile("thorough", deadline=None, max_examples=500, print_blob=True)
@@ -19,3 +25,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     thorough = config.getoption("--thorough") or os.environ.get("TFLITE_ORT_THOROUGH")
     hypothesis.settings.load_profile("thorough" if thorough else "suite")
+
+
+def _exact_share() -> float:
+    return sum(each.same for each in EXACT.values()) / sum(each.all for each in EXACT.values())
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A run of many cases fails when too few of their elements are exact."""
+    if sum(each.all for each in EXACT.values()) >= _ENOUGH and _exact_share() < _LEAST_EXACT:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if not EXACT:
+        return
+    terminalreporter.section("quantised elements through ONNX Runtime that equal LiteRT's")
+    for op, each in sorted(EXACT.items(), key=lambda item: item[1].same / item[1].all):
+        terminalreporter.write_line(f"{each.same / each.all:9.3%} of {each.all:8d}  {op.name}")
+    terminalreporter.write_line(f"{_exact_share():9.3%} of all, at least {_LEAST_EXACT:.0%} wanted")

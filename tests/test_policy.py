@@ -49,6 +49,7 @@ INFRASTRUCTURE = {
         "fixed_point",
         "forms",
         "graph",
+        "by_code",
         "hybrid",
         "indices",
         "lowering",
