@@ -11,6 +11,9 @@ from tflite_ort.schema import ModelError, Op, OperatorView, TensorView
 # The runner of operators that no delegate takes.
 NUMPY = "numpy"
 
+# How many beginnings of a sequence of partitions are followed; two runners have two.
+_BEGINNINGS = 16
+
 Operators = Sequence[OperatorView[Any]]
 
 
@@ -33,19 +36,25 @@ class Partition:
 def partitions(
     operators: Operators, runners: Mapping[int, str], results: Sequence[int]
 ) -> list[Partition]:
-    """`operators`, each with its runner by index, as partitions in an order that can run.
+    """`operators`, each with its runner by index, as few partitions in an order that can run.
 
-    A partition grows by every operator of its runner that nothing left waiting has to precede, so
-    that an operator in one branch does not cut the other branch.
+    A partition takes every operator of its runner that nothing left waiting has to precede, so
+    that an operator in one branch does not cut the other branch. With two runners these are the
+    fewest; with more, the fewest that a search finds which follows the best beginnings.
 
     Args:
         results: tensors that must be there at the end.
     """
-    earlier = predecessors(operators)
-    names = list(dict.fromkeys(runners[op.index] for op in operators))
-    candidates = [_grouped(operators, runners, earlier, first) for first in names]
-    groups = min(candidates, key=len, default=[])
-    return [_partition(group, groups, runners, results) for group in groups]
+    groups = _fewest(*_in_order(operators), runners)
+    readers: dict[int, set[int]] = {index: {-1} for index in results}
+    for number, group in enumerate(groups):
+        for op in group:
+            for tensor in op.present_inputs():
+                readers.setdefault(tensor.index, set()).add(number)
+    return [
+        _partition(group, runners[group[0].index], readers, number)
+        for number, group in enumerate(groups)
+    ]
 
 
 def predecessors(operators: Operators) -> dict[int, set[int]]:
@@ -59,60 +68,80 @@ def predecessors(operators: Operators) -> dict[int, set[int]]:
     earlier: dict[int, set[int]] = {}
     for op in operators:
         read = {tensor.index for tensor in op.present_inputs()}
-        before = {maker[index] for index in read & maker.keys()}
-        before |= {setter[index] for index in read & setter.keys()}
+        before = {made[index] for made in (maker, setter) for index in read if index in made}
         for tensor in op.variables():
             before |= readers.pop(tensor.index, set())
             setter[tensor.index] = op.index
-        for index in read - maker.keys():
-            readers.setdefault(index, set()).add(op.index)
+        for index in read:
+            if index not in maker:
+                readers.setdefault(index, set()).add(op.index)
         earlier[op.index] = before - {op.index}
     return earlier
 
 
-def _grouped(
-    operators: Operators, runners: Mapping[int, str], earlier: Mapping[int, set[int]], first: str
-) -> list[list[OperatorView[Any]]]:
-    """Greedy groups of one runner each, the first of them by `first` if it can start."""
-    waiting = list(operators)
-    pending = {op.index for op in operators}
-    groups: list[list[OperatorView[Any]]] = []
-    runner = first
+def _in_order(operators: Operators) -> tuple[list[OperatorView[Any]], dict[int, set[int]]]:
+    """`operators` with each one after those that have to run before it, and which these are."""
+    earlier = predecessors(operators)
+    ordered: list[OperatorView[Any]] = []
+    waiting, placed = list(operators), set[int]()
     while waiting:
-        group, rest = [], []
+        late = []
         for op in waiting:
-            if runners[op.index] == runner and earlier[op.index].isdisjoint(pending):
-                group.append(op)
-                pending.discard(op.index)
+            if earlier[op.index] <= placed:
+                ordered.append(op)
+                placed.add(op.index)
             else:
-                rest.append(op)
-        if group:
-            groups.append(group)
-        waiting = rest
-        if waiting:
-            runner = _next_runner(waiting, runners, earlier, pending)
-    return groups
+                late.append(op)
+        if len(late) == len(waiting):
+            raise ModelError(f"{late[0].label} waits for its own result")
+        waiting = late
+    return ordered, earlier
 
 
-def _next_runner(
-    waiting: Operators,
-    runners: Mapping[int, str],
+def _fewest(
+    operators: Operators, earlier: Mapping[int, set[int]], runners: Mapping[int, str]
+) -> list[list[OperatorView[Any]]]:
+    """Groups of one runner each, in an order that can run."""
+    names = dict.fromkeys(runners[op.index] for op in operators)
+    beginnings: dict[frozenset[int], list[list[OperatorView[Any]]]] = {frozenset(): []}
+    while True:
+        for done, groups in beginnings.items():
+            if len(done) == len(operators):
+                return groups
+        longer: dict[frozenset[int], list[list[OperatorView[Any]]]] = {}
+        for done, groups in beginnings.items():
+            for name in names:
+                group, after = _group(operators, earlier, runners, name, done)
+                if group and after not in longer:
+                    longer[after] = [*groups, group]
+        best = sorted(longer, key=len, reverse=True)[:_BEGINNINGS]
+        beginnings = {done: longer[done] for done in best}
+
+
+def _group(
+    operators: Operators,
     earlier: Mapping[int, set[int]],
-    pending: set[int],
-) -> str:
-    """The runner of the first operator that can run."""
-    for op in waiting:
-        if earlier[op.index].isdisjoint(pending):
-            return runners[op.index]
-    raise ModelError(f"{waiting[0].label} waits for its own result")
+    runners: Mapping[int, str],
+    name: str,
+    done: frozenset[int],
+) -> tuple[list[OperatorView[Any]], frozenset[int]]:
+    """All that one runner can run after `done`, and what is done then."""
+    group, after = [], set(done)
+    for op in operators:
+        if op.index not in after and runners[op.index] == name and earlier[op.index] <= after:
+            group.append(op)
+            after.add(op.index)
+    return group, frozenset(after)
 
 
 def _partition(
-    group: Operators,
-    groups: Sequence[Operators],
-    runners: Mapping[int, str],
-    results: Sequence[int],
+    group: Operators, runner: str, readers: Mapping[int, set[int]], number: int
 ) -> Partition:
+    """Group `number` with what enters and leaves it.
+
+    Args:
+        readers: by tensor, the groups that read it.
+    """
     made = {out.index: out for op in group for out in op.outputs}
     needed: dict[int, TensorView] = {}
     changed: dict[int, TensorView] = {}
@@ -122,14 +151,8 @@ def _partition(
             if not known and not only_sets(op, tensor):
                 needed[tensor.index] = tensor
         changed.update((tensor.index, tensor) for tensor in op.variables())
-    used = set(results)
-    for other in groups:
-        if other is not group:
-            used.update(tensor.index for op in other for tensor in op.present_inputs())
-    outputs = [out for index, out in made.items() if index in used]
-    return Partition(
-        runners[group[0].index], group, list(needed.values()), [*outputs, *changed.values()]
-    )
+    outputs = [out for index, out in made.items() if readers.get(index, set()) - {number}]
+    return Partition(runner, group, list(needed.values()), [*outputs, *changed.values()])
 
 
 def only_sets(op: OperatorView[Any], tensor: TensorView) -> bool:

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
+import pytest
 
 from tests.one_op import Node, T, graph_model
 from tests.oracle import litert
+from tflite_ort.assignment import assign
 from tflite_ort.custom_kernels import BoundResolver
 from tflite_ort.delegates import Delegate, ExecutionProviderDelegate
 from tflite_ort.fallback_kernels import kernel
+from tflite_ort.partition import NUMPY, partitions, predecessors
 from tflite_ort.plan import Plan, make_plan
 from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.runtime import Runtime
-from tflite_ort.schema import AddOptions, MulOptions, Op, SubOptions, TensorType, read_model
+from tflite_ort.schema import (
+    AddOptions,
+    MulOptions,
+    Op,
+    OperatorView,
+    SubOptions,
+    TensorType,
+    TensorView,
+    read_model,
+)
 from tflite_ort.specialization import specialize
 
 SHAPE = (2, 3)
@@ -102,3 +115,66 @@ def test_a_delegate_of_version_1_leaves_later_versions() -> None:
     plan, _, _ = plan_of(chain(version=2, **QUANTIZED), delegate)
     assert runners(plan) == [("ort", 0), ("numpy", 1), ("ort", 2)]
     assert "takes MUL up to version 1, this is 2" in plan.placements[1].reason
+
+
+# Few partitions ----------------------------------------------------------------------------------
+
+
+def drawn_operators(rng: np.random.Generator) -> tuple[list[OperatorView[Any]], dict[int, str]]:
+    """A few operators in a random graph with two variables, each with one of up to four runners."""
+
+    def view(index: int, *, is_variable: bool = False) -> TensorView:
+        return TensorView(index, "", TensorType.FLOAT32, SHAPE, is_variable=is_variable)
+
+    operators, runners = [], {}
+    count, names = int(rng.integers(2, 10)), int(rng.integers(2, 5))
+    for number in range(count):
+        read = rng.choice(number, min(number, int(rng.integers(3))), replace=False)
+        inputs = [view(int(index)) for index in read]
+        if rng.random() < 0.4:
+            inputs.append(view(100 + int(rng.integers(2)), is_variable=rng.random() < 0.5))
+        operators.append(OperatorView(Op.ADD, 1, number, tuple(inputs), (view(number),), None))
+        runners[number] = str(rng.integers(names))
+    return operators, runners
+
+
+def fewest(operators: list[OperatorView[Any]], runners: dict[int, str]) -> int:
+    """How many partitions there have to be, all sequences of runners tried."""
+    earlier = predecessors(operators)
+    done, count = {frozenset[int]()}, 0
+    while not any(len(each) == len(operators) for each in done):
+        count += 1
+        following = set()
+        for each, runner in itertools.product(done, set(runners.values())):
+            grown, size = set(each), -1
+            while size < len(grown):
+                size = len(grown)
+                grown |= {
+                    i for i, name in runners.items() if name == runner and earlier[i] <= grown
+                }
+            following.add(frozenset(grown))
+        done = following
+    return count
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_order_has_fewer_partitions(seed: int) -> None:
+    operators, runners = drawn_operators(np.random.default_rng(seed))
+    parts = partitions(operators, runners, [])
+    assert len(parts) == fewest(operators, runners)
+    earlier, done = predecessors(operators), set[int]()
+    for part in parts:
+        for op in part.operators:
+            assert runners[op.index] == part.runner
+            assert earlier[op.index] <= done
+            done.add(op.index)
+    assert len(done) == len(operators)
+
+
+def test_small_partitions_are_left_to_numpy() -> None:
+    source = read_model(chain())
+    graph = specialize(source, 0, {}, kernel)
+    runtime = Runtime([without_mul()], BoundResolver(BuiltinOpResolver(), source), 1)
+    assignment = assign(graph, runtime, {"CPUExecutionProvider": 2})
+    assert set(assignment.runners.values()) == {NUMPY}
+    assert assignment.reasons[0] == "a partition of 1, CPUExecutionProvider takes 2 or more"
