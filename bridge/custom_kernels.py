@@ -8,10 +8,9 @@ from contextlib import ExitStack
 from typing import Any
 
 from tflite_ort.custom_functions import Outputs, PlainFunction, is_dynamic, shaped
-from tflite_ort.custom_nodes import LifeCycleNode
+from tflite_ort.custom_life_cycle import LifeCycleNode
 from tflite_ort.schema import Model, Operator, OperatorView
-from tflite_ort.schema.inlining import inlined
-from tflite_ort.schema.stablehlo_options import StableHLOCompositeOptions
+from tflite_ort.schema.inlining import called_subgraph, inlined
 from tflite_ort.versioning.registration import Function, Registration
 from tflite_ort.versioning.registry import Entry, Inputs, Key, Pair, key_of
 from tflite_ort.versioning.resolver import OpResolver, operator_key
@@ -127,10 +126,10 @@ def _free(nodes: Nodes) -> None:
 
 def _operators(model: Model) -> Iterator[tuple[int, int, Operator]]:
     """(subgraph, index, operator) as they are run: those of a composite where it stands."""
-    options = (op.options for graph in model.subgraphs for op in graph.operators)
-    composites = (each for each in options if isinstance(each, StableHLOCompositeOptions))
-    inside = {composite.decomposition_subgraph_index for composite in composites}
-    for subgraph in sorted(set(range(len(model.subgraphs))) - inside):
+    inside = {called_subgraph(model, op) for graph in model.subgraphs for op in graph.operators}
+    for subgraph in range(len(model.subgraphs)):
+        if subgraph in inside - {0}:
+            continue
         flat = inlined(model, subgraph).subgraphs[subgraph]
         for index, operator in enumerate(flat.operators):
             yield subgraph, index, operator

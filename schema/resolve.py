@@ -52,7 +52,7 @@ def tensor_views(model: Model, subgraph: int) -> list[TensorView]:
             tensor.shape,
             _data(model, tensor, external, index in made or index in graph.inputs),
             _quantization(tensor.quantization),
-            tensor.is_variable,
+            tensor.is_variable and index not in made,
             blocks=_blocks(model, graph, tensor, external),
         )
         for index, tensor in enumerate(graph.tensors)
