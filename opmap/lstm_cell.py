@@ -122,6 +122,8 @@ def read_cell(op: View, prefix: str = "") -> Cell:
     if recurrent is None or bias is None:
         raise Untranslatable("gates without weights")
     options = op.options
+    if options.fused_activation_function is ActivationFunctionType.NONE:
+        _refuse_unfinished(op, prefix)
     return Cell(
         np.concatenate([array for array in inputs if array is not None], axis=2),
         recurrent,
@@ -134,6 +136,16 @@ def read_cell(op: View, prefix: str = "") -> Cell:
         options.cell_clip,
         options.proj_clip,
     )
+
+
+def _refuse_unfinished(op: View, prefix: str) -> None:
+    """Where a float cell without activation gets an update that TFLite leaves half built."""
+    auxiliary = f"{prefix}aux_input_to_cell_weights"
+    added = auxiliary in op.names and op.get(auxiliary) is not None
+    diagonal = op[f"{prefix}recurrent_to_cell_weights"].rank == 1
+    real = op[f"{prefix}input_to_cell_weights"].type is TensorType.FLOAT32
+    if real and (added or diagonal):
+        raise Untranslatable("TFLite leaves out a part of an update without activation")
 
 
 def reals(op: View, name: str) -> npt.NDArray[np.float32] | None:

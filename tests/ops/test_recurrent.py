@@ -180,6 +180,8 @@ REFUSED = [
         Lstm(LSTM, "8x8_8", coupled=True, layer_norm=True, projection=True, projection_bias=True),
         "integer cells with 8-bit sums",
     ),
+    (Lstm(SEQUENCE, activation=Act.NONE, diagonal=("cell",)), "an update without activation"),
+    (Lstm(BOTH_WAYS, activation=Act.NONE, auxiliary="weights"), "an update without activation"),
     (Rnn(RNN_BOTH_WAYS, weights="int8", time_major=True), "over and over"),
     (
         Rnn(RNN_BOTH_WAYS, time_major=True, auxiliary="weights", auxiliary_features=6),
