@@ -121,9 +121,6 @@ def bidirectional_sequence_lstm(
     op: OperatorView[BidirectionalSequenceLSTMOptions], g: Graph
 ) -> None:
     """One LSTM in both directions where that is possible, else one by one."""
-    options = op.options
-    if options.merge_outputs and not options.time_major and not is_one(op["input"].shape[0]):
-        raise Untranslatable("merged outputs of several batch-major sequences")
     inputs = _inputs(op, g, "fw_aux_input_to_forget_weights")
     single = _is_single(op)
     runs = [
