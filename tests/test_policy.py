@@ -60,6 +60,7 @@ INFRASTRUCTURE = {
         "nodes",
         "normalization_integer",
         "pairs",
+        "quantized_nodes",
         "registry",
         "rnn_cell",
         "scan",
