@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.models import model_paths
 from tests.one_op import T
 from tests.ops.custom_op import custom_model, invoked
 from tflite_ort import (
@@ -20,7 +21,7 @@ from tflite_ort import (
 )
 from tflite_ort.fallback_kernels import custom_kernel, kernel
 from tflite_ort.opmap import custom_translator, translator
-from tflite_ort.schema import Op, OperatorView
+from tflite_ort.schema import Op, OperatorView, read_model
 from tflite_ort.schema.shapes.registry import RULES
 
 PAGE = Path(__file__).parent.parent / "docs" / "custom_operators.md"
@@ -71,6 +72,28 @@ def test_a_refusal_says_who_has_the_operator() -> None:
     interpreter = Interpreter(model_content=custom_model("Atan", [T((3,))], [T((3,))]))
     with pytest.raises(UnresolvedOperator, match="WellKnownOpResolver has it"):
         interpreter.allocate_tensors()
+
+
+# Custom operators of the models that mean something to their authors' programs only, are
+# compiled for one device, or hold a vocabulary.
+REFUSED = {
+    *("CustomTestOp", "testing_op", "FlexDouble", "LiteRtMaxUnpooling2D"),
+    *("CUSTOM_OP_STRING_TO_FLOATS", "CUSTOM_OP_STRING_TO_DOUBLES", "CUSTOM_OP_STRING_TO_BOOLS"),
+    *("CUSTOM_OP_GENERATE_LABELS", "DISPATCH_OP", "edgetpu-custom-op"),
+    *("FlexSentencepieceOp", "FlexSentencepieceTokenizeOp", "FlexRaggedTensorToTensor"),
+    "tftext:WhitespaceTokenizer",
+}
+
+
+def test_the_models_have_no_other_custom_operators() -> None:
+    resolver = WellKnownOpResolver()
+    codes = {
+        (code.custom_code, code.version)
+        for path in model_paths()
+        for code in read_model(path).operator_codes
+        if code.builtin_code is Op.CUSTOM
+    }
+    assert {name for name, version in codes if resolver.find(name, version) is None} == REFUSED
 
 
 def doubled(op: OperatorView[Any], inputs: list[Any], state: None) -> tuple[Any]:

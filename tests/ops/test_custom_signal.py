@@ -71,9 +71,9 @@ def test_transform_is_that_of_tflite_micro(row: dict[str, Any]) -> None:
 
 @given(seeds, st.sampled_from([4, 6, 10, 64, 120, 512, 960]), st.sampled_from(["int16", "int32"]))
 def test_transform_is_near_the_exact_one(seed: int, length: int, dtype: str) -> None:
-    """Each pass rounds: half a unit and a little of the loudest sample."""
+    """Each pass rounds: half a unit and a little of the loudest sample. Louder ones may wrap."""
     limits = np.iinfo(np.dtype(dtype))
-    x = drawn(seed, limits.min, limits.max, (2, length), dtype)
+    x = drawn(seed, limits.min // 2, limits.max // 2, (2, length), dtype)
     type = TensorType[dtype.upper()]
     options = {"T": int(type), "fft_length": length}
     model = custom_model("SignalRfft", [T(x.shape, type)], [T((2, length + 2), type)], options)
