@@ -51,13 +51,14 @@ def _region(op: OperatorView[Any], g: Graph) -> tuple[ir.Value, ir.Value]:
     return failing(g, starts, wrong), ends
 
 
-@translator(Op.STRIDED_SLICE, versions=(1, 8), inputs=("input", "begin", "end", "strides!"))
+@translator(Op.STRIDED_SLICE, versions=(1, 8), inputs=("input", "begin", "end", "strides"))
 def strided_slice(op: OperatorView[StridedSliceOptions], g: Graph) -> None:
     """Slice, then Reshape where axes are dropped or inserted."""
-    if any(op[name].data is None for name in ("begin", "end")) or not is_known(*op["input"].shape):
+    bounds = [op[name] for name in ("begin", "end", "strides")]
+    if not (all(bound.is_constant for bound in bounds) and is_known(*op["input"].shape)):
         _cut_at_computed(op, g)
         return
-    begin, end, strides = (integers(op[name]) for name in ("begin", "end", "strides"))
+    begin, end, strides = map(integers, bounds)
     _cut(op, g, resolved(op["input"].shape, begin, end, strides, op.options))
 
 
@@ -68,14 +69,14 @@ def _cut_at_computed(op: OperatorView[StridedSliceOptions], g: Graph) -> None:
     the input. An axis to be dropped is empty at an index outside, which Squeeze refuses.
     """
     input, output, options = op["input"], op.output, op.options
-    strides = integers(op["strides"])
+    (count,) = op["strides"].shape
     if options.offset:
         raise Untranslatable("ends that are counted from computed beginnings")
     cuts: list[tuple[int, int]] = []
     dropped: list[int] = []
     inserted: list[int] = []
     axis = place = 0
-    for entry in slice_entries(input.rank, len(strides), options):
+    for entry in slice_entries(input.rank, count, options):
         new = entry is not None and options.new_axis_mask >> entry & 1
         drop = entry is not None and not new and options.shrink_axis_mask >> entry & 1
         if new:
@@ -102,35 +103,45 @@ def _bounds(
     """Starts, ends, axes and steps of Slice for pairs of an axis and an entry."""
     options = op.options
     axes, entries = zip(*cuts, strict=True)
-    steps = [integers(op["strides"])[entry] for entry in entries]
     single = np.array([options.shrink_axis_mask >> entry & 1 for entry in entries], np.bool_)
-    first = [_FARTHEST if step < 0 else 0 for step in steps]
-    last = [-_FARTHEST if step < 0 else _FARTHEST for step in steps]
+    zero, farthest = g.constant(0, np.int64), g.constant(_FARTHEST, np.int64)
+    steps = _entries(g, op["strides"], entries)
+    backwards = g.op("Less", steps, zero)
+    first = g.op("Where", backwards, farthest, zero)
+    last = g.op("Where", backwards, g.op("Neg", farthest), farthest)
     starts = _masked(g, op["begin"], entries, options.begin_mask, first)
     ends = _masked(g, op["end"], entries, options.end_mask, last)
-    if min(steps) < 0:  # Slice takes the first element if it starts before it, TFLite none
+    known = op["strides"].data
+    if known is None or known.min() < 0:
+        # Slice takes the first element if it starts before it, TFLite none.
         sizes = g.shape([op["input"].shape[axis] for axis in axes])
         before = g.op("Less", starts, g.op("Neg", sizes))
-        backwards = g.op("And", before, g.constant(np.less(steps, 0)))
-        ends = g.op("Where", backwards, g.constant(0, np.int64), ends)
+        ends = g.op("Where", g.op("And", before, backwards), zero, ends)
     if single.any():
         following = g.op("Add", starts, g.constant(1, np.int64))
         final = g.op("Equal", starts, g.constant(-1, np.int64))
-        following = g.op("Where", final, g.constant(_FARTHEST, np.int64), following)
+        following = g.op("Where", final, farthest, following)
         ends = g.op("Where", g.constant(single), following, ends)
-    return [starts, ends, g.constant(axes, np.int64), g.constant(steps, np.int64)]
+    return [starts, ends, g.constant(axes, np.int64), steps]
+
+
+def _entries(g: Graph, list: TensorView, entries: Sequence[int]) -> ir.Value:
+    """These elements of a list in int64."""
+    if list.data is not None:
+        return g.constant(np.take(list.data, entries), np.int64)
+    values = g.op("Cast", g.read(list), to=ir.DataType.INT64)
+    return g.op("Gather", values, g.constant(entries, np.int64))
 
 
 def _masked(
-    g: Graph, bound: TensorView, entries: Sequence[int], mask: int, free: Sequence[int]
+    g: Graph, bound: TensorView, entries: Sequence[int], mask: int, free: ir.Value
 ) -> ir.Value:
-    """The `entries` of a bound in int64, with what `free` says where the mask lifts it."""
+    """The `entries` of a bound in int64, with what is in `free` where the mask lifts it."""
     lifted = np.array([mask >> entry & 1 for entry in entries], np.bool_)
-    if bound.data is not None:
-        return g.constant(np.where(lifted, free, bound.data.reshape(-1)[list(entries)]), np.int64)
-    values = g.op("Cast", g.read(bound), to=ir.DataType.INT64)
-    values = g.op("Gather", values, g.constant(entries, np.int64))
-    return g.op("Where", g.constant(lifted), g.constant(free, np.int64), values)
+    if lifted.all():
+        return free
+    values = _entries(g, bound, entries)
+    return g.op("Where", g.constant(lifted), free, values) if lifted.any() else values
 
 
 def _cut(op: OperatorView[Any], g: Graph, region: StridedSlice) -> None:
