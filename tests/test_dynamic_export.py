@@ -1,0 +1,171 @@
+"""Exported models whose shapes are open: checked by onnx, run by ONNX Runtime, held to LiteRT."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+from tests.models import model_path
+from tests.one_op import Array, Case, T, assert_close, distance, one_op_model
+from tests.ops.test_dynamic import CASES, LAYERS, RANK_UNKNOWN
+from tests.ops.test_dynamic_chains import flattened, picked
+from tests.ops.veiled import veiled
+from tests.oracle import litert
+from tflite_ort import ExportError, export_onnx
+from tflite_ort.schema import (
+    AddOptions,
+    Conv2DOptions,
+    Op,
+    Padding,
+    Pool2DOptions,
+    SqueezeOptions,
+)
+
+
+def checked(model: bytes, **options: Any) -> onnx.ModelProto:
+    proto = export_onnx(model, **options)
+    onnx.checker.check_model(proto, full_check=True)
+    return proto
+
+
+def run(proto: onnx.ModelProto, feeds: Sequence[Array]) -> list[Array]:
+    """The outputs; inputs that no node reads are fed too."""
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    names = [value.name for value in proto.graph.input]
+    return [
+        np.asarray(result) for result in session.run(None, dict(zip(names, feeds, strict=True)))
+    ]
+
+
+def dimensions(value: onnx.ValueInfoProto) -> list[int | str]:
+    return [d.dim_param or d.dim_value for d in value.type.tensor_type.shape.dim]
+
+
+@pytest.mark.parametrize("case", [*CASES, *LAYERS], ids=lambda case: case.name)
+def test_models_that_depend_on_data(case: Case) -> None:
+    model, feeds = veiled(case, open=(0,))
+    if case.op in RANK_UNKNOWN:
+        with pytest.raises(ExportError, match="a rank depends on data"):
+            export_onnx(model)
+        return
+    got = run(checked(model), feeds)
+    references = (litert(model, feeds), litert(model, feeds, case.reference))
+    for want, other, result in zip(*references, got, strict=True):
+        nearest = want if distance(result, want) <= distance(result, other) else other
+        assert_close(result, nearest, case.quanta, case.rtol, case.name)
+
+
+def test_rows_that_a_condition_picks() -> None:
+    proto = checked(picked())
+    assert [dimensions(value) for value in proto.graph.output] == [["doubled_dim_0", 3], [3], [2]]
+    x = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
+    for count in (0, 4):
+        doubled, _, shape = run(proto, [x, np.arange(6) < count])
+        assert np.array_equal(doubled, 2 * x[:count])
+        assert shape.tolist() == [count, 3]
+
+
+@pytest.mark.parametrize("open", [None, -1, "batch"])
+def test_an_open_batch_goes_through(open: int | str | None) -> None:
+    """And needs no node to look it up: what is reshaped has one size to infer."""
+    proto = checked(flattened(), input_shapes={"x": (open, 2, 2, 3)})
+    name = open if isinstance(open, str) else "x_dim_0"
+    assert dimensions(proto.graph.input[0]) == [name, 2, 2, 3]
+    assert dimensions(proto.graph.output[0]) == [name, 5]
+    assert {node.op_type for node in proto.graph.node} == {"Reshape", "Gemm"}
+    for batch in (1, 4):
+        x = np.random.default_rng(0).normal(size=(batch, 2, 2, 3)).astype(np.float32)
+        assert_close(run(proto, [x])[0], litert(flattened(), [x])[0], 0, 1e-5, "")
+
+
+def addition() -> bytes:
+    inputs = [T((2, 1, 3)), T((4, 3))]
+    return one_op_model(Op.ADD, inputs, [T((2, 4, 3))], AddOptions())
+
+
+@pytest.mark.parametrize(
+    ("shapes", "expected"),
+    [
+        ((("n", 1, 3), (4, 3)), ["n", 4, 3]),
+        ((("n", "m", 3), ("m", 3)), ["n", "m", 3]),
+        (((None, None, 3), (1, 3)), ["in0_dim_0", "in0_dim_1", 3]),
+        (((None, None, 3), (None, 3)), ["in0_dim_0", "out0_dim_1", 3]),
+    ],
+)
+def test_names_of_open_sizes(shapes: Any, expected: list[int | str]) -> None:
+    proto = checked(addition(), input_shapes={"in0": shapes[0], "in1": shapes[1]})
+    assert dimensions(proto.graph.output[0]) == expected
+    rng = np.random.default_rng(0)
+    feeds = [rng.normal(size=(5, 1, 3)).astype(np.float32)]
+    sizes = 1 if "m" in shapes[0] else 4 if shapes[1][0] in (4, None) else 1
+    feeds.append(rng.normal(size=(sizes, 3)).astype(np.float32))
+    assert np.array_equal(run(proto, feeds)[0], feeds[0] + feeds[1])
+
+
+def test_shapes_that_cannot_be_are_refused_while_open() -> None:
+    with pytest.raises(ValueError, match="do not broadcast"):
+        export_onnx(addition(), input_shapes={"in0": (None, 2, 3), "in1": (4, 3)})
+
+
+@pytest.mark.parametrize("padding", [Padding.SAME, Padding.VALID])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_images_of_any_size(padding: Padding, stride: int) -> None:
+    filter = np.random.default_rng(0).normal(size=(8, 3, 3, 4)).astype(np.float32)
+    convolution = one_op_model(
+        Op.CONV_2D,
+        [T((1, 8, 8, 4)), T.constant(filter), T.constant(np.arange(8, dtype=np.float32))],
+        [T((1, 8, 8, 8))],
+        Conv2DOptions(padding=padding, stride_w=stride, stride_h=stride),
+    )
+    pooling = one_op_model(
+        Op.AVERAGE_POOL_2D,
+        [T((1, 8, 8, 4))],
+        [T((1, 8, 8, 4))],
+        Pool2DOptions(
+            padding=padding, stride_w=stride, stride_h=stride, filter_width=3, filter_height=3
+        ),
+    )
+    for model in (convolution, pooling):
+        proto = checked(model, input_shapes={"in0": ("n", "h", "w", 4)})
+        for shape in ((1, 8, 8, 4), (2, 7, 10, 4), (1, 3, 3, 4)):
+            image = np.random.default_rng(1).normal(size=shape).astype(np.float32)
+            assert_close(run(proto, [image])[0], litert(model, [image])[0], 0, 1e-5, str(shape))
+
+
+def test_a_rank_that_depends_on_an_open_size_is_refused() -> None:
+    model = one_op_model(Op.SQUEEZE, [T((1, 3, 1))], [T((3,))], SqueezeOptions())
+    with pytest.raises(ExportError, match="SQUEEZE_0 version 1: a rank depends on data"):
+        export_onnx(model, input_shapes={"in0": (None, 3, 1)})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mlperf-tiny__vww_96_float.tflite",
+        "mlperf-tiny__vww_96_int8.tflite",
+        "npm-mediapipe-holistic__pose_landmark_lite.tflite",
+        "pypi-mediapipe__hand_landmark_lite.tflite",
+    ],
+)
+def test_networks_of_an_open_batch(name: str) -> None:
+    content = model_path(name).read_bytes()
+    static = export_onnx(content)
+    (given,) = static.graph.input
+    _, *sizes = dimensions(given)
+    proto = checked(content, input_shapes={given.name: ("batch", *sizes)})
+    assert all(dimensions(value)[0] == "batch" for value in proto.graph.output)
+    rng = np.random.default_rng(0)
+    shape = (3, *map(int, sizes))
+    images = rng.uniform(-1, 1, shape).astype(np.float32)
+    if given.type.tensor_type.elem_type == onnx.TensorProto.INT8:
+        images = rng.integers(-128, 128, shape).astype(np.int8)
+    together = run(proto, [images])
+    for i in range(3):
+        alone = run(static, [images[i : i + 1]])
+        for one, all_of_them in zip(alone, together, strict=True):
+            assert_close(all_of_them[i : i + 1], one, 1, 1e-4, f"{name}, image {i}")
