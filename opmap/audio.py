@@ -1,16 +1,15 @@
-"""Custom operators of TFLite's own resolver: AudioSpectrogram, Mfcc, NumericVerify, a rotation."""
+"""Features of sounds, as TFLite's own resolver has them: AudioSpectrogram, Mfcc."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.movement import integers, reshaped
+from tflite_ort.opmap.movement import integers
 from tflite_ort.opmap.registry import custom_translator
-from tflite_ort.schema import OperatorView, TensorType, Untranslatable
+from tflite_ort.schema import OperatorView, Untranslatable
 from tflite_ort.schema.audio_features import (
     FLOOR,
     cosines,
@@ -21,9 +20,7 @@ from tflite_ort.schema.audio_features import (
 )
 from tflite_ort.schema.well_known_options import (
     AudioSpectrogramOptions,
-    HadamardRotationOptions,
     MfccOptions,
-    NumericVerifyOptions,
     map_options,
 )
 
@@ -57,32 +54,3 @@ def mfcc(op: OperatorView[Any], g: Graph) -> None:
     sums = g.op("MatMul", magnitudes, g.constant(weights, np.float32))
     logs = g.op("Log", g.op("Max", sums, g.constant(np.float32(FLOOR))))
     g.write(op.output, g.op("MatMul", logs, g.constant(cosines(options), np.float32)))
-
-
-@custom_translator("NumericVerify", versions=(1, 1), inputs=("input", "reference"))
-def numericverify(op: OperatorView[Any], g: Graph) -> None:
-    """Sub of the reference from the dequantised codes; ONNX cannot fail on a difference."""
-    if map_options(op, NumericVerifyOptions).checks:
-        raise Untranslatable("a difference above the tolerance is to be an error")
-    real = g.read(op["input"])
-    if op["input"].type is TensorType.FLOAT16:
-        real = g.op("Cast", real, to=ir.DataType.FLOAT)
-    elif not op["input"].is_quantized:
-        raise Untranslatable(f"{op['input'].type.name} input without a scale")
-    g.write(op.output, g.op("Sub", real, g.read(op["reference"])))
-
-
-@custom_translator("aeq.hadamard_rotation", versions=(1, 1), inputs=("input",))
-def aeq_hadamard_rotation(op: OperatorView[Any], g: Graph) -> None:
-    """MatMul of every `hadamard_size` values with the normalised Hadamard matrix."""
-    input, size = op["input"], map_options(op, HadamardRotationOptions).hadamard_size
-    if input.type is not TensorType.FLOAT32 or size < 1 or size & (size - 1):
-        raise Untranslatable(f"{input.type.name} input in parts of {size}")
-    if input.shape[-1] % size:
-        raise Untranslatable(f"rows of {input.shape[-1]} in parts of {size}")
-    matrix = np.ones((1, 1))
-    while len(matrix) < size:
-        matrix = np.block([[matrix, matrix], [matrix, -matrix]])
-    parts = reshaped(g, g.read(input), (-1, size))
-    turned = g.op("MatMul", parts, g.constant(matrix / np.sqrt(size), np.float32))
-    g.write(op.output, reshaped(g, turned, input.shape))

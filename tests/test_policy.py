@@ -31,6 +31,7 @@ FAMILIES = {
     "normalization",
     "pooling",
     "quantization",
+    "quantization_aids",
     "random",
     "recurrent",
     "reduction",
