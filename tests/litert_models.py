@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from tests.one_op import Node, T, graph_model
+from tests.subgraph_models import Sub, model_of
 from tflite_ort.schema import (
     AddOptions,
     Buffer,
@@ -23,6 +24,7 @@ from tflite_ort.schema import (
     SparsityParameters,
     TensorMap,
     TensorType,
+    VarHandleOptions,
     read_model,
     write_model,
 )
@@ -63,13 +65,8 @@ def sum_of_any_length() -> bytes:
         "axes": T.constant(np.zeros(1, np.int32)),
         "total": T(()),
     }
-    model = graph_model(
-        tensors, [Node(Op.SUM, ["x", "axes"], ["total"], ReducerOptions())], ["total"]
-    )
-    signature = SignatureDef(
-        inputs=(TensorMap("x", 0),), outputs=(TensorMap("total", 2),), signature_key="sum"
-    )
-    return write_model(replace(read_model(model), signature_defs=(signature,)))
+    node = Node(Op.SUM, ["x", "axes"], ["total"], ReducerOptions())
+    return with_signatures(graph_model(tensors, [node], ["total"]), "sum")
 
 
 def sparse_constant() -> bytes:
@@ -105,50 +102,47 @@ def sparse_constant() -> bytes:
     return write_model(replace(model, subgraphs=(graph,), buffers=tuple(buffers)))
 
 
-def two_signatures() -> bytes:
-    """``add`` adds 2 to x in subgraph 0, ``multiply`` multiplies it by 3 in subgraph 1."""
-    parts = [
-        ("add", Op.ADD, AddOptions(), 2.0),
-        ("multiply", Op.MUL, MulOptions(), 3.0),
-    ]
-    models = []
-    for name, op, options, constant in parts:
-        tensors = {
-            f"{name}_x:0": T((1,), shape_signature=(-1,)),
-            "constant": T.constant(np.float32([constant])),
-            "PartitionedCall:0": T((1,), shape_signature=(-1,)),
-        }
-        first, second, result = tensors
-        node = Node(op, [first, second], [result], options)
-        models.append(read_model(graph_model(tensors, [node], [result])))
-    first_model, second_model = models
-    shift = len(first_model.buffers)
-    (graph,) = second_model.subgraphs
-    moved = replace(
-        graph,
-        tensors=tuple(
-            replace(t, buffer=t.buffer + shift if t.buffer else 0) for t in graph.tensors
-        ),
-        operators=tuple(replace(op, opcode_index=1) for op in graph.operators),
-    )
+def with_signatures(model: bytes, *names: str) -> bytes:
+    """Subgraph i under the i-th name, its tensors under their own."""
+    read = read_model(model)
     signatures = tuple(
         SignatureDef(
-            inputs=(TensorMap("x", 0),),
-            outputs=(TensorMap("output_0", 2),),
+            inputs=tuple(TensorMap(graph.tensors[i].name, i) for i in graph.inputs),
+            outputs=tuple(TensorMap(graph.tensors[i].name, i) for i in graph.outputs),
             signature_key=name,
             subgraph_index=index,
         )
-        for index, (name, *_) in enumerate(parts)
+        for index, (name, graph) in enumerate(zip(names, read.subgraphs, strict=True))
     )
-    return write_model(
-        replace(
-            first_model,
-            subgraphs=(*first_model.subgraphs, moved),
-            buffers=(*first_model.buffers, *second_model.buffers),
-            operator_codes=(*first_model.operator_codes, *second_model.operator_codes),
-            signature_defs=signatures,
+    return write_model(replace(read, signature_defs=signatures))
+
+
+def two_signatures() -> bytes:
+    """``add`` adds 2 to x in subgraph 0, ``multiply`` multiplies it by 3 in subgraph 1."""
+    vector = T((1,), shape_signature=(-1,))
+    parts = [(Op.ADD, AddOptions(), 2.0), (Op.MUL, MulOptions(), 3.0)]
+    graphs = (
+        Sub(
+            {"x": vector, "k": T.constant(np.float32([number])), "y": vector},
+            [Node(op, ["x", "k"], ["y"], options)],
+            ["x"],
+            ["y"],
         )
+        for op, options, number in parts
     )
+    return with_signatures(model_of(*graphs), "add", "multiply")
+
+
+def variable_signatures() -> bytes:
+    """``write`` sets a variable to x and gives -x, ``read`` gives the variable plus x."""
+    vector = T((2,))
+    handle = Node(Op.VAR_HANDLE, [], ["h"], VarHandleOptions(container="", shared_name="v"))
+    tensors = {"x": vector, "h": T((), TensorType.RESOURCE), "v": vector, "y": vector}
+    write = [handle, Node(Op.ASSIGN_VARIABLE, ["h", "x"], []), Node(Op.NEG, ["x"], ["y"])]
+    add = Node(Op.ADD, ["x", "v"], ["y"], AddOptions())
+    read = [handle, Node(Op.READ_VARIABLE, ["h"], ["v"]), add]
+    graphs = (Sub(tensors, nodes, ["x"], ["y"]) for nodes in (write, read))
+    return with_signatures(model_of(*graphs), "write", "read")
 
 
 def running_sum() -> bytes:

@@ -20,6 +20,7 @@ from tests.litert_models import (
     sparse_constant,
     sum_of_any_length,
     two_signatures,
+    variable_signatures,
 )
 from tests.models import model_path
 
@@ -282,23 +283,35 @@ def test_subgraphs_and_their_tensors(lib: Any, permute: Any) -> None:
             permute.get_tensor_details(subgraph_index=index)
     two = lib.Interpreter(model_content=two_signatures())
     assert two.num_subgraphs() == 2
-    for index, name in enumerate(("add_x:0", "multiply_x:0")):
+    for index, number in enumerate((2.0, 3.0)):
         details = two.get_tensor_details(subgraph_index=index)
-        assert (len(details), details[0]["name"]) == (3, name)
+        assert [detail["name"] for detail in details] == ["x", "k", "y"]
+        assert two.get_tensor(1, index) == number
     with pytest.raises(ValueError, match="subgraph_index is out of range"):
         two.get_tensor_details(subgraph_index=3)
 
 
 def test_signatures_run_their_own_subgraphs(lib: Any) -> None:
     interpreter = lib.Interpreter(model_content=two_signatures())
-    names = {"inputs": ["x"], "outputs": ["output_0"]}
+    names = {"inputs": ["x"], "outputs": ["y"]}
     assert interpreter.get_signature_list() == {"add": names, "multiply": names}
     add, multiply = map(interpreter.get_signature_runner, ("add", "multiply"))
     for x in (np.float32([1, 2]), np.float32([4]), np.float32([])):
-        np.testing.assert_array_equal(add(x=x)["output_0"], x + 2)
-        np.testing.assert_array_equal(multiply(x=x)["output_0"], x * 3)
+        np.testing.assert_array_equal(add(x=x)["y"], x + 2)
+        np.testing.assert_array_equal(multiply(x=x)["y"], x * 3)
         assert multiply.get_input_details()["x"]["shape"].tolist() == list(x.shape)
-    assert add.get_output_details()["output_0"]["index"] == 2
+    assert add.get_output_details()["y"]["index"] == 2
+
+
+def test_signatures_share_variables(lib: Any) -> None:
+    interpreter = lib.Interpreter(model_content=variable_signatures())
+    x = np.float32([1, 2])
+    write, read = map(interpreter.get_signature_runner, ("write", "read"))
+    for factor in (1, 5):
+        np.testing.assert_array_equal(write(x=x * factor)["y"], -x * factor)
+        np.testing.assert_array_equal(read(x=x)["y"], x * factor + x)
+        interpreter.reset_all_variables()
+        np.testing.assert_array_equal(read(x=x)["y"], x * factor + x)
 
 
 @pytest.mark.parametrize(
