@@ -5,6 +5,7 @@ All work on codes, which they move unchanged.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -183,9 +184,12 @@ def dilate(op: OperatorView[Any], g: Graph) -> None:
     g.write(output, value, domain=domain)
 
 
-@translator(Op.SPACE_TO_BATCH_ND, versions=(1, 4), inputs=("input", "block_shape!", "paddings!"))
+@translator(Op.SPACE_TO_BATCH_ND, versions=(1, 4), inputs=("input", "block_shape", "paddings"))
 def space_to_batch_nd(op: OperatorView[Any], g: Graph) -> None:
     """Pad; each spatial axis as (size / block, block); the blocks moved in front of the batch."""
+    if not _is_known(op):
+        _computed_space_to_batch(op, g)
+        return
     input, output, blocks = op["input"], op.output, integers(op["block_shape"])
     domain, layout, value = _moved(op, g)
     split: list[int] = []
@@ -206,21 +210,30 @@ def space_to_batch_nd(op: OperatorView[Any], g: Graph) -> None:
 def _padded(
     op: OperatorView[Any], g: Graph, value: ir.Value, layout: Layout, domain: Domain
 ) -> ir.Value:
-    """The spatial dimensions padded with what stands for zero in the output."""
+    """The spatial dimensions padded by a constant."""
     input, paddings = op["input"], _data(op["paddings"])
     if not paddings.any():
         return value
     pads = np.pad(paddings, ((1, 1), (0, 0)))[list(layout.permutation(input.rank))]
-    quantization = op.output.quantization
+    return _padded_by(op, g, value, _int64(g, pads.T.reshape(-1)), domain)
+
+
+def _padded_by(
+    op: OperatorView[Any], g: Graph, value: ir.Value, pads: ir.Value, domain: Domain
+) -> ir.Value:
+    """Padded with what stands for zero in the output."""
+    type, quantization = op["input"].type, op.output.quantization
     zero = 0 if quantization is None else quantization.scalar_zero_point
-    code = widened(g, code_constant(g, zero, op.output, domain), input.type)
-    padded = g.op("Pad", widened(g, value, input.type), _int64(g, pads.T.reshape(-1)), code)
-    return narrowed(g, padded, input.type)
+    code = widened(g, code_constant(g, zero, op.output, domain), type)
+    return narrowed(g, g.op("Pad", widened(g, value, type), pads, code), type)
 
 
-@translator(Op.BATCH_TO_SPACE_ND, versions=(1, 4), inputs=("input", "block_shape!", "crops!"))
+@translator(Op.BATCH_TO_SPACE_ND, versions=(1, 4), inputs=("input", "block_shape", "crops"))
 def batch_to_space_nd(op: OperatorView[Any], g: Graph) -> None:
     """The blocks out of the batch to behind their spatial axes, joined with these and cropped."""
+    if not _is_known(op):
+        _computed_batch_to_space(op, g)
+        return
     input, output, blocks = op["input"], op.output, integers(op["block_shape"])
     domain, layout, value = _moved(op, g)
     shape = (output.shape[0], *layout.shape(input.shape)[1:])
@@ -239,6 +252,67 @@ def batch_to_space_nd(op: OperatorView[Any], g: Graph) -> None:
         axes = [layout.axis(axis, input.rank) for axis in range(1, input.rank - 1)]
         value = g.op("Slice", value, *(_int64(g, bounds) for bounds in (starts, ends, axes)))
     g.write(output, value, layout=layout, domain=domain)
+
+
+def _is_known(op: OperatorView[Any]) -> bool:
+    """Whether all that decides the shapes is."""
+    _, *lists = op.present_inputs()
+    return is_known(*op["input"].shape) and all(tensor.is_constant for tensor in lists)
+
+
+def _computed_space_to_batch(op: OperatorView[Any], g: Graph) -> None:
+    """As with constants, but the shapes are computed; Reshape fails where a block does not fit."""
+    input, domain = op["input"], moved_domain(op["input"], op.output)
+    blocks, paddings = _positive(g, op["block_shape"]), sizes_of(g, op["paddings"])
+    before, after = (g.op("Gather", paddings, _int64(g, side), axis=1) for side in (0, 1))
+    edge = _int64(g, [0])
+    pads = g.op("Concat", edge, before, edge, edge, after, edge, axis=0)
+    value = _padded_by(op, g, g.read(input, domain=domain), pads, domain)
+    batch, area, channels = _sizes(g, value, input.rank)
+    whole = g.op("Div", area, blocks)
+    columns = (g.op("Unsqueeze", sizes, _int64(g, [1])) for sizes in (whole, blocks))
+    split = g.op("Reshape", g.op("Concat", *columns, axis=1), _int64(g, [-1]))
+    value = _shaped(g, value, batch, split, channels)
+    places = range(1, 2 * input.rank - 3)
+    perm = [*places[1::2], 0, *places[::2], 2 * input.rank - 3]
+    batch = g.op("Mul", batch, g.op("ReduceProd", blocks))
+    value = _shaped(g, g.op("Transpose", value, perm=perm), batch, whole, channels)
+    g.write(op.output, value, domain=domain)
+
+
+def _computed_batch_to_space(op: OperatorView[Any], g: Graph) -> None:
+    """As with constants, but the shapes are computed; Reshape fails where the blocks do not fit."""
+    input, domain = op["input"], moved_domain(op["input"], op.output)
+    blocks, crops, count = _positive(g, op["block_shape"]), sizes_of(g, op["crops"]), input.rank - 2
+    value = g.read(input, domain=domain)
+    batch, area, channels = _sizes(g, value, input.rank)
+    batch = g.op("Div", batch, g.op("ReduceProd", blocks))
+    value = _shaped(g, value, blocks, batch, area, channels)
+    pairs = [place for axis in range(count) for place in (count + 1 + axis, axis)]
+    value = g.op("Transpose", value, perm=[count, *pairs, 2 * count + 1])
+    joined = g.op("Mul", area, blocks)
+    value = _shaped(g, value, batch, joined, channels)
+    starts, cut = (g.op("Gather", crops, _int64(g, side), axis=1) for side in (0, 1))
+    ends = g.op("Sub", joined, cut)
+    starts = failing(g, starts, g.op("Greater", starts, ends))
+    value = g.op("Slice", value, starts, ends, _int64(g, range(1, count + 1)))
+    g.write(op.output, value, domain=domain)
+
+
+def _positive(g: Graph, listed: TensorView) -> ir.Value:
+    """A list in int64; the graph fails where it is below 1."""
+    value = g.op("Cast", g.read(listed), to=ir.DataType.INT64)
+    return failing(g, value, g.op("Less", value, _int64(g, 1)))
+
+
+def _sizes(g: Graph, value: ir.Value, rank: int) -> Sequence[ir.Value]:
+    """Batch [1], area [rank - 2] and channels [1] of what is channels-last."""
+    parts = _int64(g, [1, rank - 2, 1])
+    return g.op_multi("Split", g.op("Shape", value), parts, outputs=3, axis=0)
+
+
+def _shaped(g: Graph, value: ir.Value, *sizes: ir.Value) -> ir.Value:
+    return g.op("Reshape", value, g.op("Concat", *sizes, axis=0), allowzero=1)
 
 
 def _moved(op: OperatorView[Any], g: Graph) -> tuple[Domain, Layout, ir.Value]:
