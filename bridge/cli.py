@@ -237,6 +237,15 @@ def _top_scores(array: Array, details: Details) -> str:
 # export, versions, demo --------------------------------------------------------------------------
 
 
+def _named_shape(text: str) -> tuple[str, list[int | str | None]]:
+    """The input and its sizes that ``NAME=SIZES`` stands for."""
+    name, equals, listed = text.rpartition("=")
+    if not equals:
+        raise typer.BadParameter(f"{text!r} is not NAME=SIZES", param_hint="--shape")
+    sizes = [size.strip() for size in listed.split(",") if size.strip()]
+    return name, [int(n) if n.lstrip("-").isdigit() else None if n == "?" else n for n in sizes]
+
+
 @app.command()
 def export(
     model: ModelFile,
@@ -252,6 +261,13 @@ def export(
         CustomOps | None,
         typer.Option(help="domain writes what has no translation as nodes of tflite.custom."),
     ] = None,
+    shape: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=SIZES",
+            help="An input's shape, as image=batch,224,224,3: a name or ? leaves a size open.",
+        ),
+    ] = None,
 ) -> None:
     """Write a model as ONNX."""
     target = model.with_suffix(".onnx") if out is None else out
@@ -260,6 +276,7 @@ def export(
         target,
         weights=weights.value,
         hybrid=hybrid.value,
+        input_shapes=dict(map(_named_shape, shape or ())),
         resolver=_resolver(resolver),
         custom_ops=None if custom_ops is None else custom_ops.value,
     )

@@ -261,6 +261,16 @@ def test_export_writes_beside_the_model(add: Path) -> None:
     assert add.with_suffix(".onnx").exists()
 
 
+def test_export_leaves_sizes_open(add: Path, tmp_path: Path) -> None:
+    names = [detail["name"] for detail in Interpreter(add).get_input_details()]
+    shapes = (f"--shape={name}=batch,?" for name in names)
+    call("export", add, tmp_path / "m.onnx", *shapes)
+    for value in onnx.load(tmp_path / "m.onnx").graph.input:
+        assert value.type.tensor_type.shape.dim[0].dim_param == "batch"
+        assert value.type.tensor_type.shape.dim[1].dim_param
+    assert "--shape" in refusal("export", add, "--shape", "3", code=2)
+
+
 def test_export_refuses_other_weights() -> None:
     assert "--weights" in refusal("export", INT8, "--weights", "float8", code=2)
 
