@@ -16,6 +16,9 @@ IntArray = npt.NDArray[np.integer[Any]]
 Int32Array = npt.NDArray[np.int32]
 
 _INT32_MAX = 2**31 - 1
+# Moves halves of 32-bit numbers away from zero before they are rounded to even, and nothing else
+# over a half.
+_TIE_BREAK = 1 + 2.0**-34
 
 
 def round_half_away(x: npt.ArrayLike) -> npt.NDArray[Any]:
@@ -39,16 +42,21 @@ def quantize_multiplier(multiplier: npt.ArrayLike) -> tuple[Int32Array, Int32Arr
 
 def rounding_doubling_high_mul(a: npt.ArrayLike, b: npt.ArrayLike) -> Int32Array:
     """High half of `2 * a * b` for int32 operands: round(a * b / 2**31), halves upwards."""
-    product = np.asarray(a, np.int64) * np.asarray(b, np.int64)
+    product = np.multiply(a, b, dtype=np.int64)
+    product += 2**30
+    product >>= 31
     # Only (-2**31)**2 leaves the int32 range.
-    return np.asarray(np.minimum((product + 2**30) >> 31, _INT32_MAX), np.int32)
+    return np.asarray(np.minimum(product, _INT32_MAX), np.int32)
 
 
 def rounding_shift_right(x: npt.ArrayLike, exponent: npt.ArrayLike) -> IntArray:
     """`x / 2**exponent` on integers, halves away from zero; the integer dtype of `x` is kept."""
-    value, exponent = np.asarray(x), np.asarray(exponent, np.int64)
-    half = (np.int64(1) << exponent) >> 1
-    wide = np.add(value, half, dtype=np.int64) - ((value < 0) & (half > 0))
+    value = np.asarray(x)
+    if value.dtype.itemsize <= 4:
+        factor = np.ldexp(_TIE_BREAK, -np.asarray(exponent))
+        return np.asarray(np.rint(value * factor), value.dtype)
+    half = (np.int64(1) << np.asarray(exponent, np.int64)) >> 1
+    wide = value + half - ((value < 0) & (half > 0))
     return np.asarray(wide >> exponent, value.dtype)
 
 
@@ -67,10 +75,13 @@ def multiply_by_quantized_multiplier(
 
     `x` is int32 or fits it; a left shift wraps in 32 bits as the C code does.
     """
-    shift = np.asarray(shift, np.int64)
-    shifted = (np.asarray(x, np.int64) << np.maximum(shift, 0)).astype(np.int32)
-    high = rounding_doubling_high_mul(shifted, q31)
-    return np.asarray(rounding_shift_right(high, np.maximum(-shift, 0)), np.int32)
+    value, shift = np.asarray(x), np.asarray(shift, np.int64)
+    if shift.max(initial=0) > 0:
+        value = (value.astype(np.int64) << np.maximum(shift, 0)).astype(np.int32)
+    return np.asarray(
+        rounding_shift_right(rounding_doubling_high_mul(value, q31), np.maximum(-shift, 0)),
+        np.int32,
+    )
 
 
 def multiply_wide_by_quantized_multiplier(
