@@ -18,12 +18,16 @@ from tflite_ort.fallback_kernels.control_flow import Call
 from tflite_ort.opmap import lower
 from tflite_ort.partition import NUMPY, Partition, partitions
 from tflite_ort.runtime import Runtime
-from tflite_ort.schema import ModelError, Op, OperatorView, Specialized, Untranslatable
+from tflite_ort.schema import ModelError, Op, OperatorView, Specialized, TensorView, Untranslatable
+from tflite_ort.schema.sizes import known_product
 from tflite_ort.session_step import session_step
 from tflite_ort.steps import Memory, Run, kernel_step, sequence
 from tflite_ort.versioning.registry import Registry
 
 Array = npt.NDArray[Any]
+
+# Copying as much takes as long as binding another array.
+_COPIED_BYTES = 1 << 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +172,8 @@ def _check_kernels(graph: Specialized, assignment: Assignment, kernels: Registry
 
 
 def _memory(graph: Specialized, parts: Sequence[Partition], runtime: Runtime) -> Memory:
-    """A zeroed array for every tensor that is bound to a session or given by the caller."""
+    """A zeroed array for every tensor that a session makes or the caller gives or takes; what a
+    kernel makes for a session is copied into one where that is less work than binding it anew."""
     variables = {
         index: runtime.state.variable(key, graph.tensors[index])
         for index, key in graph.variables.items()
@@ -176,7 +181,8 @@ def _memory(graph: Specialized, parts: Sequence[Partition], runtime: Runtime) ->
     tensors = {index: graph.tensors[index] for index in (*graph.inputs, *graph.outputs)}
     for part in parts:
         if part.runner != NUMPY:
-            tensors.update((tensor.index, tensor) for tensor in (*part.inputs, *part.outputs))
+            small = (tensor for tensor in part.inputs if _bytes(tensor) <= _COPIED_BYTES)
+            tensors.update((tensor.index, tensor) for tensor in (*small, *part.outputs))
     try:
         arrays = {
             index: np.full(tensor.shape, b"" if tensor.dtype == np.object_ else 0, tensor.dtype)
@@ -186,6 +192,10 @@ def _memory(graph: Specialized, parts: Sequence[Partition], runtime: Runtime) ->
     except (MemoryError, ValueError) as error:
         raise ModelError(f"the model's tensors cannot be allocated: {error}") from error
     return Memory(arrays, variables)
+
+
+def _bytes(tensor: TensorView) -> int:
+    return known_product(tensor.shape) * tensor.dtype.itemsize
 
 
 def _placements(

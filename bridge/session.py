@@ -91,7 +91,7 @@ class NodeTime:
 class Binding:
     """The arrays that a run of a session reads from and writes to; they must outlive it."""
 
-    arrays: Sequence[Array]
+    arrays: list[Array]
     bound: Any
 
 
@@ -137,6 +137,7 @@ class Session:
             )
         except ORT_ERRORS as error:
             raise DelegateError(f"ONNX Runtime could not load the graph: {error}") from error
+        self._inputs = [value.name for value in self._session.get_inputs()]
 
     @property
     def providers(self) -> list[str]:
@@ -145,17 +146,24 @@ class Session:
 
     def bind(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Binding:
         """What `run` needs to read from and write to these arrays, given in graph order."""
-        binding = self._session.io_binding()
-        inputs, outputs = list(map(paired, inputs)), list(map(paired, outputs))
-        for value, array in zip(self._session.get_inputs(), inputs, strict=True):
-            binding.bind_input(
+        bound = self._session.io_binding()
+        binding = Binding([*map(paired, inputs), *map(paired, outputs)], bound)
+        for position, array in enumerate(inputs):
+            self.bind_input(binding, position, array)
+        for value, array in zip(
+            self._session.get_outputs(), binding.arrays[len(inputs) :], strict=True
+        ):
+            bound.bind_output(
                 value.name, "cpu", 0, array.dtype.type, array.shape, array.ctypes.data
             )
-        for value, array in zip(self._session.get_outputs(), outputs, strict=True):
-            binding.bind_output(
-                value.name, "cpu", 0, array.dtype.type, array.shape, array.ctypes.data
-            )
-        return Binding([*inputs, *outputs], binding)
+        return binding
+
+    def bind_input(self, binding: Binding, position: int, array: Array) -> None:
+        """Read one of the inputs from another array."""
+        array = binding.arrays[position] = paired(array)
+        binding.bound.bind_input(
+            self._inputs[position], "cpu", 0, array.dtype.type, array.shape, array.ctypes.data
+        )
 
     def run(self, binding: Binding) -> None:
         """One inference over the bound arrays."""
@@ -166,9 +174,8 @@ class Session:
 
     def call(self, inputs: Sequence[Array]) -> list[Array]:
         """One inference over arrays in graph order; returns what it made, in arrays of its own."""
-        names = [value.name for value in self._session.get_inputs()]
         try:
-            results = self._session.run(None, dict(zip(names, inputs, strict=True)))
+            results = self._session.run(None, dict(zip(self._inputs, inputs, strict=True)))
         except ORT_ERRORS as error:
             raise DelegateError(f"ONNX Runtime failed: {error}") from error
         return [np.asarray(result) for result in results]

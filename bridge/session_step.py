@@ -33,7 +33,8 @@ class _Crossing:
 
     Args:
         dtype: in the session.
-        array: what the interpreter keeps; None for a variable and for an unknown shape.
+        array: what the interpreter keeps; None for a variable, an unknown shape and what a
+            kernel makes anew at each run.
         bound: what the session is bound to; `array` itself where the types are the same.
     """
 
@@ -47,9 +48,9 @@ class _Crossing:
     def of(cls, tensor: TensorView, target: Target, memory: Memory) -> _Crossing:
         dtype = target.boundary_dtype(tensor)
         variable = memory.variables.get(tensor.index)
-        if variable is not None or tensor.dynamic:
+        array = memory.arrays.get(tensor.index)
+        if variable is not None or tensor.dynamic or array is None:
             return cls(tensor, dtype, variable)
-        array = memory.arrays[tensor.index]
         bound = array if array.dtype == dtype else np.zeros(array.shape, dtype)
         return cls(tensor, dtype, None, array, bound)
 
@@ -114,8 +115,8 @@ def session_step(
         run: Run = lambda: None  # noqa: E731
     elif any(x.tensor.dynamic for x in (*inputs, *outputs)):
         run = _unbound(session, inputs, outputs, memory)
-    elif any(x.variable is not None for x in (*inputs, *outputs)):
-        run = _stateful(session, inputs, outputs, memory)
+    elif any(x.bound is None for x in (*inputs, *outputs)):
+        run = _rebound(session, inputs, outputs, memory)
     else:
         binding = session.bind([x.source(memory) for x in inputs], [x.target() for x in outputs])
         run = partial(session.run, binding)
@@ -182,13 +183,16 @@ def _unbound(
     return run
 
 
-def _stateful(
+def _rebound(
     session: Session, inputs: Sequence[_Crossing], outputs: Sequence[_Crossing], memory: Memory
 ) -> Run:
-    """A run that reads the variables' arrays and writes their spare ones; then these change places.
+    """A run over arrays that are others the next time.
 
-    Each set of arrays is bound once: as long as nothing else replaces one there are two such sets.
+    It reads the variables' arrays and writes their spare ones; then these change places. Each set
+    of these arrays is bound once: as long as nothing else replaces one there are two such sets.
+    What a kernel made is bound at each run.
     """
+    made = [(i, x) for i, x in enumerate(inputs) if x.variable is None and x.bound is None]
     crossings = [x for x in (*inputs, *outputs) if x.variable is not None]
     variables = list(dict.fromkeys(x.variable for x in crossings if x.variable is not None))
     written = list(dict.fromkeys(x.variable for x in outputs if x.variable is not None))
@@ -209,7 +213,13 @@ def _stateful(
         return binding
 
     def run() -> None:
-        session.run(bindings.get(present()) or bind())
+        binding = bindings.get(present())
+        if binding is None:
+            binding = bind()
+        else:
+            for position, crossing in made:
+                session.bind_input(binding, position, crossing.source(memory))
+        session.run(binding)
         for variable in written:
             variable.array, variable.spare = variable.spare, variable.array
 

@@ -109,16 +109,17 @@ def _run_kernel(
         for tensor in op.inputs
     ]
     results = run_kernel(op, entry, inputs, state)
+    variables = op.variables()
     for tensor, result in zip(op.outputs, results, strict=False):
-        if tensor.index not in fixed:
-            memory.arrays[tensor.index] = result
-        elif result.shape == tensor.shape:
-            memory.arrays[tensor.index][...] = result
-        else:
+        if not tensor.dynamic and result.shape != tensor.shape:
             raise KernelError(
                 f"{op.label}: the kernel made shape {result.shape}, expected {tensor.shape}"
             )
-    for tensor, result in zip(op.variables(), results[len(op.outputs) :], strict=True):
+        if tensor.index in fixed:
+            memory.arrays[tensor.index][...] = result
+        else:  # a result may be the variable itself, which is about to change
+            memory.arrays[tensor.index] = result.copy() if variables else result
+    for tensor, result in zip(variables, results[len(op.outputs) :], strict=True):
         memory.variables[tensor.index].assign(result)
 
 

@@ -1,0 +1,103 @@
+"""What it costs to cut a network by an operator that runs in numpy, in microseconds per cut.
+
+    python benchmarks/partition_overhead.py [--rounds N] [--json FILE]
+
+The same chain of sums runs whole, and in three parts with two numpy identities between them; both
+on one thread, in turns. The bar is 30 microseconds per cut, and what copying the tensor takes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from pathlib import Path
+
+import numpy as np
+
+from tflite_ort import BuiltinOpResolver, Interpreter, Registration
+from tflite_ort.benchmark import interleaved, machine
+from tflite_ort.schema import (
+    AddOptions,
+    Buffer,
+    Model,
+    Op,
+    Operator,
+    OperatorCode,
+    SubGraph,
+    Tensor,
+    TensorType,
+    write_model,
+)
+
+BAR_MICROSECONDS = 30.0
+SHAPES = [(1, 64), (1, 112, 112, 32)]
+SUMS, CUTS = 12, (4, 8)
+
+
+def chain(shape: tuple[int, ...], cuts: tuple[int, ...]) -> bytes:
+    """x + x, and so on, with a custom Identity after those in `cuts`."""
+    operators = []
+    for number in range(1, SUMS + 1):
+        last = len(operators)
+        operators.append(Operator(0, (last, last), (last + 1,), AddOptions()))
+        if number in cuts:
+            operators.append(Operator(1, (last + 1,), (last + 2,)))
+    tensors = tuple(
+        Tensor(shape=shape, type=TensorType.FLOAT32, buffer=0, name=f"t{i}", has_rank=True)
+        for i in range(len(operators) + 1)
+    )
+    graph = SubGraph(tensors, (0,), (len(operators),), tuple(operators))
+    codes = (
+        OperatorCode(builtin_code=Op.ADD, version=1),
+        OperatorCode(builtin_code=Op.CUSTOM, custom_code="Identity", version=1),
+    )
+    return write_model(
+        Model(version=3, operator_codes=codes, subgraphs=(graph,), buffers=(Buffer(),))
+    )
+
+
+def ready(model: bytes) -> Interpreter:
+    resolver = BuiltinOpResolver()
+    identity = Registration(kernel=lambda op, inputs, state: (inputs[0],))
+    resolver.add_custom("Identity", identity)
+    interpreter = Interpreter(model_content=model, num_threads=1, resolver=resolver)
+    interpreter.allocate_tensors()
+    return interpreter
+
+
+def measure(shape: tuple[int, ...], rounds: int) -> dict[str, float]:
+    """Median microseconds of either network, of a cut, and of copying the tensor once."""
+    cut, whole = ready(chain(shape, CUTS)), ready(chain(shape, ()))
+    steps = {row.partition for row in cut.delegation()}
+    assert len(steps) == 2 * len(CUTS) + 1
+    source, target = np.ones(shape, np.float32), np.zeros(shape, np.float32)
+    times = interleaved(
+        [cut.invoke, whole.invoke, lambda: np.copyto(target, source)], rounds, min_time=0.02
+    )
+    in_parts, at_once, copies = times
+    differences = [a - b for a, b in zip(in_parts, at_once, strict=True)]
+    return {
+        "cut_us": statistics.median(in_parts) * 1e6,
+        "whole_us": statistics.median(at_once) * 1e6,
+        "per_cut_us": statistics.median(differences) * 1e6 / len(CUTS),
+        "copy_us": statistics.median(copies) * 1e6,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=51)
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    results = {str(list(shape)): measure(shape, arguments.rounds) for shape in SHAPES}
+    for shape, result in results.items():
+        numbers = ", ".join(f"{name} {value:.1f}" for name, value in result.items())
+        within = result["per_cut_us"] <= BAR_MICROSECONDS + result["copy_us"]
+        print(f"{shape}: {numbers}: {'within' if within else 'above'} the bar")
+    if arguments.json:
+        arguments.json.write_text(json.dumps({**machine(), "results": results}, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
