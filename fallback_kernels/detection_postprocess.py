@@ -33,7 +33,8 @@ def tflite_detection_postprocess(op: OperatorView[Any], inputs: Inputs, state: S
         _real(array, op[name]) for array, name in zip(inputs, op.names, strict=True)
     )
     boxes = decoded(options, encodings[0], anchors[: encodings.shape[1]])
-    _check(options, boxes)
+    if (boxes[:, :2] > boxes[:, 2:]).any():
+        raise KernelError("a box has a negative height or width")
     scores = predictions[0][:, predictions.shape[2] - options.num_classes :]
     pick = regular if options.use_regular_nms else fast
     return pick(options, boxes, scores).outputs(options)
@@ -82,20 +83,9 @@ def decoded(options: Options, encodings: Floats, anchors: Floats) -> Floats:
         return np.concatenate([centre - half, centre + half], axis=1)
 
 
-def _check(options: Options, boxes: Floats) -> None:
-    if not 0 < options.nms_iou_threshold <= 1:
-        raise KernelError(f"nms_iou_threshold is {options.nms_iou_threshold}, expected in (0, 1]")
-    if options.use_regular_nms and options.detections_per_class < 1:
-        raise KernelError(f"detections_per_class is {options.detections_per_class}")
-    if (boxes[:, :2] > boxes[:, 2:]).any():
-        raise KernelError("a box has a negative height or width")
-
-
 def fast(options: Options, boxes: Floats, scores: Floats) -> Detections:
     """One suppression over all classes: a box counts with its best score."""
     count = min(options.max_classes_per_detection, options.num_classes)
-    if count < 1:
-        raise KernelError(f"{count} classes for each detection, expected at least 1")
     picked = suppressed(options, boxes, scores.max(axis=1), options.max_detections)
     classes = np.array([best(row, count) for row in scores[picked]], np.int64)
     classes = classes.reshape(-1, count)

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.movement import reshaped
 from tflite_ort.opmap.registry import custom_translator
-from tflite_ort.schema import OperatorView, Untranslatable
+from tflite_ort.schema import OperatorView
 from tflite_ort.schema.well_known_options import DetectionPostProcessOptions, map_options
 
 Options = DetectionPostProcessOptions
@@ -28,8 +28,6 @@ def tflite_detection_postprocess(op: OperatorView[Any], g: Graph) -> None:
     to its heap, TopK has the first class.
     """
     options = map_options(op, DetectionPostProcessOptions)
-    if not 0 < options.nms_iou_threshold <= 1:
-        raise Untranslatable(f"nms_iou_threshold is {options.nms_iou_threshold}")
     boxes = decoded(op, g, options)
     scores = g.read(op["class_predictions"])
     if op["class_predictions"].shape[2] > options.num_classes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -143,9 +144,14 @@ def test_it_runs_without_being_registered() -> None:
     ("changed", "reason"),
     [
         ({"num_classes": 5}, "4 scores a box for 5 classes"),
+        ({"num_classes": 2}, "4 scores a box for 2 classes"),
         ({"max_detections": -1}, r"are \(-1, 1\)"),
         ({"max_detections": 2**31 - 1}, r"are \(2147483647, 1\)"),
         ({"max_classes_per_detection": 0}, r"are \(10, 0\)"),
+        ({"max_detections": 0, "use_regular_nms": True}, r"are \(0, 1\)"),
+        ({"detections_per_class": 0, "use_regular_nms": True}, "detections_per_class is 0"),
+        ({"nms_iou_threshold": 0.0}, r"nms_iou_threshold is 0.0, expected in \(0, 1\]"),
+        ({"nms_iou_threshold": math.nan}, "nms_iou_threshold is nan"),
         ({"max_detections": "many"}, "option 'max_detections' is 'many'"),
         ({"num_classes": 2**40}, "not an integer of 32 bits"),
     ],
@@ -164,22 +170,22 @@ def test_options_have_to_be_a_map() -> None:
         interpreter_of(custom_model(NAME, inputs, outputs, b"\x01\x02\x03"))
 
 
-@pytest.mark.parametrize(
-    ("changed", "anchor", "reason"),
-    [
-        ({"nms_iou_threshold": 0.0}, 1.0, r"nms_iou_threshold is 0.0, expected in \(0, 1\]"),
-        ({}, -1.0, "negative height or width"),
-    ],
-)
-def test_what_tflite_fails_on_fails_in_numpy(changed: Options, anchor: float, reason: str) -> None:
-    anchors = T.constant(np.full((9, 4), anchor, np.float32))
+def test_a_box_of_negative_size_fails_in_numpy_as_in_tflite() -> None:
+    anchors = T.constant(np.full((9, 4), -1, np.float32))
     outputs = [T((1, 10, 4)), T((1, 10)), T((1, 10)), T((1,))]
-    model = custom_model(NAME, [T((1, 9, 4)), T((1, 9, 4)), anchors], outputs, PLAIN | changed)
+    model = custom_model(NAME, [T((1, 9, 4)), T((1, 9, 4)), anchors], outputs, PLAIN)
     feeds = [np.zeros((1, 9, 4), np.float32), np.ones((1, 9, 4), np.float32)]
     with pytest.raises(RuntimeError):
         litert(model, feeds)
-    with pytest.raises(KernelError, match=reason):
+    with pytest.raises(KernelError, match="negative height or width"):
         by_numpy(model, feeds)
+
+
+def test_no_boxes_and_no_detections(tmp_path: Path) -> None:
+    for boxes, most in ((0, 10), (3, 0)):
+        options = {**PLAIN, "max_detections": most}
+        model, feeds = model_and_feeds(options, np.random.default_rng(0), boxes, 1, False)
+        check(options, model, feeds, tmp_path)
 
 
 def extremes(shape: tuple[int, ...]) -> dict[str, Array]:
