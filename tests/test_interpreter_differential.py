@@ -45,7 +45,7 @@ class Subject:
 SUBJECTS = {
     "sum": Subject(lambda: SUM, [(1, 3), (2, 3), (4, 3), (2, 2), (3,), (0, 3)]),
     "convolution": Subject(batched_convolution, [(1, 8, 8, 3), (3, 8, 8, 3), (2, 8, 8, 5)]),
-    "uint8": Subject(permute_uint8, [(1, 4), (2, 4), (1, 5)]),
+    "uint8": Subject(permute_uint8, [(1, 4), (2, 4), (2, 2, 4)]),
     "reshaped": Subject(lambda: RESHAPED, [(2, 3), (4, 3), (3, 2), (2, 2)]),
     "signatures": Subject(two_signatures, [(1,), (5,), (2, 2)]),
     "state": Subject(running_sum, [(1, 2), (2, 2)]),
