@@ -8,7 +8,6 @@ cell, output.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from tflite_ort.schema.fixed_point import (
     rounding_shift_right,
     saturate,
 )
+from tflite_ort.schema.fixed_point16 import truncated_logistic, truncated_tanh
 
 Array = npt.NDArray[Any]
 
@@ -125,10 +125,10 @@ class NarrowCell:
         recurrent[:, -1] = 0
         sums = saturate(self.input.times(x) + recurrent, np.int16)
         early = self._normalized(sums, slice(None, -1))
-        forget, update = _logistic_table()[early[:, 0]], _tanh_table(12)[early[:, 1]]
+        forget, update = truncated_logistic()[early[:, 0]], truncated_tanh(12)[early[:, 1]]
         c = updated_cell(c, forget, 32767 - forget, update, _CELL_BITS, self.cell_clip)
-        output = _logistic_table()[self._normalized(sums, slice(-1, None))[:, 0]]
-        activated = _tanh_table(15)[c.view(np.uint16)]
+        output = truncated_logistic()[self._normalized(sums, slice(-1, None))[:, 0]]
+        activated = truncated_tanh(15)[c.view(np.uint16)]
         hidden = saturate(rounding_shift_right(output.astype(np.int32) * activated, 15), np.int16)
         wide = hidden @ self.projection + self.projection_bias
         factor = self.projection_factor
@@ -151,21 +151,3 @@ class NarrowCell:
         real = real + self.bias[which].astype(np.float32) * (np.float32(2.0**-10) * scale)
         codes = saturate(round_half_away(real * np.float32(4096)), np.int16)
         return codes.view(np.uint16)
-
-
-def _reals(fraction_bits: int) -> npt.NDArray[np.float64]:
-    """The real value of every 16-bit code, at the place of its bits."""
-    codes = np.arange(65536, dtype=np.uint16).view(np.int16)
-    return np.multiply(codes, 2.0**-fraction_bits, dtype=np.float64)
-
-
-@cache
-def _logistic_table() -> npt.NDArray[np.int16]:
-    exp = np.exp(-_reals(12)).astype(np.float32)
-    return saturate(np.trunc(1 / (1 + exp) * np.float32(32768)), np.int16)
-
-
-@cache
-def _tanh_table(fraction_bits: int) -> npt.NDArray[np.int16]:
-    values = np.tanh(_reals(fraction_bits)).astype(np.float32)
-    return saturate(np.trunc(values * np.float32(32768)), np.int16)

@@ -45,6 +45,7 @@ def rescaled(
     largest: float,
     *,
     bits: int = 32,
+    upwards: bool = False,
 ) -> ir.Value:
     """`value * multiplier` rounded twice, as TFLite rounds it: the high half of a doubled product
     with halves upwards, then a shift to the right with halves away from zero.
@@ -53,21 +54,30 @@ def rescaled(
         value: integers as doubles, of at most this magnitude.
         multiplier: one, or an array that broadcasts.
         bits: to how many the result will be cut.
+        upwards: halves go upwards the second time too.
     """
     q31, shift = quantize_multiplier(multiplier)
     left, right = np.maximum(shift, 0), np.maximum(-shift, 0)
     factor = q31 * 2.0 ** (left - 31)
-    cut = largest * np.max(2.0**left) >= _NARROW
-    if cut and np.min(factor * 2.0**-right) * _NARROW < 2**bits:
+    is_wide = largest * np.max(2.0**left) >= _NARROW
+    # What is not exact there is cut in any case, if it is that much.
+    if is_wide and np.min(factor * 2.0**-right) * _NARROW < 2**bits:
         whole = g.op("Cast", value, to=ir.DataType.INT64)
         whole = high_half(g, whole, g.constant(q31.astype(np.int64) << left))
         high = g.op("Cast", whole, to=ir.DataType.DOUBLE)
     else:
         scaled = g.op("Mul", value, g.constant(factor))
-        high = g.op("Floor", g.op("Add", scaled, g.constant(0.5, np.float64)))
+        high = rounded_upwards(g, scaled)
     if not right.any():
         return high
+    if upwards:
+        return rounded_upwards(g, g.op("Mul", high, g.constant(2.0**-right)))
     return g.op("Round", g.op("Mul", high, g.constant(2.0**-right * TIE_BREAK)))
+
+
+def rounded_upwards(g: Graph, value: ir.Value) -> ir.Value:
+    """The nearest integer of a double, halves upwards."""
+    return g.op("Floor", g.op("Add", value, g.constant(0.5, np.float64)))
 
 
 def high_half(g: Graph, value: ir.Value, factor: ir.Value) -> ir.Value:

@@ -94,7 +94,7 @@ def read_integer_cell(op: View) -> IntegerCell:
     projection = _projection(op, hidden_scale, zero_point)
     proj_clip = op.options.proj_clip if projection else 0
     zero = state.scalar_zero_point
-    lowest, highest = _cut(BYTE, proj_clip, _scale(op.output))
+    lowest, highest = code_limit(BYTE, proj_clip, _scale(op.output))
     input = _stacked(op, "input_to_{}_weights", gates, _quantization(op, "input"), units)
     return IntegerCell(
         input if norm else _with_biases(op, input, gates),
@@ -103,7 +103,7 @@ def read_integer_cell(op: View) -> IntegerCell:
         norm,
         coupled,
         bits,
-        _cut(SHORT, op.options.cell_clip, cell.scale[0]),
+        code_limit(SHORT, op.options.cell_clip, cell.scale[0]),
         (np.float32(2.0**-15 / float(hidden_scale) * 2.0**-15), zero_point),
         projection,
         (lowest - zero, highest - zero),
@@ -146,7 +146,7 @@ def _units(op: View, gates: Sequence[str], normalized: bool) -> Array:
     return np.array([_scale(op.intermediates[GATES.index(gate)]) for gate in gates])
 
 
-def _cut(codes: tuple[int, int], clip: float, scale: np.float32) -> tuple[int, int]:
+def code_limit(codes: tuple[int, int], clip: float, scale: np.float32) -> tuple[int, int]:
     """`codes`, or those within +-`clip`, which is in units of `scale` the highest code at most."""
     if clip <= 0:
         return codes

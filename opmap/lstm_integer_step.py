@@ -33,7 +33,7 @@ def run_integer_cell(
     Args:
         x, h, c: the same, [T, B, I], [B, O] and [B, C].
     """
-    sums = _clip(g, cell.input.of(g, x), SHORT)
+    sums = clip(g, cell.input.of(g, x), SHORT)
     states = (h, g.op("Cast", c, to=ir.DataType.DOUBLE))
     types = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.DOUBLE)
     (h, c), (y,) = scan(g, _Step(g, cell), states, (sums,), single=single, types=types)
@@ -48,13 +48,13 @@ class _Step:
         self.tables = np.array([2 if cell.coupled else 0, 0, 1, 0])
         units = np.array([2.0 ** (cell.cell_bits - 30), 2.0**-15, 1, 1])
         self.units = units * [TIE_BREAK, TIE_BREAK, 1, 1]
-        self.gates = g.constants.once(_gate_tables(), "lstm_gates")
+        self.gates = g.constants.once(gate_tables(), "lstm_gates")
         bits = 15 - cell.cell_bits
         self.tanh = g.constants.once(tanh(_every_code(), bits), f"tanh_of_{bits}_bits")
 
     def __call__(self, states: Values, slices: Values) -> tuple[Values, Values]:
         g, cell, (h, c) = self.g, self.cell, states
-        sums = _clip(g, g.op("Add", *slices, cell.recurrent.of(g, h)), SHORT)
+        sums = clip(g, g.op("Add", *slices, cell.recurrent.of(g, h)), SHORT)
         if cell.peephole is None:
             sums = self._opened(self._normalized(sums, range(4)), range(4))
         gates = list(g.op_multi("Split", sums, outputs=4, axis=1, num_outputs=4))
@@ -62,18 +62,18 @@ class _Step:
             gates[:_OUTPUT] = [self._gate(gate, gates[gate], c) for gate in range(_OUTPUT)]
         kept = g.op("Round", g.op("Mul", gates[_FORGET], c))
         added = g.op("Round", g.op("Mul", gates[_INPUT], gates[_UPDATE]))
-        c = _clip(g, g.op("Add", kept, added), cell.cell_range)
+        c = clip(g, g.op("Add", kept, added), cell.cell_range)
         shown = gates[_OUTPUT]
         if cell.peephole is not None:
             shown = self._gate(_OUTPUT, shown, c)
-        h = self._output(g.op("Mul", shown, self._looked_up(self.tanh, c)))
+        h = self._output(g.op("Mul", shown, looked_up(g, self.tanh, c)))
         return (h, c), (h,)
 
     def _opened(self, sums: ir.Value, gates: Sequence[int]) -> ir.Value:
         """What gates of these sums let through, in units that the cell state is kept in."""
         g, size = self.g, self.cell.size
         places = np.repeat(self.tables[gates] * _CODES - SHORT[0], size).astype(np.float64)
-        found = self._looked_up(self.gates, g.op("Add", sums, g.constant(places)))
+        found = looked_up(g, self.gates, g.op("Add", sums, g.constant(places)))
         return g.op("Mul", found, g.constant(np.repeat(self.units[gates], size)))
 
     def _normalized(self, sums: ir.Value, gates: Sequence[int]) -> ir.Value:
@@ -82,7 +82,7 @@ class _Step:
         if norm is None:
             return sums
         rows = reshaped(self.g, sums, (-1, len(gates), self.cell.size))
-        rows = _clip(self.g, normalized(self.g, rows, norm.of_gates(gates)), SHORT)
+        rows = clip(self.g, normalized(self.g, rows, norm.of_gates(gates)), SHORT)
         return reshaped(self.g, rows, (-1, len(gates) * self.cell.size))
 
     def _gate(self, gate: int, sums: ir.Value, c: ir.Value) -> ir.Value:
@@ -91,12 +91,8 @@ class _Step:
         if peephole is not None and gate != _UPDATE:
             weights = g.constant(peephole.weights[gate].astype(np.float64))
             seen = rescaled(g, g.op("Mul", c, weights), peephole.multiplier[gate], 2.0**30)
-            sums = _clip(g, g.op("Add", sums, seen), SHORT)
+            sums = clip(g, g.op("Add", sums, seen), SHORT)
         return self._opened(self._normalized(sums, [gate]), [gate])
-
-    def _looked_up(self, table: ir.Value, places: ir.Value) -> ir.Value:
-        found = self.g.op("Gather", table, self.g.op("Cast", places, to=ir.DataType.INT32))
-        return self.g.op("Cast", found, to=ir.DataType.DOUBLE)
 
     def _output(self, product: ir.Value) -> ir.Value:
         g, cell = self.g, self.cell
@@ -105,16 +101,22 @@ class _Step:
         if cell.projection is None:
             value = self._moved(value, zero_point - cell.output_zero_point)
         else:
-            codes = _clip(g, self._moved(value, -zero_point), (-128, 127))
+            codes = clip(g, self._moved(value, -zero_point), (-128, 127))
             codes = g.op("Cast", codes, to=ir.DataType.FLOAT)
             value = cell.projection.of(g, codes, bits=8)
-        return g.op("Cast", _clip(g, value, cell.output_range), to=ir.DataType.FLOAT)
+        return g.op("Cast", clip(g, value, cell.output_range), to=ir.DataType.FLOAT)
 
     def _moved(self, value: ir.Value, by: int) -> ir.Value:
         return self.g.op("Add", value, self.g.constant(by, np.float64)) if by else value
 
 
-def _clip(g: Graph, value: ir.Value, bounds: tuple[int, int]) -> ir.Value:
+def looked_up(g: Graph, table: ir.Value, places: ir.Value) -> ir.Value:
+    """What stands in a table of integers, as doubles."""
+    found = g.op("Gather", table, g.op("Cast", places, to=ir.DataType.INT32))
+    return g.op("Cast", found, to=ir.DataType.DOUBLE)
+
+
+def clip(g: Graph, value: ir.Value, bounds: tuple[int, int]) -> ir.Value:
     return g.op("Clip", value, *(g.constant(bound, np.float64) for bound in bounds))
 
 
@@ -124,7 +126,7 @@ def _every_code() -> npt.NDArray[np.int16]:
 
 
 @cache
-def _gate_tables() -> npt.NDArray[np.int16]:
+def gate_tables() -> npt.NDArray[np.int16]:
     """The logistic function, tanh and 1 less the logistic function over ascending codes."""
     codes = np.sort(_every_code())
     gate = logistic(codes, _GATE_BITS)

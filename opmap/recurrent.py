@@ -11,9 +11,11 @@ import onnx_ir as ir
 from tflite_ort.opmap.fixed_point import centred_codes, read_centred
 from tflite_ort.opmap.forms import Domain
 from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.lstm_basic import basic_lstm
 from tflite_ort.opmap.lstm_cell import Run, activated, read_cell, reals, run_cells
 from tflite_ort.opmap.lstm_integer import read_integer_cell
 from tflite_ort.opmap.lstm_integer_step import run_integer_cell
+from tflite_ort.opmap.lstm_narrow import narrow_lstm
 from tflite_ort.opmap.movement import reshaped
 from tflite_ort.opmap.registry import translator
 from tflite_ort.opmap.rnn_cell import RnnRun, run_rnn
@@ -48,13 +50,17 @@ from tflite_ort.schema.sizes import is_one
 
 View = OperatorView[Any]
 _TIME, _BATCH_MAJOR = 0, (1, 0, 2)
+_OF_NARROW = 12  # intermediates of a cell whose partial sums have 8 bits
 
 
 @translator(Op.LSTM, versions=(1, 4), inputs=LSTM_INPUTS)
 def lstm(op: OperatorView[LSTMOptions], g: Graph) -> None:
     """One step of the cell on a whole batch [B, I]."""
     if op.options.kernel_type == LSTMKernelType.BASIC:
-        _basic_lstm(named(op, BASIC_LSTM_INPUTS), g)
+        basic_lstm(named(op, BASIC_LSTM_INPUTS), g)
+        return
+    if op["input"].is_quantized and len(op.intermediates) == _OF_NARROW:
+        narrow_lstm(op, g)
         return
     axis = g.constant([_TIME], np.int64)
     if op["input"].is_quantized:
@@ -80,24 +86,6 @@ def _integer_lstm(op: View, g: Graph, x: ir.Value, *, single: bool) -> ir.Value:
     if single:
         return g.op("Unsqueeze", codes[0], g.constant([_TIME], np.int64))
     return centred_codes(g, y, states[0])
-
-
-def _basic_lstm(op: OperatorView[LSTMOptions], g: Graph) -> None:
-    """Gemm of input beside output, whose gates stand in the order input, update, forget, output."""
-    h, c = op["previous_output"], op["previous_state"]
-    if op["input"].is_quantized:
-        raise Untranslatable("the basic kernel on codes")
-    joined = g.op("Concat", g.read(op["input"]), g.read(h), axis=1)
-    sums = g.op("Gemm", joined, g.read(op["weights"]), g.read(op["bias"]), transB=1)
-    i, update, f, o = g.op_multi("Split", sums, outputs=4, axis=1, num_outputs=4)
-    kept = g.op("Mul", g.op("Sigmoid", f), g.read(c))
-    added = g.op("Mul", g.op("Sigmoid", i), g.op("Tanh", update))
-    state = g.op("Add", kept, added)
-    output = g.op("Mul", g.op("Sigmoid", o), g.op("Tanh", state))
-    for tensor, value in zip((h, c), (output, state), strict=True):
-        g.write(tensor, value)
-    for tensor, value in zip(op.outputs, (output, state, joined, sums), strict=True):
-        g.write(tensor, value)
 
 
 @translator(Op.UNIDIRECTIONAL_SEQUENCE_LSTM, versions=(1, 4), inputs=LSTM_INPUTS)

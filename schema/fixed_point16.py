@@ -99,3 +99,24 @@ def _exp_of_last_quarter(x: Array) -> Array:
     tail = rounding_shift_right(product(quarter_y4 + y3, _THIRD) + y2, 1)
     result = _EXP_OF_MINUS_EIGHTH + product(_EXP_OF_MINUS_EIGHTH, y + tail)
     return np.asarray(np.minimum(result, 32767))
+
+
+def _reals(fraction_bits: int) -> npt.NDArray[np.float64]:
+    """The real value of every 16-bit code, at the place of its bits."""
+    codes = np.arange(65536, dtype=np.uint16).view(np.int16)
+    return np.multiply(codes, 2.0**-fraction_bits, dtype=np.float64)
+
+
+@cache
+def truncated_logistic() -> Int16Array:
+    """The logistic function of numbers with 12 fraction bits, cut off after 15, at the place of
+    their bits; computed in floats."""
+    exp = np.exp(-_reals(12)).astype(np.float32)
+    return saturate(np.trunc(1 / (1 + exp) * np.float32(32768)), np.int16)
+
+
+@cache
+def truncated_tanh(fraction_bits: int) -> Int16Array:
+    """tanh likewise."""
+    values = np.tanh(_reals(fraction_bits)).astype(np.float32)
+    return saturate(np.trunc(values * np.float32(32768)), np.int16)

@@ -79,6 +79,18 @@ INTEGER_LSTMS = [
     Lstm(SEQUENCE, "8x8_16", 2, 100, features=40, cells=50),
     Lstm(SEQUENCE, "8x8_16", 3, 4, time_major=True),
 ]
+CLIPS: list[dict[str, Any]] = [{}, {"cell_clip": 0.4}, {"cell_clip": 5.0, "proj_clip": 0.3}]
+NARROW: dict[str, Any] = {
+    "coupled": True,
+    "layer_norm": True,
+    "projection": True,
+    "projection_bias": True,
+}
+NARROW_LSTMS = [
+    Lstm(LSTM, "8x8_8", batch, cells=cells, **NARROW, **more)
+    for batch, cells in ((1, 6), (3, 128))
+    for more in CLIPS
+]
 HYBRID_LSTMS = [
     *(
         Lstm(SEQUENCE, arithmetic, time=5, cell_clip=10.0)
@@ -145,7 +157,7 @@ def named(models: Sequence[Model]) -> Any:
     return pytest.mark.parametrize("case", models, ids=lambda case: case.name)
 
 
-@named([*LSTMS, *INTEGER_LSTMS, *RNNS, *SVDFS, *INTEGER_SVDFS])
+@named([*LSTMS, *INTEGER_LSTMS, *NARROW_LSTMS, *RNNS, *SVDFS, *INTEGER_SVDFS])
 def test_onnx_runtime_gives_what_litert_gives(case: Model) -> None:
     model, feeds = case.model(), case.feeds()
     assert_same(outcome(model, feeds), invokes(litert_interpreter(model), feeds))
@@ -165,8 +177,9 @@ def test_numpy_gives_what_litert_gives(case: Model, kernels: str) -> None:
     assert_same(got, invokes(litert_interpreter(model, kernels), feeds))
 
 
-def test_basic_kernel() -> None:
-    case = BasicLstm()
+@pytest.mark.parametrize("quantized", [False, True])
+def test_basic_kernel(quantized: bool) -> None:
+    case = BasicLstm(quantized, features=9, cells=16)
     model, feeds = case.model(), case.feeds()
     assert_same(outcome(model, feeds), invokes(litert_interpreter(model), feeds))
 
@@ -176,12 +189,6 @@ REFUSED = [
         Lstm(SEQUENCE, "8x8_16", peephole=True, projection=True),
         "peephole for as long as its outputs",
     ),
-    (
-        Lstm(LSTM, "8x8_8", coupled=True, layer_norm=True, projection=True, projection_bias=True),
-        "integer cells with 8-bit sums",
-    ),
-    (Lstm(SEQUENCE, activation=Act.NONE, diagonal=("cell",)), "an update without activation"),
-    (Lstm(BOTH_WAYS, activation=Act.NONE, auxiliary="weights"), "an update without activation"),
     (Rnn(RNN_BOTH_WAYS, weights="int8", time_major=True), "over and over"),
     (
         Rnn(RNN_BOTH_WAYS, time_major=True, auxiliary="weights", auxiliary_features=6),
