@@ -12,6 +12,7 @@ from tflite_ort.opmap.movement import integers
 from tflite_ort.opmap.pairs import part_dtype
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import Op, OperatorView, Untranslatable
+from tflite_ort.schema.sizes import has_zero
 
 View = OperatorView[Any]
 
@@ -22,7 +23,7 @@ def rfft2d(op: View, g: Graph) -> None:
     is too long and fills up with zeros what is too short."""
     input, rank = op["input"], op["input"].rank
     height, width = integers(op["fft_length"])
-    if 0 in input.shape:
+    if has_zero(*input.shape):
         raise Untranslatable("no element")
     value = g.op("Unsqueeze", g.read(input), g.constant([rank], np.int64))
     for length, axis, onesided in ((width, rank - 1, 1), (height, rank - 2, None)):
