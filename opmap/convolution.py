@@ -32,6 +32,9 @@ from tflite_ort.schema.shapes.convolution import volume_windows
 from tflite_ort.schema.sizes import is_known, may_differ
 
 FloatArray = npt.NDArray[np.float32]
+# Per spatial axis: size (or number of windows), kernel, stride, dilation.
+Windows = Sequence[tuple[int, int, int, int]]
+TransposedConvolution = OperatorView[TransposeConvOptions] | OperatorView[Conv3DOptions]
 
 # Up to here a Transpose of the image costs more than a convolution of one wide channel.
 _ROW_CHANNELS = 4
@@ -67,9 +70,7 @@ def pads(
     return [top, left, bottom, right]
 
 
-def window_padding(
-    padding: Padding, windows: Sequence[tuple[int, int, int, int]]
-) -> dict[str, Any]:
+def window_padding(padding: Padding, windows: Windows) -> dict[str, Any]:
     """ONNX's pads of windows (size, kernel, stride, dilation) along each dimension; where they
     depend on an unknown size ONNX finds the same ones itself."""
     open = any(not is_known(size) and stride > 1 for size, _, stride, _ in windows)
@@ -248,20 +249,6 @@ def transpose_conv_of_computed_size(op: OperatorView[TransposeConvOptions], g: G
     """ConvTranspose without padding, cut to the size that is computed; then the bias."""
     input, filter, options = op["input"], op["filter"], op.options
     kernel, strides = filter.shape[1:3], (options.stride_h, options.stride_w)
-    wanted = sizes_of(g, op["output_shape"])
-    batch, sizes, channels = g.op_multi(
-        "Split", wanted, g.constant([1, 2, 1], np.int64), outputs=3, axis=0
-    )
-    for given, size in ((batch, input.shape[0]), (channels, filter.shape[0])):
-        sizes = failing(g, sizes, g.op("Not", g.op("Equal", given, g.size(size))))
-    step, cells, one = (g.constant(values, np.int64) for values in (strides, kernel, 1))
-    before = g.constant((0, 0), np.int64)
-    if options.padding == Padding.SAME:
-        last = g.op("Mul", g.op("Div", g.op("Sub", sizes, one), step), step)
-        beyond = g.op("Sub", g.op("Add", last, cells), sizes)
-        before = g.op("Div", g.op("Max", beyond, before), g.constant(2, np.int64))
-    last = g.op("Mul", g.op("Sub", g.shape(input.shape[1:3]), one), step)
-    after = g.op("Sub", g.op("Add", sizes, before), g.op("Add", last, cells))
     whole = g.op(
         "ConvTranspose",
         hybrid_image(op, g, g.read(input, layout=Layout.FIRST)),
@@ -269,13 +256,45 @@ def transpose_conv_of_computed_size(op: OperatorView[TransposeConvOptions], g: G
         kernel_shape=kernel,
         strides=strides,
     )
-    zeros = g.constant((0, 0), np.int64)
+    windows = list(zip(input.shape[1:3], kernel, strides, (1, 1), strict=True))
+    write_cut(op, g, whole, computed_sizes(op, g, filter.shape[0]), windows)
+
+
+def computed_sizes(op: TransposedConvolution, g: Graph, channels: int) -> ir.Value:
+    """The spatial sizes asked for, in int64; the graph fails at another batch or channel count."""
+    input = op["input"]
+    split = g.constant([1, input.rank - 2, 1], np.int64)
+    parts = g.op_multi("Split", sizes_of(g, op["output_shape"]), split, outputs=3, axis=0)
+    given_batch, sizes, given_channels = parts
+    for given, size in ((given_batch, input.shape[0]), (given_channels, channels)):
+        sizes = failing(g, sizes, g.op("Not", g.op("Equal", given, g.size(size))))
+    return sizes
+
+
+def write_cut(
+    op: TransposedConvolution, g: Graph, whole: ir.Value, sizes: ir.Value, windows: Windows
+) -> None:
+    """A transposed convolution without padding, cut to or filled up to `sizes`, with the bias. Of
+    the `windows` there are as many as the input has cells."""
+    step = g.constant([stride for _, _, stride, _ in windows], np.int64)
+    cells = g.constant([(k - 1) * dilation + 1 for _, k, _, dilation in windows], np.int64)
+    one, none = g.constant(1, np.int64), g.constant([0] * len(windows), np.int64)
+    before = none
+    if op.options.padding == Padding.SAME:
+        last = g.op("Mul", g.op("Div", g.op("Sub", sizes, one), step), step)
+        beyond = g.op("Sub", g.op("Add", last, cells), sizes)
+        before = g.op("Div", g.op("Max", beyond, none), g.constant(2, np.int64))
+    last = g.op("Mul", g.op("Sub", g.shape([count for count, _, _, _ in windows]), one), step)
+    after = g.op("Sub", g.op("Add", sizes, before), g.op("Add", last, cells))
+    edge = g.constant((0, 0), np.int64)
     # Negative paddings cut.
-    result = g.op("Pad", whole, g.op("Concat", zeros, g.op("Neg", before), zeros, after, axis=0))
-    bias = accumulator_bias(g, input, filter, op.get("bias"))
+    result = g.op("Pad", whole, g.op("Concat", edge, g.op("Neg", before), edge, after, axis=0))
+    bias = accumulator_bias(g, op["input"], op["filter"], op.get("bias"))
     if bias is not None:
-        result = g.op("Add", result, g.reshape(bias, (1, filter.shape[0], 1, 1)))
-    g.write(op.output, result, layout=Layout.FIRST, activation=options.fused_activation_function)
+        channels = g.op("Unsqueeze", bias, g.constant(range(1, 1 + len(windows)), np.int64))
+        result = g.op("Add", result, channels)
+    activation = op.options.fused_activation_function
+    g.write(op.output, result, layout=Layout.FIRST, activation=activation)
 
 
 @translator(Op.CONV_3D, versions=(1, 1), inputs=("input", "filter", "bias?"))
@@ -285,11 +304,44 @@ def conv_3d(op: OperatorView[Conv3DOptions], g: Graph) -> None:
 
 
 @translator(
-    Op.CONV_3D_TRANSPOSE, versions=(1, 1), inputs=("output_shape!", "filter", "input", "bias?")
+    Op.CONV_3D_TRANSPOSE, versions=(1, 1), inputs=("output_shape", "filter", "input", "bias?")
 )
 def conv_3d_transpose(op: OperatorView[Conv3DOptions], g: Graph) -> None:
     """ConvTranspose with filter [kd, kh, kw, out, in] re-laid to [in, out, kd, kh, kw]."""
-    volume_convolution(op, g, "ConvTranspose", op.output.shape[1:4])
+    input, filter = op["input"], op["filter"]
+    if is_known(*op.output.shape[1:4], *input.shape[1:4]):
+        volume_convolution(op, g, "ConvTranspose", op.output.shape[1:4])
+        return
+    check_volumes(input, filter)
+    windows = volume_windows(op.options, input.shape[1:4], filter.shape[:3])
+    _, kernel, strides, dilations = zip(*windows, strict=True)
+    whole = g.op(
+        "ConvTranspose",
+        g.read(input, layout=Layout.FIRST),
+        relaid_filter(g, input, filter, (4, 3, 0, 1, 2)),
+        kernel_shape=kernel,
+        strides=strides,
+        dilations=dilations,
+    )
+    sizes = computed_sizes(op, g, filter.shape[3])
+    write_cut(op, g, whole, failing(g, sizes, _misfit(op, g, sizes, windows)), windows)
+
+
+def _misfit(
+    op: OperatorView[Conv3DOptions], g: Graph, sizes: ir.Value, windows: Windows
+) -> ir.Value:
+    """Where windows over `sizes` are not as many as the input has cells."""
+    step, one = g.constant([stride for _, _, stride, _ in windows], np.int64), [1] * len(windows)
+    reach = [(kernel - 1) * dilation for _, kernel, _, dilation in windows]
+    lost = g.constant(one if op.options.padding == Padding.SAME else np.add(one, reach), np.int64)
+    last = g.op("Div", g.op("Sub", sizes, lost), step)
+    counts = g.op("Add", last, g.constant(one, np.int64))
+    return g.op("Not", g.op("Equal", counts, g.shape([count for count, _, _, _ in windows])))
+
+
+def check_volumes(input: TensorView, filter: TensorView) -> None:
+    if (input.type, filter.type) != (TensorType.FLOAT32, TensorType.FLOAT32):
+        raise Untranslatable(f"{input.type.name} input with {filter.type.name} filter")
 
 
 def volume_convolution(
@@ -298,8 +350,7 @@ def volume_convolution(
     """`name` over windows of a volume of `sizes` (D, H, W): the input of a convolution, the output
     of a transposed one."""
     input, filter, options = op["input"], op["filter"], op.options
-    if (input.type, filter.type) != (TensorType.FLOAT32, TensorType.FLOAT32):
-        raise Untranslatable(f"{input.type.name} input with {filter.type.name} filter")
+    check_volumes(input, filter)
     windows = volume_windows(options, sizes, filter.shape[:3])
     transposed = name == "ConvTranspose"
     result = g.op(
@@ -316,7 +367,7 @@ def volume_convolution(
     g.write(op.output, result, layout=Layout.FIRST, activation=options.fused_activation_function)
 
 
-def past_last_window(input: TensorView, windows: list[tuple[int, int, int, int]]) -> list[int]:
+def past_last_window(input: TensorView, windows: Windows) -> list[int]:
     """Cells of a transposed convolution that no window reaches: they hold nothing but the bias."""
     return [
         max(0, size - (count - 1) * stride - (kernel - 1) * dilation - 1)
