@@ -18,14 +18,14 @@ from tflite_ort.live_views import LiveViews
 from tflite_ort.metadata import Metadata, model_metadata
 from tflite_ort.plan import LoadTimes, Placement
 from tflite_ort.profiling import OperatorTime
-from tflite_ort.resolution import check_operators, check_versions
+from tflite_ort.resolution import check_versions
 from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.runtime import Runtime, check_hybrid
 from tflite_ort.schema import Model, StateError, TensorError, UnreadableModel, read_model
 from tflite_ort.session import Provider
 from tflite_ort.signatures import SignatureRunner, signatures
 from tflite_ort.subgraph import Subgraph
-from tflite_ort.versioning.resolver import MutableOpResolver, OpResolver
+from tflite_ort.versioning.resolver import OpResolver
 
 Array = npt.NDArray[Any]
 
@@ -144,7 +144,6 @@ class Interpreter:
             StateError: an array of `tensor` is still held.
         """
         self._ensure_safe()
-        check_operators(self._model, self._runtime.resolver)
         self._subgraph(0).allocate()
 
     def invoke(self) -> None:
@@ -392,39 +391,6 @@ class Interpreter:
                 compress_zero_points=self._compress_zero_points,
             )
         return self._subgraphs[index]
-
-
-class InterpreterWithCustomOps(Interpreter):
-    """An `Interpreter` with custom operators that functions add to its resolver.
-
-    Args:
-        custom_op_registerers: each is called with the `MutableOpResolver` to add to.
-        arguments: those of `Interpreter`, by name.
-
-    Example:
-        >>> from tflite_ort.demo import digits_model
-        >>> from tflite_ort.versioning import Registration
-        >>> double = Registration(kernel=lambda op, inputs, state: (inputs[0] * 2,))
-        >>> interpreter = InterpreterWithCustomOps(
-        ...     [lambda resolver: resolver.add_custom("Double", double)],
-        ...     model_path=digits_model("float32"),
-        ... )
-    """
-
-    def __init__(
-        self,
-        custom_op_registerers: Sequence[Callable[[MutableOpResolver], object]] | None = None,
-        **arguments: Any,
-    ) -> None:
-        resolver = BuiltinOpResolver()
-        for register in custom_op_registerers or ():
-            if not callable(register):
-                raise ValueError(
-                    f"Looking up symbol '{register}' failed: operators are registered by functions"
-                )
-            register(resolver)
-        super().__init__(**arguments, resolver=resolver)
-        self._arguments = {"custom_op_registerers": custom_op_registerers, **arguments}
 
 
 def _reopened(kind: type[Interpreter], arguments: dict[str, Any]) -> Interpreter:

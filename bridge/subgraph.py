@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.details import tensor_details
+from tflite_ort.resolution import check_operators
 from tflite_ort.runner import SubgraphRunner
 from tflite_ort.runtime import Runtime
 from tflite_ort.schema import (
@@ -38,7 +39,7 @@ class Subgraph:
     ) -> None:
         self.declared = model.subgraphs[index]
         self.runner = SubgraphRunner(model, index, runtime)
-        self._model, self._index = model, index
+        self._model, self._index, self._resolver = model, index, runtime.resolver
         self._compress_zero_points = compress_zero_points
 
     def details(self, index: SupportsIndex) -> dict[str, Any]:
@@ -82,8 +83,11 @@ class Subgraph:
         """Make the subgraph ready for its present input shapes; does nothing when it is.
 
         Raises:
+            UnresolvedOperator: operators that nothing here runs; the message lists all of them.
             AllocationError: an operator cannot take the shapes that reach it; names the operator.
         """
+        if self.runner.plan is None:
+            check_operators(self._model, self._resolver)
         try:
             self.runner.allocate()
         except ModelError as error:

@@ -43,4 +43,4 @@ def quantised(real: Array, detail: dict[str, Any]) -> Array:
 def real(codes: Array, detail: dict[str, Any]) -> Array:
     """The values of a tensor as real numbers."""
     scale, zero_point = detail["quantization"]
-    return (codes.astype(np.float32) - zero_point) * scale if scale else codes
+    return np.asarray((codes.astype(np.float32) - zero_point) * scale if scale else codes)
