@@ -63,9 +63,7 @@ def rounding_shift_right(x: npt.ArrayLike, exponent: npt.ArrayLike) -> IntArray:
 def saturating_shift_left(x: npt.ArrayLike, exponent: npt.ArrayLike) -> IntArray:
     """`x * 2**exponent` held inside the integer dtype of `x`."""
     value = np.asarray(x)
-    bounds = np.iinfo(value.dtype)
-    wide = value.astype(np.int64) << np.asarray(exponent, np.int64)
-    return np.asarray(np.clip(wide, bounds.min, bounds.max), value.dtype)
+    return saturate(value.astype(np.int64) << np.asarray(exponent, np.int64), value.dtype)
 
 
 def multiply_by_quantized_multiplier(
