@@ -25,6 +25,7 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
+from tflite_ort.schema.view import Blocks
 
 _CODES = 1  # bytes of an element
 
@@ -40,11 +41,7 @@ def embedding_lookup(op: OperatorView[Any], g: Graph) -> None:
         g.write(output, g.op("Gather", g.read(table, domain=domain), places), domain=domain)
         return
     if table.data is not None and table.blocks is not None:
-        blocks = (ids.shape[0], *table.blocks.scale.shape[1:], table.blocks.size)
-        codes = g.op("Gather", g.constants.add(table.data, table.name), places)
-        rows = g.reshape(g.op("Cast", codes, to=ir.DataType.FLOAT), blocks)
-        scale = table.blocks.scale.astype(np.float32)[..., np.newaxis]
-        rows = g.op("Mul", rows, g.op("Gather", g.constant(scale), places))
+        rows = _rows_of_blocks(g, table, table.blocks, places, ids.shape[0])
         rows = g.op("Cast", rows, to=ir.DataType.from_numpy(output.dtype))
         g.write(output, g.reshape(rows, output.shape))
         return
@@ -62,6 +59,17 @@ def embedding_lookup(op: OperatorView[Any], g: Graph) -> None:
         scale = g.op("Gather", g.constant(scales), places)
     value = g.op("Mul", rows, scale)
     g.write(output, g.op("Cast", value, to=ir.DataType.from_numpy(output.dtype)))
+
+
+def _rows_of_blocks(
+    g: Graph, table: TensorView, blocks: Blocks, places: ir.Value, count: int
+) -> ir.Value:
+    """Real rows [count, blocks, block size]."""
+    codes = g.op("Gather", g.constant(np.asarray(table.data)), places)
+    shape = (count, *blocks.scale.shape[1:], blocks.size)
+    real = g.reshape(g.op("Cast", codes, to=ir.DataType.FLOAT), shape)
+    scale = g.constant(blocks.scale[..., np.newaxis], np.float32)
+    return g.op("Mul", real, g.op("Gather", scale, places))
 
 
 @translator(
