@@ -68,8 +68,11 @@ def _says_something(op: OperatorView[Any], tensor: TensorView) -> bool:
 
 
 def _listed(op: OperatorView[Any], lists: Sequence[Array]) -> OperatorView[Any]:
-    outputs = zip(op.outputs, lists, strict=True)
-    return replace(op, outputs=tuple(replace(output, sizes=sizes) for output, sizes in outputs))
+    outputs = (
+        replace(output, sizes=np.asarray(sizes, np.object_))
+        for output, sizes in zip(op.outputs, lists, strict=True)
+    )
+    return replace(op, outputs=tuple(outputs))
 
 
 def _is_short(tensor: TensorView) -> bool:

@@ -303,4 +303,4 @@ def run_kernel(
             raise KernelError(
                 f"{op.label}: the kernel made {result.dtype}, the model says {tensor.dtype}"
             )
-    return results
+    return [np.asarray(result) for result in results]  # numpy makes scalars of single elements

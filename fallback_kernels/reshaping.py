@@ -115,7 +115,7 @@ def unpack(op: OperatorView[UnpackOptions], inputs: Inputs, state: State) -> Out
     slices = np.moveaxis(inputs[0], axis, 0)
     if len(slices) != op.options.num:
         raise KernelError(f"axis {axis} of size {len(slices)} unpacked into {op.options.num}")
-    return tuple(np.ascontiguousarray(part) for part in slices)
+    return tuple(np.array(part) for part in slices)
 
 
 @kernel(Op.SPLIT, versions=(1, 5), inputs=("axis", "input"))

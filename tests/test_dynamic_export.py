@@ -13,7 +13,7 @@ import pytest
 from tests.models import model_path
 from tests.one_op import Array, Case, T, assert_close, distance, one_op_model
 from tests.ops.test_dynamic import CASES, LAYERS, RANK_UNKNOWN
-from tests.ops.test_dynamic_chains import flattened, picked
+from tests.ops.test_dynamic_chains import FIRST_OF_SHAPE, flattened, picked
 from tests.ops.veiled import veiled
 from tests.oracle import litert
 from tflite_ort import ExportError, export_onnx
@@ -70,10 +70,11 @@ def test_rows_that_a_condition_picks() -> None:
         assert shape.tolist() == [count, 3]
 
 
+@pytest.mark.parametrize("by", FIRST_OF_SHAPE)
 @pytest.mark.parametrize("open", [None, -1, "batch"])
-def test_an_open_batch_goes_through(open: int | str | None) -> None:
+def test_an_open_batch_goes_through(open: int | str | None, by: str) -> None:
     """And needs no node to look it up: what is reshaped has one size to infer."""
-    proto = checked(flattened(), input_shapes={"x": (open, 2, 2, 3)})
+    proto = checked(flattened(by), input_shapes={"x": (open, 2, 2, 3)})
     name = open if isinstance(open, str) else "x_dim_0"
     assert dimensions(proto.graph.input[0]) == [name, 2, 2, 3]
     assert dimensions(proto.graph.output[0]) == [name, 5]

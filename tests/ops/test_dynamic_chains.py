@@ -18,6 +18,7 @@ from tflite_ort.schema import (
     BridgeError,
     ConcatenationOptions,
     FullyConnectedOptions,
+    GatherOptions,
     ModelError,
     MulOptions,
     Op,
@@ -28,6 +29,7 @@ from tflite_ort.schema import (
     StridedSliceOptions,
     TensorType,
     TransposeConvOptions,
+    UnpackOptions,
 )
 from tflite_ort.schema.semantics import strided_slice
 
@@ -108,14 +110,27 @@ def test_each_invoke_makes_the_shape_anew() -> None:
         assert interpreter.get_tensor(doubled["index"]).shape == (count, 3)
 
 
-def flattened() -> bytes:
+FIRST_OF_SHAPE = {
+    "slice": Node(
+        Op.STRIDED_SLICE,
+        ["shape", "zero", "one", "one"],
+        ["batch"],
+        StridedSliceOptions(shrink_axis_mask=1),
+    ),
+    "gather": Node(Op.GATHER, ["shape", "nought"], ["batch"], GatherOptions()),
+    "unpack": Node(Op.UNPACK, ["shape"], ["batch", "h", "w", "c"], UnpackOptions(num=4)),
+}
+
+
+def flattened(by: str = "slice") -> bytes:
     """[N, 2, 2, 3] by way of its own SHAPE to [N, 12], and through a matrix."""
     tensors = {
         "x": T((1, 2, 2, 3), shape_signature=(-1, 2, 2, 3)),
         "shape": T((4,), INT32),
         "zero": ints(0),
         "one": ints(1),
-        "batch": T((), INT32),
+        "nought": T.constant(np.array(0, np.int32)),
+        **{name: T((), INT32) for name in ("batch", "h", "w", "c")[: 4 if by == "unpack" else 1]},
         "twelve": T.constant(np.array(12, np.int32)),
         "wanted": T((2,), INT32),
         "rows": T((1, 12), shape_signature=(-1, 12)),
@@ -124,12 +139,7 @@ def flattened() -> bytes:
     }
     nodes = [
         Node(Op.SHAPE, ["x"], ["shape"], SHAPE),
-        Node(
-            Op.STRIDED_SLICE,
-            ["shape", "zero", "one", "one"],
-            ["batch"],
-            StridedSliceOptions(shrink_axis_mask=1),
-        ),
+        FIRST_OF_SHAPE[by],
         Node(Op.PACK, ["batch", "twelve"], ["wanted"], PackOptions(values_count=2)),
         Node(Op.RESHAPE, ["x", "wanted"], ["rows"]),
         Node(Op.FULLY_CONNECTED, ["rows", "matrix", None], ["y"], FullyConnectedOptions()),
@@ -137,9 +147,10 @@ def flattened() -> bytes:
     return graph_model(tensors, nodes, ["y"])
 
 
-def test_a_shape_made_of_the_inputs_own() -> None:
+@pytest.mark.parametrize("by", FIRST_OF_SHAPE)
+def test_a_shape_made_of_the_inputs_own(by: str) -> None:
     x = np.random.default_rng(0).normal(size=(3, 2, 2, 3)).astype(np.float32)
-    assert agree(flattened(), [x])[0].shape == (3, 5)
+    assert agree(flattened(by), [x])[0].shape == (3, 5)
 
 
 def test_computed_bounds_of_a_range_that_is_filled_and_picked_from() -> None:
