@@ -134,13 +134,15 @@ def check_versions(model: Model, resolver: OpResolver) -> None:
 
 
 def check_operators(model: Model, resolver: OpResolver) -> None:
-    """Raise one error that lists every operator for which `resolver` has nothing.
+    """Raise one error that lists every operator for which `resolver` has nothing; as in TFLite, a
+    custom one counts only if it is used.
 
     Raises:
         UnresolvedOperator: TFLite would load the model, and nothing here runs it.
         UnsupportedVersion, UnknownOperator: as `check_versions`.
     """
-    _refuse(unresolved(model, resolver))
+    missing = unresolved(model, resolver)
+    _refuse([item for item in missing if item.count or item.op is not Op.CUSTOM])
 
 
 def _refuse(missing: Sequence[Unresolved]) -> None:

@@ -8,10 +8,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.fallback_kernels.accumulator import Accumulator, rescale_float, rescale_wide
+from tflite_ort.fallback_kernels.accumulator import (
+    Accumulator,
+    real_bounds,
+    requantized_input,
+    rescale_float,
+    rescale_wide,
+)
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
 from tflite_ort.schema import (
     BatchMatMulOptions,
+    Blocks,
     FullyConnectedOptions,
     FullyConnectedOptionsWeightsFormat,
     KernelError,
@@ -37,6 +44,9 @@ def fully_connected(
         return (_empty_sums(op, shape, inputs[1].shape[0]),)
     if inputs[0].size % depth or (options.keep_num_dims and shape[-1] != depth):
         raise KernelError(f"filter has depth {depth}, input has shape {shape}")
+    if filter.blocks is not None and inputs[0].dtype == np.float32:
+        result = _blockwise_sums(op, filter.blocks, inputs)
+        return (result.reshape(*shape[:-1], -1) if options.keep_num_dims else result,)
     wide = filter.type is TensorType.INT16
     per_channel = filter.quantization is not None and filter.quantization.per_channel
     sums = Accumulator(
@@ -55,6 +65,18 @@ def fully_connected(
     )
     result = sums.result(x @ weights.T, inputs[2] if len(inputs) > 2 else None)
     return (result.reshape(*shape[:-1], -1) if options.keep_num_dims else result,)
+
+
+def _blockwise_sums(
+    op: OperatorView[FullyConnectedOptions], blocks: Blocks, inputs: Inputs
+) -> Array:
+    """Rows rounded to 8 bits with a zero point, times weights with a scale for each block."""
+    rows = requantized_input(inputs[0].reshape(-1, inputs[1].shape[1]), (1,), asymmetric=True)
+    scales = np.repeat(blocks.scale.astype(np.float32), blocks.size, axis=1)
+    sums = rows @ (inputs[1] * scales).T
+    if len(inputs) > 2 and inputs[2] is not None:
+        sums = sums + inputs[2]
+    return np.clip(sums, *real_bounds(op.options.fused_activation_function))
 
 
 def _empty_sums(

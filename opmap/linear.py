@@ -22,14 +22,21 @@ from tflite_ort.schema import (
 )
 from tflite_ort.schema.sizes import is_known, may_differ
 
+# Types of input and filter, where this has a scale for each block of a row.
+BLOCKWISE = (TensorType.FLOAT32, TensorType.INT4)
+
 
 @translator(Op.FULLY_CONNECTED, versions=(1, 14), inputs=("input", "filter", "bias?"))
 def fully_connected(op: OperatorView[FullyConnectedOptions], g: Graph) -> None:
-    """Gemm of the input as rows with the transposed filter [units, depth]."""
+    """Gemm of the input as rows with the transposed filter [units, depth].
+
+    LiteRT's own kernel of blockwise weights leaves out the fused activation; its default does not.
+    """
     input, filter, output, options = op["input"], op["filter"], op.output, op.options
     if options.weights_format != FullyConnectedOptionsWeightsFormat.DEFAULT:
         raise Untranslatable(f"weights format {options.weights_format.name}")
-    check_types(input, filter)
+    if (input.type, filter.type) != BLOCKWISE or filter.blocks is None:
+        check_types(input, filter)
     depth = filter.shape[1]
     if is_known(depth) and depth == 0:
         zeros = np.zeros(output.shape, output.dtype)
@@ -38,7 +45,7 @@ def fully_connected(op: OperatorView[FullyConnectedOptions], g: Graph) -> None:
     x = g.read(input)
     if input.rank != 2 or may_differ(input.shape[1:], (depth,)):
         x = g.op("Reshape", x, g.constant([-1, depth], "int64"))
-    asymmetric = options.asymmetric_quantize_inputs
+    asymmetric = options.asymmetric_quantize_inputs or filter.blocks is not None
     x = hybrid_input(g, x, input, filter, axes=(1,), asymmetric=asymmetric)
     y = _product(op, g, x)
     activation = options.fused_activation_function

@@ -77,10 +77,17 @@ class QuantizedNodes(Nodes):
 
         A MatMul with them is one operator of ONNX Runtime (MatMulNBits), which never unpacks them.
         """
-        data, quantization = tensor.data, tensor.quantization
-        if data is None or quantization is None or quantization.zero_point.any():
-            raise Untranslatable("4-bit weights need to be constant, with a scale around 0")
+        data, quantization, blocks = tensor.data, tensor.quantization, tensor.blocks
+        if data is None:
+            raise Untranslatable("4-bit weights are not constant")
         codes = self.constants.add_packed(np.transpose(data, permutation), tensor.name)
+        if blocks is not None:
+            scale = np.transpose(blocks.scale, permutation).astype(np.float32)
+            scales = self.constants.add(scale, f"{tensor.name}_scale")
+            axis = permutation.index(tensor.rank - 1)
+            return self.op("DequantizeLinear", codes, scales, axis=axis, block_size=blocks.size)
+        if quantization is None or quantization.zero_point.any():
+            raise Untranslatable("4-bit weights without a scale around 0")
         axis = permutation.index(quantization.axis)
         return self._dequantized_constant(codes, quantization.scale, None, axis, tensor.name)
 

@@ -236,6 +236,7 @@ from tflite_ort.schema.unions import (
     BuiltinOptions2,
 )
 from tflite_ort.schema.view import (
+    Blocks,
     OperatorView,
     Quantization,
     Specialized,
@@ -261,6 +262,7 @@ __all__ = [
     "BidirectionalSequenceRNNOptions",
     "BitcastOptions",
     "BitwiseXorOptions",
+    "Blocks",
     "BlockwiseQuantization",
     "BridgeError",
     "BroadcastToOptions",

@@ -15,7 +15,13 @@ import onnxruntime
 from tests.one_op import Case, T, assert_close, ours
 from tests.oracle import litert
 from tflite_ort import export_onnx
-from tflite_ort.schema import TensorType
+from tflite_ort.schema import (
+    BlockwiseQuantization,
+    QuantizationParameters,
+    TensorType,
+    read_model,
+    write_model,
+)
 from tflite_ort.schema.semantics import NUMPY_DTYPE, PACKED_BITS, quantized_range, unpack_int4
 
 Array = npt.NDArray[Any]
@@ -121,6 +127,15 @@ def packed(codes: Array, bits: int) -> bytes:
     flat = np.append(codes.reshape(-1), np.zeros(-codes.size % each, np.int8)).view(np.uint8)
     fields = (flat & (2**bits - 1)).reshape(-1, each) << np.arange(0, 8, bits, dtype=np.uint8)
     return np.bitwise_or.reduce(fields, axis=1).astype(np.uint8).tobytes()
+
+
+def with_blocks(content: bytes, tensor: int, scales: int, size: int) -> bytes:
+    """The model with a scale, in tensor `scales`, for each `size` elements of a row of `tensor`."""
+    model = read_model(content)
+    (graph,), tensors = model.subgraphs, list(model.subgraphs[0].tensors)
+    details = QuantizationParameters(details=BlockwiseQuantization(scales, -1, size))
+    tensors[tensor] = replace(tensors[tensor], quantization=details)
+    return write_model(replace(model, subgraphs=(replace(graph, tensors=tuple(tensors)),)))
 
 
 def extremes(input: T, seed: int = 0) -> Array:

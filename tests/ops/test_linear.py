@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto
 
-from tests.one_op import Case, T, assert_close, check, ours
+from tests.one_op import Case, Node, T, assert_close, check, graph_model, ours
 from tests.ops.operands import (
     HYBRID_INT4,
     INT2,
@@ -22,6 +22,8 @@ from tests.ops.operands import (
     extremes,
     operands,
     optimized_nodes,
+    packed,
+    with_blocks,
 )
 from tests.oracle import litert
 from tflite_ort import Interpreter, export_onnx
@@ -180,6 +182,32 @@ def test_4_bit_weights_stay_packed(tmp_path: Path) -> None:
     (weights,) = (t for t in export_onnx(case.model()).graph.initializer if len(t.dims) == 2)
     assert weights.data_type == TensorProto.INT4
     assert len(weights.raw_data) == 10 * 64 // 2
+
+
+@pytest.mark.parametrize("size", [16, 32, 64])
+def test_a_scale_for_each_block_of_weights(size: int) -> None:
+    """LiteRT rounds the rows to 8 bits with a zero point, whatever the options say."""
+    rng, units, depth = np.random.default_rng(0), 6, 128
+    codes = rng.integers(-8, 8, (units, depth)).astype(np.int8)
+    scales = rng.uniform(0.01, 0.05, (units, depth // size)).astype(np.float16)
+    bias, x = rng.normal(size=units), rng.normal(size=(3, depth)).astype(np.float32)
+    tensors = {
+        "x": T(x.shape),
+        "weights": T(codes.shape, TensorType.INT4, raw=packed(codes, 4)),
+        "scales": T.constant(scales.reshape(-1)),
+        "bias": T.constant(bias.astype(np.float32)),
+        "y": T((3, units)),
+    }
+    options = FullyConnectedOptions()
+    node = Node(Op.FULLY_CONNECTED, ["x", "weights", "bias"], ["y"], options, 10)
+    model = with_blocks(graph_model(tensors, [node], ["y"]), 1, 2, size)
+    (rounded,) = litert(model, [x], "optimized")
+    for got in (ours(model, [x], [])[0], ours(model, [x], hybrid="dynamic")[0]):
+        assert_close(got[0], rounded, 0, 1e-5, "as TFLite rounds")
+    (real,), runners = ours(model, [x])
+    assert runners == {"ort"}
+    weights = codes * np.repeat(scales.astype(np.float64), size, axis=1)
+    assert_close(real, (x @ weights.T + bias).astype(np.float32), 0, 1e-5, "of reals")
 
 
 def test_shuffled_weights_are_refused() -> None:

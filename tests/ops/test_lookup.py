@@ -13,18 +13,15 @@ from hypothesis import strategies as st
 
 from tests.one_op import Case, Node, T, check, graph_model, ours
 from tests.ops.moved import FLOAT32, INT8, INT16, INT32, INT64, UINT8, ints, moves, tensor
+from tests.ops.operands import with_blocks
 from tests.ops.versions import check_versions, one_per_operator
 from tests.oracle import litert
 from tflite_ort.schema import (
-    BlockwiseQuantization,
     BridgeError,
     CombinerType,
     EmbeddingLookupSparseOptions,
     Op,
-    QuantizationParameters,
     TensorType,
-    read_model,
-    write_model,
 )
 
 Shape = tuple[int, ...]
@@ -143,11 +140,8 @@ def test_embeddings_of_blocks(type: TensorType, out: TensorType) -> None:
         "rows": T((4, columns), out),
     }
     nodes = [Node(Op.EMBEDDING_LOOKUP, ["ids", "table"], ["rows"], version=4)]
-    model = read_model(graph_model(tensors, nodes, ["rows"]))
-    (graph,), details = model.subgraphs, BlockwiseQuantization(2, -1, 8)
-    table = replace(graph.tensors[1], quantization=QuantizationParameters(details=details))
-    graph = replace(graph, tensors=(graph.tensors[0], table, *graph.tensors[2:]))
-    content, feeds = write_model(replace(model, subgraphs=(graph,))), [ints(4, 0, 2, 2).data]
+    content = with_blocks(graph_model(tensors, nodes, ["rows"]), 1, 2, 8)
+    feeds = [ints(4, 0, 2, 2).data]
     (want,) = litert(content, feeds)
     for providers, where in ((None, "ort"), ([], "numpy")):
         (got,), runners = ours(content, feeds, providers)

@@ -16,7 +16,15 @@ from tflite_ort import (
 )
 from tflite_ort.resolution import check_operators, check_versions, unresolved
 from tflite_ort.resolvers import BuiltinOpResolver
-from tflite_ort.schema import Model, Op, OperatorCode, SubGraph, VersionError, write_model
+from tflite_ort.schema import (
+    Model,
+    Op,
+    Operator,
+    OperatorCode,
+    SubGraph,
+    VersionError,
+    write_model,
+)
 from tflite_ort.versioning import is_known, known_versions
 
 OPERATORS = [op for op in Op if known_versions(op)]
@@ -113,12 +121,15 @@ def test_a_version_tflite_has_and_the_library_has_not_says_so() -> None:
 
 def test_a_custom_operator_is_refused_by_name() -> None:
     code = OperatorCode(builtin_code=Op.CUSTOM, custom_code="Turbo", version=2)
-    model = Model(version=3, operator_codes=(code,))
+    used = SubGraph(operators=(Operator(opcode_index=0),))
+    model = Model(version=3, operator_codes=(code,), subgraphs=(used,))
     with pytest.raises(UnresolvedOperator) as caught:
         check_operators(model, BuiltinOpResolver())
     assert str(caught.value).startswith("Encountered unresolved custom op: Turbo.")
-    assert "custom op 'Turbo' version '2' (0x): not registered" in str(caught.value)
+    assert "custom op 'Turbo' version '2' (1x): not registered" in str(caught.value)
     check_versions(model, BuiltinOpResolver())  # TFLite loads it, and refuses to allocate
+    # One that no operator uses harms nobody, in TFLite too.
+    check_operators(Model(version=3, operator_codes=(code,)), BuiltinOpResolver())
 
 
 def test_unresolved_counts_the_uses() -> None:
