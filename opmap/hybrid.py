@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Graph
-from tflite_ort.schema import TensorType, TensorView
+from tflite_ort.schema import OperatorView, TensorType, TensorView
+
+Rounding = Callable[[ir.Value], ir.Value]
 
 _FLOAT, _DOUBLE = ir.DataType.FLOAT, ir.DataType.DOUBLE
 
@@ -32,6 +35,16 @@ def hybrid_input(
     low = g.op("Min", g.op("ReduceMin", value, over, keepdims=1), zero)
     high = g.op("Max", g.op("ReduceMax", value, over, keepdims=1), zero)
     return _asymmetric(g, value, low, high) if asymmetric else _symmetric(g, value, low, high)
+
+
+def row_rounding(op: OperatorView[Any], g: Graph, filter: TensorView) -> Rounding | None:
+    """How activations of `op` are rounded, row by row, before they meet the weights `filter`; None
+    where they are not."""
+    if g.target.hybrid == "float" or filter.type is TensorType.FLOAT32:
+        return None
+    asymmetric = op.options.asymmetric_quantize_inputs
+    input = op["input"]
+    return lambda x: hybrid_input(g, x, input, filter, axes=[-1], asymmetric=asymmetric)
 
 
 def _symmetric(g: Graph, value: ir.Value, low: ir.Value, high: ir.Value) -> ir.Value:

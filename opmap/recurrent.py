@@ -11,12 +11,15 @@ import onnx_ir as ir
 from tflite_ort.opmap.fixed_point import centred_codes, read_centred
 from tflite_ort.opmap.forms import Domain
 from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.hybrid import Rounding, row_rounding
 from tflite_ort.opmap.lstm_basic import basic_lstm
-from tflite_ort.opmap.lstm_cell import Run, activated, read_cell, reals, run_cells
+from tflite_ort.opmap.lstm_cell import read_cell, reals
+from tflite_ort.opmap.lstm_float import Run, run_cells
 from tflite_ort.opmap.lstm_integer import read_integer_cell
 from tflite_ort.opmap.lstm_integer_step import run_integer_cell
 from tflite_ort.opmap.lstm_narrow import narrow_lstm
 from tflite_ort.opmap.movement import reshaped
+from tflite_ort.opmap.recurrent_activation import activated
 from tflite_ort.opmap.registry import translator
 from tflite_ort.opmap.rnn_cell import RnnRun, run_rnn
 from tflite_ort.opmap.svdf_integer import integer_svdf
@@ -50,6 +53,10 @@ from tflite_ort.schema.sizes import is_one
 
 View = OperatorView[Any]
 _TIME, _BATCH_MAJOR = 0, (1, 0, 2)
+_WEIGHTS = (
+    *("input_to_forget_weights", "fw_input_to_forget_weights"),
+    *("weights", "fw_weights", "weights_feature"),
+)
 _OF_NARROW = 12  # intermediates of a cell whose partial sums have 8 bits
 
 
@@ -67,7 +74,7 @@ def lstm(op: OperatorView[LSTMOptions], g: Graph) -> None:
         y = _integer_lstm(op, g, g.op("Unsqueeze", read_centred(g, op["input"]), axis), single=True)
         g.write(op.output, g.op("Squeeze", y, axis), domain=Domain.STORED)
         return
-    x = g.op("Unsqueeze", g.read(op["input"]), axis)
+    x = g.op("Unsqueeze", _rounded(op, g, op["input"]), axis)
     ((_, h, c),) = run_cells(g, [_run(op, g, x, single=True)])
     _write_states(op, g, "", h, c)
     g.write(op.output, h)
@@ -124,10 +131,21 @@ def bidirectional_sequence_lstm(
 def _run(
     op: View, g: Graph, x: ir.Value, prefix: str = "", *, single: bool, reverse: bool = False
 ) -> Run:
-    cell = read_cell(op, prefix)
+    cell = read_cell(op, prefix, _rounding(op, g))
     h, c = op[f"{prefix}output_state"], op[f"{prefix}cell_state"]
     outputs = cell.recurrent_weights.shape[2]
     return Run(cell, x, _rows(g, h, outputs), _rows(g, c, cell.size), single, reverse)
+
+
+def _rounding(op: View, g: Graph) -> Rounding | None:
+    """Of what meets the weights, which all have the type of these."""
+    name = next(name for name in _WEIGHTS if name in op.names)
+    return row_rounding(op, g, op[name])
+
+
+def _rounded(op: View, g: Graph, tensor: TensorView) -> ir.Value:
+    value, rounding = g.read(tensor), _rounding(op, g)
+    return value if rounding is None else rounding(value)
 
 
 def _rows(g: Graph, state: TensorView, width: int) -> ir.Value:
@@ -148,8 +166,8 @@ def _is_single(op: View) -> bool:
 
 
 def _time_major(op: View, g: Graph, tensor: TensorView) -> ir.Value:
-    """A sequence [T, B, I]."""
-    return _batch_second(op, g, g.read(tensor))
+    """A sequence [T, B, I] as the weights meet it."""
+    return _batch_second(op, g, _rounded(op, g, tensor))
 
 
 def _batch_second(op: View, g: Graph, value: ir.Value) -> ir.Value:
@@ -184,7 +202,7 @@ def _write_directions(op: View, g: Graph, sequences: Sequence[ir.Value]) -> None
 @translator(Op.RNN, versions=(1, 3), inputs=RNN_INPUTS)
 def rnn(op: OperatorView[RNNOptions], g: Graph) -> None:
     """One step on a whole batch [B, I]: Gemm of the input, Gemm of the state, activation."""
-    x = g.op("Unsqueeze", g.read(op["input"]), g.constant([_TIME], np.int64))
+    x = g.op("Unsqueeze", _rounded(op, g, op["input"]), g.constant([_TIME], np.int64))
     _, h = run_rnn(g, _rnn_run(op, g, x, single=True))
     g.write(op["hidden_state"], h)
     g.write(op.output, h)
@@ -245,6 +263,7 @@ def _rnn_run(
         op.options.fused_activation_function,
         single,
         reverse,
+        _rounding(op, g),
     )
 
 
@@ -261,7 +280,8 @@ def svdf(op: OperatorView[SVDFOptions], g: Graph) -> None:
     if feature is None or time is None:
         raise Untranslatable("filters without weights")
     filters, memory = time.shape
-    made = g.op("MatMul", g.read(op["input"]), g.constants.add(feature.T, "weights_feature"))
+    x = _rounded(op, g, op["input"])
+    made = g.op("MatMul", x, g.constants.add(feature.T, "weights_feature"))
     made = g.op("Unsqueeze", made, g.constant([2], np.int64))
     state = reshaped(g, g.read(op["state"]), (-1, filters, memory))
     kept = g.op("Slice", state, *(g.constant([bound], np.int64) for bound in (1, memory, 2)))

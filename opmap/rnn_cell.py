@@ -13,12 +13,12 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.lstm_cell import activated
+from tflite_ort.opmap.hybrid import Rounding
+from tflite_ort.opmap.recurrent_activation import ONNX_ACTIVATIONS, activated
 from tflite_ort.opmap.scan import Values, scan
 from tflite_ort.schema import ActivationFunctionType
 
 Array = npt.NDArray[Any]
-_ONNX_ACTIVATIONS = {ActivationFunctionType.TANH: "Tanh", ActivationFunctionType.RELU: "Relu"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,7 @@ class RnnRun:
         recurrent_weights: [C, C].
         bias: [C].
         single: T is 1.
+        rounding: of the state, before it meets the weights; None for none.
     """
 
     x: ir.Value
@@ -42,18 +43,20 @@ class RnnRun:
     activation: ActivationFunctionType
     single: bool
     reverse: bool = False
+    rounding: Rounding | None = None
 
 
 def run_rnn(g: Graph, run: RnnRun) -> tuple[ir.Value, ir.Value]:
     """All outputs [T, B, C] and the last one [B, C]."""
-    if run.activation in _ONNX_ACTIVATIONS and not run.single:
+    if run.activation in ONNX_ACTIVATIONS and not run.single and run.rounding is None:
         return _rnn(g, run)
     sums = g.op("MatMul", run.x, g.constants.add(run.weights.T, "weights"))
     sums = g.op("Add", sums, g.constant(run.bias))
     recurrent_weights = g.constants.add(run.recurrent_weights.T, "recurrent_weights")
 
     def step(states: Values, slices: Values) -> tuple[Values, Values]:
-        h = g.op("Gemm", *states, recurrent_weights, *slices)
+        (h,) = states if run.rounding is None else map(run.rounding, states)
+        h = g.op("Gemm", h, recurrent_weights, *slices)
         h = activated(g, h, run.activation)
         return (h,), (h,)
 
@@ -75,6 +78,6 @@ def _rnn(g: Graph, run: RnnRun) -> tuple[ir.Value, ir.Value]:
         outputs=2,
         hidden_size=len(run.bias),
         direction="reverse" if run.reverse else None,
-        activations=[_ONNX_ACTIVATIONS[run.activation]],
+        activations=[ONNX_ACTIVATIONS[run.activation]],
     )
     return g.op("Squeeze", y, g.constant([1], np.int64)), g.op("Squeeze", h, first)

@@ -138,10 +138,12 @@ HYBRID_SVDFS = [
 Model = Lstm | Rnn | Svdf
 
 
-def outcome(model: bytes, feeds: Results, *, on: str = "ort") -> Results:
+def outcome(model: bytes, feeds: Results, *, on: str = "ort", hybrid: str = "float") -> Results:
     """Ours, on ONNX Runtime or in numpy; all of it has to run there."""
     providers: list[str] | None = None if on == "ort" else []
-    interpreter = Interpreter(model_content=model, num_threads=1, providers=providers)
+    interpreter = Interpreter(
+        model_content=model, num_threads=1, providers=providers, hybrid=hybrid
+    )
     results = invokes(interpreter, feeds)
     assert {row.runs_on for row in interpreter.delegation()} == {on}, interpreter.delegation()
     return results
@@ -167,6 +169,13 @@ def test_onnx_runtime_gives_what_litert_gives(case: Model) -> None:
 def test_hybrid_weights_are_dequantised(case: Model) -> None:
     model, feeds = case.model(), case.feeds()
     assert_same(outcome(model, feeds), invokes(litert_interpreter(model), feeds), HYBRID)
+
+
+@named([*HYBRID_LSTMS, *HYBRID_RNNS, *HYBRID_SVDFS])
+def test_activations_are_rounded_as_litert_rounds_them(case: Model) -> None:
+    model, feeds = case.model(), case.feeds()
+    got = outcome(model, feeds, hybrid="dynamic")
+    assert_same(got, invokes(litert_interpreter(model), feeds))
 
 
 @named([*RNNS, *HYBRID_RNNS, *SVDFS, *HYBRID_SVDFS, *INTEGER_SVDFS])
