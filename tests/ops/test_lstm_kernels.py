@@ -1,4 +1,7 @@
-"""The numpy kernels of the LSTM operators against LiteRT, state carried over three invokes."""
+"""The numpy kernels of the LSTM operators against LiteRT, state carried over three invokes.
+
+Forms that are drawn go through ONNX Runtime too.
+"""
 
 from __future__ import annotations
 
@@ -269,9 +272,13 @@ def allowed(form: Lstm) -> Lstm:
     return replace(form, auxiliary="", merge_outputs=False)
 
 
+EVERYWHERE = pytest.mark.parametrize("providers", [(), None], ids=["numpy", "ort"])
+
+
+@EVERYWHERE
 @given(DRAWN)
-def test_float_of_any_form(form: Lstm) -> None:
-    check(allowed(form))
+def test_float_of_any_form(providers: Sequence[str] | None, form: Lstm) -> None:
+    check(allowed(form), providers=providers)
 
 
 @given(DRAWN, st.booleans())
@@ -280,11 +287,12 @@ def test_hybrid_of_any_form(form: Lstm, asymmetric: bool) -> None:
     check(replace(allowed(form), arithmetic="hybrid", asymmetric=asymmetric), rtol=0.02)
 
 
+@EVERYWHERE
 @given(DRAWN, st.integers(9, 15))
-def test_integer_of_any_form(form: Lstm, bits: int) -> None:
+def test_integer_of_any_form(providers: Sequence[str] | None, form: Lstm, bits: int) -> None:
     op = LSTM if form.op is LSTM else UNIDIRECTIONAL
     form = replace(form, op=op, arithmetic="8x8_16", cell_bits=bits)
-    check(allowed(form))
+    check(allowed(form), providers=providers)
 
 
 def zeros(*shape: int, dtype: Any = np.float32) -> T:
