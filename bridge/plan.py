@@ -121,7 +121,7 @@ def make_plan(graph: Specialized, runtime: Runtime) -> Plan:
                 if op.op in CALLERS:
                     plans = _plans(op, runtime)
                     calls[op.index] = [_call(op, plan, runtime) for plan in plans]
-                    rows += [row for plan in plans for row in plan.placements]
+                    rows += [_because(op, row) for plan in plans for row in plan.placements]
             steps.append(kernel_step(part, memory, calls, runtime))
             continue
         started, delegate = time.perf_counter(), by_name[part.runner]
@@ -196,6 +196,12 @@ def _memory(graph: Specialized, parts: Sequence[Partition], runtime: Runtime) ->
 
 def _bytes(tensor: TensorView) -> int:
     return known_product(tensor.shape) * tensor.dtype.itemsize
+
+
+def _because(op: OperatorView[Any], row: Placement) -> Placement:
+    """`row` of a subgraph that `op` calls."""
+    once = op.op is Op.CALL_ONCE and row.runs_on == "numpy"
+    return replace(row, reason=f"{op.label} runs it once") if once else row
 
 
 def _placements(

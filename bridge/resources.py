@@ -111,7 +111,7 @@ class Resources:
             if tensor.index in handles:
                 self.handles[index] = handles[tensor.index]
             self.tensors[index] = replace(
-                own, shape=tensor.shape, ranked=tensor.ranked, data=tensor.data, sizes=tensor.sizes
+                own, shape=tensor.shape, ranked=tensor.ranked, constant=tensor.constant, sizes=tensor.sizes
             )
 
     def keys(self) -> dict[int, VariableKey]:
@@ -127,7 +127,7 @@ class Resources:
             like,
             index=self.places[key],
             name=like.name if isinstance(key[0], int) else str(key[1]),
-            data=None,
+            constant=None,
             sizes=None,
             is_variable=True,
         )
@@ -141,6 +141,8 @@ class Resources:
             ModelError: which resource it is depends on data.
         """
         if op.op in NAMES:
+            if len(op.outputs) != 1:
+                raise ModelError(f"{op.label} has {len(op.outputs)} outputs, expected 1")
             self.handles[op.output.index] = _key(op)
         if op.op not in _USES:
             return op

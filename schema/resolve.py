@@ -28,11 +28,9 @@ from tflite_ort.schema.semantics import (
     NUMPY_DTYPE,
     PACKED_BITS,
     densify,
-    unpack_int2,
-    unpack_int4,
 )
 from tflite_ort.schema.strings import decoded
-from tflite_ort.schema.view import Blocks, OperatorView, Quantization, TensorView
+from tflite_ort.schema.view import Blocks, OperatorView, Packed, Quantization, TensorView
 
 
 def tensor_views(model: Model, subgraph: int) -> list[TensorView]:
@@ -59,14 +57,27 @@ def tensor_views(model: Model, subgraph: int) -> list[TensorView]:
     ]
 
 
-def _data(model: Model, tensor: Tensor, external: ExternalData, is_computed: bool) -> Array | None:
+def _data(
+    model: Model, tensor: Tensor, external: ExternalData, is_computed: bool
+) -> Array | Packed | None:
     """A constant's values. A tensor without elements is one unless something computes it: its
     buffer does not tell, since nothing to store is written as no buffer or as an empty one."""
     if tensor.is_variable:
         return None
     if math.prod(tensor.shape) == 0 and tensor.type in NUMPY_DTYPE:
-        return None if is_computed else np.empty(tensor.shape, NUMPY_DTYPE[tensor.type])
-    return constant_data(model, tensor, external)
+        return None if is_computed else _empty(tensor)
+    bits = PACKED_BITS.get(tensor.type)
+    if bits is None or tensor.sparsity is not None:
+        return constant_data(model, tensor, external)
+    data = _octets(model, tensor, external)
+    return None if data is None else _packed(data, tensor, bits)
+
+
+def _empty(tensor: Tensor) -> Array:
+    try:
+        return np.empty(tensor.shape, NUMPY_DTYPE[tensor.type])
+    except ValueError as error:  # sizes whose product is 0 but overflows on the way
+        raise MalformedModel(f"tensor {tensor.name!r} has shape {tensor.shape}: {error}") from error
 
 
 def operator_view(
@@ -128,8 +139,8 @@ def constant_data(model: Model, tensor: Tensor, external: ExternalData) -> Array
 
     4-bit and 2-bit values come as int8 (uint8), sparse ones dense, strings as bytes objects.
     """
-    data = model.buffers[tensor.buffer].data if tensor.buffer else external.data(tensor)
-    if data is None or (data.size == 0 and math.prod(tensor.shape) > 0):
+    data = _octets(model, tensor, external)
+    if data is None:
         return None
     if tensor.type is TensorType.STRING:
         dense = decoded(data, tensor.shape)
@@ -141,14 +152,25 @@ def constant_data(model: Model, tensor: Tensor, external: ExternalData) -> Array
     return dense
 
 
+def _octets(model: Model, tensor: Tensor, external: ExternalData) -> Array | None:
+    data = model.buffers[tensor.buffer].data if tensor.buffer else external.data(tensor)
+    return None if data is None or (data.size == 0 and math.prod(tensor.shape) > 0) else data
+
+
 def _dense(data: Array, tensor: Tensor) -> Array:
     count, bits = math.prod(tensor.shape), PACKED_BITS.get(tensor.type)
     if bits is None:
         return _typed(data, tensor, count * NUMPY_DTYPE[tensor.type].itemsize)
-    if bits == 2:
-        return unpack_int2(data, count).reshape(tensor.shape)
-    signed = tensor.type is not TensorType.UINT4
-    return unpack_int4(data, count, signed=signed).reshape(tensor.shape)
+    return _packed(data, tensor, bits).unpacked()
+
+
+def _packed(data: Array, tensor: Tensor, bits: int) -> Packed:
+    count, held = math.prod(tensor.shape), data.size * 8 // bits
+    if held < count:
+        raise MalformedModel(
+            f"tensor {tensor.name!r}: {data.size} bytes hold {held} of {count} {bits}-bit values"
+        )
+    return Packed(data, bits, tensor.shape, tensor.type is not TensorType.UINT4)
 
 
 def _typed(data: Array, tensor: Tensor, nbytes: int) -> Array:
