@@ -150,7 +150,7 @@ def test_types_that_litert_has_no_kernel_for_are_refused(op: Op) -> None:
     for inputs in ([float64, ints([1])], [T((4,)), T((1, 1), TensorType.UINT8)]):
         case = Case("refused", op, inputs, [T((1,), inputs[0].type)], options)
         with pytest.raises(BridgeError, match="is not one of the types"):
-            ours(case.model(), [])
+            ours(case.model(), case.arrays(np.random.default_rng(0)))
 
 
 def test_rows_of_a_4_bit_table() -> None:

@@ -195,9 +195,9 @@ def test_update_versions() -> None:
 
 def test_an_update_that_is_too_large_is_refused() -> None:
     inputs = [tensor((2, 3)), tensor((2, 4)), ints(0, 0)]
-    model = Case("refused", Op.DYNAMIC_UPDATE_SLICE, inputs, [tensor((2, 3))]).model()
+    case = Case("refused", Op.DYNAMIC_UPDATE_SLICE, inputs, [tensor((2, 3))])
     with pytest.raises(BridgeError, match=r"\(2, 4\) is larger than \(2, 3\)"):
-        ours(model, [])
+        ours(case.model(), case.arrays(np.random.default_rng(0)))
 
 
 def test_update_of_4_bit_values() -> None:
