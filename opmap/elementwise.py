@@ -155,7 +155,7 @@ def _divisor(op: View, g: Graph, b: ir.Value) -> ir.Value:
     wide, known = g.op("Cast", b, to=ir.DataType.INT64), op["input2"].data
     if known is not None and np.all(known):
         return wide
-    if known is not None or g.target.ort_cpu:
+    if known is not None or g.target.fallback:
         raise Untranslatable("integer divisor that may be 0")
     return failing(g, wide, g.op("Equal", wide, g.constant(0, np.int64)))
 
@@ -219,7 +219,7 @@ def _power(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
     """Pow; of integers the graph fails where an exponent is negative, if no kernel can say so."""
     if op.output.type is _T.INT32:
         known, negative = op["input2"].data, g.op("Less", b, g.constant(0, np.int32))
-        if g.target.ort_cpu if known is None else np.any(known < 0):
+        if g.target.fallback if known is None else np.any(known < 0):
             raise Untranslatable("integer exponent that may be negative")
         if known is None:
             b = failing(g, g.op("Cast", b, to=ir.DataType.INT64), negative)
@@ -375,7 +375,7 @@ def sqrt(op: View, g: Graph) -> None:
 def rsqrt(op: View, g: Graph) -> None:
     """Reciprocal(Sqrt(x)); infinity saturates when it is quantised. The graph fails where 16-bit
     codes are negative, if there is no kernel to say so."""
-    if op["input"].type is _T.INT16 and g.target.ort_cpu:
+    if op["input"].type is _T.INT16 and g.target.fallback:
         raise Untranslatable("square root of codes that may be negative")
     if _by_table(op, g):
         return

@@ -87,8 +87,8 @@ def translate(op: OperatorView[Any], g: Graph, registry: Registry[Translator]) -
     with g.at(op):
         if not all(tensor.ranked for tensor in (*op.present_inputs(), *op.outputs)):
             raise Untranslatable("a rank depends on data")
-        if g.target.fallback and _has_strings(op):
-            raise Untranslatable("strings of any bytes are left to the kernels")
+        if g.target.fallback:
+            _check_held(op)
         try:
             entry.function(entry.inputs.bind(op), g)
         except BridgeError:
@@ -97,10 +97,14 @@ def translate(op: OperatorView[Any], g: Graph, registry: Registry[Translator]) -
             raise ModelError(f"{op.label}: {error}") from error
 
 
-def _has_strings(op: OperatorView[Any]) -> bool:
-    """Whether `op` does something with strings; one with bodies may hand them on."""
-    strings = (t.type is TensorType.STRING for t in (*op.present_inputs(), *op.outputs))
-    return not op.bodies and any(strings)
+def _check_held(op: OperatorView[Any]) -> None:
+    """Refuses what ONNX Runtime does not hold as TFLite does; an operator with bodies may hand it
+    on."""
+    types = {tensor.type for tensor in (*op.present_inputs(), *op.outputs)}
+    if TensorType.STRING in types and not op.bodies:
+        raise Untranslatable("strings of any bytes are left to the kernels")
+    if TensorType.BFLOAT16 in types:
+        raise Untranslatable("ONNX Runtime takes no arrays of BFLOAT16")
 
 
 def unique_names(tensors: Sequence[TensorView], fallback: str, taken: set[str]) -> list[str]:
