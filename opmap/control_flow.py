@@ -1,7 +1,8 @@
 """Branches and loops: If and Loop around the operators of the called subgraphs.
 
 What a body reads from outside and does not change it captures. Variables that a body sets are
-results of the branch or part of the loop's state, as the operator's further inputs say.
+results of the branch or part of the loop's state, as the operator's further inputs say. CALL_ONCE
+is not translated: for what runs once a session is not worth its while.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ from tflite_ort.opmap.forms import Domain, Layout
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
-    CallOnceOptions,
     IfOptions,
     Op,
     OperatorView,
@@ -35,12 +35,6 @@ from tflite_ort.schema import (
     Untranslatable,
     WhileOptions,
 )
-
-
-@translator(Op.CALL_ONCE, versions=(1, 1), inputs=("variables*",))
-def call_once(op: OperatorView[CallOnceOptions], g: Graph) -> None:
-    """Nothing in the graph: an export starts from the values that it sets."""
-    raise Untranslatable("it runs once, which is not worth a session")
 
 
 @translator(Op.IF, versions=(1, 1), inputs=("condition", "values*"))

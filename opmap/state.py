@@ -1,7 +1,7 @@
 """Variables: inputs and outputs of the graph, so that reading one and setting it cost nothing.
 
-Hash tables stay in numpy: their keys or values are strings, which ONNX Runtime would copy one by
-one on the way in and out, and a table is a dictionary already.
+Hash tables are not translated: their keys or values are strings, which ONNX Runtime would copy one
+by one on the way in and out, and a table is a dictionary already.
 """
 
 from __future__ import annotations
@@ -30,15 +30,3 @@ def _pass_on(source: TensorView, target: TensorView, g: Graph) -> None:
     domain = Domain.STORED if source.is_quantized and target.is_quantized else Domain.FILE
     layout = g.layout(source)
     g.write(target, g.read(source, layout=layout, domain=domain), layout=layout, domain=domain)
-
-
-for _op, _inputs in (
-    (Op.HASHTABLE_FIND, ("table", "keys", "default")),
-    (Op.HASHTABLE_IMPORT, ("table", "keys", "values")),
-    (Op.HASHTABLE_SIZE, ("table",)),
-):
-
-    @translator(_op, versions=(1, 1), inputs=_inputs)
-    def hashtable(op: OperatorView[None], g: Graph) -> None:
-        """Not in ONNX Runtime."""
-        raise Untranslatable("hash tables are in numpy: their keys or values are strings")

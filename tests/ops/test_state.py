@@ -339,6 +339,4 @@ def test_a_table_gives_what_litert_gives() -> None:
     tensors["n"] = T((1,), TensorType.INT64)
     model = model_of(Sub(tensors, find, ["x"], ["y", "n"]), imports)
     invokes = [[np.array(keys, np.int64)] for keys in ((1, 2, 9), (3, 3, 2))]
-    interpreter = check_invokes(model, invokes, kernels="default")
-    reasons = {row.reason for row in interpreter.delegation() if row.operator == "HASHTABLE_SIZE"}
-    assert reasons == {"hash tables are in numpy: their keys or values are strings"}
+    check_invokes(model, invokes, kernels="default")
