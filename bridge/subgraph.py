@@ -104,18 +104,16 @@ class Subgraph:
         """Copy `value` into an input, a variable, or another tensor that is kept."""
         checked = self._checked(index)
         array = stored(value, self.declared.tensors[checked], checked, self.runner.shape(checked))
-        if array.size == 0:
-            return
-        if self._is_constant(checked):
-            raise TensorError(f"Cannot set tensor: {checked} is a constant")
         if self.runner.array(checked) is not None:
             self.runner.assign(checked, array)
-        elif self.runner.plan is None:
+        elif self._is_constant(checked):
+            raise TensorError(f"Cannot set tensor: {checked} is a constant")
+        elif self.runner.plan is not None:
+            raise TensorError(f"Cannot set tensor: {self._not_kept(checked)}")
+        elif array.size:
             raise TensorError(
                 "Cannot set tensor: Tensor is unallocated. Try calling allocate_tensors() first"
             )
-        else:
-            raise TensorError(f"Cannot set tensor: {self._not_kept(checked)}")
 
     def get(self, index: SupportsIndex) -> Any:
         """A copy of a tensor that is kept, or of a constant; of a sparse one what is stored."""

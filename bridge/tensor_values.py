@@ -16,6 +16,8 @@ Shape = tuple[int, ...]
 
 _FLOAT8 = frozenset({TensorType.FLOAT8_E4M3FN, TensorType.FLOAT8_E5M2})
 _PACKED_TYPES = frozenset(PACKED_BITS)
+# Of these the dtype alone does not say whether a value fits.
+_CHECKED = _PACKED_TYPES | {TensorType.STRING, TensorType.RESOURCE, TensorType.VARIANT}
 # Of types with the same dtype the plain one gives the name.
 _NAMES = {dtype: key.name for key, dtype in reversed(NUMPY_DTYPE.items())}
 
@@ -26,6 +28,8 @@ def stored(value: npt.ArrayLike, tensor: Tensor, index: int, shape: Shape) -> Ar
     Raises:
         TensorError: the dtype or the shape is another.
     """
+    if type(value) is np.ndarray and _fits(value, tensor, shape):
+        return value
     try:
         array = np.asarray(value)
     except ValueError as error:
@@ -40,6 +44,12 @@ def stored(value: npt.ArrayLike, tensor: Tensor, index: int, shape: Shape) -> Ar
         _check_range(array, tensor)
         return array.reshape(shape)
     return array.view(NUMPY_DTYPE[tensor.type])
+
+
+def _fits(array: Array, tensor: Tensor, shape: Shape) -> bool:
+    """Whether there is nothing to convert or to refuse, which is nearly always so."""
+    same = array.dtype == NUMPY_DTYPE[tensor.type] and array.shape == shape
+    return same and tensor.type not in _CHECKED
 
 
 def given(array: Array, tensor: Tensor) -> Any:
