@@ -141,12 +141,11 @@ def best(scores: Floats, count: int) -> list[int]:
 
 
 def _settle(heap: list[int], scores: Floats, hole: int, position: int) -> None:
-    """Move the lesser children up from `hole` to the bottom, and `position` up from there."""
-    top = hole
-    while (child := 2 * hole + 2) <= len(heap):
-        if child == len(heap) or scores[heap[child]] > scores[heap[child - 1]]:
-            child -= 1
+    """Put `position` at `hole`, and let it sink past lesser children that are not greater."""
+    while (child := 2 * hole + 1) < len(heap):
+        if child + 1 < len(heap) and not scores[heap[child + 1]] > scores[heap[child]]:
+            child += 1
+        if scores[heap[child]] > scores[position]:
+            break
         heap[hole], hole = heap[child], child
-    while hole > top and scores[heap[(hole - 1) // 2]] > scores[position]:
-        heap[hole], hole = heap[(hole - 1) // 2], (hole - 1) // 2
     heap[hole] = position

@@ -9,11 +9,13 @@ import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.movement import reshaped
+from tflite_ort.opmap.partial_sort import greatest
 from tflite_ort.opmap.registry import custom_translator
-from tflite_ort.schema import OperatorView
+from tflite_ort.schema import OperatorView, Untranslatable
 from tflite_ort.schema.well_known_options import DetectionPostProcessOptions, map_options
 
 Options = DetectionPostProcessOptions
+_MOST_CLASSES = 16  # for each detection: the nodes that sort them grow with the square
 
 
 @custom_translator(
@@ -22,11 +24,7 @@ Options = DetectionPostProcessOptions
     inputs=("box_encodings", "class_predictions", "anchors"),
 )
 def tflite_detection_postprocess(op: OperatorView[Any], g: Graph) -> None:
-    """NonMaxSuppression of the decoded boxes, and zeros up to the number of detections.
-
-    TFLite lists the classes of a box by falling score; which of equal scores comes first is left
-    to its heap, TopK has the first class.
-    """
+    """NonMaxSuppression of the decoded boxes, and zeros up to the number of detections."""
     options = map_options(op, DetectionPostProcessOptions)
     boxes = decoded(op, g, options)
     scores = g.read(op["class_predictions"])
@@ -78,7 +76,9 @@ def fast(g: Graph, options: Options, boxes: ir.Value, scores: ir.Value) -> Picke
     rows = reshaped(g, rows, (-1,))
     scores = g.op("Gather", reshaped(g, scores, (-1, options.num_classes)), rows)
     each = min(options.max_classes_per_detection, options.num_classes)
-    best, classes = g.op_multi("TopK", scores, g.constant([each], np.int64), outputs=2)
+    if each > _MOST_CLASSES:
+        raise Untranslatable(f"{each} classes for each detection, at most {_MOST_CLASSES}")
+    best, classes = greatest(g, scores, options.num_classes, each)
     return rows, classes, best, g.op("Shape", rows)
 
 

@@ -65,6 +65,7 @@ INFRASTRUCTURE = {
         "nodes",
         "normalization_integer",
         "pairs",
+        "partial_sort",
         "quantized_nodes",
         "recurrent_activation",
         "registry",
