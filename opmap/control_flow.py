@@ -8,6 +8,7 @@ is not translated: for what runs once a session is not worth its while.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -54,9 +55,8 @@ def stablehlo_case(op: OperatorView[StablehloCaseOptions], g: Graph) -> None:
 def _choose(op: OperatorView[Any], tests: Sequence[ir.Value], g: Graph) -> None:
     """The first body whose test holds, else the last one."""
     given = op.present_inputs()[1:]
-    results_of = _results(op)
-    bodies = [[body.tensors[body.outputs[k]] for k in results_of] for body in op.bodies]
-    targets = list(results_of.values())
+    made, targets = list(_results(op)), list(_results(op).values())
+    bodies = [[body.tensors[body.outputs[k]] for k in made] for body in op.bodies]
     _check_strings(targets, g)
     domains = [shared_domain(*row) for row in zip(targets, *bodies, strict=True)]
     forms = [_forms(g, given, body) for body in op.bodies]
@@ -89,58 +89,85 @@ def _forms(g: Graph, given: Sequence[TensorView], body: Specialized) -> list[For
 def _results(op: OperatorView[Any]) -> dict[int, TensorView]:
     """What `op` makes, by the place among the outputs of its bodies: its outputs, then those of
     its variables that are set."""
-    targets = [*op.outputs, *op.present_inputs()[-len(op.bodies[-1].variables) or None :]]
-    if not op.bodies[-1].variables:
-        targets = list(op.outputs)
-    made = len(op.outputs)
-    return {k: t for k, t in enumerate(targets) if k < made or t.is_variable}
+    variables = op.present_inputs()[len(op.present_inputs()) - len(op.bodies[-1].variables) :]
+    every = enumerate([*op.outputs, *variables])
+    return {k: tensor for k, tensor in every if k < len(op.outputs) or tensor.is_variable}
+
+
+@dataclass(frozen=True, slots=True)
+class _Moving:
+    """A value of a loop's state that an iteration changes.
+
+    Args:
+        before, after: the loop, in its caller.
+        taken, made: by the body.
+        tested: by the condition.
+    """
+
+    place: int
+    before: TensorView
+    after: TensorView
+    taken: TensorView
+    made: TensorView
+    tested: TensorView
+
+    @property
+    def domain(self) -> Domain:
+        return shared_domain(self.before, self.after, self.taken, self.made, self.tested)
+
+
+def _moving(op: OperatorView[WhileOptions]) -> list[_Moving]:
+    condition, body = op.bodies
+    changed, after = body.changed(), _results(op)
+    rows = zip(op.present_inputs(), body.inputs, body.outputs, condition.inputs, strict=True)
+    return [
+        _Moving(
+            place,
+            before,
+            after[place],
+            body.tensors[taken],
+            body.tensors[made],
+            condition.tensors[tested],
+        )
+        for place, (before, taken, made, tested) in enumerate(rows)
+        if taken != made or taken in changed
+    ]
 
 
 @translator(Op.WHILE, versions=(1, 1), inputs=("values*",))
 def while_(op: OperatorView[WhileOptions], g: Graph) -> None:
     """Loop: the condition before it and, on the new values, at the end of its body."""
     condition, body = op.bodies
-    state, targets = op.present_inputs(), _results(op)
-    changed = body.changed()
     if condition.changed():
         raise Untranslatable("its condition sets a variable")
-    moving = [
-        k
-        for k, (taken, made) in enumerate(zip(body.inputs, body.outputs, strict=True))
-        if taken != made or taken in changed
-    ]
-    tensors = {k: body.tensors[body.inputs[k]] for k in moving}
-    made = {k: body.tensors[body.outputs[k]] for k in moving}
-    tested = {k: condition.tensors[condition.inputs[k]] for k in moving}
-    _check_strings(tensors.values(), g)
-    domains = {
-        k: shared_domain(state[k], targets[k], tensors[k], made[k], tested[k]) for k in moving
-    }
-    outside = _forms(g, state, body)
-    outside_test = _forms(g, state, condition)
+    state, moving = op.present_inputs(), _moving(op)
+    _check_strings([each.taken for each in moving], g)
+    outside, outside_test = _forms(g, state, body), _forms(g, state, condition)
     first = _test(g, condition, outside_test)
 
     def iteration(arguments: Sequence[ir.Value]) -> Sequence[ir.Value]:
         given, given_test = list(outside), list(outside_test)
         for counter in arguments[:2]:  # ONNX Runtime needs their shapes
             counter.shape = ir.Shape([])
-        for k, value in zip(moving, arguments[2:], strict=True):
-            declare(value, tensors[k])
-            given[k] = {g.form(tensors[k], Layout.LAST, domains[k]): value}
+        for each, value in zip(moving, arguments[2:], strict=True):
+            declare(value, each.taken)
+            given[each.place] = {g.form(each.taken, Layout.LAST, each.domain): value}
         inner = inlined(g, body, given)
-        values = results(g, inner, list(made.values()), list(domains.values()))
-        for k, value in zip(moving, values, strict=True):
-            given_test[k] = {g.form(tested[k], Layout.LAST, domains[k]): value}
+        domains = [each.domain for each in moving]
+        values = results(g, inner, [each.made for each in moving], domains)
+        for each, value in zip(moving, values, strict=True):
+            given_test[each.place] = {g.form(each.tested, Layout.LAST, each.domain): value}
         return [_test(g, condition, given_test), *values]
 
-    types = [element_type(tensors[k], domains[k]) for k in moving]
+    types = [element_type(each.taken, each.domain) for each in moving]
     loop = g.body([ir.DataType.INT64, ir.DataType.BOOL, *types], iteration)
-    initial = [g.read(state[k], layout=Layout.LAST, domain=domains[k]) for k in moving]
+    initial = [g.read(each.before, layout=Layout.LAST, domain=each.domain) for each in moving]
     finals = g.op_multi("Loop", None, first, *initial, outputs=len(moving), body=loop)
-    for k, value in zip(moving, finals, strict=True):
-        g.write(targets[k], value, domain=domains[k])
-    for k in targets.keys() - set(moving):
-        g.take(targets[k], g.forms_as(state[k], targets[k]))
+    for each, value in zip(moving, finals, strict=True):
+        g.write(each.after, value, domain=each.domain)
+    for place, tensor in _results(op).items():
+        if place not in [each.place for each in moving]:
+            g.take(tensor, g.forms_as(state[place], tensor))
 
 
 def _test(g: Graph, condition: Specialized, given: Sequence[Forms]) -> ir.Value:
