@@ -64,7 +64,7 @@ def print_profile(model: str, operators: Sequence[OperatorTime], runs: int) -> N
     for each in operators:
         nodes = ", ".join(
             f"{name} {_milliseconds(seconds * 1e3 / runs)}"
-            for name, seconds in each.nodes.most_common()
+            for name, seconds in sorted(each.nodes.items(), key=lambda node: -node[1])
         )
         share = f"{100 * each.seconds / total:.1f}"
         time = _milliseconds(each.seconds * 1e3 / runs)

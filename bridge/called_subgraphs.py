@@ -133,8 +133,8 @@ def _following(state: Views, body: Specialized, varying: list[int]) -> list[Tens
         result = wider(given, body.tensors[made], same)
         sizes = [a for a, b in zip(result.shape, given.shape, strict=True) if a is not b]
         varying += sizes
-        kept = given.data is None and result.ranked == given.ranked and not sizes
-        following.append(given if kept else replace(result, data=None, sizes=None))
+        kept = not given.is_constant and result.ranked == given.ranked and not sizes
+        following.append(given if kept else replace(result, constant=None, sizes=None))
     return following
 
 

@@ -89,4 +89,5 @@ def _limit(tensor: TensorView, made: Array) -> float:
         return float(tensor.is_quantized)
     wide = _wide(made)
     magnitude = float(np.abs(wide[np.isfinite(wide)]).max(initial=0.0))
-    return max(_RELATIVE, _UNITS * float(finfo(made.dtype).eps)) * magnitude
+    epsilon = float(finfo(made.dtype).eps)  # type: ignore[no-untyped-call]
+    return max(_RELATIVE, _UNITS * epsilon) * magnitude

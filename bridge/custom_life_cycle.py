@@ -102,10 +102,9 @@ class LifeCycleNode:
         if returned is not None:
             raise KernelError(f"invoke returned {type(returned).__name__}, and fills its outputs")
         variables = [tensor for tensor in node.inputs if tensor is not None and tensor.is_variable]
-        made = enumerate((*node.outputs, *variables))
         return tuple(
             checked_result(i, each.data, each.dtype, None if each.is_dynamic else each.shape)
-            for i, each in made
+            for i, each in enumerate((*node.outputs, *variables))
         )
 
     def free(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +14,10 @@ from tflite_ort.session import Session
 
 # Of nodes that no operator asked for, such as those that ONNX Runtime adds to change a layout.
 _NO_OPERATOR = "(ONNX Runtime)"
+
+
+def _seconds() -> defaultdict[str, float]:
+    return defaultdict(float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +32,12 @@ class OperatorTime:
     """
 
     operator: str
-    nodes: Counter[str]
+    nodes: dict[str, float]
     provider: str
 
     @property
     def seconds(self) -> float:
-        return self.nodes.total()
+        return sum(self.nodes.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,7 @@ class Profile:
 
     folder: Path
     sessions: list[Session] = field(default_factory=list)
-    kernels: Counter[str] = field(default_factory=Counter)
+    kernels: defaultdict[str, float] = field(default_factory=_seconds)
 
     @property
     def prefix(self) -> str:
@@ -70,10 +74,9 @@ class Profile:
             for node in session.node_times():
                 operator = node.name.partition("/")[0] if "/" in node.name else _NO_OPERATOR
                 key = (operator, node.provider)
-                row = rows.setdefault(key, OperatorTime(operator, Counter(), node.provider))
+                row = rows.setdefault(key, OperatorTime(operator, _seconds(), node.provider))
                 row.nodes[node.op_type] += node.seconds
         kernels = [
-            OperatorTime(label, Counter({"numpy": seconds}), "")
-            for label, seconds in self.kernels.items()
+            OperatorTime(label, {"numpy": seconds}, "") for label, seconds in self.kernels.items()
         ]
         return sorted([*rows.values(), *kernels], key=lambda row: -row.seconds)

@@ -111,7 +111,11 @@ class Resources:
             if tensor.index in handles:
                 self.handles[index] = handles[tensor.index]
             self.tensors[index] = replace(
-                own, shape=tensor.shape, ranked=tensor.ranked, constant=tensor.constant, sizes=tensor.sizes
+                own,
+                shape=tensor.shape,
+                ranked=tensor.ranked,
+                constant=tensor.constant,
+                sizes=tensor.sizes,
             )
 
     def keys(self) -> dict[int, VariableKey]:

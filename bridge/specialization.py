@@ -76,8 +76,11 @@ def specialize(
 
 @dataclass(frozen=True, slots=True)
 class _Specializer:
-    """Args:
-    calls: the subgraph, after those that call it.
+    """Makes a subgraph ready, and those that it calls.
+
+    Args:
+        held: what the resources hold, as far as it is known by now.
+        calls: the subgraph, after those that call it.
     """
 
     model: Model
@@ -252,7 +255,7 @@ def _with_data(outputs: Sequence[TensorView], arrays: Sequence[Array]) -> list[T
     views = []
     for tensor, array in zip(outputs, arrays, strict=True):
         array.flags.writeable = False
-        views.append(replace(tensor, data=array, shape=array.shape, ranked=True, sizes=None))
+        views.append(replace(tensor, constant=array, shape=array.shape, ranked=True, sizes=None))
     return views
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -30,21 +30,30 @@ class Memory:
         arrays: of inputs, outputs and what crosses partitions, whose shapes are known; and, while
             an invoke runs, what kernels made.
         variables: what lasts from one invoke to the next.
+        constants: those that kernels read, 4- and 2-bit ones unpacked.
     """
 
     arrays: dict[int, Array]
     variables: Mapping[int, Variable]
+    constants: dict[int, Array] = field(default_factory=dict)
 
     def value(self, tensor: TensorView) -> Array:
         """The present value of a tensor."""
-        if tensor.data is not None:
-            return tensor.data
+        if tensor.is_constant:
+            return self._constant(tensor)
         if tensor.index not in self.variables:
             return self.arrays[tensor.index]
         value = self.variables[tensor.index].value
         if value is None:
             raise unassigned(tensor)
         return value
+
+    def _constant(self, tensor: TensorView) -> Array:
+        """Its values, unpacked once."""
+        if tensor.index not in self.constants:
+            assert tensor.data is not None
+            self.constants[tensor.index] = tensor.data
+        return self.constants[tensor.index]
 
     def put(self, tensor: TensorView, array: Array) -> None:
         """Give an input its value; one that is known to be constant has it."""

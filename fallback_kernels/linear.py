@@ -73,7 +73,7 @@ def _blockwise_sums(
     """Rows rounded to 8 bits with a zero point, times weights with a scale for each block."""
     rows = requantized_input(inputs[0].reshape(-1, inputs[1].shape[1]), (1,), asymmetric=True)
     scales = np.repeat(blocks.scale.astype(np.float32), blocks.size, axis=1)
-    sums = rows @ (inputs[1] * scales).T
+    sums: Array = rows @ (inputs[1] * scales).T
     if len(inputs) > 2 and inputs[2] is not None:
         sums = sums + inputs[2]
     return np.clip(sums, *real_bounds(op.options.fused_activation_function))

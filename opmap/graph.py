@@ -192,7 +192,7 @@ class Graph(QuantizedNodes):
         if tensor.data is not None and not quantization.per_channel:
             steps = tensor.data.astype(np.float64) - quantization.scalar_zero_point
             real = (steps * (quantization.scalar_scale / unit)).astype(np.float32)
-            constant = replace(tensor, data=real, type=TensorType.FLOAT32, quantization=None)
+            constant = replace(tensor, constant=real, type=TensorType.FLOAT32, quantization=None)
             return self._read_expanded(constant, layout, Domain.REAL, max(rank, tensor.rank))
         codes = self.read(tensor, layout=layout, domain=Domain.STORED, rank=rank)
         return self.op(
@@ -358,7 +358,7 @@ class Graph(QuantizedNodes):
             value = self.op("Unsqueeze", value, front)
             return self.op("Transpose", value, perm=layout.permutation(rank))
         assert tensor.data is not None
-        expanded = replace(tensor, shape=shape, data=tensor.data.reshape(shape))
+        expanded = replace(tensor, shape=shape, constant=tensor.data.reshape(shape))
         return self._constant_form(expanded, layout, domain)
 
     def _constant_form(self, tensor: TensorView, layout: Layout, domain: Domain) -> ir.Value:

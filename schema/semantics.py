@@ -182,11 +182,6 @@ def nearest_indices(
     return np.asarray(np.clip(whole, 0, old - 1), np.int64)
 
 
-def unpack_int4(packed: Array, count: int, *, signed: bool = True) -> Array:
-    """`count` 4-bit values of flat bytes, the low nibble first, as int8 (uint8 if unsigned)."""
-    return _unpack(packed, count, 4, signed)
-
-
 def pack_int4(codes: Array) -> Array:
     """4-bit values as flat bytes, the low nibble first; the last is 0 beside an odd one."""
     nibbles = np.append(codes, np.int8(0)) if codes.size % 2 else codes.reshape(-1)
@@ -194,12 +189,9 @@ def pack_int4(codes: Array) -> Array:
     return (low & np.uint8(15)) | (high << np.uint8(4))
 
 
-def unpack_int2(packed: Array, count: int) -> Array:
-    """`count` 2-bit values of flat bytes, the low bits first, as int8."""
-    return _unpack(packed, count, 2, True)
-
-
-def _unpack(packed: Array, count: int, bits: int, signed: bool) -> Array:
+def unpack(packed: Array, count: int, bits: int, *, signed: bool = True) -> Array:
+    """`count` values of 2 or 4 bits from flat bytes, the low bits first, as int8 (uint8 if
+    unsigned)."""
     octets = packed.view(np.uint8).reshape(-1)[: ceil(count * bits / 8), None]
     codes = (octets >> np.arange(0, 8, bits, dtype=np.uint8)) & np.uint8(2**bits - 1)
     flat = codes.reshape(-1)[:count]

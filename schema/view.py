@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -10,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.schema.enums import BuiltinOperator, TensorType
-from tflite_ort.schema.semantics import NUMPY_DTYPE
+from tflite_ort.schema.semantics import NUMPY_DTYPE, unpack
 from tflite_ort.schema.sizes import is_known
 
 Array = npt.NDArray[Any]
@@ -82,6 +83,27 @@ class Blocks:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Packed:
+    """Constant values of `bits` bits as the file has them; unpacked they would take up to four
+    times the memory, so that is done anew for each use.
+
+    Args:
+        octets: the first value is in the lowest bits of the first.
+    """
+
+    octets: npt.NDArray[np.uint8]
+    bits: int
+    shape: Shape
+    signed: bool = True
+
+    def unpacked(self) -> Array:
+        """The values as read-only int8 (uint8 if unsigned) of `shape`."""
+        values = unpack(self.octets, math.prod(self.shape), self.bits, signed=self.signed)
+        values.flags.writeable = False
+        return values.reshape(self.shape)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class TensorView:
     """A tensor as its graph declares it.
 
@@ -89,7 +111,7 @@ class TensorView:
         index: position in the subgraph's tensors.
         shape: the shape the model is specialised for; a size that depends on data is an
             `UnknownSize`, the same object wherever the size is the same.
-        data: the constant's values (dense, typed, read-only; 4-bit ones as int8), else None.
+        constant: its values, if it is one: dense, typed, read-only; see `data`.
         quantization: None when the tensor carries no scale.
         blocks: its scales where they are blockwise; there is no `quantization` then.
         ranked: False where even the rank depends on data; `shape` means nothing then.
@@ -101,7 +123,7 @@ class TensorView:
     name: str
     type: TensorType
     shape: Shape
-    data: Array | None = None
+    constant: Array | Packed | None = None
     quantization: Quantization | None = None
     is_variable: bool = False
     ranked: bool = True
@@ -122,8 +144,13 @@ class TensorView:
         return not (self.ranked and is_known(*self.shape))
 
     @property
+    def data(self) -> Array | None:
+        """A constant's values, 4- and 2-bit ones as int8; None for any other tensor."""
+        return self.constant.unpacked() if isinstance(self.constant, Packed) else self.constant
+
+    @property
     def is_constant(self) -> bool:
-        return self.data is not None
+        return self.constant is not None
 
     @property
     def is_quantized(self) -> bool:

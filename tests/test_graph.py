@@ -118,10 +118,10 @@ def test_a_clamp_that_the_range_implies_is_left_out(
 
 def test_constants_change_form_without_nodes(g: Graph) -> None:
     data = np.arange(192, dtype=np.float32).reshape(IMAGE)
-    value = g.read(tensor(0, data=data), layout=Layout.FIRST)
+    value = g.read(tensor(0, constant=data), layout=Layout.FIRST)
     assert value.const_value is not None
     np.testing.assert_array_equal(value.const_value.numpy(), data.transpose(0, 3, 1, 2))
-    low_rank = g.read(tensor(1, (8,), data=data.ravel()[:8]), layout=Layout.FIRST, rank=4)
+    low_rank = g.read(tensor(1, (8,), constant=data.ravel()[:8]), layout=Layout.FIRST, rank=4)
     assert low_rank.const_value is not None
     assert low_rank.const_value.shape == (1, 8, 1, 1)
     assert op_types(g) == []

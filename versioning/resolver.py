@@ -117,7 +117,8 @@ class MutableOpResolver(OpResolver):
     ) -> Callable[[F], F]:
         def register(function: F) -> F:
             place = "kernel" if hasattr(function, "invoke") else "function"
-            self._add(op, Registration(**{place: function}, **registration), first, last)
+            given: dict[str, Any] = {place: function, **registration}
+            self._add(op, Registration(**given), first, last)
             return function
 
         return register

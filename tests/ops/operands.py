@@ -22,7 +22,7 @@ from tflite_ort.schema import (
     read_model,
     write_model,
 )
-from tflite_ort.schema.semantics import NUMPY_DTYPE, PACKED_BITS, quantized_range, unpack_int4
+from tflite_ort.schema.semantics import NUMPY_DTYPE, PACKED_BITS, quantized_range, unpack
 
 Array = npt.NDArray[Any]
 INPUT_SCALE = 0.02
@@ -168,7 +168,7 @@ def _real(weights: T | None) -> T:
     assert weights is not None
     codes = weights.data
     if weights.raw is not None:
-        codes = unpack_int4(np.frombuffer(weights.raw, np.uint8), math.prod(weights.shape))
+        codes = unpack(np.frombuffer(weights.raw, np.uint8), math.prod(weights.shape), 4)
     assert codes is not None
     scales = np.asarray(weights.scale, np.float32)
     shape = [1] * len(weights.shape)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.one_op import T, one_op_model
 from tflite_ort.schema import (
     ActivationFunctionType,
     DimensionMetadata,
@@ -18,11 +19,14 @@ from tflite_ort.schema import (
     Int32Vector,
     MalformedModel,
     ModelError,
+    Op,
     Padding,
     SparsityParameters,
     StridedSliceOptions,
     TensorType,
+    read_model,
 )
+from tflite_ort.schema.resolve import tensor_views
 from tflite_ort.schema.semantics import (
     activation_bounds,
     conv_output_size,
@@ -33,9 +37,9 @@ from tflite_ort.schema.semantics import (
     quantized_activation_bounds,
     quantized_range,
     strided_slice,
-    unpack_int2,
-    unpack_int4,
+    unpack,
 )
+from tflite_ort.schema.view import Packed
 
 Array = npt.NDArray[Any]
 DENSE, CSR = DimensionType.DENSE, DimensionType.SPARSE_CSR
@@ -111,18 +115,18 @@ def test_activation_codes_are_rounded_half_away_and_clamped() -> None:
 
 def test_packed_values_come_low_bits_first() -> None:
     packed = np.array([0x21, 0xF8, 0x07], np.uint8)
-    assert unpack_int4(packed, 5).tolist() == [1, 2, -8, -1, 7]
-    assert unpack_int4(packed, 5, signed=False).tolist() == [1, 2, 8, 15, 7]
-    assert unpack_int2(np.array([0b11100100, 0b01], np.uint8), 5).tolist() == [0, 1, -2, -1, 1]
+    assert unpack(packed, 5, 4).tolist() == [1, 2, -8, -1, 7]
+    assert unpack(packed, 5, 4, signed=False).tolist() == [1, 2, 8, 15, 7]
+    assert unpack(np.array([0b11100100, 0b01], np.uint8), 5, 2).tolist() == [0, 1, -2, -1, 1]
     with pytest.raises(MalformedModel, match="hold 6 of 7 4-bit values"):
-        unpack_int4(packed, 7)
+        unpack(packed, 7, 4)
 
 
 @given(st.lists(st.integers(-8, 7), max_size=9))
 def test_int4_round_trip(values: list[int]) -> None:
     nibbles = np.array([*values, 0][: len(values) + len(values) % 2], np.int8).view(np.uint8) & 15
     packed = nibbles[0::2] | nibbles[1::2] << 4
-    assert unpack_int4(packed, len(values)).tolist() == values
+    assert unpack(packed, len(values), 4).tolist() == values
 
 
 def sparse(
@@ -290,3 +294,17 @@ def test_malformed_slices_are_refused(
     bounds = (np.array(values, np.int32) for values in (begin, end, stride))
     with pytest.raises(ModelError, match=message):
         strided_slice((4,), *bounds, StridedSliceOptions(**masks))
+
+
+def test_small_constants_are_unpacked_at_each_use() -> None:
+    """A view of 4-bit weights takes no more than the file."""
+    octets = np.arange(256, dtype=np.uint8)
+    weights = T((4, 128), TensorType.INT4, scale=0.1, raw=octets.tobytes())
+    model = read_model(one_op_model(Op.DEQUANTIZE, [weights], [T((4, 128))]))
+    view = tensor_views(model, 0)[0]
+    assert isinstance(view.constant, Packed)
+    assert view.constant.octets.nbytes == 256
+    assert view.data is not None
+    assert view.data is not view.data
+    assert (view.data.shape, view.data.dtype) == ((4, 128), np.int8)
+    assert not view.data.flags.writeable

@@ -44,7 +44,7 @@ def test_text_is_utf8_and_numbers_are_refused() -> None:
     interpreter = Interpreter(model_path("litert__gather_string.tflite"))
     interpreter.allocate_tensors()
     words, positions = interpreter.get_input_details()
-    interpreter.set_tensor(words["index"], ["é"] * 10)
+    interpreter.set_tensor(words["index"], np.array(["é"] * 10))
     interpreter.set_tensor(positions["index"], np.zeros(3, np.int64))
     interpreter.invoke()
     output = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
