@@ -15,8 +15,12 @@ from tflite_ort.schema import TensorView, Untranslatable
 from tflite_ort.schema.fixed_point import quantize_multiplier
 from tflite_ort.schema.semantics import NUMPY_DTYPE
 
+Array = npt.NDArray[Any]
+
 # A double holds the product with a 31-bit multiplier exactly up to here.
 _NARROW = 2**22
+# To here it takes a look at the multiplier to know; where results have more bits none is taken.
+_WIDE, _BITS_LOOKED_AT = 2**30, 17
 # Moves halves away from zero before they are rounded to even, and nothing else over a half.
 TIE_BREAK = 1 + 2.0**-34
 
@@ -60,8 +64,7 @@ def rescaled(
     left, right = np.maximum(shift, 0), np.maximum(-shift, 0)
     factor = q31 * 2.0 ** (left - 31)
     is_wide = largest * np.max(2.0**left) >= _NARROW
-    # What is not exact there is cut in any case, if it is that much.
-    if is_wide and np.min(factor * 2.0**-right) * _NARROW < 2**bits:
+    if is_wide and (upwards or largest > _WIDE or _may_round_wrongly(q31, shift, bits)):
         whole = g.op("Cast", value, to=ir.DataType.INT64)
         whole = high_half(g, whole, g.constant(q31.astype(np.int64) << left))
         high = g.op("Cast", whole, to=ir.DataType.DOUBLE)
@@ -73,6 +76,24 @@ def rescaled(
     if upwards:
         return rounded_upwards(g, g.op("Mul", high, g.constant(2.0**-right)))
     return g.op("Round", g.op("Mul", high, g.constant(2.0**-right * TIE_BREAK)))
+
+
+def _may_round_wrongly(q31: Array, shift: Array, bits: int) -> bool:
+    """Whether a double, which has 53 bits of a product's 61, could take it over the edge of a
+    result: the results k and k + 1 meet where the product is ((2 * k + 1) * 2**right - 1) * 2**30.
+
+    It could if a multiple of q31 is nearer to an edge than two roundings reach, and not on it.
+    """
+    pairs = np.unique(np.stack([np.ravel(q31), np.ravel(shift)]), axis=1).T.astype(np.int64)
+    if bits > _BITS_LOOKED_AT or np.any(pairs[:, 1] >= 0) or np.any(pairs[:, 0] == 0):
+        return True
+    for multiplier, exponent in pairs:
+        count = min(2**bits, 2 ** max(31 + int(exponent), 0))
+        edges = (((2 * np.arange(count) + 1) << -exponent) - 1) << 30
+        away = (edges + multiplier // 2) % multiplier - multiplier // 2
+        if np.any((away != 0) & (np.abs(away) <= 2**9)):
+            return True
+    return False
 
 
 def rounded_upwards(g: Graph, value: ir.Value) -> ir.Value:

@@ -37,7 +37,8 @@ def run_integer_cell(
     states = (h, g.op("Cast", c, to=ir.DataType.DOUBLE))
     types = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.DOUBLE)
     (h, c), (y,) = scan(g, _Step(g, cell), states, (sums,), single=single, types=types)
-    return y, h, g.op("Cast", c, to=ir.DataType.FLOAT)
+    y, c = (g.op("Cast", value, to=ir.DataType.FLOAT) for value in (y, c))
+    return y, h, c
 
 
 class _Step:
@@ -66,8 +67,8 @@ class _Step:
         shown = gates[_OUTPUT]
         if cell.peephole is not None:
             shown = self._gate(_OUTPUT, shown, c)
-        h = self._output(g.op("Mul", shown, looked_up(g, self.tanh, c)))
-        return (h, c), (h,)
+        output = self._output(g.op("Mul", shown, looked_up(g, self.tanh, c)))
+        return (g.op("Cast", output, to=ir.DataType.FLOAT), c), (output,)
 
     def _opened(self, sums: ir.Value, gates: Sequence[int]) -> ir.Value:
         """What gates of these sums let through, in units that the cell state is kept in."""
@@ -90,21 +91,22 @@ class _Step:
         g, peephole = self.g, self.cell.peephole
         if peephole is not None and gate != _UPDATE:
             weights = g.constant(peephole.weights[gate].astype(np.float64))
-            seen = rescaled(g, g.op("Mul", c, weights), peephole.multiplier[gate], 2.0**30)
+            seen = g.op("Mul", c, weights)
+            seen = rescaled(g, seen, peephole.multiplier[gate], 2.0**30, bits=17)
             sums = clip(g, g.op("Add", sums, seen), SHORT)
         return self._opened(self._normalized(sums, [gate]), [gate])
 
     def _output(self, product: ir.Value) -> ir.Value:
         g, cell = self.g, self.cell
         multiplier, zero_point = cell.hidden
-        value = rescaled(g, product, multiplier, 2.0**30)
+        value = rescaled(g, product, multiplier, 2.0**30, bits=9)
         if cell.projection is None:
             value = self._moved(value, zero_point - cell.output_zero_point)
         else:
             codes = clip(g, self._moved(value, -zero_point), (-128, 127))
             codes = g.op("Cast", codes, to=ir.DataType.FLOAT)
             value = cell.projection.of(g, codes, bits=8)
-        return g.op("Cast", clip(g, value, cell.output_range), to=ir.DataType.FLOAT)
+        return clip(g, value, cell.output_range)
 
     def _moved(self, value: ir.Value, by: int) -> ir.Value:
         return self.g.op("Add", value, self.g.constant(by, np.float64)) if by else value

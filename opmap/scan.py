@@ -44,7 +44,8 @@ def scan(
         new, results = step(arguments[: len(states)], arguments[len(states) :])
         counts.append(len(results))
         # A value can be only one output of a graph.
-        return [*new, *(g.op("Identity", result) for result in results)]
+        kept = {id(state) for state in new}
+        return [*new, *(g.op("Identity", r) if id(r) in kept else r for r in results)]
 
     body = g.body(types or [ir.DataType.FLOAT] * len((*states, *sequences)), build)
     made = g.op_multi(
