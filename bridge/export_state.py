@@ -22,6 +22,7 @@ from tflite_ort.partition import only_sets
 from tflite_ort.plan import make_plan
 from tflite_ort.runtime import Runtime
 from tflite_ort.schema import ExportError, Op, Specialized, TensorView
+from tflite_ort.schema.sizes import is_known, unknown_size
 from tflite_ort.versioning.registry import Registry
 
 Array = npt.NDArray[Any]
@@ -96,8 +97,14 @@ def _used(
             known = tensor.index in read or tensor.index in written
             if tensor.index in graph.variables and not known and not only_sets(op, tensor):
                 read[tensor.index] = _named(tensor)
-        written.update((tensor.index, _named(tensor)) for tensor in op.variables())
+        written.update((tensor.index, _resized(_named(tensor))) for tensor in op.variables())
     return list(read.values()), list(written.values())
+
+
+def _resized(tensor: TensorView) -> TensorView:
+    """`tensor` after the run: a size that is unknown may be another one then."""
+    sizes = (size if is_known(size) else unknown_size() for size in tensor.shape)
+    return replace(tensor, shape=tuple(sizes))
 
 
 def _named(tensor: TensorView) -> TensorView:

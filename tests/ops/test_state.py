@@ -340,3 +340,39 @@ def test_a_table_gives_what_litert_gives() -> None:
     model = model_of(Sub(tensors, find, ["x"], ["y", "n"]), imports)
     invokes = [[np.array(keys, np.int64)] for keys in ((1, 2, 9), (3, 3, 2))]
     check_invokes(model, invokes, kernels="default")
+
+
+def test_an_exported_variable_can_grow() -> None:
+    nodes = [
+        once(1),
+        read("h", "r"),
+        Node(Op.CONCATENATION, ["r", "x"], ["s"], ConcatenationOptions(axis=0)),
+        assign("h", "s"),
+    ]
+    exported = export_onnx(model_of(main(nodes, ["s"]), FIRST))
+    sizes = {
+        value.name: value.type.tensor_type.shape.dim[0].dim_param
+        for value in (*exported.graph.input, *exported.graph.output)
+    }
+    assert sizes["v"] and sizes["v_next"] and sizes["v"] != sizes["v_next"]
+    session = onnxruntime.InferenceSession(exported.SerializeToString())
+    want, state = floats(1, 2), dict[str, Array]()
+    for (x,) in INPUTS:
+        want = np.concatenate([want, x])
+        result, after = session.run(None, {"x": x, **state})
+        state = {"v": after}
+        np.testing.assert_array_equal(result, want)
+
+
+def test_variables_of_one_name_are_numbered() -> None:
+    """They are in different containers."""
+    other = Node(Op.VAR_HANDLE, [], ["g"], VarHandleOptions(container="c", shared_name="v"))
+    tensors = {"h": HANDLE, "g": HANDLE, "k": T.constant(floats(1, 2))}
+    both = Sub(tensors, [handle(), assign("h", "k"), other, assign("g", "k")])
+    nodes = [once(1), other, read("h", "r"), add("r", "x", "s"), assign("h", "s")]
+    nodes += [read("g", "q"), assign("g", "x")]
+    model = model_of(main(nodes, ["s", "q"], g=HANDLE), both)
+    check_invokes(model, INPUTS)
+    exported = export_onnx(model)
+    pairs = json.loads({p.key: p.value for p in exported.metadata_props}["tflite.state"])
+    assert pairs == [["v", "v_next"], ["v_1", "v_next_1"]]
