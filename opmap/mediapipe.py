@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import onnx_ir as ir
 
 from tflite_ort.opmap.forms import Layout
@@ -50,15 +51,14 @@ def convolution2dtransposebias(op: OperatorView[Any], g: Graph) -> None:
 @custom_translator("MaxPoolingWithArgmax2D", versions=(1, 1), inputs=("input",))
 def maxpoolingwithargmax2d(op: OperatorView[Any], g: Graph) -> None:
     """MaxPool with the indices, which are of the image and become positions in the window."""
-    options, input, (output, positions) = pool_options(op), op["input"], op.outputs
-    (_, rows, columns, _), size = output.shape, input.shape[1:3]
+    options, input = pool_options(op), op["input"]
     kernel, strides = (
         (options.filter_height, options.filter_width),
         (options.stride_h, options.stride_w),
     )
     padding = [
         explicit_padding(options.padding, *sizes)
-        for sizes in zip(size, kernel, strides, strict=True)
+        for sizes in zip(input.shape[1:3], kernel, strides, strict=True)
     ]
     pooled, cells = g.op_multi(
         "MaxPool",
@@ -68,23 +68,35 @@ def maxpoolingwithargmax2d(op: OperatorView[Any], g: Graph) -> None:
         strides=strides,
         pads=[before for before, _ in padding] + [after for _, after in padding],
     )
+    output, positions = op.outputs
     activation = options.fused_activation_function
     g.write(output, pooled, layout=Layout.FIRST, activation=activation)
-    width = g.constant(size[1], np.int64)
-    cell = g.op("Mod", cells, g.constant(math.prod(size), np.int64))
-    tops, lefts = (
+    first_cells = [
         np.arange(count) * stride - before
-        for count, stride, (before, _) in zip((rows, columns), strides, padding, strict=True)
-    )
-    row = g.op("Sub", g.op("Div", cell, width), g.constant(tops[:, None], np.int64))
-    column = g.op("Sub", g.op("Mod", cell, width), g.constant(lefts, np.int64))
-    position = g.op("Mul", row, g.constant(options.filter_width, np.int64))
-    position = g.op(
-        "Cast", g.op("Add", position, column), to=ir.DataType.from_numpy(positions.dtype)
-    )
+        for count, stride, (before, _) in zip(output.shape[1:3], strides, padding, strict=True)
+    ]
+    position = _in_window(g, cells, input.shape[1:3], first_cells, options.filter_width)
+    position = g.op("Cast", position, to=ir.DataType.from_numpy(positions.dtype))
     if positions.dtype == np.float32:
         position = g.op("Add", position, g.constant(np.float32(0.1)))
     g.write(positions, position, layout=Layout.FIRST)
+
+
+def _in_window(
+    g: Graph,
+    cells: ir.Value,
+    size: Sequence[int],
+    first_cells: Sequence[npt.NDArray[np.int64]],
+    filter_width: int,
+) -> ir.Value:
+    """Where in its window each of `cells` [B, C, rows, columns] stands, counted row by row; the
+    windows begin at `first_cells` of an image of `size`, the cells are counted over all images."""
+    width = g.constant(size[1], np.int64)
+    cell = g.op("Mod", cells, g.constant(math.prod(size), np.int64))
+    tops, lefts = first_cells
+    row = g.op("Sub", g.op("Div", cell, width), g.constant(tops[:, None], np.int64))
+    column = g.op("Sub", g.op("Mod", cell, width), g.constant(lefts, np.int64))
+    return g.op("Add", g.op("Mul", row, g.constant(filter_width, np.int64)), column)
 
 
 @custom_translator("MaxUnpooling2D", versions=(1, 1), inputs=("input", "indices"))
