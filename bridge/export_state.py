@@ -65,17 +65,19 @@ def lower_with_state(
     """
     operators = [op for op in graph.operators if op.op is not Op.CALL_ONCE]
     read, written = _used(graph, operators)
-    given = [graph.tensors[index] for index in graph.inputs]
+    state = {tensor.index for tensor in (*read, *written)} if stateful else ()
+    given = [graph.tensors[index] for index in graph.inputs if index not in state]
+    results = [graph.tensors[index] for index in graph.outputs if index not in state]
     lowered = lower(
         operators,
         [*given, *read],
-        [*(graph.tensors[index] for index in graph.outputs), *(written if stateful else ())],
+        [*results, *(written if stateful else ())],
         translators,
         target=target,
         name=name,
     )
     onnx = lowered.model.graph
-    inputs, outputs = onnx.inputs[len(given) :], onnx.outputs[len(graph.outputs) :]
+    inputs, outputs = onnx.inputs[len(given) :], onnx.outputs[len(results) :]
     for value, tensor in zip(inputs, read, strict=True):
         _give_first_value(onnx, value, tensor, first.get(tensor.index), stateful)
     if stateful and (read or written):
