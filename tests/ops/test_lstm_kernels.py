@@ -27,6 +27,7 @@ from tflite_ort.schema.lstm_inputs import GATES
 Array = npt.NDArray[Any]
 LSTM, UNIDIRECTIONAL = Op.LSTM, Op.UNIDIRECTIONAL_SEQUENCE_LSTM
 BIDIRECTIONAL = Op.BIDIRECTIONAL_SEQUENCE_LSTM
+EVERYWHERE = pytest.mark.parametrize("providers", [(), None], ids=["numpy", "ort"])
 SIZES = [(1, 1), (2, 3), (17, 3)]  # (time, batch)
 
 PLAIN = [
@@ -216,6 +217,19 @@ def test_twenty_inputs() -> None:
     check(Lstm(LSTM, "8x8_16", short=True))
 
 
+@EVERYWHERE
+@pytest.mark.parametrize("arithmetic", ["float", "hybrid"])
+def test_weights_that_change_from_invoke_to_invoke(
+    arithmetic: Any, providers: Sequence[str] | None
+) -> None:
+    """LiteRT's integer kernel reads them before there are any, and crashes."""
+    form = Lstm(arithmetic=arithmetic)
+    weights = form.tensors()["recurrent_to_cell_weights"]
+    model = form.model({"recurrent_to_cell_weights": replace(weights, data=None)})
+    feeds = [[*xs, np.roll(weights.data, i)] for i, xs in enumerate(form.feeds())]
+    compare(form.name, model, feeds, providers=providers)
+
+
 @pytest.mark.parametrize("form", [Lstm(), Lstm(LSTM, "8x8_16"), AUXILIARY[0]])
 def test_states_of_one_dimension(form: Lstm) -> None:
     """LiteRT counts their elements only."""
@@ -230,9 +244,9 @@ def test_nothing_to_do(arithmetic: Any, size: dict[str, int]) -> None:
     check(Lstm(arithmetic=arithmetic, **size))
 
 
-@pytest.mark.parametrize("providers", [[], None])
+@EVERYWHERE
 @pytest.mark.parametrize("form", [Lstm(), Lstm(LSTM, layer_norm=True), AUXILIARY[0]])
-def test_weights_of_half_precision(form: Lstm, providers: list[str] | None) -> None:
+def test_weights_of_half_precision(form: Lstm, providers: Sequence[str] | None) -> None:
     check(replace(form, halves=True), providers=providers)
 
 
@@ -270,9 +284,6 @@ def allowed(form: Lstm) -> Lstm:
         merged = form.merge_outputs and (form.time_major or form.batch == 1)
         return replace(form, layer_norm=False, merge_outputs=merged)
     return replace(form, auxiliary="", merge_outputs=False)
-
-
-EVERYWHERE = pytest.mark.parametrize("providers", [(), None], ids=["numpy", "ort"])
 
 
 @EVERYWHERE
