@@ -14,6 +14,7 @@ from tflite_ort.schema.view import OperatorView
 from tflite_ort.schema.well_known_options import (
     AudioSpectrogramOptions,
     DetectionPostProcessOptions,
+    LandmarksToMatrixOptions,
     MfccOptions,
     TransformTensorOptions,
     map_options,
@@ -65,7 +66,15 @@ def _check_detections(op: OperatorView[Any], options: DetectionPostProcessOption
         raise ModelError(f"{op.label}: nms_iou_threshold is {threshold}, expected in (0, 1]")
 
 
-@rule("NumericVerify", "aeq.hadamard_rotation", "TransformLandmarks")
+@rule("TransformLandmarks")
+def transform_landmarks(op: OperatorView[Any]) -> Shapes:
+    shape = _shape(op, 0, 3)
+    if shape[0] != 1 or shape[2] not in (2, 3):
+        raise ModelError(f"{op.label}: {shape} is no list of points of 2 or 3 coordinates")
+    return (shape,)
+
+
+@rule("NumericVerify", "aeq.hadamard_rotation")
 def unchanged(op: OperatorView[Any]) -> Shapes:
     return (required(op, 0).shape,)
 
@@ -149,6 +158,14 @@ def transform_tensor_bilinear(op: OperatorView[Any]) -> Shapes:
 
 @rule("Landmarks2TransformMatrix")
 def landmarks_to_transform_matrix(op: OperatorView[Any]) -> Shapes:
-    if _shape(op, 0, 3)[2] != 3:
-        raise ModelError(f"{op.label}: landmarks are not points of 3 coordinates")
+    options = map_options(op, LandmarksToMatrixOptions)
+    batch, points, coordinates = _shape(op, 0, 3)
+    if (batch, coordinates) != (1, 3):
+        raise ModelError(f"{op.label}: landmarks are not one list of points of 3 coordinates")
+    used = (options.left_rotation_idx, options.right_rotation_idx, *options.subset_idxs)
+    if not options.subset_idxs or not 0 <= min(used) <= max(used) < points:
+        raise ModelError(f"{op.label}: landmarks {min(used)} to {max(used)} of {points}")
+    sizes = (options.output_height, options.output_width, options.scale_x, options.scale_y)
+    if not min(sizes) > 0:
+        raise ModelError(f"{op.label}: sizes and scales are {sizes}, expected more than 0")
     return ((1, 4, 4),)

@@ -304,22 +304,47 @@ def test_landmarks_to_transform_matrix(seed: int, count: int, angle: float, tmp_
     check(model, [points], [matrix_reading(points, options)], tmp_path)
 
 
+MATRIX = {
+    "left_rotation_idx": 0,
+    "right_rotation_idx": 1,
+    "target_rotation_radians": 0.0,
+    "output_height": 2,
+    "output_width": 2,
+    "scale_x": 1.0,
+    "scale_y": 1.0,
+    "subset_idxs": [0, 2],
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"subset_idxs": [0, 3]}, "landmarks 0 to 3 of 3"),
+        ({"left_rotation_idx": -1}, "landmarks -1 to 2 of 3"),
+        ({"subset_idxs": []}, "landmarks 0 to 1 of 3"),
+        ({"scale_x": 0.0}, "expected more than 0"),
+        ({"output_width": 0}, "expected more than 0"),
+    ],
+)
+def test_matrices_of_nothing_are_refused(changed: dict[str, Any], reason: str) -> None:
+    options = {**MATRIX, **changed}
+    inputs, outputs = [T((1, 3, 3))], [T((1, 4, 4))]
+    with pytest.raises(ModelError, match=reason):
+        interpreter_of(custom_model("Landmarks2TransformMatrix", inputs, outputs, options, 2))
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 4), (2, 3, 2)])
+def test_landmarks_that_are_no_points_are_refused(shape: tuple[int, ...]) -> None:
+    inputs, outputs = [T(shape), T((1, 4, 4))], [T(shape)]
+    with pytest.raises(ModelError, match="points of 2 or 3 coordinates"):
+        interpreter_of(custom_model("TransformLandmarks", inputs, outputs, version=2))
+
+
 def test_two_landmarks_in_one_place_stand_at_no_angle(tmp_path: Path) -> None:
     points = np.array([[[5, 5, 0], [5, 5, 0], [9, 1, 0]]], np.float32)
-    options = {
-        "left_rotation_idx": 0,
-        "right_rotation_idx": 1,
-        "target_rotation_radians": 0.0,
-        "output_height": 2,
-        "output_width": 2,
-        "scale_x": 1.0,
-        "scale_y": 1.0,
-        "subset_idxs": [0, 2],
-    }
-    model = custom_model(
-        "Landmarks2TransformMatrix", [T(points.shape)], [T((1, 4, 4))], options, version=2
-    )
-    check(model, [points], [matrix_reading(points, options)], tmp_path)
+    inputs, outputs = [T(points.shape)], [T((1, 4, 4))]
+    model = custom_model("Landmarks2TransformMatrix", inputs, outputs, MATRIX, version=2)
+    check(model, [points], [matrix_reading(points, MATRIX)], tmp_path)
 
 
 # Models ------------------------------------------------------------------------------------------
