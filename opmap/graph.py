@@ -152,10 +152,8 @@ class Graph(QuantizedNodes):
 
     def reshape(self, value: ir.Value, shape: Sequence[int]) -> ir.Value:
         """Reshape to the shape that the elements are known to have; it may have sizes of 0."""
-        unknown = [axis for axis, size in enumerate(shape) if not is_known(size)]
-        if not unknown or len(unknown) > 1 or known_product(shape) == 0:
-            zeros = bool(unknown) or 0 in shape
-            return self.op("Reshape", value, self.shape(shape), allowzero=1 if zeros else None)
+        if not _one_is_inferred(shape) and (not is_known(*shape) or 0 in shape):
+            return self.op("Reshape", value, self.shape(shape), allowzero=1)
         target = [size if is_known(size) else -1 for size in shape]
         return self.op("Reshape", value, self.constant(target, np.int64))
 
@@ -247,7 +245,7 @@ class Graph(QuantizedNodes):
                     self._forms[index][form] = before
             raise
         finally:
-            self._label = "boundary"
+            self._label, self._sized = "boundary", ()
 
     # Called subgraphs ----------------------------------------------------------------------------
 
@@ -342,7 +340,7 @@ class Graph(QuantizedNodes):
 
     def _relayout(self, tensor: TensorView, value: ir.Value, to: Layout) -> ir.Value:
         rank = tensor.rank
-        if same_order(tensor.shape):
+        if same_order(tensor.shape) and (not tensor.dynamic or _one_is_inferred(tensor.shape)):
             # Nothing changes place in memory.
             return self.reshape(value, to.shape(tensor.shape))
         permutation = to.permutation(rank) if to is Layout.FIRST else Layout.FIRST.inverse(rank)
@@ -375,3 +373,8 @@ class Graph(QuantizedNodes):
             return stored
         axis = layout.axis(quantization.axis, tensor.rank) if quantization.per_channel else 0
         return self._dequantized_constant(stored, quantization.scale, zero_point, axis, tensor.name)
+
+
+def _one_is_inferred(shape: Sequence[int]) -> bool:
+    """Whether Reshape infers `shape` beside a -1 for the one unknown size."""
+    return sum(not is_known(size) for size in shape) == 1 and known_product(shape) > 0
