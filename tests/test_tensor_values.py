@@ -66,6 +66,37 @@ def test_the_dtypes_that_a_type_takes(kind: TensorType) -> None:
             np.testing.assert_array_equal(got, expected)
 
 
+class Arraylike:
+    """What numpy makes an array of."""
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.ones((2, 3), np.float32)
+
+
+NO_ARRAYS: list[Any] = [
+    *([[number] * 3] * 2 for number in (1, 1.0, True, 1j, "a", b"a", None)),
+    *([[1, 2], [3]], memoryview(np.ones((2, 3), np.float32)), Arraylike(), range(6), 1, {1: 2}),
+    *(np.asfortranarray(np.ones((2, 3), np.float32)), np.ones((4, 6), np.float32)[::2, ::2]),
+]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *(TensorType.INT64, TensorType.FLOAT64, TensorType.FLOAT32, TensorType.BOOL),
+        *(TensorType.COMPLEX128, TensorType.INT4),
+    ],
+    ids=lambda kind: kind.name,
+)
+def test_values_that_are_no_plain_arrays(kind: TensorType) -> None:
+    ours, theirs = pair(kind)
+    for value in NO_ARRAYS:
+        got, expected = outcome(ours, value), outcome(theirs, value)
+        assert type(got) is type(expected), value
+        if not isinstance(expected, str):
+            np.testing.assert_array_equal(got, expected)
+
+
 @pytest.mark.parametrize("shape", [(), (0, 3), (1,), (2, 1, 3)])
 def test_shapes_with_their_messages(shape: tuple[int, ...]) -> None:
     ours, theirs = pair(TensorType.FLOAT32, shape)
