@@ -27,7 +27,7 @@ MAY_IMPORT = {
 # Library -> the only files that name it.
 ONLY_IN = {
     "onnxruntime": {"bridge/session.py"},
-    "rich": {"bridge/cli.py", "bridge/demo.py"},
+    "rich": {"bridge/cli.py", "bridge/demo.py", "bridge/terminal.py"},
     "typer": {"bridge/cli.py"},
 }
 
