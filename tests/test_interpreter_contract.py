@@ -362,7 +362,7 @@ def test_several_interpreters_share_a_delegate() -> None:
             model_content=permute_float(), experimental_delegates=[delegate]
         )
         interpreter.allocate_tensors()
-        assert interpreter._delegates[0] is delegate
+        assert interpreter._delegates[0] == delegate
         assert {row.delegate for row in interpreter.delegation()} == {"CPUExecutionProvider"}
 
 
