@@ -96,6 +96,19 @@ def lingvo_stack() -> bytes:
     return graph_model(tensors, nodes, ["second"])
 
 
+def half_precision() -> bytes:
+    """Weights and biases as float16, widened by the model itself."""
+    lstm = Lstm(batch=2, time=6, features=5, cells=4, cell_clip=10.0)
+    tensors = {"input": T((2, 6, 5))}
+    nodes = [layer(lstm, "lstm", "input", tensors)]
+    for name, tensor in list(tensors.items()):
+        if tensor.data is not None:
+            tensors[f"{name}/half"] = T.constant(tensor.data.astype(np.float16))
+            tensors[name] = T(tensor.shape)
+            nodes.insert(0, Node(Op.DEQUANTIZE, [f"{name}/half"], [name], None, 3))
+    return graph_model(tensors, nodes, ["lstm"])
+
+
 def drawn(model: bytes, seed: int = 0, count: int = 3) -> list[list[Array]]:
     """Inputs for several invokes: floats around 0, codes over their whole range."""
     print(f"seed {seed}")
@@ -119,7 +132,7 @@ def check(model: bytes) -> None:
     feeds = drawn(model)
     interpreter = Interpreter(model_content=model, num_threads=1, hybrid="dynamic")
     found = invokes(interpreter, feeds)
-    assert {row.runs_on for row in interpreter.delegation()} == {"ort"}
+    assert {row.runs_on for row in interpreter.delegation()} <= {"ort", "constant"}
     expected = invokes(litert_interpreter(model), feeds)
     exported = export_onnx(model, hybrid="dynamic")
     onnx.checker.check_model(exported, full_check=True)
@@ -151,7 +164,7 @@ def test_real_network(name: str) -> None:
     check(model_path(name).read_bytes())
 
 
-@pytest.mark.parametrize("build", [keras_bidirectional, lingvo_stack])
+@pytest.mark.parametrize("build", [keras_bidirectional, lingvo_stack, half_precision])
 def test_network_as_converters_make_them(build: Any) -> None:
     check(build())
 
