@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.fallback_kernels.lstm_float import sigmoid
-from tflite_ort.fallback_kernels.lstm_tensors import quantization
+from tflite_ort.fallback_kernels.lstm_tensors import quantization, variables
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs
 from tflite_ort.schema import KernelError, LSTMOptions, OperatorView, TensorType, fixed_point16
 from tflite_ort.schema.fixed_point import (
@@ -43,9 +43,7 @@ def basic_lstm(op: OperatorView[LSTMOptions], inputs: Inputs) -> Outputs:
         output, state = _quantized_step(sums, state)
     else:
         raise KernelError(f"inputs of types {', '.join(type.name for type in types)}: no kernel")
-    new = {1: output, 4: state}
-    variables = (new[i] for i, t in enumerate(op.inputs) if t is not None and t.is_variable)
-    return (output, state, together, sums, *variables)
+    return (output, state, together, sums, *variables(op, inputs, {1: output, 4: state}))
 
 
 def _gates(sums: Array) -> list[Array]:

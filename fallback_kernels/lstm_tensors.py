@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,7 +57,11 @@ class CellTensors:
         """The value of an input; None where the model leaves it out."""
         if self.tensor(name) is None:
             return None
-        return np.asarray(self.inputs[self.op.names.index(self.prefix + name)])
+        return np.asarray(self.inputs[self.place(name)])
+
+    def place(self, name: str) -> int:
+        """Where an input stands among the operator's."""
+        return self.op.names.index(self.prefix + name)
 
     def required(self, name: str) -> Array:
         array = self.array(name)
@@ -91,6 +95,12 @@ class CellTensors:
         """``[G, 1]``."""
         found = [self.scale(pattern.format(gate)) for gate in self.gates]
         return np.array(found, np.float32)[:, np.newaxis]
+
+
+def variables(op: OperatorView[Any], inputs: Inputs, new: Mapping[int, Array]) -> list[Array]:
+    """The values of an operator's variable inputs, those of `new` by their places."""
+    places = (i for i, t in enumerate(op.inputs) if t is not None and t.is_variable)
+    return [new[i] if i in new else np.asarray(inputs[i]) for i in places]
 
 
 def run_steps(step: Step, inputs: Sequence[Any] | Array, states: States) -> tuple[Array, States]:

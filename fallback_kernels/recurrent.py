@@ -11,7 +11,7 @@ from tflite_ort.fallback_kernels.lstm_basic import basic_lstm
 from tflite_ort.fallback_kernels.lstm_float import FloatCell
 from tflite_ort.fallback_kernels.lstm_integer import IntegerCell
 from tflite_ort.fallback_kernels.lstm_narrow import NarrowCell
-from tflite_ort.fallback_kernels.lstm_tensors import CellTensors
+from tflite_ort.fallback_kernels.lstm_tensors import CellTensors, variables
 from tflite_ort.fallback_kernels.lstm_unactivated import UnactivatedCell
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
 from tflite_ort.schema import (
@@ -41,9 +41,8 @@ def lstm(op: OperatorView[LSTMOptions], inputs: Inputs, state: State) -> Outputs
     """One step: input [B, I], output [B, O]."""
     if op.options.kernel_type == LSTMKernelType.BASIC:
         return basic_lstm(op, inputs)
-    cell = CellTensors(op, inputs)
-    outputs, states = _run(cell, inputs[0][np.newaxis], None, state)
-    return (outputs[0], *states)
+    outputs, states = _run(CellTensors(op, inputs), inputs[0][np.newaxis], None, state)
+    return (outputs[0], *variables(op, inputs, states))
 
 
 @kernel(Op.UNIDIRECTIONAL_SEQUENCE_LSTM, versions=(1, 4), inputs=LSTM_INPUTS, state=_cells)
@@ -53,7 +52,7 @@ def unidirectional_sequence_lstm(
     """Input [T, B, I] or [B, T, I], output alike."""
     cell = CellTensors(op, inputs)
     outputs, states = _run(cell, _time_first(op, inputs[0]), None, state)
-    return (_as_input(op, outputs), *states)
+    return (_as_input(op, outputs), *variables(op, inputs, states))
 
 
 @kernel(
@@ -79,7 +78,7 @@ def bidirectional_sequence_lstm(
     results = [_as_input(op, there), _as_input(op, back[::-1])]
     if op.options.merge_outputs:
         results = [np.concatenate(results, axis=-1)]
-    return (*results, *forward_states, *backward_states)
+    return (*results, *variables(op, inputs, {**forward_states, **backward_states}))
 
 
 def _time_first(op: OperatorView[Any], x: Array) -> Array:
@@ -94,9 +93,10 @@ def _as_input(op: OperatorView[Any], outputs: Array) -> Array:
 
 def _run(
     tensors: CellTensors, x: Array, aux: Array | None, made: Cells
-) -> tuple[Array, list[Array]]:
-    """The outputs [T, B, O] of a cell, and its states in the shapes they are kept in."""
-    kept = [tensors.required("output_state"), tensors.required("cell_state")]
+) -> tuple[Array, dict[int, Array]]:
+    """The outputs [T, B, O] of a cell, and its states by their places among the inputs."""
+    names = ("output_state", "cell_state")
+    kept = [tensors.required(name) for name in names]
     h, c = (a.reshape(x.shape[1], n) for a, n in zip(kept, tensors.sizes, strict=True))
     cell = made.get(tensors.prefix)
     if cell is None:
@@ -104,8 +104,10 @@ def _run(
         if tensors.constant:
             made[tensors.prefix] = cell
     outputs, states = cell.run(x, aux, (h, c))
-    shaped = zip(states, kept, strict=True)
-    return outputs, [state.reshape(before.shape) for state, before in shaped]
+    return outputs, {
+        tensors.place(name): state.reshape(before.shape)
+        for name, state, before in zip(names, states, kept, strict=True)
+    }
 
 
 def _kind(op: OperatorView[Any]) -> type[Cell]:

@@ -83,8 +83,10 @@ def lstm(op: OperatorView[LSTMOptions], g: Graph) -> None:
 def _integer_lstm(op: View, g: Graph, x: ir.Value, *, single: bool) -> ir.Value:
     """The outputs [T, B, O] as codes; those of the output state, whatever the output says."""
     cell, states = read_integer_cell(op), [op["output_state"], op["cell_state"]]
-    if any(state.rank != 2 for state in states):
-        raise Untranslatable("integer states of another rank than 2")
+    rows = op["recurrent_to_output_weights"].shape
+    for state, width in zip(states, reversed(rows), strict=True):
+        if state.rank != 2 or state.shape[1] != width:
+            raise Untranslatable(f"an integer state of shape {state.shape}, {width} to a row")
     h, c = (read_centred(g, state) for state in states)
     y, *new = run_integer_cell(g, cell, x, h, c, single=single)
     codes = [centred_codes(g, value, state) for value, state in zip(new, states, strict=True)]
@@ -151,7 +153,11 @@ def _rounded(op: View, g: Graph, tensor: TensorView) -> ir.Value:
 def _rows(g: Graph, state: TensorView, width: int) -> ir.Value:
     """A state [B, width], which TFLite takes in any shape of so many elements."""
     value = g.read(state)
-    return value if state.rank == 2 else g.op("Reshape", value, g.constant([-1, width], np.int64))
+    if state.rank != 2:
+        return g.op("Reshape", value, g.constant([-1, width], np.int64))
+    if state.shape[1] != width:
+        raise Untranslatable(f"a state of shape {state.shape}, {width} to a row")
+    return value
 
 
 def _write_states(op: View, g: Graph, prefix: str, h: ir.Value, c: ir.Value) -> None:

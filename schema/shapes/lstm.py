@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import log2, prod
+from math import inf, log2, prod
 from typing import Any
 
 from tflite_ort.schema.enums import TensorType
@@ -81,7 +81,9 @@ def scaled(op: View, tensor: TensorView, name: str) -> float:
     quantization = tensor.quantization
     if quantization is None:
         raise ModelError(f"{op.label}: {name} has no scale")
-    return quantization.scalar_scale
+    scale = quantization.scalar_scale
+    require(0 < scale < inf, op, f"{name} has scale {scale}, expected a positive number")
+    return scale
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +120,16 @@ class CellCheck:
             self.op,
             f"weights take {sizes['I']} features, the input has {features}",
         )
+        if not self._has("projection_weights"):
+            outputs, cells = sizes["O"], sizes["C"]
+            require(outputs == cells, self.op, f"{outputs} outputs of {cells} cells, unprojected")
         for option in ("cell_clip", "proj_clip"):
             value = getattr(self.op.options, option)
             require(value >= 0, self.op, f"{option} is {value}, expected at least 0")
         self._presence()
         self._tensors(sizes)
         self._states(batch, sizes)
-        if self.integer:
-            self._scales()
+        self._scales()
 
     def _has(self, name: str) -> bool:
         return self.op.get(self.prefix + name) is not None
@@ -165,7 +169,8 @@ class CellCheck:
                     continue
                 if self.diagonal and not self.integer and letters == "CO" and tensor.rank == 1:
                     of_type(self.op, name, _FLOAT)
-                    of_shape(self.op, name, (sizes["C"],))
+                    for letter in letters:  # one output for each cell
+                        of_shape(self.op, name, (sizes[letter],))
                 else:
                     of_type(self.op, name, types[kind])
                     of_shape(self.op, name, tuple(sizes[letter] for letter in letters))
@@ -189,19 +194,25 @@ class CellCheck:
             of_type(self.op, self.prefix + name, type)
 
     def _scales(self) -> None:
-        """All codes stand for reals, those of the cell state in units of a power of two."""
-        kinds = (row for row in _TENSORS if row[3] != "bias")
-        names = [pattern.format(gate) for pattern, gates, _, _ in kinds for gate in gates]
-        for name in ("input", "output_state", "cell_state", *names):
-            tensor = self.op.get(name)
-            if tensor is not None:
-                scaled(self.op, tensor, name)
+        """All codes stand for reals, those of a cell state in units of a power of two."""
+        for pattern, gates, _, kind in _TENSORS:
+            for gate in gates if kind != "bias" else ():
+                self._scaled(self.prefix + pattern.format(gate))
+        if not self.integer:
+            return
+        for name in ("input", "output_state"):
+            self._scaled(name)
         scaled(self.op, self.op.output, "the output")
         scale = scaled(self.op, self.op["cell_state"], "cell_state")
         bits, least = -log2(scale), 15 if len(self.op.intermediates) == _NARROW else 9
         holds = abs(bits - round(bits)) < 1e-3 and least <= round(bits) <= 15
         expected = "2**-15" if least == 15 else f"2**-{least} to 2**-15"
         require(holds, self.op, f"cell_state has scale {scale}, expected {expected}")
+
+    def _scaled(self, name: str) -> None:
+        tensor = self.op.get(name) if name in self.op.names else None
+        if tensor is not None and tensor.type is not _FLOAT:
+            scaled(self.op, tensor, name)
 
     def intermediates(self, accepted: tuple[int, ...]) -> None:
         """An integer cell says in which form it computes by how many scales it brings: those of

@@ -122,6 +122,7 @@ def _auxiliary_lstm(op: View, shape: Shape, cells: int) -> None:
     ]
     found = sum(tensor is not None for weights in kinds for tensor in weights[1:])
     require(found in (0, 6), op, f"{found} auxiliary weights, expected 0 or 6")
+    of_type(op, "aux_input", TensorType.FLOAT32)
     if not found:
         of_shape(op, "aux_input", shape)
         return

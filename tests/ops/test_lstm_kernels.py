@@ -21,7 +21,7 @@ from tests.one_op import T, assert_close
 from tests.ops.versions import check_versions
 from tests.oracle import litert_interpreter
 from tflite_ort import Interpreter
-from tflite_ort.schema import ActivationFunctionType, BridgeError, Op
+from tflite_ort.schema import ActivationFunctionType, BridgeError, Op, TensorType
 from tflite_ort.schema.lstm_inputs import GATES
 
 Array = npt.NDArray[Any]
@@ -403,10 +403,27 @@ def test_scales_that_litert_does_not_check(
     refuse_ours(form, {name: replace(form.tensors()[name], scale=scale)}, message)
 
 
+@pytest.mark.parametrize(
+    ("form", "changed", "message"),
+    [
+        (HYBRID, {"recurrent_to_cell_weights": {"scale": None}}, "recurrent_.* has no scale"),
+        (WIDE_CELL, {"output_state": {"scale": 0.0}}, "output_state has scale 0.0, expected a pos"),
+        (Lstm(projection=True), {"projection_weights": None}, "5 outputs of 6 cells"),
+        (CROSS, {"aux_input": {"type": TensorType.INT8}}, "aux_input is INT8, expected FLOAT32"),
+        (Lstm(diagonal=("cell",), projection=True), {}, r".* \(6,\), expected \(5,\)"),
+    ],
+)
+def test_refused_where_litert_reads_what_is_not_there(
+    form: Lstm, changed: dict[str, dict[str, Any] | None], message: str
+) -> None:
+    tensors = form.tensors()
+    refuse_ours(form, {k: v and replace(tensors[k], **v) for k, v in changed.items()}, message)
+
+
 @pytest.mark.parametrize("name", ["projection_weights", "projection_bias"])
 def test_tensors_without_which_litert_crashes(name: str) -> None:
     changed: dict[str, T | None] = {"projection_bias": None, name: None}
-    refuse_ours(NARROW, changed, f"lacks {name}")
+    refuse_ours(replace(NARROW, outputs=NARROW.cells), changed, f"lacks {name}")
 
 
 @pytest.mark.parametrize("form", [Lstm(), Lstm(LSTM), BIDI], ids=lambda form: form.name)
