@@ -152,9 +152,9 @@ class Subgraph:
     def _check_unknown(self, index: int, target: Shape) -> None:
         shape = self.runner.shape(index)
         signature = self.declared.tensors[index].shape_signature or shape
-        if not len(shape) == len(signature) == len(target):
-            raise ResizeError(f"Tensor {index} has {len(signature)} dimensions, not {len(target)}")
-        for axis, (declared, size) in enumerate(zip(signature, target, strict=True)):
+        if len(shape) != len(target) or len(signature) < len(target):
+            raise ResizeError(f"Tensor {index} has {len(shape)} dimensions, not {len(target)}")
+        for axis, (declared, size) in enumerate(zip(signature, target, strict=False)):
             if declared not in (-1, size):
                 raise ResizeError(
                     f"Attempting to resize dimension {axis} of tensor {index} with value "

@@ -14,6 +14,7 @@ from ai_edge_litert.interpreter import OpResolverType
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from tests.litert_models import permute_uint8, running_sum, two_signatures
+from tests.models import MODELS_DIR
 from tests.one_op import T, one_op_model
 from tests.test_details import difference
 from tests.test_interpreter import batched_convolution
@@ -49,6 +50,16 @@ SUBJECTS = {
     "reshaped": Subject(lambda: RESHAPED, [(2, 3), (4, 3), (3, 2), (2, 2)]),
     "signatures": Subject(two_signatures, [(1,), (5,), (2, 2)]),
     "state": Subject(running_sum, [(1, 2), (2, 2)]),
+}
+# Variable tensors and resources.
+STATEFUL = {
+    "tf__lstm_seq_f32.tflite": [(1, 28, 16), (2, 28, 16)],
+    "pypi-pymicro-wakeword__hey_jarvis.tflite": [(1, 3, 40), (1, 3, 39)],
+}
+SUBJECTS |= {
+    name: Subject((MODELS_DIR / name).read_bytes, shapes)
+    for name, shapes in STATEFUL.items()
+    if (MODELS_DIR / name).exists()
 }
 BAD_SHAPES: list[Any] = [(-1, 3), 5, [[1, 2]], "abc", None, [2**31]]
 BAD_VALUES: list[Any] = [None, 3.0, "text", [[1, 2], [3]], np.zeros((1, 3)), np.zeros(7, np.int16)]
