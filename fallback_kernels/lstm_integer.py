@@ -22,11 +22,11 @@ from tflite_ort.schema.fixed_point import (
 )
 from tflite_ort.schema.fixed_point16 import logistic, tanh
 from tflite_ort.schema.lstm_inputs import PEEPHOLE_GATES
+from tflite_ort.schema.lstm_scales import CellScales, cell_scales
 
 Array = npt.NDArray[Any]
 
 _GATE_BITS = 3  # integer bits of a gate's sum
-_HIDDEN = 4  # the intermediate that holds the scale of what is projected
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +62,14 @@ class Product:
 
     @classmethod
     def of(
-        cls, weights: Array, zero_point: int, scale: npt.ArrayLike, bias: Array | None = None
+        cls, weights: Array, zero_point: int, factors: Array, bias: Array | None = None
     ) -> Product:
-        """Products with codes whose zero point is `zero_point`."""
+        """Products with codes whose zero point is `zero_point`, times `factors` [G]."""
         exact = np.float32 if weights.shape[-1] * 2**14 <= 2**24 else np.float64
         offset = -zero_point * weights.sum(axis=-1, dtype=np.int32)
         matrix = joined(weights, exact)
-        return cls(matrix, offset if bias is None else bias + offset, Multiplier.of(scale))
+        factor = Multiplier.of(factors[:, np.newaxis])
+        return cls(matrix, offset if bias is None else bias + offset, factor)
 
     def times(self, codes: Array) -> Array:
         """[..., G, rows] of [..., columns]."""
@@ -90,8 +91,8 @@ class LayerNorm:
     least: Array
 
     @classmethod
-    def of(cls, cell: CellTensors) -> LayerNorm:
-        scales = cell.scales("{}_layer_norm_coefficients")
+    def of(cls, cell: CellTensors, scales: Array) -> LayerNorm:
+        """With the scales [G, 1] of its weights."""
         return cls(
             cell.stacked("{}_layer_norm_coefficients").astype(np.int32),
             cell.stacked("{}_gate_bias"),
@@ -120,9 +121,8 @@ class IntegerCell:
 
     Args:
         peephole: [B, G, C] or [1, G, C], 0 for the cell gate.
-        cell_bits: fraction bits of the cell state.
-        hidden: factor and zero point of the output gate times the activated cell state.
         projection: [1, O, C].
+        others: as in `CellScales`.
     """
 
     input: Product
@@ -130,39 +130,38 @@ class IntegerCell:
     peephole: tuple[Array, Multiplier] | None
     norm: LayerNorm | None
     cell_bits: int
-    cell_clip: int
-    hidden: tuple[Multiplier, int]
+    cell_limit: int
+    hidden: Multiplier
+    hidden_zero_point: int
     projection: Product | None
-    proj_clip: int
+    output_limit: int
     output_zero_point: int
 
     @classmethod
     def of(cls, cell: CellTensors) -> IntegerCell:
-        normalized = cell.array("forget_layer_norm_coefficients") is not None
-        sums = _sum_scales(cell, normalized)
-        state = cell.scale("output_state")
-        bias = None if normalized else cell.stacked("{}_gate_bias")
-        input_scales = cell.scales("input_to_{}_weights") * cell.scale("input") / sums
-        recurrent_scales = cell.scales("recurrent_to_{}_weights") * state / sums
-        hidden_scale, hidden_zero_point = cell.intermediate(_HIDDEN)
-        bits = -round(float(np.log2(cell.scale("cell_state"))))
+        scales = cell_scales(cell.op, cell.gates)
+        norm = None if scales.norm is None else LayerNorm.of(cell, scales.norm[:, np.newaxis])
         projected = cell.array("projection_weights") is not None
         return cls(
             input=Product.of(
-                cell.stacked("input_to_{}_weights"), cell.zero_point("input"), input_scales, bias
+                cell.stacked("input_to_{}_weights"),
+                cell.zero_point("input"),
+                scales.input,
+                None if norm is not None else cell.stacked("{}_gate_bias"),
             ),
             recurrent=Product.of(
                 cell.stacked("recurrent_to_{}_weights"),
                 cell.zero_point("output_state"),
-                recurrent_scales,
+                scales.recurrent,
             ),
-            peephole=_peephole(cell, sums, bits),
-            norm=LayerNorm.of(cell) if normalized else None,
-            cell_bits=bits,
-            cell_clip=clip(cell.op.options.cell_clip, cell.scale("cell_state"), np.int16),
-            hidden=(Multiplier.of(2.0**-15 / float(hidden_scale) * 2.0**-15), hidden_zero_point),
-            projection=_projection(cell, hidden_scale, hidden_zero_point) if projected else None,
-            proj_clip=clip(cell.op.options.proj_clip, cell.output_scale, np.int8),
+            peephole=None if scales.peephole is None else _peephole(cell, scales.peephole),
+            norm=norm,
+            cell_bits=scales.cell_bits,
+            cell_limit=scales.cell_limit,
+            hidden=Multiplier.of(scales.hidden),
+            hidden_zero_point=scales.hidden_zero_point,
+            projection=_projection(cell, scales) if projected else None,
+            output_limit=scales.output_limit,
             output_zero_point=cell.zero_point("output_state"),
         )
 
@@ -178,7 +177,7 @@ class IntegerCell:
         doors = logistic(early[:, :-1], _GATE_BITS)
         forget = doors[:, -1]
         admit = doors[:, 0] if doors.shape[1] == 2 else 32767 - forget
-        c = updated_cell(c, forget, admit, update, self.cell_bits, self.cell_clip)
+        c = updated_cell(c, forget, admit, update, self.cell_bits, self.cell_limit)
         output = logistic(self._gates(sums, slice(-1, None), c)[:, 0], _GATE_BITS)
         return self._output(output, tanh(c, 15 - self.cell_bits)), c
 
@@ -192,14 +191,13 @@ class IntegerCell:
         return sums if self.norm is None else self.norm.apply(sums, which)
 
     def _output(self, gate: Array, activated: Array) -> Array:
-        factor, zero_point = self.hidden
-        hidden = factor.times(gate.astype(np.int32) * activated)
+        hidden = self.hidden.times(gate.astype(np.int32) * activated)
         if self.projection is None:
-            return saturate(hidden + zero_point, np.int8)
+            return saturate(hidden + self.hidden_zero_point, np.int8)
         # The zero point has the other sign here, and so it has in the bias of the projection.
-        codes = saturate(hidden - zero_point, np.int8)
+        codes = saturate(hidden - self.hidden_zero_point, np.int8)
         result = self.projection.times(codes)[:, 0] + self.output_zero_point
-        return clipped(saturate(result, np.int8), self.proj_clip)
+        return clipped(saturate(result, np.int8), self.output_limit)
 
 
 def updated_cell(
@@ -216,38 +214,18 @@ def clipped(codes: Array, limit: int) -> Array:
     return np.clip(codes, -limit, limit) if limit > 0 else codes
 
 
-def clip(limit: float, scale: np.float32, dtype: npt.DTypeLike) -> int:
-    """A limit of real values in units of `scale`."""
-    if limit <= 0:
-        return 0
-    return int(np.minimum(np.float32(limit) / scale, np.iinfo(np.dtype(dtype)).max))
-
-
 def _quotient(a: Array, b: int) -> Array:
     """Rounded towards zero, as C divides."""
     return np.asarray(np.sign(a) * (np.abs(a) // b))
 
 
-def _sum_scales(cell: CellTensors, normalized: bool) -> Array:
-    """[G, 1]: the scales of the gates' sums."""
-    if not normalized:
-        return np.full((len(cell.gates), 1), 2.0**-12, np.float32)
-    scales = [cell.intermediate(i)[0] for i in range(_HIDDEN)]
-    return np.array(scales[-len(cell.gates) :], np.float32)[:, np.newaxis]
-
-
-def _peephole(cell: CellTensors, sums: Array, bits: int) -> tuple[Array, Multiplier] | None:
-    if cell.array("cell_to_output_weights") is None:
-        return None
+def _peephole(cell: CellTensors, factors: Array) -> tuple[Array, Multiplier]:
     rows: list[Array] = []
-    factors = []
-    for gate, scale in zip(cell.gates, sums[:, 0], strict=True):
-        name = f"cell_to_{gate}_weights"
+    for gate in cell.gates:
         seen = gate in PEEPHOLE_GATES
-        rows.append(cell.required(name).astype(np.int32) if seen else np.zeros_like(rows[-1]))
-        factors.append(2.0**-bits * float(cell.scale(name)) / float(scale) if seen else 0.0)
-    factor = Multiplier.of(np.array(factors)[:, np.newaxis])
-    return _walked(np.stack(rows), cell), factor
+        weights = cell.required(f"cell_to_{gate}_weights") if seen else np.zeros_like(rows[-1])
+        rows.append(weights.astype(np.int32))
+    return _walked(np.stack(rows), cell), Multiplier.of(factors[:, np.newaxis])
 
 
 def _walked(weights: Array, cell: CellTensors) -> Array:
@@ -265,7 +243,7 @@ def _walked(weights: Array, cell: CellTensors) -> Array:
     return met.reshape(gates, batch, cells).swapaxes(0, 1)
 
 
-def _projection(cell: CellTensors, scale: np.float32, zero_point: int) -> Product:
-    factor = cell.scale("projection_weights") * scale / cell.scale("output_state")
+def _projection(cell: CellTensors, scales: CellScales) -> Product:
     weights = cell.required("projection_weights")[np.newaxis]
-    return Product.of(weights, -zero_point, factor, cell.array("projection_bias"))
+    zero_point, bias = -scales.hidden_zero_point, cell.array("projection_bias")
+    return Product.of(weights, zero_point, scales.projection.reshape(1), bias)

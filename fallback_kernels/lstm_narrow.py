@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.fallback_kernels.lstm_integer import Multiplier, clip, clipped, updated_cell
+from tflite_ort.fallback_kernels.lstm_integer import Multiplier, clipped, updated_cell
 from tflite_ort.fallback_kernels.lstm_tensors import CellTensors, States, joined, run_steps
 from tflite_ort.schema.fixed_point import (
     multiply_wide_by_quantized_multiplier,
@@ -22,6 +22,7 @@ from tflite_ort.schema.fixed_point import (
     saturate,
 )
 from tflite_ort.schema.fixed_point16 import truncated_logistic, truncated_tanh
+from tflite_ort.schema.lstm_scales import code_limit
 
 Array = npt.NDArray[Any]
 
@@ -104,13 +105,13 @@ class NarrowCell:
             norm=np.stack([cell.required(norm.format(gate)) for gate in _GATES]),
             bias=np.stack([cell.required(f"{gate}_gate_bias") for gate in _GATES]),
             norm_scale=(factor.q31 * 2.0 ** (factor.shift - 31)).astype(np.float32),
-            cell_clip=clip(limit, cell.scale("cell_state"), np.int16) if limit < 1 else 0,
+            cell_clip=code_limit(limit, cell.scale("cell_state"), np.int16) if limit < 1 else 0,
             projection=cell.required("projection_weights").T.astype(np.int64),
             projection_bias=cell.required("projection_bias").astype(np.int64),
             projection_factor=Multiplier.of(
                 float(cell.scale("projection_weights")) * 2**-15 / state
             ),
-            proj_clip=clip(cell.op.options.proj_clip, cell.output_scale, np.int8),
+            proj_clip=code_limit(cell.op.options.proj_clip, cell.output_scale, np.int8),
             output_zero_point=cell.zero_point("output_state"),
         )
 
