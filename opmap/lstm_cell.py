@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.opmap.directions import ONNX_ACTIVATIONS
 from tflite_ort.opmap.hybrid import Rounding
-from tflite_ort.opmap.recurrent_activation import ONNX_ACTIVATIONS
 from tflite_ort.schema import (
     ActivationFunctionType,
     OperatorView,

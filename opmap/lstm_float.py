@@ -16,11 +16,16 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
+from tflite_ort.opmap.directions import (
+    ONNX_ACTIVATIONS,
+    direction,
+    per_direction,
+    stacked_states,
+)
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.lstm_cell import Cell
 from tflite_ort.opmap.lstm_step import OUTPUT, LstmStep, clipped, times
-from tflite_ort.opmap.recurrent_activation import ONNX_ACTIVATIONS
-from tflite_ort.opmap.scan import Values, scan
+from tflite_ort.opmap.scan import scan
 from tflite_ort.schema import ActivationFunctionType
 
 Array = npt.NDArray[Any]
@@ -86,11 +91,6 @@ def _lstm(g: Graph, runs: Sequence[Run]) -> list[Result]:
     biases = [np.concatenate([c.bias[_ONNX_GATES].reshape(-1), zeros]) for c in cells]
     activation = ONNX_ACTIVATIONS[first.activation]
     activations = None if activation == "Tanh" else ["Sigmoid", activation, activation] * len(runs)
-    axis = g.constant([0], np.int64)
-    states = [
-        _concatenated(g, [g.op("Unsqueeze", value, axis) for value in values])
-        for values in ([run.output_state for run in runs], [run.cell_state for run in runs])
-    ]
     made = g.op_multi(
         "LSTM",
         runs[0].x,
@@ -98,28 +98,15 @@ def _lstm(g: Graph, runs: Sequence[Run]) -> list[Result]:
         _onnx_weights(g, [c.recurrent_weights for c in cells], "recurrent_weights"),
         g.constants.add(np.stack(biases), "bias"),
         None,
-        *states,
+        stacked_states(g, [run.output_state for run in runs]),
+        stacked_states(g, [run.cell_state for run in runs]),
         _onnx_peepholes(g, cells),
         outputs=3,
         hidden_size=first.size,
-        direction="bidirectional" if len(runs) == 2 else "reverse" if runs[0].reverse else None,
+        direction=direction(runs),
         activations=activations,
     )
-    if len(runs) == 1:
-        y, *last = made
-        y = last[0] if runs[0].single else g.op("Squeeze", y, g.constant([1], np.int64))
-        h, c = (g.op("Squeeze", value, axis) for value in last)
-        return [(y, h, c)]
-    directions = (g.constant(i, np.int64) for i in range(2))
-    y, h, c = made
-    return [
-        (g.op("Gather", y, i, axis=1), g.op("Gather", h, i, axis=0), g.op("Gather", c, i, axis=0))
-        for i in directions
-    ]
-
-
-def _concatenated(g: Graph, values: Values) -> ir.Value:
-    return values[0] if len(values) == 1 else g.op("Concat", *values, axis=0)
+    return [(y, h, c) for y, h, c in per_direction(g, runs, made)]
 
 
 def _onnx_weights(g: Graph, arrays: Sequence[Array], name: str) -> ir.Value:

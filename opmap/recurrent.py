@@ -21,7 +21,7 @@ from tflite_ort.opmap.lstm_narrow import narrow_lstm
 from tflite_ort.opmap.movement import reshaped
 from tflite_ort.opmap.recurrent_activation import activated
 from tflite_ort.opmap.registry import translator
-from tflite_ort.opmap.rnn_cell import RnnRun, run_rnn
+from tflite_ort.opmap.rnn_cell import RnnRun, run_rnns
 from tflite_ort.opmap.svdf_integer import integer_svdf
 from tflite_ort.schema import (
     BidirectionalSequenceLSTMOptions,
@@ -209,7 +209,7 @@ def _write_directions(op: View, g: Graph, sequences: Sequence[ir.Value]) -> None
 def rnn(op: OperatorView[RNNOptions], g: Graph) -> None:
     """One step on a whole batch [B, I]: Gemm of the input, Gemm of the state, activation."""
     x = g.op("Unsqueeze", _rounded(op, g, op["input"]), g.constant([_TIME], np.int64))
-    _, h = run_rnn(g, _rnn_run(op, g, x, single=True))
+    ((_, h),) = run_rnns(g, [_rnn_run(op, g, x, single=True)])
     g.write(op["hidden_state"], h)
     g.write(op.output, h)
 
@@ -218,25 +218,30 @@ def rnn(op: OperatorView[RNNOptions], g: Graph) -> None:
 def unidirectional_sequence_rnn(op: OperatorView[SequenceRNNOptions], g: Graph) -> None:
     """RNN, or a Scan of the step for activations that ONNX's lacks."""
     x = _time_major(op, g, op["input"])
-    y, h = run_rnn(g, _rnn_run(op, g, x, single=_is_single(op)))
+    ((y, h),) = run_rnns(g, [_rnn_run(op, g, x, single=_is_single(op))])
     g.write(op["hidden_state"], h)
     _write_sequence(op, g, op.output, y)
 
 
 @translator(Op.BIDIRECTIONAL_SEQUENCE_RNN, versions=(1, 3), inputs=BIDIRECTIONAL_RNN_INPUTS)
 def bidirectional_sequence_rnn(op: OperatorView[BidirectionalSequenceRNNOptions], g: Graph) -> None:
-    """One RNN per direction; TFLite leaves a batch-major auxiliary input without weights unread."""
+    """One RNN in both directions where that is possible, else one by one.
+
+    TFLite leaves a batch-major auxiliary input without weights unread.
+    """
     _refuse_misread(op)
-    single, sequences = _is_single(op), []
+    single = _is_single(op)
     inputs = _inputs(op, g, "fw_aux_weights")
     if not op.options.time_major and op.get("fw_aux_weights") is None:
         inputs = inputs[0], inputs[0]
-    for prefix, x in zip(("fw_", "bw_"), inputs, strict=True):
-        run = _rnn_run(op, g, x, prefix, single=single, reverse=prefix == "bw_")
-        y, h = run_rnn(g, run)
+    runs = [
+        _rnn_run(op, g, x, prefix, single=single, reverse=prefix == "bw_")
+        for prefix, x in zip(("fw_", "bw_"), inputs, strict=True)
+    ]
+    results = run_rnns(g, runs)
+    for prefix, (_, h) in zip(("fw_", "bw_"), results, strict=True):
         g.write(op[f"{prefix}hidden_state"], h)
-        sequences.append(y)
-    _write_directions(op, g, sequences)
+    _write_directions(op, g, [y for y, _ in results])
 
 
 def _refuse_misread(op: OperatorView[BidirectionalSequenceRNNOptions]) -> None:

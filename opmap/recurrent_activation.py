@@ -9,9 +9,6 @@ from tflite_ort.opmap.graph import Graph
 from tflite_ort.schema import ActivationFunctionType
 from tflite_ort.schema.semantics import activation_bounds
 
-# Those that the ONNX LSTM and RNN have under the same meaning.
-ONNX_ACTIVATIONS = {ActivationFunctionType.TANH: "Tanh", ActivationFunctionType.RELU: "Relu"}
-
 
 def activated(g: Graph, value: ir.Value, activation: ActivationFunctionType) -> ir.Value:
     """`value` after an activation function."""

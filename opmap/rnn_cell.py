@@ -5,6 +5,7 @@ B batch, T time, I input, C cells.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,13 +13,20 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
+from tflite_ort.opmap.directions import (
+    ONNX_ACTIVATIONS,
+    direction,
+    per_direction,
+    stacked_states,
+)
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.hybrid import Rounding
-from tflite_ort.opmap.recurrent_activation import ONNX_ACTIVATIONS, activated
+from tflite_ort.opmap.recurrent_activation import activated
 from tflite_ort.opmap.scan import Values, scan
 from tflite_ort.schema import ActivationFunctionType
 
 Array = npt.NDArray[Any]
+Result = tuple[ir.Value, ir.Value]  # all outputs [T, B, C] and the last one [B, C]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +53,21 @@ class RnnRun:
     reverse: bool = False
     rounding: Rounding | None = None
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether the ONNX RNN says the same; one step is less work without it."""
+        return self.activation in ONNX_ACTIVATIONS and not self.single and self.rounding is None
 
-def run_rnn(g: Graph, run: RnnRun) -> tuple[ir.Value, ir.Value]:
-    """All outputs [T, B, C] and the last one [B, C]."""
-    if run.activation in ONNX_ACTIVATIONS and not run.single and run.rounding is None:
-        return _rnn(g, run)
+
+def run_rnns(g: Graph, runs: Sequence[RnnRun]) -> list[Result]:
+    """Each of `runs`; two directions over the same input are one node if nothing forbids it."""
+    together = len({(run.x.name, len(run.bias), run.activation) for run in runs}) == 1
+    if together and all(run.is_plain for run in runs):
+        return _rnn(g, runs)
+    return [_rnn(g, [run])[0] if run.is_plain else _scanned(g, run) for run in runs]
+
+
+def _scanned(g: Graph, run: RnnRun) -> Result:
     sums = g.op("MatMul", run.x, g.constants.add(run.weights.T, "weights"))
     sums = g.op("Add", sums, g.constant(run.bias))
     recurrent_weights = g.constants.add(run.recurrent_weights.T, "recurrent_weights")
@@ -64,20 +82,21 @@ def run_rnn(g: Graph, run: RnnRun) -> tuple[ir.Value, ir.Value]:
     return y, h
 
 
-def _rnn(g: Graph, run: RnnRun) -> tuple[ir.Value, ir.Value]:
-    bias = np.concatenate([run.bias, np.zeros_like(run.bias)])
-    first = g.constant([0], np.int64)
-    y, h = g.op_multi(
+def _rnn(g: Graph, runs: Sequence[RnnRun]) -> list[Result]:
+    """RNN of one direction or of two."""
+    biases = [np.concatenate([run.bias, np.zeros_like(run.bias)]) for run in runs]
+    recurrent_weights = np.stack([run.recurrent_weights for run in runs])
+    made = g.op_multi(
         "RNN",
-        run.x,
-        g.constants.add(run.weights[np.newaxis], "weights"),
-        g.constants.add(run.recurrent_weights[np.newaxis], "recurrent_weights"),
-        g.constants.add(bias[np.newaxis], "bias"),
+        runs[0].x,
+        g.constants.add(np.stack([run.weights for run in runs]), "weights"),
+        g.constants.add(recurrent_weights, "recurrent_weights"),
+        g.constants.add(np.stack(biases), "bias"),
         None,
-        g.op("Unsqueeze", run.state, first),
+        stacked_states(g, [run.state for run in runs]),
         outputs=2,
-        hidden_size=len(run.bias),
-        direction="reverse" if run.reverse else None,
-        activations=[ONNX_ACTIVATIONS[run.activation]],
+        hidden_size=len(runs[0].bias),
+        direction=direction(runs),
+        activations=[ONNX_ACTIVATIONS[run.activation] for run in runs],
     )
-    return g.op("Squeeze", y, g.constant([1], np.int64)), g.op("Squeeze", h, first)
+    return [(y, h) for y, h in per_direction(g, runs, made)]

@@ -47,6 +47,7 @@ INFRASTRUCTURE = {
         "bodies",
         "__init__",
         "constants",
+        "directions",
         "fixed_point",
         "forms",
         "graph",

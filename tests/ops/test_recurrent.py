@@ -13,7 +13,7 @@ from tests.lstm_models import BasicLstm, Lstm, invokes
 from tests.one_op import assert_close
 from tests.oracle import litert_interpreter
 from tests.rnn_models import Rnn, Svdf, Weights
-from tflite_ort import Interpreter
+from tflite_ort import Interpreter, export_onnx
 from tflite_ort.schema import ActivationFunctionType as Act
 from tflite_ort.schema import Op
 
@@ -220,3 +220,27 @@ def test_clip_that_acts_late_is_seen() -> None:
     model = case.model()
     rising = [[np.full((1, 40, 4), value, np.float32)] for value in (4.0, -4.0, 4.0)]
     assert_same(outcome(model, rising), invokes(litert_interpreter(model), rising))
+
+
+@pytest.mark.parametrize(
+    ("case", "nodes"),
+    [
+        (Lstm(SEQUENCE, peephole=True, coupled=True), ["LSTM"]),
+        (Lstm(BOTH_WAYS), ["LSTM"]),
+        (Lstm(BOTH_WAYS, auxiliary="linked"), ["LSTM", "LSTM"]),
+        (Lstm(SEQUENCE, cell_clip=10.0), ["LSTM", "If"]),
+        (Lstm(SEQUENCE, time=1, cell_clip=10.0), ["LSTM"]),
+        (Lstm(SEQUENCE, projection=True), ["Scan"]),
+        (Lstm(SEQUENCE, time=1, projection=True), []),
+        (Lstm(SEQUENCE, "8x8_16"), ["Scan"]),
+        (Rnn(), ["RNN"]),
+        (Rnn(RNN_BOTH_WAYS), ["RNN"]),
+        (Rnn(RNN_BOTH_WAYS, backward_cells=3), ["RNN", "RNN"]),
+        (Rnn(activation=Act.RELU6), ["Scan"]),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, list) else value.name,
+)
+def test_nodes_of_a_form(case: Model, nodes: list[str]) -> None:
+    graph = export_onnx(case.model()).graph
+    loops = {"LSTM", "RNN", "Scan", "If"}
+    assert [node.op_type for node in graph.node if node.op_type in loops] == nodes
