@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,15 @@ import onnx_ir as ir
 
 from tflite_ort.opmap.forms import Domain, Layout
 from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.indices import bounded, flat_rows, scattered, sizes_of
+from tflite_ort.opmap.indices import (
+    Sizes,
+    bounded,
+    failing,
+    flat_rows,
+    part,
+    scattered,
+    sizes_of,
+)
 from tflite_ort.opmap.movement import moved_domain, reshaped
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
@@ -26,9 +33,10 @@ from tflite_ort.schema import (
 )
 from tflite_ort.schema.shapes.gather_scatter import segment_start
 from tflite_ort.schema.shapes.slicing import gather_axes
-from tflite_ort.schema.sizes import has_zero, quotient
+from tflite_ort.schema.sizes import has_zero, is_known, quotient
 
 _ON_OFF = ("on_value", "off_value")
+_LAST = np.iinfo(np.int64).max
 
 
 @translator(Op.GATHER, versions=(1, 8), inputs=("input", "positions"))
@@ -88,7 +96,7 @@ def gather_nd(op: OperatorView[Any], g: Graph) -> None:
     g.write(op.output, g.op("GatherND", g.read(params, domain=domain), tuples), domain=domain)
 
 
-@translator(Op.SCATTER_ND, versions=(1, 1), inputs=("indices", "updates", "shape!"))
+@translator(Op.SCATTER_ND, versions=(1, 1), inputs=("indices", "updates", "shape"))
 def scatter_nd(op: OperatorView[Any], g: Graph) -> None:
     """ScatterElements (add) of zeros; 8 bits and bool wrap in int32."""
     indices, updates, output = op["indices"], op["updates"], op.output
@@ -99,16 +107,27 @@ def scatter_nd(op: OperatorView[Any], g: Graph) -> None:
     value = g.read(updates, domain=Domain.FILE)
     value = g.op("Cast", value, to=ir.DataType.INT32) if narrow else value
     start = g.constant(0, np.int32 if narrow else updates.dtype)
-    shape = (prod(output.shape[:depth]), prod(output.shape[depth:]))
-    count = quotient(indices.shape[:-1])
-    rows = flat_rows(g, indices, count, depth, output.shape[:depth])
+    sizes, count = _wanted_sizes(op["shape"], g), quotient(indices.shape[:-1])
+    shape = (part(g, sizes, 0, depth), part(g, sizes, depth, output.rank))
+    rows = flat_rows(g, indices, count, depth, shape[0], depth)
     value = scattered(g, start, shape, rows, value, count, reduction="add")
     value = g.op("Cast", value, to=ir.DataType[updates.type.name]) if narrow else value
-    g.write(output, reshaped(g, value, output.shape), domain=Domain.FILE)
+    g.write(output, _of_sizes(g, value, sizes), domain=Domain.FILE)
+
+
+def _wanted_sizes(shape: TensorView, g: Graph) -> Sizes:
+    """The sizes that a list says, which may be computed."""
+    return sizes_of(g, shape) if shape.data is None else tuple(shape.data.reshape(-1).tolist())
+
+
+def _of_sizes(g: Graph, value: ir.Value, sizes: Sizes) -> ir.Value:
+    if isinstance(sizes, ir.Value):
+        return g.op("Reshape", value, sizes, allowzero=1)
+    return g.reshape(value, sizes)
 
 
 @translator(
-    Op.SPARSE_TO_DENSE, versions=(1, 3), inputs=("indices", "shape!", "values", "default_value")
+    Op.SPARSE_TO_DENSE, versions=(1, 3), inputs=("indices", "shape", "values", "default_value")
 )
 def sparse_to_dense(op: OperatorView[SparseToDenseOptions], g: Graph) -> None:
     """ScatterElements of the default; one value is written everywhere."""
@@ -117,11 +136,12 @@ def sparse_to_dense(op: OperatorView[SparseToDenseOptions], g: Graph) -> None:
         raise Untranslatable("no index or no element")
     domain = moved_domain(values, default, output)
     count, width = quotient(indices.shape[:1]), indices.shape[1] if indices.rank > 1 else 1
-    rows = flat_rows(g, indices, count, width, output.shape)
+    sizes = _wanted_sizes(op["shape"], g)
+    rows = flat_rows(g, indices, count, width, sizes, output.rank)
     updates = g.op("Expand", g.read(values, domain=domain), g.shape((count,)))
     start = reshaped(g, g.read(default, domain=domain), ())
-    value = scattered(g, start, (prod(output.shape), 1), rows, updates, count)
-    g.write(output, reshaped(g, value, output.shape), domain=domain)
+    value = scattered(g, start, (sizes, ()), rows, updates, count)
+    g.write(output, _of_sizes(g, value, sizes), domain=domain)
 
 
 @translator(Op.ONE_HOT, versions=(1, 1), inputs=("indices", "depth", "on_value", "off_value"))
@@ -152,16 +172,16 @@ def _positions(depth: TensorView, g: Graph, rank: int) -> ir.Value:
     return reshaped(g, g.op("Cast", upwards, to=ir.DataType.INT32), (-1, *(1,) * rank))
 
 
-@translator(Op.SEGMENT_SUM, versions=(1, 1), inputs=("data", "segment_ids!"))
+@translator(Op.SEGMENT_SUM, versions=(1, 1), inputs=("data", "segment_ids"))
 def segment_sum(op: OperatorView[Any], g: Graph) -> None:
-    """ScatterElements (add); computed ids leave the number of segments unknown."""
+    """ScatterElements (add)."""
     _segments(op, g, g.read(op["data"]), "add")
 
 
 def unsorted_segment(op_: Op, reduction: str) -> None:
     """ScatterElements with `reduction`, on what an empty segment holds."""
 
-    @translator(op_, versions=(1, 1), inputs=("data", "segment_ids", "num_segments!"))
+    @translator(op_, versions=(1, 1), inputs=("data", "segment_ids", "num_segments"))
     def combined(op: OperatorView[Any], g: Graph) -> None:
         data = op["data"]
         value = g.read(data)
@@ -220,16 +240,40 @@ def _segments(op: OperatorView[Any], g: Graph, value: ir.Value, reduction: str) 
     ids, output = op["segment_ids"], op.output
     if has_zero(*op["data"].shape, *output.shape):
         raise Untranslatable("no element")
-    if ids.data is not None and ids.data.max() >= output.shape[0]:
+    if ids.data is not None and is_known(output.shape[0]) and ids.data.max() >= output.shape[0]:
         raise Untranslatable("a segment id out of bounds")
     rows = g.op("Cast", g.read(ids), to=ir.DataType.INT64)
     rows = g.op("Add", g.op("Max", rows, g.constant(-1, np.int64)), g.constant(1, np.int64))
-    count, shape = quotient(ids.shape), (output.shape[0] + 1, prod(output.shape[1:]))
-    start = g.constant(segment_start(op.op, output.dtype))
-    rows = reshaped(g, rows, (count,))
+    sizes: Sizes = output.shape
+    first: Sizes = ()
+    if is_known(*output.shape):
+        first = (output.shape[0] + 1,)
+    else:
+        segments = _segment_count(op, g)
+        first = g.op("Add", segments, g.constant(1, np.int64))
+        sizes = g.op("Concat", segments, g.shape(op["data"].shape[ids.rank :]), axis=0)
+    count, start = quotient(ids.shape), g.constant(segment_start(op.op, output.dtype))
+    rows, shape = reshaped(g, rows, (count,)), (first, part(g, sizes, 1, output.rank))
     value = scattered(g, start, shape, rows, value, count, reduction=reduction)
-    bounds = (g.constant([bound], np.int64) for bound in (1, shape[0], 0))
-    g.write(output, reshaped(g, g.op("Slice", value, *bounds), output.shape))
+    bounds = (g.constant([bound], np.int64) for bound in (1, _LAST, 0))
+    g.write(output, _of_sizes(g, g.op("Slice", value, *bounds), sizes))
+
+
+def _segment_count(op: OperatorView[Any], g: Graph) -> ir.Value:
+    """As int64 [1]; of SEGMENT_SUM one more than the last id, and the graph fails if the ids do
+    not count up from 0 one by one."""
+    if is_known(op.output.shape[0]):
+        return g.size(op.output.shape[0])
+    if op.op is not Op.SEGMENT_SUM:
+        return g.reshape(sizes_of(g, op["num_segments"]), (1,))
+    before, zero, one = (g.constant([bound], np.int64) for bound in (-1, 0, 1))
+    ids = g.op("Cast", g.read(op["segment_ids"]), to=ir.DataType.INT64)
+    line = g.op("Concat", before, ids, axis=0)
+    steps = g.op("Sub", ids, g.op("Slice", line, zero, before))
+    wrong = g.op("Or", g.op("Less", g.op("Min", steps, ids), zero), g.op("Greater", steps, one))
+    count = g.op("ReduceSum", g.op("Cast", wrong, to=ir.DataType.INT64), zero)
+    last = g.op("Slice", line, before, g.constant([_LAST], np.int64))
+    return failing(g, g.op("Add", last, one), g.op("Greater", count, zero))
 
 
 @translator(Op.TOPK_V2, versions=(1, 3), inputs=("input", "k"))

@@ -114,7 +114,8 @@ def _linear_layout(g: Graph, input: TensorView, output: TensorView) -> Layout:
     channels-last what it does not hold in blocks of 8 or 16 channels."""
     if not g.target.ort_cpu:
         return Layout.FIRST
-    blocked = input.is_quantized or input.shape[-1] % 8 == 0
+    channels = input.shape[-1]
+    blocked = input.is_quantized or not is_known(channels) or channels % 8 == 0
     enlarged = known_product(output.shape) > known_product(input.shape)
     return Layout.LAST if enlarged and not blocked else g.layout(input)
 

@@ -18,6 +18,9 @@ from tflite_ort.opmap.movement import reshaped
 from tflite_ort.schema import TensorType, TensorView, Untranslatable
 from tflite_ort.schema.sizes import is_known
 
+# Known ones, or as int64 [n].
+Sizes = Sequence[int] | ir.Value
+
 _ANY = np.iinfo(np.int64).max
 
 
@@ -58,49 +61,82 @@ def bounded(g: Graph, indices: TensorView, *sizes: int) -> ir.Value:
     return g.op("Where", negative, g.constant(np.iinfo(dtype).max, dtype), value)
 
 
+def product(g: Graph, sizes: Sizes) -> ir.Value:
+    """The product of `sizes` as int64 [1]."""
+    if isinstance(sizes, ir.Value):
+        return g.op("ReduceProd", sizes, keepdims=1)
+    return g.constant([prod(sizes)], np.int64)
+
+
+def part(g: Graph, sizes: Sizes, first: int, last: int) -> Sizes:
+    """sizes[first:last]."""
+    if isinstance(sizes, ir.Value):
+        return g.op("Slice", sizes, *(g.constant([bound], np.int64) for bound in (first, last)))
+    return sizes[first:last]
+
+
 def flat_rows(
-    g: Graph, indices: TensorView, count: int, width: int, sizes: Sequence[int]
+    g: Graph, indices: TensorView, count: int, width: int, sizes: Sizes, depth: int
 ) -> ir.Value:
     """Row numbers [count] in int64 of as many index tuples of `width` numbers, of which the first
-    len(sizes) count and are within `sizes`."""
-    strides = [prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
-    if indices.data is not None:
-        tuples = indices.data.reshape(count, width)[:, : len(sizes)].astype(np.int64)
+    `depth` count and are within `sizes` [depth]."""
+    if indices.data is not None and not isinstance(sizes, ir.Value):
+        strides = [prod(sizes[axis + 1 :]) for axis in range(depth)]
+        tuples = indices.data.reshape(count, width)[:, :depth].astype(np.int64)
         if ((tuples < 0) | (tuples >= np.asarray(sizes))).any():
             raise Untranslatable("an index out of bounds")
         return g.constant(tuples @ np.asarray(strides, np.int64))
-    if not sizes:
+    if not depth:
         raise Untranslatable("index tuples of length 0")
     value = g.op("Cast", g.read(indices), to=ir.DataType.INT64)
     value = reshaped(g, value, (count, width))
-    if len(sizes) < width:
-        bounds = (g.constant([bound], np.int64) for bound in (0, len(sizes), 1))
+    if depth < width:
+        bounds = (g.constant([bound], np.int64) for bound in (0, depth, 1))
         value = g.op("Slice", value, *bounds)
+    limits = sizes if isinstance(sizes, ir.Value) else g.constant(sizes, np.int64)
     below = g.op("Less", value, g.constant(0, np.int64))
-    above = g.op("GreaterOrEqual", value, g.constant(sizes, np.int64))
-    value = failing(g, value, g.op("Or", below, above))
-    if len(sizes) == 1:
+    value = failing(g, value, g.op("Or", below, g.op("GreaterOrEqual", value, limits)))
+    if depth == 1:
         return reshaped(g, value, (count,))
-    value = g.op("Mul", value, g.constant(strides, np.int64))
+    value = g.op("Mul", value, _strides(g, sizes, depth))
     return g.op("ReduceSum", value, g.constant([1], np.int64), keepdims=0)
+
+
+def _strides(g: Graph, sizes: Sizes, depth: int) -> ir.Value:
+    """By how many rows an index along each of `depth` axes goes on."""
+    if not isinstance(sizes, ir.Value):
+        return g.constant([prod(sizes[axis + 1 :]) for axis in range(depth)], np.int64)
+    steps = (product(g, part(g, sizes, axis + 1, depth)) for axis in range(depth))
+    return g.op("Concat", *steps, axis=0)
 
 
 def scattered(
     g: Graph,
     start: ir.Value,
-    shape: tuple[int, int],
+    shape: tuple[Sizes, Sizes],
     rows: ir.Value,
     updates: ir.Value,
     count: int,
     reduction: str = "none",
 ) -> ir.Value:
-    """`updates` [count, W] written into or combined with `shape` [R, W] elements of the scalar
-    `start`, at `rows` [count] one after the other.
+    """`updates` [count, W] written into or combined with [R, W] elements of the scalar `start`, at
+    `rows` [count] one after the other.
 
     ScatterElements: ONNX Runtime's ScatterND lets threads race for a row that comes twice.
+
+    Args:
+        shape: sizes whose products are R and W.
     """
-    base = g.op("Expand", start, g.constant(shape, np.int64))
-    updates = reshaped(g, updates, (count, shape[1]))
-    width = g.shape((count, shape[1])) if is_known(count) else g.op("Shape", updates)
-    places = g.op("Expand", g.op("Unsqueeze", rows, g.constant([1], np.int64)), width)
+    height, width = shape
+    if isinstance(height, ir.Value) or isinstance(width, ir.Value):
+        sides = [product(g, sizes) for sizes in shape]
+        extents = g.op("Concat", *sides, axis=0)
+        each = g.op("Concat", g.op("Shape", rows), sides[1], axis=0)
+        updates = g.op("Reshape", updates, each, allowzero=1)
+    else:
+        extents = g.constant((prod(height), prod(width)), np.int64)
+        updates = reshaped(g, updates, (count, prod(width)))
+        each = g.shape((count, prod(width))) if is_known(count) else g.op("Shape", updates)
+    base = g.op("Expand", start, extents)
+    places = g.op("Expand", g.op("Unsqueeze", rows, g.constant([1], np.int64)), each)
     return g.op("ScatterElements", base, places, updates, axis=0, reduction=reduction)

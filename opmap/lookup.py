@@ -85,16 +85,16 @@ def embedding_lookup_sparse(op: OperatorView[EmbeddingLookupSparseOptions], g: G
     if 0 in (count, *params.shape, *output.shape):
         raise Untranslatable("no element")
     sizes = output.shape[:depth]
-    buckets, rows = prod(sizes), flat_rows(g, indices, count, indices.shape[1], sizes)
+    rows = flat_rows(g, indices, count, indices.shape[1], sizes, depth)
     weights = reshaped(g, g.read(op["weights"]), (count, *(1,) * (params.rank - 1)))
     picks = g.op("Gather", g.read(params), bounded(g, ids, params.shape[0]))
-    zero, shape = g.constant(0, np.float32), (buckets, prod(params.shape[1:]))
+    zero, shape = g.constant(0, np.float32), (sizes, params.shape[1:])
     picks = g.op("Mul", picks, weights)
     value = scattered(g, zero, shape, rows, picks, count, reduction="add")
     if op.options.combiner != CombinerType.SUM:
         root = op.options.combiner == CombinerType.SQRTN
         weights = g.op("Mul", weights, weights) if root else weights
-        total = scattered(g, zero, (buckets, 1), rows, weights, count, reduction="add")
+        total = scattered(g, zero, (sizes, ()), rows, weights, count, reduction="add")
         total = g.op("Sqrt", total) if root else total
         value = g.op("Div", value, g.op("Add", total, _empty(g, indices, sizes)))
     g.write(output, reshaped(g, value, output.shape))

@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from tflite_ort.opmap.forms import Domain, Layout
 from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.indices import failing
 from tflite_ort.opmap.movement import integers, narrowed, reshaped, same_order, widened
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
@@ -65,10 +66,20 @@ def _integer_mean(op: OperatorView[ReducerOptions], g: Graph) -> None:
     """The sum in int64 over the number of terms, cut towards zero."""
     wide = g.op("Cast", g.read(op["input"]), to=ir.DataType.INT64)
     total = _total(op, g, wide, TensorType.INT64, Layout.LAST)
-    count = g.shape([op["input"].shape[axis] for axis in _axes(op)])
-    quotient = g.op("Div", total, g.op("ReduceProd", count, keepdims=0))
+    quotient = g.op("Div", total, _terms(op, g, wide, total))
     narrow = g.op("Cast", quotient, to=ir.DataType[op.output.type.name])
     _write(op, g, narrow, Layout.LAST, Domain.REAL)
+
+
+def _terms(
+    op: OperatorView[ReducerOptions], g: Graph, value: ir.Value, total: ir.Value
+) -> ir.Value:
+    """How many elements of `value` make one of `total`; 1 if none does, for 0 to stay 0."""
+    if op["axes"].is_constant and is_known(*op["input"].shape):
+        return g.constant(prod(op["input"].shape[axis] for axis in _axes(op)), np.int64)
+    one = g.constant(1, np.int64)
+    sums = g.op("Max", g.op("Size", total), one)
+    return g.op("Max", g.op("Div", g.op("Size", value), sums), one)
 
 
 @translator(Op.SUM, versions=(1, 2), inputs=("input", "axes"))
@@ -93,7 +104,8 @@ def _total(
     """The sum of integers `value` of `type`. Where it is not known how many there are, by
     ReduceSum: ONNX Runtime computes it in double, which holds any sum of 32-bit terms."""
     input = op["input"]
-    known = is_known(*(input.shape[axis] for axis in _axes(op)))
+    constant = op["axes"].is_constant
+    known = constant and is_known(*(input.shape[axis] for axis in _axes(op)))
     if known or input.type is not TensorType.INT32:
         return _chained(op, g, "Add", value, layout)
     wide = g.op("Cast", value, to=ir.DataType.INT64)
@@ -248,37 +260,41 @@ def _reduce(
 ) -> None:
     input = op["input"]
     value = g.read(input, layout=layout, domain=domain)
-    if not op["axes"].is_constant:
-        _reduce_along(op, g, name, value, domain)
-    elif domain is Domain.STORED:
+    if domain is Domain.STORED:
         reduced = _reduced(op, g, name, widened(g, value, input.type), layout)
         _write(op, g, narrowed(g, reduced, input.type), layout, domain)
     else:
         _write(op, g, _reduced(op, g, name, value, layout), layout, domain)
 
 
-def _reduce_along(
-    op: OperatorView[ReducerOptions], g: Graph, name: str, value: ir.Value, domain: Domain
-) -> None:
-    """`name` over computed axes."""
-    type = op["input"].type
-    narrow = type if domain is Domain.STORED else TensorType.FLOAT32
-    axes = g.op("Cast", reshaped(g, g.read(op["axes"]), (-1,)), to=ir.DataType.INT64)
-    rank = g.constant(op["input"].rank, np.int64)  # negative axes fail where there is no element
-    axes = g.op("Mod", g.op("Add", axes, rank), rank)
-    keep = int(op.options.keep_dims)
-    value = widened(g, value, narrow)
-    reduced = g.op(name, value, axes, keepdims=keep, noop_with_empty_axes=1)
-    g.write(op.output, narrowed(g, reduced, narrow), domain=domain)
-
-
 def _reduced(
     op: OperatorView[ReducerOptions], g: Graph, name: str, value: ir.Value, layout: Layout
 ) -> ir.Value:
-    """`name` over the axes, which are kept; no axes reduce nothing."""
+    """`name` over the axes, which are kept unless they are computed; no axes reduce nothing."""
     _check_filled(op)
-    axes = [layout.axis(axis, op["input"].rank) for axis in _axes(op)]
-    return g.op(name, value, g.constant(axes, np.int64), keepdims=1, noop_with_empty_axes=1)
+    keep = op.options.keep_dims or op["axes"].is_constant
+    axes = _reduced_axes(op, g, layout)
+    return g.op(name, value, axes, keepdims=int(keep), noop_with_empty_axes=1)
+
+
+def _reduced_axes(op: OperatorView[ReducerOptions], g: Graph, layout: Layout) -> ir.Value:
+    """The axes in int64, counted from the front: negative ones fail where there is no element.
+    Computed ones have to be inside, and different, for the rank to be the one known."""
+    axes, rank = op["axes"], op["input"].rank
+    if axes.is_constant:
+        return g.constant([layout.axis(axis, rank) for axis in _axes(op)], np.int64)
+    value = g.op("Cast", reshaped(g, g.read(axes), (-1,)), to=ir.DataType.INT64)
+    whole, one = g.constant(rank, np.int64), g.constant(1, np.int64)
+    above = g.op("GreaterOrEqual", value, whole)
+    value = failing(g, value, g.op("Or", above, g.op("Less", value, g.op("Neg", whole))))
+    value = g.op("Mod", g.op("Add", value, whole), whole)
+    if prod(axes.shape) == 1:
+        return value
+    column = g.op("Unsqueeze", value, g.constant([1], np.int64))
+    chosen = g.op("Equal", column, g.constant(np.arange(rank), np.int64))
+    times = g.op("ReduceSum", g.op("Cast", chosen, to=ir.DataType.INT64), g.constant([0], np.int64))
+    most = g.op("ReduceMax", times, keepdims=0)
+    return failing(g, value, g.op("Greater", most, one))
 
 
 def _chained(
@@ -298,7 +314,7 @@ def _write(
     op: OperatorView[ReducerOptions], g: Graph, value: ir.Value, layout: Layout, domain: Domain
 ) -> None:
     """Record a result whose reduced axes are kept, without them if need be."""
-    if op.options.keep_dims:
+    if op.options.keep_dims or not op["axes"].is_constant:
         g.write(op.output, value, layout=layout, domain=domain)
     else:
         g.write(op.output, reshaped(g, value, op.output.shape), domain=domain)

@@ -5,7 +5,7 @@ All work on codes, which they move unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -107,10 +107,13 @@ def _same_elements(op: OperatorView[Any], g: Graph) -> None:
     g.write(output, value, domain=domain)
 
 
-@translator(Op.TRANSPOSE, versions=(1, 9), inputs=("input", "perm!"))
+@translator(Op.TRANSPOSE, versions=(1, 9), inputs=("input", "perm"))
 def transpose(op: OperatorView[Any], g: Graph) -> None:
     """Transpose, or none when the result is the input in its other layout."""
     input, output, rank = op["input"], op.output, op["input"].rank
+    if not op["perm"].is_constant:
+        _transpose_as_computed(op, g)
+        return
     perm = [normalized_axis(axis, rank) for axis in integers(op["perm"])]
     domain = moved_domain(input, output)
     source = g.layout(input) if domain is Domain.STORED else Layout.LAST
@@ -125,6 +128,47 @@ def transpose(op: OperatorView[Any], g: Graph) -> None:
     if order != list(range(rank)):
         value = g.op("Transpose", value, perm=order)
     g.write(output, value, layout=target, domain=domain)
+
+
+def _transpose_as_computed(op: OperatorView[Any], g: Graph) -> None:
+    """Gather from the elements in a row, since Transpose takes no computed order.
+
+    Element [i, j, ...] is i times the stride of the first axis in the input, plus j times that of
+    the second, and so on.
+    """
+    input, rank = op["input"], op["input"].rank
+    if not rank > 0:
+        raise Untranslatable("a scalar has no axes")
+    domain, zero = moved_domain(input, op.output), g.constant(0, np.int64)
+    one = g.constant(1, np.int64)
+    order = _permutation(op["perm"], g, rank)
+    sizes = g.shape(input.shape)
+    strides = [g.op("ReduceProd", _after(g, sizes, axis), keepdims=1) for axis in range(rank)]
+    shape = g.op("Gather", sizes, order)
+    steps = g.op("Gather", g.op("Concat", *strides, axis=0), order)
+    places = zero
+    for axis in range(rank):
+        place = g.constant(axis, np.int64)
+        counted = g.op("Range", zero, g.op("Gather", shape, place), one)
+        along = g.op("Mul", counted, g.op("Gather", steps, place))
+        places = g.op("Add", places, g.reshape(along, (-1, *(1,) * (rank - 1 - axis))))
+    row = g.op("Reshape", g.read(input, domain=domain), g.constant([-1], np.int64))
+    g.write(op.output, g.op("Gather", row, places), domain=domain)
+
+
+def _after(g: Graph, sizes: ir.Value, axis: int) -> ir.Value:
+    bounds = (g.constant([bound], np.int64) for bound in (axis + 1, np.iinfo(np.int64).max))
+    return g.op("Slice", sizes, *bounds)
+
+
+def _permutation(perm: TensorView, g: Graph, rank: int) -> ir.Value:
+    """A computed order of `rank` axes, counted from the front; the graph fails if it is none."""
+    order, whole = g.op("Cast", g.read(perm), to=ir.DataType.INT64), g.constant(rank, np.int64)
+    negative = g.op("Less", order, g.constant(0, np.int64))
+    order = g.op("Where", negative, g.op("Add", order, whole), order)
+    axes = g.constant(np.arange(rank), np.int64)
+    sorted_, _ = g.op_multi("TopK", order, g.constant([rank], np.int64), outputs=2, largest=0)
+    return failing(g, order, g.op("Not", g.op("Equal", sorted_, axes)))
 
 
 def _order(perm: list[int], source: Layout, target: Layout) -> list[int]:
@@ -304,7 +348,7 @@ def space_to_depth(op: OperatorView[SpaceToDepthOptions], g: Graph) -> None:
     """SpaceToDepth channels-first; Reshape, Transpose, Reshape channels-last."""
     n, h, w, c = op.output.shape
     b = op.options.block_size
-    _blocks(op, g, "SpaceToDepth", (n, h, b, w, b, c // (b * b)))
+    _blocks(op, g, "SpaceToDepth", lambda: (n, h, b, w, b, c // (b * b)))
 
 
 @translator(Op.DEPTH_TO_SPACE, versions=(1, 2), inputs=("input",))
@@ -312,22 +356,24 @@ def depth_to_space(op: OperatorView[DepthToSpaceOptions], g: Graph) -> None:
     """DepthToSpace (DCR) channels-first; Reshape, Transpose, Reshape channels-last."""
     n, h, w, c = op["input"].shape
     b = op.options.block_size
-    _blocks(op, g, "DepthToSpace", (n, h, w, b, b, c // (b * b)))
+    _blocks(op, g, "DepthToSpace", lambda: (n, h, w, b, b, c // (b * b)))
 
 
-def _blocks(op: OperatorView[Any], g: Graph, name: str, blocks: tuple[int, ...]) -> None:
+def _blocks(
+    op: OperatorView[Any], g: Graph, name: str, blocks: Callable[[], tuple[int, ...]]
+) -> None:
     """Channels-last the two are the same swap of axes 2 and 3 of the blocks."""
     input, output = op["input"], op.output
     domain = moved_domain(input, output)
     known = domain is Domain.STORED and carried_type(input) in _BLOCKED_BY_ORT
     layout = g.layout(input) if known else Layout.LAST
-    if known and not is_known(*input.shape[1:3]):
+    if known and not is_known(*input.shape[1:]):
         layout = Layout.FIRST
     value = g.read(input, layout=layout, domain=domain)
     if layout is Layout.FIRST:
         value = g.op(name, value, blocksize=op.options.block_size)
     else:
-        swapped = g.op("Transpose", reshaped(g, value, blocks), perm=[0, 1, 3, 2, 4, 5])
+        swapped = g.op("Transpose", reshaped(g, value, blocks()), perm=[0, 1, 3, 2, 4, 5])
         value = reshaped(g, swapped, output.shape)
     g.write(output, value, layout=layout, domain=domain)
 
@@ -361,11 +407,30 @@ def mirror_pad(op: OperatorView[MirrorPadOptions], g: Graph) -> None:
         wide = widened(g, value, input.type)
         value = narrowed(g, g.op("Pad", wide, _pads(op, g, layout), mode="reflect"), input.type)
     else:
-        pairs = np.reshape(integers(op["paddings"]), (-1, 2)).tolist()
-        for axis, pair in enumerate(pairs):
+        value = _symmetric(op, g, value, layout)
+    g.write(output, value, layout=layout, domain=domain)
+
+
+def _symmetric(op: OperatorView[Any], g: Graph, value: ir.Value, layout: Layout) -> ir.Value:
+    input, paddings = op["input"], op["paddings"]
+    if paddings.data is not None:
+        for axis, pair in enumerate(paddings.data.tolist()):
             if any(pair):
                 value = _mirrored(g, value, pair, layout.axis(axis, input.rank))
-    g.write(output, value, layout=layout, domain=domain)
+        return value
+    pairs, zero, one = _computed_pairs(op, g), g.constant(0, np.int64), g.constant(1, np.int64)
+    for axis in range(input.rank):
+        size = g.reshape(g.size(input.shape[axis]), ())
+        before, after = (
+            g.op("Gather", g.op("Gather", pairs, g.constant(axis, np.int64)), end)
+            for end in (zero, one)
+        )
+        counted = g.op("Range", g.op("Neg", before), g.op("Add", size, after), one)
+        counted = g.op("Max", counted, g.op("Sub", g.op("Neg", counted), one))
+        last = g.op("Sub", g.op("Add", size, size), one)
+        picks = g.op("Min", counted, g.op("Sub", last, counted))
+        value = g.op("Gather", value, picks, axis=axis)
+    return value
 
 
 def _mirrored(g: Graph, value: ir.Value, pair: Sequence[int], axis: int) -> ir.Value:
@@ -390,7 +455,19 @@ def _pads(op: OperatorView[Any], g: Graph, layout: Layout) -> ir.Value:
     if paddings.data is not None:
         pads = paddings.data[list(layout.permutation(rank))]
         return g.constant(pads.T.reshape(-1), np.int64)
-    return reshaped(g, g.op("Transpose", sizes_of(g, paddings), perm=[1, 0]), (2 * rank,))
+    pairs = _computed_pairs(op, g)
+    return reshaped(g, g.op("Transpose", pairs, perm=[1, 0]), (2 * rank,))
+
+
+def _computed_pairs(op: OperatorView[Any], g: Graph) -> ir.Value:
+    """Paddings [rank, 2] in int64; the graph fails where one is negative, or has no mirror."""
+    pairs = sizes_of(g, op["paddings"])
+    if op.op is not Op.MIRROR_PAD:
+        return pairs
+    sizes = g.op("Unsqueeze", g.shape(op["input"].shape), g.constant([1], np.int64))
+    if op.options.mode == MirrorPadMode.REFLECT:
+        sizes = g.op("Sub", sizes, g.constant(1, np.int64))
+    return failing(g, pairs, g.op("Greater", pairs, sizes))
 
 
 def _pad_value(op: OperatorView[Any], g: Graph, domain: Domain) -> ir.Value:

@@ -6,7 +6,6 @@ All work on codes, which they move unchanged.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -32,8 +31,8 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
-from tflite_ort.schema.shapes.tiling import diagonal_shape, reversed_axes
-from tflite_ort.schema.sizes import has_zero, is_known, quotient
+from tflite_ort.schema.shapes.tiling import reversed_axes
+from tflite_ort.schema.sizes import has_zero, is_known
 
 Array = npt.NDArray[Any]
 
@@ -127,7 +126,6 @@ def matrix_diag(op: OperatorView[Any], g: Graph) -> None:
     domain = moved_domain(diagonal, output)
     shape = g.shape((*diagonal.shape, diagonal.shape[-1]))
     zeros = g.op("Expand", code_constant(g, 0, output, domain), shape)
-    zeros = g.op("Reshape", zeros, _matrices(g, output))
     _write_with_diagonal(op, g, zeros, g.read(diagonal, domain=domain), domain)
 
 
@@ -136,27 +134,36 @@ def matrix_set_diag(op: OperatorView[Any], g: Graph) -> None:
     """ScatterElements along the rows laid end to end: element i of a diagonal at i * (N + 1)."""
     input, diagonal, output = op["input"], op["diagonal"], op.output
     domain = moved_domain(input, diagonal, output)
-    matrices = g.op("Reshape", g.read(input, domain=domain), _matrices(g, output))
-    _write_with_diagonal(op, g, matrices, g.read(diagonal, domain=domain), domain)
-
-
-def _matrices(g: Graph, tensor: TensorView) -> ir.Value:
-    """The shape of [..., M, N] with every matrix as one row."""
-    if has_zero(*tensor.shape):
-        raise Untranslatable("matrices without elements")
-    return g.constant([-1, prod(tensor.shape[-2:])], np.int64)
+    _write_with_diagonal(
+        op, g, g.read(input, domain=domain), g.read(diagonal, domain=domain), domain
+    )
 
 
 def _write_with_diagonal(
     op: OperatorView[Any], g: Graph, matrices: ir.Value, diagonal: ir.Value, domain: Domain
 ) -> None:
-    shape = op.output.shape
-    count, length = quotient(shape[:-2]), diagonal_shape(shape)[-1]
-    diagonal = reshaped(g, diagonal, (count, length))
-    places = g.constant([np.arange(length) * (shape[-1] + 1)], np.int64)
-    places = g.op("Expand", places, g.op("Shape", diagonal))
-    value = g.op("ScatterElements", matrices, places, diagonal, axis=1)
-    g.write(op.output, reshaped(g, value, shape), domain=domain)
+    *batch, rows, columns = op.output.shape
+    if has_zero(*op.output.shape):
+        raise Untranslatable("matrices without elements")
+    sides = (g.size(rows), g.size(columns))
+    if is_known(rows, columns):
+        length = min(rows, columns)
+        lengths = [g.shape((*batch, rows * columns)), g.shape((*batch, length))]
+        places = g.constant(np.arange(length) * (columns + 1), np.int64)
+    else:
+        least = g.op("Min", *sides)
+        each = (g.op("Mul", *sides), least)
+        lengths = [g.op("Concat", g.shape(batch), size, axis=0) for size in each]
+        zero, one = g.constant(0, np.int64), g.constant(1, np.int64)
+        counted = g.op("Range", zero, g.reshape(least, ()), one)
+        places = g.op("Mul", counted, g.op("Add", sides[1], one))
+    lines, diagonal = (
+        g.op("Reshape", value, shape, allowzero=1)
+        for value, shape in zip((matrices, diagonal), lengths, strict=True)
+    )
+    places = g.op("Expand", places, lengths[1])
+    value = g.op("ScatterElements", lines, places, diagonal, axis=-1)
+    g.write(op.output, reshaped(g, value, op.output.shape), domain=domain)
 
 
 @translator(Op.DILATE, versions=(1, 1), inputs=("input", "dilations!", "padding"))

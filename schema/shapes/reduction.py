@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any
 
 from tflite_ort.schema.enums import BuiltinOperator as Op
 from tflite_ort.schema.errors import ModelError
 from tflite_ort.schema.semantics import normalized_axes, normalized_axis
 from tflite_ort.schema.shapes.registry import Shape, Shapes, constant, required, rule
-from tflite_ort.schema.sizes import is_known, unknown_shape
+from tflite_ort.schema.sizes import is_known, quotient, unknown_shape
 from tflite_ort.schema.view import OperatorView
 
 Windows = list[tuple[int, int, int, int]]
@@ -25,13 +24,13 @@ Windows = list[tuple[int, int, int, int]]
     Op.REDUCE_ALL,
 )
 def reduce(op: OperatorView[Any]) -> Shapes | None:
-    """Computed axes leave the rank unknown, unless it is kept or there is a single one."""
+    """Computed axes are taken to be different ones; the sizes of the rest are not known."""
     shape, listed = required(op, 0).shape, constant(op, 1)
     if listed is None and op.options.keep_dims:
         return (unknown_shape(len(shape)),)
     if listed is None:
-        one = is_known(*required(op, 1).shape) and prod(required(op, 1).shape) == 1
-        return (unknown_shape(max(len(shape) - 1, 0)),) if one else None
+        count = quotient(required(op, 1).shape)
+        return (unknown_shape(max(len(shape) - count, 0)),) if is_known(count) else None
     axes = normalized_axes(listed, len(shape))
     if op.options.keep_dims:
         return (tuple(1 if axis in axes else size for axis, size in enumerate(shape)),)

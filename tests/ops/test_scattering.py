@@ -252,7 +252,6 @@ DEPENDENT = [
         [T((1, 2))],
         reference="optimized",
         feeds=[np.arange(8, dtype=np.float32).reshape(4, 2), np.array([0, 1, 1, 2], np.int32)],
-        runs_on="numpy",
     ),
     Case(
         "topk-computed",
@@ -275,7 +274,6 @@ DEPENDENT = [
         [ints([1], [3]), T((2,)), T((1,), INT32)],
         [T((1,))],
         feeds=[np.array([1, 2], np.float32), np.array([5], np.int32)],
-        runs_on="numpy",
     ),
 ]
 

@@ -34,6 +34,7 @@ from tflite_ort.schema.shapes.registry import RULES, rule
 from tflite_ort.schema.sizes import is_known, unknown_size
 
 Sizes = tuple[int | str | None, ...]
+A, B = unknown_size("a"), unknown_size("b")
 
 
 def computed(*shape: int, type: TensorType = TensorType.INT32) -> TensorView:
@@ -61,9 +62,6 @@ def shapes(op: Op, options: Any, *inputs: TensorView | None) -> tuple[Sizes, ...
 
 def _described(size: int) -> Any:
     return size if is_known(size) else str(size).strip("?") or None
-
-
-A, B = unknown_size("a"), unknown_size("b")
 
 
 ANY_1, ANY_2 = (None,), (None, None)
@@ -107,7 +105,8 @@ SECOND_DROPPED = StridedSliceOptions(begin_mask=1, end_mask=1, shrink_axis_mask=
         (Op.GATHER, GatherOptions(axis=1), (computed(4, 5, 6), computed(2, 3)), ((4, 2, 3, 6),)),
         (Op.GATHER_ND, None, (computed(4, 5, 6), computed(3, 2)), ((3, 6),)),
         (Op.MEAN, ReducerOptions(), (computed(4, 5), computed(1)), (ANY_1,)),
-        (Op.MEAN, ReducerOptions(), (computed(4, 5), computed(2)), None),
+        (Op.MEAN, ReducerOptions(), (computed(4, 5), computed(2)), ((),)),
+        (Op.MEAN, ReducerOptions(), (computed(4, 5), computed(A)), None),
         (Op.MEAN, ReducerOptions(keep_dims=True), (computed(4, 5), computed(2)), (ANY_2,)),
         (Op.SUM, ReducerOptions(keep_dims=True), (computed(4, 5), constant([-1])), ((4, 1),)),
         (Op.ARG_MAX, None, (computed(4, 5), computed()), (ANY_1,)),
