@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,13 @@ from tflite_ort.fallback_kernels import Kernel
 from tflite_ort.fallback_kernels.control_flow import Call
 from tflite_ort.partition import Partition, only_sets
 from tflite_ort.runtime import Runtime
-from tflite_ort.schema import KernelError, OperatorView, StateError, TensorView
+from tflite_ort.schema import KernelError, Op, OperatorView, StateError, TensorView
 from tflite_ort.specialization import run_kernel
 from tflite_ort.state import Variable
 from tflite_ort.versioning.registry import Entry
 
 Array = npt.NDArray[Any]
-Run = Callable[[], None]
+Run = Callable[[], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,8 @@ def kernel_step(
     Args:
         subgraphs: by operator index, those that it calls; they reach the variables themselves.
     """
+    if all(op.op is Op.CALL_ONCE for op in part.operators):  # most often there is nothing to do
+        return sequence([partial(subgraphs[op.index][0], ()) for op in part.operators])
     calls: list[tuple[OperatorView[Any], Entry[Kernel], Any]] = []
     for op in part.operators:
         entry = runtime.resolver.kernels.of(op)

@@ -18,9 +18,11 @@ from tflite_ort.schema import (
     AddOptions,
     CallOptions,
     ConcatenationOptions,
+    FullyConnectedOptions,
     IfOptions,
     MulOptions,
     Op,
+    ReshapeOptions,
     StablehloCaseOptions,
     SubOptions,
     TensorType,
@@ -188,6 +190,45 @@ MODELS: dict[str, tuple[bytes, list[list[Array]]]] = {
         iterations(3, 0, 5),
     ),
 }
+RNG = np.random.default_rng(0)
+ROWS, WEIGHTS = T((2, 32)), T((32, 32))
+GIVEN_WEIGHTS = T.constant(RNG.normal(scale=0.1, size=(32, 32)).astype(np.float32))
+MODELS["while with weights in its body"] = (
+    loop(
+        body(
+            [Node(Op.FULLY_CONNECTED, ["x", "w", None], ["y"], FullyConnectedOptions())],
+            w=GIVEN_WEIGHTS,
+            y=ROWS,
+            t=ROWS,
+        ),
+        start=ROWS,
+        out=ROWS,
+    ),
+    iterations(3, 0, x=np.ones((2, 32), np.float32)),
+)
+
+
+def loop_that_hands_on_its_weights() -> bytes:
+    """They are constant outside of the loop alone."""
+    state = {"i": COUNT, "n": COUNT, "x": ROWS, "w": WEIGHTS}
+    given = state | {"w": GIVEN_WEIGHTS, "oi": COUNT, "on": COUNT, "ox": ROWS, "ow": WEIGHTS}
+    node = Node(Op.WHILE, list(state), ["oi", "on", "ox", "ow"], WhileOptions(1, 2))
+    condition = Node(Op.LESS, ["i", "n"], ["t"])
+    nodes = [
+        binary(Op.ADD, "i", "one", "j"),
+        Node(Op.FULLY_CONNECTED, ["x", "w", None], ["y"], FullyConnectedOptions()),
+    ]
+    return model_of(
+        Sub(given, [node], ["i", "n", "x"], ["ox"]),
+        Sub(state | {"t": FLAG}, [condition], list(state), ["t"]),
+        Sub(state | {"one": ONE, "j": COUNT, "y": ROWS}, nodes, list(state), ["j", "n", "y", "w"]),
+    )
+
+
+MODELS["while that hands on its weights"] = (
+    loop_that_hands_on_its_weights(),
+    iterations(3, 0, x=np.ones((2, 32), np.float32)),
+)
 CPU = "CPUExecutionProvider"
 
 
@@ -211,6 +252,30 @@ def test_a_body_that_is_not_taken_is_driven_from_outside(name: str, refused: Op)
     for row in driven.delegation():
         if row.operator == refused.name:
             assert row.runs_on == "numpy"
+
+
+@pytest.mark.parametrize("name", ["if", "while", "while that grows its state"])
+def test_inputs_can_be_resized(name: str) -> None:
+    model, invokes = MODELS[name]
+    rng = np.random.default_rng(0)
+    resized = [
+        [x if x.ndim == 0 else rng.normal(size=size).astype(np.float32) for x in given]
+        for size in (3, 5, 3, 1)
+        for given in invokes
+    ]
+    check_invokes(model, resized)
+
+
+def test_branches_of_other_ranks_leave_what_follows_to_numpy() -> None:
+    row = T((1, 3))
+    tensors = {"a": X, "b": X, "s": T.constant(np.array([1, 3], np.int32)), "r": row}
+    reshaping = Node(Op.RESHAPE, ["a", "s"], ["r"], ReshapeOptions())
+    branches = [function(Op.ADD), Sub(tensors, [reshaping], ["a", "b"], ["r"])]
+    nodes = [Node(Op.IF, ["c", "x", "y"], ["z"], IfOptions(1, 2)), binary(Op.ADD, "z", "x", "w")]
+    main = Sub({"c": FLAG, "x": X, "y": X, "z": X, "w": X}, nodes, ["c", "x", "y"], ["w"])
+    interpreter = check_invokes(model_of(main, *branches), feeds(True, False, True))
+    reasons = {row.reason for row in interpreter.delegation() if row.subgraph == 0}
+    assert reasons == {"a rank depends on data"}
 
 
 def test_the_reason_names_the_operator_in_the_body() -> None:
