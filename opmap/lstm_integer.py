@@ -16,15 +16,16 @@ import onnx_ir as ir
 from tflite_ort.opmap.fixed_point import exact_product, rescaled
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.normalization_integer import Norm
-from tflite_ort.schema import OperatorView, Quantization, TensorView, Untranslatable
+from tflite_ort.schema import OperatorView, Untranslatable
 from tflite_ort.schema.lstm_inputs import GATES, PEEPHOLE_GATES
+from tflite_ort.schema.lstm_scales import CellScales, cell_scales, quantization
 
 Array = npt.NDArray[Any]
 View = OperatorView[Any]
 
 SHORT, BYTE = (-32768, 32767), (-128, 127)
 _REACH = 255  # of an 8-bit code less its zero point
-_HIDDEN = 4  # the intermediate with the scale of the cell's output
+_OF_WIDE = 5  # intermediates
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,40 +83,29 @@ class IntegerCell:
 
 def read_integer_cell(op: View) -> IntegerCell:
     """The cell of an operator whose inputs are named."""
-    if len(op.intermediates) != _HIDDEN + 1:
+    if len(op.intermediates) != _OF_WIDE:
         raise Untranslatable("integer cells with 8-bit sums")
     coupled = op.get("input_to_input_weights") is None
+    # An input gate that is one less the forget gate stands for it.
     gates = ("forget", *GATES[1:]) if coupled else GATES
-    state, cell = _quantization(op, "output_state"), _quantization(op, "cell_state")
-    norm = _norm(op, gates)
-    units = _units(op, gates, norm is not None)
-    bits = -round(float(np.log2(cell.scale[0])))
-    hidden_scale, zero_point = _hidden(op)
-    projection = _projection(op, hidden_scale, zero_point)
-    proj_clip = op.options.proj_clip if projection else 0
-    zero = state.scalar_zero_point
-    lowest, highest = code_limit(BYTE, proj_clip, _scale(op.output))
-    input = _stacked(op, "input_to_{}_weights", gates, _quantization(op, "input"), units)
+    scales = cell_scales(op, gates)
+    norm = None if scales.norm is None else _norm(op, gates, scales.norm)
+    input = _stacked(op, "input_to_{}_weights", gates, scales.input)
+    zero = quantization(op["output_state"]).scalar_zero_point
+    lowest, highest = cut(BYTE, scales.output_limit)
     return IntegerCell(
         input if norm else _with_biases(op, input, gates),
-        _stacked(op, "recurrent_to_{}_weights", gates, state, units),
-        _peephole(op, gates, units, bits),
+        _stacked(op, "recurrent_to_{}_weights", gates, scales.recurrent),
+        None if scales.peephole is None else _peephole(op, gates, scales.peephole),
         norm,
         coupled,
-        bits,
-        code_limit(SHORT, op.options.cell_clip, cell.scale[0]),
-        (np.float32(2.0**-15 / float(hidden_scale) * 2.0**-15), zero_point),
-        projection,
+        scales.cell_bits,
+        cut(SHORT, scales.cell_limit),
+        (scales.hidden, scales.hidden_zero_point),
+        _projection(op, scales),
         (lowest - zero, highest - zero),
         zero,
     )
-
-
-def _quantization(op: View, name: str) -> Quantization:
-    quantization = op[name].quantization
-    if quantization is None:
-        raise Untranslatable(f"{name} has no scale")
-    return quantization
 
 
 def _codes(op: View, name: str) -> Array:
@@ -125,43 +115,14 @@ def _codes(op: View, name: str) -> Array:
     return data
 
 
-def _scale(tensor: TensorView) -> np.float32:
-    if tensor.quantization is None:
-        raise Untranslatable(f"{tensor.name!r} has no scale")
-    return np.float32(tensor.quantization.scale[0])
-
-
-def _hidden(op: View) -> tuple[np.float32, int]:
-    """Scale and zero point of the output gate times the activated cell state."""
-    tensor = op.intermediates[_HIDDEN]
-    scale, quantization = _scale(tensor), tensor.quantization
-    return scale, 0 if quantization is None else quantization.scalar_zero_point
-
-
-def _units(op: View, gates: Sequence[str], normalized: bool) -> Array:
-    """The scales of the gates' sums."""
-    if not normalized:
-        return np.full(len(gates), 2.0**-12, np.float32)
-    # An input gate that is one less the forget gate stands for it.
-    return np.array([_scale(op.intermediates[GATES.index(gate)]) for gate in gates])
-
-
-def code_limit(codes: tuple[int, int], clip: float, scale: np.float32) -> tuple[int, int]:
-    """`codes`, or those within +-`clip`, which is in units of `scale` the highest code at most."""
-    if clip <= 0:
-        return codes
-    limit = int(min(np.float32(clip) / np.float32(scale), np.float32(codes[1])))
+def cut(codes: tuple[int, int], limit: int) -> tuple[int, int]:
+    """`codes`, or those within +-`limit`; 0 is no limit."""
     return (-limit, limit) if limit else codes
 
 
-def _stacked(
-    op: View, pattern: str, gates: Sequence[str], codes: Quantization, units: Array
-) -> Product:
+def _stacked(op: View, pattern: str, gates: Sequence[str], multipliers: Array) -> Product:
     """All gates' weights side by side."""
-    names = [pattern.format(gate) for gate in gates]
-    weights = [_codes(op, name) for name in names]
-    scales = np.array([_quantization(op, name).scale[0] for name in names])
-    multipliers = scales * np.float32(codes.scale[0]) / units
+    weights = [_codes(op, pattern.format(gate)) for gate in gates]
     rows = len(weights[0])
     zeros = np.zeros(rows * len(gates), np.int32)
     return Product(np.concatenate(weights).T, zeros, np.repeat(multipliers, rows))
@@ -172,40 +133,30 @@ def _with_biases(op: View, product: Product, gates: Sequence[str]) -> Product:
     return replace(product, bias=np.concatenate(biases))
 
 
-def _norm(op: View, gates: Sequence[str]) -> Norm | None:
-    names = [f"{gate}_layer_norm_coefficients" for gate in gates]
-    if names[1] not in op.names or op.get(names[1]) is None:
-        return None
+def _norm(op: View, gates: Sequence[str], scales: Array) -> Norm:
     return Norm(
-        np.stack([_codes(op, name) for name in names]),
+        np.stack([_codes(op, f"{gate}_layer_norm_coefficients") for gate in gates]),
         np.stack([_codes(op, f"{gate}_gate_bias") for gate in gates]),
-        np.array([_scale(op[name]) for name in names]),
+        scales,
     )
 
 
-def _peephole(op: View, gates: Sequence[str], units: Array, bits: int) -> Peephole | None:
-    if op.get("cell_to_output_weights") is None:
-        return None
+def _peephole(op: View, gates: Sequence[str], multipliers: Array) -> Peephole:
     if op.get("projection_weights") is not None:
         raise Untranslatable("TFLite takes a projected cell's peephole for as long as its outputs")
     weights: list[Array] = []
-    multipliers: list[float] = []
-    for gate, unit in zip(gates, units, strict=True):
-        name = f"cell_to_{gate}_weights"
+    for gate in gates:
         seen = gate in PEEPHOLE_GATES
-        weights.append(_codes(op, name) if seen else np.zeros_like(weights[0]))
-        multipliers.append(2.0**-bits * float(_scale(op[name])) / float(unit) if seen else 0.0)
-    return Peephole(np.stack(weights), np.array(multipliers, np.float32))
+        weights.append(_codes(op, f"cell_to_{gate}_weights") if seen else np.zeros_like(weights[0]))
+    return Peephole(np.stack(weights), multipliers)
 
 
-def _projection(op: View, scale: np.float32, zero_point: int) -> Product | None:
+def _projection(op: View, scales: CellScales) -> Product | None:
     """TFLite gives the hidden codes' zero point the other sign, here and in the bias."""
     if op.get("projection_weights") is None:
         return None
     weights = _codes(op, "projection_weights")
-    bias = zero_point * weights.sum(axis=1, dtype=np.int32)
+    bias = scales.hidden_zero_point * weights.sum(axis=1, dtype=np.int32)
     if op.get("projection_bias") is not None:
         bias = bias + _codes(op, "projection_bias")
-    own, state = _quantization(op, "projection_weights"), _quantization(op, "output_state")
-    multiplier = own.scale[0] * scale / state.scale[0]
-    return Product(weights.T, bias, np.repeat(multiplier, len(weights)))
+    return Product(weights.T, bias, np.repeat(scales.projection, len(weights)))

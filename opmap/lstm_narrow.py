@@ -22,12 +22,13 @@ from tflite_ort.opmap.fixed_point import (
 )
 from tflite_ort.opmap.forms import Domain
 from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.lstm_integer import SHORT, code_limit
+from tflite_ort.opmap.lstm_integer import BYTE, SHORT, cut
 from tflite_ort.opmap.lstm_integer_step import clip, looked_up
 from tflite_ort.opmap.movement import reshaped
 from tflite_ort.schema import OperatorView, TensorView, Untranslatable
 from tflite_ort.schema.fixed_point import quantize_multiplier
 from tflite_ort.schema.fixed_point16 import truncated_logistic, truncated_tanh
+from tflite_ort.schema.lstm_scales import code_limit
 
 Array = npt.NDArray[Any]
 View = OperatorView[Any]
@@ -66,7 +67,7 @@ def narrow_lstm(op: View, g: Graph) -> None:
     state = g.op("Add", _product(g, forget, state), _product(g, admit, update))
     # A limit of 1 or more is beyond what the state's codes reach.
     limit = op.options.cell_clip
-    bounds = code_limit(SHORT, limit if limit < 1 else 0, _scale(c))
+    bounds = cut(SHORT, code_limit(limit if limit < 1 else 0, _scale(c), np.int16))
     state = clip(g, clip(g, state, SHORT), bounds)
     hidden = clip(g, _product(g, shown, looked_up(g, tanh_of_state, state)), SHORT)
     output = _projected(op, g, hidden)
@@ -164,5 +165,5 @@ def _projected(op: View, g: Graph, hidden: ir.Value) -> ir.Value:
     q15 = min((int(q31) + 2**15) >> 16, 0x7FFF)
     value = rounded_upwards(g, g.op("Mul", sums, g.constant(q15 * 2.0 ** (int(shift) - 15))))
     zero = state.quantization.scalar_zero_point
-    low, high = code_limit((-128, 127), op.options.proj_clip, _scale(op.output))
+    low, high = cut(BYTE, code_limit(op.options.proj_clip, _scale(op.output), np.int8))
     return g.op("Cast", clip(g, value, (low - zero, high - zero)), to=ir.DataType.FLOAT)
