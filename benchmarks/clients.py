@@ -30,6 +30,7 @@ import ai_edge_litert.interpreter as litert
 import numpy as np
 
 from tflite_ort import install_as
+from tflite_ort.benchmark import machine
 
 REPEATS = 5
 
@@ -168,7 +169,7 @@ def main() -> None:
             f"at most {row['apart']:.2g} apart; {row['ms']:.1f} ms, LiteRT {row['litert_ms']:.1f}"
         )
     if arguments.json:
-        arguments.json.write_text(json.dumps(rows, indent=2) + "\n")
+        arguments.json.write_text(json.dumps({**machine(), "results": rows}, indent=2) + "\n")
 
 
 if __name__ == "__main__":
