@@ -82,7 +82,7 @@ def invoked(interpreter: Any, feeds: Sequence[Array]) -> list[Array]:
     details = interpreter.get_input_details()
     resized = False
     for detail, array in zip(details, feeds, strict=True):
-        if tuple(interpreter.get_tensor(detail["index"]).shape) != array.shape:
+        if tuple(detail["shape"]) != array.shape:
             interpreter.resize_tensor_input(detail["index"], array.shape)
             resized = True
     if resized:

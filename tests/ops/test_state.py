@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,9 +31,13 @@ from tflite_ort.schema import (
     IfOptions,
     MulOptions,
     Op,
+    SignatureDef,
+    TensorMap,
     TensorType,
     VarHandleOptions,
     WhileOptions,
+    read_model,
+    write_model,
 )
 
 Array = npt.NDArray[Any]
@@ -255,6 +260,24 @@ def test_interpreters_do_not_share_a_variable() -> None:
     np.testing.assert_array_equal(before, after)
 
 
+def test_signatures_share_a_variable() -> None:
+    look = Sub({"h": HANDLE, "r": X}, [handle(), read("h", "r")], [], ["r"])
+    model = read_model(model_of(main(SUM, ["s"]), FIRST, look))
+    names = list(main(SUM, ["s"]).tensors)
+    step_inputs = (TensorMap("x", names.index("x")),)
+    step_outputs = (TensorMap("s", names.index("s")),)
+    signatures = (
+        SignatureDef(inputs=step_inputs, outputs=step_outputs, signature_key="step"),
+        SignatureDef(outputs=(TensorMap("r", 1),), signature_key="look", subgraph_index=2),
+    )
+    content = write_model(replace(model, signature_defs=signatures))
+    interpreters = [litert_interpreter(content), Interpreter(model_content=content)]
+    runners = [[i.get_signature_runner(key) for key in ("step", "look")] for i in interpreters]
+    for (x,) in INPUTS:
+        theirs, mine = ([step(x=x)["s"], look()["r"]] for step, look in runners)
+        np.testing.assert_array_equal(mine, theirs)
+
+
 @pytest.mark.parametrize("providers", [None, []])
 def test_a_variable_that_grows_changes_the_shape_that_is_read(providers: Any) -> None:
     nodes = [
@@ -376,3 +399,19 @@ def test_variables_of_one_name_are_numbered() -> None:
     exported = export_onnx(model)
     pairs = json.loads({p.key: p.value for p in exported.metadata_props}["tflite.state"])
     assert pairs == [["v", "v_next"], ["v_1", "v_next_1"]]
+
+
+def test_a_table_of_texts_gives_what_litert_gives() -> None:
+    types = {"key_dtype": TensorType.STRING, "value_dtype": TensorType.INT64}
+    made = Node(Op.HASHTABLE, [], ["h"], HashtableOptions(table_id=1, **types))
+    values = T.constant(np.array([10, 20], np.int64))
+    imports = Sub(
+        {"h": TABLE, "k": words("one", "two"), "v": values},
+        [made, Node(Op.HASHTABLE_IMPORT, ["h", "k", "v"], [])],
+    )
+    missing = T.constant(np.array([-1], np.int64))
+    find = Node(Op.HASHTABLE_FIND, ["h", "x", "d"], ["y"])
+    tensors = {"h": TABLE, "x": WORDS, "d": missing, "y": NUMBERS}
+    model = model_of(Sub(tensors, [once(1), made, find], ["x"], ["y"]), imports)
+    texts = np.array([b"two", b"three", b"one"], np.object_)
+    check_invokes(model, [[texts], [texts[::-1]]], kernels="default")
