@@ -40,6 +40,7 @@ class SubgraphRunner:
         self._resized: set[int] = set()
         self._graph: Specialized | None = None
         self._arrays: dict[int, Array] = {}
+        self._last_shapes: dict[int, Shape] = {}
         self._variables: Mapping[int, Variable] = {}
         self.plan: Plan | None = None
 
@@ -66,6 +67,7 @@ class SubgraphRunner:
         assert self._graph is not None
         graph = _with_all_results(self._graph) if self._runtime.keep_all else self._graph
         self.plan = make_plan(graph, self._runtime)
+        self._last_shapes |= {index: array.shape for index, array in self._arrays.items()}
         self._arrays, self._variables = self.plan.arrays, self.plan.memory.variables
         self._resized.clear()
 
@@ -79,9 +81,9 @@ class SubgraphRunner:
             return self._shapes[index]
         if index in self._arrays:
             return self._arrays[index].shape
-        if self._graph is None or self._graph.tensors[index].dynamic:
-            return self.declared.tensors[index].shape
-        return self._graph.tensors[index].shape
+        if self._graph is not None and not self._graph.tensors[index].dynamic:
+            return self._graph.tensors[index].shape
+        return self._last_shapes.get(index, self.declared.tensors[index].shape)
 
     def array(self, index: int) -> Array | None:
         """The buffer that is kept for a tensor, also while `allocate` has to follow."""

@@ -1,0 +1,124 @@
+"""Outputs whose shapes depend on data: details, values and dtypes are LiteRT's at each step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from ai_edge_litert.interpreter import Interpreter as LiteRT
+
+from tests.one_op import Node, T, graph_model, one_op_model
+from tests.test_details import difference
+from tflite_ort import Interpreter, TensorError
+from tflite_ort.schema import (
+    CastOptions,
+    Op,
+    RangeOptions,
+    ReshapeOptions,
+    TensorType,
+    TileOptions,
+    UniqueOptions,
+)
+
+Array = npt.NDArray[Any]
+
+BOOL, INT32, INT64 = TensorType.BOOL, TensorType.INT32, TensorType.INT64
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model, and its inputs of two invokes."""
+
+    model: Callable[[], bytes]
+    feeds: tuple[list[Array], list[Array]]
+
+
+def one(op: Op, inputs: list[T], output: T, options: Any = None) -> Callable[[], bytes]:
+    return lambda: one_op_model(op, inputs, [output], options)
+
+
+def positions() -> bytes:
+    """Where the input is true, as floats and as integers."""
+    tensors = {"c": T((4,), BOOL), "w": T((1, 1), INT64), "y": T((1, 1))}
+    cast = CastOptions(in_data_type=INT64, out_data_type=TensorType.FLOAT32)
+    nodes = [Node(Op.WHERE, ["c"], ["w"]), Node(Op.CAST, ["w"], ["y"], cast)]
+    return graph_model(tensors, nodes, ["y", "w"])
+
+
+def distinct() -> bytes:
+    outputs = [T((1,)), T((4,), INT32)]
+    return one_op_model(Op.UNIQUE, [T((4,))], outputs, UniqueOptions())
+
+
+PLAIN, PAIR = np.ones((2, 3), np.float32), np.float32([1, 2])
+CASES = {
+    "reshape": Case(
+        one(Op.RESHAPE, [T((2, 3)), T((2,), INT32)], T((3, 2)), ReshapeOptions()),
+        ([PLAIN, np.int32([6, 1])], [PLAIN, np.int32([1, 6])]),
+    ),
+    "where": Case(positions, ([np.array([1, 0, 1, 1], bool)], [np.array([0, 0, 0, 1], bool)])),
+    "unique": Case(distinct, ([np.float32([1, 2, 1, 3])], [np.float32([1, 1, 1, 1])])),
+    "fill": Case(
+        one(Op.FILL, [T((2,), INT32), T(())], T((1, 1))),
+        ([np.int32([2, 3]), np.float32(4)], [np.int32([1, 1]), np.float32(4)]),
+    ),
+    "range": Case(
+        one(Op.RANGE, [T((), INT32)] * 3, T((1,), INT32), RangeOptions()),
+        ([*np.int32([0, 5, 2])], [*np.int32([0, 2, 1])]),
+    ),
+    "tile": Case(
+        one(Op.TILE, [T((2,)), T((1,), INT32)], T((4,)), TileOptions()),
+        ([PAIR, np.int32([3])], [PAIR, np.int32([1])]),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("keep_all", [False, True])
+@pytest.mark.filterwarnings("ignore:Warning. Enabling")
+def test_every_step(name: str, keep_all: bool) -> None:
+    case = CASES[name]
+    ours, theirs = both = [
+        kind(model_content=case.model(), experimental_preserve_all_tensors=keep_all)
+        for kind in (Interpreter, LiteRT)
+    ]
+    outputs = [detail["index"] for detail in ours.get_output_details()]
+
+    def same(tell: Callable[[Any], Any]) -> None:
+        assert difference(*map(tell, both)) == []
+
+    def told(interpreter: Any) -> list[Any]:
+        return [interpreter.get_input_details(), interpreter.get_output_details()]
+
+    def allocate() -> None:
+        for interpreter in both:
+            interpreter.allocate_tensors()
+
+    same(told)
+    allocate()
+    same(told)
+    with pytest.raises(TensorError, match="no value before an invoke"):
+        ours.get_tensor(outputs[0])
+    for feeds in case.feeds:
+        for interpreter in both:
+            for detail, array in zip(interpreter.get_input_details(), feeds, strict=True):
+                interpreter.set_tensor(detail["index"], array)
+            interpreter.invoke()
+        same(told)
+        same(lambda interpreter: [interpreter.get_tensor(index) for index in outputs])
+        same(lambda interpreter: [interpreter.tensor(index)().copy() for index in outputs])
+        for index in outputs:
+            assert ours.get_tensor(index).dtype.type is theirs.get_tensor(index).dtype.type
+    allocate()
+    same(told)
+    shape = case.feeds[0][0].shape
+    if shape:
+        for interpreter in both:
+            interpreter.resize_tensor_input(0, (2 * shape[0], *shape[1:]))
+        same(told)
+        allocate()
+        same(told)
