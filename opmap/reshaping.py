@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from tflite_ort.opmap.bits import bits_of, check_types, number_of
 from tflite_ort.opmap.constants import carried_type
 from tflite_ort.opmap.forms import Domain, Layout
 from tflite_ort.opmap.graph import Graph
@@ -288,17 +289,35 @@ def rank(op: OperatorView[Any], g: Graph) -> None:
 
 @translator(Op.BITCAST, versions=(1, 1), inputs=("input",))
 def bitcast(op: OperatorView[Any], g: Graph) -> None:
-    """Cast between integers of one size, whose bits it keeps; for others ONNX 21 has nothing."""
+    """Cast between integers of one size, whose bits it keeps. Else ONNX 21 has nothing: the bits
+    are computed as integers, which are cut up, or put together, along a last dimension."""
     input, output = op["input"], op.output
     kinds = {input.dtype.kind, output.dtype.kind}
     same = input.type is output.type
     if input.dtype.itemsize != output.dtype.itemsize or not (same or kinds <= {"i", "u"}):
-        raise Untranslatable(f"the bits of {input.type.name} as {output.type.name}")
+        check_types(g, input.type, output.type)
+        bits = bits_of(g, g.read(input, domain=Domain.FILE), input)
+        g.write(output, number_of(g, _recut(op, g, bits), output.type), domain=Domain.FILE)
+        return
     layout = g.layout(input)
     value = g.read(input, layout=layout, domain=Domain.FILE)
     if not same:
         value = g.op("Cast", value, to=ir.DataType.from_numpy(output.dtype))
     g.write(output, value, layout=layout, domain=Domain.FILE)
+
+
+def _recut(op: OperatorView[Any], g: Graph, bits: ir.Value) -> ir.Value:
+    """The bits of the input's elements as those of the output's, low ones first."""
+    before, after = (8 * tensor.dtype.itemsize for tensor in (op["input"], op.output))
+    last = g.constant([-1], np.int64)
+    if before > after:
+        places = g.constant([2**place for place in range(0, before, after)], np.int64)
+        parts = g.op("Div", g.op("Unsqueeze", bits, last), places)
+        return g.op("Mod", parts, g.constant(2**after, np.int64))
+    if before == after:
+        return bits
+    places = g.constant([2**place for place in range(0, after, before)], np.int64)
+    return g.op("ReduceSum", g.op("Mul", bits, places), last, keepdims=0)
 
 
 @translator(Op.FILL, versions=(1, 5), inputs=("dims", "value"))

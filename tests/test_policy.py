@@ -46,6 +46,7 @@ INFRASTRUCTURE = {
     "opmap": {
         "bodies",
         "__init__",
+        "bits",
         "constants",
         "directions",
         "fixed_point",

@@ -12,6 +12,7 @@ from hypothesis.extra.numpy import array_shapes
 
 from tests.one_op import Array, Case, T, assert_close, check, one_op_model, ours
 from tests.ops.moved import BOOL, FLOAT32, INT8, INT16, INT32, INT64, TYPES, UINT8, ints, tensor
+from tests.ops.operands import exported
 from tests.ops.versions import check_versions, one_per_operator
 from tests.oracle import litert
 from tflite_ort.schema import (
@@ -73,6 +74,24 @@ def fake_quant(shape: Shape, low: float, high: float, bits: int) -> Case:
     )
 
 
+SPECIAL = [0x00000000, 0x80000000, 0x00000001, 0x807FFFFF, 0x00800000, 0x3F7FFFFF, 0x7F800000]
+
+
+def test_exported_bits_of_floats() -> None:
+    """No operator of ONNX 21 takes a float apart, or puts one together."""
+    drawn = np.random.default_rng(3).integers(0, 2**32, 3000, dtype=np.uint32)
+    bits = np.concatenate([np.array([*SPECIAL, 0xFF800000, 0x7FC00000], np.uint32), drawn])
+    floats = bits.view(np.float32)
+    number = np.where(np.isnan(floats), 0x7FC00000, bits).astype(np.uint32)
+    apart = bitcast(FLOAT32, bits.shape, INT32, bits.shape).model()
+    np.testing.assert_array_equal(exported(apart, [floats])[0].view(np.uint32), number)
+    halves = bitcast(INT16, (*bits.shape, 2), FLOAT32, bits.shape).model()
+    (got,) = exported(halves, [bits.view(np.int16).reshape(-1, 2)])
+    sure = ~np.isnan(floats)
+    np.testing.assert_array_equal(got.view(np.uint32)[sure], bits[sure])
+    assert np.isnan(got[~sure]).all()
+
+
 CASES = [
     *[fill(type, (2, 3, 4)) for type in (*TYPES, TensorType.FLOAT16, UINT32)],
     *[fill(FLOAT32, shape, np.int64) for shape in ((), (0, 3), (5,), (1, 2, 1, 2, 1, 2))],
@@ -83,7 +102,10 @@ CASES = [
     bitcast(UINT8, (3, 4), INT8, (3, 4)),
     bitcast(FLOAT32, (3, 4), INT32, (3, 4), "numpy"),
     bitcast(INT32, (3, 2), INT64, (3,), "numpy"),
-    bitcast(INT32, (3, 5), UINT8, (3, 5, 4), "numpy"),
+    bitcast(INT32, (3, 5), UINT8, (3, 5, 4)),
+    bitcast(UINT32, (2, 3), INT16, (2, 3, 2)),
+    bitcast(INT16, (5, 2), UINT32, (5,)),
+    bitcast(UINT8, (4, 3, 4), INT32, (4, 3)),
     bitcast(INT64, (), INT16, (4,), "numpy"),
     *[
         bucketize(type, shape, BOUNDARIES)
