@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.one_op import Node, T, assert_close
 from tests.oracle import litert_interpreter
@@ -90,8 +92,8 @@ def quantized(value: Array) -> TensorType:
 def main(nodes: Sequence[Node], outputs: Sequence[str], t: T = X, **tensors: T) -> Sub:
     """h is the variable's handle; r, s and q are of the type of the input x."""
     own = {"h": HANDLE, "x": t, "r": t, "s": t, "q": t, **tensors}
-    given = [name for name in ("c", "i", "n") if name in tensors]
-    return Sub(own, [handle(), *nodes], [*given, "x"], outputs)
+    feeds = [name for name in ("c", "i", "n") if name in tensors]
+    return Sub(own, [handle(), *nodes], [*feeds, "x"], outputs)
 
 
 SUM = [once(1), read("h", "r"), add("r", "x", "s"), assign("h", "s")]
@@ -192,8 +194,8 @@ def test_numpy_and_onnx_runtime_share_a_variable(name: str, refused: Op) -> None
     theirs = litert_interpreter(model, "reference")
     mixed.allocate_tensors()
     theirs.allocate_tensors()
-    for given in invokes:
-        for want, got in zip(invoked(theirs, given), invoked(mixed, given), strict=True):
+    for feeds in invokes:
+        for want, got in zip(invoked(theirs, feeds), invoked(mixed, feeds), strict=True):
             assert_close(got, want, 0, 1e-6, name)
 
 
@@ -207,11 +209,11 @@ def test_an_export_has_the_state_as_inputs_and_outputs(name: str) -> None:
     interpreter.allocate_tensors()
     assert pair == ["v" if name != "set before it is read" else None, "v_next"]
     state: dict[str, Array] = {}
-    for given in invokes:
-        named = {v.name: x for v, x in zip(session.get_inputs(), given, strict=True)}
+    for feeds in invokes:
+        named = {v.name: x for v, x in zip(session.get_inputs(), feeds, strict=True)}
         *results, after = session.run(None, {**named, **state})
         state = {"v": after} if pair[0] else {}
-        for got, want in zip(results, invoked(interpreter, given), strict=True):
+        for got, want in zip(results, invoked(interpreter, feeds), strict=True):
             assert_close(got, want, 0, 1e-6, name)
 
 
@@ -219,12 +221,50 @@ def test_an_export_has_the_state_as_inputs_and_outputs(name: str) -> None:
 def test_a_stateless_export_starts_anew(name: str) -> None:
     model, invokes = MODELS[name]
     session = onnxruntime.InferenceSession(export_onnx(model, stateful=False).SerializeToString())
-    for given in invokes:
+    for feeds in invokes:
         interpreter = Interpreter(model_content=model)
         interpreter.allocate_tensors()
-        named = {v.name: x for v, x in zip(session.get_inputs(), given, strict=True)}
-        for got, want in zip(session.run(None, named), invoked(interpreter, given), strict=True):
+        named = {v.name: x for v, x in zip(session.get_inputs(), feeds, strict=True)}
+        for got, want in zip(session.run(None, named), invoked(interpreter, feeds), strict=True):
             assert_close(got, want, 0, 1e-6, name)
+
+
+@given(data=st.data())
+def test_any_order_of_reading_and_setting_gives_what_litert_gives(data: st.DataObject) -> None:
+    """Two variables, and sums of which some run in numpy; so may reading or setting."""
+    variables, values = {"v": "g", "w": "h"}, ["x"]
+    tensors = {"g": HANDLE, "h": HANDLE, "x": X}
+    nodes = [once(1), *(handle(name, variable) for variable, name in variables.items())]
+    for number in range(data.draw(st.integers(2, 12))):
+        kind, result = data.draw(st.sampled_from(["read", "assign", "add"])), f"t{number}"
+        name = data.draw(st.sampled_from(list(variables.values())))
+        if kind == "assign":
+            nodes.append(assign(name, data.draw(st.sampled_from(values))))
+            continue
+        tensors[result] = X
+        if kind == "read":
+            nodes.append(read(name, result))
+        else:
+            a, b = (data.draw(st.sampled_from(values)) for _ in range(2))
+            version = data.draw(st.integers(1, 2))
+            nodes.append(Node(Op.ADD, [a, b], [result], AddOptions(), version))
+        values.append(result)
+    firsts = Sub(
+        {"g": HANDLE, "h": HANDLE, "k": T.constant(floats(1, 2)), "l": T.constant(floats(3, 4))},
+        [handle("g", "v"), handle("h", "w"), assign("g", "k"), assign("h", "l")],
+    )
+    model = model_of(Sub(tensors, nodes, ["x"], values[1:] or ["x"]), firsts)
+    limits = {Op.ADD: 1}
+    for op in (Op.READ_VARIABLE, Op.ASSIGN_VARIABLE):
+        limits[op] = data.draw(st.integers(0, 1))
+    delegate = ExecutionProviderDelegate(CPU, max_versions=limits)
+    mixed = Interpreter(model_content=model, providers=[delegate])
+    theirs = litert_interpreter(model, "reference")
+    mixed.allocate_tensors()
+    theirs.allocate_tensors()
+    for x in ([0.5, 1], [2, -1], [0, 3]):
+        wanted, got = (invoked(i, [floats(*x)]) for i in (theirs, mixed))
+        np.testing.assert_array_equal(got, wanted)
 
 
 def test_a_reset_leaves_resources_as_they_are() -> None:
@@ -232,8 +272,8 @@ def test_a_reset_leaves_resources_as_they_are() -> None:
     interpreters = [litert_interpreter(model), Interpreter(model_content=model)]
     for interpreter in interpreters:
         interpreter.allocate_tensors()
-    for given in invokes:
-        theirs, mine = (invoked(interpreter, given) for interpreter in interpreters)
+    for feeds in invokes:
+        theirs, mine = (invoked(interpreter, feeds) for interpreter in interpreters)
         np.testing.assert_array_equal(mine, theirs)
         for interpreter in interpreters:
             interpreter.reset_all_variables()
@@ -245,8 +285,8 @@ def test_what_ran_once_does_not_run_again_after_a_resize() -> None:
     interpreters = [litert_interpreter(model), Interpreter(model_content=model)]
     for interpreter in interpreters:
         interpreter.allocate_tensors()
-    for given in ([floats(1, 2)], [floats(3)], [floats(4, 5)]):
-        theirs, mine = (invoked(interpreter, given) for interpreter in interpreters)
+    for feeds in ([floats(1, 2)], [floats(3)], [floats(4, 5)]):
+        theirs, mine = (invoked(interpreter, feeds) for interpreter in interpreters)
         np.testing.assert_array_equal(mine, theirs)
 
 
@@ -255,8 +295,8 @@ def test_interpreters_do_not_share_a_variable() -> None:
     one, other = (Interpreter(model_content=model) for _ in range(2))
     for interpreter in (one, other):
         interpreter.allocate_tensors()
-    before = [invoked(one, given) for given in invokes]
-    after = [invoked(other, given) for given in invokes]
+    before = [invoked(one, feeds) for feeds in invokes]
+    after = [invoked(other, feeds) for feeds in invokes]
     np.testing.assert_array_equal(before, after)
 
 
@@ -290,9 +330,9 @@ def test_a_variable_that_grows_changes_the_shape_that_is_read(providers: Any) ->
     interpreter = Interpreter(model_content=model, providers=providers)
     interpreter.allocate_tensors()
     want = floats(1, 2)
-    for given in INPUTS:
-        want = np.concatenate([want, given[0]])
-        np.testing.assert_array_equal(invoked(interpreter, given), [want])
+    for feeds in INPUTS:
+        want = np.concatenate([want, feeds[0]])
+        np.testing.assert_array_equal(invoked(interpreter, feeds), [want])
 
 
 @pytest.mark.parametrize("providers", [None, []])
