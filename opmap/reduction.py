@@ -102,14 +102,18 @@ def _total(
     op: OperatorView[ReducerOptions], g: Graph, value: ir.Value, type: TensorType, layout: Layout
 ) -> ir.Value:
     """The sum of integers `value` of `type`. Where it is not known how many there are, by
-    ReduceSum: ONNX Runtime computes it in double, which holds any sum of 32-bit terms."""
+    ReduceSum of their upper and lower 32 bits: ONNX Runtime computes it in double."""
     input = op["input"]
     constant = op["axes"].is_constant
     known = constant and is_known(*(input.shape[axis] for axis in _axes(op)))
-    if known or input.type is not TensorType.INT32:
+    if known:
         return _chained(op, g, "Add", value, layout)
-    wide = g.op("Cast", value, to=ir.DataType.INT64)
-    return g.op("Cast", _reduced(op, g, "ReduceSum", wide, layout), to=ir.DataType[type.name])
+    wide, unit = g.op("Cast", value, to=ir.DataType.INT64), g.constant(2**32, np.int64)
+    lower = g.op("Mod", wide, unit)
+    upper = g.op("Div", g.op("Sub", wide, lower), unit)
+    high, low = (_reduced(op, g, "ReduceSum", part, layout) for part in (upper, lower))
+    total = g.op("Add", g.op("Mul", high, unit), low)
+    return g.op("Cast", total, to=ir.DataType[type.name])
 
 
 @translator(Op.REDUCE_MAX, versions=(1, 3), inputs=("input", "axes"))

@@ -19,6 +19,8 @@ from tflite_ort.schema import (
     ConcatenationOptions,
     FullyConnectedOptions,
     GatherOptions,
+    MirrorPadMode,
+    MirrorPadOptions,
     ModelError,
     MulOptions,
     Op,
@@ -31,7 +33,7 @@ from tflite_ort.schema import (
     TransposeConvOptions,
     UnpackOptions,
 )
-from tflite_ort.schema.semantics import strided_slice
+from tflite_ort.schema.semantics import NUMPY_DTYPE, strided_slice
 
 BOOL, INT32, INT64 = TensorType.BOOL, TensorType.INT32, TensorType.INT64
 SHAPE = ShapeOptions(out_type=INT32)
@@ -41,13 +43,13 @@ def ints(*values: Any) -> T:
     return T.constant(np.array(values, np.int32))
 
 
-def agree(model: bytes, feeds: list[Array]) -> list[Array]:
+def agree(model: bytes, feeds: list[Array], kernels: str = "reference") -> list[Array]:
     """All three give the same; nothing is left to numpy by default."""
     by_numpy, _ = ours(model, feeds, providers=[])
     by_ort, runners = ours(model, feeds)
     assert runners <= {"ort", "constant"}
     empty = any(result.size == 0 for result in by_numpy)  # of which LiteRT has no array
-    expected = by_numpy if empty else litert(model, feeds, "reference")
+    expected = by_numpy if empty else litert(model, feeds, kernels)
     for got in (by_ort, by_numpy):
         for want, result in zip(expected, got, strict=True):
             assert_close(result, want, 0, 1e-5, "")
@@ -58,10 +60,10 @@ def of_any_shape(rank: int, type: TensorType = TensorType.FLOAT32) -> T:
     return T((1,) * rank, type, shape_signature=(-1,) * rank)
 
 
-def refused(model: bytes, feeds: list[Array], operator: str) -> None:
+def refused(model: bytes, feeds: list[Array], operator: str, kernels: str = "reference") -> None:
     """LiteRT fails, and so do we, naming the operator."""
     with pytest.raises((RuntimeError, ValueError)):
-        litert(model, feeds, "reference")
+        litert(model, feeds, kernels)
     for providers in (None, []):
         with pytest.raises(BridgeError, match=operator):
             ours(model, feeds, providers)
@@ -301,3 +303,84 @@ def test_transpose_conv_to_a_computed_size() -> None:
         agree(model, [np.array([1, height, width, 2], np.int32), image])
     with pytest.raises(BridgeError, match="TRANSPOSE_CONV_0"):
         ours(model, [np.array([2, 10, 12, 2], np.int32), image])
+
+
+@pytest.mark.parametrize("axes", [[0], [1, 2], [-1]], ids=str)
+@pytest.mark.parametrize("type", [INT32, INT64], ids=lambda type: type.name)
+@pytest.mark.parametrize("op", [Op.SUM, Op.MEAN], ids=lambda op: op.name)
+def test_integers_over_computed_axes_keep_their_last_bits(
+    op: Op, type: TensorType, axes: list[int]
+) -> None:
+    limits, dtype = np.iinfo(NUMPY_DTYPE[type]), NUMPY_DTYPE[type]
+    x = np.random.default_rng(0).integers(limits.min, limits.max, (3, 4, 5)).astype(dtype)
+    inputs, result = [T((3, 4, 5), type), computed(len(axes))], of_any_shape(3 - len(axes), type)
+    model = one_op_model(op, inputs, [result], ReducerOptions())
+    agree(model, [x, np.array(axes, np.int32)])
+
+
+@given(axes=st.lists(st.integers(-4, 3), min_size=1, max_size=2), keep=st.booleans())
+def test_drawn_axes(axes: list[int], keep: bool) -> None:
+    """ONNX Runtime takes each only once: else there would be another rank."""
+    options = ReducerOptions(keep_dims=keep)
+    inputs, result = [T((4, 5, 3)), computed(len(axes))], of_any_shape(3 if keep else 3 - len(axes))
+    model = one_op_model(Op.REDUCE_MAX, inputs, [result], options)
+    x = np.random.default_rng(0).normal(size=(4, 5, 3)).astype(np.float32)
+    feeds = [x, np.array(axes, np.int32)]
+    if min(axes) < -3 or max(axes) > 2:
+        refused(model, feeds, "REDUCE_MAX_0")
+    elif len({axis % 3 for axis in axes}) < len(axes):
+        with pytest.raises(BridgeError, match="REDUCE_MAX_0"):
+            ours(model, feeds)
+    else:
+        agree(model, feeds)
+
+
+@given(st.permutations(range(4)), st.booleans())
+def test_drawn_permutations(perm: list[int], backwards: bool) -> None:
+    model = one_op_model(Op.TRANSPOSE, [T((2, 3, 4, 5)), computed(4)], [of_any_shape(4)])
+    x = np.arange(120, dtype=np.float32).reshape(2, 3, 4, 5)
+    agree(model, [x, np.array([axis - 4 * backwards for axis in perm], np.int32)])
+
+
+def test_what_is_no_permutation_is_refused() -> None:
+    model = one_op_model(Op.TRANSPOSE, [T((2, 3)), computed(2)], [of_any_shape(2)])
+    x = np.zeros((2, 3), np.float32)
+    for perm in ([0, 0], [0, 2]):
+        with pytest.raises(BridgeError, match="TRANSPOSE_0"):
+            ours(model, [x, np.array(perm, np.int32)])
+
+
+def test_updates_scattered_into_a_computed_shape() -> None:
+    inputs = [T((3, 2), INT32), T((3, 4)), computed(3)]
+    model = one_op_model(Op.SCATTER_ND, inputs, [of_any_shape(3)])
+    indices = np.array([[0, 1], [1, 0], [0, 1]], np.int32)
+    updates = np.arange(12, dtype=np.float32).reshape(3, 4)
+    for shape in ([2, 2, 4], [5, 3, 4]):
+        agree(model, [indices, updates, np.array(shape, np.int32)])
+    for shape in ([1, 2, 4], [2, 2, 3]):
+        refused(model, [indices, updates, np.array(shape, np.int32)], "SCATTER_ND_0")
+
+
+def test_segments_that_ids_count() -> None:
+    model = one_op_model(Op.SEGMENT_SUM, [T((4, 2)), computed(4)], [of_any_shape(2)])
+    data = np.arange(8, dtype=np.float32).reshape(4, 2)
+    for ids in ([0, 0, 1, 2], [0, 0, 0, 0]):
+        agree(model, [data, np.array(ids, np.int32)], "optimized")
+    for ids in ([1, 1, 2, 2], [0, 2, 2, 3], [0, 1, 0, 1], [-1, 0, 1, 2]):
+        refused(model, [data, np.array(ids, np.int32)], "SEGMENT_SUM_0", "optimized")
+
+
+@pytest.mark.parametrize("mode", [MirrorPadMode.REFLECT, MirrorPadMode.SYMMETRIC])
+def test_computed_mirrors(mode: MirrorPadMode) -> None:
+    inputs = [T((3, 4)), computed(2, 2)]
+    model = one_op_model(Op.MIRROR_PAD, inputs, [of_any_shape(2)], MirrorPadOptions(mode=mode))
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    reflect = mode is MirrorPadMode.REFLECT
+    for pads in (
+        [[0, 0], [1, 2]],
+        [[2, 1], [0, 3]],
+        [[3 - reflect, 3 - reflect], [4 - reflect, 0]],
+    ):
+        agree(model, [x, np.array(pads, np.int32)])
+    for pads in ([[4 - reflect, 0], [0, 0]], [[0, -1], [0, 0]]):
+        refused(model, [x, np.array(pads, np.int32)], "MIRROR_PAD_0")
