@@ -159,7 +159,8 @@ def reduce_prod(op: OperatorView[ReducerOptions], g: Graph) -> None:
     wide = g.read(input, layout=layout)
     if input.type is not TensorType.INT64:
         wide = g.op("Cast", wide, to=ir.DataType.INT32)
-    product = _chained(op, g, "Mul", wide, layout)
+    chained = _chained if op["axes"].is_constant or not input.rank else _chained_along
+    product = chained(op, g, "Mul", wide, layout)
     narrow = g.op("Cast", product, to=ir.DataType[input.type.name])
     _write(op, g, narrow, layout, Domain.REAL)
 
@@ -285,8 +286,9 @@ def _reduced_axes(op: OperatorView[ReducerOptions], g: Graph, layout: Layout) ->
     """The axes in int64, counted from the front: negative ones fail where there is no element.
     Computed ones have to be inside, and different, for the rank to be the one known."""
     axes, rank = op["axes"], op["input"].rank
-    if axes.is_constant:
-        return g.constant([layout.axis(axis, rank) for axis in _axes(op)], np.int64)
+    if axes.is_constant or not rank:
+        known = _axes(op) if rank else ()
+        return g.constant([layout.axis(axis, rank) for axis in known], np.int64)
     value = g.op("Cast", reshaped(g, g.read(axes), (-1,)), to=ir.DataType.INT64)
     whole, one = g.constant(rank, np.int64), g.constant(1, np.int64)
     above = g.op("GreaterOrEqual", value, whole)
@@ -294,11 +296,16 @@ def _reduced_axes(op: OperatorView[ReducerOptions], g: Graph, layout: Layout) ->
     value = g.op("Mod", g.op("Add", value, whole), whole)
     if prod(axes.shape) == 1:
         return value
-    column = g.op("Unsqueeze", value, g.constant([1], np.int64))
-    chosen = g.op("Equal", column, g.constant(np.arange(rank), np.int64))
-    times = g.op("ReduceSum", g.op("Cast", chosen, to=ir.DataType.INT64), g.constant([0], np.int64))
-    most = g.op("ReduceMax", times, keepdims=0)
+    most = g.op("ReduceMax", _times(g, value, rank), keepdims=0)
     return failing(g, value, g.op("Greater", most, one))
+
+
+def _times(g: Graph, axes: ir.Value, rank: int) -> ir.Value:
+    """How many times each of `rank` axes is one of `axes`."""
+    column = g.op("Unsqueeze", axes, g.constant([1], np.int64))
+    chosen = g.op("Equal", column, g.constant(np.arange(rank), np.int64))
+    counted = g.op("Cast", chosen, to=ir.DataType.INT64)
+    return g.op("ReduceSum", counted, g.constant([0], np.int64), keepdims=0)
 
 
 def _chained(
@@ -308,10 +315,28 @@ def _chained(
     double: large ones lose their last bits, and what overflows is held, not wrapped."""
     _check_filled(op)
     shape, rank = op["input"].shape, op["input"].rank
-    for axis in _axes(op):
+    for axis in _axes(op) if rank else ():
         whole = (1, shape[axis], 1, 1)
         value = _combined(g, name, value, layout.axis(axis, rank), shape[axis], whole)
     return value
+
+
+def _chained_along(
+    op: OperatorView[ReducerOptions], g: Graph, name: str, value: ir.Value, layout: Layout
+) -> ir.Value:
+    """`name` upon `name` over computed axes: along every axis, for those chosen in place of the
+    elements; of these the first is taken in the end."""
+    _check_filled(op)
+    shape, zero, one = op["input"].shape, g.constant(0, np.int64), g.constant(1, np.int64)
+    axes = _reduced_axes(op, g, layout)
+    chosen = g.op("Greater", _times(g, axes, len(shape)), zero)
+    for axis, size in enumerate(shape):
+        combined = _combined(g, name, value, axis, size, (1, size, 1, 1))
+        value = g.op("Where", g.op("Gather", chosen, g.constant(axis, np.int64)), combined, value)
+    starts = g.constant([0] * len(shape), np.int64)
+    ends = g.op("Where", chosen, one, g.shape(shape))
+    first = g.op("Slice", value, starts, ends)
+    return first if op.options.keep_dims else g.op("Squeeze", first, axes)
 
 
 def _write(

@@ -307,7 +307,7 @@ def test_transpose_conv_to_a_computed_size() -> None:
 
 @pytest.mark.parametrize("axes", [[0], [1, 2], [-1]], ids=str)
 @pytest.mark.parametrize("type", [INT32, INT64], ids=lambda type: type.name)
-@pytest.mark.parametrize("op", [Op.SUM, Op.MEAN], ids=lambda op: op.name)
+@pytest.mark.parametrize("op", [Op.SUM, Op.MEAN, Op.REDUCE_PROD], ids=lambda op: op.name)
 def test_integers_over_computed_axes_keep_their_last_bits(
     op: Op, type: TensorType, axes: list[int]
 ) -> None:
@@ -316,6 +316,13 @@ def test_integers_over_computed_axes_keep_their_last_bits(
     inputs, result = [T((3, 4, 5), type), computed(len(axes))], of_any_shape(3 - len(axes), type)
     model = one_op_model(op, inputs, [result], ReducerOptions())
     agree(model, [x, np.array(axes, np.int32)])
+
+
+@pytest.mark.parametrize("type", [TensorType.FLOAT32, INT32, INT64], ids=lambda type: type.name)
+@pytest.mark.parametrize("op", [Op.SUM, Op.MEAN, Op.REDUCE_PROD], ids=lambda op: op.name)
+def test_a_scalar_has_no_axes(op: Op, type: TensorType) -> None:
+    model = one_op_model(op, [T((), type), computed(1)], [T((), type)], ReducerOptions())
+    agree(model, [np.array(5, NUMPY_DTYPE[type]), np.array([0], np.int32)])
 
 
 @given(axes=st.lists(st.integers(-4, 3), min_size=1, max_size=2), keep=st.booleans())
