@@ -180,7 +180,8 @@ def _svdf_of_codes(op: OperatorView[SVDFOptions], inputs: Inputs, rows: Array) -
     made = (x.astype(np.int64) - zero_point(op, op["input"])) @ feature.astype(np.int64).T
     unit = scale(op, op["state"])
     made = rescale(made, scale(op, op["input"]) * scale(op, op["weights_feature"]) / unit)
-    newest = saturate(saturate(made, rows.dtype) + state_zero, rows.dtype)[..., np.newaxis]
+    made = saturate(made, rows.dtype).astype(np.int64) + state_zero
+    newest = saturate(made, rows.dtype)[..., np.newaxis]
     rows = np.concatenate([rows[..., 1:], newest], axis=2)
     products = time.astype(np.int64) * (rows.astype(np.int64) - state_zero)
     sums = _unit_sums(op, products.sum(axis=2))

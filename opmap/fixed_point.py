@@ -20,7 +20,7 @@ Array = npt.NDArray[Any]
 # A double holds the product with a 31-bit multiplier exactly up to here.
 _NARROW = 2**22
 # To here it takes a look at the multiplier to know; where results have more bits none is taken.
-_WIDE, _BITS_LOOKED_AT = 2**30, 17
+_WIDE, _BITS_LOOKED_AT = 2**31, 17
 # Moves halves away from zero before they are rounded to even, and nothing else over a half.
 TIE_BREAK = 1 + 2.0**-34
 
@@ -79,7 +79,7 @@ def rescaled(
 
 
 def _may_round_wrongly(q31: Array, shift: Array, bits: int) -> bool:
-    """Whether a double, which has 53 bits of a product's 61, could take it over the edge of a
+    """Whether a double, which has 53 bits of a product's 62, could take it over the edge of a
     result: the results k and k + 1 meet where the product is ((2 * k + 1) * 2**right - 1) * 2**30.
 
     It could if a multiple of q31 is nearer to an edge than two roundings reach, and not on it.
@@ -88,10 +88,10 @@ def _may_round_wrongly(q31: Array, shift: Array, bits: int) -> bool:
     if bits > _BITS_LOOKED_AT or np.any(pairs[:, 1] >= 0) or np.any(pairs[:, 0] == 0):
         return True
     for multiplier, exponent in pairs:
-        count = min(2**bits, 2 ** max(31 + int(exponent), 0))
+        count = min(2**bits, 2 ** max(32 + int(exponent), 0))
         edges = (((2 * np.arange(count) + 1) << -exponent) - 1) << 30
         away = (edges + multiplier // 2) % multiplier - multiplier // 2
-        if np.any((away != 0) & (np.abs(away) <= 2**9)):
+        if np.any((away != 0) & (np.abs(away) <= 2**10)):
             return True
     return False
 

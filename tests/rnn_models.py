@@ -140,6 +140,7 @@ class Svdf:
 
     Args:
         weights: "integer" ones are of an operator whose activations are codes too.
+        narrow: an integer operator whose state and weights in time have 8 bits.
     """
 
     batch: int = 2
@@ -151,6 +152,7 @@ class Svdf:
     bias: bool = True
     activation: ActivationFunctionType = ActivationFunctionType.NONE
     asymmetric: bool = False
+    narrow: bool = False
     seed: int = 0
 
     @property
@@ -164,15 +166,15 @@ class Svdf:
         output = T((self.batch, self.units))
         if integer:
             feature = weights(rng, "int8", filters, self.features)
-            codes = rng.integers(-32767, 32768, (filters, self.memory)).astype(np.int16)
-            time = T.constant(codes, scale=2.0**-15)
+            time = self._weights_in_time(rng)
             bias = T.constant(rng.integers(-20000, 20000, self.units).astype(np.int32), scale=1e-5)
-            state = T(state.shape, TensorType.INT16, 2.0**-12, is_variable=True)
+            kind = (TensorType.INT8, 0.02, -5) if self.narrow else (TensorType.INT16, 2.0**-12)
+            state = T(state.shape, *kind, is_variable=True)
             output = T(output.shape, TensorType.INT8, 0.03, -128)
         else:
-            kind: Any = self.weights
-            feature = weights(rng, kind, filters, self.features)
-            time, bias = weights(rng, kind, filters, self.memory), reals(rng, self.units)
+            given: Any = self.weights
+            feature = weights(rng, given, filters, self.features)
+            time, bias = weights(rng, given, filters, self.memory), reals(rng, self.units)
         inputs = [self._input(), feature, time, bias if self.bias else None, state]
         options = SVDFOptions(self.rank, self.activation, self.asymmetric)
         version = 4 if self.asymmetric else 3 if integer else 2 if self.weights != "float" else 1
@@ -180,6 +182,11 @@ class Svdf:
 
     def feeds(self, invokes: int = 8) -> list[list[Array]]:
         return draws([self._input()], self.seed + 1, invokes)
+
+    def _weights_in_time(self, rng: np.random.Generator) -> T:
+        shape, dtype = (self.units * self.rank, self.memory), np.int8 if self.narrow else np.int16
+        limit = np.iinfo(dtype).max
+        return T.constant(rng.integers(-limit, limit + 1, shape).astype(dtype), scale=1 / limit)
 
     def _input(self) -> T:
         shape = (self.batch, self.features)
