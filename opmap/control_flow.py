@@ -173,8 +173,9 @@ def while_(op: OperatorView[WhileOptions], g: Graph) -> None:
 def _test(g: Graph, condition: Specialized, given: Sequence[Forms]) -> ir.Value:
     """The condition as a bool without dimensions, made where `g` is now."""
     inner = inlined(g, condition, given)
-    (value,) = results(g, inner, [condition.tensors[condition.outputs[0]]], [Domain.REAL])
-    return g.op("Reshape", value, g.constant([], np.int64))
+    tensor = condition.tensors[condition.outputs[0]]
+    (value,) = results(g, inner, [tensor], [Domain.REAL])
+    return value if tensor.rank == 0 else g.op("Reshape", value, g.constant([], np.int64))
 
 
 def _check_strings(tensors: Iterable[TensorView], g: Graph) -> None:
