@@ -175,7 +175,9 @@ def _test(g: Graph, condition: Specialized, given: Sequence[Forms]) -> ir.Value:
     inner = inlined(g, condition, given)
     tensor = condition.tensors[condition.outputs[0]]
     (value,) = results(g, inner, [tensor], [Domain.REAL])
-    return value if tensor.rank == 0 else g.op("Reshape", value, g.constant([], np.int64))
+    if tensor.rank == 0 and tensor.index not in condition.inputs:
+        return value
+    return g.op("Reshape", value, g.constant([], np.int64))
 
 
 def _check_strings(tensors: Iterable[TensorView], g: Graph) -> None:

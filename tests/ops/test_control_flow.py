@@ -225,6 +225,30 @@ def loop_that_hands_on_its_weights() -> bytes:
     )
 
 
+def loop_while_a_flag_holds(flag: T) -> bytes:
+    """The flag is part of the state, and all that the condition says."""
+    state = {"c": flag, "i": COUNT, "n": COUNT}
+    less = Node(Op.LESS, ["j", "n"], ["d"])
+    shaped = Node(Op.RESHAPE, ["d", "s"], ["e"], ReshapeOptions())
+    sizes = T.constant(np.array(flag.shape, np.int32))
+    tensors = state | {"one": ONE, "j": COUNT, "d": FLAG, "s": sizes, "e": flag}
+    nodes = [binary(Op.ADD, "i", "one", "j"), less, shaped]
+    node = Node(Op.WHILE, list(state), ["oc", "oi", "on"], WhileOptions(1, 2))
+    return model_of(
+        Sub(state | {"oc": flag, "oi": COUNT, "on": COUNT}, [node], list(state), ["oi", "oc"]),
+        Sub(state, [], list(state), ["c"]),
+        Sub(tensors, nodes, list(state), ["e", "j", "n"]),
+    )
+
+
+for shape in ((), (1,)):
+    MODELS[f"while a flag of shape {shape} holds"] = (
+        loop_while_a_flag_holds(T(shape, TensorType.BOOL)),
+        [
+            [np.full(shape, flag), np.zeros((), np.int32), np.array(count, np.int32)]
+            for flag, count in ((True, 3), (False, 3), (True, 0))
+        ],
+    )
 MODELS["while that hands on its weights"] = (
     loop_that_hands_on_its_weights(),
     iterations(3, 0, x=np.ones((2, 32), np.float32)),
