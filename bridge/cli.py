@@ -268,6 +268,13 @@ def export(
             help="An input's shape, as image=batch,224,224,3: a name or ? leaves a size open.",
         ),
     ] = None,
+    stateful: Annotated[
+        bool,
+        typer.Option(
+            "--stateful/--stateless",
+            help="Variables as inputs and outputs, or every run starts from their first values.",
+        ),
+    ] = True,
 ) -> None:
     """Write a model as ONNX."""
     target = model.with_suffix(".onnx") if out is None else out
@@ -279,6 +286,7 @@ def export(
         input_shapes=dict(map(_named_shape, shape or ())),
         resolver=_resolver(resolver),
         custom_ops=None if custom_ops is None else custom_ops.value,
+        stateful=stateful,
     )
     nodes = Counter(node.op_type for node in exported.graph.node)
     parts = [target, target.with_name(f"{target.name}.data")]

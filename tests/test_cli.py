@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.one_op import T, one_op_model
+from tests.ops.test_state import MODELS as STATEFUL
 from tflite_ort import Interpreter, arrays
 from tflite_ort.cli import app
 from tflite_ort.demo import digits_model, held_out
@@ -269,6 +270,17 @@ def test_export_leaves_sizes_open(add: Path, tmp_path: Path) -> None:
         assert value.type.tensor_type.shape.dim[0].dim_param == "batch"
         assert value.type.tensor_type.shape.dim[1].dim_param
     assert "--shape" in refusal("export", add, "--shape", "3", code=2)
+
+
+@pytest.mark.parametrize(("option", "inputs"), [("--stateful", ["x", "v"]), ("--stateless", ["x"])])
+def test_export_makes_state_explicit_or_leaves_it_out(
+    tmp_path: Path, option: str, inputs: list[str]
+) -> None:
+    path = tmp_path / "sum.tflite"
+    path.write_bytes(STATEFUL["sum"][0])
+    call("export", path, option)
+    model = onnx.load(path.with_suffix(".onnx"))
+    assert [value.name for value in model.graph.input] == inputs
 
 
 def test_export_refuses_other_weights() -> None:
