@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from types import TracebackType
 from typing import Any, Self, SupportsIndex
 
@@ -256,10 +256,9 @@ class Interpreter:
         While such an array or a slice of it is held, `invoke`, `allocate_tensors` and
         `resize_tensor_input` refuse to run: hold the function instead.
         """
-        subgraph = self._subgraph(0)
 
         def view() -> Any:
-            array = subgraph.buffer(tensor_index)
+            array = self._subgraph(0).buffer(tensor_index)
             return self._views.of(array) if array.ndim else array[()]
 
         return view
@@ -296,7 +295,7 @@ class Interpreter:
         if signature_key not in self._signatures:
             raise TensorError(f'Invalid signature_key provided: "{signature_key}".')
         signature = self._signatures[signature_key]
-        return SignatureRunner(signature, self._subgraph(signature.subgraph))
+        return SignatureRunner(signature, partial(self._subgraph, signature.subgraph))
 
     # What is ours ------------------------------------------------------------------------------
 
@@ -418,6 +417,6 @@ def _read(
     if not path:
         raise ValueError("`model_path` or `model_content` must be specified.")
     try:
-        return read_model(os.fspath(path))
+        return read_model(os.fsdecode(path))
     except OSError as error:
         raise UnreadableModel(f"Could not open '{path}': {error.strerror}") from error

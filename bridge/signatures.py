@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,11 +38,11 @@ def signatures(model: Model) -> dict[str, Signature]:
 class SignatureRunner:
     """Calls one signature: arrays by input name in, a dictionary by output name out.
 
-    Made by `Interpreter.get_signature_runner`, with whose subgraph it works: the call leaves its
-    inputs resized and their values set.
+    Made by `Interpreter.get_signature_runner`. It works with the interpreter's own tensors: the
+    call leaves inputs resized and their values set.
     """
 
-    def __init__(self, signature: Signature, subgraph: Subgraph) -> None:
+    def __init__(self, signature: Signature, subgraph: Callable[[], Subgraph]) -> None:
         self._signature, self._subgraph = signature, subgraph
 
     def __call__(self, **inputs: npt.ArrayLike) -> dict[str, Any]:
@@ -51,7 +52,7 @@ class SignatureRunner:
             TensorError: the names, a dtype or a shape are not those of the signature.
             BridgeError: as `Interpreter.allocate_tensors` and `Interpreter.invoke`.
         """
-        expected = self._signature.inputs
+        expected, subgraph = self._signature.inputs, self._subgraph()
         if len(inputs) != len(expected):
             raise TensorError(
                 "Invalid number of inputs provided for running a SignatureDef, expected "
@@ -60,13 +61,12 @@ class SignatureRunner:
         for name, value in inputs.items():
             if name not in expected:
                 raise TensorError(f"Invalid Input name ({name}) for SignatureDef")
-            self._subgraph.resize(expected[name], np.shape(value))
-        self._subgraph.allocate()
+            subgraph.resize(expected[name], np.shape(value))
+        subgraph.allocate()
         for name, value in inputs.items():
-            self._subgraph.set(expected[name], value)
-        self._subgraph.invoke()
-        outputs = self._signature.outputs.items()
-        return {name: self._subgraph.get(index) for name, index in outputs}
+            subgraph.set(expected[name], value)
+        subgraph.invoke()
+        return {name: subgraph.get(index) for name, index in self._signature.outputs.items()}
 
     def get_input_details(self) -> dict[str, dict[str, Any]]:
         """By name, what `Interpreter.get_input_details` says of an input."""
@@ -77,4 +77,5 @@ class SignatureRunner:
         return self._details(self._signature.outputs)
 
     def _details(self, tensors: dict[str, int]) -> dict[str, dict[str, Any]]:
-        return {name: self._subgraph.details(index) for name, index in tensors.items()}
+        subgraph = self._subgraph()
+        return {name: subgraph.details(index) for name, index in tensors.items()}

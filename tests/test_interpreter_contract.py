@@ -65,6 +65,7 @@ def test_a_path_object(lib: Any, tmp_path: Path) -> None:
     path.write_bytes(permute_float())
     lib.Interpreter(model_path=path).allocate_tensors()
     lib.Interpreter(str(path)).allocate_tensors()
+    lib.Interpreter(bytes(path)).allocate_tensors()
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.litert_models import permute_float, running_sum
+from tests.litert_models import permute_float, running_sum, two_signatures
 from tests.one_op import Node, T, graph_model
 from tflite_ort import (
     Interpreter,
@@ -185,9 +185,13 @@ def test_a_copy_has_the_same_custom_operators() -> None:
 
 
 def test_a_closed_interpreter_refuses_every_call() -> None:
-    with loaded(permute_float()) as interpreter:
-        interpreter.invoke()
+    with loaded(two_signatures()) as interpreter:
+        add, view = interpreter.get_signature_runner("add"), interpreter.tensor(0)
+        add(x=np.float32([1]))
     for call in (
+        view,
+        add.get_input_details,
+        lambda: add(x=np.float32([1])),
         interpreter.allocate_tensors,
         interpreter.invoke,
         interpreter.get_input_details,
