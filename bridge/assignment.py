@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from tflite_ort.delegates import Delegate
@@ -29,34 +28,48 @@ class Assignment:
 
 
 def assign(
-    graph: Specialized, runtime: Runtime, least: Mapping[str, int] = MappingProxyType({})
+    graph: Specialized, runtime: Runtime, failures: Mapping[tuple[str, int], str] | None = None
 ) -> Assignment:
     """Delegates claim operators in the order given; numpy kernels take the rest.
 
+    What was in too small a partition and nothing else takes stays where it was.
+
     Args:
-        least: by delegate, how many operators a partition has to have for it to be worth while.
+        failures: by runner and operator, why it could not be made ready there.
     """
+    failures = failures or {}
+    kernels, smallest = runtime.resolver.kernels, dict[int, str]()
     runners = {op.index: NUMPY for op in graph.operators}
     reasons: dict[int, list[str]] = {op.index: [] for op in graph.operators}
     remaining, translators = list(graph.operators), runtime.resolver.translators
-    for delegate in runtime.delegates:
-        refusals = {op.index: _refusal(delegate, op) for op in remaining}
+    for runner, delegate in runtime.runners.items():
+        refusals = {
+            op.index: runtime.failed.get(runner)
+            or failures.get((runner, op.index))
+            or _refusal(delegate, op)
+            for op in remaining
+        }
         claimed = [op for op in remaining if refusals[op.index] is None]
         lowered = _trial(claimed, graph, translators, runtime.target(delegate))
         refusals.update(lowered.refusals)
         for op in remaining:
             reason = refusals[op.index]
             if reason is None:
-                runners[op.index] = delegate.name
+                runners[op.index] = runner
             elif reason not in reasons[op.index]:
                 reasons[op.index].append(reason)
-        small = _too_small(graph, runners, delegate.name, least.get(delegate.name, 0), runtime)
+        small = _too_small(graph, runners, runner, delegate)
         for index, reason in small.items():
             runners[index] = NUMPY
             reasons[index].append(reason)
+            smallest.setdefault(index, runner)
         if claimed and len(claimed) == len(graph.operators) and not (lowered.refusals or small):
             return Assignment(runners, _joined(reasons), lowered)
         remaining = [op for op in remaining if runners[op.index] == NUMPY]
+    for op in remaining:
+        if op.index in smallest and kernels.of(op) is None:
+            runners[op.index] = smallest[op.index]
+            reasons[op.index].clear()
     return Assignment(runners, _joined(reasons))
 
 
@@ -74,28 +87,24 @@ def _refusal(delegate: Delegate, op: OperatorView[Any]) -> str | None:
 
 
 def _too_small(
-    graph: Specialized, runners: Mapping[int, str], name: str, least: int, runtime: Runtime
+    graph: Specialized, runners: Mapping[int, str], runner: str, delegate: Delegate
 ) -> dict[int, str]:
-    """The operators of partitions of fewer than `least`, with the reason; without a kernel an
-    operator stays where it is. One partition taken away can join others, so the smallest goes
-    first."""
-    left, reasons = dict(runners), dict[int, str]()
-    kernels = runtime.resolver.kernels
-    while True:
-        parts = partitions(graph.operators, left, graph.outputs)
-        sizes = [
-            (len(part.operators), part.operators)
-            for part in parts
-            if part.runner == name
-            and len(part.operators) < least
-            and all(kernels.of(op) is not None for op in part.operators)
+    """The operators of partitions that are too small for `delegate`, with the reason. One
+    partition taken away can join others, so the smallest goes first."""
+    left, reasons, least = dict(runners), dict[int, str](), delegate.min_partition_size
+    while least > 1:
+        groups = [
+            part.operators
+            for part in partitions(graph.operators, left, graph.outputs)
+            if part.runner == runner and len(part.operators) < least
         ]
-        if not sizes:
-            return reasons
-        count, operators = min(sizes, key=lambda row: row[0])
-        for op in operators:
-            left[op.index] = NUMPY
-            reasons[op.index] = f"a partition of {count}, {name} takes {least} or more"
+        if not groups:
+            break
+        smallest = min(groups, key=len)
+        reason = f"in a partition of {len(smallest)}, {delegate.name} takes {least} or more"
+        for op in smallest:
+            left[op.index], reasons[op.index] = NUMPY, reason
+    return reasons
 
 
 def _joined(reasons: Mapping[int, Sequence[str]]) -> dict[int, str]:

@@ -1,4 +1,4 @@
-"""The command ``tflite-ort``: run, export, inspect, versions, bench, demo."""
+"""The command ``tflite-ort``: run, export, inspect, versions, bench, providers, demo."""
 
 from __future__ import annotations
 
@@ -33,6 +33,8 @@ from tflite_ort.demo import run_demo
 from tflite_ort.export import export_onnx
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.metadata import Metadata, model_metadata
+from tflite_ort.plan import Placement
+from tflite_ort.providers import provider_reports
 from tflite_ort.resolvers import load_resolver
 from tflite_ort.schema import (
     BridgeError,
@@ -313,6 +315,15 @@ def versions(
 
 
 @app.command()
+def providers() -> None:
+    """Show the execution providers that are installed, their devices, and what they lack."""
+    table = new_table("provider", "from", "version", "devices", "problem")
+    for row in provider_reports():
+        table.add_row(row.name, row.source, row.version, ", ".join(row.devices), row.problem)
+    new_console().print(table)
+
+
+@app.command()
 def demo() -> None:
     """Read handwritten digits with the models that are shipped."""
     run_demo(new_console())
@@ -375,10 +386,16 @@ def _placed(
     except BridgeError as error:
         return Counter(), str(error)
     places = (
-        (row.operator, row.version, row.delegate or row.runs_on, row.reason)
-        for row in interpreter.delegation()
+        (row.operator, row.version, _place(row), row.reason) for row in interpreter.delegation()
     )
     return Counter(places), ""
+
+
+def _place(row: Placement) -> str:
+    """The delegate, and the providers of its session where they are not the delegate's alone."""
+    if row.provider in ("", row.delegate):
+        return row.delegate or row.runs_on
+    return f"{row.delegate} ({row.provider})"
 
 
 def _unplaced(model: Model) -> Counter[Row]:

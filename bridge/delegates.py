@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, unique
 from typing import Any
 
-from tflite_ort.schema import MissingDelegate, Op, OperatorView
-from tflite_ort.session import Provider, available_providers
+from tflite_ort.plugins import find_provider
+from tflite_ort.schema import DelegateError, MissingDelegate, Op, OperatorView
+from tflite_ort.session import (
+    CPU,
+    ORT_RELEASE,
+    ORT_VERSION,
+    Provider,
+    check_provider,
+    known_options,
+)
+
+# What releases older than the one this package asks for, which wheels of some providers have,
+# compute wrongly on the CPU; what these cannot load goes to the next delegate.
+_WRONG_BEFORE = ((1, 31), {Op.REVERSE_SEQUENCE: "rows of length 0 are not written"})
+
+# What stands for a delegate in `providers`: a name, or a name and options.
+ProviderChoice = str | tuple[str, Mapping[str, Any]]
+
+# ONNX Runtime does not look at the options of these.
+_WITHOUT_OPTIONS = (CPU, "AzureExecutionProvider")
 
 
 @dataclass(frozen=True)
@@ -19,23 +37,45 @@ class Delegate:
         name: how `Interpreter.delegation` names it.
         options: passed on to the delegate.
         max_versions: the highest version accepted, by operator; others are not limited.
+        min_partition_size: fewer connected operators than this are left to the next delegate.
     """
 
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
     max_versions: Mapping[Op, int] = field(default_factory=dict)
+    min_partition_size: int = 1
+
+    @property
+    def provider(self) -> Provider:
+        """What the sessions of its partitions are made with."""
+        return Provider(self.name, self.options)
 
     def refusal(self, op: OperatorView[Any]) -> str | None:
         """Why the delegate does not take `op`; None when it does."""
         limit = self.max_versions.get(op.op)
         if limit is not None and op.version > limit:
             return f"{self.name} takes {op.name} up to version {limit}, this is {op.version}"
+        release, wrong = _WRONG_BEFORE
+        if release > ORT_RELEASE and op.op in wrong:
+            return f"wrong in ONNX Runtime {ORT_VERSION}: {wrong[op.op]}"
         return None
 
 
 @dataclass(frozen=True)
 class ExecutionProviderDelegate(Delegate):
-    """An ONNX Runtime execution provider, such as ``CPUExecutionProvider``."""
+    """An ONNX Runtime execution provider, such as ``CPUExecutionProvider``.
+
+    Args:
+        library: the path of the plug-in that it comes from; empty where it is compiled in.
+        device: of a plug-in that has several: ``"CPU"``, ``"GPU"`` or ``"NPU"``.
+    """
+
+    library: str = ""
+    device: str = ""
+
+    @property
+    def provider(self) -> Provider:
+        return Provider(self.name, self.options, bool(self.library), self.device)
 
 
 @unique
@@ -54,24 +94,35 @@ class OpResolverType(Enum):
 
 
 def load_delegate(library: str, options: Mapping[str, Any] | None = None) -> Delegate:
-    """The ONNX Runtime execution provider named `library`, for `experimental_delegates`.
+    """An ONNX Runtime execution provider, for `experimental_delegates`.
+
+    Args:
+        library: the provider's name, or of a plug-in the package (``onnxruntime-ep-webgpu``) or
+            the path of its library.
+        options: as the provider documents them.
 
     Raises:
-        MissingDelegate: the installed onnxruntime has none of this name.
+        MissingDelegate: there is no such provider, or it does not take the options; the message
+            says what there is.
+
+    Example:
+        >>> load_delegate("CPUExecutionProvider").name
+        'CPUExecutionProvider'
     """
-    available = available_providers()
-    if library not in available:
-        raise MissingDelegate(
-            f"Failed to load delegate from {library}: "
-            f"no provider {library!r} in this onnxruntime, which has {available}"
-        )
-    return ExecutionProviderDelegate(library, dict(options or {}))
+    delegate = _loaded(ExecutionProviderDelegate(library, dict(options or {})))
+    try:
+        check_provider(delegate.provider)
+    except DelegateError as error:
+        known = ", ".join(known_options(delegate.name)) if options else ""
+        hint = f"; its options are {known}" if known else ""
+        raise MissingDelegate(f"Failed to load delegate from {library}: {error}{hint}") from error
+    return delegate
 
 
 def chosen_delegates(
     kind: OpResolverType,
     first: Sequence[Delegate],
-    providers: Sequence[Provider | Delegate] | None,
+    providers: Sequence[ProviderChoice | Delegate] | None,
 ) -> list[Delegate]:
     """The delegates of an interpreter, the first choice first.
 
@@ -81,14 +132,31 @@ def chosen_delegates(
     if not isinstance(kind, OpResolverType):
         raise ValueError(f"Unrecognized passed in op resolver type: {kind}")
     if providers is None:
-        providers = () if kind is OpResolverType.BUILTIN_REF else ("CPUExecutionProvider",)
+        providers = () if kind is OpResolverType.BUILTIN_REF else (CPU,)
     return [_delegate(provider) for provider in (*first, *providers)]
 
 
-def _delegate(provider: Provider | Delegate) -> Delegate:
-    if isinstance(provider, str):
-        return load_delegate(provider)
-    if not isinstance(provider, Delegate):
-        return load_delegate(*provider)
-    load_delegate(provider.name)  # is it there?
-    return provider
+def _delegate(provider: ProviderChoice | Delegate) -> Delegate:
+    if isinstance(provider, Delegate):
+        return _loaded(provider)
+    name, options = (provider, {}) if isinstance(provider, str) else provider
+    return _loaded(ExecutionProviderDelegate(name, dict(options)))
+
+
+def _loaded(delegate: Delegate) -> Delegate:
+    """`delegate` with its plug-in loaded and the names of its options looked at."""
+    if isinstance(delegate, ExecutionProviderDelegate):
+        source = find_provider(delegate.name, delegate.library)
+        delegate = replace(delegate, name=source.provider, library=source.library)
+    else:
+        find_provider(delegate.name)
+    _check_options(delegate)
+    return delegate
+
+
+def _check_options(delegate: Delegate) -> None:
+    """Refuse options where ONNX Runtime would take no notice of them."""
+    plugin = delegate.provider.plugin
+    if delegate.options and not plugin and delegate.name in _WITHOUT_OPTIONS:
+        names = ", ".join(delegate.options)
+        raise MissingDelegate(f"{delegate.name} has no option {names}; it has none")

@@ -12,7 +12,7 @@ from typing import Any, Self, SupportsIndex
 import numpy.typing as npt
 
 from tflite_ort.custom_kernels import BoundResolver
-from tflite_ort.delegates import Delegate, OpResolverType, chosen_delegates
+from tflite_ort.delegates import Delegate, OpResolverType, ProviderChoice, chosen_delegates
 from tflite_ort.details import op_details
 from tflite_ort.live_views import LiveViews
 from tflite_ort.metadata import Metadata, model_metadata
@@ -22,7 +22,6 @@ from tflite_ort.resolution import check_versions
 from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.runtime import Runtime, check_hybrid
 from tflite_ort.schema import Model, StateError, TensorError, UnreadableModel, read_model
-from tflite_ort.session import Provider
 from tflite_ort.signatures import SignatureRunner, signatures
 from tflite_ort.subgraph import Subgraph
 from tflite_ort.versioning.resolver import OpResolver
@@ -48,6 +47,9 @@ class Interpreter:
         hybrid: of float activations with integer weights. ``"float"`` dequantises the weights: more
             accurate than TFLite, and faster. ``"dynamic"`` rounds the activations to 8 bits at
             each invoke, as TFLite's reference kernels do.
+        strict: a delegate that fails, or that ONNX Runtime does not give all of its nodes to, is
+            an error; otherwise the next one takes over with a DelegateWarning, and `delegation`
+            tells.
         resolver: where translators and kernels are looked up; default `BuiltinOpResolver`.
 
     The other arguments are there for code that gives them: they tune TFLite's delegates.
@@ -87,9 +89,10 @@ class Interpreter:
         experimental_disable_delegate_node_fusion: bool = False,
         experimental_force_delegate_node_profiling: bool = False,
         *,
-        providers: Sequence[Provider | Delegate] | None = None,
+        providers: Sequence[ProviderChoice | Delegate] | None = None,
         resolver: OpResolver | None = None,
         hybrid: str = "float",
+        strict: bool = False,
     ) -> None:
         self._arguments: dict[str, Any] = {
             "model_path": model_path,
@@ -104,6 +107,7 @@ class Interpreter:
             "providers": providers,
             "resolver": resolver,
             "hybrid": hybrid,
+            "strict": strict,
         }
         check_hybrid(hybrid)
         _check_threads(num_threads)
@@ -124,6 +128,7 @@ class Interpreter:
             num_threads or 1,
             keep_all=experimental_preserve_all_tensors,
             hybrid=hybrid,
+            strict=strict,
         )
         self._compress_zero_points = experimental_compress_quantization_zero_points
         self._signatures = signatures(self._model)
@@ -140,7 +145,7 @@ class Interpreter:
             UnresolvedOperator: operators that nothing here runs; the message lists all of them.
             AllocationError: an operator cannot take the shapes that reach it; names the operator.
             Untranslatable: operators that neither translate nor have a kernel; lists all.
-            DelegateError: ONNX Runtime could not load what was translated for it.
+            DelegateError: a delegate failed, and the interpreter is strict.
             StateError: an array of `tensor` is still held.
         """
         self._ensure_safe()

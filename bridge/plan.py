@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,18 +14,32 @@ import numpy.typing as npt
 from tflite_ort.assignment import Assignment, assign
 from tflite_ort.called_subgraphs import CALLERS
 from tflite_ort.custom_checks import check_step, checked_operators, with_checked_results
+from tflite_ort.delegates import Delegate
 from tflite_ort.fallback_kernels import Kernel
 from tflite_ort.fallback_kernels.control_flow import Call
 from tflite_ort.opmap import lower
 from tflite_ort.partition import NUMPY, Partition, partitions
 from tflite_ort.runtime import Runtime
-from tflite_ort.schema import ModelError, Op, OperatorView, Specialized, TensorView, Untranslatable
+from tflite_ort.schema import (
+    DelegateError,
+    DelegateWarning,
+    ModelError,
+    Op,
+    OperatorView,
+    Specialized,
+    TensorView,
+    Untranslatable,
+)
 from tflite_ort.schema.sizes import known_product
+from tflite_ort.session import check_provider
 from tflite_ort.session_step import session_step
 from tflite_ort.steps import Memory, Run, kernel_step, sequence
 from tflite_ort.versioning.registry import Registry
 
 Array = npt.NDArray[Any]
+
+# How far up the stack `allocate_tensors` is called.
+_ALLOCATING = 7
 
 # Copying as much takes as long as binding another array.
 _COPIED_BYTES = 1 << 15
@@ -41,6 +56,8 @@ class Placement:
         delegate: the delegate that runs it; empty in numpy.
         partition: which partition it is part of; None for a constant.
         reason: why the delegates refused it; empty when the first one took it.
+        provider: the execution provider that ONNX Runtime really gave its nodes to, with commas
+            where there are several; empty in numpy.
     """
 
     index: int
@@ -51,6 +68,7 @@ class Placement:
     partition: int | None = None
     reason: str = ""
     subgraph: int = 0
+    provider: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,25 +113,66 @@ class Plan:
         return [memory.value(graph.tensors[index]).copy() for index in outputs]
 
 
+class _PartitionFailed(Exception):
+    """A delegate could not make a partition ready."""
+
+    def __init__(self, part: Partition, error: DelegateError) -> None:
+        super().__init__(str(error))
+        self.part, self.error = part, error
+
+
 def make_plan(graph: Specialized, runtime: Runtime) -> Plan:
     """Partition `graph` and make every partition ready to run.
 
+    What a delegate fails to make ready goes to the next one, with a DelegateWarning.
+
     Raises:
         Untranslatable: operators that neither translate nor have a kernel; lists all of them.
-        DelegateError: ONNX Runtime could not load a partition.
+        DelegateError: a delegate failed, and the runtime is strict.
     """
+    failures: dict[tuple[str, int], str] = {}
+    while True:
+        try:
+            return _plan(graph, runtime, failures)
+        except _PartitionFailed as failure:
+            if runtime.strict:
+                raise failure.error from failure.error.__cause__
+            failures.update(_refusals(failure, runtime))
+
+
+def _refusals(failure: _PartitionFailed, runtime: Runtime) -> dict[tuple[str, int], str]:
+    """By runner and operator, why it does not run there; a provider that cannot run anything is
+    noted in `runtime` instead."""
+    part = failure.part
+    delegate, labels = runtime.runners[part.runner], ", ".join(op.label for op in part.operators)
+    try:
+        check_provider(delegate.provider)
+    except DelegateError as error:
+        reason = runtime.failed[part.runner] = f"{delegate.name} cannot be used: {error}"
+        _warn(f"{reason}; the next delegate takes over")
+        return {}
+    reason = f"{delegate.name} failed: {failure}"
+    _warn(f"{reason}; the next delegate takes over {labels}")
+    return {(part.runner, op.index): reason for op in part.operators}
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, DelegateWarning, stacklevel=_ALLOCATING)
+
+
+def _plan(graph: Specialized, runtime: Runtime, failures: Mapping[tuple[str, int], str]) -> Plan:
     started = time.perf_counter()
     translators, kernels = runtime.resolver.translators, runtime.resolver.kernels
     checked = checked_operators(graph, runtime.resolver)
     wanted = with_checked_results(graph, checked)
-    assignment = assign(wanted, runtime)
+    assignment = assign(wanted, runtime, failures)
     _check_kernels(graph, assignment, kernels)
     parts = partitions(graph.operators, assignment.runners, wanted.outputs)
     memory = _memory(wanted, parts, runtime)
-    by_name = {delegate.name: delegate for delegate in runtime.delegates}
     translate_seconds, session_seconds = time.perf_counter() - started, 0.0
     steps: list[Run] = []
-    rows = _placements(graph, assignment, parts)
+    rows: list[Placement] = []
+    providers: dict[int, str] = {}
     for part in parts:
         if part.runner == NUMPY:
             calls = {}
@@ -124,17 +183,23 @@ def make_plan(graph: Specialized, runtime: Runtime) -> Plan:
                     rows += [_because(op, row) for plan in plans for row in plan.placements]
             steps.append(kernel_step(part, memory, calls, runtime))
             continue
-        started, delegate = time.perf_counter(), by_name[part.runner]
+        started, delegate = time.perf_counter(), runtime.runners[part.runner]
         lowered = assignment.whole or lower(
             part.operators, part.inputs, part.outputs, translators, target=runtime.target(delegate)
         )
         translated = time.perf_counter()
-        steps.append(session_step(part, lowered, delegate, memory, runtime))
+        try:
+            step = session_step(part, lowered, delegate, memory, runtime)
+        except DelegateError as error:
+            raise _PartitionFailed(part, error) from error
+        steps.append(step.run)
+        providers.update(step.providers)
         translate_seconds += translated - started
         session_seconds += time.perf_counter() - translated
     for op in checked:
         if assignment.runners[op.index] != NUMPY:
             steps.append(check_step(op, runtime.resolver, memory))
+    rows += _placements(graph, assignment, parts, runtime.runners, providers)
     rows.sort(key=lambda row: (row.subgraph, row.index))
     return Plan(sequence(steps), graph, memory, tuple(rows), (translate_seconds, session_seconds))
 
@@ -205,7 +270,11 @@ def _because(op: OperatorView[Any], row: Placement) -> Placement:
 
 
 def _placements(
-    graph: Specialized, assignment: Assignment, parts: Sequence[Partition]
+    graph: Specialized,
+    assignment: Assignment,
+    parts: Sequence[Partition],
+    delegates: Mapping[str, Delegate],
+    providers: Mapping[int, str],
 ) -> list[Placement]:
     rows = [_row(op, "constant") for op in graph.folded]
     for number, part in enumerate(parts):
@@ -214,8 +283,10 @@ def _placements(
             if part.runner == NUMPY:
                 rows.append(_row(op, "numpy", "", number, reason))
             else:
-                rows.append(_row(op, "ort", part.runner, number, reason))
-                rows += _inside(op, part.runner, number)
+                name = delegates[part.runner].name
+                used = providers.get(op.index, name)  # no session where all is handed on
+                rows.append(replace(_row(op, "ort", name, number, reason), provider=used))
+                rows += [replace(row, provider=used) for row in _inside(op, name, number)]
     return rows
 
 

@@ -9,8 +9,18 @@ from tflite_ort.custom_kernels import BoundResolver
 from tflite_ort.delegates import Delegate
 from tflite_ort.opmap import Target
 from tflite_ort.profiling import Profile
-from tflite_ort.session import exact_weight_type
+from tflite_ort.session import CPU, exact_weight_type
 from tflite_ort.state import State
+
+# Providers that take no quantised weights but signed ones.
+_SIGNED_WEIGHTS = (
+    "NvTensorRTRTXExecutionProvider",
+    "QNNExecutionProvider",
+    "TensorrtExecutionProvider",
+)
+# It computes in 8 bits with signed weights alone, and adds pairs of products in 16 bits where the
+# CPU cannot do better; with unsigned ones it computes in floats.
+_LIKE_THE_CPU = "OpenVINOExecutionProvider"
 
 
 def check_hybrid(hybrid: str) -> None:
@@ -29,6 +39,8 @@ class Runtime:
         keep_all: every tensor that an operator makes can be read after an invoke.
         hybrid: how float activations meet integer weights, see `Target`.
         profile: where the time of each operator is noted, if it is.
+        strict: a delegate that fails, or leaves nodes to another provider, is an error.
+        failed: runners that could not be made ready, and why; found as sessions are made.
     """
 
     delegates: Sequence[Delegate]
@@ -38,10 +50,25 @@ class Runtime:
     hybrid: str = "float"
     profile: Profile | None = None
     state: State = field(default_factory=State)
+    strict: bool = False
+    failed: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def runners(self) -> dict[str, Delegate]:
+        """The delegates under names of which there is one each."""
+        named: dict[str, Delegate] = {}
+        for delegate in self.delegates:
+            same = sum(delegate.name == each.name for each in named.values())
+            named[f"{delegate.name} #{same + 1}" if same else delegate.name] = delegate
+        return named
 
     def target(self, delegate: Delegate) -> Target:
         """What graphs for `delegate` are made for: on the CPU, what is fastest on this machine."""
-        if delegate.name != "CPUExecutionProvider":
+        if delegate.name in _SIGNED_WEIGHTS:
+            return Target("int8", hybrid=self.hybrid, fallback=True)
+        if delegate.name == _LIKE_THE_CPU:
+            return Target(exact_weight_type(), hybrid=self.hybrid, fallback=True)
+        if delegate.name != CPU:
             return Target(hybrid=self.hybrid, fallback=True)
         return Target(
             exact_weight_type(),

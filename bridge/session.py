@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,10 @@ from tflite_ort.opmap.pairs import paired
 from tflite_ort.schema import DelegateError
 
 Array = npt.NDArray[Any]
-Provider = str | tuple[str, Mapping[str, Any]]
 
+CPU = "CPUExecutionProvider"
 ORT_VERSION: str = onnxruntime.__version__
+ORT_RELEASE = tuple(int(number) for number in ORT_VERSION.split(".")[:2])
 
 # What ONNX Runtime raises; it has no common base below Exception.
 ORT_ERRORS: tuple[type[Exception], ...] = (
@@ -42,15 +44,113 @@ ORT_ERRORS: tuple[type[Exception], ...] = (
 # Products with 4-bit weights are computed in float32, not with activations rounded to 8 bits.
 _CONFIG = {"session.qdq_matmulnbits_accuracy_level": "1"}
 
+_RECORD_ASSIGNMENT = "session.record_ep_graph_assignment_info"
 _KERNEL_TIME = "_kernel_time"  # how the profile marks the run of a node
+
+# Plug-ins are listed with them once they are loaded.
+_COMPILED_IN = onnxruntime.get_available_providers()
+
+# Providers with threads of their own, and the option that says how many.
+_THREADS = {"OpenVINOExecutionProvider": "num_of_threads"}
+
+_SOURCE_PLACE = re.compile(r"\S+\.(cc|h):\d+ .*?\) (?=[A-Z])")
+_LIBRARY_AFFIXES = re.compile(r"^(lib)?(onnxruntime_)?(providers_)?|\.(so|dll|dylib)\b.*$")
 
 # Below this size an initializer stays in the protobuf, where graph optimisations look at it.
 _INLINE_BYTES = 1024
 
 
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """An execution provider of a session.
+
+    Args:
+        options: passed on.
+        plugin: whether it comes from a library that `register_library` loaded.
+        device: the kind of hardware wanted of a plug-in; empty: the first it has.
+    """
+
+    name: str = CPU
+    options: Mapping[str, Any] = field(default_factory=dict)
+    plugin: bool = False
+    device: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """Hardware that a provider offers: kind is ``"CPU"``, ``"GPU"`` or ``"NPU"``.
+
+    Args:
+        library: where a plug-in was loaded from; empty for a provider that is compiled in.
+    """
+
+    provider: str
+    kind: str
+    vendor: str
+    version: str
+    library: str
+
+
 def available_providers() -> list[str]:
-    """Names of the execution providers of the installed onnxruntime."""
-    return list(onnxruntime.get_available_providers())
+    """Names of the execution providers that are compiled into the installed onnxruntime."""
+    return list(_COMPILED_IN)
+
+
+def devices() -> list[Device]:
+    """What the providers offer on this machine that use ONNX Runtime's device interface."""
+    return [
+        Device(
+            each.ep_name,
+            each.device.type.name,
+            each.device.vendor,
+            each.ep_metadata.get("version", ""),
+            each.ep_metadata.get("library_path", ""),
+        )
+        for each in onnxruntime.get_ep_devices()
+    ]
+
+
+@cache
+def register_library(path: str) -> None:
+    """Load a library of plug-in providers, once.
+
+    Raises:
+        DelegateError: it is not there, or not such a library.
+    """
+    # Some libraries name their provider as they are registered.
+    name = _LIBRARY_AFFIXES.sub("", Path(path).name)
+    try:
+        onnxruntime.register_execution_provider_library(name, path)
+    except ORT_ERRORS as error:
+        raise DelegateError(f"ONNX Runtime could not load {path}: {_said(error)}") from error
+
+
+def known_options(provider: str) -> list[str]:
+    """The options that a provider tells of in a session, where it does; needs its hardware."""
+    try:
+        session = Session(_identity(), Provider(provider))
+    except DelegateError:
+        return []
+    return sorted(session.options())
+
+
+def check_provider(provider: Provider) -> None:
+    """See whether the provider takes its options.
+
+    Raises:
+        DelegateError: it could not be made ready, with what ONNX Runtime says.
+    """
+    Session(_identity(), provider)
+
+
+def _identity() -> ir.Model:
+    """The smallest model there is."""
+    value = ir.Value(name="x", shape=ir.Shape([1]), type=ir.TensorType(ir.DataType.FLOAT))
+    node = ir.Node("", "Identity", [value])
+    result = node.outputs[0]
+    result.name, result.type, result.shape = "y", value.type, value.shape
+    graph = ir.Graph([value], [result], nodes=[node], opset_imports={"": 21})
+    return ir.Model(graph, ir_version=10)
 
 
 @cache
@@ -100,7 +200,7 @@ class Session:
 
     Args:
         model: its initializers are handed over as views, not serialised.
-        providers: execution providers in order of preference.
+        provider: what it does not take is left to the CPU's.
         num_threads: threads within an operator; 0 is ONNX Runtime's default.
         config: entries of ONNX Runtime's session configuration.
         profile: where `node_times` are noted, as the beginning of a file name.
@@ -112,7 +212,7 @@ class Session:
     def __init__(
         self,
         model: ir.Model,
-        providers: Sequence[Provider] = ("CPUExecutionProvider",),
+        provider: Provider = Provider(),
         *,
         num_threads: int = 0,
         config: Mapping[str, str] | None = None,
@@ -123,7 +223,9 @@ class Session:
         options.intra_op_num_threads = num_threads
         if profile is not None:
             options.enable_profiling, options.profile_file_prefix = True, profile
-        for key, value in {**_CONFIG, **(config or {})}.items():
+        self._records = provider.name != CPU
+        record = {_RECORD_ASSIGNMENT: str(int(self._records))}
+        for key, value in {**_CONFIG, **record, **(config or {})}.items():
             options.add_session_config_entry(key, value)
         # They must outlive the session, which reads them in place.
         self._weights = _externalized(model)
@@ -133,16 +235,33 @@ class Session:
             )
         try:
             self._session = onnxruntime.InferenceSession(
-                ir.to_proto(model).SerializeToString(), options, providers=list(providers)
+                ir.to_proto(model).SerializeToString(),
+                options,
+                providers=_chosen(provider, options, num_threads),
+                enable_fallback=0,  # it would print a message and run on the CPU
             )
         except ORT_ERRORS as error:
-            raise DelegateError(f"ONNX Runtime could not load the graph: {error}") from error
+            text = f"ONNX Runtime could not load the graph: {_said(error)}"
+            raise DelegateError(text) from error
+        if provider.name not in self._session.get_providers():
+            raise DelegateError(f"ONNX Runtime could not load {provider.name}, its log says why")
         self._inputs = [value.name for value in self._session.get_inputs()]
 
-    @property
-    def providers(self) -> list[str]:
-        """The execution providers ONNX Runtime really uses, CPU last."""
-        return list(self._session.get_providers())
+    def options(self) -> Mapping[str, str]:
+        """The options of the first provider, defaults too where it tells them."""
+        options: dict[str, dict[str, str]] = self._session.get_provider_options()
+        return options[self._session.get_providers()[0]]
+
+    def assigned(self) -> dict[str, str]:
+        """By name of a node, the provider that ONNX Runtime gave it to; nodes that it had removed
+        or made anew by then are not among them. Empty in a session on the CPU alone."""
+        if not self._records:
+            return {}
+        return {
+            node.name: subgraph.ep_name
+            for subgraph in self._session.get_provider_graph_assignment_info()
+            for node in subgraph.get_nodes()
+        }
 
     def bind(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Binding:
         """What `run` needs to read from and write to these arrays, given in graph order."""
@@ -170,15 +289,16 @@ class Session:
         try:
             self._session.run_with_iobinding(binding.bound)
         except ORT_ERRORS as error:
-            raise DelegateError(f"ONNX Runtime failed: {error}") from error
+            raise DelegateError(f"ONNX Runtime failed: {_said(error)}") from error
 
     def call(self, inputs: Sequence[Array]) -> list[Array]:
         """One inference over arrays in graph order; returns what it made, in arrays of its own."""
         try:
-            results = self._session.run(None, dict(zip(self._inputs, inputs, strict=True)))
+            feeds = dict(zip(self._inputs, map(paired, inputs), strict=True))
+            results = self._session.run(None, feeds)
         except ORT_ERRORS as error:
-            raise DelegateError(f"ONNX Runtime failed: {error}") from error
-        return [np.asarray(result) for result in results]
+            raise DelegateError(f"ONNX Runtime failed: {_said(error)}") from error
+        return [_named(np.asarray(result)) for result in results]
 
     def node_times(self) -> list[NodeTime]:
         """What each run of each node took, of all runs so far; ends the profiling."""
@@ -195,12 +315,43 @@ class Session:
         ]
 
 
+def _said(error: Exception) -> str:
+    """The message of one of ONNX Runtime's errors, without the place in its source."""
+    return _SOURCE_PLACE.sub("", str(error)).strip()
+
+
+def _chosen(
+    provider: Provider, options: onnxruntime.SessionOptions, num_threads: int
+) -> list[tuple[str, dict[str, str]]] | None:
+    """The provider as a session takes it; a plug-in is put in `options` instead."""
+    texts = {str(key): str(value) for key, value in provider.options.items()}
+    if not provider.plugin:
+        threads = _THREADS.get(provider.name)
+        if threads is not None and num_threads:
+            texts.setdefault(threads, str(num_threads))
+        return [(provider.name, texts)]
+    found = [
+        each
+        for each in onnxruntime.get_ep_devices()
+        if each.ep_name == provider.name and provider.device in ("", each.device.type.name)
+    ]
+    if not found:
+        raise DelegateError(f"{provider.name} has no device {provider.device}".rstrip())
+    options.add_provider_for_devices(found[:1], texts)
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class _Weights:
     """An initializer as ONNX Runtime takes it, over the array that it is a view of."""
 
     array: Array
     value: onnxruntime.OrtValue
+
+
+def _named(array: Array) -> Array:
+    """`array` with integers of numpy's named types: ONNX Runtime gives longlong for int64."""
+    return array.view(array.dtype.str) if array.dtype.kind in "iu" else array
 
 
 def _externalized(model: ir.Model) -> dict[str, _Weights]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -16,7 +16,7 @@ from tflite_ort.opmap import Lowered, Target
 from tflite_ort.opmap.pairs import is_complex
 from tflite_ort.partition import Partition
 from tflite_ort.runtime import Runtime
-from tflite_ort.schema import StateError, TensorView
+from tflite_ort.schema import DelegateError, StateError, TensorView
 from tflite_ort.session import Binding, Provider, Session
 from tflite_ort.state import Variable, moved
 from tflite_ort.steps import Memory, Run, unassigned
@@ -25,6 +25,18 @@ Array = npt.NDArray[Any]
 
 # More sets of arrays than a session meets in turn are those of variables that were replaced.
 _BINDINGS_KEPT = 16
+
+
+@dataclass(frozen=True, slots=True)
+class SessionStep:
+    """A partition made ready.
+
+    Args:
+        providers: by operator, the execution providers that ONNX Runtime really uses.
+    """
+
+    run: Run
+    providers: Mapping[int, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +114,16 @@ def _moves(crossings: Sequence[_Crossing]) -> list[tuple[Array, Array]]:
 
 def session_step(
     part: Partition, lowered: Lowered, delegate: Delegate, memory: Memory, runtime: Runtime
-) -> Run:
-    """One session over the tensors that enter and leave a partition."""
+) -> SessionStep:
+    """One session over the tensors that enter and leave a partition.
+
+    Raises:
+        DelegateError: ONNX Runtime could not make it, or not as a strict runtime wants it.
+    """
     part, passed = _without_passed(part, lowered.model.graph, memory)
-    provider = (delegate.name, dict(delegate.options)) if delegate.options else delegate.name
     target = runtime.target(delegate)
-    session = _session(lowered.model, provider, runtime) if part.outputs else None
+    session = _session(lowered.model, delegate.provider, runtime) if part.outputs else None
+    providers = {} if session is None else _providers(part, session, delegate, runtime.strict)
     inputs = [_Crossing.of(tensor, target, memory) for tensor in part.inputs]
     outputs = [_Crossing.of(tensor, target, memory) for tensor in part.outputs]
     moves_in, moves_out = _moves(inputs), _moves(outputs)
@@ -121,7 +137,7 @@ def session_step(
         binding = session.bind([x.source(memory) for x in inputs], [x.target() for x in outputs])
         run = partial(session.run, binding)
     if not (moves_in or moves_out or passed):
-        return run
+        return SessionStep(run, providers)
 
     def run_moved() -> None:
         for codes, carried in moves_in:
@@ -132,13 +148,32 @@ def session_step(
         for source, target in passed:
             memory.put(target, memory.value(source))
 
-    return run_moved
+    return SessionStep(run_moved, providers)
+
+
+def _providers(
+    part: Partition, session: Session, delegate: Delegate, strict: bool
+) -> dict[int, str]:
+    """By operator, the execution providers that its nodes were given to.
+
+    An operator whose nodes ONNX Runtime merged into others has those of the whole partition.
+    """
+    assigned = session.assigned()
+    if strict and (strays := [n for n, name in assigned.items() if name != delegate.name]):
+        raise DelegateError(f"{delegate.name} was not given {', '.join(sorted(strays))}")
+    everywhere = list(dict.fromkeys(assigned.values())) or [delegate.name]
+    if delegate.name not in everywhere:
+        raise DelegateError("ONNX Runtime gave it none of the nodes")
+    used: dict[str, dict[str, None]] = {}
+    for node, name in assigned.items():
+        used.setdefault(node.partition("/")[0], {})[name] = None
+    return {op.index: ", ".join(used.get(op.label, everywhere)) for op in part.operators}
 
 
 def _session(model: ir.Model, provider: Provider, runtime: Runtime) -> Session:
     profile = runtime.profile
     prefix = None if profile is None else profile.prefix
-    session = Session(model, [provider], num_threads=runtime.num_threads, profile=prefix)
+    session = Session(model, provider, num_threads=runtime.num_threads, profile=prefix)
     if profile is not None:
         profile.sessions.append(session)
     return session

@@ -18,10 +18,13 @@
       Untranslatable(ValueError)  one operator that a translator cannot say in ONNX
       ExportError(ValueError)     all operators that keep a model from being exported
       DelegateError(RuntimeError) an execution provider failed
-        MissingDelegate(ValueError, OSError)  there is no such execution provider
+        MissingDelegate(ValueError, OSError)  there is no such execution provider, or it cannot
+                                be loaded with these options
       KernelError(RuntimeError)   a numpy kernel refused its inputs, or one of a user failed
       TranslatorError(RuntimeError)  a translator of a user failed
       StateError(RuntimeError)    a method was called in the wrong order
+
+A warning: DelegateWarning(UserWarning), an execution provider failed and the next takes over.
 
 Each leaf is also the builtin exception that ``tf.lite.Interpreter`` raises in that place.
 """
@@ -105,7 +108,11 @@ class DelegateError(BridgeError, RuntimeError):
 
 
 class MissingDelegate(DelegateError, ValueError, OSError):
-    """The installed onnxruntime has no such execution provider."""
+    """There is no such execution provider, or it cannot be loaded with these options."""
+
+
+class DelegateWarning(UserWarning):
+    """An execution provider failed, and the next one takes over."""
 
 
 class KernelError(BridgeError, RuntimeError):

@@ -29,6 +29,8 @@ def mutated(content: bytes, draw: random.Random) -> bytes:
     return bytes(data)
 
 
+# What ONNX Runtime refuses goes on to the numpy kernels.
+@pytest.mark.filterwarnings("ignore::tflite_ort.DelegateWarning")
 @pytest.mark.parametrize(
     "name",
     [

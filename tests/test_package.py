@@ -6,12 +6,15 @@ import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import tflite_ort
-import tflite_ort.interpreter
 from tests.policy import PACKAGES
+from tflite_ort import custom_interpreter, install, interpreter, live_views, resolvers
+
+EXAMPLES = [custom_interpreter, install, interpreter, live_views, resolvers]
 
 PUBLIC = [
     "AllocationError",
@@ -19,6 +22,7 @@ PUBLIC = [
     "BuiltinOpResolver",
     "Delegate",
     "DelegateError",
+    "DelegateWarning",
     "ExecutionProviderDelegate",
     "ExportError",
     "Installed",
@@ -91,7 +95,8 @@ def test_import_loads_neither_litert_nor_the_command_line() -> None:
     assert unwanted.isdisjoint(loaded)
 
 
-def test_the_example_of_the_interpreter_runs() -> None:
-    results = doctest.testmod(tflite_ort.interpreter)
+@pytest.mark.parametrize("module", EXAMPLES, ids=lambda module: module.__name__)
+def test_examples_in_docstrings_run(module: ModuleType) -> None:
+    results = doctest.testmod(module)
     assert results.attempted > 0
     assert results.failed == 0

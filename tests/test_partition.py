@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -174,7 +175,8 @@ def test_no_order_has_fewer_partitions(seed: int) -> None:
 def test_small_partitions_are_left_to_numpy() -> None:
     source = read_model(chain())
     graph = specialize(source, 0, {}, kernel)
-    runtime = Runtime([without_mul()], BoundResolver(BuiltinOpResolver(), source), 1)
-    assignment = assign(graph, runtime, {"CPUExecutionProvider": 2})
+    delegate = replace(without_mul(), min_partition_size=2)
+    runtime = Runtime([delegate], BoundResolver(BuiltinOpResolver(), source), 1)
+    assignment = assign(graph, runtime)
     assert set(assignment.runners.values()) == {NUMPY}
-    assert assignment.reasons[0] == "a partition of 1, CPUExecutionProvider takes 2 or more"
+    assert assignment.reasons[0] == "in a partition of 1, CPUExecutionProvider takes 2 or more"

@@ -1,0 +1,160 @@
+"""The delegate tests on a provider that is not ONNX Runtime's CPU.
+
+Those marked openvino run where the onnxruntime-openvino wheel is installed (`.ci/openvino`), those
+marked cuda where the onnxruntime-gpu wheel and a GPU are.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.models import model_path
+from tests.one_op import T, one_op_model, ours
+from tests.oracle import litert
+from tests.test_models import drawn
+from tests.test_partition import SHAPE, branches, chain
+from tflite_ort import (
+    DelegateError,
+    DelegateWarning,
+    ExecutionProviderDelegate,
+    Interpreter,
+    MissingDelegate,
+    load_delegate,
+)
+from tflite_ort.schema import Op, ReverseSequenceOptions
+from tflite_ort.session import CPU
+
+OPENVINO, CUDA = "OpenVINOExecutionProvider", "CUDAExecutionProvider"
+
+# How far results may be from LiteRT's default kernels: quanta, or a share of the largest value.
+# Accelerators compute quantised layers in floats, or round sums their own way.
+NETWORKS = {
+    "tflite-support__mobilenet_v1_0.25_224_1_default_1.tflite": 1e-3,
+    "mlperf-tiny__vww_96_float.tflite": 1e-3,
+    "tflite-support__mobilenet_v2_1.0_224_quant.tflite": 8,
+    "coral__tf2_mobilenet_v2_1.0_224_ptq.tflite": 16,
+    "mlperf-tiny__vww_96_int8.tflite": 2,
+    "pypi-pymicro-wakeword__hey_jarvis.tflite": 2,
+}
+SAMPLES = [
+    pytest.param(OPENVINO, marks=pytest.mark.openvino),
+    pytest.param(CUDA, marks=pytest.mark.cuda),
+]
+
+
+@pytest.fixture(params=SAMPLES)
+def provider(request: pytest.FixtureRequest) -> str:
+    """A provider that works here; CUDA may be missing, since that takes hardware."""
+    try:
+        return load_delegate(request.param).name
+    except MissingDelegate as error:
+        if request.param != CUDA:
+            raise
+        pytest.skip(f"no GPU: {error}")
+
+
+def allocated(model: bytes, **arguments: Any) -> Interpreter:
+    interpreter = Interpreter(model_content=model, **arguments)
+    interpreter.allocate_tensors()
+    return interpreter
+
+
+def assert_as_litert(model: bytes, delegates: list[Any]) -> None:
+    seed = 0
+    print(f"seed {seed}")
+    rng = np.random.default_rng(seed)
+    feeds = [rng.uniform(-1, 1, SHAPE).astype(np.float32) for _ in range(2)]
+    got, _ = ours(model, feeds, providers=delegates)
+    np.testing.assert_allclose(got[0], litert(model, feeds)[0], rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_network_gives_what_litert_gives(provider: str, name: str) -> None:
+    content, limit = Path(model_path(name)).read_bytes(), NETWORKS[name]
+    interpreter = allocated(content, providers=[provider, CPU])
+    rows = [row for row in interpreter.delegation() if row.runs_on == "ort"]
+    on_it = [row for row in rows if row.provider == provider]
+    print(f"{name}: {len(on_it)} of {len(rows)} operators")
+    assert len(on_it) > 0.9 * len(rows)
+    seed = 0
+    print(f"seed {seed}")
+    feeds = [drawn(each, np.random.default_rng(seed)) for each in interpreter.get_input_details()]
+    got, _ = ours(content, feeds, providers=[provider, CPU])
+    for result, want in zip(got, litert(content, feeds), strict=True):
+        difference = np.abs(result.astype(np.float64) - want)
+        share = np.abs(want).max() if want.dtype.kind == "f" else 1
+        assert difference.max() <= limit * share
+
+
+def test_a_cut_network_has_two_sessions_and_a_numpy_step(provider: str) -> None:
+    delegate = ExecutionProviderDelegate(provider, max_versions={Op.MUL: 0})
+    rows = allocated(chain(), providers=[delegate], strict=True).delegation()
+    assert [row.provider for row in rows] == [provider, "", provider]
+    assert [row.partition for row in rows] == [0, 1, 2]
+    assert_as_litert(chain(), [delegate])
+    assert_as_litert(branches(), [delegate])
+
+
+def test_what_it_refuses_goes_to_the_cpu(provider: str) -> None:
+    delegate = ExecutionProviderDelegate(provider, max_versions={Op.MUL: 0})
+    rows = allocated(chain(), providers=[delegate, CPU]).delegation()
+    assert [row.provider for row in rows] == [provider, CPU, provider]
+    assert_as_litert(chain(), [delegate, CPU])
+
+
+def test_too_small_a_partition_goes_to_the_cpu(provider: str) -> None:
+    delegate = ExecutionProviderDelegate(provider, max_versions={Op.MUL: 0}, min_partition_size=3)
+    rows = allocated(branches(), providers=[delegate, CPU]).delegation()
+    assert [row.provider for row in rows] == [provider, CPU, provider, provider, CPU]
+    assert_as_litert(branches(), [delegate, CPU])
+
+
+def test_options_that_it_does_not_take(provider: str) -> None:
+    wrong = (provider, {"no_such_option": "1"})
+    with pytest.raises(MissingDelegate, match="no_such_option"):
+        load_delegate(*wrong)
+    if provider == OPENVINO:  # it tells of its options only by refusing others
+        with pytest.warns(DelegateWarning, match="no_such_option"):
+            rows = allocated(chain(), providers=[wrong, CPU]).delegation()
+        assert {row.provider for row in rows} == {CPU}
+        with pytest.raises(DelegateError, match="no_such_option"):
+            allocated(chain(), providers=[wrong, CPU], strict=True)
+
+
+@pytest.mark.openvino
+def test_a_graph_that_it_cannot_compile_goes_to_the_cpu() -> None:
+    """It claims nodes of the loop that this LSTM becomes, and then does not know them."""
+    content = Path(model_path("tf__lstm_seq_f32.tflite")).read_bytes()
+    with pytest.warns(DelegateWarning, match="does not support the following ONNX operations"):
+        rows = allocated(content, providers=[OPENVINO, CPU]).delegation()
+    assert {row.provider for row in rows} == {CPU}
+    with pytest.raises(DelegateError, match="could not load the graph"):
+        allocated(content, providers=[OPENVINO, CPU], strict=True)
+
+
+@pytest.mark.openvino
+def test_what_its_older_onnxruntime_computes_wrongly_runs_in_numpy() -> None:
+    values = np.arange(24, dtype=np.float32).reshape(3, 4, 2)
+    model = one_op_model(
+        Op.REVERSE_SEQUENCE,
+        [T((3, 4, 2)), T.constant(np.array([4, 0, 2], np.int32))],
+        [T((3, 4, 2))],
+        ReverseSequenceOptions(seq_dim=1, batch_dim=0),
+    )
+    got, runners = ours(model, [values])
+    assert runners == {"numpy"}
+    np.testing.assert_array_equal(got[0], litert(model, [values])[0])
+
+
+@pytest.mark.openvino
+def test_a_device_that_is_not_there() -> None:
+    absent = (OPENVINO, {"device_type": "NPU"})
+    with pytest.warns(DelegateWarning, match=OPENVINO):
+        rows = allocated(chain(), providers=[absent, CPU]).delegation()
+    assert {row.provider for row in rows} == {CPU}
+    with pytest.raises(DelegateError, match=OPENVINO):
+        allocated(chain(), providers=[absent, CPU], strict=True)

@@ -1,0 +1,249 @@
+"""Delegates: which there are, what each takes, and what happens when one fails."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from tests.one_op import Node, T, assert_close, graph_model, ours
+from tests.oracle import litert
+from tests.test_partition import SHAPE, branches, chain
+from tflite_ort import (
+    BuiltinOpResolver,
+    Delegate,
+    DelegateError,
+    DelegateWarning,
+    ExecutionProviderDelegate,
+    Interpreter,
+    MissingDelegate,
+    Registration,
+    load_delegate,
+)
+from tflite_ort.cli import app
+from tflite_ort.opmap import Graph
+from tflite_ort.providers import provider_reports
+from tflite_ort.schema import Op, OperatorView
+from tflite_ort.session import CPU, ORT_VERSION, Provider
+
+# It is compiled into every wheel and takes none of our nodes.
+AZURE = "AzureExecutionProvider"
+
+WITHOUT_MUL = ExecutionProviderDelegate(CPU, max_versions={Op.MUL: 0})
+FIRST_VERSIONS = ExecutionProviderDelegate(CPU, max_versions=dict.fromkeys(Op, 1))
+
+
+class OverDevices(Delegate):
+    """ONNX Runtime's CPU as a plug-in is used, on a kind of device."""
+
+    @property
+    def provider(self) -> Provider:
+        return Provider(self.name, {}, plugin=True, device=self.options["device"])
+
+
+def over(device: str) -> Delegate:
+    return OverDevices(CPU, {"device": device})
+
+
+def allocated(model: bytes, **arguments: Any) -> Interpreter:
+    interpreter = Interpreter(model_content=model, **arguments)
+    interpreter.allocate_tensors()
+    return interpreter
+
+
+def assert_as_litert(model: bytes, delegates: list[Any]) -> None:
+    seed = 0
+    print(f"seed {seed}")
+    rng = np.random.default_rng(seed)
+    feeds = [rng.uniform(-1, 1, SHAPE).astype(np.float32) for _ in range(2)]
+    got, _ = ours(model, feeds, providers=delegates)
+    assert_close(got[0], litert(model, feeds)[0], quanta=0, rtol=1e-5, what="delegates")
+
+
+# What delegation() says ---------------------------------------------------------------------------
+
+
+def test_an_operator_in_the_middle_that_none_takes_gives_two_sessions_around_it() -> None:
+    rows = allocated(chain(), providers=[WITHOUT_MUL]).delegation()
+    assert [(row.runs_on, row.delegate, row.partition) for row in rows] == [
+        ("ort", CPU, 0),
+        ("numpy", "", 1),
+        ("ort", CPU, 2),
+    ]
+    assert [row.provider for row in rows] == [CPU, "", CPU]
+    assert rows[1].reason == f"{CPU} takes MUL up to version 0, this is 1"
+    assert_as_litert(chain(), [WITHOUT_MUL])
+
+
+def test_an_operator_in_one_branch_does_not_cut_the_other() -> None:
+    rows = allocated(branches(), providers=[WITHOUT_MUL]).delegation()
+    assert [row.partition for row in rows] == [0, 1, 0, 0, 2]
+    assert_as_litert(branches(), [WITHOUT_MUL])
+
+
+def test_version_1_of_everything_leaves_later_versions_to_the_next_delegate() -> None:
+    rows = allocated(chain(version=2), providers=[FIRST_VERSIONS, over("CPU")]).delegation()
+    assert [(row.version, row.partition) for row in rows] == [(1, 0), (2, 1), (1, 2)]
+    assert [row.reason for row in rows] == ["", f"{CPU} takes MUL up to version 1, this is 2", ""]
+
+
+def test_delegates_of_one_name_keep_their_own_options() -> None:
+    takes_nothing = replace(FIRST_VERSIONS, max_versions=dict.fromkeys(Op, 0))
+    with pytest.warns(DelegateWarning, match="has no device NPU"):
+        rows = allocated(chain(), providers=[takes_nothing, over("NPU"), CPU]).delegation()
+    assert {row.delegate for row in rows} == {CPU}
+    assert all("cannot be used" in row.reason for row in rows)
+
+
+# Partitions that are too small --------------------------------------------------------------------
+
+
+def test_too_small_a_partition_goes_to_the_next_delegate() -> None:
+    least = replace(WITHOUT_MUL, min_partition_size=3)
+    rows = allocated(branches(), providers=[least, over("CPU")]).delegation()
+    assert [(row.delegate, row.partition) for row in rows] == [
+        (CPU, 0),
+        (CPU, 1),
+        (CPU, 0),
+        (CPU, 0),
+        (CPU, 1),
+    ]
+    assert rows[4].reason == f"in a partition of 1, {CPU} takes 3 or more"
+    assert_as_litert(branches(), [least, over("CPU")])
+
+
+def test_a_partition_that_is_large_enough_stays() -> None:
+    least = replace(WITHOUT_MUL, min_partition_size=3)
+    rows = allocated(branches(), providers=[least]).delegation()
+    assert [row.runs_on for row in rows] == ["ort", "numpy", "ort", "ort", "numpy"]
+
+
+def test_what_nothing_else_runs_stays_in_a_small_partition() -> None:
+    def twice(op: OperatorView[Any], g: Graph) -> None:
+        x = g.read(op.present_inputs()[0])
+        g.write(op.output, g.op("Add", x, x))
+
+    resolver = BuiltinOpResolver()
+    resolver.add_custom("Twice", Registration(twice))
+    node = Node(Op.CUSTOM, ["x"], ["y"], custom_code="Twice")
+    model = graph_model({"x": T(SHAPE), "y": T(SHAPE)}, [node], ["y"])
+    delegate = ExecutionProviderDelegate(CPU, min_partition_size=2)
+    (row,) = allocated(model, resolver=resolver, providers=[delegate]).delegation()
+    assert (row.delegate, row.reason) == (CPU, "")
+
+
+# A delegate that fails ----------------------------------------------------------------------------
+
+
+def test_a_delegate_that_cannot_be_loaded_warns_and_the_next_takes_over() -> None:
+    with pytest.warns(DelegateWarning, match="cannot be used: .* no device NPU; the next") as seen:
+        interpreter = allocated(chain(), providers=[over("NPU"), CPU])
+    assert len(seen) == 1
+    assert seen[0].filename == __file__
+    for row in interpreter.delegation():
+        assert (row.runs_on, row.provider) == ("ort", CPU)
+        assert "no device NPU" in row.reason
+
+
+def test_a_partition_that_a_delegate_cannot_compile_goes_to_the_next() -> None:
+    with pytest.warns(DelegateWarning, match="failed: .* none of the nodes; .* ADD_0, MUL_1, SUB"):
+        rows = allocated(chain(), providers=[AZURE, CPU]).delegation()
+    assert {(row.delegate, row.provider) for row in rows} == {(CPU, CPU)}
+    with pytest.warns(DelegateWarning):
+        rows = allocated(chain(), providers=[AZURE]).delegation()
+    assert {row.runs_on for row in rows} == {"numpy"}
+
+
+@pytest.mark.parametrize(
+    ("delegate", "message"),
+    [(over("NPU"), "no device NPU"), (AZURE, f"{AZURE} was not given ADD_0/Add, MUL_1/Mul")],
+)
+def test_a_strict_interpreter_refuses_instead(delegate: Any, message: str) -> None:
+    with pytest.raises(DelegateError, match=message):
+        allocated(chain(), providers=[delegate, CPU], strict=True)
+
+
+def test_a_strict_interpreter_runs_where_all_is_well() -> None:
+    interpreter = allocated(chain(), strict=True)
+    assert {row.provider for row in interpreter.delegation()} == {CPU}
+    again = pickle.loads(pickle.dumps(interpreter))
+    again.allocate_tensors()
+    assert again.delegation() == interpreter.delegation()
+
+
+# Loading ------------------------------------------------------------------------------------------
+
+
+def test_a_delegate_is_loaded_by_name() -> None:
+    delegate = load_delegate(CPU)
+    assert delegate == ExecutionProviderDelegate(CPU)
+    rows = allocated(chain(), experimental_delegates=[delegate], providers=[]).delegation()
+    assert {row.delegate for row in rows} == {CPU}
+
+
+@pytest.mark.parametrize("name", ["NoSuchExecutionProvider", "no-such-package", ""])
+def test_an_unknown_provider_is_an_error_that_lists_those_there_are(name: str) -> None:
+    message = f"Failed to load delegate from {name}: .*{AZURE}.*{CPU}.*packages of plug-ins: "
+    with pytest.raises(MissingDelegate, match=message):
+        load_delegate(name)
+    with pytest.raises(ValueError, match=message):
+        Interpreter(model_content=chain(), providers=[name])
+
+
+def test_an_unknown_option_is_an_error() -> None:
+    with pytest.raises(MissingDelegate, match=f"{CPU} has no option turbo; it has none"):
+        load_delegate(CPU, {"turbo": 1})
+    with pytest.raises(MissingDelegate, match="has no option turbo"):
+        Interpreter(model_content=chain(), providers=[(CPU, {"turbo": 1})])
+
+
+def test_a_library_that_is_no_plugin_is_an_error(tmp_path: Path) -> None:
+    library = tmp_path / "libprovider.so"
+    library.write_bytes(b"not a library")
+    with pytest.raises(MissingDelegate, match=r"could not load .*libprovider\.so"):
+        load_delegate(str(library))
+    with pytest.raises(MissingDelegate, match=r"could not load .*nowhere\.so"):
+        load_delegate(str(tmp_path / "nowhere.so"))
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """An installed package of a plug-in whose library cannot be loaded."""
+    folder = tmp_path / "onnxruntime_ep_broken"
+    folder.mkdir()
+    (folder / "__init__.py").write_text(
+        f"def get_library_path(): return {str(tmp_path / 'libbroken.so')!r}\n"
+        "def get_ep_names(): return ['BrokenExecutionProvider']\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    yield folder.name
+    sys.modules.pop(folder.name, None)
+
+
+@pytest.mark.parametrize("name", ["onnxruntime-ep-broken", "BrokenExecutionProvider"])
+def test_a_plugin_is_found_by_package_and_by_provider(package: str, name: str) -> None:
+    with pytest.raises(MissingDelegate, match=rf"from {name}: .*could not load .*libbroken\.so"):
+        load_delegate(name)
+
+
+def test_reports_tell_of_providers_devices_and_problems(package: str) -> None:
+    reports = provider_reports()
+    (cpu,) = (row for row in reports if row.name == CPU)
+    assert (cpu.source, cpu.version, cpu.problem) == ("onnxruntime", ORT_VERSION, "")
+    assert cpu.devices[0].startswith("CPU")
+    (broken,) = (row for row in reports if row.source == package)
+    assert "libbroken.so" in broken.problem
+
+
+def test_the_command_lists_providers(package: str) -> None:
+    result = CliRunner().invoke(app, ["providers"])
+    assert result.exit_code == 0
+    for text in (CPU, AZURE, ORT_VERSION, package, "libbroken.so"):
+        assert text in result.output
