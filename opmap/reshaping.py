@@ -5,7 +5,7 @@ All work on codes, which they move unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ from tflite_ort.opmap.forms import Domain, Layout
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.indices import failing, sizes_of
 from tflite_ort.opmap.movement import (
-    code_constant,
     integers,
     moved_domain,
     narrowed,
@@ -25,6 +24,7 @@ from tflite_ort.opmap.movement import (
     same_order,
     widened,
 )
+from tflite_ort.opmap.padding import pad_layout, pad_value, pads, symmetric
 from tflite_ort.opmap.pairs import is_complex, paired_shape
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
@@ -47,7 +47,7 @@ from tflite_ort.schema import (
     Untranslatable,
 )
 from tflite_ort.schema.semantics import normalized_axis
-from tflite_ort.schema.shapes.reshaping import split_sizes, squeezed_axes
+from tflite_ort.schema.shapes.reshaping import shape_operand, split_sizes, squeezed_axes
 from tflite_ort.schema.sizes import is_known, is_one, may_differ, same_elements
 
 # What ONNX Runtime's DepthToSpace and SpaceToDepth take.
@@ -58,15 +58,20 @@ _BLOCKED_BY_ORT = frozenset({TensorType.FLOAT32, TensorType.FLOAT16, TensorType.
 @translator(Op.RESHAPE, versions=(1, 1), inputs=("input", "shape?"))
 def reshape(op: OperatorView[ReshapeOptions], g: Graph) -> None:
     """Reshape; to the shape that is computed where it does not follow from the input's."""
-    input, output, wanted = op["input"], op.output, op.get("shape")
-    computed = wanted is not None and not wanted.is_constant
-    if wanted is None or not computed or same_elements(input.shape, output.shape):
+    input, output, wanted = op["input"], op.output, shape_operand(op)
+    if wanted is None or wanted.is_constant or _is_told(wanted, input, output):
         _same_elements(op, g)
         return
     domain = moved_domain(input, output)
     target = g.op("Cast", g.read(wanted), to=ir.DataType.INT64)
     value = g.op("Reshape", g.read(input, domain=domain), target, allowzero=1)
     g.write(output, value, domain=domain)
+
+
+def _is_told(wanted: TensorView, input: TensorView, output: TensorView) -> bool:
+    """Whether a computed shape is known to be that of the output, and to fit."""
+    known = wanted.sizes is not None and all(n is not None for n in wanted.sizes.reshape(-1))
+    return known and same_elements(input.shape, output.shape)
 
 
 @translator(Op.SQUEEZE, versions=(1, 2), inputs=("input",))
@@ -402,10 +407,10 @@ def pad(op: OperatorView[Any], g: Graph) -> None:
     """Pad with the value given, else with what stands for zero in the output."""
     input, output = op["input"], op.output
     domain = moved_domain(input, output)
-    layout = _pad_layout(op, g, domain)
-    value = _pad_value(op, g, domain)
+    layout = pad_layout(op, g, domain)
+    value = pad_value(op, g, domain)
     x = widened(g, g.read(input, layout=layout, domain=domain), input.type)
-    padded = g.op("Pad", x, _pads(op, g, layout), widened(g, value, input.type))
+    padded = g.op("Pad", x, pads(op, g, layout), widened(g, value, input.type))
     g.write(output, narrowed(g, padded, input.type), layout=layout, domain=domain)
 
 
@@ -420,80 +425,11 @@ def mirror_pad(op: OperatorView[MirrorPadOptions], g: Graph) -> None:
     """Pad (reflect); SYMMETRIC, which ONNX lacks, joins reversed Slices along each padded axis."""
     input, output = op["input"], op.output
     domain = moved_domain(input, output)
-    layout = _pad_layout(op, g, domain)
+    layout = pad_layout(op, g, domain)
     value = g.read(input, layout=layout, domain=domain)
     if op.options.mode == MirrorPadMode.REFLECT:
         wide = widened(g, value, input.type)
-        value = narrowed(g, g.op("Pad", wide, _pads(op, g, layout), mode="reflect"), input.type)
+        value = narrowed(g, g.op("Pad", wide, pads(op, g, layout), mode="reflect"), input.type)
     else:
-        value = _symmetric(op, g, value, layout)
+        value = symmetric(op, g, value, layout)
     g.write(output, value, layout=layout, domain=domain)
-
-
-def _symmetric(op: OperatorView[Any], g: Graph, value: ir.Value, layout: Layout) -> ir.Value:
-    input, paddings = op["input"], op["paddings"]
-    if paddings.data is not None:
-        for axis, pair in enumerate(paddings.data.tolist()):
-            if any(pair):
-                value = _mirrored(g, value, pair, layout.axis(axis, input.rank))
-        return value
-    pairs, zero, one = _computed_pairs(op, g), g.constant(0, np.int64), g.constant(1, np.int64)
-    for axis in range(input.rank):
-        size = g.reshape(g.size(input.shape[axis]), ())
-        before, after = (
-            g.op("Gather", g.op("Gather", pairs, g.constant(axis, np.int64)), end)
-            for end in (zero, one)
-        )
-        counted = g.op("Range", g.op("Neg", before), g.op("Add", size, after), one)
-        counted = g.op("Max", counted, g.op("Sub", g.op("Neg", counted), one))
-        last = g.op("Sub", g.op("Add", size, size), one)
-        picks = g.op("Min", counted, g.op("Sub", last, counted))
-        value = g.op("Gather", value, picks, axis=axis)
-    return value
-
-
-def _mirrored(g: Graph, value: ir.Value, pair: Sequence[int], axis: int) -> ir.Value:
-    """`value` between its first pair[0] elements and its last pair[1], both reversed."""
-    before, after = pair
-    bounds = ((before - 1, -np.iinfo(np.int64).max), (-1, -1 - after))
-    ends = [
-        g.op("Slice", value, *(g.constant([n], np.int64) for n in (*bound, axis, -1)))
-        for bound in bounds
-    ]
-    return g.op("Concat", *ends[: before > 0], value, *ends[1:][: after > 0], axis=axis)
-
-
-def _pad_layout(op: OperatorView[Any], g: Graph, domain: Domain) -> Layout:
-    movable = domain is not Domain.FILE and op["paddings"].is_constant
-    return g.layout(op["input"]) if movable else Layout.LAST
-
-
-def _pads(op: OperatorView[Any], g: Graph, layout: Layout) -> ir.Value:
-    """ONNX pads: all befores, then all afters, of the axes in `layout`; none negative."""
-    paddings, rank = op["paddings"], op["input"].rank
-    if paddings.data is not None:
-        pads = paddings.data[list(layout.permutation(rank))]
-        return g.constant(pads.T.reshape(-1), np.int64)
-    pairs = _computed_pairs(op, g)
-    return reshaped(g, g.op("Transpose", pairs, perm=[1, 0]), (2 * rank,))
-
-
-def _computed_pairs(op: OperatorView[Any], g: Graph) -> ir.Value:
-    """Paddings [rank, 2] in int64; the graph fails where one is negative, or has no mirror."""
-    pairs = sizes_of(g, op["paddings"])
-    if op.op is not Op.MIRROR_PAD:
-        return pairs
-    sizes = g.op("Unsqueeze", g.shape(op["input"].shape), g.constant([1], np.int64))
-    if op.options.mode == MirrorPadMode.REFLECT:
-        sizes = g.op("Sub", sizes, g.constant(1, np.int64))
-    return failing(g, pairs, g.op("Greater", pairs, sizes))
-
-
-def _pad_value(op: OperatorView[Any], g: Graph, domain: Domain) -> ir.Value:
-    """The scalar to pad with, in codes of `domain`."""
-    given, output = op.get("value"), op.output
-    if given is not None:
-        value = g.read(given, domain=domain if given.is_quantized else Domain.STORED)
-        return value if given.rank == 0 else reshaped(g, value, ())
-    zero = 0 if output.quantization is None else output.quantization.scalar_zero_point
-    return code_constant(g, zero, output, domain)

@@ -66,6 +66,7 @@ INFRASTRUCTURE = {
         "movement",
         "nodes",
         "normalization_integer",
+        "padding",
         "pairs",
         "partial_sort",
         "quantized_nodes",

@@ -23,7 +23,7 @@ from tflite_ort.schema.sizes import (
     unknown_shape,
     unknown_size,
 )
-from tflite_ort.schema.view import Array, OperatorView
+from tflite_ort.schema.view import Array, OperatorView, TensorView
 
 
 def resolved_shape(old: Shape, new: Shape) -> Shape:
@@ -65,10 +65,16 @@ def legacy_shape(new_shape: Shape | None) -> Shape:
     return () if new_shape is None or tuple(new_shape) == (0,) else tuple(new_shape)
 
 
+def shape_operand(op: OperatorView[Any]) -> TensorView | None:
+    """The input that RESHAPE takes its shape from; None where an option says it."""
+    wanted = op.inputs[1] if len(op.inputs) > 1 else None
+    fits = wanted is not None and wanted.rank == 1 and wanted.type is TensorType.INT32
+    return wanted if fits else None
+
+
 @rule(Op.RESHAPE)
 def reshape(op: OperatorView[Any]) -> Shapes | None:
-    wanted = op.inputs[1] if len(op.inputs) > 1 else None
-    if wanted is None or wanted.rank != 1 or wanted.type != TensorType.INT32:
+    if shape_operand(op) is None:
         new_shape = legacy_shape(op.options.new_shape)
     else:
         found = listed(op, 1)

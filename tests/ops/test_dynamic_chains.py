@@ -286,6 +286,16 @@ def test_operands_that_do_not_fit_are_refused(
     refused(model, feeds, f"{op.name}_{len(shapes)}")
 
 
+def test_a_computed_batch_that_does_not_fit_is_refused() -> None:
+    tensors, nodes, feeds = hidden((2, 3))
+    tensors |= {"n": computed(), "three": T.constant(np.array(3, np.int32)), "to": computed(2)}
+    tensors["y"] = of_any_shape(2)
+    pack = Node(Op.PACK, ["n", "three"], ["to"], PackOptions(values_count=2))
+    model = graph_model(tensors, [*nodes, pack, Node(Op.RESHAPE, ["h0", "to"], ["y"])], ["y"])
+    agree(model, [*feeds, np.array(2, np.int32)])
+    refused(model, [*feeds, np.array(4, np.int32)], "RESHAPE_2")
+
+
 def test_an_uneven_split_is_refused() -> None:
     tensors, nodes, feeds = hidden((5, 2))
     tensors |= {"axis": T.constant(np.array(0, np.int32)), "a": T((1, 1)), "b": T((1, 1))}
