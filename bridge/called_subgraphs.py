@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 from tflite_ort.resources import Resources, same_size, wider
@@ -79,15 +80,13 @@ def _branches(
     if is_known(*selector.shape) and selector.ranked and set(selector.shape) - {1}:
         raise ModelError(f"{op.label} is told where to go by shape {list(selector.shape)}")
     bodies = [enter(index, given) for index in indices]
-    outputs = list(op.outputs)
-    for first, body in zip([True] + [False] * len(bodies), bodies, strict=False):
-        _check_arity(op, body, len(given), len(outputs))
-        _check_types(op, body, outputs)
-        made = [body.tensors[index] for index in body.outputs]
-        outputs = [
-            _shaped(a, b if first else wider(a, b)) for a, b in zip(outputs, made, strict=True)
-        ]
-    return replace(op, outputs=tuple(outputs)), bodies
+    results = []
+    for body in bodies:
+        _check_arity(op, body, len(given), len(op.outputs))
+        _check_types(op, body, op.outputs)
+        results.append([body.tensors[index] for index in body.outputs])
+    shapes = (reduce(wider, made) for made in zip(*results, strict=True))
+    return replace(op, outputs=tuple(map(_shaped, op.outputs, shapes))), bodies
 
 
 def _loop(
@@ -133,7 +132,8 @@ def _following(state: Views, body: Specialized, varying: list[int]) -> list[Tens
         result = wider(given, body.tensors[made], same)
         sizes = [a for a, b in zip(result.shape, given.shape, strict=True) if a is not b]
         varying += sizes
-        kept = not given.is_constant and result.ranked == given.ranked and not sizes
+        known = given.is_constant or given.sizes is not None
+        kept = not known and result.ranked == given.ranked and not sizes
         following.append(given if kept else replace(result, constant=None, sizes=None))
     return following
 
