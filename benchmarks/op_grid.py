@@ -229,6 +229,7 @@ def difference(got: Array, wanted: Sequence[Array], quantum: float, free: bool) 
     if free:
         return ""
     wanted = [each for each in wanted if each.shape == got.shape]
+    want = wanted[0]
     worst = min(apart(got, each) for each in wanted)
     magnitude = float(np.max(np.abs(want[np.isfinite(want)]), initial=0)) or 1e-30
     limit = max(RELATIVE * magnitude if want.dtype.kind in "fcV" else 0.0, quantum * 1.001)
@@ -369,7 +370,7 @@ def main() -> None:
         found.append(row)
         for route, verdict in row.routes.items():
             if verdict.kind == arguments.show and not row.litert:
-                print(f"{row.name} {route}: {verdict.detail.splitlines()[0]}", flush=True)
+                print(f"{row.name} {route}: {verdict.detail.partition(chr(10))[0]}", flush=True)
     print(table(found))
     if arguments.json:
         record = {**machine(), "results": [asdict(row) for row in found]}

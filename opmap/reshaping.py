@@ -5,7 +5,8 @@ All work on codes, which they move unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -321,8 +322,14 @@ def _recut(op: OperatorView[Any], g: Graph, bits: ir.Value) -> ir.Value:
         return g.op("Mod", parts, g.constant(2**after, np.int64))
     if before == after:
         return bits
-    places = g.constant([2**place for place in range(0, after, before)], np.int64)
-    return g.op("ReduceSum", g.op("Mul", bits, places), last, keepdims=0)
+    # ONNX Runtime's ReduceSum would not drop the dimension of what has no element.
+    parts = (
+        g.op("Mul", g.op("Gather", bits, g.constant(part, np.int64), axis=-1), factor)
+        for part, factor in enumerate(
+            g.constant(2**place, np.int64) for place in range(0, after, before)
+        )
+    )
+    return reduce(lambda low, high: g.op("Add", low, high), parts)
 
 
 @translator(Op.FILL, versions=(1, 5), inputs=("dims", "value"))

@@ -50,8 +50,11 @@ def _part(g: Graph, op: View, which: int) -> ir.Value:
 
 @translator(Op.COMPLEX_ABS, versions=(1, 1), inputs=("input",))
 def complex_abs(op: View, g: Graph) -> None:
-    """Sqrt of the sum of the squares, in double: no square of a float32 overflows there."""
-    parts = g.op("Cast", g.read(op["input"]), to=ir.DataType.DOUBLE)
-    squares = g.op("ReduceSum", g.op("Mul", parts, parts), g.constant([-1], np.int64), keepdims=0)
+    """Sqrt of the sum of the squares, in double: no square of a float32 overflows there.
+
+    ONNX Runtime's ReduceSum would not drop the dimension of what has no element.
+    """
+    real, imaginary = (g.op("Cast", _part(g, op, i), to=ir.DataType.DOUBLE) for i in (0, 1))
+    squares = g.op("Add", g.op("Mul", real, real), g.op("Mul", imaginary, imaginary))
     dtype = part_dtype(op["input"].dtype)
     g.write(op.output, g.op("Cast", g.op("Sqrt", squares), to=ir.DataType.from_numpy(dtype)))

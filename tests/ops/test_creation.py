@@ -106,6 +106,7 @@ CASES = [
     bitcast(UINT32, (2, 3), INT16, (2, 3, 2)),
     bitcast(INT16, (5, 2), UINT32, (5,)),
     bitcast(UINT8, (4, 3, 4), INT32, (4, 3)),
+    bitcast(UINT8, (0, 3, 4), INT32, (0, 3)),
     bitcast(INT64, (), INT16, (4,), "numpy"),
     *[
         bucketize(type, shape, BOUNDARIES)

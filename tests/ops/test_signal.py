@@ -130,6 +130,13 @@ def test_spectra_may_be_reshaped() -> None:
     np.testing.assert_allclose(got, litert(model, feeds)[0], rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("op", PARTS)
+def test_parts_of_no_element(op: Op) -> None:
+    model = Case(op.name, op, [T((0, 3), COMPLEX64)], [T((0, 3))]).model()
+    (got,), runners = ours(model, [np.zeros((0, 3), np.complex64)])
+    assert (got.shape, runners) == ((0, 3), {"ort"})
+
+
 def test_complex_inputs_and_outputs_of_an_exported_file_are_pairs() -> None:
     """ONNX Runtime takes no complex tensors."""
     model = Case("imag", Op.IMAG, [T((2, 3), COMPLEX64)], [T((2, 3))]).model()
