@@ -228,37 +228,49 @@ def _rebound(
     What a kernel made is bound at each run.
     """
     made = [(i, x) for i, x in enumerate(inputs) if x.variable is None and x.bound is None]
-    crossings = [x for x in (*inputs, *outputs) if x.variable is not None]
-    variables = list(dict.fromkeys(x.variable for x in crossings if x.variable is not None))
-    written = list(dict.fromkeys(x.variable for x in outputs if x.variable is not None))
-    bindings: dict[tuple[int, ...], Binding] = {}
+    used = (x.variable for x in (*inputs, *outputs) if x.variable is not None)
+    variables = list(dict.fromkeys(used))
+    bindings: dict[tuple[int, ...], _Bound] = {}
 
-    def present() -> tuple[int, ...]:
-        return tuple(
-            [id(variable.array) for variable in variables]
-            + [id(variable.spare) for variable in written]
-        )
-
-    def bind() -> Binding:
+    def bind() -> _Bound:
         if len(bindings) == _BINDINGS_KEPT:
             bindings.clear()
-        binding = session.bind([x.source(memory) for x in inputs], [x.target() for x in outputs])
-        # The binding keeps its arrays alive, so that no other array gets their identities.
-        bindings[present()] = binding
-        return binding
+        sources, targets = [x.source(memory) for x in inputs], [x.target() for x in outputs]
+        results = zip(outputs, targets, strict=True)
+        bound = _Bound(
+            session.bind(sources, targets),
+            [variable.array for variable in variables],
+            [(x.variable, array) for x, array in results if x.variable is not None],
+        )
+        bindings[tuple(map(id, bound.arrays))] = bound
+        return bound
 
     def run() -> None:
-        binding = bindings.get(present())
-        if binding is None:
-            binding = bind()
+        bound = bindings.get(tuple([id(variable.array) for variable in variables]))
+        if bound is None:
+            bound = bind()
         else:
             for position, crossing in made:
-                session.bind_input(binding, position, crossing.source(memory))
-        session.run(binding)
-        for variable in written:
-            variable.array, variable.spare = variable.spare, variable.array
+                session.bind_input(bound.binding, position, crossing.source(memory))
+        session.run(bound.binding)
+        for variable, array in bound.results:
+            variable.array, variable.spare = array, variable.array
 
     return run
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """A binding to the arrays that variables had.
+
+    Args:
+        arrays: these, kept alive so that no other array gets the identity of one.
+        results: where the next values are after a run.
+    """
+
+    binding: Binding
+    arrays: list[Array | None]
+    results: list[tuple[Variable, Array]]
 
 
 def _own(result: Array, tensor: TensorView) -> Array:
