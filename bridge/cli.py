@@ -33,14 +33,12 @@ from tflite_ort.demo import run_demo
 from tflite_ort.export import export_onnx
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.metadata import Metadata, model_metadata
-from tflite_ort.plan import Placement
+from tflite_ort.placements import placed, unplaced
 from tflite_ort.providers import provider_reports
 from tflite_ort.resolvers import load_resolver
 from tflite_ort.schema import (
     BridgeError,
     MalformedModel,
-    Model,
-    Op,
     SubGraph,
     Tensor,
     TensorType,
@@ -336,7 +334,7 @@ def demo() -> None:
 def inspect(model: ModelFile, provider: Providers = None, resolver: ResolverName = None) -> None:
     """Show inputs, outputs, operators, where each would run and why not."""
     content = read_model(model)
-    rows, problem = _placed(model, provider, _resolver(resolver))
+    rows, problem = placed(model, provider, _resolver(resolver))
     console = new_console()
     for number, graph in enumerate(content.subgraphs):
         console.print(_tensor_table(graph, number))
@@ -345,7 +343,7 @@ def inspect(model: ModelFile, provider: Providers = None, resolver: ResolverName
     except MalformedModel as error:
         typer.echo(f"warning: {error}")
     table = new_table("operator", "version", "count", "runs on", "refused because")
-    for row, count in (rows or _unplaced(content)).items():
+    for row, count in (rows or unplaced(content)).items():
         operator, version, place, reason = row
         table.add_row(operator, str(version), str(count), place, reason)
     console.print(table)
@@ -371,41 +369,6 @@ def _print_metadata(console: Console, metadata: Metadata) -> None:
             labels = f"{len(each.labels)}: {each.labels[0]}, ..." if each.labels else ""
             table.add_row(role, each.name, *numbers, labels, each.description)
     console.print(table)
-
-
-Row = tuple[str, int, str, str]
-
-
-def _placed(
-    path: Path, providers: list[str] | None, resolver: OpResolver | None
-) -> tuple[Counter[Row], str]:
-    """(operator, version, place, reason) counted, or why the model cannot run."""
-    try:
-        interpreter = Interpreter(path, providers=providers, resolver=resolver)
-        interpreter.allocate_tensors()
-    except BridgeError as error:
-        return Counter(), str(error)
-    places = (
-        (row.operator, row.version, _place(row), row.reason) for row in interpreter.delegation()
-    )
-    return Counter(places), ""
-
-
-def _place(row: Placement) -> str:
-    """The delegate, and the providers of its session where they are not the delegate's alone."""
-    if row.provider in ("", row.delegate):
-        return row.delegate or row.runs_on
-    return f"{row.delegate} ({row.provider})"
-
-
-def _unplaced(model: Model) -> Counter[Row]:
-    rows: Counter[Row] = Counter()
-    for graph in model.subgraphs:
-        for op in graph.operators:
-            code = model.operator_codes[op.opcode_index]
-            custom = code.builtin_code is Op.CUSTOM and code.custom_code
-            rows[custom or code.builtin_code.name, code.version, "-", ""] += 1
-    return rows
 
 
 def _tensor_table(graph: SubGraph, number: int) -> Table:

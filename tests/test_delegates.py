@@ -242,6 +242,15 @@ def test_reports_tell_of_providers_devices_and_problems(package: str) -> None:
     assert "libbroken.so" in broken.problem
 
 
+def test_inspect_says_why_the_next_delegate_took_over(tmp_path: Path) -> None:
+    path = tmp_path / "chain.tflite"
+    path.write_bytes(chain())
+    arguments = ["inspect", str(path), "--provider", AZURE, "--provider", CPU]
+    with pytest.warns(DelegateWarning, match=AZURE):
+        result = CliRunner().invoke(app, arguments)
+    assert result.output.count(f"{AZURE} failed: ONNX Runtime gave it none of the nodes") == 3
+
+
 def test_the_command_lists_providers(package: str) -> None:
     result = CliRunner().invoke(app, ["providers"])
     assert result.exit_code == 0
