@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from tflite_ort.fallback_kernels import custom_kernel, kernel
 from tflite_ort.opmap import custom_translator, translator
@@ -11,18 +13,56 @@ from tflite_ort.schema.inlining import INLINED
 from tflite_ort.versioning.disagreements import DISAGREEMENTS
 from tflite_ort.versioning.known import KNOWN, known_versions
 
+Runs = Mapping[str, Sequence[str]]
+Record = Mapping[str, Mapping[str, Runs]]  # operator, type, where it runs, reasons against ORT
+
+# Registered operators that are never translated.
+UNTRANSLATED = {
+    Op.CALL_ONCE: "run once, when the model is made ready",
+    Op.VAR_HANDLE: "names a variable; there is nothing to compute",
+    **dict.fromkeys(
+        (Op.HASHTABLE, Op.HASHTABLE_IMPORT, Op.HASHTABLE_FIND, Op.HASHTABLE_SIZE),
+        "keys or values are strings of any bytes, ONNX Runtime's are text",
+    ),
+    **dict.fromkeys(
+        (Op.RANDOM_UNIFORM, Op.RANDOM_STANDARD_NORMAL, Op.MULTINOMIAL),
+        "a seed has TFLite's numbers, which go on at every invoke; ONNX leaves them to the runtime",
+    ),
+    Op.STABLEHLO_RNG_BIT_GENERATOR: "ONNX leaves random numbers to the runtime",
+    Op.LSH_PROJECTION: "ONNX has no operator that hashes numbers",
+    Op.SKIP_GRAM: "ONNX joins no words that are not neighbours",
+}
+
 _HEAD = """# Operators
 
-Made by `python -m tflite_ort.operators_page`; a test holds it against the tables.
+Made by `python -m tflite_ort.operators_page` of `placements.json`, which says where the interpreter
+ran the operators of the test suite, with results that were held against LiteRT's: it is measured,
+by `python -m pytest --write-placements`. A test holds both against the code.
 
-The operators that TFLite has kernels for, each version with the first TFLite release that has it
-and what it brought. A version is *run by ONNX Runtime* when the library has a translator for it:
-every execution provider is offered it. It *runs in numpy* when there is a kernel. An operator that
-is *inlined* is replaced by the subgraph that it names. A model with a version in neither column is
-refused. Custom operators are last; [custom_operators.md](custom_operators.md) says more of them.
+The operators that TFLite has kernels for. Under *ONNX Runtime* are the versions that the library
+translates, every one alike, and the types that ran there; under *numpy* the versions that have a
+kernel, and the types of which at least one model was left to it: the reasons are
+[below](#what-numpy-runs-and-why). The type is that of the codes of a quantised tensor, else of
+complex numbers, floats, or of the first input. An operator that is *inlined* is replaced by the
+subgraph that it names. Each version is shown with the first TFLite release that has it and what it
+brought; a model with a version in neither column is refused. Custom operators are last;
+[custom_operators.md](custom_operators.md) says more of them.
 
+"""
+
+_TABLE = """
 | operator | ONNX Runtime | numpy | versions |
 |---|---|---|---|
+"""
+
+_REASONS = """
+## What numpy runs, and why
+
+Numbers and names are left out of the reasons. "a shape depends on data" and constants that are
+asked for mean: where it is not known when the graph is made.
+
+| operator | types | reason |
+|---|---|---|
 """
 
 _DISAGREEMENTS = """
@@ -33,25 +73,65 @@ _DISAGREEMENTS = """
 """
 
 
-def operators_page() -> str:
-    """The whole page, in Markdown."""
-    rows = [
-        f"| {op.name} | {_where(op, translator.versions(op))} | {_where(op, kernel.versions(op))} "
-        f"| {_history(op)} |\n"
-        for op in Op
-        if known_versions(op)
-    ]
+def operators_page(record: Record) -> str:
+    """The whole page, in Markdown; `record` is what is in placements.json."""
+    operators = [op for op in Op if known_versions(op)]
+    rows = [_row(op, record.get(op.name, {})) for op in operators]
     rows += [
         f"| `{name}` | {_range(custom_translator.versions(name))} "
         f"| {_range(custom_kernel.versions(name))} | custom |\n"
         for name in sorted(_custom_names())
     ]
+    reasons = [line for op in operators for line in _reasons(op, record.get(op.name, {}))]
     exceptions = [
         f"| {row.op.name} | {row.version} | {_yes(row.registered)} | {_yes(row.required)} "
         f"| {row.runtime or '-'} | {row.here} |\n"
         for row in DISAGREEMENTS
     ]
-    return "".join([_HEAD, *rows, _DISAGREEMENTS, *exceptions])
+    registered = {op.name: record.get(op.name, {}) for op in operators}
+    parts = [_HEAD, shares(registered), _TABLE, *rows, _REASONS, *reasons]
+    return "".join([*parts, _DISAGREEMENTS, *exceptions])
+
+
+def shares(record: Record) -> str:
+    """How many operators ONNX Runtime runs, in float32 and over all types."""
+    places = [(type, set(runs)) for types in record.values() for type, runs in types.items()]
+    lines = []
+    for what, found in (
+        ("operators that were measured in float32", [on for of, on in places if of == "FLOAT32"]),
+        ("pairs of operator and type", [on for _, on in places]),
+    ):
+        run = sum("numpy" not in on or "ort" in on for on in found)
+        wholly = sum("numpy" not in on for on in found)
+        lines.append(
+            f"- Of {len(found)} {what}, ONNX Runtime runs {run} ({run / max(len(found), 1):.1%}), "
+            f"{wholly} of them ({wholly / max(len(found), 1):.1%}) in every case of the tests.\n"
+        )
+    return "".join(lines)
+
+
+def _row(op: Op, types: Mapping[str, Runs]) -> str:
+    ort = [type for type, runs in types.items() if "ort" in runs or "constant" in runs]
+    numpy = [type for type, runs in types.items() if "numpy" in runs]
+    return (
+        f"| {op.name} | {_cell(op, translator.versions(op), ort)} "
+        f"| {_cell(op, kernel.versions(op), numpy)} | {_history(op)} |\n"
+    )
+
+
+def _cell(op: Op, versions: Sequence[int], types: Sequence[str]) -> str:
+    """Such as ``1-6<br>float32 int8``."""
+    return "<br>".join(filter(None, (_where(op, versions), " ".join(types).lower())))
+
+
+def _reasons(op: Op, types: Mapping[str, Runs]) -> list[str]:
+    if op in UNTRANSLATED:
+        return [f"| {op.name} | all | {UNTRANSLATED[op]} |\n"]
+    grouped: dict[str, list[str]] = {}
+    for type, runs in types.items():
+        for reason in runs.get("numpy", ()):
+            grouped.setdefault(reason, []).append(type.lower())
+    return [f"| {op.name} | {' '.join(of)} | {reason} |\n" for reason, of in grouped.items()]
 
 
 def _custom_names() -> set[str]:
@@ -83,5 +163,12 @@ def _yes(fact: bool) -> str:
     return "yes" if fact else "no"
 
 
+def read_record() -> Record:
+    """What the test suite measured; in a checkout only."""
+    file = Path(__file__).resolve().parents[1] / "docs" / "placements.json"
+    record: Record = json.loads(file.read_text(encoding="utf-8"))
+    return record
+
+
 if __name__ == "__main__":
-    print(operators_page(), end="")
+    print(operators_page(read_record()), end="")

@@ -5,8 +5,7 @@ All work on codes, which they move unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import reduce
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -323,13 +322,12 @@ def _recut(op: OperatorView[Any], g: Graph, bits: ir.Value) -> ir.Value:
     if before == after:
         return bits
     # ONNX Runtime's ReduceSum would not drop the dimension of what has no element.
-    parts = (
-        g.op("Mul", g.op("Gather", bits, g.constant(part, np.int64), axis=-1), factor)
-        for part, factor in enumerate(
-            g.constant(2**place, np.int64) for place in range(0, after, before)
-        )
-    )
-    return reduce(lambda low, high: g.op("Add", low, high), parts)
+    whole = g.op("Gather", bits, g.constant(0, np.int64), axis=-1)
+    for part in range(1, after // before):
+        value = g.op("Gather", bits, g.constant(part, np.int64), axis=-1)
+        moved = g.op("Mul", value, g.constant(2 ** (part * before), np.int64))
+        whole = g.op("Add", whole, moved)
+    return whole
 
 
 @translator(Op.FILL, versions=(1, 5), inputs=("dims", "value"))

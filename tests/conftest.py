@@ -7,6 +7,7 @@ import os
 import hypothesis
 import pytest
 
+from tests import placements
 from tests.one_op import EXACT
 
 # Of the quantised elements of all one-operator models; the rest are one quantum off.
@@ -20,11 +21,15 @@ hypothesis.settings.register_profile("thorough", deadline=None, max_examples=500
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--thorough", action="store_true", help="500 draws per property instead of 20")
+    parser.addoption(
+        "--write-placements", action="store_true", help=f"write {placements.FILE.name} anew"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     thorough = config.getoption("--thorough") or os.environ.get("TFLITE_ORT_THOROUGH")
     hypothesis.settings.load_profile("thorough" if thorough else "suite")
+    placements.watch()
 
 
 def _exact_share() -> float:
@@ -32,12 +37,21 @@ def _exact_share() -> float:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A run of many cases fails when too few of their elements are exact."""
+    """A run of many cases fails when too few of their elements are exact; any run, when operators
+    are not where the record of them says."""
+    if session.config.getoption("--write-placements"):
+        placements.write()
+    elif placements.contradictions():
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
     if sum(each.all for each in EXACT.values()) >= _ENOUGH and _exact_share() < _LEAST_EXACT:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    wrong = placements.contradictions()
+    if wrong:
+        terminalreporter.section(f"docs/placements.json is stale: {placements.WRITE}")
+        terminalreporter.write_line("\n".join(wrong))
     if not EXACT:
         return
     terminalreporter.section("quantised elements through ONNX Runtime that equal LiteRT's")

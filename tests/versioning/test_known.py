@@ -9,8 +9,10 @@ from ai_edge_litert.interpreter import Interpreter
 
 from tests.one_op import one_op_model
 from tests.versioning.reference import known_to_tflite, reference
-from tflite_ort.operators_page import operators_page
+from tflite_ort.operators_page import UNTRANSLATED, operators_page, read_record
+from tflite_ort.opmap import translator
 from tflite_ort.schema import Op
+from tflite_ort.schema.inlining import INLINED
 from tflite_ort.versioning import (
     DISAGREEMENTS,
     KNOWN,
@@ -91,9 +93,14 @@ def test_all_disagreements_are_named() -> None:
     assert odd == {(row.op.name, row.version) for row in DISAGREEMENTS}
 
 
+def test_what_has_no_translator_has_a_reason() -> None:
+    operators = {op for op in Op if known_versions(op)} - INLINED
+    assert {op for op in operators if not translator.versions(op)} == set(UNTRANSLATED)
+
+
 def test_page_is_up_to_date() -> None:
     fresh = "python -m tflite_ort.operators_page > docs/operators.md"
-    assert PAGE.read_text(encoding="utf-8") == operators_page(), f"stale, run: {fresh}"
+    assert PAGE.read_text(encoding="utf-8") == operators_page(read_record()), f"stale, run: {fresh}"
 
 
 @pytest.mark.parametrize(

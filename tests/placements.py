@@ -1,0 +1,119 @@
+"""Where the interpreters of this test run put their operators, held against docs/placements.json.
+
+That file is what docs/operators.md is made from: it says what was measured, not what was meant.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tflite_ort import runner
+from tflite_ort.delegates import ExecutionProviderDelegate
+from tflite_ort.opmap import translator
+from tflite_ort.plan import Placement, Plan
+from tflite_ort.runtime import Runtime
+from tflite_ort.schema import Op, OperatorView, Specialized, TensorType
+
+FILE = Path(__file__).parents[1] / "docs" / "placements.json"
+WRITE = "python -m pytest --write-placements"
+
+Runs = dict[str, list[str]]  # where an operator runs, with the reasons against what came earlier
+Record = dict[str, dict[str, Runs]]  # by operator and type
+
+_COMPLEX = (TensorType.COMPLEX64, TensorType.COMPLEX128)
+_FLOATS = (TensorType.FLOAT32, TensorType.FLOAT16, TensorType.FLOAT64, TensorType.BFLOAT16)
+
+_observed: dict[tuple[str, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+
+
+def watch() -> None:
+    """Note the operators of every interpreter from now on, when it runs without an error."""
+    make_plan = vars(runner)["make_plan"]
+
+    def noted(graph: Specialized, runtime: Runtime) -> Plan:
+        plan = make_plan(graph, runtime)
+        if list(runtime.delegates) != [ExecutionProviderDelegate("CPUExecutionProvider")]:
+            return plan
+        noting = iter([lambda: note(graph, plan)])
+
+        def run() -> None:
+            plan.run()
+            next(noting, bool)()
+
+        return replace(plan, run=run)
+
+    vars(runner)["make_plan"] = noted
+
+
+def note(graph: Specialized, plan: Plan) -> None:
+    operators = {op.index: op for op in (*graph.operators, *graph.folded)}
+    for row in plan.placements:
+        known = row.operator in Op.__members__ and not _is_of_a_resolver(row)
+        if known and row.subgraph == graph.subgraph and row.index in operators:
+            key = row.operator, data_type(operators[row.index]).name
+            _observed[key][row.runs_on].add(_general(row.reason))
+
+
+def _is_of_a_resolver(row: Placement) -> bool:
+    """Whether a test took away the translator that there is."""
+    missing = row.reason.startswith("no translator for")
+    return missing and bool(translator.versions(Op.__members__[row.operator]))
+
+
+def data_type(op: OperatorView[Any]) -> TensorType:
+    """The type by which an operator is known: of quantised codes if it computes with such, else of
+    complex numbers, else of floats, else of its first input."""
+    tensors = [*op.present_inputs(), *op.outputs]
+    computed = [tensor for tensor in tensors if not tensor.is_constant] or tensors
+    types = [tensor.type for tensor in computed]
+    codes = [tensor.type for tensor in computed if tensor.is_quantized]
+    complexes = [type for type in types if type in _COMPLEX]
+    floats = [type for type in types if type in _FLOATS]
+    return (codes or complexes or floats or types)[0]
+
+
+def _general(reason: str) -> str:
+    """A reason without the numbers and names of one model."""
+    return re.sub(r"(?<![A-Z_\d])-?\d[\d.e+-]*|'[^']*'", "...", reason)
+
+
+def observed() -> Record:
+    record: Record = {}
+    for (operator, type), runs in sorted(_observed.items()):
+        places = {place: sorted(reasons - {""}) for place, reasons in sorted(runs.items())}
+        record.setdefault(operator, {})[type] = places
+    return record
+
+
+def recorded() -> Record:
+    record: Record = json.loads(FILE.read_text(encoding="utf-8"))
+    return record
+
+
+def contradictions() -> list[str]:
+    """What this run saw and the file does not say; and, if the run saw every operator in every
+    type, the other way round."""
+    saw, said = _places(observed()), _places(recorded())
+    whole = {key[:2] for key in said} <= {key[:2] for key in saw}
+    unsaid = [f"{op} {type} runs on {place}" for op, type, place in sorted(saw - said)]
+    unseen = [f"{op} {type} no more on {place}" for op, type, place in sorted(said - saw)]
+    return unsaid + (unseen if whole else [])
+
+
+def _places(record: Record) -> set[tuple[str, str, str]]:
+    return {
+        (operator, type, place)
+        for operator, types in record.items()
+        for type, places in types.items()
+        for place in places
+    }
+
+
+def write() -> None:
+    lines = (f"{json.dumps(op)}: {json.dumps(types)}" for op, types in observed().items())
+    FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
