@@ -46,7 +46,7 @@ def fully_connected(
         raise KernelError(f"filter has depth {depth}, input has shape {shape}")
     if filter.blocks is not None and inputs[0].dtype == np.float32:
         result = _blockwise_sums(op, filter.blocks, inputs)
-        return (result.reshape(*shape[:-1], -1) if options.keep_num_dims else result,)
+        return (result.reshape(*shape[:-1], result.shape[-1]) if options.keep_num_dims else result,)
     wide = filter.type is TensorType.INT16
     per_channel = filter.quantization is not None and filter.quantization.per_channel
     sums = Accumulator(
@@ -64,7 +64,7 @@ def fully_connected(
         asymmetric=options.asymmetric_quantize_inputs,
     )
     result = sums.result(x @ weights.T, inputs[2] if len(inputs) > 2 else None)
-    return (result.reshape(*shape[:-1], -1) if options.keep_num_dims else result,)
+    return (result.reshape(*shape[:-1], result.shape[-1]) if options.keep_num_dims else result,)
 
 
 def _blockwise_sums(
