@@ -49,5 +49,5 @@ def test_text_is_utf8_and_numbers_are_refused() -> None:
     interpreter.invoke()
     output = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
     assert output.tolist() == ["é".encode()] * 3
-    with pytest.raises(TensorError, match="expected strings"):
+    with pytest.raises(TensorError, match="expected type STRING"):
         interpreter.set_tensor(words["index"], np.zeros(10))
