@@ -182,3 +182,33 @@ def test_a_streaming_model_exports(name: str, count: int) -> None:
         state = {before: results[after] for before, after in pairs}
         for want, got in zip(invoked(theirs, feeds), results.values(), strict=False):
             np.testing.assert_array_equal(got, want)
+
+
+# The number of iterations is an input of the second one, and the text is handed on.
+LOOPS: list[tuple[str, dict[str, Array]]] = [
+    ("tf__gru_f32.tflite", {}),
+    (
+        "litert__while_op_with_forwarding_input.tflite",
+        {
+            "num_iterations": np.array([1], np.int32),
+            "increment_value": np.array(["word"], np.object_),
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "given"), LOOPS)
+def test_a_model_with_a_loop_exports(name: str, given: dict[str, Array]) -> None:
+    content = model_path(name).read_bytes()
+    exported = export_onnx(content)
+    assert "Loop" in {node.op_type for node in exported.graph.node}
+    session = onnxruntime.InferenceSession(exported.SerializeToString())
+    theirs, rng = litert_interpreter(content), np.random.default_rng(0)
+    theirs.allocate_tensors()
+    feeds = {d["name"]: drawn(d, rng) for d in theirs.get_input_details()} | given
+    encoded = [np.array([b"word"]) if x.dtype == np.object_ else x for x in feeds.values()]
+    for want, got in zip(invoked(theirs, encoded), session.run(None, feeds), strict=True):
+        if got.dtype == np.object_:
+            assert [text.encode() for text in got] == list(want)
+        else:
+            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
