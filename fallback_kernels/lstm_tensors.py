@@ -121,3 +121,13 @@ def quantization(tensor: TensorView | None, name: str) -> Quantization:
 def joined(stack: Array, dtype: npt.DTypeLike) -> Array:
     """[columns, G * rows] of [G, rows, columns]: one product with it is the products with all."""
     return np.ascontiguousarray(stack.reshape(-1, stack.shape[-1]).T, dtype)
+
+
+def time_first(op: OperatorView[Any], sequence: Array) -> Array:
+    """[T, B, ...] of a sequence as the operator has it, or the way back."""
+    return sequence if op.options.time_major else np.swapaxes(sequence, 0, 1)
+
+
+def as_input(op: OperatorView[Any], sequence: Array) -> Array:
+    """[T, B, ...] in the order of the input's axes."""
+    return np.ascontiguousarray(time_first(op, sequence))

@@ -11,7 +11,7 @@ from tflite_ort.fallback_kernels.lstm_basic import basic_lstm
 from tflite_ort.fallback_kernels.lstm_float import FloatCell
 from tflite_ort.fallback_kernels.lstm_integer import IntegerCell
 from tflite_ort.fallback_kernels.lstm_narrow import NarrowCell
-from tflite_ort.fallback_kernels.lstm_tensors import CellTensors, variables
+from tflite_ort.fallback_kernels.lstm_tensors import CellTensors, as_input, time_first, variables
 from tflite_ort.fallback_kernels.lstm_unactivated import UnactivatedCell
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
 from tflite_ort.schema import (
@@ -51,8 +51,8 @@ def unidirectional_sequence_lstm(
 ) -> Outputs:
     """Input [T, B, I] or [B, T, I], output alike."""
     cell = CellTensors(op, inputs)
-    outputs, states = _run(cell, _time_first(op, inputs[0]), None, state)
-    return (_as_input(op, outputs), *variables(op, inputs, states))
+    outputs, states = _run(cell, time_first(op, inputs[0]), None, state)
+    return (as_input(op, outputs), *variables(op, inputs, states))
 
 
 @kernel(
@@ -68,27 +68,17 @@ def bidirectional_sequence_lstm(
     backward one reads."""
     forward, backward = CellTensors(op, inputs, "fw_"), CellTensors(op, inputs, "bw_")
     given = inputs[op.names.index("aux_input")]
-    x, aux = _time_first(op, inputs[0]), None if given is None else _time_first(op, given)
+    x, aux = time_first(op, inputs[0]), None if given is None else time_first(op, given)
     source = x
     if aux is not None and forward.tensor("aux_input_to_forget_weights") is None:
         source, aux = aux, None
     there, forward_states = _run(forward, x, aux, state)
     aux = None if aux is None else aux[::-1]
     back, backward_states = _run(backward, source[::-1], aux, state)
-    results = [_as_input(op, there), _as_input(op, back[::-1])]
+    results = [as_input(op, there), as_input(op, back[::-1])]
     if op.options.merge_outputs:
         results = [np.concatenate(results, axis=-1)]
     return (*results, *variables(op, inputs, {**forward_states, **backward_states}))
-
-
-def _time_first(op: OperatorView[Any], x: Array) -> Array:
-    """[T, B, ...]."""
-    return x if op.options.time_major else np.swapaxes(x, 0, 1)
-
-
-def _as_input(op: OperatorView[Any], outputs: Array) -> Array:
-    """[T, B, O] in the order of the input's axes."""
-    return outputs if op.options.time_major else np.ascontiguousarray(np.swapaxes(outputs, 0, 1))
 
 
 def _run(

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.fallback_kernels.lstm_float import Weights, activated
-from tflite_ort.fallback_kernels.lstm_tensors import CellTensors
+from tflite_ort.fallback_kernels.lstm_tensors import CellTensors, as_input, time_first
 from tflite_ort.fallback_kernels.operands import scale, zero_point
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
 from tflite_ort.schema import (
@@ -49,8 +49,8 @@ def unidirectional_sequence_rnn(
 ) -> Outputs:
     """[T, B, I] or [B, T, I], output alike."""
     cell = _Cell.of(CellTensors(op, inputs))
-    outputs, h = cell.run(_time_first(op, inputs[0]), None, cell.state)
-    return _as_input(op, outputs), h
+    outputs, h = cell.run(time_first(op, inputs[0]), None, cell.state)
+    return as_input(op, outputs), h
 
 
 @kernel(Op.BIDIRECTIONAL_SEQUENCE_RNN, versions=(1, 3), inputs=BIDIRECTIONAL_RNN_INPUTS)
@@ -61,7 +61,7 @@ def bidirectional_sequence_rnn(
     backward one reads, a batch-major one is left unread. LiteRT runs time-major hybrid sequences
     once per step of theirs, with carried state."""
     cells = [_Cell.of(CellTensors(op, inputs, prefix)) for prefix in ("fw_", "bw_")]
-    x, aux = _time_first(op, inputs[0]), inputs[9]
+    x, aux = time_first(op, inputs[0]), inputs[op.names.index("aux_input")]
     sources, hybrid = [x, x], cells[0].weights.scales is not None
     if aux is not None and cells[0].auxiliary is None:
         sources, aux = [x, aux if op.options.time_major else x], None
@@ -72,20 +72,11 @@ def bidirectional_sequence_rnn(
         h = cell.state
         for _ in range(len(x) if hybrid and op.options.time_major else 1):
             outputs, h = cell.run(source[::way], None if aux is None else aux[::way], h)
-        results.append(_as_input(op, outputs[::way]))
+        results.append(as_input(op, outputs[::way]))
         states.append(h)
     if op.options.merge_outputs:
         results = [np.concatenate(results, axis=-1)]
     return (*results, *states)
-
-
-def _time_first(op: OperatorView[Any], sequence: Array) -> Array:
-    """[T, B, ...]"""
-    return sequence if op.options.time_major else np.swapaxes(sequence, 0, 1)
-
-
-def _as_input(op: OperatorView[Any], sequence: Array) -> Array:
-    return np.ascontiguousarray(_time_first(op, sequence))
 
 
 def _auxiliary(op: OperatorView[Any], aux: Array, shape: tuple[int, ...], hybrid: bool) -> Array:
