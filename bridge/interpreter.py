@@ -94,21 +94,8 @@ class Interpreter:
         hybrid: str = "float",
         strict: bool = False,
     ) -> None:
-        self._arguments: dict[str, Any] = {
-            "model_path": model_path,
-            "model_content": model_content,
-            "experimental_delegates": experimental_delegates,
-            "num_threads": num_threads,
-            "experimental_op_resolver_type": experimental_op_resolver_type,
-            "experimental_preserve_all_tensors": experimental_preserve_all_tensors,
-            "experimental_compress_quantization_zero_points": (
-                experimental_compress_quantization_zero_points
-            ),
-            "providers": providers,
-            "resolver": resolver,
-            "hybrid": hybrid,
-            "strict": strict,
-        }
+        # As given, for `copy` and for pickling.
+        self._arguments = {name: value for name, value in locals().items() if name != "self"}
         check_hybrid(hybrid)
         _check_threads(num_threads)
         self._delegates = chosen_delegates(
@@ -211,7 +198,9 @@ class Interpreter:
         self.close()
 
     def __reduce__(self) -> Any:
-        return _reopened, (type(self), self._arguments)
+        given = self._arguments.items()  # a memoryview cannot be pickled
+        arguments = {name: bytes(v) if isinstance(v, memoryview) else v for name, v in given}
+        return _reopened, (type(self), arguments)
 
     # Tensors -----------------------------------------------------------------------------------
 

@@ -159,6 +159,7 @@ def test_a_copy_opens_the_model_anew(name: str, tmp_path: Path) -> None:
     for original in (
         Interpreter(path, experimental_op_resolver_type=OpResolverType.BUILTIN_REF),
         Interpreter(model_content=permute_float(), providers=[]),
+        Interpreter(model_content=memoryview(permute_float()), providers=[]),
     ):
         original.allocate_tensors()
         run(original, x)
