@@ -281,6 +281,8 @@ def _placements(
         for op in part.operators:
             reason = assignment.reasons.get(op.index, "")
             if part.runner == NUMPY:
+                if op.op is Op.CALL_ONCE:
+                    reason = "it runs once, which is not worth a session"
                 rows.append(_row(op, "numpy", "", number, reason))
             else:
                 name = delegates[part.runner].name
