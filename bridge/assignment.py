@@ -38,7 +38,7 @@ def assign(
         failures: by runner and operator, why it could not be made ready there.
     """
     failures = failures or {}
-    kernels, smallest = runtime.resolver.kernels, dict[int, str]()
+    kernels, left = runtime.resolver.kernels, dict[int, tuple[str, list[str]]]()
     runners = {op.index: NUMPY for op in graph.operators}
     reasons: dict[int, list[str]] = {op.index: [] for op in graph.operators}
     remaining, translators = list(graph.operators), runtime.resolver.translators
@@ -61,15 +61,14 @@ def assign(
         small = _too_small(graph, runners, runner, delegate)
         for index, reason in small.items():
             runners[index] = NUMPY
+            left.setdefault(index, (runner, list(reasons[index])))
             reasons[index].append(reason)
-            smallest.setdefault(index, runner)
         if claimed and len(claimed) == len(graph.operators) and not (lowered.refusals or small):
             return Assignment(runners, _joined(reasons), lowered)
         remaining = [op for op in remaining if runners[op.index] == NUMPY]
     for op in remaining:
-        if op.index in smallest and kernels.of(op) is None:
-            runners[op.index] = smallest[op.index]
-            reasons[op.index].clear()
+        if op.index in left and kernels.of(op) is None:
+            runners[op.index], reasons[op.index] = left[op.index]
     return Assignment(runners, _joined(reasons))
 
 

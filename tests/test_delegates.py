@@ -134,9 +134,11 @@ def test_what_nothing_else_runs_stays_in_a_small_partition() -> None:
     resolver.add_custom("Twice", Registration(twice))
     node = Node(Op.CUSTOM, ["x"], ["y"], custom_code="Twice")
     model = graph_model({"x": T(SHAPE), "y": T(SHAPE)}, [node], ["y"])
-    delegate = ExecutionProviderDelegate(CPU, min_partition_size=2)
-    (row,) = allocated(model, resolver=resolver, providers=[delegate]).delegation()
-    assert (row.delegate, row.reason) == (CPU, "")
+    takes_none = ExecutionProviderDelegate(CPU, max_versions={Op.CUSTOM: 0})
+    delegates = [takes_none, ExecutionProviderDelegate(CPU, min_partition_size=2)]
+    (row,) = allocated(model, resolver=resolver, providers=delegates).delegation()
+    assert (row.delegate, row.partition) == (CPU, 0)
+    assert row.reason == f"{CPU} takes Twice up to version 0, this is 1"
 
 
 # A delegate that fails ----------------------------------------------------------------------------
