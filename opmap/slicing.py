@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -55,11 +56,31 @@ def _region(op: OperatorView[Any], g: Graph) -> tuple[ir.Value, ir.Value]:
 def strided_slice(op: OperatorView[StridedSliceOptions], g: Graph) -> None:
     """Slice, then Reshape where axes are dropped or inserted."""
     bounds = [op[name] for name in ("begin", "end", "strides")]
-    if not (all(bound.is_constant for bound in bounds) and is_known(*op["input"].shape)):
+    if not (all(bound.is_constant for bound in bounds) and _unknown_are_whole(op)):
         _cut_at_computed(op, g)
         return
+    shape = op["input"].shape
     begin, end, strides = map(integers, bounds)
-    _cut(op, g, resolved(op["input"].shape, begin, end, strides, op.options))
+    known = tuple(size if is_known(size) else 1 for size in shape)
+    region = resolved(known, begin, end, strides, op.options)
+    rows = zip(shape, region.ends, strict=True)
+    ends = tuple(end if is_known(size) else size for size, end in rows)
+    _cut(op, g, replace(region, ends=ends, shape=op.output.shape))
+
+
+def _unknown_are_whole(op: OperatorView[StridedSliceOptions]) -> bool:
+    """Whether each axis of unknown size is taken from its first element to the last."""
+    options, sizes = op.options, iter(op["input"].shape)
+    strides = integers(op["strides"])
+    for entry in slice_entries(op["input"].rank, len(strides), options):
+        if entry is not None and options.new_axis_mask >> entry & 1:
+            continue
+        size = next(sizes)
+        masks = options.begin_mask & options.end_mask & ~options.shrink_axis_mask
+        whole = entry is None or (masks >> entry & 1 and strides[entry] == 1)
+        if not whole and not is_known(size):
+            return False
+    return True
 
 
 def _cut_at_computed(op: OperatorView[StridedSliceOptions], g: Graph) -> None:
@@ -161,7 +182,7 @@ def _cut(op: OperatorView[Any], g: Graph, region: StridedSlice) -> None:
 def _extents(input: TensorView, region: StridedSlice) -> tuple[int, ...]:
     """The shape after slicing, before axes are dropped and inserted."""
     axes = zip(input.shape, region.slices, strict=True)
-    return tuple(len(range(size)[bounds]) for size, bounds in axes)
+    return tuple(len(range(size)[cut]) if is_known(size) else size for size, cut in axes)
 
 
 def _sliced(

@@ -11,7 +11,7 @@ import onnxruntime
 import pytest
 
 from tests.models import model_path
-from tests.one_op import Array, Case, T, assert_close, distance, one_op_model
+from tests.one_op import Array, Case, Node, T, assert_close, distance, graph_model, one_op_model
 from tests.ops.test_dynamic import CASES, LAYERS, RANK_UNKNOWN
 from tests.ops.test_dynamic_chains import FIRST_OF_SHAPE, flattened, picked
 from tests.ops.veiled import veiled
@@ -24,6 +24,7 @@ from tflite_ort.schema import (
     Padding,
     Pool2DOptions,
     SqueezeOptions,
+    StridedSliceOptions,
 )
 
 
@@ -170,3 +171,33 @@ def test_networks_of_an_open_batch(name: str) -> None:
         alone = run(static, [images[i : i + 1]])
         for one, all_of_them in zip(alone, together, strict=True):
             assert_close(all_of_them[i : i + 1], one, 1, 1e-4, f"{name}, image {i}")
+
+
+def test_cuts_beside_an_open_batch_need_no_other_layout() -> None:
+    """Images stay channels-first from the first window to the last."""
+    filter = np.random.default_rng(0).normal(size=(4, 3, 3, 5)).astype(np.float32)
+    tensors = {
+        "x": T((1, 8, 9, 5)),
+        "filter": T.constant(filter),
+        "bias": T.constant(np.zeros(4, np.float32)),
+        "convolved": T((1, 8, 9, 4)),
+        "begin": T.constant(np.array([0, 1, -7, 0], np.int32)),
+        "end": T.constant(np.array([0, -1, 9, 0], np.int32)),
+        "strides": T.constant(np.array([1, 1, 2, 1], np.int32)),
+        "cut": T((1, 6, 4, 4)),
+        "y": T((1, 3, 2, 4)),
+    }
+    pool = Pool2DOptions(stride_w=2, stride_h=2, filter_width=2, filter_height=2)
+    convolution = Conv2DOptions(stride_w=1, stride_h=1)
+    masks = StridedSliceOptions(begin_mask=9, end_mask=9)
+    nodes = [
+        Node(Op.CONV_2D, ["x", "filter", "bias"], ["convolved"], convolution),
+        Node(Op.STRIDED_SLICE, ["convolved", "begin", "end", "strides"], ["cut"], masks),
+        Node(Op.MAX_POOL_2D, ["cut"], ["y"], pool),
+    ]
+    model = graph_model(tensors, nodes, ["y"])
+    proto = checked(model, input_shapes={"x": ("n", 8, 9, 5)})
+    expected = ["Transpose", "Conv", "Slice", "MaxPool", "Transpose"]
+    assert [node.op_type for node in proto.graph.node] == expected
+    x = np.random.default_rng(1).normal(size=(3, 8, 9, 5)).astype(np.float32)
+    assert_close(run(proto, [x])[0], litert(model, [x])[0], 0, 1e-5, "")
