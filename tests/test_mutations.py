@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from tests.models import model_path
-from tflite_ort import BridgeError, Interpreter
+from tests.ops.test_control_flow import MODELS as CONTROL_FLOW
+from tests.ops.test_state import MODELS as STATE
+from tflite_ort import BridgeError, Interpreter, export_onnx
 
 MUTATIONS = 150
 ELEMENTS = 1_000_000
@@ -62,3 +64,24 @@ def test_a_damaged_file_runs_or_is_refused(name: str, request: pytest.FixtureReq
             continue
         for detail in interpreter.get_output_details():
             assert isinstance(interpreter.get_tensor(detail["index"]), np.ndarray)
+
+
+PROGRAMS = {name: model for models in (CONTROL_FLOW, STATE) for name, (model, _) in models.items()}
+
+
+@pytest.mark.filterwarnings("ignore::tflite_ort.DelegateWarning")
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_damaged_program_gets_ready_or_is_refused(
+    name: str, request: pytest.FixtureRequest
+) -> None:
+    """It is not run: a damaged loop may never end."""
+    seed = random.randrange(2**32) if request.config.getoption("--thorough") else 0
+    print(f"seed {seed}")
+    draw = random.Random(seed)
+    for _ in range(MUTATIONS // 3):
+        content = mutated(PROGRAMS[name], draw)
+        try:
+            Interpreter(model_content=content, num_threads=1).allocate_tensors()
+            export_onnx(content)
+        except BridgeError:
+            continue
