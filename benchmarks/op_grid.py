@@ -71,6 +71,10 @@ class Row:
     litert: str = "crashed"
     routes: dict[str, Verdict] = field(default_factory=lambda: dict.fromkeys(ROUTES, Verdict()))
 
+    @property
+    def is_right(self) -> bool:
+        return all(verdict.kind == "right" for verdict in self.routes.values())
+
 
 # One model --------------------------------------------------------------------------------------
 
@@ -335,22 +339,31 @@ def _work(folders: Sequence[Path], pipe: Connection) -> None:
         pipe.send("next")
 
 
-def table(found: Sequence[Row]) -> str:
-    """Per route and family: how many of the models that LiteRT runs are right."""
+def counts(found: Sequence[Row]) -> dict[str, dict[str, Counter[str]]]:
+    """By route and family, how many of the models that LiteRT runs got which verdict."""
     runs = [row for row in found if not row.litert]
+    return {
+        route: {
+            name: Counter(row.routes[route].kind for row in runs if name in (row.family, "all"))
+            for name in (*FAMILIES, "all")
+        }
+        for route in ROUTES
+    }
+
+
+def table(found: Sequence[Row]) -> str:
+    """The counts, with the share of those that are right."""
     kinds = ("right", "wrong", "refused", "broken", "crashed")
     lines = [f"{'':22}{'models':>8}" + "".join(f"{kind:>9}" for kind in kinds) + f"{'share':>9}"]
-    for route in ROUTES:
-        for name in (*FAMILIES, "all"):
-            verdicts = [row.routes[route].kind for row in runs if name in (row.family, "all")]
-            if verdicts:
-                count = Counter(verdicts)
-                share = count["right"] / len(verdicts)
+    for route, families in counts(found).items():
+        for name, count in families.items():
+            if count:
                 cells = "".join(f"{count[kind]:9}" for kind in kinds)
-                lines.append(f"{route:12}{name:10}{len(verdicts):8}{cells}{share:9.2%}")
+                share = count["right"] / count.total()
+                lines.append(f"{route:12}{name:10}{count.total():8}{cells}{share:9.2%}")
     refused = [row.routes["interpreter"].kind for row in found if row.litert]
-    counts = ", ".join(f"{kind} {n}" for kind, n in sorted(Counter(refused).items()))
-    return "\n".join([*lines, f"LiteRT does not run {len(refused)} more; of these, ours: {counts}"])
+    rest = ", ".join(f"{kind} {n}" for kind, n in sorted(Counter(refused).items()))
+    return "\n".join([*lines, f"LiteRT does not run {len(refused)} more; of these, ours: {rest}"])
 
 
 def main() -> None:
@@ -373,7 +386,9 @@ def main() -> None:
                 print(f"{row.name} {route}: {verdict.detail.partition(chr(10))[0]}", flush=True)
     print(table(found))
     if arguments.json:
-        record = {**machine(), "results": [asdict(row) for row in found]}
+        missed = [row for row in found if not row.litert and not row.is_right]
+        record = {**machine(), "counts": counts(found)}
+        record["not right"] = [asdict(row) for row in missed]
         arguments.json.write_text(json.dumps(record, indent=1) + "\n")
 
 
