@@ -298,6 +298,8 @@ class Session:
             results = self._session.run(None, feeds)
         except ORT_ERRORS as error:
             raise DelegateError(f"ONNX Runtime failed: {_said(error)}") from error
+        if any(result is None for result in results):
+            raise DelegateError("ONNX Runtime failed: an output was given no value")
         return [_named(np.asarray(result)) for result in results]
 
     def node_times(self) -> list[NodeTime]:

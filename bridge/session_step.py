@@ -71,7 +71,7 @@ class _Crossing:
         if self.bound is not None:
             return self.bound
         if self.variable is None:
-            array = np.ascontiguousarray(memory.arrays[self.tensor.index])
+            array = np.asarray(memory.arrays[self.tensor.index], order="C")
             return array if array.dtype == self.dtype else moved(array)
         value = self.variable.carried(self.dtype)
         if value is None:

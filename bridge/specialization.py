@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from types import MappingProxyType
 from typing import Any
 
@@ -211,8 +212,15 @@ def _reshaped(
         return _unranked(op) if op.op in RULES else _with_unknown_sizes(op, declared)
     if len(shapes) != len(op.outputs):
         raise ModelError(f"{op.label} has {len(op.outputs)} outputs, expected {len(shapes)}")
+    if not all(map(_is_size, chain.from_iterable(shapes))):  # made of constants of another type
+        raise ModelError(f"{op.label}: sizes that are no integers: {shapes}")
     outputs = zip(op.outputs, shapes, strict=True)
     return replace(op, outputs=tuple(replace(out, shape=shape) for out, shape in outputs))
+
+
+def _is_size(size: Any) -> bool:
+    integer = isinstance(size, int | np.integer) and not isinstance(size, bool)
+    return integer or not is_known(size)
 
 
 def _prepared(
@@ -294,7 +302,7 @@ def run_kernel(
     """
     try:
         results = entry.function(op, inputs, state)
-    except (KernelError, *MALFORMED_OPERATOR) as error:
+    except (KernelError, MemoryError, *MALFORMED_OPERATOR) as error:
         raise KernelError(f"{op.label} failed to invoke: {error}") from error.__cause__ or error
     made = (*op.outputs, *op.variables())
     if len(results) != len(made):

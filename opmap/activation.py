@@ -189,7 +189,7 @@ def _is_blocked(input: TensorView, alpha: TensorView) -> bool:
         alpha.is_constant
         and input.type is _T.FLOAT32
         and input.rank == 4
-        and channels % _BLOCK == 0
+        and channels > 0 == channels % _BLOCK
         and alpha.shape[-1] == math.prod(alpha.shape) == channels
     )
 

@@ -80,5 +80,5 @@ def carried(
     if type_ is to or type_ not in (TensorType.INT8, TensorType.UINT8):
         return codes, zero_point.astype(codes.dtype)
     # Flipping the top bit adds 128 (int8 to uint8) or takes it away.
-    flipped = np.bitwise_xor(np.ascontiguousarray(codes).view(np.uint8), np.uint8(128)).view(dtype)
+    flipped = np.bitwise_xor(np.asarray(codes, order="C").view(np.uint8), np.uint8(128)).view(dtype)
     return flipped, (zero_point + (128 if to is TensorType.UINT8 else -128)).astype(dtype)

@@ -44,6 +44,10 @@ Array = npt.NDArray[Any]
 Translate = Callable[[OperatorView[Any], "Graph"], None]
 
 
+# Of these the integer versions, into which ONNX Runtime fuses them, need an element.
+_FAILING_ON_NONE = frozenset({"Add", "Mul", "Softmax"})
+
+
 class Graph(QuantizedNodes):
     """ONNX nodes under construction, and the forms of each tensor so far."""
 
@@ -100,7 +104,7 @@ class Graph(QuantizedNodes):
         form = self.form(tensor, layout, domain)
         if tensor.is_quantized:
             if form[1] is Domain.REAL:
-                value = self.quantize(value, tensor)
+                value = self.quantize(self._safe_if_empty(value, tensor), tensor)
                 form = (form[0], Domain.STORED)
             value = self._clamp_codes(value, tensor, form[1], activation)
         else:
@@ -108,6 +112,14 @@ class Graph(QuantizedNodes):
         for stale in list(self._forms.get(tensor.index, ())):  # of a variable that is set anew
             self._forget(tensor.index, stale)
         self._record(tensor, form, value)
+
+    def _safe_if_empty(self, value: ir.Value, tensor: TensorView) -> ir.Value:
+        """`value` as it is quantised where `tensor` may turn out to have no elements: an integer
+        operator of ONNX Runtime would end the process, or give nothing at all."""
+        producer, empty = value.producer(), tensor.dynamic or 0 in tensor.shape
+        if not (self.target.fallback and empty) or producer is None:
+            return value
+        return self.apart(value) if producer.op_type in _FAILING_ON_NONE else value
 
     def body(self, arguments: Sequence[ir.DataType], build: Build) -> ir.Graph:
         sizes = dict(self._sizes)

@@ -25,6 +25,11 @@ from tflite_ort.schema import (
 Array = npt.NDArray[Any]
 
 
+_LAYERS = frozenset({"Conv", "ConvTranspose", "Gemm"})
+# What ONNX Runtime moves a QuantizeLinear past.
+_PASSED = frozenset({"Clip", "Relu", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
+
+
 class QuantizedNodes(Nodes):
     """Nodes that know how quantised weights and activations are carried.
 
@@ -107,11 +112,18 @@ class QuantizedNodes(Nodes):
     def quantize(self, value: ir.Value, tensor: TensorView) -> ir.Value:
         """Real `value` to the carried codes of `tensor`; halves go to even."""
         producer = value.producer()
-        if producer is not None and producer.op_type == "DequantizeLinear":
+        if producer is not None and (
+            producer.op_type == "DequantizeLinear" or _has_float_weights(producer)
+        ):
             # Of two pairs of QuantizeLinear and DequantizeLinear in a row ONNX Runtime makes one,
-            # with a mean scale: one more node keeps them apart.
-            value = self.op("Max", value, self.constant(np.finfo(np.float32).min))
+            # with a mean scale, and it rounds float weights between a DequantizeLinear and a
+            # QuantizeLinear to 8 bits.
+            value = self.apart(value)
         return self.op("QuantizeLinear", value, *self._parameters(tensor, carried_type(tensor)))
+
+    def apart(self, value: ir.Value) -> ir.Value:
+        """`value` past one more node, which keeps ONNX Runtime from fusing what is around it."""
+        return self.op("Max", value, self.constant(np.finfo(np.float32).min))
 
     def quantize_units(self, value: ir.Value, tensor: TensorView) -> ir.Value:
         """`value` in units of the scale of `tensor` to its carried codes; halves go up."""
@@ -238,3 +250,15 @@ def dequantized(data: Array, quantization: Quantization) -> npt.NDArray[np.float
     zero_point = quantization.zero_point.reshape(shape)
     real: npt.NDArray[np.float32] = (data - zero_point).astype(np.float32) * scale
     return real
+
+
+def _has_float_weights(node: ir.Node) -> bool:
+    """Whether `node` is a layer with constant float weights, or comes after one."""
+    while node.op_type in _PASSED:
+        source = node.inputs[0]
+        producer = None if source is None else source.producer()
+        if producer is None:
+            return False
+        node = producer
+    weights = node.inputs[1] if node.op_type in _LAYERS else None
+    return weights is not None and weights.producer() is None
