@@ -25,8 +25,17 @@ _WRONG_BEFORE = ((1, 31), {Op.REVERSE_SEQUENCE: "rows of length 0 are not writte
 # What stands for a delegate in `providers`: a name, or a name and options.
 ProviderChoice = str | tuple[str, Mapping[str, Any]]
 
-# ONNX Runtime does not look at the options of these.
-_WITHOUT_OPTIONS = (CPU, "AzureExecutionProvider")
+# The options of compiled-in providers that a session does not tell.
+_OPTIONS = {
+    CPU: (),
+    "AzureExecutionProvider": (),
+    "OpenVINOExecutionProvider": (
+        *("cache_dir", "context", "device_id", "device_luid", "device_type"),
+        *("disable_dynamic_shapes", "enable_causallm", "enable_opencl_throttling"),
+        *("enable_qdq_optimizer", "layout", "load_config", "model_priority"),
+        *("num_of_threads", "num_streams", "precision", "reshape_input"),
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -155,8 +164,12 @@ def _loaded(delegate: Delegate) -> Delegate:
 
 
 def _check_options(delegate: Delegate) -> None:
-    """Refuse options where ONNX Runtime would take no notice of them."""
-    plugin = delegate.provider.plugin
-    if delegate.options and not plugin and delegate.name in _WITHOUT_OPTIONS:
-        names = ", ".join(delegate.options)
-        raise MissingDelegate(f"{delegate.name} has no option {names}; it has none")
+    """Refuse options that the provider does not have, where it is known which it has."""
+    if delegate.provider.plugin or delegate.name not in _OPTIONS:
+        return
+    known = _OPTIONS[delegate.name]
+    if unknown := [name for name in delegate.options if name not in known]:
+        raise MissingDelegate(
+            f"{delegate.name} has no option {', '.join(unknown)}; "
+            f"it has {', '.join(known) or 'none'}"
+        )

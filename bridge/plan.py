@@ -6,6 +6,8 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from inspect import currentframe
+from traceback import walk_stack
 from typing import Any
 
 import numpy as np
@@ -37,9 +39,6 @@ from tflite_ort.steps import Memory, Run, kernel_step, sequence
 from tflite_ort.versioning.registry import Registry
 
 Array = npt.NDArray[Any]
-
-# How far up the stack `allocate_tensors` is called.
-_ALLOCATING = 7
 
 # Copying as much takes as long as binding another array.
 _COPIED_BYTES = 1 << 15
@@ -157,7 +156,10 @@ def _refusals(failure: _PartitionFailed, runtime: Runtime) -> dict[tuple[str, in
 
 
 def _warn(text: str) -> None:
-    warnings.warn(text, DelegateWarning, stacklevel=_ALLOCATING)
+    """Warn of a delegate, at the line that called this library."""
+    modules = [frame.f_globals.get("__name__", "") for frame, _ in walk_stack(currentframe())]
+    ours = [level for level, name in enumerate(modules, 1) if name.startswith("tflite_ort.")]
+    warnings.warn(text, DelegateWarning, stacklevel=ours[-1] + 1)
 
 
 def _plan(graph: Specialized, runtime: Runtime, failures: Mapping[tuple[str, int], str]) -> Plan:
