@@ -66,7 +66,7 @@ def test_a_constant_without_dimensions_stays_so(providers: Any) -> None:
     """A scalar of int8 codes, which are carried as uint8, is not made a vector."""
     tensors = {
         "x": T((), INT8, scale=0.012, zero_point=-128),
-        "constant": T.constant(np.int8(-63), scale=0.015, zero_point=3),
+        "constant": T.constant(np.array(-63, np.int8), scale=0.015, zero_point=3),
         "y": T((), BOOL),
     }
     nodes = [Node(Op.EQUAL, ["x", "constant"], ["y"], EqualOptions(), version=2)]
@@ -136,11 +136,11 @@ def test_no_channels_are_not_kept_in_blocks() -> None:
     assert runners == {"ort"}
 
 
-@pytest.mark.parametrize("sizes", [np.float32([1, np.nan]), np.array([True, True])])
+@pytest.mark.parametrize("sizes", [np.array([1, np.nan], np.float32), np.array([True, True])])
 def test_sizes_that_are_no_integers_are_refused(sizes: Any) -> None:
     tensors = {
         "x": T((2, 3)),
-        "begin": T.constant(np.int32([0, 0])),
+        "begin": T.constant(np.array([0, 0], np.int32)),
         "size": T.constant(sizes),
         "y": T((1, 1)),
     }
