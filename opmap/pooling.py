@@ -9,6 +9,7 @@ import onnx_ir as ir
 from tflite_ort.opmap.convolution import window_padding
 from tflite_ort.opmap.forms import Domain, Layout
 from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.quantized_nodes import origin
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     Op,
@@ -55,7 +56,12 @@ def max_pool_2d(op: OperatorView[Pool2DOptions], g: Graph) -> None:
     domain = Domain.STORED if input.type in _POOLED_AS_STORED else Domain.REAL
     if domain is Domain.REAL and not input.is_quantized:
         raise Untranslatable(f"{input.type.name} input without a scale")
-    pooled = g.op("MaxPool", g.read(input, layout=Layout.FIRST, domain=domain), **_windows(op))
+    x = g.read(input, layout=Layout.FIRST, domain=domain)
+    before = origin(x)
+    if input.type is TensorType.FLOAT32 and before is not None and before.op_type == "Pad":
+        # ONNX Runtime makes one node of both, whose padding is the lowest number, not 0.
+        x = g.apart(x)
+    pooled = g.op("MaxPool", x, **_windows(op))
     if domain is Domain.REAL:
         pooled = g.quantize(pooled, input)
     g.write(op.output, pooled, layout=Layout.FIRST, domain=Domain.STORED, activation=activation)

@@ -26,7 +26,7 @@ Array = npt.NDArray[Any]
 
 
 _LAYERS = frozenset({"Conv", "ConvTranspose", "Gemm"})
-# What ONNX Runtime moves a QuantizeLinear past.
+# What ONNX Runtime moves a QuantizeLinear or a Transpose past.
 _PASSED = frozenset({"Clip", "Relu", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
 
 
@@ -112,9 +112,8 @@ class QuantizedNodes(Nodes):
     def quantize(self, value: ir.Value, tensor: TensorView) -> ir.Value:
         """Real `value` to the carried codes of `tensor`; halves go to even."""
         producer = value.producer()
-        if producer is not None and (
-            producer.op_type == "DequantizeLinear" or _has_float_weights(producer)
-        ):
+        twice = producer is not None and producer.op_type == "DequantizeLinear"
+        if twice or _has_float_weights(origin(value)):
             # Of two pairs of QuantizeLinear and DequantizeLinear in a row ONNX Runtime makes one,
             # with a mean scale, and it rounds float weights between a DequantizeLinear and a
             # QuantizeLinear to 8 bits.
@@ -252,13 +251,16 @@ def dequantized(data: Array, quantization: Quantization) -> npt.NDArray[np.float
     return real
 
 
-def _has_float_weights(node: ir.Node) -> bool:
-    """Whether `node` is a layer with constant float weights, or comes after one."""
-    while node.op_type in _PASSED:
+def origin(value: ir.Value) -> ir.Node | None:
+    """The node that made `value`, looking past those that ONNX Runtime moves others past."""
+    node = value.producer()
+    while node is not None and node.op_type in _PASSED:
         source = node.inputs[0]
-        producer = None if source is None else source.producer()
-        if producer is None:
-            return False
-        node = producer
-    weights = node.inputs[1] if node.op_type in _LAYERS else None
+        node = None if source is None else source.producer()
+    return node
+
+
+def _has_float_weights(node: ir.Node | None) -> bool:
+    """Whether `node` is a layer whose weights are constant floats."""
+    weights = node.inputs[1] if node is not None and node.op_type in _LAYERS else None
     return weights is not None and weights.producer() is None

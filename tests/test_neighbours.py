@@ -19,6 +19,8 @@ from tflite_ort.schema import (
     FullyConnectedOptions,
     MulOptions,
     Op,
+    Padding,
+    Pool2DOptions,
     SliceOptions,
     SoftmaxOptions,
     TensorType,
@@ -148,3 +150,25 @@ def test_sizes_that_are_no_integers_are_refused(sizes: Any) -> None:
     interpreter = Interpreter(model_content=graph_model(tensors, nodes, ["y"]))
     with pytest.raises(AllocationError, match="SLICE_0"):
         interpreter.allocate_tensors()
+
+
+def test_zeros_around_an_image_count_in_its_largest() -> None:
+    """ONNX Runtime pads with the lowest number when it makes one node of Pad and MaxPool."""
+    tensors = {
+        "x": T((1, 6, 6, 4)),
+        "around": T.constant(np.array([[0, 0], [1, 1], [1, 1], [0, 0]], np.int32)),
+        "padded": T((1, 8, 8, 4)),
+        "y": T((1, 3, 3, 4)),
+    }
+    windows = Pool2DOptions(
+        padding=Padding.VALID, stride_h=2, stride_w=2, filter_height=3, filter_width=3
+    )
+    nodes = [
+        Node(Op.PAD, ["x", "around"], ["padded"]),
+        Node(Op.MAX_POOL_2D, ["padded"], ["y"], windows),
+    ]
+    model = graph_model(tensors, nodes, ["y"])
+    feeds = [np.random.default_rng(0).uniform(-3, -1, (1, 6, 6, 4)).astype(np.float32)]
+    expected = litert(model, feeds)[0]
+    for found in (ours(model, feeds)[0], exported(model, feeds)):
+        np.testing.assert_array_equal(found[0], expected)
