@@ -9,12 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from tests.one_op import Node, T, assert_close, graph_model, ours
-from tests.oracle import litert
+from tests.delegated import allocated, assert_as_litert
+from tests.one_op import Node, T, graph_model
 from tests.test_partition import SHAPE, branches, chain
 from tflite_ort import (
     BuiltinOpResolver,
@@ -50,21 +49,6 @@ class OverDevices(Delegate):
 
 def over(device: str) -> Delegate:
     return OverDevices(CPU, {"device": device})
-
-
-def allocated(model: bytes, **arguments: Any) -> Interpreter:
-    interpreter = Interpreter(model_content=model, **arguments)
-    interpreter.allocate_tensors()
-    return interpreter
-
-
-def assert_as_litert(model: bytes, delegates: list[Any]) -> None:
-    seed = 0
-    print(f"seed {seed}")
-    rng = np.random.default_rng(seed)
-    feeds = [rng.uniform(-1, 1, SHAPE).astype(np.float32) for _ in range(2)]
-    got, _ = ours(model, feeds, providers=delegates)
-    assert_close(got[0], litert(model, feeds)[0], quanta=0, rtol=1e-5, what="delegates")
 
 
 # What delegation() says ---------------------------------------------------------------------------
