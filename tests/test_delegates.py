@@ -130,7 +130,8 @@ def test_what_nothing_else_runs_stays_in_a_small_partition() -> None:
 
 def test_a_delegate_that_cannot_be_loaded_warns_and_the_next_takes_over() -> None:
     with pytest.warns(DelegateWarning, match="cannot be used: .* no device NPU; the next") as seen:
-        interpreter = allocated(chain(), providers=[over("NPU"), CPU])
+        interpreter = Interpreter(model_content=chain(), providers=[over("NPU"), CPU])
+        interpreter.allocate_tensors()
     assert len(seen) == 1
     assert seen[0].filename == __file__
     for row in interpreter.delegation():
