@@ -163,12 +163,13 @@ def _yes(fact: bool) -> str:
     return "yes" if fact else "no"
 
 
-def read_record() -> Record:
-    """What the test suite measured; in a checkout only."""
-    file = Path(__file__).resolve().parents[1] / "docs" / "placements.json"
+def read_record(file: Path) -> Record:
+    """What the test suite measured: docs/placements.json."""
     record: Record = json.loads(file.read_text(encoding="utf-8"))
     return record
 
 
 if __name__ == "__main__":
-    print(operators_page(read_record()), end="")
+    # Of the checkout that the package is installed from.
+    in_docs = Path(__file__).resolve().parents[1] / "docs" / "placements.json"
+    print(operators_page(read_record(in_docs)), end="")

@@ -100,7 +100,8 @@ def test_what_has_no_translator_has_a_reason() -> None:
 
 def test_page_is_up_to_date() -> None:
     fresh = "python -m tflite_ort.operators_page > docs/operators.md"
-    assert PAGE.read_text(encoding="utf-8") == operators_page(read_record()), f"stale, run: {fresh}"
+    page = operators_page(read_record(PAGE.with_name("placements.json")))
+    assert PAGE.read_text(encoding="utf-8") == page, f"stale, run: {fresh}"
 
 
 @pytest.mark.parametrize(
