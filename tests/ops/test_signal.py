@@ -45,6 +45,8 @@ def check_transform(case: Case, seed: int = 0) -> None:
         ((3, 5, 5), (8, 8)),
         ((4, 9), (1, 2)),
         ((2, 30, 3), (16, 8)),
+        ((3, 1, 512), (1, 512)),  # the longest that is a product on the CPU
+        ((3, 1, 1024), (1, 1024)),
     ],
 )
 def test_transform(shape: Shape, lengths: tuple[int, int]) -> None:
