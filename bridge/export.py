@@ -15,7 +15,7 @@ from tflite_ort.custom_export import DOMAIN, untranslated, with_custom_nodes
 from tflite_ort.custom_kernels import BoundResolver
 from tflite_ort.export_state import first_values, lower_with_state
 from tflite_ort.metadata import properties
-from tflite_ort.opmap import Target
+from tflite_ort.opmap import Lowered, Target
 from tflite_ort.resolution import check_operators
 from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.runtime import check_hybrid
@@ -62,7 +62,6 @@ def export_onnx(
         custom_ops: ``"domain"`` writes a custom operator without a translation as a node of the
             domain ``tflite.custom``, with its options as attributes, for those who bring an
             ONNX Runtime library that has it. None refuses such a model.
-
         stateful: variables become inputs and outputs: ``h`` and ``h_next``, which is to be the
             next run's ``h``; ``metadata_props["tflite.state"]`` lists the pairs, and an input
             that is not fed starts the state. False: every run starts from the first values.
@@ -79,11 +78,7 @@ def export_onnx(
         ModelError, VersionError: the model cannot be read or has operators not known.
         ExportError: operators that have no translation; the message lists all with the reasons.
     """
-    if weights not in ("uint8", "int8"):
-        raise ValueError(f"weights must be 'uint8' or 'int8', got {weights!r}")
-    if custom_ops not in (None, "domain"):
-        raise ValueError(f"custom_ops must be 'domain' or None, got {custom_ops!r}")
-    check_hybrid(hybrid)
+    _check_choices(weights, hybrid, custom_ops)
     source = model if isinstance(model, Model) else read_model(model)
     resolver = BuiltinOpResolver() if resolver is None else resolver
     if custom_ops is not None:
@@ -92,28 +87,51 @@ def export_onnx(
     if not source.subgraphs:
         raise ExportError("The model has no subgraph.")
     source = inlined(source)
-    shapes = _shapes_by_index(source, input_shapes or {})
+    shapes, target = _shapes_by_index(source, input_shapes or {}), Target(weights, hybrid=hybrid)
+    domain = custom_ops is not None
+    lowered = _lowered(source, shapes, resolver, target, domain=domain, stateful=stateful)
+    path = None if isinstance(model, Model) else model
+    lowered.model.metadata_props.update(properties(source, path))
+    return _written(lowered.model, output)
+
+
+def _check_choices(weights: str, hybrid: str, custom_ops: str | None) -> None:
+    if weights not in ("uint8", "int8"):
+        raise ValueError(f"weights must be 'uint8' or 'int8', got {weights!r}")
+    if custom_ops not in (None, "domain"):
+        raise ValueError(f"custom_ops must be 'domain' or None, got {custom_ops!r}")
+    check_hybrid(hybrid)
+
+
+def _lowered(
+    source: Model,
+    shapes: Mapping[int, Shape],
+    resolver: OpResolver,
+    target: Target,
+    *,
+    domain: bool,
+    stateful: bool,
+) -> Lowered:
+    """The primary subgraph as one graph; custom operators without a translation as nodes of the
+    domain `tflite.custom`, if they are to be."""
     with closing(BoundResolver(resolver, source)) as bound:
         graph = specialize(source, 0, shapes, bound.kernels, bound.preparers())
         lowered_by = partial(
             lower_with_state,
             graph,
             first_values(graph, bound),
-            target=Target(weights, hybrid=hybrid),
+            target=target,
             name=source.subgraphs[0].name or "main",
             stateful=stateful,
         )
     lowered = lowered_by(resolver.translators)
-    if custom_ops is not None and lowered.refusals:
+    if domain and lowered.refusals:
         refused = [op for op in graph.operators if op.index in lowered.refusals and op.custom_code]
         custom = with_custom_nodes(resolver, {(op.name, op.version) for op in refused})
         lowered = lowered_by(custom.translators)
     if lowered.refusals:
         raise _refused(graph, lowered.refusals)
-    lowered.model.metadata_props.update(
-        properties(source, None if isinstance(model, Model) else model)
-    )
-    return _written(lowered.model, output)
+    return lowered
 
 
 def _shapes_by_index(

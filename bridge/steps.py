@@ -51,10 +51,12 @@ class Memory:
 
     def _constant(self, tensor: TensorView) -> Array:
         """Its values, unpacked once."""
-        if tensor.index not in self.constants:
-            assert tensor.data is not None
-            self.constants[tensor.index] = tensor.data
-        return self.constants[tensor.index]
+        values = self.constants.get(tensor.index)
+        if values is None:
+            values = tensor.data
+            assert values is not None
+            self.constants[tensor.index] = values
+        return values
 
     def put(self, tensor: TensorView, array: Array) -> None:
         """Give an input its value; one that is known to be constant has it."""
