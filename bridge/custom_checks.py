@@ -11,8 +11,8 @@ import numpy.typing as npt
 from ml_dtypes import finfo
 
 from tflite_ort.custom_kernels import BoundResolver
+from tflite_ort.folding import run_kernel
 from tflite_ort.schema import KernelError, OperatorView, Specialized, TensorView
-from tflite_ort.specialization import run_kernel
 from tflite_ort.steps import Memory, Run
 
 Array = npt.NDArray[Any]

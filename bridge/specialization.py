@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,9 +15,9 @@ import numpy.typing as npt
 from tflite_ort.called_subgraphs import is_caller, with_bodies
 from tflite_ort.custom_kernels import Preparer
 from tflite_ort.fallback_kernels import Kernel, custom_kernel, kernel
+from tflite_ort.folding import OF_SHAPE, folded
 from tflite_ort.resources import NAMES, Held, Resources
 from tflite_ort.schema import (
-    KernelError,
     Model,
     ModelError,
     Op,
@@ -38,17 +37,13 @@ from tflite_ort.schema.shapes.registry import RULES
 from tflite_ort.schema.sizes import is_known, unknown_shape
 from tflite_ort.schema.view import VariableKey
 from tflite_ort.size_lists import whole, with_size_lists
-from tflite_ort.versioning.registry import Entry, Pair, Registry, key_of
+from tflite_ort.versioning.registry import Pair, Registry, key_of
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
 
-# The value of these depends on the input's shape alone.
-_OF_SHAPE = frozenset({Op.SHAPE, Op.RANK})
 # The rank of their results does not depend on that of their first input.
-_OF_ANY_RANK = _OF_SHAPE | {Op.RESHAPE}
-# A constant larger than this is computed only if it is not much larger than what it comes from.
-_FOLDED_BYTES = 1 << 20
+_OF_ANY_RANK = OF_SHAPE | {Op.RESHAPE}
 
 
 def specialize(
@@ -146,7 +141,7 @@ class _Specializer:
             op = _prepared(op, declared, prepare)
         else:  # a user's may have the name of one of ours, and other shapes
             op = _reshaped(op, declared, has_rule=is_ours or not is_custom)
-        constants = _fold(op, self.kernels)
+        constants = folded(op, self.kernels)
         if constants is None:
             op = with_size_lists(op, self.kernels)
             constants = whole(op.outputs)
@@ -265,53 +260,3 @@ def _with_data(outputs: Sequence[TensorView], arrays: Sequence[Array]) -> list[T
         array.flags.writeable = False
         views.append(replace(tensor, constant=array, shape=array.shape, ranked=True, sizes=None))
     return views
-
-
-def _fold(op: OperatorView[Any], kernels: Registry[Kernel]) -> Sequence[Array] | None:
-    """The results of `op` if they are the same at every invoke and not too large to keep."""
-    entry = kernels.of(op)
-    inputs = op.present_inputs()
-    if entry is None or entry.state is not None or not inputs:
-        return None
-    if op.op in _OF_SHAPE:
-        if not inputs[0].ranked or (inputs[0].dynamic and op.op is Op.SHAPE):
-            return None
-        shape = tuple(size if is_known(size) else 1 for size in inputs[0].shape)
-        shaped = np.broadcast_to(np.zeros((), inputs[0].dtype), shape)
-        return run_kernel(entry.inputs.bind(op), entry, [shaped])
-    if not all(tensor.is_constant for tensor in inputs) or any(t.is_variable for t in op.outputs):
-        return None
-    before = sum(tensor.data.nbytes for tensor in inputs if tensor.data is not None)
-    after = sum(math.prod(out.shape) * out.dtype.itemsize for out in op.outputs if not out.dynamic)
-    if after > max(_FOLDED_BYTES, 4 * before):
-        return None
-    arrays = [None if tensor is None else tensor.data for tensor in op.inputs]
-    return run_kernel(entry.inputs.bind(op), entry, arrays)
-
-
-def run_kernel(
-    op: OperatorView[Any],
-    entry: Entry[Kernel],
-    inputs: Sequence[Array | None],
-    state: Any = None,
-) -> Sequence[Array]:
-    """The results of a numpy kernel: the outputs, then the new values of variable inputs.
-
-    Raises:
-        KernelError: names the operator; the kernel refused, or made another dtype than declared.
-    """
-    try:
-        results = entry.function(op, inputs, state)
-    except (KernelError, MemoryError, *MALFORMED_OPERATOR) as error:
-        raise KernelError(f"{op.label} failed to invoke: {error}") from error.__cause__ or error
-    made = (*op.outputs, *op.variables())
-    if len(results) != len(made):
-        raise KernelError(
-            f"{op.label}: the kernel made {len(results)} results, expected {len(made)}"
-        )
-    for tensor, result in zip(made, results, strict=True):
-        if result.dtype != tensor.dtype:
-            raise KernelError(
-                f"{op.label}: the kernel made {result.dtype}, the model says {tensor.dtype}"
-            )
-    return [np.asarray(result) for result in results]  # numpy makes scalars of single elements

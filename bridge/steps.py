@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from tflite_ort.fallback_kernels import Kernel
 from tflite_ort.fallback_kernels.control_flow import Call
+from tflite_ort.folding import run_kernel
 from tflite_ort.partition import Partition, only_sets
 from tflite_ort.runtime import Runtime
 from tflite_ort.schema import KernelError, Op, OperatorView, StateError, TensorView
-from tflite_ort.specialization import run_kernel
 from tflite_ort.state import Variable
 from tflite_ort.versioning.registry import Entry
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from tflite_ort.opmap.computed_axes import ComputedAxis, counted_axes
 from tflite_ort.opmap.forms import Domain, Layout
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.indices import failing
@@ -208,13 +209,13 @@ def cumsum(op: OperatorView[CumsumOptions], g: Graph) -> None:
     g.write(op.output, result, layout=layout)
 
 
-@translator(Op.ARG_MAX, versions=(1, 3), inputs=("input", "axis!"))
+@translator(Op.ARG_MAX, versions=(1, 3), inputs=("input", "axis"))
 def arg_max(op: OperatorView[ArgMaxOptions], g: Graph) -> None:
     """ArgMax of the codes, the first of equals."""
     _first_index(op, g, "ArgMax")
 
 
-@translator(Op.ARG_MIN, versions=(1, 3), inputs=("input", "axis!"))
+@translator(Op.ARG_MIN, versions=(1, 3), inputs=("input", "axis"))
 def arg_min(op: OperatorView[ArgMinOptions], g: Graph) -> None:
     """ArgMin of the codes, the first of equals."""
     _first_index(op, g, "ArgMin")
@@ -224,13 +225,17 @@ def _first_index(op: OperatorView[Any], g: Graph, name: str) -> None:
     input = op["input"]
     if input.type not in _SEARCHED:
         raise Untranslatable(f"{input.type.name} elements")
-    axis = normalized_axis(integers(op["axis"])[0], input.rank)
+    axis = normalized_axis(integers(op["axis"])[0], input.rank) if op["axis"].is_constant else None
     # Without the channels, both layouts of the rest are one.
     layout = g.layout(input) if axis == input.rank - 1 else Layout.LAST
     value = g.read(input, layout=layout, domain=Domain.STORED)
     if input.type is TensorType.BOOL:
         value = g.op("Cast", value, to=ir.DataType.UINT8)
-    found = g.op(name, value, axis=layout.axis(axis, input.rank), keepdims=0)
+    if axis is None:
+        along = ComputedAxis.of(g, op["axis"], input.shape)
+        found = along.dropped(g.op(name, along.folded(value), axis=1, keepdims=0))
+    else:
+        found = g.op(name, value, axis=layout.axis(axis, input.rank), keepdims=0)
     if op.output.type is TensorType.INT32:
         found = g.op("Cast", found, to=ir.DataType.INT32)
     g.write(op.output, found)
@@ -289,15 +294,11 @@ def _reduced_axes(op: OperatorView[ReducerOptions], g: Graph, layout: Layout) ->
     if axes.is_constant or not rank:
         known = _axes(op) if rank else ()
         return g.constant([layout.axis(axis, rank) for axis in known], np.int64)
-    value = g.op("Cast", reshaped(g, g.read(axes), (-1,)), to=ir.DataType.INT64)
-    whole, one = g.constant(rank, np.int64), g.constant(1, np.int64)
-    above = g.op("GreaterOrEqual", value, whole)
-    value = failing(g, value, g.op("Or", above, g.op("Less", value, g.op("Neg", whole))))
-    value = g.op("Mod", g.op("Add", value, whole), whole)
+    value = counted_axes(g, axes, rank)
     if prod(axes.shape) == 1:
         return value
     most = g.op("ReduceMax", _times(g, value, rank), keepdims=0)
-    return failing(g, value, g.op("Greater", most, one))
+    return failing(g, value, g.op("Greater", most, g.constant(1, np.int64)))
 
 
 def _times(g: Graph, axes: ir.Value, rank: int) -> ir.Value:

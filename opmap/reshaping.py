@@ -12,6 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from tflite_ort.opmap.bits import bits_of, check_types, number_of
+from tflite_ort.opmap.computed_axes import ComputedAxis
 from tflite_ort.opmap.constants import carried_type
 from tflite_ort.opmap.forms import Domain, Layout
 from tflite_ort.opmap.graph import Graph
@@ -231,50 +232,63 @@ def unpack(op: OperatorView[UnpackOptions], g: Graph) -> None:
         g.write(output, squeezed, domain=domain)
 
 
-@translator(Op.SPLIT, versions=(1, 5), inputs=("axis!", "input"))
+@translator(Op.SPLIT, versions=(1, 5), inputs=("axis", "input"))
 def split(op: OperatorView[SplitOptions], g: Graph) -> None:
     """Split into equal parts; the graph fails where they would not be equal."""
-    axis, count = _axis(op), len(op.outputs)
-    size = op["input"].shape[axis]
-    if is_known(size):
+    axis, count = _axis(op, g), len(op.outputs)
+    if isinstance(axis, int) and is_known(size := op["input"].shape[axis]):
         _split(op, g, axis, g.constant([size // count] * count, np.int64))
         return
-    whole, parts = g.size(size), g.constant([count], np.int64)
+    whole, parts = _length(op, g, axis), g.constant([count], np.int64)
     part = failing(g, g.op("Div", whole, parts), g.op("Cast", g.op("Mod", whole, parts), to=_BOOL))
     _split(op, g, axis, g.op("Expand", part, parts))
 
 
-@translator(Op.SPLIT_V, versions=(1, 3), inputs=("input", "size_splits!", "axis!"))
+@translator(Op.SPLIT_V, versions=(1, 3), inputs=("input", "size_splits", "axis"))
 def split_v(op: OperatorView[SplitVOptions], g: Graph) -> None:
-    """Split into parts of given sizes."""
-    axis, listed = _axis(op), tuple(integers(op["size_splits"]))
-    total = op["input"].shape[axis]
-    sizes = split_sizes(total, listed)
-    if is_known(*sizes):
-        _split(op, g, axis, g.constant(sizes, np.int64))
-        return
-    rest = sum(size for size in listed if size != -1)
-    last = g.op("Sub", g.size(total), g.constant([rest], np.int64))
-    parts = [last if size == -1 else g.constant([size], np.int64) for size in listed]
-    _split(op, g, axis, g.op("Concat", *parts, axis=0))
+    """Split into parts of given sizes, which have to sum to the whole."""
+    axis, listed = _axis(op, g), op["size_splits"]
+    if isinstance(axis, int) and listed.is_constant:
+        sizes = split_sizes(op["input"].shape[axis], tuple(integers(listed)))
+        if is_known(*sizes):
+            _split(op, g, axis, g.constant(sizes, np.int64))
+            return
+    whole = _length(op, g, axis)
+    wanted = g.op("Cast", g.read(listed), to=ir.DataType.INT64)
+    zero, one = g.constant(0, np.int64), g.constant(1, np.int64)
+    left = g.op("Equal", wanted, g.constant(-1, np.int64))
+    lefts = g.op("ReduceSum", g.op("Cast", left, to=ir.DataType.INT64))
+    rest = g.op("Sub", whole, g.op("ReduceSum", g.op("Max", wanted, zero)))
+    filled = g.op("Where", left, rest, wanted)
+    filled = failing(g, filled, g.op("Or", g.op("Less", filled, zero), g.op("Greater", lefts, one)))
+    _split(op, g, axis, filled)
 
 
-def _axis(op: OperatorView[Any]) -> int:
-    return normalized_axis(integers(op["axis"])[0], op["input"].rank)
+def _axis(op: OperatorView[Any], g: Graph) -> int | ComputedAxis:
+    if op["axis"].is_constant:
+        return normalized_axis(integers(op["axis"])[0], op["input"].rank)
+    return ComputedAxis.of(g, op["axis"], op["input"].shape)
 
 
-def _split(op: OperatorView[Any], g: Graph, axis: int, sizes: ir.Value) -> None:
-    input = op["input"]
+def _length(op: OperatorView[Any], g: Graph, axis: int | ComputedAxis) -> ir.Value:
+    """How long the axis is, int64 [1]."""
+    return g.size(op["input"].shape[axis]) if isinstance(axis, int) else axis.size
+
+
+def _split(op: OperatorView[Any], g: Graph, axis: int | ComputedAxis, sizes: ir.Value) -> None:
+    input, count = op["input"], len(op.outputs)
     domain = moved_domain(input, *op.outputs)
+    if isinstance(axis, ComputedAxis):
+        value = axis.folded(g.read(input, domain=domain))
+        parts = g.op_multi("Split", value, sizes, outputs=count, axis=1)
+        each = g.op_multi("Split", sizes, outputs=count, axis=0, num_outputs=count)
+        for part, size, output in zip(parts, each, op.outputs, strict=True):
+            g.write(output, axis.resized(part, size), domain=domain)
+        return
     layout = Layout.LAST if domain is Domain.FILE else g.layout(input)
     value = g.read(input, layout=layout, domain=domain)
-    parts = g.op_multi(
-        "Split",
-        value,
-        sizes,
-        outputs=len(op.outputs),
-        axis=layout.axis(axis, input.rank),
-    )
+    place = layout.axis(axis, input.rank)
+    parts = g.op_multi("Split", value, sizes, outputs=count, axis=place)
     for part, output in zip(parts, op.outputs, strict=True):
         g.write(output, part, layout=layout, domain=domain)
 

@@ -6,12 +6,14 @@ All work on codes, which they move unchanged.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
+from tflite_ort.opmap.computed_axes import neighbouring_axes
 from tflite_ort.opmap.forms import Domain, Layout
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.indices import failing, sizes_of
@@ -84,16 +86,23 @@ def _of_rank(g: Graph, shape: TensorView, rank: int) -> ir.Value:
     return g.op("Concat", g.constant(np.ones(missing, np.int64)), value, axis=0)
 
 
-@translator(Op.REVERSE_V2, versions=(1, 4), inputs=("input", "axes!"))
+@translator(Op.REVERSE_V2, versions=(1, 4), inputs=("input", "axes"))
 def reverse_v2(op: OperatorView[Any], g: Graph) -> None:
     """Slice with steps of -1 from the last element to before the first."""
-    domain, layout, value = _moved(op, g)
-    rank = op["input"].rank
-    axes = [layout.axis(axis, rank) for axis in reversed_axes(_data(op["axes"]), rank)]
-    bounds = ((-1,), (np.iinfo(np.int64).min,), axes, (-1,))
-    arguments = (g.constant(np.resize(bound, len(axes)), np.int64) for bound in bounds)
-    if axes:
-        value = g.op("Slice", value, *arguments)
+    listed, rank = op["axes"], op["input"].rank
+    if listed.data is None:
+        domain, layout = moved_domain(op["input"], op.output), Layout.LAST
+        value = g.read(op["input"], domain=domain)
+        axes = neighbouring_axes(g, listed, rank)
+    else:
+        domain, layout, value = _moved(op, g)
+        axes = _int64(g, [layout.axis(axis, rank) for axis in reversed_axes(listed.data, rank)])
+    count = prod(listed.shape)
+    first, before_all, step = (
+        _int64(g, [bound] * count) for bound in (-1, np.iinfo(np.int64).min, -1)
+    )
+    if count:
+        value = g.op("Slice", value, first, before_all, axes, step)
     g.write(op.output, value, layout=layout, domain=domain)
 
 
@@ -166,14 +175,15 @@ def _write_with_diagonal(
     g.write(op.output, reshaped(g, value, op.output.shape), domain=domain)
 
 
-@translator(Op.DILATE, versions=(1, 1), inputs=("input", "dilations!", "padding"))
+@translator(Op.DILATE, versions=(1, 1), inputs=("input", "dilations", "padding"))
 def dilate(op: OperatorView[Any], g: Graph) -> None:
     """A dimension of size 1 behind each dilated one, padded and joined with it; then Slice, since
     nothing follows the last element."""
     input, output = op["input"], op.output
-    if has_zero(*output.shape):
-        raise Untranslatable("a result without elements")
     domain = moved_domain(input, op["padding"], output)
+    if not op["dilations"].is_constant:
+        _computed_dilate(op, g, domain)
+        return
     split: list[int] = []
     after: list[int] = []
     for size, step in zip(input.shape, integers(op["dilations"]), strict=True):
@@ -189,6 +199,22 @@ def dilate(op: OperatorView[Any], g: Graph) -> None:
     bounds = ([0] * len(axes), [output.shape[axis] for axis in axes], axes)
     value = g.op("Slice", value, *(_int64(g, bound) for bound in bounds))
     g.write(output, value, domain=domain)
+
+
+def _computed_dilate(op: OperatorView[Any], g: Graph, domain: Domain) -> None:
+    """As with constants, but of every dimension."""
+    input, steps = op["input"], _positive(g, op["dilations"])
+    rank, shape, one = input.rank, g.shape(input.shape), _int64(g, 1)
+    nothing, ones = _int64(g, [0] * rank), _int64(g, [1] * rank)
+    value = widened(g, g.read(input, domain=domain), input.type)
+    padding = widened(g, reshaped(g, g.read(op["padding"], domain=domain), ()), input.type)
+    after = _alternating(g, nothing, g.op("Sub", steps, one))
+    value = _shaped(g, value, _alternating(g, shape, ones))
+    value = g.op("Pad", value, g.op("Concat", nothing, nothing, after, axis=0), padding)
+    whole = g.op("Mul", shape, steps)
+    ends = g.op("Max", g.op("Add", g.op("Sub", whole, steps), one), nothing)
+    value = g.op("Slice", _shaped(g, value, whole), nothing, ends)
+    g.write(op.output, narrowed(g, value, input.type), domain=domain)
 
 
 @translator(Op.SPACE_TO_BATCH_ND, versions=(1, 4), inputs=("input", "block_shape", "paddings"))
@@ -277,9 +303,7 @@ def _computed_space_to_batch(op: OperatorView[Any], g: Graph) -> None:
     value = _padded_by(op, g, g.read(input, domain=domain), pads, domain)
     batch, area, channels = _sizes(g, value, input.rank)
     whole = g.op("Div", area, blocks)
-    columns = (g.op("Unsqueeze", sizes, _int64(g, [1])) for sizes in (whole, blocks))
-    split = g.op("Reshape", g.op("Concat", *columns, axis=1), _int64(g, [-1]))
-    value = _shaped(g, value, batch, split, channels)
+    value = _shaped(g, value, batch, _alternating(g, whole, blocks), channels)
     places = range(1, 2 * input.rank - 3)
     perm = [*places[1::2], 0, *places[::2], 2 * input.rank - 3]
     batch = g.op("Mul", batch, g.op("ReduceProd", blocks))
@@ -304,6 +328,12 @@ def _computed_batch_to_space(op: OperatorView[Any], g: Graph) -> None:
     starts = failing(g, starts, g.op("Greater", starts, ends))
     value = g.op("Slice", value, starts, ends, _int64(g, range(1, count + 1)))
     g.write(op.output, value, domain=domain)
+
+
+def _alternating(g: Graph, *lists: ir.Value) -> ir.Value:
+    """The first numbers of each list, then the second ones, and so on."""
+    columns = (g.op("Unsqueeze", values, _int64(g, [1])) for values in lists)
+    return g.op("Reshape", g.op("Concat", *columns, axis=1), _int64(g, [-1]))
 
 
 def _positive(g: Graph, listed: TensorView) -> ir.Value:

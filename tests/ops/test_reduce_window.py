@@ -59,7 +59,6 @@ def over_windows(
         low=-2.0,
         high=2.0,
         quanta=0,
-        runs_on="ort" if 0 not in result else "numpy",
     )
 
 

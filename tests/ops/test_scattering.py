@@ -378,7 +378,7 @@ EMPTY = [
 
 @pytest.mark.parametrize("case", EMPTY, ids=lambda case: case.name)
 def test_without_elements(case: Case) -> None:
-    check(replace(case, runs_on="numpy"))
+    check(replace(case, runs_on="constant"))
 
 
 def test_where_finds_nothing() -> None:

@@ -109,7 +109,7 @@ def test_complex_products(shapes: tuple[Shape, Shape]) -> None:
     model = one_op_model(Op.MUL, [T(s, COMPLEX64) for s in shapes], [output], MulOptions(), 6)
     for providers, where in ((None, "ort"), ([], "numpy")):
         (got,), runners = ours(model, feeds, providers)
-        assert runners == {where}
+        assert runners == {where if got.size else "constant"}
         np.testing.assert_allclose(got, feeds[0] * feeds[1], rtol=1e-5)
 
 
@@ -136,7 +136,7 @@ def test_spectra_may_be_reshaped() -> None:
 def test_parts_of_no_element(op: Op) -> None:
     model = Case(op.name, op, [T((0, 3), COMPLEX64)], [T((0, 3))]).model()
     (got,), runners = ours(model, [np.zeros((0, 3), np.complex64)])
-    assert (got.shape, runners) == ((0, 3), {"ort"})
+    assert (got.shape, runners) == ((0, 3), {"constant"})
 
 
 def test_complex_inputs_and_outputs_of_an_exported_file_are_pairs() -> None:

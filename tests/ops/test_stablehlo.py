@@ -135,7 +135,6 @@ def pad(
         ),
         quanta=0,
         rtol=0,
-        runs_on="numpy" if 0 in result else "ort",
     )
 
 
