@@ -6,10 +6,13 @@ that joins words that are not neighbours.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import onnx_ir as ir
 
 from tflite_ort.opmap.forms import Domain
@@ -25,7 +28,11 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
+from tflite_ort.schema.sizes import has_zero
 from tflite_ort.schema.view import Blocks
+
+Array = npt.NDArray[Any]
+Shape = tuple[int, ...]
 
 _CODES = 1  # bytes of an element
 
@@ -82,53 +89,115 @@ def embedding_lookup_sparse(op: OperatorView[EmbeddingLookupSparseOptions], g: G
     under a root."""
     ids, indices, params, output = op["ids"], op["indices"], op["params"], op.output
     depth, count = indices.shape[1] - 1, ids.shape[0]
-    if 0 in (count, *params.shape, *output.shape):
+    if has_zero(*params.shape, *output.shape):
         raise Untranslatable("no element")
-    sizes = output.shape[:depth]
-    rows = flat_rows(g, indices, count, indices.shape[1], sizes, depth)
+    shape = output.shape[:depth], params.shape[1:]
     weights = reshaped(g, g.read(op["weights"]), (count, *(1,) * (params.rank - 1)))
     picks = g.op("Gather", g.read(params), bounded(g, ids, params.shape[0]))
-    zero, shape = g.constant(0, np.float32), (sizes, params.shape[1:])
     picks = g.op("Mul", picks, weights)
-    value = scattered(g, zero, shape, rows, picks, count, reduction="add")
-    if op.options.combiner != CombinerType.SUM:
-        root = op.options.combiner == CombinerType.SQRTN
-        weights = g.op("Mul", weights, weights) if root else weights
-        total = scattered(g, zero, (sizes, ()), rows, weights, count, reduction="add")
-        total = g.op("Sqrt", total) if root else total
-        value = g.op("Div", value, g.op("Add", total, _empty(g, indices, sizes)))
+    if not count:
+        value = g.op("Expand", g.constant(0, np.float32), g.shape(output.shape))
+    elif op.options.combiner == CombinerType.SUM:
+        rows = flat_rows(g, indices, count, indices.shape[1], shape[0], depth)
+        zero = g.constant(0, np.float32)
+        value = scattered(g, zero, shape, rows, picks, count, reduction="add")
+    else:
+        value = _means(g, _visits(indices, shape[0]), shape, picks, weights, op.options.combiner)
     g.write(output, reshaped(g, value, output.shape))
 
 
-def _empty(g: Graph, indices: TensorView, sizes: tuple[int, ...]) -> ir.Value:
-    """1 for each bucket without rows, 0 for the others, of which none comes a second time."""
+def _means(
+    g: Graph,
+    visits: Iterable[_Visit],
+    shape: tuple[Shape, Shape],
+    picks: ir.Value,
+    weights: ir.Value,
+    combiner: CombinerType,
+) -> ir.Value:
+    """What the visits add to each bucket, which is divided after each."""
+    root, zero = combiner == CombinerType.SQRTN, g.constant(0, np.float32)
+    weights = g.op("Mul", weights, weights) if root else weights
+    value = g.op("Expand", zero, g.constant(list(map(prod, shape)), np.int64))
+    for visit in visits:
+        items, rows, count = g.constant(visit.items), g.constant(visit.rows), len(visit.items)
+        part, total = (
+            scattered(g, zero, (shape[0], width), rows, g.op("Gather", of, items), count, "add")
+            for of, width in ((picks, shape[1]), (weights, ()))
+        )
+        total = g.op("Add", g.op("Sqrt", total) if root else total, g.constant(visit.others))
+        value = g.op("Div", g.op("Add", value, part), total)
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class _Visit:
+    """What comes into buckets at a time.
+
+    Args:
+        rows: the bucket of each of the items.
+        others: 1 for each bucket that none is for, 0 for the rest, [R, 1].
+    """
+
+    items: Array
+    rows: Array
+    others: Array
+
+
+def _visits(indices: TensorView, sizes: Shape) -> Iterator[_Visit]:
+    """The items with which each bucket begins, those with which it comes again, and so on: a bucket
+    ends where another begins."""
     if indices.data is None:
         raise Untranslatable("the buckets of a mean are computed")
     tuples = indices.data[:, : len(sizes)]
+    if ((tuples < 0) | (tuples >= sizes)).any():
+        raise Untranslatable("an index out of bounds")
     rows = tuples @ np.array([prod(sizes[axis + 1 :]) for axis in range(len(sizes))], np.int64)
-    empty = np.ones((prod(sizes), 1), np.float32)
-    empty[rows] = 0
-    if np.count_nonzero(np.diff(rows)) + 1 != len(np.unique(rows)):
-        raise Untranslatable("a bucket comes again after another one")
-    return g.constant(empty)
+    begins = np.diff(rows, prepend=-1) != 0
+    order = np.argsort(rows[begins], kind="stable")
+    ordered = rows[begins][order]
+    times = np.empty_like(order)
+    times[order] = np.arange(len(order)) - np.searchsorted(ordered, ordered)
+    time_of_item = times[np.cumsum(begins) - 1]
+    for time in range(times.max() + 1):
+        (items,) = np.nonzero(time_of_item == time)
+        others = np.ones((prod(sizes), 1), np.float32)
+        others[rows[items]] = 0
+        yield _Visit(items, rows[items], others)
 
 
-@translator(Op.HASHTABLE_LOOKUP, versions=(1, 1), inputs=("lookup", "keys!", "values"))
+@translator(Op.HASHTABLE_LOOKUP, versions=(1, 1), inputs=("lookup", "keys", "values"))
 def hashtable_lookup(op: OperatorView[Any], g: Graph) -> None:
-    """Gather at the first key that is equal (ArgMax); what equals none gets a row of zeros, which
-    stands behind the last."""
-    lookup, keys, values = op["lookup"], np.asarray(op["keys"].data), op["values"]
+    """Gather at the key that a binary search finds; what it does not find gets a row of zeros,
+    which stands behind the last."""
+    lookup, keys, values = op["lookup"], op["keys"], op["values"]
     rows, found = op.outputs
-    if (np.diff(keys.astype(np.int64)) <= 0).any() or 0 in (lookup.shape[0], *values.shape):
-        raise Untranslatable("keys are not ascending, or there is no element")
     domain = moved_domain(values, rows)
-    wanted = g.op("Unsqueeze", g.read(lookup), g.constant([1], np.int64))
-    equal = g.op("Cast", g.op("Equal", wanted, g.constant(keys)), to=ir.DataType.INT32)
-    equal = g.op("Pad", equal, g.constant([0, 0, 0, 1], np.int64), g.constant(1, np.int32))
-    places = g.op("ArgMax", equal, axis=1, keepdims=0)
-    row = g.constant((1, *values.shape[1:]), np.int64)
+    places = _binary_search(g, g.read(lookup), g.read(keys), keys.shape[0])
+    row = g.shape((1, *values.shape[1:]))
     zeros = g.op("Expand", code_constant(g, 0, rows, domain), row)
     table = g.op("Concat", g.read(values, domain=domain), zeros, axis=0)
     g.write(rows, g.op("Gather", table, places), domain=domain)
-    hit = g.op("Less", places, g.constant(len(keys), np.int64))
+    hit = g.op("Less", places, g.constant(keys.shape[0], np.int64))
     g.write(found, g.op("Cast", hit, to=ir.DataType.UINT8), domain=Domain.FILE)
+
+
+def _binary_search(g: Graph, wanted: ir.Value, keys: ir.Value, count: int) -> ir.Value:
+    """Where among the keys `wanted` [N] is, in int64, `count` where it is not found. Of equal keys,
+    and where they are not ascending, C's bsearch finds the same."""
+    zero, one, two = (g.constant(number, np.int64) for number in (0, 1, 2))
+    none = g.constant(count, np.int64)
+    places = high = g.op("Expand", none, g.op("Shape", wanted))
+    low = g.op("Expand", zero, g.op("Shape", wanted))
+    for _ in range(count.bit_length()):
+        middle = g.op("Div", g.op("Add", low, high), two)
+        key = g.op("Gather", keys, g.op("Min", middle, g.constant(count - 1, np.int64)))
+        step = g.op("Sub", wanted, key)
+        is_open = g.op("Less", low, high)
+        below, equal, above = (
+            g.op("And", is_open, g.op(name, step, g.constant(0, np.int32)))
+            for name in ("Less", "Equal", "Greater")
+        )
+        places = g.op("Where", equal, middle, places)
+        high = g.op("Where", g.op("Or", below, equal), middle, high)
+        low = g.op("Where", above, g.op("Add", middle, one), g.op("Where", equal, middle, low))
+    return places

@@ -1,8 +1,9 @@
-"""The operands of PAD and MIRROR_PAD as ONNX's Pad takes them, and the mirror that it lacks."""
+"""The operands of PAD and MIRROR_PAD as ONNX's Pad takes them, the mirror that it lacks, and the
+spreading of StableHLO."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -84,3 +85,38 @@ def pad_value(op: OperatorView[Any], g: Graph, domain: Domain) -> ir.Value:
         return value if given.rank == 0 else reshaped(g, value, ())
     zero = 0 if output.quantization is None else output.quantization.scalar_zero_point
     return code_constant(g, zero, output, domain)
+
+
+def spread_and_padded(
+    g: Graph,
+    value: ir.Value,
+    shape: Sequence[int],
+    rows: Sequence[tuple[int, int, int]],
+    fill: ir.Value,
+) -> ir.Value:
+    """Pad of an axis of size 1 after each axis, Pad of the edges, Slice of what is cut away.
+
+    Args:
+        rows: for each axis how often `fill` stands before, after, and between two elements; fewer
+            than none before and after cut elements off.
+    """
+    lows, highs, interior = np.reshape(rows, (-1, 3)).astype(np.int64).T
+    if interior.any():
+        pairs = [size for n in shape for size in (n, 1)]
+        after = [size for n in interior.tolist() for size in (0, n)]
+        value = _padded(g, reshaped(g, value, pairs), [0] * len(pairs), after, fill)
+        value = reshaped(g, value, (shape * (1 + interior)).tolist())
+        highs = highs - interior  # nothing follows the last element
+    value = _padded(g, value, np.maximum(lows, 0), np.maximum(highs, 0), fill)
+    if (lows >= 0).all() and (highs >= 0).all():
+        return value
+    starts = np.maximum(-lows, 0)
+    ends = starts + shape * (1 + interior) + lows + highs
+    return g.op("Slice", value, g.constant(starts), g.constant(ends))
+
+
+def _padded(
+    g: Graph, value: ir.Value, before: Iterable[int], after: Iterable[int], fill: ir.Value
+) -> ir.Value:
+    edges = np.array([*before, *after], np.int64)
+    return g.op("Pad", value, g.constant(edges), fill) if edges.any() else value

@@ -15,6 +15,7 @@ from tflite_ort.opmap.forms import Domain, Layout
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.indices import failing
 from tflite_ort.opmap.movement import integers, narrowed, reshaped, same_order, widened
+from tflite_ort.opmap.padding import spread_and_padded
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     ArgMaxOptions,
@@ -386,12 +387,13 @@ def windows_reduced(
     g: Graph,
     rows: Windows,
     function: ReduceWindowFunction,
-    padding: Sequence[tuple[int, int]] = (),
+    edges: Sequence[tuple[int, int, int]] = (),
 ) -> None:
     """Each window with `init` as one number.
 
     Args:
-        padding: how often `init` stands before and after each axis.
+        edges: how often `init` stands before, after and inside each axis; see
+            `spread_and_padded`.
     """
     input, name = op["input"], _COMBINERS.get(function)
     if name is None or input.type not in _COMPUTED_AS:
@@ -402,14 +404,14 @@ def windows_reduced(
     between = ir.DataType.BOOL if logical else _COMPUTED_AS[input.type]
     values = (g.read(tensor, domain=Domain.FILE) for tensor in (input, op["init"]))
     result, init = (g.op("Cast", value, to=between) for value in values)
-    shape = input.shape
-    if any(map(any, padding)):
-        edges = g.constant([*zip(*padding, strict=True)], np.int64)
-        result = g.op("Pad", result, reshaped(g, edges, [-1]), reshaped(g, init, ()))
-        shape = tuple(a + n + b for n, (a, b) in zip(shape, padding, strict=True))
-    for axis, (size, row) in enumerate(zip(shape, rows, strict=True)):
+    init, sizes = reshaped(g, init, ()), input.shape
+    if any(map(any, edges)):
+        result = spread_and_padded(g, result, sizes, edges, init)
+        pairs = zip(sizes, edges, strict=True)
+        sizes = tuple(low + n + (n - 1) * inside + high for n, (low, high, inside) in pairs)
+    for axis, (size, row) in enumerate(zip(sizes, rows, strict=True)):
         result = _combined(g, name, result, axis, size, row)
-    result = g.op(name, result, reshaped(g, init, ()))
+    result = g.op(name, result, init)
     narrow = g.op("Cast", result, to=ir.DataType.from_numpy(input.dtype))
     g.write(op.output, narrow, domain=Domain.FILE)
 

@@ -6,7 +6,7 @@ random operators to the runtime.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ import onnx_ir as ir
 from tflite_ort.opmap.forms import Domain
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.movement import moved_domain, narrowed, reshaped, widened
+from tflite_ort.opmap.padding import spread_and_padded
 from tflite_ort.opmap.reduction import windows_reduced
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
@@ -137,32 +138,15 @@ for row in ELEMENTWISE:
 
 @translator(Op.STABLEHLO_PAD, versions=(1, 1), inputs=("input", "value"))
 def stablehlo_pad(op: OperatorView[StablehloPadOptions], g: Graph) -> None:
-    """Pad of an axis of size 1 after each axis, Pad of the edges, Slice of the cuts."""
+    """`spread_and_padded` with the value."""
     input, shape = op["input"], op["input"].shape
     if 0 in padded_shape(shape, op.options) or 0 in shape:
         raise Untranslatable(f"nothing is left of an input of {shape}")
     domain = moved_domain(input, op["value"], op.output)
-    rows = pad_sizes(shape, op.options)
     fill = reshaped(g, widened(g, g.read(op["value"], domain=domain), input.type), ())
     value = widened(g, g.read(input, domain=domain), input.type)
-    if any(interior for *_, interior in rows):
-        pairs = [size for n in shape for size in (n, 1)]
-        after = [size for *_, interior in rows for size in (0, interior)]
-        value = _padded(g, reshaped(g, value, pairs), [0] * len(pairs), after, fill)
-        shape = tuple(n * (1 + interior) for n, (*_, interior) in zip(shape, rows, strict=True))
-        value = reshaped(g, value, shape)
-    lows, highs = [low for low, *_ in rows], [high for _, high, _ in rows]
-    value = _padded(g, value, np.maximum(lows, 0), np.maximum(highs, 0), fill)
-    starts = np.maximum(np.negative(lows), 0)
-    bounds = (starts, starts + padded_shape(input.shape, op.options))
-    value = g.op("Slice", value, *(g.constant(bound, np.int64) for bound in bounds))
+    value = spread_and_padded(g, value, shape, pad_sizes(shape, op.options), fill)
     g.write(op.output, narrowed(g, value, input.type), domain=domain)
-
-
-def _padded(
-    g: Graph, value: ir.Value, before: Iterable[int], after: Iterable[int], fill: ir.Value
-) -> ir.Value:
-    return g.op("Pad", value, g.constant([*before, *after], np.int64), fill)
 
 
 @translator(Op.STABLEHLO_GATHER, versions=(1, 1), inputs=("operand", "start_indices"))
@@ -206,20 +190,22 @@ def _start_of_slices(
     if mapped == list(range(depth)):
         return index
     columns = [mapped.index(axis) if axis in mapped else len(mapped) for axis in range(depth)]
-    zero = _padded(g, index, [0] * (batches + 1), [0] * batches + [1], g.constant(0, np.int64))
+    behind = g.constant([0] * (2 * batches + 1) + [1], np.int64)
+    zero = g.op("Pad", index, behind, g.constant(0, np.int64))
     return g.op("Gather", zero, g.constant(columns, np.int64), axis=-1)
 
 
 @translator(Op.STABLEHLO_REDUCE_WINDOW, versions=(1, 1), inputs=("input", "init"))
 def stablehlo_reduce_window(op: OperatorView[StablehloReduceWindowOptions], g: Graph) -> None:
-    """Pad, and slices combined axis by axis."""
-    input = op["input"]
-    each = WindowAttributes.of(op.options, input.rank)
-    if any(each.interior) or min((0, *(n for pair in each.padding for n in pair))) < 0:
-        raise Untranslatable("its input is spread or cut")
-    shape = each.padded(input.shape)
-    rows = reduced_windows(shape, each.window, each.strides, each.dilations)
-    windows_reduced(op, g, rows, window_function(op), each.padding)
+    """`spread_and_padded` with the start, and slices combined axis by axis."""
+    shape = op["input"].shape
+    each = WindowAttributes.of(op.options, len(shape))
+    windowed = each.padded(shape)
+    if min((1, *shape, *windowed)) < 1:
+        raise Untranslatable(f"nothing is left of an input of {shape}")
+    rows = reduced_windows(windowed, each.window, each.strides, each.dilations)
+    edges = [(low, high, n) for (low, high), n in zip(each.padding, each.interior, strict=True)]
+    windows_reduced(op, g, rows, window_function(op), edges)
 
 
 _REDUCTIONS = {
