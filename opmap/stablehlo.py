@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -116,7 +117,7 @@ def _shift_left(g: Graph, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
     return g.op("Cast", g.op("BitShift", bits, distance, direction="LEFT"), to=_D.INT32)
 
 
-# The type in which ScatterND combines elements: as `_NUMBERS`, where results can be cast back.
+# The type in which ScatterElements combines: as `_NUMBERS`, where results can be cast back.
 _SCATTERED: dict[TensorType, ir.DataType] = {
     type: computed
     for type, computed in _NUMBERS.items()
@@ -187,12 +188,7 @@ def _start_of_slices(
         index = g.op("Transpose", index, perm=order)
     limits = np.subtract(operand.shape, slice_sizes(operand.shape, options))[mapped]
     index = g.op("Max", g.op("Min", index, g.constant(limits, np.int64)), g.constant(0, np.int64))
-    if mapped == list(range(depth)):
-        return index
-    columns = [mapped.index(axis) if axis in mapped else len(mapped) for axis in range(depth)]
-    behind = g.constant([0] * (2 * batches + 1) + [1], np.int64)
-    zero = g.op("Pad", index, behind, g.constant(0, np.int64))
-    return g.op("Gather", zero, g.constant(columns, np.int64), axis=-1)
+    return _along_axes(g, index, mapped, depth)
 
 
 @translator(Op.STABLEHLO_REDUCE_WINDOW, versions=(1, 1), inputs=("input", "init"))
@@ -217,26 +213,72 @@ _REDUCTIONS = {
 }
 
 
-@translator(Op.STABLEHLO_SCATTER, versions=(1, 1), inputs=("operand", "indices!", "updates"))
+@translator(Op.STABLEHLO_SCATTER, versions=(1, 1), inputs=("operand", "indices", "updates"))
 def stablehlo_scatter(op: OperatorView[StablehloScatterOptions], g: Graph) -> None:
-    """ScatterND of the updates that are inside, each in its place."""
-    operand, updates, indices = op["operand"], op["updates"], op["indices"].data
-    assert indices is not None
+    """ScatterElements of the updates into a line of all elements and one more, for those that are
+    outside; of those in one place the last one counts."""
+    operand, indices, updates = op["operand"], op["indices"], op["updates"]
     function, computed = scatter_function(op), _SCATTERED.get(operand.type)
     if function is not None and computed is None:
         raise Untranslatable(f"{function.name} of {operand.type.name}")
-    places = scatter_places(indices.astype(np.int64), updates.shape, operand.shape, op.options)
-    places = places.reshape(operand.rank, -1).T
-    inside = ((places >= 0) & (places < operand.shape)).all(axis=1)
-    if function is None:  # of those in one place the last one counts
-        _, first = np.unique(places[::-1], axis=0, return_index=True)
-        inside &= np.isin(np.arange(len(places)), len(places) - 1 - first)
-    old, new = (g.read(tensor, domain=Domain.FILE) for tensor in (operand, updates))
+    if indices.type not in (_T.INT32, _T.INT64):
+        raise Untranslatable(f"{indices.type.name} indices")
+    old, new = (
+        reshaped(g, g.read(tensor, domain=Domain.FILE), [-1]) for tensor in (operand, updates)
+    )
+    line = g.op("Concat", old, g.constant([0], operand.dtype), axis=0)
     if function is not None:
-        old, new = (g.op("Cast", value, to=computed) for value in (old, new))
-    new = g.op("Gather", reshaped(g, new, [-1]), g.constant(np.flatnonzero(inside), np.int64))
-    where = g.constant(places[inside])
-    result = g.op("ScatterND", old, where, new, reduction=_REDUCTIONS[function])
+        line, new = (g.op("Cast", value, to=computed) for value in (line, new))
+    places = _places_in_line(op, g)
+    line = g.op("ScatterElements", line, places, new, reduction=_REDUCTIONS[function])
+    bounds = ([0], [prod(operand.shape)])
+    result = g.op("Slice", line, *(g.constant(bound, np.int64) for bound in bounds))
     if function is not None:
         result = g.op("Cast", result, to=_D.from_numpy(operand.dtype))
-    g.write(op.output, result, domain=Domain.FILE)
+    g.write(op.output, reshaped(g, result, operand.shape), domain=Domain.FILE)
+
+
+def _places_in_line(op: OperatorView[StablehloScatterOptions], g: Graph) -> ir.Value:
+    """Where each of the updates goes among the elements in a line, in int64: behind them if it is
+    outside."""
+    operand, indices, updates = op["operand"], op["indices"], op["updates"]
+    shape, steps = operand.shape, [prod(operand.shape[axis + 1 :]) for axis in range(operand.rank)]
+    given = np.zeros(indices.shape, np.int64) if indices.data is None else indices.data
+    known = scatter_places(given.astype(np.int64), updates.shape, shape, op.options)
+    if indices.data is not None:
+        known = known.reshape(operand.rank, -1)
+        inside = ((known.T >= 0) & (known.T < shape)).all(axis=1)
+        return g.constant(np.where(inside, np.array(steps, np.int64) @ known, prod(shape)))
+    places = g.op("Add", g.constant(np.moveaxis(known, 0, -1)), _starts(op, g))
+    limits, zero = g.constant(shape, np.int64), g.constant(0, np.int64)
+    outside = g.op("Or", g.op("Less", places, zero), g.op("GreaterOrEqual", places, limits))
+    last, end = g.constant([-1], np.int64), g.constant(prod(shape), np.int64)
+    number = g.op("Mul", places, g.constant(steps, np.int64))
+    number = g.op("ReduceSum", number, last, keepdims=0)
+    missed = g.op("ReduceMax", g.op("Cast", outside, to=_D.INT64), last, keepdims=0)
+    line = g.op("Where", g.op("Cast", missed, to=_D.BOOL), end, number)
+    return reshaped(g, line, [-1])
+
+
+def _starts(op: OperatorView[StablehloScatterOptions], g: Graph) -> ir.Value:
+    """Where each block of updates begins, computed, along each axis of the operand: as many
+    dimensions as the updates have, those of a block of size 1, and the axes."""
+    indices, shape, vector = op["indices"], op["updates"].shape, op.options.index_vector_dim
+    mapped = list(op.options.scatter_dims_to_operand_dims or ())
+    windows = op.options.update_window_dims or ()
+    start = g.op("Cast", g.read(indices), to=_D.INT64)
+    if vector < indices.rank - 1:
+        order = [axis for axis in range(indices.rank) if axis != vector] + [vector]
+        start = g.op("Transpose", start, perm=order)
+    spread = [1 if axis in windows else size for axis, size in enumerate(shape)]
+    start = reshaped(g, start, [*spread, len(mapped)])
+    return _along_axes(g, start, mapped, op["operand"].rank)
+
+
+def _along_axes(g: Graph, starts: ir.Value, mapped: list[int], depth: int) -> ir.Value:
+    """Starts [..., mapped] along axes `mapped` as [..., depth], 0 along the others."""
+    if mapped == list(range(depth)):
+        return starts
+    columns = [mapped.index(axis) if axis in mapped else len(mapped) for axis in range(depth)]
+    wide = g.op("Pad", starts, g.constant([0, 1], np.int64), None, g.constant([-1], np.int64))
+    return g.op("Gather", wide, g.constant(columns, np.int64), axis=-1)
