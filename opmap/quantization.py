@@ -14,6 +14,7 @@ from tflite_ort.opmap.constants import carried, carried_type
 from tflite_ort.opmap.fixed_point import read_centred, rescaled
 from tflite_ort.opmap.forms import Domain
 from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.pairs import is_complex
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     FakeQuantOptions,
@@ -35,6 +36,8 @@ _FLOATS = frozenset({_T.FLOAT32, _T.FLOAT64, _T.FLOAT16, _T.BFLOAT16})
 _INTEGERS = frozenset(
     {_T.INT8, _T.UINT8, _T.INT16, _T.UINT16, _T.INT32, _T.UINT32, _T.INT64, _T.BOOL}
 )
+# These are cast to it alone.
+_TO_FLOAT32 = frozenset({_T.INT4, _T.INT2, _T.UINT4, _T.COMPLEX64})
 
 # Codes that are read a little larger round halves away from zero, as TFLite does; in which of
 # these units most of them come out the same is found by trying all codes.
@@ -155,15 +158,18 @@ def fake_quant(op: OperatorView[FakeQuantOptions], g: Graph) -> None:
 
 @translator(Op.CAST, versions=(1, 9), inputs=("input",))
 def cast(op: View, g: Graph) -> None:
-    """Cast of the numbers as the file has them.
+    """Cast of the numbers as the file has them; of complex ones, of their real parts.
 
     Between floats and integers TFLite saturates, and makes NaN the highest value; ONNX leaves both
     undefined, so the value is brought into range first.
     """
     input, output, layout = op["input"], op.output, g.layout(op["input"])
-    if input.type not in _FLOATS | _INTEGERS or output.type not in _FLOATS | _INTEGERS:
+    sources = _FLOATS | _INTEGERS | (_TO_FLOAT32 if output.type is _T.FLOAT32 else set())
+    if input.type not in sources or output.type not in _FLOATS | _INTEGERS:
         raise refusal(op)
     value = g.read(input, layout=layout, domain=Domain.FILE)
+    if is_complex(input):
+        value = g.op("Gather", value, g.constant(0, np.int64), axis=-1)
     if input.type in _FLOATS and output.type in _INTEGERS - {_T.BOOL}:
         value = _saturated(g, value, input, output)
     elif input.type is not output.type:

@@ -246,8 +246,8 @@ def _places_in_line(op: OperatorView[StablehloScatterOptions], g: Graph) -> ir.V
     given = np.zeros(indices.shape, np.int64) if indices.data is None else indices.data
     known = scatter_places(given.astype(np.int64), updates.shape, shape, op.options)
     if indices.data is not None:
-        known = known.reshape(operand.rank, -1)
-        inside = ((known.T >= 0) & (known.T < shape)).all(axis=1)
+        known, sizes = known.reshape(operand.rank, -1), np.reshape(shape, (-1, 1))
+        inside = ((known >= 0) & (known < sizes)).all(axis=0)
         return g.constant(np.where(inside, np.array(steps, np.int64) @ known, prod(shape)))
     places = g.op("Add", g.constant(np.moveaxis(known, 0, -1)), _starts(op, g))
     limits, zero = g.constant(shape, np.int64), g.constant(0, np.int64)

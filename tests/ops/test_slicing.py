@@ -219,5 +219,7 @@ def test_update_of_4_bit_values() -> None:
     )
     feeds = [np.array([1, 3], np.int32)]
     (want,) = litert(model, feeds, "reference")
-    for providers in (None, []):
-        assert np.array_equal(ours(model, feeds, providers)[0][0], want)
+    for providers, place in ((None, "ort"), ([], "numpy")):
+        (got,), runners = ours(model, feeds, providers)
+        assert runners == {place}
+        assert np.array_equal(got, want)
