@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tflite_ort.schema import ModelError, Op, OperatorView, TensorView
+from tflite_ort.session import DeviceTensor
 
 # The runner of operators that no delegate takes.
 NUMPY = "numpy"
@@ -17,7 +18,7 @@ _BEGINNINGS = 16
 Operators = Sequence[OperatorView[Any]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Partition:
     """Operators that one runner runs in one go.
 
@@ -25,12 +26,22 @@ class Partition:
         runner: a delegate's name, or NUMPY.
         inputs: what comes from outside, constants not counted.
         outputs: what is used outside, and the variables that are set here.
+        places: by index, the inputs and outputs that stay in the memory of a device.
+        copies: those of these outputs that are wanted in the host's memory too.
     """
 
     runner: str
     operators: Operators
     inputs: Sequence[TensorView]
     outputs: Sequence[TensorView]
+    places: Mapping[int, DeviceTensor] = field(default_factory=dict)
+    copies: Sequence[TensorView] = ()
+
+    @property
+    def on_host(self) -> list[TensorView]:
+        """What crosses in the host's memory."""
+        crossing = (*self.inputs, *self.outputs)
+        return [*(t for t in crossing if t.index not in self.places), *self.copies]
 
 
 def partitions(

@@ -17,6 +17,7 @@ from tflite_ort.assignment import Assignment, assign
 from tflite_ort.called_subgraphs import CALLERS
 from tflite_ort.custom_checks import check_step, checked_operators, with_checked_results
 from tflite_ort.delegates import Delegate
+from tflite_ort.device_memory import with_places
 from tflite_ort.fallback_kernels import Kernel
 from tflite_ort.fallback_kernels.control_flow import Call
 from tflite_ort.opmap import lower
@@ -170,6 +171,7 @@ def _plan(graph: Specialized, runtime: Runtime, failures: Mapping[tuple[str, int
     assignment = assign(wanted, runtime, failures)
     _check_kernels(graph, assignment, kernels)
     parts = partitions(graph.operators, assignment.runners, wanted.outputs)
+    parts = with_places(parts, wanted.outputs, graph.variables, runtime)
     memory = _memory(wanted, parts, runtime)
     translate_seconds, session_seconds = time.perf_counter() - started, 0.0
     steps: list[Run] = []
@@ -187,7 +189,11 @@ def _plan(graph: Specialized, runtime: Runtime, failures: Mapping[tuple[str, int
             continue
         started, delegate = time.perf_counter(), runtime.runners[part.runner]
         lowered = assignment.whole or lower(
-            part.operators, part.inputs, part.outputs, translators, target=runtime.target(delegate)
+            part.operators,
+            part.inputs,
+            [*part.outputs, *part.copies],
+            translators,
+            target=runtime.target(delegate),
         )
         translated = time.perf_counter()
         try:
@@ -248,8 +254,8 @@ def _memory(graph: Specialized, parts: Sequence[Partition], runtime: Runtime) ->
     tensors = {index: graph.tensors[index] for index in (*graph.inputs, *graph.outputs)}
     for part in parts:
         if part.runner != NUMPY:
-            small = (tensor for tensor in part.inputs if _bytes(tensor) <= _COPIED_BYTES)
-            tensors.update((tensor.index, tensor) for tensor in (*small, *part.outputs))
+            large = {tensor.index for tensor in part.inputs if _bytes(tensor) > _COPIED_BYTES}
+            tensors.update((t.index, t) for t in part.on_host if t.index not in large)
     try:
         arrays = {
             index: np.full(tensor.shape, b"" if tensor.dtype == np.object_ else 0, tensor.dtype)

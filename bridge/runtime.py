@@ -9,7 +9,7 @@ from tflite_ort.custom_kernels import BoundResolver
 from tflite_ort.delegates import Delegate
 from tflite_ort.opmap import Target
 from tflite_ort.profiling import Profile
-from tflite_ort.session import CPU, exact_weight_type
+from tflite_ort.session import CPU, DeviceMemory, device_memory, exact_weight_type
 from tflite_ort.state import State
 
 # Providers that take no quantised weights but signed ones.
@@ -41,6 +41,7 @@ class Runtime:
         profile: where the time of each operator is noted, if it is.
         strict: a delegate that fails, or leaves nodes to another provider, is an error.
         failed: runners that could not be made ready, and why; found as sessions are made.
+        memories: by runner, see `device_memory`.
     """
 
     delegates: Sequence[Delegate]
@@ -52,6 +53,7 @@ class Runtime:
     state: State = field(default_factory=State)
     strict: bool = False
     failed: dict[str, str] = field(default_factory=dict)
+    memories: dict[str, DeviceMemory | None] = field(default_factory=dict)
 
     @property
     def runners(self) -> dict[str, Delegate]:
@@ -61,6 +63,13 @@ class Runtime:
             same = sum(delegate.name == each.name for each in named.values())
             named[f"{delegate.name} #{same + 1}" if same else delegate.name] = delegate
         return named
+
+    def device_memory(self, runner: str) -> DeviceMemory | None:
+        """Where sessions of this runner hand tensors on, other than the host's memory."""
+        if runner not in self.memories:
+            provider = self.runners[runner].provider
+            self.memories[runner] = None if provider.name == CPU else device_memory(provider)
+        return self.memories[runner]
 
     def target(self, delegate: Delegate) -> Target:
         """What graphs for `delegate` are made for: on the CPU, what is fastest on this machine."""

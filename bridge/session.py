@@ -56,6 +56,10 @@ _THREADS = {"OpenVINOExecutionProvider": "num_of_threads"}
 _SOURCE_PLACE = re.compile(r"\S+\.(cc|h):\d+ .*?\) (?=[A-Z])")
 _LIBRARY_AFFIXES = re.compile(r"^(lib)?(onnxruntime_)?(providers_)?|\.(so|dll|dylib)\b.*$")
 
+# How ONNX Runtime names the memory of the host, and by its maker's number that of a device.
+_HOST = "Cpu"
+_DEVICES = {0x0000: "webgpu", 0x10DE: "cuda", 0x1414: "dml", 0x19E5: "cann"}
+
 # Below this size an initializer stays in the protobuf, where graph optimisations look at it.
 _INLINE_BYTES = 1024
 
@@ -143,6 +147,23 @@ def check_provider(provider: Provider) -> None:
     Session(_identity(), provider)
 
 
+def device_memory(provider: Provider) -> DeviceMemory | None:
+    """Where sessions of the provider can hand tensors on in its own memory, found by trying; None
+    where that is the host's memory, or ONNX Runtime cannot."""
+    try:
+        session = Session(_identity(), provider)
+        place = session.output_place()
+        if place is None:
+            return None
+        given, got = np.full(1, 3, np.float32), np.zeros(1, np.float32)
+        between = DeviceTensor(place)
+        session.run(session.bind([given], [between]))
+        session.run(session.bind([between], [got]))
+    except DelegateError:
+        return None
+    return place if got == given else None
+
+
 def _identity() -> ir.Model:
     """The smallest model there is."""
     value = ir.Value(name="x", shape=ir.Shape([1]), type=ir.TensorType(ir.DataType.FLOAT))
@@ -188,11 +209,61 @@ class NodeTime:
 
 
 @dataclass(frozen=True, slots=True)
-class Binding:
-    """The arrays that a run of a session reads from and writes to; they must outlive it."""
+class DeviceMemory:
+    """The memory of a device, as ONNX Runtime names it."""
 
-    arrays: list[Array]
-    bound: Any
+    kind: str
+    number: int
+
+
+class DeviceTensor:
+    """A tensor that stays in the memory of a device, for other sessions of the same provider.
+
+    Its shape and type are always the same.
+
+    Attributes:
+        value: what the first run of the session that makes it has put there; None before.
+        maker: that session, whose memory it is.
+    """
+
+    __slots__ = ("maker", "memory", "value")
+
+    def __init__(self, memory: DeviceMemory) -> None:
+        self.memory = memory
+        self.value: onnxruntime.OrtValue | None = None
+        self.maker: Session | None = None
+
+    def __del__(self) -> None:
+        self.value = None  # before the memory it is in
+
+
+# What a session is bound to.
+Tensor = Array | DeviceTensor
+
+
+class Binding:
+    """What a run of a session reads from and writes to; arrays must outlive it.
+
+    Attributes:
+        sources, targets: in graph order.
+        copied: ONNX Runtime copies an input to a device at once when it is bound, so that each run
+            has to bind anew what may have changed.
+        unmade: some targets are device tensors that have no value yet.
+    """
+
+    __slots__ = ("bound", "copied", "session", "sources", "targets", "unmade")
+
+    def __init__(
+        self, session: Session, bound: Any, sources: Sequence[Tensor], targets: Sequence[Tensor]
+    ) -> None:
+        self.session, self.bound = session, bound
+        self.sources = [_bindable(source) for source in sources]
+        self.targets = [_bindable(target) for target in targets]
+        self.copied = session.on_device or any(isinstance(x, DeviceTensor) for x in self.sources)
+        self.unmade = any(isinstance(x, DeviceTensor) and x.value is None for x in self.targets)
+
+    def __del__(self) -> None:
+        self.bound = None  # before the sessions whose memory it refers to
 
 
 class Session:
@@ -246,6 +317,9 @@ class Session:
         if provider.name not in self._session.get_providers():
             raise DelegateError(f"ONNX Runtime could not load {provider.name}, its log says why")
         self._inputs = [value.name for value in self._session.get_inputs()]
+        self._outputs = [value.name for value in self._session.get_outputs()]
+        places = self._session.get_input_memory_infos()
+        self.on_device = any(place.name != _HOST for place in places)
 
     def options(self) -> Mapping[str, str]:
         """The options of the first provider, defaults too where it tells them."""
@@ -263,33 +337,65 @@ class Session:
             for node in subgraph.get_nodes()
         }
 
-    def bind(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Binding:
-        """What `run` needs to read from and write to these arrays, given in graph order."""
-        bound = self._session.io_binding()
-        binding = Binding([*map(paired, inputs), *map(paired, outputs)], bound)
-        for position, array in enumerate(inputs):
-            self.bind_input(binding, position, array)
-        for value, array in zip(
-            self._session.get_outputs(), binding.arrays[len(inputs) :], strict=True
-        ):
-            bound.bind_output(
-                value.name, "cpu", 0, array.dtype.type, array.shape, array.ctypes.data
-            )
+    def output_place(self) -> DeviceMemory | None:
+        """The memory of the device that makes the first output; None for the host's."""
+        place = self._session.get_output_memory_infos()[0]
+        if place.name == _HOST:
+            return None
+        return DeviceMemory(_DEVICES.get(place.device_vendor_id, "gpu"), place.device_id)
+
+    def bind(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> Binding:
+        """What `run` needs to read from and write to these tensors, given in graph order."""
+        binding = Binding(self, self._session.io_binding(), inputs, outputs)
+        if not binding.copied:
+            self._bind_inputs(binding)
+        for name, target in zip(self._outputs, binding.targets, strict=True):
+            if not isinstance(target, DeviceTensor):
+                place = ("cpu", 0, target.dtype.type, target.shape, target.ctypes.data)
+                binding.bound.bind_output(name, *place)
+            elif target.value is not None:
+                binding.bound.bind_ortvalue_output(name, target.value)
+            else:
+                binding.bound.bind_output(name, target.memory.kind, target.memory.number)
         return binding
 
     def bind_input(self, binding: Binding, position: int, array: Array) -> None:
         """Read one of the inputs from another array."""
-        array = binding.arrays[position] = paired(array)
-        binding.bound.bind_input(
-            self._inputs[position], "cpu", 0, array.dtype.type, array.shape, array.ctypes.data
-        )
+        binding.sources[position] = paired(array)
+        if not binding.copied:
+            self._bind_source(binding, position)
 
     def run(self, binding: Binding) -> None:
-        """One inference over the bound arrays."""
+        """One inference over the bound tensors."""
         try:
+            if binding.copied:
+                self._bind_inputs(binding)
             self._session.run_with_iobinding(binding.bound)
         except ORT_ERRORS as error:
             raise DelegateError(f"ONNX Runtime failed: {_said(error)}") from error
+        if binding.unmade:
+            self._keep(binding)
+
+    def _bind_inputs(self, binding: Binding) -> None:
+        for position in range(len(binding.sources)):
+            self._bind_source(binding, position)
+
+    def _bind_source(self, binding: Binding, position: int) -> None:
+        name, source = self._inputs[position], binding.sources[position]
+        if isinstance(source, DeviceTensor):
+            binding.bound.bind_ortvalue_input(name, source.value)
+        else:
+            place = ("cpu", 0, source.dtype.type, source.shape, source.ctypes.data)
+            binding.bound.bind_input(name, *place)
+
+    def _keep(self, binding: Binding) -> None:
+        """From now on use again the device memory that the first run has taken."""
+        made = binding.bound.get_outputs()
+        for name, target, value in zip(self._outputs, binding.targets, made, strict=True):
+            if isinstance(target, DeviceTensor) and target.value is None:
+                target.value, target.maker = value, self
+                binding.bound.bind_ortvalue_output(name, value)
+        binding.unmade = False
 
     def call(self, inputs: Sequence[Array]) -> list[Array]:
         """One inference over arrays in graph order; returns what it made, in arrays of its own."""
@@ -349,6 +455,10 @@ class _Weights:
 
     array: Array
     value: onnxruntime.OrtValue
+
+
+def _bindable(tensor: Tensor) -> Tensor:
+    return tensor if isinstance(tensor, DeviceTensor) else paired(tensor)
 
 
 def _named(array: Array) -> Array:

@@ -17,7 +17,7 @@ from tflite_ort.opmap.pairs import is_complex
 from tflite_ort.partition import Partition
 from tflite_ort.runtime import Runtime
 from tflite_ort.schema import DelegateError, StateError, TensorView
-from tflite_ort.session import Binding, Provider, Session
+from tflite_ort.session import Binding, DeviceTensor, Provider, Session
 from tflite_ort.state import Variable, moved
 from tflite_ort.steps import Memory, Run, unassigned
 
@@ -48,6 +48,7 @@ class _Crossing:
         array: what the interpreter keeps; None for a variable, an unknown shape and what a
             kernel makes anew at each run.
         bound: what the session is bound to; `array` itself where the types are the same.
+        place: where the tensor is instead that stays on a device.
     """
 
     tensor: TensorView
@@ -55,16 +56,26 @@ class _Crossing:
     variable: Variable | None
     array: Array | None = None
     bound: Array | None = None
+    place: DeviceTensor | None = None
 
     @classmethod
-    def of(cls, tensor: TensorView, target: Target, memory: Memory) -> _Crossing:
+    def of(
+        cls, tensor: TensorView, target: Target, memory: Memory, place: DeviceTensor | None = None
+    ) -> _Crossing:
         dtype = target.boundary_dtype(tensor)
+        if place is not None:
+            return cls(tensor, dtype, None, place=place)
         variable = memory.variables.get(tensor.index)
         array = memory.arrays.get(tensor.index)
         if variable is not None or tensor.dynamic or array is None:
             return cls(tensor, dtype, variable)
         bound = array if array.dtype == dtype else np.zeros(array.shape, dtype)
         return cls(tensor, dtype, None, array, bound)
+
+    @property
+    def fixed(self) -> bool:
+        """Whether a session can be bound to it once."""
+        return self.bound is not None or self.place is not None
 
     def source(self, memory: Memory) -> Array:
         """The array that the session reads at its next run."""
@@ -124,18 +135,19 @@ def session_step(
     target = runtime.target(delegate)
     session = _session(lowered.model, delegate.provider, runtime) if part.outputs else None
     providers = {} if session is None else _providers(part, session, delegate, runtime.strict)
-    inputs = [_Crossing.of(tensor, target, memory) for tensor in part.inputs]
-    outputs = [_Crossing.of(tensor, target, memory) for tensor in part.outputs]
+    places = part.places
+    inputs = [_Crossing.of(t, target, memory, places.get(t.index)) for t in part.inputs]
+    outputs = [_Crossing.of(t, target, memory, places.get(t.index)) for t in part.outputs]
+    outputs += [_Crossing.of(t, target, memory) for t in part.copies]
     moves_in, moves_out = _moves(inputs), _moves(outputs)
     if session is None:
         run: Run = lambda: None  # noqa: E731
     elif any(x.tensor.dynamic for x in (*inputs, *outputs)):
         run = _unbound(session, inputs, outputs, memory)
-    elif any(x.bound is None for x in (*inputs, *outputs)):
+    elif not all(x.fixed for x in (*inputs, *outputs)):
         run = _rebound(session, inputs, outputs, memory)
     else:
-        binding = session.bind([x.source(memory) for x in inputs], [x.target() for x in outputs])
-        run = partial(session.run, binding)
+        run = partial(session.run, _bind(session, inputs, outputs, memory))
     if not (moves_in or moves_out or passed):
         return SessionStep(run, providers)
 
@@ -187,7 +199,9 @@ def _without_passed(
     sources = {id(value): t for value, t in zip(graph.inputs, part.inputs, strict=True)}
     passed: list[tuple[TensorView, TensorView]] = []
     outputs = list(part.outputs)
-    for value, tensor in zip(list(graph.outputs), part.outputs, strict=True):
+    for value, tensor in zip(list(graph.outputs), [*part.outputs, *part.copies], strict=True):
+        if tensor.index in part.places:
+            continue
         node = value.producer()
         assert node is not None
         source = sources.get(id(node.inputs[0])) if node.op_type == "Identity" else None
@@ -203,6 +217,13 @@ def _without_passed(
         graph.inputs.remove(value)
     inputs = [sources[id(value)] for value in graph.inputs]
     return replace(part, inputs=inputs, outputs=outputs), passed
+
+
+def _bind(
+    session: Session, inputs: Sequence[_Crossing], outputs: Sequence[_Crossing], memory: Memory
+) -> Binding:
+    sources = [x.place or x.source(memory) for x in inputs]
+    return session.bind(sources, [x.place or x.target() for x in outputs])
 
 
 def _unbound(
@@ -227,7 +248,7 @@ def _rebound(
     of these arrays is bound once: as long as nothing else replaces one there are two such sets.
     What a kernel made is bound at each run.
     """
-    made = [(i, x) for i, x in enumerate(inputs) if x.variable is None and x.bound is None]
+    made = [(i, x) for i, x in enumerate(inputs) if x.variable is None and not x.fixed]
     used = (x.variable for x in (*inputs, *outputs) if x.variable is not None)
     variables = list(dict.fromkeys(used))
     bindings: dict[tuple[int, ...], _Bound] = {}
@@ -235,12 +256,10 @@ def _rebound(
     def bind() -> _Bound:
         if len(bindings) == _BINDINGS_KEPT:
             bindings.clear()
-        sources, targets = [x.source(memory) for x in inputs], [x.target() for x in outputs]
-        results = zip(outputs, targets, strict=True)
         bound = _Bound(
-            session.bind(sources, targets),
+            _bind(session, inputs, outputs, memory),
             [variable.array for variable in variables],
-            [(x.variable, array) for x, array in results if x.variable is not None],
+            [(x.variable, x.target()) for x in outputs if x.variable is not None],
         )
         bindings[tuple(map(id, bound.arrays))] = bound
         return bound
