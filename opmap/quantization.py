@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
+from functools import lru_cache
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,7 @@ from tflite_ort.schema import (
     Untranslatable,
 )
 from tflite_ort.schema.fixed_point import rescale, saturate
-from tflite_ort.schema.semantics import fake_quant_range
+from tflite_ort.schema.semantics import NUMPY_DTYPE, fake_quant_range
 
 Array = npt.NDArray[Any]
 View = OperatorView[Any]
@@ -67,34 +68,54 @@ def quantize(op: View, g: Graph) -> None:
     if input.type not in _CODES:
         g.write(output, g.read(input, layout=layout), layout=layout)
         return
-    if not input.is_quantized:
-        raise Untranslatable(f"{input.type.name} input without a scale")
-    wanted, misses = _requantized(input, output), partial(_misses, input, output)
-    unit = min(_UNITS, key=lambda unit: misses(wanted, unit))
-    if input.type is _T.INT16 and misses(wanted, unit):
-        by_code(op, g, carried(wanted, output.type, np.zeros(1, np.int64), carried_type(output))[0])
+    source, target = _codes(input), _codes(output)
+    unit, misses = _best_unit(source, target)
+    if input.type is _T.INT16 and misses:
+        wanted, _ = carried(
+            _requantized(source, target), output.type, np.zeros(1, np.int64), carried_type(output)
+        )
+        by_code(op, g, wanted)
         return
     g.write(output, g.read_units(input, unit, layout=layout, rank=input.rank), layout=layout)
 
 
-def _requantized(input: TensorView, output: TensorView) -> Array:
-    """The code of `output` for every code of `input`, ascending."""
-    given, made = input.quantization, output.quantization
-    if given is None or made is None or given.per_channel or made.per_channel:
+class _Codes(NamedTuple):
+    """What the codes of a tensor mean."""
+
+    type: TensorType
+    scale: float
+    zero_point: int
+
+
+def _codes(tensor: TensorView) -> _Codes:
+    quantization = tensor.quantization
+    if quantization is None or quantization.per_channel:
         raise Untranslatable("codes of more than one scale, or of none")
-    centred = every_code(input.type).astype(np.int32) - np.int32(given.scalar_zero_point)
-    codes = rescale(centred, given.scalar_scale / made.scalar_scale) + made.scalar_zero_point
-    return saturate(codes, output.dtype)
+    return _Codes(tensor.type, quantization.scalar_scale, quantization.scalar_zero_point)
 
 
-def _misses(input: TensorView, output: TensorView, wanted: Array, unit: float) -> int:
-    """How many codes of `input`, read in units of `unit`, DequantizeLinear and QuantizeLinear bring
-    elsewhere."""
-    given, made = input.quantization, output.quantization
-    assert given is not None and made is not None
-    centred = (every_code(input.type) - np.float32(given.scalar_zero_point)).astype(np.float32)
-    codes = np.rint(centred * np.float32(given.scalar_scale / unit) / made.scale[0])
-    found = saturate(codes + made.scalar_zero_point, output.dtype)
+# An operator is translated twice, and those of a network share their scales.
+@lru_cache(maxsize=256)
+def _best_unit(source: _Codes, target: _Codes) -> tuple[float, int]:
+    """In which unit the fewest codes come out otherwise than as TFLite's, and how many do."""
+    wanted = _requantized(source, target)
+    misses = {unit: _misses(source, target, wanted, unit) for unit in _UNITS}
+    return min(misses.items(), key=itemgetter(1))
+
+
+def _requantized(source: _Codes, target: _Codes) -> Array:
+    """The code of `target` for every code of `source`, ascending."""
+    centred = every_code(source.type).astype(np.int32) - np.int32(source.zero_point)
+    codes = rescale(centred, source.scale / target.scale) + target.zero_point
+    return saturate(codes, NUMPY_DTYPE[target.type])
+
+
+def _misses(source: _Codes, target: _Codes, wanted: Array, unit: float) -> int:
+    """How many codes of `source`, read in units of `unit`, DequantizeLinear and QuantizeLinear
+    bring elsewhere."""
+    centred = (every_code(source.type) - np.float32(source.zero_point)).astype(np.float32)
+    codes = np.rint(centred * np.float32(source.scale / unit) / np.float32(target.scale))
+    found = saturate(codes + target.zero_point, NUMPY_DTYPE[target.type])
     return int(np.count_nonzero(found != wanted))
 
 
