@@ -23,7 +23,7 @@ from tflite_ort.schema.fixed_point import (
     rounding_shift_right,
     saturate,
 )
-from tflite_ort.schema.function_table import int16_table, interpolated
+from tflite_ort.schema.softmax_tables import softmax_powers, softmax_reciprocals
 
 Array = npt.NDArray[Any]
 View = OperatorView[Any]
@@ -98,22 +98,13 @@ def log_softmax_of_bytes(op: View, x: Array) -> Array:
 
 def softmax_of_int16(op: View, x: Array) -> Array:
     """Exponentials and the reciprocal of their sum by tables of 513 points."""
-    ten_over_range, unit = 10.0 / 65535, 2.0 / 65535
-    exp_table = int16_table(np.exp, ten_over_range, unit, 32767, np.float64)
-    inverse_table = int16_table(_one_over_one_plus, 1.0 / 65535, unit, -32768, np.float64)
-    factor = float(scale(op, op["input"]) * np.float32(op.options.beta)) / ten_over_range
+    table = softmax_powers(float(scale(op, op["input"]) * np.float32(op.options.beta)))
     codes = x.astype(np.int32)
-    difference = codes - codes.max(axis=-1, keepdims=True)
-    scaled = multiply_by_quantized_multiplier(difference, *quantize_multiplier(factor))
-    powers = interpolated(saturate(scaled + 32767, np.int16), exp_table).astype(np.int64)
+    powers = table[65535 + codes - codes.max(axis=-1, keepdims=True)].astype(np.int64)
     total = powers.sum(axis=-1, keepdims=True)
     headroom = leading_zeros(total)
     mantissa = ((total << (headroom - 1)) + 2**13) >> 14
-    inverse = interpolated(saturate(mantissa - 2**15 - 2**16, np.int16), inverse_table)
+    inverse = softmax_reciprocals()[np.minimum(mantissa - 2**16, 65535)].astype(np.int64)
     right = 31 - headroom
     result = (powers * inverse + (np.int64(1) << (right - 1))) >> right
     return np.asarray(np.clip(result, 0, 32767), np.int16)
-
-
-def _one_over_one_plus(x: Array) -> Array:
-    return np.asarray(1.0 / (1.0 + x))

@@ -15,6 +15,7 @@ from tflite_ort.opmap.by_code import by_code, every_code
 from tflite_ort.opmap.forms import Domain, Layout
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.registry import translator
+from tflite_ort.opmap.softmax_codes import softmax_of_int16
 from tflite_ort.schema import (
     ActivationFunctionType,
     GeluOptions,
@@ -210,14 +211,16 @@ def blocked_prelu(op: View, g: Graph) -> ir.Value:
 def softmax(op: OperatorView[SoftmaxOptions], g: Graph) -> None:
     """Softmax(beta * x) along the last axis.
 
-    Of 8-bit codes it is fused to QLinearSoftmax, exact with TFLite for two elements and more. INT16
-    codes are refused: TFLite computes them by two coarse tables, and so does the numpy kernel.
+    Of 8-bit codes it is fused to QLinearSoftmax, exact with TFLite for two elements and more.
     """
     input, output = op["input"], op.output
     widened = input.type is _T.INT8 and output.type is _T.INT16
-    check_types(op, _HALF | _BYTES, widened=widened)
+    check_types(op, _HALF | _CODES, widened=widened)
     if input.rank < 1:
         raise Untranslatable("softmax of a scalar")
+    if input.type is _T.INT16:
+        softmax_of_int16(op, g)
+        return
     x = g.read(input, layout=Layout.LAST)
     if input.is_quantized and input.shape[-1] == 1:
         # ONNX Runtime's integer softmax of one element wraps 256 to 0.

@@ -74,6 +74,7 @@ INFRASTRUCTURE = {
         "registry",
         "rnn_cell",
         "scan",
+        "softmax_codes",
         "svdf_integer",
     },
     "fallback_kernels": {
