@@ -35,7 +35,7 @@ from tflite_ort.schema import (
 )
 from tflite_ort.schema.sizes import known_product
 from tflite_ort.session import check_provider
-from tflite_ort.session_step import session_step
+from tflite_ort.session_step import LeftToTheCPU, session_step
 from tflite_ort.steps import Memory, Run, kernel_step, sequence
 from tflite_ort.versioning.registry import Registry
 
@@ -143,7 +143,9 @@ def make_plan(graph: Specialized, runtime: Runtime) -> Plan:
 def _refusals(failure: _PartitionFailed, runtime: Runtime) -> dict[tuple[str, int], str]:
     """By runner and operator, why it does not run there; a provider that cannot run anything is
     noted in `runtime` instead."""
-    part = failure.part
+    part, error = failure.part, failure.error
+    if isinstance(error, LeftToTheCPU):
+        return {(part.runner, op.index): str(error) for op in error.operators}
     delegate, labels = runtime.runners[part.runner], ", ".join(op.label for op in part.operators)
     try:
         check_provider(delegate.provider)

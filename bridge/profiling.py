@@ -54,8 +54,8 @@ class Profile:
 
     @property
     def prefix(self) -> str:
-        """The beginning of a session's file name."""
-        return str(self.folder / "session")
+        """The beginning of the next session's file name, to which ONNX Runtime adds the second."""
+        return str(self.folder / f"session{len(self.sessions)}")
 
     def timed(self, step: Callable[..., None]) -> Callable[..., None]:
         """`step`, which runs the operator that is its first argument, with its time noted."""

@@ -76,7 +76,8 @@ class Runtime:
         if delegate.name in _SIGNED_WEIGHTS:
             return Target("int8", hybrid=self.hybrid, fallback=True)
         if delegate.name == _LIKE_THE_CPU:
-            return Target(exact_weight_type(), hybrid=self.hybrid, fallback=True)
+            weights = exact_weight_type()
+            return Target(weights, openvino=True, hybrid=self.hybrid, fallback=True)
         if delegate.name != CPU:
             return Target(hybrid=self.hybrid, fallback=True)
         return Target(

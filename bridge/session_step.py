@@ -16,15 +16,27 @@ from tflite_ort.opmap import Lowered, Target
 from tflite_ort.opmap.pairs import is_complex
 from tflite_ort.partition import Partition
 from tflite_ort.runtime import Runtime
-from tflite_ort.schema import DelegateError, StateError, TensorView
-from tflite_ort.session import Binding, DeviceTensor, Provider, Session
+from tflite_ort.schema import DelegateError, OperatorView, StateError, TensorView
+from tflite_ort.session import CPU, Binding, DeviceTensor, Provider, Session
 from tflite_ort.state import Variable, moved
 from tflite_ort.steps import Memory, Run, unassigned
 
 Array = npt.NDArray[Any]
 
+# Where some nodes are left to ONNX Runtime's CPU provider they get what is between in parts whose
+# weights are inputs, which they compute in floats.
+_WHOLE_GRAPHS_ONLY = ("OpenVINOExecutionProvider",)
+
 # More sets of arrays than a session meets in turn are those of variables that were replaced.
 _BINDINGS_KEPT = 16
+
+
+class LeftToTheCPU(DelegateError):
+    """A provider that is fast only where it takes all nodes has not taken those of `operators`."""
+
+    def __init__(self, delegate: Delegate, operators: Sequence[OperatorView[Any]]) -> None:
+        super().__init__(f"{delegate.name} leaves nodes of it to ONNX Runtime's CPU provider")
+        self.operators = operators
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +141,13 @@ def session_step(
     """One session over the tensors that enter and leave a partition.
 
     Raises:
+        LeftToTheCPU: some operators are better run by the next delegate.
         DelegateError: ONNX Runtime could not make it, or not as a strict runtime wants it.
     """
     part, passed = _without_passed(part, lowered.model.graph, memory)
     target = runtime.target(delegate)
     session = _session(lowered.model, delegate.provider, runtime) if part.outputs else None
-    providers = {} if session is None else _providers(part, session, delegate, runtime.strict)
+    providers = {} if session is None else _providers(part, session, delegate, runtime)
     places = part.places
     inputs = [_Crossing.of(t, target, memory, places.get(t.index)) for t in part.inputs]
     outputs = [_Crossing.of(t, target, memory, places.get(t.index)) for t in part.outputs]
@@ -164,14 +177,14 @@ def session_step(
 
 
 def _providers(
-    part: Partition, session: Session, delegate: Delegate, strict: bool
+    part: Partition, session: Session, delegate: Delegate, runtime: Runtime
 ) -> dict[int, str]:
     """By operator, the execution providers that its nodes were given to.
 
     An operator whose nodes ONNX Runtime merged into others has those of the whole partition.
     """
     assigned = session.assigned()
-    if strict and (strays := [n for n, name in assigned.items() if name != delegate.name]):
+    if runtime.strict and (strays := [n for n, name in assigned.items() if name != delegate.name]):
         raise DelegateError(f"{delegate.name} was not given {', '.join(sorted(strays))}")
     everywhere = list(dict.fromkeys(assigned.values())) or [delegate.name]
     if delegate.name not in everywhere:
@@ -179,6 +192,9 @@ def _providers(
     used: dict[str, dict[str, None]] = {}
     for node, name in assigned.items():
         used.setdefault(node.partition("/")[0], {})[name] = None
+    left = [op for op in part.operators if used.get(op.label, {}).keys() - {delegate.name}]
+    if left and delegate.name in _WHOLE_GRAPHS_ONLY and CPU in {d.name for d in runtime.delegates}:
+        raise LeftToTheCPU(delegate, left)
     return {op.index: ", ".join(used.get(op.label, everywhere)) for op in part.operators}
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
+from tflite_ort.opmap.centred import centred, with_repeated
 from tflite_ort.opmap.forms import Layout
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.hybrid import hybrid_input
@@ -123,9 +124,12 @@ def conv_2d(op: OperatorView[Conv2DOptions], g: Graph) -> None:
     if g.target.ort_cpu and _is_read_in_rows(op, g):
         convolution_of_rows(op, g)
         return
-    weights = relaid_filter(g, input, filter, (0, 3, 1, 2))
+    groups = input.shape[3] // depth
     image = hybrid_image(op, g, g.read(input, layout=Layout.FIRST), _asymmetric(filter))
-    convolution(op, g, options, image, weights, (kh, kw), groups=input.shape[3] // depth)
+    filter, repeated = centred(g, filter, may_repeat=groups == 1)
+    weights = relaid_filter(g, input, filter, (0, 3, 1, 2))
+    image = with_repeated(g, image, repeated)
+    convolution(op, g, options, image, weights, (kh, kw), groups)
 
 
 def _asymmetric(filter: TensorView) -> bool:
@@ -180,6 +184,7 @@ def depthwise_conv_2d(op: OperatorView[DepthwiseConv2DOptions], g: Graph) -> Non
     input, filter, options = op["input"], op["filter"], op.options
     check_types(input, filter)
     _, kh, kw, _ = filter.shape
+    filter, _ = centred(g, filter, may_repeat=False)
     weights = relaid_filter(g, input, filter, (3, 0, 1, 2))
     image = hybrid_image(op, g, g.read(input, layout=Layout.FIRST))
     convolution(op, g, options, image, weights, (kh, kw), groups=input.shape[3])

@@ -66,6 +66,9 @@ class Target:
             without saturating (VNNI, Arm), and what TensorRT and QNN need.
         ort_cpu: ONNX Runtime's CPU provider will run it. Where two graphs say the same, its
             fastest is chosen, not the plainest.
+        openvino: as `ort_cpu`, of OpenVINO. It gives convolutions another layout where a Transpose
+            is of real numbers, not of codes, and multiplies in 8 bits where signed weights have no
+            zero point.
         hybrid: how float activations meet integer weights: ``"float"``, the weights dequantised, or
             ``"dynamic"``, the activations rounded to 8 bits at each invoke as TFLite does.
         carried_boundary: the graph's own int8 inputs and outputs are uint8 too, moved by 128; who
@@ -76,6 +79,7 @@ class Target:
 
     weights: str = "uint8"
     ort_cpu: bool = False
+    openvino: bool = False
     hybrid: str = "float"
     carried_boundary: bool = False
     fallback: bool = False

@@ -47,6 +47,7 @@ INFRASTRUCTURE = {
         "bodies",
         "__init__",
         "bits",
+        "centred",
         "constants",
         "directions",
         "fixed_point",

@@ -8,7 +8,8 @@ from typer.testing import CliRunner
 
 from tests.models import model_path
 from tests.one_op import T, one_op_model
-from tflite_ort import Interpreter, StateError
+from tests.test_partition import chain
+from tflite_ort import ExecutionProviderDelegate, Interpreter, StateError
 from tflite_ort.cli import app
 from tflite_ort.demo import digits_model
 from tflite_ort.schema import Op
@@ -55,6 +56,14 @@ def test_numpy_kernels_take_time_too() -> None:
     interpreter.allocate_tensors()
     (row,) = interpreter.profile(2)
     assert (row.operator, row.provider, list(row.nodes)) == ("COS_0", "", ["numpy"])
+
+
+def test_every_session_of_a_cut_network_takes_time() -> None:
+    delegate = ExecutionProviderDelegate("CPUExecutionProvider", max_versions={Op.MUL: 0})
+    interpreter = Interpreter(model_content=chain(), providers=[delegate])
+    interpreter.allocate_tensors()
+    operators = {row.operator for row in interpreter.profile(2)}
+    assert operators == {"ADD_0", "MUL_1", "SUB_2"}
 
 
 def test_profiling_leaves_the_tensors_alone() -> None:

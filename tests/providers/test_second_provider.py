@@ -13,10 +13,10 @@ import pytest
 
 from tests.delegated import allocated, assert_as_litert
 from tests.models import model_path
-from tests.one_op import T, one_op_model, ours
+from tests.one_op import Node, T, graph_model, one_op_model, ours
 from tests.oracle import litert
 from tests.test_models import drawn
-from tests.test_partition import branches, chain
+from tests.test_partition import SHAPE, branches, chain
 from tflite_ort import (
     DelegateError,
     DelegateWarning,
@@ -24,7 +24,14 @@ from tflite_ort import (
     MissingDelegate,
     load_delegate,
 )
-from tflite_ort.schema import Op, ReverseSequenceOptions
+from tflite_ort.schema import (
+    AddOptions,
+    MulOptions,
+    Op,
+    ReverseSequenceOptions,
+    SubOptions,
+    TensorType,
+)
 from tflite_ort.session import CPU
 
 OPENVINO, CUDA = "OpenVINOExecutionProvider", "CUDAExecutionProvider"
@@ -124,6 +131,29 @@ def test_a_graph_that_it_cannot_compile_goes_to_the_cpu() -> None:
     assert {row.provider for row in rows} == {CPU}
     with pytest.raises(DelegateError, match="could not load the graph"):
         allocated(content, providers=[OPENVINO, CPU], strict=True)
+
+
+@pytest.mark.openvino
+def test_what_it_leaves_to_the_cpu_does_not_cut_its_graphs() -> None:
+    """FLOOR_DIV divides doubles, which it has none of; with nodes of its own graph on the CPU it
+    would compute all of that graph's 8-bit layers in floats."""
+    numbers = T(SHAPE, TensorType.INT32)
+    tensors = dict.fromkeys(("x", "sum", "product", "quotient", "rest", "result"), numbers)
+    tensors["two"] = T.constant(np.array([2], np.int32))
+    nodes = [
+        Node(Op.ADD, ["x", "x"], ["sum"], AddOptions()),
+        Node(Op.MUL, ["sum", "x"], ["product"], MulOptions()),
+        Node(Op.FLOOR_DIV, ["product", "two"], ["quotient"]),
+        Node(Op.SUB, ["quotient", "x"], ["rest"], SubOptions()),
+        Node(Op.MUL, ["rest", "x"], ["result"], MulOptions()),
+    ]
+    model = graph_model(tensors, nodes, ["result"])
+    rows = allocated(model, providers=[OPENVINO, CPU]).delegation()
+    assert [row.provider for row in rows] == [OPENVINO, OPENVINO, CPU, OPENVINO, OPENVINO]
+    assert "leaves nodes of it" in rows[2].reason
+    x = np.arange(-3, 3, dtype=np.int32).reshape(SHAPE)
+    got, _ = ours(model, [x], providers=[OPENVINO, CPU])
+    np.testing.assert_array_equal(got[0], (x * x - x) * x)
 
 
 @pytest.mark.openvino
