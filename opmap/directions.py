@@ -20,14 +20,7 @@ ONNX_ACTIVATIONS = {ActivationFunctionType.TANH: "Tanh", ActivationFunctionType.
 
 
 class Directed(Protocol):
-    """A cell over a sequence.
-
-    Args:
-        single: the sequence has one step.
-    """
-
-    @property
-    def single(self) -> bool: ...
+    """A cell over a sequence."""
 
     @property
     def reverse(self) -> bool: ...
@@ -58,6 +51,5 @@ def per_direction(g: Graph, runs: Sequence[Directed], made: Values) -> list[Valu
             [g.op("Gather", y, i, axis=1), *(g.op("Gather", state, i, axis=0) for state in last)]
             for i in places
         ]
-    first = g.constant([0], np.int64)
-    y = last[0] if runs[0].single else g.op("Squeeze", y, g.constant([1], np.int64))
-    return [[y, *(g.op("Squeeze", state, first) for state in last)]]
+    first, second = (g.constant([axis], np.int64) for axis in range(2))
+    return [[g.op("Squeeze", y, second), *(g.op("Squeeze", state, first) for state in last)]]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -11,9 +13,37 @@ import onnx_ir as ir
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.schema import OperatorView, TensorType, TensorView
 
-Rounding = Callable[[ir.Value], ir.Value]
+_FLOAT, _DOUBLE, _INT32 = ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32
+_LOWEST, _HIGHEST = -128, 127
+# Stands for a largest magnitude of 0, whose codes are 0 by any scale.
+_LEAST = 1e-30
 
-_FLOAT, _DOUBLE = ir.DataType.FLOAT, ir.DataType.DOUBLE
+
+class Rounding(Enum):
+    """How activations become 8-bit codes: around 0, or with a zero point."""
+
+    SYMMETRIC = "symmetric"
+    ASYMMETRIC = "asymmetric"
+
+
+@dataclass(frozen=True, slots=True)
+class Codes:
+    """Reals (codes - zero_point) * scale.
+
+    Args:
+        codes: int32, of 8 bits.
+        zero_point: whole floats; None for 0.
+    """
+
+    codes: ir.Value
+    zero_point: ir.Value | None
+    scale: ir.Value
+
+    def reals(self, g: Graph) -> ir.Value:
+        steps = g.op("Cast", self.codes, to=_FLOAT)
+        if self.zero_point is not None:
+            steps = g.op("Sub", steps, self.zero_point)
+        return g.op("Mul", steps, self.scale)
 
 
 def hybrid_input(
@@ -27,39 +57,51 @@ def hybrid_input(
 ) -> ir.Value:
     """`value`, which is `input`; where `g` is made to follow TFLite and the operator is hybrid, as
     the reals that its 8-bit codes stand for, one scale for each slice that spans `axes`."""
-    hybrid = input.type is TensorType.FLOAT32 and filter.type is not TensorType.FLOAT32
-    if not hybrid or g.target.hybrid == "float":
-        return value
-    over = g.constant(axes, np.int64)
-    zero = g.constant(0, np.float32)
-    low = g.op("Min", g.op("ReduceMin", value, over, keepdims=1), zero)
-    high = g.op("Max", g.op("ReduceMax", value, over, keepdims=1), zero)
-    return _asymmetric(g, value, low, high) if asymmetric else _symmetric(g, value, low, high)
+    rounding = input_rounding(g, input, filter, asymmetric=asymmetric)
+    return value if rounding is None else rounded(g, value, rounding, axes).reals(g)
 
 
 def row_rounding(op: OperatorView[Any], g: Graph, filter: TensorView) -> Rounding | None:
     """How activations of `op` are rounded, row by row, before they meet the weights `filter`; None
     where they are not."""
-    if g.target.hybrid == "float" or filter.type is TensorType.FLOAT32:
-        return None
     asymmetric = op.options.asymmetric_quantize_inputs
-    input = op["input"]
-    return lambda x: hybrid_input(g, x, input, filter, axes=[-1], asymmetric=asymmetric)
+    return input_rounding(g, op["input"], filter, asymmetric=asymmetric)
 
 
-def _symmetric(g: Graph, value: ir.Value, low: ir.Value, high: ir.Value) -> ir.Value:
+def input_rounding(
+    g: Graph, input: TensorView, filter: TensorView, *, asymmetric: bool
+) -> Rounding | None:
+    """How `input` is rounded before it meets `filter`; None where it is not."""
+    hybrid = input.type is TensorType.FLOAT32 and filter.type is not TensorType.FLOAT32
+    if not hybrid or g.target.hybrid == "float":
+        return None
+    return Rounding.ASYMMETRIC if asymmetric else Rounding.SYMMETRIC
+
+
+def rounded(g: Graph, value: ir.Value, rounding: Rounding, axes: Sequence[int]) -> Codes:
+    """`value` in codes of one scale for each slice that spans `axes`."""
+    return (_symmetric if rounding is Rounding.SYMMETRIC else _asymmetric)(g, value, axes)
+
+
+def reach(g: Graph, value: ir.Value, axes: Sequence[int]) -> ir.Value:
+    """The largest magnitude in each slice that spans `axes`, never 0."""
+    over = g.constant(axes, np.int64)
+    largest = g.op("ReduceMax", g.op("Abs", value), over, keepdims=1)
+    return g.op("Max", largest, g.constant(_LEAST, np.float32))
+
+
+def _symmetric(g: Graph, value: ir.Value, axes: Sequence[int]) -> Codes:
     """Codes -127 to 127 around 0."""
-    largest = g.constant(127, np.float32)
-    reach = g.op("Max", g.op("Neg", low), high)
-    reach = g.op("Where", g.op("Equal", reach, g.constant(0, np.float32)), largest, reach)
-    steps = g.op("Mul", value, g.op("Div", largest, reach))
-    codes = g.op("Clip", _rounded(g, steps, np.float32), g.op("Neg", largest), largest)
-    return g.op("Mul", codes, g.op("Div", reach, largest))
+    largest, most = reach(g, value, axes), g.constant(_HIGHEST, np.float32)
+    steps = g.op("Mul", value, g.op("Div", most, largest))
+    return Codes(_rounded(g, steps), None, g.op("Div", largest, most))
 
 
-def _asymmetric(g: Graph, value: ir.Value, low: ir.Value, high: ir.Value) -> ir.Value:
+def _asymmetric(g: Graph, value: ir.Value, axes: Sequence[int]) -> Codes:
     """Codes -128 to 127; the zero point is found in double precision from the end nearer to 0."""
-    ends = [g.constant(end, np.float64) for end in (-128, 127)]
+    over, zero = g.constant(axes, np.int64), g.constant(0, np.float32)
+    low = g.op("Min", g.op("ReduceMin", value, over, keepdims=1), zero)
+    high = g.op("Max", g.op("ReduceMax", value, over, keepdims=1), zero)
     low, high = (g.op("Cast", end, to=_DOUBLE) for end in (low, high))
     width = g.op("Sub", high, low)
     flat = g.op("Cast", g.op("Equal", width, g.constant(0, np.float64)), to=_DOUBLE)
@@ -68,22 +110,25 @@ def _asymmetric(g: Graph, value: ir.Value, low: ir.Value, high: ir.Value) -> ir.
     below, above = (g.op("Div", end, step) for end in (low, high))
     nearer = g.op(
         "Less",
-        g.op("Sub", g.constant(128, np.float64), below),
-        g.op("Add", g.constant(127, np.float64), above),
+        g.op("Sub", g.constant(-_LOWEST, np.float64), below),
+        g.op("Add", g.constant(_HIGHEST, np.float64), above),
     )
     zero_points = (
-        g.op("Cast", _rounded(g, g.op("Sub", end, steps), np.float64), to=_FLOAT)
-        for end, steps in zip(ends, (below, above), strict=True)
+        g.op("Sub", g.constant(end, np.float64), steps)
+        for end, steps in ((_LOWEST, below), (_HIGHEST, above))
     )
-    bounds = [g.constant(end, np.float32) for end in (-128, 127)]
-    zero_point = g.op("Clip", g.op("Where", nearer, *zero_points), *bounds)
+    zero_point = _rounded(g, g.op("Where", nearer, *zero_points))
+    zero_point = g.op("Cast", _clipped(g, zero_point), to=_FLOAT)
     scale = g.op("Cast", step, to=_FLOAT)
     steps = g.op("Mul", value, g.op("Reciprocal", scale))
-    codes = g.op("Clip", _rounded(g, g.op("Add", zero_point, steps), np.float32), *bounds)
-    return g.op("Mul", g.op("Sub", codes, zero_point), scale)
+    codes = _clipped(g, _rounded(g, g.op("Add", zero_point, steps)))
+    return Codes(codes, zero_point, scale)
 
 
-def _rounded(g: Graph, value: ir.Value, dtype: type[np.floating]) -> ir.Value:
-    """To whole numbers, halves away from zero."""
-    whole = g.op("Floor", g.op("Add", g.op("Abs", value), g.constant(0.5, dtype)))
-    return g.op("Mul", g.op("Sign", value), whole)
+def _rounded(g: Graph, value: ir.Value) -> ir.Value:
+    """The nearest integers, halves away from zero: half a step outwards, and cut."""
+    return g.op("Cast", g.op("Shrink", value, bias=-0.5, lambd=0.0), to=_INT32)
+
+
+def _clipped(g: Graph, codes: ir.Value) -> ir.Value:
+    return g.op("Clip", codes, *(g.constant(end, np.int32) for end in (_LOWEST, _HIGHEST)))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import onnx_ir as ir
 
+from tflite_ort.opmap.centred import centred, with_repeated
 from tflite_ort.opmap.convolution import accumulator_bias, check_types
 from tflite_ort.opmap.forms import Domain
 from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.hybrid import hybrid_input
+from tflite_ort.opmap.hybrid import hybrid_input, input_rounding
+from tflite_ort.opmap.matrix import Matrix, keeps_codes, sum_of_products
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     BatchMatMulOptions,
@@ -46,8 +50,10 @@ def fully_connected(op: OperatorView[FullyConnectedOptions], g: Graph) -> None:
     if input.rank != 2 or may_differ(input.shape[1:], (depth,)):
         x = g.op("Reshape", x, g.constant([-1, depth], "int64"))
     asymmetric = options.asymmetric_quantize_inputs or filter.blocks is not None
-    x = hybrid_input(g, x, input, filter, axes=(1,), asymmetric=asymmetric)
-    y = _product(op, g, x)
+    y = _coded_product(op, g, x, asymmetric=asymmetric)
+    if y is None:
+        x = hybrid_input(g, x, input, filter, axes=(1,), asymmetric=asymmetric)
+        y = _product(op, g, x)
     activation = options.fused_activation_function
     if output.rank == 2:
         g.write(output, y, activation=activation)
@@ -59,10 +65,28 @@ def fully_connected(op: OperatorView[FullyConnectedOptions], g: Graph) -> None:
     g.write(output, y, domain=domain, activation=activation)
 
 
+def _coded_product(
+    op: OperatorView[FullyConnectedOptions], g: Graph, rows: ir.Value, *, asymmetric: bool
+) -> ir.Value | None:
+    """Floats times 8-bit weights, where these are not made floats."""
+    input, filter = op["input"], op["filter"]
+    matrix = None if input.is_quantized else Matrix.of_codes(filter)
+    if matrix is None:
+        return None
+    single_row = is_known(*input.shape) and math.prod(input.shape) == filter.shape[1]
+    rounding = input_rounding(g, input, filter, asymmetric=asymmetric)
+    if not keeps_codes(g, matrix, rounding, single_row=single_row):
+        return None
+    bias, terms = accumulator_bias(g, input, filter, op.get("bias")), [(rows, matrix)]
+    return sum_of_products(g, terms, rounding=rounding, single_row=single_row, added=bias)
+
+
 def _product(op: OperatorView[FullyConnectedOptions], g: Graph, rows: ir.Value) -> ir.Value:
     """Gemm; of 4-bit weights and floats a MatMul, for these to stay packed."""
     input, filter = op["input"], op["filter"]
     bias = accumulator_bias(g, input, filter, op.get("bias"))
+    filter, repeated = centred(g, filter, may_repeat=True)
+    rows = with_repeated(g, rows, repeated)
     if not filter.is_constant:
         return g.op("Gemm", rows, g.read(filter), bias, transB=1)
     if filter.type is TensorType.INT4 and not input.is_quantized:

@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import onnx_ir as ir
 
 from tflite_ort.opmap.directions import ONNX_ACTIVATIONS
+from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.hybrid import Rounding
+from tflite_ort.opmap.matrix import Matrix
 from tflite_ort.schema import (
     ActivationFunctionType,
     OperatorView,
@@ -21,6 +24,7 @@ from tflite_ort.schema.lstm_inputs import GATES, PEEPHOLE_GATES
 
 Array = npt.NDArray[Any]
 View = OperatorView[Any]
+_CODED = (TensorType.INT8, TensorType.UINT8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +32,8 @@ class Cell:
     """The weights of one LSTM cell, its gates in the order input, forget, update, output.
 
     Args:
-        input_weights: [4, C, I]; the columns of an auxiliary input stand behind.
-        recurrent_weights: [4, C, O].
+        input_weights: [4 * C, I] of the input and of an auxiliary one.
+        recurrent_weights: [4 * C, O].
         bias: [4, C].
         peephole: [3, C], of the input, forget and output gate.
         norm: [4, C], coefficients of the layer normalisation.
@@ -40,12 +44,12 @@ class Cell:
         rounding: of what meets the weights; None for none.
     """
 
-    input_weights: Array
-    recurrent_weights: Array
+    input_weights: tuple[Matrix, ...]
+    recurrent_weights: Matrix
     bias: Array
     peephole: Array | None
     norm: Array | None
-    projection: Array | None
+    projection: Matrix | None
     projection_bias: Array | None
     activation: ActivationFunctionType
     cell_clip: float
@@ -62,6 +66,10 @@ class Cell:
     def size(self) -> int:
         return len(self.bias[0])
 
+    def added(self, g: Graph) -> ir.Value | None:
+        """What is added to the gates' sums; a bias beside a normalisation comes after it."""
+        return g.constant(self.bias.reshape(-1)) if self.norm is None else None
+
 
 def read_cell(op: View, prefix: str = "", rounding: Rounding | None = None) -> Cell:
     """The cell of an operator whose inputs are named; hybrid weights are dequantised.
@@ -71,19 +79,22 @@ def read_cell(op: View, prefix: str = "", rounding: Rounding | None = None) -> C
     """
     coupled = op.get(f"{prefix}input_to_input_weights") is None
 
-    def gates(
-        pattern: str, names: Sequence[str] = GATES, mirror: int = -1, square: bool = False
-    ) -> Array | None:
+    def gates(pattern: str, names: Sequence[str] = GATES, mirror: int = -1) -> Array | None:
         found = [reals(op, prefix + pattern.format(gate)) for gate in names]
         kept = [array for array in found[1:] if array is not None]
         if not kept:
             return None
-        first = mirror * kept[0] if coupled or found[0] is None else found[0]
-        stacked = [first, *kept]
-        return np.stack([np.diag(a) if square and a.ndim == 1 else a for a in stacked])
+        return np.stack([mirror * kept[0] if coupled or found[0] is None else found[0], *kept])
 
-    inputs = [gates("input_to_{}_weights"), gates("aux_input_to_{}_weights")]
-    recurrent = gates("recurrent_to_{}_weights", square=True)
+    def weights(pattern: str) -> Matrix | None:
+        found = [matrix(op, prefix + pattern.format(gate)) for gate in GATES]
+        kept = [each for each in found[1:] if each is not None]
+        if not kept:
+            return None
+        return Matrix.stacked([-kept[0] if coupled or found[0] is None else found[0], *kept])
+
+    inputs = [weights("input_to_{}_weights"), weights("aux_input_to_{}_weights")]
+    recurrent = weights("recurrent_to_{}_weights")
     bias = gates("{}_gate_bias")
     if recurrent is None or bias is None:
         raise Untranslatable("gates without weights")
@@ -94,12 +105,12 @@ def read_cell(op: View, prefix: str = "", rounding: Rounding | None = None) -> C
     if options.fused_activation_function is ActivationFunctionType.NONE:
         _refuse_unfinished(op, prefix)
     return Cell(
-        np.concatenate([array for array in inputs if array is not None], axis=2),
+        tuple(each for each in inputs if each is not None),
         recurrent,
         bias,
         gates("cell_to_{}_weights", PEEPHOLE_GATES),
         gates("{}_layer_norm_coefficients", mirror=1),
-        reals(op, f"{prefix}projection_weights"),
+        matrix(op, f"{prefix}projection_weights"),
         reals(op, f"{prefix}projection_bias"),
         options.fused_activation_function,
         options.cell_clip,
@@ -118,6 +129,19 @@ def _refuse_unfinished(op: View, prefix: str) -> None:
         raise Untranslatable("TFLite leaves out a part of an update without activation")
 
 
+def matrix(op: View, name: str) -> Matrix | None:
+    """The constant input `name` as weights, None where there is none; a diagonal [N] is square."""
+    weights, tensor = reals(op, name), op.get(name) if name in op.names else None
+    if weights is None or tensor is None or tensor.data is None:
+        return None
+    if weights.ndim == 1:
+        return Matrix(np.diag(weights))
+    if tensor.quantization is None or tensor.type not in _CODED:
+        return Matrix(weights)
+    scale = np.full(len(weights), tensor.quantization.scale[0], np.float32)
+    return Matrix(tensor.data.view(np.int8), scale)
+
+
 def reals(op: View, name: str) -> npt.NDArray[np.float32] | None:
     """The constant input `name` as floats, None where there is none; TFLite takes uint8 codes of
     weights for int8 ones, and no zero point."""
@@ -126,7 +150,7 @@ def reals(op: View, name: str) -> npt.NDArray[np.float32] | None:
         return None
     if tensor.data is None:
         raise Untranslatable(f"{name} is not a constant")
-    if tensor.type in (TensorType.INT8, TensorType.UINT8):
+    if tensor.type in _CODED:
         if tensor.quantization is None:
             raise Untranslatable(f"{name} has no scale")
         codes = tensor.data.view(np.int8).astype(np.float32)

@@ -24,7 +24,8 @@ from tflite_ort.opmap.directions import (
 )
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.lstm_cell import Cell
-from tflite_ort.opmap.lstm_step import OUTPUT, LstmStep, clipped, times
+from tflite_ort.opmap.lstm_step import OUTPUT, LstmStep
+from tflite_ort.opmap.matrix import Matrix, keeps_codes, sum_of_products
 from tflite_ort.opmap.scan import scan
 from tflite_ort.schema import ActivationFunctionType
 
@@ -43,44 +44,53 @@ class Run:
     """A cell and what it is run on.
 
     Args:
-        x: [T, B, I].
+        x: [T, B, I] of each of the cell's inputs, [B, I] of one step.
         output_state: [B, O].
         cell_state: [B, C].
-        single: T is 1.
+        single: there is one step; so its output is [B, O].
+        single_row: B is 1.
     """
 
     cell: Cell
-    x: ir.Value
+    x: Sequence[ir.Value]
     output_state: ir.Value
     cell_state: ir.Value
     single: bool
+    single_row: bool
     reverse: bool = False
 
 
 def run_cells(g: Graph, runs: Sequence[Run]) -> list[Result]:
     """Each of `runs`; two directions over the same input are one node if nothing forbids it."""
-    cells = [run.cell for run in runs]
-    together = len({(run.x.name, run.cell.size, run.cell.activation) for run in runs}) == 1
-    peepholes = {cell.peephole is None for cell in cells}
-    if together and len(peepholes) == 1 and all(c.is_plain and not c.cell_clip for c in cells):
+    kinds = {
+        (tuple(x.name for x in run.x), cell.size, cell.activation, cell.peephole is None)
+        for run, cell in ((run, run.cell) for run in runs)
+    }
+    if len(kinds) == 1 and not any(_is_in_steps(g, run) or run.cell.cell_clip for run in runs):
         return _lstm(g, runs)
     return [_run(g, run) for run in runs]
 
 
 def _run(g: Graph, run: Run) -> Result:
     cell = run.cell
-    if not cell.is_plain:
+    if run.single:
+        return _stepped(g, run)
+    if _is_in_steps(g, run):
         return _scanned(g, run)
     if not cell.cell_clip:
         return _lstm(g, [run])[0]
-    if cell.activation is not ActivationFunctionType.TANH or cell.peephole is not None:
-        return _scanned(g, run)
-    if not run.single:
+    if cell.activation is ActivationFunctionType.TANH and cell.peephole is None:
         return _guarded(g, run)
-    if np.tanh(np.float32(cell.cell_clip)) < 1:
-        return _scanned(g, run)
-    y, h, c = _lstm(g, [run])[0]  # the tanh is 1 where the clip acts
-    return y, h, clipped(g, c, cell.cell_clip)
+    return _scanned(g, run)
+
+
+def _is_in_steps(g: Graph, run: Run) -> bool:
+    """Whether the ONNX LSTM says something else, or would take longer: one step is less work
+    without it, and it would read weights as floats that are better left in 8 bits."""
+    cell = run.cell
+    if run.single or not cell.is_plain:
+        return True
+    return keeps_codes(g, cell.recurrent_weights, None, single_row=run.single_row, repeated=True)
 
 
 def _lstm(g: Graph, runs: Sequence[Run]) -> list[Result]:
@@ -91,11 +101,12 @@ def _lstm(g: Graph, runs: Sequence[Run]) -> list[Result]:
     biases = [np.concatenate([c.bias[_ONNX_GATES].reshape(-1), zeros]) for c in cells]
     activation = ONNX_ACTIVATIONS[first.activation]
     activations = None if activation == "Tanh" else ["Sigmoid", activation, activation] * len(runs)
+    x, *others = runs[0].x
     made = g.op_multi(
         "LSTM",
-        runs[0].x,
-        _onnx_weights(g, [c.input_weights for c in cells], "input_weights"),
-        _onnx_weights(g, [c.recurrent_weights for c in cells], "recurrent_weights"),
+        g.op("Concat", x, *others, axis=2) if others else x,
+        _onnx_weights(g, [_joined(c.input_weights) for c in cells], "input_weights"),
+        _onnx_weights(g, [c.recurrent_weights.reals for c in cells], "recurrent_weights"),
         g.constants.add(np.stack(biases), "bias"),
         None,
         stacked_states(g, [run.output_state for run in runs]),
@@ -111,8 +122,14 @@ def _lstm(g: Graph, runs: Sequence[Run]) -> list[Result]:
 
 def _onnx_weights(g: Graph, arrays: Sequence[Array], name: str) -> ir.Value:
     """[directions, 4 * C, columns], the gates in ONNX's order."""
-    rows = [array[_ONNX_GATES].reshape(-1, array.shape[2]) for array in arrays]
+    gates = [array.reshape(len(_ONNX_GATES), -1, array.shape[1])[_ONNX_GATES] for array in arrays]
+    rows = [array.reshape(-1, array.shape[2]) for array in gates]
     return g.constants.add(np.stack(rows), name)
+
+
+def _joined(parts: Sequence[Matrix]) -> Array:
+    """[rows, columns of all parts]."""
+    return np.concatenate([part.reals for part in parts], axis=1)
 
 
 def _onnx_peepholes(g: Graph, cells: Sequence[Cell]) -> ir.Value | None:
@@ -141,8 +158,10 @@ def _stayed_inside(g: Graph, run: Run, y: ir.Value) -> ir.Value:
     bounds = (g.constant([bound], np.int64) for bound in (start, end, 0))
     others = g.op("Slice", y, *bounds)
     before = g.op("Concat", *((others, first) if run.reverse else (first, others)), axis=0)
-    sums = g.op("Add", times(g, run.x, cell.input_weights[OUTPUT]), g.constant(cell.bias[OUTPUT]))
-    sums = g.op("Add", sums, times(g, before, cell.recurrent_weights[OUTPUT]))
+    matrices = (*cell.input_weights, cell.recurrent_weights)
+    rows = [Matrix(matrix.reals[OUTPUT * cell.size :]) for matrix in matrices]
+    sums = sum_of_products(g, list(zip((*run.x, before), rows, strict=True)))
+    sums = g.op("Add", sums, g.constant(cell.bias[OUTPUT]))
     limit = np.float32(math.tanh(cell.cell_clip) - _MARGIN)
     most = g.op("Mul", g.op("Sigmoid", sums), g.constant(limit))
     excess = g.op("ReduceMax", g.op("Sub", g.op("Abs", y), most), keepdims=0)
@@ -151,11 +170,17 @@ def _stayed_inside(g: Graph, run: Run, y: ir.Value) -> ir.Value:
 
 def _scanned(g: Graph, run: Run) -> Result:
     """Scan of the step; what the input adds to the gates' sums is computed beforehand."""
-    cell = run.cell
-    sums = times(g, run.x, cell.input_weights.reshape(4 * cell.size, -1))
-    if cell.norm is None:
-        sums = g.op("Add", sums, g.constant(cell.bias.reshape(-1)))
-    step = LstmStep(g, cell)
-    states = (run.output_state, run.cell_state)
-    (h, c), (y,) = scan(g, step, states, (sums,), single=run.single, reverse=run.reverse)
+    cell, states = run.cell, (run.output_state, run.cell_state)
+    terms = list(zip(run.x, cell.input_weights, strict=True))
+    sums, bias = sum_of_products(g, terms, rounding=cell.rounding), cell.added(g)
+    sums = sums if bias is None else g.op("Add", sums, bias)
+    step = LstmStep(g, cell, (), single_row=run.single_row)
+    (h, c), (y,) = scan(g, step, states, (sums,), single=False, reverse=run.reverse)
+    return y, h, c
+
+
+def _stepped(g: Graph, run: Run) -> Result:
+    """The step itself."""
+    step = LstmStep(g, run.cell, run.cell.input_weights, single_row=run.single_row)
+    (h, c), (y,) = step((run.output_state, run.cell_state), run.x)
     return y, h, c

@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.lstm_cell import Cell
+from tflite_ort.opmap.matrix import Matrix, Term, sum_of_products
 from tflite_ort.opmap.recurrent_activation import activated
 from tflite_ort.opmap.scan import Values
 from tflite_ort.schema import ActivationFunctionType
-
-Array = npt.NDArray[Any]
 
 INPUT, FORGET, UPDATE, OUTPUT = range(4)
 _NORM_EPSILON = 1e-8
 
 
 class LstmStep:
-    """One step: (h [B, O], c [B, C]) and what the input adds to the sums [B, 4 * C]."""
+    """One step: (h [B, O], c [B, C]) and the inputs [B, I], or what they add to the gates' sums.
 
-    def __init__(self, g: Graph, cell: Cell) -> None:
-        rows = cell.recurrent_weights.reshape(4 * cell.size, -1)
-        self.g, self.cell = g, cell
-        self.recurrent_weights = g.constants.add(rows.T, "recurrent_weights")
+    Args:
+        inputs: the weights of inputs; without any there are sums [B, 4 * C].
+        single_row: B is 1.
+    """
+
+    def __init__(self, g: Graph, cell: Cell, inputs: Sequence[Matrix], *, single_row: bool) -> None:
+        self.g, self.cell, self.inputs, self.single_row = g, cell, inputs, single_row
 
     def __call__(self, states: Values, slices: Values) -> tuple[Values, Values]:
         g, cell, (h, c) = self.g, self.cell, states
-        sums = g.op("Gemm", self._rounded(h), self.recurrent_weights, *slices)
+        terms = [*zip(slices, self.inputs, strict=bool(self.inputs)), (h, cell.recurrent_weights)]
+        sums = self._sum(terms, cell.added(g) if self.inputs else slices[0])
         z = g.op_multi("Split", sums, outputs=4, axis=1, num_outputs=4)
         kept = g.op("Mul", self._gate(FORGET, z, c), c)
         update = activated(g, self._normalized(UPDATE, z[UPDATE]), cell.activation)
@@ -44,8 +46,9 @@ class LstmStep:
             h = self._projected(h, cell.projection)
         return (h, c), (h,)
 
-    def _rounded(self, h: ir.Value) -> ir.Value:
-        return h if self.cell.rounding is None else self.cell.rounding(h)
+    def _sum(self, terms: Sequence[Term], added: ir.Value | None) -> ir.Value:
+        rounding, single_row = self.cell.rounding, self.single_row
+        return sum_of_products(self.g, terms, rounding=rounding, single_row=single_row, added=added)
 
     def _gate(self, gate: int, z: Values, c: ir.Value) -> ir.Value:
         value, peephole = z[gate], self.cell.peephole
@@ -60,11 +63,10 @@ class LstmStep:
         scale, bias = self.g.constant(self.cell.norm[gate]), self.g.constant(self.cell.bias[gate])
         return self.g.op("LayerNormalization", value, scale, bias, axis=-1, epsilon=_NORM_EPSILON)
 
-    def _projected(self, h: ir.Value, projection: Array) -> ir.Value:
-        value = times(self.g, self._rounded(h), projection)
-        if self.cell.projection_bias is not None:
-            value = self.g.op("Add", value, self.g.constant(self.cell.projection_bias))
-        return clipped(self.g, value, self.cell.proj_clip)
+    def _projected(self, h: ir.Value, projection: Matrix) -> ir.Value:
+        bias = self.cell.projection_bias
+        added = None if bias is None else self.g.constant(bias)
+        return clipped(self.g, self._sum([(h, projection)], added), self.cell.proj_clip)
 
 
 def clipped(g: Graph, value: ir.Value, limit: float) -> ir.Value:
@@ -72,8 +74,3 @@ def clipped(g: Graph, value: ir.Value, limit: float) -> ir.Value:
     if not limit:
         return value
     return g.op("Clip", value, g.constant(-limit, np.float32), g.constant(limit, np.float32))
-
-
-def times(g: Graph, x: ir.Value, weights: Array) -> ir.Value:
-    """`x` times the transpose of `weights` [rows, columns]."""
-    return g.op("MatMul", x, g.constants.add(weights.T, "weights"))

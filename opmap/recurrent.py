@@ -13,15 +13,17 @@ from tflite_ort.opmap.forms import Domain
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.hybrid import Rounding, row_rounding
 from tflite_ort.opmap.lstm_basic import basic_lstm
-from tflite_ort.opmap.lstm_cell import read_cell, reals
+from tflite_ort.opmap.lstm_cell import matrix, read_cell, reals
 from tflite_ort.opmap.lstm_float import Run, run_cells
 from tflite_ort.opmap.lstm_integer import read_integer_cell
 from tflite_ort.opmap.lstm_integer_step import run_integer_cell
 from tflite_ort.opmap.lstm_narrow import narrow_lstm
+from tflite_ort.opmap.matrix import sum_of_products
 from tflite_ort.opmap.movement import reshaped
 from tflite_ort.opmap.recurrent_activation import activated
 from tflite_ort.opmap.registry import translator
 from tflite_ort.opmap.rnn_cell import RnnRun, run_rnns
+from tflite_ort.opmap.scan import Values
 from tflite_ort.opmap.svdf_integer import integer_svdf
 from tflite_ort.schema import (
     BidirectionalSequenceLSTMOptions,
@@ -69,15 +71,14 @@ def lstm(op: OperatorView[LSTMOptions], g: Graph) -> None:
     if op["input"].is_quantized and len(op.intermediates) == _OF_NARROW:
         narrow_lstm(op, g)
         return
-    axis = g.constant([_TIME], np.int64)
     if op["input"].is_quantized:
+        axis = g.constant([_TIME], np.int64)
         y = _integer_lstm(op, g, g.op("Unsqueeze", read_centred(g, op["input"]), axis), single=True)
         g.write(op.output, g.op("Squeeze", y, axis), domain=Domain.STORED)
         return
-    x = g.op("Unsqueeze", _rounded(op, g, op["input"]), axis)
-    ((_, h, c),) = run_cells(g, [_run(op, g, x, single=True)])
+    ((y, h, c),) = run_cells(g, [_run(op, g, [g.read(op["input"])], single=True)])
     _write_states(op, g, "", h, c)
-    g.write(op.output, h)
+    g.write(op.output, y)
 
 
 def _integer_lstm(op: View, g: Graph, x: ir.Value, *, single: bool) -> ir.Value:
@@ -107,8 +108,8 @@ def unidirectional_sequence_lstm(
         y = _integer_lstm(op, g, x, single=_is_single(op))
         g.write(op.output, _batch_second(op, g, y), domain=Domain.STORED)
         return
-    x = _time_major(op, g, op["input"])
-    ((y, h, c),) = run_cells(g, [_run(op, g, x, single=_is_single(op))])
+    x = _read_sequence(op, g, op["input"])
+    ((y, h, c),) = run_cells(g, [_run(op, g, [x], single=_is_single(op))])
     _write_states(op, g, "", h, c)
     _write_sequence(op, g, op.output, y)
 
@@ -131,23 +132,19 @@ def bidirectional_sequence_lstm(
 
 
 def _run(
-    op: View, g: Graph, x: ir.Value, prefix: str = "", *, single: bool, reverse: bool = False
+    op: View, g: Graph, x: Values, prefix: str = "", *, single: bool, reverse: bool = False
 ) -> Run:
     cell = read_cell(op, prefix, _rounding(op, g))
     h, c = op[f"{prefix}output_state"], op[f"{prefix}cell_state"]
-    outputs = cell.recurrent_weights.shape[2]
-    return Run(cell, x, _rows(g, h, outputs), _rows(g, c, cell.size), single, reverse)
+    outputs = cell.recurrent_weights.codes.shape[1]
+    states = _rows(g, h, outputs), _rows(g, c, cell.size)
+    return Run(cell, x, *states, single, _is_single_row(op), reverse)
 
 
 def _rounding(op: View, g: Graph) -> Rounding | None:
     """Of what meets the weights, which all have the type of these."""
     name = next(name for name in _WEIGHTS if name in op.names)
     return row_rounding(op, g, op[name])
-
-
-def _rounded(op: View, g: Graph, tensor: TensorView) -> ir.Value:
-    value, rounding = g.read(tensor), _rounding(op, g)
-    return value if rounding is None else rounding(value)
 
 
 def _rows(g: Graph, state: TensorView, width: int) -> ir.Value:
@@ -168,12 +165,26 @@ def _write_states(op: View, g: Graph, prefix: str, h: ir.Value, c: ir.Value) -> 
 
 def _is_single(op: View) -> bool:
     """Whether the sequence is known to have one step."""
-    return is_one(op["input"].shape[0 if op.options.time_major else 1])
+    return is_one(op["input"].shape[_time_axis(op)])
 
 
-def _time_major(op: View, g: Graph, tensor: TensorView) -> ir.Value:
-    """A sequence [T, B, I] as the weights meet it."""
-    return _batch_second(op, g, _rounded(op, g, tensor))
+def _is_single_row(op: View) -> bool:
+    """Whether the batch is known to be 1."""
+    *_, batch, second, _ = (1, *op["input"].shape)
+    is_step = op["input"].rank == 2
+    return is_one(second if is_step or op.options.time_major else batch)
+
+
+def _time_axis(op: View) -> int:
+    return 0 if op.options.time_major else 1
+
+
+def _read_sequence(op: View, g: Graph, tensor: TensorView) -> ir.Value:
+    """A sequence [T, B, I]; the rows [B, I] of one that is known to have one step."""
+    value = g.read(tensor)
+    if _is_single(op):
+        return g.op("Squeeze", value, g.constant([_time_axis(op)], np.int64))
+    return _batch_second(op, g, value)
 
 
 def _batch_second(op: View, g: Graph, value: ir.Value) -> ir.Value:
@@ -182,25 +193,27 @@ def _batch_second(op: View, g: Graph, value: ir.Value) -> ir.Value:
 
 
 def _write_sequence(op: View, g: Graph, tensor: TensorView, y: ir.Value) -> None:
-    g.write(tensor, _batch_second(op, g, y))
+    if _is_single(op):
+        g.write(tensor, g.op("Unsqueeze", y, g.constant([_time_axis(op)], np.int64)))
+    else:
+        g.write(tensor, _batch_second(op, g, y))
 
 
-def _inputs(op: View, g: Graph, auxiliary_weights: str) -> tuple[ir.Value, ir.Value]:
+def _inputs(op: View, g: Graph, auxiliary_weights: str) -> tuple[Values, Values]:
     """What the forward and the backward direction read: an auxiliary input with weights stands
     beside the input for both, one without is the backward direction's input."""
-    x, auxiliary = _time_major(op, g, op["input"]), op.get("aux_input")
+    x, auxiliary = _read_sequence(op, g, op["input"]), op.get("aux_input")
     if auxiliary is None:
-        return x, x
-    other = _time_major(op, g, auxiliary)
+        return [x], [x]
+    other = _read_sequence(op, g, auxiliary)
     if op.get(auxiliary_weights) is None:
-        return x, other
-    both = g.op("Concat", x, other, axis=2)
-    return both, both
+        return [x], [other]
+    return [x, other], [x, other]
 
 
 def _write_directions(op: View, g: Graph, sequences: Sequence[ir.Value]) -> None:
     if op.options.merge_outputs:
-        sequences = [g.op("Concat", *sequences, axis=2)]
+        sequences = [g.op("Concat", *sequences, axis=-1)]
     for tensor, y in zip(op.outputs, sequences, strict=True):
         _write_sequence(op, g, tensor, y)
 
@@ -208,17 +221,16 @@ def _write_directions(op: View, g: Graph, sequences: Sequence[ir.Value]) -> None
 @translator(Op.RNN, versions=(1, 3), inputs=RNN_INPUTS)
 def rnn(op: OperatorView[RNNOptions], g: Graph) -> None:
     """One step on a whole batch [B, I]: Gemm of the input, Gemm of the state, activation."""
-    x = g.op("Unsqueeze", _rounded(op, g, op["input"]), g.constant([_TIME], np.int64))
-    ((_, h),) = run_rnns(g, [_rnn_run(op, g, x, single=True)])
+    ((y, h),) = run_rnns(g, [_rnn_run(op, g, [g.read(op["input"])], single=True)])
     g.write(op["hidden_state"], h)
-    g.write(op.output, h)
+    g.write(op.output, y)
 
 
 @translator(Op.UNIDIRECTIONAL_SEQUENCE_RNN, versions=(1, 3), inputs=RNN_INPUTS)
 def unidirectional_sequence_rnn(op: OperatorView[SequenceRNNOptions], g: Graph) -> None:
     """RNN, or a Scan of the step for activations that ONNX's lacks."""
-    x = _time_major(op, g, op["input"])
-    ((y, h),) = run_rnns(g, [_rnn_run(op, g, x, single=_is_single(op))])
+    x = _read_sequence(op, g, op["input"])
+    ((y, h),) = run_rnns(g, [_rnn_run(op, g, [x], single=_is_single(op))])
     g.write(op["hidden_state"], h)
     _write_sequence(op, g, op.output, y)
 
@@ -259,20 +271,21 @@ def _refuse_misread(op: OperatorView[BidirectionalSequenceRNNOptions]) -> None:
 
 
 def _rnn_run(
-    op: View, g: Graph, x: ir.Value, prefix: str = "", *, single: bool, reverse: bool = False
+    op: View, g: Graph, x: Values, prefix: str = "", *, single: bool, reverse: bool = False
 ) -> RnnRun:
-    matrices = [reals(op, prefix + name) for name in ("weights", "aux_weights")]
-    recurrent, bias = reals(op, f"{prefix}recurrent_weights"), reals(op, f"{prefix}bias")
+    matrices = [matrix(op, prefix + name) for name in ("weights", "aux_weights")]
+    recurrent, bias = matrix(op, f"{prefix}recurrent_weights"), reals(op, f"{prefix}bias")
     if recurrent is None or bias is None:
         raise Untranslatable("a cell without weights")
     return RnnRun(
         x,
         g.read(op[f"{prefix}hidden_state"]),
-        np.concatenate([matrix for matrix in matrices if matrix is not None], axis=1),
+        [weights for weights in matrices if weights is not None],
         recurrent,
         bias,
         op.options.fused_activation_function,
         single,
+        _is_single_row(op),
         reverse,
         _rounding(op, g),
     )
@@ -287,12 +300,13 @@ def svdf(op: OperatorView[SVDFOptions], g: Graph) -> None:
     if op["input"].is_quantized:
         integer_svdf(op, g)
         return
-    feature, time = reals(op, "weights_feature"), reals(op, "weights_time")
+    feature, time = matrix(op, "weights_feature"), reals(op, "weights_time")
     if feature is None or time is None:
         raise Untranslatable("filters without weights")
     filters, memory = time.shape
-    x = _rounded(op, g, op["input"])
-    made = g.op("MatMul", x, g.constants.add(feature.T, "weights_feature"))
+    rounding, single_row = _rounding(op, g), _is_single_row(op)
+    terms = [(g.read(op["input"]), feature)]
+    made = sum_of_products(g, terms, rounding=rounding, single_row=single_row)
     made = g.op("Unsqueeze", made, g.constant([2], np.int64))
     state = reshaped(g, g.read(op["state"]), (-1, filters, memory))
     kept = g.op("Slice", state, *(g.constant([bound], np.int64) for bound in (1, memory, 2)))

@@ -64,6 +64,7 @@ INFRASTRUCTURE = {
         "lstm_integer_step",
         "lstm_narrow",
         "lstm_step",
+        "matrix",
         "movement",
         "nodes",
         "normalization_integer",

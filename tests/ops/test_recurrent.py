@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from tests.one_op import assert_close
 from tests.oracle import litert_interpreter
 from tests.rnn_models import Rnn, Svdf, Weights
 from tflite_ort import Interpreter, export_onnx
+from tflite_ort.opmap import matrix
 from tflite_ort.schema import ActivationFunctionType as Act
 from tflite_ort.schema import Op
 
@@ -135,6 +137,9 @@ HYBRID_SVDFS = [
     Svdf(weights="int8", asymmetric=True),
     Svdf(weights="uint8"),
 ]
+HYBRID_CELLS = [*HYBRID_LSTMS, *HYBRID_RNNS, *HYBRID_SVDFS]
+SINGLE_ROWS = [replace(case, batch=1) for case in HYBRID_CELLS]
+SINGLE_STEPS = [replace(case, time=1) for case in SINGLE_ROWS if not isinstance(case, Svdf)]
 Model = Lstm | Rnn | Svdf
 
 
@@ -165,17 +170,26 @@ def test_onnx_runtime_gives_what_litert_gives(case: Model) -> None:
     assert_same(outcome(model, feeds), invokes(litert_interpreter(model), feeds))
 
 
-@named([*HYBRID_LSTMS, *HYBRID_RNNS, *HYBRID_SVDFS])
+@named(HYBRID_CELLS)
 def test_hybrid_weights_are_dequantised(case: Model) -> None:
     model, feeds = case.model(), case.feeds()
     assert_same(outcome(model, feeds), invokes(litert_interpreter(model), feeds), HYBRID)
 
 
-@named([*HYBRID_LSTMS, *HYBRID_RNNS, *HYBRID_SVDFS])
+@named([*HYBRID_CELLS, *SINGLE_STEPS])
 def test_activations_are_rounded_as_litert_rounds_them(case: Model) -> None:
     model, feeds = case.model(), case.feeds()
     got = outcome(model, feeds, hybrid="dynamic")
     assert_same(got, invokes(litert_interpreter(model), feeds))
+
+
+@named([*SINGLE_ROWS, *SINGLE_STEPS])
+def test_digits_give_what_floats_give(case: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The form that large weights have where the CPU multiplies 8-bit codes exactly."""
+    model, feeds = case.model(), case.feeds()
+    in_floats = outcome(model, feeds)
+    monkeypatch.setattr(matrix, "_MANY", 1)
+    assert_same(outcome(model, feeds), in_floats)
 
 
 @named([*RNNS, *HYBRID_RNNS, *SVDFS, *HYBRID_SVDFS, *INTEGER_SVDFS])
@@ -238,7 +252,7 @@ def test_clip_that_acts_late_is_seen() -> None:
         (Lstm(BOTH_WAYS), ["LSTM"]),
         (Lstm(BOTH_WAYS, auxiliary="linked"), ["LSTM", "LSTM"]),
         (Lstm(SEQUENCE, cell_clip=10.0), ["LSTM", "If"]),
-        (Lstm(SEQUENCE, time=1, cell_clip=10.0), ["LSTM"]),
+        (Lstm(SEQUENCE, time=1, cell_clip=10.0), []),
         (Lstm(SEQUENCE, projection=True), ["Scan"]),
         (Lstm(SEQUENCE, time=1, projection=True), []),
         (Lstm(SEQUENCE, "8x8_16"), ["Scan"]),
