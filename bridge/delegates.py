@@ -35,6 +35,15 @@ _OPTIONS = {
         *("enable_qdq_optimizer", "layout", "load_config", "model_priority"),
         *("num_of_threads", "num_streams", "precision", "reshape_input"),
     ),
+    "WebGpuExecutionProvider": (
+        *("dawnBackendType", "dawnProcTable", "defaultBufferCacheMode", "deviceId"),
+        *("enableGraphCapture", "enableInt64", "enablePIXCapture", "enableRobustness"),
+        *("forceCpuNodeNames", "kvCacheQuantizationBits", "maxNumPendingDispatches"),
+        *("maxStorageBufferBindingSize", "multiRotaryCacheConcatOffset", "powerPreference"),
+        *("preferredLayout", "preserveDevice", "queryResolveBufferCacheMode"),
+        *("sessionBufferPoolGenerations", "storageBufferCacheMode", "uniformBufferCacheMode"),
+        *("validationMode", "webgpuDevice", "webgpuInstance"),
+    ),
 }
 
 

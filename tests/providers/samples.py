@@ -1,0 +1,27 @@
+"""The providers that are tested where their wheel, and for CUDA a GPU, are there."""
+
+from __future__ import annotations
+
+import pytest
+
+from tflite_ort import MissingDelegate, load_delegate
+
+OPENVINO = "OpenVINOExecutionProvider"
+WEBGPU = "WebGpuExecutionProvider"
+CUDA = "CUDAExecutionProvider"
+
+_MARKS = {OPENVINO: pytest.mark.openvino, WEBGPU: pytest.mark.webgpu, CUDA: pytest.mark.cuda}
+
+# As parameters of tests. These two have memory of their own.
+WITH_MEMORY = [pytest.param(name, marks=_MARKS[name]) for name in (WEBGPU, CUDA)]
+SAMPLES = [pytest.param(OPENVINO, marks=_MARKS[OPENVINO]), *WITH_MEMORY]
+
+
+def usable(name: str) -> str:
+    """A provider that works here; CUDA may be missing, since that takes hardware."""
+    try:
+        return load_delegate(name).name
+    except MissingDelegate as error:
+        if name != CUDA:
+            raise
+        pytest.skip(f"no GPU: {error}")
