@@ -22,6 +22,7 @@ Details = Mapping[str, Any]
 
 # Integers that are not quantised are mostly indices or token numbers: small ones fit most tables.
 _SMALL_INTEGERS = 10
+_TOP = 5
 _PILLOW_MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 _EXTENDED_FLOATS = (np.dtype(ml_dtypes.bfloat16),)
 
@@ -286,6 +287,19 @@ def write_outputs(target: Path, outputs: Mapping[str, Array]) -> list[Path]:
     for path, array in zip(files, outputs.values(), strict=True):
         np.save(path, _storable(array), allow_pickle=False)
     return files
+
+
+def top_scores(array: Array, details: Details) -> str:
+    """``index score`` of the largest real values of a vector (leading dimensions of 1 aside)."""
+    if array.ndim == 0 or array.size != array.shape[-1] or array.size < 2:
+        return ""
+    if array.dtype.kind in "OSUcb":
+        return ""
+    scale, zero_point = details["quantization"]
+    scores = array.reshape(-1).astype(np.float64)
+    scores = (scores - zero_point) * scale if scale else scores
+    best = np.argsort(-scores, kind="stable")[:_TOP]
+    return ", ".join(f"[{index}] {scores[index]:.4g}" for index in best)
 
 
 def unique_names(details: Sequence[Details]) -> list[str]:

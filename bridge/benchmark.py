@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import importlib.metadata
+import json
 import os
 import platform
 import statistics
@@ -25,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.arrays import Runner, random_inputs, set_inputs, unique_names
+from tflite_ort.delegates import ProviderChoice
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.optional import optional_module
 from tflite_ort.profiling import OperatorTime
@@ -64,7 +66,7 @@ class Settings:
     litert: bool = True
     check: bool = False
     memory: bool = True
-    providers: Sequence[str] | None = None
+    providers: Sequence[ProviderChoice] | None = None
     resolver: str | None = None
     hybrid: str = "float"
 
@@ -291,7 +293,7 @@ def peak_memory(runtime: str, model: Path, threads: int, settings: Settings) -> 
     if not _CLEAR_REFS.exists():
         return None
     code = "import sys; from tflite_ort import benchmark; benchmark.print_peak(*sys.argv[1:])"
-    providers, resolver = ",".join(settings.providers or ()), settings.resolver or ""
+    providers, resolver = json.dumps(settings.providers), settings.resolver or ""
     arguments = [runtime, str(model), str(threads), str(settings.seed), providers, resolver]
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
@@ -308,7 +310,7 @@ def print_peak(
     """What the process of `peak_memory` does."""
     settings = Settings(
         seed=int(seed),
-        providers=providers.split(",") if providers else None,
+        providers=json.loads(providers),
         resolver=resolver or None,
     )
     optional_module("ai_edge_litert.interpreter")

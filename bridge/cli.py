@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum
@@ -18,22 +19,24 @@ from rich.table import Table
 from typer.core import TyperGroup
 
 from tflite_ort.arrays import (
-    Details,
     Normalization,
     random_inputs,
     read_inputs,
     set_inputs,
+    top_scores,
     unique_names,
     write_outputs,
 )
 from tflite_ort.bench_tables import print_profile, print_results
 from tflite_ort.benchmark import Settings, as_record, measure
 from tflite_ort.benchmark import profile as profile_of
+from tflite_ort.delegates import ProviderChoice
 from tflite_ort.demo import run_demo
 from tflite_ort.export import export_onnx
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.metadata import Metadata, model_metadata
 from tflite_ort.placements import placed, unplaced
+from tflite_ort.provider_choices import provider_choices
 from tflite_ort.providers import provider_reports
 from tflite_ort.resolvers import load_resolver
 from tflite_ort.schema import (
@@ -52,7 +55,6 @@ from tflite_ort.versions import versions_command
 
 Array = npt.NDArray[Any]
 
-_TOP = 5
 _PROFILED_RUNS = 50
 
 
@@ -77,14 +79,17 @@ class CustomOps(StrEnum):
 
 
 class Commands(TyperGroup):
-    """Commands whose errors are one message and exit code 1, never a traceback."""
+    """Commands whose errors are one message and exit code 1, never a traceback; warnings are one
+    message too."""
 
     def invoke(self, ctx: Any) -> Any:
-        try:
-            return super().invoke(ctx)
-        except (BridgeError, OSError) as error:
-            _complain(error)
-            raise typer.Exit(1) from error
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn
+            try:
+                return super().invoke(ctx)
+            except (BridgeError, OSError) as error:
+                _complain(error)
+                raise typer.Exit(1) from error
 
 
 app = typer.Typer(
@@ -99,6 +104,14 @@ ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A .tflite file
 Providers = Annotated[
     list[str] | None,
     typer.Option("--provider", help="Execution provider, repeatable; the first choice first."),
+]
+ProviderOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--provider-option",
+        metavar="[PROVIDER:]KEY=VALUE",
+        help="Of the provider named, or the first one; repeatable.",
+    ),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Of the random inputs.")]
 HybridOption = Annotated[
@@ -124,6 +137,15 @@ def _resolver(reference: str | None) -> OpResolver | None:
         return None if reference is None else load_resolver(reference)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--resolver") from error
+
+
+def _choices(
+    names: Sequence[str] | None, options: Sequence[str] | None
+) -> list[ProviderChoice] | None:
+    try:
+        return provider_choices(names, options)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--provider-option") from error
 
 
 def _print_version(wanted: bool) -> None:
@@ -165,12 +187,14 @@ def run(
     seed: Seed = 0,
     threads: Annotated[int | None, typer.Option(min=1)] = None,
     provider: Providers = None,
+    provider_option: ProviderOptions = None,
     resolver: ResolverName = None,
 ) -> None:
     """Run a model once and print what comes out."""
     normalization = _normalization(mean, std)
+    providers = _choices(provider, provider_option)
     interpreter = Interpreter(
-        model, num_threads=threads, providers=provider, resolver=_resolver(resolver)
+        model, num_threads=threads, providers=providers, resolver=_resolver(resolver)
     )
     details = interpreter.get_input_details()
     arrays = random_inputs(details, seed) | read_inputs(inputs or (), details, normalization)
@@ -210,7 +234,7 @@ def _print_outputs(names: Sequence[str], results: Sequence[Array], details: list
     console = new_console()
     console.print(table)
     for name, array, each in zip(names, results, details, strict=True):
-        if scores := _top_scores(array, each):
+        if scores := top_scores(array, each):
             console.print(f"top of {name}: {scores}")
 
 
@@ -219,19 +243,6 @@ def _statistics(array: Array) -> tuple[str, str, str]:
         return "-", "-", "-"
     wide = array.astype(np.float64)
     return f"{wide.min():.6g}", f"{wide.max():.6g}", f"{wide.mean():.6g}"
-
-
-def _top_scores(array: Array, details: Details) -> str:
-    """``index score`` of the largest real values of a vector (leading dimensions of 1 aside)."""
-    if array.ndim == 0 or array.size != array.shape[-1] or array.size < 2:
-        return ""
-    if array.dtype.kind in "OSUcb":
-        return ""
-    scale, zero_point = details["quantization"]
-    scores = array.reshape(-1).astype(np.float64)
-    scores = (scores - zero_point) * scale if scale else scores
-    best = np.argsort(-scores, kind="stable")[:_TOP]
-    return ", ".join(f"[{index}] {scores[index]:.4g}" for index in best)
 
 
 # export, versions, demo --------------------------------------------------------------------------
@@ -331,10 +342,16 @@ def demo() -> None:
 
 
 @app.command()
-def inspect(model: ModelFile, provider: Providers = None, resolver: ResolverName = None) -> None:
+def inspect(
+    model: ModelFile,
+    provider: Providers = None,
+    provider_option: ProviderOptions = None,
+    resolver: ResolverName = None,
+) -> None:
     """Show inputs, outputs, operators, where each would run and why not."""
     content = read_model(model)
-    rows, problem = placed(model, provider, _resolver(resolver))
+    providers = _choices(provider, provider_option)
+    rows, problem = placed(model, providers, _resolver(resolver))
     console = new_console()
     for number, graph in enumerate(content.subgraphs):
         console.print(_tensor_table(graph, number))
@@ -408,6 +425,7 @@ def bench(
     ] = None,
     seed: Seed = 0,
     provider: Providers = None,
+    provider_option: ProviderOptions = None,
     resolver: ResolverName = None,
     hybrid: HybridOption = Hybrid.FLOAT,
     profile: Annotated[
@@ -421,8 +439,9 @@ def bench(
     """
     counts = _thread_counts(threads)
     _resolver(resolver)
+    providers = _choices(provider, provider_option)
     settings = Settings(
-        rounds, min_time, seed, litert, check, memory, provider, resolver, hybrid.value
+        rounds, min_time, seed, litert, check, memory, providers, resolver, hybrid.value
     )
     results, failed = [], False
     for model in models:
@@ -455,6 +474,10 @@ def _thread_counts(text: str) -> list[int]:
 
 def _shape(shape: Sequence[int]) -> str:
     return "x".join(map(str, shape)) or "scalar"
+
+
+def _warn(message: Warning | str, *_: Any, **_named: Any) -> None:
+    typer.echo(f"warning: {message}", err=True)
 
 
 def _complain(error: Exception, model: Path | None = None) -> None:

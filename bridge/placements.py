@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
+from tflite_ort.delegates import ProviderChoice
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.plan import Placement
 from tflite_ort.schema import BridgeError, Model, Op
@@ -15,7 +17,7 @@ Row = tuple[str, int, str, str]
 
 
 def placed(
-    path: Path, providers: list[str] | None, resolver: OpResolver | None
+    path: Path, providers: Sequence[ProviderChoice] | None, resolver: OpResolver | None
 ) -> tuple[Counter[Row], str]:
     """The rows of a model, or why it cannot run."""
     try:

@@ -53,7 +53,7 @@ _COMPILED_IN = onnxruntime.get_available_providers()
 # Providers with threads of their own, and the option that says how many.
 _THREADS = {"OpenVINOExecutionProvider": "num_of_threads"}
 
-_SOURCE_PLACE = re.compile(r"\S+\.(cc|h):\d+ .*?\) (?=[A-Z])")
+_SOURCE_PLACE = re.compile(r"\S+\.(cc|h):\d+ .*?(\) (?=[A-Z])|\[OpenVINO-EP\] )")
 _LIBRARY_AFFIXES = re.compile(r"^(lib)?(onnxruntime_)?(providers_)?|\.(so|dll|dylib)\b.*$")
 
 # How ONNX Runtime names the memory of the host, and by its maker's number that of a device.
@@ -424,8 +424,8 @@ class Session:
 
 
 def _said(error: Exception) -> str:
-    """The message of one of ONNX Runtime's errors, without the place in its source."""
-    return _SOURCE_PLACE.sub("", str(error)).strip()
+    """The message of one of ONNX Runtime's errors in a line, without the place in its source."""
+    return _SOURCE_PLACE.sub("", " ".join(str(error).split()))
 
 
 def _chosen(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +13,10 @@ from typer.testing import CliRunner, Result
 
 from tests.one_op import T, one_op_model
 from tests.ops.test_state import MODELS as STATEFUL
-from tflite_ort import Interpreter, arrays
+from tflite_ort import DelegateWarning, Interpreter, arrays
 from tflite_ort.cli import app
 from tflite_ort.demo import digits_model, held_out
+from tflite_ort.provider_choices import provider_choices
 from tflite_ort.schema import AddOptions, GatherOptions, Op, TensorType
 
 FLOAT, INT8 = str(digits_model("float32")), str(digits_model("int8"))
@@ -133,6 +135,53 @@ def test_run_refuses_more_files_than_inputs(tmp_path: Path) -> None:
 
 def test_run_refuses_a_provider_that_is_not_there() -> None:
     assert "NoSuchProvider" in refusal("run", FLOAT, "--provider", "NoSuchProvider")
+
+
+CPU = "CPUExecutionProvider"
+
+
+@pytest.mark.parametrize("command", ["run", "inspect", "bench"])
+@pytest.mark.parametrize("option", ["speed=11", f"{CPU}:speed=11"])
+def test_an_option_reaches_the_provider(command: str, option: str) -> None:
+    said = call(command, FLOAT, "--provider", CPU, "--provider-option", option).output
+    assert f"{CPU} has no option speed" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--provider", CPU, "--provider-option", "speed"], "is not"),
+        (["--provider", CPU, "--provider-option", "=11"], "is not"),
+        (["--provider", CPU, "--provider-option", f"{CPU}:=11"], "is not"),
+        (["--provider", CPU, "--provider-option", "NPU:speed=11"], f"these are {CPU}"),
+        (["--provider-option", "speed=11"], "is of no --provider"),
+    ],
+)
+def test_an_option_of_no_provider_is_refused(arguments: list[str], message: str) -> None:
+    said = " ".join(refusal("run", FLOAT, *arguments, code=2).replace("│", " ").split())
+    assert "--provider-option" in said
+    assert message in said
+
+
+def test_options_go_to_the_provider_they_name() -> None:
+    options = ["a=1", "Q.so:b=2=3", 'C:\\p.dll:c={"d": "e:f"}']
+    assert provider_choices(["P", "Q.so", "C:\\p.dll"], options) == [
+        ("P", {"a": "1"}),
+        ("Q.so", {"b": "2=3"}),
+        ("C:\\p.dll", {"c": '{"d": "e:f"}'}),
+    ]
+    assert provider_choices(None, None) is None
+
+
+def test_a_warning_is_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    def allocate(self: Interpreter) -> None:
+        warnings.warn("something is slow", DelegateWarning, stacklevel=2)
+
+    monkeypatch.setattr(Interpreter, "allocate_tensors", allocate)
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        result = call("inspect", FLOAT)
+    assert result.stderr.startswith("warning: something is slow\n")
 
 
 @pytest.mark.parametrize("words", [["é", "b", "c"], [b"\xc3\xa9", b"b", b"c"]])
