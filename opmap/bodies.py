@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import onnx_ir as ir
 
@@ -10,7 +11,7 @@ from tflite_ort.opmap.constants import carried_type
 from tflite_ort.opmap.forms import Domain, Form, Layout
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.pairs import paired_shape, part_dtype
-from tflite_ort.schema import Specialized, TensorType, TensorView, Untranslatable
+from tflite_ort.schema import OperatorView, Specialized, TensorType, TensorView, Untranslatable
 from tflite_ort.schema.semantics import NUMPY_DTYPE
 
 Forms = Mapping[Form, ir.Value]
@@ -26,12 +27,17 @@ def inlined(g: Graph, body: Specialized, given: Sequence[Forms]) -> Graph:
     for index, forms in zip(body.inputs, given, strict=True):
         inner.take(body.tensors[index], forms)
     for op in body.operators:
-        try:
-            g.translate(op, inner)
-        except Untranslatable as refusal:
-            where = f"{op.label} of subgraph {body.subgraph}"
-            raise Untranslatable(f"{where}: {refusal}") from refusal
+        translate_inside(g, op, inner)
     return inner
+
+
+def translate_inside(g: Graph, op: OperatorView[Any], inner: Graph) -> None:
+    """The nodes of `op` of a called subgraph, whose tensors `inner` has."""
+    try:
+        g.translate(op, inner)
+    except Untranslatable as refusal:
+        where = f"{op.label} of subgraph {op.subgraph}"
+        raise Untranslatable(f"{where}: {refusal}") from refusal
 
 
 def shared_domain(*tensors: TensorView) -> Domain:
