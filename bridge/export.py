@@ -43,7 +43,8 @@ def export_onnx(
     custom_ops: str | None = None,
     stateful: bool = True,
 ) -> onnx.ModelProto:
-    """Translate a TFLite model into ONNX (opset 21, no operators of other domains needed).
+    """Translate a TFLite model into ONNX (opset 21; of another domain only LabelEncoder of
+    ``ai.onnx.ml``, for hash tables).
 
     Args:
         model: a ``.tflite`` file, its bytes, or a model read before.

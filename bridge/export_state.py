@@ -21,7 +21,7 @@ from tflite_ort.opmap import Lowered, Target, Translator, lower
 from tflite_ort.partition import only_sets
 from tflite_ort.plan import make_plan
 from tflite_ort.runtime import Runtime
-from tflite_ort.schema import ExportError, Op, Specialized, TensorView
+from tflite_ort.schema import ExportError, Op, OperatorView, Specialized, TensorView
 from tflite_ort.schema.sizes import is_known, unknown_size
 from tflite_ort.versioning.registry import Registry
 
@@ -63,7 +63,7 @@ def lower_with_state(
     Raises:
         ExportError: not `stateful`, and a variable without a first value is read.
     """
-    operators = [op for op in graph.operators if op.op is not Op.CALL_ONCE]
+    operators = _left(graph)
     read, written = _used(graph, operators)
     state = {tensor.index for tensor in (*read, *written)} if stateful else ()
     given = [graph.tensors[index] for index in graph.inputs if index not in state]
@@ -88,8 +88,21 @@ def lower_with_state(
     return lowered
 
 
+def _left(graph: Specialized) -> list[OperatorView[Any]]:
+    """The operators without those of the start: what runs once, and imports into tables that
+    are constants for all that use them."""
+    operators = [op for op in graph.operators if op.op is not Op.CALL_ONCE]
+    others = (op for op in operators if op.op is not Op.HASHTABLE_IMPORT)
+    needed = {tensor.index for op in others for tensor in op.present_inputs()}
+    return [
+        op
+        for op in operators
+        if op.op is not Op.HASHTABLE_IMPORT or op.variables()[0].index in needed
+    ]
+
+
 def _used(
-    graph: Specialized, operators: Sequence[Any]
+    graph: Specialized, operators: Sequence[OperatorView[Any]]
 ) -> tuple[list[TensorView], list[TensorView]]:
     """The variables that are read before they are set, and those that are set."""
     read: dict[int, TensorView] = {}

@@ -20,14 +20,9 @@ Record = Mapping[str, Mapping[str, Runs]]  # operator, type, where it runs, reas
 UNTRANSLATED = {
     Op.CALL_ONCE: "run once, when the model is made ready",
     Op.VAR_HANDLE: "names a variable; there is nothing to compute",
-    **dict.fromkeys(
-        (Op.HASHTABLE, Op.HASHTABLE_IMPORT, Op.HASHTABLE_FIND, Op.HASHTABLE_SIZE),
-        "keys or values are strings of any bytes, ONNX Runtime's are text",
-    ),
-    **dict.fromkeys(
-        (Op.RANDOM_UNIFORM, Op.RANDOM_STANDARD_NORMAL, Op.MULTINOMIAL),
-        "a seed has TFLite's numbers, which go on at every invoke; ONNX leaves them to the runtime",
-    ),
+    Op.HASHTABLE: "names a table; there is nothing to compute",
+    Op.HASHTABLE_IMPORT: "of a table that is known before the run nothing is left to import",
+    Op.HASHTABLE_SIZE: "a constant, where the table is known before the run",
     Op.STABLEHLO_RNG_BIT_GENERATOR: "ONNX leaves random numbers to the runtime",
     Op.LSH_PROJECTION: "ONNX has no operator that hashes numbers",
     Op.SKIP_GRAM: "ONNX joins no words that are not neighbours",

@@ -1,4 +1,5 @@
-"""Variables and hash tables: what names them is resolved, so that only values are left."""
+"""Variables, hash tables and streams of random numbers: what names them is resolved, so that only
+values are left."""
 
 from __future__ import annotations
 
@@ -7,8 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tflite_ort.schema import ModelError, Op, OperatorView, TensorType, TensorView
+from tflite_ort.schema.semantics import random_seeds
 from tflite_ort.schema.sizes import is_known, unknown_size
-from tflite_ort.schema.view import VariableKey
+from tflite_ort.schema.view import Array, VariableKey
+from tflite_ort.tables import Tables, table_key
 
 # These give out a handle, which is known before the run; they are not run.
 NAMES = frozenset({Op.VAR_HANDLE, Op.HASHTABLE})
@@ -23,6 +26,7 @@ _USES = frozenset(
     }
 )
 _SETS = frozenset({Op.ASSIGN_VARIABLE, Op.HASHTABLE_IMPORT})
+_DRAWS = frozenset({Op.RANDOM_UNIFORM, Op.RANDOM_STANDARD_NORMAL, Op.MULTINOMIAL})
 
 
 def same_size(one: int, other: int) -> bool:
@@ -54,9 +58,11 @@ class Held:
     """What the resources of a model hold, as far as its operators tell.
 
     Args:
+        tables: the hash tables that always hold the same once something is imported.
         changed: what an operator was told has turned out otherwise.
     """
 
+    tables: Tables = field(default_factory=dict)
     tensors: dict[VariableKey, TensorView] = field(default_factory=dict)
     guessed: set[VariableKey] = field(default_factory=set)
     changed: bool = False
@@ -93,12 +99,14 @@ class Resources:
         tensors: of the subgraph; the resources are added to them.
         handles: what the tensors stand for that are handles.
         places: which tensor a resource is.
+        filled: the tables into which something has been imported by now.
     """
 
     held: Held
     tensors: list[TensorView]
     handles: dict[int, VariableKey] = field(default_factory=dict)
     places: dict[VariableKey, int] = field(default_factory=dict)
+    filled: set[VariableKey] = field(default_factory=set)
 
     def take(
         self, inputs: Sequence[int], given: Sequence[TensorView], handles: Mapping[int, VariableKey]
@@ -154,8 +162,29 @@ class Resources:
         key = None if source is None else self.handles.get(source.index)
         if key is None:
             raise ModelError(f"{op.label}: its variable or table is not known before the run")
+        if op.op is Op.HASHTABLE_IMPORT:
+            self.filled.add(key)
+        elif key in self.filled and key in self.held.tables:
+            table = self.constant(self._like(op, key), self.held.tables[key])
+            return replace(op, inputs=(table, *op.inputs[1:]))
         view = self.place(key, self._like(op, key), is_set=op.op in _SETS)
         return replace(op, inputs=(view, *op.inputs[1:]))
+
+    def with_position(self, op: OperatorView[Any]) -> OperatorView[Any]:
+        """`op` with, if it draws the random numbers of a seed, a variable as its last input: how
+        far it has got, in blocks of the stream."""
+        if op.op not in _DRAWS or random_seeds(op.options) is None:
+            return op
+        like = TensorView(-1, f"{op.label}/position", TensorType.INT64, ())
+        position = self.place((op.subgraph, op.label), like, is_set=True)
+        return replace(op, inputs=(*op.inputs, position))
+
+    def constant(self, like: TensorView, value: Array) -> TensorView:
+        """A tensor that the file does not have."""
+        index = len(self.tensors)
+        view = replace(like, index=index, shape=value.shape, constant=value, is_variable=False)
+        self.tensors.append(view)
+        return view
 
     def _like(self, op: OperatorView[Any], key: VariableKey) -> TensorView:
         if op.op is Op.READ_VARIABLE and op.outputs:
@@ -167,5 +196,5 @@ class Resources:
 
 def _key(op: OperatorView[Any]) -> VariableKey:
     if op.op is Op.HASHTABLE:
-        return ("", int(op.options.table_id))
+        return table_key(op.options.table_id)
     return (op.options.container or "", op.options.shared_name or "")

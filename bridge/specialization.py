@@ -37,6 +37,7 @@ from tflite_ort.schema.shapes.registry import RULES
 from tflite_ort.schema.sizes import is_known, unknown_shape
 from tflite_ort.schema.view import VariableKey
 from tflite_ort.size_lists import whole, with_size_lists
+from tflite_ort.tables import constant_tables
 from tflite_ort.versioning.registry import Pair, Registry, key_of
 
 Array = npt.NDArray[Any]
@@ -62,7 +63,7 @@ def specialize(
         ModelError: an operator cannot take the shapes that reach it; names the operator.
         KernelError: what a user registered failed to prepare.
     """
-    held = Held()
+    held = Held(constant_tables(model))
     while True:
         held.changed = False
         graph = _Specializer(model, kernels, preparers, held, (subgraph,)).specialized(shapes)
@@ -90,18 +91,21 @@ class _Specializer:
         shapes: Mapping[int, Shape],
         given: Sequence[TensorView] = (),
         handles: Mapping[int, VariableKey] | None = None,
+        filled: set[VariableKey] | None = None,
     ) -> Specialized:
         """The last of `calls`, with inputs shaped as `shapes` says or as the caller's `given`.
 
         Args:
             handles: of the caller.
+            filled: see `Resources`; those filled here are added.
         """
         number = self.calls[-1]
         model = inlined(self.model, number)
         graph, tensors = model.subgraphs[number], tensor_views(model, number)
         for index, shape in shapes.items():
             tensors[index] = replace(tensors[index], shape=shape)
-        resources = Resources(self.held, tensors)
+        filled = set() if filled is None else filled
+        resources = Resources(self.held, tensors, filled=filled)
         resources.take(graph.inputs, given, handles or {})
         live: list[OperatorView[Any]] = []
         folded: list[OperatorView[Any]] = []
@@ -131,12 +135,14 @@ class _Specializer:
     ) -> tuple[OperatorView[Any], bool]:
         """`op` with the shapes of its outputs, and whether these are constants."""
         if is_caller(op):
-            return with_bodies(op, resources, partial(self._enter, resources)), False
+            enter = partial(self._enter, resources, op.op is Op.CALL_ONCE)
+            return with_bodies(op, resources, enter), False
         prepare = self.preparers.get((key_of(op), op.version))
         is_custom = op.op is Op.CUSTOM
         is_ours = self.kernels.of(op) is (custom_kernel if is_custom else kernel).of(op)
         if is_ours:  # a user's may take other types
             check_element_type(op)
+            op = resources.with_position(op)
         if prepare is not None:
             op = _prepared(op, declared, prepare)
         else:  # a user's may have the name of one of ours, and other shapes
@@ -150,12 +156,14 @@ class _Specializer:
         return replace(op, outputs=tuple(_with_data(op.outputs, constants))), True
 
     def _enter(
-        self, resources: Resources, subgraph: int, given: Sequence[TensorView] | None
+        self, resources: Resources, surely: bool, subgraph: int, given: Sequence[TensorView] | None
     ) -> Specialized:
+        """A subgraph that is called; what it imports is known to be there if it runs `surely`."""
         if subgraph in self.calls:
             raise ModelError(f"subgraph {subgraph} calls itself")
         body = replace(self, calls=(*self.calls, subgraph))
-        return body.specialized({}, given or (), resources.handles)
+        filled = resources.filled if surely else set(resources.filled)
+        return body.specialized({}, given or (), resources.handles, filled)
 
 
 def _variable_tensors(

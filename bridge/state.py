@@ -94,20 +94,21 @@ class State:
     initialized: set[int] = field(default_factory=set)
 
     def variable(self, key: VariableKey, tensor: TensorView) -> Variable:
-        """The variable of this key; a variable tensor starts as `tensor` says, a table empty."""
+        """The variable of this key; a resource has no value at first, anything else starts as
+        `tensor` says."""
         if key not in self.variables:
-            is_tensor = isinstance(key[0], int)
-            variable = Variable(initial_value(tensor) if is_tensor else None)
+            of_subgraph = isinstance(key[0], int)
+            variable = Variable(initial_value(tensor) if of_subgraph else None)
             if tensor.type is TensorType.VARIANT:
-                variable.assign(np.array({}, np.object_))
+                variable.assign(np.array(None, np.object_))
             self.variables[key] = variable
         return self.variables[key]
 
     def reset(self, subgraph: int | None = None) -> None:
-        """Give variable tensors, of one subgraph or all, their first value again; resources keep
-        theirs, as in TFLite."""
+        """Give variable tensors their first value again: of one subgraph, whose random numbers
+        start anew too, or of all. Resources keep theirs, as in TFLite."""
         for key, variable in self.variables.items():
-            if subgraph in (None, key[0]):
+            if subgraph == key[0] or (subgraph is None and isinstance(key[1], int)):
                 variable.reset()
 
 

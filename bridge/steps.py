@@ -95,7 +95,7 @@ def kernel_step(
         entry = runtime.resolver.kernels.of(op)
         assert entry is not None
         if op.index in subgraphs:
-            given = tuple(t for t in op.present_inputs() if t.index not in memory.variables)
+            given = op.inputs[: len(op.inputs) - len(op.bodies[0].variables)]
             calls.append((replace(op, inputs=given), entry, subgraphs[op.index]))
             continue
         bound = replace(op, names=entry.inputs.bind(op).names)
@@ -106,6 +106,8 @@ def kernel_step(
     def run() -> None:
         with np.errstate(all="ignore"):
             for op, entry, state in calls:
+                for body in op.bodies:
+                    runtime.state.reset(body.subgraph)
                 step(op, entry, memory, fixed, state)
 
     return run

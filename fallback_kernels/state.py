@@ -1,13 +1,11 @@
 """Variables and hash tables.
 
 Their first input is the variable or table itself: which one a handle names is known before a run.
-A table is an array without dimensions that holds a dictionary.
+A table is an array without dimensions that holds a dictionary, or None as long as nothing has been
+imported.
 """
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -49,22 +47,19 @@ def hashtable(op: OperatorView[HashtableOptions], inputs: Inputs, state: State) 
 
 @kernel(Op.HASHTABLE_IMPORT, versions=(1, 1), inputs=("table", "keys", "values"))
 def hashtable_import(op: OperatorView[None], inputs: Inputs, state: State) -> Outputs:
-    """A table of the keys and values; the one there is, if anything was imported before."""
+    """A table of the keys and values; the one there is, if there was an import before."""
     table, keys, values = inputs
-    _check_types(op, keys, values)
-    if keys.shape != values.shape:
-        raise KernelError(f"keys {list(keys.shape)} and values {list(values.shape)} differ")
-    if table[()]:
-        return (table,)
-    pairs = zip(reversed(keys.reshape(-1)), reversed(values.reshape(-1)), strict=True)
-    return (_table(dict(pairs)),)  # of a key that comes twice, the first value
+    imported = hash_table(keys, values)
+    return (imported if table[()] is None else table,)
 
 
 @kernel(Op.HASHTABLE_FIND, versions=(1, 1), inputs=("table", "keys", "default"))
 def hashtable_find(op: OperatorView[None], inputs: Inputs, state: State) -> Outputs:
     """The value of each key, the default for a key that is not in the table."""
     table, keys, default = inputs
-    _check_types(op, keys, default)
+    _check_types(keys, default)
+    if table[()] is None:
+        raise KernelError("nothing has been imported into the table")
     found = np.empty(keys.shape, default.dtype)
     for place, key in np.ndenumerate(keys):
         found[place] = table[()].get(key, default.reshape(-1)[0])
@@ -74,15 +69,23 @@ def hashtable_find(op: OperatorView[None], inputs: Inputs, state: State) -> Outp
 @kernel(Op.HASHTABLE_SIZE, versions=(1, 1), inputs=("table",))
 def hashtable_size(op: OperatorView[None], inputs: Inputs, state: State) -> Outputs:
     """[1]: how many keys there are."""
-    return (np.array([len(inputs[0][()])], np.int64),)
+    return (np.array([len(inputs[0][()] or ())], np.int64),)
 
 
-def _table(content: Mapping[Any, Any]) -> Array:
+def hash_table(keys: Array, values: Array) -> Array:
+    """The table with these; of a key that comes twice the first value counts.
+
+    Raises:
+        KernelError: there is no such table.
+    """
+    _check_types(keys, values)
+    if keys.shape != values.shape:
+        raise KernelError(f"keys {list(keys.shape)} and values {list(values.shape)} differ")
     table = np.empty((), np.object_)
-    table[()] = content
+    table[()] = dict(zip(keys.reshape(-1)[::-1].tolist(), values.reshape(-1)[::-1], strict=True))
     return table
 
 
-def _check_types(op: OperatorView[None], keys: Array, values: Array) -> None:
+def _check_types(keys: Array, values: Array) -> None:
     if (keys.dtype, values.dtype) not in ((_NUMBERS, _TEXTS), (_TEXTS, _NUMBERS)):
-        raise KernelError(f"{op.name} from {keys.dtype} to {values.dtype} is not implemented")
+        raise KernelError(f"tables from {keys.dtype} to {values.dtype} are not implemented")

@@ -27,6 +27,8 @@ from tflite_ort.versioning.registry import Registry
 
 OPSET = 21
 _IR_VERSION = 10
+# The versions of other domains, where they are not 1.
+_VERSIONS = {"ai.onnx.ml": 2}
 PORTABLE = Target()
 
 
@@ -154,12 +156,13 @@ def _model(
     nodes = _used(g.nodes, {id(value) for value in outputs})
     nested = list(_nested(nodes))
     used = {id(value) for node in nested for value in node.inputs}
+    domains = dict.fromkeys(node.domain for node in nested if node.domain)
     graph = ir.Graph(
         inputs,
         outputs,
         nodes=nodes,
         initializers=[value for value in g.constants.values if id(value) in used],
-        opset_imports={"": OPSET, **{node.domain: 1 for node in nested if node.domain}},
+        opset_imports={"": OPSET, **{name: _VERSIONS.get(name, 1) for name in domains}},
         name=name,
     )
     return ir.Model(graph, ir_version=_IR_VERSION, producer_name="tflite-ort")

@@ -1,5 +1,137 @@
-"""Random numbers: none is translated.
+"""Random numbers: of a seed TFLite's own, from its generator in integer nodes.
 
-The random operators of ONNX leave the generator to the runtime, so that the numbers of a seed are
-not TFLite's; and a stream that goes on from one invoke to the next has no place in a graph.
+How far the stream has got is a variable, in blocks. The random operators of ONNX have another
+generator, and no state. One makes the key of a stream without seeds, but not its numbers: ONNX
+Runtime starts nodes that follow each other with nearly the same ones.
 """
+
+from __future__ import annotations
+
+from math import pi
+
+import numpy as np
+import onnx_ir as ir
+
+from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.indices import product, sizes_of
+from tflite_ort.opmap.philox import LANES, philox, unit, unit_double
+from tflite_ort.opmap.registry import translator
+from tflite_ort.schema import Op, OperatorView, RandomOptions, Untranslatable
+from tflite_ort.schema.semantics import random_seeds
+from tflite_ort.schema.sizes import is_known, known_product
+
+_SKIPPED = 2 * 256  # blocks that MULTINOMIAL leaves behind for each number it draws
+_LEAST = 1e-7  # of what a logarithm is taken
+_LOWEST = np.finfo(np.float32).min
+_KEY_BITS = 53  # as many as a float64 has
+_MANY = 1 << 13  # numbers, or comparisons, from which the numpy kernels are faster
+
+
+@translator(Op.RANDOM_UNIFORM, versions=(1, 1), inputs=("shape", "position?"))
+def random_uniform(op: OperatorView[RandomOptions], g: Graph) -> None:
+    """23 bits of each number."""
+    shape, count = _sizes(op, g)
+    g.write(op.output, _shaped(g, unit(g, _taken(op, g, count)), count, shape))
+
+
+@translator(Op.RANDOM_STANDARD_NORMAL, versions=(1, 1), inputs=("shape", "position?"))
+def random_standard_normal(op: OperatorView[RandomOptions], g: Graph) -> None:
+    """Box-Muller pairs Sqrt(-2 Log u) * (Sin, Cos)(2 pi v)."""
+    shape, count = _sizes(op, g)
+    pairs = g.op("Reshape", unit(g, _taken(op, g, count)), g.constant([-1, 2], np.int64))
+    u, v = g.op_multi("Split", pairs, outputs=2, axis=1, num_outputs=2)
+    log = g.op("Log", g.op("Max", u, g.constant(_LEAST, np.float32)))
+    radius = g.op("Sqrt", g.op("Mul", log, g.constant(-2, np.float32)))
+    turns = g.op("Cast", v, to=ir.DataType.DOUBLE)
+    angle = g.op("Cast", g.op("Mul", turns, g.constant(2 * pi)), to=ir.DataType.FLOAT)
+    waves = g.op("Concat", g.op("Sin", angle), g.op("Cos", angle), axis=1)
+    numbers = g.op("Reshape", g.op("Mul", waves, radius), g.constant([-1], np.int64))
+    g.write(op.output, _shaped(g, numbers, count, shape))
+
+
+@translator(Op.MULTINOMIAL, versions=(1, 1), inputs=("logits", "num_samples", "position?"))
+def multinomial(op: OperatorView[RandomOptions], g: Graph) -> None:
+    """How many of a row's running sums are not above a number in [0, 1) times the last of them."""
+    logits = op["logits"]
+    if logits.shape[1] == 0:
+        raise Untranslatable("there are no classes")
+    _check_count(g, *op.output.shape, logits.shape[1])
+    batch, samples = g.size(logits.shape[0]), g.reshape(sizes_of(g, op["num_samples"]), (1,))
+    count, last = g.op("Mul", batch, samples), g.constant([-1], np.int64)
+    skipped = g.op("Mul", _blocks(g, samples), g.constant(LANES * _SKIPPED, np.int64))
+    numbers = _taken(op, g, g.op("Add", count, count), g.op("Mul", batch, skipped))
+    shape = g.op("Concat", batch, samples, g.constant([1], np.int64), axis=0)
+    places = _shaped(g, unit_double(g, numbers), count, shape)
+    sums = g.op("Unsqueeze", _running_sums(g, g.read(logits)), g.constant([1], np.int64))
+    places = g.op("Mul", places, g.op("Gather", sums, last, axis=2))
+    passed = g.op("Cast", g.op("LessOrEqual", sums, places), to=ir.DataType[op.output.type.name])
+    g.write(op.output, g.op("ReduceSum", passed, last, keepdims=0))
+
+
+def _running_sums(g: Graph, logits: ir.Value) -> ir.Value:
+    """CumSum of Exp(logit - greatest) along a row, in float64; what is not finite has no weight."""
+    finite = g.op("Not", g.op("Or", g.op("IsNaN", logits), g.op("IsInf", logits)))
+    known = g.op("Where", finite, logits, g.constant(_LOWEST, np.float32))
+    greatest = g.op("ReduceMax", known, g.constant([1], np.int64), keepdims=1)
+    wide, most = (g.op("Cast", x, to=ir.DataType.DOUBLE) for x in (logits, greatest))
+    odds = g.op("Where", finite, g.op("Exp", g.op("Sub", wide, most)), g.constant(0.0))
+    return g.op("CumSum", odds, g.constant(1, np.int64))
+
+
+def _sizes(op: OperatorView[RandomOptions], g: Graph) -> tuple[ir.Value, ir.Value]:
+    """The shape of the output, and [1]: how many elements it has."""
+    shape = op.output.shape
+    _check_count(g, *shape)
+    if is_known(*shape):
+        return g.constant(shape, np.int64), product(g, shape)
+    sizes = sizes_of(g, op["shape"])
+    return sizes, product(g, sizes)
+
+
+def _check_count(g: Graph, *sizes: int) -> None:
+    if g.target.fallback and known_product(sizes) > _MANY:
+        raise Untranslatable("numpy draws many numbers faster")
+
+
+def _taken(
+    op: OperatorView[RandomOptions], g: Graph, count: ir.Value, skipped: ir.Value | None = None
+) -> ir.Value:
+    """The next numbers of the stream in whole blocks, at least `count` [1].
+
+    Args:
+        skipped: [1]: how many blocks the stream goes on; None: as many as are taken.
+    """
+    taken, seeds = _blocks(g, count), random_seeds(op.options)
+    low = g.op("Range", *(g.constant(0, np.int64), g.op("Squeeze", taken), g.constant(1, np.int64)))
+    if seeds is None:
+        key, high = _any_key(g)
+    else:
+        key, high = (g.constant([seed], np.uint64) for seed in seeds)
+        before = g.read(op["position"])
+        low = g.op("Add", low, before)
+        after = g.op("Add", before, g.op("Squeeze", taken if skipped is None else skipped))
+        g.write(op["position"], after)
+    return philox(g, key, g.op("Cast", low, to=ir.DataType.UINT64), high)
+
+
+def _any_key(g: Graph) -> tuple[ir.Value, ir.Value]:
+    """A key and an upper half of the counters that are others at each run."""
+    if g.target.fallback:
+        raise Untranslatable("the sessions of a process start with the same random numbers")
+    size = 2.0**_KEY_BITS
+    drawn = g.op("RandomUniform", dtype=ir.DataType.DOUBLE, high=size, low=0.0, shape=[2])
+    words = g.op("Cast", drawn, to=ir.DataType.UINT64)
+    key, high = g.op_multi("Split", words, outputs=2, axis=0, num_outputs=2)
+    return key, high
+
+
+def _blocks(g: Graph, numbers: ir.Value) -> ir.Value:
+    """How many blocks have as many numbers."""
+    above = g.op("Add", numbers, g.constant(LANES - 1, np.int64))
+    return g.op("Div", above, g.constant(LANES, np.int64))
+
+
+def _shaped(g: Graph, numbers: ir.Value, count: ir.Value, shape: ir.Value) -> ir.Value:
+    """The first `count` [1] of them, in `shape`."""
+    first = g.op("Slice", numbers, g.constant([0], np.int64), count)
+    return g.op("Reshape", first, shape, allowzero=1)

@@ -16,8 +16,9 @@ from tflite_ort.schema.sizes import is_known
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
-# (subgraph, tensor) of a variable tensor; (container, name) of a variable; ("", id) of a table.
-VariableKey = tuple[int, int] | tuple[str, str] | tuple[str, int]
+# (subgraph, tensor) of a variable tensor; (container, name) of a variable; ("", id) of a table;
+# (subgraph, operator) of how far an operator has got in its random numbers.
+VariableKey = tuple[int, int] | tuple[str, str] | tuple[str, int] | tuple[int, str]
 O = TypeVar("O")  # noqa: E741 - the options type of an operator
 
 _INTEGER_CODES = frozenset(

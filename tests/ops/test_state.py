@@ -1,4 +1,4 @@
-"""Variables and hash tables over invokes in a row, against LiteRT; and exported."""
+"""Variables over invokes in a row, against LiteRT; and exported."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ from tflite_ort import (
     export_onnx,
 )
 from tflite_ort.schema import (
+    ActivationFunctionType,
     AddOptions,
     CallOnceOptions,
     ConcatenationOptions,
-    HashtableOptions,
     IfOptions,
     MulOptions,
     Op,
+    RNNOptions,
     SignatureDef,
     TensorMap,
     TensorType,
@@ -356,55 +357,6 @@ def test_a_handle_that_depends_on_data_is_refused() -> None:
         Interpreter(model_content=model).allocate_tensors()
 
 
-# Hash tables -------------------------------------------------------------------------------------
-
-TABLE, NUMBERS = T((1,), TensorType.RESOURCE), T((3,), TensorType.INT64)
-WORDS = T((3,), TensorType.STRING)
-
-
-def words(*texts: str) -> T:
-    """A constant list of strings, as TFLite stores one."""
-    content = [text.encode() for text in texts]
-    begin = 4 * (len(content) + 2)
-    places = begin + np.cumsum([0, *map(len, content)])
-    header = np.array([len(content), *places], np.int32).tobytes()
-    return T((len(content),), TensorType.STRING, raw=header + b"".join(content))
-
-
-def table(result: str = "h") -> Node:
-    types = {"key_dtype": TensorType.INT64, "value_dtype": TensorType.STRING}
-    return Node(Op.HASHTABLE, [], [result], HashtableOptions(table_id=5, **types))
-
-
-def test_a_table_gives_what_litert_gives() -> None:
-    """Of a key that comes twice the first value counts, and of two imports the first."""
-    imports = Sub(
-        {
-            "h": TABLE,
-            "k": T.constant(np.array([1, 2, 3, 1], np.int64)),
-            "v": words("a", "bb", "c", "d"),
-            "k2": T.constant(np.array([9], np.int64)),
-            "v2": words("zz"),
-        },
-        [
-            table(),
-            Node(Op.HASHTABLE_IMPORT, ["h", "k", "v"], []),
-            Node(Op.HASHTABLE_IMPORT, ["h", "k2", "v2"], []),
-        ],
-    )
-    tensors = {"h": TABLE, "x": NUMBERS, "d": words("none"), "y": WORDS}
-    find = [
-        once(1),
-        table(),
-        Node(Op.HASHTABLE_FIND, ["h", "x", "d"], ["y"]),
-        Node(Op.HASHTABLE_SIZE, ["h"], ["n"]),
-    ]
-    tensors["n"] = T((1,), TensorType.INT64)
-    model = model_of(Sub(tensors, find, ["x"], ["y", "n"]), imports)
-    invokes = [[np.array(keys, np.int64)] for keys in ((1, 2, 9), (3, 3, 2))]
-    check_invokes(model, invokes, kernels="default")
-
-
 def test_an_exported_variable_can_grow() -> None:
     nodes = [
         once(1),
@@ -441,17 +393,60 @@ def test_variables_of_one_name_are_numbered() -> None:
     assert pairs == [["v", "v_next"], ["v_1", "v_next_1"]]
 
 
-def test_a_table_of_texts_gives_what_litert_gives() -> None:
-    types = {"key_dtype": TensorType.STRING, "value_dtype": TensorType.INT64}
-    made = Node(Op.HASHTABLE, [], ["h"], HashtableOptions(table_id=1, **types))
-    values = T.constant(np.array([10, 20], np.int64))
-    imports = Sub(
-        {"h": TABLE, "k": words("one", "two"), "v": values},
-        [made, Node(Op.HASHTABLE_IMPORT, ["h", "k", "v"], [])],
-    )
-    missing = T.constant(np.array([-1], np.int64))
-    find = Node(Op.HASHTABLE_FIND, ["h", "x", "d"], ["y"])
-    tensors = {"h": TABLE, "x": WORDS, "d": missing, "y": NUMBERS}
-    model = model_of(Sub(tensors, [once(1), made, find], ["x"], ["y"]), imports)
-    texts = np.array([b"two", b"three", b"one"], np.object_)
-    check_invokes(model, [[texts], [texts[::-1]]], kernels="default")
+# What belongs to a called subgraph starts anew whenever it is called.
+ROW = T((1, 2))
+KEPT = replace(ROW, is_variable=True)
+WEIGHTS = T.constant(np.array([[0.5, -0.25], [0.75, 0.5]], np.float32))
+CELL = {"x": ROW, "w": WEIGHTS, "b": T.constant(floats(0, 0.1)), "g": KEPT, "y": ROW}
+CELL_STEP = Node(Op.RNN, ["x", "w", "w", "b", "g"], ["y"], RNNOptions(ActivationFunctionType.TANH))
+CALLS: dict[str, tuple[bytes, list[list[Array]]]] = {
+    "branch": (
+        model_of(
+            Sub(
+                {"c": FLAG, "x": ROW, "y": ROW},
+                [Node(Op.IF, ["c", "x"], ["y"], IfOptions(1, 2))],
+                ["c", "x"],
+                ["y"],
+            ),
+            Sub(CELL, [CELL_STEP], ["x"], ["y"]),
+            Sub({"x": ROW, "y": ROW}, [mul("x", "x", "y")], ["x"], ["y"]),
+        ),
+        [[np.array(flag), np.ones((1, 2), np.float32)] for flag in (True, True, False, True)],
+    ),
+    "loop": (
+        model_of(
+            Sub(
+                {"i": COUNT, "n": COUNT, "x": ROW, "oi": COUNT, "on": COUNT, "y": ROW},
+                [Node(Op.WHILE, ["i", "n", "x"], ["oi", "on", "y"], WhileOptions(1, 2))],
+                ["i", "n", "x"],
+                ["y"],
+            ),
+            replace(BELOW, tensors=STATE | {"g": ROW, "t": FLAG}),
+            Sub(
+                {"i": COUNT, "n": COUNT, "one": T.constant(np.int32(1)), "j": COUNT} | CELL,
+                [add("i", "one", "j"), CELL_STEP],
+                ["i", "n", "x"],
+                ["j", "n", "y"],
+            ),
+        ),
+        [
+            [np.zeros((), np.int32), np.array(n, np.int32), np.ones((1, 2), np.float32)]
+            for n in (3, 2, 3)
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_variable_tensor_of_a_called_subgraph_starts_anew(name: str) -> None:
+    model, invokes = CALLS[name]
+    check_invokes(model, invokes, {"ort"}, kernels="default")
+    exported = export_onnx(model)
+    assert "tflite.state" not in {entry.key for entry in exported.metadata_props}
+    session = onnxruntime.InferenceSession(exported.SerializeToString())
+    interpreter = litert_interpreter(model)
+    interpreter.allocate_tensors()
+    for feeds in invokes:
+        named = {v.name: x for v, x in zip(session.get_inputs(), feeds, strict=True)}
+        (want,) = invoked(interpreter, feeds)
+        assert_close(session.run(None, named)[0], want, 0, 1e-6, name)
