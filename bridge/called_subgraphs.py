@@ -10,6 +10,8 @@ from typing import Any
 from tflite_ort.resources import Resources, same_size, wider
 from tflite_ort.schema import ModelError, Op, OperatorView, Specialized, TensorType, TensorView
 from tflite_ort.schema.check import called_subgraphs
+from tflite_ort.schema.loop_rows import rows_written
+from tflite_ort.schema.loops import counted
 from tflite_ort.schema.sizes import is_known
 from tflite_ort.schema.view import VariableKey
 from tflite_ort.state import initial_value
@@ -105,7 +107,7 @@ def _loop(
         _check_arity(op, bodies[1], len(given), len(given))
         _check_arity(op, bodies[1], len(given), len(op.outputs))
         _check_types(op, bodies[1], state)
-        following = _following(state, bodies[1], varying)
+        following = _following(state, bodies[1], _lists(given, bodies), varying)
         if all(a is b for a, b in zip(state, following, strict=True)):
             break
         state = following
@@ -115,10 +117,22 @@ def _loop(
     return replace(op, outputs=tuple(map(_shaped, op.outputs, state))), bodies
 
 
-def _following(state: Views, body: Specialized, varying: list[int]) -> list[TensorView]:
+def _lists(given: Views, bodies: Sequence[Specialized]) -> set[int]:
+    """The places of a loop's state of which an iteration only sets one row."""
+    condition, body = bodies
+    loop = counted(given, condition, body)
+    if loop is None:
+        return set()
+    return {place for place in range(len(given)) if rows_written(place, body, loop) is not None}
+
+
+def _following(
+    state: Views, body: Specialized, lists: set[int], varying: list[int]
+) -> list[TensorView]:
     """What the next iteration takes: `state` where this one has kept it, else a wider one.
 
     Args:
+        lists: the places that keep their shape.
         varying: the unknown sizes that stand for another number in each iteration.
     """
 
@@ -126,11 +140,12 @@ def _following(state: Views, body: Specialized, varying: list[int]) -> list[Tens
         return same_size(one, other) or any(one is size for size in varying)
 
     following = []
-    for given, taken, made in zip(state, body.inputs, body.outputs, strict=True):
+    rows = zip(state, body.inputs, body.outputs, strict=True)
+    for place, (given, taken, made) in enumerate(rows):
         if taken == made:
             following.append(given)
             continue
-        result = wider(given, body.tensors[made], same)
+        result = wider(given, given if place in lists else body.tensors[made], same)
         sizes = [a for a, b in zip(result.shape, given.shape, strict=True) if a is not b]
         varying += sizes
         known = given.is_constant or given.sizes is not None

@@ -8,22 +8,16 @@ is not translated: for what runs once a session is not worth its while.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
-from tflite_ort.opmap.bodies import (
-    Forms,
-    declare,
-    element_type,
-    inlined,
-    results,
-    shared_domain,
-)
+from tflite_ort.opmap.bodies import Forms, declare, element_type, inlined, results, shared_domain
+from tflite_ort.opmap.counted_loop import counted_loop
 from tflite_ort.opmap.forms import Domain, Layout
 from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.loop_state import forms_inside, given_back, moving
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     IfOptions,
@@ -36,6 +30,7 @@ from tflite_ort.schema import (
     Untranslatable,
     WhileOptions,
 )
+from tflite_ort.schema.loops import counted
 
 
 @translator(Op.IF, versions=(1, 1), inputs=("condition", "values*"))
@@ -55,11 +50,11 @@ def stablehlo_case(op: OperatorView[StablehloCaseOptions], g: Graph) -> None:
 def _choose(op: OperatorView[Any], tests: Sequence[ir.Value], g: Graph) -> None:
     """The first body whose test holds, else the last one."""
     given = op.present_inputs()[1:]
-    made, targets = list(_results(op)), list(_results(op).values())
+    made, targets = list(given_back(op)), list(given_back(op).values())
     bodies = [[body.tensors[body.outputs[k]] for k in made] for body in op.bodies]
     _check_strings(targets, g)
     domains = [shared_domain(*row) for row in zip(targets, *bodies, strict=True)]
-    forms = [_forms(g, given, body) for body in op.bodies]
+    forms = [forms_inside(g, given, body) for body in op.bodies]
     if not targets:
         return
 
@@ -80,93 +75,47 @@ def _choose(op: OperatorView[Any], tests: Sequence[ir.Value], g: Graph) -> None:
         g.write(target, value, domain=domain)
 
 
-def _forms(g: Graph, given: Sequence[TensorView], body: Specialized) -> list[Forms]:
-    """In which forms a body has what it is given; made outside of it."""
-    pairs = zip(given, body.inputs, strict=True)
-    return [g.forms_as(source, body.tensors[index]) for source, index in pairs]
-
-
-def _results(op: OperatorView[Any]) -> dict[int, TensorView]:
-    """What `op` makes, by the place among the outputs of its bodies: its outputs, then those of
-    its variables that are set."""
-    variables = op.present_inputs()[len(op.present_inputs()) - len(op.bodies[-1].variables) :]
-    every = enumerate([*op.outputs, *variables])
-    return {k: tensor for k, tensor in every if k < len(op.outputs) or tensor.is_variable}
-
-
-@dataclass(frozen=True, slots=True)
-class _Moving:
-    """A value of a loop's state that an iteration changes.
-
-    Args:
-        before, after: the loop, in its caller; the same where that does not keep it.
-        taken, made: by the body.
-        tested: by the condition.
-    """
-
-    place: int
-    before: TensorView
-    after: TensorView
-    taken: TensorView
-    made: TensorView
-    tested: TensorView
-
-    @property
-    def domain(self) -> Domain:
-        return shared_domain(self.before, self.after, self.taken, self.made, self.tested)
-
-
-def _moving(op: OperatorView[WhileOptions]) -> list[_Moving]:
-    condition, body = op.bodies
-    changed, after = body.changed(), _results(op)
-    rows = zip(op.present_inputs(), body.inputs, body.outputs, condition.inputs, strict=True)
-    return [
-        _Moving(
-            place,
-            before,
-            after.get(place, before),
-            body.tensors[taken],
-            body.tensors[made],
-            condition.tensors[tested],
-        )
-        for place, (before, taken, made, tested) in enumerate(rows)
-        if taken != made or taken in changed
-    ]
-
-
 @translator(Op.WHILE, versions=(1, 1), inputs=("values*",))
 def while_(op: OperatorView[WhileOptions], g: Graph) -> None:
-    """Loop: the condition before it and, on the new values, at the end of its body."""
+    """What a known number of iterations does, see `counted_loop`; else a Loop."""
     condition, body = op.bodies
     if condition.changed():
         raise Untranslatable("its condition sets a variable")
-    state, moving = op.present_inputs(), _moving(op)
-    _check_strings([each.taken for each in moving], g)
-    outside, outside_test = _forms(g, state, body), _forms(g, state, condition)
+    _check_strings([each.taken for each in moving(op)], g)
+    loop = counted(op.present_inputs(), condition, body)
+    if loop is None or not counted_loop(op, g, loop):
+        _loop(op, g)
+
+
+def _loop(op: OperatorView[WhileOptions], g: Graph) -> None:
+    """Loop: the condition before it and, on the new values, at the end of its body."""
+    condition, body = op.bodies
+    state, moved = op.present_inputs(), moving(op)
+    outside, outside_test = forms_inside(g, state, body), forms_inside(g, state, condition)
     first = _test(g, condition, outside_test)
 
     def iteration(arguments: Sequence[ir.Value]) -> Sequence[ir.Value]:
         given, given_test = list(outside), list(outside_test)
         for counter in arguments[:2]:  # ONNX Runtime needs their shapes
             counter.shape = ir.Shape([])
-        for each, value in zip(moving, arguments[2:], strict=True):
+        for each, value in zip(moved, arguments[2:], strict=True):
             declare(value, each.taken)
             given[each.place] = {g.form(each.taken, Layout.LAST, each.domain): value}
         inner = inlined(g, body, given)
-        domains = [each.domain for each in moving]
-        values = results(g, inner, [each.made for each in moving], domains)
-        for each, value in zip(moving, values, strict=True):
+        domains = [each.domain for each in moved]
+        values = results(g, inner, [each.made for each in moved], domains)
+        for each, value in zip(moved, values, strict=True):
             given_test[each.place] = {g.form(each.tested, Layout.LAST, each.domain): value}
         return [_test(g, condition, given_test), *values]
 
-    types = [element_type(each.taken, each.domain) for each in moving]
+    types = [element_type(each.taken, each.domain) for each in moved]
     loop = g.body([ir.DataType.INT64, ir.DataType.BOOL, *types], iteration)
-    initial = [g.read(each.before, layout=Layout.LAST, domain=each.domain) for each in moving]
-    finals = g.op_multi("Loop", None, first, *initial, outputs=len(moving), body=loop)
-    for each, value in zip(moving, finals, strict=True):
+    initial = [g.read(each.before, layout=Layout.LAST, domain=each.domain) for each in moved]
+    finals = g.op_multi("Loop", None, first, *initial, outputs=len(moved), body=loop)
+    for each, value in zip(moved, finals, strict=True):
         g.write(each.after, value, domain=each.domain)
-    for place, tensor in _results(op).items():
-        if place not in [each.place for each in moving]:
+    for place, tensor in given_back(op).items():
+        if place not in [each.place for each in moved]:
             g.take(tensor, g.forms_as(state[place], tensor))
 
 
