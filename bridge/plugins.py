@@ -94,7 +94,9 @@ def _of_library(library: str, provider: str = "") -> Source:
     names = load_library(library)
     if provider in names or (names and not provider):
         return Source(provider or names[0], library)
-    raise DelegateError(f"{library} has no device for {provider or 'its providers'} here")
+    hardware = ", ".join(dict.fromkeys(f"{each.kind} {each.vendor}" for each in devices()))
+    wanted = provider or "its providers"
+    raise DelegateError(f"{library} has no device for {wanted} here, where there is {hardware}")
 
 
 def _said_by(package: str, function: str) -> Any:
