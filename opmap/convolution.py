@@ -10,6 +10,7 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from tflite_ort.opmap.centred import centred, with_repeated
+from tflite_ort.opmap.convolution_phases import convolution_of_phases, phases_of
 from tflite_ort.opmap.forms import Layout
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.hybrid import hybrid_input
@@ -221,14 +222,19 @@ def convolution(
 def transpose_conv(op: OperatorView[TransposeConvOptions], g: Graph) -> None:
     """ConvTranspose with filter [out, kh, kw, in] re-laid to [in, out, kh, kw].
 
-    Quantised weights stay codes behind a DequantizeLinear although no integer kernel follows: ONNX
-    Runtime would quantise float ones anew, to scales of its own.
+    On the CPU it is one Conv of 8-bit codes. Elsewhere quantised weights stay codes behind a
+    DequantizeLinear although no integer kernel follows: ONNX Runtime would quantise float ones
+    anew, to scales of its own.
     """
     input, filter, options = op["input"], op["filter"], op.options
     check_types(input, filter)
     known = is_known(*op.output.shape[1:3], *input.shape[1:3])
     if not known or may_differ(op.output.shape[:1], input.shape[:1]):
         transpose_conv_of_computed_size(op, g)
+        return
+    phases = phases_of(op, g)
+    if phases is not None:
+        convolution_of_phases(op, g, *phases)
         return
     _, kh, kw, _ = filter.shape
     strides = [options.stride_h, options.stride_w]

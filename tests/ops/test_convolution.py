@@ -307,6 +307,14 @@ def test_transpose_conv_of_extreme_codes(scheme: str) -> None:
     check(transposed(scheme, (1, 5, 5, 64), extreme=True))
 
 
+@pytest.mark.parametrize("row", TRANSPOSED_ROWS)
+def test_transpose_conv_of_bytes_is_multiplied_as_integers(row: str) -> None:
+    interpreter = Interpreter(model_content=transposed("int8", **TRANSPOSED_ROWS[row]).model())
+    interpreter.allocate_tensors()
+    nodes = {node for operator in interpreter.profile(1) for node in operator.nodes}
+    assert nodes & {"QLinearConv", "ConvTranspose"} == {"QLinearConv"}
+
+
 @pytest.mark.parametrize("positions", [(1,), (1, 3)])
 def test_transpose_conv_of_a_computed_filter(positions: tuple[int, ...]) -> None:
     check(computed(transposed("float"), *positions))
