@@ -49,6 +49,7 @@ INFRASTRUCTURE = {
         "bits",
         "centred",
         "constants",
+        "convolution_phases",
         "counted_loop",
         "directions",
         "fixed_point",
