@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from tflite_ort.opmap.bodies import Forms, declare, element_type, inlined, results, shared_domain
+from tflite_ort.opmap.bodies import Forms, inlined, results, shared_domain
+from tflite_ort.opmap.bounded_loop import bounded_loop
 from tflite_ort.opmap.counted_loop import counted_loop
 from tflite_ort.opmap.forms import Domain, Layout
 from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.loop_state import forms_inside, given_back, moving
+from tflite_ort.opmap.loop_state import forms_inside, given_back, hand_on, loop_node, moving
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     IfOptions,
@@ -30,7 +31,7 @@ from tflite_ort.schema import (
     Untranslatable,
     WhileOptions,
 )
-from tflite_ort.schema.loops import counted
+from tflite_ort.schema.loops import bounded, counted
 
 
 @translator(Op.IF, versions=(1, 1), inputs=("condition", "values*"))
@@ -77,46 +78,43 @@ def _choose(op: OperatorView[Any], tests: Sequence[ir.Value], g: Graph) -> None:
 
 @translator(Op.WHILE, versions=(1, 1), inputs=("values*",))
 def while_(op: OperatorView[WhileOptions], g: Graph) -> None:
-    """What a known number of iterations does, see `counted_loop`; else a Loop."""
+    """What a known number of iterations does, see `counted_loop`; else a Loop, with a number of
+    iterations if one is computed before it."""
     condition, body = op.bodies
     if condition.changed():
         raise Untranslatable("its condition sets a variable")
     _check_strings([each.taken for each in moving(op)], g)
     loop = counted(op.present_inputs(), condition, body)
-    if loop is None or not counted_loop(op, g, loop):
+    if loop is not None and counted_loop(op, g, loop):
+        return
+    limit = bounded(op.present_inputs(), condition, body)
+    if limit is not None and not body.changed():
+        bounded_loop(op, g, limit)
+    else:
         _loop(op, g)
 
 
 def _loop(op: OperatorView[WhileOptions], g: Graph) -> None:
     """Loop: the condition before it and, on the new values, at the end of its body."""
     condition, body = op.bodies
-    state, moved = op.present_inputs(), moving(op)
+    state, states = op.present_inputs(), moving(op)
     outside, outside_test = forms_inside(g, state, body), forms_inside(g, state, condition)
-    first = _test(g, condition, outside_test)
 
-    def iteration(arguments: Sequence[ir.Value]) -> Sequence[ir.Value]:
+    def turn(_: ir.Value, taken: Sequence[Forms]) -> Sequence[ir.Value]:
         given, given_test = list(outside), list(outside_test)
-        for counter in arguments[:2]:  # ONNX Runtime needs their shapes
-            counter.shape = ir.Shape([])
-        for each, value in zip(moved, arguments[2:], strict=True):
-            declare(value, each.taken)
-            given[each.place] = {g.form(each.taken, Layout.LAST, each.domain): value}
+        for each, forms in zip(states, taken, strict=True):
+            given[each.place] = forms
         inner = inlined(g, body, given)
-        domains = [each.domain for each in moved]
-        values = results(g, inner, [each.made for each in moved], domains)
-        for each, value in zip(moved, values, strict=True):
+        domains = [each.domain for each in states]
+        values = results(g, inner, [each.made for each in states], domains)
+        for each, value in zip(states, values, strict=True):
             given_test[each.place] = {g.form(each.tested, Layout.LAST, each.domain): value}
         return [_test(g, condition, given_test), *values]
 
-    types = [element_type(each.taken, each.domain) for each in moved]
-    loop = g.body([ir.DataType.INT64, ir.DataType.BOOL, *types], iteration)
-    initial = [g.read(each.before, layout=Layout.LAST, domain=each.domain) for each in moved]
-    finals = g.op_multi("Loop", None, first, *initial, outputs=len(moved), body=loop)
-    for each, value in zip(moved, finals, strict=True):
+    finals = loop_node(g, states, None, _test(g, condition, outside_test), turn)
+    for each, value in zip(states, finals, strict=True):
         g.write(each.after, value, domain=each.domain)
-    for place, tensor in given_back(op).items():
-        if place not in [each.place for each in moved]:
-            g.take(tensor, g.forms_as(state[place], tensor))
+    hand_on(op, g, {each.place for each in states})
 
 
 def _test(g: Graph, condition: Specialized, given: Sequence[Forms]) -> ir.Value:

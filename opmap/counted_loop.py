@@ -22,7 +22,7 @@ from tflite_ort.opmap.loop_cell_nodes import run_cell
 from tflite_ort.opmap.loop_cells import Cell, cells
 from tflite_ort.opmap.loop_iterations import Step
 from tflite_ort.opmap.loop_sequences import Sequences, needed
-from tflite_ort.opmap.loop_state import Moving, forms_inside, given_back, moving
+from tflite_ort.opmap.loop_state import Moving, forms_inside, hand_on, moving
 from tflite_ort.schema import OperatorView, TensorType, TensorView, WhileOptions
 from tflite_ort.schema.loop_rows import Rows, rows_written
 from tflite_ort.schema.loops import Counted
@@ -40,10 +40,7 @@ def counted_loop(op: OperatorView[WhileOptions], g: Graph, loop: Counted) -> boo
     if loop.count:
         for each in run.states:
             g.write(each.after, run.finals[each.place], domain=each.domain)
-    moved = {each.place for each in run.states} if loop.count else set()
-    for place, tensor in given_back(op).items():
-        if place not in moved:
-            g.take(tensor, g.forms_as(op.present_inputs()[place], tensor))
+    hand_on(op, g, {each.place for each in run.states} if loop.count else set())
     return True
 
 
@@ -98,7 +95,8 @@ class _Run:
 
     def finish(self) -> bool:
         """Make all `finals`; False where that takes a Loop."""
-        while self._advance():
+        forms = LinearForms(self.sequences.body, hybrid=self.g.target.hybrid != "float")
+        while self._advance(forms):
             pass
         if not self._iterate():
             return False
@@ -107,9 +105,8 @@ class _Run:
             self.finals[place] = self._list(by_place[place], rows)
         return True
 
-    def _advance(self) -> bool:
+    def _advance(self, forms: LinearForms) -> bool:
         """Make more known for all iterations; whether there was something."""
-        forms = LinearForms(self.sequences.body, hybrid=self.g.target.hybrid != "float")
         for cell in cells(self.pending, forms):
             if self._fits(cell):
                 self.finals |= run_cell(self.g, cell, self.sequences)

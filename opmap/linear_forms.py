@@ -6,7 +6,7 @@ B batch, N units of the tensor, K units of a source.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
@@ -76,6 +76,7 @@ class LinearForms:
 
     body: Specialized
     hybrid: bool
+    _found: dict[int, Linear | None] = field(default_factory=dict)
 
     def maker(self, tensor: TensorView) -> View | None:
         """The operator that makes `tensor`, seen through a RESHAPE that keeps the last axis."""
@@ -105,6 +106,11 @@ class LinearForms:
 
     def linear(self, tensor: TensorView) -> Linear | None:
         """`tensor` as a linear form of tensors that it is made of."""
+        if tensor.index not in self._found:
+            self._found[tensor.index] = self._sought(tensor)
+        return self._found[tensor.index]
+
+    def _sought(self, tensor: TensorView) -> Linear | None:
         if tensor.type is not TensorType.FLOAT32 or tensor.dynamic:
             return None
         if tensor.data is not None:

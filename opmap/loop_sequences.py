@@ -5,7 +5,7 @@ T iterations. A sequence is a tensor of the body with the iterations in front: [
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
@@ -220,7 +220,7 @@ def _by_channel(tensor: TensorView) -> bool:
 
 
 def needed(
-    operators: Sequence[View], targets: Sequence[TensorView], known: Mapping[int, Any] | set[int]
+    operators: Sequence[View], targets: Sequence[TensorView], known: Container[int]
 ) -> list[View]:
     """Those of `operators` that make `targets` of what is `known`, in order."""
     wanted = {tensor.index for tensor in targets if tensor.index not in known}

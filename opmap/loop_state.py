@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tflite_ort.opmap.bodies import Forms, shared_domain
-from tflite_ort.opmap.forms import Domain
+import onnx_ir as ir
+
+from tflite_ort.opmap.bodies import Forms, declare, element_type, shared_domain
+from tflite_ort.opmap.forms import Domain, Layout
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.schema import OperatorView, Specialized, TensorView, WhileOptions
 
@@ -65,3 +67,41 @@ def forms_inside(g: Graph, given: Sequence[TensorView], body: Specialized) -> li
     """In which forms a body has what it is given; made outside of it."""
     pairs = zip(given, body.inputs, strict=True)
     return [g.forms_as(source, body.tensors[index]) for source, index in pairs]
+
+
+def hand_on(op: OperatorView[Any], g: Graph, moved: set[int]) -> None:
+    """Let what `op` gives back be what it is given, but at the places that are `moved`."""
+    for place, tensor in given_back(op).items():
+        if place not in moved:
+            g.take(tensor, g.forms_as(op.present_inputs()[place], tensor))
+
+
+def loop_node(
+    g: Graph,
+    states: Sequence[Moving],
+    most: ir.Value | None,
+    first: ir.Value | None,
+    turn: Callable[[ir.Value, Sequence[Forms]], Sequence[ir.Value]],
+) -> Sequence[ir.Value]:
+    """A Loop, and the values that it leaves of `states`.
+
+    Args:
+        most: the number of iterations, if there is one.
+        first: whether there is a first iteration, if that is asked.
+        turn: from whether it was to go on, and the states as the body takes them, to whether it is
+            to go on, and their new values.
+    """
+
+    def build(arguments: Sequence[ir.Value]) -> Sequence[ir.Value]:
+        for counter in arguments[:2]:  # ONNX Runtime needs their shapes
+            counter.shape = ir.Shape([])
+        taken: list[Forms] = []
+        for each, value in zip(states, arguments[2:], strict=True):
+            declare(value, each.taken)
+            taken.append({g.form(each.taken, Layout.LAST, each.domain): value})
+        return turn(arguments[1], taken)
+
+    types = [element_type(each.taken, each.domain) for each in states]
+    body = g.body([ir.DataType.INT64, ir.DataType.BOOL, *types], build)
+    initial = [g.read(each.before, layout=Layout.LAST, domain=each.domain) for each in states]
+    return g.op_multi("Loop", most, first, *initial, outputs=len(states), body=body)

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tflite_ort.schema.courses import Course
 from tflite_ort.schema.enums import ActivationFunctionType
 from tflite_ort.schema.enums import BuiltinOperator as Op
-from tflite_ort.schema.loops import Counted, Course
+from tflite_ort.schema.loops import Counted
 from tflite_ort.schema.sizes import is_known
 from tflite_ort.schema.view import OperatorView, Specialized, TensorView
 

@@ -2,56 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from math import prod
 
 import numpy as np
-import numpy.typing as npt
 
-from tflite_ort.schema.enums import ActivationFunctionType, TensorType
+from tflite_ort.schema.courses import Course, course_of, followed, of_constant, within
 from tflite_ort.schema.enums import BuiltinOperator as Op
-from tflite_ort.schema.view import OperatorView, Specialized, TensorView
+from tflite_ort.schema.enums import TensorType
+from tflite_ort.schema.view import Specialized, TensorView
 
-Numbers = npt.NDArray[np.int64]
-
-_NO_ACTIVATION = ActivationFunctionType.NONE
-_INTEGERS = (TensorType.INT32, TensorType.INT64)
-_LIMITS = np.iinfo(np.int32)
-# Lists of indices are short; what is longer is data.
-_ELEMENTS = 16
 _MOST_ITERATIONS = 1 << 20
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Course:
-    """Integers that grow by as much in each iteration: iteration t has first + t * step.
-
-    Args:
-        first, step: of the shape that the tensor has.
-    """
-
-    first: Numbers
-    step: Numbers
-
-    def at(self, iteration: int) -> Numbers:
-        return self.first + iteration * self.step
-
-    def all(self, count: int) -> Numbers:
-        """[count, *shape], the values of the first iterations."""
-        times = np.arange(count).reshape(-1, *[1] * self.first.ndim)
-        return self.first + times * self.step
-
-    @property
-    def fits(self) -> bool:
-        """Whether the numbers are small enough to be computed with here."""
-        small = self.first.size <= _ELEMENTS
-        return small and within(self.first) and within(self.step)
-
-
-def within(numbers: Numbers) -> bool:
-    """Whether all `numbers` are of 32 bits: no addition of the model's has overflown."""
-    return bool(np.all((_LIMITS.min <= numbers) & (numbers <= _LIMITS.max)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,14 +48,56 @@ def counted(
     return Counted(count, counters, courses) if all(map(within, last)) else None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Bounded:
+    """A loop that runs while counters, which grow by 1, are less than numbers that stay.
+
+    Args:
+        bounds: what the counters start with, and what they are compared with: a constant, or a
+            tensor of the condition that is given to it.
+        counters: the course of each counter by its place in the state.
+    """
+
+    bounds: Sequence[tuple[int, TensorView]]
+    counters: Mapping[int, Course]
+
+
+def bounded(
+    given: Sequence[TensorView], condition: Specialized, body: Specialized
+) -> Bounded | None:
+    """The numbers that tell how often a WHILE runs that starts with `given`; None if there is more
+    to it."""
+    counters = _counters(given, body)
+    tests = followed(condition, {condition.inputs[p]: course for p, course in counters.items()})
+    state = zip(condition.inputs, body.inputs, body.outputs, strict=True)
+    fixed = {index for index, taken, made in state if taken == made}
+    bounds = _bounds(condition, condition.outputs[0], tests, fixed)
+    return Bounded(bounds, counters) if bounds else None
+
+
+def _bounds(
+    condition: Specialized, index: int, courses: Mapping[int, Course], fixed: set[int]
+) -> list[tuple[int, TensorView]]:
+    """What a truth value of `condition` compares counters with; empty if it does something else."""
+    op = next((op for op in condition.operators if op.output.index == index), None)
+    if op is not None and op.op is Op.LOGICAL_AND:
+        a, b = (_bounds(condition, t.index, courses, fixed) for t in op.present_inputs())
+        return a + b if a and b else []
+    if op is None or op.op not in (Op.LESS, Op.GREATER):
+        return []
+    less, bound = op.present_inputs()[:: 1 if op.op is Op.LESS else -1]
+    course = courses.get(less.index)
+    single = not bound.dynamic and bound.type is TensorType.INT32 and prod(bound.shape) == 1
+    if course is None or course.first.size != 1 or course.step.item() != 1 or not single:
+        return []
+    return [(course.first.item(), bound)] if bound.index in fixed or bound.is_constant else []
+
+
 def _counters(given: Sequence[TensorView], body: Specialized) -> dict[int, Course]:
     """By place, the values of the state that start as constants and then grow evenly: found by
     looking at the first iteration, and kept if every iteration does the same."""
-    starts = {
-        place: Course(tensor.data.astype(np.int64), np.zeros(tensor.shape, np.int64))
-        for place, tensor in enumerate(given)
-        if tensor.data is not None and tensor.type in _INTEGERS and tensor.data.size <= _ELEMENTS
-    }
+    constants = {place: of_constant(tensor) for place, tensor in enumerate(given)}
+    starts = {place: course for place, course in constants.items() if course is not None}
     after = _made(body, starts)
     found = {
         place: Course(start.first, after[place].first - start.first)
@@ -117,84 +121,9 @@ def _counters(given: Sequence[TensorView], body: Specialized) -> dict[int, Cours
 def _made(body: Specialized, state: Mapping[int, Course]) -> dict[int, Course]:
     """By place, what an iteration makes of `state`, as far as that is known."""
     courses = followed(body, {body.inputs[place]: course for place, course in state.items()})
-    results = ((place, _course(body, index, courses)) for place, index in enumerate(body.outputs))
+    results = ((place, course_of(body, index, courses)) for place, index in enumerate(body.outputs))
     return {place: course for place, course in results if course is not None}
 
-
-def followed(body: Specialized, courses: Mapping[int, Course]) -> dict[int, Course]:
-    """`courses` by tensor, and those of all that the operators of `body` compute of them alone."""
-    known = {index: course for index, course in courses.items() if course.fits}
-    for op in body.operators:
-        rule = _RULES.get(op.op)
-        inputs = [_course(body, tensor.index, known) for tensor in op.present_inputs()]
-        activation = getattr(op.options, "fused_activation_function", _NO_ACTIVATION)
-        if rule is None or activation is not _NO_ACTIVATION or op.output.type not in _INTEGERS:
-            continue
-        present = [course for course in inputs if course is not None]
-        if inputs and len(present) == len(inputs):
-            course = rule(op, present)
-            if course is not None and course.fits:
-                known[op.output.index] = course
-    return known
-
-
-def _course(body: Specialized, index: int, courses: Mapping[int, Course]) -> Course | None:
-    """Of a tensor: a constant takes no steps."""
-    tensor = body.tensors[index]
-    if tensor.data is None or tensor.type not in _INTEGERS or tensor.data.size > _ELEMENTS:
-        return courses.get(index)
-    return Course(tensor.data.astype(np.int64), np.zeros(tensor.shape, np.int64))
-
-
-Rule = Callable[[OperatorView[Any], Sequence[Course]], Course | None]
-
-
-def _linear(function: Callable[[Numbers, Numbers], Numbers]) -> Rule:
-    def rule(op: OperatorView[Any], inputs: Sequence[Course]) -> Course | None:
-        a, b = inputs
-        return Course(function(a.first, b.first), function(a.step, b.step))
-
-    return rule
-
-
-def _product(op: OperatorView[Any], inputs: Sequence[Course]) -> Course | None:
-    a, b = inputs
-    if not a.step.any():
-        return Course(a.first * b.first, a.first * b.step)
-    return Course(a.first * b.first, a.step * b.first) if not b.step.any() else None
-
-
-def _reshaped(op: OperatorView[Any], inputs: Sequence[Course]) -> Course | None:
-    source, shape = inputs[0], op.output.shape
-    if op.output.dynamic or source.first.size != np.prod(shape, dtype=int):
-        return None
-    return Course(source.first.reshape(shape), source.step.reshape(shape))
-
-
-def _joined(function: Callable[..., Numbers]) -> Rule:
-    def rule(op: OperatorView[Any], inputs: Sequence[Course]) -> Course | None:
-        axis = op.options.axis
-        firsts, steps = [each.first for each in inputs], [each.step for each in inputs]
-        return Course(function(firsts, axis=axis), function(steps, axis=axis))
-
-    return rule
-
-
-def _same(op: OperatorView[Any], inputs: Sequence[Course]) -> Course | None:
-    return inputs[0]
-
-
-_RULES: Mapping[Op, Rule] = {
-    Op.ADD: _linear(np.add),
-    Op.SUB: _linear(np.subtract),
-    Op.MUL: _product,
-    Op.RESHAPE: _reshaped,
-    Op.EXPAND_DIMS: _reshaped,
-    Op.SQUEEZE: _reshaped,
-    Op.CONCATENATION: _joined(np.concatenate),
-    Op.PACK: _joined(np.stack),
-    Op.CAST: _same,
-}
 
 # A comparison as "distance < 0", where the distance is turned and moved.
 _COMPARISONS = {
@@ -221,7 +150,7 @@ def _iterations(condition: Specialized, index: int, courses: Mapping[int, Course
         return min(known) if len(known) == len(both) else None
     if op.op not in {*_COMPARISONS, Op.NOT_EQUAL, Op.EQUAL}:
         return None
-    sides = [_course(condition, each.index, courses) for each in op.present_inputs()]
+    sides = [course_of(condition, each.index, courses) for each in op.present_inputs()]
     a, b = sides
     if a is None or b is None or a.first.size != 1 or b.first.size != 1:
         return None

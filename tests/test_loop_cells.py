@@ -295,3 +295,13 @@ def test_drawn_cells(make: Any, activation: Op, sizes: tuple[int, ...], seed: in
     check_invokes(
         body.model(states, steps, states["h"]), feeds(body, len(states), steps), kernels="default"
     )
+
+
+def test_a_sum_of_sums_is_looked_at_once() -> None:
+    """2**60 additions, if each were followed to its beginning."""
+    body = Body(np.random.default_rng(0))
+    total = body.add(body.product("x"), body.product("h"))
+    for _ in range(60):
+        total = body.add(total, total)
+    states = {"h": body.made(Op.TANH, total)}
+    assert "RNN" in check(body.model(states, 3, states["h"]), feeds(body, 1, 3))

@@ -47,6 +47,7 @@ INFRASTRUCTURE = {
         "bodies",
         "__init__",
         "bits",
+        "bounded_loop",
         "centred",
         "constants",
         "convolution_phases",

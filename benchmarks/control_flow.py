@@ -1,0 +1,294 @@
+"""WHILE and IF beside LiteRT, on one thread: how many times its speed, and what an iteration costs.
+
+    python benchmarks/control_flow.py [--rounds N] [--json FILE] [MODEL...]
+
+Loops with a small body, with products of matrices, over the rows of a list, and a layer of gated
+recurrent units as Keras writes it; each with a number of iterations that is known when the model
+is made ready, and with one that is an input. Both runtimes take turns in one process; a ratio is
+that of the medians. MODELs are measured in the same way.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from ai_edge_litert.interpreter import Interpreter as LiteRT
+
+from tflite_ort import Interpreter
+from tflite_ort.benchmark import interleaved, machine
+from tflite_ort.schema import (
+    AddOptions,
+    Buffer,
+    FullyConnectedOptions,
+    GatherOptions,
+    IfOptions,
+    Model,
+    MulOptions,
+    Op,
+    Operator,
+    OperatorCode,
+    SplitOptions,
+    SubGraph,
+    SubOptions,
+    Tensor,
+    TensorType,
+    WhileOptions,
+    write_model,
+)
+from tflite_ort.schema.semantics import NUMPY_DTYPE
+
+Array = npt.NDArray[Any]
+
+ITERATIONS = (10, 100, 1000)
+UNITS, FEATURES = 64, 32
+# Of the bodies that have some work to do.
+BAR = 0.8
+TYPES = {dtype: key for key, dtype in reversed(NUMPY_DTYPE.items())}
+
+
+@dataclass
+class Graph:
+    """A subgraph under construction; tensors are their indices."""
+
+    model: Builder
+    tensors: list[Tensor] = field(default_factory=list)
+    operators: list[Operator] = field(default_factory=list)
+    inputs: list[int] = field(default_factory=list)
+    outputs: list[int] = field(default_factory=list)
+
+    def tensor(self, shape: Sequence[int] = (), type: TensorType = TensorType.FLOAT32) -> int:
+        name = f"tensor{len(self.tensors)}"
+        self.tensors.append(Tensor(shape=tuple(shape), type=type, name=name, has_rank=True))
+        return len(self.tensors) - 1
+
+    def input(self, shape: Sequence[int] = (), type: TensorType = TensorType.FLOAT32) -> int:
+        self.inputs.append(self.tensor(shape, type))
+        return self.inputs[-1]
+
+    def constant(self, values: npt.ArrayLike) -> int:
+        array = np.asarray(values)
+        array = array.astype(np.float32) if array.dtype.kind == "f" else array.astype(np.int32)
+        self.model.buffers.append(Buffer(data=np.frombuffer(array.tobytes(), np.uint8)))
+        tensor = Tensor(
+            shape=array.shape,
+            type=TYPES[array.dtype],
+            buffer=len(self.model.buffers) - 1,
+            name=f"constant{len(self.tensors)}",
+            has_rank=True,
+        )
+        self.tensors.append(tensor)
+        return len(self.tensors) - 1
+
+    def made(self, op: Op, inputs: Sequence[int], outputs: Sequence[int], options: Any) -> None:
+        code = self.model.codes.setdefault(op, len(self.model.codes))
+        self.operators.append(Operator(code, tuple(inputs), tuple(outputs), options))
+
+    def op(
+        self,
+        op: Op,
+        *inputs: int,
+        options: Any = None,
+        shape: Sequence[int] | None = None,
+        type: TensorType = TensorType.FLOAT32,
+    ) -> int:
+        """One result, of the shape of the first input unless another is given."""
+        result = self.tensor(self.tensors[inputs[0]].shape if shape is None else shape, type)
+        self.made(op, inputs, [result], options)
+        return result
+
+    def add(self, a: int, b: int) -> int:
+        return self.op(Op.ADD, a, b, options=AddOptions(), type=self.tensors[a].type)
+
+    def mul(self, a: int, b: int) -> int:
+        return self.op(Op.MUL, a, b, options=MulOptions())
+
+    def product(self, source: int, units: int) -> int:
+        rows, columns = self.tensors[source].shape
+        weights = self.model.rng.normal(0, columns**-0.5, (units, columns))
+        inputs = [source, self.constant(weights), self.constant(np.zeros(units))]
+        options = FullyConnectedOptions()
+        return self.op(Op.FULLY_CONNECTED, *inputs, options=options, shape=(rows, units))
+
+    def split(self, source: int, parts: int) -> list[int]:
+        rows, columns = self.tensors[source].shape
+        results = [self.tensor((rows, columns // parts)) for _ in range(parts)]
+        inputs = [self.constant(1), source]
+        self.made(Op.SPLIT, inputs, results, SplitOptions(num_splits=parts))
+        return results
+
+
+class Builder:
+    """A model under construction; the first graph is the main one."""
+
+    def __init__(self) -> None:
+        self.rng = np.random.default_rng(0)
+        self.buffers, self.codes = [Buffer()], dict[Op, int]()
+        self.graphs: list[Graph] = []
+
+    def graph(self) -> Graph:
+        self.graphs.append(Graph(self))
+        return self.graphs[-1]
+
+    def bytes(self) -> bytes:
+        graphs = tuple(
+            SubGraph(
+                tensors=tuple(graph.tensors),
+                inputs=tuple(graph.inputs),
+                outputs=tuple(graph.outputs),
+                operators=tuple(graph.operators),
+            )
+            for graph in self.graphs
+        )
+        codes = tuple(OperatorCode(builtin_code=op, version=1) for op in self.codes)
+        return write_model(
+            Model(version=3, operator_codes=codes, subgraphs=graphs, buffers=tuple(self.buffers))
+        )
+
+
+# What an iteration makes of the counter, the state and the list.
+Body = Callable[[Graph, int, int, int], int]
+
+
+def loop(body: Body, state: Sequence[int], rows: Sequence[int], count: int | None) -> bytes:
+    """`body` `count` times, or as often as an input says: main, condition and body."""
+    model = Builder()
+    main, condition, inside = model.graph(), model.graph(), model.graph()
+    integer = (), TensorType.INT32
+    start = main.constant(0)
+    bound = main.input(*integer) if count is None else main.constant(count)
+    given = [start, bound, main.input(state), main.input(rows)]
+    results = [main.tensor(*integer) for _ in range(2)] + [main.tensor(state), main.tensor(rows)]
+    main.made(Op.WHILE, given, results, WhileOptions(1, 2))
+    main.outputs = [results[2]]
+    for graph in (condition, inside):
+        graph.inputs = [graph.tensor(*integer) for _ in range(2)]
+        graph.inputs += [graph.tensor(state), graph.tensor(rows)]
+    i, n = condition.inputs[:2]
+    last = n if count is None else condition.constant(count)
+    condition.outputs = [condition.op(Op.LESS, i, last, type=TensorType.BOOL)]
+    i, n, x, xs = inside.inputs
+    inside.outputs = [inside.add(i, inside.constant(1)), n, body(inside, i, x, xs), xs]
+    return model.bytes()
+
+
+def small(g: Graph, i: int, x: int, xs: int) -> int:
+    return g.add(g.mul(g.op(Op.TANH, x), g.constant(0.9)), g.constant(0.1))
+
+
+def large(g: Graph, i: int, x: int, xs: int) -> int:
+    return g.op(Op.TANH, g.product(g.op(Op.TANH, g.product(x, 512)), 256))
+
+
+def row(g: Graph, i: int, xs: int) -> int:
+    shape = g.tensors[xs].shape[1:]
+    return g.op(Op.GATHER, xs, i, options=GatherOptions(), shape=shape)
+
+
+def listed(g: Graph, i: int, x: int, xs: int) -> int:
+    """A running sum of what a product makes of the rows."""
+    return g.add(g.mul(x, g.constant(0.5)), g.op(Op.TANH, g.product(row(g, i, xs), UNITS)))
+
+
+def gated(g: Graph, i: int, x: int, xs: int) -> int:
+    """Gated recurrent units."""
+    given, state = (g.split(g.product(t, 3 * UNITS), 3) for t in (row(g, i, xs), x))
+    z, r = (g.op(Op.LOGISTIC, g.add(given[k], state[k])) for k in (0, 1))
+    new = g.op(Op.TANH, g.add(given[2], g.mul(r, state[2])))
+    rest = g.op(Op.SUB, g.constant(1.0), z, options=SubOptions(), shape=g.tensors[x].shape)
+    return g.add(g.mul(z, x), g.mul(rest, new))
+
+
+def branch() -> bytes:
+    """IF with two operators on one side and one on the other."""
+    model, shape = Builder(), (4, 8)
+    main, then, otherwise = model.graph(), model.graph(), model.graph()
+    flag, x = main.input((), TensorType.BOOL), main.input(shape)
+    main.outputs = [main.op(Op.IF, flag, x, options=IfOptions(1, 2), shape=shape)]
+    a, b = then.input(shape), otherwise.input(shape)
+    then.outputs = [then.add(then.op(Op.TANH, a), then.constant(1.0))]
+    otherwise.outputs = [otherwise.mul(b, otherwise.constant(2.0))]
+    return model.bytes()
+
+
+# Name -> body, state, list, and whether it has some work to do.
+BODIES: dict[str, tuple[Body, Sequence[int], Callable[[int], Sequence[int]], bool]] = {
+    "small body": (small, (4, 8), lambda _: (1,), False),
+    "two products": (large, (1, 256), lambda _: (1,), True),
+    "rows of a list": (listed, (1, UNITS), lambda n: (n, 1, FEATURES), True),
+    "recurrent layer": (gated, (1, UNITS), lambda n: (n, 1, FEATURES), True),
+}
+
+
+def measure(name: str, model: bytes, rounds: int, given: int, has_bar: bool) -> dict[str, Any]:
+    """Median microseconds of both, and LiteRT's over ours.
+
+    Args:
+        given: what integers among the inputs are.
+    """
+    rng = np.random.default_rng(0)
+    runtimes = [LiteRT(model_content=model, num_threads=1)]
+    runtimes.append(Interpreter(model_content=model, num_threads=1))
+    runtimes[0].allocate_tensors()
+    runtimes[1].allocate_tensors()
+    for detail in runtimes[0].get_input_details():
+        dtype, shape = np.dtype(detail["dtype"]), detail["shape"]
+        feed = rng.normal(0, 0.5, shape) if dtype.kind == "f" else np.full(shape, given)
+        for runtime in runtimes:
+            runtime.set_tensor(detail["index"], feed.astype(dtype))
+    times = interleaved([runtime.invoke for runtime in runtimes], rounds, min_time=0.01)
+    theirs, ours = (statistics.median(seconds) * 1e6 for seconds in times)
+    print(
+        f"{name:44} {theirs:9.1f} us, ours {ours:9.1f} us: {theirs / ours:5.2f} times"
+        + (f", at least {BAR}" if has_bar else "")
+    )
+    return {
+        "name": name,
+        "litert_us": round(theirs, 2),
+        "ours_us": round(ours, 2),
+        "ratio": round(theirs / ours, 2),
+        "bar": BAR if has_bar else None,
+    }
+
+
+def per_iteration(rows: Sequence[dict[str, Any]], key: str) -> float:
+    """Microseconds of one more iteration, from the shortest and the longest of `rows`."""
+    fewest, *_, most = ITERATIONS
+    return float(rows[-1][key] - rows[0][key]) / (most - fewest)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("models", nargs="*", type=Path, metavar="MODEL")
+    arguments = parser.parse_args()
+    results = [
+        measure(path.stem, path.read_bytes(), arguments.rounds, 1, True)
+        for path in arguments.models
+    ]
+    results.append(measure("branch of one or two", branch(), arguments.rounds, 1, False))
+    for name, (body, state, rows, has_bar) in BODIES.items():
+        for known in (True, False):
+            group = []
+            for count in ITERATIONS:
+                model = loop(body, state, rows(count), count if known else None)
+                label = f"{name}, {count} times{'' if known else ' by an input'}"
+                has = has_bar and known
+                group.append(measure(label, model, arguments.rounds, count, has))
+            costs = [per_iteration(group, key) for key in ("litert_us", "ours_us")]
+            print(f"    an iteration: {costs[0]:.2f} us, ours {costs[1]:.2f} us")
+            results += group
+    if arguments.json:
+        arguments.json.write_text(json.dumps({**machine(), "results": results}, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
