@@ -311,13 +311,17 @@ def export(
 
 @app.command()
 def versions(
-    model: ModelFile,
+    model: Annotated[
+        Path,
+        typer.Argument(metavar="MODEL|OPERATOR", help="A .tflite file, or such as CONV_2D."),
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     fix: Annotated[
         Path | None, typer.Option(help="Write the model here with the versions it requires.")
     ] = None,
 ) -> None:
-    """Say which operator versions and runtime a model needs; exit code 3 if one is not known."""
+    """Say which operator versions and runtime a model needs; exit code 3 if one is not known. Of an
+    operator, which versions there are, and where it runs on which element types."""
     text, code = versions_command(model, as_json, fix)
     typer.echo(text)
     raise typer.Exit(code)

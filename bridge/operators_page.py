@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from itertools import groupby
+from operator import attrgetter
 
-from tflite_ort.fallback_kernels import custom_kernel, kernel
-from tflite_ort.opmap import custom_translator, translator
+from tflite_ort.fallback_kernels import custom_kernel
+from tflite_ort.operator_status import (
+    MIXED,
+    NUMPY,
+    ORT,
+    Record,
+    Runs,
+    read_record,
+    type_statuses,
+)
+from tflite_ort.opmap import custom_translator
 from tflite_ort.schema import Op
 from tflite_ort.schema.inlining import INLINED
 from tflite_ort.versioning.disagreements import DISAGREEMENTS
 from tflite_ort.versioning.known import KNOWN, known_versions
-
-Runs = Mapping[str, Sequence[str]]
-Record = Mapping[str, Mapping[str, Runs]]  # operator, type, where it runs, reasons against ORT
 
 # Registered operators that are never translated.
 UNTRANSLATED = {
@@ -30,24 +36,33 @@ UNTRANSLATED = {
 
 _HEAD = """# Operators
 
-Made by `python -m tflite_ort.operators_page` of `placements.json`, which says where the interpreter
-ran the operators of the test suite, with results that were held against LiteRT's: it is measured,
-by `python -m pytest --write-placements`. A test holds both against the code.
+Made by `python -m tflite_ort.operators_page` of `bridge/placements.json`, which says where the
+interpreter ran the operators of the test suite, with results that were held against LiteRT's: it is
+measured, by `python -m pytest --write-placements`. A test holds both against the code.
 
-The operators that TFLite has kernels for. Under *ONNX Runtime* are the versions that the library
-translates, every one alike, and the types that ran there; under *numpy* the versions that have a
-kernel, and the types of which at least one model was left to it: the reasons are
-[below](#what-numpy-runs-and-why). The type is that of the codes of a quantised tensor, else of
-complex numbers, floats, or of the first input. An operator that is *inlined* is replaced by the
-subgraph that it names. Each version is shown with the first TFLite release that has it and what it
-brought; a model with a version in neither column is refused. Custom operators are last;
+The operators that TFLite has kernels for, and where each runs on data of which type:
+
+- **ONNX Runtime**: translated, in every case of the tests.
+- **both**: translated, but some models are left to numpy; the reasons are
+  [below](#what-numpy-runs-and-why).
+- **numpy**: not translated; it cannot be exported either.
+
+`2: int8` says that TFLite's rules put int8 data at version 2: such an operator runs in the versions
+from 2 up. (In a file that says an earlier one it runs all the same, as in TFLite; `tflite-ort
+versions` warns of it.) **Versions** lists all that there are, with the first TFLite release and
+what it brought. What is not in a row is refused: a version that is not listed, and types for which
+TFLite has no kernel. `tflite-ort versions CONV_2D` shows one row on the command line.
+
+The type is that of the codes of a quantised tensor, else of complex numbers, floats, or of the
+operand that holds the data; weights of fewer bits are told by the version. An operator that is
+*inlined* is replaced by the subgraph that it names. Custom operators are last;
 [custom_operators.md](custom_operators.md) says more of them.
 
 """
 
 _TABLE = """
-| operator | ONNX Runtime | numpy | versions |
-|---|---|---|---|
+| operator | ONNX Runtime | both | numpy | versions |
+|---|---|---|---|---|
 """
 
 _REASONS = """
@@ -71,9 +86,9 @@ _DISAGREEMENTS = """
 def operators_page(record: Record) -> str:
     """The whole page, in Markdown; `record` is what is in placements.json."""
     operators = [op for op in Op if known_versions(op)]
-    rows = [_row(op, record.get(op.name, {})) for op in operators]
+    rows = [_row(op, record) for op in operators]
     rows += [
-        f"| `{name}` | {_range(custom_translator.versions(name))} "
+        f"| `{name}` | {_range(custom_translator.versions(name))} | "
         f"| {_range(custom_kernel.versions(name))} | custom |\n"
         for name in sorted(_custom_names())
     ]
@@ -105,18 +120,21 @@ def shares(record: Record) -> str:
     return "".join(lines)
 
 
-def _row(op: Op, types: Mapping[str, Runs]) -> str:
-    ort = [type for type, runs in types.items() if "ort" in runs or "constant" in runs]
-    numpy = [type for type, runs in types.items() if "numpy" in runs]
-    return (
-        f"| {op.name} | {_cell(op, translator.versions(op), ort)} "
-        f"| {_cell(op, kernel.versions(op), numpy)} | {_history(op)} |\n"
+def _row(op: Op, record: Record) -> str:
+    cells = [_types(op, place, record) for place in (ORT, MIXED, NUMPY)]
+    if op in INLINED:
+        cells[0] = "inlined"
+    return f"| {op.name} | {' | '.join(cells)} | {_history(op)} |\n"
+
+
+def _types(op: Op, place: str, record: Record) -> str:
+    """The types that run there, such as ``1: float32 uint8<br>2: int8``."""
+    found = [status for status in type_statuses(op, record) if status.runs_on == place]
+    groups = groupby(found, key=attrgetter("since"))
+    return "<br>".join(
+        f"{since}: {' '.join(status.type.name.lower() for status in group)}"
+        for since, group in groups
     )
-
-
-def _cell(op: Op, versions: Sequence[int], types: Sequence[str]) -> str:
-    """Such as ``1-6<br>float32 int8``."""
-    return "<br>".join(filter(None, (_where(op, versions), " ".join(types).lower())))
 
 
 def _reasons(op: Op, types: Mapping[str, Runs]) -> list[str]:
@@ -142,10 +160,6 @@ def _history(op: Op) -> str:
     )
 
 
-def _where(op: Op, versions: Sequence[int]) -> str:
-    return "inlined" if op in INLINED else _range(versions)
-
-
 def _range(versions: Sequence[int]) -> str:
     if not versions:
         return "-"
@@ -158,13 +172,5 @@ def _yes(fact: bool) -> str:
     return "yes" if fact else "no"
 
 
-def read_record(file: Path) -> Record:
-    """What the test suite measured: docs/placements.json."""
-    record: Record = json.loads(file.read_text(encoding="utf-8"))
-    return record
-
-
 if __name__ == "__main__":
-    # Of the checkout that the package is installed from.
-    in_docs = Path(__file__).resolve().parents[1] / "docs" / "placements.json"
-    print(operators_page(read_record(in_docs)), end="")
+    print(operators_page(read_record()), end="")

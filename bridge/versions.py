@@ -10,6 +10,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from tflite_ort.operator_status import (
+    find_operator,
+    operator_dict,
+    operator_text,
+    read_record,
+)
 from tflite_ort.resolution import Unresolved, unresolved
 from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import Model, Op, UnknownOperator, read_model, write_model
@@ -91,12 +97,18 @@ def versions_command(
     """What ``tflite-ort versions`` prints, and its exit code: 3 for a model that is refused.
 
     Args:
+        path: of a model, or an operator's name: its versions, and where it runs on which types.
         fix: where to write the model with the versions that its operators require.
 
     Raises:
         ModelError: the file is not a valid TFLite model.
         OSError: it cannot be read, or `fix` not written.
     """
+    op = find_operator(os.fspath(path))
+    if op is not None and not Path(path).exists():
+        record = read_record()
+        found = operator_dict(op, record)
+        return json.dumps(found, indent=2) if as_json else operator_text(op, record), 0
     try:
         model = read_model(path)
     except UnknownOperator as error:

@@ -101,7 +101,7 @@ def scatter_nd(op: OperatorView[Any], g: Graph) -> None:
     """ScatterElements (add) of zeros; 8 bits and bool wrap in int32."""
     indices, updates, output = op["indices"], op["updates"], op.output
     depth = indices.shape[-1]
-    if not depth or has_zero(*indices.shape, *output.shape):
+    if has_zero(*indices.shape[:-1], *output.shape):
         raise Untranslatable("no index or no element")
     narrow = updates.dtype.itemsize == 1
     value = g.read(updates, domain=Domain.FILE)

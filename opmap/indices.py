@@ -86,8 +86,8 @@ def flat_rows(
         if ((tuples < 0) | (tuples >= np.asarray(sizes))).any():
             raise Untranslatable("an index out of bounds")
         return g.constant(tuples @ np.asarray(strides, np.int64))
-    if not depth:
-        raise Untranslatable("index tuples of length 0")
+    if not depth:  # each tuple is of the one row there is
+        return g.constant(np.zeros(count, np.int64))
     value = g.op("Cast", g.read(indices), to=ir.DataType.INT64)
     value = reshaped(g, value, (count, width))
     if depth < width:

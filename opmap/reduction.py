@@ -398,8 +398,9 @@ def windows_reduced(
     input, name = op["input"], _COMBINERS.get(function)
     if name is None or input.type not in _COMPUTED_AS:
         raise Untranslatable(f"{function.name} over windows of {input.type.name}")
-    if 0 in op.output.shape:
-        raise Untranslatable(f"no window fits in an input of {input.shape}")
+    if 0 in op.output.shape:  # no window fits
+        g.write(op.output, g.constant(np.zeros(op.output.shape, input.dtype)), domain=Domain.FILE)
+        return
     logical = name in ("And", "Or")
     between = ir.DataType.BOOL if logical else _COMPUTED_AS[input.type]
     values = (g.read(tensor, domain=Domain.FILE) for tensor in (input, op["init"]))

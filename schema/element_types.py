@@ -88,11 +88,15 @@ ELEMENT_TYPES = {
 JUDGED = frozenset(_TYPES.values())
 # Where the data is not the first input.
 DATA_INPUT = {
+    Op.EMBEDDING_LOOKUP: 1,
+    Op.LSH_PROJECTION: 1,
+    Op.HASHTABLE_FIND: 1,
     Op.SPLIT: 1,
     Op.FILL: 1,
     Op.SCATTER_ND: 1,
     Op.SELECT: 1,
     Op.SELECT_V2: 1,
+    Op.HASHTABLE_LOOKUP: 2,
     Op.ONE_HOT: 2,
     Op.SPARSE_TO_DENSE: 2,
 }

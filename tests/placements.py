@@ -1,4 +1,4 @@
-"""Where the interpreters of this test run put their operators, held against docs/placements.json.
+"""Where the interpreters of this test run put their operators, held against bridge/placements.json.
 
 That file is what docs/operators.md is made from: it says what was measured, not what was meant.
 """
@@ -18,15 +18,19 @@ from tflite_ort.opmap import translator
 from tflite_ort.plan import Placement, Plan
 from tflite_ort.runtime import Runtime
 from tflite_ort.schema import Op, OperatorView, Specialized, TensorType
+from tflite_ort.schema.element_types import DATA_INPUT
 
-FILE = Path(__file__).parents[1] / "docs" / "placements.json"
+FILE = Path(__file__).parents[1] / "bridge" / "placements.json"
 WRITE = "python -m pytest --write-placements"
 
 Runs = dict[str, list[str]]  # where an operator runs, with the reasons against what came earlier
 Record = dict[str, dict[str, Runs]]  # by operator and type
 
 _COMPLEX = (TensorType.COMPLEX64, TensorType.COMPLEX128)
-_FLOATS = (TensorType.FLOAT32, TensorType.FLOAT16, TensorType.FLOAT64, TensorType.BFLOAT16)
+_FLOATS = (
+    *(TensorType.FLOAT32, TensorType.FLOAT16, TensorType.FLOAT64, TensorType.BFLOAT16),
+    *(TensorType.FLOAT8_E4M3FN, TensorType.FLOAT8_E5M2),
+)
 
 _observed: dict[tuple[str, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
 
@@ -60,21 +64,28 @@ def note(graph: Specialized, plan: Plan) -> None:
 
 
 def _is_of_a_resolver(row: Placement) -> bool:
-    """Whether a test took away the translator that there is."""
-    missing = row.reason.startswith("no translator for")
-    return missing and bool(translator.versions(Op.__members__[row.operator]))
+    """Whether a test took away the translator that there is, or has an operator of its own."""
+    missing = re.search(r"no translator for (\S+) version", row.reason)
+    if missing is None:
+        return False
+    op = Op.__members__.get(missing[1])
+    return op is None or bool(translator.versions(op))
 
 
 def data_type(op: OperatorView[Any]) -> TensorType:
     """The type by which an operator is known: of quantised codes if it computes with such, else of
-    complex numbers, else of floats, else of its first input."""
+    complex numbers, else of floats, else of the operand that holds the data."""
+    if op.op is Op.CAST:
+        return op.present_inputs()[0].type
     tensors = [*op.present_inputs(), *op.outputs]
     computed = [tensor for tensor in tensors if not tensor.is_constant] or tensors
+    place = DATA_INPUT.get(op.op, 0)
+    data = [tensor for tensor in op.inputs[place : place + 1] if tensor is not None]
     types = [tensor.type for tensor in computed]
     codes = [tensor.type for tensor in computed if tensor.is_quantized]
     complexes = [type for type in types if type in _COMPLEX]
     floats = [type for type in types if type in _FLOATS]
-    return (codes or complexes or floats or types)[0]
+    return (codes or complexes or floats or [tensor.type for tensor in data] or types)[0]
 
 
 def _general(reason: str) -> str:

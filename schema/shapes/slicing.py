@@ -25,6 +25,7 @@ _POSITIONS = (TensorType.INT16, TensorType.INT32, TensorType.INT64)
 _PICKED = (
     *(*_POSITIONS, TensorType.INT4, TensorType.INT8, TensorType.UINT8, TensorType.BOOL),
     *(TensorType.FLOAT32, TensorType.FLOAT16, TensorType.BFLOAT16, TensorType.STRING),
+    *(TensorType.FLOAT8_E4M3FN, TensorType.FLOAT8_E5M2),
 )
 
 

@@ -33,6 +33,7 @@ from tflite_ort.schema.view import Array, OperatorView
 _REVERSED = (
     *(TensorType.FLOAT32, TensorType.FLOAT16, TensorType.BFLOAT16, TensorType.BOOL),
     *(TensorType.INT8, TensorType.UINT8, TensorType.INT16, TensorType.INT32, TensorType.INT64),
+    *(TensorType.FLOAT8_E4M3FN, TensorType.FLOAT8_E5M2),
 )
 _SEQUENCES = (
     *(TensorType.FLOAT32, TensorType.UINT8, TensorType.INT16),

@@ -234,6 +234,7 @@ def test_products_of_depth_0_are_zeros_as_stored(type: TensorType, keep: bool) -
         [T((2, 3, 0), type, scale=scale, zero_point=5), T.constant(weights, scale=scale)],
         [T((2, 3, 4) if keep else (6, 4), type, scale=scale, zero_point=5)],
         FullyConnectedOptions(keep_num_dims=keep),
+        runs_on="constant",
     )
     check(case)
 

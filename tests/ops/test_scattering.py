@@ -149,6 +149,7 @@ CASES = [
     *[scatter(type, [[[1, 0], [0, 2]], [[1, 0], [1, 1]]], (2, 3)) for type in SCATTERED],
     *[scatter(type, [[1, 0], [0, 2], [1, 0]], (2, 3, 2), True) for type in SCATTERED],
     scatter(FLOAT32, [[0], [0]], (1,)),
+    Case("scatter_nd-no-index", Op.SCATTER_ND, [T((2, 0), INT32), T((2, 3)), ints(3)], [T((3,))]),
     *[dense(type, [1, 3, 1], (5,), 3) for type in DENSE],
     *[dense(type, [[1, 2], [0, 0]], (2, 3), None) for type in DENSE],
     *[dense(type, [[1, 2], [0, 0], [1, 2]], (2, 3), 3, True) for type in DENSE],
@@ -350,12 +351,6 @@ EMPTY = [
         Op.SCATTER_ND,
         [T((0, 1), INT32), T((0, 2)), ints(3, 2)],
         [T((3, 2))],
-    ),
-    Case(
-        "scatter_nd-no-index",
-        Op.SCATTER_ND,
-        [T((2, 0), INT32), T((2, 3)), ints(3)],
-        [T((3,))],
     ),
     Case(
         "sparse_to_dense-no-value",

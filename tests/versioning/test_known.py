@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from ai_edge_litert.interpreter import Interpreter
 
 from tests.one_op import one_op_model
 from tests.versioning.reference import known_to_tflite, reference
-from tflite_ort.operators_page import UNTRANSLATED, operators_page, read_record
+from tflite_ort.operators_page import UNTRANSLATED
 from tflite_ort.opmap import translator
 from tflite_ort.schema import Op
 from tflite_ort.schema.inlining import INLINED
@@ -22,8 +20,6 @@ from tflite_ort.versioning import (
     runtime_version,
 )
 from tflite_ort.versioning.registry import Registry
-
-PAGE = Path(__file__).parents[2] / "docs" / "operators.md"
 
 
 def pairs(op: Op) -> range:
@@ -96,12 +92,6 @@ def test_all_disagreements_are_named() -> None:
 def test_what_has_no_translator_has_a_reason() -> None:
     operators = {op for op in Op if known_versions(op)} - INLINED
     assert {op for op in operators if not translator.versions(op)} == set(UNTRANSLATED)
-
-
-def test_page_is_up_to_date() -> None:
-    fresh = "python -m tflite_ort.operators_page > docs/operators.md"
-    page = operators_page(read_record(PAGE.with_name("placements.json")))
-    assert PAGE.read_text(encoding="utf-8") == page, f"stale, run: {fresh}"
 
 
 @pytest.mark.parametrize(
