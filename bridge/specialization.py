@@ -112,7 +112,7 @@ class _Specializer:
         _check_flow(graph, tensors)
         for index in range(len(graph.operators)):
             op = resources.resolved(operator_view(model, number, index, tensors))
-            if op.op in NAMES:
+            if op.op in NAMES or _sets_variables(op):
                 folded.append(op)
                 continue
             op, is_constant = self._with_shapes(op, graph.tensors, resources)
@@ -126,7 +126,7 @@ class _Specializer:
             folded,
             graph.inputs,
             graph.outputs,
-            {**_variable_tensors(number, graph, tensors), **resources.keys()},
+            {**_variable_tensors(number, tensors), **resources.keys()},
             resources.handles,
         )
 
@@ -166,14 +166,14 @@ class _Specializer:
         return body.specialized({}, given or (), resources.handles, filled)
 
 
-def _variable_tensors(
-    subgraph: int, graph: SubGraph, tensors: Sequence[TensorView]
-) -> dict[int, VariableKey]:
-    made = {index for operator in graph.operators for index in operator.outputs}
+def _sets_variables(op: OperatorView[Any]) -> bool:
+    """Whether `op` gives variables the zeros that they start with."""
+    return any(tensor.is_variable for tensor in op.outputs)
+
+
+def _variable_tensors(subgraph: int, tensors: Sequence[TensorView]) -> dict[int, VariableKey]:
     return {
-        index: (subgraph, index)
-        for index in range(len(graph.tensors))
-        if tensors[index].is_variable and index not in made
+        index: (subgraph, index) for index, tensor in enumerate(tensors) if tensor.is_variable
     }
 
 

@@ -35,13 +35,15 @@ from tflite_ort.schema.view import Blocks, OperatorView, Packed, Quantization, T
 
 def tensor_views(model: Model, subgraph: int) -> list[TensorView]:
     """The tensors of a subgraph, with the data of constants dense and typed; one that an operator
-    computes is no variable, whatever the file says.
+    computes is no variable, whatever the file says, unless that operator only starts it.
 
     Raises:
         ModelError: a constant's data is not whole, or in a file that cannot be read.
     """
     external, graph = ExternalData(model), model.subgraphs[subgraph]
     made = {index for operator in graph.operators for index in operator.outputs}
+    starts = [operator for operator in graph.operators if _only_starts(model, graph, operator)]
+    computed = made.difference(*(operator.outputs for operator in starts))
     return [
         TensorView(
             index,
@@ -50,11 +52,25 @@ def tensor_views(model: Model, subgraph: int) -> list[TensorView]:
             tensor.shape,
             _data(model, tensor, external, index in made or index in graph.inputs),
             _quantization(tensor.quantization),
-            tensor.is_variable and index not in made,
+            tensor.is_variable and index not in computed,
             blocks=_blocks(model, graph, tensor, external),
         )
         for index, tensor in enumerate(graph.tensors)
     ]
+
+
+def _only_starts(model: Model, graph: SubGraph, operator: Operator) -> bool:
+    """Whether `operator` is a DEQUANTIZE of constant float16 zeros to a variable, as networks with
+    half-precision weights have them: TFLite runs it once, so it gives the first value there is."""
+    code = model.operator_codes[operator.opcode_index].builtin_code
+    if code is not BuiltinOperator.DEQUANTIZE or len(operator.inputs) != 1:
+        return False
+    (source,) = operator.inputs
+    if source is None or not all(graph.tensors[index].is_variable for index in operator.outputs):
+        return False
+    data = model.buffers[graph.tensors[source].buffer].data
+    is_half = graph.tensors[source].type is TensorType.FLOAT16
+    return is_half and data is not None and data.size > 0 and not data.any()
 
 
 def _data(

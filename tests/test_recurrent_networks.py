@@ -97,14 +97,15 @@ def lingvo_stack() -> bytes:
 
 
 def half_precision() -> bytes:
-    """Weights and biases as float16, widened by the model itself."""
+    """Weights, biases and the zeros that states start with as float16, widened by the model."""
     lstm = Lstm(batch=2, time=6, features=5, cells=4, cell_clip=10.0)
     tensors = {"input": T((2, 6, 5))}
     nodes = [layer(lstm, "lstm", "input", tensors)]
     for name, tensor in list(tensors.items()):
-        if tensor.data is not None:
-            tensors[f"{name}/half"] = T.constant(tensor.data.astype(np.float16))
-            tensors[name] = T(tensor.shape)
+        first = np.zeros(tensor.shape) if tensor.is_variable else tensor.data
+        if first is not None:
+            tensors[f"{name}/half"] = T.constant(first.astype(np.float16))
+            tensors[name] = T(tensor.shape, is_variable=tensor.is_variable)
             nodes.insert(0, Node(Op.DEQUANTIZE, [f"{name}/half"], [name], None, 3))
     return graph_model(tensors, nodes, ["lstm"])
 
