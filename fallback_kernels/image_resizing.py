@@ -14,6 +14,7 @@ from tflite_ort.schema import (
     ResizeNearestNeighborOptions,
 )
 from tflite_ort.schema.fixed_point import round_half_away
+from tflite_ort.schema.resizing import POSITION_BITS, integer_positions
 from tflite_ort.schema.semantics import nearest_indices, resize_ratio
 
 Indices = npt.NDArray[np.int64]
@@ -83,10 +84,10 @@ def _float_positions(
 def _bilinear_integer(image: Array, size: tuple[int, int], options: ResizeBilinearOptions) -> Array:
     """int8 and int16: weights in 1/1024, the sum rounded with halves away from zero."""
     (y0, y1, dy), (x0, x1, dx) = (
-        _integer_positions(old, new, options)
+        integer_positions(old, new, options)
         for old, new in zip(image.shape[1:3], size, strict=True)
     )
-    one, dy, dx = 1 << 10, dy[:, None, None], dx[:, None]
+    one, dy, dx = 1 << POSITION_BITS, dy[:, None, None], dx[:, None]
     wide = image.astype(np.int64)
     total = (
         wide[:, y0[:, None], x0] * (one - dy) * (one - dx)
@@ -94,19 +95,4 @@ def _bilinear_integer(image: Array, size: tuple[int, int], options: ResizeBiline
         + wide[:, y0[:, None], x1] * (one - dy) * dx
         + wide[:, y1[:, None], x1] * dy * dx
     )
-    return round_half_away(total / (1 << 20)).astype(image.dtype)
-
-
-def _integer_positions(
-    old: int, new: int, options: ResizeBilinearOptions
-) -> tuple[Indices, Indices, Indices]:
-    """`_float_positions` in units of 1/1024; divisions cut towards zero as in C."""
-    aligned = options.align_corners and new > 1
-    steps, over = (old - 1, new - 1) if aligned else (old, new)
-    ratio = ((1 << 10) * steps + over // 2) // over
-    source = np.arange(new, dtype=np.int64) * ratio
-    if options.half_pixel_centers:
-        source += ratio // 2 - (1 << 9)
-    lower = np.maximum(source >> 10, 0)
-    upper = np.minimum(-(-source >> 10), old - 1)
-    return lower, upper, source - (lower << 10)
+    return round_half_away(total / one**2).astype(image.dtype)

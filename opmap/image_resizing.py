@@ -23,6 +23,7 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
+from tflite_ort.schema.resizing import POSITION_BITS, integer_positions
 from tflite_ort.schema.semantics import nearest_indices
 from tflite_ort.schema.sizes import is_known, known_product, may_differ
 
@@ -32,18 +33,20 @@ _RESIZED_BY_ORT = frozenset({TensorType.FLOAT32, TensorType.UINT8, TensorType.IN
 
 @translator(Op.RESIZE_BILINEAR, versions=(1, 4), inputs=("input", "size"))
 def resize_bilinear(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
-    """Resize (linear) of reals; of uint8 codes, ONNX Runtime cuts the fraction off."""
+    """Resize (linear) of reals, as ONNX Runtime cuts off the fraction of uint8 codes; the mean of
+    four int16 codes, whose weights TFLite rounds to 1/1024."""
     input, output, options = op["input"], op.output, op.options
     if options.align_corners and options.half_pixel_centers:
         raise Untranslatable("align_corners and half_pixel_centers exclude each other")
-    if input.type is TensorType.INT16:
-        raise Untranslatable("int16 is weighted in steps of 1/1024, many quanta off the real mean")
     if input.type is not TensorType.FLOAT32 and not (input.is_quantized and output.is_quantized):
         raise Untranslatable(f"{input.type.name} input or output without a scale")
     if not may_differ(input.shape, output.shape):  # every pixel is its own neighbour
         layout = g.layout(input)
         codes = g.read(input, layout=layout, domain=Domain.STORED)
         g.write(output, codes, layout=layout, domain=Domain.STORED)
+        return
+    if input.type is TensorType.INT16:
+        _weighted_codes(op, g)
         return
     points = "half_pixel" if options.half_pixel_centers else "asymmetric"
     points = "align_corners" if options.align_corners else points
@@ -56,6 +59,22 @@ def resize_bilinear(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
     value = g.read_units(input, input.quantization.scalar_scale, layout=layout, rank=input.rank)
     codes = g.quantize_units(_resize(op, g, value, layout, "linear", points), input)
     g.write(output, codes, layout=layout, domain=Domain.STORED)
+
+
+def _weighted_codes(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
+    """The weighted mean of four int16 codes, halves away from zero; exact in float64."""
+    input, output = op["input"], op.output
+    total = g.op("Cast", g.read(input, domain=Domain.STORED), to=ir.DataType.DOUBLE)
+    for axis in (1, 2):
+        old, new = input.shape[axis], output.shape[axis]
+        lower, upper, past = integer_positions(old, new, op.options)
+        weights = past.reshape(-1, *(1,) * (3 - axis)) / 2.0**POSITION_BITS
+        first, second = (g.op("Gather", total, g.constant(i), axis=axis) for i in (lower, upper))
+        difference = g.op("Mul", g.op("Sub", second, first), g.constant(weights))
+        total = g.op("Add", first, difference)
+    # Half a code outwards, and cut.
+    codes = g.op("Cast", g.op("Shrink", total, bias=-0.5, lambd=0.0), to=ir.DataType.INT16)
+    g.write(output, codes, domain=Domain.STORED)
 
 
 @translator(Op.RESIZE_NEAREST_NEIGHBOR, versions=(1, 4), inputs=("input", "size"))
