@@ -18,6 +18,7 @@ from tflite_ort.called_subgraphs import CALLERS
 from tflite_ort.custom_checks import check_step, checked_operators, with_checked_results
 from tflite_ort.delegates import Delegate
 from tflite_ort.device_memory import with_places
+from tflite_ort.failures import explained
 from tflite_ort.fallback_kernels import Kernel
 from tflite_ort.fallback_kernels.control_flow import Call
 from tflite_ort.opmap import lower
@@ -202,7 +203,7 @@ def _plan(graph: Specialized, runtime: Runtime, failures: Mapping[tuple[str, int
             step = session_step(part, lowered, delegate, memory, runtime)
         except DelegateError as error:
             raise _PartitionFailed(part, error) from error
-        steps.append(step.run)
+        steps.append(explained(step.run, part, memory, runtime))
         providers.update(step.providers)
         translate_seconds += translated - started
         session_seconds += time.perf_counter() - translated
