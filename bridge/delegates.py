@@ -17,6 +17,7 @@ from tflite_ort.session import (
     check_provider,
     known_options,
 )
+from tflite_ort.wrong_results import wrong_result
 
 # What releases older than the one this package asks for, which wheels of some providers have,
 # compute wrongly on the CPU; what these cannot load goes to the next delegate.
@@ -76,7 +77,7 @@ class Delegate:
         release, wrong = _WRONG_BEFORE
         if release > ORT_RELEASE and op.op in wrong:
             return f"wrong in ONNX Runtime {ORT_VERSION}: {wrong[op.op]}"
-        return None
+        return wrong_result(self.name, op)
 
 
 @dataclass(frozen=True)
