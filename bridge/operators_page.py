@@ -29,7 +29,6 @@ UNTRANSLATED = {
     Op.HASHTABLE: "names a table; there is nothing to compute",
     Op.HASHTABLE_IMPORT: "of a table that is known before the run nothing is left to import",
     Op.HASHTABLE_SIZE: "a constant, where the table is known before the run",
-    Op.STABLEHLO_RNG_BIT_GENERATOR: "ONNX leaves random numbers to the runtime",
     Op.LSH_PROJECTION: "ONNX has no operator that hashes numbers",
     Op.SKIP_GRAM: "ONNX joins no words that are not neighbours",
 }

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tflite_ort.schema import ModelError, Op, OperatorView, TensorType, TensorView
-from tflite_ort.schema.semantics import random_seeds
+from tflite_ort.schema.generators import random_seeds
 from tflite_ort.schema.sizes import is_known, unknown_size
 from tflite_ort.schema.view import Array, VariableKey
 from tflite_ort.tables import Tables, table_key

@@ -15,13 +15,18 @@ import numpy.typing as npt
 from tflite_ort.fallback_kernels.counters import philox
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, kernel
 from tflite_ort.schema import KernelError, Op, OperatorView, RandomOptions
-from tflite_ort.schema.semantics import random_seeds
+from tflite_ort.schema.generators import (
+    HIGH_MANTISSA,
+    LEAST,
+    MANTISSA,
+    PHILOX_LANES,
+    SKIPPED,
+    random_seeds,
+)
 
 Words = npt.NDArray[np.uint32]
 
-_LANES = 4  # 32-bit numbers of a block, which one value of the counter gives
-_MANTISSA = 23
-_SKIPPED = 2 * 256  # blocks that MULTINOMIAL leaves behind for each number it draws
+_HIGH_BITS = np.uint64((1 << HIGH_MANTISSA) - 1)
 
 
 def _no_state(op: OperatorView[Any]) -> None:
@@ -45,7 +50,7 @@ def random_standard_normal(
     count = int(np.prod(shape, dtype=np.int64))
     numbers, after = _taken(op, inputs, count + count % 2)
     unit = _unit(numbers)
-    radius = np.sqrt(np.float32(-2) * np.log(np.maximum(unit[::2], np.float32(1e-7))))
+    radius = np.sqrt(np.float32(-2) * np.log(np.maximum(unit[::2], np.float32(LEAST))))
     angle = (2 * np.pi * unit[1::2].astype(np.float64)).astype(np.float32)
     pairs = np.stack([np.sin(angle) * radius, np.cos(angle) * radius], axis=-1)
     return (pairs.reshape(-1)[:count].reshape(shape), *after)
@@ -62,7 +67,7 @@ def multinomial(op: OperatorView[RandomOptions], inputs: Inputs, state: State) -
     if samples < 0:
         raise KernelError(f"num_samples is {samples}, expected at least 0")
     batch = logits.shape[0]
-    left = batch * (-(-samples // _LANES) * _LANES) * _SKIPPED
+    left = batch * (-(-samples // PHILOX_LANES) * PHILOX_LANES) * SKIPPED
     numbers, after = _taken(op, inputs, 2 * batch * samples, left)
     rows = zip(_cumulated(logits), _unit_double(numbers).reshape(batch, samples), strict=True)
     drawn = [np.searchsorted(odds, row * odds[-1], side="right") for odds, row in rows]
@@ -78,7 +83,7 @@ def _taken(
         blocks: how far the stream goes on; None: as far as the numbers reach, of whose last block
             the rest is lost.
     """
-    used, seeds = -(-count // _LANES), random_seeds(op.options)
+    used, seeds = -(-count // PHILOX_LANES), random_seeds(op.options)
     key, upper = seeds or (secrets.randbits(64), secrets.randbits(64))
     position = int(inputs[-1]) if seeds else 0
     low = np.arange(used, dtype=np.uint64) + np.uint64(position)
@@ -103,13 +108,13 @@ def _shape(shape: Array) -> tuple[int, ...]:
 
 def _unit(numbers: Words) -> npt.NDArray[np.float32]:
     """The low 23 bits as the mantissa of a float32 in [1, 2), less 1."""
-    mantissa = numbers & np.uint32((1 << _MANTISSA) - 1)
-    one = np.uint32(127 << _MANTISSA)
+    mantissa = numbers & np.uint32((1 << MANTISSA) - 1)
+    one = np.uint32(127 << MANTISSA)
     return (mantissa | one).view(np.float32) - np.float32(1)
 
 
 def _unit_double(numbers: Words) -> npt.NDArray[np.float64]:
     """Pairs of numbers as the mantissa of a float64 in [1, 2), less 1; the first one is high."""
     high, low = numbers[::2].astype(np.uint64), numbers[1::2].astype(np.uint64)
-    mantissa = (high & np.uint64(0xFFFFF)) << np.uint64(32) | low
+    mantissa = (high & _HIGH_BITS) << np.uint64(32) | low
     return (mantissa | np.uint64(1023 << 52)).view(np.float64) - 1.0

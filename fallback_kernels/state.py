@@ -49,8 +49,7 @@ def hashtable(op: OperatorView[HashtableOptions], inputs: Inputs, state: State) 
 def hashtable_import(op: OperatorView[None], inputs: Inputs, state: State) -> Outputs:
     """A table of the keys and values; the one there is, if there was an import before."""
     table, keys, values = inputs
-    imported = hash_table(keys, values)
-    return (imported if table[()] is None else table,)
+    return (hash_table(keys, values) if table[()] is None else table,)
 
 
 @kernel(Op.HASHTABLE_FIND, versions=(1, 1), inputs=("table", "keys", "default"))
@@ -58,12 +57,11 @@ def hashtable_find(op: OperatorView[None], inputs: Inputs, state: State) -> Outp
     """The value of each key, the default for a key that is not in the table."""
     table, keys, default = inputs
     _check_types(keys, default)
-    if table[()] is None:
+    content, rest = table.item(), default.reshape(-1)[0]
+    if content is None:
         raise KernelError("nothing has been imported into the table")
-    found = np.empty(keys.shape, default.dtype)
-    for place, key in np.ndenumerate(keys):
-        found[place] = table[()].get(key, default.reshape(-1)[0])
-    return (found,)
+    found = [content.get(key, rest) for key in keys.reshape(-1).tolist()]
+    return (np.array(found, default.dtype).reshape(keys.shape),)
 
 
 @kernel(Op.HASHTABLE_SIZE, versions=(1, 1), inputs=("table",))

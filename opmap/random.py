@@ -12,19 +12,16 @@ from math import pi
 import numpy as np
 import onnx_ir as ir
 
+from tflite_ort.opmap.counters import check_count, philox, unit, unit_double
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.indices import product, sizes_of
-from tflite_ort.opmap.philox import LANES, philox, unit, unit_double
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import Op, OperatorView, RandomOptions, Untranslatable
-from tflite_ort.schema.semantics import random_seeds
-from tflite_ort.schema.sizes import is_known, known_product
+from tflite_ort.schema.generators import LEAST, PHILOX_LANES, SKIPPED, random_seeds
+from tflite_ort.schema.sizes import is_known
 
-_SKIPPED = 2 * 256  # blocks that MULTINOMIAL leaves behind for each number it draws
-_LEAST = 1e-7  # of what a logarithm is taken
 _LOWEST = np.finfo(np.float32).min
 _KEY_BITS = 53  # as many as a float64 has
-_MANY = 1 << 13  # numbers, or comparisons, from which the numpy kernels are faster
 
 
 @translator(Op.RANDOM_UNIFORM, versions=(1, 1), inputs=("shape", "position?"))
@@ -40,7 +37,7 @@ def random_standard_normal(op: OperatorView[RandomOptions], g: Graph) -> None:
     shape, count = _sizes(op, g)
     pairs = g.op("Reshape", unit(g, _taken(op, g, count)), g.constant([-1, 2], np.int64))
     u, v = g.op_multi("Split", pairs, outputs=2, axis=1, num_outputs=2)
-    log = g.op("Log", g.op("Max", u, g.constant(_LEAST, np.float32)))
+    log = g.op("Log", g.op("Max", u, g.constant(LEAST, np.float32)))
     radius = g.op("Sqrt", g.op("Mul", log, g.constant(-2, np.float32)))
     turns = g.op("Cast", v, to=ir.DataType.DOUBLE)
     angle = g.op("Cast", g.op("Mul", turns, g.constant(2 * pi)), to=ir.DataType.FLOAT)
@@ -55,10 +52,10 @@ def multinomial(op: OperatorView[RandomOptions], g: Graph) -> None:
     logits = op["logits"]
     if logits.shape[1] == 0:
         raise Untranslatable("there are no classes")
-    _check_count(g, *op.output.shape, logits.shape[1])
+    check_count(g, *op.output.shape, logits.shape[1])
     batch, samples = g.size(logits.shape[0]), g.reshape(sizes_of(g, op["num_samples"]), (1,))
     count, last = g.op("Mul", batch, samples), g.constant([-1], np.int64)
-    skipped = g.op("Mul", _blocks(g, samples), g.constant(LANES * _SKIPPED, np.int64))
+    skipped = g.op("Mul", _blocks(g, samples), g.constant(PHILOX_LANES * SKIPPED, np.int64))
     numbers = _taken(op, g, g.op("Add", count, count), g.op("Mul", batch, skipped))
     shape = g.op("Concat", batch, samples, g.constant([1], np.int64), axis=0)
     places = _shaped(g, unit_double(g, numbers), count, shape)
@@ -81,16 +78,11 @@ def _running_sums(g: Graph, logits: ir.Value) -> ir.Value:
 def _sizes(op: OperatorView[RandomOptions], g: Graph) -> tuple[ir.Value, ir.Value]:
     """The shape of the output, and [1]: how many elements it has."""
     shape = op.output.shape
-    _check_count(g, *shape)
+    check_count(g, *shape)
     if is_known(*shape):
         return g.constant(shape, np.int64), product(g, shape)
     sizes = sizes_of(g, op["shape"])
     return sizes, product(g, sizes)
-
-
-def _check_count(g: Graph, *sizes: int) -> None:
-    if g.target.fallback and known_product(sizes) > _MANY:
-        raise Untranslatable("numpy draws many numbers faster")
 
 
 def _taken(
@@ -127,8 +119,8 @@ def _any_key(g: Graph) -> tuple[ir.Value, ir.Value]:
 
 def _blocks(g: Graph, numbers: ir.Value) -> ir.Value:
     """How many blocks have as many numbers."""
-    above = g.op("Add", numbers, g.constant(LANES - 1, np.int64))
-    return g.op("Div", above, g.constant(LANES, np.int64))
+    above = g.op("Add", numbers, g.constant(PHILOX_LANES - 1, np.int64))
+    return g.op("Div", above, g.constant(PHILOX_LANES, np.int64))
 
 
 def _shaped(g: Graph, numbers: ir.Value, count: ir.Value, shape: ir.Value) -> ir.Value:

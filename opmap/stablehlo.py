@@ -1,8 +1,5 @@
-"""StableHLO operators: elementwise ones of equal shapes, PAD, GATHER, SCATTER, windows.
-
-Random bits (STABLEHLO_RNG_BIT_GENERATOR) are not translated: ONNX leaves the generator of its
-random operators to the runtime.
-"""
+"""StableHLO operators: elementwise ones of equal shapes, PAD, GATHER, SCATTER, windows, random
+bits."""
 
 from __future__ import annotations
 
@@ -14,6 +11,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from tflite_ort.opmap.counters import check_count, integers, philox, threefry
 from tflite_ort.opmap.forms import Domain
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.movement import moved_domain, narrowed, reshaped, widened
@@ -23,13 +21,16 @@ from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     Op,
     OperatorView,
+    RngAlgorithm,
     StablehloGatherOptions,
     StablehloPadOptions,
     StablehloReduceWindowOptions,
+    StablehloRngBitGeneratorOptions,
     StablehloScatterOptions,
     TensorType,
     Untranslatable,
 )
+from tflite_ort.schema.generators import PHILOX_LANES, THREEFRY_LANES
 from tflite_ort.schema.regions import (
     WindowAttributes,
     scatter_function,
@@ -47,6 +48,7 @@ from tflite_ort.schema.shapes.stablehlo import (
 )
 
 _D, _T = ir.DataType, TensorType
+_RANDOM = (_T.INT32, _T.UINT32, _T.INT64, _T.UINT64)
 
 # The type that ONNX Runtime computes each type in: nothing is lost, and what overflows is cut off
 # by the cast back as TFLite cuts it off.
@@ -282,3 +284,29 @@ def _along_axes(g: Graph, starts: ir.Value, mapped: list[int], depth: int) -> ir
     columns = [mapped.index(axis) if axis in mapped else len(mapped) for axis in range(depth)]
     wide = g.op("Pad", starts, g.constant([0, 1], np.int64), None, g.constant([-1], np.int64))
     return g.op("Gather", wide, g.constant(columns, np.int64), axis=-1)
+
+
+@translator(Op.STABLEHLO_RNG_BIT_GENERATOR, versions=(1, 1), inputs=("state",))
+def stablehlo_rng_bit_generator(
+    op: OperatorView[StablehloRngBitGeneratorOptions], g: Graph
+) -> None:
+    """(the state after, bits) of Philox, state [key, counter] or [key, counter, upper half of the
+    counter], or of Threefry, state [key, counter]."""
+    size, (after, result) = op["state"].shape, op.outputs
+    is_threefry = op.options.algorithm is RngAlgorithm.THREEFRY
+    if size not in ([(2,)] if is_threefry else [(2,), (3,)]) or result.type not in _RANDOM:
+        raise Untranslatable(f"{result.type.name} from a state of shape {size}")
+    words = prod(result.shape) * result.dtype.itemsize // 4
+    check_count(g, words)
+    blocks = -(-words // (THREEFRY_LANES if is_threefry else PHILOX_LANES))
+    state = g.read(op["state"])
+    key, start, high = (
+        g.op("Gather", state, g.constant([i], np.int64)) for i in (0, 1, 2 % size[0])
+    )
+    rising = g.op("Range", *(g.constant(n, np.int64) for n in (0, blocks, 1)))
+    counters = g.op("Add", start, g.op("Cast", rising, to=_D.UINT64))
+    numbers = threefry(g, key, counters) if is_threefry else philox(g, key, counters, high)
+    first = g.op("Slice", numbers, g.constant([0], np.int64), g.constant([words], np.int64))
+    g.write(result, g.reshape(integers(g, first, result.type), result.shape))
+    moved = g.constant([0, blocks, 0][: size[0]], np.uint64)
+    g.write(after, g.op("Add", state, moved))

@@ -13,7 +13,6 @@ import numpy.typing as npt
 from tflite_ort.schema.enums import ActivationFunctionType, Padding, TensorType
 from tflite_ort.schema.errors import MalformedModel, ModelError
 from tflite_ort.schema.layer_options import FakeQuantOptions, ResizeNearestNeighborOptions
-from tflite_ort.schema.options import RandomOptions
 from tflite_ort.schema.sizes import is_known, unknown_size
 from tflite_ort.schema.slices import StridedSlice as StridedSlice
 from tflite_ort.schema.slices import strided_slice as strided_slice
@@ -181,14 +180,6 @@ def nearest_indices(
     source = (np.arange(new, dtype=np.float32) + half) * ratio
     whole = np.floor(source + np.float32(0.5)) if options.align_corners else np.floor(source)
     return np.asarray(np.clip(whole, 0, old - 1), np.int64)
-
-
-def random_seeds(options: RandomOptions) -> tuple[int, int] | None:
-    """The key and the upper half of the counter (64 bits each) with which the stream of a random
-    operator begins; None for two zeros: it is another one each time. TFLite keeps 32 bits of a
-    seed."""
-    seeds = [(seed + 2**31) % 2**32 - 2**31 for seed in (options.seed, options.seed2)]
-    return (seeds[0] % 2**64, seeds[1] % 2**64) if any(seeds) else None
 
 
 def pack_int4(codes: Array) -> Array:

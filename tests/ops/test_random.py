@@ -18,11 +18,24 @@ from hypothesis import strategies as st
 from tests.one_op import Node, T, assert_close, one_op_model
 from tests.subgraph_models import Sub, check_invokes, model_of
 from tflite_ort import Interpreter, export_onnx
-from tflite_ort.schema import AddOptions, IfOptions, Op, RandomOptions, TensorType, WhileOptions
+from tflite_ort.fallback_kernels import kernel
+from tflite_ort.opmap import Target, lower, translator
+from tflite_ort.schema import (
+    AddOptions,
+    IfOptions,
+    Op,
+    RandomOptions,
+    TensorType,
+    WhileOptions,
+    read_model,
+)
+from tflite_ort.specialization import specialize
 
 Array = npt.NDArray[Any]
 
 NUMBERS = (Op.RANDOM_UNIFORM, Op.RANDOM_STANDARD_NORMAL)
+# A provider that is not the CPU's, with numpy behind it.
+OTHER = Target(fallback=True)
 # Of what Log, Sin and Cos give.
 TOLERANCE = 1e-6
 SEEDS = [(1, 2), (0, 5), (7, 0), (-3, -9), (2**40 + 3, 9), (9, -(2**35) - 1), (2**31, 1)]
@@ -158,6 +171,14 @@ def test_numpy_draws_many_numbers(op: Op) -> None:
     interpreter.allocate_tensors()
     (row,) = interpreter.delegation()
     assert (row.runs_on, row.reason) == ("numpy", "numpy draws many numbers faster")
+
+
+def test_only_the_cpu_is_given_integers_of_64_bits() -> None:
+    model = read_model(numbers(Op.RANDOM_UNIFORM, (3,)))
+    graph = specialize(model, 0, {}, kernel)
+    (op,) = graph.operators
+    refused = lower([op], op.present_inputs()[1:], op.outputs, translator, target=OTHER)
+    assert refused.refusals == {0: "integers of 64 bits are left to the CPU"}
 
 
 @pytest.mark.parametrize("op", NUMBERS)

@@ -10,11 +10,12 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from onnxruntime import InferenceSession
 
 from tests.one_op import Case, T, check, one_op_model, ours
 from tests.ops.versions import check_versions
 from tests.oracle import litert
-from tflite_ort import KernelError, ModelError
+from tflite_ort import KernelError, ModelError, export_onnx
 from tflite_ort.fallback_kernels import kernel
 from tflite_ort.schema import (
     Op,
@@ -314,11 +315,17 @@ def test_random_bits(
     outputs = [states, T(shape, type)]
     model = one_op_model(Op.STABLEHLO_RNG_BIT_GENERATOR, [states], outputs, options)
     feeds = [np.array(state, np.uint64)]
-    got, runners = ours(model, feeds)
-    assert runners == {"numpy"}
-    for want, mine in zip(litert(model, feeds), got, strict=True):
-        assert mine.dtype == want.dtype
-        assert np.array_equal(mine, want)
+    session = InferenceSession(export_onnx(model).SerializeToString())
+    results = {
+        "ort": ours(model, feeds),
+        "numpy": ours(model, feeds, providers=[]),
+        "export": (session.run(None, {session.get_inputs()[0].name: feeds[0]}), {"export"}),
+    }
+    for name, (got, runners) in results.items():
+        assert runners == {name}
+        for want, mine in zip(litert(model, feeds), got, strict=True):
+            assert mine.dtype == want.dtype
+            assert np.array_equal(mine, want)
 
 
 def test_a_state_of_another_size_is_refused() -> None:
