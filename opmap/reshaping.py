@@ -12,6 +12,11 @@ import numpy as np
 import onnx_ir as ir
 
 from tflite_ort.opmap.bits import bits_of, check_types, number_of
+from tflite_ort.opmap.channel_shuffle import (
+    joined_channels_first,
+    mark_split,
+    splits_channels,
+)
 from tflite_ort.opmap.computed_axes import ComputedAxis
 from tflite_ort.opmap.constants import carried_type
 from tflite_ort.opmap.forms import Domain, Layout
@@ -61,7 +66,8 @@ def reshape(op: OperatorView[ReshapeOptions], g: Graph) -> None:
     """Reshape; to the shape that is computed where it does not follow from the input's."""
     input, output, wanted = op["input"], op.output, shape_operand(op)
     if wanted is None or wanted.is_constant or _is_told(wanted, input, output):
-        _same_elements(op, g)
+        if not joined_channels_first(op, g):
+            _same_elements(op, g)
         return
     domain = moved_domain(input, output)
     target = g.op("Cast", g.read(wanted), to=ir.DataType.INT64)
@@ -111,6 +117,8 @@ def _same_elements(op: OperatorView[Any], g: Graph) -> None:
     value = g.read(input, layout=layout, domain=domain)
     if layout is Layout.FIRST or may_differ(input.shape, output.shape):
         value = reshaped(g, value, output.shape)
+        if layout is Layout.LAST and splits_channels(input, output):
+            mark_split(value)
     g.write(output, value, domain=domain)
 
 

@@ -49,6 +49,7 @@ INFRASTRUCTURE = {
         "bits",
         "bounded_loop",
         "centred",
+        "channel_shuffle",
         "constants",
         "convolution_phases",
         "counted_loop",

@@ -1,0 +1,81 @@
+"""Channels that change places between groups, channels-first between two convolutions."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnxruntime
+import pytest
+
+from tests.one_op import Node, T, graph_model, ours
+from tests.oracle import litert
+from tflite_ort import export_onnx
+from tflite_ort.schema import Conv2DOptions, Op, Padding, ReshapeOptions, TransposeOptions
+
+SHAPE, GROUPS = (2, 3, 5, 12), 3
+STRIDES = Conv2DOptions(padding=Padding.SAME, stride_h=1, stride_w=1)
+
+
+def shuffled(
+    perm: tuple[int, ...] = (0, 1, 2, 4, 3), joined: tuple[int, ...] = SHAPE, seen: bool = False
+) -> bytes:
+    """A convolution, three operators that split, move and join its channels, and another one.
+
+    Args:
+        seen: what stands between the three are outputs too.
+    """
+    rng = np.random.default_rng(0)
+    split = (*SHAPE[:3], GROUPS, SHAPE[3] // GROUPS)
+    moved = tuple(split[i] for i in perm)
+    weights = rng.normal(0, 0.3, (2, joined[3], 1, 1, joined[3])).astype(np.float32)
+    tensors = {
+        "image": T(SHAPE),
+        "first": T.constant(weights[0]),
+        "second": T.constant(weights[1]),
+        "bias": T.constant(np.zeros(joined[3], np.float32)),
+        "split_to": T.constant(np.array(split, np.int32)),
+        "perm": T.constant(np.array(perm, np.int32)),
+        "joined_to": T.constant(np.array(joined, np.int32)),
+        "a": T(SHAPE),
+        "b": T(split),
+        "c": T(moved),
+        "d": T(joined),
+        "e": T(joined),
+    }
+    nodes = [
+        Node(Op.CONV_2D, ["image", "first", "bias"], ["a"], STRIDES),
+        Node(Op.RESHAPE, ["a", "split_to"], ["b"], ReshapeOptions(new_shape=split)),
+        Node(Op.TRANSPOSE, ["b", "perm"], ["c"], TransposeOptions()),
+        Node(Op.RESHAPE, ["c", "joined_to"], ["d"], ReshapeOptions(new_shape=joined)),
+        Node(Op.CONV_2D, ["d", "second", "bias"], ["e"], STRIDES),
+    ]
+    return graph_model(tensors, nodes, ["e", "b", "c", "d"] if seen else ["e"])
+
+
+VARIANTS = {
+    "shuffled": shuffled(),
+    "all seen": shuffled(seen=True),
+    "rows change places": shuffled((0, 2, 1, 3, 4), (2, 5, 3, 12)),
+    "back in place": shuffled((0, 1, 2, 3, 4)),
+    "joined otherwise": shuffled(joined=(2, 5, 3, 12)),
+}
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_against_litert(name: str) -> None:
+    model, image = VARIANTS[name], np.random.default_rng(1).normal(0, 1, SHAPE).astype(np.float32)
+    want, (got, runners) = litert(model, [image]), ours(model, [image])
+    assert runners <= {"ort", "constant"}
+    exported = export_onnx(model).SerializeToString()
+    session = onnxruntime.InferenceSession(exported, providers=["CPUExecutionProvider"])
+    for results in (got, session.run(None, {"image": image})):
+        for a, b in zip(results, want, strict=True):
+            np.testing.assert_allclose(a, b, rtol=0, atol=1e-5 * np.abs(b).max())
+
+
+def test_planes_are_moved() -> None:
+    orders = [
+        list(node.attribute[0].ints)
+        for node in export_onnx(VARIANTS["shuffled"]).graph.node
+        if node.op_type == "Transpose"
+    ]
+    assert orders == [[0, 3, 1, 2], [0, 2, 1, 3, 4], [0, 2, 3, 1]]
