@@ -312,9 +312,10 @@ def svdf(op: OperatorView[SVDFOptions], g: Graph) -> None:
     kept = g.op("Slice", state, *(g.constant([bound], np.int64) for bound in (1, memory, 2)))
     state = g.op("Concat", kept, made, axis=2)
     g.write(op["state"], reshaped(g, state, (-1, filters * memory)))
-    weighted = g.op("Mul", state, g.constants.add(time, "weights_time"))
-    units = reshaped(g, weighted, (-1, filters // op.options.rank, op.options.rank * memory))
-    value = g.op("ReduceSum", units, g.constant([2], np.int64), keepdims=0)
+    rank, steps = op.options.rank, g.op("Mul", state, g.constants.add(time, "weights_time"))
+    if rank > 1:
+        steps = reshaped(g, steps, (-1, filters // rank, rank * memory))
+    value = g.op("ReduceSum", steps, g.constant([2], np.int64), keepdims=0)
     bias = reals(op, "bias")
     value = value if bias is None else g.op("Add", value, g.constant(bias))
     g.write(op.output, activated(g, value, op.options.fused_activation_function))
