@@ -1,0 +1,95 @@
+"""Tensors without elements: results that no data comes into are known before the run."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnxruntime
+import pytest
+
+from tests.one_op import T, one_op_model, ours
+from tflite_ort import BridgeError, BuiltinOpResolver, Interpreter, Registration, export_onnx
+from tflite_ort.schema import (
+    AddOptions,
+    BatchMatMulOptions,
+    GatherOptions,
+    MulOptions,
+    Op,
+    ReducerOptions,
+    SoftmaxOptions,
+    TensorType,
+)
+
+INT8, INT32 = TensorType.INT8, TensorType.INT32
+
+
+def codes(*shape: int) -> T:
+    return T(shape, INT8, scale=1 / 256, zero_point=-128)
+
+
+AXIS = T.constant(np.array([1], np.int32))
+# ONNX Runtime ends the process, or fails, on some of these.
+MODELS = {
+    "sum of codes": (Op.ADD, [codes(0, 3), codes(0, 3)], codes(0, 3), AddOptions()),
+    "product of codes": (Op.MUL, [codes(2, 0), codes(1, 1)], codes(2, 0), MulOptions()),
+    "softmax of codes": (Op.SOFTMAX, [codes(0, 3)], codes(0, 3), SoftmaxOptions(beta=1.0)),
+    "no batch": (Op.BATCH_MATMUL, [T((0, 2, 3)), T((0, 3, 4))], T((0, 2, 4)), BatchMatMulOptions()),
+    "sums of nothing": (Op.SUM, [T((2, 0)), AXIS], T((2,)), ReducerOptions()),
+    "products of nothing": (Op.REDUCE_PROD, [T((2, 0)), AXIS], T((2,)), ReducerOptions()),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_result_is_a_constant(name: str) -> None:
+    op, inputs, output, options = MODELS[name]
+    model = one_op_model(op, inputs, [output], options)
+    feeds = [
+        np.zeros(t.shape, np.int8 if t.scale else np.float32) for t in inputs if not t.is_constant
+    ]
+    (want,), runners = ours(model, feeds)
+    assert runners == {"constant"}
+    proto = export_onnx(model)
+    assert [node.op_type for node in proto.graph.node] == ["Identity"]
+    two_threads = onnxruntime.SessionOptions()
+    two_threads.intra_op_num_threads = 2
+    session = onnxruntime.InferenceSession(
+        proto.SerializeToString(), two_threads, providers=["CPUExecutionProvider"]
+    )
+    names = [value.name for value in session.get_inputs()]
+    (got,) = session.run(None, dict(zip(names, feeds, strict=True)))
+    np.testing.assert_array_equal(got, want)
+
+
+def test_the_sum_and_the_product_of_nothing() -> None:
+    for name, value in (("sums of nothing", 0), ("products of nothing", 1)):
+        op, inputs, output, options = MODELS[name]
+        (got,), _ = ours(
+            one_op_model(op, inputs, [output], options), [np.zeros((2, 0), np.float32)]
+        )
+        assert got.tolist() == [value, value]
+
+
+def test_an_index_out_of_bounds_is_refused_all_the_same() -> None:
+    model = one_op_model(Op.GATHER, [T((3, 0)), T((1,), INT32)], [T((1, 0))], GatherOptions())
+    feeds = [np.zeros((3, 0), np.float32), np.array([7], np.int32)]
+    for providers in (None, []):
+        with pytest.raises(BridgeError, match=r"GATHER_0 failed .* 7\.\.7 in an axis of 3"):
+            ours(model, feeds, providers)
+
+
+def test_a_kernel_of_a_user_runs_at_every_invoke() -> None:
+    seen: list[int] = []
+
+    def add(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        seen.append(a.size)
+        return a + b
+
+    resolver = BuiltinOpResolver()
+    resolver.add_builtin(Op.ADD, Registration(function=add))
+    op, _, _, options = MODELS["sum of codes"]
+    model = one_op_model(op, [T((0, 3)), T((0, 3))], [T((0, 3))], options)
+    interpreter = Interpreter(model_content=model, resolver=resolver)
+    interpreter.allocate_tensors()
+    assert seen == []
+    for _ in range(2):
+        interpreter.invoke()
+    assert seen == [0, 0]
