@@ -63,9 +63,10 @@ def export_onnx(
         custom_ops: ``"domain"`` writes a custom operator without a translation as a node of the
             domain ``tflite.custom``, with its options as attributes, for those who bring an
             ONNX Runtime library that has it. None refuses such a model.
-        stateful: variables become inputs and outputs: ``h`` and ``h_next``, which is to be the
-            next run's ``h``; ``metadata_props["tflite.state"]`` lists the pairs, and an input
-            that is not fed starts the state. False: every run starts from the first values.
+        stateful: variables, and how far random numbers have got, become inputs and outputs:
+            ``h`` and ``h_next``, which is to be the next run's ``h``;
+            ``metadata_props["tflite.state"]`` lists the pairs, and an input that is not fed starts
+            the state. False: every run starts from the first values.
 
     Returns:
         The model; where `output` is given and weights are external, without their data. Inputs

@@ -59,10 +59,12 @@ class Held:
 
     Args:
         tables: the hash tables that always hold the same once something is imported.
+        types: of the keys and values of each table.
         changed: what an operator was told has turned out otherwise.
     """
 
     tables: Tables = field(default_factory=dict)
+    types: dict[VariableKey, tuple[TensorType, ...]] = field(default_factory=dict)
     tensors: dict[VariableKey, TensorView] = field(default_factory=dict)
     guessed: set[VariableKey] = field(default_factory=set)
     changed: bool = False
@@ -155,13 +157,17 @@ class Resources:
         if op.op in NAMES:
             if len(op.outputs) != 1:
                 raise ModelError(f"{op.label} has {len(op.outputs)} outputs, expected 1")
-            self.handles[op.output.index] = _key(op)
+            key = self.handles[op.output.index] = _key(op)
+            if op.op is Op.HASHTABLE:
+                self.held.types.setdefault(key, (op.options.key_dtype, op.options.value_dtype))
         if op.op not in _USES:
             return op
         source = op.inputs[0] if op.inputs else None
         key = None if source is None else self.handles.get(source.index)
         if key is None:
             raise ModelError(f"{op.label}: its variable or table is not known before the run")
+        if op.op in (Op.HASHTABLE_FIND, Op.HASHTABLE_IMPORT):
+            _check_types(op, self.held.types.get(key, ()))
         if op.op is Op.HASHTABLE_IMPORT:
             self.filled.add(key)
         elif key in self.filled and key in self.held.tables:
@@ -192,6 +198,14 @@ class Resources:
         if op.op is Op.ASSIGN_VARIABLE and len(op.inputs) > 1 and op.inputs[1] is not None:
             return self.held.assign(key, op.inputs[1])
         return TensorView(-1, "", TensorType.VARIANT, ())
+
+
+def _check_types(op: OperatorView[Any], table: Sequence[TensorType]) -> None:
+    """The table has keys and values of the types that `op` has."""
+    given = tuple(tensor.type for tensor in op.present_inputs()[1:])
+    if given != table:
+        expected, found = ([type.name for type in types] for types in (table, given))
+        raise ModelError(f"{op.label} has {found}, its table {expected}")
 
 
 def _key(op: OperatorView[Any]) -> VariableKey:

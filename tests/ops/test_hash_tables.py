@@ -15,7 +15,7 @@ import pytest
 
 from tests.one_op import Node, T
 from tests.subgraph_models import Sub, check_invokes, invoked, model_of
-from tflite_ort import ExportError, Interpreter, KernelError, export_onnx
+from tflite_ort import ExportError, Interpreter, KernelError, ModelError, export_onnx
 from tflite_ort.schema import (
     CallOnceOptions,
     HashtableOptions,
@@ -270,6 +270,29 @@ def test_signatures_that_import_other_content_leave_it_to_who_comes_first() -> N
         assert found[0] == found[1]
     with pytest.raises(ExportError, match="HASHTABLE_FIND_2"):
         export_onnx(content)
+
+
+WRONG = {
+    "find": Sub(
+        {"h": TABLE, "x": WORDS, "d": numbers(-1), "y": NUMBERS, "n": SIZE} | CONTENT,
+        [table(), imported(), FIND, COUNT],
+        ["x"],
+        ["y", "n"],
+    ),
+    "import": main([table(of_texts=True), imported(), COUNT], y=numbers(0), **CONTENT),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_other_types_than_the_table_has_are_refused(name: str) -> None:
+    model = model_of(WRONG[name])
+    theirs = litert.Interpreter(model_content=model)
+    theirs.allocate_tensors()
+    feeds = [LOOKED_UP] if name == "find" else INVOKES[0]
+    with pytest.raises(RuntimeError, match="key_type"):
+        invoked(theirs, feeds)
+    with pytest.raises(ModelError, match=f"HASHTABLE_{name.upper()}_.* has .*, its table"):
+        Interpreter(model_content=model).allocate_tensors()
 
 
 def test_text_that_is_not_utf_8_is_not_exported() -> None:
