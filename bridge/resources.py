@@ -155,11 +155,7 @@ class Resources:
             ModelError: which resource it is depends on data.
         """
         if op.op in NAMES:
-            if len(op.outputs) != 1:
-                raise ModelError(f"{op.label} has {len(op.outputs)} outputs, expected 1")
-            key = self.handles[op.output.index] = _key(op)
-            if op.op is Op.HASHTABLE:
-                self.held.types.setdefault(key, (op.options.key_dtype, op.options.value_dtype))
+            self._name(op)
         if op.op not in _USES:
             return op
         source = op.inputs[0] if op.inputs else None
@@ -192,6 +188,16 @@ class Resources:
         self.tensors.append(view)
         return view
 
+    def _name(self, op: OperatorView[Any]) -> None:
+        if len(op.outputs) != 1:
+            raise ModelError(f"{op.label} has {len(op.outputs)} outputs, expected 1")
+        if op.op is Op.HASHTABLE:
+            key = table_key(op.options.table_id)
+            self.held.types.setdefault(key, (op.options.key_dtype, op.options.value_dtype))
+        else:
+            key = (op.options.container or "", op.options.shared_name or "")
+        self.handles[op.output.index] = key
+
     def _like(self, op: OperatorView[Any], key: VariableKey) -> TensorView:
         if op.op is Op.READ_VARIABLE and op.outputs:
             return self.held.read(key, op.output)
@@ -206,9 +212,3 @@ def _check_types(op: OperatorView[Any], table: Sequence[TensorType]) -> None:
     if given != table:
         expected, found = ([type.name for type in types] for types in (table, given))
         raise ModelError(f"{op.label} has {found}, its table {expected}")
-
-
-def _key(op: OperatorView[Any]) -> VariableKey:
-    if op.op is Op.HASHTABLE:
-        return table_key(op.options.table_id)
-    return (op.options.container or "", op.options.shared_name or "")
