@@ -22,14 +22,11 @@ from tflite_ort.schema.fixed_point import (
     saturate,
 )
 from tflite_ort.schema.fixed_point16 import truncated_logistic, truncated_tanh
-from tflite_ort.schema.lstm_scales import code_limit
+from tflite_ort.schema.lstm_scales import NARROW_GATES, NarrowSum, narrow_scales
 
 Array = npt.NDArray[Any]
 
-_GATES = ("forget", "cell", "output")
 _CELL_BITS = 15  # fraction bits of the cell state
-# Intermediates of a gate's whole sum; those of its two parts come after it.
-_SUMS = (3, 6, 9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +46,15 @@ class PartialSum:
     to_whole: Multiplier
 
     @classmethod
-    def of(cls, cell: CellTensors, pattern: str, source: str, part: int) -> PartialSum:
-        """Part 1 or 2 of the gates' sums, of vectors quantised as `source`."""
-        weights = np.stack([cell.required(pattern.format(gate)) for gate in _GATES])
-        parts = [cell.intermediate(whole + part) for whole in _SUMS]
-        scales = np.array([scale for scale, _ in parts], np.float32)
-        wholes = np.array([cell.intermediate(whole)[0] for whole in _SUMS], np.float32)
-        ours = np.array([cell.scale(pattern.format(gate)) for gate in _GATES], np.float32)
+    def of(cls, cell: CellTensors, pattern: str, source: str, scales: NarrowSum) -> PartialSum:
+        """Of vectors quantised as `source`."""
+        weights = np.stack([cell.required(pattern.format(gate)) for gate in NARROW_GATES])
         return cls(
             matrix=joined(weights, np.float64),
             offset=-cell.zero_point(source) * weights.sum(axis=-1, dtype=np.int32),
-            factor=Multiplier.of((ours * cell.scale(source) / scales)[:, np.newaxis]),
-            zero_point=np.array([[zero] for _, zero in parts], np.int32),
-            to_whole=Multiplier.of((scales / wholes)[:, np.newaxis]),
+            factor=Multiplier.of(scales.factor),
+            zero_point=scales.zero_point,
+            to_whole=Multiplier.of(scales.to_whole),
         )
 
     def times(self, codes: Array) -> Array:
@@ -95,23 +88,22 @@ class NarrowCell:
 
     @classmethod
     def of(cls, cell: CellTensors) -> NarrowCell:
-        norm = "{}_layer_norm_coefficients"
-        factor = Multiplier.of([[cell.scale(norm.format(gate))] for gate in _GATES])
-        limit = cell.op.options.cell_clip
-        state = float(cell.scale("output_state"))
+        scales = narrow_scales(cell.op)
+        factor = Multiplier.of(scales.norm)
+        gates = [(f"{gate}_layer_norm_coefficients", f"{gate}_gate_bias") for gate in NARROW_GATES]
         return cls(
-            input=PartialSum.of(cell, "input_to_{}_weights", "input", 1),
-            recurrent=PartialSum.of(cell, "recurrent_to_{}_weights", "output_state", 2),
-            norm=np.stack([cell.required(norm.format(gate)) for gate in _GATES]),
-            bias=np.stack([cell.required(f"{gate}_gate_bias") for gate in _GATES]),
+            input=PartialSum.of(cell, "input_to_{}_weights", "input", scales.input),
+            recurrent=PartialSum.of(
+                cell, "recurrent_to_{}_weights", "output_state", scales.recurrent
+            ),
+            norm=np.stack([cell.required(norm) for norm, _ in gates]),
+            bias=np.stack([cell.required(bias) for _, bias in gates]),
             norm_scale=(factor.q31 * 2.0 ** (factor.shift - 31)).astype(np.float32),
-            cell_clip=code_limit(limit, cell.scale("cell_state"), np.int16) if limit < 1 else 0,
+            cell_clip=scales.cell_limit,
             projection=cell.required("projection_weights").T.astype(np.int64),
             projection_bias=cell.required("projection_bias").astype(np.int64),
-            projection_factor=Multiplier.of(
-                float(cell.scale("projection_weights")) * 2**-15 / state
-            ),
-            proj_clip=code_limit(cell.op.options.proj_clip, cell.output_scale, np.int8),
+            projection_factor=Multiplier.of(scales.projection),
+            proj_clip=scales.output_limit,
             output_zero_point=cell.zero_point("output_state"),
         )
 

@@ -1,4 +1,5 @@
-"""What brings the sums of an integer LSTM cell (8x8_16) to the scales that they are held in.
+"""What brings the sums of an integer LSTM cell to the scales that they are held in: in 16 bits
+(8x8_16), or narrow, in 8 (8x8_8).
 
 LiteRT multiplies the scales in float32 and in this order; only so do the factors agree bit for bit.
 """
@@ -69,6 +70,75 @@ def cell_scales(op: View, gates: Sequence[str]) -> CellScales:
         cell_bits=bits,
         cell_limit=code_limit(op.options.cell_clip, cell, np.int16),
         output_limit=code_limit(op.options.proj_clip, output, np.int8) if projected else 0,
+    )
+
+
+NARROW_GATES = ("forget", "cell", "output")
+# Intermediates of a narrow gate's whole sum; those of its two parts come after it.
+_NARROW_SUMS = (3, 6, 9)
+
+
+@dataclass(frozen=True, slots=True)
+class NarrowSum:
+    """A product of a narrow cell, held in 8 bits: [G, 1] each.
+
+    Args:
+        factor: to the scale that it is held in.
+        zero_point: of what is held.
+        to_whole: from there to the scale of the gate's sum.
+    """
+
+    factor: Factors
+    zero_point: npt.NDArray[np.int32]
+    to_whole: Factors
+
+
+@dataclass(frozen=True, slots=True)
+class NarrowScales:
+    """Factors of a narrow cell.
+
+    Args:
+        norm: [G, 1].
+        projection: of what the cell shows to its output.
+        cell_limit, output_limit: the clips as codes, 0 for none.
+    """
+
+    input: NarrowSum
+    recurrent: NarrowSum
+    norm: Factors
+    projection: np.float32
+    cell_limit: int
+    output_limit: int
+
+
+def narrow_scales(op: View) -> NarrowScales:
+    """The factors of an operator whose inputs are named."""
+    options = op.options
+    # A limit of 1 or more is beyond what the state's codes reach.
+    cell_clip = options.cell_clip if options.cell_clip < 1 else 0
+    projection = float(_scale(op, "projection_weights")) * 2**-15
+    return NarrowScales(
+        input=_narrow_sum(op, "input_to_{}_weights", "input", 1),
+        recurrent=_narrow_sum(op, "recurrent_to_{}_weights", "output_state", 2),
+        norm=_scales(op, NARROW_GATES, "{}_layer_norm_coefficients")[:, np.newaxis],
+        projection=np.float32(projection / float(_scale(op, "output_state"))),
+        cell_limit=code_limit(cell_clip, _scale(op, "cell_state"), np.int16),
+        output_limit=code_limit(
+            options.proj_clip, np.float32(quantization(op.output).scalar_scale), np.int8
+        ),
+    )
+
+
+def _narrow_sum(op: View, pattern: str, source: str, part: int) -> NarrowSum:
+    """Part 1 or 2 of the gates' sums, of vectors quantised as `source`."""
+    parts = [quantization(op.intermediates[whole + part]) for whole in _NARROW_SUMS]
+    wholes = [quantization(op.intermediates[whole]).scalar_scale for whole in _NARROW_SUMS]
+    held = np.array([[each.scalar_scale] for each in parts], np.float32)
+    weights = _scales(op, NARROW_GATES, pattern)[:, np.newaxis]
+    return NarrowSum(
+        factor=weights * _scale(op, source) / held,
+        zero_point=np.array([[each.scalar_zero_point] for each in parts], np.int32),
+        to_whole=held / np.array(wholes, np.float32)[:, np.newaxis],
     )
 
 

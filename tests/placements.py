@@ -75,7 +75,7 @@ def _is_of_a_resolver(row: Placement) -> bool:
 def data_type(op: OperatorView[Any]) -> TensorType:
     """The type by which an operator is known: of quantised codes if it computes with such, else of
     complex numbers, else of floats, else of the operand that holds the data."""
-    if op.op is Op.CAST:
+    if op.op in (Op.CAST, Op.DEQUANTIZE):
         return op.present_inputs()[0].type
     tensors = [*op.present_inputs(), *op.outputs]
     computed = [tensor for tensor in tensors if not tensor.is_constant] or tensors
