@@ -29,6 +29,8 @@ Activation = ActivationFunctionType
 Interval = tuple[int, int]
 
 ACTIVATIONS = {Op.LOGISTIC: "Sigmoid", Op.TANH: "Tanh", Op.RELU: "Relu"}
+# ONNX's HardSigmoid is a clip of _SLOPE * x + _PLACE to [0, 1].
+_SLOPE, _PLACE = 0.2, 0.5
 _FUSED = {Activation.TANH: "Tanh", Activation.RELU: "Relu"}
 
 
@@ -48,8 +50,11 @@ class Linear:
         weights = {source: each[start:end] for source, each in self.weights.items()}
         return Linear(weights, self.bias[start:end])
 
-    def negative(self) -> Linear:
-        return Linear({source: -each for source, each in self.weights.items()}, -self.bias)
+    def scaled(self, factor: float, moved: float = 0.0) -> Linear:
+        """`factor` times this, and a constant."""
+        scale = np.float32(factor)
+        weights = {source: each * scale for source, each in self.weights.items()}
+        return Linear(weights, self.bias * scale + np.float32(moved))
 
     def plus(self, other: Linear) -> Linear | None:
         """The sum, where both have as many units or one has constants alone."""
@@ -88,8 +93,8 @@ class LinearForms:
         return None
 
     def activated(self, tensor: TensorView) -> tuple[str, Linear] | None:
-        """An activation and what it is applied to: a LOGISTIC, a TANH, a fused RELU; or units of
-        one."""
+        """An activation and what it is applied to: a LOGISTIC, a TANH, a fused RELU, a hard
+        sigmoid; or units of one."""
         op = self.maker(tensor)
         if op is None:
             return None
@@ -97,12 +102,29 @@ class LinearForms:
         if part is not None:
             whole = self.activated(op_input(op))
             return (whole[0], whole[1].rows(*part)) if whole else None
+        if op.op is Op.MUL:
+            return self._hard_sigmoid(*op.present_inputs())
         if op.op in ACTIVATIONS:
             linear = self.linear(op.present_inputs()[0])
             return (ACTIVATIONS[op.op], linear) if linear else None
         fused = fused_activation(op)
         linear = self._made(op, tensor) if fused else None
         return (fused, linear) if linear else None
+
+    def _hard_sigmoid(self, *factors: TensorView) -> tuple[str, Linear] | None:
+        """RELU6 divided by 6, as ONNX's of its default slope and place."""
+        for scale, clipped in (factors, factors[::-1]):
+            op, given = self.maker(clipped), scale.data
+            if op is None or given is None or given.size != 1 or abs(6 * given.item() - 1) > 1e-6:
+                continue
+            linear = None
+            if op.op is Op.RELU6:
+                linear = self.linear(op.present_inputs()[0])
+            elif _activation(op) is Activation.RELU6:
+                linear = self._made(op, clipped)
+            if linear is not None:
+                return "HardSigmoid", linear.scaled(given.item() / _SLOPE, -_PLACE / _SLOPE)
+        return None
 
     def linear(self, tensor: TensorView) -> Linear | None:
         """`tensor` as a linear form of tensors that it is made of."""

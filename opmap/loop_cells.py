@@ -17,15 +17,21 @@ from tflite_ort.opmap.linear_forms import (
 from tflite_ort.opmap.loop_state import Moving
 from tflite_ort.schema import Op, TensorType, TensorView
 
-_GATE = "Sigmoid"
+Activated = tuple[str, Linear]
+# Between 0 and 1, and 1 - f(x) is f(-x).
+_SIGMOIDS = ("Sigmoid", "HardSigmoid")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gate:
-    """What an activation is of: a part of the cell's inputs, and one of its state."""
+    """An activation, and what it is of: a part of the cell's inputs, and one of its state."""
 
+    activation: str
     input: Linear
     recurrent: Linear
+
+    def negative(self) -> Gate:
+        return Gate(self.activation, self.input.scaled(-1), self.recurrent.scaled(-1))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,10 +86,18 @@ def _is_sound(cell: Cell) -> bool:
     return bool(cell.sources) and len({each.taken.shape for each in cell.states}) == 1
 
 
-def _gate(linear: Linear, state: TensorView) -> Gate:
+def _gate(found: Activated, state: TensorView) -> Gate:
+    activation, linear = found
     weights = dict(linear.weights)
     own = {state.index: weights.pop(state.index)} if state.index in weights else {}
-    return Gate(Linear(weights, linear.bias), Linear(own, np.zeros_like(linear.bias)))
+    rest = Linear(weights, linear.bias)
+    return Gate(activation, rest, Linear(own, np.zeros_like(linear.bias)))
+
+
+def _sigmoid(tensor: TensorView, state: TensorView, forms: LinearForms) -> Gate | None:
+    """`tensor` as a gate."""
+    found = forms.activated(tensor)
+    return _gate(found, state) if found is not None and found[0] in _SIGMOIDS else None
 
 
 def _rnn(state: Moving, forms: LinearForms) -> Cell | None:
@@ -91,7 +105,7 @@ def _rnn(state: Moving, forms: LinearForms) -> Cell | None:
     found = forms.activated(state.made)
     if found is None:
         return None
-    return Cell("RNN", [state], [found[0]], [_gate(found[1], state.taken)])
+    return Cell("RNN", [state], [found[0]], [_gate(found, state.taken)])
 
 
 def _factors(tensor: TensorView, op: Op, forms: LinearForms) -> Sequence[TensorView]:
@@ -124,11 +138,10 @@ def _gru(state: Moving, forms: LinearForms) -> Cell | None:
         gates = [_complemented(kept, forms), _complemented(renewed, forms)]
         if h.index != state.taken.index or {is_rest for _, is_rest in gates} != {True, False}:
             continue
-        found = forms.activated(gates[0][0])
-        if gates[0][0].index != gates[1][0].index or found is None or found[0] != _GATE:
+        update, is_rest = _sigmoid(gates[0][0], state.taken, forms), gates[0][1]
+        if gates[0][0].index != gates[1][0].index or update is None:
             continue
-        update = _gate(found[1].negative() if gates[0][1] else found[1], state.taken)
-        cell = _with_candidate(state, update, candidate, forms)
+        cell = _with_candidate(state, update.negative() if is_rest else update, candidate, forms)
         if cell is not None:
             return cell
     return None
@@ -152,20 +165,21 @@ def _with_candidate(
         activation, linear = whole
         for source, weights in linear.weights.items():
             reset = _reset(forms.body.tensors[source], state.taken, forms)
-            if reset is not None:
+            if reset is not None and reset.activation == update.activation:
                 others = {k: each for k, each in linear.weights.items() if k != source}
                 own = Linear({state.taken.index: weights}, np.zeros_like(linear.bias))
-                gates = [update, reset, Gate(Linear(others, linear.bias), own)]
-                return Cell("GRU", [state], [_GATE, activation], gates)
+                gates = [update, reset, Gate(activation, Linear(others, linear.bias), own)]
+                return Cell("GRU", [state], [update.activation, activation], gates)
         return None
     activation, terms = _activated_sum(candidate, forms)
     for given, product in _either_way(terms):
         input = forms.linear(given)
         for gate, rows in _either_way(_factors(product, Op.MUL, forms)):
-            found, recurrent = forms.activated(gate), forms.linear(rows)
-            if input and recurrent and found and found[0] == _GATE:
-                gates = [update, _gate(found[1], state.taken), Gate(input, recurrent)]
-                return Cell("GRU", [state], [_GATE, activation], gates, reset_after=True)
+            reset, recurrent = _sigmoid(gate, state.taken, forms), forms.linear(rows)
+            if input and recurrent and reset and reset.activation == update.activation:
+                gates = [update, reset, Gate(activation, input, recurrent)]
+                names = [update.activation, activation]
+                return Cell("GRU", [state], names, gates, reset_after=True)
     return None
 
 
@@ -183,26 +197,27 @@ def _activated_sum(tensor: TensorView, forms: LinearForms) -> tuple[str, Sequenc
 def _reset(tensor: TensorView, state: TensorView, forms: LinearForms) -> Gate | None:
     """The gate r, if `tensor` is r * `state`."""
     for gate, other in _either_way(_factors(tensor, Op.MUL, forms)):
-        found = forms.activated(gate)
-        if other.index == state.index and found is not None and found[0] == _GATE:
-            return _gate(found[1], state)
+        found = _sigmoid(gate, state, forms)
+        if other.index == state.index and found is not None:
+            return found
     return None
 
 
 def _lstm(state: Moving, cell: Moving, forms: LinearForms) -> Cell | None:
     """c' = f c + i g, h' = o tanh(c')."""
+    h = state.taken
     for gate, squashed in _either_way(_factors(state.made, Op.MUL, forms)):
-        output, last = forms.activated(gate), _squashed(squashed, cell.made, forms)
-        if output is None or output[0] != _GATE or last is None:
+        output, last = _sigmoid(gate, h, forms), _squashed(squashed, cell.made, forms)
+        if output is None or last is None:
             continue
         for forget, c, input, new in _sums_of_products(cell.made, forms):
-            found = [forms.activated(each) for each in (input, forget, new)]
-            i, f, g = found
-            if c.index != cell.taken.index or i is None or f is None or g is None:
+            i, f = (_sigmoid(each, h, forms) for each in (input, forget))
+            found = forms.activated(new)
+            if c.index != cell.taken.index or i is None or f is None or found is None:
                 continue
-            if i[0] == f[0] == _GATE:
-                gates = [_gate(each, state.taken) for each in (i[1], output[1], f[1], g[1])]
-                return Cell("LSTM", [state, cell], [_GATE, g[0], last], gates)
+            if i.activation == f.activation == output.activation:
+                gates = [i, output, f, _gate(found, h)]
+                return Cell("LSTM", [state, cell], [i.activation, found[0], last], gates)
     return None
 
 

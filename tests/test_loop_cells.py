@@ -188,6 +188,34 @@ def lstm(b: Body, activation: Op) -> dict[str, str]:
     return {"h": b.mul(o, b.made(activation, c)), "c": c}
 
 
+def hard_sigmoid(b: Body, source: str) -> str:
+    """As Keras writes it."""
+    six = b.add(source, b.constant(3.0), ActivationFunctionType.RELU6)
+    return b.mul(six, b.constant(1 / 6))
+
+
+def hard_gru(b: Body, activation: Op) -> dict[str, str]:
+    x, h = b.split(b.product("x", 3), 3), b.split(b.product("h", 3), 3)
+    z, r = (hard_sigmoid(b, b.add(x[k], h[k])) for k in (0, 1))
+    c = b.made(activation, b.add(x[2], b.mul(r, h[2])))
+    return {"h": b.add(b.mul(b.rest(z), "h"), b.mul(z, c))}
+
+
+def hard_lstm(b: Body, activation: Op) -> dict[str, str]:
+    gates = b.gates(4)
+    i, f, o = (hard_sigmoid(b, gates[k]) for k in (0, 1, 3))
+    c = b.add(b.mul(f, "c"), b.mul(b.made(activation, gates[2]), i))
+    return {"h": b.mul(o, b.made(activation, c)), "c": c}
+
+
+def of_two_kinds(b: Body, activation: Op) -> dict[str, str]:
+    """As a GRU, but its gates have different activations."""
+    x, h = b.split(b.product("x", 3), 3), b.split(b.product("h", 3), 3)
+    z, r = hard_sigmoid(b, b.add(x[0], h[0])), b.made(Op.LOGISTIC, b.add(x[1], h[1]))
+    c = b.made(activation, b.add(x[2], b.mul(r, h[2])))
+    return {"h": b.add(b.mul(z, "h"), b.mul(b.rest(z), c))}
+
+
 def two_gates(b: Body, activation: Op) -> dict[str, str]:
     """As a GRU, but what is kept and what is new have gates of their own."""
     z, y = (b.made(Op.LOGISTIC, gate) for gate in b.gates(2))
@@ -211,10 +239,10 @@ def twice(b: Body, activation: Op) -> dict[str, str]:
 
 CELLS = {
     "RNN": [rnn, rnn_of_both],
-    "GRU": [gru_after, gru_before, gru_exchanged, gru_fused],
-    "LSTM": [lstm],
+    "GRU": [gru_after, gru_before, gru_exchanged, gru_fused, hard_gru],
+    "LSTM": [lstm, hard_lstm],
 }
-OTHERS = [two_gates, peeping, twice]
+OTHERS = [two_gates, of_two_kinds, peeping, twice]
 
 
 def feeds(b: Body, states: int, steps: int) -> list[list[Array]]:
@@ -285,7 +313,8 @@ def test_rows_that_are_repeated_are_no_cell() -> None:
 @given(
     make=st.sampled_from([*(make for row in CELLS.values() for make in row), *OTHERS]),
     activation=st.sampled_from([Op.TANH, Op.RELU, Op.LOGISTIC]),
-    sizes=st.tuples(*[st.integers(1, 5)] * 4),
+    # Of enough units for one of them not to be near 0, where sums are less exact.
+    sizes=st.tuples(*(st.integers(*ends) for ends in ((1, 4), (1, 5), (4, 7), (1, 6)))),
     seed=st.integers(0, 2**32 - 1),
 )
 def test_drawn_cells(make: Any, activation: Op, sizes: tuple[int, ...], seed: int) -> None:
@@ -295,6 +324,23 @@ def test_drawn_cells(make: Any, activation: Op, sizes: tuple[int, ...], seed: in
     check_invokes(
         body.model(states, steps, states["h"]), feeds(body, len(states), steps), kernels="default"
     )
+
+
+def test_weights_of_8_bits_are_those_of_a_cell_unless_activations_are_rounded() -> None:
+    body = Body(np.random.default_rng(0))
+    for name in ("x", "h"):
+        width = body.inputs if name == "x" else body.units
+        codes = body.rng.integers(-127, 128, (body.units, width)).astype(np.int8)
+        body.tensors[f"codes of {name}"] = T.constant(codes, scale=0.01)
+        body.tensors[f"{name} part"] = T((body.batch, body.units))
+        inputs = [name, f"codes of {name}", None]
+        options = FullyConnectedOptions()
+        body.nodes.append(Node(Op.FULLY_CONNECTED, inputs, [f"{name} part"], options))
+    states = {"h": body.made(Op.TANH, body.add("x part", "h part"))}
+    model = body.model(states, 5, states["h"])
+    for hybrid in ("float", "dynamic"):
+        kinds = {node.op_type for node in export_onnx(model, hybrid=hybrid).graph.node}
+        assert ("RNN" in kinds) == (hybrid == "float")
 
 
 def test_a_sum_of_sums_is_looked_at_once() -> None:
