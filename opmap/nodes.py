@@ -37,7 +37,9 @@ class Nodes:
         domain: str = "",
         **attributes: Any,
     ) -> Sequence[ir.Value]:
-        """Append a node with several outputs; attributes that are None are left out."""
+        """Append a node with several outputs; attributes that are None are left out, and so are
+        inputs at the end, which OpenVINO would otherwise look for."""
+        count = max((i for i, value in enumerate(inputs, 1) if value is not None), default=0)
         name = self._unique(f"{self._label}/{op_type}")
         results = [
             ir.Value(name=self._unique(f"{name}_out" if i == 0 else f"{name}_out{i}"))
@@ -47,7 +49,7 @@ class Nodes:
         node = ir.Node(
             domain,
             op_type,
-            inputs=inputs,
+            inputs=inputs[:count],
             attributes=ir.convenience.convert_attributes(given) if given else (),
             outputs=results,
             name=name,
