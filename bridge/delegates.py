@@ -9,14 +9,8 @@ from typing import Any
 
 from tflite_ort.plugins import find_provider
 from tflite_ort.schema import DelegateError, MissingDelegate, Op, OperatorView
-from tflite_ort.session import (
-    CPU,
-    ORT_RELEASE,
-    ORT_VERSION,
-    Provider,
-    check_provider,
-    known_options,
-)
+from tflite_ort.session import CPU, ORT_RELEASE, ORT_VERSION, Provider
+from tflite_ort.trials import check_provider, known_options
 from tflite_ort.wrong_results import wrong_result
 
 # What releases older than the one this package asks for, which wheels of some providers have,

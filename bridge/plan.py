@@ -35,9 +35,9 @@ from tflite_ort.schema import (
     Untranslatable,
 )
 from tflite_ort.schema.sizes import known_product
-from tflite_ort.session import check_provider
 from tflite_ort.session_step import LeftToTheCPU, session_step
 from tflite_ort.steps import Memory, Run, kernel_step, sequence
+from tflite_ort.trials import check_provider
 from tflite_ort.versioning.registry import Registry
 
 Array = npt.NDArray[Any]

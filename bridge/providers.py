@@ -7,14 +7,8 @@ from dataclasses import dataclass
 
 from tflite_ort.plugins import load_library, package_library, plugin_packages
 from tflite_ort.schema import DelegateError
-from tflite_ort.session import (
-    ORT_VERSION,
-    Device,
-    Provider,
-    available_providers,
-    check_provider,
-    devices,
-)
+from tflite_ort.session import ORT_VERSION, Device, Provider, available_providers, devices
+from tflite_ort.trials import check_provider
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,9 @@ from tflite_ort.custom_kernels import BoundResolver
 from tflite_ort.delegates import Delegate
 from tflite_ort.opmap import Target
 from tflite_ort.profiling import Profile
-from tflite_ort.session import CPU, DeviceMemory, device_memory, exact_weight_type
+from tflite_ort.session import CPU, DeviceMemory
 from tflite_ort.state import State
+from tflite_ort.trials import device_memory, exact_weight_type
 
 # Providers that take no quantised weights but signed ones.
 _SIGNED_WEIGHTS = (

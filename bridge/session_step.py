@@ -153,6 +153,8 @@ def session_step(
     outputs = [_Crossing.of(t, target, memory, places.get(t.index)) for t in part.outputs]
     outputs += [_Crossing.of(t, target, memory) for t in part.copies]
     moves_in, moves_out = _moves(inputs), _moves(outputs)
+    if session is not None and session.on_device:
+        _try(session, inputs)
     if session is None:
         run: Run = lambda: None  # noqa: E731
     elif any(x.tensor.dynamic for x in (*inputs, *outputs)):
@@ -174,6 +176,16 @@ def session_step(
             memory.put(target, memory.value(source))
 
     return SessionStep(run_moved, providers)
+
+
+def _try(session: Session, inputs: Sequence[_Crossing]) -> None:
+    """A first run, over zeros: some devices compile only then, and may fail to.
+
+    Raises:
+        DelegateError: it failed.
+    """
+    if not any(x.tensor.dynamic or x.dtype == np.object_ for x in inputs):
+        session.call([np.zeros(x.tensor.shape, x.dtype) for x in inputs])
 
 
 def _providers(

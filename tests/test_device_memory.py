@@ -25,8 +25,9 @@ from tflite_ort.schema import (
     WhereOptions,
     read_model,
 )
-from tflite_ort.session import CPU, DeviceMemory, Provider, device_memory
+from tflite_ort.session import CPU, DeviceMemory, Provider
 from tflite_ort.specialization import specialize
+from tflite_ort.trials import device_memory
 
 DEVICE = "device"
 

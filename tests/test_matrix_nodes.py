@@ -13,7 +13,7 @@ import pytest
 from tflite_ort.opmap import Graph, Target
 from tflite_ort.opmap.hybrid import Rounding
 from tflite_ort.opmap.matrix import Matrix, keeps_codes, sum_of_products
-from tflite_ort.session import exact_weight_type
+from tflite_ort.trials import exact_weight_type
 
 Array = npt.NDArray[Any]
 

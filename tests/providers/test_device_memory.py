@@ -21,7 +21,8 @@ from tests.test_models import drawn
 from tests.test_partition import branches, chain
 from tflite_ort import ExecutionProviderDelegate, Interpreter
 from tflite_ort.schema import Op
-from tflite_ort.session import CPU, Provider, device_memory
+from tflite_ort.session import CPU, Provider
+from tflite_ort.trials import device_memory
 
 
 @pytest.fixture(params=WITH_MEMORY)
