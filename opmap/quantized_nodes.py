@@ -120,6 +120,10 @@ class QuantizedNodes(Nodes):
             value = self.apart(value)
         return self.op("QuantizeLinear", value, *self._parameters(tensor, carried_type(tensor)))
 
+    def dequantize(self, value: ir.Value, tensor: TensorView) -> ir.Value:
+        """Codes as those of `tensor` are carried to real values."""
+        return self._dequantize(value, tensor, carried_type(tensor))
+
     def apart(self, value: ir.Value) -> ir.Value:
         """`value` past one more node, which keeps ONNX Runtime from fusing what is around it."""
         return self.op("Max", value, self.constant(np.finfo(np.float32).min))

@@ -307,12 +307,22 @@ def test_transpose_conv_of_extreme_codes(scheme: str) -> None:
     check(transposed(scheme, (1, 5, 5, 64), extreme=True))
 
 
+def nodes_of(model: bytes) -> set[str]:
+    """The types of nodes that ONNX Runtime runs."""
+    interpreter = Interpreter(model_content=model)
+    interpreter.allocate_tensors()
+    return {node for operator in interpreter.profile(1) for node in operator.nodes}
+
+
 @pytest.mark.parametrize("row", TRANSPOSED_ROWS)
 def test_transpose_conv_of_bytes_is_multiplied_as_integers(row: str) -> None:
-    interpreter = Interpreter(model_content=transposed("int8", **TRANSPOSED_ROWS[row]).model())
-    interpreter.allocate_tensors()
-    nodes = {node for operator in interpreter.profile(1) for node in operator.nodes}
+    nodes = nodes_of(transposed("int8", **TRANSPOSED_ROWS[row]).model())
     assert nodes & {"QLinearConv", "ConvTranspose"} == {"QLinearConv"}
+
+
+def test_multiplied_depthwise_conv_of_bytes_has_a_group_for_each_output() -> None:
+    nodes = nodes_of(conv("int8", multiplier=3).model())
+    assert {"Gather", "QLinearConv"} <= nodes
 
 
 @pytest.mark.parametrize("positions", [(1,), (1, 3)])
