@@ -10,6 +10,7 @@ import onnx_ir as ir
 from tflite_ort.opmap.forms import Layout
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.movement import moved_domain
+from tflite_ort.opmap.pairs import is_complex
 from tflite_ort.schema import OperatorView, TensorView
 from tflite_ort.schema.sizes import is_known
 
@@ -30,9 +31,9 @@ def mark_split(value: ir.Value) -> None:
 def joined_channels_first(op: OperatorView[Any], g: Graph) -> bool:
     """Whether `op` joins channels that change places, which is then done channels-first: whole
     planes are moved where channels-last it would be single elements. Codes are left: ONNX Runtime
-    has them channels-last."""
+    has them channels-last; so are complex numbers, which stand in pairs."""
     input, output = op["input"], op.output
-    if input.is_quantized or not splits_channels(output, input):
+    if input.is_quantized or is_complex(input) or not splits_channels(output, input):
         return False
     domain = moved_domain(input, output)
     image = _split_image(g.read(input, domain=domain), output.rank)

@@ -9,7 +9,15 @@ import pytest
 from tests.one_op import Node, T, graph_model, ours
 from tests.oracle import litert
 from tflite_ort import export_onnx
-from tflite_ort.schema import Conv2DOptions, Op, Padding, ReshapeOptions, TransposeOptions
+from tflite_ort.schema import (
+    Conv2DOptions,
+    Op,
+    Padding,
+    ReshapeOptions,
+    Rfft2dOptions,
+    TensorType,
+    TransposeOptions,
+)
 
 SHAPE, GROUPS = (2, 3, 5, 12), 3
 STRIDES = Conv2DOptions(padding=Padding.SAME, stride_h=1, stride_w=1)
@@ -79,3 +87,27 @@ def test_planes_are_moved() -> None:
         if node.op_type == "Transpose"
     ]
     assert orders == [[0, 3, 1, 2], [0, 2, 1, 3, 4], [0, 2, 3, 1]]
+
+
+def test_complex_numbers_are_joined_as_they_stand() -> None:
+    """The last dimensions of a spectrum, as a channel shuffle joins those of an image."""
+    shape, bins = (2, 3, 1, 8), 5
+    tensors = {
+        "x": T(shape),
+        "length": T.constant(np.array([1, 8], np.int32)),
+        "spectrum": T((2, 3, 1, bins), TensorType.COMPLEX64),
+        "joined_to": T.constant(np.array((2, 3, bins), np.int32)),
+        "y": T((2, 3, bins), TensorType.COMPLEX64),
+        "size": T((2, 3, bins)),
+    }
+    nodes = [
+        Node(Op.RFFT2D, ["x", "length"], ["spectrum"], Rfft2dOptions()),
+        Node(Op.RESHAPE, ["spectrum", "joined_to"], ["y"], ReshapeOptions(new_shape=(2, 3, bins))),
+        Node(Op.COMPLEX_ABS, ["y"], ["size"]),
+    ]
+    model, x = graph_model(tensors, nodes, ["size"]), np.random.default_rng(0).normal(size=shape)
+    x = x.astype(np.float32)
+    (want,) = litert(model, [x])
+    session = onnxruntime.InferenceSession(export_onnx(model).SerializeToString())
+    for got in (ours(model, [x])[0][0], session.run(None, {"x": x})[0]):
+        np.testing.assert_allclose(got, want, rtol=0, atol=1e-5 * np.abs(want).max())
