@@ -17,6 +17,7 @@ Runs = Mapping[str, Sequence[str]]  # where it ran, with the reasons against wha
 Record = Mapping[str, Mapping[str, Runs]]  # by operator and type
 
 ORT, MIXED, NUMPY, REFUSED = "ONNX Runtime", "ONNX Runtime or numpy", "numpy", "refused"
+EXPORTED = "exported"  # what the interpreter leaves to numpy, and a file has all the same
 INLINED_STATUS = "inlined"
 
 
@@ -28,12 +29,14 @@ class TypeStatus:
         since: the version that TFLite's rules ask for; a file that says an earlier one runs all the
             same, as in TFLite.
         runs_on: ``ORT``, ``NUMPY``, or ``MIXED`` where it depends on more than the type.
+        exported: whether models were translated, if not for the interpreter then for a file.
         reasons: why numpy.
     """
 
     type: TensorType
     since: int
     runs_on: str
+    exported: bool
     reasons: tuple[str, ...]
 
 
@@ -49,8 +52,8 @@ def type_statuses(op: Op, record: Record) -> list[TypeStatus]:
     for name, runs in record.get(op.name, {}).items():
         type = TensorType[name]
         place = MIXED if {"ort", "numpy"} <= runs.keys() else NUMPY if "numpy" in runs else ORT
-        reasons = tuple(runs.get("numpy", ()))
-        statuses.append(TypeStatus(type, first_version(op, type), place, reasons))
+        exported, reasons = place != NUMPY or EXPORTED in runs, tuple(runs.get("numpy", ()))
+        statuses.append(TypeStatus(type, first_version(op, type), place, exported, reasons))
     return sorted(statuses, key=lambda status: (status.since, status.type.name))
 
 
@@ -100,6 +103,7 @@ def _lines(op: Op, record: Record) -> Iterator[str]:
         return
     yield "on data of these types it runs, in every version, on"
     for status in type_statuses(op, record):
-        yield f"  {status.type.name.lower():<11} (from {status.since})  {status.runs_on}"
-        yield from (f"{'':>13} numpy: {reason}" for reason in status.reasons)
+        place = f"{status.runs_on}, {EXPORTED}" if status.exported else status.runs_on
+        yield f"  {status.type.name.lower():<13} (from {status.since})  {place}"
+        yield from (f"{'':>15} numpy: {reason}" for reason in status.reasons)
     yield "data of other types is refused"

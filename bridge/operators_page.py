@@ -13,6 +13,7 @@ from tflite_ort.operator_status import (
     ORT,
     Record,
     Runs,
+    TypeStatus,
     read_record,
     type_statuses,
 )
@@ -44,7 +45,7 @@ The operators that TFLite has kernels for, and where each runs on data of which 
 - **ONNX Runtime**: translated, in every case of the tests.
 - **both**: translated, but some models are left to numpy; the reasons are
   [below](#what-numpy-runs-and-why).
-- **numpy**: not translated; it cannot be exported either.
+- **numpy**: left to numpy. Types with a `*` are exported to ONNX all the same, the others are not.
 
 `2: int8` says that TFLite's rules put int8 data at version 2: such an operator runs in the versions
 from 2 up. (In a file that says an earlier one it runs all the same, as in TFLite; `tflite-ort
@@ -130,10 +131,12 @@ def _types(op: Op, place: str, record: Record) -> str:
     """The types that run there, such as ``1: float32 uint8<br>2: int8``."""
     found = [status for status in type_statuses(op, record) if status.runs_on == place]
     groups = groupby(found, key=attrgetter("since"))
-    return "<br>".join(
-        f"{since}: {' '.join(status.type.name.lower() for status in group)}"
-        for since, group in groups
-    )
+    return "<br>".join(f"{since}: {' '.join(map(_name, group))}" for since, group in groups)
+
+
+def _name(status: TypeStatus) -> str:
+    mark = "\\*" if status.runs_on == NUMPY and status.exported else ""
+    return status.type.name.lower() + mark
 
 
 def _reasons(op: Op, types: Mapping[str, Runs]) -> list[str]:

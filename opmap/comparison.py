@@ -32,9 +32,13 @@ _CARRIERS = {
     _T.BOOL: ir.DataType.UINT8,
     _T.INT16: ir.DataType.INT32,
     _T.UINT16: ir.DataType.INT32,
+    _T.UINT64: ir.DataType.INT64,  # of the same bits
 }
 _SELECTED = frozenset(
-    {_T.FLOAT32, _T.FLOAT16, _T.INT8, _T.UINT8, _T.INT32, _T.UINT32, _T.INT64, *_CARRIERS}
+    {
+        *(_T.FLOAT16, _T.FLOAT32, _T.FLOAT64, *_CARRIERS),
+        *(_T.INT8, _T.UINT8, _T.INT32, _T.UINT32, _T.INT64),
+    }
 )
 
 

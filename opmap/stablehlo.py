@@ -127,8 +127,9 @@ _SCATTERED: dict[TensorType, ir.DataType] = {
 }
 
 ELEMENTWISE = (
-    Elementwise(Op.STABLEHLO_ADD, _named("Add"), _NUMBERS),
-    Elementwise(Op.STABLEHLO_MULTIPLY, _named("Mul"), _NUMBERS),
+    # Of sums and products the bits are the same with and without a sign.
+    Elementwise(Op.STABLEHLO_ADD, _named("Add"), _NUMBERS | {_T.UINT64: _D.INT64}),
+    Elementwise(Op.STABLEHLO_MULTIPLY, _named("Mul"), _NUMBERS | {_T.UINT64: _D.INT64}),
     Elementwise(Op.STABLEHLO_MAXIMUM, _maximum, _NUMBERS),
     Elementwise(Op.STABLEHLO_MINIMUM, _minimum, _NUMBERS),
     Elementwise(Op.STABLEHLO_AND, _named("BitwiseAnd"), _BITS | {_T.BOOL: _D.INT32}),

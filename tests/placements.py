@@ -14,10 +14,10 @@ from typing import Any
 
 from tflite_ort import runner
 from tflite_ort.delegates import ExecutionProviderDelegate
-from tflite_ort.opmap import translator
+from tflite_ort.opmap import lower, translator
 from tflite_ort.plan import Placement, Plan
 from tflite_ort.runtime import Runtime
-from tflite_ort.schema import Op, OperatorView, Specialized, TensorType
+from tflite_ort.schema import BridgeError, Op, OperatorView, Specialized, TensorType
 from tflite_ort.schema.element_types import DATA_INPUT
 
 FILE = Path(__file__).parents[1] / "bridge" / "placements.json"
@@ -59,8 +59,22 @@ def note(graph: Specialized, plan: Plan) -> None:
     for row in plan.placements:
         known = row.operator in Op.__members__ and not _is_of_a_resolver(row)
         if known and row.subgraph == graph.subgraph and row.index in operators:
-            key = row.operator, data_type(operators[row.index]).name
-            _observed[key][row.runs_on].add(_general(row.reason))
+            op = operators[row.index]
+            places = _observed[row.operator, data_type(op).name]
+            reason = _general(row.reason)
+            is_new = reason not in places[row.runs_on]
+            places[row.runs_on].add(reason)
+            if row.runs_on == "numpy" and is_new and _is_exported(op):
+                places["exported"] = set()
+
+
+def _is_exported(op: OperatorView[Any]) -> bool:
+    """Whether an exported file has it all the same."""
+    inputs = [tensor for tensor in op.present_inputs() if not tensor.is_constant]
+    try:
+        return not lower([op], inputs, op.outputs, translator).refusals
+    except BridgeError:
+        return False
 
 
 def _is_of_a_resolver(row: Placement) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,10 @@ from tests.ops.versions import check_versions, one_per_operator
 from tflite_ort.schema import Op, TensorType
 
 Shape = tuple[int, ...]
-SELECTED = (*TYPES, TensorType.FLOAT16, TensorType.UINT16, TensorType.UINT32)
+SELECTED = (
+    *(*TYPES, TensorType.FLOAT16, TensorType.FLOAT64),
+    *(TensorType.UINT16, TensorType.UINT32, TensorType.UINT64),
+)
 
 
 def selection(op: Op, type: TensorType, shapes: tuple[Shape, Shape, Shape], result: Shape) -> Case:
@@ -71,6 +75,13 @@ def test_versions_are_those_of_litert(case: Case) -> None:
 def test_any_shapes(type: TensorType, shapes: Any, seed: int) -> None:
     condition, x, y = shapes.input_shapes
     check(selection(Op.SELECT_V2, type, (condition, x, y), shapes.result_shape), seed)
+
+
+def test_large_integers_keep_their_bits() -> None:
+    type = TensorType.UINT64
+    row = selection(Op.SELECT_V2, type, ((2,), (2,), (2,)), (2,))
+    values = [np.array(pair, np.uint64) for pair in ((2**64 - 1, 1), (0, 2**63 + 1))]
+    check(replace(row, feeds=[np.array([True, False]), *values]))
 
 
 def test_codes_are_copied_whatever_their_scales() -> None:

@@ -33,7 +33,8 @@ _T = TensorType
 FLOATS = [_T.FLOAT32, _T.FLOAT64, _T.FLOAT16]
 SIGNED = [_T.INT8, _T.INT16, _T.INT32, _T.INT64]
 UNSIGNED = [_T.UINT8, _T.UINT16, _T.UINT32, _T.UINT64]
-NUMBERS = [Op.STABLEHLO_ADD, Op.STABLEHLO_MULTIPLY, Op.STABLEHLO_MAXIMUM, Op.STABLEHLO_MINIMUM]
+EXTREMES = [Op.STABLEHLO_MAXIMUM, Op.STABLEHLO_MINIMUM]
+NUMBERS = [Op.STABLEHLO_ADD, Op.STABLEHLO_MULTIPLY, *EXTREMES]
 # LiteRT's reference resolver lacks these.
 OPTIMIZED_ONLY = {Op.STABLEHLO_AND, Op.STABLEHLO_SHIFT_LEFT}
 TYPED = [
@@ -66,7 +67,7 @@ def elementwise(op: Op, type: TensorType, shape: Shape = (3, 4, 5), seed: int = 
         quanta=0,
         rtol=1e-6,
         reference="optimized" if op in OPTIMIZED_ONLY else "reference",
-        runs_on="numpy" if type is _T.UINT64 and op in NUMBERS else "ort",
+        runs_on="numpy" if type is _T.UINT64 and op in EXTREMES else "ort",
         feeds=feeds,
     )
 

@@ -66,13 +66,15 @@ def test_the_page_answers_for_a_version_and_a_type() -> None:
 
 
 def test_the_text_of_an_operator() -> None:
-    assert "int16       (from 1)  ONNX Runtime" in operator_text(Op.TRANSPOSE_CONV, RECORD)
+    assert "int16         (from 1)  ONNX Runtime, exported" in operator_text(
+        Op.TRANSPOSE_CONV, RECORD
+    )
     assert operator_text(Op.FLOOR, {"FLOOR": {"BFLOAT16": {"numpy": ["a reason"]}}}) == (
         "FLOOR: version 1, any other is refused\n"
         "  1  TFLite 1.9.0\n"
         "on data of these types it runs, in every version, on\n"
-        "  bfloat16    (from 1)  numpy\n"
-        "              numpy: a reason\n"
+        "  bfloat16      (from 1)  numpy\n"
+        "                numpy: a reason\n"
         "data of other types is refused"
     )
 
