@@ -49,7 +49,7 @@ Array = npt.NDArray[Any]
 
 ITERATIONS = (10, 100, 1000)
 UNITS, FEATURES = 64, 32
-# Of the bodies that have some work to do.
+# Of the bodies that have some work left in each iteration.
 BAR = 0.8
 TYPES = {dtype: key for key, dtype in reversed(NUMPY_DTYPE.items())}
 
@@ -218,11 +218,11 @@ def branch() -> bytes:
     return model.bytes()
 
 
-# Name -> body, state, list, and whether it has some work to do.
+# Name -> body, state, list, and whether it has to meet the bar.
 BODIES: dict[str, tuple[Body, Sequence[int], Callable[[int], Sequence[int]], bool]] = {
     "small body": (small, (4, 8), lambda _: (1,), False),
     "two products": (large, (1, 256), lambda _: (1,), True),
-    "rows of a list": (listed, (1, UNITS), lambda n: (n, 1, FEATURES), True),
+    "rows of a list": (listed, (1, UNITS), lambda n: (n, 1, FEATURES), False),
     "recurrent layer": (gated, (1, UNITS), lambda n: (n, 1, FEATURES), True),
 }
 
