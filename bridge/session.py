@@ -246,7 +246,9 @@ class Session:
             text = f"ONNX Runtime could not load the graph: {_said(error)}"
             raise DelegateError(text) from error
         if provider.name not in self._session.get_providers():
-            raise DelegateError(f"ONNX Runtime could not load {provider.name}, its log says why")
+            given = ", ".join(f"{key}={value}" for key, value in provider.options.items())
+            named = f"{provider.name} with {given}" if given else provider.name
+            raise DelegateError(f"ONNX Runtime could not load {named}, its log says why")
         self._inputs = [value.name for value in self._session.get_inputs()]
         self._outputs = [value.name for value in self._session.get_outputs()]
         places = self._session.get_input_memory_infos()

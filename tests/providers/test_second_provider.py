@@ -106,7 +106,7 @@ def test_an_unknown_option_is_an_error_that_lists_those_there_are(provider: str)
 @pytest.mark.openvino
 def test_a_value_that_an_option_does_not_take() -> None:
     wrong = (OPENVINO, {"num_streams": "many"})
-    with pytest.raises(MissingDelegate, match=f"could not load {OPENVINO}, its log says why"):
+    with pytest.raises(MissingDelegate, match=f"load {OPENVINO} with num_streams=many, its log"):
         load_delegate(*wrong)
     with pytest.warns(DelegateWarning, match="cannot be used"):
         rows = allocated(chain(), providers=[wrong, CPU]).delegation()
