@@ -161,7 +161,7 @@ class _Run:
         read |= {tensor.index: tensor for tensor in targets}
         used = [t for t in read.values() if t in sequences and not sequences.is_fixed(t)]
         step = Step(self.g, sequences, states, rows, operators, used)
-        if sequences.loop.count * len(operators) <= _UNROLLED:
+        if sequences.loop.count * max(1, len(operators)) <= _UNROLLED:
             finals, stacked = step.unrolled()
         elif step.keeps_shapes:
             finals, stacked = step.scanned()
