@@ -1,4 +1,4 @@
-"""What OpenVINO computes otherwise than TFLite goes to the next delegate, see `wrong_results`."""
+"""What a provider computes otherwise than TFLite goes to the next delegate, see `wrong_results`."""
 
 from __future__ import annotations
 
@@ -10,14 +10,20 @@ import pytest
 from tests.delegated import allocated
 from tests.one_op import T, one_op_model, ours
 from tests.oracle import litert
-from tests.providers.samples import OPENVINO
+from tests.providers.samples import OPENVINO, WEBGPU
 from tflite_ort.schema import (
     AddOptions,
     BitcastOptions,
+    Conv2DOptions,
+    MirrorPadMode,
+    MirrorPadOptions,
     Op,
+    Padding,
     ReducerOptions,
     RightShiftOptions,
+    StridedSliceOptions,
     TensorType,
+    TransposeConvOptions,
 )
 from tflite_ort.session import CPU
 
@@ -67,14 +73,76 @@ CASES: dict[str, tuple[Op, list[T], list[T], Any, list[Any]]] = {
 }
 
 
+def convolution(channels: int, outputs: int) -> tuple[Op, list[T], list[T], Any]:
+    weights = np.random.default_rng(0).normal(size=(outputs, 3, 3, channels)).astype(np.float32)
+    inputs = [
+        T((1, 5, 6, channels)),
+        T.constant(weights),
+        T.constant(np.zeros(outputs, np.float32)),
+    ]
+    return Op.CONV_2D, inputs, [T((1, 3, 4, outputs))], Conv2DOptions(Padding.VALID, 1, 1)
+
+
+def backwards() -> tuple[Op, list[T], list[T], Any]:
+    places = [T.constant(np.array(values, np.int32)) for values in ([4], [1], [-1])]
+    return Op.STRIDED_SLICE, [T((6,)), *places], [T((3,))], StridedSliceOptions()
+
+
+def mirrored() -> tuple[Op, list[T], list[T], Any]:
+    paddings = T.constant(np.array([[2, 1]], np.int32))
+    return Op.MIRROR_PAD, [T((5,)), paddings], [T((8,))], MirrorPadOptions(MirrorPadMode.SYMMETRIC)
+
+
+def transposed() -> tuple[Op, list[T], list[T], Any]:
+    shape = T.constant(np.array([1, 5, 6, 4], np.int32))
+    weights = T.constant(np.ones((4, 3, 3, 2), np.float32))
+    options = TransposeConvOptions(Padding.SAME, 1, 1)
+    return Op.TRANSPOSE_CONV, [shape, weights, T((1, 5, 6, 2))], [T((1, 5, 6, 4))], options
+
+
+WEBGPU_CASES = {
+    "channels": convolution(6, 8),
+    "backwards": backwards(),
+    "mirrored": mirrored(),
+    "no-bias": transposed(),
+}
+
+
+def assert_left_and_right(
+    provider: str, case: tuple[Op, list[T], list[T], Any], feeds: Any
+) -> None:
+    op, inputs, outputs, options = case
+    model = one_op_model(op, inputs, outputs, options)
+    (row,) = allocated(model, providers=[provider, CPU]).delegation()
+    assert row.delegate != provider
+    assert "wrong in" in row.reason
+    got, _ = ours(model, feeds, providers=[provider, CPU])
+    for result, want in zip(got, litert(model, feeds), strict=True):
+        exact = want.dtype.kind in "iu"
+        np.testing.assert_allclose(
+            result, want, rtol=0 if exact else 1e-5, atol=0 if exact else 1e-5
+        )
+
+
 @pytest.mark.openvino
 @pytest.mark.parametrize("name", CASES)
-def test_result_is_litert_s(name: str) -> None:
-    op, inputs, outputs, options, feeds = CASES[name]
+def test_openvino_leaves_what_it_computes_otherwise(name: str) -> None:
+    *case, feeds = CASES[name]
+    assert_left_and_right(OPENVINO, (case[0], case[1], case[2], case[3]), feeds)
+
+
+@pytest.mark.webgpu
+@pytest.mark.parametrize("name", WEBGPU_CASES)
+def test_webgpu_leaves_what_it_computes_otherwise(name: str) -> None:
+    case = WEBGPU_CASES[name]
+    rng = np.random.default_rng(0)
+    feeds = [rng.normal(size=t.shape).astype(np.float32) for t in case[1] if not t.is_constant]
+    assert_left_and_right(WEBGPU, case, feeds)
+
+
+@pytest.mark.webgpu
+def test_webgpu_takes_the_convolutions_it_can() -> None:
+    op, inputs, outputs, options = convolution(8, 8)
     model = one_op_model(op, inputs, outputs, options)
-    (row,) = allocated(model, providers=[OPENVINO, CPU]).delegation()
-    assert row.delegate != OPENVINO
-    assert "wrong in" in row.reason
-    got, _ = ours(model, feeds, providers=[OPENVINO, CPU])
-    for result, want in zip(got, litert(model, feeds), strict=True):
-        np.testing.assert_array_equal(result, want)
+    (row,) = allocated(model, providers=[WEBGPU, CPU]).delegation()
+    assert row.provider == WEBGPU
