@@ -45,21 +45,24 @@ def folded(op: OperatorView[Any], kernels: Registry[Kernel]) -> Sequence[Array] 
         shape = tuple(size if is_known(size) else 1 for size in inputs[0].shape)
         shaped = np.broadcast_to(np.zeros((), inputs[0].dtype), shape)
         return run_kernel(entry.inputs.bind(op), entry, [shaped])
-    if any(tensor.is_variable for tensor in op.outputs):
+    constant = all(tensor.is_constant for tensor in inputs)
+    # A user's own kernel is not run beside invokes.
+    known = constant or (entry is kernel.of(op) and _is_without_data(op))
+    if not known or any(tensor.is_variable for tensor in op.outputs) or _is_large(op):
         return None
-    before = sum(tensor.data.nbytes for tensor in inputs if tensor.data is not None)
+    try:
+        with np.errstate(all="ignore"):
+            return run_kernel(entry.inputs.bind(op), entry, [_data(t) for t in op.inputs])
+    except KernelError:
+        if constant:
+            raise
+        return None  # it may fail at each invoke
+
+
+def _is_large(op: OperatorView[Any]) -> bool:
+    before = sum(t.data.nbytes for t in op.present_inputs() if t.data is not None)
     after = sum(math.prod(out.shape) * out.dtype.itemsize for out in op.outputs if not out.dynamic)
-    if after > max(_FOLDED_BYTES, 4 * before):
-        return None
-    if all(tensor.is_constant for tensor in inputs):
-        return run_kernel(entry.inputs.bind(op), entry, [_data(tensor) for tensor in op.inputs])
-    if entry is kernel.of(op) and _is_without_data(op):  # a user's own is not run beside invokes
-        try:
-            with np.errstate(all="ignore"):
-                return run_kernel(entry.inputs.bind(op), entry, [_data(t) for t in op.inputs])
-        except KernelError:  # as it may at each invoke
-            return None
-    return None
+    return after > max(_FOLDED_BYTES, 4 * before)
 
 
 def _is_without_data(op: OperatorView[Any]) -> bool:
@@ -67,6 +70,8 @@ def _is_without_data(op: OperatorView[Any]) -> bool:
     none."""
     inputs = [tensor for tensor in op.present_inputs() if not tensor.is_constant]
     if any(tensor.dynamic or tensor.is_variable for tensor in (*inputs, *op.outputs)):
+        return False
+    if not op.outputs:
         return False
     nothing_out = all(0 in tensor.shape for tensor in op.outputs) and op.op not in _REFUSING
     return nothing_out or all(0 in tensor.shape for tensor in inputs)
