@@ -73,7 +73,10 @@ CASES: dict[str, tuple[Op, list[T], list[T], Any, list[Any]]] = {
 }
 
 
-def convolution(channels: int, outputs: int) -> tuple[Op, list[T], list[T], Any]:
+Case = tuple[Op, list[T], list[T], Any]
+
+
+def convolution(channels: int, outputs: int) -> Case:
     weights = np.random.default_rng(0).normal(size=(outputs, 3, 3, channels)).astype(np.float32)
     inputs = [
         T((1, 5, 6, channels)),
@@ -83,17 +86,17 @@ def convolution(channels: int, outputs: int) -> tuple[Op, list[T], list[T], Any]
     return Op.CONV_2D, inputs, [T((1, 3, 4, outputs))], Conv2DOptions(Padding.VALID, 1, 1)
 
 
-def backwards() -> tuple[Op, list[T], list[T], Any]:
+def backwards() -> Case:
     places = [T.constant(np.array(values, np.int32)) for values in ([4], [1], [-1])]
     return Op.STRIDED_SLICE, [T((6,)), *places], [T((3,))], StridedSliceOptions()
 
 
-def mirrored() -> tuple[Op, list[T], list[T], Any]:
+def mirrored() -> Case:
     paddings = T.constant(np.array([[2, 1]], np.int32))
     return Op.MIRROR_PAD, [T((5,)), paddings], [T((8,))], MirrorPadOptions(MirrorPadMode.SYMMETRIC)
 
 
-def transposed() -> tuple[Op, list[T], list[T], Any]:
+def transposed() -> Case:
     shape = T.constant(np.array([1, 5, 6, 4], np.int32))
     weights = T.constant(np.ones((4, 3, 3, 2), np.float32))
     options = TransposeConvOptions(Padding.SAME, 1, 1)
@@ -108,9 +111,7 @@ WEBGPU_CASES = {
 }
 
 
-def assert_left_and_right(
-    provider: str, case: tuple[Op, list[T], list[T], Any], feeds: Any
-) -> None:
+def assert_left_and_right(provider: str, case: Case, feeds: Any) -> None:
     op, inputs, outputs, options = case
     model = one_op_model(op, inputs, outputs, options)
     (row,) = allocated(model, providers=[provider, CPU]).delegation()
@@ -118,17 +119,15 @@ def assert_left_and_right(
     assert "wrong in" in row.reason
     got, _ = ours(model, feeds, providers=[provider, CPU])
     for result, want in zip(got, litert(model, feeds), strict=True):
-        exact = want.dtype.kind in "iu"
-        np.testing.assert_allclose(
-            result, want, rtol=0 if exact else 1e-5, atol=0 if exact else 1e-5
-        )
+        tolerance = 0 if want.dtype.kind in "iu" else 1e-5
+        np.testing.assert_allclose(result, want, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.openvino
 @pytest.mark.parametrize("name", CASES)
 def test_openvino_leaves_what_it_computes_otherwise(name: str) -> None:
-    *case, feeds = CASES[name]
-    assert_left_and_right(OPENVINO, (case[0], case[1], case[2], case[3]), feeds)
+    op, inputs, outputs, options, feeds = CASES[name]
+    assert_left_and_right(OPENVINO, (op, inputs, outputs, options), feeds)
 
 
 @pytest.mark.webgpu
