@@ -1,9 +1,10 @@
-"""Two LSTM layers of 128 units, one thread: how many times LiteRT's speed.
+"""Two LSTM layers, one thread: how many times LiteRT's speed.
 
     python benchmarks/recurrent.py [--rounds N] [--json FILE]
 
-Float, hybrid (8-bit weights) and integer (8x8_16) layers, over 100 steps an invoke and over one.
-Both runtimes take turns in one process; a ratio is that of the medians.
+Float, hybrid (8-bit weights) and integer (8x8_16) layers of 128 units, hybrid ones of 512 too, over
+100 steps an invoke and over one; "dynamic" are the hybrid ones with activations rounded as LiteRT
+rounds them. Both runtimes take turns in one process; a ratio is that of the medians.
 """
 
 from __future__ import annotations
@@ -38,10 +39,13 @@ from tflite_ort.schema import (
 
 Array = npt.NDArray[Any]
 
-UNITS, LAYERS = 128, 2
-FORMS = ("float", "hybrid", "integer")
-# (form, steps) -> how many times LiteRT's speed at least.
-BARS = {("float", 100): 1.8, ("hybrid", 100): 1.3, ("integer", 100): 1.5}
+LAYERS, SMALL, LARGE = 2, 128, 512
+FORMS = (
+    *(("float", SMALL), ("hybrid", SMALL), ("dynamic", SMALL), ("integer", SMALL)),
+    *(("hybrid", LARGE), ("dynamic", LARGE)),
+)
+# Over 100 steps, how many times LiteRT's speed at least.
+BARS = {"float": 1.8, "hybrid": 1.3, "dynamic": 1.3, "integer": 1.5}
 STREAMING_BAR = 0.8
 ACTIVATION_SCALE, CELL_SCALE = 1 / 127, 2.0**-12
 CELL_CLIP = 10.0  # what TensorFlow's converter writes for Keras layers
@@ -52,6 +56,7 @@ class Network:
     """The tensors, buffers and operators of a model under construction."""
 
     form: str
+    units: int
     rng: np.random.Generator
 
     def __post_init__(self) -> None:
@@ -93,7 +98,7 @@ class Network:
         return self.tensor(shape, is_variable=is_variable)
 
     def weights(self) -> tuple[int, float]:
-        values = self.rng.normal(0, 0.1, (UNITS, UNITS)).astype(np.float32)
+        values = self.rng.normal(0, 0.1, (self.units, self.units)).astype(np.float32)
         if self.form == "float":
             return self.tensor(values.shape, data=values), 1.0
         scale = float(np.abs(values).max() / 127)
@@ -101,7 +106,7 @@ class Network:
         return self.tensor(values.shape, TensorType.INT8, scale, codes), scale
 
     def bias(self, weight_scale: float) -> int:
-        values = self.rng.normal(0, 0.1, UNITS).astype(np.float32)
+        values = self.rng.normal(0, 0.1, self.units).astype(np.float32)
         if self.form != "integer":
             return self.tensor(values.shape, data=values)
         scale = ACTIVATION_SCALE * weight_scale
@@ -112,12 +117,14 @@ class Network:
         """UNIDIRECTIONAL_SEQUENCE_LSTM; the index of its output."""
         weights = [self.weights() for _ in range(8)]
         biases = [self.bias(scale) for _, scale in weights[:4]]
-        states = [self.activation((1, UNITS), True)]
+        states = [self.activation((1, self.units), True)]
         if self.form == "integer":
-            states.append(self.tensor((1, UNITS), TensorType.INT16, CELL_SCALE, is_variable=True))
+            states.append(
+                self.tensor((1, self.units), TensorType.INT16, CELL_SCALE, is_variable=True)
+            )
         else:
-            states.append(self.tensor((1, UNITS), is_variable=True))
-        output = self.activation((1, steps, UNITS))
+            states.append(self.tensor((1, self.units), is_variable=True))
+        output = self.activation((1, steps, self.units))
         scratch = [self.tensor((), TensorType.INT16, 2.0**-12) for _ in range(4)]
         scratch.append(self.tensor((), TensorType.INT8, ACTIVATION_SCALE))
         options = UnidirectionalSequenceLSTMOptions(
@@ -136,7 +143,7 @@ class Network:
         return output
 
     def model(self, steps: int) -> bytes:
-        source = output = self.activation((1, steps, UNITS))
+        source = output = self.activation((1, steps, self.units))
         for _ in range(LAYERS):
             output = self.layer(output, steps)
         graph = SubGraph(
@@ -153,23 +160,25 @@ class Network:
         )
 
 
-def measure(form: str, steps: int, rounds: int) -> dict[str, Any]:
+def measure(form: str, units: int, steps: int, rounds: int) -> dict[str, Any]:
     """Median milliseconds of both, and LiteRT's over ours."""
     rng = np.random.default_rng(0)
-    model = Network(form, rng).model(steps)
-    feed = rng.normal(0, 0.5, (1, steps, UNITS)).astype(np.float32)
+    model = Network(form, units, rng).model(steps)
+    feed = rng.normal(0, 0.5, (1, steps, units)).astype(np.float32)
     if form == "integer":
         feed = np.clip(np.rint(feed / ACTIVATION_SCALE), -128, 127).astype(np.int8)
     runtimes = [LiteRT(model_content=model, num_threads=1)]
-    runtimes.append(Interpreter(model_content=model, num_threads=1))
+    hybrid = "dynamic" if form == "dynamic" else "float"
+    runtimes.append(Interpreter(model_content=model, num_threads=1, hybrid=hybrid))
     for runtime in runtimes:
         runtime.allocate_tensors()
         runtime.set_tensor(runtime.get_input_details()[0]["index"], feed)
     times = interleaved([runtime.invoke for runtime in runtimes], rounds, min_time=0.02)
     theirs, ours = (statistics.median(seconds) * 1e3 for seconds in times)
-    bar = BARS.get((form, steps), STREAMING_BAR)
+    bar = STREAMING_BAR if steps == 1 else BARS[form]
     return {
         "form": form,
+        "units": units,
         "steps": steps,
         "litert_ms": round(theirs, 4),
         "ours_ms": round(ours, 4),
@@ -183,11 +192,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=31)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    results = [measure(form, steps, arguments.rounds) for steps in (100, 1) for form in FORMS]
+    results = [measure(*form, steps, arguments.rounds) for steps in (100, 1) for form in FORMS]
     for row in results:
         print(
-            f"{row['form']:8} {row['steps']:4} steps {row['litert_ms']:9.4f} ms, "
-            f"ours {row['ours_ms']:9.4f} ms: {row['ratio']:5.2f} times, at least {row['bar']}"
+            f"{row['form']:8} {row['units']} units {row['steps']:4} steps "
+            f"{row['litert_ms']:9.4f} ms, ours {row['ours_ms']:9.4f} ms: "
+            f"{row['ratio']:5.2f} times, at least {row['bar']}"
         )
     if arguments.json:
         arguments.json.write_text(json.dumps({**machine(), "results": results}, indent=2) + "\n")

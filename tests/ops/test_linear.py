@@ -210,6 +210,15 @@ def test_a_scale_for_each_block_of_weights(size: int) -> None:
     assert_close(real, (x @ weights.T + bias).astype(np.float32), 0, 1e-5, "of reals")
 
 
+def test_large_weights_of_a_single_row_are_as_exact_as_floats() -> None:
+    case = dense("hybrid", (1, 1024), 256, RELU)
+    feeds = case.arrays(np.random.default_rng(0))
+    (got,), runners = ours(case.model(), feeds)
+    assert runners == {"ort"}
+    assert_close(got, exported(case.model(), feeds)[0], 0, 1e-5, "digits against floats")
+    check_hybrid(case, filter=1)
+
+
 def test_shuffled_weights_are_refused() -> None:
     case = dense("uint8")
     shuffled = FullyConnectedOptions(
