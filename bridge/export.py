@@ -54,8 +54,8 @@ def export_onnx(
             and QNN. ONNX Runtime on an x86 CPU without VNNI needs the session entry
             ``session.x64quantprecision=1`` for exact results from the signed ones.
         hybrid: of float activations with integer weights. ``"float"`` dequantises the weights: more
-            accurate than TFLite, and faster. ``"dynamic"`` rounds the activations to 8 bits at
-            each invoke, as TFLite's reference kernels do.
+            accurate than TFLite. ``"dynamic"`` rounds the activations to 8 bits at each invoke, as
+            TFLite's reference kernels do, and is slower.
         input_shapes: shapes by input name, where they are not to be the file's. A size that is None
             or a name stays open: ``{"image": ("batch", None, None, 3)}``; the same name is the
             same size.

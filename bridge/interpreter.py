@@ -45,8 +45,8 @@ class Interpreter:
             (name, options) pairs; default the CPU. Operators that none takes run in
             numpy; an empty list runs all of them there. A `Delegate` may stand in the list too.
         hybrid: of float activations with integer weights. ``"float"`` dequantises the weights: more
-            accurate than TFLite, and faster. ``"dynamic"`` rounds the activations to 8 bits at
-            each invoke, as TFLite's reference kernels do.
+            accurate than TFLite. ``"dynamic"`` rounds the activations to 8 bits at each invoke, as
+            TFLite's reference kernels do, and is slower.
         strict: a delegate that fails, or that ONNX Runtime does not give all of its nodes to, is
             an error; otherwise the next one takes over with a DelegateWarning, and `delegation`
             tells.
