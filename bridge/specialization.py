@@ -172,9 +172,7 @@ def _sets_variables(op: OperatorView[Any]) -> bool:
 
 
 def _variable_tensors(subgraph: int, tensors: Sequence[TensorView]) -> dict[int, VariableKey]:
-    return {
-        index: (subgraph, index) for index, tensor in enumerate(tensors) if tensor.is_variable
-    }
+    return {index: (subgraph, index) for index, tensor in enumerate(tensors) if tensor.is_variable}
 
 
 def _check_flow(graph: SubGraph, tensors: Sequence[TensorView]) -> None:
