@@ -61,10 +61,8 @@ def note(graph: Specialized, plan: Plan) -> None:
         if known and row.subgraph == graph.subgraph and row.index in operators:
             op = operators[row.index]
             places = _observed[row.operator, data_type(op).name]
-            reason = _general(row.reason)
-            is_new = reason not in places[row.runs_on]
-            places[row.runs_on].add(reason)
-            if row.runs_on == "numpy" and is_new and _is_exported(op):
+            places[row.runs_on].add(_general(row.reason))
+            if row.runs_on == "numpy" and "exported" not in places and _is_exported(op):
                 places["exported"] = set()
 
 
