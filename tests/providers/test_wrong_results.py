@@ -108,6 +108,7 @@ WEBGPU_CASES = {
     "backwards": backwards(),
     "mirrored": mirrored(),
     "no-bias": transposed(),
+    "sine": (Op.SIN, [T((5,))], [T((5,))], None),
 }
 
 
