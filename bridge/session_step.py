@@ -153,7 +153,7 @@ def session_step(
     outputs = [_Crossing.of(t, target, memory, places.get(t.index)) for t in part.outputs]
     outputs += [_Crossing.of(t, target, memory) for t in part.copies]
     moves_in, moves_out = _moves(inputs), _moves(outputs)
-    if session is not None and session.on_device:
+    if session is not None and session.on_device and not any(op.bodies for op in part.operators):
         _try(session, inputs)
     if session is None:
         run: Run = lambda: None  # noqa: E731
@@ -179,7 +179,8 @@ def session_step(
 
 
 def _try(session: Session, inputs: Sequence[_Crossing]) -> None:
-    """A first run, over zeros: some devices compile only then, and may fail to.
+    """A first run, over zeros: some devices compile only then, and may fail to. It is not for
+    loops, which may not end with zeros.
 
     Raises:
         DelegateError: it failed.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -14,13 +15,14 @@ import pytest
 
 from tests.delegated import allocated
 from tests.models import model_path
+from tests.one_op import T, one_op_model
 from tests.oracle import litert
-from tests.providers.samples import WITH_MEMORY, usable
+from tests.providers.samples import WEBGPU, WITH_MEMORY, usable
 from tests.test_device_memory import skip
 from tests.test_models import drawn
-from tests.test_partition import branches, chain
-from tflite_ort import ExecutionProviderDelegate, Interpreter
-from tflite_ort.schema import Op
+from tests.test_partition import SHAPE, branches, chain
+from tflite_ort import DelegateWarning, ExecutionProviderDelegate, Interpreter
+from tflite_ort.schema import AddOptions, Op, TensorType
 from tflite_ort.session import CPU, Provider
 from tflite_ort.trials import device_memory
 
@@ -67,6 +69,25 @@ def test_what_stays_on_the_device_is_right(provider: str, model: bytes) -> None:
         assert_each_invoke_as_litert(interpreter, model)
 
 
+@pytest.mark.webgpu
+def test_what_does_not_compile_goes_to_the_next_delegate() -> None:
+    """Shaders compile at the first run, which comes before the first invoke; not all drivers have
+    float16 in them."""
+    half = T(SHAPE, TensorType.FLOAT16)
+    model = one_op_model(Op.ADD, [half, half], [half], AddOptions(), version=6)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        interpreter = allocated(model, providers=[WEBGPU, CPU])
+    used = {row.provider for row in interpreter.delegation()}
+    failed = any(issubclass(each.category, DelegateWarning) for each in caught)
+    assert used == {CPU if failed else WEBGPU}
+    for each in interpreter.get_input_details():
+        interpreter.set_tensor(each["index"], np.full(SHAPE, 0.5, np.float16))
+    interpreter.invoke()
+    (result,) = interpreter.get_output_details()
+    np.testing.assert_array_equal(interpreter.get_tensor(result["index"]), np.ones(SHAPE))
+
+
 def test_memory_is_given_back_in_order(provider: str) -> None:
     """A process that ends with an interpreter alive, and one whose interpreter has gone before."""
     program = f"""
@@ -74,7 +95,7 @@ import numpy as np
 from tests.delegated import allocated
 from tests.test_partition import branches
 from tflite_ort import ExecutionProviderDelegate
-from tflite_ort.schema import Op
+from tflite_ort.schema import AddOptions, Op, TensorType
 for _ in range(3):
     delegate = ExecutionProviderDelegate({provider!r}, max_versions={{Op.MUL: 0}})
     interpreter = allocated(branches(), providers=[delegate], strict=True)
