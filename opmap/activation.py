@@ -14,6 +14,7 @@ import onnx_ir as ir
 from tflite_ort.opmap.by_code import by_code, every_code
 from tflite_ort.opmap.forms import Domain, Layout
 from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.leaky_slopes import leaky_slopes
 from tflite_ort.opmap.registry import translator
 from tflite_ort.opmap.softmax_codes import softmax_of_int16
 from tflite_ort.schema import (
@@ -150,14 +151,21 @@ def relu_0_to_1(op: View, g: Graph) -> None:
 @translator(Op.LEAKY_RELU, versions=(1, 2), inputs=("input",))
 def leaky_relu(op: OperatorView[LeakyReluOptions], g: Graph) -> None:
     """LeakyRelu with the slope `alpha` below 0; a Gather of 16-bit codes."""
-    given, made = op["input"].quantization, op.output.quantization
-    if op["input"].type is not _T.INT16 or given is None or made is None:
-        unary("LeakyRelu", _FLOAT32 | _BYTES, {"alpha": float(op.options.alpha)}, op, g)
+    check_types(op, _FLOAT32 | _CODES)
+    input, output, alpha = op["input"], op.output, np.float32(op.options.alpha)
+    given, made = input.quantization, output.quantization
+    if input.type is _T.FLOAT32 or given is None or made is None:
+        unary("LeakyRelu", _FLOAT32, {"alpha": float(alpha)}, op, g)
         return
-    check_types(op, _CODES)
-    centred = every_code(_T.INT16).astype(np.int32) - np.int32(given.scalar_zero_point)
-    codes = leaky_relu_codes(centred, given.scale[0], np.float32(op.options.alpha), made.scale[0])
-    by_code(op, g, saturate(codes + made.scalar_zero_point, np.int16))
+    scale, unit = given.scale[0], made.scale[0]
+    if input.type is _T.INT16:
+        centred = every_code(_T.INT16).astype(np.int32) - np.int32(given.scalar_zero_point)
+        codes = leaky_relu_codes(centred, scale, alpha, unit)
+        by_code(op, g, saturate(codes + made.scalar_zero_point, np.int16))
+        return
+    layout, (step, slope) = g.layout(input), leaky_slopes(scale / unit, alpha)
+    x = g.read_units(input, step, layout=layout, rank=input.rank)
+    g.write(output, g.op("LeakyRelu", x, alpha=slope), layout=layout)
 
 
 @translator(Op.GELU, versions=(1, 3), inputs=("input",))

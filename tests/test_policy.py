@@ -62,6 +62,7 @@ INFRASTRUCTURE = {
         "hybrid",
         "computed_axes",
         "indices",
+        "leaky_slopes",
         "linear_forms",
         "loop_cell_nodes",
         "loop_cells",

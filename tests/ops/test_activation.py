@@ -224,6 +224,19 @@ def test_versions_are_those_of_litert(case: Case) -> None:
     check_versions(case)
 
 
+@pytest.mark.parametrize("type", (UINT8, INT8), ids=lambda type: type.name)
+@pytest.mark.parametrize("alpha", (0.01, 0.1, 0.2, 0.3, 0.5, 1.7, -0.4))
+def test_leaky_relu_of_bytes_is_that_of_litert(type: TensorType, alpha: float) -> None:
+    """All codes: of the default kernel in ONNX Runtime, of the reference kernel in numpy."""
+    for scale, result, zero, result_zero in (*QUANTIZATIONS, (0.05, 0.03125, 0, -90)):
+        case = all_codes(Op.LEAKY_RELU, type, scale, result, zero, result_zero, alpha)
+        model = case.model()
+        for providers, kernels in ((None, "default"), ([], "reference")):
+            (got,), _ = ours(model, case.feeds, providers)
+            (want,) = litert(model, case.feeds, kernels)
+            np.testing.assert_array_equal(got, want, f"{case.name}: {kernels}")
+
+
 @given(
     op=st.sampled_from(UNARY),
     type=st.sampled_from((UINT8, INT8, INT16)),
