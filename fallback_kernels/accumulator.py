@@ -165,5 +165,5 @@ def _asymmetric(x: Array, low: Array, high: Array) -> tuple[Array, Array]:
     nearer = 128 - low / wide < 127 + high / wide
     zero_point = np.clip(round_half_away(np.where(nearer, from_low, from_high)), -128, 127)
     scale, zero_point = wide.astype(np.float32), zero_point.astype(np.float32)
-    codes = np.clip(round_half_away(zero_point + x * (np.float32(1) / scale)), -128, 127)
+    codes = np.clip(zero_point + round_half_away(x * (np.float32(1) / scale)), -128, 127)
     return codes - zero_point, scale

@@ -98,7 +98,8 @@ def _symmetric(g: Graph, value: ir.Value, axes: Sequence[int]) -> Codes:
 
 
 def _asymmetric(g: Graph, value: ir.Value, axes: Sequence[int]) -> Codes:
-    """Codes -128 to 127; the zero point is found in double precision from the end nearer to 0."""
+    """Codes -128 to 127; the zero point is found in double precision from the end nearer to 0, and
+    added to whole steps."""
     over, zero = g.constant(axes, np.int64), g.constant(0, np.float32)
     low = g.op("Min", g.op("ReduceMin", value, over, keepdims=1), zero)
     high = g.op("Max", g.op("ReduceMax", value, over, keepdims=1), zero)
@@ -118,11 +119,10 @@ def _asymmetric(g: Graph, value: ir.Value, axes: Sequence[int]) -> Codes:
         for end, steps in ((_LOWEST, below), (_HIGHEST, above))
     )
     zero_point = _rounded(g, g.op("Where", nearer, *zero_points))
-    zero_point = g.op("Cast", _clipped(g, zero_point), to=_FLOAT)
-    scale = g.op("Cast", step, to=_FLOAT)
-    steps = g.op("Mul", value, g.op("Reciprocal", scale))
-    codes = _clipped(g, _rounded(g, g.op("Add", zero_point, steps)))
-    return Codes(codes, zero_point, scale)
+    zero_point, scale = _clipped(g, zero_point), g.op("Cast", step, to=_FLOAT)
+    steps = _rounded(g, g.op("Mul", value, g.op("Reciprocal", scale)))
+    codes = _clipped(g, g.op("Add", zero_point, steps))
+    return Codes(codes, g.op("Cast", zero_point, to=_FLOAT), scale)
 
 
 def _rounded(g: Graph, value: ir.Value) -> ir.Value:

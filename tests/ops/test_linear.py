@@ -219,6 +219,26 @@ def test_large_weights_of_a_single_row_are_as_exact_as_floats() -> None:
     check_hybrid(case, filter=1)
 
 
+@pytest.mark.parametrize("low", [-200, -128, -113, -40, 0])
+@pytest.mark.parametrize("asymmetric", [False, True])
+def test_halves_of_rounded_rows(asymmetric: bool, low: int) -> None:
+    """Steps go away from zero before the zero point is added; so the weights, 1 on the diagonal,
+    show. Each row has a scale of its own, a power of two."""
+    seed, shape = 0, (6, 64)
+    print(f"seed {seed}")
+    ends = (low, low + 255) if asymmetric else (-127, 127)
+    x = np.random.default_rng(seed).integers(2 * ends[0], 2 * ends[1] + 1, shape) / 2
+    x[:, :2] = ends
+    x = (x * np.exp2(np.arange(-3, 3))[:, np.newaxis]).astype(np.float32)
+    weights = T.constant(np.eye(64, dtype=np.int8), TensorType.INT8, scale=1.0)
+    options = FullyConnectedOptions(asymmetric_quantize_inputs=asymmetric)
+    case = Case("halves", Op.FULLY_CONNECTED, [T(shape), weights], [T(shape)], options, 9)
+    (want,) = litert(case.model(), [x], "reference")
+    for providers in (None, []):
+        (got,), _ = ours(case.model(), [x], providers, hybrid="dynamic")
+        np.testing.assert_array_equal(got, want, f"with providers {providers}")
+
+
 def test_shuffled_weights_are_refused() -> None:
     case = dense("uint8")
     shuffled = FullyConnectedOptions(
