@@ -9,13 +9,9 @@ from typing import Any
 
 from tflite_ort.plugins import find_provider
 from tflite_ort.schema import DelegateError, MissingDelegate, Op, OperatorView
-from tflite_ort.session import CPU, ORT_RELEASE, ORT_VERSION, Provider
+from tflite_ort.session import CPU, Provider
 from tflite_ort.trials import check_provider, known_options
 from tflite_ort.wrong_results import wrong_result
-
-# What releases older than the one this package asks for, which wheels of some providers have,
-# compute wrongly on the CPU; what these cannot load goes to the next delegate.
-_WRONG_BEFORE = ((1, 31), {Op.REVERSE_SEQUENCE: "rows of length 0 are not written"})
 
 # What stands for a delegate in `providers`: a name, or a name and options.
 ProviderChoice = str | tuple[str, Mapping[str, Any]]
@@ -68,9 +64,6 @@ class Delegate:
         limit = self.max_versions.get(op.op)
         if limit is not None and op.version > limit:
             return f"{self.name} takes {op.name} up to version {limit}, this is {op.version}"
-        release, wrong = _WRONG_BEFORE
-        if release > ORT_RELEASE and op.op in wrong:
-            return f"wrong in ONNX Runtime {ORT_VERSION}: {wrong[op.op]}"
         return wrong_result(self.name, op)
 
 

@@ -28,9 +28,10 @@ def with_places(
     sessions = [part for part in parts if part.runner != NUMPY and _has_known_shapes(part)]
     places: dict[tuple[str, int], DeviceTensor] = {}
     for part in sessions:
-        read = {t.index for each in sessions if each.runner == part.runner for t in each.inputs}
+        same = (each for each in sessions if each.runner == part.runner)
+        read = {t.index for each in same for t in each.inputs}.difference(variables)
         for tensor in part.outputs:
-            if tensor.index in read.difference(variables) and tensor.dtype != np.object_:
+            if tensor.index in read and tensor.dtype != np.object_:
                 memory = runtime.device_memory(part.runner)
                 if memory is not None:
                     places[part.runner, tensor.index] = DeviceTensor(memory)

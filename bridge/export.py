@@ -43,8 +43,7 @@ def export_onnx(
     custom_ops: str | None = None,
     stateful: bool = True,
 ) -> onnx.ModelProto:
-    """Translate a TFLite model into ONNX (opset 21; of another domain only LabelEncoder of
-    ``ai.onnx.ml``, for hash tables).
+    """Translate a TFLite model into ONNX (opset 21; hash tables take ``ai.onnx.ml`` too).
 
     Args:
         model: a ``.tflite`` file, its bytes, or a model read before.
@@ -55,26 +54,24 @@ def export_onnx(
             ``session.x64quantprecision=1`` for exact results from the signed ones.
         hybrid: of float activations with integer weights. ``"float"`` dequantises the weights: more
             accurate than TFLite. ``"dynamic"`` rounds the activations to 8 bits at each invoke, as
-            TFLite's reference kernels do, and is slower.
+            TFLite's reference kernels do.
         input_shapes: shapes by input name, where they are not to be the file's. A size that is None
             or a name stays open: ``{"image": ("batch", None, None, 3)}``; the same name is the
             same size.
         resolver: where translators are looked up; default `BuiltinOpResolver`.
         custom_ops: ``"domain"`` writes a custom operator without a translation as a node of the
-            domain ``tflite.custom``, with its options as attributes, for those who bring an
-            ONNX Runtime library that has it. None refuses such a model.
-        stateful: variables, and how far random numbers have got, become inputs and outputs:
-            ``h`` and ``h_next``, which is to be the next run's ``h``;
-            ``metadata_props["tflite.state"]`` lists the pairs, and an input that is not fed starts
-            the state. False: every run starts from the first values.
+            domain ``tflite.custom``, its options as attributes. None refuses such a model.
+        stateful: variables, and how far random numbers have got, become inputs and outputs: ``h``
+            and ``h_next``, which is to be the next run's ``h``; ``metadata_props["tflite.state"]``
+            lists the pairs, and an input that is not fed starts the state. False: every run
+            starts from the first values.
 
     Returns:
         The model; where `output` is given and weights are external, without their data. Inputs
         and outputs have the TFLite model's names, dtypes and channels-last layout, but a complex
-        one is a float one with a last dimension of 2, real and imaginary part; nodes are
-        named after the TFLite operator and its index, such as ``CONV_2D_12/Conv``;
-        ``metadata_props`` hold what `tflite_ort.metadata.properties` lists: descriptions, labels,
-        the operators' versions, the minimum runtime.
+        one is a float one with a last dimension of 2, real and imaginary part; nodes are named
+        after the TFLite operator and its index, such as ``CONV_2D_12/Conv``; ``metadata_props``
+        hold what `tflite_ort.metadata.properties` lists.
 
     Raises:
         ModelError, VersionError: the model cannot be read or has operators not known.
