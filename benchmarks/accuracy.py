@@ -22,8 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort import BridgeError, Interpreter
-from tflite_ort.arrays import Runner, random_inputs, set_inputs, unique_names
-from tflite_ort.benchmark import Difference, difference, litert_interpreter, machine
+from tflite_ort.command.arrays import Runner, random_inputs, set_inputs, unique_names
+from tflite_ort.command.benchmark import Difference, difference, litert_interpreter, machine
 
 Array = npt.NDArray[Any]
 

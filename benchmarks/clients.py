@@ -30,7 +30,7 @@ import ai_edge_litert.interpreter as litert
 import numpy as np
 
 from tflite_ort import install_as
-from tflite_ort.benchmark import machine
+from tflite_ort.command.benchmark import machine
 
 REPEATS = 5
 

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from ai_edge_litert.interpreter import Interpreter as LiteRT
 
 from tflite_ort import Interpreter
-from tflite_ort.benchmark import interleaved, machine
+from tflite_ort.command.benchmark import interleaved, machine
 from tflite_ort.schema import (
     AddOptions,
     Buffer,
@@ -43,7 +43,7 @@ from tflite_ort.schema import (
     WhileOptions,
     write_model,
 )
-from tflite_ort.schema.semantics import NUMPY_DTYPE
+from tflite_ort.schema.values.semantics import NUMPY_DTYPE
 
 Array = npt.NDArray[Any]
 

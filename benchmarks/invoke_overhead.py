@@ -17,7 +17,7 @@ import numpy as np
 import onnxruntime
 
 from tflite_ort import Interpreter, export_onnx
-from tflite_ort.benchmark import interleaved, machine
+from tflite_ort.command.benchmark import interleaved, machine
 from tflite_ort.schema import (
     AddOptions,
     Buffer,

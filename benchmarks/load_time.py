@@ -16,7 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from tflite_ort import Interpreter
-from tflite_ort.benchmark import machine
+from tflite_ort.command.benchmark import machine
 
 MODELS = Path(
     os.environ.get("TFLITE_ORT_MODELS") or Path(__file__).parents[2] / "shared" / "models"

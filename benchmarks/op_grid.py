@@ -30,10 +30,10 @@ from ai_edge_litert.interpreter import Interpreter as LiteRT
 from ai_edge_litert.interpreter import OpResolverType
 
 from tflite_ort import BridgeError, Interpreter, export_onnx
-from tflite_ort.benchmark import machine
-from tflite_ort.opmap.pairs import paired
+from tflite_ort.command.benchmark import machine
+from tflite_ort.opmap.graph.pairs import paired
+from tflite_ort.providers.session import ORT_ERRORS
 from tflite_ort.schema import Model, Op, TensorType, read_model
-from tflite_ort.session import ORT_ERRORS
 
 Array = npt.NDArray[Any]
 

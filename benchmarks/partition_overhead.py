@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from tflite_ort import BuiltinOpResolver, Interpreter, Registration
-from tflite_ort.benchmark import interleaved, machine
+from tflite_ort.command.benchmark import interleaved, machine
 from tflite_ort.schema import (
     AddOptions,
     Buffer,

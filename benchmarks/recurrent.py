@@ -21,7 +21,7 @@ import numpy.typing as npt
 from ai_edge_litert.interpreter import Interpreter as LiteRT
 
 from tflite_ort import Interpreter
-from tflite_ort.benchmark import interleaved, machine
+from tflite_ort.command.benchmark import interleaved, machine
 from tflite_ort.schema import (
     ActivationFunctionType,
     Buffer,

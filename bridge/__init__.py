@@ -8,16 +8,16 @@
 from __future__ import annotations
 
 from tflite_ort.custom_interpreter import InterpreterWithCustomOps
-from tflite_ort.delegates import (
+from tflite_ort.export import export_onnx
+from tflite_ort.install import Installed, install_as
+from tflite_ort.interpreter import Interpreter
+from tflite_ort.metadata import Metadata
+from tflite_ort.providers.delegates import (
     Delegate,
     ExecutionProviderDelegate,
     OpResolverType,
     load_delegate,
 )
-from tflite_ort.export import export_onnx
-from tflite_ort.install import Installed, install_as
-from tflite_ort.interpreter import Interpreter
-from tflite_ort.metadata import Metadata
 from tflite_ort.resolvers import BuiltinOpResolver, WellKnownOpResolver
 from tflite_ort.schema import (
     AllocationError,

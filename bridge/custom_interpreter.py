@@ -18,7 +18,7 @@ class InterpreterWithCustomOps(Interpreter):
         arguments: those of `Interpreter`, by name.
 
     Example:
-        >>> from tflite_ort.demo import digits_model
+        >>> from tflite_ort.command.demo import digits_model
         >>> from tflite_ort.versioning import Registration
         >>> double = Registration(kernel=lambda op, inputs, state: (inputs[0] * 2,))
         >>> interpreter = InterpreterWithCustomOps(

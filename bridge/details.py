@@ -18,7 +18,7 @@ from tflite_ort.schema import (
     Tensor,
     TensorType,
 )
-from tflite_ort.schema.semantics import NUMPY_DTYPE
+from tflite_ort.schema.values.semantics import NUMPY_DTYPE
 
 Array = npt.NDArray[Any]
 

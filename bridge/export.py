@@ -11,18 +11,18 @@ from pathlib import Path
 import onnx
 import onnx_ir as ir
 
-from tflite_ort.custom_export import DOMAIN, untranslated, with_custom_nodes
-from tflite_ort.custom_kernels import BoundResolver
+from tflite_ort.custom.export import DOMAIN, untranslated, with_custom_nodes
+from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.export_state import first_values, lower_with_state
 from tflite_ort.metadata import properties
 from tflite_ort.opmap import Lowered, Target
+from tflite_ort.plan.runtime import check_hybrid
 from tflite_ort.resolution import check_operators
 from tflite_ort.resolvers import BuiltinOpResolver
-from tflite_ort.runtime import check_hybrid
 from tflite_ort.schema import ExportError, Model, Specialized, read_model
-from tflite_ort.schema.inlining import inlined
-from tflite_ort.schema.sizes import unknown_size
-from tflite_ort.specialization import Shape, specialize
+from tflite_ort.schema.values.inlining import inlined
+from tflite_ort.schema.values.sizes import unknown_size
+from tflite_ort.specialize.specialization import Shape, specialize
 from tflite_ort.versioning.resolver import OpResolver
 
 _ADVICE = f"custom_ops='domain' writes custom operators as nodes of the domain {DOMAIN}."

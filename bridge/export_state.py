@@ -16,13 +16,13 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from tflite_ort.custom_kernels import BoundResolver
+from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.opmap import Lowered, Target, Translator, lower
-from tflite_ort.partition import only_sets
-from tflite_ort.plan import make_plan
-from tflite_ort.runtime import Runtime
+from tflite_ort.plan.build import make_plan
+from tflite_ort.plan.partition import only_sets
+from tflite_ort.plan.runtime import Runtime
 from tflite_ort.schema import ExportError, Op, OperatorView, Specialized, TensorView
-from tflite_ort.schema.sizes import is_known, unknown_size
+from tflite_ort.schema.values.sizes import is_known, unknown_size
 from tflite_ort.versioning.registry import Registry
 
 Array = npt.NDArray[Any]

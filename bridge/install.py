@@ -9,8 +9,8 @@ from types import ModuleType, TracebackType
 from typing import Any, Self
 
 from tflite_ort.custom_interpreter import InterpreterWithCustomOps
-from tflite_ort.delegates import Delegate, OpResolverType, load_delegate
 from tflite_ort.interpreter import Interpreter
+from tflite_ort.providers.delegates import Delegate, OpResolverType, load_delegate
 from tflite_ort.signatures import SignatureRunner
 
 _INTERPRETER: Mapping[str, Any] = {

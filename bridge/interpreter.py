@@ -11,16 +11,21 @@ from typing import Any, Self, SupportsIndex
 
 import numpy.typing as npt
 
-from tflite_ort.custom_kernels import BoundResolver
-from tflite_ort.delegates import Delegate, OpResolverType, ProviderChoice, chosen_delegates
+from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.details import op_details
 from tflite_ort.live_views import LiveViews
 from tflite_ort.metadata import Metadata, model_metadata
-from tflite_ort.plan import LoadTimes, Placement
-from tflite_ort.profiling import OperatorTime
+from tflite_ort.plan.build import LoadTimes, Placement
+from tflite_ort.plan.profiling import OperatorTime
+from tflite_ort.plan.runtime import Runtime, check_hybrid
+from tflite_ort.providers.delegates import (
+    Delegate,
+    OpResolverType,
+    ProviderChoice,
+    chosen_delegates,
+)
 from tflite_ort.resolution import check_versions
 from tflite_ort.resolvers import BuiltinOpResolver
-from tflite_ort.runtime import Runtime, check_hybrid
 from tflite_ort.schema import Model, StateError, TensorError, UnreadableModel, read_model
 from tflite_ort.signatures import SignatureRunner, signatures
 from tflite_ort.subgraph import Subgraph
@@ -64,7 +69,7 @@ class Interpreter:
     thread at a time. Pickling and `copy` open the model anew, without tensor values.
 
     Example:
-        >>> from tflite_ort.demo import digits_model
+        >>> from tflite_ort.command.demo import digits_model
         >>> interpreter = Interpreter(digits_model("float32"))
         >>> interpreter.allocate_tensors()
         >>> import numpy as np

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from tflite_ort.schema import MalformedModel, Model, Table
-from tflite_ort.schema.declare import fields_of
-from tflite_ort.schema.metadata import metadata_text
-from tflite_ort.schema.model_metadata import (
+from tflite_ort.schema.file.declare import fields_of
+from tflite_ort.schema.file.metadata import metadata_text
+from tflite_ort.schema.file.model_metadata import (
     AssociatedFile,
     AssociatedFileType,
     ModelMetadata,

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.schema import TensorType, TensorView
-from tflite_ort.schema.view import VariableKey
+from tflite_ort.schema.values.view import VariableKey
 
 Array = npt.NDArray[Any]
 _INT8, _UINT8 = np.dtype(np.int8), np.dtype(np.uint8)

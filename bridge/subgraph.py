@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.details import tensor_details
+from tflite_ort.plan.runtime import Runtime
 from tflite_ort.resolution import check_operators
 from tflite_ort.runner import SubgraphRunner
-from tflite_ort.runtime import Runtime
 from tflite_ort.schema import (
     AllocationError,
     Model,
@@ -20,7 +20,7 @@ from tflite_ort.schema import (
     StateError,
     TensorError,
 )
-from tflite_ort.schema.semantics import NUMPY_DTYPE
+from tflite_ort.schema.values.semantics import NUMPY_DTYPE
 from tflite_ort.tensor_values import given, stored
 
 Array = npt.NDArray[Any]

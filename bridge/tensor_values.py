@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from tflite_ort.details import shown_type
 from tflite_ort.schema import Tensor, TensorError, TensorType
-from tflite_ort.schema.semantics import NUMPY_DTYPE, PACKED_BITS, quantized_range
+from tflite_ort.schema.values.semantics import NUMPY_DTYPE, PACKED_BITS, quantized_range
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]

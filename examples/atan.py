@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort import BuiltinOpResolver, Interpreter, UnresolvedOperator, export_onnx
-from tflite_ort.benchmark import Settings, measure
+from tflite_ort.command.benchmark import Settings, measure
 from tflite_ort.opmap import Graph
 from tflite_ort.schema import (
     AddOptions,

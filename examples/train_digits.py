@@ -1,8 +1,8 @@
 """Train a CNN and an LSTM on scikit-learn's 8x8 digits and write them as float32 and int8 TFLite.
 
-    python examples/train_digits.py --out bridge/digits
+    python examples/train_digits.py --out bridge/command/digits
 
-The models and held-out digits in `bridge/digits` were written by this script; one seed gives one
+The models and held-out digits in `bridge/command/digits` were written by this script; one seed gives one
 result on one machine. Quantisation is post-training: int8 weights (per output channel where
 TFLite's first int8 versions had that), int8 activations with ranges seen on the training images.
 """

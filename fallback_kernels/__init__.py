@@ -28,13 +28,13 @@ from tflite_ort.fallback_kernels import (
     recurrent,
     reduction,
     reshaping,
-    rnn,
     signal,
     slicing,
     stablehlo,
     state,
     tiling,
 )
+from tflite_ort.fallback_kernels.cells import rnn
 from tflite_ort.fallback_kernels.registry import Kernel, custom_kernel, kernel
 
 __all__ = [

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.fallback_kernels.function_table import tabulated
-from tflite_ort.fallback_kernels.operands import (
+from tflite_ort.fallback_kernels.idioms.function_table import tabulated
+from tflite_ort.fallback_kernels.idioms.operands import (
     FLOATS,
     QUANTIZED,
     centred,
@@ -20,12 +20,12 @@ from tflite_ort.fallback_kernels.operands import (
     scale,
     zero_point,
 )
-from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
-from tflite_ort.fallback_kernels.softmax_codes import (
+from tflite_ort.fallback_kernels.idioms.softmax_codes import (
     log_softmax_of_bytes,
     softmax_of_bytes,
     softmax_of_int16,
 )
+from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
 from tflite_ort.schema import (
     GeluOptions,
     KernelError,
@@ -35,8 +35,8 @@ from tflite_ort.schema import (
     SoftmaxOptions,
     TensorType,
 )
-from tflite_ort.schema.code_functions import leaky_relu_codes, sigmoid_int16, tanh_int16
-from tflite_ort.schema.fixed_point import (
+from tflite_ort.schema.arithmetic.code_functions import leaky_relu_codes, sigmoid_int16, tanh_int16
+from tflite_ort.schema.arithmetic.fixed_point import (
     quantize_multiplier,
     rescale,
     round_half_away,

@@ -8,7 +8,7 @@ import numpy as np
 
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, custom_kernel
 from tflite_ort.schema import OperatorView
-from tflite_ort.schema.audio_features import (
+from tflite_ort.schema.arithmetic.audio_features import (
     FLOOR,
     cosines,
     fft_length,
@@ -16,7 +16,7 @@ from tflite_ort.schema.audio_features import (
     mel_weights,
     window_starts,
 )
-from tflite_ort.schema.well_known_options import (
+from tflite_ort.schema.values.well_known_options import (
     AudioSpectrogramOptions,
     MfccOptions,
     map_options,

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.fallback_kernels.elementwise import Binary, Plain
-from tflite_ort.fallback_kernels.operands import centred, refusal, scale
+from tflite_ort.fallback_kernels.idioms.operands import centred, refusal, scale
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
 from tflite_ort.schema import KernelError, Op, OperatorView, TensorType, TensorView
-from tflite_ort.schema.fixed_point import rescale
+from tflite_ort.schema.arithmetic.fixed_point import rescale
 
 Array = npt.NDArray[Any]
 

@@ -10,10 +10,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.fallback_kernels.accumulator import Accumulator, Rounding, rescale_wide, scales
-from tflite_ort.fallback_kernels.operands import clamped
+from tflite_ort.fallback_kernels.idioms.accumulator import (
+    Accumulator,
+    Rounding,
+    rescale_wide,
+    scales,
+)
+from tflite_ort.fallback_kernels.idioms.operands import clamped
+from tflite_ort.fallback_kernels.idioms.windows import Span, windows
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
-from tflite_ort.fallback_kernels.windows import Span, windows
 from tflite_ort.schema import (
     Conv2DOptions,
     Conv3DOptions,
@@ -25,7 +30,7 @@ from tflite_ort.schema import (
     TensorView,
     TransposeConvOptions,
 )
-from tflite_ort.schema.fixed_point import rescale
+from tflite_ort.schema.arithmetic.fixed_point import rescale
 from tflite_ort.schema.shapes.convolution import volume_windows
 
 Array = npt.NDArray[Any]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tflite_ort.fallback_kernels.detection import overlaps
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, custom_kernel
 from tflite_ort.schema import KernelError, OperatorView, TensorView
-from tflite_ort.schema.well_known_options import DetectionPostProcessOptions, map_options
+from tflite_ort.schema.values.well_known_options import DetectionPostProcessOptions, map_options
 
 Floats = npt.NDArray[np.float32]
 Indices = npt.NDArray[np.int64]

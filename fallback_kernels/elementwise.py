@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.fallback_kernels.function_table import tabulated
-from tflite_ort.fallback_kernels.operands import (
+from tflite_ort.fallback_kernels.idioms.function_table import tabulated
+from tflite_ort.fallback_kernels.idioms.operands import (
     FLOATS,
     centred,
     clamped,
@@ -21,7 +21,7 @@ from tflite_ort.fallback_kernels.operands import (
     scale,
     zero_point,
 )
-from tflite_ort.fallback_kernels.quantized_arithmetic import (
+from tflite_ort.fallback_kernels.idioms.quantized_arithmetic import (
     quantized_product,
     quantized_quotient,
     quantized_squared_difference,
@@ -37,13 +37,13 @@ from tflite_ort.schema import (
     OperatorView,
     TensorType,
 )
-from tflite_ort.schema.fixed_point import (
+from tflite_ort.schema.arithmetic.fixed_point import (
     inverse_sqrt,
     multiply_by_quantized_multiplier,
     quantize_multiplier,
     rescale,
 )
-from tflite_ort.schema.function_table import tabulated_function
+from tflite_ort.schema.arithmetic.function_table import tabulated_function
 
 Array = npt.NDArray[Any]
 View = OperatorView[Any]

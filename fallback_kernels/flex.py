@@ -17,7 +17,7 @@ from tflite_ort.fallback_kernels.registry import (
     kernel,
 )
 from tflite_ort.schema import KernelError, OperatorView
-from tflite_ort.schema.node_def import SAME_AS_BUILTIN, as_builtin
+from tflite_ort.schema.values.node_def import SAME_AS_BUILTIN, as_builtin
 
 _erf = np.frompyfunc(math.erf, 1, 1)
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.fallback_kernels.fingerprint import fingerprint
+from tflite_ort.fallback_kernels.idioms.fingerprint import fingerprint
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, custom_kernel
 from tflite_ort.schema import KernelError, OperatorView
-from tflite_ort.schema.node_def import node_attributes
+from tflite_ort.schema.values.node_def import node_attributes
 
 View = OperatorView[Any]
 

@@ -13,9 +13,9 @@ from tflite_ort.schema import (
     ResizeBilinearOptions,
     ResizeNearestNeighborOptions,
 )
-from tflite_ort.schema.fixed_point import round_half_away
-from tflite_ort.schema.resizing import POSITION_BITS, integer_positions
-from tflite_ort.schema.semantics import nearest_indices, resize_ratio
+from tflite_ort.schema.arithmetic.fixed_point import round_half_away
+from tflite_ort.schema.arithmetic.resizing import POSITION_BITS, integer_positions
+from tflite_ort.schema.values.semantics import nearest_indices, resize_ratio
 
 Indices = npt.NDArray[np.int64]
 

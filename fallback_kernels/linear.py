@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.fallback_kernels.accumulator import (
+from tflite_ort.fallback_kernels.idioms.accumulator import (
     Accumulator,
     real_bounds,
     requantized_input,
@@ -26,7 +26,7 @@ from tflite_ort.schema import (
     OperatorView,
     TensorType,
 )
-from tflite_ort.schema.fixed_point import rescale
+from tflite_ort.schema.arithmetic.fixed_point import rescale
 
 Array = npt.NDArray[Any]
 

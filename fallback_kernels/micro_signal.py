@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.fallback_kernels import fixed_point_fft
+from tflite_ort.fallback_kernels.idioms import fixed_point_fft
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, custom_kernel
 from tflite_ort.schema import KernelError, OperatorView
-from tflite_ort.schema.signal_options import (
+from tflite_ort.schema.values.signal_options import (
     EnergyOptions,
     FourierOptions,
     LogOptions,
@@ -22,7 +22,7 @@ from tflite_ort.schema.signal_options import (
     SpectralSubtractionOptions,
     WindowOptions,
 )
-from tflite_ort.schema.well_known_options import map_options
+from tflite_ort.schema.values.well_known_options import map_options
 
 View = OperatorView[Any]
 Int32 = npt.NDArray[np.int32]

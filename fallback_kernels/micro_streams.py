@@ -12,13 +12,13 @@ import numpy as np
 
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, custom_kernel
 from tflite_ort.schema import KernelError, OperatorView
-from tflite_ort.schema.signal_options import (
+from tflite_ort.schema.values.signal_options import (
     DelayOptions,
     FramerOptions,
     OverlapAddOptions,
     StackerOptions,
 )
-from tflite_ort.schema.well_known_options import map_options
+from tflite_ort.schema.values.well_known_options import map_options
 
 View = OperatorView[Any]
 

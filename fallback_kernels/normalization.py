@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.fallback_kernels.operands import centred, refusal, require_output
+from tflite_ort.fallback_kernels.idioms.operands import centred, refusal, require_output
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
 from tflite_ort.schema import (
     KernelError,
@@ -17,7 +17,7 @@ from tflite_ort.schema import (
     OperatorView,
     TensorType,
 )
-from tflite_ort.schema.fixed_point import (
+from tflite_ort.schema.arithmetic.fixed_point import (
     inverse_sqrt,
     multiply_by_quantized_multiplier,
     saturate,

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.fallback_kernels.accumulator import quantization, real_bounds
+from tflite_ort.fallback_kernels.idioms.accumulator import quantization, real_bounds
+from tflite_ort.fallback_kernels.idioms.windows import Span, windows
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
-from tflite_ort.fallback_kernels.windows import Span, windows
 from tflite_ort.schema import (
     ActivationFunctionType,
     KernelError,
@@ -18,7 +18,7 @@ from tflite_ort.schema import (
     Pool2DOptions,
     TensorView,
 )
-from tflite_ort.schema.semantics import quantized_activation_bounds, quantized_range
+from tflite_ort.schema.values.semantics import quantized_activation_bounds, quantized_range
 
 Array = npt.NDArray[Any]
 

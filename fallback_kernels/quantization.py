@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.fallback_kernels.operands import refusal, scale
+from tflite_ort.fallback_kernels.idioms.operands import refusal, scale
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
 from tflite_ort.schema import (
     FakeQuantOptions,
@@ -18,8 +18,8 @@ from tflite_ort.schema import (
     TensorType,
     TensorView,
 )
-from tflite_ort.schema.fixed_point import rescale, round_half_away
-from tflite_ort.schema.semantics import fake_quant_range, quantized_range
+from tflite_ort.schema.arithmetic.fixed_point import rescale, round_half_away
+from tflite_ort.schema.values.semantics import fake_quant_range, quantized_range
 
 Array = npt.NDArray[Any]
 View = OperatorView[Any]

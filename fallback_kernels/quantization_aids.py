@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, custom_kernel
 from tflite_ort.schema import KernelError, OperatorView
-from tflite_ort.schema.well_known_options import (
+from tflite_ort.schema.values.well_known_options import (
     HadamardRotationOptions,
     NumericVerifyOptions,
     map_options,

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.fallback_kernels.counters import philox
+from tflite_ort.fallback_kernels.idioms.counters import philox
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, kernel
 from tflite_ort.schema import KernelError, Op, OperatorView, RandomOptions
-from tflite_ort.schema.generators import (
+from tflite_ort.schema.arithmetic.generators import (
     HIGH_MANTISSA,
     LEAST,
     MANTISSA,

@@ -7,12 +7,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.fallback_kernels.lstm_basic import basic_lstm
-from tflite_ort.fallback_kernels.lstm_float import FloatCell
-from tflite_ort.fallback_kernels.lstm_integer import IntegerCell
-from tflite_ort.fallback_kernels.lstm_narrow import NarrowCell
-from tflite_ort.fallback_kernels.lstm_tensors import CellTensors, as_input, time_first, variables
-from tflite_ort.fallback_kernels.lstm_unactivated import UnactivatedCell
+from tflite_ort.fallback_kernels.cells.lstm_basic import basic_lstm
+from tflite_ort.fallback_kernels.cells.lstm_float import FloatCell
+from tflite_ort.fallback_kernels.cells.lstm_integer import IntegerCell
+from tflite_ort.fallback_kernels.cells.lstm_narrow import NarrowCell
+from tflite_ort.fallback_kernels.cells.lstm_tensors import (
+    CellTensors,
+    as_input,
+    time_first,
+    variables,
+)
+from tflite_ort.fallback_kernels.cells.lstm_unactivated import UnactivatedCell
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
 from tflite_ort.schema import (
     ActivationFunctionType,
@@ -24,7 +29,7 @@ from tflite_ort.schema import (
     TensorType,
     UnidirectionalSequenceLSTMOptions,
 )
-from tflite_ort.schema.lstm_inputs import BIDIRECTIONAL_LSTM_INPUTS, LSTM_INPUTS
+from tflite_ort.schema.values.lstm_inputs import BIDIRECTIONAL_LSTM_INPUTS, LSTM_INPUTS
 
 Array = npt.NDArray[Any]
 Cell = FloatCell | IntegerCell | NarrowCell

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from tflite_ort.fallback_kernels.idioms.windows import Span, windows
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, kernel
-from tflite_ort.fallback_kernels.windows import Span, windows
 from tflite_ort.schema import (
     ArgMaxOptions,
     ArgMinOptions,
@@ -22,15 +22,15 @@ from tflite_ort.schema import (
     ReduceWindowFunction,
     ReduceWindowOptions,
 )
-from tflite_ort.schema.fixed_point import (
+from tflite_ort.schema.arithmetic.fixed_point import (
     multiply_by_quantized_multiplier,
     multiply_wide_by_quantized_multiplier,
     quantize_multiplier,
     round_half_away,
     saturate,
 )
-from tflite_ort.schema.semantics import normalized_axes, normalized_axis
 from tflite_ort.schema.shapes.reduction import Windows, reduced_windows
+from tflite_ort.schema.values.semantics import normalized_axes, normalized_axis
 
 _QUANTIZED = (np.int8, np.uint8, np.int16)
 

@@ -26,8 +26,7 @@ from tflite_ort.schema import (
     TensorType,
     UnpackOptions,
 )
-from tflite_ort.schema.fixed_point import round_half_away, saturate
-from tflite_ort.schema.semantics import normalized_axis
+from tflite_ort.schema.arithmetic.fixed_point import round_half_away, saturate
 from tflite_ort.schema.shapes.reshaping import (
     bitcast_shape,
     legacy_shape,
@@ -36,6 +35,7 @@ from tflite_ort.schema.shapes.reshaping import (
     split_sizes,
     squeezed_axes,
 )
+from tflite_ort.schema.values.semantics import normalized_axis
 
 
 @kernel(Op.RESHAPE, versions=(1, 1), inputs=("input", "shape?"))

@@ -8,8 +8,8 @@ import numpy as np
 
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
 from tflite_ort.schema import Op, OperatorView, StridedSliceOptions
-from tflite_ort.schema.semantics import strided_slice as resolved
 from tflite_ort.schema.shapes.slicing import check_update, slice_sizes
+from tflite_ort.schema.values.semantics import strided_slice as resolved
 
 
 # `slice` is the builtin, which the kernels below need.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.fallback_kernels.counters import Words, philox, threefry
+from tflite_ort.fallback_kernels.idioms.counters import Words, philox, threefry
 from tflite_ort.fallback_kernels.reduction import windows_reduced
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, kernel
 from tflite_ort.schema import (
@@ -21,12 +21,6 @@ from tflite_ort.schema import (
     StablehloRngBitGeneratorOptions,
     StablehloScatterOptions,
 )
-from tflite_ort.schema.regions import (
-    WindowAttributes,
-    scatter_function,
-    scatter_places,
-    window_function,
-)
 from tflite_ort.schema.shapes.reduction import reduced_windows
 from tflite_ort.schema.shapes.stablehlo import (
     batch_shape,
@@ -35,6 +29,12 @@ from tflite_ort.schema.shapes.stablehlo import (
     padded_shape,
     slice_grid,
     slice_sizes,
+)
+from tflite_ort.schema.values.regions import (
+    WindowAttributes,
+    scatter_function,
+    scatter_places,
+    window_function,
 )
 
 _FLOATS = frozenset(map(np.dtype, (np.float16, np.float32, np.float64)))

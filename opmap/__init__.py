@@ -34,9 +34,8 @@ from tflite_ort.opmap import (
     state,
     tiling,
 )
-from tflite_ort.opmap.forms import Domain, Layout, Target
-from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.lowering import OPSET, PORTABLE, Lowered, lower
+from tflite_ort.opmap.graph import Domain, Graph, Layout, Target
+from tflite_ort.opmap.graph.lowering import OPSET, PORTABLE, Lowered, lower
 from tflite_ort.opmap.registry import Translator, custom_translator, translator
 
 __all__ = [

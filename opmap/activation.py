@@ -11,12 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from tflite_ort.opmap.by_code import by_code, every_code
-from tflite_ort.opmap.forms import Domain, Layout
-from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.leaky_slopes import leaky_slopes
+from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.idioms.by_code import by_code, every_code
+from tflite_ort.opmap.idioms.leaky_slopes import leaky_slopes
+from tflite_ort.opmap.idioms.softmax_codes import softmax_of_int16
 from tflite_ort.opmap.registry import translator
-from tflite_ort.opmap.softmax_codes import softmax_of_int16
 from tflite_ort.schema import (
     ActivationFunctionType,
     GeluOptions,
@@ -28,8 +27,8 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
-from tflite_ort.schema.code_functions import leaky_relu_codes, sigmoid_int16, tanh_int16
-from tflite_ort.schema.fixed_point import saturate
+from tflite_ort.schema.arithmetic.code_functions import leaky_relu_codes, sigmoid_int16, tanh_int16
+from tflite_ort.schema.arithmetic.fixed_point import saturate
 
 Array = npt.NDArray[Any]
 View = OperatorView[Any]

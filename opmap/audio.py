@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.movement import integers
+from tflite_ort.opmap.idioms.movement import integers
 from tflite_ort.opmap.registry import custom_translator
 from tflite_ort.schema import OperatorView, Untranslatable
-from tflite_ort.schema.audio_features import (
+from tflite_ort.schema.arithmetic.audio_features import (
     FLOOR,
     cosines,
     fft_length,
@@ -18,7 +18,7 @@ from tflite_ort.schema.audio_features import (
     mel_weights,
     window_starts,
 )
-from tflite_ort.schema.well_known_options import (
+from tflite_ort.schema.values.well_known_options import (
     AudioSpectrogramOptions,
     MfccOptions,
     map_options,

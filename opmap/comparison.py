@@ -12,13 +12,12 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from tflite_ort.opmap.elementwise import Binary, one_node, refusal
-from tflite_ort.opmap.forms import Domain, Layout
-from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.indices import failing, matched
+from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.idioms.indices import failing, matched
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import Op, OperatorView, TensorType, TensorView, Untranslatable
-from tflite_ort.schema.semantics import quantized_range
-from tflite_ort.schema.sizes import differ, may_differ
+from tflite_ort.schema.values.semantics import quantized_range
+from tflite_ort.schema.values.sizes import differ, may_differ
 
 View = OperatorView[Any]
 

@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from tflite_ort.opmap.bodies import Forms, inlined, results, shared_domain
-from tflite_ort.opmap.bounded_loop import bounded_loop
-from tflite_ort.opmap.counted_loop import counted_loop
-from tflite_ort.opmap.forms import Domain, Layout
-from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.loop_state import forms_inside, given_back, hand_on, loop_node, moving
+from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.graph.bodies import Forms, inlined, results, shared_domain
+from tflite_ort.opmap.loops.bounded_loop import bounded_loop
+from tflite_ort.opmap.loops.counted_loop import counted_loop
+from tflite_ort.opmap.loops.loop_state import forms_inside, given_back, hand_on, loop_node, moving
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     IfOptions,
@@ -31,7 +30,7 @@ from tflite_ort.schema import (
     Untranslatable,
     WhileOptions,
 )
-from tflite_ort.schema.loops import bounded, counted
+from tflite_ort.schema.loops.trip_count import bounded, counted
 
 
 @translator(Op.IF, versions=(1, 1), inputs=("condition", "values*"))

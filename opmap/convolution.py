@@ -9,12 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from tflite_ort.opmap.centred import centred, with_repeated
-from tflite_ort.opmap.convolution_phases import convolution_of_phases, phases_of
-from tflite_ort.opmap.forms import Domain, Layout
-from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.hybrid import hybrid_input
-from tflite_ort.opmap.indices import failing, sizes_of
+from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.idioms.centred import centred, with_repeated
+from tflite_ort.opmap.idioms.convolution_phases import convolution_of_phases, phases_of
+from tflite_ort.opmap.idioms.hybrid import hybrid_input
+from tflite_ort.opmap.idioms.indices import failing, sizes_of
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     Conv2DOptions,
@@ -29,9 +28,9 @@ from tflite_ort.schema import (
     TransposeConvOptions,
     Untranslatable,
 )
-from tflite_ort.schema.semantics import explicit_padding
 from tflite_ort.schema.shapes.convolution import volume_windows
-from tflite_ort.schema.sizes import is_known, may_differ
+from tflite_ort.schema.values.semantics import explicit_padding
+from tflite_ort.schema.values.sizes import is_known, may_differ
 
 FloatArray = npt.NDArray[np.float32]
 # Per spatial axis: size (or number of windows), kernel, stride, dilation.

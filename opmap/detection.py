@@ -12,7 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.indices import failing, sizes_of
+from tflite_ort.opmap.idioms.indices import failing, sizes_of
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import Op, OperatorView, Untranslatable
 

@@ -8,11 +8,11 @@ import numpy as np
 import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.movement import reshaped
-from tflite_ort.opmap.partial_sort import greatest
+from tflite_ort.opmap.idioms.movement import reshaped
+from tflite_ort.opmap.idioms.partial_sort import greatest
 from tflite_ort.opmap.registry import custom_translator
 from tflite_ort.schema import OperatorView, Untranslatable
-from tflite_ort.schema.well_known_options import DetectionPostProcessOptions, map_options
+from tflite_ort.schema.values.well_known_options import DetectionPostProcessOptions, map_options
 
 Options = DetectionPostProcessOptions
 _MOST_CLASSES = 16  # for each detection: the nodes that sort them grow with the square

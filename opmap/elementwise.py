@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from tflite_ort.opmap.by_code import by_code, every_code
-from tflite_ort.opmap.forms import Domain
-from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.indices import failing, matched
-from tflite_ort.opmap.pairs import is_complex
+from tflite_ort.opmap.graph import Domain, Graph
+from tflite_ort.opmap.graph.pairs import is_complex
+from tflite_ort.opmap.idioms.by_code import by_code, every_code
+from tflite_ort.opmap.idioms.indices import failing, matched
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     ActivationFunctionType,
@@ -25,9 +24,13 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
-from tflite_ort.schema.function_table import int16_table, interpolated, tabulated_function
-from tflite_ort.schema.semantics import quantized_range
-from tflite_ort.schema.sizes import differ, may_differ
+from tflite_ort.schema.arithmetic.function_table import (
+    int16_table,
+    interpolated,
+    tabulated_function,
+)
+from tflite_ort.schema.values.semantics import quantized_range
+from tflite_ort.schema.values.sizes import differ, may_differ
 
 View = OperatorView[Any]
 Emit = Callable[[View, Graph, ir.Value, ir.Value], ir.Value]

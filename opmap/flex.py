@@ -7,7 +7,7 @@ from typing import Any
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.registry import custom_translator, translator
 from tflite_ort.schema import OperatorView, TensorType, Untranslatable
-from tflite_ort.schema.node_def import SAME_AS_BUILTIN, as_builtin
+from tflite_ort.schema.values.node_def import SAME_AS_BUILTIN, as_builtin
 
 UNARY = {
     "Atan": "Atan",

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from tflite_ort.opmap.forms import Domain, Layout
-from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.indices import (
+from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.idioms.indices import (
     Sizes,
     bounded,
     failing,
@@ -18,7 +17,7 @@ from tflite_ort.opmap.indices import (
     scattered,
     sizes_of,
 )
-from tflite_ort.opmap.movement import moved_domain, reshaped
+from tflite_ort.opmap.idioms.movement import moved_domain, reshaped
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     GatherOptions,
@@ -33,7 +32,7 @@ from tflite_ort.schema import (
 )
 from tflite_ort.schema.shapes.gather_scatter import segment_start
 from tflite_ort.schema.shapes.slicing import gather_axes
-from tflite_ort.schema.sizes import has_zero, is_known, quotient
+from tflite_ort.schema.values.sizes import has_zero, is_known, quotient
 
 _ON_OFF = ("on_value", "off_value")
 _LAST = np.iinfo(np.int64).max

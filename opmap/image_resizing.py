@@ -8,11 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from tflite_ort.opmap.constants import carried_type
-from tflite_ort.opmap.forms import Domain, Layout
-from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.indices import sizes_of
-from tflite_ort.opmap.movement import moved_domain
+from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.graph.constants import carried_type
+from tflite_ort.opmap.idioms.indices import sizes_of
+from tflite_ort.opmap.idioms.movement import moved_domain
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     Op,
@@ -23,9 +22,9 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
-from tflite_ort.schema.resizing import POSITION_BITS, integer_positions
-from tflite_ort.schema.semantics import nearest_indices
-from tflite_ort.schema.sizes import is_known, known_product, may_differ
+from tflite_ort.schema.arithmetic.resizing import POSITION_BITS, integer_positions
+from tflite_ort.schema.values.semantics import nearest_indices
+from tflite_ort.schema.values.sizes import is_known, known_product, may_differ
 
 # What ONNX Runtime's Resize takes, among what is carried in the graph.
 _RESIZED_BY_ORT = frozenset({TensorType.FLOAT32, TensorType.UINT8, TensorType.INT32})

@@ -7,12 +7,11 @@ import math
 import numpy as np
 import onnx_ir as ir
 
-from tflite_ort.opmap.centred import centred, with_repeated
 from tflite_ort.opmap.convolution import accumulator_bias, check_types
-from tflite_ort.opmap.forms import Domain
-from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.hybrid import hybrid_input, input_rounding
-from tflite_ort.opmap.matrix import Matrix, keeps_codes, sum_of_products
+from tflite_ort.opmap.graph import Domain, Graph
+from tflite_ort.opmap.idioms.centred import centred, with_repeated
+from tflite_ort.opmap.idioms.hybrid import hybrid_input, input_rounding
+from tflite_ort.opmap.idioms.matrix import Matrix, keeps_codes, sum_of_products
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     BatchMatMulOptions,
@@ -24,7 +23,7 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
-from tflite_ort.schema.sizes import is_known, may_differ
+from tflite_ort.schema.values.sizes import is_known, may_differ
 
 # Types of input and filter, where this has a scale for each block of a row.
 BLOCKWISE = (TensorType.FLOAT32, TensorType.INT4)

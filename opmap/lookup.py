@@ -15,10 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from tflite_ort.opmap.forms import Domain
-from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.indices import bounded, flat_rows, scattered
-from tflite_ort.opmap.movement import code_constant, moved_domain, reshaped
+from tflite_ort.opmap.graph import Domain, Graph
+from tflite_ort.opmap.idioms.indices import bounded, flat_rows, scattered
+from tflite_ort.opmap.idioms.movement import code_constant, moved_domain, reshaped
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     CombinerType,
@@ -28,8 +27,8 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
-from tflite_ort.schema.sizes import has_zero
-from tflite_ort.schema.view import Blocks
+from tflite_ort.schema.values.sizes import has_zero
+from tflite_ort.schema.values.view import Blocks
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]

@@ -10,14 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from tflite_ort.opmap.forms import Layout
-from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.movement import reshaped
+from tflite_ort.opmap.graph import Graph, Layout
+from tflite_ort.opmap.idioms.movement import reshaped
 from tflite_ort.opmap.registry import custom_translator
 from tflite_ort.schema import OperatorView, TensorView, Untranslatable
-from tflite_ort.schema.semantics import explicit_padding
 from tflite_ort.schema.shapes.well_known import transposed_padding
-from tflite_ort.schema.well_known_options import (
+from tflite_ort.schema.values.semantics import explicit_padding
+from tflite_ort.schema.values.well_known_options import (
     LandmarksToMatrixOptions,
     map_options,
     pool_options,

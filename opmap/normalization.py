@@ -6,8 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from tflite_ort.opmap.activation import check_types
-from tflite_ort.opmap.forms import Layout
-from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.graph import Graph, Layout
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     L2NormOptions,

@@ -7,9 +7,8 @@ from typing import Any
 import onnx_ir as ir
 
 from tflite_ort.opmap.convolution import window_padding
-from tflite_ort.opmap.forms import Domain, Layout
-from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.quantized_nodes import origin
+from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.graph.quantized_nodes import origin
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     Op,
@@ -19,8 +18,8 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
-from tflite_ort.schema.semantics import quantized_range
-from tflite_ort.schema.sizes import may_differ
+from tflite_ort.schema.values.semantics import quantized_range
+from tflite_ort.schema.values.sizes import may_differ
 
 # What MaxPool takes as it is; other codes are pooled as reals, which keeps their order.
 _POOLED_AS_STORED = frozenset({TensorType.FLOAT32, TensorType.INT8, TensorType.UINT8})

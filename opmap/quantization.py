@@ -10,12 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from tflite_ort.opmap.by_code import by_code, every_code
-from tflite_ort.opmap.constants import carried, carried_type
-from tflite_ort.opmap.fixed_point import read_centred, rescaled
-from tflite_ort.opmap.forms import Domain
-from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.pairs import is_complex
+from tflite_ort.opmap.graph import Domain, Graph
+from tflite_ort.opmap.graph.constants import carried, carried_type
+from tflite_ort.opmap.graph.pairs import is_complex
+from tflite_ort.opmap.idioms.by_code import by_code, every_code
+from tflite_ort.opmap.idioms.fixed_point import read_centred, rescaled
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     FakeQuantOptions,
@@ -25,8 +24,8 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
-from tflite_ort.schema.fixed_point import rescale, saturate
-from tflite_ort.schema.semantics import NUMPY_DTYPE, fake_quant_range
+from tflite_ort.schema.arithmetic.fixed_point import rescale, saturate
+from tflite_ort.schema.values.semantics import NUMPY_DTYPE, fake_quant_range
 
 Array = npt.NDArray[Any]
 View = OperatorView[Any]

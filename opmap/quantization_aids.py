@@ -8,10 +8,10 @@ import numpy as np
 import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.movement import reshaped
+from tflite_ort.opmap.idioms.movement import reshaped
 from tflite_ort.opmap.registry import custom_translator
 from tflite_ort.schema import OperatorView, TensorType, Untranslatable
-from tflite_ort.schema.well_known_options import (
+from tflite_ort.schema.values.well_known_options import (
     HadamardRotationOptions,
     NumericVerifyOptions,
     map_options,

@@ -12,13 +12,13 @@ from math import pi
 import numpy as np
 import onnx_ir as ir
 
-from tflite_ort.opmap.counters import check_count, philox, unit, unit_double
 from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.indices import product, sizes_of
+from tflite_ort.opmap.idioms.counters import check_count, philox, unit, unit_double
+from tflite_ort.opmap.idioms.indices import product, sizes_of
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import Op, OperatorView, RandomOptions, Untranslatable
-from tflite_ort.schema.generators import LEAST, PHILOX_LANES, SKIPPED, random_seeds
-from tflite_ort.schema.sizes import is_known
+from tflite_ort.schema.arithmetic.generators import LEAST, PHILOX_LANES, SKIPPED, random_seeds
+from tflite_ort.schema.values.sizes import is_known
 
 _LOWEST = np.finfo(np.float32).min
 _KEY_BITS = 53  # as many as a float64 has

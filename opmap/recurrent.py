@@ -8,23 +8,22 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from tflite_ort.opmap.fixed_point import centred_codes, read_centred
-from tflite_ort.opmap.forms import Domain
-from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.hybrid import Rounding, row_rounding
-from tflite_ort.opmap.lstm_basic import basic_lstm
-from tflite_ort.opmap.lstm_cell import matrix, read_cell, reals
-from tflite_ort.opmap.lstm_float import Run, run_cells
-from tflite_ort.opmap.lstm_integer import read_integer_cell
-from tflite_ort.opmap.lstm_integer_step import run_integer_cell
-from tflite_ort.opmap.lstm_narrow import narrow_lstm
-from tflite_ort.opmap.matrix import sum_of_products
-from tflite_ort.opmap.movement import reshaped
-from tflite_ort.opmap.recurrent_activation import activated
+from tflite_ort.opmap.cells.lstm_basic import basic_lstm
+from tflite_ort.opmap.cells.lstm_cell import matrix, read_cell, reals
+from tflite_ort.opmap.cells.lstm_float import Run, run_cells
+from tflite_ort.opmap.cells.lstm_integer import read_integer_cell
+from tflite_ort.opmap.cells.lstm_integer_step import run_integer_cell
+from tflite_ort.opmap.cells.lstm_narrow import narrow_lstm
+from tflite_ort.opmap.cells.recurrent_activation import activated
+from tflite_ort.opmap.cells.rnn_cell import RnnRun, run_rnns
+from tflite_ort.opmap.cells.svdf_integer import integer_svdf
+from tflite_ort.opmap.graph import Domain, Graph
+from tflite_ort.opmap.idioms.fixed_point import centred_codes, read_centred
+from tflite_ort.opmap.idioms.hybrid import Rounding, row_rounding
+from tflite_ort.opmap.idioms.matrix import sum_of_products
+from tflite_ort.opmap.idioms.movement import reshaped
+from tflite_ort.opmap.idioms.scan import Values
 from tflite_ort.opmap.registry import translator
-from tflite_ort.opmap.rnn_cell import RnnRun, run_rnns
-from tflite_ort.opmap.scan import Values
-from tflite_ort.opmap.svdf_integer import integer_svdf
 from tflite_ort.schema import (
     BidirectionalSequenceLSTMOptions,
     BidirectionalSequenceRNNOptions,
@@ -40,18 +39,18 @@ from tflite_ort.schema import (
     UnidirectionalSequenceLSTMOptions,
     Untranslatable,
 )
-from tflite_ort.schema.lstm_inputs import (
-    BASIC_LSTM_INPUTS,
-    BIDIRECTIONAL_LSTM_INPUTS,
-    LSTM_INPUTS,
-    named,
-)
 from tflite_ort.schema.shapes.recurrent import (
     BIDIRECTIONAL_RNN_INPUTS,
     RNN_INPUTS,
     SVDF_INPUTS,
 )
-from tflite_ort.schema.sizes import is_one
+from tflite_ort.schema.values.lstm_inputs import (
+    BASIC_LSTM_INPUTS,
+    BIDIRECTIONAL_LSTM_INPUTS,
+    LSTM_INPUTS,
+    named,
+)
+from tflite_ort.schema.values.sizes import is_one
 
 View = OperatorView[Any]
 _TIME, _BATCH_MAJOR = 0, (1, 0, 2)

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from tflite_ort.opmap.computed_axes import ComputedAxis, counted_axes
-from tflite_ort.opmap.forms import Domain, Layout
-from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.indices import failing
-from tflite_ort.opmap.movement import integers, narrowed, reshaped, same_order, widened
-from tflite_ort.opmap.padding import spread_and_padded
+from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.idioms.computed_axes import ComputedAxis, counted_axes
+from tflite_ort.opmap.idioms.indices import failing
+from tflite_ort.opmap.idioms.movement import integers, narrowed, reshaped, same_order, widened
+from tflite_ort.opmap.idioms.padding import spread_and_padded
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     ArgMaxOptions,
@@ -30,9 +29,9 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
-from tflite_ort.schema.semantics import normalized_axes, normalized_axis
 from tflite_ort.schema.shapes.reduction import Windows, reduced_windows
-from tflite_ort.schema.sizes import is_known
+from tflite_ort.schema.values.semantics import normalized_axes, normalized_axis
+from tflite_ort.schema.values.sizes import is_known
 
 _INTEGERS = (TensorType.INT32, TensorType.INT64)
 _COMPARED = frozenset(

@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from tflite_ort.opmap.bits import bits_of, check_types, number_of
-from tflite_ort.opmap.channel_shuffle import (
+from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.graph.constants import carried_type
+from tflite_ort.opmap.graph.pairs import is_complex, paired_shape
+from tflite_ort.opmap.idioms.bits import bits_of, check_types, number_of
+from tflite_ort.opmap.idioms.channel_shuffle import (
     joined_channels_first,
     mark_split,
     splits_channels,
 )
-from tflite_ort.opmap.computed_axes import ComputedAxis
-from tflite_ort.opmap.constants import carried_type
-from tflite_ort.opmap.forms import Domain, Layout
-from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.indices import failing, sizes_of
-from tflite_ort.opmap.movement import (
+from tflite_ort.opmap.idioms.computed_axes import ComputedAxis
+from tflite_ort.opmap.idioms.indices import failing, sizes_of
+from tflite_ort.opmap.idioms.movement import (
     integers,
     moved_domain,
     narrowed,
@@ -30,8 +30,7 @@ from tflite_ort.opmap.movement import (
     same_order,
     widened,
 )
-from tflite_ort.opmap.padding import pad_layout, pad_value, pads, symmetric
-from tflite_ort.opmap.pairs import is_complex, paired_shape
+from tflite_ort.opmap.idioms.padding import pad_layout, pad_value, pads, symmetric
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     ActivationFunctionType,
@@ -52,9 +51,9 @@ from tflite_ort.schema import (
     UnpackOptions,
     Untranslatable,
 )
-from tflite_ort.schema.semantics import normalized_axis
 from tflite_ort.schema.shapes.reshaping import shape_operand, split_sizes, squeezed_axes
-from tflite_ort.schema.sizes import is_known, is_one, may_differ, same_elements
+from tflite_ort.schema.values.semantics import normalized_axis
+from tflite_ort.schema.values.sizes import is_known, is_one, may_differ, same_elements
 
 # What ONNX Runtime's DepthToSpace and SpaceToDepth take.
 _BOOL = ir.DataType.BOOL

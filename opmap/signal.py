@@ -9,11 +9,11 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.movement import integers
-from tflite_ort.opmap.pairs import part_dtype
+from tflite_ort.opmap.graph.pairs import part_dtype
+from tflite_ort.opmap.idioms.movement import integers
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import Op, OperatorView, Untranslatable
-from tflite_ort.schema.sizes import has_zero, is_one, may_differ
+from tflite_ort.schema.values.sizes import has_zero, is_one, may_differ
 
 View = OperatorView[Any]
 

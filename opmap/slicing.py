@@ -9,16 +9,15 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from tflite_ort.opmap.forms import Domain, Layout
-from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.indices import failing
-from tflite_ort.opmap.movement import integers, moved_domain, reshaped, same_order
+from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.idioms.indices import failing
+from tflite_ort.opmap.idioms.movement import integers, moved_domain, reshaped, same_order
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import Op, OperatorView, StridedSliceOptions, TensorView, Untranslatable
-from tflite_ort.schema.semantics import StridedSlice
-from tflite_ort.schema.semantics import strided_slice as resolved
-from tflite_ort.schema.sizes import is_known, known_product
-from tflite_ort.schema.slices import slice_entries
+from tflite_ort.schema.values.semantics import StridedSlice
+from tflite_ort.schema.values.semantics import strided_slice as resolved
+from tflite_ort.schema.values.sizes import is_known, known_product
+from tflite_ort.schema.values.slices import slice_entries
 
 _FARTHEST = np.iinfo(np.int64).max
 

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from tflite_ort.opmap.counters import check_count, integers, philox, threefry
-from tflite_ort.opmap.forms import Domain
-from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.movement import moved_domain, narrowed, reshaped, widened
-from tflite_ort.opmap.padding import spread_and_padded
+from tflite_ort.opmap.graph import Domain, Graph
+from tflite_ort.opmap.idioms.counters import check_count, integers, philox, threefry
+from tflite_ort.opmap.idioms.movement import moved_domain, narrowed, reshaped, widened
+from tflite_ort.opmap.idioms.padding import spread_and_padded
 from tflite_ort.opmap.reduction import windows_reduced
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
@@ -30,13 +29,7 @@ from tflite_ort.schema import (
     TensorType,
     Untranslatable,
 )
-from tflite_ort.schema.generators import PHILOX_LANES, THREEFRY_LANES
-from tflite_ort.schema.regions import (
-    WindowAttributes,
-    scatter_function,
-    scatter_places,
-    window_function,
-)
+from tflite_ort.schema.arithmetic.generators import PHILOX_LANES, THREEFRY_LANES
 from tflite_ort.schema.shapes.reduction import reduced_windows
 from tflite_ort.schema.shapes.stablehlo import (
     batch_shape,
@@ -45,6 +38,12 @@ from tflite_ort.schema.shapes.stablehlo import (
     padded_shape,
     slice_grid,
     slice_sizes,
+)
+from tflite_ort.schema.values.regions import (
+    WindowAttributes,
+    scatter_function,
+    scatter_places,
+    window_function,
 )
 
 _D, _T = ir.DataType, TensorType

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from tflite_ort.opmap.forms import Domain
-from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import Op, OperatorView, TensorView, Untranslatable
 

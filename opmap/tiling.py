@@ -13,11 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from tflite_ort.opmap.computed_axes import neighbouring_axes
-from tflite_ort.opmap.forms import Domain, Layout
-from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.indices import failing, sizes_of
-from tflite_ort.opmap.movement import (
+from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.idioms.computed_axes import neighbouring_axes
+from tflite_ort.opmap.idioms.indices import failing, sizes_of
+from tflite_ort.opmap.idioms.movement import (
     code_constant,
     integers,
     moved_domain,
@@ -34,7 +33,7 @@ from tflite_ort.schema import (
     Untranslatable,
 )
 from tflite_ort.schema.shapes.tiling import reversed_axes
-from tflite_ort.schema.sizes import has_zero, is_known
+from tflite_ort.schema.values.sizes import has_zero, is_known
 
 Array = npt.NDArray[Any]
 

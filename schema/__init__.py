@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from tflite_ort.schema.declare import (
-    Table,
-)
-from tflite_ort.schema.empty_options import (
+from tflite_ort.schema.file.declare import Table
+from tflite_ort.schema.file.empty_options import (
     AbsOptions,
     AddNOptions,
     AssignVariableOptions,
@@ -75,7 +73,7 @@ from tflite_ort.schema.empty_options import (
     WhereOptions,
     ZerosLikeOptions,
 )
-from tflite_ort.schema.enums import (
+from tflite_ort.schema.file.enums import (
     ActivationFunctionType,
     BuiltinOperator,
     CombinerType,
@@ -94,7 +92,7 @@ from tflite_ort.schema.enums import (
     StablehloPrecisionConfig,
     TensorType,
 )
-from tflite_ort.schema.errors import (
+from tflite_ort.schema.file.errors import (
     AllocationError,
     BridgeError,
     DelegateError,
@@ -116,10 +114,8 @@ from tflite_ort.schema.errors import (
     Untranslatable,
     VersionError,
 )
-from tflite_ort.schema.external import (
-    ExternalData,
-)
-from tflite_ort.schema.layer_options import (
+from tflite_ort.schema.file.external import ExternalData
+from tflite_ort.schema.file.layer_options import (
     BatchMatMulOptions,
     BidirectionalSequenceLSTMOptions,
     BidirectionalSequenceRNNOptions,
@@ -147,7 +143,7 @@ from tflite_ort.schema.layer_options import (
     TransposeConvOptions,
     UnidirectionalSequenceLSTMOptions,
 )
-from tflite_ort.schema.model import (
+from tflite_ort.schema.file.model import (
     BlockwiseQuantization,
     Buffer,
     CustomQuantization,
@@ -170,7 +166,7 @@ from tflite_ort.schema.model import (
     Uint16Vector,
     VariantSubType,
 )
-from tflite_ort.schema.options import (
+from tflite_ort.schema.file.options import (
     AddOptions,
     ArgMaxOptions,
     ArgMinOptions,
@@ -206,10 +202,8 @@ from tflite_ort.schema.options import (
     VarHandleOptions,
     WhileOptions,
 )
-from tflite_ort.schema.read import (
-    read_model,
-)
-from tflite_ort.schema.stablehlo_options import (
+from tflite_ort.schema.file.read import read_model
+from tflite_ort.schema.file.stablehlo_options import (
     ReduceWindowOptions,
     StablehloBroadcastInDimOptions,
     StablehloCaseOptions,
@@ -232,19 +226,14 @@ from tflite_ort.schema.stablehlo_options import (
     StablehloTransposeOptions,
     StablehloWhileOptions,
 )
-from tflite_ort.schema.unions import (
-    BuiltinOptions,
-    BuiltinOptions2,
-)
-from tflite_ort.schema.view import (
+from tflite_ort.schema.file.unions import BuiltinOptions, BuiltinOptions2
+from tflite_ort.schema.file.write import write_model
+from tflite_ort.schema.values.view import (
     Blocks,
     OperatorView,
     Quantization,
     Specialized,
     TensorView,
-)
-from tflite_ort.schema.write import (
-    write_model,
 )
 
 __all__ = [

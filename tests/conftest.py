@@ -50,7 +50,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     wrong = placements.contradictions()
     if wrong:
-        terminalreporter.section(f"bridge/placements.json is stale: {placements.WRITE}")
+        terminalreporter.section(f"bridge/command/placements.json is stale: {placements.WRITE}")
         terminalreporter.write_line("\n".join(wrong))
     if not EXACT:
         return

@@ -24,7 +24,7 @@ from tflite_ort.schema import (
     TensorType,
     write_model,
 )
-from tflite_ort.schema.semantics import NUMPY_DTYPE, quantized_range
+from tflite_ort.schema.values.semantics import NUMPY_DTYPE, quantized_range
 
 Array = npt.NDArray[Any]
 

@@ -1,6 +1,7 @@
-"""Where the interpreters of this test run put their operators, held against bridge/placements.json.
+"""Where interpreters of this test run put their operators, held against the recorded placements.
 
-That file is what docs/operators.md is made from: it says what was measured, not what was meant.
+docs/operators.md is made from `bridge/command/placements.json`. It says what was measured, not
+what was meant.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from tflite_ort import runner
-from tflite_ort.delegates import ExecutionProviderDelegate
 from tflite_ort.opmap import lower, translator
-from tflite_ort.plan import Placement, Plan
-from tflite_ort.runtime import Runtime
+from tflite_ort.plan.build import Placement, Plan
+from tflite_ort.plan.runtime import Runtime
+from tflite_ort.providers.delegates import ExecutionProviderDelegate
 from tflite_ort.schema import BridgeError, Op, OperatorView, Specialized, TensorType
-from tflite_ort.schema.element_types import DATA_INPUT
+from tflite_ort.schema.values.element_types import DATA_INPUT
 
-FILE = Path(__file__).parents[1] / "bridge" / "placements.json"
+FILE = Path(__file__).parents[1] / "bridge" / "command" / "placements.json"
 WRITE = "python -m pytest --write-placements"
 
 Runs = dict[str, list[str]]  # where an operator runs, with the reasons against what came earlier

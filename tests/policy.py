@@ -24,11 +24,29 @@ MAY_IMPORT = {
     | set(PACKAGES.values()),
 }
 
+# Folder -> its layers, lowest first: a file imports from its own layer and from those before it. A
+# layer is the name of a subfolder or of a file at the root; `*` is all other files at the root.
+LAYERS = {
+    "schema": ({"file"}, {"values"}, {"arithmetic", "loops"}, {"shapes"}, {"*"}),
+    "opmap": ({"graph", "registry"}, {"idioms"}, {"cells"}, {"loops"}, {"*"}),
+    "fallback_kernels": ({"idioms", "registry"}, {"cells"}, {"*"}),
+    "bridge": (
+        {"live_views", "optional", "state"},
+        {"providers"},
+        {"custom"},
+        {"specialize"},
+        {"plan"},
+        {"*"},
+        {"command"},
+        {"__main__"},
+    ),
+}
+
 # Library -> the only files that name it.
 ONLY_IN = {
-    "onnxruntime": {"bridge/session.py"},
-    "rich": {"bridge/cli.py", "bridge/demo.py", "bridge/terminal.py"},
-    "typer": {"bridge/cli.py"},
+    "onnxruntime": {"bridge/providers/session.py"},
+    "rich": {"bridge/command/cli.py", "bridge/command/demo.py", "bridge/command/terminal.py"},
+    "typer": {"bridge/command/cli.py"},
 }
 
 # The only file that imports by a computed name.
@@ -60,6 +78,24 @@ def import_direction(path: PurePosixPath, tree: ast.Module) -> Iterator[Finding]
         owner = package(module)
         if owner not in MAY_IMPORT[folder] | {PACKAGES[folder]} | sys.stdlib_module_names:
             yield line, f"{folder} may not import {module}"
+
+
+def layer_direction(path: PurePosixPath, tree: ast.Module) -> Iterator[Finding]:
+    folder = path.parts[0]
+    if folder not in LAYERS:
+        return
+    here = layer(folder, path.with_suffix("").parts[1])
+    for line, module in imports(tree):
+        if package(module) == PACKAGES[folder] and module != PACKAGES[folder]:
+            name = module.removeprefix(f"{PACKAGES[folder]}.").partition(".")[0]
+            if layer(folder, name) > here:
+                yield line, f"{path.parts[1]} is below {module}"
+
+
+def layer(folder: str, name: str) -> int:
+    """The place of a subfolder, or of a file at the root, among the layers of its package."""
+    places = {each: place for place, names in enumerate(LAYERS[folder]) for each in names}
+    return places.get(name, places["*"])
 
 
 def confined_library(path: PurePosixPath, tree: ast.Module) -> Iterator[Finding]:
@@ -125,6 +161,7 @@ def module_docstring(path: PurePosixPath, tree: ast.Module) -> Iterator[Finding]
 
 RULES: tuple[Rule, ...] = (
     import_direction,
+    layer_direction,
     confined_library,
     import_in_function,
     dynamic_import,

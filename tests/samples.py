@@ -11,8 +11,8 @@ import numpy as np
 from tests.one_op import Array, T, one_op_model
 from tflite_ort import schema
 from tflite_ort.schema import Op, TensorType
-from tflite_ort.schema.element_types import JUDGED
-from tflite_ort.schema.semantics import NUMPY_DTYPE, quantized_range
+from tflite_ort.schema.values.element_types import JUDGED
+from tflite_ort.schema.values.semantics import NUMPY_DTYPE, quantized_range
 from tflite_ort.versioning.known import known_versions
 
 Shape = tuple[int, ...]

@@ -16,10 +16,10 @@ from typer.testing import CliRunner
 from benchmarks import op_grid
 from tests.models import model_path
 from tests.one_op import T, one_op_model
-from tflite_ort import benchmark
-from tflite_ort.benchmark import Settings, difference, interleaved, measure
-from tflite_ort.cli import app
-from tflite_ort.demo import digits_model
+from tflite_ort.command import benchmark
+from tflite_ort.command.benchmark import Settings, difference, interleaved, measure
+from tflite_ort.command.cli import app
+from tflite_ort.command.demo import digits_model
 from tflite_ort.schema import AddOptions, Op
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"

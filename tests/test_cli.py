@@ -13,10 +13,11 @@ from typer.testing import CliRunner, Result
 
 from tests.one_op import T, one_op_model
 from tests.ops.test_state import MODELS as STATEFUL
-from tflite_ort import DelegateWarning, Interpreter, arrays
-from tflite_ort.cli import app
-from tflite_ort.demo import digits_model, held_out
-from tflite_ort.provider_choices import provider_choices
+from tflite_ort import DelegateWarning, Interpreter
+from tflite_ort.command import arrays
+from tflite_ort.command.cli import app
+from tflite_ort.command.demo import digits_model, held_out
+from tflite_ort.command.provider_choices import provider_choices
 from tflite_ort.schema import AddOptions, GatherOptions, Op, TensorType
 
 FLOAT, INT8 = str(digits_model("float32")), str(digits_model("int8"))

@@ -27,11 +27,11 @@ from tflite_ort import (
     Registration,
     load_delegate,
 )
-from tflite_ort.cli import app
+from tflite_ort.command.cli import app
 from tflite_ort.opmap import Graph
-from tflite_ort.providers import provider_reports
+from tflite_ort.providers.available import provider_reports
+from tflite_ort.providers.session import CPU, ORT_VERSION, Provider
 from tflite_ort.schema import Op, OperatorView
-from tflite_ort.session import CPU, ORT_VERSION, Provider
 
 # It is compiled into every wheel and takes none of our nodes.
 AZURE = "AzureExecutionProvider"

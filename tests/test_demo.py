@@ -11,7 +11,7 @@ from rich.console import Console
 from digits_lstm import LSTM, trained_lstm
 from digits_network import CNN, Network, load_split, train
 from tflite_ort import Interpreter
-from tflite_ort.demo import MODELS, digits_model, held_out, read_digits, run_demo
+from tflite_ort.command.demo import MODELS, digits_model, held_out, read_digits, run_demo
 from tflite_ort.schema import Op, read_model, write_model
 from tflite_ort.versioning import declared_runtime, minimum_runtime
 from train_digits import correct, trained_model

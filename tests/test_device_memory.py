@@ -6,13 +6,15 @@ from collections.abc import Callable
 
 from tests.one_op import Node, T, graph_model
 from tests.test_partition import SHAPE, branches, chain
-from tflite_ort.custom_kernels import BoundResolver
-from tflite_ort.delegates import ExecutionProviderDelegate
-from tflite_ort.device_memory import with_places
+from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.fallback_kernels import kernel
-from tflite_ort.partition import NUMPY, partitions
+from tflite_ort.plan.device_memory import with_places
+from tflite_ort.plan.partition import NUMPY, partitions
+from tflite_ort.plan.runtime import Runtime
+from tflite_ort.providers.delegates import ExecutionProviderDelegate
+from tflite_ort.providers.session import CPU, DeviceMemory, Provider
+from tflite_ort.providers.trials import device_memory
 from tflite_ort.resolvers import BuiltinOpResolver
-from tflite_ort.runtime import Runtime
 from tflite_ort.schema import (
     AddOptions,
     AssignVariableOptions,
@@ -25,9 +27,7 @@ from tflite_ort.schema import (
     WhereOptions,
     read_model,
 )
-from tflite_ort.session import CPU, DeviceMemory, Provider
-from tflite_ort.specialization import specialize
-from tflite_ort.trials import device_memory
+from tflite_ort.specialize.specialization import specialize
 
 DEVICE = "device"
 

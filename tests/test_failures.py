@@ -72,7 +72,7 @@ def test_values_are_those_that_reach_the_operator() -> None:
 def test_a_failure_that_numpy_does_not_have_names_operator_and_result(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tflite_ort.failures.run_kernel", lambda *_: None)
+    monkeypatch.setattr("tflite_ort.plan.failures.run_kernel", lambda *_: None)
     message = r"^GATHER_1, which makes 'rows', failed to invoke. ONNX Runtime failed: .*idx=99"
     with pytest.raises(DelegateError, match=message):
         ours(chain(), [np.array([0, 99], np.float32), TABLE])

@@ -16,10 +16,10 @@ from tests.litert_models import permute_float
 from tests.models import model_path
 from tests.schema.test_model_metadata import METADATA
 from tflite_ort import Interpreter, MalformedModel, export_onnx
-from tflite_ort.cli import app
+from tflite_ort.command.cli import app
 from tflite_ort.metadata import associated_files
 from tflite_ort.schema import Buffer, Metadata, read_model, write_model
-from tflite_ort.schema.model_metadata import NAME, write_metadata
+from tflite_ort.schema.file.model_metadata import NAME, write_metadata
 
 SSD = "tflite-support__coco_ssd_mobilenet_v1_1.0_quant_2018_06_29.tflite"
 

@@ -11,14 +11,14 @@ import pytest
 
 from tests.one_op import Node, T, graph_model
 from tests.oracle import litert
-from tflite_ort.assignment import assign
-from tflite_ort.custom_kernels import BoundResolver
-from tflite_ort.delegates import Delegate, ExecutionProviderDelegate
+from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.fallback_kernels import kernel
-from tflite_ort.partition import NUMPY, partitions, predecessors
-from tflite_ort.plan import Plan, make_plan
+from tflite_ort.plan.assignment import assign
+from tflite_ort.plan.build import Plan, make_plan
+from tflite_ort.plan.partition import NUMPY, partitions, predecessors
+from tflite_ort.plan.runtime import Runtime
+from tflite_ort.providers.delegates import Delegate, ExecutionProviderDelegate
 from tflite_ort.resolvers import BuiltinOpResolver
-from tflite_ort.runtime import Runtime
 from tflite_ort.schema import (
     AddOptions,
     MulOptions,
@@ -29,7 +29,7 @@ from tflite_ort.schema import (
     TensorView,
     read_model,
 )
-from tflite_ort.specialization import specialize
+from tflite_ort.specialize.specialization import specialize
 
 SHAPE = (2, 3)
 QUANTIZED: dict[str, Any] = {"type": TensorType.INT8, "scale": 0.05, "zero_point": -3}

@@ -10,8 +10,8 @@ from tests.models import model_path
 from tests.one_op import T, one_op_model
 from tests.test_partition import chain
 from tflite_ort import ExecutionProviderDelegate, Interpreter, StateError
-from tflite_ort.cli import app
-from tflite_ort.demo import digits_model
+from tflite_ort.command.cli import app
+from tflite_ort.command.demo import digits_model
 from tflite_ort.schema import Op
 
 # Networks of quantised operators alone: what ONNX Runtime may run of them. Transpose and Reshape

@@ -32,7 +32,7 @@ from tflite_ort.schema import (
     TensorType,
     UnpackOptions,
 )
-from tflite_ort.schema.semantics import conv_output_size
+from tflite_ort.schema.values.semantics import conv_output_size
 
 Array = npt.NDArray[Any]
 FLOAT32, INT8, UINT8 = TensorType.FLOAT32, TensorType.INT8, TensorType.UINT8

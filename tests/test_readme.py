@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from typer.main import get_command
 
-from tflite_ort.cli import app
-from tflite_ort.demo import digits_model
+from tflite_ort.command.cli import app
+from tflite_ort.command.demo import digits_model
 
 README = Path(__file__).parent.parent / "README.md"
 PROGRAMS = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tflite_ort.called_subgraphs import CALLERS
 from tflite_ort.fallback_kernels import kernel
 from tflite_ort.opmap import translator
-from tflite_ort.resources import NAMES
 from tflite_ort.schema import ModelError, Op, OperatorView, TensorType, TensorView, Untranslatable
 from tflite_ort.schema.shapes.registry import RULES
+from tflite_ort.specialize.called_subgraphs import CALLERS
+from tflite_ort.specialize.resources import NAMES
 from tflite_ort.versioning.registry import Inputs, Registry
 
 Function = Callable[..., Any]

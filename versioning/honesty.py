@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tflite_ort.schema import Model, Op, OperatorCode
-from tflite_ort.schema.metadata import with_metadata_text
+from tflite_ort.schema.file.metadata import with_metadata_text
 from tflite_ort.versioning.known import KNOWN, known_versions
 from tflite_ort.versioning.rules import required_version
 from tflite_ort.versioning.runtime import (

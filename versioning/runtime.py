@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tflite_ort.schema import Model, Op
-from tflite_ort.schema.metadata import metadata_text
+from tflite_ort.schema.file.metadata import metadata_text
 from tflite_ort.versioning.disagreements import DISAGREEMENTS
 from tflite_ort.versioning.known import KNOWN
 

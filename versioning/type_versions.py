@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tflite_ort.schema import Op, TensorType
-from tflite_ort.schema.element_types import DATA_INPUT, ELEMENT_TYPES, JUDGED
+from tflite_ort.schema.values.element_types import DATA_INPUT, ELEMENT_TYPES, JUDGED
 from tflite_ort.versioning.known import known_versions
 from tflite_ort.versioning.rules import required_version
 from tflite_ort.versioning.signature import Signature, TensorSignature

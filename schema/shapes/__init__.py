@@ -25,7 +25,7 @@ from tflite_ort.schema.shapes import (
     well_known,
 )
 from tflite_ort.schema.shapes.registry import RULES, Shapes
-from tflite_ort.schema.view import OperatorView
+from tflite_ort.schema.values.view import OperatorView
 
 
 def output_shapes(op: OperatorView[Any]) -> Shapes | None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tflite_ort.schema.enums import BuiltinOperator as Op
-from tflite_ort.schema.enums import TensorType
-from tflite_ort.schema.errors import ModelError
-from tflite_ort.schema.layer_options import Conv3DOptions
-from tflite_ort.schema.semantics import conv_output_size
+from tflite_ort.schema.file.enums import BuiltinOperator as Op
+from tflite_ort.schema.file.enums import TensorType
+from tflite_ort.schema.file.errors import ModelError
+from tflite_ort.schema.file.layer_options import Conv3DOptions
 from tflite_ort.schema.shapes.elementwise import broadcast
 from tflite_ort.schema.shapes.registry import Shape, Shapes, listed, of_type, required, rule
-from tflite_ort.schema.sizes import common, differ, is_known, quotient
-from tflite_ort.schema.view import OperatorView
+from tflite_ort.schema.values.semantics import conv_output_size
+from tflite_ort.schema.values.sizes import common, differ, is_known, quotient
+from tflite_ort.schema.values.view import OperatorView
 
 
 def _image(op: OperatorView[Any], position: int) -> Shape:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tflite_ort.schema.enums import BuiltinOperator as Op
-from tflite_ort.schema.enums import TensorType
-from tflite_ort.schema.errors import ModelError
+from tflite_ort.schema.file.enums import BuiltinOperator as Op
+from tflite_ort.schema.file.enums import TensorType
+from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.shapes.registry import Shapes, of_type, rule
-from tflite_ort.schema.sizes import differ, unknown_size
-from tflite_ort.schema.view import OperatorView
+from tflite_ort.schema.values.sizes import differ, unknown_size
+from tflite_ort.schema.values.view import OperatorView
 
 
 @rule(Op.NON_MAX_SUPPRESSION_V4, Op.NON_MAX_SUPPRESSION_V5)

@@ -5,11 +5,18 @@ from __future__ import annotations
 from itertools import zip_longest
 from typing import Any
 
-from tflite_ort.schema.enums import BuiltinOperator as Op
-from tflite_ort.schema.errors import ModelError
+from tflite_ort.schema.file.enums import BuiltinOperator as Op
+from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.shapes.registry import Shape, Shapes, required, rule
-from tflite_ort.schema.sizes import common, differ, is_known, is_one, known_product, unknown_size
-from tflite_ort.schema.view import OperatorView
+from tflite_ort.schema.values.sizes import (
+    common,
+    differ,
+    is_known,
+    is_one,
+    known_product,
+    unknown_size,
+)
+from tflite_ort.schema.values.view import OperatorView
 
 
 @rule(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tflite_ort.schema.node_def import SAME_AS_BUILTIN, as_builtin
 from tflite_ort.schema.shapes.registry import RULES, Shapes, required, rule
-from tflite_ort.schema.sizes import unknown_shape
-from tflite_ort.schema.view import OperatorView
+from tflite_ort.schema.values.node_def import SAME_AS_BUILTIN, as_builtin
+from tflite_ort.schema.values.sizes import unknown_shape
+from tflite_ort.schema.values.view import OperatorView
 
 
 @rule("Atan", "ATAN", "Sinh", "FlexErf", "FlexSoftplus")

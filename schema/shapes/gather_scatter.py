@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.schema.enums import BuiltinOperator as Op
-from tflite_ort.schema.enums import TensorType
-from tflite_ort.schema.errors import ModelError
+from tflite_ort.schema.file.enums import BuiltinOperator as Op
+from tflite_ort.schema.file.enums import TensorType
+from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.shapes.registry import (
     Shape,
     Shapes,
@@ -19,8 +19,8 @@ from tflite_ort.schema.shapes.registry import (
     rule,
     single,
 )
-from tflite_ort.schema.sizes import differ, is_known, known_product, unknown_size
-from tflite_ort.schema.view import Array, OperatorView, TensorView
+from tflite_ort.schema.values.sizes import differ, is_known, known_product, unknown_size
+from tflite_ort.schema.values.view import Array, OperatorView, TensorView
 
 _WHOLE = (TensorType.INT32, TensorType.INT64)
 _SCATTERED = (TensorType.FLOAT32, TensorType.UINT8, TensorType.INT8, TensorType.BOOL, *_WHOLE)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tflite_ort.schema.enums import BuiltinOperator as Op
-from tflite_ort.schema.errors import ModelError
+from tflite_ort.schema.file.enums import BuiltinOperator as Op
+from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.shapes.registry import Shapes, constant, listed, required, rule
-from tflite_ort.schema.view import OperatorView
+from tflite_ort.schema.values.view import OperatorView
 
 
 @rule(Op.RESIZE_BILINEAR, Op.RESIZE_NEAREST_NEIGHBOR)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from tflite_ort.schema.enums import BuiltinOperator as Op
-from tflite_ort.schema.enums import LSHProjectionType, TensorType
-from tflite_ort.schema.errors import ModelError
-from tflite_ort.schema.layer_options import LSHProjectionOptions
+from tflite_ort.schema.file.enums import BuiltinOperator as Op
+from tflite_ort.schema.file.enums import LSHProjectionType, TensorType
+from tflite_ort.schema.file.errors import ModelError
+from tflite_ort.schema.file.layer_options import LSHProjectionOptions
 from tflite_ort.schema.shapes.registry import Shape, Shapes, constant, of_type, required, rule
-from tflite_ort.schema.sizes import differ, is_known, unknown_shape
-from tflite_ort.schema.view import Array, OperatorView
+from tflite_ort.schema.values.sizes import differ, is_known, unknown_shape
+from tflite_ort.schema.values.view import Array, OperatorView
 
 
 @rule(Op.EMBEDDING_LOOKUP)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from math import inf, log2, prod
 from typing import Any
 
-from tflite_ort.schema.enums import TensorType
-from tflite_ort.schema.errors import ModelError
-from tflite_ort.schema.lstm_inputs import GATES, PEEPHOLE_GATES
-from tflite_ort.schema.sizes import Shape
-from tflite_ort.schema.view import OperatorView, TensorView
+from tflite_ort.schema.file.enums import TensorType
+from tflite_ort.schema.file.errors import ModelError
+from tflite_ort.schema.values.lstm_inputs import GATES, PEEPHOLE_GATES
+from tflite_ort.schema.values.sizes import Shape
+from tflite_ort.schema.values.view import OperatorView, TensorView
 
 View = OperatorView[Any]
 

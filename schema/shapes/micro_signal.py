@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from tflite_ort.schema.enums import TensorType
-from tflite_ort.schema.errors import ModelError
+from tflite_ort.schema.file.enums import TensorType
+from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.shapes.registry import Shapes, of_type, required, rule
-from tflite_ort.schema.signal_options import (
+from tflite_ort.schema.values.signal_options import (
     FilterBankOptions,
     FourierOptions,
     FramerOptions,
     OverlapAddOptions,
     StackerOptions,
 )
-from tflite_ort.schema.sizes import Shape
-from tflite_ort.schema.view import OperatorView
-from tflite_ort.schema.well_known_options import map_options
+from tflite_ort.schema.values.sizes import Shape
+from tflite_ort.schema.values.view import OperatorView
+from tflite_ort.schema.values.well_known_options import map_options
 
 _TRANSFORMED = (TensorType.INT16, TensorType.INT32, TensorType.FLOAT32)
 

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tflite_ort.schema.enums import BuiltinOperator as Op
-from tflite_ort.schema.enums import LSTMKernelType, TensorType
-from tflite_ort.schema.lstm_inputs import (
-    BASIC_LSTM_INPUTS,
-    BIDIRECTIONAL_LSTM_INPUTS,
-    GATES,
-    LSTM_INPUTS,
-    named,
-)
+from tflite_ort.schema.file.enums import BuiltinOperator as Op
+from tflite_ort.schema.file.enums import LSTMKernelType, TensorType
 from tflite_ort.schema.shapes.lstm import (
     CellCheck,
     is_variable,
@@ -23,8 +16,15 @@ from tflite_ort.schema.shapes.lstm import (
     require,
 )
 from tflite_ort.schema.shapes.registry import Shapes, required, rule
-from tflite_ort.schema.sizes import Shape
-from tflite_ort.schema.view import OperatorView
+from tflite_ort.schema.values.lstm_inputs import (
+    BASIC_LSTM_INPUTS,
+    BIDIRECTIONAL_LSTM_INPUTS,
+    GATES,
+    LSTM_INPUTS,
+    named,
+)
+from tflite_ort.schema.values.sizes import Shape
+from tflite_ort.schema.values.view import OperatorView
 
 View = OperatorView[Any]
 RNN_INPUTS = ("input", "weights", "recurrent_weights", "bias", "hidden_state")

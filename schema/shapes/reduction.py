@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tflite_ort.schema.enums import BuiltinOperator as Op
-from tflite_ort.schema.errors import ModelError
-from tflite_ort.schema.semantics import normalized_axes, normalized_axis
+from tflite_ort.schema.file.enums import BuiltinOperator as Op
+from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.shapes.registry import Shape, Shapes, constant, required, rule
-from tflite_ort.schema.sizes import is_known, quotient, unknown_shape
-from tflite_ort.schema.view import OperatorView
+from tflite_ort.schema.values.semantics import normalized_axes, normalized_axis
+from tflite_ort.schema.values.sizes import is_known, quotient, unknown_shape
+from tflite_ort.schema.values.view import OperatorView
 
 Windows = list[tuple[int, int, int, int]]
 

@@ -22,11 +22,11 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
-from tflite_ort.schema.enums import BuiltinOperator, TensorType
-from tflite_ort.schema.errors import ModelError
-from tflite_ort.schema.sizes import Shape as Shape
-from tflite_ort.schema.sizes import unknown_shape, unknown_size
-from tflite_ort.schema.view import Array, OperatorView, TensorView
+from tflite_ort.schema.file.enums import BuiltinOperator, TensorType
+from tflite_ort.schema.file.errors import ModelError
+from tflite_ort.schema.values.sizes import Shape as Shape
+from tflite_ort.schema.values.sizes import unknown_shape, unknown_size
+from tflite_ort.schema.values.view import Array, OperatorView, TensorView
 
 Shapes = tuple[Shape, ...]
 Rule = Callable[[OperatorView[Any]], Shapes | None]

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.schema.enums import BuiltinOperator as Op
-from tflite_ort.schema.enums import TensorType
-from tflite_ort.schema.errors import ModelError
-from tflite_ort.schema.semantics import NUMPY_DTYPE, normalized_axes, normalized_axis
+from tflite_ort.schema.file.enums import BuiltinOperator as Op
+from tflite_ort.schema.file.enums import TensorType
+from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.shapes.registry import Shape, Shapes, constant, listed, required, rule
-from tflite_ort.schema.sizes import (
+from tflite_ort.schema.values.semantics import NUMPY_DTYPE, normalized_axes, normalized_axis
+from tflite_ort.schema.values.sizes import (
     cancelled,
     common,
     differ,
@@ -23,7 +23,7 @@ from tflite_ort.schema.sizes import (
     unknown_shape,
     unknown_size,
 )
-from tflite_ort.schema.view import Array, OperatorView, TensorView
+from tflite_ort.schema.values.view import Array, OperatorView, TensorView
 
 
 def resolved_shape(old: Shape, new: Shape) -> Shape:

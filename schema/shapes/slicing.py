@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tflite_ort.schema.enums import BuiltinOperator as Op
-from tflite_ort.schema.enums import TensorType
-from tflite_ort.schema.errors import ModelError
-from tflite_ort.schema.semantics import normalized_axis, strided_slice
+from tflite_ort.schema.file.enums import BuiltinOperator as Op
+from tflite_ort.schema.file.enums import TensorType
+from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.shapes.registry import (
     Shape,
     Shapes,
@@ -17,9 +16,10 @@ from tflite_ort.schema.shapes.registry import (
     required,
     rule,
 )
-from tflite_ort.schema.sizes import differ, is_known, unknown_shape, unknown_size
-from tflite_ort.schema.slices import sliced_shape
-from tflite_ort.schema.view import OperatorView
+from tflite_ort.schema.values.semantics import normalized_axis, strided_slice
+from tflite_ort.schema.values.sizes import differ, is_known, unknown_shape, unknown_size
+from tflite_ort.schema.values.slices import sliced_shape
+from tflite_ort.schema.values.view import OperatorView
 
 _POSITIONS = (TensorType.INT16, TensorType.INT32, TensorType.INT64)
 _PICKED = (

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.schema.enums import BuiltinOperator as Op
-from tflite_ort.schema.enums import TensorType
-from tflite_ort.schema.errors import ModelError
-from tflite_ort.schema.regions import WindowAttributes
+from tflite_ort.schema.file.enums import BuiltinOperator as Op
+from tflite_ort.schema.file.enums import TensorType
+from tflite_ort.schema.file.errors import ModelError
+from tflite_ort.schema.file.stablehlo_options import StablehloGatherOptions, StablehloPadOptions
 from tflite_ort.schema.shapes.reduction import reduced_windows
 from tflite_ort.schema.shapes.registry import Shape, Shapes, of_type, required, rule
-from tflite_ort.schema.stablehlo_options import StablehloGatherOptions, StablehloPadOptions
-from tflite_ort.schema.view import OperatorView
+from tflite_ort.schema.values.regions import WindowAttributes
+from tflite_ort.schema.values.view import OperatorView
 
 
 @rule(

@@ -5,10 +5,9 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from tflite_ort.schema.enums import BuiltinOperator as Op
-from tflite_ort.schema.enums import TensorType
-from tflite_ort.schema.errors import ModelError
-from tflite_ort.schema.semantics import normalized_axis
+from tflite_ort.schema.file.enums import BuiltinOperator as Op
+from tflite_ort.schema.file.enums import TensorType
+from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.shapes.registry import (
     Shape,
     Shapes,
@@ -18,7 +17,8 @@ from tflite_ort.schema.shapes.registry import (
     required,
     rule,
 )
-from tflite_ort.schema.sizes import (
+from tflite_ort.schema.values.semantics import normalized_axis
+from tflite_ort.schema.values.sizes import (
     differ,
     is_known,
     is_one,
@@ -28,7 +28,7 @@ from tflite_ort.schema.sizes import (
     unknown_shape,
     unknown_size,
 )
-from tflite_ort.schema.view import Array, OperatorView
+from tflite_ort.schema.values.view import Array, OperatorView
 
 _REVERSED = (
     *(TensorType.FLOAT32, TensorType.FLOAT16, TensorType.BFLOAT16, TensorType.BOOL),

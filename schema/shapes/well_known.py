@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from tflite_ort.schema.audio_features import fft_length
-from tflite_ort.schema.enums import Padding, TensorType
-from tflite_ort.schema.errors import ModelError
-from tflite_ort.schema.semantics import conv_output_size
+from tflite_ort.schema.arithmetic.audio_features import fft_length
+from tflite_ort.schema.file.enums import Padding, TensorType
+from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.shapes.registry import Shapes, of_type, required, rule
-from tflite_ort.schema.sizes import Shape
-from tflite_ort.schema.view import OperatorView
-from tflite_ort.schema.well_known_options import (
+from tflite_ort.schema.values.semantics import conv_output_size
+from tflite_ort.schema.values.sizes import Shape
+from tflite_ort.schema.values.view import OperatorView
+from tflite_ort.schema.values.well_known_options import (
     AudioSpectrogramOptions,
     DetectionPostProcessOptions,
     LandmarksToMatrixOptions,

@@ -11,13 +11,13 @@ import onnx_ir as ir
 from tests.one_op import Case, assert_close
 from tflite_ort.fallback_kernels import kernel
 from tflite_ort.opmap import OPSET, Domain, Graph, Layout, translator
-from tflite_ort.opmap.constants import carried_type
-from tflite_ort.opmap.forms import Target
-from tflite_ort.opmap.lowering import PORTABLE, translate
+from tflite_ort.opmap.graph import Target
+from tflite_ort.opmap.graph.constants import carried_type
+from tflite_ort.opmap.graph.lowering import PORTABLE, translate
+from tflite_ort.providers.session import Session
 from tflite_ort.schema import OperatorView, TensorType, TensorView, read_model
-from tflite_ort.schema.semantics import NUMPY_DTYPE
-from tflite_ort.session import Session
-from tflite_ort.specialization import specialize
+from tflite_ort.schema.values.semantics import NUMPY_DTYPE
+from tflite_ort.specialize.specialization import specialize
 
 Array = npt.NDArray[Any]
 

@@ -22,7 +22,7 @@ from tflite_ort.schema import (
     read_model,
     write_model,
 )
-from tflite_ort.schema.semantics import NUMPY_DTYPE, PACKED_BITS, quantized_range, unpack
+from tflite_ort.schema.values.semantics import NUMPY_DTYPE, PACKED_BITS, quantized_range, unpack
 
 Array = npt.NDArray[Any]
 INPUT_SCALE = 0.02

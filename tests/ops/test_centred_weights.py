@@ -8,8 +8,8 @@ import pytest
 from tests.one_op import Case, T
 from tests.ops.channels_first import check_channels_first
 from tflite_ort.opmap import Graph
-from tflite_ort.opmap.centred import centred
-from tflite_ort.opmap.forms import Target
+from tflite_ort.opmap.graph import Target
+from tflite_ort.opmap.idioms.centred import centred
 from tflite_ort.schema import (
     Conv2DOptions,
     DepthwiseConv2DOptions,

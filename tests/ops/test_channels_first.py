@@ -20,7 +20,7 @@ from tests.ops import (
 )
 from tests.ops.channels_first import check_channels_first
 from tests.ops.versions import one_per_operator
-from tflite_ort.opmap.forms import Target
+from tflite_ort.opmap.graph import Target
 from tflite_ort.schema import Op
 
 FAMILIES = (

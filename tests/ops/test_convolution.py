@@ -35,7 +35,7 @@ from tflite_ort.schema import (
     TensorType,
     TransposeConvOptions,
 )
-from tflite_ort.schema.semantics import conv_output_size
+from tflite_ort.schema.values.semantics import conv_output_size
 
 SAME, VALID = Padding.SAME, Padding.VALID
 NONE, RELU, RELU6, RELU_N1_TO_1 = (

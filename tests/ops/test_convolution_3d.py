@@ -14,7 +14,7 @@ from tests.one_op import Case, T, check, ours
 from tests.ops.versions import check_versions
 from tflite_ort import KernelError, ModelError
 from tflite_ort.schema import ActivationFunctionType, Conv3DOptions, Op, Padding
-from tflite_ort.schema.semantics import conv_output_size
+from tflite_ort.schema.values.semantics import conv_output_size
 
 SAME, VALID = Padding.SAME, Padding.VALID
 Sizes = tuple[int, int, int]

@@ -22,7 +22,7 @@ from tflite_ort.schema import (
     Op,
     TensorType,
 )
-from tflite_ort.schema.semantics import NUMPY_DTYPE
+from tflite_ort.schema.values.semantics import NUMPY_DTYPE
 
 FLOAT64, UINT32, UINT16 = TensorType.FLOAT64, TensorType.UINT32, TensorType.UINT16
 Shape = tuple[int, ...]

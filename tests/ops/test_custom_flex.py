@@ -20,8 +20,8 @@ from tests.one_op import T, assert_close
 from tests.ops.custom_op import by_exported, by_numpy, by_ort, custom_model, interpreter_of, invoked
 from tflite_ort import Interpreter, KernelError, ModelError, UnresolvedOperator
 from tflite_ort.schema import TensorType, read_model
-from tflite_ort.schema.node_def import node_attributes
-from tflite_ort.schema.resolve import operator_view, tensor_views
+from tflite_ort.schema.values.node_def import node_attributes
+from tflite_ort.schema.values.resolve import operator_view, tensor_views
 
 Array = npt.NDArray[Any]
 Attributes = Mapping[str, Any]

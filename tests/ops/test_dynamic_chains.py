@@ -33,7 +33,7 @@ from tflite_ort.schema import (
     TransposeConvOptions,
     UnpackOptions,
 )
-from tflite_ort.schema.semantics import NUMPY_DTYPE, strided_slice
+from tflite_ort.schema.values.semantics import NUMPY_DTYPE, strided_slice
 
 BOOL, INT32, INT64 = TensorType.BOOL, TensorType.INT32, TensorType.INT64
 SHAPE = ShapeOptions(out_type=INT32)

@@ -33,7 +33,7 @@ from tflite_ort.schema import (
     TensorType,
     write_model,
 )
-from tflite_ort.schema.semantics import NUMPY_DTYPE, quantized_range
+from tflite_ort.schema.values.semantics import NUMPY_DTYPE, quantized_range
 
 FLOAT32, FLOAT16, INT32, INT64 = (
     TensorType.FLOAT32,

@@ -15,7 +15,7 @@ from tflite_ort.schema import (
     Op,
     TensorType,
 )
-from tflite_ort.schema.semantics import NUMPY_DTYPE
+from tflite_ort.schema.values.semantics import NUMPY_DTYPE
 
 INT32, INT64 = TensorType.INT32, TensorType.INT64
 UINT8, INT8, INT16 = TensorType.UINT8, TensorType.INT8, TensorType.INT16

@@ -38,7 +38,7 @@ from tflite_ort.schema import (
     Op,
     TensorType,
 )
-from tflite_ort.schema.semantics import NUMPY_DTYPE
+from tflite_ort.schema.values.semantics import NUMPY_DTYPE
 
 Shape = tuple[int, ...]
 NONE, RELU, RELU6, RELU_N1_TO_1 = (

@@ -15,7 +15,7 @@ from tests.ops.moved import BOOL, FLOAT32, INT8, INT16, INT32, INT64, UINT8
 from tests.ops.versions import check_versions, one_per_operator
 from tests.oracle import litert
 from tflite_ort.schema import KernelError, Op, TensorType
-from tflite_ort.schema.semantics import NUMPY_DTYPE, quantized_range
+from tflite_ort.schema.values.semantics import NUMPY_DTYPE, quantized_range
 
 FLOAT16, UINT16, UINT32 = TensorType.FLOAT16, TensorType.UINT16, TensorType.UINT32
 

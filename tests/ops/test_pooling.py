@@ -15,7 +15,7 @@ from tests.one_op import Case, T, assert_close, check, ours
 from tests.ops.operands import extremes, optimized_nodes
 from tests.oracle import litert
 from tflite_ort.schema import ActivationFunctionType, Op, Padding, Pool2DOptions, TensorType
-from tflite_ort.schema.semantics import conv_output_size
+from tflite_ort.schema.values.semantics import conv_output_size
 
 SAME, VALID = Padding.SAME, Padding.VALID
 QUANTISED = {

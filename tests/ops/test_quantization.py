@@ -25,7 +25,7 @@ from tflite_ort.schema import (
     read_model,
     write_model,
 )
-from tflite_ort.schema.semantics import NUMPY_DTYPE, quantized_range
+from tflite_ort.schema.values.semantics import NUMPY_DTYPE, quantized_range
 
 FLOAT32, FLOAT16, FLOAT64 = TensorType.FLOAT32, TensorType.FLOAT16, TensorType.FLOAT64
 UINT8, INT8, INT16, INT32 = TensorType.UINT8, TensorType.INT8, TensorType.INT16, TensorType.INT32

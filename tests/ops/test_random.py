@@ -29,7 +29,7 @@ from tflite_ort.schema import (
     WhileOptions,
     read_model,
 )
-from tflite_ort.specialization import specialize
+from tflite_ort.specialize.specialization import specialize
 
 Array = npt.NDArray[Any]
 

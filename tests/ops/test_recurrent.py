@@ -15,7 +15,7 @@ from tests.one_op import assert_close
 from tests.oracle import litert_interpreter
 from tests.rnn_models import Rnn, Svdf, Weights
 from tflite_ort import Interpreter, export_onnx
-from tflite_ort.opmap import matrix
+from tflite_ort.opmap.idioms import matrix
 from tflite_ort.schema import ActivationFunctionType as Act
 from tflite_ort.schema import Op
 

@@ -15,7 +15,7 @@ from tests.ops.veiled import check_model, with_computed_lists
 from tests.ops.versions import check_versions
 from tests.oracle import litert
 from tflite_ort.schema import BridgeError, CastOptions, Op, StridedSliceOptions, TensorType
-from tflite_ort.schema.semantics import strided_slice
+from tflite_ort.schema.values.semantics import strided_slice
 
 Shape = tuple[int, ...]
 

@@ -23,8 +23,8 @@ from tflite_ort.schema import (
     StablehloScatterOptions,
     TensorType,
 )
-from tflite_ort.schema.regions import WindowAttributes
 from tflite_ort.schema.shapes.reduction import reduced_windows
+from tflite_ort.schema.values.regions import WindowAttributes
 
 Array = npt.NDArray[Any]
 _T = TensorType

@@ -27,7 +27,7 @@ from tests.ops.moved import (
 )
 from tests.ops.versions import check_versions, one_per_operator
 from tflite_ort.schema import BridgeError, Op, ReverseSequenceOptions, TensorType
-from tflite_ort.schema.semantics import NUMPY_DTYPE
+from tflite_ort.schema.values.semantics import NUMPY_DTYPE
 
 SEQUENCES = (FLOAT32, UINT8, INT16, INT32, INT64)
 DIAGONALS = (FLOAT32, INT8, *SEQUENCES[1:])

@@ -24,9 +24,9 @@ from tflite_ort import (
     MissingDelegate,
     load_delegate,
 )
-from tflite_ort.cli import app
+from tflite_ort.command.cli import app
+from tflite_ort.providers.session import CPU, available_providers, devices
 from tflite_ort.schema import Op
-from tflite_ort.session import CPU, available_providers, devices
 
 PLUGIN = os.environ.get("TFLITE_ORT_PLUGIN", "")
 

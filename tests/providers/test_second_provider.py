@@ -26,6 +26,7 @@ from tflite_ort import (
     MissingDelegate,
     load_delegate,
 )
+from tflite_ort.providers.session import CPU
 from tflite_ort.schema import (
     AddOptions,
     MulOptions,
@@ -34,7 +35,6 @@ from tflite_ort.schema import (
     SubOptions,
     TensorType,
 )
-from tflite_ort.session import CPU
 
 # How far results may be from LiteRT's default kernels: quanta, or a share of the largest value.
 # Accelerators compute quantised layers in floats, or round sums their own way.

@@ -11,6 +11,7 @@ from tests.delegated import allocated
 from tests.one_op import T, one_op_model, ours
 from tests.oracle import litert
 from tests.providers.samples import OPENVINO, WEBGPU
+from tflite_ort.providers.session import CPU
 from tflite_ort.schema import (
     AddOptions,
     BitcastOptions,
@@ -25,7 +26,6 @@ from tflite_ort.schema import (
     TensorType,
     TransposeConvOptions,
 )
-from tflite_ort.session import CPU
 
 INT8, INT32, INT64, UINT32 = (
     TensorType.INT8,

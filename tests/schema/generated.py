@@ -25,7 +25,7 @@ from tflite_ort.schema import (
     Tensor,
     TensorMap,
 )
-from tflite_ort.schema.declare import (
+from tflite_ort.schema.file.declare import (
     Child,
     Children,
     Field,
@@ -39,7 +39,7 @@ from tflite_ort.schema.declare import (
     View,
     fields_of,
 )
-from tflite_ort.schema.model import Buffer
+from tflite_ort.schema.file.model import Buffer
 
 TENSORS = 3
 SUBGRAPHS = 2

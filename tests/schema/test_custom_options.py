@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tests.one_op import Node, T, graph_model
 from tflite_ort.schema import ModelError, Op, read_model
-from tflite_ort.schema.custom_options import Value, custom_options, flexbuffer
-from tflite_ort.schema.resolve import operator_view, tensor_views
+from tflite_ort.schema.file.custom_options import Value, custom_options, flexbuffer
+from tflite_ort.schema.values.resolve import operator_view, tensor_views
 
 keys = st.text(st.characters(codec="ascii", exclude_characters="\0"), max_size=6)
 scalars = (

@@ -24,7 +24,7 @@ from tflite_ort.schema import (
     read_model,
     write_model,
 )
-from tflite_ort.schema.errors import MalformedModel
+from tflite_ort.schema.file.errors import MalformedModel
 
 
 def real_model() -> bytes:

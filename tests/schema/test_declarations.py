@@ -13,8 +13,9 @@ import pytest
 
 import tflite_ort.schema as schema
 from tests.models import MODELS_DIR
-from tflite_ort.schema import Table, enums
-from tflite_ort.schema.declare import (
+from tflite_ort.schema import Table
+from tflite_ort.schema.file import enums
+from tflite_ort.schema.file.declare import (
     Child,
     Children,
     Field,
@@ -30,8 +31,8 @@ from tflite_ort.schema.declare import (
     enum_number,
     fields_of,
 )
-from tflite_ort.schema.model import QuantizationDetails, SparseIndexVector
-from tflite_ort.schema.unions import BuiltinOptions, BuiltinOptions2
+from tflite_ort.schema.file.model import QuantizationDetails, SparseIndexVector
+from tflite_ort.schema.file.unions import BuiltinOptions, BuiltinOptions2
 
 REFERENCE = MODELS_DIR.parent / "reference" / "schema.json"
 UNIONS = (QuantizationDetails, SparseIndexVector, BuiltinOptions, BuiltinOptions2)

@@ -8,7 +8,7 @@ from tests.one_op import ours
 from tests.oracle import litert
 from tests.samples import SAMPLES, sample, types
 from tflite_ort.schema import ModelError, Op, TensorType
-from tflite_ort.schema.element_types import ELEMENT_TYPES
+from tflite_ort.schema.values.element_types import ELEMENT_TYPES
 
 
 def runs(op: Op, type: TensorType) -> bool:

@@ -13,7 +13,7 @@ from tests.one_op import ours
 from tests.oracle import litert
 from tflite_ort import Interpreter, ModelError, export_onnx
 from tflite_ort.schema import Op, read_model, write_model
-from tflite_ort.schema.inlining import inlined
+from tflite_ort.schema.values.inlining import inlined
 
 NAMES = (
     "litert__l2_norm_composite.tflite",

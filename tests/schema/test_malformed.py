@@ -35,9 +35,9 @@ from tflite_ort.schema import (
     read_model,
     write_model,
 )
-from tflite_ort.schema.errors import MalformedModel, ModelError, UnknownOperator
-from tflite_ort.schema.file import File
-from tflite_ort.schema.verify import read_table
+from tflite_ort.schema.file.errors import MalformedModel, ModelError, UnknownOperator
+from tflite_ort.schema.file.file_bytes import File
+from tflite_ort.schema.file.verify import read_table
 
 FLOATS = np.arange(4, dtype=np.float32)
 QUANTIZATION = QuantizationParameters(scale=FLOATS[:1], zero_point=np.zeros(1, np.int64))

@@ -9,7 +9,7 @@ import pytest
 
 from tests.models import model_path
 from tflite_ort.schema import Buffer, MalformedModel, Metadata, Model, read_model, write_model
-from tflite_ort.schema.model_metadata import (
+from tflite_ort.schema.file.model_metadata import (
     NAME,
     AssociatedFile,
     AssociatedFileType,

@@ -26,8 +26,8 @@ from tflite_ort.schema import (
     TensorType,
     read_model,
 )
-from tflite_ort.schema.resolve import tensor_views
-from tflite_ort.schema.semantics import (
+from tflite_ort.schema.values.resolve import tensor_views
+from tflite_ort.schema.values.semantics import (
     activation_bounds,
     conv_output_size,
     densify,
@@ -39,7 +39,7 @@ from tflite_ort.schema.semantics import (
     strided_slice,
     unpack,
 )
-from tflite_ort.schema.view import Packed
+from tflite_ort.schema.values.view import Packed
 
 Array = npt.NDArray[Any]
 DENSE, CSR = DimensionType.DENSE, DimensionType.SPARSE_CSR

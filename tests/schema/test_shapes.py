@@ -31,7 +31,7 @@ from tflite_ort.schema import (
 )
 from tflite_ort.schema.shapes import output_shapes
 from tflite_ort.schema.shapes.registry import RULES, rule
-from tflite_ort.schema.sizes import is_known, unknown_size
+from tflite_ort.schema.values.sizes import is_known, unknown_size
 
 Sizes = tuple[int | str | None, ...]
 A, B = unknown_size("a"), unknown_size("b")

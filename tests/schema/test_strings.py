@@ -11,8 +11,8 @@ from tests.models import model_path
 from tests.one_op import ours
 from tests.oracle import litert
 from tflite_ort import Interpreter, TensorError
-from tflite_ort.schema.errors import MalformedModel
-from tflite_ort.schema.strings import decoded, encoded
+from tflite_ort.schema.file.errors import MalformedModel
+from tflite_ort.schema.file.strings import decoded, encoded
 
 
 @given(st.lists(st.binary(max_size=8), max_size=6))

@@ -26,8 +26,8 @@ from tflite_ort.schema import (
     read_model,
     write_model,
 )
-from tflite_ort.schema.metadata import metadata_text, with_metadata_text
-from tflite_ort.schema.model import Model
+from tflite_ort.schema.file.metadata import metadata_text, with_metadata_text
+from tflite_ort.schema.file.model import Model
 from tflite_ort.versioning import (
     declared_runtime,
     is_known,

@@ -7,10 +7,10 @@ from ai_edge_litert.interpreter import Interpreter
 
 from tests.one_op import one_op_model
 from tests.versioning.reference import known_to_tflite, reference
-from tflite_ort.operators_page import UNTRANSLATED
+from tflite_ort.command.operators_page import UNTRANSLATED
 from tflite_ort.opmap import translator
 from tflite_ort.schema import Op
-from tflite_ort.schema.inlining import INLINED
+from tflite_ort.schema.values.inlining import INLINED
 from tflite_ort.versioning import (
     DISAGREEMENTS,
     KNOWN,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tflite_ort.operator_status import (
+from tflite_ort.command.operator_status import (
     MIXED,
     NUMPY,
     ORT,
@@ -17,13 +17,13 @@ from tflite_ort.operator_status import (
     status_of,
     type_statuses,
 )
-from tflite_ort.operators_page import operators_page
+from tflite_ort.command.operators_page import operators_page
+from tflite_ort.command.versions import versions_command
 from tflite_ort.schema import Op, TensorType
-from tflite_ort.schema.element_types import ELEMENT_TYPES, JUDGED
-from tflite_ort.schema.inlining import INLINED
+from tflite_ort.schema.values.element_types import ELEMENT_TYPES, JUDGED
+from tflite_ort.schema.values.inlining import INLINED
 from tflite_ort.versioning.known import known_versions
 from tflite_ort.versioning.type_versions import accepted_types, first_version
-from tflite_ort.versions import versions_command
 
 RECORD = read_record()
 OPERATORS = [op for op in Op if known_versions(op)]
@@ -31,7 +31,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "operators.md"
 
 
 def test_page_is_up_to_date() -> None:
-    fresh = "python -m tflite_ort.operators_page > docs/operators.md"
+    fresh = "python -m tflite_ort.command.operators_page > docs/operators.md"
     assert PAGE.read_text(encoding="utf-8") == operators_page(RECORD), f"stale, run: {fresh}"
 
 

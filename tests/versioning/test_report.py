@@ -9,6 +9,12 @@ from typing import Any
 import pytest
 
 from tests.one_op import T, one_op_model
+from tflite_ort.command.versions import (
+    OperatorVersion,
+    VersionReport,
+    version_report,
+    versions_command,
+)
 from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import (
     AddOptions,
@@ -19,7 +25,6 @@ from tflite_ort.schema import (
     read_model,
     write_model,
 )
-from tflite_ort.versions import OperatorVersion, VersionReport, version_report, versions_command
 
 INT8 = T((2,), TensorType.INT8, 0.5)
 

@@ -21,7 +21,7 @@ from tflite_ort.schema import (
     TransposeConvOptions,
     read_model,
 )
-from tflite_ort.schema.model import Model
+from tflite_ort.schema.file.model import Model
 from tflite_ort.versioning import required_version, signature
 from tflite_ort.versioning.signature import Signature
 

@@ -1,0 +1,74 @@
+"""What ``tflite-ort bench`` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tflite_ort.command.benchmark import Difference, Result
+from tflite_ort.command.terminal import new_console, new_table
+from tflite_ort.plan.profiling import OperatorTime
+
+
+def print_results(results: Sequence[Result], check: bool) -> None:
+    with_litert = any(result.litert for result in results)
+    heads = ["model", "threads", "ms", "load ms", "read", "translate", "session", "MiB"]
+    heads += ["LiteRT ms", "load ms", "MiB", "LiteRT / ours"] if with_litert else []
+    table = new_table(*heads)
+    for result in results:
+        table.add_row(*_cells(result, with_litert))
+    console = new_console()
+    console.print(table)
+    for result in results:
+        where = f"{result.model}, {result.threads} threads"
+        if result.litert_error:
+            console.print(f"{where}: LiteRT does not run it: {result.litert_error}")
+        for difference in result.differences:
+            console.print(f"{where}: {_difference(difference)}")
+    if check and not with_litert:
+        console.print("nothing to check against: LiteRT (ai-edge-litert) ran none of these")
+
+
+def _cells(result: Result, with_litert: bool) -> list[str]:
+    ours, litert = result.ours, result.litert
+    parts = (ours.load_ms, result.read_ms, result.translate_ms, result.session_ms)
+    cells = [result.model, str(result.threads), _milliseconds(ours.invoke_ms)]
+    cells += [f"{part:.1f}" for part in parts] + [_mebibytes(ours.peak_mib)]
+    if with_litert and litert and result.ratio is not None:
+        cells += [_milliseconds(litert.invoke_ms), f"{litert.load_ms:.1f}"]
+        cells += [_mebibytes(litert.peak_mib), f"{result.ratio:.2f}"]
+    elif with_litert:
+        cells += ["-"] * 4
+    return cells
+
+
+def _difference(of: Difference) -> str:
+    if of.relative is not None:
+        return f"{of.name}: {of.relative:.2e} of the largest magnitude at most"
+    if of.max_steps is not None:
+        return f"{of.name}: {of.max_steps} quanta at most, {of.mean_steps:.4f} on average"
+    return f"{of.name}: {of.exact:.1%} the same"
+
+
+def _milliseconds(value: float) -> str:
+    return f"{value:.4f}" if value < 1 else f"{value:.2f}"
+
+
+def _mebibytes(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
+
+
+def print_profile(model: str, operators: Sequence[OperatorTime], runs: int) -> None:
+    """A table of operators by the time they took in `runs` invokes of `model`."""
+    total = sum(each.seconds for each in operators)
+    table = new_table("operator", "ms", "%", "nodes", "provider")
+    for each in operators:
+        nodes = ", ".join(
+            f"{name} {_milliseconds(seconds * 1e3 / runs)}"
+            for name, seconds in sorted(each.nodes.items(), key=lambda node: -node[1])
+        )
+        share = f"{100 * each.seconds / total:.1f}"
+        time = _milliseconds(each.seconds * 1e3 / runs)
+        table.add_row(each.operator, time, share, nodes, each.provider)
+    console = new_console()
+    console.print(f"{model}: {_milliseconds(total * 1e3 / runs)} ms in operators")
+    console.print(table)

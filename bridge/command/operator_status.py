@@ -1,0 +1,111 @@
+"""Where each operator runs, by element type: what the test suite measured, at TFLite's versions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.resources import files
+from typing import Any
+
+from tflite_ort.schema import Op, TensorType
+from tflite_ort.schema.values.inlining import INLINED
+from tflite_ort.versioning.known import KNOWN, known_versions, span
+from tflite_ort.versioning.type_versions import first_version
+
+Runs = Mapping[str, Sequence[str]]  # where it ran, with the reasons against what came earlier
+Record = Mapping[str, Mapping[str, Runs]]  # by operator and type
+
+ORT, MIXED, NUMPY, REFUSED = "ONNX Runtime", "ONNX Runtime or numpy", "numpy", "refused"
+EXPORTED = "exported"  # what the interpreter leaves to numpy, and a file has all the same
+INLINED_STATUS = "inlined"
+
+
+@dataclass(frozen=True, slots=True)
+class TypeStatus:
+    """Where an operator runs on data of one type, in every version that it has.
+
+    Args:
+        since: the version that TFLite's rules ask for; a file that says an earlier one runs all the
+            same, as in TFLite.
+        runs_on: ``ORT``, ``NUMPY``, or ``MIXED`` where it depends on more than the type.
+        exported: whether models were translated, if not for the interpreter then for a file.
+        reasons: why numpy.
+    """
+
+    type: TensorType
+    since: int
+    runs_on: str
+    exported: bool
+    reasons: tuple[str, ...]
+
+
+def read_record() -> Record:
+    """What the test suite measured, by ``python -m pytest --write-placements``."""
+    record: Record = json.loads(
+        files("tflite_ort.command").joinpath("placements.json").read_text("utf-8")
+    )
+    return record
+
+
+def type_statuses(op: Op, record: Record) -> list[TypeStatus]:
+    """One for each type of which the test suite has a model; those of the first version first."""
+    statuses = []
+    for name, runs in record.get(op.name, {}).items():
+        type = TensorType[name]
+        place = MIXED if {"ort", "numpy"} <= runs.keys() else NUMPY if "numpy" in runs else ORT
+        exported, reasons = place != NUMPY or EXPORTED in runs, tuple(runs.get("numpy", ()))
+        statuses.append(TypeStatus(type, first_version(op, type), place, exported, reasons))
+    return sorted(statuses, key=lambda status: (status.since, status.type.name))
+
+
+def status_of(op: Op, version: int, type: TensorType, record: Record) -> str:
+    """Where an operator of `version` runs on data of `type`."""
+    if version not in known_versions(op):
+        return REFUSED
+    if op in INLINED:
+        return INLINED_STATUS
+    found = [status.runs_on for status in type_statuses(op, record) if status.type is type]
+    return found[0] if found else REFUSED
+
+
+def find_operator(name: str) -> Op | None:
+    """The operator of this name, in any case, if TFLite has a kernel for it."""
+    op = Op.__members__.get(name.upper())
+    return op if op is not None and known_versions(op) else None
+
+
+def operator_text(op: Op, record: Record) -> str:
+    """Versions and types of one operator, for people."""
+    return "\n".join(_lines(op, record))
+
+
+def operator_dict(op: Op, record: Record) -> dict[str, Any]:
+    """The same for JSON."""
+    known = (KNOWN[op, version] for version in known_versions(op))
+    return {
+        "operator": op.name,
+        "versions": [
+            {"version": row.number, "runtime": row.runtime, "brings": row.brings} for row in known
+        ],
+        "types": [
+            {**asdict(status), "type": status.type.name} for status in type_statuses(op, record)
+        ],
+        "inlined": op in INLINED,
+    }
+
+
+def _lines(op: Op, record: Record) -> Iterator[str]:
+    yield f"{op.name}: {span(known_versions(op))}, any other is refused"
+    for version in known_versions(op):
+        row = KNOWN[op, version]
+        yield f"  {version}  TFLite {row.runtime}  {row.brings}".rstrip()
+    if op in INLINED:
+        yield "replaced by the subgraph that it names"
+        return
+    yield "on data of these types it runs, in every version, on"
+    for status in type_statuses(op, record):
+        place = f"{status.runs_on}, {EXPORTED}" if status.exported else status.runs_on
+        yield f"  {status.type.name.lower():<13} (from {status.since})  {place}"
+        yield from (f"{'':>15} numpy: {reason}" for reason in status.reasons)
+    yield "data of other types is refused"

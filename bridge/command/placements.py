@@ -1,0 +1,49 @@
+"""Where the operators of a model run, counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from tflite_ort.interpreter import Interpreter
+from tflite_ort.plan.build import Placement
+from tflite_ort.providers.delegates import ProviderChoice
+from tflite_ort.schema import BridgeError, Model, Op
+from tflite_ort.versioning.resolver import OpResolver
+
+# Operator, version, place, and why not elsewhere.
+Row = tuple[str, int, str, str]
+
+
+def placed(
+    path: Path, providers: Sequence[ProviderChoice] | None, resolver: OpResolver | None
+) -> tuple[Counter[Row], str]:
+    """The rows of a model, or why it cannot run."""
+    try:
+        interpreter = Interpreter(path, providers=providers, resolver=resolver)
+        interpreter.allocate_tensors()
+    except BridgeError as error:
+        return Counter(), str(error)
+    places = (
+        (row.operator, row.version, _place(row), row.reason) for row in interpreter.delegation()
+    )
+    return Counter(places), ""
+
+
+def _place(row: Placement) -> str:
+    """The delegate, and the providers of its session where they are not the delegate's alone."""
+    if row.provider in ("", row.delegate):
+        return row.delegate or row.runs_on
+    return f"{row.delegate} ({row.provider})"
+
+
+def unplaced(model: Model) -> Counter[Row]:
+    """The rows of a model that cannot run here."""
+    rows: Counter[Row] = Counter()
+    for graph in model.subgraphs:
+        for op in graph.operators:
+            code = model.operator_codes[op.opcode_index]
+            custom = code.builtin_code is Op.CUSTOM and code.custom_code
+            rows[custom or code.builtin_code.name, code.version, "-", ""] += 1
+    return rows

@@ -1,0 +1,96 @@
+"""Custom operators as ONNX nodes of a domain of their own, for an ORT library that has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from tflite_ort.opmap import Domain, Graph
+from tflite_ort.schema import Model, Op, OperatorView
+from tflite_ort.schema.values.sizes import is_known
+from tflite_ort.versioning.registry import Entry, Inputs, Pair
+from tflite_ort.versioning.resolver import MutableOpResolver, OpResolver, operator_key
+
+DOMAIN = "tflite.custom"
+
+_INT64 = range(-(2**63), 2**63)
+_FLOAT32_MAX = float(np.finfo(np.float32).max)
+
+
+def untranslated(model: Model, resolver: OpResolver) -> set[Pair]:
+    """The custom operators of `model` that `resolver` has no translator for."""
+    custom = (code for code in model.operator_codes if code.builtin_code is Op.CUSTOM)
+    pairs = {(operator_key(code), code.version) for code in custom}
+    return {pair for pair in pairs if resolver.translators.find(*pair) is None}
+
+
+def with_custom_nodes(resolver: OpResolver, pairs: Iterable[Pair]) -> OpResolver:
+    """`resolver`, but every operator of `pairs` becomes a node of the domain ``tflite.custom``."""
+    extended, inputs = MutableOpResolver(), Inputs.parse(("inputs*",))
+    extended.add_all(resolver)
+    for name, version in pairs:
+        extended.translators.replace(Entry(name, version, version, inputs, custom_node))
+    return extended
+
+
+def custom_node(op: OperatorView[Any], g: Graph) -> None:
+    """A node of the operator's name with its inputs and outputs as the file has them."""
+    inputs = [
+        None if tensor is None else g.read(tensor, domain=Domain.FILE) for tensor in op.inputs
+    ]
+    values = g.op_multi(op.name, *inputs, outputs=len(op.outputs), domain=DOMAIN)
+    for tensor, value in zip(op.outputs, values, strict=True):
+        value.type = ir.TensorType(ir.DataType.from_numpy(tensor.dtype))
+        if tensor.ranked:
+            value.shape = ir.Shape([size if is_known(size) else None for size in tensor.shape])
+        g.write(tensor, value, domain=Domain.FILE)
+    for node in {value.producer() for value in values}:
+        assert node is not None
+        for attribute in attributes(op):
+            node.attributes[attribute.name] = attribute
+
+
+def attributes(op: OperatorView[Any]) -> Sequence[ir.Attr]:
+    """The fields of an option map that ONNX has attributes for; or else all options as one
+    attribute ``custom_options``, a tensor of their bytes."""
+    if isinstance(op.options, Mapping):
+        fields = [_attribute(name, value) for name, value in op.options.items()]
+        known = [field for field in fields if field is not None]
+        if len(known) == len(fields):
+            return known
+    assert op.custom_options is not None
+    return [_bytes("custom_options", op.custom_options.tobytes())]
+
+
+def _attribute(name: str, value: Any) -> ir.Attr | None:
+    """None for what no attribute can hold: nested maps, mixed lists, numbers out of range."""
+    if not name:
+        return None
+    if isinstance(value, bytes):
+        return _bytes(name, value)
+    if isinstance(value, str):
+        return ir.AttrString(name, value)
+    if isinstance(value, list):
+        return _list_attribute(name, value)
+    if isinstance(value, int):
+        return ir.AttrInt64(name, int(value)) if value in _INT64 else None
+    return ir.AttrFloat32(name, value) if _is_number(value) else None
+
+
+def _list_attribute(name: str, values: Sequence[Any]) -> ir.Attr | None:
+    if all(isinstance(value, int) and value in _INT64 for value in values):
+        return ir.AttrInt64s(name, [int(value) for value in values])
+    if all(isinstance(value, str) for value in values):
+        return ir.AttrStrings(name, values)
+    return ir.AttrFloat32s(name, values) if all(map(_is_number, values)) else None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not _FLOAT32_MAX < abs(value) < float("inf")
+
+
+def _bytes(name: str, data: bytes) -> ir.Attr:
+    return ir.AttrTensor(name, ir.Tensor(np.frombuffer(data, np.uint8), name=name))

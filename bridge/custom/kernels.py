@@ -1,0 +1,146 @@
+"""The kernels and functions that a user registered, made ready for one interpreter."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from tflite_ort.custom.functions import Outputs, PlainFunction, is_dynamic, shaped
+from tflite_ort.custom.life_cycle import LifeCycleNode
+from tflite_ort.schema import Model, Operator, OperatorView
+from tflite_ort.schema.values.inlining import called_subgraph, inlined
+from tflite_ort.versioning.registration import Function, Registration
+from tflite_ort.versioning.registry import Entry, Inputs, Key, Pair, key_of
+from tflite_ort.versioning.resolver import OpResolver, operator_key
+
+# The outputs of an operator with their shapes, None where these depend on data; it is told
+# whether the shapes that the file declares still hold.
+Preparer = Callable[[OperatorView[Any], bool], Outputs | None]
+
+
+Nodes = dict[tuple[int, int], LifeCycleNode]  # by subgraph and index
+
+
+class BoundResolver(OpResolver):
+    """A resolver whose registered kernels are ready for one model, until it is closed.
+
+    As TFLite does when it loads a model, every node whose kernel has a life cycle is initialised
+    here; `close` frees it, or the end of the resolver, which lasts as long as what runs the nodes.
+
+    Raises:
+        KernelError: `init` of a kernel failed; the nodes before are freed.
+    """
+
+    def __init__(self, resolver: OpResolver, model: Model, num_threads: int = 0) -> None:
+        super().__init__()
+        self.translators.update(resolver.translators)
+        self.kernels.update(resolver.kernels)
+        self.registered.update(resolver.registered)
+        self._shape_functions: dict[Pair, Preparer] = {}
+        self._with_life_cycle: list[Pair] = []
+        self._nodes: Nodes = {}
+        self._finalizer = weakref.finalize(self, _free, self._nodes)
+        present = {(operator_key(code), code.version) for code in model.operator_codes}
+        for key, version in present & self.registered.keys():
+            self._bind(key, version, self.registered[key, version])
+        with ExitStack() as if_one_fails:
+            if_one_fails.callback(self.close)
+            self._initialize(model, num_threads)
+            if_one_fails.pop_all()
+
+    def is_checked(self, op: OperatorView[Any]) -> bool:
+        """Whether numpy runs `op` after ONNX Runtime, for comparison."""
+        registration = self.registered.get((key_of(op), op.version))
+        return registration is not None and registration.check
+
+    def preparers(self) -> Mapping[Pair, Preparer]:
+        """What gives the outputs of registered operators their shapes, for one allocation: in it,
+        a node prepares once for the same shapes."""
+        occasion, node_of = object(), _finder(self._nodes)
+
+        def prepare(op: OperatorView[Any], declared: bool) -> Outputs | None:
+            return None if is_dynamic(op) else node_of(op).prepare(op, occasion)
+
+        return {**self._shape_functions, **dict.fromkeys(self._with_life_cycle, prepare)}
+
+    def close(self) -> None:
+        """Free every node, once.
+
+        Raises:
+            KernelError: `free` of a kernel raised; the others are freed.
+        """
+        self._finalizer()
+
+    def _bind(self, key: Key, version: int, registration: Registration) -> None:
+        shapes, function = registration.shapes, registration.function
+        if registration.has_life_cycle:
+            # The resolver itself here would last until a garbage collection.
+            self._add_kernel(key, version, registration, _invoked, _finder(self._nodes))
+            self._with_life_cycle.append((key, version))
+            return
+        if shapes is not None:
+            self._shape_functions[key, version] = lambda op, _: shaped(op, shapes)
+        if function is None:
+            return
+        plain = PlainFunction(function)
+        self._add_kernel(key, version, registration, plain.kernel, _no_state)
+        if shapes is None and isinstance(key, str):
+            self._shape_functions[key, version] = lambda op, declared: (
+                op.outputs if declared else plain.tried(op)
+            )
+
+    def _add_kernel(
+        self,
+        key: Key,
+        version: int,
+        registration: Registration,
+        kernel: Function,
+        state: Callable[[OperatorView[Any]], Any],
+    ) -> None:
+        inputs = Inputs.parse(registration.inputs).of_kernel()
+        self.kernels.replace(Entry(key, version, version, inputs, kernel, state))
+
+    def _initialize(self, model: Model, num_threads: int) -> None:
+        for subgraph, index, operator in _operators(model):
+            code = model.operator_codes[operator.opcode_index]
+            pair = operator_key(code), code.version
+            if pair in self._with_life_cycle:
+                label = f"{code.custom_code or code.builtin_code.name}_{index}"
+                data = operator.custom_options
+                options = b"" if data is None else data.tobytes()
+                node = LifeCycleNode(self.registered[pair], label, options, num_threads)
+                self._nodes[subgraph, index] = node
+
+
+def _finder(nodes: Nodes) -> Callable[[OperatorView[Any]], LifeCycleNode]:
+    return lambda op: nodes[op.subgraph, op.index]
+
+
+def _free(nodes: Nodes) -> None:
+    with ExitStack() as each_even_if_one_fails:
+        for node in reversed(nodes.values()):
+            each_even_if_one_fails.callback(node.free)
+
+
+def _operators(model: Model) -> Iterator[tuple[int, int, Operator]]:
+    """(subgraph, index, operator) as they are run: those of a composite where it stands."""
+    inside = {called_subgraph(model, op) for graph in model.subgraphs for op in graph.operators}
+    for subgraph in range(len(model.subgraphs)):
+        if subgraph in inside - {0}:
+            continue
+        flat = inlined(model, subgraph).subgraphs[subgraph]
+        for index, operator in enumerate(flat.operators):
+            yield subgraph, index, operator
+
+
+# Kernels as the engine calls them ----------------------------------------------------------------
+
+
+def _no_state(op: OperatorView[Any]) -> None:
+    """With a state, even this one, a kernel is run at every invoke and never ahead of them."""
+
+
+def _invoked(op: OperatorView[Any], inputs: Sequence[Any], state: LifeCycleNode) -> Any:
+    return state.invoke(op, inputs)

@@ -1,0 +1,1 @@
+"""From a specialised subgraph to the steps that an invoke runs."""

@@ -1,0 +1,113 @@
+"""Why an operator failed in ONNX Runtime: its numpy kernel, run on the same values, tells.
+
+ONNX Runtime names a node, and often neither the index nor the bound that do not agree.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import takewhile
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.opmap import lower
+from tflite_ort.opmap.graph.pairs import is_complex
+from tflite_ort.plan.partition import Partition
+from tflite_ort.plan.runtime import Runtime
+from tflite_ort.plan.steps import Memory, Run
+from tflite_ort.providers.session import Session
+from tflite_ort.schema import (
+    BridgeError,
+    DelegateError,
+    KernelError,
+    OperatorView,
+    TensorView,
+    Untranslatable,
+)
+from tflite_ort.specialize.folding import run_kernel
+
+Array = npt.NDArray[Any]
+
+# A node is named after its operator, such as 'GATHER_3/Gather'.
+_NODE = re.compile(r"([\w:.-]+_\d+)/")
+
+
+def explained(run: Run, part: Partition, memory: Memory, runtime: Runtime) -> Run:
+    """`run`, whose errors also say what the kernel of the operator that failed says."""
+
+    def run_or_explain() -> None:
+        try:
+            run()
+        except DelegateError as error:
+            raise _explained(error, part, memory, runtime) from error.__cause__
+
+    return run_or_explain
+
+
+def _explained(
+    error: DelegateError, part: Partition, memory: Memory, runtime: Runtime
+) -> DelegateError:
+    named = _NODE.findall(str(error))
+    failed = next((op for op in part.operators if op.label in named), None)
+    if failed is None:
+        return error
+    try:
+        _run_alone(failed, part, memory, runtime)
+    except KernelError as reason:
+        return DelegateError(f"{reason}. {error}")
+    except BridgeError:  # what comes before cannot be run by itself
+        pass
+    made = " and ".join(repr(tensor.name) for tensor in failed.outputs)
+    return DelegateError(f"{failed.label}, which makes {made}, failed to invoke. {error}")
+
+
+def _run_alone(op: OperatorView[Any], part: Partition, memory: Memory, runtime: Runtime) -> None:
+    """Run the kernel of `op` on what the operators before it make.
+
+    Raises:
+        KernelError: as the kernel does.
+        BridgeError: these values cannot be had.
+    """
+    entry = runtime.resolver.kernels.of(op)
+    if entry is None or entry.state is not None or op.bodies or part.places:
+        return
+    bound = replace(op, names=entry.inputs.bind(op).names)
+    values = _inputs(op, part, memory, runtime)
+    inputs = [None if tensor is None else values[tensor.index] for tensor in op.inputs]
+    with np.errstate(all="ignore"):
+        run_kernel(bound, entry, inputs)
+
+
+def _inputs(
+    op: OperatorView[Any], part: Partition, memory: Memory, runtime: Runtime
+) -> dict[int, Array]:
+    """By index, the inputs of `op`: what its partition makes of them is made once more."""
+    before, wanted = _needed(op, part.operators)
+    made = {tensor.index for tensor in wanted}
+    values = {t.index: memory.value(t) for t in op.present_inputs() if t.index not in made}
+    if not before:
+        return values
+    given = [tensor for tensor in part.inputs if not tensor.is_constant]
+    lowered = lower(before, given, wanted, runtime.resolver.translators)
+    if lowered.refusals or any(map(is_complex, wanted)):  # which would be pairs
+        raise Untranslatable("what comes before is not run by itself")
+    session = Session(lowered.model, num_threads=runtime.num_threads)
+    results = session.call([memory.value(tensor) for tensor in given])
+    return values | {tensor.index: result for tensor, result in zip(wanted, results, strict=True)}
+
+
+def _needed(
+    op: OperatorView[Any], operators: Sequence[OperatorView[Any]]
+) -> tuple[list[OperatorView[Any]], list[TensorView]]:
+    """The operators before `op` that lead to it, and what they make for it."""
+    own = {tensor.index for tensor in op.present_inputs()}
+    read, needed = set(own), list[OperatorView[Any]]()
+    for other in reversed(list(takewhile(lambda each: each is not op, operators))):
+        if any(tensor.index in read for tensor in other.outputs):
+            needed.insert(0, other)
+            read.update(tensor.index for tensor in other.present_inputs())
+    return needed, [out for other in needed for out in other.outputs if out.index in own]

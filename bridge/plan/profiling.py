@@ -1,0 +1,82 @@
+"""Where the time of an invoke goes: by TFLite operator, and by the ONNX nodes it became."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tflite_ort.providers.session import Session
+from tflite_ort.schema import OperatorView
+
+# Of nodes that no operator asked for, such as those that ONNX Runtime adds to change a layout.
+_NO_OPERATOR = "(ONNX Runtime)"
+
+
+def _seconds() -> defaultdict[str, float]:
+    return defaultdict(float)
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorTime:
+    """Seconds that one TFLite operator took, in all invokes together.
+
+    Args:
+        operator: such as ``CONV_2D_12``; ``boundary`` for what is done where data enters and
+            leaves a graph.
+        nodes: by operator of the optimised ONNX graph, or ``numpy``.
+        provider: ONNX Runtime's execution provider; empty in numpy.
+    """
+
+    operator: str
+    nodes: dict[str, float]
+    provider: str
+
+    @property
+    def seconds(self) -> float:
+        return sum(self.nodes.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Collects the times of sessions and kernels.
+
+    Args:
+        folder: for the sessions' files.
+    """
+
+    folder: Path
+    sessions: list[Session] = field(default_factory=list)
+    kernels: defaultdict[str, float] = field(default_factory=_seconds)
+
+    @property
+    def prefix(self) -> str:
+        """The beginning of the next session's file name, to which ONNX Runtime adds the second."""
+        return str(self.folder / f"session{len(self.sessions)}")
+
+    def timed(self, step: Callable[..., None]) -> Callable[..., None]:
+        """`step`, which runs the operator that is its first argument, with its time noted."""
+
+        def run(op: OperatorView[Any], *arguments: Any) -> None:
+            started = time.perf_counter()
+            step(op, *arguments)
+            self.kernels[op.label] += time.perf_counter() - started
+
+        return run
+
+    def times(self) -> Sequence[OperatorTime]:
+        """The operators that took time, the longest first; ends the profiling."""
+        rows: dict[tuple[str, str], OperatorTime] = {}
+        for session in self.sessions:
+            for node in session.node_times():
+                operator = node.name.partition("/")[0] if "/" in node.name else _NO_OPERATOR
+                key = (operator, node.provider)
+                row = rows.setdefault(key, OperatorTime(operator, _seconds(), node.provider))
+                row.nodes[node.op_type] += node.seconds
+        kernels = [
+            OperatorTime(label, {"numpy": seconds}, "") for label, seconds in self.kernels.items()
+        ]
+        return sorted([*rows.values(), *kernels], key=lambda row: -row.seconds)

@@ -1,0 +1,1 @@
+"""Execution providers: sessions, delegates, and what providers compute wrongly."""

@@ -1,0 +1,70 @@
+"""The execution providers that can be used here, and on what hardware."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tflite_ort.providers.plugins import load_library, package_library, plugin_packages
+from tflite_ort.providers.session import ORT_VERSION, Device, Provider, available_providers, devices
+from tflite_ort.providers.trials import check_provider
+from tflite_ort.schema import DelegateError
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderReport:
+    """An execution provider.
+
+    Args:
+        source: ``"onnxruntime"``, or the package of a plug-in.
+        devices: kind and vendor of its hardware, where it tells.
+        problem: why it cannot be used; empty when it can.
+    """
+
+    name: str
+    source: str
+    version: str
+    devices: Sequence[str]
+    problem: str = ""
+
+
+def provider_reports() -> list[ProviderReport]:
+    """Every provider of the installed onnxruntime and of the packages ``onnxruntime-ep-*``."""
+    found = devices()
+    compiled_in = [
+        ProviderReport(
+            name, "onnxruntime", ORT_VERSION, _kinds(name, found), _problem(Provider(name))
+        )
+        for name in available_providers()
+    ]
+    return [*compiled_in, *(row for package in plugin_packages() for row in _of_package(package))]
+
+
+def _of_package(package: str) -> list[ProviderReport]:
+    try:
+        library = package_library(package)
+        names = load_library(library)
+    except DelegateError as error:
+        return [ProviderReport("-", package, "-", (), str(error))]
+    if not names:
+        return [ProviderReport("-", package, "-", (), "no device on this machine")]
+    found = [each for each in devices() if each.library == library]
+    versions = {each.provider: each.version for each in found}
+    return [
+        ProviderReport(
+            name, package, versions[name], _kinds(name, found), _problem(Provider(name, {}, True))
+        )
+        for name in names
+    ]
+
+
+def _kinds(name: str, found: Sequence[Device]) -> list[str]:
+    return [f"{each.kind} {each.vendor}".strip() for each in found if each.provider == name]
+
+
+def _problem(provider: Provider) -> str:
+    try:
+        check_provider(provider)
+    except DelegateError as error:
+        return str(error)
+    return ""

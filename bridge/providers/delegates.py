@@ -1,0 +1,172 @@
+"""Delegates: what runs operators in place of the numpy kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum, unique
+from typing import Any
+
+from tflite_ort.providers.plugins import find_provider
+from tflite_ort.providers.session import CPU, Provider
+from tflite_ort.providers.trials import check_provider, known_options
+from tflite_ort.providers.wrong_results import wrong_result
+from tflite_ort.schema import DelegateError, MissingDelegate, Op, OperatorView
+
+# What stands for a delegate in `providers`: a name, or a name and options.
+ProviderChoice = str | tuple[str, Mapping[str, Any]]
+
+# The options of compiled-in providers that a session does not tell.
+_OPTIONS = {
+    CPU: (),
+    "AzureExecutionProvider": (),
+    "OpenVINOExecutionProvider": (
+        *("cache_dir", "context", "device_id", "device_luid", "device_type"),
+        *("disable_dynamic_shapes", "enable_causallm", "enable_opencl_throttling"),
+        *("enable_qdq_optimizer", "layout", "load_config", "model_priority"),
+        *("num_of_threads", "num_streams", "precision", "reshape_input"),
+    ),
+    "WebGpuExecutionProvider": (
+        *("dawnBackendType", "dawnProcTable", "defaultBufferCacheMode", "deviceId"),
+        *("enableGraphCapture", "enableInt64", "enablePIXCapture", "enableRobustness"),
+        *("forceCpuNodeNames", "kvCacheQuantizationBits", "maxNumPendingDispatches"),
+        *("maxStorageBufferBindingSize", "multiRotaryCacheConcatOffset", "powerPreference"),
+        *("preferredLayout", "preserveDevice", "queryResolveBufferCacheMode"),
+        *("sessionBufferPoolGenerations", "storageBufferCacheMode", "uniformBufferCacheMode"),
+        *("validationMode", "webgpuDevice", "webgpuInstance"),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Delegate:
+    """Something that can run operators.
+
+    Args:
+        name: how `Interpreter.delegation` names it.
+        options: passed on to the delegate.
+        max_versions: the highest version accepted, by operator; others are not limited.
+        min_partition_size: fewer connected operators than this are left to the next delegate.
+    """
+
+    name: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    max_versions: Mapping[Op, int] = field(default_factory=dict)
+    min_partition_size: int = 1
+
+    @property
+    def provider(self) -> Provider:
+        """What the sessions of its partitions are made with."""
+        return Provider(self.name, self.options)
+
+    def refusal(self, op: OperatorView[Any]) -> str | None:
+        """Why the delegate does not take `op`; None when it does."""
+        limit = self.max_versions.get(op.op)
+        if limit is not None and op.version > limit:
+            return f"{self.name} takes {op.name} up to version {limit}, this is {op.version}"
+        return wrong_result(self.name, op)
+
+
+@dataclass(frozen=True)
+class ExecutionProviderDelegate(Delegate):
+    """An ONNX Runtime execution provider, such as ``CPUExecutionProvider``.
+
+    Args:
+        library: the path of the plug-in that it comes from; empty where it is compiled in.
+        device: of a plug-in that has several: ``"CPU"``, ``"GPU"`` or ``"NPU"``.
+    """
+
+    library: str = ""
+    device: str = ""
+
+    @property
+    def provider(self) -> Provider:
+        return Provider(self.name, self.options, bool(self.library), self.device)
+
+
+@unique
+class OpResolverType(Enum):
+    """Which kernels run what no delegate takes, under the names of ``tf.lite``.
+
+    AUTO, BUILTIN and BUILTIN_WITHOUT_DEFAULT_DELEGATES: those of ONNX Runtime's CPU provider, and
+    numpy where it has none. BUILTIN_REF: numpy alone, bit for bit TFLite's reference kernels
+    where these compute in integers.
+    """
+
+    AUTO = 0
+    BUILTIN = 1
+    BUILTIN_REF = 2
+    BUILTIN_WITHOUT_DEFAULT_DELEGATES = 3
+
+
+def load_delegate(library: str, options: Mapping[str, Any] | None = None) -> Delegate:
+    """An ONNX Runtime execution provider, for `experimental_delegates`.
+
+    Args:
+        library: the provider's name, or of a plug-in the package (``onnxruntime-ep-webgpu``) or
+            the path of its library.
+        options: as the provider documents them.
+
+    Raises:
+        MissingDelegate: there is no such provider, or it does not take the options; the message
+            says what there is.
+
+    Example:
+        >>> load_delegate("CPUExecutionProvider").name
+        'CPUExecutionProvider'
+    """
+    delegate = _loaded(ExecutionProviderDelegate(library, dict(options or {})))
+    try:
+        check_provider(delegate.provider)
+    except DelegateError as error:
+        known = ", ".join(known_options(delegate.name)) if options else ""
+        hint = f"; its options are {known}" if known else ""
+        raise MissingDelegate(f"Failed to load delegate from {library}: {error}{hint}") from error
+    return delegate
+
+
+def chosen_delegates(
+    kind: OpResolverType,
+    first: Sequence[Delegate],
+    providers: Sequence[ProviderChoice | Delegate] | None,
+) -> list[Delegate]:
+    """The delegates of an interpreter, the first choice first.
+
+    Args:
+        providers: names, (name, options) pairs or delegates; None: what `kind` stands for.
+    """
+    if not isinstance(kind, OpResolverType):
+        raise ValueError(f"Unrecognized passed in op resolver type: {kind}")
+    if providers is None:
+        providers = () if kind is OpResolverType.BUILTIN_REF else (CPU,)
+    return [_delegate(provider) for provider in (*first, *providers)]
+
+
+def _delegate(provider: ProviderChoice | Delegate) -> Delegate:
+    if isinstance(provider, Delegate):
+        return _loaded(provider)
+    name, options = (provider, {}) if isinstance(provider, str) else provider
+    return _loaded(ExecutionProviderDelegate(name, dict(options)))
+
+
+def _loaded(delegate: Delegate) -> Delegate:
+    """`delegate` with its plug-in loaded and the names of its options looked at."""
+    if isinstance(delegate, ExecutionProviderDelegate):
+        source = find_provider(delegate.name, delegate.library)
+        delegate = replace(delegate, name=source.provider, library=source.library)
+    else:
+        find_provider(delegate.name)
+    _check_options(delegate)
+    return delegate
+
+
+def _check_options(delegate: Delegate) -> None:
+    """Refuse options that the provider does not have, where it is known which it has."""
+    if delegate.provider.plugin or delegate.name not in _OPTIONS:
+        return
+    known = _OPTIONS[delegate.name]
+    if unknown := [name for name in delegate.options if name not in known]:
+        raise MissingDelegate(
+            f"{delegate.name} has no option {', '.join(unknown)}; "
+            f"it has {', '.join(known) or 'none'}"
+        )

@@ -1,0 +1,111 @@
+"""Where an execution provider comes from: onnxruntime itself, a package, or a library's path."""
+
+from __future__ import annotations
+
+import pkgutil
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tflite_ort.optional import optional_module
+from tflite_ort.providers.session import available_providers, devices, register_library
+from tflite_ort.schema import DelegateError, MissingDelegate
+
+_PACKAGES = "onnxruntime_ep_"
+_LIBRARY = (".so", ".dll", ".dylib")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An execution provider and where it comes from.
+
+    Args:
+        library: the plug-in's path; empty for one that is compiled into onnxruntime.
+    """
+
+    provider: str
+    library: str = ""
+
+
+def plugin_packages() -> list[str]:
+    """The installed packages ``onnxruntime-ep-*``, as they are imported."""
+    return sorted(each.name for each in pkgutil.iter_modules() if each.name.startswith(_PACKAGES))
+
+
+def find_provider(name: str, library: str = "") -> Source:
+    """The provider that is meant by its name, a plug-in's package or the path of its library.
+
+    Args:
+        library: the path of the plug-in that `name` has to come from.
+
+    Raises:
+        MissingDelegate: there is none; the message says which there are.
+    """
+    if not library and name in available_providers():
+        return Source(name)
+    try:
+        return _of_library(library, name) if library else _plugin(name)
+    except DelegateError as error:
+        raise MissingDelegate(f"Failed to load delegate from {name}: {error}") from error
+
+
+def package_library(package: str) -> str:
+    """The path of the library in a package ``onnxruntime_ep_*``."""
+    return str(_said_by(package, "get_library_path"))
+
+
+def package_providers(package: str) -> list[str]:
+    """The names of the providers in a package ``onnxruntime_ep_*``."""
+    return list(_said_by(package, "get_ep_names"))
+
+
+def load_library(library: str) -> list[str]:
+    """The providers of a plug-in's library that have a device on this machine.
+
+    Raises:
+        DelegateError: ONNX Runtime could not load it.
+    """
+    if library not in {each.library for each in devices()}:
+        register_library(library)
+    return list(dict.fromkeys(each.provider for each in devices() if each.library == library))
+
+
+def _plugin(name: str) -> Source:
+    for each in devices():
+        if each.provider == name and each.library:
+            return Source(name, each.library)
+    package = re.sub(r"[-.]", "_", name)
+    if package in plugin_packages():
+        return _of_library(package_library(package))
+    if name.endswith(_LIBRARY) or Path(name).is_file():
+        return _of_library(str(Path(name).resolve()))
+    for package in plugin_packages():
+        if name in package_providers(package):
+            return _of_library(package_library(package), name)
+    packages = ", ".join(plugin_packages()) or "none"
+    raise DelegateError(
+        f"no provider {name!r} in this onnxruntime, which has {available_providers()}; "
+        f"packages of plug-ins: {packages}"
+    )
+
+
+def _of_library(library: str, provider: str = "") -> Source:
+    names = load_library(library)
+    if provider in names or (names and not provider):
+        return Source(provider or names[0], library)
+    hardware = ", ".join(dict.fromkeys(f"{each.kind} {each.vendor}" for each in devices()))
+    wanted = provider or "its providers"
+    raise DelegateError(f"{library} has no device for {wanted} here, where there is {hardware}")
+
+
+def _said_by(package: str, function: str) -> Any:
+    """What a function of a package returns.
+
+    Raises:
+        DelegateError: the package cannot be imported, or does not say.
+    """
+    try:
+        return getattr(optional_module(package), function)()
+    except (ImportError, AttributeError, OSError, RuntimeError) as error:
+        raise DelegateError(f"{package} cannot be used: {error}") from error

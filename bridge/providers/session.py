@@ -1,0 +1,429 @@
+"""ONNX Runtime sessions: the one module that names onnxruntime."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+import onnxruntime
+from onnxruntime.capi import onnxruntime_pybind11_state as _ort_errors
+
+from tflite_ort.opmap.graph.pairs import paired
+from tflite_ort.schema import DelegateError
+
+Array = npt.NDArray[Any]
+
+CPU = "CPUExecutionProvider"
+ORT_VERSION: str = onnxruntime.__version__
+ORT_RELEASE = tuple(int(number) for number in ORT_VERSION.split(".")[:2])
+
+# What ONNX Runtime raises; it has no common base below Exception.
+ORT_ERRORS: tuple[type[Exception], ...] = (
+    _ort_errors.EPFail,
+    _ort_errors.EngineError,
+    _ort_errors.Fail,
+    _ort_errors.InvalidArgument,
+    _ort_errors.InvalidGraph,
+    _ort_errors.InvalidProtobuf,
+    _ort_errors.ModelLoaded,
+    _ort_errors.NoModel,
+    _ort_errors.NoSuchFile,
+    _ort_errors.NotImplemented,
+    _ort_errors.RuntimeException,
+    RuntimeError,  # of a bound run
+)
+
+# Products with 4-bit weights are computed in float32, not with activations rounded to 8 bits.
+_CONFIG = {"session.qdq_matmulnbits_accuracy_level": "1"}
+
+_RECORD_ASSIGNMENT = "session.record_ep_graph_assignment_info"
+_KERNEL_TIME = "_kernel_time"  # how the profile marks the run of a node
+
+# Plug-ins are listed with them once they are loaded.
+_COMPILED_IN = onnxruntime.get_available_providers()
+
+# Providers with threads of their own, and the option that says how many.
+_THREADS = {"OpenVINOExecutionProvider": "num_of_threads"}
+
+_SOURCE_PLACE = re.compile(r"\S+\.(cc|h):\d+ .*?(\) (?=[A-Z])|\[OpenVINO-EP\] )")
+_LIBRARY_AFFIXES = re.compile(r"^(lib)?(onnxruntime_)?(providers_)?|\.(so|dll|dylib)\b.*$")
+
+# How ONNX Runtime names the memory of the host, and by its maker's number that of a device.
+_HOST = "Cpu"
+_DEVICES = {0x0000: "webgpu", 0x10DE: "cuda", 0x1414: "dml", 0x19E5: "cann"}
+
+# Below this size an initializer stays in the protobuf, where graph optimisations look at it.
+_INLINE_BYTES = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """An execution provider of a session.
+
+    Args:
+        options: passed on.
+        plugin: whether it comes from a library that `register_library` loaded.
+        device: the kind of hardware wanted of a plug-in; empty: the first it has.
+    """
+
+    name: str = CPU
+    options: Mapping[str, Any] = field(default_factory=dict)
+    plugin: bool = False
+    device: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """Hardware that a provider offers: kind is ``"CPU"``, ``"GPU"`` or ``"NPU"``.
+
+    Args:
+        library: where a plug-in was loaded from; empty for a provider that is compiled in.
+    """
+
+    provider: str
+    kind: str
+    vendor: str
+    version: str
+    library: str
+
+
+def available_providers() -> list[str]:
+    """Names of the execution providers that are compiled into the installed onnxruntime."""
+    return list(_COMPILED_IN)
+
+
+def devices() -> list[Device]:
+    """What the providers offer on this machine that use ONNX Runtime's device interface."""
+    return [
+        Device(
+            each.ep_name,
+            each.device.type.name,
+            each.device.vendor,
+            each.ep_metadata.get("version", ""),
+            each.ep_metadata.get("library_path", ""),
+        )
+        for each in onnxruntime.get_ep_devices()
+    ]
+
+
+@cache
+def register_library(path: str) -> None:
+    """Load a library of plug-in providers, once.
+
+    Raises:
+        DelegateError: it is not there, or not such a library.
+    """
+    # Some libraries name their provider as they are registered.
+    name = _LIBRARY_AFFIXES.sub("", Path(path).name)
+    try:
+        onnxruntime.register_execution_provider_library(name, path)
+    except ORT_ERRORS as error:
+        raise DelegateError(f"ONNX Runtime could not load {path}: {_said(error)}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTime:
+    """One run of a node of the optimised graph: its name, operator, provider and seconds."""
+
+    name: str
+    op_type: str
+    provider: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceMemory:
+    """The memory of a device, as ONNX Runtime names it."""
+
+    kind: str
+    number: int
+
+
+class DeviceTensor:
+    """A tensor that stays in the memory of a device, for other sessions of the same provider.
+
+    Its shape and type are always the same.
+
+    Attributes:
+        value: what the first run of the session that makes it has put there; None before.
+        maker: that session, whose memory it is.
+    """
+
+    __slots__ = ("maker", "memory", "value")
+
+    def __init__(self, memory: DeviceMemory) -> None:
+        self.memory = memory
+        self.value: onnxruntime.OrtValue | None = None
+        self.maker: Session | None = None
+
+    def __del__(self) -> None:
+        self.value = None  # before the memory it is in
+
+
+# What a session is bound to.
+Tensor = Array | DeviceTensor
+
+
+class Binding:
+    """What a run of a session reads from and writes to; arrays must outlive it.
+
+    Attributes:
+        sources, targets: in graph order.
+        copied: ONNX Runtime copies an input to a device at once when it is bound, so that each run
+            has to bind anew what may have changed.
+        unmade: some targets are device tensors that have no value yet.
+    """
+
+    __slots__ = ("bound", "copied", "session", "sources", "targets", "unmade")
+
+    def __init__(
+        self, session: Session, bound: Any, sources: Sequence[Tensor], targets: Sequence[Tensor]
+    ) -> None:
+        self.session, self.bound = session, bound
+        self.sources = [_bindable(source) for source in sources]
+        self.targets = [_bindable(target) for target in targets]
+        self.copied = session.on_device or any(isinstance(x, DeviceTensor) for x in self.sources)
+        self.unmade = any(isinstance(x, DeviceTensor) and x.value is None for x in self.targets)
+
+    def __del__(self) -> None:
+        self.bound = None  # before the sessions whose memory it refers to
+
+
+class Session:
+    """An ONNX Runtime session, run over arrays that were bound to it before.
+
+    Args:
+        model: its initializers are handed over as views, not serialised.
+        provider: what it does not take is left to the CPU's.
+        num_threads: threads within an operator; 0 is ONNX Runtime's default.
+        config: entries of ONNX Runtime's session configuration.
+        profile: where `node_times` are noted, as the beginning of a file name.
+
+    Raises:
+        DelegateError: ONNX Runtime could not make or run the session.
+    """
+
+    def __init__(
+        self,
+        model: ir.Model,
+        provider: Provider = Provider(),
+        *,
+        num_threads: int = 0,
+        config: Mapping[str, str] | None = None,
+        profile: str | None = None,
+    ) -> None:
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4  # what it would log as an error is raised
+        options.intra_op_num_threads = num_threads
+        if profile is not None:
+            options.enable_profiling, options.profile_file_prefix = True, profile
+        self._records = provider.name != CPU
+        record = {_RECORD_ASSIGNMENT: str(int(self._records))}
+        for key, value in {**_CONFIG, **record, **(config or {})}.items():
+            options.add_session_config_entry(key, value)
+        # They must outlive the session, which reads them in place.
+        self._weights = _externalized(model)
+        if self._weights:
+            options.add_external_initializers(
+                list(self._weights), [weights.value for weights in self._weights.values()]
+            )
+        try:
+            self._session = onnxruntime.InferenceSession(
+                ir.to_proto(model).SerializeToString(),
+                options,
+                providers=_chosen(provider, options, num_threads),
+                enable_fallback=0,  # it would print a message and run on the CPU
+            )
+        except ORT_ERRORS as error:
+            text = f"ONNX Runtime could not load the graph: {_said(error)}"
+            raise DelegateError(text) from error
+        if provider.name not in self._session.get_providers():
+            given = ", ".join(f"{key}={value}" for key, value in provider.options.items())
+            named = f"{provider.name} with {given}" if given else provider.name
+            raise DelegateError(f"ONNX Runtime could not load {named}, its log says why")
+        self._inputs = [value.name for value in self._session.get_inputs()]
+        self._outputs = [value.name for value in self._session.get_outputs()]
+        places = self._session.get_input_memory_infos()
+        self.on_device = any(place.name != _HOST for place in places)
+
+    def options(self) -> Mapping[str, str]:
+        """The options of the first provider, defaults too where it tells them."""
+        options: dict[str, dict[str, str]] = self._session.get_provider_options()
+        return options[self._session.get_providers()[0]]
+
+    def assigned(self) -> dict[str, str]:
+        """By name of a node, the provider that ONNX Runtime gave it to; nodes that it had removed
+        or made anew by then are not among them. Empty in a session on the CPU alone."""
+        if not self._records:
+            return {}
+        return {
+            node.name: subgraph.ep_name
+            for subgraph in self._session.get_provider_graph_assignment_info()
+            for node in subgraph.get_nodes()
+        }
+
+    def output_place(self) -> DeviceMemory | None:
+        """The memory of the device that makes the first output; None for the host's."""
+        place = self._session.get_output_memory_infos()[0]
+        if place.name == _HOST:
+            return None
+        return DeviceMemory(_DEVICES.get(place.device_vendor_id, "gpu"), place.device_id)
+
+    def bind(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> Binding:
+        """What `run` needs to read from and write to these tensors, given in graph order."""
+        binding = Binding(self, self._session.io_binding(), inputs, outputs)
+        if not binding.copied:
+            self._bind_inputs(binding)
+        for name, target in zip(self._outputs, binding.targets, strict=True):
+            if not isinstance(target, DeviceTensor):
+                place = ("cpu", 0, target.dtype.type, target.shape, target.ctypes.data)
+                binding.bound.bind_output(name, *place)
+            elif target.value is not None:
+                binding.bound.bind_ortvalue_output(name, target.value)
+            else:
+                binding.bound.bind_output(name, target.memory.kind, target.memory.number)
+        return binding
+
+    def bind_input(self, binding: Binding, position: int, array: Array) -> None:
+        """Read one of the inputs from another array."""
+        binding.sources[position] = paired(array)
+        if not binding.copied:
+            self._bind_source(binding, position)
+
+    def run(self, binding: Binding) -> None:
+        """One inference over the bound tensors."""
+        try:
+            if binding.copied:
+                self._bind_inputs(binding)
+            self._session.run_with_iobinding(binding.bound)
+        except ORT_ERRORS as error:
+            raise DelegateError(f"ONNX Runtime failed: {_said(error)}") from _cause(error)
+        if binding.unmade:
+            self._keep(binding)
+
+    def _bind_inputs(self, binding: Binding) -> None:
+        for position in range(len(binding.sources)):
+            self._bind_source(binding, position)
+
+    def _bind_source(self, binding: Binding, position: int) -> None:
+        name, source = self._inputs[position], binding.sources[position]
+        if isinstance(source, DeviceTensor):
+            binding.bound.bind_ortvalue_input(name, source.value)
+        else:
+            place = ("cpu", 0, source.dtype.type, source.shape, source.ctypes.data)
+            binding.bound.bind_input(name, *place)
+
+    def _keep(self, binding: Binding) -> None:
+        """From now on use again the device memory that the first run has taken."""
+        made = binding.bound.get_outputs()
+        for name, target, value in zip(self._outputs, binding.targets, made, strict=True):
+            if isinstance(target, DeviceTensor) and target.value is None:
+                target.value, target.maker = value, self
+                binding.bound.bind_ortvalue_output(name, value)
+        binding.unmade = False
+
+    def call(self, inputs: Sequence[Array]) -> list[Array]:
+        """One inference over arrays in graph order; returns what it made, in arrays of its own."""
+        try:
+            feeds = dict(zip(self._inputs, map(paired, inputs), strict=True))
+            results = self._session.run(None, feeds)
+        except ORT_ERRORS as error:
+            raise DelegateError(f"ONNX Runtime failed: {_said(error)}") from _cause(error)
+        if any(result is None for result in results):
+            raise DelegateError("ONNX Runtime failed: an output was given no value")
+        return [_named(np.asarray(result)) for result in results]
+
+    def node_times(self) -> list[NodeTime]:
+        """What each run of each node took, of all runs so far; ends the profiling."""
+        events = json.loads(Path(self._session.end_profiling()).read_text(encoding="utf-8"))
+        return [
+            NodeTime(
+                event["name"].removesuffix(_KERNEL_TIME),
+                event["args"]["op_name"],
+                event["args"]["provider"],
+                event["dur"] / 1e6,
+            )
+            for event in events
+            if event["cat"] == "Node" and event["name"].endswith(_KERNEL_TIME)
+        ]
+
+
+def _cause(error: Exception) -> Exception:
+    """`error` without the frames that hold a binding, which has to go before its session."""
+    return error.with_traceback(None)
+
+
+def _said(error: Exception) -> str:
+    """The message of one of ONNX Runtime's errors in a line, without the place in its source."""
+    return _SOURCE_PLACE.sub("", " ".join(str(error).split()))
+
+
+def _chosen(
+    provider: Provider, options: onnxruntime.SessionOptions, num_threads: int
+) -> list[tuple[str, dict[str, str]]] | None:
+    """The provider as a session takes it; a plug-in is put in `options` instead."""
+    texts = {str(key): str(value) for key, value in provider.options.items()}
+    if not provider.plugin:
+        threads = _THREADS.get(provider.name)
+        if threads is not None and num_threads:
+            texts.setdefault(threads, str(num_threads))
+        return [(provider.name, texts)]
+    found = [
+        each
+        for each in onnxruntime.get_ep_devices()
+        if each.ep_name == provider.name and provider.device in ("", each.device.type.name)
+    ]
+    if not found:
+        raise DelegateError(f"{provider.name} has no device {provider.device}".rstrip())
+    options.add_provider_for_devices(found[:1], texts)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Weights:
+    """An initializer as ONNX Runtime takes it, over the array that it is a view of."""
+
+    array: Array
+    value: onnxruntime.OrtValue
+
+
+def _bindable(tensor: Tensor) -> Tensor:
+    return tensor if isinstance(tensor, DeviceTensor) else paired(tensor)
+
+
+def _named(array: Array) -> Array:
+    """`array` with integers of numpy's named types: ONNX Runtime gives longlong for int64."""
+    return array.view(array.dtype.str) if array.dtype.kind in "iu" else array
+
+
+def _externalized(model: ir.Model) -> dict[str, _Weights]:
+    """Replace the large initializers of `model` by external ones; returns what they were."""
+    weights: dict[str, _Weights] = {}
+    for name, value in model.graph.initializers.items():
+        tensor = value.const_value
+        if tensor is None or tensor.nbytes < _INLINE_BYTES:
+            continue
+        weights[name] = _weights(tensor)
+        value.const_value = ir.ExternalTensor(
+            "bound", 0, tensor.nbytes, tensor.dtype, shape=ir.Shape(tensor.shape.numpy()), name=name
+        )
+    return weights
+
+
+def _weights(tensor: ir.TensorProtocol) -> _Weights:
+    if tensor.dtype is not ir.DataType.INT4:
+        array = np.asarray(tensor.numpy(), order="C")
+        return _Weights(array, onnxruntime.OrtValue.ortvalue_from_numpy(array))
+    # ONNX Runtime wants an array of the tensor's shape, of which it reads half the bytes.
+    packed, shape = np.frombuffer(tensor.tobytes(), np.int8), tensor.shape.numpy()
+    codes = np.lib.stride_tricks.as_strided(packed, shape, np.empty(shape, np.int8).strides)
+    from_numpy = onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type
+    return _Weights(packed, from_numpy(codes, int(tensor.dtype)))

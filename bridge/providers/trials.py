@@ -1,0 +1,80 @@
+"""What ONNX Runtime and its providers can do on this machine, found by trying."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import onnx_ir as ir
+
+from tflite_ort.providers.session import DeviceMemory, DeviceTensor, Provider, Session
+from tflite_ort.schema import DelegateError
+
+
+def known_options(provider: str) -> list[str]:
+    """The options that a provider tells of in a session, where it does; needs its hardware."""
+    try:
+        session = Session(_identity(), Provider(provider))
+    except DelegateError:
+        return []
+    return sorted(session.options())
+
+
+def check_provider(provider: Provider) -> None:
+    """See whether the provider takes its options.
+
+    Raises:
+        DelegateError: it could not be made ready, with what ONNX Runtime says.
+    """
+    Session(_identity(), provider)
+
+
+def device_memory(provider: Provider) -> DeviceMemory | None:
+    """Where sessions of the provider can hand tensors on in its own memory, found by trying; None
+    where that is the host's memory, or ONNX Runtime cannot."""
+    try:
+        session = Session(_identity(), provider)
+        place = session.output_place()
+        if place is None:
+            return None
+        given, got = np.full(1, 3, np.float32), np.zeros(1, np.float32)
+        between = DeviceTensor(place)
+        session.run(session.bind([given], [between]))
+        session.run(session.bind([between], [got]))
+    except DelegateError:
+        return None
+    return place if got == given else None
+
+
+def _identity() -> ir.Model:
+    """The smallest model there is."""
+    value = ir.Value(name="x", shape=ir.Shape([1]), type=ir.TensorType(ir.DataType.FLOAT))
+    node = ir.Node("", "Identity", [value])
+    result = node.outputs[0]
+    result.name, result.type, result.shape = "y", value.type, value.shape
+    graph = ir.Graph([value], [result], nodes=[node], opset_imports={"": 21})
+    return ir.Model(graph, ir_version=10)
+
+
+@cache
+def exact_weight_type() -> str:
+    """The fastest type of quantised weights that this CPU multiplies exactly, found by trying.
+
+    Without VNNI, ONNX Runtime's x86 kernels add pairs of uint8 x int8 products in 16 bits, which
+    saturates; uint8 x uint8 is exact but takes twice the time where VNNI is there.
+    """
+    depth, codes = 64, np.full((64, 32), 127, np.int8)
+    activations = ir.Value(
+        name="a", shape=ir.Shape([4, depth]), type=ir.TensorType(ir.DataType.UINT8)
+    )
+    weights = ir.Value(name="b", const_value=ir.Tensor(codes, name="b"))
+    node = ir.Node("", "MatMulInteger", [activations, weights])
+    result = node.outputs[0]
+    result.name, result.type = "y", ir.TensorType(ir.DataType.INT32)
+    graph = ir.Graph(
+        [activations], [result], nodes=[node], initializers=[weights], opset_imports={"": 21}
+    )
+    session = Session(ir.Model(graph, ir_version=10), num_threads=1)
+    products = np.zeros((4, 32), np.int32)
+    session.run(session.bind([np.full((4, depth), 255, np.uint8)], [products]))
+    return "int8" if (products == depth * 255 * 127).all() else "uint8"

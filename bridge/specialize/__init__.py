@@ -1,0 +1,1 @@
+"""A subgraph for given input shapes: shapes, called subgraphs, variables."""

@@ -1,0 +1,113 @@
+"""Operators whose results are the same at every invoke, computed once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.fallback_kernels import Kernel, kernel
+from tflite_ort.schema import KernelError, Op, OperatorView, TensorView
+from tflite_ort.schema.file.errors import MALFORMED_OPERATOR
+from tflite_ort.schema.values.sizes import is_known
+from tflite_ort.versioning.registry import Entry, Registry
+
+Array = npt.NDArray[Any]
+
+# The value of these depends on the input's shape alone.
+OF_SHAPE = frozenset({Op.SHAPE, Op.RANK})
+# These refuse values, also where no element of the result depends on them.
+_REFUSING = frozenset(
+    {
+        *(Op.GATHER, Op.GATHER_ND, Op.SCATTER_ND, Op.EMBEDDING_LOOKUP, Op.EMBEDDING_LOOKUP_SPARSE),
+        *(Op.SPARSE_TO_DENSE, Op.SEGMENT_SUM, Op.REVERSE_SEQUENCE, Op.SLICE),
+        *(Op.UNSORTED_SEGMENT_SUM, Op.UNSORTED_SEGMENT_PROD),
+        *(Op.UNSORTED_SEGMENT_MAX, Op.UNSORTED_SEGMENT_MIN),
+        *(Op.DIV, Op.FLOOR_DIV, Op.FLOOR_MOD, Op.POW),
+    }
+)
+# A constant larger than this is computed only if it is not much larger than what it comes from.
+_FOLDED_BYTES = 1 << 20
+
+
+def folded(op: OperatorView[Any], kernels: Registry[Kernel]) -> Sequence[Array] | None:
+    """The results of `op` if they are the same at every invoke and not too large to keep."""
+    entry = kernels.of(op)
+    inputs = op.present_inputs()
+    if entry is None or entry.state is not None or not inputs:
+        return None
+    if op.op in OF_SHAPE:
+        if not inputs[0].ranked or (inputs[0].dynamic and op.op is Op.SHAPE):
+            return None
+        shape = tuple(size if is_known(size) else 1 for size in inputs[0].shape)
+        shaped = np.broadcast_to(np.zeros((), inputs[0].dtype), shape)
+        return run_kernel(entry.inputs.bind(op), entry, [shaped])
+    constant = all(tensor.is_constant for tensor in inputs)
+    # A user's own kernel is not run beside invokes.
+    known = constant or (entry is kernel.of(op) and _is_without_data(op))
+    if not known or any(tensor.is_variable for tensor in op.outputs) or _is_large(op):
+        return None
+    try:
+        with np.errstate(all="ignore"):
+            return run_kernel(entry.inputs.bind(op), entry, [_data(t) for t in op.inputs])
+    except KernelError:
+        if constant:
+            raise
+        return None  # it may fail at each invoke
+
+
+def _is_large(op: OperatorView[Any]) -> bool:
+    before = sum(t.data.nbytes for t in op.present_inputs() if t.data is not None)
+    after = sum(math.prod(out.shape) * out.dtype.itemsize for out in op.outputs if not out.dynamic)
+    return after > max(_FOLDED_BYTES, 4 * before)
+
+
+def _is_without_data(op: OperatorView[Any]) -> bool:
+    """Whether no element that is computed comes into the results: there is none, or they have
+    none."""
+    inputs = [tensor for tensor in op.present_inputs() if not tensor.is_constant]
+    if any(tensor.dynamic or tensor.is_variable for tensor in (*inputs, *op.outputs)):
+        return False
+    if not op.outputs:
+        return False
+    nothing_out = all(0 in tensor.shape for tensor in op.outputs) and op.op not in _REFUSING
+    return nothing_out or all(0 in tensor.shape for tensor in inputs)
+
+
+def _data(tensor: TensorView | None) -> Array | None:
+    """The values of a constant; zeros for what does not count."""
+    if tensor is None or tensor.is_constant:
+        return None if tensor is None else tensor.data
+    zero = np.array(b"" if tensor.dtype.hasobject else 0, tensor.dtype)
+    return np.broadcast_to(zero, tensor.shape)
+
+
+def run_kernel(
+    op: OperatorView[Any],
+    entry: Entry[Kernel],
+    inputs: Sequence[Array | None],
+    state: Any = None,
+) -> Sequence[Array]:
+    """The results of a numpy kernel: the outputs, then the new values of variable inputs.
+
+    Raises:
+        KernelError: names the operator; the kernel refused, or made another dtype than declared.
+    """
+    try:
+        results = entry.function(op, inputs, state)
+    except (KernelError, MemoryError, *MALFORMED_OPERATOR) as error:
+        raise KernelError(f"{op.label} failed to invoke: {error}") from error.__cause__ or error
+    made = (*op.outputs, *op.variables())
+    if len(results) != len(made):
+        raise KernelError(
+            f"{op.label}: the kernel made {len(results)} results, expected {len(made)}"
+        )
+    for tensor, result in zip(made, results, strict=True):
+        if result.dtype != tensor.dtype:
+            raise KernelError(
+                f"{op.label}: the kernel made {result.dtype}, the model says {tensor.dtype}"
+            )
+    return [np.asarray(result) for result in results]  # numpy makes scalars of single elements

@@ -1,0 +1,96 @@
+"""Lists of sizes computed from shapes: what is known of them although the shapes depend on data.
+
+Such as SHAPE of an image whose batch is unknown, a slice of it, packed with a constant: the target
+of a RESHAPE, of which all but the batch is known, and the batch is known to be the image's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.fallback_kernels import Kernel
+from tflite_ort.schema import Op, OperatorView, TensorView
+from tflite_ort.schema.file.errors import MALFORMED_OPERATOR
+from tflite_ort.versioning.registry import Registry
+
+Array = npt.NDArray[Any]
+
+# These move elements and do not look at them: their kernels take arrays of objects.
+_MOVES = frozenset(
+    {
+        Op.CONCATENATION,
+        Op.EXPAND_DIMS,
+        Op.GATHER,
+        Op.PACK,
+        Op.RESHAPE,
+        Op.SLICE,
+        Op.SPLIT,
+        Op.SPLIT_V,
+        Op.SQUEEZE,
+        Op.STRIDED_SLICE,
+        Op.UNPACK,
+    }
+)
+_LONGEST = 64
+
+
+def with_size_lists(op: OperatorView[Any], kernels: Registry[Kernel]) -> OperatorView[Any]:
+    """`op`, with what is known of its outputs if they are lists of sizes."""
+    if op.op is Op.SHAPE:
+        source = op.present_inputs()[0]
+        return _listed(op, [np.array(source.shape, np.object_)]) if source.ranked else op
+    if op.op is Op.CAST and op.output.dtype.kind == "i":
+        sizes = op.present_inputs()[0].sizes
+        return op if sizes is None else _listed(op, [sizes])
+    if op.op not in _MOVES or not any(_says_something(op, t) for t in op.present_inputs()):
+        return op
+    entry = kernels.of(op)
+    if entry is None or not all(_is_short(tensor) for tensor in op.present_inputs()):
+        return op
+    try:
+        arrays = [None if tensor is None else _elements(tensor) for tensor in op.inputs]
+        results = entry.function(entry.inputs.bind(op), arrays, None)
+    except MALFORMED_OPERATOR:  # it did look at an element
+        return op
+    return _listed(op, results)
+
+
+def _says_something(op: OperatorView[Any], tensor: TensorView) -> bool:
+    """Whether something is known of `tensor` that is part of the result."""
+    joined = op.op in (Op.CONCATENATION, Op.PACK) and tensor.dtype.kind == "i"
+    return tensor.sizes is not None or (joined and tensor.is_constant)
+
+
+def _listed(op: OperatorView[Any], lists: Sequence[Array]) -> OperatorView[Any]:
+    outputs = (
+        replace(output, sizes=np.asarray(sizes, np.object_))
+        for output, sizes in zip(op.outputs, lists, strict=True)
+    )
+    return replace(op, outputs=tuple(outputs))
+
+
+def _is_short(tensor: TensorView) -> bool:
+    return not tensor.dynamic and math.prod(tensor.shape) <= _LONGEST
+
+
+def _elements(tensor: TensorView) -> Array:
+    """The values that are known, None for the others."""
+    if tensor.data is not None:
+        return tensor.data
+    return np.full(tensor.shape, None, np.object_) if tensor.sizes is None else tensor.sizes
+
+
+def whole(tensors: Sequence[TensorView]) -> list[Array] | None:
+    """The values of lists of sizes that are known entirely."""
+    arrays = []
+    for tensor in tensors:
+        if tensor.sizes is None or not all(isinstance(n, int) for n in tensor.sizes.reshape(-1)):
+            return None
+        arrays.append(tensor.sizes.astype(tensor.dtype))
+    return arrays

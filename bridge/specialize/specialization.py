@@ -1,0 +1,268 @@
+"""A subgraph for given input shapes: shapes carried through it, what is constant computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.custom.kernels import Preparer
+from tflite_ort.fallback_kernels import Kernel, custom_kernel, kernel
+from tflite_ort.schema import (
+    Model,
+    ModelError,
+    Op,
+    OperatorView,
+    Specialized,
+    SubGraph,
+    Tensor,
+    TensorView,
+    Untranslatable,
+)
+from tflite_ort.schema.file.errors import MALFORMED_OPERATOR
+from tflite_ort.schema.shapes import output_shapes
+from tflite_ort.schema.shapes.registry import RULES
+from tflite_ort.schema.values.element_types import check_element_type
+from tflite_ort.schema.values.inlining import inlined
+from tflite_ort.schema.values.resolve import operator_view, tensor_views
+from tflite_ort.schema.values.sizes import is_known, unknown_shape
+from tflite_ort.schema.values.view import VariableKey
+from tflite_ort.specialize.called_subgraphs import is_caller, with_bodies
+from tflite_ort.specialize.folding import OF_SHAPE, folded
+from tflite_ort.specialize.hash_tables import constant_tables
+from tflite_ort.specialize.resources import NAMES, Held, Resources
+from tflite_ort.specialize.size_lists import whole, with_size_lists
+from tflite_ort.versioning.registry import Pair, Registry, key_of
+
+Array = npt.NDArray[Any]
+Shape = tuple[int, ...]
+
+# The rank of their results does not depend on that of their first input.
+_OF_ANY_RANK = OF_SHAPE | {Op.RESHAPE}
+
+
+def specialize(
+    model: Model,
+    subgraph: int,
+    shapes: Mapping[int, Shape],
+    kernels: Registry[Kernel],
+    preparers: Mapping[Pair, Preparer] = MappingProxyType({}),
+) -> Specialized:
+    """Subgraph `subgraph` with its inputs shaped as `shapes` says, else as the file says.
+
+    Args:
+        preparers: what stands in for the shape rules of operators that a user registered.
+
+    Raises:
+        ModelError: an operator cannot take the shapes that reach it; names the operator.
+        KernelError: what a user registered failed to prepare.
+    """
+    held = Held(constant_tables(model))
+    while True:
+        held.changed = False
+        graph = _Specializer(model, kernels, preparers, held, (subgraph,)).specialized(shapes)
+        if not held.changed:
+            return graph
+
+
+@dataclass(frozen=True, slots=True)
+class _Specializer:
+    """Makes a subgraph ready, and those that it calls.
+
+    Args:
+        held: what the resources hold, as far as it is known by now.
+        calls: the subgraph, after those that call it.
+    """
+
+    model: Model
+    kernels: Registry[Kernel]
+    preparers: Mapping[Pair, Preparer]
+    held: Held
+    calls: tuple[int, ...]
+
+    def specialized(
+        self,
+        shapes: Mapping[int, Shape],
+        given: Sequence[TensorView] = (),
+        handles: Mapping[int, VariableKey] | None = None,
+        filled: set[VariableKey] | None = None,
+    ) -> Specialized:
+        """The last of `calls`, with inputs shaped as `shapes` says or as the caller's `given`.
+
+        Args:
+            handles: of the caller.
+            filled: see `Resources`; those filled here are added.
+        """
+        number = self.calls[-1]
+        model = inlined(self.model, number)
+        graph, tensors = model.subgraphs[number], tensor_views(model, number)
+        for index, shape in shapes.items():
+            tensors[index] = replace(tensors[index], shape=shape)
+        filled = set() if filled is None else filled
+        resources = Resources(self.held, tensors, filled=filled)
+        resources.take(graph.inputs, given, handles or {})
+        live: list[OperatorView[Any]] = []
+        folded: list[OperatorView[Any]] = []
+        _check_flow(graph, tensors)
+        for index in range(len(graph.operators)):
+            op = resources.resolved(operator_view(model, number, index, tensors))
+            if op.op in NAMES or _sets_variables(op):
+                folded.append(op)
+                continue
+            op, is_constant = self._with_shapes(op, graph.tensors, resources)
+            for tensor in op.outputs:
+                tensors[tensor.index] = tensor
+            (folded if is_constant else live).append(op)
+        return Specialized(
+            number,
+            tensors,
+            live,
+            folded,
+            graph.inputs,
+            graph.outputs,
+            {**_variable_tensors(number, tensors), **resources.keys()},
+            resources.handles,
+        )
+
+    def _with_shapes(
+        self, op: OperatorView[Any], declared: Sequence[Tensor], resources: Resources
+    ) -> tuple[OperatorView[Any], bool]:
+        """`op` with the shapes of its outputs, and whether these are constants."""
+        if is_caller(op):
+            enter = partial(self._enter, resources, op.op is Op.CALL_ONCE)
+            return with_bodies(op, resources, enter), False
+        prepare = self.preparers.get((key_of(op), op.version))
+        is_custom = op.op is Op.CUSTOM
+        is_ours = self.kernels.of(op) is (custom_kernel if is_custom else kernel).of(op)
+        if is_ours:  # a user's may take other types
+            check_element_type(op)
+            op = resources.with_position(op)
+        if prepare is not None:
+            op = _prepared(op, declared, prepare)
+        else:  # a user's may have the name of one of ours, and other shapes
+            op = _reshaped(op, declared, has_rule=is_ours or not is_custom)
+        constants = folded(op, self.kernels)
+        if constants is None:
+            op = with_size_lists(op, self.kernels)
+            constants = whole(op.outputs)
+        if constants is None or not op.outputs:
+            return op, False
+        return replace(op, outputs=tuple(_with_data(op.outputs, constants))), True
+
+    def _enter(
+        self, resources: Resources, surely: bool, subgraph: int, given: Sequence[TensorView] | None
+    ) -> Specialized:
+        """A subgraph that is called; what it imports is known to be there if it runs `surely`."""
+        if subgraph in self.calls:
+            raise ModelError(f"subgraph {subgraph} calls itself")
+        body = replace(self, calls=(*self.calls, subgraph))
+        filled = resources.filled if surely else set(resources.filled)
+        return body.specialized({}, given or (), resources.handles, filled)
+
+
+def _sets_variables(op: OperatorView[Any]) -> bool:
+    """Whether `op` gives variables the zeros that they start with."""
+    return any(tensor.is_variable for tensor in op.outputs)
+
+
+def _variable_tensors(subgraph: int, tensors: Sequence[TensorView]) -> dict[int, VariableKey]:
+    return {index: (subgraph, index) for index, tensor in enumerate(tensors) if tensor.is_variable}
+
+
+def _check_flow(graph: SubGraph, tensors: Sequence[TensorView]) -> None:
+    """Every tensor that is read is computed, given or constant, and none is computed twice."""
+    made: set[int] = set()
+    for i, operator in enumerate(graph.operators):
+        for index in operator.outputs:
+            early = index in made or index in graph.inputs or index in operator.inputs
+            if early or tensors[index].is_constant:
+                raise ModelError(f"operator {i}: tensor {index} has a value before it is computed")
+            made.add(index)
+    read = [(i, t) for i, operator in enumerate(graph.operators) for t in operator.inputs]
+    read += [(len(graph.operators), t) for t in graph.outputs]
+    for i, source in read:
+        if source is None or source in made or source in graph.inputs:
+            continue
+        if not tensors[source].is_constant and not tensors[source].is_variable:
+            raise ModelError(f"operator {i}: input tensor {source} lacks data")
+
+
+def _reshaped(
+    op: OperatorView[Any], declared: Sequence[Tensor], has_rule: bool
+) -> OperatorView[Any]:
+    """`op` with the shapes of its outputs that follow from its inputs."""
+    if op.op not in _OF_ANY_RANK and not all(tensor.ranked for tensor in op.present_inputs()):
+        return _unranked(op)
+    try:
+        shapes = output_shapes(op) if has_rule else None
+        if shapes is None and op.op is Op.CUSTOM and _as_declared(op, declared):
+            return op
+    except Untranslatable:
+        return _with_unknown_sizes(op, declared)
+    except ModelError:
+        raise
+    except MALFORMED_OPERATOR as error:
+        raise ModelError(f"{op.label}: {error}") from error
+    if shapes is None:
+        return _unranked(op) if op.op in RULES else _with_unknown_sizes(op, declared)
+    if len(shapes) != len(op.outputs):
+        raise ModelError(f"{op.label} has {len(op.outputs)} outputs, expected {len(shapes)}")
+    if not all(map(_is_size, chain.from_iterable(shapes))):  # made of constants of another type
+        raise ModelError(f"{op.label}: sizes that are no integers: {shapes}")
+    outputs = zip(op.outputs, shapes, strict=True)
+    return replace(op, outputs=tuple(replace(out, shape=shape) for out, shape in outputs))
+
+
+def _is_size(size: Any) -> bool:
+    integer = isinstance(size, int | np.integer) and not isinstance(size, bool)
+    return integer or not is_known(size)
+
+
+def _prepared(
+    op: OperatorView[Any], declared: Sequence[Tensor], prepare: Preparer
+) -> OperatorView[Any]:
+    """`op` with the outputs that its registration gives it."""
+    dynamic = any(tensor.dynamic for tensor in op.present_inputs())
+    outputs = prepare(op, not dynamic and _as_declared(op, declared))
+    if outputs is None:
+        return _with_unknown_sizes(op, declared)
+    return replace(op, outputs=tuple(outputs))
+
+
+def _unranked(op: OperatorView[Any]) -> OperatorView[Any]:
+    return replace(op, outputs=tuple(replace(out, ranked=False) for out in op.outputs))
+
+
+def _with_unknown_sizes(op: OperatorView[Any], declared: Sequence[Tensor]) -> OperatorView[Any]:
+    """`op` with nothing but the rank of its outputs taken from the file, if it says one."""
+    outputs = (
+        replace(out, shape=unknown_shape(out.rank))
+        if out.rank or declared[out.index].has_rank
+        else replace(out, ranked=False)
+        for out in op.outputs
+    )
+    return replace(op, outputs=tuple(outputs))
+
+
+def _as_declared(op: OperatorView[Any], declared: Sequence[Tensor]) -> bool:
+    """The file says what shapes `op` makes, and its inputs have the shapes of the file."""
+    return all(
+        tensor.shape == declared[tensor.index].shape
+        and -1 not in (declared[tensor.index].shape_signature or ())
+        and (tensor.rank > 0 or declared[tensor.index].has_rank)
+        for tensor in (*op.present_inputs(), *op.outputs)
+    )
+
+
+def _with_data(outputs: Sequence[TensorView], arrays: Sequence[Array]) -> list[TensorView]:
+    views = []
+    for tensor, array in zip(outputs, arrays, strict=True):
+        array.flags.writeable = False
+        views.append(replace(tensor, constant=array, shape=array.shape, ranked=True, sizes=None))
+    return views

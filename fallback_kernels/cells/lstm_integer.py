@@ -1,0 +1,249 @@
+"""LSTM cells in integers: 8-bit activations and weights, 16-bit gates and cell state (8x8_16).
+
+T time, B batch, G gates, C cells, O outputs; gates are stacked as in `lstm_float`. Sums are rounded
+to 16 bits one after the other: what the input gives, what the output gives, the peephole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.fallback_kernels.cells.lstm_tensors import CellTensors, States, joined, run_steps
+from tflite_ort.schema.arithmetic.fixed_point import (
+    inverse_sqrt,
+    multiply_by_quantized_multiplier,
+    quantize_multiplier,
+    rounding_shift_right,
+    saturate,
+)
+from tflite_ort.schema.arithmetic.fixed_point16 import logistic, tanh
+from tflite_ort.schema.arithmetic.lstm_scales import CellScales, cell_scales
+from tflite_ort.schema.values.lstm_inputs import PEEPHOLE_GATES
+
+Array = npt.NDArray[Any]
+
+_GATE_BITS = 3  # integer bits of a gate's sum
+
+
+@dataclass(frozen=True, slots=True)
+class Multiplier:
+    """A real factor, or one per gate, in fixed point."""
+
+    q31: Array
+    shift: Array
+
+    @classmethod
+    def of(cls, real: npt.ArrayLike) -> Multiplier:
+        return cls(*quantize_multiplier(np.asarray(real, np.float32)))
+
+    def times(self, x: Array) -> Array:
+        return multiply_by_quantized_multiplier(x, self.q31, self.shift)
+
+    def __getitem__(self, which: slice) -> Multiplier:
+        return Multiplier(self.q31[which], self.shift[which])
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A stack of matrices, [G, rows, columns] codes, whose sums are brought to another scale.
+
+    Args:
+        matrix: [columns, G * rows], in floats that hold every sum exactly.
+        bias: [G, rows], zero points included.
+    """
+
+    matrix: Array
+    bias: Array
+    factor: Multiplier
+
+    @classmethod
+    def of(
+        cls, weights: Array, zero_point: int, factors: Array, bias: Array | None = None
+    ) -> Product:
+        """Products with codes whose zero point is `zero_point`, times `factors` [G]."""
+        exact = np.float32 if weights.shape[-1] * 2**14 <= 2**24 else np.float64
+        offset = -zero_point * weights.sum(axis=-1, dtype=np.int32)
+        matrix = joined(weights, exact)
+        factor = Multiplier.of(factors[:, np.newaxis])
+        return cls(matrix, offset if bias is None else bias + offset, factor)
+
+    def times(self, codes: Array) -> Array:
+        """[..., G, rows] of [..., columns]."""
+        sums = (codes.astype(self.matrix.dtype) @ self.matrix).astype(np.int32)
+        return self.factor.times(sums.reshape(*codes.shape[:-1], *self.bias.shape) + self.bias)
+
+
+@dataclass(frozen=True, slots=True)
+class LayerNorm:
+    """Rows of mean 0 and variance 1, times weights [G, C], plus bias [G, C].
+
+    Args:
+        least: [G, 1], the variance of a row whose codes are all equal.
+    """
+
+    weights: Array
+    bias: Array
+    factor: Multiplier
+    least: Array
+
+    @classmethod
+    def of(cls, cell: CellTensors, scales: Array) -> LayerNorm:
+        """With the scales [G, 1] of its weights."""
+        return cls(
+            cell.stacked("{}_layer_norm_coefficients").astype(np.int32),
+            cell.stacked("{}_gate_bias"),
+            Multiplier.of(scales),
+            np.maximum(1, (np.float32(10000) * scales).astype(np.int64)),
+        )
+
+    def apply(self, x: Array, which: slice) -> Array:
+        """Of some of the gates; means have 10 fraction bits, results 12."""
+        wide, count = x.astype(np.int64), x.shape[-1]
+        mean = _quotient(wide.sum(axis=-1, keepdims=True) * 1024, count)
+        squares = np.square(wide).sum(axis=-1, keepdims=True) * (2**20 // count)
+        variance = _quotient(squares - mean * mean, 2**20)
+        variance = np.where(variance < 1, self.least[which], variance)
+        deviations = multiply_by_quantized_multiplier(1024 * wide - mean, *inverse_sqrt(variance))
+        weighted = (deviations * self.weights[which] + self.bias[which]).astype(np.int64)
+        rounded = _quotient(np.where(weighted > 0, weighted + 512, weighted - 512), 1024)
+        factor = self.factor[which]
+        codes = multiply_by_quantized_multiplier(rounded, factor.q31, factor.shift + 12)
+        return saturate(codes, np.int16)
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerCell:
+    """One cell.
+
+    Args:
+        peephole: [B, G, C] or [1, G, C], 0 for the cell gate.
+        projection: [1, O, C].
+        others: as in `CellScales`.
+    """
+
+    input: Product
+    recurrent: Product
+    peephole: tuple[Array, Multiplier] | None
+    norm: LayerNorm | None
+    cell_bits: int
+    cell_limit: int
+    hidden: Multiplier
+    hidden_zero_point: int
+    projection: Product | None
+    output_limit: int
+    output_zero_point: int
+
+    @classmethod
+    def of(cls, cell: CellTensors) -> IntegerCell:
+        scales = cell_scales(cell.op, cell.gates)
+        norm = None if scales.norm is None else LayerNorm.of(cell, scales.norm[:, np.newaxis])
+        projected = cell.array("projection_weights") is not None
+        return cls(
+            input=Product.of(
+                cell.stacked("input_to_{}_weights"),
+                cell.zero_point("input"),
+                scales.input,
+                None if norm is not None else cell.stacked("{}_gate_bias"),
+            ),
+            recurrent=Product.of(
+                cell.stacked("recurrent_to_{}_weights"),
+                cell.zero_point("output_state"),
+                scales.recurrent,
+            ),
+            peephole=None if scales.peephole is None else _peephole(cell, scales.peephole),
+            norm=norm,
+            cell_bits=scales.cell_bits,
+            cell_limit=scales.cell_limit,
+            hidden=Multiplier.of(scales.hidden),
+            hidden_zero_point=scales.hidden_zero_point,
+            projection=_projection(cell, scales) if projected else None,
+            output_limit=scales.output_limit,
+            output_zero_point=cell.zero_point("output_state"),
+        )
+
+    def run(self, x: Array, aux: Array | None, states: States) -> tuple[Array, States]:
+        """[T, B, O] and the states after it; there is no auxiliary input."""
+        return run_steps(self.step, saturate(self.input.times(x), np.int16), states)
+
+    def step(self, sums: Array, h: Array, c: Array) -> States:
+        """The states after one more step; `sums` [B, G, C] is what the input gives the gates."""
+        sums = saturate(sums + self.recurrent.times(h), np.int16)
+        early = self._gates(sums, slice(None, -1), c)
+        update = tanh(early[:, -1], _GATE_BITS)
+        doors = logistic(early[:, :-1], _GATE_BITS)
+        forget = doors[:, -1]
+        admit = doors[:, 0] if doors.shape[1] == 2 else 32767 - forget
+        c = updated_cell(c, forget, admit, update, self.cell_bits, self.cell_limit)
+        output = logistic(self._gates(sums, slice(-1, None), c)[:, 0], _GATE_BITS)
+        return self._output(output, tanh(c, 15 - self.cell_bits)), c
+
+    def _gates(self, sums: Array, which: slice, c: Array) -> Array:
+        """What some of the gates are functions of, from sums without the peephole."""
+        sums = sums[:, which]
+        if self.peephole is not None:
+            weights, factor = self.peephole
+            seen = factor[which].times(weights[:, which] * c[:, np.newaxis])
+            sums = saturate(sums + seen, np.int16)
+        return sums if self.norm is None else self.norm.apply(sums, which)
+
+    def _output(self, gate: Array, activated: Array) -> Array:
+        hidden = self.hidden.times(gate.astype(np.int32) * activated)
+        if self.projection is None:
+            return saturate(hidden + self.hidden_zero_point, np.int8)
+        # The zero point has the other sign here, and so it has in the bias of the projection.
+        codes = saturate(hidden - self.hidden_zero_point, np.int8)
+        result = self.projection.times(codes)[:, 0] + self.output_zero_point
+        return clipped(saturate(result, np.int8), self.output_limit)
+
+
+def updated_cell(
+    c: Array, forget: Array, admit: Array, update: Array, bits: int, limit: int
+) -> Array:
+    """``forget * c + admit * update``, each product rounded to `bits` fraction bits."""
+    kept = rounding_shift_right(forget.astype(np.int32) * c, 15)
+    added = rounding_shift_right(admit.astype(np.int32) * update, 30 - bits)
+    return clipped(saturate(kept + added, np.int16), limit)
+
+
+def clipped(codes: Array, limit: int) -> Array:
+    """0 is no limit."""
+    return np.clip(codes, -limit, limit) if limit > 0 else codes
+
+
+def _quotient(a: Array, b: int) -> Array:
+    """Rounded towards zero, as C divides."""
+    return np.asarray(np.sign(a) * (np.abs(a) // b))
+
+
+def _peephole(cell: CellTensors, factors: Array) -> tuple[Array, Multiplier]:
+    rows: list[Array] = []
+    for gate in cell.gates:
+        seen = gate in PEEPHOLE_GATES
+        weights = cell.required(f"cell_to_{gate}_weights") if seen else np.zeros_like(rows[-1])
+        rows.append(weights.astype(np.int32))
+    return _walked(np.stack(rows), cell), Multiplier.of(factors[:, np.newaxis])
+
+
+def _walked(weights: Array, cell: CellTensors) -> Array:
+    """[B, G, C]: the weights [G, C] that each cell of each row meets, or none.
+
+    LiteRT walks through all cells of a time-major batch, or of one row of another, with weights
+    that begin anew every O cells, not C, and ends after O cells of each row.
+    """
+    gates, cells = weights.shape
+    together = getattr(cell.op.options, "time_major", True)
+    batch = cell.required("cell_state").size // cells if together else 1
+    outputs = min(cell.sizes)
+    place = np.arange(batch * cells)
+    met = np.where(place < batch * outputs, weights[:, place % outputs], 0)
+    return met.reshape(gates, batch, cells).swapaxes(0, 1)
+
+
+def _projection(cell: CellTensors, scales: CellScales) -> Product:
+    weights = cell.required("projection_weights")[np.newaxis]
+    zero_point, bias = -scales.hidden_zero_point, cell.array("projection_bias")
+    return Product.of(weights, zero_point, scales.projection.reshape(1), bias)

@@ -1,0 +1,133 @@
+"""The arrays of one LSTM cell by name, the gates stacked: G gates, C cells, I input, O outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.fallback_kernels.registry import Inputs
+from tflite_ort.schema import KernelError, OperatorView, Quantization, TensorView
+from tflite_ort.schema.values.lstm_inputs import GATES
+
+Array = npt.NDArray[Any]
+States = tuple[Array, Array]  # output [B, O], cell [B, C]
+Step = Callable[[Any, Array, Array], States]
+
+
+@dataclass(frozen=True, slots=True)
+class CellTensors:
+    """Inputs of an operator that belong to one of its cells.
+
+    Args:
+        prefix: of the names of the cell's inputs: empty, or that of a direction.
+    """
+
+    op: OperatorView[Any]
+    inputs: Inputs
+    prefix: str = ""
+
+    @property
+    def gates(self) -> Sequence[str]:
+        """The gates that are there, in order: without the first one it is coupled to the second."""
+        coupled = self.tensor("input_to_input_weights") is None
+        return GATES[1:] if coupled else GATES
+
+    @property
+    def constant(self) -> bool:
+        """Nothing of it but its states changes from one invoke to the next."""
+        named = zip(self.op.names, self.op.inputs, strict=False)
+        found = [t for name, t in named if t is not None and name.startswith(self.prefix)]
+        return all(t.is_constant or t.is_variable for t in found if t is not self.op.inputs[0])
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """(O, C)."""
+        recurrent = self.required("recurrent_to_output_weights")
+        return recurrent.shape[-1], recurrent.shape[0]
+
+    def tensor(self, name: str) -> TensorView | None:
+        full = self.prefix + name
+        return self.op.get(full) if full in self.op.names else None
+
+    def array(self, name: str) -> Array | None:
+        """The value of an input; None where the model leaves it out."""
+        if self.tensor(name) is None:
+            return None
+        return np.asarray(self.inputs[self.place(name)])
+
+    def place(self, name: str) -> int:
+        """Where an input stands among the operator's."""
+        return self.op.names.index(self.prefix + name)
+
+    def required(self, name: str) -> Array:
+        array = self.array(name)
+        if array is None:
+            raise KernelError(f"{self.prefix}{name} is absent")
+        return array
+
+    def scale(self, name: str) -> np.float32:
+        return np.float32(self._quantization(name).scalar_scale)
+
+    def zero_point(self, name: str) -> int:
+        return self._quantization(name).scalar_zero_point
+
+    @property
+    def output_scale(self) -> np.float32:
+        return np.float32(quantization(self.op.output, "output").scalar_scale)
+
+    def _quantization(self, name: str) -> Quantization:
+        return quantization(self.tensor(name), self.prefix + name)
+
+    def intermediate(self, position: int) -> tuple[np.float32, int]:
+        """(scale, zero point) of an intermediate result."""
+        found = quantization(self.op.intermediates[position], f"intermediate {position}")
+        return np.float32(found.scalar_scale), found.scalar_zero_point
+
+    def stacked(self, pattern: str) -> Array:
+        """``[G, ...]``, the inputs of all gates."""
+        return np.stack([self.required(pattern.format(gate)) for gate in self.gates])
+
+    def scales(self, pattern: str) -> npt.NDArray[np.float32]:
+        """``[G, 1]``."""
+        found = [self.scale(pattern.format(gate)) for gate in self.gates]
+        return np.array(found, np.float32)[:, np.newaxis]
+
+
+def variables(op: OperatorView[Any], inputs: Inputs, new: Mapping[int, Array]) -> list[Array]:
+    """The values of an operator's variable inputs, those of `new` by their places."""
+    places = (i for i, t in enumerate(op.inputs) if t is not None and t.is_variable)
+    return [new[i] if i in new else np.asarray(inputs[i]) for i in places]
+
+
+def run_steps(step: Step, inputs: Sequence[Any] | Array, states: States) -> tuple[Array, States]:
+    """The output after every step, [T, B, O], and the states after the last."""
+    outputs = np.empty((len(inputs), *states[0].shape), states[0].dtype)
+    for time, x in enumerate(inputs):
+        states = step(x, *states)
+        outputs[time] = states[0]
+    return outputs, states
+
+
+def quantization(tensor: TensorView | None, name: str) -> Quantization:
+    if tensor is None or tensor.quantization is None:
+        raise KernelError(f"{name} has no scale")
+    return tensor.quantization
+
+
+def joined(stack: Array, dtype: npt.DTypeLike) -> Array:
+    """[columns, G * rows] of [G, rows, columns]: one product with it is the products with all."""
+    return np.ascontiguousarray(stack.reshape(-1, stack.shape[-1]).T, dtype)
+
+
+def time_first(op: OperatorView[Any], sequence: Array) -> Array:
+    """[T, B, ...] of a sequence as the operator has it, or the way back."""
+    return sequence if op.options.time_major else np.swapaxes(sequence, 0, 1)
+
+
+def as_input(op: OperatorView[Any], sequence: Array) -> Array:
+    """[T, B, ...] in the order of the input's axes."""
+    return np.ascontiguousarray(time_first(op, sequence))

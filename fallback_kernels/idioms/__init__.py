@@ -1,0 +1,1 @@
+"""Arithmetic in numpy that several families of kernels share."""

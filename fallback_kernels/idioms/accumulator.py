@@ -1,0 +1,169 @@
+"""Operands and results of convolutions and matrix products: float, quantised and hybrid.
+
+Integer operands are accumulated in float64: below 2**53 that is exact, and BLAS does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.schema import (
+    ActivationFunctionType,
+    KernelError,
+    Quantization,
+    TensorType,
+    TensorView,
+)
+from tflite_ort.schema.arithmetic.fixed_point import (
+    multiply_wide_by_quantized_multiplier,
+    quantize_multiplier,
+    rescale,
+    round_half_away,
+)
+from tflite_ort.schema.values.semantics import activation_bounds, quantized_activation_bounds
+
+Array = npt.NDArray[Any]
+Rounding = Callable[[Array, Array], Array]
+
+_NARROW = frozenset({TensorType.INT8, TensorType.INT4, TensorType.INT2})
+_FILTER_TYPES = {
+    TensorType.FLOAT32: _NARROW | {TensorType.FLOAT32},
+    TensorType.UINT8: frozenset({TensorType.UINT8}),
+    TensorType.INT8: _NARROW,
+    TensorType.INT16: _NARROW | {TensorType.INT16},
+}
+
+
+def rescale_wide(accumulator: Array, multiplier: Array) -> Array:
+    """`accumulator * multiplier` as kernels with a 64-bit accumulator round it."""
+    return multiply_wide_by_quantized_multiplier(accumulator, *quantize_multiplier(multiplier))
+
+
+def rescale_float(accumulator: Array, multiplier: Array) -> Array:
+    """`accumulator * multiplier` in double precision, halves away from zero."""
+    return round_half_away(accumulator * multiplier)
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulator:
+    """One operator that sums products of `input` and `filter`.
+
+    Args:
+        rounding: how integer sums are brought to the output's scale.
+        narrow_scale: the product of the two scales is rounded to float32 (kernels that have one
+            multiplier for all channels).
+    """
+
+    input: TensorView
+    filter: TensorView
+    output: TensorView
+    activation: ActivationFunctionType = ActivationFunctionType.NONE
+    rounding: Rounding = rescale
+    narrow_scale: bool = False
+
+    def operands(
+        self, x: Array, filter: Array, *, axes: tuple[int, ...], asymmetric: bool
+    ) -> tuple[Array, Array]:
+        """What is multiplied: reals, or integers with their zero points taken off.
+
+        Args:
+            axes, asymmetric: how a float `x` is quantised before it meets an integer filter.
+        """
+        if self.filter.type not in _FILTER_TYPES.get(self.input.type, ()):
+            raise KernelError(
+                f"{self.input.type.name} input with {self.filter.type.name} filter: no kernel"
+            )
+        if self.input.type is not TensorType.FLOAT32:
+            return centred(x, quantization(self.input)), centred(filter, quantization(self.filter))
+        if self.filter.type is TensorType.FLOAT32:
+            return x, filter
+        weights = centred(filter, quantization(self.filter)) * scales(self.filter)
+        return requantized_input(x, axes, asymmetric), weights.astype(np.float32)
+
+    def result(self, sums: Array, bias: Array | None) -> Array:
+        """Sums of products, channels last, as the output holds them: bias, scale, activation."""
+        if self.input.type is TensorType.FLOAT32:
+            return np.clip(sums if bias is None else sums + bias, *real_bounds(self.activation))
+        integers = sums.astype(np.int64)
+        if bias is not None:
+            integers += bias
+        output = quantization(self.output)
+        codes = self.rounding(integers, self._multiplier()) + np.int64(output.scalar_zero_point)
+        low, high = quantized_activation_bounds(
+            self.activation, self.output.type, output.scalar_scale, output.scalar_zero_point
+        )
+        return np.clip(codes, low, high).astype(self.output.dtype)
+
+    def _multiplier(self) -> Array:
+        """Input scale times filter scale over output scale: [1], or [channels]."""
+        ours, theirs = quantization(self.input).scale, quantization(self.filter).scale
+        if self.narrow_scale and theirs.size > 1:
+            raise KernelError(
+                f"{self.filter.type.name} filter has {theirs.size} scales, expected 1"
+            )
+        product = np.multiply(ours, theirs, dtype=np.float32 if self.narrow_scale else np.float64)
+        return product.astype(np.float64) / quantization(self.output).scale.astype(np.float64)
+
+
+def quantization(tensor: TensorView) -> Quantization:
+    if tensor.quantization is None:
+        raise KernelError(f"{tensor.type.name} tensor {tensor.name!r} has no scale")
+    return tensor.quantization
+
+
+def centred(codes: Array, quantization: Quantization) -> Array:
+    """``codes - zero_point``, float64."""
+    return codes - _along(quantization.zero_point, quantization, codes.ndim).astype(np.float64)
+
+
+def scales(tensor: TensorView) -> Array:
+    """The scales of `tensor` in a shape that broadcasts against it."""
+    found = quantization(tensor)
+    return _along(found.scale, found, tensor.rank)
+
+
+def _along(values: Array, quantization: Quantization, rank: int) -> Array:
+    shape = [1] * rank
+    if quantization.per_channel:
+        shape[quantization.axis] = -1
+    return values.reshape(shape)
+
+
+def real_bounds(activation: ActivationFunctionType) -> tuple[float, float]:
+    """What a fused activation clamps real values to, infinite where it does not."""
+    low, high = activation_bounds(activation)
+    return -np.inf if low is None else low, np.inf if high is None else high
+
+
+def requantized_input(x: Array, axes: tuple[int, ...], asymmetric: bool) -> Array:
+    """A float input as hybrid kernels see it: rounded to 8 bits, one scale for each slice that
+    spans `axes`."""
+    codes, scales = quantized_rows(x, axes, asymmetric)
+    return np.asarray(codes * scales)
+
+
+def quantized_rows(x: Array, axes: tuple[int, ...], asymmetric: bool) -> tuple[Array, Array]:
+    """(codes with the zero points taken off, scales) of a float input of hybrid kernels."""
+    low = np.minimum(x.min(axis=axes, keepdims=True), 0)
+    high = np.maximum(x.max(axis=axes, keepdims=True), 0)
+    if asymmetric:
+        return _asymmetric(x, low.astype(np.float64), high.astype(np.float64))
+    reach = np.maximum(-low, high)
+    reach[reach == 0] = 127
+    codes = np.clip(round_half_away(x * (np.float32(127) / reach)), -127, 127)
+    return codes, reach / np.float32(127)
+
+
+def _asymmetric(x: Array, low: Array, high: Array) -> tuple[Array, Array]:
+    wide = np.where(low == high, 255.0, high - low) / 255
+    from_low, from_high = -128 - low / wide, 127 - high / wide
+    nearer = 128 - low / wide < 127 + high / wide
+    zero_point = np.clip(round_half_away(np.where(nearer, from_low, from_high)), -128, 127)
+    scale, zero_point = wide.astype(np.float32), zero_point.astype(np.float32)
+    codes = np.clip(zero_point + round_half_away(x * (np.float32(1) / scale)), -128, 127)
+    return codes - zero_point, scale

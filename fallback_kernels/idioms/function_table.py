@@ -1,0 +1,39 @@
+"""Real functions of quantised tensors by table, as TFLite's reference kernels tabulate them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tflite_ort.fallback_kernels.idioms.operands import scale, zero_point
+from tflite_ort.schema import OperatorView, TensorType
+from tflite_ort.schema.arithmetic.fixed_point import round_half_away, saturate
+from tflite_ort.schema.arithmetic.function_table import Array, Function, int16_table, interpolated
+
+
+def tabulated(op: OperatorView[Any], codes: Array, function: Function) -> Array:
+    """`function` of the first input's real values in the output's codes.
+
+    8-bit codes look up one of 256 rounded values; int16 ones interpolate between 513 points.
+    """
+    if op.output.type is TensorType.INT16:
+        input, output = op.present_inputs()[0], op.output
+        zero_point(op, input), zero_point(op, output)
+        table = int16_table(function, float(scale(op, input)), float(scale(op, output)))
+        return interpolated(codes, table)
+    table = code_table(op, function)
+    return table[codes.astype(np.int32) - np.iinfo(codes.dtype).min]
+
+
+def code_table(op: OperatorView[Any], function: Function) -> Array:
+    """The output code of every 8-bit input code, lowest first."""
+    input, output = op.present_inputs()[0], op.output
+    bounds = np.iinfo(input.dtype)
+    codes = np.arange(bounds.min, bounds.max + 1)
+    real = scale(op, input) * (codes - zero_point(op, input)).astype(np.float32)
+    with np.errstate(over="ignore", divide="ignore"):
+        rescaled = round_half_away(function(real) * (np.float32(1) / scale(op, output)))
+    # Far outside the codes' range nothing but the sign matters.
+    rescaled = np.clip(rescaled, np.float32(-(2**24)), np.float32(2**24))
+    return saturate(rescaled + np.float32(zero_point(op, output)), output.dtype)

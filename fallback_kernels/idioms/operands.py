@@ -1,0 +1,83 @@
+"""Types, quantisation and fused activations of a kernel's operands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.schema import (
+    ActivationFunctionType,
+    KernelError,
+    OperatorView,
+    TensorType,
+    TensorView,
+)
+from tflite_ort.schema.arithmetic.fixed_point import saturate
+from tflite_ort.schema.values.semantics import activation_bounds, quantized_activation_bounds
+
+Array = npt.NDArray[Any]
+
+FLOATS = frozenset({TensorType.FLOAT32, TensorType.FLOAT16, TensorType.BFLOAT16})
+QUANTIZED = frozenset({TensorType.UINT8, TensorType.INT8, TensorType.INT16})
+
+
+def refusal(op: OperatorView[Any]) -> KernelError:
+    """The error for operand types that a kernel does not implement."""
+    inputs = ", ".join("none" if t is None else t.type.name for t in op.inputs)
+    outputs = ", ".join(t.type.name for t in op.outputs)
+    return KernelError(f"{inputs} to {outputs} is not implemented")
+
+
+def scale(op: OperatorView[Any], tensor: TensorView | None) -> np.float32:
+    """The one scale of a quantised tensor: float32, since TFLite divides scales as such."""
+    if tensor is None or tensor.quantization is None or tensor.quantization.per_channel:
+        name = "none" if tensor is None else repr(tensor.name)
+        raise KernelError(f"tensor {name} is not quantised by a single scale")
+    return np.float32(tensor.quantization.scale[0])
+
+
+def zero_point(op: OperatorView[Any], tensor: TensorView) -> int:
+    """The one zero point of a quantised tensor; TFLite's int16 codes are symmetric."""
+    scale(op, tensor)
+    if tensor.quantization is None:
+        return 0
+    zero = tensor.quantization.scalar_zero_point
+    if tensor.type is TensorType.INT16 and zero != 0:
+        raise KernelError(f"zero point of int16 {tensor.name!r} is {zero}, expected 0")
+    return zero
+
+
+def centred(op: OperatorView[Any], tensor: TensorView, codes: Array) -> npt.NDArray[np.int32]:
+    """Codes less their zero point."""
+    return np.asarray(codes.astype(np.int32) - np.int32(zero_point(op, tensor)), np.int32)
+
+
+def clamped_codes(
+    op: OperatorView[Any],
+    codes: Array,
+    activation: ActivationFunctionType = ActivationFunctionType.NONE,
+) -> Array:
+    """Integers with the output's zero point already added, held in its type and activation."""
+    output = op.output
+    low, high = quantized_activation_bounds(
+        activation, output.type, float(scale(op, output)), zero_point(op, output)
+    )
+    return saturate(np.clip(codes, low, high), output.dtype)
+
+
+def clamped(values: Array, activation: ActivationFunctionType) -> Array:
+    """Real numbers or plain integers after a fused activation."""
+    bounds = activation_bounds(activation)
+    if bounds == (None, None):
+        return values
+    low, high = (None if bound is None else values.dtype.type(bound) for bound in bounds)
+    return np.asarray(np.clip(values, low, high), values.dtype)
+
+
+def require_output(op: OperatorView[Any], unit: float, zero: int) -> None:
+    """The one scale and zero point that the output of an operator may have."""
+    found = (float(scale(op, op.output)), zero_point(op, op.output))
+    if found != (unit, zero):
+        raise KernelError(f"output is quantised by {found}, expected {(unit, zero)}")

@@ -1,0 +1,105 @@
+"""ADD, SUB, MUL, DIV and SQUARED_DIFFERENCE of quantised codes, in TFLite's fixed point.
+
+Each gives codes without the output's zero point, not yet held in range.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.fallback_kernels.idioms.operands import centred, refusal, scale
+from tflite_ort.schema import KernelError, OperatorView, TensorType
+from tflite_ort.schema.arithmetic.fixed_point import (
+    leading_zeros,
+    quantize_multiplier,
+    reciprocal,
+    rescale,
+    rounding_doubling_high_mul,
+    rounding_shift_right,
+)
+
+Array = npt.NDArray[Any]
+View = OperatorView[Any]
+
+
+def refuse_zero(divisor: Array) -> None:
+    """Integers are not divided by 0."""
+    if not np.all(divisor):
+        raise KernelError("division by 0")
+
+
+def quantized_sum(op: View, a: Array, b: Array, *, sign: int) -> Array:
+    """a + sign * b: both brought to twice the larger scale with 20 (int16: 15) bits to spare."""
+    if op.output.type is TensorType.INT16 and op.options.pot_scale_int16:
+        shifts = _power_of_two_shifts(op)
+        if shifts is not None:
+            first, second = (
+                rounding_shift_right(centred(op, tensor, codes), shift)
+                for tensor, codes, shift in zip(op.present_inputs(), (a, b), shifts, strict=True)
+            )
+            return first + sign * second
+    bits = 15 if op.output.type is TensorType.INT16 else 20
+    first, second, twice = _common_scale(op, a, b, bits)
+    return rescale(first + sign * second, twice / float(np.float32(2**bits) * scale(op, op.output)))
+
+
+def _common_scale(
+    op: View, a: Array, b: Array, bits: int
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], float]:
+    """Both operands in units of the returned scale (twice the larger one) over 2**bits."""
+    tensors = op.present_inputs()
+    twice = float(2 * max(scale(op, tensor) for tensor in tensors))
+    first, second = (
+        rescale(centred(op, tensor, codes) << bits, float(scale(op, tensor)) / twice)
+        for tensor, codes in zip(tensors, (a, b), strict=True)
+    )
+    return first, second, twice
+
+
+def _power_of_two_shifts(op: View) -> tuple[int, int] | None:
+    """Right shifts of both operands when all three scales are powers of two."""
+    logs = [np.log2(scale(op, tensor)) for tensor in (*op.present_inputs(), op.output)]
+    exponents = [round(float(log)) for log in logs]
+    if any(np.abs(float(log) - e) >= 1e-3 for log, e in zip(logs, exponents, strict=True)):
+        return None
+    first, second = (exponents[2] - exponent for exponent in exponents[:2])
+    if min(first, second) != 0:
+        raise KernelError(f"int16 inputs are to be shifted by {first} and {second}")
+    return first, second
+
+
+def quantized_product(op: View, a: Array, b: Array) -> Array:
+    """Product of the codes times s_a * s_b / s_out."""
+    first, second = op.present_inputs()
+    if first.type is not op.output.type:
+        raise refusal(op)
+    product = centred(op, first, a) * centred(op, second, b)
+    return rescale(product, scale(op, first) * scale(op, second) / scale(op, op.output))
+
+
+def quantized_quotient(op: View, a: Array, b: Array) -> Array:
+    """Codes of `a` by the reciprocals of those of `b`, times s_a / (s_b * s_out).
+
+    TFLite's result is undefined where the last right shift passes 31 bits; here it is 0.
+    """
+    first, second = op.present_inputs()
+    dividend, divisor = centred(op, first, a), centred(op, second, b)
+    refuse_zero(divisor)
+    dividend, divisor = np.where(divisor < 0, -dividend, dividend), np.abs(divisor)
+    inverse, bits = reciprocal(divisor, 31)
+    headroom = leading_zeros(np.where(dividend < 0, ~dividend, dividend)) - 1
+    quotient = rounding_doubling_high_mul(dividend << headroom, inverse)
+    q31, shift = quantize_multiplier(scale(op, first) / (scale(op, second) * scale(op, op.output)))
+    right = np.clip(bits + headroom - shift, 0, 62)
+    return rounding_shift_right(rounding_doubling_high_mul(quotient, q31), right)
+
+
+def quantized_squared_difference(op: View, a: Array, b: Array) -> Array:
+    """(a - b)**2 with both brought to a common scale with 7 bits to spare."""
+    first, second, twice = _common_scale(op, a, b, 7)
+    difference = first - second
+    multiplier = twice * twice / float(np.float32(2**14) * scale(op, op.output))
+    return rescale(difference * difference, multiplier)

@@ -1,0 +1,110 @@
+"""SOFTMAX and LOG_SOFTMAX of quantised codes, in TFLite's fixed point."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.fallback_kernels.idioms.accumulator import quantization
+from tflite_ort.fallback_kernels.idioms.operands import scale
+from tflite_ort.schema import KernelError, OperatorView
+from tflite_ort.schema.arithmetic.fixed_point import (
+    exp_of_negative,
+    leading_zeros,
+    log_of_sum,
+    multiply_by_quantized_multiplier,
+    quantize_multiplier,
+    reciprocal,
+    rounding_doubling_high_mul,
+    rounding_shift_right,
+    saturate,
+)
+from tflite_ort.schema.arithmetic.softmax_tables import softmax_powers, softmax_reciprocals
+
+Array = npt.NDArray[Any]
+View = OperatorView[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Exponentials:
+    """e**(beta * (x - the largest x)) of 8-bit codes along the last axis.
+
+    Args:
+        difference: codes less the largest, int32.
+        counted: where the difference is small enough to count; it is taken as 0 elsewhere.
+        scaled: beta * difference as Q5.26.
+        powers: the exponentials as Q0.31.
+        total: their sum as Q12.19, int64.
+        lowest: the lowest difference that counts.
+        multiplier: what scales the difference, as a mantissa in Q0.31 and an exponent.
+    """
+
+    difference: Array
+    counted: Array
+    scaled: Array
+    powers: Array
+    total: Array
+    lowest: int
+    multiplier: tuple[int, int]
+
+
+def exponentials(op: View, x: Array, beta: float) -> Exponentials:
+    """The exponentials, as both operators have them."""
+    multiplier = float(np.float32(beta)) * float(scale(op, op["input"])) * 2**26
+    if multiplier <= 1:
+        raise KernelError(f"beta times the input scale is too small: {multiplier}")
+    q31, shift = quantize_multiplier(min(multiplier, 2.0**31 - 1))
+    lowest = -math.floor(31 * 2.0**26 / 2.0 ** int(shift))
+    codes = x.astype(np.int32)
+    difference = codes - codes.max(axis=-1, keepdims=True, initial=np.iinfo(x.dtype).min)
+    counted = difference >= lowest
+    scaled = rounding_doubling_high_mul(np.where(counted, difference, 0) << shift, q31)
+    powers = np.where(counted, exp_of_negative(scaled, 5), 0)
+    total = rounding_shift_right(powers, 12).sum(axis=-1, keepdims=True, dtype=np.int64)
+    if np.any(total >= 2**31):
+        raise KernelError(f"the sum of {x.shape[-1]} exponentials passes 4096")
+    return Exponentials(difference, counted, scaled, powers, total, lowest, (int(q31), int(shift)))
+
+
+def softmax_of_bytes(op: View, x: Array) -> Array:
+    """The exponentials over their sum."""
+    e = exponentials(op, x, op.options.beta)
+    inverse, bits = reciprocal(e.total, 12)
+    # As many steps as there are codes above the lowest one that the output's quantisation means;
+    # TFLite's reference kernel takes all of int16 even where that begins at 0.
+    bounds, lowest_code = np.iinfo(op.output.dtype), quantization(op.output).scalar_zero_point
+    steps = (bounds.max - lowest_code).bit_length()
+    result = rounding_shift_right(rounding_doubling_high_mul(inverse, e.powers), bits + 31 - steps)
+    return saturate(np.where(e.counted, result + lowest_code, lowest_code), op.output.dtype)
+
+
+def log_softmax_of_bytes(op: View, x: Array) -> Array:
+    """The scaled differences less the logarithm of the sum, in 1/16 below the highest code."""
+    e = exponentials(op, x, 1.0)
+    logarithm = log_of_sum(e.total).astype(np.int64)
+    # What falls below -32 is told by its difference: the product has no room for it.
+    q31, shift = e.multiplier
+    back = quantize_multiplier(2.0 ** (31 - shift) / q31)
+    bound = multiply_by_quantized_multiplier(logarithm - 2**31, *back)
+    counted = e.difference > np.maximum(e.lowest - 1, bound)
+    steps = rounding_shift_right(e.scaled - logarithm, 22)
+    bounds = np.iinfo(x.dtype)
+    return saturate(np.where(counted, steps + bounds.max, bounds.min), x.dtype)
+
+
+def softmax_of_int16(op: View, x: Array) -> Array:
+    """Exponentials and the reciprocal of their sum by tables of 513 points."""
+    table = softmax_powers(float(scale(op, op["input"]) * np.float32(op.options.beta)))
+    codes = x.astype(np.int32)
+    powers = table[65535 + codes - codes.max(axis=-1, keepdims=True)].astype(np.int64)
+    total = powers.sum(axis=-1, keepdims=True)
+    headroom = leading_zeros(total)
+    mantissa = ((total << (headroom - 1)) + 2**13) >> 14
+    inverse = softmax_reciprocals()[np.minimum(mantissa - 2**16, 65535)].astype(np.int64)
+    right = 31 - headroom
+    result = (powers * inverse + (np.int64(1) << (right - 1))) >> right
+    return np.asarray(np.clip(result, 0, 32767), np.int16)

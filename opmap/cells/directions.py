@@ -1,0 +1,55 @@
+"""What the LSTM and the RNN of ONNX share: one direction in a node, or both.
+
+D directions, T time, B batch, C cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import onnx_ir as ir
+
+from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.idioms.scan import Values
+from tflite_ort.schema import ActivationFunctionType
+
+# The activations that ONNX has under the same meaning.
+ONNX_ACTIVATIONS = {ActivationFunctionType.TANH: "Tanh", ActivationFunctionType.RELU: "Relu"}
+
+
+class Directed(Protocol):
+    """A cell over a sequence."""
+
+    @property
+    def reverse(self) -> bool: ...
+
+
+def direction(runs: Sequence[Directed]) -> str | None:
+    """The attribute of a node for these; None is forward."""
+    return "bidirectional" if len(runs) == 2 else "reverse" if runs[0].reverse else None
+
+
+def stacked_states(g: Graph, states: Values) -> ir.Value:
+    """[D, B, C] of the states [B, C] of each direction."""
+    axis = g.constant([0], np.int64)
+    expanded = [g.op("Unsqueeze", state, axis) for state in states]
+    return expanded[0] if len(expanded) == 1 else g.op("Concat", *expanded, axis=0)
+
+
+def per_direction(g: Graph, runs: Sequence[Directed], made: Values) -> list[Values]:
+    """All outputs [T, B, C] and the last states [B, C] of each direction.
+
+    Args:
+        made: what the node gives, [T, D, B, C] and [D, B, C] of each state.
+    """
+    y, *last = made
+    if len(runs) == 2:
+        places = [g.constant(i, np.int64) for i in range(2)]
+        return [
+            [g.op("Gather", y, i, axis=1), *(g.op("Gather", state, i, axis=0) for state in last)]
+            for i in places
+        ]
+    first, second = (g.constant([axis], np.int64) for axis in range(2))
+    return [[g.op("Squeeze", y, second), *(g.op("Squeeze", state, first) for state in last)]]

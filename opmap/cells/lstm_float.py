@@ -1,0 +1,186 @@
+"""LSTM cells in floats: the ONNX LSTM where it says the same, a Scan of the step where not.
+
+B batch, T time, I input, C cells, O outputs. TFLite clips the cell state, the ONNX LSTM does not
+(its `clip` is of the gates' sums). Where a clip is given, the LSTM is taken if nothing came near
+it, which its own outputs show: an output is the output gate times the tanh of the state.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from tflite_ort.opmap.cells.directions import (
+    ONNX_ACTIVATIONS,
+    direction,
+    per_direction,
+    stacked_states,
+)
+from tflite_ort.opmap.cells.lstm_cell import Cell
+from tflite_ort.opmap.cells.lstm_step import OUTPUT, LstmStep
+from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.idioms.matrix import Matrix, keeps_codes, sum_of_products
+from tflite_ort.opmap.idioms.scan import scan
+from tflite_ort.schema import ActivationFunctionType
+
+Array = npt.NDArray[Any]
+Result = tuple[ir.Value, ir.Value, ir.Value]  # outputs [T, B, O], last output and cell state
+
+# TFLite's gates and peepholes in the order of ONNX's.
+_ONNX_GATES = [0, 3, 1, 2]
+_ONNX_PEEPHOLES = [0, 2, 1]
+# What the recomputed output gate may be wrong by; tanh(6.1) is as near to 1.
+_MARGIN = 1e-5
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A cell and what it is run on.
+
+    Args:
+        x: [T, B, I] of each of the cell's inputs, [B, I] of one step.
+        output_state: [B, O].
+        cell_state: [B, C].
+        single: there is one step; so its output is [B, O].
+        single_row: B is 1.
+    """
+
+    cell: Cell
+    x: Sequence[ir.Value]
+    output_state: ir.Value
+    cell_state: ir.Value
+    single: bool
+    single_row: bool
+    reverse: bool = False
+
+
+def run_cells(g: Graph, runs: Sequence[Run]) -> list[Result]:
+    """Each of `runs`; two directions over the same input are one node if nothing forbids it."""
+    kinds = {
+        (tuple(x.name for x in run.x), cell.size, cell.activation, cell.peephole is None)
+        for run, cell in ((run, run.cell) for run in runs)
+    }
+    if len(kinds) == 1 and not any(_is_in_steps(g, run) or run.cell.cell_clip for run in runs):
+        return _lstm(g, runs)
+    return [_run(g, run) for run in runs]
+
+
+def _run(g: Graph, run: Run) -> Result:
+    cell = run.cell
+    if run.single:
+        return _stepped(g, run)
+    if _is_in_steps(g, run):
+        return _scanned(g, run)
+    if not cell.cell_clip:
+        return _lstm(g, [run])[0]
+    if cell.activation is ActivationFunctionType.TANH and cell.peephole is None:
+        return _guarded(g, run)
+    return _scanned(g, run)
+
+
+def _is_in_steps(g: Graph, run: Run) -> bool:
+    """Whether the ONNX LSTM says something else, or would take longer: one step is less work
+    without it, and it would read weights as floats that are better left in 8 bits."""
+    cell = run.cell
+    if run.single or not cell.is_plain:
+        return True
+    return keeps_codes(g, cell.recurrent_weights, None, single_row=run.single_row, repeated=True)
+
+
+def _lstm(g: Graph, runs: Sequence[Run]) -> list[Result]:
+    """LSTM of one direction or of two."""
+    cells = [run.cell for run in runs]
+    first = cells[0]
+    zeros = np.zeros(4 * first.size, np.float32)
+    biases = [np.concatenate([c.bias[_ONNX_GATES].reshape(-1), zeros]) for c in cells]
+    activation = ONNX_ACTIVATIONS[first.activation]
+    activations = None if activation == "Tanh" else ["Sigmoid", activation, activation] * len(runs)
+    x, *others = runs[0].x
+    made = g.op_multi(
+        "LSTM",
+        g.op("Concat", x, *others, axis=2) if others else x,
+        _onnx_weights(g, [_joined(c.input_weights) for c in cells], "input_weights"),
+        _onnx_weights(g, [c.recurrent_weights.reals for c in cells], "recurrent_weights"),
+        g.constants.add(np.stack(biases), "bias"),
+        None,
+        stacked_states(g, [run.output_state for run in runs]),
+        stacked_states(g, [run.cell_state for run in runs]),
+        _onnx_peepholes(g, cells),
+        outputs=3,
+        hidden_size=first.size,
+        direction=direction(runs),
+        activations=activations,
+    )
+    return [(y, h, c) for y, h, c in per_direction(g, runs, made)]
+
+
+def _onnx_weights(g: Graph, arrays: Sequence[Array], name: str) -> ir.Value:
+    """[directions, 4 * C, columns], the gates in ONNX's order."""
+    gates = [array.reshape(len(_ONNX_GATES), -1, array.shape[1])[_ONNX_GATES] for array in arrays]
+    rows = [array.reshape(-1, array.shape[2]) for array in gates]
+    return g.constants.add(np.stack(rows), name)
+
+
+def _joined(parts: Sequence[Matrix]) -> Array:
+    """[rows, columns of all parts]."""
+    return np.concatenate([part.reals for part in parts], axis=1)
+
+
+def _onnx_peepholes(g: Graph, cells: Sequence[Cell]) -> ir.Value | None:
+    arrays = [c.peephole[_ONNX_PEEPHOLES].reshape(-1) for c in cells if c.peephole is not None]
+    return g.constants.add(np.stack(arrays), "peephole") if arrays else None
+
+
+def _guarded(g: Graph, run: Run) -> Result:
+    """The LSTM's results where the cell state stayed inside its clip, else those of the Scan."""
+    results = _lstm(g, [run])[0]
+    y, h, c = g.op_multi(
+        "If",
+        _stayed_inside(g, run, results[0]),
+        outputs=3,
+        then_branch=g.body([], lambda _: [g.op("Identity", value) for value in results]),
+        else_branch=g.body([], lambda _: _scanned(g, run)),
+    )
+    return y, h, c
+
+
+def _stayed_inside(g: Graph, run: Run, y: ir.Value) -> ir.Value:
+    """Whether |y| = output gate * tanh|c| is below output gate * tanh(clip) everywhere."""
+    cell = run.cell
+    first = g.op("Unsqueeze", run.output_state, g.constant([0], np.int64))
+    start, end = (1, np.iinfo(np.int64).max) if run.reverse else (0, -1)
+    bounds = (g.constant([bound], np.int64) for bound in (start, end, 0))
+    others = g.op("Slice", y, *bounds)
+    before = g.op("Concat", *((others, first) if run.reverse else (first, others)), axis=0)
+    matrices = (*cell.input_weights, cell.recurrent_weights)
+    rows = [Matrix(matrix.reals[OUTPUT * cell.size :]) for matrix in matrices]
+    sums = sum_of_products(g, list(zip((*run.x, before), rows, strict=True)))
+    sums = g.op("Add", sums, g.constant(cell.bias[OUTPUT]))
+    limit = np.float32(math.tanh(cell.cell_clip) - _MARGIN)
+    most = g.op("Mul", g.op("Sigmoid", sums), g.constant(limit))
+    excess = g.op("ReduceMax", g.op("Sub", g.op("Abs", y), most), keepdims=0)
+    return g.op("Less", excess, g.constant(np.float32(-_MARGIN / 10)))
+
+
+def _scanned(g: Graph, run: Run) -> Result:
+    """Scan of the step; what the input adds to the gates' sums is computed beforehand."""
+    cell, states = run.cell, (run.output_state, run.cell_state)
+    terms = list(zip(run.x, cell.input_weights, strict=True))
+    sums, bias = sum_of_products(g, terms, rounding=cell.rounding), cell.added(g)
+    sums = sums if bias is None else g.op("Add", sums, bias)
+    step = LstmStep(g, cell, (), single_row=run.single_row)
+    (h, c), (y,) = scan(g, step, states, (sums,), single=False, reverse=run.reverse)
+    return y, h, c
+
+
+def _stepped(g: Graph, run: Run) -> Result:
+    """The step itself."""
+    step = LstmStep(g, run.cell, run.cell.input_weights, single_row=run.single_row)
+    (h, c), (y,) = step((run.output_state, run.cell_state), run.x)
+    return y, h, c

@@ -1,0 +1,144 @@
+"""Integer LSTM cells (8x8_16) bit for bit: a Scan in floats that hold the integers exactly.
+
+B batch, T time, I input, C cells, O outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from tflite_ort.opmap.cells.lstm_integer import SHORT, IntegerCell
+from tflite_ort.opmap.cells.normalization_integer import normalized
+from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.idioms.fixed_point import TIE_BREAK, rescaled
+from tflite_ort.opmap.idioms.movement import reshaped
+from tflite_ort.opmap.idioms.scan import Values, scan
+from tflite_ort.schema.arithmetic.fixed_point16 import logistic, tanh
+
+_CODES = 65536
+_GATE_BITS = 3  # integer bits of a gate's sum
+_INPUT, _FORGET, _UPDATE, _OUTPUT = range(4)
+
+
+def run_integer_cell(
+    g: Graph, cell: IntegerCell, x: ir.Value, h: ir.Value, c: ir.Value, *, single: bool
+) -> tuple[ir.Value, ir.Value, ir.Value]:
+    """Outputs [T, B, O], last output and cell state: codes less their zero points, in float32.
+
+    Args:
+        x, h, c: the same, [T, B, I], [B, O] and [B, C].
+    """
+    sums = clip(g, cell.input.of(g, x), SHORT)
+    states = (h, g.op("Cast", c, to=ir.DataType.DOUBLE))
+    types = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.DOUBLE)
+    (h, c), (y,) = scan(g, _Step(g, cell), states, (sums,), single=single, types=types)
+    y, c = (g.op("Cast", value, to=ir.DataType.FLOAT) for value in (y, c))
+    return y, h, c
+
+
+class _Step:
+    """One step: (h [B, O], c [B, C]) and what the input adds to the sums [B, 4 * C]."""
+
+    def __init__(self, g: Graph, cell: IntegerCell) -> None:
+        self.g, self.cell = g, cell
+        units = np.array([2.0 ** (cell.cell_bits - 30), 2.0**-15, 1, 1])
+        self.units = units * [TIE_BREAK, TIE_BREAK, 1, 1]
+        self.tables = np.array([2 if cell.coupled else 0, 0, 1, 0])
+        self.gates = g.constants.once(gate_tables(), "lstm_gates")
+        bits = 15 - cell.cell_bits
+        self.tanh = g.constants.once(tanh(_every_code(), bits), f"tanh_of_{bits}_bits")
+        if g.target.ort_cpu:  # eight times as large, and two nodes less at each step
+            wide = gate_tables().reshape(3, _CODES)[self.tables] * self.units[:, np.newaxis]
+            name = f"lstm_gates_of_{bits}_bits_{cell.coupled}"
+            self.tables = np.arange(len(wide))
+            self.gates = g.constants.once(wide.reshape(-1), name)
+
+    def __call__(self, states: Values, slices: Values) -> tuple[Values, Values]:
+        g, cell, (h, c) = self.g, self.cell, states
+        sums = clip(g, g.op("Add", *slices, cell.recurrent.of(g, h)), SHORT)
+        if cell.peephole is None:
+            sums = self._opened(self._normalized(sums, range(4)), range(4))
+        gates = list(g.op_multi("Split", sums, outputs=4, axis=1, num_outputs=4))
+        if cell.peephole is not None:
+            gates[:_OUTPUT] = [self._gate(gate, gates[gate], c) for gate in range(_OUTPUT)]
+        kept = g.op("Round", g.op("Mul", gates[_FORGET], c))
+        added = g.op("Round", g.op("Mul", gates[_INPUT], gates[_UPDATE]))
+        c = clip(g, g.op("Add", kept, added), cell.cell_range)
+        shown = gates[_OUTPUT]
+        if cell.peephole is not None:
+            shown = self._gate(_OUTPUT, shown, c)
+        output = self._output(g.op("Mul", shown, looked_up(g, self.tanh, c)))
+        return (g.op("Cast", output, to=ir.DataType.FLOAT), c), (output,)
+
+    def _opened(self, sums: ir.Value, gates: Sequence[int]) -> ir.Value:
+        """What gates of these sums let through, in units that the cell state is kept in."""
+        g, size = self.g, self.cell.size
+        first = np.repeat(self.tables[gates] * _CODES - SHORT[0], size).astype(np.float64)
+        places = g.op("Cast", g.op("Add", sums, g.constant(first)), to=ir.DataType.INT32)
+        found = g.op("Gather", self.gates, places)
+        if g.target.ort_cpu:
+            return found
+        found = g.op("Cast", found, to=ir.DataType.DOUBLE)
+        return g.op("Mul", found, g.constant(np.repeat(self.units[gates], size)))
+
+    def _normalized(self, sums: ir.Value, gates: Sequence[int]) -> ir.Value:
+        """[B, gates * C], each gate by itself."""
+        norm = self.cell.norm
+        if norm is None:
+            return sums
+        rows = reshaped(self.g, sums, (-1, len(gates), self.cell.size))
+        rows = clip(self.g, normalized(self.g, rows, norm.of_gates(gates)), SHORT)
+        return reshaped(self.g, rows, (-1, len(gates) * self.cell.size))
+
+    def _gate(self, gate: int, sums: ir.Value, c: ir.Value) -> ir.Value:
+        """A gate of a cell whose gates see its state."""
+        g, peephole = self.g, self.cell.peephole
+        if peephole is not None and gate != _UPDATE:
+            weights = g.constant(peephole.weights[gate].astype(np.float64))
+            seen = g.op("Mul", c, weights)
+            seen = rescaled(g, seen, peephole.multiplier[gate], 2.0**30, bits=17)
+            sums = clip(g, g.op("Add", sums, seen), SHORT)
+        return self._opened(self._normalized(sums, [gate]), [gate])
+
+    def _output(self, product: ir.Value) -> ir.Value:
+        g, cell = self.g, self.cell
+        multiplier, zero_point = cell.hidden
+        value = rescaled(g, product, multiplier, 2.0**30, bits=9)
+        if cell.projection is None:
+            value = self._moved(value, zero_point - cell.output_zero_point)
+        else:
+            codes = clip(g, self._moved(value, -zero_point), (-128, 127))
+            codes = g.op("Cast", codes, to=ir.DataType.FLOAT)
+            value = cell.projection.of(g, codes, bits=8)
+        return clip(g, value, cell.output_range)
+
+    def _moved(self, value: ir.Value, by: int) -> ir.Value:
+        return self.g.op("Add", value, self.g.constant(by, np.float64)) if by else value
+
+
+def looked_up(g: Graph, table: ir.Value, places: ir.Value) -> ir.Value:
+    """What stands in a table of integers, as doubles."""
+    found = g.op("Gather", table, g.op("Cast", places, to=ir.DataType.INT32))
+    return g.op("Cast", found, to=ir.DataType.DOUBLE)
+
+
+def clip(g: Graph, value: ir.Value, bounds: tuple[int, int]) -> ir.Value:
+    return g.op("Clip", value, *(g.constant(bound, np.float64) for bound in bounds))
+
+
+def _every_code() -> npt.NDArray[np.int16]:
+    """All 16-bit codes; the negative ones last, where negative indices find them."""
+    return np.arange(_CODES, dtype=np.uint16).view(np.int16)
+
+
+@cache
+def gate_tables() -> npt.NDArray[np.int16]:
+    """The logistic function, tanh and 1 less the logistic function over ascending codes."""
+    codes = np.sort(_every_code())
+    gate = logistic(codes, _GATE_BITS)
+    return np.concatenate([gate, tanh(codes, _GATE_BITS), 32767 - gate]).astype(np.int16)

@@ -1,0 +1,148 @@
+"""Integer LSTM cells whose partial sums are held in 8 bits (8x8_8), one step of them.
+
+There is only one form: coupled, normalised, projected with a bias. G gates in the order forget,
+update, output; B batch, C cells, O outputs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from tflite_ort.opmap.cells.lstm_integer import BYTE, SHORT, cut
+from tflite_ort.opmap.cells.lstm_integer_step import clip, looked_up
+from tflite_ort.opmap.graph import Domain, Graph
+from tflite_ort.opmap.idioms.fixed_point import (
+    TIE_BREAK,
+    centred_codes,
+    exact_product,
+    read_centred,
+    rescaled,
+    rounded_upwards,
+)
+from tflite_ort.opmap.idioms.movement import reshaped
+from tflite_ort.schema import OperatorView, TensorView, Untranslatable
+from tflite_ort.schema.arithmetic.fixed_point import quantize_multiplier
+from tflite_ort.schema.arithmetic.fixed_point16 import truncated_logistic, truncated_tanh
+from tflite_ort.schema.arithmetic.lstm_scales import (
+    NARROW_GATES,
+    NarrowScales,
+    NarrowSum,
+    narrow_scales,
+)
+
+Array = npt.NDArray[Any]
+View = OperatorView[Any]
+
+_REACH = 255  # of an 8-bit code less its zero point
+_EPSILON = 1e-8
+
+
+def narrow_lstm(op: View, g: Graph) -> None:
+    """The next states and the output of one step [B, I]."""
+    _check(op)
+    h, c, scales = op["output_state"], op["cell_state"], narrow_scales(op)
+    recurrent = _partial_sums(op, g, "recurrent_to_{}_weights", h, scales.recurrent)
+    # TFLite multiplies what the output gate gets by a number from the wrong place: nothing is left.
+    kept = g.constant(np.array([[1.0], [1.0], [0.0]]))
+    recurrent = g.op("Mul", recurrent, kept)
+    given = _partial_sums(op, g, "input_to_{}_weights", op["input"], scales.input)
+    gates = _normalized(op, g, clip(g, g.op("Add", given, recurrent), SHORT), scales)
+    forget, update, shown = (
+        g.op("Squeeze", gate, g.constant([1], np.int64))
+        for gate in g.op_multi("Split", gates, outputs=3, axis=1, num_outputs=3)
+    )
+    logistic = g.constants.once(truncated_logistic(), "truncated_logistic")
+    tanh, tanh_of_state = (
+        g.constants.once(truncated_tanh(bits), f"truncated_tanh_{bits}") for bits in (12, 15)
+    )
+    forget, update, shown = (
+        looked_up(g, table, gate)
+        for table, gate in ((logistic, forget), (tanh, update), (logistic, shown))
+    )
+    admit = g.op("Sub", g.constant(32767, np.float64), forget)
+    state = g.op("Cast", read_centred(g, c), to=ir.DataType.DOUBLE)
+    state = g.op("Add", _product(g, forget, state), _product(g, admit, update))
+    state = clip(g, clip(g, state, SHORT), cut(SHORT, scales.cell_limit))
+    hidden = clip(g, _product(g, shown, looked_up(g, tanh_of_state, state)), SHORT)
+    output = _projected(op, g, hidden, scales)
+    for tensor, value in ((h, output), (c, g.op("Cast", state, to=ir.DataType.FLOAT))):
+        g.write(tensor, centred_codes(g, value, tensor), domain=Domain.STORED)
+    g.write(op.output, centred_codes(g, output, h), domain=Domain.STORED)
+
+
+def _check(op: View) -> None:
+    names = [f"{gate}_layer_norm_coefficients" for gate in NARROW_GATES]
+    needed = [*names, "projection_weights", "projection_bias"]
+    if any(name not in op.names or op.get(name) is None for name in needed):
+        raise Untranslatable("8-bit sums without layer normalisation or projection")
+
+
+def _codes(op: View, pattern: str) -> list[Array]:
+    found = [op[pattern.format(gate)].data for gate in NARROW_GATES]
+    if any(data is None for data in found):
+        raise Untranslatable(f"{pattern.format('...')} are not constants")
+    return [data for data in found if data is not None]
+
+
+def _partial_sums(
+    op: View, g: Graph, pattern: str, source: TensorView, scales: NarrowSum
+) -> ir.Value:
+    """[B, G, C]: products held in 8 bits, at the scale of the whole sums."""
+    weights = _codes(op, pattern)
+    matrix = np.concatenate(weights).T
+    products = exact_product(g, read_centred(g, source), matrix, _REACH)
+    products = reshaped(g, products, (-1, len(NARROW_GATES), len(weights[0])))
+    largest = _REACH * np.abs(matrix).sum(axis=0, dtype=np.int64).max()
+    held = rescaled(g, products, scales.factor, float(largest), bits=9)
+    low, high = (g.constant(bound - scales.zero_point, np.float64) for bound in (-128, 127))
+    held = g.op("Min", g.op("Max", held, low), high)
+    return rescaled(g, held, scales.to_whole, _REACH)
+
+
+def _normalized(op: View, g: Graph, sums: ir.Value, scales: NarrowScales) -> ir.Value:
+    """Sums [B, G, C] with 12 fraction bits, rows of mean 0 and variance 1 times weights.
+
+    Sums of squares leave float32's whole numbers, so the order of addition matters: CumSum adds
+    one after the other as TFLite does.
+    """
+    q31, shift = quantize_multiplier(scales.norm)
+    scale = (q31 * 2.0 ** (shift - 31)).astype(np.float32)
+    weights = np.stack(_codes(op, "{}_layer_norm_coefficients")).astype(np.float32)
+    bias = np.stack(_codes(op, "{}_gate_bias")).astype(np.float32) * (np.float32(2.0**-10) * scale)
+    count = g.constant(weights.shape[1], np.float32)
+    last = g.constant(2, np.int64)
+    x = g.op("Cast", sums, to=ir.DataType.FLOAT)
+    mean = g.op("Div", g.op("ReduceSum", x, g.constant([2], np.int64), keepdims=1), count)
+    squares = g.op("CumSum", g.op("Mul", x, x), last)
+    squares = g.op("Gather", squares, g.constant([-1], np.int64), axis=2)
+    variance = g.op("Sub", g.op("Div", squares, count), g.op("Mul", mean, mean))
+    flat = g.op("Equal", variance, g.constant(0, np.float32))
+    variance = g.op("Where", flat, g.constant(_EPSILON, np.float32), variance)
+    real = g.op("Mul", g.op("Sub", x, mean), g.op("Reciprocal", g.op("Sqrt", variance)))
+    real = g.op("Mul", g.op("Mul", real, g.constant(weights)), g.constant(scale))
+    real = g.op("Cast", g.op("Add", real, g.constant(bias)), to=ir.DataType.DOUBLE)
+    return clip(g, g.op("Round", g.op("Mul", real, g.constant(4096 * TIE_BREAK))), SHORT)
+
+
+def _product(g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
+    """a * b / 2**15, halves away from zero."""
+    return g.op("Round", g.op("Mul", g.op("Mul", a, b), g.constant(2.0**-15 * TIE_BREAK)))
+
+
+def _projected(op: View, g: Graph, hidden: ir.Value, scales: NarrowScales) -> ir.Value:
+    """Codes less their zero point; the multiplier is cut to 16 bits, halves go upwards."""
+    weights, bias, state = op["projection_weights"], op["projection_bias"], op["output_state"]
+    if weights.data is None or bias.data is None or state.quantization is None:
+        raise Untranslatable("a projection that is not constant")
+    sums = g.op("MatMul", hidden, g.constants.add(weights.data.T.astype(np.float64), "projection"))
+    sums = g.op("Add", sums, g.constant(bias.data.astype(np.float64)))
+    q31, shift = quantize_multiplier(scales.projection)
+    q15 = min((int(q31) + 2**15) >> 16, 0x7FFF)
+    value = rounded_upwards(g, g.op("Mul", sums, g.constant(q15 * 2.0 ** (int(shift) - 15))))
+    zero = state.quantization.scalar_zero_point
+    low, high = cut(BYTE, scales.output_limit)
+    return g.op("Cast", clip(g, value, (low - zero, high - zero)), to=ir.DataType.FLOAT)

@@ -1,0 +1,84 @@
+"""Initializers of the graph under construction, and the codes that carry quantised data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from tflite_ort.schema import TensorType, TensorView
+from tflite_ort.schema.values.semantics import pack_int4
+
+Array = npt.NDArray[Any]
+_SHARED_ELEMENTS = 64
+_Tensor = ir.Tensor[Any] | ir.PackedTensor[Any] | ir.StringTensor
+
+
+class Constants:
+    """Initializers by name; the arrays are not copied."""
+
+    def __init__(self) -> None:
+        self.values: list[ir.Value] = []
+        self._shared: dict[tuple[str, tuple[int, ...], bytes], ir.Value] = {}
+        self._names: dict[str, int] = {}
+        self._once: dict[str, ir.Value] = {}
+
+    def once(self, array: Array, name: str) -> ir.Value:
+        """The initializer that is called so wherever it is used."""
+        if name not in self._once:
+            self._once[name] = self.add(array, name)
+        return self._once[name]
+
+    def add(self, array: Array, name: str) -> ir.Value:
+        """A new initializer called `name`, or `name` and a number if that is taken."""
+        if array.dtype == np.object_:
+            words = ir.StringTensor(list(array.reshape(-1)), shape=ir.Shape(array.shape))
+            return self._added(words, name)
+        return self._added(ir.Tensor(np.asarray(array, order="C")), name)
+
+    def add_packed(self, codes: npt.NDArray[np.int8], name: str) -> ir.Value:
+        """As `add`, 4-bit codes as ONNX's INT4: two to a byte."""
+        packed = pack_int4(codes)
+        return self._added(ir.PackedTensor(packed, ir.DataType.INT4, shape=codes.shape), name)
+
+    def _added(self, tensor: _Tensor, name: str) -> ir.Value:
+        count = self._names.get(name, 0)
+        self._names[name] = count + 1
+        unique = f"const/{name}" if count == 0 else f"const/{name}#{count}"
+        tensor.name = unique
+        value = ir.Value(
+            name=unique,
+            shape=ir.Shape(tensor.shape),
+            type=ir.TensorType(tensor.dtype),
+            const_value=tensor,
+        )
+        self.values.append(value)
+        return value
+
+    def shared(self, array: Array) -> ir.Value:
+        """An initializer that equals `array`: an earlier one if it is small."""
+        if array.size > _SHARED_ELEMENTS or array.dtype == np.object_:
+            return self.add(array, "value")
+        key = (array.dtype.str, array.shape, array.tobytes())
+        if key not in self._shared:
+            self._shared[key] = self.add(array, "value")
+        return self._shared[key]
+
+
+def carried_type(tensor: TensorView) -> TensorType:
+    """The type in which a quantised tensor's codes stand in the graph: uint8 for int8."""
+    return TensorType.UINT8 if tensor.type is TensorType.INT8 else tensor.type
+
+
+def carried(
+    codes: Array, type_: TensorType, zero_point: npt.NDArray[np.int64], to: TensorType
+) -> tuple[Array, Array]:
+    """8-bit codes and their zero points as type `to`: moved by 128 where the signs differ."""
+    dtype = np.dtype(np.int8) if to is TensorType.INT8 else np.dtype(np.uint8)
+    if type_ is to or type_ not in (TensorType.INT8, TensorType.UINT8):
+        return codes, zero_point.astype(codes.dtype)
+    # Flipping the top bit adds 128 (int8 to uint8) or takes it away.
+    flipped = np.bitwise_xor(np.asarray(codes, order="C").view(np.uint8), np.uint8(128)).view(dtype)
+    return flipped, (zero_point + (128 if to is TensorType.UINT8 else -128)).astype(dtype)

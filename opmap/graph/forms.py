@@ -1,0 +1,96 @@
+"""The forms in which a TFLite tensor can stand in the ONNX graph, and what a graph is made for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from tflite_ort.opmap.graph.constants import carried_type
+from tflite_ort.schema import TensorView
+from tflite_ort.schema.values.semantics import NUMPY_DTYPE
+from tflite_ort.schema.values.sizes import is_one
+
+
+class Layout(Enum):
+    """Where the channels of a tensor of rank 3 or more are."""
+
+    LAST = "channels-last"
+    FIRST = "channels-first"
+
+    def permutation(self, rank: int) -> tuple[int, ...]:
+        """From channels-last to this layout: (0, 3, 1, 2) for a rank-4 channels-first."""
+        if self is Layout.LAST or rank < 3:
+            return tuple(range(rank))
+        return (0, rank - 1, *range(1, rank - 1))
+
+    def inverse(self, rank: int) -> tuple[int, ...]:
+        """From this layout to channels-last: (0, 2, 3, 1) for a rank-4 channels-first."""
+        return tuple(int(i) for i in np.argsort(self.permutation(rank)))
+
+    def axis(self, axis: int, rank: int) -> int:
+        """Where channels-last axis `axis` (not negative) is in this layout."""
+        return self.permutation(rank).index(axis)
+
+    def shape(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """A channels-last shape in this layout."""
+        return tuple(shape[i] for i in self.permutation(len(shape)))
+
+
+class Domain(Enum):
+    """What the elements of a quantised tensor are; all the same for any other tensor."""
+
+    REAL = "real"
+    STORED = "stored"
+    FILE = "file"
+
+
+def same_order(shape: Sequence[int]) -> bool:
+    """Whether the elements stand in the same order channels-last and channels-first."""
+    return all(map(is_one, shape[1:-1])) or all(map(is_one, shape[-1:]))
+
+
+Form = tuple[Layout, Domain]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a graph is made for; the defaults are exact on every ONNX runtime.
+
+    Args:
+        weights: the type that carries 8-bit weights, ``"uint8"`` or ``"int8"``. Unsigned ones are
+            exact on every CPU; signed ones are faster where the CPU multiplies uint8 by int8
+            without saturating (VNNI, Arm), and what TensorRT and QNN need.
+        ort_cpu: ONNX Runtime's CPU provider will run it. Where two graphs say the same, its
+            fastest is chosen, not the plainest.
+        openvino: as `ort_cpu`, of OpenVINO. It gives convolutions another layout where a Transpose
+            is of real numbers, not of codes, and multiplies in 8 bits where signed weights have no
+            zero point.
+        hybrid: how float activations meet integer weights: ``"float"``, the weights dequantised, or
+            ``"dynamic"``, the activations rounded to 8 bits at each invoke as TFLite does.
+        carried_boundary: the graph's own int8 inputs and outputs are uint8 too, moved by 128; who
+            runs it flips the top bit.
+        fallback: numpy kernels stand by: what ONNX says only nearly is left to them, such as
+            strings, which are text in UTF-8 there and any bytes in TFLite.
+    """
+
+    weights: str = "uint8"
+    ort_cpu: bool = False
+    openvino: bool = False
+    hybrid: str = "float"
+    carried_boundary: bool = False
+    fallback: bool = False
+
+    @property
+    def boundary(self) -> Domain:
+        """The domain of the graph's own inputs and outputs."""
+        return Domain.STORED if self.carried_boundary else Domain.FILE
+
+    def boundary_dtype(self, tensor: TensorView) -> np.dtype[Any]:
+        """The dtype of `tensor` as an input or output of the graph."""
+        if self.carried_boundary and tensor.is_quantized:
+            return NUMPY_DTYPE[carried_type(tensor)]
+        return tensor.dtype

@@ -1,0 +1,396 @@
+"""The ONNX graph under construction, and the forms in which a TFLite tensor stands in it.
+
+A tensor can be there in several *forms*: a layout (channels-last as TFLite has it, or
+channels-first as ONNX convolutions want it) and a domain (`REAL` numbers, the `STORED` codes of a
+quantised tensor, or the codes as the `FILE` has them). A translator reads the form it needs and
+writes the form it made; a form that is missing is derived from one that exists, once.
+
+Quantised int8 tensors are carried as uint8 with the zero point moved by 128: the same real values,
+and the types that ONNX Runtime's integer operators are fast and exact with. `STORED` codes are
+these; `FILE` codes are int8 again (for CAST and the graph's own inputs and outputs).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from tflite_ort.opmap.graph.constants import carried, carried_type
+from tflite_ort.opmap.graph.forms import Domain, Form, Layout, Target, same_order
+from tflite_ort.opmap.graph.nodes import Build
+from tflite_ort.opmap.graph.pairs import is_complex, paired, paired_shape, part_dtype
+from tflite_ort.opmap.graph.quantized_nodes import QuantizedNodes
+from tflite_ort.schema import (
+    ActivationFunctionType,
+    OperatorView,
+    TensorType,
+    TensorView,
+    Untranslatable,
+)
+from tflite_ort.schema.values.sizes import is_known, known_product, may_differ
+
+Array = npt.NDArray[Any]
+
+
+# Adds the nodes of an operator to a graph; Untranslatable leaves the graph as it was.
+Translate = Callable[[OperatorView[Any], "Graph"], None]
+
+
+# Of these the integer versions, into which ONNX Runtime fuses them, need an element.
+_FAILING_ON_NONE = frozenset({"Add", "Mul", "Softmax"})
+
+
+class Graph(QuantizedNodes):
+    """ONNX nodes under construction, and the forms of each tensor so far."""
+
+    def __init__(self, target: Target, translate: Translate | None = None) -> None:
+        super().__init__(TensorType.INT8 if target.weights == "int8" else TensorType.UINT8)
+        self.target = target
+        self._translate = translate
+        self._within = ""
+        self._forms: dict[int, dict[Form, ir.Value]] = {}
+        self._journal: list[tuple[int, Form, ir.Value | None]] = []
+        self._sized: Sequence[TensorView] = ()
+        self._sizes: dict[int, ir.Value] = {}
+        self.output_names: set[str] = set()
+
+    # What translators use -------------------------------------------------------------------
+
+    def read(
+        self,
+        tensor: TensorView,
+        *,
+        layout: Layout = Layout.LAST,
+        domain: Domain = Domain.REAL,
+        rank: int | None = None,
+    ) -> ir.Value:
+        """`tensor` in the form asked for.
+
+        Args:
+            rank: prepend dimensions of size 1 up to this rank, so that a channels-first read of a
+                tensor of lower rank broadcasts as TFLite's channels-last one does.
+        """
+        if rank is not None and rank > tensor.rank and layout is Layout.FIRST:
+            return self._read_expanded(tensor, layout, domain, rank)
+        form = self.form(tensor, layout, domain)
+        forms = self._forms.setdefault(tensor.index, {})
+        if form not in forms:
+            self._record(tensor, form, self._derive(tensor, form, forms))
+        return forms[form]
+
+    def write(
+        self,
+        tensor: TensorView,
+        value: ir.Value,
+        *,
+        layout: Layout = Layout.LAST,
+        domain: Domain = Domain.REAL,
+        activation: ActivationFunctionType = ActivationFunctionType.NONE,
+    ) -> None:
+        """Record `value` as the result `tensor`; a real result of a quantised one is quantised.
+
+        Args:
+            activation: the fused activation, applied here: to real values as Relu or Clip, to
+                quantised ones as a clamp of the codes where the output's range does not imply it.
+        """
+        form = self.form(tensor, layout, domain)
+        if tensor.is_quantized:
+            if form[1] is Domain.REAL:
+                value = self.quantize(self._safe_if_empty(value, tensor), tensor)
+                form = (form[0], Domain.STORED)
+            value = self._clamp_codes(value, tensor, form[1], activation)
+        else:
+            value = self._clamp(value, activation, tensor)
+        for stale in list(self._forms.get(tensor.index, ())):  # of a variable that is set anew
+            self._forget(tensor.index, stale)
+        self._record(tensor, form, value)
+
+    def _safe_if_empty(self, value: ir.Value, tensor: TensorView) -> ir.Value:
+        """`value` as it is quantised where `tensor` may turn out to have no elements: an integer
+        operator of ONNX Runtime would end the process, or give nothing at all."""
+        producer, empty = value.producer(), tensor.dynamic or 0 in tensor.shape
+        if not (self.target.fallback and empty) or producer is None:
+            return value
+        return self.apart(value) if producer.op_type in _FAILING_ON_NONE else value
+
+    def body(self, arguments: Sequence[ir.DataType], build: Build) -> ir.Graph:
+        sizes = dict(self._sizes)
+        try:
+            return super().body(arguments, build)
+        finally:
+            self._sizes = sizes  # those looked up inside have no value outside
+
+    def shape(self, sizes: Sequence[int]) -> ir.Value:
+        """`sizes` as int64 [n]: a constant, an input's shape, or joined of what `size` gives."""
+        if is_known(*sizes):
+            return self.constant(sizes, np.int64)
+        for tensor in self._sized:
+            whole = self._forms.get(tensor.index, {}).get((Layout.LAST, Domain.REAL))
+            if whole is not None and not may_differ(tensor.shape, sizes):
+                return self.op("Shape", whole)
+        parts: list[ir.Value] = []
+        for run in (list(run) for _, run in groupby(sizes, is_known)):
+            parts += [self.constant(run, np.int64)] if is_known(*run) else map(self.size, run)
+        return parts[0] if len(parts) == 1 else self.op("Concat", *parts, axis=0)
+
+    def size(self, size: int) -> ir.Value:
+        """`size` as int64 [1]: a constant, or looked up in an input of the operator.
+
+        Raises:
+            Untranslatable: no input has it as a dimension.
+        """
+        if is_known(size):
+            return self.constant([size], np.int64)
+        for tensor in self._sized:
+            axis = next((i for i, n in enumerate(tensor.shape) if n is size), None)
+            if axis is not None:
+                if id(size) not in self._sizes:
+                    self._sizes[id(size)] = self._dimension(tensor, axis)
+                return self._sizes[id(size)]
+        raise Untranslatable("a shape depends on data")
+
+    def _dimension(self, tensor: TensorView, axis: int) -> ir.Value:
+        (layout, _), value = next(iter(self._forms[tensor.index].items()))
+        place = layout.axis(axis, tensor.rank)
+        return self.op("Shape", value, start=place, end=place + 1)
+
+    def reshape(self, value: ir.Value, shape: Sequence[int]) -> ir.Value:
+        """Reshape to the shape that the elements are known to have; it may have sizes of 0."""
+        if not _one_is_inferred(shape) and (not is_known(*shape) or 0 in shape):
+            return self.op("Reshape", value, self.shape(shape), allowzero=1)
+        target = [size if is_known(size) else -1 for size in shape]
+        return self.op("Reshape", value, self.constant(target, np.int64))
+
+    def layout(self, *tensors: TensorView) -> Layout:
+        """The layout in which `tensors` are to be had with the least data moved."""
+        computed = [tensor for tensor in tensors if not tensor.is_constant]
+        if any(t.rank < 3 and (t.dynamic or math.prod(t.shape) > 1) for t in computed):
+            return Layout.LAST
+        if any(map(is_complex, computed)):
+            return Layout.LAST
+        moved = dict.fromkeys(Layout, 0)
+        for tensor in computed:
+            present = {layout for layout, _ in self._forms.get(tensor.index, {})}
+            for layout in set(Layout) - present:
+                moved[layout] += known_product(tensor.shape)
+        if moved[Layout.FIRST] == moved[Layout.LAST]:
+            # What follows is more likely to want channels-first.
+            return Layout.FIRST if computed else Layout.LAST
+        return min(moved, key=lambda layout: moved[layout])
+
+    def read_codes(self, tensor: TensorView, step: float, *, layout: Layout) -> ir.Value:
+        """`step` times the codes of a quantised `tensor` as the file has them, as floats."""
+        codes = self.read(tensor, layout=layout, domain=Domain.STORED)
+        return self.op("DequantizeLinear", codes, *self._code_parameters(tensor, step))
+
+    def read_units(self, tensor: TensorView, unit: float, *, layout: Layout, rank: int) -> ir.Value:
+        """The real values of a quantised `tensor` divided by `unit`.
+
+        Where the ratio of scale and unit has few digits the values are exact, which multiples of
+        the scale in float32 are not: half-way cases stay half-way.
+        """
+        quantization = tensor.quantization
+        assert quantization is not None
+        if tensor.data is not None and not quantization.per_channel:
+            steps = tensor.data.astype(np.float64) - quantization.scalar_zero_point
+            real = (steps * (quantization.scalar_scale / unit)).astype(np.float32)
+            constant = replace(tensor, constant=real, type=TensorType.FLOAT32, quantization=None)
+            return self._read_expanded(constant, layout, Domain.REAL, max(rank, tensor.rank))
+        codes = self.read(tensor, layout=layout, domain=Domain.STORED, rank=rank)
+        return self.op(
+            "DequantizeLinear", codes, *self._parameters(tensor, carried_type(tensor), unit)
+        )
+
+    # What the lowering loop uses ---------------------------------------------------------------
+
+    def add_input(
+        self, tensor: TensorView, name: str, shape: Sequence[int | str] | None
+    ) -> ir.Value:
+        """A graph input, channels-last."""
+        value = ir.Value(
+            name=self._unique(name),
+            shape=None if shape is None else ir.Shape(paired_shape(tensor, shape)),
+            type=ir.TensorType(self.boundary_type(tensor)),
+        )
+        self._record(tensor, self.form(tensor, Layout.LAST, self.target.boundary), value)
+        return value
+
+    def boundary_type(self, tensor: TensorView) -> ir.DataType:
+        """The type of `tensor` as an input or output of the graph."""
+        return ir.DataType.from_numpy(part_dtype(self.target.boundary_dtype(tensor)))
+
+    def reserve(self, names: Sequence[str]) -> None:
+        """Keep `names` free for the graph's outputs."""
+        self._names.update(names)
+
+    def stand_in(self, tensors: Sequence[TensorView]) -> None:
+        """Give the results of a refused operator values, so that what follows can be tried."""
+        for tensor in tensors:
+            value = ir.Value(name=self._unique(f"{self._label}/refused"))
+            self._record(tensor, self.form(tensor, Layout.LAST, Domain.FILE), value)
+
+    @contextmanager
+    def at(self, op: OperatorView[Any]) -> Iterator[None]:
+        """Nodes made inside are named after `op`; if it is untranslatable, they are taken back."""
+        self._label, nodes = self._within + op.label, len(self.nodes)
+        self._sized, sizes = op.present_inputs(), dict(self._sizes)
+        self._journal.clear()
+        try:
+            yield
+        except Untranslatable:
+            for node in reversed(self.nodes[nodes:]):
+                for i in range(len(node.inputs)):
+                    node.replace_input_with(i, None)
+            del self.nodes[nodes:]
+            self._sizes = sizes
+            for index, form, before in reversed(self._journal):
+                self._forms[index].pop(form, None)
+                if before is not None:
+                    self._forms[index][form] = before
+            raise
+        finally:
+            self._label, self._sized = "boundary", ()
+
+    # Called subgraphs ----------------------------------------------------------------------------
+
+    def of_subgraph(self) -> Graph:
+        """A graph for the tensors of a called subgraph, whose nodes are added to this one's."""
+        inner = Graph(self.target, self._translate)
+        inner.nodes, inner.constants, inner._names = self.nodes, self.constants, self._names
+        inner._within = f"{self._label}/"
+        return inner
+
+    def translate(self, op: OperatorView[Any], inner: Graph) -> None:
+        """Add the nodes of an operator of a called subgraph.
+
+        Raises:
+            Untranslatable: with the reason.
+        """
+        if self._translate is None:
+            raise Untranslatable("subgraphs are not translated here")
+        self._translate(op, inner)
+
+    def forms_as(self, tensor: TensorView, other: TensorView) -> Mapping[Form, ir.Value]:
+        """The forms in which `tensor` stands here, for an `other` with the same bytes."""
+        quantization = tensor.quantization
+        if quantization is None or other.quantization is None:
+            same = quantization is other.quantization
+        else:
+            same = quantization.equals(other.quantization)
+        forms = self._forms.get(tensor.index)
+        if same and forms and tensor.rank == other.rank:
+            return dict(forms)
+        form = self.form(other, Layout.LAST, Domain.FILE)
+        return {form: self.read(tensor, layout=Layout.LAST, domain=Domain.FILE)}
+
+    def take(self, tensor: TensorView, forms: Mapping[Form, ir.Value]) -> None:
+        """Let `tensor` stand here in these forms."""
+        for form, value in forms.items():
+            self._record(tensor, form, value)
+
+    # Forms ---------------------------------------------------------------------------------------
+
+    def form(self, tensor: TensorView, layout: Layout, domain: Domain) -> Form:
+        """The canonical name of a form: what makes no difference is left at its default."""
+        if tensor.rank < 3 or is_complex(tensor):
+            layout = Layout.LAST
+        if not tensor.is_quantized:
+            domain = Domain.REAL
+        elif domain is Domain.FILE and carried_type(tensor) is tensor.type:
+            domain = Domain.STORED
+        return layout, domain
+
+    def _record(self, tensor: TensorView, form: Form, value: ir.Value) -> None:
+        forms = self._forms.setdefault(tensor.index, {})
+        self._journal.append((tensor.index, form, forms.get(form)))
+        forms[form] = value
+
+    def _forget(self, index: int, form: Form) -> None:
+        self._journal.append((index, form, self._forms[index].pop(form)))
+
+    def _derive(self, tensor: TensorView, form: Form, forms: dict[Form, ir.Value]) -> ir.Value:
+        layout, domain = form
+        if tensor.is_constant:
+            return self._constant_form(tensor, layout, domain)
+        if not forms:
+            raise Untranslatable(f"tensor {tensor.name!r} has no value here")
+        if not tensor.is_quantized:
+            return self._relayout(tensor, forms[self._other(layout), domain], layout)
+        stored = (layout, Domain.STORED)
+        if self.target.openvino and domain is Domain.REAL and stored not in forms:
+            other = self._other(layout)
+            if any(there is other for there, _ in forms):
+                return self._relayout(tensor, self.read(tensor, layout=other), layout)
+        if stored not in forms:
+            self._record(tensor, stored, self._derive_stored(tensor, layout, forms))
+        if domain is Domain.REAL:
+            return self._dequantize(forms[stored], tensor, carried_type(tensor))
+        if domain is Domain.FILE:
+            return self._recode(forms[stored], tensor, carried_type(tensor), tensor.type)
+        return forms[stored]
+
+    def _derive_stored(
+        self, tensor: TensorView, layout: Layout, forms: dict[Form, ir.Value]
+    ) -> ir.Value:
+        for other, domain in forms:
+            if domain is Domain.STORED:
+                return self._relayout(tensor, forms[other, domain], layout)
+        value = forms[Layout.LAST, Domain.FILE]
+        value = self._recode(value, tensor, tensor.type, carried_type(tensor))
+        if layout is Layout.FIRST:
+            self._record(tensor, (Layout.LAST, Domain.STORED), value)
+            return self._relayout(tensor, value, layout)
+        return value
+
+    @staticmethod
+    def _other(layout: Layout) -> Layout:
+        return Layout.LAST if layout is Layout.FIRST else Layout.FIRST
+
+    def _relayout(self, tensor: TensorView, value: ir.Value, to: Layout) -> ir.Value:
+        rank = tensor.rank
+        if same_order(tensor.shape) and (not tensor.dynamic or _one_is_inferred(tensor.shape)):
+            # Nothing changes place in memory.
+            return self.reshape(value, to.shape(tensor.shape))
+        permutation = to.permutation(rank) if to is Layout.FIRST else Layout.FIRST.inverse(rank)
+        return self.op("Transpose", value, perm=permutation)
+
+    def _read_expanded(
+        self, tensor: TensorView, layout: Layout, domain: Domain, rank: int
+    ) -> ir.Value:
+        shape = (1,) * (rank - tensor.rank) + tensor.shape
+        if not tensor.is_constant:
+            value = self.read(tensor, domain=domain)
+            front = self.constant(range(rank - tensor.rank), np.int64)
+            value = self.op("Unsqueeze", value, front)
+            return self.op("Transpose", value, perm=layout.permutation(rank))
+        assert tensor.data is not None
+        expanded = replace(tensor, shape=shape, constant=tensor.data.reshape(shape))
+        return self._constant_form(expanded, layout, domain)
+
+    def _constant_form(self, tensor: TensorView, layout: Layout, domain: Domain) -> ir.Value:
+        assert tensor.data is not None
+        data = np.transpose(tensor.data, layout.permutation(tensor.rank))
+        quantization = tensor.quantization
+        if not tensor.is_quantized or quantization is None or domain is Domain.FILE:
+            return self.constants.add(paired(data), tensor.name)
+        codes, zero_point = carried(
+            data, tensor.type, quantization.zero_point, carried_type(tensor)
+        )
+        stored = self.constants.add(codes, tensor.name)
+        if domain is Domain.STORED:
+            return stored
+        axis = layout.axis(quantization.axis, tensor.rank) if quantization.per_channel else 0
+        return self._dequantized_constant(stored, quantization.scale, zero_point, axis, tensor.name)
+
+
+def _one_is_inferred(shape: Sequence[int]) -> bool:
+    """Whether Reshape infers `shape` beside a -1 for the one unknown size."""
+    return sum(not is_known(size) for size in shape) == 1 and known_product(shape) > 0

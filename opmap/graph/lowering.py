@@ -1,0 +1,189 @@
+"""From a run of operators to one ONNX model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import onnx_ir as ir
+
+from tflite_ort.opmap.graph.forms import Layout, Target
+from tflite_ort.opmap.graph.graph import Graph
+from tflite_ort.opmap.graph.pairs import paired_shape
+from tflite_ort.opmap.registry import Translator
+from tflite_ort.schema import (
+    BridgeError,
+    ModelError,
+    OperatorView,
+    TensorType,
+    TensorView,
+    Untranslatable,
+)
+from tflite_ort.schema.file.errors import MALFORMED_OPERATOR
+from tflite_ort.schema.values.sizes import is_known, name_of
+from tflite_ort.versioning.registry import Registry
+
+OPSET = 21
+_IR_VERSION = 10
+# The versions of other domains, where they are not 1.
+_VERSIONS = {"ai.onnx.ml": 2}
+PORTABLE = Target()
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """An ONNX model of a run of operators.
+
+    Args:
+        model: the graph; its inputs and outputs stand in the order they were asked for.
+        refusals: why, by operator index, for each operator that has no translation; the graph
+            then lacks these and must not be run.
+    """
+
+    model: ir.Model
+    refusals: Mapping[int, str]
+
+
+def lower(
+    operators: Sequence[OperatorView[Any]],
+    inputs: Sequence[TensorView],
+    outputs: Sequence[TensorView],
+    registry: Registry[Translator],
+    *,
+    target: Target = PORTABLE,
+    name: str = "main",
+) -> Lowered:
+    """Translate `operators` (in execution order) into one graph.
+
+    Every operator is tried even after one was refused, so that all refusals come at once.
+    """
+    g, dimensions = Graph(target, partial(translate, registry=registry)), dict[int, str]()
+    input_names = unique_names(inputs, "input", set())
+    output_names = unique_names(outputs, "output", set(input_names))
+    g.reserve(output_names)
+    arguments = [
+        g.add_input(tensor, name, _dimensions(tensor, name, dimensions))
+        for tensor, name in zip(inputs, input_names, strict=True)
+    ]
+    refusals: dict[int, str] = {}
+    for op in operators:
+        try:
+            translate(op, g, registry)
+        except Untranslatable as refusal:
+            refusals[op.index] = str(refusal)
+            g.stand_in(op.outputs)
+    results = [
+        _output(g, tensor, output_name, dimensions)
+        for tensor, output_name in zip(outputs, output_names, strict=True)
+    ]
+    return Lowered(_model(g, arguments, results, name), refusals)
+
+
+def translate(op: OperatorView[Any], g: Graph, registry: Registry[Translator]) -> None:
+    """Run the translator of `op`; Untranslatable leaves `g` as it was."""
+    entry = registry.of(op)
+    if entry is None:
+        raise Untranslatable(f"no translator for {op.name} version {op.version}")
+    with g.at(op):
+        if not all(tensor.ranked for tensor in (*op.present_inputs(), *op.outputs)):
+            raise Untranslatable("a rank depends on data")
+        if g.target.fallback:
+            _check_held(op)
+        try:
+            entry.function(entry.inputs.bind(op), g)
+        except BridgeError:
+            raise
+        except MALFORMED_OPERATOR as error:
+            raise ModelError(f"{op.label}: {error}") from error
+
+
+def _check_held(op: OperatorView[Any]) -> None:
+    """Refuses what ONNX Runtime does not hold as TFLite does; an operator with bodies may hand it
+    on."""
+    types = {tensor.type for tensor in (*op.present_inputs(), *op.outputs)}
+    if TensorType.STRING in types and not op.bodies:
+        raise Untranslatable("strings of any bytes are left to the kernels")
+    if TensorType.BFLOAT16 in types:
+        raise Untranslatable("ONNX Runtime takes no arrays of BFLOAT16")
+
+
+def unique_names(tensors: Sequence[TensorView], fallback: str, taken: set[str]) -> list[str]:
+    """The tensors' own names; numbered where TFLite has one empty or twice."""
+    names = []
+    for i, tensor in enumerate(tensors):
+        base = tensor.name or f"{fallback}_{i}"
+        if tensor.is_variable and fallback == "output":
+            base += "_next"
+        name, count = base, 1
+        while name in taken:
+            name, count = f"{base}_{count}", count + 1
+        taken.add(name)
+        names.append(name)
+    return names
+
+
+def _dimensions(tensor: TensorView, name: str, names: dict[int, str]) -> Sequence[int | str] | None:
+    """The shape of `tensor`; unknown sizes by name, the same one wherever they are the same."""
+    if not tensor.ranked:
+        return None
+    named: list[int | str] = []
+    for axis, size in enumerate(tensor.shape):
+        if is_known(size):
+            named.append(size)
+        else:
+            named.append(names.setdefault(id(size), name_of(size) or f"{name}_dim_{axis}"))
+    return named
+
+
+def _output(g: Graph, tensor: TensorView, name: str, dimensions: dict[int, str]) -> ir.Value:
+    """A graph output of its own under `name`, channels-last."""
+    value = g.read(tensor, layout=Layout.LAST, domain=g.target.boundary)
+    if value.producer() is None or value.name in g.output_names:
+        value = g.op("Identity", value)
+    g.output_names.add(name)
+    value.name = name
+    value.type = ir.TensorType(g.boundary_type(tensor))
+    sizes = _dimensions(tensor, name, dimensions)
+    value.shape = None if sizes is None else ir.Shape(paired_shape(tensor, sizes))
+    return value
+
+
+def _model(
+    g: Graph, inputs: Sequence[ir.Value], outputs: Sequence[ir.Value], name: str
+) -> ir.Model:
+    nodes = _used(g.nodes, {id(value) for value in outputs})
+    nested = list(_nested(nodes))
+    used = {id(value) for node in nested for value in node.inputs}
+    domains = dict.fromkeys(node.domain for node in nested if node.domain)
+    graph = ir.Graph(
+        inputs,
+        outputs,
+        nodes=nodes,
+        initializers=[value for value in g.constants.values if id(value) in used],
+        opset_imports={"": OPSET, **{name: _VERSIONS.get(name, 1) for name in domains}},
+        name=name,
+    )
+    return ir.Model(graph, ir_version=_IR_VERSION, producer_name="tflite-ort")
+
+
+def _used(nodes: Sequence[ir.Node], results: set[int]) -> list[ir.Node]:
+    """Without the nodes that nothing uses, such as those of a shape that is known otherwise."""
+    used = []
+    for node in reversed(nodes):
+        if any(value.uses() or id(value) in results for value in node.outputs):
+            used.append(node)
+            continue
+        for i in range(len(node.inputs)):
+            node.replace_input_with(i, None)
+    return used[::-1]
+
+
+def _nested(nodes: Iterable[ir.Node]) -> Iterator[ir.Node]:
+    """`nodes` and those of the bodies inside them."""
+    for node in nodes:
+        yield node
+        for attribute in node.attributes.values():
+            if attribute.type is ir.AttributeType.GRAPH:
+                yield from _nested(attribute.as_graph())

@@ -1,0 +1,90 @@
+"""ONNX nodes under construction: appended, named, and in the bodies of other nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from tflite_ort.opmap.graph.constants import Constants
+
+Build = Callable[[Sequence[ir.Value]], Sequence[ir.Value]]
+
+
+class Nodes:
+    """Nodes in execution order, and the initializers that they use."""
+
+    def __init__(self) -> None:
+        self.nodes: list[ir.Node] = []
+        self.constants = Constants()
+        self._names: set[str] = set()
+        self._label = "boundary"
+
+    def op(
+        self, op_type: str, *inputs: ir.Value | None, domain: str = "", **attributes: Any
+    ) -> ir.Value:
+        """Append a node with one output."""
+        return self.op_multi(op_type, *inputs, outputs=1, domain=domain, **attributes)[0]
+
+    def op_multi(
+        self,
+        op_type: str,
+        *inputs: ir.Value | None,
+        outputs: int,
+        domain: str = "",
+        **attributes: Any,
+    ) -> Sequence[ir.Value]:
+        """Append a node with several outputs; attributes that are None are left out, and so are
+        inputs at the end, which OpenVINO would otherwise look for."""
+        count = max((i for i, value in enumerate(inputs, 1) if value is not None), default=0)
+        name = self._unique(f"{self._label}/{op_type}")
+        results = [
+            ir.Value(name=self._unique(f"{name}_out" if i == 0 else f"{name}_out{i}"))
+            for i in range(outputs)
+        ]
+        given = {key: value for key, value in attributes.items() if value is not None}
+        node = ir.Node(
+            domain,
+            op_type,
+            inputs=inputs[:count],
+            attributes=ir.convenience.convert_attributes(given) if given else (),
+            outputs=results,
+            name=name,
+        )
+        self.nodes.append(node)
+        return node.outputs
+
+    def body(self, arguments: Sequence[ir.DataType], build: Build) -> ir.Graph:
+        """The body of a Scan, a Loop or an If: the nodes that `build` makes of its arguments.
+
+        It may use values from outside, but must not `read` or `write` tensors: a form recorded
+        inside has no value outside.
+
+        Args:
+            arguments: their types, one each.
+            build: from the arguments to the results, which must be made inside.
+        """
+        inputs = [
+            ir.Value(name=self._unique(f"{self._label}/argument"), type=ir.TensorType(type))
+            for type in arguments
+        ]
+        outer, self.nodes = self.nodes, []
+        try:
+            results = build(inputs)
+            return ir.Graph(inputs, results, nodes=self.nodes, name=f"{self._label}/body")
+        finally:
+            self.nodes = outer
+
+    def constant(self, array: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> ir.Value:
+        """An initializer; small equal ones are shared."""
+        return self.constants.shared(np.asarray(array, dtype=dtype, order="C"))
+
+    def _unique(self, name: str) -> str:
+        candidate, count = name, 1
+        while candidate in self._names:
+            candidate, count = f"{name}_{count}", count + 1
+        self._names.add(candidate)
+        return candidate

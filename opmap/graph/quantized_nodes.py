@@ -1,0 +1,270 @@
+"""The nodes between real numbers and codes: weights, biases, QuantizeLinear, fused activations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from tflite_ort.opmap.graph.constants import carried, carried_type
+from tflite_ort.opmap.graph.forms import Domain
+from tflite_ort.opmap.graph.nodes import Nodes
+from tflite_ort.schema import (
+    ActivationFunctionType,
+    ModelError,
+    Quantization,
+    TensorType,
+    TensorView,
+    Untranslatable,
+)
+from tflite_ort.schema.values import semantics
+
+Array = npt.NDArray[Any]
+
+
+_LAYERS = frozenset({"Conv", "ConvTranspose", "Gemm"})
+# What ONNX Runtime moves a QuantizeLinear or a Transpose past.
+_PASSED = frozenset({"Clip", "Relu", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
+
+
+class QuantizedNodes(Nodes):
+    """Nodes that know how quantised weights and activations are carried.
+
+    Args:
+        weight_type: what carries 8-bit weights.
+    """
+
+    def __init__(self, weight_type: TensorType) -> None:
+        super().__init__()
+        self.weight_type = weight_type
+
+    def weights(
+        self,
+        tensor: TensorView,
+        *,
+        permutation: Sequence[int] | None = None,
+        shape: Sequence[int] | None = None,
+        axis: int = 0,
+        real: bool = False,
+    ) -> ir.Value:
+        """Constant weights re-laid in numpy: first `permutation`, then `shape`.
+
+        Args:
+            axis: the dimension of the result along which per-channel scales run.
+            real: dequantise in numpy instead of by a DequantizeLinear in the graph.
+        """
+        data = tensor.data
+        if data is None:
+            raise Untranslatable("weights are not constant")
+        if real and tensor.quantization is not None:
+            data = dequantized(data, tensor.quantization)
+        relaid = data if permutation is None else np.transpose(data, permutation)
+        relaid = relaid if shape is None else np.reshape(relaid, shape)
+        if real or not tensor.is_quantized:
+            return self.constants.add(relaid, tensor.name)
+        assert tensor.quantization is not None
+        codes, zero_point = carried(
+            relaid, tensor.type, tensor.quantization.zero_point, self.weight_type
+        )
+        return self._dequantized_constant(
+            self.constants.add(codes, tensor.name),
+            tensor.quantization.scale,
+            zero_point,
+            axis,
+            tensor.name,
+        )
+
+    def packed_weights(self, tensor: TensorView, *, permutation: Sequence[int]) -> ir.Value:
+        """Constant 4-bit weights, re-laid in numpy and two to a byte: DequantizeLinear of INT4.
+
+        A MatMul with them is one operator of ONNX Runtime (MatMulNBits), which never unpacks them.
+        """
+        data, quantization, blocks = tensor.data, tensor.quantization, tensor.blocks
+        if data is None:
+            raise Untranslatable("4-bit weights are not constant")
+        codes = self.constants.add_packed(np.transpose(data, permutation), tensor.name)
+        if blocks is not None:
+            scale = np.transpose(blocks.scale, permutation).astype(np.float32)
+            scales = self.constants.add(scale, f"{tensor.name}_scale")
+            axis = permutation.index(tensor.rank - 1)
+            return self.op("DequantizeLinear", codes, scales, axis=axis, block_size=blocks.size)
+        if quantization is None or quantization.zero_point.any():
+            raise Untranslatable("4-bit weights without a scale around 0")
+        axis = permutation.index(quantization.axis)
+        return self._dequantized_constant(codes, quantization.scale, None, axis, tensor.name)
+
+    def bias(self, tensor: TensorView, scale: npt.ArrayLike) -> ir.Value:
+        """A constant bias [N]: integer codes of `scale` [1] or [N] (input times filter scale, which
+        is what TFLite's kernels take; the bias tensor's own scale is ignored), or floats."""
+        if tensor.data is None:
+            raise Untranslatable("bias is not constant")
+        scales = np.asarray(scale, np.float32)
+        if tensor.type is TensorType.INT32:
+            codes = self.constants.add(tensor.data, tensor.name)
+            return self._dequantized_constant(codes, scales, None, 0, tensor.name)
+        if tensor.type is TensorType.INT64:  # of 16-bit activations; ONNX does not dequantise it
+            return self.constants.add((tensor.data * scales).astype(np.float32), tensor.name)
+        return self.constants.add(tensor.data, tensor.name)
+
+    def quantize(self, value: ir.Value, tensor: TensorView) -> ir.Value:
+        """Real `value` to the carried codes of `tensor`; halves go to even."""
+        producer = value.producer()
+        twice = producer is not None and producer.op_type == "DequantizeLinear"
+        if twice or _has_float_weights(origin(value)):
+            # Of two pairs of QuantizeLinear and DequantizeLinear in a row ONNX Runtime makes one,
+            # with a mean scale, and it rounds float weights between a DequantizeLinear and a
+            # QuantizeLinear to 8 bits.
+            value = self.apart(value)
+        return self.op("QuantizeLinear", value, *self._parameters(tensor, carried_type(tensor)))
+
+    def dequantize(self, value: ir.Value, tensor: TensorView) -> ir.Value:
+        """Codes as those of `tensor` are carried to real values."""
+        return self._dequantize(value, tensor, carried_type(tensor))
+
+    def apart(self, value: ir.Value) -> ir.Value:
+        """`value` past one more node, which keeps ONNX Runtime from fusing what is around it."""
+        return self.op("Max", value, self.constant(np.finfo(np.float32).min))
+
+    def quantize_units(self, value: ir.Value, tensor: TensorView) -> ir.Value:
+        """`value` in units of the scale of `tensor` to its carried codes; halves go up."""
+        assert tensor.quantization is not None
+        unit = tensor.quantization.scalar_scale
+        whole = self.op("Floor", self.op("Add", value, self.constant(0.5, np.float32)))
+        return self.op(
+            "QuantizeLinear", whole, *self._parameters(tensor, carried_type(tensor), unit)
+        )
+
+    def quantize_codes(self, value: ir.Value, tensor: TensorView) -> ir.Value:
+        """Floats near codes as the file has them to the carried codes of `tensor`."""
+        return self.op("QuantizeLinear", value, *self._code_parameters(tensor, 1.0))
+
+    def _dequantized_constant(
+        self,
+        codes: ir.Value,
+        scale: npt.NDArray[np.float32],
+        zero_point: Array | None,
+        axis: int,
+        name: str,
+    ) -> ir.Value:
+        """DequantizeLinear of an initializer, with a scale and zero point of its own: ONNX Runtime
+        fails on shared ones when it rewrites weights."""
+        per_channel = scale.size > 1
+        parameters = [
+            self.constants.add(
+                np.ascontiguousarray(array) if per_channel else array.reshape(()), f"{name}_{what}"
+            )
+            for array, what in ((scale, "scale"), (zero_point, "zero_point"))
+            if array is not None
+        ]
+        return self.op(
+            "DequantizeLinear",
+            codes,
+            *parameters,
+            axis=axis if per_channel else None,
+        )
+
+    def _parameters(
+        self, tensor: TensorView, type_: TensorType, unit: float = 1.0
+    ) -> tuple[ir.Value, ir.Value]:
+        """Scale and zero point of an activation: scalars, since QLinearAdd refuses [1]."""
+        quantization = tensor.quantization
+        assert quantization is not None
+        if quantization.per_channel:
+            raise Untranslatable(f"activation {tensor.name!r} is quantised per channel")
+        low, high = semantics.quantized_range(tensor.type)
+        if not low <= quantization.scalar_zero_point <= high:
+            raise ModelError(
+                f"tensor {tensor.name!r}: zero point {quantization.scalar_zero_point} is no "
+                f"{tensor.type.name} code"
+            )
+        zero_point = quantization.scalar_zero_point + _shift(tensor.type, type_)
+        dtype = semantics.NUMPY_DTYPE[type_]
+        return (
+            self.constant(np.float32(quantization.scalar_scale / unit)),
+            self.constant(np.asarray(zero_point, dtype)),
+        )
+
+    def _code_parameters(self, tensor: TensorView, step: float) -> tuple[ir.Value, ir.Value]:
+        type_ = carried_type(tensor)
+        zero_point = np.asarray(_shift(tensor.type, type_), semantics.NUMPY_DTYPE[type_])
+        return self.constant(np.float32(step)), self.constant(zero_point)
+
+    def _dequantize(self, value: ir.Value, tensor: TensorView, type_: TensorType) -> ir.Value:
+        return self.op("DequantizeLinear", value, *self._parameters(tensor, type_))
+
+    def _recode(
+        self, value: ir.Value, tensor: TensorView, source: TensorType, target: TensorType
+    ) -> ir.Value:
+        """Between int8 and uint8 codes of the same real values (exact: both are code - zero)."""
+        real = self._dequantize(value, tensor, source)
+        return self.op("QuantizeLinear", real, *self._parameters(tensor, target))
+
+    def _clamp_codes(
+        self,
+        value: ir.Value,
+        tensor: TensorView,
+        domain: Domain,
+        activation: ActivationFunctionType,
+    ) -> ir.Value:
+        quantization = tensor.quantization
+        assert quantization is not None
+        low, high = semantics.quantized_activation_bounds(
+            activation, tensor.type, quantization.scalar_scale, quantization.scalar_zero_point
+        )
+        if (low, high) == semantics.quantized_range(tensor.type):
+            return value
+        type_ = tensor.type if domain is Domain.FILE else carried_type(tensor)
+        if type_ is TensorType.INT16:  # ONNX Runtime has no Clip of these codes
+            reals = dequantized(np.asarray([low, high]), quantization)
+            real = self._dequantize(value, tensor, type_)
+            return self.quantize(self.op("Clip", real, *map(self.constant, reals)), tensor)
+        shift, dtype = _shift(tensor.type, type_), semantics.NUMPY_DTYPE[type_]
+        bounds = (self.constant(bound + shift, dtype) for bound in (low, high))
+        return self.op("Clip", value, *bounds)
+
+    def _clamp(
+        self, value: ir.Value, activation: ActivationFunctionType, tensor: TensorView
+    ) -> ir.Value:
+        low, high = semantics.activation_bounds(activation)
+        if low is None and high is None:
+            return value
+        if (low, high) == (0.0, None):
+            return self.op("Relu", value)
+        bounds = (
+            None if bound is None else self.constant(bound, tensor.dtype) for bound in (low, high)
+        )
+        return self.op("Clip", value, *bounds)
+
+
+def _shift(source: TensorType, target: TensorType) -> int:
+    """What is added to `source` codes to get `target` codes of the same values."""
+    return 128 * ((source is TensorType.INT8) - (target is TensorType.INT8))
+
+
+def dequantized(data: Array, quantization: Quantization) -> npt.NDArray[np.float32]:
+    """scale * (data - zero_point) in float32, per channel where there are several scales."""
+    shape = [1] * data.ndim
+    if quantization.per_channel:
+        shape[quantization.axis] = -1
+    scale = quantization.scale.reshape(shape)
+    zero_point = quantization.zero_point.reshape(shape)
+    real: npt.NDArray[np.float32] = (data - zero_point).astype(np.float32) * scale
+    return real
+
+
+def origin(value: ir.Value) -> ir.Node | None:
+    """The node that made `value`, looking past those that ONNX Runtime moves others past."""
+    node = value.producer()
+    while node is not None and node.op_type in _PASSED:
+        source = node.inputs[0]
+        node = None if source is None else source.producer()
+    return node
+
+
+def _has_float_weights(node: ir.Node | None) -> bool:
+    """Whether `node` is a layer whose weights are constant floats."""
+    weights = node.inputs[1] if node is not None and node.op_type in _LAYERS else None
+    return weights is not None and weights.producer() is None

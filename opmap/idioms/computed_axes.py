@@ -1,0 +1,85 @@
+"""Axes that are known only when the graph runs, of tensors whose rank is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+import onnx_ir as ir
+
+from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.idioms.indices import failing
+from tflite_ort.schema import TensorView
+
+
+def counted_axes(g: Graph, axes: TensorView, rank: int) -> ir.Value:
+    """The axes in int64 [n], counted from the front; the graph fails where one is outside."""
+    value = g.op("Cast", g.reshape(g.read(axes), (-1,)), to=ir.DataType.INT64)
+    whole = g.constant(rank, np.int64)
+    above = g.op("GreaterOrEqual", value, whole)
+    value = failing(g, value, g.op("Or", above, g.op("Less", value, g.op("Neg", whole))))
+    return g.op("Mod", g.op("Add", value, whole), whole)
+
+
+def neighbouring_axes(g: Graph, axes: TensorView, rank: int) -> ir.Value:
+    """`counted_axes`, ascending; the graph fails where they do not follow on each other."""
+    count, value = prod(axes.shape), counted_axes(g, axes, rank)
+    if count == 1:
+        return value
+    sizes = g.constant([count], np.int64)
+    value, _ = g.op_multi("TopK", value, sizes, outputs=2, largest=0)
+    first = g.op("Slice", value, g.constant([0], np.int64), g.constant([1], np.int64))
+    steps = g.op("Sub", value, g.op("Add", first, g.constant(np.arange(count), np.int64)))
+    return failing(g, value, g.op("Cast", steps, to=ir.DataType.BOOL))
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedAxis:
+    """One axis of `shape`, computed: with the axes before and behind it joined, it is axis 1 of 3.
+
+    Args:
+        place: int64 [1].
+        shape: int64 [rank].
+    """
+
+    g: Graph
+    place: ir.Value
+    shape: ir.Value
+    rank: int
+
+    @classmethod
+    def of(cls, g: Graph, axis: TensorView, shape: Sequence[int]) -> ComputedAxis:
+        return cls(g, counted_axes(g, axis, len(shape)), g.shape(shape), len(shape))
+
+    @property
+    def size(self) -> ir.Value:
+        """How long the axis is, int64 [1]."""
+        return self.g.op("Gather", self.shape, self.place)
+
+    def folded(self, value: ir.Value) -> ir.Value:
+        """`value` with three axes, of which this is the middle one."""
+        g, axes, one = self.g, self._axes(), self.g.constant(1, np.int64)
+        before, behind = (
+            g.op("ReduceProd", g.op("Where", g.op(side, axes, self.place), self.shape, one))
+            for side in ("Less", "Greater")
+        )
+        sides = g.op("Concat", before, self.size, behind, axis=0)
+        return g.op("Reshape", value, sides, allowzero=1)
+
+    def resized(self, value: ir.Value, size: ir.Value) -> ir.Value:
+        """`value`, folded, with all its axes, where this one has come to be of `size` [1]."""
+        g = self.g
+        shape = g.op("Where", g.op("Equal", self._axes(), self.place), size, self.shape)
+        return g.op("Reshape", value, shape, allowzero=1)
+
+    def dropped(self, value: ir.Value) -> ir.Value:
+        """`value` of two axes, with all but this one."""
+        g = self.g
+        others = g.op("Not", g.op("Equal", self._axes(), self.place))
+        shape = g.op("Compress", self.shape, others)
+        return g.op("Reshape", value, shape, allowzero=1)
+
+    def _axes(self) -> ir.Value:
+        return self.g.constant(np.arange(self.rank), np.int64)

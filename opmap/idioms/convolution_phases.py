@@ -1,0 +1,145 @@
+"""TRANSPOSE_CONV of 8-bit codes as a Conv, which ONNX Runtime has in integers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import onnx_ir as ir
+
+from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.schema import (
+    OperatorView,
+    TensorType,
+    TensorView,
+    TransposeConvOptions,
+)
+from tflite_ort.schema.values.semantics import explicit_padding
+
+_BYTES = frozenset({TensorType.INT8, TensorType.UINT8})
+View = OperatorView[TransposeConvOptions]
+
+
+@dataclass(frozen=True, slots=True)
+class Phases:
+    """One dimension of a transposed convolution with a stride s.
+
+    Uncut, its cell s * q + p is the sum over j of cell q - j of the input times weight s * j + p.
+    So each phase p is a convolution, over as many cells q as give the `size` cells that stay.
+
+    Args:
+        window: weights of one phase.
+        before, after: cells of padding of the convolution.
+        cut: cells before the first that stays, fewer than s.
+    """
+
+    stride: int
+    window: int
+    before: int
+    after: int
+    cut: int
+    size: int
+
+    @classmethod
+    def of(cls, input: int, size: int, kernel: int, stride: int, start: int) -> Phases:
+        """The phases of `input` cells; the cells from `start` on stay."""
+        window = -(-kernel // stride)
+        first, last = start // stride, (start + size - 1) // stride
+        before = window - 1 - first
+        return cls(stride, window, before, last - input + 1, start - first * stride, size)
+
+    @property
+    def is_convolution(self) -> bool:
+        return self.before >= 0 and self.after >= 0
+
+
+def phases_of(op: View, g: Graph) -> tuple[Phases, Phases] | None:
+    """The phases of rows and columns, if `op` multiplies 8-bit codes on the CPU."""
+    input, filter, bias = op["input"], op["filter"], op.get("bias")
+    constant = filter.is_constant and (bias is None or bias.is_constant)
+    codes = {input.type, filter.type, op.output.type} <= _BYTES
+    if not (g.target.ort_cpu and constant and codes):
+        return None
+    dimensions = zip(
+        *(input.shape[1:3], op.output.shape[1:3], filter.shape[1:3]),
+        (op.options.stride_h, op.options.stride_w),
+        strict=True,
+    )
+    rows, columns = (
+        Phases.of(cells, size, k, s, explicit_padding(op.options.padding, size, k, s)[0])
+        for cells, size, k, s in dimensions
+    )
+    return (rows, columns) if rows.is_convolution and columns.is_convolution else None
+
+
+def convolution_of_phases(op: View, g: Graph, rows: Phases, columns: Phases) -> None:
+    """Conv to [N, s * s * C, H, W], whose codes are then set side by side."""
+    input, output, bias = op["input"], op.output, op.get("bias")
+    filter = _filter_of_phases(op["filter"], rows, columns)
+    count = rows.stride * columns.stride
+    assert input.quantization is not None and filter.quantization is not None
+    scale = input.quantization.scale * filter.quantization.scale
+    sums = g.op(
+        "Conv",
+        g.read(input, layout=Layout.FIRST),
+        g.weights(filter, permutation=(0, 3, 1, 2)),
+        None if bias is None else g.bias(_repeated(bias, count), scale),
+        kernel_shape=[rows.window, columns.window],
+        pads=[rows.before, columns.before, rows.after, columns.after],
+    )
+    codes = g.op("Transpose", g.quantize(sums, output), perm=[0, 2, 3, 1])
+    g.write(
+        output,
+        _side_by_side(op, g, codes, rows, columns),
+        domain=Domain.STORED,
+        activation=op.options.fused_activation_function,
+    )
+
+
+def _repeated(tensor: TensorView, count: int) -> TensorView:
+    """A constant vector `count` times in a row."""
+    assert tensor.data is not None
+    data = np.tile(tensor.data, count)
+    return replace(tensor, constant=data, shape=data.shape)
+
+
+def _filter_of_phases(filter: TensorView, rows: Phases, columns: Phases) -> TensorView:
+    """The filter [out, kh, kw, in] as [phases * out, window, window, in], filled with zeros."""
+    data, quantization = filter.data, filter.quantization
+    assert data is not None and quantization is not None
+    outputs, kh, kw, inputs = data.shape
+    filled = np.empty(
+        (outputs, rows.window * rows.stride, columns.window * columns.stride, inputs), data.dtype
+    )
+    filled[:] = quantization.zero_point.reshape(-1, 1, 1, 1)
+    filled[:, :kh, :kw] = data
+    split = filled.reshape(
+        outputs, rows.window, rows.stride, columns.window, columns.stride, inputs
+    )
+    # A convolution reads the later weights first.
+    codes = split[:, ::-1, :, ::-1].transpose(2, 4, 0, 1, 3, 5)
+    codes = codes.reshape(-1, rows.window, columns.window, inputs)
+    if quantization.per_channel:
+        count = rows.stride * columns.stride
+        quantization = replace(
+            quantization,
+            scale=np.tile(quantization.scale, count),
+            zero_point=np.tile(quantization.zero_point, count),
+        )
+    return replace(filter, constant=codes, shape=codes.shape, quantization=quantization)
+
+
+def _side_by_side(op: View, g: Graph, codes: ir.Value, rows: Phases, columns: Phases) -> ir.Value:
+    """[N, H, W, s * s * C] as [N, s * H, s * W, C] without the cells that are cut."""
+    batch, height, width, _ = op["input"].shape
+    height += rows.before + rows.after - rows.window + 1
+    width += columns.before + columns.after - columns.window + 1
+    channels = op.output.shape[3]
+    if rows.stride * columns.stride > 1:
+        split = (batch, height, width, rows.stride, columns.stride, channels)
+        codes = g.op("Transpose", g.reshape(codes, split), perm=[0, 1, 3, 2, 4, 5])
+        codes = g.reshape(codes, (batch, height * rows.stride, width * columns.stride, channels))
+    starts, ends = ([p.cut for p in (rows, columns)], [p.cut + p.size for p in (rows, columns)])
+    if (starts, ends) == ([0, 0], [height * rows.stride, width * columns.stride]):
+        return codes
+    return g.op("Slice", codes, *(g.constant(v, np.int64) for v in (starts, ends, [1, 2])))

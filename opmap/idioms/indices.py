@@ -1,0 +1,142 @@
+"""Indices that are to be in range, and rows written at them.
+
+TFLite refuses an index out of bounds; ONNX counts negative ones from the end. Constant indices are
+looked at when the graph is made (the numpy kernel then raises as TFLite does), for computed ones
+the graph is made to fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+import onnx_ir as ir
+
+from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.idioms.movement import reshaped
+from tflite_ort.schema import TensorType, TensorView, Untranslatable
+from tflite_ort.schema.values.sizes import is_known
+
+# Known ones, or as int64 [n].
+Sizes = Sequence[int] | ir.Value
+
+_ANY = np.iinfo(np.int64).max
+
+
+def failing(g: Graph, value: ir.Value, wrong: ir.Value) -> ir.Value:
+    """`value` (int64), but running the graph fails where `wrong` (bool) holds: that asks for
+    element 1 of an array of one element."""
+    zero = g.op("Gather", g.constant([0], np.int64), g.op("Cast", wrong, to=ir.DataType.INT64))
+    return g.op("Add", value, zero)
+
+
+def matched(g: Graph, value: ir.Value, like: ir.Value) -> ir.Value:
+    """`value`, but running the graph fails where its shape is not that of `like`."""
+    shape, other = (g.op("Shape", v) for v in (value, like))
+    shape = failing(g, shape, g.op("Not", g.op("Equal", shape, other)))
+    return g.op("Reshape", value, shape, allowzero=1)
+
+
+def sizes_of(g: Graph, listed: TensorView) -> ir.Value:
+    """A list of sizes in int64, of any shape; the graph fails where a computed one is negative."""
+    if listed.data is not None:
+        return g.constant(listed.data, np.int64)
+    value = g.op("Cast", g.read(listed), to=ir.DataType.INT64)
+    return failing(g, value, g.op("Less", value, g.constant(0, np.int64)))
+
+
+def bounded(g: Graph, indices: TensorView, *sizes: int) -> ir.Value:
+    """Indices (32 or 64 bits) for Gather along an axis, or for GatherND along axes, of `sizes`;
+    a computed one that is negative becomes too large for any."""
+    data, limits = indices.data, [n if is_known(n) else _ANY for n in sizes]
+    if data is not None and ((data < 0) | (data >= np.asarray(limits))).any():
+        raise Untranslatable("an index out of bounds")
+    value, dtype = g.read(indices), indices.dtype
+    if indices.type is TensorType.INT16:
+        value, dtype = g.op("Cast", value, to=ir.DataType.INT32), np.dtype(np.int32)
+    if data is not None:
+        return value
+    negative = g.op("Less", value, g.constant(0, dtype))
+    return g.op("Where", negative, g.constant(np.iinfo(dtype).max, dtype), value)
+
+
+def product(g: Graph, sizes: Sizes) -> ir.Value:
+    """The product of `sizes` as int64 [1]."""
+    if isinstance(sizes, ir.Value):
+        return g.op("ReduceProd", sizes, keepdims=1)
+    return g.constant([prod(sizes)], np.int64)
+
+
+def part(g: Graph, sizes: Sizes, first: int, last: int) -> Sizes:
+    """sizes[first:last]."""
+    if isinstance(sizes, ir.Value):
+        return g.op("Slice", sizes, *(g.constant([bound], np.int64) for bound in (first, last)))
+    return sizes[first:last]
+
+
+def flat_rows(
+    g: Graph, indices: TensorView, count: int, width: int, sizes: Sizes, depth: int
+) -> ir.Value:
+    """Row numbers [count] in int64 of as many index tuples of `width` numbers, of which the first
+    `depth` count and are within `sizes` [depth]."""
+    if indices.data is not None and not isinstance(sizes, ir.Value):
+        strides = [prod(sizes[axis + 1 :]) for axis in range(depth)]
+        tuples = indices.data.reshape(count, width)[:, :depth].astype(np.int64)
+        if ((tuples < 0) | (tuples >= np.asarray(sizes))).any():
+            raise Untranslatable("an index out of bounds")
+        return g.constant(tuples @ np.asarray(strides, np.int64))
+    if not depth:  # each tuple is of the one row there is
+        return g.constant(np.zeros(count, np.int64))
+    value = g.op("Cast", g.read(indices), to=ir.DataType.INT64)
+    value = reshaped(g, value, (count, width))
+    if depth < width:
+        bounds = (g.constant([bound], np.int64) for bound in (0, depth, 1))
+        value = g.op("Slice", value, *bounds)
+    limits = sizes if isinstance(sizes, ir.Value) else g.constant(sizes, np.int64)
+    below = g.op("Less", value, g.constant(0, np.int64))
+    value = failing(g, value, g.op("Or", below, g.op("GreaterOrEqual", value, limits)))
+    if depth == 1:
+        return reshaped(g, value, (count,))
+    value = g.op("Mul", value, _strides(g, sizes, depth))
+    return g.op("ReduceSum", value, g.constant([1], np.int64), keepdims=0)
+
+
+def _strides(g: Graph, sizes: Sizes, depth: int) -> ir.Value:
+    """By how many rows an index along each of `depth` axes goes on."""
+    if not isinstance(sizes, ir.Value):
+        return g.constant([prod(sizes[axis + 1 :]) for axis in range(depth)], np.int64)
+    steps = (product(g, part(g, sizes, axis + 1, depth)) for axis in range(depth))
+    return g.op("Concat", *steps, axis=0)
+
+
+def scattered(
+    g: Graph,
+    start: ir.Value,
+    shape: tuple[Sizes, Sizes],
+    rows: ir.Value,
+    updates: ir.Value,
+    count: int,
+    reduction: str = "none",
+) -> ir.Value:
+    """`updates` [count, W] written into or combined with [R, W] elements of the scalar `start`, at
+    `rows` [count] one after the other.
+
+    ScatterElements: ONNX Runtime's ScatterND lets threads race for a row that comes twice.
+
+    Args:
+        shape: sizes whose products are R and W.
+    """
+    height, width = shape
+    if isinstance(height, ir.Value) or isinstance(width, ir.Value):
+        sides = [product(g, sizes) for sizes in shape]
+        extents = g.op("Concat", *sides, axis=0)
+        each = g.op("Concat", g.op("Shape", rows), sides[1], axis=0)
+        updates = g.op("Reshape", updates, each, allowzero=1)
+    else:
+        extents = g.constant((prod(height), prod(width)), np.int64)
+        updates = reshaped(g, updates, (count, prod(width)))
+        each = g.shape((count, prod(width))) if is_known(count) else g.op("Shape", updates)
+    base = g.op("Expand", start, extents)
+    places = g.op("Expand", g.op("Unsqueeze", rows, g.constant([1], np.int64)), each)
+    return g.op("ScatterElements", base, places, updates, axis=0, reduction=reduction)

@@ -1,0 +1,78 @@
+"""What the operators that move elements without computing with them share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from tflite_ort.opmap.graph import Domain, Graph
+from tflite_ort.opmap.graph.constants import carried_type
+from tflite_ort.opmap.graph.forms import same_order as same_order
+from tflite_ort.schema import TensorType, TensorView, Untranslatable
+from tflite_ort.schema.values.semantics import NUMPY_DTYPE
+
+# 4-bit and 2-bit values stand in the graph as 8-bit ones.
+_MOVED = frozenset(
+    {
+        TensorType.FLOAT16,
+        TensorType.FLOAT32,
+        TensorType.FLOAT64,
+        TensorType.BOOL,
+        TensorType.INT2,
+        TensorType.INT4,
+        TensorType.INT8,
+        TensorType.INT16,
+        TensorType.INT32,
+        TensorType.INT64,
+        TensorType.UINT4,
+        TensorType.UINT8,
+        TensorType.UINT16,
+        TensorType.UINT32,
+        TensorType.UINT64,
+        TensorType.STRING,
+    }
+)
+
+
+def moved_domain(*tensors: TensorView) -> Domain:
+    """The domain in which codes go unchanged from tensor to tensor: STORED, or FILE where a
+    quantised tensor meets one without a scale."""
+    for tensor in tensors:
+        if tensor.type not in _MOVED:
+            raise Untranslatable(f"{tensor.type.name} elements are not moved in ONNX")
+    return Domain.STORED if len({t.is_quantized for t in tensors}) == 1 else Domain.FILE
+
+
+def integers(tensor: TensorView) -> list[int]:
+    """The values of an integer constant, flat."""
+    if tensor.data is None:
+        raise Untranslatable(f"{tensor.name!r} is not a constant")
+    return [int(value) for value in tensor.data.reshape(-1)]
+
+
+def code_constant(g: Graph, code: int, tensor: TensorView, domain: Domain) -> ir.Value:
+    """The scalar that the file would write as `code`, as elements of `tensor` are in `domain`."""
+    stored = domain is Domain.STORED and tensor.is_quantized
+    type = carried_type(tensor) if stored else tensor.type
+    shift = 128 if type is not tensor.type else 0
+    return g.constant(code + shift, NUMPY_DTYPE[type])
+
+
+def reshaped(g: Graph, value: ir.Value, shape: Sequence[int]) -> ir.Value:
+    """`Graph.reshape`."""
+    return g.reshape(value, shape)
+
+
+def widened(g: Graph, value: ir.Value, type: TensorType) -> ir.Value:
+    """int16 as int32, for operators that ONNX Runtime lacks for 16 bits."""
+    if type in (TensorType.INT16, TensorType.UINT16):
+        return g.op("Cast", value, to=ir.DataType.INT32)
+    return value
+
+
+def narrowed(g: Graph, value: ir.Value, type: TensorType) -> ir.Value:
+    """The way back from `widened`."""
+    if type in (TensorType.INT16, TensorType.UINT16):
+        return g.op("Cast", value, to=ir.DataType[type.name])
+    return value

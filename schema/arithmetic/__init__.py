@@ -1,0 +1,1 @@
+"""TFLite's integer arithmetic, which translators and kernels share."""

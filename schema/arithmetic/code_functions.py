@@ -1,0 +1,74 @@
+"""What TFLite's integer kernels make of each code, for operators of one operand."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.schema.arithmetic.fixed_point import rescale
+
+Array = npt.NDArray[Any]
+Int16Array = npt.NDArray[np.int16]
+
+
+def leaky_relu_codes(
+    centred: Array, scale: np.float32, alpha: np.float32, output_scale: np.float32
+) -> Array:
+    """Codes of the output, less its zero point, of codes less theirs."""
+    above = rescale(centred, scale / output_scale)
+    below = rescale(centred, np.abs(scale * alpha / output_scale))
+    return np.where(centred >= 0, above, -below if alpha < 0 else below)
+
+
+def _sigmoid_points() -> npt.NDArray[np.int64]:
+    """sigmoid(i / 24) in Q0.16 for 256 points, moved by half of what a straight line errs."""
+    step = 1 / 24
+    at = np.arange(256) * step
+    here, middle, after = (65536 / (1 + np.exp(-(at + d))) for d in (0, step / 2, step))
+    points = np.asarray(np.floor(here - ((here + after) / 2 - middle) / 2 + 0.5), np.int64)
+    points[255] = 65535
+    return points
+
+
+_SIGMOID = _sigmoid_points()
+
+
+def sigmoid_int16(codes: Array, scale: np.float32) -> Int16Array:
+    """1 / (1 + e**-x) as Q0.15; 2**9 of the scaled input are a step of the table."""
+    positive, line, beyond = _sigmoid_line(codes, scale, 9)
+    line = np.where(beyond, 0x7FFF << 10, line)
+    line = np.where(positive, line + 512, (1 << 25) - line + 511)
+    return np.asarray(line >> 10, np.int16)
+
+
+def tanh_int16(codes: Array, scale: np.float32) -> Int16Array:
+    """2 * sigmoid(2x) - 1 as Q0.15; a step of the table is half as long."""
+    positive, line, beyond = _sigmoid_line(codes, scale, 8)
+    line = np.where(beyond, 0xFFFF << 8, line) - (1 << 23)
+    return np.asarray(np.where(positive, line + 128, 127 - line) >> 8, np.int16)
+
+
+def _sigmoid_line(codes: Array, scale: np.float32, bits: int) -> tuple[Array, Array, Array]:
+    """(x >= 0, sigmoid of |x| interpolated as Q0.(16 + bits), whether |x| is past the table)."""
+    multiplier, shift = _sigmoid_multiplier(scale)
+    value = (codes.astype(np.int64) * multiplier + ((1 << shift) >> 1)) >> shift
+    magnitude = np.abs(value)
+    index = np.minimum(magnitude >> bits, 254)
+    slope = _SIGMOID[index + 1] - _SIGMOID[index]
+    line = (_SIGMOID[index] << bits) + (magnitude & ((1 << bits) - 1)) * slope
+    return value >= 0, line, (magnitude >> bits) >= 255
+
+
+def _sigmoid_multiplier(input_scale: np.float32) -> tuple[int, int]:
+    """(multiplier, right shift) that bring codes of `input_scale` to 1 / (3 * 4096)."""
+    log = math.log2(input_scale)
+    left = 12 + round(log)
+    if abs(log - round(log)) < 1e-3 and left in (0, 1):
+        return 3 << left, 0
+    multiplier, shift = float(input_scale) * 4096.0 * 3.0, 0
+    while multiplier <= 32767.0 / 2.0 and shift <= 30:
+        multiplier, shift = multiplier * 2.0, shift + 1
+    return int(multiplier), shift

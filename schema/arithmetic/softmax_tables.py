@@ -1,0 +1,42 @@
+"""The tables by which TFLite computes SOFTMAX of 16-bit codes."""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.schema.arithmetic.fixed_point import (
+    multiply_by_quantized_multiplier,
+    quantize_multiplier,
+    saturate,
+)
+from tflite_ort.schema.arithmetic.function_table import int16_table, interpolated
+
+Array = npt.NDArray[Any]
+Int16Array = npt.NDArray[np.int16]
+
+_LOWEST_POWER, _UNIT = -10.0, 2.0 / 65535
+
+
+@lru_cache(maxsize=8)
+def softmax_powers(scale: float) -> Int16Array:
+    """e**(`scale` * d) as Q0.15 for the differences d of two codes, from -65535 to 0."""
+    step = -_LOWEST_POWER / 65535
+    table = int16_table(np.exp, step, _UNIT, 32767, np.float64)
+    differences = np.arange(-65535, 1, dtype=np.int32)
+    scaled = multiply_by_quantized_multiplier(differences, *quantize_multiplier(scale / step))
+    return interpolated(saturate(scaled + 32767, np.int16), table)
+
+
+@cache
+def softmax_reciprocals() -> Int16Array:
+    """1 / (1 + i / 65535) as Q0.15 for i from 0 to 65535."""
+    table = int16_table(_one_over_one_plus, 1.0 / 65535, _UNIT, -32768, np.float64)
+    return interpolated(np.arange(-32768, 32768, dtype=np.int16), table)
+
+
+def _one_over_one_plus(x: Array) -> Array:
+    return np.asarray(1.0 / (1.0 + x))

@@ -1,0 +1,1 @@
+"""The file: its tables, the verified reader, the writer, and every error of the library."""

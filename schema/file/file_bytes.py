@@ -1,0 +1,107 @@
+"""The bytes of a file, read only where they have been verified."""
+
+from __future__ import annotations
+
+import struct
+from typing import cast
+
+from tflite_ort.schema.file.declare import Array
+
+MAX_TABLES = 1_000_000
+# Several offsets may lead to one table, so that a small crafted file could unfold into any amount
+# of memory. What is read (a table counts as this many bytes, a vector or text twice its size) may
+# add up to this many times the file and a little more; views of constants cost nothing.
+_TABLE_BYTES = 16
+_UNFOLDED = 4
+_SLACK = 1 << 16
+_MOST_SLOTS = 32
+
+Offsets = tuple[int, ...]
+
+_UINT16, _INT32, _UINT32 = struct.Struct("<H"), struct.Struct("<i"), struct.Struct("<I")
+
+
+class Corrupt(Exception):
+    """Something in the file cannot be true; carries the path as it unwinds."""
+
+    def __init__(self, reason: str, offset: int) -> None:
+        super().__init__(reason)
+        self.reason, self.offset = reason, offset
+        self.steps: list[str] = []
+
+    @property
+    def path(self) -> str:
+        return "".join(reversed(self.steps)).removeprefix(".")
+
+
+class File:
+    """The bytes of a file with what has been read of it.
+
+    `content` holds the bytes as a read-only uint8 array, of which views are made; `data` are the
+    same bytes for struct.
+    """
+
+    def __init__(self, content: Array) -> None:
+        self.content, self.data, self.size = content, content.data, content.size
+        self.positions: dict[int, int] = {}
+        self.vtables: dict[int, Offsets] = {}
+        self.unknown_operators: list[int] = []
+        self._allowance = _UNFOLDED * self.size + _SLACK
+        self._tables = 0
+
+    def check_span(self, at: int, length: int, align: int) -> None:
+        """Refuses `length` bytes at `at` that are not all in the file, or not aligned."""
+        if at + length > self.size or at < 0:
+            raise Corrupt(f"{length} bytes reach past the end of the file ({self.size})", at)
+        if at % align:
+            raise Corrupt(f"not aligned to {align} bytes", at)
+
+    def spend(self, size: int, at: int) -> None:
+        """Counts what is about to be read."""
+        self._allowance -= size
+        if self._allowance < 0:
+            raise Corrupt("the tables and vectors unfold to many times the file", at)
+
+    def follow(self, at: int) -> int:
+        """The position that the offset stored at `at` leads to."""
+        self.check_span(at, 4, 4)
+        (offset,) = _UINT32.unpack_from(self.data, at)
+        if not 0 < offset <= self.size - at - 4:
+            raise Corrupt(f"offset {offset} leads out of the file ({self.size} bytes)", at)
+        return at + cast(int, offset)
+
+    def vtable(self, position: int) -> Offsets:
+        """The field offsets of the table at `position`, 0 for absent ones."""
+        self.check_span(position, 4, 4)
+        (back,) = _INT32.unpack_from(self.data, position)
+        start = position - back
+        offsets = self.vtables.get(start)
+        if offsets is None:
+            offsets = self.vtables[start] = self._read_vtable(start, position)
+        return offsets
+
+    def _read_vtable(self, start: int, position: int) -> Offsets:
+        if not 0 <= start <= self.size - 4 or start % 2:
+            raise Corrupt(f"vtable at {start}, outside the file or not aligned", position)
+        (size,) = _UINT16.unpack_from(self.data, start)
+        if size < 4 or size % 2 or start + size > self.size:
+            raise Corrupt(f"vtable of {size} bytes", start)
+        count = min(size // 2 - 2, _MOST_SLOTS)
+        offsets = struct.unpack_from(f"<{count}H", self.data, start + 4)
+        return (*offsets, *[0] * (_MOST_SLOTS - count))
+
+    def vector(self, at: int, item_size: int) -> tuple[int, int]:
+        """Position of the items and number of items of the vector that `at` leads to."""
+        start = self.follow(at)
+        self.check_span(start, 4, 4)
+        (length,) = _UINT32.unpack_from(self.data, start)
+        if length * item_size > self.size - start - 4:
+            raise Corrupt(f"vector of {length} items reaches past the end of the file", start)
+        return start + 4, length
+
+    def count_table(self, position: int) -> None:
+        """Counts a table that is about to be read."""
+        self._tables += 1
+        self.spend(_TABLE_BYTES, position)
+        if self._tables > MAX_TABLES:
+            raise Corrupt(f"more than {MAX_TABLES} tables", position)

@@ -1,0 +1,289 @@
+"""The verified walk over a file: makes functions that read a table from its declared fields."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from tflite_ort.schema.file.declare import (
+    Array,
+    Child,
+    Children,
+    Field,
+    Local,
+    OneOf,
+    OperatorCodeNumber,
+    Scalar,
+    String,
+    Strings,
+    Table,
+    Union,
+    Vector,
+    View,
+    fields_of,
+)
+from tflite_ort.schema.file.file_bytes import Corrupt, File, Offsets
+
+T = TypeVar("T", bound=Table)
+
+
+_INT8, _UINT8 = struct.Struct("<b"), struct.Struct("<B")
+_INT32, _UINT64 = struct.Struct("<i"), struct.Struct("<Q")
+
+Read = Callable[[File, int, Offsets], Any]
+
+
+def read_table(file: File, position: int, cls: type[T]) -> T:
+    """The table at `position`."""
+    file.count_table(position)
+    offsets = file.vtable(position)
+    values: list[Any] = []
+    plan = _plan(cls)
+    try:
+        for _, read in plan:
+            values.append(read(file, position, offsets))
+    except Corrupt as corrupt:
+        corrupt.steps.append(f".{plan[len(values)][0]}")
+        raise
+    made = cls(*values)
+    file.positions[id(made)] = position
+    return made
+
+
+_plans: dict[type[Table], tuple[tuple[str, Read], ...]] = {}
+
+
+def _plan(cls: type[Table]) -> tuple[tuple[str, Read], ...]:
+    """How to read each field, in the order of the dataclass; made on first use."""
+    plan = _plans.get(cls)
+    if plan is None:
+        plan = tuple((name, _READERS[type(f)](f)) for name, f in fields_of(cls).items())
+        _plans[cls] = plan
+    return plan
+
+
+def _scalar(field: Scalar) -> Read:
+    slot, default, size = field.slot, field.default, field.number.size
+    unpack = struct.Struct(f"<{field.number.code}").unpack_from
+    enum = field.enum
+    members = {int(member): member for member in enum} if enum else {}
+
+    def read(file: File, position: int, offsets: Offsets) -> Any:
+        offset = offsets[slot]
+        if not offset:
+            return default
+        at = position + offset
+        if at + size > file.size or at % size:
+            file.check_span(at, size, size)
+        (value,) = unpack(file.data, at)
+        if enum is None:
+            return value
+        member = members.get(value)
+        if member is None:
+            raise Corrupt(f"{value} is no {enum.__name__}", at)
+        return member
+
+    return read
+
+
+def _operator_code(field: OperatorCodeNumber) -> Read:
+    wide_slot, narrow_slot = field.slot, field.narrow_slot
+    members = {int(member): member for member in field.enum}
+
+    def read(file: File, position: int, offsets: Offsets) -> Any:
+        code = max(
+            _number(file, position, offsets[wide_slot], _INT32),
+            _number(file, position, offsets[narrow_slot], _INT8),
+        )
+        if code < 0:
+            raise Corrupt(f"operator code {code}", position)
+        if code not in members:
+            file.unknown_operators.append(code)
+        return members.get(code, field.default)
+
+    return read
+
+
+def _number(file: File, position: int, offset: int, form: struct.Struct) -> int:
+    if not offset:
+        return 0
+    file.check_span(position + offset, form.size, form.size)
+    return cast(int, form.unpack_from(file.data, position + offset)[0])
+
+
+def _string(field: String) -> Read:
+    slot, default = field.slot, field.default
+
+    def read(file: File, position: int, offsets: Offsets) -> Any:
+        offset = offsets[slot]
+        return _text(file, position + offset) if offset else default
+
+    return read
+
+
+def _text(file: File, at: int) -> str:
+    start, length = file.vector(at, 1)
+    file.spend(2 * length, start)
+    end = start + length
+    if end >= file.size or file.data[end]:
+        raise Corrupt(f"string of {length} bytes without a NUL after it", start - 4)
+    try:
+        return str(file.data[start:end], "utf-8")
+    except UnicodeDecodeError as error:
+        raise Corrupt(f"string is not UTF-8 ({error.reason})", start + error.start) from None
+
+
+def _strings(field: Strings) -> Read:
+    slot, default = field.slot, field.default
+
+    def read(file: File, position: int, offsets: Offsets) -> Any:
+        offset = offsets[slot]
+        if not offset:
+            return default
+        start, length = file.vector(position + offset, 4)
+        file.spend(8 * length, start)
+        return tuple(_text(file, at) for at in range(start, start + 4 * length, 4))
+
+    return read
+
+
+def _vector(field: Vector) -> Read:
+    slot, default, size, code = field.slot, field.default, field.number.size, field.number.code
+    convert = _converter(field)
+
+    def read(file: File, position: int, offsets: Offsets) -> Any:
+        offset = offsets[slot]
+        if not offset:
+            return default
+        start, length = file.vector(position + offset, size)
+        file.spend(2 * length * size, start)
+        numbers = struct.unpack_from(f"<{length}{code}", file.data, start)
+        return convert(numbers, start) if convert else numbers
+
+    return read
+
+
+def _converter(field: Vector) -> Callable[[tuple[Any, ...], int], tuple[Any, ...]] | None:
+    if field.none_as is not None:
+        absent = field.none_as
+        return lambda numbers, _: (
+            tuple(None if number == absent else number for number in numbers)
+            if absent in numbers
+            else numbers
+        )
+    if field.enum is None:
+        return None
+    enum = field.enum
+    members = {int(member): member for member in enum}
+
+    def convert(numbers: tuple[int, ...], start: int) -> tuple[Any, ...]:
+        unknown = [number for number in numbers if number not in members]
+        if unknown:
+            raise Corrupt(f"{unknown[0]} is no {enum.__name__}", start)
+        return tuple(members[number] for number in numbers)
+
+    return convert
+
+
+def _view(field: View) -> Read:
+    slot, dtype, outside = field.slot, field.number.dtype, field.outside
+
+    def read(file: File, position: int, offsets: Offsets) -> Any:
+        array = None
+        if offsets[slot]:
+            start, length = file.vector(position + offsets[slot], dtype.itemsize)
+            array = file.content[start : start + length * dtype.itemsize].view(dtype)
+            if length:
+                return array
+        if outside:
+            array = _outside(file, position, offsets, outside, array)
+        return None if field.blank else array
+
+    return read
+
+
+def _outside(
+    file: File, position: int, offsets: Offsets, slots: tuple[int, int], inline: Array | None
+) -> Array | None:
+    """Bytes that stand after the FlatBuffer; positions 0 and 1 mean there are none."""
+    start, size = (_number(file, position, offsets[slot], _UINT64) for slot in slots)
+    if start <= 1:
+        return inline
+    if start + size > file.size:
+        raise Corrupt(
+            f"{size} bytes at {start} reach past the end of the file ({file.size})", position
+        )
+    return file.content[start : start + size]
+
+
+def _child(field: Child) -> Read:
+    slot, cls = field.slot, field.table
+
+    def read(file: File, position: int, offsets: Offsets) -> Any:
+        offset = offsets[slot]
+        return read_table(file, file.follow(position + offset), cls) if offset else None
+
+    return read
+
+
+def _children(field: Children) -> Read:
+    slot, cls = field.slot, field.table
+
+    def read(file: File, position: int, offsets: Offsets) -> Any:
+        offset = offsets[slot]
+        if not offset:
+            return field.default
+        start, length = file.vector(position + offset, 4)
+        return _tables(file, start, length, cls)
+
+    return read
+
+
+def _tables(file: File, start: int, length: int, cls: type[T]) -> tuple[T, ...]:
+    file.spend(8 * length, start)
+    tables = []
+    try:
+        for at in range(start, start + 4 * length, 4):
+            tables.append(read_table(file, file.follow(at), cls))
+    except Corrupt as corrupt:
+        corrupt.steps.append(f"[{len(tables)}]")
+        raise
+    return tuple(tables)
+
+
+def _one_of(field: OneOf) -> Read:
+    def read(file: File, position: int, offsets: Offsets) -> Any:
+        for slot, union in field.choices:
+            value = _member(file, position, offsets, slot, union)
+            if value is not None:
+                return value
+        return None
+
+    return read
+
+
+def _member(file: File, position: int, offsets: Offsets, slot: int, union: Union) -> Any:
+    number = _number(file, position, offsets[slot - 1], _UINT8)
+    if not number:
+        return None
+    if number > len(union.members):
+        raise Corrupt(f"{union.name} has no member {number}", position + offsets[slot - 1])
+    member = union.members[number - 1]
+    if not offsets[slot]:
+        raise Corrupt(f"{union.name} names {member.__name__} and has no value", position)
+    return read_table(file, file.follow(position + offsets[slot]), member)
+
+
+_READERS: dict[type[Field], Callable[[Any], Read]] = {
+    Scalar: _scalar,
+    OperatorCodeNumber: _operator_code,
+    String: _string,
+    Strings: _strings,
+    Vector: _vector,
+    View: _view,
+    Child: _child,
+    Children: _children,
+    OneOf: _one_of,
+    Local: lambda field: lambda file, position, offsets: field.default,
+}

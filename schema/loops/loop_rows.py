@@ -1,0 +1,162 @@
+"""Lists in a WHILE: tensors of which each iteration reads one row, or writes one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tflite_ort.schema.file.enums import ActivationFunctionType
+from tflite_ort.schema.file.enums import BuiltinOperator as Op
+from tflite_ort.schema.loops.induction_variables import Course
+from tflite_ort.schema.loops.trip_count import Counted
+from tflite_ort.schema.values.sizes import is_known
+from tflite_ort.schema.values.view import OperatorView, Specialized, TensorView
+
+View = OperatorView[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """One row of a list, along its first axis, in each iteration.
+
+    Args:
+        list: the index of the list in the body.
+        row: the tensor of the body that is what is read, or written.
+        first, step: iteration t has row first + t * step, which is there.
+    """
+
+    list: int
+    row: int
+    first: int
+    step: int
+
+
+def rows_read(op: View, loop: Counted) -> Rows | None:
+    """What `op`, of the body of `loop`, reads if it is one row of its first input."""
+    inputs = op.present_inputs()
+    if op.op not in _READERS or len(inputs) < 2:
+        return None
+    course = loop.courses.get(inputs[1].index)
+    if inputs[0].rank == 0 or course is None or not _READERS[op.op](op, course):
+        return None
+    return _rows(inputs[0], op.output.index, course, loop.count)
+
+
+def _gathers_one(op: View, course: Course) -> bool:
+    first_axis = op.options.axis in (0, -op.present_inputs()[0].rank)
+    return first_axis and not op.options.batch_dims and course.first.size == 1
+
+
+def _slices_one(op: View, course: Course) -> bool:
+    source, _, sizes = op.present_inputs()
+    if not _is_place(course) or sizes.data is None or sizes.data.shape != (source.rank,):
+        return False
+    return sizes.data[0] == 1 and _are_whole(sizes.data[1:].tolist(), source.shape[1:])
+
+
+def _strides_over_one(op: View, course: Course) -> bool:
+    options, strides = op.options, op.present_inputs()[3].data
+    masks = options.begin_mask | options.end_mask | options.new_axis_mask | options.ellipsis_mask
+    plain = not masks and not options.offset and options.shrink_axis_mask == 1
+    return plain and course.first.size == 1 and strides is not None and strides.item() == 1
+
+
+_READERS = {
+    Op.GATHER: _gathers_one,
+    Op.SLICE: _slices_one,
+    Op.STRIDED_SLICE: _strides_over_one,
+}
+
+
+def rows_written(place: int, body: Specialized, loop: Counted) -> Rows | None:
+    """How the body makes state `place` of the one it takes if it writes one row, and does nothing
+    else with either."""
+    taken, made = body.inputs[place], body.outputs[place]
+    uses = [op for op in body.operators if _uses(op, taken)]
+    writer = next((op for op in body.operators if op.output.index == made), None)
+    if writer is None or any(_uses(op, made) for op in body.operators):
+        return None
+    if list(body.outputs).count(made) > 1 or taken in body.outputs:
+        return None
+    if writer.op is Op.DYNAMIC_UPDATE_SLICE and uses == [writer]:
+        return _updated(writer, loop)
+    if writer.op is Op.CONCATENATION:
+        return _rejoined(writer, uses, body, loop)
+    return None
+
+
+def _uses(op: View, index: int) -> bool:
+    return any(tensor.index == index for tensor in op.present_inputs())
+
+
+def _updated(op: View, loop: Counted) -> Rows | None:
+    """DYNAMIC_UPDATE_SLICE of one whole row."""
+    whole, row, start = op.present_inputs()
+    course = loop.courses.get(start.index)
+    if course is None or not _is_place(course) or not _is_row(row, whole):
+        return None
+    return _rows(whole, row.index, course, loop.count)
+
+
+def _rejoined(op: View, uses: Sequence[View], body: Specialized, loop: Counted) -> Rows | None:
+    """CONCATENATION of the rows before one, that one, and the rows after it."""
+    inputs, options = op.present_inputs(), op.options
+    if options.fused_activation_function is not ActivationFunctionType.NONE or len(inputs) != 3:
+        return None
+    before, row, after = inputs
+    parts = [use for use in uses if use.op is Op.SLICE]
+    if len(uses) != 2 or len(parts) != 2 or options.axis not in (0, -op.output.rank):
+        return None
+    if [use.output.index for use in parts] != [before.index, after.index]:
+        parts.reverse()
+    readers = [
+        [user for user in body.operators if _uses(user, part)]
+        for part in (before.index, after.index)
+    ]
+    if [use.output.index for use in parts] != [before.index, after.index] or readers != [[op]] * 2:
+        return None
+    whole, course = uses[0].present_inputs()[0], _parted(parts, loop)
+    return _rows(whole, row.index, course, loop.count) if course and _is_row(row, whole) else None
+
+
+def _parted(parts: Sequence[View], loop: Counted) -> Course | None:
+    """The row between two slices of a list, if they are all before it and all after it."""
+    (whole, begin, sizes), (_, next_begin, rest) = (part.present_inputs() for part in parts)
+    count, following = loop.courses.get(sizes.index), loop.courses.get(next_begin.index)
+    if count is None or following is None or begin.data is None or begin.data.any():
+        return None
+    if rest.data is None or not (rest.data == -1).all() or not _is_place(following):
+        return None
+    if not _are_whole(count.first[1:].tolist(), whole.shape[1:]) or count.step[1:].any():
+        return None
+    after = following.first[0] - count.first[0] == 1 and following.step[0] == count.step[0]
+    return count if after else None
+
+
+def _is_place(course: Course) -> bool:
+    """Whether it is where a row begins: at 0 along all axes but the first."""
+    flat = course.first.ndim == 1 and course.first.size > 0
+    return flat and not course.first[1:].any() and not course.step[1:].any()
+
+
+def _are_whole(sizes: Sequence[int], shape: Sequence[int]) -> bool:
+    """Whether `sizes` are those of `shape`; -1 is all that there is."""
+    pairs = zip(sizes, shape, strict=False)
+    return len(sizes) == len(shape) and all(n == -1 or (is_known(m) and n == m) for n, m in pairs)
+
+
+def _is_row(row: TensorView, whole: TensorView) -> bool:
+    if row.dynamic or whole.dynamic or row.shape != (1, *whole.shape[1:]):
+        return False
+    if row.quantization is None or whole.quantization is None:
+        return row.quantization is whole.quantization
+    return row.quantization.equals(whole.quantization)
+
+
+def _rows(whole: TensorView, row: int, course: Course, count: int) -> Rows | None:
+    first, step = int(course.first.reshape(-1)[0]), int(course.step.reshape(-1)[0])
+    ends = (first, first + max(count - 1, 0) * step)
+    if whole.dynamic or min(ends) < 0 or max(ends) >= whole.shape[0]:
+        return None
+    return Rows(whole.index, row, first, step)

@@ -1,0 +1,1 @@
+"""Operators and tensors as translators, kernels and shape rules see them."""

@@ -1,0 +1,126 @@
+"""Operators whose subgraph says which function of two numbers they use, and where numbers go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.schema.file.enums import BuiltinOperator as Op
+from tflite_ort.schema.file.enums import ReduceWindowFunction
+from tflite_ort.schema.file.errors import ModelError
+from tflite_ort.schema.file.stablehlo_options import (
+    StablehloReduceWindowOptions,
+    StablehloScatterOptions,
+)
+from tflite_ort.schema.values.view import OperatorView, Shape
+
+Indices = npt.NDArray[np.int64]
+
+_FUNCTIONS = {
+    Op.ADD: ReduceWindowFunction.ADD,
+    Op.MUL: ReduceWindowFunction.MUL,
+    Op.MAXIMUM: ReduceWindowFunction.MAXIMUM,
+    Op.MINIMUM: ReduceWindowFunction.MINIMUM,
+    Op.LOGICAL_AND: ReduceWindowFunction.ALL,
+    Op.LOGICAL_OR: ReduceWindowFunction.ANY,
+    Op.STABLEHLO_ADD: ReduceWindowFunction.ADD,
+    Op.STABLEHLO_MULTIPLY: ReduceWindowFunction.MUL,
+    Op.STABLEHLO_MAXIMUM: ReduceWindowFunction.MAXIMUM,
+    Op.STABLEHLO_MINIMUM: ReduceWindowFunction.MINIMUM,
+    Op.STABLEHLO_AND: ReduceWindowFunction.ALL,
+    Op.STABLEHLO_OR: ReduceWindowFunction.ANY,
+}
+_SCATTERED = frozenset(
+    {
+        *(Op.STABLEHLO_ADD, Op.STABLEHLO_MULTIPLY),
+        *(Op.STABLEHLO_MAXIMUM, Op.STABLEHLO_MINIMUM),
+    }
+)
+
+
+def _operators(op: OperatorView[Any]) -> list[Op]:
+    (body,) = op.bodies
+    return [inner.op for inner in (*body.operators, *body.folded)]
+
+
+def window_function(op: OperatorView[StablehloReduceWindowOptions]) -> ReduceWindowFunction:
+    """What STABLEHLO_REDUCE_WINDOW does with two numbers: its body's one operator."""
+    inside = _operators(op)
+    if len(inside) != 1 or inside[0] not in _FUNCTIONS:
+        names = [each.name for each in inside]
+        raise ModelError(f"{op.label}: a window is not reduced by {names}, expected one function")
+    return _FUNCTIONS[inside[0]]
+
+
+def scatter_function(op: OperatorView[StablehloScatterOptions]) -> Op | None:
+    """What STABLEHLO_SCATTER does with the old and the new number; None: it takes the new one."""
+    inside = _operators(op)
+    if not inside:
+        return None
+    if len(inside) != 1 or inside[0] not in _SCATTERED:
+        names = [each.name for each in inside]
+        raise ModelError(f"{op.label}: numbers are not scattered by {names}")
+    return inside[0]
+
+
+@dataclass(frozen=True, slots=True)
+class WindowAttributes:
+    """Of STABLEHLO_REDUCE_WINDOW, per axis; what the file leaves out does nothing."""
+
+    window: Shape
+    strides: Shape
+    dilations: Shape
+    interior: Shape
+    padding: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, options: StablehloReduceWindowOptions, rank: int) -> WindowAttributes:
+        ones = (1,) * rank
+        spread, edges = options.base_dilations or ones, options.padding or (0,) * 2 * rank
+        if len(spread) != rank or min(spread, default=1) < 1 or len(edges) != 2 * rank:
+            raise ModelError(f"base dilations {spread} and padding {edges} of rank {rank}")
+        return cls(
+            options.window_dimensions or ones,
+            options.window_strides or ones,
+            options.window_dilations or ones,
+            tuple(step - 1 for step in spread),
+            tuple(zip(edges[::2], edges[1::2], strict=True)),
+        )
+
+    def padded(self, shape: Shape) -> Shape:
+        """The shape that the windows go over."""
+        rows = zip(shape, self.interior, self.padding, strict=True)
+        return tuple((n - 1) * (step + 1) + 1 + a + b for n, step, (a, b) in rows)
+
+
+def scatter_places(
+    indices: Indices, updates: Shape, operand: Shape, options: StablehloScatterOptions
+) -> Indices:
+    """[rank of the operand, *updates]: where each of the updates goes; it may be outside."""
+    vector, windows = options.index_vector_dim, options.update_window_dims or ()
+    inserted, mapped = (
+        options.inserted_window_dims or (),
+        options.scatter_dims_to_operand_dims or (),
+    )
+    if vector == indices.ndim:
+        indices = indices[..., np.newaxis]
+    starts = np.moveaxis(indices, vector, 0)
+    axes = [axis for axis in range(len(updates)) if axis not in windows]
+    kept = [axis for axis in range(len(operand)) if axis not in inserted]
+    if starts.shape != (len(mapped), *(updates[axis] for axis in axes)) or len(kept) != len(
+        windows
+    ):
+        raise ModelError(
+            f"indices of shape {indices.shape} do not place updates {updates} in {operand}"
+        )
+    places = np.zeros((len(operand), *updates), np.int64)
+    spread = [size if axis in axes else 1 for axis, size in enumerate(updates)]
+    for axis, start in zip(mapped, starts, strict=True):
+        places[axis] += start.reshape(spread)
+    for axis, window in zip(kept, windows, strict=True):
+        along = [-1 if i == window else 1 for i in range(len(updates))]
+        places[axis] += np.arange(updates[window]).reshape(along)
+    return places

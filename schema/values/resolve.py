@@ -1,0 +1,199 @@
+"""From the tables of a model to the views that translators, kernels and shape rules take."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tflite_ort.schema.file.custom_options import custom_options
+from tflite_ort.schema.file.declare import Array
+from tflite_ort.schema.file.enums import BuiltinOperator, TensorType
+from tflite_ort.schema.file.errors import MalformedModel
+from tflite_ort.schema.file.external import ExternalData
+from tflite_ort.schema.file.model import (
+    BlockwiseQuantization,
+    Model,
+    MultiAxisQuantization,
+    Operator,
+    OperatorCode,
+    QuantizationParameters,
+    SubGraph,
+    Tensor,
+)
+from tflite_ort.schema.file.operators import options_of
+from tflite_ort.schema.file.strings import decoded
+from tflite_ort.schema.values.semantics import NUMPY_DTYPE, PACKED_BITS, densify
+from tflite_ort.schema.values.view import Blocks, OperatorView, Packed, Quantization, TensorView
+
+
+def tensor_views(model: Model, subgraph: int) -> list[TensorView]:
+    """The tensors of a subgraph, with the data of constants dense and typed; one that an operator
+    computes is no variable, whatever the file says, unless that operator only starts it.
+
+    Raises:
+        ModelError: a constant's data is not whole, or in a file that cannot be read.
+    """
+    external, graph = ExternalData(model), model.subgraphs[subgraph]
+    made = {index for operator in graph.operators for index in operator.outputs}
+    starts = [operator for operator in graph.operators if _only_starts(model, graph, operator)]
+    computed = made.difference(*(operator.outputs for operator in starts))
+    return [
+        TensorView(
+            index,
+            tensor.name,
+            tensor.type,
+            tensor.shape,
+            _data(model, tensor, external, index in made or index in graph.inputs),
+            _quantization(tensor.quantization),
+            tensor.is_variable and index not in computed,
+            blocks=_blocks(model, graph, tensor, external),
+        )
+        for index, tensor in enumerate(graph.tensors)
+    ]
+
+
+def _only_starts(model: Model, graph: SubGraph, operator: Operator) -> bool:
+    """Whether `operator` is a DEQUANTIZE of constant float16 zeros to a variable, as networks with
+    half-precision weights have them: TFLite runs it once, so it gives the first value there is."""
+    code = model.operator_codes[operator.opcode_index].builtin_code
+    if code is not BuiltinOperator.DEQUANTIZE or len(operator.inputs) != 1:
+        return False
+    (source,) = operator.inputs
+    if source is None or not all(graph.tensors[index].is_variable for index in operator.outputs):
+        return False
+    data = model.buffers[graph.tensors[source].buffer].data
+    is_half = graph.tensors[source].type is TensorType.FLOAT16
+    return is_half and data is not None and data.size > 0 and not data.any()
+
+
+def _data(
+    model: Model, tensor: Tensor, external: ExternalData, is_computed: bool
+) -> Array | Packed | None:
+    """A constant's values. A tensor without elements is one unless something computes it: its
+    buffer does not tell, since nothing to store is written as no buffer or as an empty one."""
+    if tensor.is_variable:
+        return None
+    if math.prod(tensor.shape) == 0 and tensor.type in NUMPY_DTYPE:
+        return None if is_computed else _empty(tensor)
+    bits = PACKED_BITS.get(tensor.type)
+    if bits is None or tensor.sparsity is not None:
+        return constant_data(model, tensor, external)
+    data = _octets(model, tensor, external)
+    return None if data is None else _packed(data, tensor, bits)
+
+
+def _empty(tensor: Tensor) -> Array:
+    try:
+        return np.empty(tensor.shape, NUMPY_DTYPE[tensor.type])
+    except ValueError as error:  # sizes whose product is 0 but overflows on the way
+        raise MalformedModel(f"tensor {tensor.name!r} has shape {tensor.shape}: {error}") from error
+
+
+def operator_view(
+    model: Model, subgraph: int, index: int, tensors: Sequence[TensorView]
+) -> OperatorView[Any]:
+    """Operator `index` of a subgraph over `tensors`, the views of that subgraph's tensors."""
+    operator = model.subgraphs[subgraph].operators[index]
+    code = model.operator_codes[operator.opcode_index]
+    return OperatorView(
+        op=code.builtin_code,
+        version=code.version,
+        index=index,
+        inputs=tuple(None if i is None else tensors[i] for i in operator.inputs),
+        outputs=tuple(tensors[i] for i in operator.outputs),
+        options=_options(code, operator),
+        custom_code=code.custom_code if code.builtin_code is BuiltinOperator.CUSTOM else None,
+        custom_options=operator.custom_options,
+        subgraph=subgraph,
+        intermediates=tuple(tensors[i] for i in operator.intermediates or ()),
+    )
+
+
+def _options(code: OperatorCode, operator: Operator) -> Any:
+    if code.builtin_code is not BuiltinOperator.CUSTOM:
+        return options_of(code.builtin_code, operator.options)
+    data = operator.custom_options
+    return custom_options(b"" if data is None else data.tobytes())
+
+
+def _quantization(parameters: QuantizationParameters | None) -> Quantization | None:
+    """The affine part; None for a tensor without a scale, and where there are details, which take
+    its place."""
+    if parameters is None or parameters.scale is None or parameters.scale.size == 0:
+        return None
+    if isinstance(parameters.details, (BlockwiseQuantization, MultiAxisQuantization)):
+        return None
+    zero_point = parameters.zero_point
+    if zero_point is None or zero_point.size != parameters.scale.size:
+        zero_point = np.zeros(parameters.scale.size, np.int64)
+    return Quantization(parameters.scale, zero_point, parameters.quantized_dimension)
+
+
+def _blocks(model: Model, graph: SubGraph, tensor: Tensor, external: ExternalData) -> Blocks | None:
+    """The blockwise scales of a matrix; None where there are none, or they do not fit it."""
+    details = None if tensor.quantization is None else tensor.quantization.details
+    if not isinstance(details, BlockwiseQuantization) or len(tensor.shape) != 2:
+        return None
+    scales, (rows, columns) = graph.tensors[details.scales], tensor.shape
+    if scales.type is not TensorType.FLOAT16 or details.block_size < 1:
+        return None
+    data = constant_data(model, scales, external)
+    if data is None or data.size * details.block_size != rows * columns or not data.size:
+        return None
+    return Blocks(data.reshape(rows, -1), details.block_size)
+
+
+def constant_data(model: Model, tensor: Tensor, external: ExternalData) -> Array | None:
+    """A constant's values as a read-only array of its shape; None for a tensor without data.
+
+    4-bit and 2-bit values come as int8 (uint8), sparse ones dense, strings as bytes objects.
+    """
+    data = _octets(model, tensor, external)
+    if data is None:
+        return None
+    if tensor.type is TensorType.STRING:
+        dense = decoded(data, tensor.shape)
+    elif tensor.sparsity is not None:
+        dense = densify(_typed(data, tensor, data.nbytes), tensor.shape, tensor.sparsity)
+    else:
+        dense = _dense(data, tensor)
+    dense.flags.writeable = False
+    return dense
+
+
+def _octets(model: Model, tensor: Tensor, external: ExternalData) -> Array | None:
+    data = model.buffers[tensor.buffer].data if tensor.buffer else external.data(tensor)
+    return None if data is None or (data.size == 0 and math.prod(tensor.shape) > 0) else data
+
+
+def _dense(data: Array, tensor: Tensor) -> Array:
+    count, bits = math.prod(tensor.shape), PACKED_BITS.get(tensor.type)
+    if bits is None:
+        return _typed(data, tensor, count * NUMPY_DTYPE[tensor.type].itemsize)
+    return _packed(data, tensor, bits).unpacked()
+
+
+def _packed(data: Array, tensor: Tensor, bits: int) -> Packed:
+    count, held = math.prod(tensor.shape), data.size * 8 // bits
+    if held < count:
+        raise MalformedModel(
+            f"tensor {tensor.name!r}: {data.size} bytes hold {held} of {count} {bits}-bit values"
+        )
+    return Packed(data, bits, tensor.shape, tensor.type is not TensorType.UINT4)
+
+
+def _typed(data: Array, tensor: Tensor, nbytes: int) -> Array:
+    """The first `nbytes` of `data` in the tensor's type; in its shape unless it is sparse."""
+    dtype = NUMPY_DTYPE[tensor.type]
+    if data.nbytes < nbytes:
+        raise MalformedModel(f"tensor {tensor.name!r} needs {nbytes} bytes, has {data.nbytes}")
+    flat = data[: nbytes // dtype.itemsize * dtype.itemsize].view(dtype)
+    if tensor.sparsity is not None:
+        return flat
+    try:
+        return flat.reshape(tensor.shape)
+    except ValueError as error:  # sizes whose product is 0 but overflows on the way
+        raise MalformedModel(f"tensor {tensor.name!r} has shape {tensor.shape}: {error}") from error

@@ -1,0 +1,201 @@
+"""The arithmetic of TFLite's operators that translators, kernels and shape rules share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil, copysign, floor
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.schema.file.enums import ActivationFunctionType, Padding, TensorType
+from tflite_ort.schema.file.errors import MalformedModel, ModelError
+from tflite_ort.schema.file.layer_options import FakeQuantOptions, ResizeNearestNeighborOptions
+from tflite_ort.schema.values.sizes import is_known, unknown_size
+from tflite_ort.schema.values.slices import StridedSlice as StridedSlice
+from tflite_ort.schema.values.slices import strided_slice as strided_slice
+from tflite_ort.schema.values.sparsity import densify as densify
+
+Shape = tuple[int, ...]
+Array = npt.NDArray[Any]
+
+NUMPY_DTYPE: dict[TensorType, np.dtype[Any]] = {
+    TensorType.FLOAT32: np.dtype(np.float32),
+    TensorType.FLOAT16: np.dtype(np.float16),
+    TensorType.BFLOAT16: np.dtype(ml_dtypes.bfloat16),
+    TensorType.FLOAT64: np.dtype(np.float64),
+    TensorType.FLOAT8_E4M3FN: np.dtype(ml_dtypes.float8_e4m3fn),
+    TensorType.FLOAT8_E5M2: np.dtype(ml_dtypes.float8_e5m2),
+    TensorType.INT8: np.dtype(np.int8),
+    TensorType.INT16: np.dtype(np.int16),
+    TensorType.INT32: np.dtype(np.int32),
+    TensorType.INT64: np.dtype(np.int64),
+    TensorType.UINT8: np.dtype(np.uint8),
+    TensorType.UINT16: np.dtype(np.uint16),
+    TensorType.UINT32: np.dtype(np.uint32),
+    TensorType.UINT64: np.dtype(np.uint64),
+    TensorType.INT4: np.dtype(np.int8),
+    TensorType.INT2: np.dtype(np.int8),
+    TensorType.UINT4: np.dtype(np.uint8),
+    TensorType.BOOL: np.dtype(np.bool_),
+    TensorType.COMPLEX64: np.dtype(np.complex64),
+    TensorType.COMPLEX128: np.dtype(np.complex128),
+    TensorType.STRING: np.dtype(np.object_),
+    TensorType.RESOURCE: np.dtype(np.int32),
+    TensorType.VARIANT: np.dtype(np.object_),
+}
+
+PACKED_BITS = {TensorType.INT4: 4, TensorType.UINT4: 4, TensorType.INT2: 2}
+
+_QUANTIZED_RANGE = {
+    TensorType.INT2: (-2, 1),
+    TensorType.INT4: (-8, 7),
+    TensorType.UINT4: (0, 15),
+    TensorType.INT8: (-128, 127),
+    TensorType.UINT8: (0, 255),
+    TensorType.INT16: (-32768, 32767),
+    TensorType.UINT16: (0, 65535),
+    TensorType.INT32: (-(2**31), 2**31 - 1),
+}
+
+_ACTIVATION_BOUNDS: dict[ActivationFunctionType, tuple[float | None, float | None]] = {
+    ActivationFunctionType.RELU: (0.0, None),
+    ActivationFunctionType.RELU_N1_TO_1: (-1.0, 1.0),
+    ActivationFunctionType.RELU6: (0.0, 6.0),
+}
+
+
+def conv_output_size(
+    padding: Padding, size: int, kernel: int, stride: int, dilation: int = 1
+) -> int:
+    """Windows along one dimension: SAME ceil(size / stride), VALID those that fit whole."""
+    _check_window(padding, stride, dilation)
+    if not is_known(size):
+        covers = stride == 1 and (padding == Padding.SAME or kernel == 1)
+        return size if covers else unknown_size()
+    if padding == Padding.SAME:
+        return (size + stride - 1) // stride
+    return (size + stride - _effective(kernel, dilation)) // stride
+
+
+def explicit_padding(
+    padding: Padding, size: int, kernel: int, stride: int, dilation: int = 1
+) -> tuple[int, int]:
+    """(before, after) of one dimension; the odd cell of SAME goes after."""
+    if padding == Padding.VALID and not is_known(size):
+        return 0, 0
+    if stride == 1 and not is_known(size):
+        total = _effective(kernel, dilation) - 1
+        return total // 2, total - total // 2
+    windows = conv_output_size(padding, size, kernel, stride, dilation)
+    total = max(0, (windows - 1) * stride + _effective(kernel, dilation) - size)
+    return total // 2, total - total // 2
+
+
+def _effective(kernel: int, dilation: int) -> int:
+    return (kernel - 1) * dilation + 1
+
+
+def _check_window(padding: Padding, stride: int, dilation: int) -> None:
+    if padding not in (Padding.SAME, Padding.VALID):
+        raise ModelError(f"padding {padding} is neither SAME nor VALID")
+    if stride <= 0 or dilation <= 0:
+        raise ModelError(f"stride {stride} and dilation {dilation} have to be positive")
+
+
+def normalized_axis(axis: int, rank: int) -> int:
+    """`axis` counted from the front."""
+    if not -rank <= axis < rank:
+        raise ModelError(f"Invalid axis index. Axis {axis} is outside a tensor of rank {rank}")
+    return int(axis) % rank
+
+
+def normalized_axes(axes: Sequence[int] | Array, rank: int) -> tuple[int, ...]:
+    """`axes` counted from the front, each once, ascending; none for a scalar."""
+    if rank == 0:
+        return ()
+    return tuple(sorted({normalized_axis(int(axis), rank) for axis in np.ravel(axes)}))
+
+
+def quantized_range(type: TensorType) -> tuple[int, int]:
+    """The lowest and highest code of a quantised type."""
+    if type not in _QUANTIZED_RANGE:
+        raise ModelError(f"{TensorType(type).name} is not a quantised type")
+    return _QUANTIZED_RANGE[type]
+
+
+def activation_bounds(function: ActivationFunctionType) -> tuple[float | None, float | None]:
+    """What a fused activation clamps real values to; TANH and SIGN_BIT clamp nothing."""
+    return _ACTIVATION_BOUNDS.get(function, (None, None))
+
+
+def quantized_activation_bounds(
+    function: ActivationFunctionType, type: TensorType, scale: float, zero_point: int
+) -> tuple[int, int]:
+    """What a fused activation clamps codes to: q(f) = zero_point + round_half_away(f / scale)."""
+    lowest, highest = quantized_range(type)
+    low, high = activation_bounds(function)
+    if low is not None:
+        lowest = max(lowest, zero_point + _rounded_ratio(low, scale))
+    if high is not None:
+        highest = min(highest, zero_point + _rounded_ratio(high, scale))
+    return lowest, highest
+
+
+def _rounded_ratio(value: float, scale: float) -> int:
+    ratio = float(np.float32(value) / np.float32(scale))
+    return int(copysign(floor(abs(ratio) + 0.5), ratio))
+
+
+def fake_quant_range(options: FakeQuantOptions) -> tuple[np.float32, np.float32, np.float32]:
+    """(step, lowest, highest) of FAKE_QUANT: its range moved so that 0 is one of the steps."""
+    if options.narrow_range or not 1 <= options.num_bits <= 16:
+        raise ModelError(
+            f"{options.num_bits} bits, narrow range {options.narrow_range}: "
+            "expected 1 to 16 bits, the whole range"
+        )
+    if not options.min < options.max:
+        raise ModelError(f"range from {options.min} to {options.max}")
+    low, high = np.float32(options.min), np.float32(options.max)
+    steps = np.float32(2**options.num_bits - 1)
+    step = (high - low) / steps
+    zero = np.float32(floor(min(max(float(-low / step), 0.0), float(steps)) + 0.5))
+    return step, -zero * step, (steps - zero) * step
+
+
+def resize_ratio(old: int, new: int, align_corners: bool) -> np.float32:
+    """Input pixels per output pixel along a resized dimension, in float32 as TFLite has it."""
+    steps = (old - 1, new - 1) if align_corners and new > 1 else (old, new)
+    return np.float32(steps[0]) / np.float32(steps[1])
+
+
+def nearest_indices(
+    old: int, new: int, options: ResizeNearestNeighborOptions
+) -> npt.NDArray[np.int64]:
+    """The input pixel that each of `new` output pixels of RESIZE_NEAREST_NEIGHBOR takes."""
+    half = np.float32(0.5 if options.half_pixel_centers else 0)
+    ratio = resize_ratio(old, new, options.align_corners)
+    source = (np.arange(new, dtype=np.float32) + half) * ratio
+    whole = np.floor(source + np.float32(0.5)) if options.align_corners else np.floor(source)
+    return np.asarray(np.clip(whole, 0, old - 1), np.int64)
+
+
+def pack_int4(codes: Array) -> Array:
+    """4-bit values as flat bytes, the low nibble first; the last is 0 beside an odd one."""
+    nibbles = np.append(codes, np.int8(0)) if codes.size % 2 else codes.reshape(-1)
+    low, high = nibbles[::2].view(np.uint8), nibbles[1::2].view(np.uint8)
+    return (low & np.uint8(15)) | (high << np.uint8(4))
+
+
+def unpack(packed: Array, count: int, bits: int, *, signed: bool = True) -> Array:
+    """`count` values of 2 or 4 bits from flat bytes, the low bits first, as int8 (uint8 if
+    unsigned)."""
+    octets = packed.view(np.uint8).reshape(-1)[: ceil(count * bits / 8), None]
+    codes = (octets >> np.arange(0, 8, bits, dtype=np.uint8)) & np.uint8(2**bits - 1)
+    flat = codes.reshape(-1)[:count]
+    if flat.size < count:
+        raise MalformedModel(f"{packed.size} bytes hold {flat.size} of {count} {bits}-bit values")
+    half = np.uint8(2 ** (bits - 1))
+    return ((flat ^ half) - half).view(np.int8) if signed else flat

@@ -1,0 +1,133 @@
+"""Sizes that are not known until a model runs, and what can be said of shapes that have them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any, NoReturn, cast
+
+from tflite_ort.schema.file.errors import Untranslatable
+
+Shape = tuple[int, ...]
+
+
+class UnknownSize:
+    """A size in a shape that depends on data: the same object is the same size.
+
+    It stands where an int does and passes from shape to shape, but whatever asks for its number
+    raises Untranslatable: so does a set or a dictionary, which would take two unknown sizes for
+    different ones.
+
+    Args:
+        name: what an exported model calls the dimension; empty: named after a tensor.
+    """
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or self._refuse()
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise Untranslatable("a shape depends on data")
+
+    __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refuse
+    __floordiv__ = __rfloordiv__ = __truediv__ = __rtruediv__ = __mod__ = __rmod__ = _refuse
+    __divmod__ = __rdivmod__ = __pow__ = __rpow__ = __neg__ = __pos__ = __abs__ = _refuse
+    __int__ = __index__ = __float__ = __bool__ = __hash__ = _refuse
+
+    def __repr__(self) -> str:
+        return self.name or "?"
+
+
+def name_of(size: Any) -> str:
+    """What an unknown size is called; empty if nothing."""
+    return size.name if isinstance(size, UnknownSize) else ""
+
+
+def unknown_size(name: str = "") -> int:
+    """A fresh unknown size. It is typed as the int that it stands for."""
+    return cast(int, UnknownSize(name))
+
+
+def unknown_shape(rank: int) -> Shape:
+    """`rank` fresh unknown sizes."""
+    return tuple(unknown_size() for _ in range(rank))
+
+
+def is_known(*sizes: Any) -> bool:
+    """Whether none of `sizes` is unknown."""
+    return not any(isinstance(size, UnknownSize) for size in sizes)
+
+
+def is_one(size: int) -> bool:
+    """Whether `size` is known to be 1."""
+    return is_known(size) and size == 1
+
+
+def has_zero(*sizes: int) -> bool:
+    """Whether a size is known to be 0."""
+    return any(is_known(size) and size == 0 for size in sizes)
+
+
+def known_product(shape: Sequence[int]) -> int:
+    """The product of the sizes that are known: how large a tensor is at least, if not empty."""
+    return prod(size for size in shape if is_known(size))
+
+
+def may_differ(one: Sequence[int], other: Sequence[int]) -> bool:
+    """Whether two shapes are not known to be the same."""
+    if len(one) != len(other):
+        return True
+    pairs = zip(one, other, strict=True)
+    return any(a is not b and not (is_known(a, b) and a == b) for a, b in pairs)
+
+
+def differ(one: Sequence[int], other: Sequence[int]) -> bool:
+    """Whether two shapes are known not to be the same."""
+    if len(one) != len(other):
+        return True
+    return any(is_known(a, b) and a != b for a, b in zip(one, other, strict=True))
+
+
+def common(*sizes: int) -> int:
+    """The size that all of `sizes` have if the model is right: a known one, else the first."""
+    return next((size for size in sizes if is_known(size)), sizes[0])
+
+
+def cancelled(one: Sequence[int], other: Sequence[int]) -> tuple[list[int], list[int]]:
+    """The unknown sizes of two shapes without those that both have."""
+    left = [size for size in one if not is_known(size)]
+    right: list[int] = []
+    for size in other:
+        place = next((i for i, unknown in enumerate(left) if unknown is size), None)
+        if place is not None:
+            del left[place]
+        elif not is_known(size):
+            right.append(size)
+    return left, right
+
+
+def same_elements(one: Sequence[int], other: Sequence[int]) -> bool:
+    """Whether two shapes are known to hold the same number of elements."""
+    return cancelled(one, other) == ([], []) and known_product(one) == known_product(other)
+
+
+def padded_size(size: int, more: int) -> int:
+    """`size` with `more` elements; fewer if that is negative."""
+    if is_known(size):
+        return size + more
+    return unknown_size() if more else size
+
+
+def quotient(shape: Sequence[int], divisor: int = 1) -> int:
+    """How many times `divisor` elements there are in `shape`, cut to a whole; unknown sizes give
+    an unknown one."""
+    unknown = [size for size in shape if not is_known(size)]
+    if not unknown:
+        return prod(shape) // divisor
+    whole = is_known(divisor) and known_product(shape) == divisor
+    return unknown[0] if whole and len(unknown) == 1 else unknown_size()

@@ -1,0 +1,247 @@
+"""What translators, kernels and shape rules see of one operator: read-only, resolved, by name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.schema.file.enums import BuiltinOperator, TensorType
+from tflite_ort.schema.values.semantics import NUMPY_DTYPE, unpack
+from tflite_ort.schema.values.sizes import is_known
+
+Array = npt.NDArray[Any]
+Shape = tuple[int, ...]
+# (subgraph, tensor) of a variable tensor; (container, name) of a variable; ("", id) of a table;
+# (subgraph, operator) of how far an operator has got in its random numbers.
+VariableKey = tuple[int, int] | tuple[str, str] | tuple[str, int] | tuple[int, str]
+O = TypeVar("O")  # noqa: E741 - the options type of an operator
+
+_INTEGER_CODES = frozenset(
+    {
+        TensorType.INT2,
+        TensorType.INT4,
+        TensorType.UINT4,
+        TensorType.INT8,
+        TensorType.UINT8,
+        TensorType.INT16,
+        TensorType.UINT16,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Quantization:
+    """Affine quantisation, real = scale * (stored - zero_point).
+
+    Args:
+        scale: float32 [1], or [n] along `axis`.
+        zero_point: int64, the same length.
+        axis: the quantised dimension; meaningless when there is one scale.
+    """
+
+    scale: npt.NDArray[np.float32]
+    zero_point: npt.NDArray[np.int64]
+    axis: int = 0
+
+    @property
+    def per_channel(self) -> bool:
+        return self.scale.size > 1
+
+    @property
+    def scalar_scale(self) -> float:
+        """The single scale; the first one when there are several."""
+        return float(self.scale[0])
+
+    @property
+    def scalar_zero_point(self) -> int:
+        return int(self.zero_point[0])
+
+    def equals(self, other: Quantization | None) -> bool:
+        return (
+            other is not None
+            and np.array_equal(self.scale, other.scale)
+            and np.array_equal(self.zero_point, other.zero_point)
+            and (not self.per_channel or self.axis == other.axis)
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Blocks:
+    """Blockwise quantisation of a matrix, real = scale * stored: each `size` elements of a row have
+    a scale of their own.
+
+    Args:
+        scale: float16 [rows, columns / size].
+    """
+
+    scale: npt.NDArray[np.float16]
+    size: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Packed:
+    """Constant values of `bits` bits as the file has them; unpacked they would take up to four
+    times the memory, so that is done anew for each use.
+
+    Args:
+        octets: the first value is in the lowest bits of the first.
+    """
+
+    octets: npt.NDArray[np.uint8]
+    bits: int
+    shape: Shape
+    signed: bool = True
+
+    def unpacked(self) -> Array:
+        """The values as read-only int8 (uint8 if unsigned) of `shape`."""
+        values = unpack(self.octets, math.prod(self.shape), self.bits, signed=self.signed)
+        values.flags.writeable = False
+        return values.reshape(self.shape)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TensorView:
+    """A tensor as its graph declares it.
+
+    Args:
+        index: position in the subgraph's tensors.
+        shape: the shape the model is specialised for; a size that depends on data is an
+            `UnknownSize`, the same object wherever the size is the same.
+        constant: its values, if it is one: dense, typed, read-only; see `data`.
+        quantization: None when the tensor carries no scale.
+        blocks: its scales where they are blockwise; there is no `quantization` then.
+        ranked: False where even the rank depends on data; `shape` means nothing then.
+        sizes: of a list of sizes that is computed from shapes: what is known of it, as ints,
+            `UnknownSize`s and, where nothing is, None.
+    """
+
+    index: int
+    name: str
+    type: TensorType
+    shape: Shape
+    constant: Array | Packed | None = None
+    quantization: Quantization | None = None
+    is_variable: bool = False
+    ranked: bool = True
+    sizes: Array | None = None
+    blocks: Blocks | None = None
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return NUMPY_DTYPE[self.type]
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def dynamic(self) -> bool:
+        """Whether the shape depends on data."""
+        return not (self.ranked and is_known(*self.shape))
+
+    @property
+    def data(self) -> Array | None:
+        """A constant's values, 4- and 2-bit ones as int8; None for any other tensor."""
+        return self.constant.unpacked() if isinstance(self.constant, Packed) else self.constant
+
+    @property
+    def is_constant(self) -> bool:
+        return self.constant is not None
+
+    @property
+    def is_quantized(self) -> bool:
+        """Integer codes that stand for real values; TFLite takes INT32 as plain numbers, whatever
+        scale it carries."""
+        return self.quantization is not None and self.type in _INTEGER_CODES
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OperatorView(Generic[O]):
+    """One operator in its graph.
+
+    ``op["filter"]`` is the input declared under that name, ``op.get("bias")`` an optional one.
+    `options` is never None: an operator without an options table has the zeroed C struct TFLite
+    gives its kernels, not the schema's defaults. A custom operator's are its flexbuffer map as a
+    dictionary, or the bytes of `custom_options` where they are no such map. `bodies` are the
+    subgraphs that it calls, in the order of its options.
+    """
+
+    op: BuiltinOperator
+    version: int
+    index: int
+    inputs: tuple[TensorView | None, ...]
+    outputs: tuple[TensorView, ...]
+    options: O
+    names: tuple[str, ...] = ()
+    custom_code: str | None = None
+    custom_options: Array | None = None
+    subgraph: int = 0
+    intermediates: tuple[TensorView, ...] = ()
+    bodies: tuple[Specialized, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Such as ``CONV_2D``; the custom name for a custom operator."""
+        return self.custom_code if self.custom_code is not None else self.op.name
+
+    @property
+    def label(self) -> str:
+        """Such as ``CONV_2D_12``: the operator and its index in the graph."""
+        return f"{self.name}_{self.index}"
+
+    @property
+    def output(self) -> TensorView:
+        return self.outputs[0]
+
+    def get(self, name: str) -> TensorView | None:
+        """The input declared as `name`, None where the model leaves it out."""
+        position = self.names.index(name)
+        return self.inputs[position] if position < len(self.inputs) else None
+
+    def __getitem__(self, name: str) -> TensorView:
+        tensor = self.get(name)
+        if tensor is None:
+            raise KeyError(f"{self.label} has no input {name!r}")
+        return tensor
+
+    def present_inputs(self) -> Sequence[TensorView]:
+        return [tensor for tensor in self.inputs if tensor is not None]
+
+    def variables(self) -> Sequence[TensorView]:
+        """The inputs that keep a value from one invoke to the next; the operator sets them anew."""
+        return [tensor for tensor in self.present_inputs() if tensor.is_variable]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Specialized:
+    """A subgraph whose every tensor has its shape.
+
+    Args:
+        subgraph: which of the model's.
+        tensors: as views; where a shape depends on data it has an `UnknownSize`. The resources
+            that the subgraph or what it calls uses come after its own tensors.
+        operators: those left to run, in execution order.
+        folded: those whose results are constants now, or the names of resources.
+        inputs, outputs: indices of tensors; of a called subgraph those that the caller's operator
+            gives and takes, and after them the variables that it or another body of it uses.
+        variables: the tensors that last from one invoke to the next.
+        handles: the tensors that only name a resource.
+    """
+
+    subgraph: int
+    tensors: Sequence[TensorView]
+    operators: Sequence[OperatorView[Any]]
+    folded: Sequence[OperatorView[Any]]
+    inputs: Sequence[int]
+    outputs: Sequence[int]
+    variables: Mapping[int, VariableKey] = field(default_factory=dict)
+    handles: Mapping[int, VariableKey] = field(default_factory=dict)
+
+    def changed(self) -> set[int]:
+        """The variables that an operator sets anew."""
+        return {tensor.index for op in self.operators for tensor in op.variables()}
