@@ -7,7 +7,13 @@ import pytest
 from tests.policy import PACKAGES, violations
 
 ROOT = Path(__file__).parent.parent
-SOURCES = sorted(path for folder in PACKAGES for path in (ROOT / folder).rglob("*.py"))
+FOLDERS = (*PACKAGES, "tests", "benchmarks", "examples")
+SOURCES = sorted(
+    path
+    for folder in FOLDERS
+    for path in (ROOT / folder).rglob("*.py")
+    if path.name != "__init__.py" or folder != "tests"
+)
 
 # Files at the root of opmap/ and fallback_kernels/ that are no families of operators.
 NO_FAMILIES = {"__init__", "registry"}
@@ -26,7 +32,32 @@ def test_translators_and_kernels_have_the_same_family_files() -> None:
     assert families("opmap") == families("fallback_kernels")
 
 
+def subject(test: Path, names: set[str]) -> str:
+    """The longest of `names` with which the name of a test file begins; empty if there is none."""
+    name = test.stem.removeprefix("test_")
+    return max((each for each in names if f"{name}_".startswith(f"{each}_")), key=len, default="")
+
+
+@pytest.mark.parametrize(
+    ("folder", "named_by"), [("tests/ops", "opmap"), ("tests/idioms", "opmap/idioms")]
+)
+def test_test_files_are_named_by_what_they_test(folder: str, named_by: str) -> None:
+    names = families(named_by)
+    tests = sorted((ROOT / folder).glob("test_*.py"))
+    assert [test.name for test in tests if not subject(test, names)] == []
+
+
+def test_every_family_has_tests() -> None:
+    names = families("opmap")
+    assert {subject(test, names) for test in (ROOT / "tests" / "ops").glob("test_*.py")} == names
+
+
+LONG_FUNCTION = "def f():\n" + 60 * "    x()\n"
+
 VIOLATIONS = [
+    ("tests/x.py", 450 * "x = 1\n", "451 lines, at most 450"),
+    ("benchmarks/x.py", LONG_FUNCTION, "f has 61 lines, at most 60"),
+    ("examples/x.py", "from .y import z", "relative import"),
     ("schema/x.py", "import onnx", "schema may not import onnx"),
     ("schema/x.py", "from tflite_ort.opmap import graph", "schema may not import tflite_ort.opmap"),
     ("versioning/x.py", "import numpy", "versioning may not import numpy"),

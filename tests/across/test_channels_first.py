@@ -4,34 +4,40 @@ from __future__ import annotations
 
 import pytest
 
+from tests.across.channels_first import check_channels_first
 from tests.one_op import Case
 from tests.ops import (
-    test_creation,
+    test_activation_gelu_log_softmax,
+    test_comparison_order,
+    test_elementwise_bucketize,
+    test_elementwise_logic,
+    test_elementwise_plain_numbers,
     test_gather_scatter,
-    test_gelu_log_softmax,
     test_image_resizing,
-    test_logic,
     test_normalization,
-    test_plain_numbers,
-    test_products,
+    test_quantization_fake_quant,
     test_reduction,
+    test_reduction_products,
     test_reshaping,
+    test_reshaping_creation,
     test_slicing,
 )
-from tests.ops.channels_first import check_channels_first
 from tests.ops.versions import one_per_operator
 from tflite_ort.opmap.graph import Target
 from tflite_ort.schema import Op
 
 FAMILIES = (
-    test_creation,
+    test_reshaping_creation,
+    test_elementwise_bucketize,
+    test_quantization_fake_quant,
     test_gather_scatter,
-    test_gelu_log_softmax,
+    test_activation_gelu_log_softmax,
     test_image_resizing,
-    test_logic,
+    test_comparison_order,
+    test_elementwise_logic,
     test_normalization,
-    test_plain_numbers,
-    test_products,
+    test_elementwise_plain_numbers,
+    test_reduction_products,
     test_reduction,
     test_reshaping,
     test_slicing,
@@ -63,10 +69,15 @@ def test_layout_is_kept(name: str) -> None:
     assert check_channels_first(case) == 0
 
 
-KEEPING = {row.op for family in (test_logic, test_plain_numbers) for row in family.CASES} | {
-    Op.BUCKETIZE,
+ALL_KEEP = (
+    test_comparison_order,
+    test_elementwise_bucketize,
+    test_elementwise_logic,
+    test_elementwise_plain_numbers,
+    test_quantization_fake_quant,
+)
+KEEPING = {row.op for family in ALL_KEEP for row in family.CASES} | {
     Op.CUMSUM,
-    Op.FAKE_QUANT,
     Op.GELU,
     Op.L2_NORMALIZATION,
     Op.LOCAL_RESPONSE_NORMALIZATION,

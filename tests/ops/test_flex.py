@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,60 +16,17 @@ from hypothesis import strategies as st
 
 from tests.models import model_path
 from tests.one_op import T, assert_close
-from tests.ops.custom_op import by_exported, by_numpy, by_ort, custom_model, interpreter_of, invoked
-from tflite_ort import Interpreter, KernelError, ModelError, UnresolvedOperator
+from tests.ops.custom_op import by_exported, by_numpy, by_ort, custom_model, interpreter_of
+from tests.ops.flex_nodes import Attributes, flex_model, flex_options
+from tflite_ort import ModelError, UnresolvedOperator
 from tflite_ort.schema import TensorType, read_model
 from tflite_ort.schema.values.node_def import node_attributes
 from tflite_ort.schema.values.resolve import operator_view, tensor_views
 
 Array = npt.NDArray[Any]
-Attributes = Mapping[str, Any]
 INT64, STRING = TensorType.INT64, TensorType.STRING
 
-# Nodes, written as protocol buffers --------------------------------------------------------------
-
-
-def varint(number: int) -> bytes:
-    number %= 2**64
-    groups = []
-    while number > 127:
-        groups.append(number & 127 | 128)
-        number >>= 7
-    return bytes([*groups, number])
-
-
-def field(number: int, content: bytes) -> bytes:
-    return varint(number << 3 | 2) + varint(len(content)) + content
-
-
-def attribute(value: bytes | bool | int | float) -> bytes:
-    match value:
-        case bytes():
-            return field(2, value)
-        case bool():
-            return varint(5 << 3) + varint(value)
-        case int():
-            return varint(3 << 3) + varint(value)
-    return varint(4 << 3 | 5) + struct.pack("<f", value)
-
-
-def flex_options(name: str, attributes: Attributes) -> bytes:
-    """The vector [name, NodeDef], with an input and a device too."""
-    entries = [
-        field(5, field(1, key.encode()) + field(2, attribute(value)))
-        for key, value in attributes.items()
-    ]
-    fields = [(1, b"scope/node"), (2, name.encode()), (3, b"x"), (4, b"/device:CPU:0")]
-    node = b"".join([*(field(*part) for part in fields), *entries])
-    builder = flexbuffers.Builder()
-    with builder.Vector():
-        builder.String(name)
-        builder.Blob(node)
-    return bytes(builder.Finish())
-
-
-def flex_model(name: str, inputs: list[T], outputs: list[T], **attributes: Any) -> bytes:
-    return custom_model(f"Flex{name}", inputs, outputs, flex_options(name, attributes))
+# Nodes -------------------------------------------------------------------------------------------
 
 
 def attributes_of(options: bytes) -> Attributes:
@@ -207,89 +163,6 @@ def test_strided_slice(
     check(model, [x], x[want], tmp_path)
 
 
-# Text --------------------------------------------------------------------------------------------
-
-
-def texts(*words: bytes) -> Array:
-    return np.array(words, np.object_)
-
-
-def test_hash_buckets_are_those_of_tensorflow() -> None:
-    """The example of TensorFlow's documentation."""
-    model = flex_model("StringToHashBucketFast", [T((3,), STRING)], [T((3,), INT64)], num_buckets=3)
-    (got,) = by_numpy(model, [texts(b"Hello", b"TensorFlow", b"2.x")])
-    assert got.tolist() == [0, 2, 2]
-
-
-def decoding(**attributes: Any) -> bytes:
-    outputs = [T((2,), INT64), T((1,), TensorType.INT32), T((1,), INT64)]
-    given = {"input_encoding": b"UTF-8", "errors": b"replace", "replacement_char": 0xFFFD}
-    return flex_model("UnicodeDecodeWithOffsets", [T((2,), STRING)], outputs, **given | attributes)
-
-
-@given(st.lists(st.text(max_size=6), min_size=2, max_size=2))
-def test_characters_and_their_bytes(words: list[str]) -> None:
-    splits, characters, starts = by_numpy(decoding(), [texts(*(w.encode() for w in words))])
-    assert splits.tolist() == [0, len(words[0]), len(words[0]) + len(words[1])]
-    assert "".join(map(chr, characters)) == "".join(words)
-    assert starts.tolist() == [len(w[:i].encode()) for w in words for i in range(len(w))]
-
-
-@pytest.mark.parametrize(
-    ("attributes", "characters", "starts"),
-    [
-        ({}, [97, 0xFFFD, 0xFFFD, 98, 9, 0xFFFD], [0, 1, 2, 3, 0, 1]),
-        ({"replacement_char": 63}, [97, 63, 63, 98, 9, 63], [0, 1, 2, 3, 0, 1]),
-        ({"errors": b"ignore"}, [97, 98, 9], [0, 3, 0]),
-        (
-            {"replace_control_characters": True},
-            [97, 0xFFFD, 0xFFFD, 98, 0xFFFD, 0xFFFD],
-            [0, 1, 2, 3, 0, 1],
-        ),
-    ],
-)
-def test_broken_characters(
-    attributes: Attributes, characters: list[int], starts: list[int]
-) -> None:
-    feeds = [texts(b"a\xff\xfeb", b"\t\xe2\x82")]
-    _, found, offsets = by_numpy(decoding(**attributes), feeds)
-    assert (found.tolist(), offsets.tolist()) == (characters, starts)
-
-
-@pytest.mark.parametrize(
-    ("attributes", "reason"),
-    [({"errors": b"strict"}, "not valid"), ({"input_encoding": b"UTF-16"}, "expected UTF-8")],
-)
-def test_texts_that_cannot_be_decoded(attributes: Attributes, reason: str) -> None:
-    with pytest.raises(KernelError, match=reason):
-        by_numpy(decoding(**attributes), [texts(b"\xff", b"")])
-
-
-def test_characters_become_text() -> None:
-    inputs = [T((5,), TensorType.INT32), T((3,), INT64)]
-    given = {"output_encoding": b"UTF-8", "errors": b"replace", "replacement_char": 63}
-    model = flex_model("UnicodeEncode", inputs, [T((2,), STRING)], **given)
-    feeds = [np.array([104, 228, 0xD800, -5, 0x1F600], np.int32), np.array([0, 2, 5])]
-    assert by_numpy(model, feeds)[0].tolist() == ["hä".encode(), "??\U0001f600".encode()]
-    with pytest.raises(KernelError, match="of 5 values"):
-        by_numpy(model, [feeds[0], np.array([0, 2, 9])])
-
-
-@pytest.mark.parametrize(
-    ("ranges", "splits", "values"),
-    [
-        (([0, 5], [3, 6], [1, 1]), [0, 3, 4], [0, 1, 2, 5]),
-        ((0, [2, 0], 1), [0, 2, 2], [0, 1]),
-        (([9], 0, -4), [0, 3], [9, 5, 1]),
-    ],
-)
-def test_ragged_range(ranges: tuple[Any, ...], splits: list[int], values: list[int]) -> None:
-    feeds = [np.array(numbers, np.int64) for numbers in ranges]
-    inputs, outputs = [T(feed.shape, INT64) for feed in feeds], [T((1,), INT64), T((1,), INT64)]
-    got = by_numpy(flex_model("RaggedRange", inputs, outputs), feeds)
-    assert [array.tolist() for array in got] == [splits, values]
-
-
 # Models ------------------------------------------------------------------------------------------
 
 
@@ -318,16 +191,3 @@ def test_additions(tmp_path: Path) -> None:
     assert len(want) == 2
     for outputs in (by_ort(content, feeds), by_exported(content, feeds, tmp_path)):
         np.testing.assert_array_equal(outputs, want)
-
-
-def test_whitespace_tokenizer() -> None:
-    """Every Flex operator of the model; ragged rows are made by the builtin ones between."""
-    content = model_path("tflite-support__whitespace_tokenizer_flex_delegate.tflite").read_bytes()
-    with pytest.raises(UnresolvedOperator, match="FlexUnicodeDecodeWithOffsets"):
-        Interpreter(model_content=content).allocate_tensors()
-    interpreter = interpreter_of(content)
-    text = " hello  brave\u3000w\u00f6rld\n".encode()
-    for words in (text, b"", b"one", b"\xff two"):
-        found, splits = invoked(interpreter, [texts(words)])
-        want = [word.encode() for word in words.decode(errors="replace").split()]
-        assert (found.tolist(), splits.tolist()) == (want, [0, len(want)])

@@ -5,10 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from time import perf_counter
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import onnx
 import onnxruntime
 import pytest
@@ -16,150 +14,39 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.one_op import Node, T, assert_close
+from tests.ops.loop_models import (
+    COUNT,
+    CPU,
+    FLAG,
+    ROW,
+    ROWS,
+    VECTOR,
+    WIDTH,
+    Piece,
+    as_row,
+    binary,
+    feeds,
+    kinds,
+    loop,
+    number,
+    of_counter,
+    reading,
+    slicing,
+    updating,
+    writing,
+)
 from tests.oracle import litert_interpreter
 from tests.subgraph_models import Sub, check_invokes, invoked, model_of
 from tflite_ort import ExecutionProviderDelegate, Interpreter, export_onnx
 from tflite_ort.schema import (
-    AddOptions,
     AllocationError,
-    CastOptions,
-    ConcatenationOptions,
     DelegateError,
     FullyConnectedOptions,
-    GatherOptions,
     IfOptions,
-    MulOptions,
     Op,
-    ReshapeOptions,
-    StridedSliceOptions,
-    SubOptions,
     TensorType,
     WhileOptions,
 )
-
-Array = npt.NDArray[Any]
-
-ROWS, WIDTH = 6, 3
-COUNT, FLAG = T((), TensorType.INT32), T((), TensorType.BOOL)
-VECTOR, ROW, TABLE = T((WIDTH,)), T((1, WIDTH)), T((ROWS, WIDTH))
-PART = T((1, WIDTH), shape_signature=(-1, WIDTH))  # of as many rows as there turn out to be
-OPTIONS = {Op.ADD: AddOptions(), Op.MUL: MulOptions(), Op.SUB: SubOptions()}
-CPU = "CPUExecutionProvider"
-
-
-def integers(*values: int) -> T:
-    return T.constant(np.array(values, np.int32))
-
-
-def number(value: int) -> T:
-    return T.constant(np.array(value, np.int32))
-
-
-def binary(op: Op, a: str, b: str, result: str) -> Node:
-    return Node(op, [a, b], [result], OPTIONS[op])
-
-
-# What bodies are made of: nodes, and the tensors that they add.
-Piece = tuple[list[Node], dict[str, T]]
-
-
-def reading(source: str, result: str) -> Piece:
-    """result = source[i]."""
-    gather = Node(Op.GATHER, [source, "i"], [result], GatherOptions(axis=0))
-    return [gather], {result: VECTOR}
-
-
-def slicing(source: str, result: str) -> Piece:
-    """result = source[i], as tf.function writes it."""
-    options = StridedSliceOptions(shrink_axis_mask=1)
-    nodes = [
-        Node(Op.RESHAPE, ["i", "shape"], ["begin"], ReshapeOptions()),
-        Node(Op.RESHAPE, ["j", "shape"], ["end"], ReshapeOptions()),
-        Node(Op.STRIDED_SLICE, [source, "begin", "end", "shape"], [result], options),
-    ]
-    vector = T((1,), TensorType.INT32)
-    return nodes, {"shape": integers(1), "begin": vector, "end": vector, result: VECTOR}
-
-
-def writing(table: str, row: str, result: str) -> Piece:
-    """result = table with table[i] = row [1, WIDTH], as a TensorList is written."""
-    nodes = [
-        Node(Op.RESHAPE, ["i", "one_size"], ["i_list"], ReshapeOptions()),
-        Node(Op.CONCATENATION, ["i_list", "rest"], ["before"], ConcatenationOptions(axis=0)),
-        Node(Op.SLICE, [table, "origin", "before"], ["head"]),
-        binary(Op.ADD, "i", "unit", "next"),
-        Node(Op.RESHAPE, ["next", "one_size"], ["next_list"], ReshapeOptions()),
-        Node(Op.CONCATENATION, ["next_list", "zero"], ["after"], ConcatenationOptions(axis=0)),
-        Node(Op.SLICE, [table, "after", "all"], ["tail"]),
-        Node(Op.CONCATENATION, ["head", row, "tail"], [result], ConcatenationOptions(axis=0)),
-    ]
-    one, two = T((1,), TensorType.INT32), T((2,), TensorType.INT32)
-    tensors = {"one_size": integers(1), "rest": integers(-1), "origin": integers(0, 0)}
-    tensors |= {"zero": integers(0), "all": integers(-1, -1), "unit": number(1), "next": COUNT}
-    tensors |= {"i_list": one, "next_list": one, "before": two, "after": two}
-    return nodes, tensors | {"head": PART, "tail": PART, result: TABLE}
-
-
-def updating(table: str, row: str, result: str) -> Piece:
-    """As `writing`, by DYNAMIC_UPDATE_SLICE."""
-    nodes = [
-        Node(Op.RESHAPE, ["i", "one_size"], ["i_list"], ReshapeOptions()),
-        Node(Op.CONCATENATION, ["i_list", "zero"], ["place"], ConcatenationOptions(axis=0)),
-        Node(Op.DYNAMIC_UPDATE_SLICE, [table, row, "place"], [result]),
-    ]
-    one, two = T((1,), TensorType.INT32), T((2,), TensorType.INT32)
-    tensors = {"one_size": integers(1), "zero": integers(0), "i_list": one, "place": two}
-    return nodes, tensors | {result: TABLE}
-
-
-def as_row(vector: str, result: str) -> Piece:
-    node = Node(Op.RESHAPE, [vector, f"{result} shape"], [result], ReshapeOptions())
-    return [node], {f"{result} shape": integers(1, WIDTH), result: ROW}
-
-
-def of_counter(result: str) -> Piece:
-    """The counter as a float."""
-    return [Node(Op.CAST, ["i"], [result], CastOptions())], {result: T(())}
-
-
-def loop(
-    *pieces: Piece,
-    x: str = "x",
-    table: str = "table",
-    start: int = 0,
-    step: int = 1,
-    until: int = ROWS,
-    test: Op = Op.LESS,
-    called: Sequence[Sub] = (),
-    t: T = VECTOR,
-) -> bytes:
-    """i, x, table = i + step, what `pieces` make while `test`(i, until), and xs stays.
-
-    x, xs and table are the inputs; i, x and table the outputs.
-    """
-    state = {"i": COUNT, "x": t, "table": TABLE, "xs": TABLE}
-    made = {"oi": COUNT, "ox": t, "otable": TABLE, "oxs": TABLE}
-    node = Node(Op.WHILE, list(state), list(made), WhileOptions(1, 2))
-    outputs = ["oi", "ox", "otable"]
-    main = Sub(state | made | {"i": number(start)}, [node], list(state)[1:], outputs)
-    tensors = state | {"until": number(until), "t": FLAG}
-    condition = Sub(tensors, [Node(test, ["i", "until"], ["t"])], list(state), ["t"])
-    nodes, tensors = [binary(Op.ADD, "i", "step", "j")], {"step": number(step), "j": COUNT}
-    for more, own in pieces:
-        nodes += more
-        tensors = own | tensors
-    body = Sub(tensors | state, nodes, list(state), ["j", x, table, "xs"])
-    return model_of(main, condition, body, *called)
-
-
-def feeds(seed: int = 0, count: int = 2) -> list[list[Array]]:
-    print(f"seed {seed}")
-    rng = np.random.default_rng(seed)
-    return [[t.random(rng, -1, 1) for t in (VECTOR, TABLE, TABLE)] for _ in range(count)]
-
-
-def kinds(model: bytes) -> set[str]:
-    return {node.op_type for node in export_onnx(model).graph.node}
 
 
 def check(model: bytes) -> None:
@@ -305,72 +192,6 @@ def test_a_counter_that_runs_over_is_not_counted() -> None:
     model = loop(SCALED, x="y", start=2**31 - 3, step=2, until=0, test=Op.GREATER)
     assert "Loop" in kinds(model)
     check(model)
-
-
-def bounded(nodes: Sequence[Node], tests: Sequence[Node], n: T = COUNT, **tensors: T) -> bytes:
-    """i, k, x = i + 1, k + 2, what `nodes` make of x while the last of `tests`: n and x are given,
-    i starts at 0 and k at 5."""
-    state = {"i": COUNT, "k": COUNT, "n": n, "x": VECTOR}
-    given_ = state | {"i": number(0), "k": number(5)}
-    made = {f"o{name}": t for name, t in state.items()}
-    node = Node(Op.WHILE, list(state), list(made), WhileOptions(1, 2))
-    main = Sub(given_ | made, [node], ["n", "x"], ["oi", "ok", "ox"])
-    flags = {test.outputs[0]: T(n.shape, TensorType.BOOL) for test in tests}
-    condition = Sub(state | flags | {"four": number(4)}, tests, list(state), [tests[-1].outputs[0]])
-    counts = [binary(Op.ADD, "i", "one", "j"), binary(Op.ADD, "k", "two", "l")]
-    own = {"one": number(1), "two": number(2), "j": COUNT, "l": COUNT, "y": VECTOR}
-    body = Sub(state | own | tensors, [*counts, *nodes], list(state), ["j", "l", "n", "y"])
-    return model_of(main, condition, body)
-
-
-BELOW, ABOVE = Node(Op.LESS, ["i", "n"], ["t"]), Node(Op.GREATER, ["n", "i"], ["t"])
-BOTH = [BELOW, Node(Op.LESS, ["i", "four"], ["u"]), Node(Op.LOGICAL_AND, ["t", "u"], ["v"])]
-DOUBLED = [binary(Op.ADD, "x", "x", "y")]
-OF_COUNTER = [Node(Op.CAST, ["k"], ["real"], CastOptions()), binary(Op.ADD, "x", "real", "y")]
-ONE_SIZE = T((1,), TensorType.INT32)
-
-
-@pytest.mark.parametrize(
-    ("model", "states"),
-    [
-        (bounded(DOUBLED, [BELOW]), 1),
-        (bounded(DOUBLED, [ABOVE], ONE_SIZE), 1),
-        (bounded(DOUBLED, BOTH), 1),
-        (bounded(OF_COUNTER, [BELOW], real=T(())), 2),
-        (bounded(DOUBLED, [Node(Op.LESS_EQUAL, ["i", "n"], ["t"])]), 3),
-        (bounded(DOUBLED, [Node(Op.LESS, ["k", "n"], ["t"])]), 3),
-    ],
-)
-def test_a_bound_that_is_an_input_is_read_once(model: bytes, states: int) -> None:
-    """Then only what the body reads is handed from iteration to iteration."""
-    shape = Interpreter(model_content=model).get_input_details()[0]["shape"]
-    x = np.array([1, 2, 3], np.float32)
-    invokes = [[np.full(shape, n, np.int32), x] for n in (3, 0, 7, -2, 1)]
-    check_invokes(model, invokes, {"ort"})
-    exported = export_onnx(model)
-    session = onnxruntime.InferenceSession(exported.SerializeToString())
-    interpreter = Interpreter(model_content=model)
-    interpreter.allocate_tensors()
-    for n, x in invokes:
-        wanted = invoked(interpreter, [n, x])
-        for got, want in zip(session.run(None, {"n": n, "x": x}), wanted, strict=True):
-            np.testing.assert_array_equal(got, want)
-    (node,) = [node for node in exported.graph.node if node.op_type == "Loop"]
-    assert len(node.output) == states
-
-
-def test_a_condition_on_data_is_a_loop() -> None:
-    state = {"i": COUNT, "x": VECTOR}
-    node = Node(Op.WHILE, ["i", "x"], ["oi", "ox"], WhileOptions(1, 2))
-    main = Sub(state | {"oi": COUNT, "ox": VECTOR}, [node], ["i", "x"], ["oi", "ox"])
-    condition = Sub(
-        state | {"n": number(4), "t": FLAG}, [Node(Op.LESS, ["i", "n"], ["t"])], ["i", "x"], ["t"]
-    )
-    nodes = [binary(Op.ADD, "i", "one", "j"), binary(Op.ADD, "x", "x", "y")]
-    tensors = state | {"one": number(1), "j": COUNT, "y": VECTOR}
-    model = model_of(main, condition, Sub(tensors, nodes, ["i", "x"], ["j", "y"]))
-    assert "Loop" in kinds(model)
-    check_invokes(model, [[np.array(k, np.int32), np.ones(WIDTH, np.float32)] for k in (0, 3, 9)])
 
 
 def node_count(graph: onnx.GraphProto) -> int:

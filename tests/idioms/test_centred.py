@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.across.channels_first import check_channels_first
 from tests.one_op import Case, T
-from tests.ops.channels_first import check_channels_first
 from tflite_ort.opmap import Graph
 from tflite_ort.opmap.graph import Target
 from tflite_ort.opmap.idioms.centred import centred

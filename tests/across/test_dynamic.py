@@ -8,49 +8,55 @@ from __future__ import annotations
 
 import pytest
 
+from tests.across.veiled import check_model, emptied, veiled, with_computed_lists
 from tests.one_op import Array, Case, assert_close, ours
 from tests.ops import (
     test_activation,
+    test_activation_gelu_log_softmax,
     test_comparison,
+    test_comparison_order,
     test_convolution,
-    test_creation,
     test_elementwise,
+    test_elementwise_bucketize,
+    test_elementwise_logic,
+    test_elementwise_plain_numbers,
     test_gather_scatter,
-    test_gelu_log_softmax,
+    test_gather_scatter_scattering,
     test_image_resizing,
     test_linear,
-    test_logic,
     test_normalization,
-    test_plain_numbers,
     test_pooling,
-    test_products,
     test_quantization,
+    test_quantization_fake_quant,
     test_reduction,
+    test_reduction_products,
     test_reshaping,
-    test_scattering,
+    test_reshaping_creation,
     test_slicing,
     test_tiling,
 )
-from tests.ops.veiled import check_model, emptied, veiled, with_computed_lists
 from tests.ops.versions import one_per_operator
 from tflite_ort.schema import BridgeError, Op
 
 FAMILIES = (
     test_activation,
     test_comparison,
-    test_creation,
+    test_reshaping_creation,
+    test_elementwise_bucketize,
+    test_quantization_fake_quant,
     test_elementwise,
     test_gather_scatter,
-    test_gelu_log_softmax,
+    test_activation_gelu_log_softmax,
     test_image_resizing,
-    test_logic,
+    test_comparison_order,
+    test_elementwise_logic,
     test_normalization,
-    test_plain_numbers,
-    test_products,
+    test_elementwise_plain_numbers,
+    test_reduction_products,
     test_quantization,
     test_reduction,
     test_reshaping,
-    test_scattering,
+    test_gather_scatter_scattering,
     test_slicing,
     test_tiling,
 )
