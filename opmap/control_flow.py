@@ -17,7 +17,7 @@ from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.graph.bodies import Forms, inlined, results, shared_domain
 from tflite_ort.opmap.loops.bounded_loop import bounded_loop
 from tflite_ort.opmap.loops.counted_loop import counted_loop
-from tflite_ort.opmap.loops.loop_state import forms_inside, given_back, hand_on, loop_node, moving
+from tflite_ort.opmap.loops.loop_carried import forms_inside, given_back, hand_on, loop_node, moving
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     IfOptions,

@@ -11,8 +11,8 @@ import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.graph.bodies import Forms, results, translate_inside
-from tflite_ort.opmap.loops.loop_sequences import needed
-from tflite_ort.opmap.loops.loop_state import Moving, forms_inside, hand_on, loop_node, moving
+from tflite_ort.opmap.loops.loop_carried import Moving, forms_inside, hand_on, loop_node, moving
+from tflite_ort.opmap.loops.stacked_iterations import needed
 from tflite_ort.schema import OperatorView, Specialized, TensorView, WhileOptions
 from tflite_ort.schema.loops.induction_variables import Course
 from tflite_ort.schema.loops.trip_count import Bounded

@@ -16,12 +16,12 @@ import numpy as np
 import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Domain, Graph
-from tflite_ort.opmap.loops.linear_forms import LinearForms
-from tflite_ort.opmap.loops.loop_cell_nodes import run_cell
-from tflite_ort.opmap.loops.loop_cells import Cell, cells
-from tflite_ort.opmap.loops.loop_iterations import Step
-from tflite_ort.opmap.loops.loop_sequences import Sequences, needed
-from tflite_ort.opmap.loops.loop_state import Moving, forms_inside, hand_on, moving
+from tflite_ort.opmap.loops.affine_expressions import LinearForms
+from tflite_ort.opmap.loops.loop_carried import Moving, forms_inside, hand_on, moving
+from tflite_ort.opmap.loops.recurrent_cell_nodes import run_cell
+from tflite_ort.opmap.loops.recurrent_cells import Cell, cells
+from tflite_ort.opmap.loops.sequential_iterations import Step
+from tflite_ort.opmap.loops.stacked_iterations import Sequences, needed
 from tflite_ort.schema import OperatorView, TensorType, TensorView, WhileOptions
 from tflite_ort.schema.loops.loop_rows import Rows, rows_written
 from tflite_ort.schema.loops.trip_count import Counted

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tflite_ort.opmap.loops.linear_forms import (
+from tflite_ort.opmap.loops.affine_expressions import (
     ACTIVATIONS,
     Linear,
     LinearForms,
     fused_activation,
     unbroadcast,
 )
-from tflite_ort.opmap.loops.loop_state import Moving
+from tflite_ort.opmap.loops.loop_carried import Moving
 from tflite_ort.schema import Op, TensorType, TensorView
 
 Activated = tuple[str, Linear]

@@ -13,9 +13,9 @@ import onnx_ir as ir
 
 from tflite_ort.opmap.cells.directions import stacked_states
 from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.loops.linear_forms import Linear
-from tflite_ort.opmap.loops.loop_cells import Cell
-from tflite_ort.opmap.loops.loop_sequences import Sequences
+from tflite_ort.opmap.loops.affine_expressions import Linear
+from tflite_ort.opmap.loops.recurrent_cells import Cell
+from tflite_ort.opmap.loops.stacked_iterations import Sequences
 from tflite_ort.schema import TensorView
 
 Array = npt.NDArray[np.float32]

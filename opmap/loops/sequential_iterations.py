@@ -12,8 +12,8 @@ import onnx_ir as ir
 from tflite_ort.opmap.graph import Graph, Layout
 from tflite_ort.opmap.graph.bodies import element_type, results, translate_inside
 from tflite_ort.opmap.idioms.scan import Values, scan
-from tflite_ort.opmap.loops.loop_sequences import Sequences, domain_of
-from tflite_ort.opmap.loops.loop_state import Moving
+from tflite_ort.opmap.loops.loop_carried import Moving
+from tflite_ort.opmap.loops.stacked_iterations import Sequences, domain_of
 from tflite_ort.schema import OperatorView, TensorView
 
 
