@@ -1,4 +1,4 @@
-"""The state of a loop: what its iterations hand on, and where it stands outside and inside."""
+"""The loop-carried values of a WHILE, and the Loop node that carries them."""
 
 from __future__ import annotations
 
@@ -14,93 +14,104 @@ from tflite_ort.schema import OperatorView, Specialized, TensorView, WhileOption
 
 
 @dataclass(frozen=True, slots=True)
-class Moving:
-    """A value of a loop's state that an iteration changes.
+class LoopCarried:
+    """A loop-carried value: an input of WHILE that its body changes.
 
     Args:
-        before, after: the loop, in its caller; the same where that does not keep it.
-        taken, made: by the body.
-        tested: by the condition.
+        place: its position among the inputs of WHILE.
+        initial: the input of WHILE, a tensor of the caller.
+        final: the output of WHILE; `initial` again where the caller has no tensor for it.
+        argument, result: the input and the output of the body.
+        condition_argument: the input of the condition.
     """
 
     place: int
-    before: TensorView
-    after: TensorView
-    taken: TensorView
-    made: TensorView
-    tested: TensorView
+    initial: TensorView
+    final: TensorView
+    argument: TensorView
+    result: TensorView
+    condition_argument: TensorView
 
     @property
     def domain(self) -> Domain:
-        return shared_domain(self.before, self.after, self.taken, self.made, self.tested)
+        """The domain in which all five tensors hold the value."""
+        return shared_domain(
+            self.initial, self.final, self.argument, self.result, self.condition_argument
+        )
 
 
-def moving(op: OperatorView[WhileOptions]) -> list[Moving]:
-    """What an iteration of `op` changes."""
+def loop_carried(op: OperatorView[WhileOptions]) -> list[LoopCarried]:
+    """The values that the body of WHILE changes, in the order of its inputs."""
     condition, body = op.bodies
-    changed, after = body.changed(), given_back(op)
+    changed, finals = body.changed(), results_by_place(op)
     rows = zip(op.present_inputs(), body.inputs, body.outputs, condition.inputs, strict=True)
     return [
-        Moving(
+        LoopCarried(
             place,
-            before,
-            after.get(place, before),
-            body.tensors[taken],
-            body.tensors[made],
+            initial,
+            finals.get(place, initial),
+            body.tensors[argument],
+            body.tensors[result],
             condition.tensors[tested],
         )
-        for place, (before, taken, made, tested) in enumerate(rows)
-        if taken != made or taken in changed
+        for place, (initial, argument, result, tested) in enumerate(rows)
+        if argument != result or argument in changed
     ]
 
 
-def given_back(op: OperatorView[Any]) -> dict[int, TensorView]:
-    """What `op` makes, by the place among the outputs of its bodies: its outputs, then those of
-    its variables that are set."""
+def results_by_place(op: OperatorView[Any]) -> dict[int, TensorView]:
+    """The tensors that IF or WHILE sets, by the position among the outputs of its bodies.
+
+    First come the outputs of `op`, then the variables that a body sets.
+    """
     variables = op.present_inputs()[len(op.present_inputs()) - len(op.bodies[-1].variables) :]
     every = enumerate([*op.outputs, *variables])
     return {k: tensor for k, tensor in every if k < len(op.outputs) or tensor.is_variable}
 
 
-def forms_inside(g: Graph, given: Sequence[TensorView], body: Specialized) -> list[Forms]:
-    """In which forms a body has what it is given; made outside of it."""
-    pairs = zip(given, body.inputs, strict=True)
+def forms_inside(g: Graph, values: Sequence[TensorView], body: Specialized) -> list[Forms]:
+    """The forms that each input of `body` has; their nodes stand outside of the body.
+
+    Args:
+        values: the tensors of the caller that `body` takes.
+    """
+    pairs = zip(values, body.inputs, strict=True)
     return [g.forms_as(source, body.tensors[index]) for source, index in pairs]
 
 
-def hand_on(op: OperatorView[Any], g: Graph, moved: set[int]) -> None:
-    """Let what `op` gives back be what it is given, but at the places that are `moved`."""
-    for place, tensor in given_back(op).items():
-        if place not in moved:
+def pass_through(op: OperatorView[Any], g: Graph, changed: set[int]) -> None:
+    """Give the results of WHILE the forms of its inputs, except at the places in `changed`."""
+    for place, tensor in results_by_place(op).items():
+        if place not in changed:
             g.take(tensor, g.forms_as(op.present_inputs()[place], tensor))
 
 
 def loop_node(
     g: Graph,
-    states: Sequence[Moving],
-    most: ir.Value | None,
-    first: ir.Value | None,
-    turn: Callable[[ir.Value, Sequence[Forms]], Sequence[ir.Value]],
+    carried: Sequence[LoopCarried],
+    trip_count: ir.Value | None,
+    condition: ir.Value | None,
+    build_body: Callable[[ir.Value, Sequence[Forms]], Sequence[ir.Value]],
 ) -> Sequence[ir.Value]:
-    """A Loop, and the values that it leaves of `states`.
+    """Add a Loop for WHILE; returns the final value of each of `carried`.
 
     Args:
-        most: the number of iterations, if there is one.
-        first: whether there is a first iteration, if that is asked.
-        turn: from whether it was to go on, and the states as the body takes them, to whether it is
-            to go on, and their new values.
+        trip_count: int64 scalar, the largest number of iterations; None for no limit.
+        condition: bool scalar, whether the first iteration runs; None for true.
+        build_body: takes the condition and the loop-carried values as the body has them, and
+            returns the next condition and the next values.
     """
 
     def build(arguments: Sequence[ir.Value]) -> Sequence[ir.Value]:
-        for counter in arguments[:2]:  # ONNX Runtime needs their shapes
-            counter.shape = ir.Shape([])
-        taken: list[Forms] = []
-        for each, value in zip(states, arguments[2:], strict=True):
-            declare(value, each.taken)
-            taken.append({g.form(each.taken, Layout.LAST, each.domain): value})
-        return turn(arguments[1], taken)
+        for scalar in arguments[:2]:  # ONNX Runtime needs their shapes
+            scalar.shape = ir.Shape([])
+        forms: list[Forms] = []
+        for each, value in zip(carried, arguments[2:], strict=True):
+            declare(value, each.argument)
+            forms.append({g.form(each.argument, Layout.LAST, each.domain): value})
+        return build_body(arguments[1], forms)
 
-    types = [element_type(each.taken, each.domain) for each in states]
+    types = [element_type(each.argument, each.domain) for each in carried]
     body = g.body([ir.DataType.INT64, ir.DataType.BOOL, *types], build)
-    initial = [g.read(each.before, layout=Layout.LAST, domain=each.domain) for each in states]
-    return g.op_multi("Loop", most, first, *initial, outputs=len(states), body=body)
+    initial = [g.read(each.initial, layout=Layout.LAST, domain=each.domain) for each in carried]
+    return g.op_multi("Loop", trip_count, condition, *initial, outputs=len(carried), body=body)
