@@ -58,14 +58,11 @@ class Nodes:
         return node.outputs
 
     def body(self, arguments: Sequence[ir.DataType], build: Build) -> ir.Graph:
-        """The body of a Scan, a Loop or an If: the nodes that `build` makes of its arguments.
-
-        It may use values from outside, but must not `read` or `write` tensors: a form recorded
-        inside has no value outside.
+        """The body of a Scan, a Loop or an If: the nodes that `build` adds.
 
         Args:
-            arguments: their types, one each.
-            build: from the arguments to the results, which must be made inside.
+            arguments: their types, one for each.
+            build: takes the arguments and returns the results, which must be new values.
         """
         inputs = [
             ir.Value(name=self._unique(f"{self._label}/argument"), type=ir.TensorType(type))

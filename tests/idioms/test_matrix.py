@@ -12,7 +12,7 @@ import pytest
 
 from tflite_ort.opmap import Graph, Target
 from tflite_ort.opmap.idioms.hybrid import Rounding
-from tflite_ort.opmap.idioms.matrix import Matrix, keeps_codes, sum_of_products
+from tflite_ort.opmap.idioms.hybrid_products import Matrix, keeps_codes, sum_of_products
 from tflite_ort.providers.trials import exact_weight_type
 
 Array = npt.NDArray[Any]

@@ -1,6 +1,7 @@
-"""Tensors of a loop's body as sums of products with constants: what a recurrent cell is made of.
+"""Tensors in the body of WHILE as affine expressions: products with constant matrices, and a bias.
 
-B batch, N units of the tensor, K units of a source.
+The gates of a recurrent cell are activations of these. B batch, N units of the tensor, K units of
+a source.
 """
 
 from __future__ import annotations
@@ -29,73 +30,77 @@ Activation = ActivationFunctionType
 Interval = tuple[int, int]
 
 ACTIVATIONS = {Op.LOGISTIC: "Sigmoid", Op.TANH: "Tanh", Op.RELU: "Relu"}
-# ONNX's HardSigmoid is a clip of _SLOPE * x + _PLACE to [0, 1].
-_SLOPE, _PLACE = 0.2, 0.5
+# ONNX's HardSigmoid is a clip of _SLOPE * x + _OFFSET to [0, 1].
+_SLOPE, _OFFSET = 0.2, 0.5
 _FUSED = {Activation.TANH: "Tanh", Activation.RELU: "Relu"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Linear:
-    """The sum over sources s [B, K] of s * weights.T, and a bias: [B, N].
+class Affine:
+    """The affine expression `bias + sum of source @ weights.T` over all sources: [B, N].
 
     Args:
-        weights: [N, K] by the index of the source in the body.
+        weights: [N, K], by the index of the source [B, K] in the body.
         bias: [N].
     """
 
     weights: Mapping[int, Array]
     bias: Array
 
-    def rows(self, start: int, end: int) -> Linear:
-        weights = {source: each[start:end] for source, each in self.weights.items()}
-        return Linear(weights, self.bias[start:end])
+    def rows(self, start: int, end: int) -> Affine:
+        """The units from `start` to `end`."""
+        weights = {source: matrix[start:end] for source, matrix in self.weights.items()}
+        return Affine(weights, self.bias[start:end])
 
-    def scaled(self, factor: float, moved: float = 0.0) -> Linear:
-        """`factor` times this, and a constant."""
+    def scaled(self, factor: float, added: float = 0.0) -> Affine:
+        """`factor` times this, plus the constant `added`."""
         scale = np.float32(factor)
-        weights = {source: each * scale for source, each in self.weights.items()}
-        return Linear(weights, self.bias * scale + np.float32(moved))
+        weights = {source: matrix * scale for source, matrix in self.weights.items()}
+        return Affine(weights, self.bias * scale + np.float32(added))
 
-    def plus(self, other: Linear) -> Linear | None:
-        """The sum, where both have as many units or one has constants alone."""
+    def plus(self, other: Affine) -> Affine | None:
+        """The sum; None unless both have the same number of units, or one is a single constant."""
         size = max(len(self.bias), len(other.bias))
         if any(
-            len(each.bias) != size and (each.weights or len(each.bias) != 1)
-            for each in (self, other)
+            len(term.bias) != size and (term.weights or len(term.bias) != 1)
+            for term in (self, other)
         ):
             return None
         weights = dict(self.weights)
-        for source, each in other.weights.items():
-            weights[source] = weights[source] + each if source in weights else each
-        return Linear(weights, self.bias + other.bias)
+        for source, matrix in other.weights.items():
+            weights[source] = weights[source] + matrix if source in weights else matrix
+        return Affine(weights, self.bias + other.bias)
 
 
 @dataclass(frozen=True, slots=True)
-class LinearForms:
-    """Reads tensors of `body` as linear forms, and the expressions around them.
+class AffineExpressions:
+    """Finds affine expressions, and activations of them, among the tensors of `body`.
 
     Args:
-        hybrid: float activations are rounded before they meet integer weights, so that these
-            products are no linear forms.
+        hybrid: float activations are rounded before they are multiplied by integer weights, so
+            these products are not affine.
     """
 
     body: Specialized
     hybrid: bool
-    _found: dict[int, Linear | None] = field(default_factory=dict)
+    _found: dict[int, Affine | None] = field(default_factory=dict)
 
-    def maker(self, tensor: TensorView) -> View | None:
-        """The operator that makes `tensor`, seen through a RESHAPE that keeps the last axis."""
+    def producer(self, tensor: TensorView) -> View | None:
+        """The operator that computes `tensor`; a RESHAPE that keeps the last axis is skipped."""
         for op in self.body.operators:
             if any(out.index == tensor.index for out in op.outputs):
                 source = op.present_inputs()[0]
                 through = op.op is Op.RESHAPE and _same_rows(source, op.output)
-                return self.maker(source) if through else op
+                return self.producer(source) if through else op
         return None
 
-    def activated(self, tensor: TensorView) -> tuple[str, Linear] | None:
-        """An activation and what it is applied to: a LOGISTIC, a TANH, a fused RELU, a hard
-        sigmoid; or units of one."""
-        op = self.maker(tensor)
+    def activated(self, tensor: TensorView) -> tuple[str, Affine] | None:
+        """The name of an ONNX activation and its argument, if `tensor` is such an activation.
+
+        It is a LOGISTIC, a TANH, a RELU, a fused TANH or RELU, a hard sigmoid, or a slice of the
+        units of one.
+        """
+        op = self.producer(tensor)
         if op is None:
             return None
         part = _part(op, tensor)
@@ -105,56 +110,56 @@ class LinearForms:
         if op.op is Op.MUL:
             return self._hard_sigmoid(*op.present_inputs())
         if op.op in ACTIVATIONS:
-            linear = self.linear(op.present_inputs()[0])
-            return (ACTIVATIONS[op.op], linear) if linear else None
+            affine = self.affine(op.present_inputs()[0])
+            return (ACTIVATIONS[op.op], affine) if affine else None
         fused = fused_activation(op)
-        linear = self._made(op, tensor) if fused else None
-        return (fused, linear) if linear else None
+        affine = self._unactivated(op, tensor) if fused else None
+        return (fused, affine) if affine else None
 
-    def _hard_sigmoid(self, *factors: TensorView) -> tuple[str, Linear] | None:
-        """RELU6 divided by 6, as ONNX's of its default slope and place."""
+    def _hard_sigmoid(self, *factors: TensorView) -> tuple[str, Affine] | None:
+        """RELU6 divided by 6, as the HardSigmoid of ONNX with its default slope and offset."""
         for scale, clipped in (factors, factors[::-1]):
-            op, given = self.maker(clipped), scale.data
+            op, given = self.producer(clipped), scale.data
             if op is None or given is None or given.size != 1 or abs(6 * given.item() - 1) > 1e-6:
                 continue
-            linear = None
+            affine = None
             if op.op is Op.RELU6:
-                linear = self.linear(op.present_inputs()[0])
+                affine = self.affine(op.present_inputs()[0])
             elif _activation(op) is Activation.RELU6:
-                linear = self._made(op, clipped)
-            if linear is not None:
-                return "HardSigmoid", linear.scaled(given.item() / _SLOPE, -_PLACE / _SLOPE)
+                affine = self._unactivated(op, clipped)
+            if affine is not None:
+                return "HardSigmoid", affine.scaled(given.item() / _SLOPE, -_OFFSET / _SLOPE)
         return None
 
-    def linear(self, tensor: TensorView) -> Linear | None:
-        """`tensor` as a linear form of tensors that it is made of."""
+    def affine(self, tensor: TensorView) -> Affine | None:
+        """`tensor` as an affine expression of other tensors of the body; None if it is not one."""
         if tensor.index not in self._found:
-            self._found[tensor.index] = self._sought(tensor)
+            self._found[tensor.index] = self._derived(tensor)
         return self._found[tensor.index]
 
-    def _sought(self, tensor: TensorView) -> Linear | None:
+    def _derived(self, tensor: TensorView) -> Affine | None:
         if tensor.type is not TensorType.FLOAT32 or tensor.dynamic:
             return None
         if tensor.data is not None:
             flat = tensor.data.reshape(-1)
-            return Linear({}, flat) if flat.size == (tensor.shape or (1,))[-1] else None
-        op = self.maker(tensor)
+            return Affine({}, flat) if flat.size == (tensor.shape or (1,))[-1] else None
+        op = self.producer(tensor)
         if op is None or _activation(op) is not Activation.NONE:
             return None
-        return self._made(op, tensor)
+        return self._unactivated(op, tensor)
 
-    def _made(self, op: View, tensor: TensorView) -> Linear | None:
-        """What `op` makes, its fused activation left out."""
+    def _unactivated(self, op: View, tensor: TensorView) -> Affine | None:
+        """The output of `op` without its fused activation."""
         part = _part(op, tensor)
         if part is not None:
-            whole = self.linear(op_input(op))
+            whole = self.affine(op_input(op))
             return whole.rows(*part) if whole else None
         if op.op is Op.ADD:
-            a, b = (self.linear(each) for each in op.present_inputs())
+            a, b = (self.affine(tensor) for tensor in op.present_inputs())
             return a.plus(b) if a and b and unbroadcast(op) else None
         return self._product(op) if op.op is Op.FULLY_CONNECTED else None
 
-    def _product(self, op: View) -> Linear | None:
+    def _product(self, op: View) -> Affine | None:
         input, filter = op.present_inputs()[:2]
         weights, bias = self._reals(filter), op.inputs[2] if len(op.inputs) > 2 else None
         if weights is None or input.rank != 2 or input.shape[1] != weights.shape[1]:
@@ -166,22 +171,22 @@ class LinearForms:
         if constants is None or constants.shape != (units,):
             return None
         parts = self._columns(input)
-        columns = np.split(weights, np.cumsum([each.shape[1] for each in parts])[:-1], axis=1)
+        columns = np.split(weights, np.cumsum([part.shape[1] for part in parts])[:-1], axis=1)
         terms = [
-            Linear({each.index: block}, np.zeros(units, np.float32))
-            for each, block in zip(parts, columns, strict=True)
+            Affine({part.index: block}, np.zeros(units, np.float32))
+            for part, block in zip(parts, columns, strict=True)
         ]
-        total: Linear | None = Linear({}, constants)
+        total: Affine | None = Affine({}, constants)
         for term in terms:
             total = total and total.plus(term)
         return total
 
     def _columns(self, tensor: TensorView) -> Sequence[TensorView]:
-        """What `tensor` is joined of along its last axis."""
-        maker = self.maker(tensor)
-        if maker is None or maker.op is not Op.CONCATENATION or _activation(maker):
+        """The tensors that a CONCATENATION joins to `tensor` along its last axis."""
+        producer = self.producer(tensor)
+        if producer is None or producer.op is not Op.CONCATENATION or _activation(producer):
             return [tensor]
-        return maker.present_inputs() if maker.options.axis in (1, -1) else [tensor]
+        return producer.present_inputs() if producer.options.axis in (1, -1) else [tensor]
 
     def _reals(self, filter: TensorView) -> Array | None:
         """The constant `filter` as floats."""
@@ -198,12 +203,12 @@ class LinearForms:
 
 
 def op_input(op: View) -> TensorView:
-    """What a slice or a split is of."""
+    """The tensor that a slice or a split takes apart."""
     return op.present_inputs()[1 if op.op is Op.SPLIT else 0]
 
 
 def unbroadcast(op: View) -> Sequence[TensorView]:
-    """The inputs of `op`, element by element, unless it repeats rows of those that are computed."""
+    """The inputs of an elementwise `op`; none where it broadcasts a computed input."""
     tensors = [op.output, *(tensor for tensor in op.present_inputs() if not tensor.is_constant)]
     if any(tensor.dynamic or tensor.rank == 0 for tensor in tensors):
         return ()
@@ -222,12 +227,12 @@ def _activation(op: View) -> Activation:
 
 
 def fused_activation(op: View) -> str:
-    """The name in ONNX, empty where there is none or ONNX has not got it."""
+    """The ONNX name of the fused activation of `op`; empty where there is none, or none in ONNX."""
     return _FUSED.get(_activation(op), "")
 
 
 def _part(op: View, tensor: TensorView) -> Interval | None:
-    """Which units of a [B, N] the `tensor` is that `op` makes, if it is a part of it."""
+    """The range of units of a [B, N] that `op` cuts out to compute `tensor`; None for others."""
     inputs = op.present_inputs()
     if op.op not in (Op.SPLIT, Op.STRIDED_SLICE) or op_input(op).dynamic or tensor.dynamic:
         return None
@@ -239,7 +244,7 @@ def _part(op: View, tensor: TensorView) -> Interval | None:
         place = [out.index for out in op.outputs].index(tensor.index)
         return place * size, (place + 1) * size
     whole, *lists = inputs
-    begin, end, strides = (each.data for each in lists)
+    begin, end, strides = (tensor.data for tensor in lists)
     if begin is None or end is None or strides is None:
         return None
     bounds = strided_slice(whole.shape, begin, end, strides, op.options)

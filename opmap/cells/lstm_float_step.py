@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from tflite_ort.opmap.cells.lstm_cell import Cell
+from tflite_ort.opmap.cells.lstm_float_weights import Cell
 from tflite_ort.opmap.cells.recurrent_activation import activated
 from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.idioms.matrix import Matrix, Term, sum_of_products
+from tflite_ort.opmap.idioms.hybrid_products import Matrix, Term, sum_of_products
 from tflite_ort.opmap.idioms.scan import Values
 from tflite_ort.schema import ActivationFunctionType
 

@@ -1,6 +1,7 @@
-"""What the iterations of a loop compute without one another, for all of them at once.
+"""Tensors of the body of WHILE that are computed for all iterations at once.
 
-T iterations. A sequence is a tensor of the body with the iterations in front: [T, *shape].
+The trip count is T. The sequence of a tensor of the body is the stack of its values in all
+iterations: [T, *shape].
 """
 
 from __future__ import annotations
@@ -35,22 +36,21 @@ _ELEMENTWISE = frozenset(
         *(Op.LOGICAL_AND, Op.LOGICAL_OR, Op.LOGICAL_NOT, Op.SELECT_V2),
     }
 )
-# Along the last axis of their first input, whatever stands before it.
+# These work along the last axis of their first input; the other axes may be any.
 _ALONG_LAST = frozenset({Op.FULLY_CONNECTED, Op.SOFTMAX, Op.LOG_SOFTMAX})
 
-
-# What they give is not told by their inputs alone.
+# The results of these do not depend on their inputs alone.
 _IMPURE = frozenset({Op.CUSTOM, Op.MULTINOMIAL, Op.RANDOM_STANDARD_NORMAL, Op.RANDOM_UNIFORM})
 
 
 @dataclass(slots=True)
 class Sequences:
-    """The tensors of a loop's body that are known before it runs.
+    """The tensors of the body of WHILE whose values in all iterations are known.
 
     Args:
-        g: where the loop stands.
-        fixed: by tensor of the body, the forms of those that no iteration changes.
-        values: by tensor of the body, those that are there for all iterations.
+        g: the graph of the caller.
+        fixed: the forms of tensors that are the same in every iteration, by index in the body.
+        values: sequences [T, *shape] that are computed, by index in the body.
     """
 
     g: Graph
@@ -58,43 +58,45 @@ class Sequences:
     loop: Counted
     fixed: dict[int, Forms]
     values: dict[int, ir.Value] = field(default_factory=dict)
-    _late: dict[int, tuple[int, ir.Value]] = field(default_factory=dict)
+    # By index in the body: the tensor of the previous iteration, and the value in the first one.
+    _previous: dict[int, tuple[int, ir.Value]] = field(default_factory=dict)
 
     def __contains__(self, tensor: TensorView) -> bool:
         index = tensor.index
-        return index in self.values or index in self._late or index in self.loop.courses
+        return index in self.values or index in self._previous or index in self.loop.inductions
 
     def is_fixed(self, tensor: TensorView) -> bool:
+        """Whether `tensor` has the same value in every iteration."""
         return tensor.is_constant or tensor.index in self.fixed
 
     def value(self, tensor: TensorView) -> ir.Value:
-        """The sequence of `tensor`, which is one."""
-        index, count = tensor.index, self.loop.count
+        """The sequence [T, *shape] of `tensor`, which must be one of these."""
+        index, count = tensor.index, self.loop.trip_count
         if index in self.values:
             return self.values[index]
-        if index in self._late:
-            made, initial = self._late[index]
-            self.values[index] = self._delayed(tensor, self.values[made], initial)
+        if index in self._previous:
+            result, initial = self._previous[index]
+            self.values[index] = self._delayed(tensor, self.values[result], initial)
         else:
-            numbers = self.loop.courses[index].all(count)
+            numbers = self.loop.inductions[index].all(count)
             self.values[index] = self.g.constant(numbers.astype(tensor.dtype))
         return self.values[index]
 
-    def follow(self, taken: TensorView, made: TensorView, initial: ir.Value) -> None:
-        """Let `taken` be what the iteration before has `made`, first `initial`."""
-        self._late[taken.index] = (made.index, initial)
+    def delay(self, argument: TensorView, result: TensorView, initial: ir.Value) -> None:
+        """Let `argument` be `result` of the previous iteration, and `initial` in the first one."""
+        self._previous[argument.index] = (result.index, initial)
 
     def last(self, tensor: TensorView) -> ir.Value:
-        """What the last iteration has for `tensor`."""
-        return self.g.op("Gather", self.value(tensor), self._int(self.loop.count - 1), axis=0)
+        """The value of `tensor` in the last iteration."""
+        return self.g.op("Gather", self.value(tensor), self._int(self.loop.trip_count - 1), axis=0)
 
-    def make(self, op: View) -> bool:
-        """Make the results of `op`, of the body, known if they are; says whether they are."""
+    def compute(self, op: View) -> bool:
+        """Compute the outputs of `op` for all iterations at once, and return True, if possible."""
         inputs = op.present_inputs()
         if op.bodies or op.op in _IMPURE or any(tensor.is_variable for tensor in inputs):
             return False
         if all(map(self.is_fixed, inputs)):
-            self._make_once(op)
+            self._compute_once(op)
             return True
         if any(tensor.dynamic or _by_channel(tensor) for tensor in (*inputs, *op.outputs)):
             return False
@@ -102,14 +104,15 @@ class Sequences:
             return False
         return self._read_rows(op) or self._reshape(op) or self._spread(op)
 
-    def _make_once(self, op: View) -> None:
+    def _compute_once(self, op: View) -> None:
+        """The outputs of `op`, which are the same in every iteration."""
         inner = self.inside()
         translate_inside(self.g, op, inner)
         for out in op.outputs:
             self.fixed[out.index] = inner.forms_as(out, out)
 
     def inside(self) -> Graph:
-        """A graph for the tensors of the body, which has those that no iteration changes."""
+        """A graph for the tensors of the body, in which the fixed ones have their forms."""
         inner = self.g.of_subgraph()
         for index, forms in self.fixed.items():
             inner.take(self.body.tensors[index], forms)
@@ -120,7 +123,7 @@ class Sequences:
         source = op.present_inputs()[0]
         if rows is None or not self.is_fixed(source):
             return False
-        g, count, size = self.g, self.loop.count, source.shape[0]
+        g, count, size = self.g, self.loop.trip_count, source.shape[0]
         whole = self.inside().read(source, domain=domain_of(source))
         end = rows.first + count * rows.step
         if rows.step == 0:
@@ -135,17 +138,17 @@ class Sequences:
         source = op.present_inputs()[0]
         if op.op not in _MOVING or source not in self:
             return False
-        self._set(op.output, self.value(source), (self.loop.count, *source.shape))
+        self._set(op.output, self.value(source), (self.loop.trip_count, *source.shape))
         return True
 
     def _spread(self, op: View) -> bool:
-        """Translate `op` once, for inputs that have all iterations along their first axis."""
+        """Translate `op` once, on inputs with the iterations along their first axis."""
         inputs = self._spread_inputs(op)
         if inputs is None:
             return False
         spread = replace(op, inputs=inputs)
         shapes = output_shapes(spread)
-        count = self.loop.count
+        count = self.loop.trip_count
         if shapes is None or [count * prod(out.shape) for out in op.outputs] != [
             *map(prod, shapes)
         ]:
@@ -168,9 +171,11 @@ class Sequences:
         return True
 
     def _spread_inputs(self, op: View) -> tuple[TensorView | None, ...] | None:
-        """The inputs of `op` with the iterations in front of sequences; None if it has not the
-        same meaning then."""
-        rank, count = op.output.rank, self.loop.count
+        """The inputs of `op` with the iterations as a new first axis of the sequences.
+
+        None where `op` would compute something else on these.
+        """
+        rank, count = op.output.rank, self.loop.trip_count
         spread = [t is not None and not self.is_fixed(t) for t in op.inputs]
         if op.op is Op.SPLIT and spread == [False, True]:
             axis, source = op.present_inputs()
@@ -190,8 +195,8 @@ class Sequences:
         )
 
     def _set(self, tensor: TensorView, value: ir.Value, shape: Sequence[int]) -> None:
-        """Let `value`, which has `shape`, be the sequence of `tensor`."""
-        wanted = (self.loop.count, *tensor.shape)
+        """Let `value`, whose shape is `shape`, be the sequence of `tensor`."""
+        wanted = (self.loop.trip_count, *tensor.shape)
         self.set(tensor, value if tuple(shape) == wanted else self.g.reshape(value, wanted))
 
     def set(self, tensor: TensorView, value: ir.Value) -> None:
@@ -199,8 +204,9 @@ class Sequences:
         self.values[tensor.index] = value
 
     def _delayed(self, tensor: TensorView, later: ir.Value, initial: ir.Value) -> ir.Value:
+        """The sequence `later` one iteration later, after `initial`."""
         first = self.g.reshape(initial, (1, *tensor.shape))
-        earlier = self.g.op("Slice", later, *map(self._int, ([0], [self.loop.count - 1], [0])))
+        earlier = self.g.op("Slice", later, *map(self._int, ([0], [self.loop.trip_count - 1], [0])))
         return self.g.op("Concat", first, earlier, axis=0)
 
     def _int(self, numbers: int | Sequence[int]) -> ir.Value:
@@ -208,12 +214,12 @@ class Sequences:
 
 
 def domain_of(tensor: TensorView) -> Domain:
-    """In which a sequence of `tensor` stands."""
+    """The domain of the sequence of `tensor`."""
     return Domain.STORED if tensor.is_quantized else Domain.REAL
 
 
 def _by_channel(tensor: TensorView) -> bool:
-    """Whether it has scales along an axis, which is another one in a sequence."""
+    """Whether `tensor` has scales along an axis, whose number a sequence would change."""
     quantization = None if tensor.is_constant else tensor.quantization
     return quantization is not None and quantization.per_channel
 

@@ -13,7 +13,7 @@ import onnx_ir as ir
 from tflite_ort.opmap.cells.directions import ONNX_ACTIVATIONS
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.idioms.hybrid import Rounding
-from tflite_ort.opmap.idioms.matrix import Matrix
+from tflite_ort.opmap.idioms.hybrid_products import Matrix
 from tflite_ort.schema import (
     ActivationFunctionType,
     OperatorView,
