@@ -44,7 +44,7 @@ from tflite_ort.schema.shapes.recurrent import (
     RNN_INPUTS,
     SVDF_INPUTS,
 )
-from tflite_ort.schema.values.lstm_inputs import (
+from tflite_ort.schema.values.lstm import (
     BASIC_LSTM_INPUTS,
     BIDIRECTIONAL_LSTM_INPUTS,
     LSTM_INPUTS,

@@ -292,7 +292,9 @@ def peak_memory(runtime: str, model: Path, threads: int, settings: Settings) -> 
     """
     if not _CLEAR_REFS.exists():
         return None
-    code = "import sys; from tflite_ort.command import benchmark; benchmark.print_peak(*sys.argv[1:])"
+    code = (
+        "import sys; from tflite_ort.command import benchmark; benchmark.print_peak(*sys.argv[1:])"
+    )
     providers, resolver = json.dumps(settings.providers), settings.resolver or ""
     arguments = [runtime, str(model), str(threads), str(settings.seed), providers, resolver]
     done = subprocess.run(

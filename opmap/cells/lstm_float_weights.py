@@ -20,7 +20,7 @@ from tflite_ort.schema import (
     TensorType,
     Untranslatable,
 )
-from tflite_ort.schema.values.lstm_inputs import GATES, PEEPHOLE_GATES
+from tflite_ort.schema.values.lstm import GATES, PEEPHOLE_GATES
 
 Array = npt.NDArray[Any]
 View = OperatorView[Any]

@@ -18,7 +18,7 @@ from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.idioms.fixed_point import exact_product, rescaled
 from tflite_ort.schema import OperatorView, Untranslatable
 from tflite_ort.schema.arithmetic.lstm_scales import CellScales, cell_scales, quantization
-from tflite_ort.schema.values.lstm_inputs import GATES, PEEPHOLE_GATES
+from tflite_ort.schema.values.lstm import GATES, PEEPHOLE_GATES
 
 Array = npt.NDArray[Any]
 View = OperatorView[Any]

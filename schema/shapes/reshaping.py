@@ -10,7 +10,15 @@ import numpy as np
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
 from tflite_ort.schema.file.enums import TensorType
 from tflite_ort.schema.file.errors import ModelError
-from tflite_ort.schema.shapes.registry import Shape, Shapes, constant, listed, required, rule
+from tflite_ort.schema.shapes.registry import (
+    Shape,
+    Shapes,
+    constant,
+    listed,
+    of_rank,
+    required,
+    rule,
+)
 from tflite_ort.schema.values.semantics import NUMPY_DTYPE, normalized_axes, normalized_axis
 from tflite_ort.schema.values.sizes import (
     cancelled,
@@ -252,7 +260,7 @@ def range_(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.SPACE_TO_DEPTH)
 def space_to_depth(op: OperatorView[Any]) -> Shapes | None:
-    (n, h, w, c), block = _image(op), int(op.options.block_size)
+    (n, h, w, c), block = of_rank(op, 0, 4), int(op.options.block_size)
     if block <= 0 or any(is_known(size) and size % block for size in (h, w)):
         raise ModelError(f"blocks of {block} do not tile {h} x {w}")
     return ((n, quotient((h,), block), quotient((w,), block), c * block * block),)
@@ -260,18 +268,11 @@ def space_to_depth(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.DEPTH_TO_SPACE)
 def depth_to_space(op: OperatorView[Any]) -> Shapes | None:
-    (n, h, w, c), block = _image(op), int(op.options.block_size)
+    (n, h, w, c), block = of_rank(op, 0, 4), int(op.options.block_size)
     if block <= 0 or c % (block * block):
         raise ModelError(f"{c} channels do not make blocks of {block} x {block}")
     sizes = (size * block if is_known(size) else unknown_size() for size in (h, w))
     return ((n, *sizes, c // (block * block)),)
-
-
-def _image(op: OperatorView[Any]) -> Shape:
-    shape = required(op, 0).shape
-    if len(shape) != 4:
-        raise ModelError(f"expected a 4-D tensor, got shape {shape}")
-    return shape
 
 
 @rule(Op.PAD, Op.PADV2, Op.MIRROR_PAD)

@@ -22,7 +22,7 @@ from tests.ops.versions import check_versions
 from tests.oracle import litert_interpreter
 from tflite_ort import Interpreter
 from tflite_ort.schema import ActivationFunctionType, BridgeError, Op, TensorType
-from tflite_ort.schema.values.lstm_inputs import GATES
+from tflite_ort.schema.values.lstm import GATES
 
 Array = npt.NDArray[Any]
 LSTM, UNIDIRECTIONAL = Op.LSTM, Op.UNIDIRECTIONAL_SEQUENCE_LSTM

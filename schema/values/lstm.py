@@ -1,4 +1,4 @@
-"""The inputs of the LSTM operators by name and position, one table for everything that reads them.
+"""The LSTM operators: their inputs by name and position, and how their cells compute.
 
 An LSTM cell is four gates in this order; T time, B batch, I input, C cells, O outputs::
 
@@ -9,14 +9,39 @@ An LSTM cell is four gates in this order; T time, B batch, I input, C cells, O o
 from __future__ import annotations
 
 from dataclasses import replace
+from enum import Enum
 from typing import Any
 
+from tflite_ort.schema.file.enums import TensorType
 from tflite_ort.schema.values.view import OperatorView
 
 GATES = ("input", "forget", "cell", "output")
 
 # Gates that see the cell state through a diagonal matrix.
 PEEPHOLE_GATES = ("input", "forget", "output")
+
+
+class LstmKind(Enum):
+    """How a cell computes. The value is the number of intermediates that an operator of this kind
+    has: they carry the scales of the sums of the gates and of the hidden state.
+
+    FLOAT: in real numbers; the weights may be codes.
+    INTEGER: in codes, with sums of 16 bits (8x8_16).
+    NARROW: in codes, with sums of 8 bits (8x8_8); always normalised and projected.
+    """
+
+    FLOAT = 0
+    INTEGER = 5
+    NARROW = 12
+
+    @classmethod
+    def of(cls, op: OperatorView[Any]) -> LstmKind:
+        """The kind of an LSTM operator, whose first input is the cell's. The basic kernel of LSTM
+        is none of these."""
+        source = op.inputs[0]
+        if source is None or source.type is not TensorType.INT8:
+            return cls.FLOAT
+        return cls.NARROW if len(op.intermediates) == cls.NARROW.value else cls.INTEGER
 
 
 def _cell(prefix: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tflite_ort.schema.file.enums import TensorType
 from tflite_ort.schema.file.errors import ModelError
-from tflite_ort.schema.values.lstm_inputs import GATES, PEEPHOLE_GATES
+from tflite_ort.schema.values.lstm import GATES, PEEPHOLE_GATES, LstmKind
 from tflite_ort.schema.values.sizes import Shape
 from tflite_ort.schema.values.view import OperatorView, TensorView
 
@@ -26,8 +26,6 @@ _TENSORS = (
     ("{}_layer_norm_coefficients", GATES, "C", "norm"),
 )
 _REQUIRED = ("input_to_{}_weights", "recurrent_to_{}_weights", "{}_gate_bias")
-# The integer form with as many intermediates has to be normalised and projected.
-_NARROW = 12
 _NEEDED_BY_NARROW = ("forget_layer_norm_coefficients", "projection_weights", "projection_bias")
 _FLOAT, _HYBRID = TensorType.FLOAT32, (TensorType.INT8, TensorType.UINT8)
 
@@ -101,7 +99,8 @@ class CellCheck:
 
     @property
     def integer(self) -> bool:
-        return self.op["input"].type is TensorType.INT8
+        """Whether the cell computes in codes."""
+        return LstmKind.of(self.op) is not LstmKind.FLOAT
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -204,7 +203,7 @@ class CellCheck:
             self._scaled(name)
         scaled(self.op, self.op.output, "the output")
         scale = scaled(self.op, self.op["cell_state"], "cell_state")
-        bits, least = -log2(scale), 15 if len(self.op.intermediates) == _NARROW else 9
+        bits, least = -log2(scale), 15 if LstmKind.of(self.op) is LstmKind.NARROW else 9
         holds = abs(bits - round(bits)) < 1e-3 and least <= round(bits) <= 15
         expected = "2**-15" if least == 15 else f"2**-{least} to 2**-15"
         require(holds, self.op, f"cell_state has scale {scale}, expected {expected}")
@@ -214,14 +213,15 @@ class CellCheck:
         if tensor is not None and tensor.type is not _FLOAT:
             scaled(self.op, tensor, name)
 
-    def intermediates(self, accepted: tuple[int, ...]) -> None:
-        """An integer cell says in which form it computes by how many scales it brings: those of
-        its sums, which 5 need for layer normalisation only, and that of the hidden state."""
-        found, expected = self.op.intermediates, " or ".join(map(str, accepted))
+    def intermediates(self, *accepted: LstmKind) -> None:
+        """An integer cell is of one of these kinds, and its intermediates have scales. Those of
+        the sums of the INTEGER kind are only read for layer normalisation."""
+        found, counts = self.op.intermediates, [kind.value for kind in accepted]
         if not self.integer:
             return
-        require(len(found) in accepted, self.op, f"{len(found)} intermediates, expected {expected}")
-        narrow = len(found) == _NARROW
+        expected = " or ".join(map(str, counts))
+        require(len(found) in counts, self.op, f"{len(found)} intermediates, expected {expected}")
+        narrow = LstmKind.of(self.op) is LstmKind.NARROW
         unused = 0 if narrow or self._has("forget_layer_norm_coefficients") else len(found) - 1
         for i, tensor in enumerate(found[unused:], unused):
             scaled(self.op, tensor, f"intermediate {i}")
