@@ -1,6 +1,7 @@
 """The architecture as rules over syntax trees: `violations` lists what a file breaks."""
 
 import ast
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
@@ -69,6 +70,14 @@ TOO_LONG = {
     "opmap/reshaping.py",
     "schema/__init__.py",
 }
+# What ONNX Runtime's execution providers are called, and the only file that names one: the table of
+# what is known of each.
+PROVIDER = re.compile(
+    r"\w*ExecutionProvider\b|openvino|webgpu|cuda|tensorrt|qnn|directml|\bdml\b|coreml|migraphx"
+    r"|rocm|nnapi|vitisai|xnnpack(?=_?ep|_?provider)",
+    re.IGNORECASE,
+)
+NAMES_PROVIDERS = {"bridge/providers/traits.py"}
 
 VAGUE_WORDS = {"common", "helper", "helpers", "manager", "misc", "util", "utils"}
 
@@ -184,6 +193,39 @@ def function_length(path: PurePosixPath, tree: ast.Module) -> Iterator[Finding]:
                 yield node.lineno, f"{node.name} has {lines} lines, at most {FUNCTION_LINES}"
 
 
+def provider_name(path: PurePosixPath, tree: ast.Module) -> Iterator[Finding]:
+    """A provider in an identifier or a string, or a comparison with one. Docstrings in bridge
+    are documentation and may have names."""
+    if str(path) in NAMES_PROVIDERS:
+        return
+    documentation = set(docstrings(tree)) if path.parts[0] == "bridge" else set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare) and "CPU" in names_in(node):
+            yield node.lineno, "compares with a provider, which has traits"
+        for name in () if node in documentation else texts(node):
+            for found in PROVIDER.findall(name):
+                yield getattr(node, "lineno", 1), f"{found} is only for {min(NAMES_PROVIDERS)}"
+
+
+def names_in(tree: ast.AST) -> set[str]:
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+
+
+def docstrings(tree: ast.Module) -> Iterator[ast.AST]:
+    for node in ast.walk(tree):
+        documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        if documented and ast.get_docstring(node) is not None:
+            yield from ast.walk(node.body[0])
+
+
+def texts(node: ast.AST) -> Iterator[str]:
+    """The identifiers and the string that a node itself holds."""
+    for field in ("id", "attr", "arg", "name", "value", "module", "asname"):
+        text = getattr(node, field, None)
+        if isinstance(text, str):
+            yield text
+
+
 # For tests, benchmarks and examples.
 RULES_EVERYWHERE: tuple[Rule, ...] = (
     file_length,
@@ -202,6 +244,7 @@ RULES: tuple[Rule, ...] = (
     dynamic_import,
     broad_except,
     executed_data,
+    provider_name,
 )
 
 

@@ -30,7 +30,8 @@ from tflite_ort import (
 from tflite_ort.command.cli import app
 from tflite_ort.opmap import Graph
 from tflite_ort.providers.available import provider_reports
-from tflite_ort.providers.session import CPU, ORT_VERSION, Provider
+from tflite_ort.providers.session import ORT_VERSION, Provider
+from tflite_ort.providers.traits import CPU
 from tflite_ort.schema import Op, OperatorView
 
 # It is compiled into every wheel and takes none of our nodes.

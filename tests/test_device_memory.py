@@ -12,7 +12,8 @@ from tflite_ort.plan.device_memory import with_places
 from tflite_ort.plan.partition import NUMPY, partitions
 from tflite_ort.plan.runtime import Runtime
 from tflite_ort.providers.delegates import ExecutionProviderDelegate
-from tflite_ort.providers.session import CPU, DeviceMemory, Provider
+from tflite_ort.providers.session import DeviceMemory, Provider
+from tflite_ort.providers.traits import CPU
 from tflite_ort.providers.trials import device_memory
 from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import (

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.policy import PACKAGES, violations
+from tests.policy import PACKAGES, PROVIDER, violations
 from tflite_ort.fallback_kernels.registry import custom_kernel, kernel
 from tflite_ort.opmap.registry import custom_translator, translator
 from tflite_ort.schema import Op
@@ -97,6 +97,16 @@ def test_every_family_has_tests() -> None:
 
 LONG_FUNCTION = "def f():\n" + 60 * "    x()\n"
 
+BELOW_THE_BRIDGE = [
+    path for path in SOURCES if path.relative_to(ROOT).parts[0] in PACKAGES.keys() - {"bridge"}
+]
+
+
+@pytest.mark.parametrize("path", BELOW_THE_BRIDGE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_comment_below_the_bridge_names_a_provider(path: Path) -> None:
+    assert PROVIDER.findall(path.read_text(encoding="utf-8")) == []
+
+
 VIOLATIONS = [
     ("tests/x.py", 450 * "x = 1\n", "451 lines, at most 450"),
     ("benchmarks/x.py", LONG_FUNCTION, "f has 61 lines, at most 60"),
@@ -143,6 +153,11 @@ VIOLATIONS = [
     ("bridge/x.py", "import pickle", "pickle runs data as code"),
     ("bridge/x.py", "from marshal import loads", "marshal runs data as code"),
     ("bridge/x.py", "np.load(path, allow_pickle=True)", "allow_pickle runs data as code"),
+    ("bridge/x.py", "openvino = True", "openvino is only for bridge/providers/traits.py"),
+    ("opmap/x.py", "g.target.webgpu", "webgpu is only for"),
+    ("opmap/x.py", 'def f():\n    """Of TensorRT."""', "TensorRT is only for"),
+    ("bridge/x.py", 'f("QNNExecutionProvider")', "QNNExecutionProvider is only for"),
+    ("bridge/x.py", "slow = provider.name != CPU", "compares with a provider"),
     ("opmap/shape_utils.py", "", "'utils' in a file name says nothing"),
     ("opmap/x.py", "x = 1", "module without a docstring"),
 ]
@@ -159,6 +174,7 @@ CLEAN = [
     ("bridge/x.py", "try:\n    pass\nexcept (KeyError, ValueError) as error:\n    raise"),
     ("versioning/registration.py", "try:\n    pass\nexcept Exception:\n    raise"),
     ("bridge/x.py", "import re\nre.compile('x')"),
+    ("bridge/x.py", 'def f(provider=CPU):\n    """As TensorRT wants it."""'),
 ]
 
 

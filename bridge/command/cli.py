@@ -264,7 +264,7 @@ def export(
         Path | None, typer.Argument(metavar="[OUT]", help="Default: MODEL with suffix .onnx.")
     ] = None,
     weights: Annotated[
-        Weights, typer.Option(help="int8 keeps signed weights, for TensorRT and QNN.")
+        Weights, typer.Option(help="int8 keeps signed weights, as some accelerators need.")
     ] = Weights.UINT8,
     hybrid: HybridOption = Hybrid.FLOAT,
     resolver: ResolverName = None,

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.opmap import Target
 from tflite_ort.plan.profiling import Profile
 from tflite_ort.providers.delegates import Delegate
-from tflite_ort.providers.session import CPU, DeviceMemory
+from tflite_ort.providers.session import DeviceMemory
+from tflite_ort.providers.traits import traits_of
 from tflite_ort.providers.trials import device_memory, exact_weight_type
 from tflite_ort.state import State
-
-# Providers that take no quantised weights but signed ones.
-_SIGNED_WEIGHTS = (
-    "NvTensorRTRTXExecutionProvider",
-    "QNNExecutionProvider",
-    "TensorrtExecutionProvider",
-)
-# It computes in 8 bits with signed weights alone, and adds pairs of products in 16 bits where the
-# CPU cannot do better; with unsigned ones it computes in floats.
-_LIKE_THE_CPU = "OpenVINOExecutionProvider"
 
 
 def check_hybrid(hybrid: str) -> None:
@@ -69,22 +60,12 @@ class Runtime:
         """Where sessions of this runner hand tensors on, other than the host's memory."""
         if runner not in self.memories:
             provider = self.runners[runner].provider
-            self.memories[runner] = None if provider.name == CPU else device_memory(provider)
+            on_host = traits_of(provider.name).host_memory
+            self.memories[runner] = None if on_host else device_memory(provider)
         return self.memories[runner]
 
     def target(self, delegate: Delegate) -> Target:
-        """What graphs for `delegate` are made for: on the CPU, what is fastest on this machine."""
-        if delegate.name in _SIGNED_WEIGHTS:
-            return Target("int8", hybrid=self.hybrid, fallback=True)
-        if delegate.name == _LIKE_THE_CPU:
-            weights = exact_weight_type()
-            return Target(weights, openvino=True, hybrid=self.hybrid, fallback=True)
-        if delegate.name != CPU:
-            return Target(hybrid=self.hybrid, fallback=True)
-        return Target(
-            exact_weight_type(),
-            ort_cpu=True,
-            hybrid=self.hybrid,
-            carried_boundary=True,
-            fallback=True,
-        )
+        """What graphs for `delegate` are made for, by the traits of its provider."""
+        traits = traits_of(delegate.name)
+        weights = exact_weight_type() if traits.exact_weights else traits.target.weights
+        return replace(traits.target, weights=weights, hybrid=self.hybrid)

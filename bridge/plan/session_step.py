@@ -17,15 +17,12 @@ from tflite_ort.plan.partition import Partition
 from tflite_ort.plan.runtime import Runtime
 from tflite_ort.plan.steps import Memory, Run, unassigned
 from tflite_ort.providers.delegates import Delegate
-from tflite_ort.providers.session import CPU, Binding, DeviceTensor, Provider, Session
+from tflite_ort.providers.session import Binding, DeviceTensor, Provider, Session
+from tflite_ort.providers.traits import traits_of
 from tflite_ort.schema import DelegateError, OperatorView, StateError, TensorView
 from tflite_ort.state import Variable, moved
 
 Array = npt.NDArray[Any]
-
-# Where some nodes are left to ONNX Runtime's CPU provider they get what is between in parts whose
-# weights are inputs, which they compute in floats.
-_WHOLE_GRAPHS_ONLY = ("OpenVINOExecutionProvider",)
 
 # More sets of arrays than a session meets in turn are those of variables that were replaced.
 _BINDINGS_KEPT = 16
@@ -206,7 +203,8 @@ def _providers(
     for node, name in assigned.items():
         used.setdefault(node.partition("/")[0], {})[name] = None
     left = [op for op in part.operators if used.get(op.label, {}).keys() - {delegate.name}]
-    if left and delegate.name in _WHOLE_GRAPHS_ONLY and CPU in {d.name for d in runtime.delegates}:
+    someone_takes_them = any(traits_of(each.name).takes_all_nodes for each in runtime.delegates)
+    if left and traits_of(delegate.name).whole_graphs_only and someone_takes_them:
         raise LeftToTheCPU(delegate, left)
     return {op.index: ", ".join(used.get(op.label, everywhere)) for op in part.operators}
 

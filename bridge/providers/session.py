@@ -17,11 +17,11 @@ import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as _ort_errors
 
 from tflite_ort.opmap.graph.pairs import paired
+from tflite_ort.providers.traits import CPU, MEMORY_OF_VENDOR, traits_of
 from tflite_ort.schema import DelegateError
 
 Array = npt.NDArray[Any]
 
-CPU = "CPUExecutionProvider"
 ORT_VERSION: str = onnxruntime.__version__
 ORT_RELEASE = tuple(int(number) for number in ORT_VERSION.split(".")[:2])
 
@@ -50,15 +50,10 @@ _KERNEL_TIME = "_kernel_time"  # how the profile marks the run of a node
 # Plug-ins are listed with them once they are loaded.
 _COMPILED_IN = onnxruntime.get_available_providers()
 
-# Providers with threads of their own, and the option that says how many.
-_THREADS = {"OpenVINOExecutionProvider": "num_of_threads"}
-
-_SOURCE_PLACE = re.compile(r"\S+\.(cc|h):\d+ .*?(\) (?=[A-Z])|\[OpenVINO-EP\] )")
+_SOURCE_PLACE = re.compile(r"\S+\.(cc|h):\d+ .*?(\) (?=[A-Z])|\[[\w-]+-EP\] )")
 _LIBRARY_AFFIXES = re.compile(r"^(lib)?(onnxruntime_)?(providers_)?|\.(so|dll|dylib)\b.*$")
 
-# How ONNX Runtime names the memory of the host, and by its maker's number that of a device.
-_HOST = "Cpu"
-_DEVICES = {0x0000: "webgpu", 0x10DE: "cuda", 0x1414: "dml", 0x19E5: "cann"}
+_HOST = "Cpu"  # how ONNX Runtime names the memory of the host
 
 # Below this size an initializer stays in the protobuf, where graph optimisations look at it.
 _INLINE_BYTES = 1024
@@ -225,7 +220,7 @@ class Session:
         options.intra_op_num_threads = num_threads
         if profile is not None:
             options.enable_profiling, options.profile_file_prefix = True, profile
-        self._records = provider.name != CPU
+        self._records = not traits_of(provider.name).takes_all_nodes
         record = {_RECORD_ASSIGNMENT: str(int(self._records))}
         for key, value in {**_CONFIG, **record, **(config or {})}.items():
             options.add_session_config_entry(key, value)
@@ -275,7 +270,7 @@ class Session:
         place = self._session.get_output_memory_infos()[0]
         if place.name == _HOST:
             return None
-        return DeviceMemory(_DEVICES.get(place.device_vendor_id, "gpu"), place.device_id)
+        return DeviceMemory(MEMORY_OF_VENDOR.get(place.device_vendor_id, "gpu"), place.device_id)
 
     def bind(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> Binding:
         """What `run` needs to read from and write to these tensors, given in graph order."""
@@ -372,8 +367,8 @@ def _chosen(
     """The provider as a session takes it; a plug-in is put in `options` instead."""
     texts = {str(key): str(value) for key, value in provider.options.items()}
     if not provider.plugin:
-        threads = _THREADS.get(provider.name)
-        if threads is not None and num_threads:
+        threads = traits_of(provider.name).threads_option
+        if threads and num_threads:
             texts.setdefault(threads, str(num_threads))
         return [(provider.name, texts)]
     found = [
