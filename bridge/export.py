@@ -15,9 +15,9 @@ from tflite_ort.custom.export import DOMAIN, untranslated, with_custom_nodes
 from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.export_state import first_values, lower_with_state
 from tflite_ort.metadata import properties
+from tflite_ort.missing_operators import check_operators
 from tflite_ort.opmap import Lowered, Target
-from tflite_ort.plan.runtime import check_hybrid
-from tflite_ort.resolution import check_operators
+from tflite_ort.plan.context import check_hybrid
 from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import ExportError, Model, Specialized, read_model
 from tflite_ort.schema.values.inlining import inlined

@@ -11,24 +11,24 @@ from typing import Any, Self, SupportsIndex
 
 import numpy.typing as npt
 
+from tflite_ort.checked_subgraph import CheckedSubgraph
 from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.details import op_details
 from tflite_ort.live_views import LiveViews
 from tflite_ort.metadata import Metadata, model_metadata
+from tflite_ort.missing_operators import check_versions
 from tflite_ort.plan.build import LoadTimes, Placement
+from tflite_ort.plan.context import PlanContext, check_hybrid
 from tflite_ort.plan.profiling import OperatorTime
-from tflite_ort.plan.runtime import Runtime, check_hybrid
 from tflite_ort.providers.delegates import (
     Delegate,
     OpResolverType,
     ProviderChoice,
     chosen_delegates,
 )
-from tflite_ort.resolution import check_versions
 from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import Model, StateError, TensorError, UnreadableModel, read_model
 from tflite_ort.signatures import SignatureRunner, signatures
-from tflite_ort.subgraph import Subgraph
 from tflite_ort.versioning.resolver import OpResolver
 
 Array = npt.NDArray[Any]
@@ -114,7 +114,7 @@ class Interpreter:
         if not self._model.subgraphs:
             raise TensorError("No subgraph in the model.")
         bound = BoundResolver(resolver, self._model, num_threads or 1)
-        self._runtime = Runtime(
+        self._context = PlanContext(
             self._delegates,
             bound,
             num_threads or 1,
@@ -124,7 +124,7 @@ class Interpreter:
         )
         self._compress_zero_points = experimental_compress_quantization_zero_points
         self._signatures = signatures(self._model)
-        self._subgraphs: dict[int, Subgraph] = {}
+        self._subgraphs: dict[int, CheckedSubgraph] = {}
         self._views = LiveViews()
         self._closed = False
 
@@ -177,9 +177,9 @@ class Interpreter:
         """
         subgraph = self._subgraph(0)
         for index, tensor in enumerate(subgraph.declared.tensors):
-            if tensor.is_variable and subgraph.runner.array(index) is None:
+            if tensor.is_variable and subgraph.executor.array(index) is None:
                 raise StateError(f"Variable tensor {index} is unallocated: call allocate_tensors()")
-        subgraph.runner.reset_variables()
+        subgraph.executor.reset_variables()
 
     def copy(self) -> Self:
         """Another interpreter of the same model, opened with the same arguments."""
@@ -189,7 +189,7 @@ class Interpreter:
         """Give back sessions and memory; every later call raises a StateError."""
         self._closed, self._model = True, Model()
         self._subgraphs.clear()
-        self._runtime.resolver.close()
+        self._context.resolver.close()
 
     def __enter__(self) -> Self:
         return self
@@ -304,7 +304,7 @@ class Interpreter:
         Raises:
             StateError: `allocate_tensors` was not called.
         """
-        plan = self._subgraph(0).runner.plan
+        plan = self._subgraph(0).executor.plan
         if plan is None:
             raise StateError("The model is not ready: call allocate_tensors() first.")
         return plan.placements
@@ -329,13 +329,13 @@ class Interpreter:
             DelegateError, KernelError: an operator failed.
         """
         self.delegation()
-        return self._subgraph(0).runner.profiled(runs)
+        return self._subgraph(0).executor.profiled(runs)
 
     @property
     def load_times(self) -> LoadTimes:
         """Seconds spent on reading, translating and making sessions, of the last allocation."""
         self.delegation()
-        return self._subgraph(0).runner.load_times(self._read_seconds)
+        return self._subgraph(0).executor.load_times(self._read_seconds)
 
     # Where LiteRT's own tools look -------------------------------------------------------------
 
@@ -377,15 +377,15 @@ class Interpreter:
             raise StateError("The interpreter is closed.")
         return self._model
 
-    def _subgraph(self, index: int) -> Subgraph:
+    def _subgraph(self, index: int) -> CheckedSubgraph:
         count = self.num_subgraphs()
         if not 0 <= index < count:
             raise TensorError(f"Invalid subgraph index {index} exceeds max subgraph index {count}")
         if index not in self._subgraphs:
-            self._subgraphs[index] = Subgraph(
+            self._subgraphs[index] = CheckedSubgraph(
                 self._model,
                 index,
-                self._runtime,
+                self._context,
                 compress_zero_points=self._compress_zero_points,
             )
         return self._subgraphs[index]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.checked_subgraph import CheckedSubgraph
 from tflite_ort.schema import Model, SignatureDef, TensorError
-from tflite_ort.subgraph import Subgraph
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class SignatureRunner:
     call leaves inputs resized and their values set.
     """
 
-    def __init__(self, signature: Signature, subgraph: Callable[[], Subgraph]) -> None:
+    def __init__(self, signature: Signature, subgraph: Callable[[], CheckedSubgraph]) -> None:
         self._signature, self._subgraph = signature, subgraph
 
     def __call__(self, **inputs: npt.ArrayLike) -> dict[str, Any]:

@@ -13,10 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tflite_ort import runner
+from tflite_ort import executor
 from tflite_ort.opmap import lower, translator
 from tflite_ort.plan.build import Placement, Plan
-from tflite_ort.plan.runtime import Runtime
+from tflite_ort.plan.context import PlanContext
 from tflite_ort.providers.delegates import ExecutionProviderDelegate
 from tflite_ort.schema import BridgeError, Op, OperatorView, Specialized, TensorType
 from tflite_ort.schema.values.element_types import DATA_INPUT
@@ -38,11 +38,11 @@ _observed: dict[tuple[str, str], dict[str, set[str]]] = defaultdict(lambda: defa
 
 def watch() -> None:
     """Note the operators of every interpreter from now on, when it runs without an error."""
-    make_plan = vars(runner)["make_plan"]
+    make_plan = vars(executor)["make_plan"]
 
-    def noted(graph: Specialized, runtime: Runtime) -> Plan:
-        plan = make_plan(graph, runtime)
-        if list(runtime.delegates) != [ExecutionProviderDelegate("CPUExecutionProvider")]:
+    def noted(graph: Specialized, context: PlanContext) -> Plan:
+        plan = make_plan(graph, context)
+        if list(context.delegates) != [ExecutionProviderDelegate("CPUExecutionProvider")]:
             return plan
         noting = iter([lambda: note(graph, plan)])
 
@@ -52,7 +52,7 @@ def watch() -> None:
 
         return replace(plan, run=run)
 
-    vars(runner)["make_plan"] = noted
+    vars(executor)["make_plan"] = noted
 
 
 def note(graph: Specialized, plan: Plan) -> None:

@@ -31,7 +31,7 @@ class InputError(BridgeError, ValueError):
     """A file given as an input cannot be one of this model's."""
 
 
-class Runner(Protocol):
+class AnyInterpreter(Protocol):
     """What `Interpreter` has in common with TFLite's own."""
 
     def allocate_tensors(self) -> None: ...
@@ -124,7 +124,7 @@ def read_inputs(
     return arrays
 
 
-def set_inputs(interpreter: Runner, arrays: Mapping[int, Array]) -> None:
+def set_inputs(interpreter: AnyInterpreter, arrays: Mapping[int, Array]) -> None:
     """Allocate `interpreter` for the shapes of `arrays` and copy them in."""
     for each in interpreter.get_input_details():
         array = arrays[each["index"]]

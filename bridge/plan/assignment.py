@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tflite_ort.opmap import Lowered, Target, Translator, lower
+from tflite_ort.plan.context import PlanContext
 from tflite_ort.plan.partition import NUMPY, partitions
-from tflite_ort.plan.runtime import Runtime
 from tflite_ort.providers.delegates import Delegate
 from tflite_ort.schema import OperatorView, Specialized
 from tflite_ort.versioning.registry import Registry
@@ -16,60 +16,60 @@ from tflite_ort.versioning.registry import Registry
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Which runner has which operator, and why the earlier ones do not.
+    """Which backend has which operator, and why the earlier ones do not.
 
     Args:
         whole: the translation of all operators, when one delegate takes every one of them.
     """
 
-    runners: Mapping[int, str]
+    backends: Mapping[int, str]
     reasons: Mapping[int, str]
     whole: Lowered | None = None
 
 
 def assign(
-    graph: Specialized, runtime: Runtime, failures: Mapping[tuple[str, int], str] | None = None
+    graph: Specialized, context: PlanContext, failures: Mapping[tuple[str, int], str] | None = None
 ) -> Assignment:
     """Delegates claim operators in the order given; numpy kernels take the rest.
 
     What was in too small a partition and nothing else takes stays where it was.
 
     Args:
-        failures: by runner and operator, why it could not be made ready there.
+        failures: by backend and operator, why it could not be made ready there.
     """
     failures = failures or {}
-    kernels, left = runtime.resolver.kernels, dict[int, tuple[str, list[str]]]()
-    runners = {op.index: NUMPY for op in graph.operators}
+    kernels, left = context.resolver.kernels, dict[int, tuple[str, list[str]]]()
+    backends = {op.index: NUMPY for op in graph.operators}
     reasons: dict[int, list[str]] = {op.index: [] for op in graph.operators}
-    remaining, translators = list(graph.operators), runtime.resolver.translators
-    for runner, delegate in runtime.runners.items():
+    remaining, translators = list(graph.operators), context.resolver.translators
+    for backend, delegate in context.backends.items():
         refusals = {
-            op.index: runtime.failed.get(runner)
-            or failures.get((runner, op.index))
+            op.index: context.failed.get(backend)
+            or failures.get((backend, op.index))
             or _refusal(delegate, op)
             for op in remaining
         }
         claimed = [op for op in remaining if refusals[op.index] is None]
-        lowered = _trial(claimed, graph, translators, runtime.target(delegate))
+        lowered = _trial(claimed, graph, translators, context.target(delegate))
         refusals.update(lowered.refusals)
         for op in remaining:
             reason = refusals[op.index]
             if reason is None:
-                runners[op.index] = runner
+                backends[op.index] = backend
             elif reason not in reasons[op.index]:
                 reasons[op.index].append(reason)
-        small = _too_small(graph, runners, runner, delegate)
+        small = _too_small(graph, backends, backend, delegate)
         for index, reason in small.items():
-            runners[index] = NUMPY
-            left.setdefault(index, (runner, list(reasons[index])))
+            backends[index] = NUMPY
+            left.setdefault(index, (backend, list(reasons[index])))
             reasons[index].append(reason)
         if claimed and len(claimed) == len(graph.operators) and not (lowered.refusals or small):
-            return Assignment(runners, _joined(reasons), lowered)
-        remaining = [op for op in remaining if runners[op.index] == NUMPY]
+            return Assignment(backends, _joined(reasons), lowered)
+        remaining = [op for op in remaining if backends[op.index] == NUMPY]
     for op in remaining:
         if op.index in left and kernels.of(op) is None:
-            runners[op.index], reasons[op.index] = left[op.index]
-    return Assignment(runners, _joined(reasons))
+            backends[op.index], reasons[op.index] = left[op.index]
+    return Assignment(backends, _joined(reasons))
 
 
 def _refusal(delegate: Delegate, op: OperatorView[Any]) -> str | None:
@@ -86,16 +86,16 @@ def _refusal(delegate: Delegate, op: OperatorView[Any]) -> str | None:
 
 
 def _too_small(
-    graph: Specialized, runners: Mapping[int, str], runner: str, delegate: Delegate
+    graph: Specialized, backends: Mapping[int, str], backend: str, delegate: Delegate
 ) -> dict[int, str]:
     """The operators of partitions that are too small for `delegate`, with the reason. One
     partition taken away can join others, so the smallest goes first."""
-    left, reasons, least = dict(runners), dict[int, str](), delegate.min_partition_size
+    left, reasons, least = dict(backends), dict[int, str](), delegate.min_partition_size
     while least > 1:
         groups = [
             part.operators
             for part in partitions(graph.operators, left, graph.outputs)
-            if part.runner == runner and len(part.operators) < least
+            if part.backend == backend and len(part.operators) < least
         ]
         if not groups:
             break

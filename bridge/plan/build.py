@@ -17,11 +17,11 @@ from tflite_ort.fallback_kernels import Kernel
 from tflite_ort.fallback_kernels.control_flow import Call
 from tflite_ort.opmap import lower
 from tflite_ort.plan.assignment import Assignment, assign
+from tflite_ort.plan.context import PlanContext
 from tflite_ort.plan.custom_checks import check_step, checked_operators, with_checked_results
 from tflite_ort.plan.device_memory import with_places
 from tflite_ort.plan.failures import explained
 from tflite_ort.plan.partition import NUMPY, Partition, partitions
-from tflite_ort.plan.runtime import Runtime
 from tflite_ort.plan.session_step import LeftToTheCPU, session_step
 from tflite_ort.plan.steps import Memory, Run, kernel_step, sequence
 from tflite_ort.providers.delegates import Delegate
@@ -122,41 +122,41 @@ class _PartitionFailed(Exception):
         self.part, self.error = part, error
 
 
-def make_plan(graph: Specialized, runtime: Runtime) -> Plan:
+def make_plan(graph: Specialized, context: PlanContext) -> Plan:
     """Partition `graph` and make every partition ready to run.
 
     What a delegate fails to make ready goes to the next one, with a DelegateWarning.
 
     Raises:
         Untranslatable: operators that neither translate nor have a kernel; lists all of them.
-        DelegateError: a delegate failed, and the runtime is strict.
+        DelegateError: a delegate failed, and the context is strict.
     """
     failures: dict[tuple[str, int], str] = {}
     while True:
         try:
-            return _plan(graph, runtime, failures)
+            return _plan(graph, context, failures)
         except _PartitionFailed as failure:
-            if runtime.strict:
+            if context.strict:
                 raise failure.error from failure.error.__cause__
-            failures.update(_refusals(failure, runtime))
+            failures.update(_refusals(failure, context))
 
 
-def _refusals(failure: _PartitionFailed, runtime: Runtime) -> dict[tuple[str, int], str]:
-    """By runner and operator, why it does not run there; a provider that cannot run anything is
-    noted in `runtime` instead."""
+def _refusals(failure: _PartitionFailed, context: PlanContext) -> dict[tuple[str, int], str]:
+    """By backend and operator, why it does not run there; a provider that cannot run anything is
+    noted in `context` instead."""
     part, error = failure.part, failure.error
     if isinstance(error, LeftToTheCPU):
-        return {(part.runner, op.index): str(error) for op in error.operators}
-    delegate, labels = runtime.runners[part.runner], ", ".join(op.label for op in part.operators)
+        return {(part.backend, op.index): str(error) for op in error.operators}
+    delegate, labels = context.backends[part.backend], ", ".join(op.label for op in part.operators)
     try:
         check_provider(delegate.provider)
     except DelegateError as error:
-        reason = runtime.failed[part.runner] = f"{delegate.name} cannot be used: {error}"
+        reason = context.failed[part.backend] = f"{delegate.name} cannot be used: {error}"
         _warn(f"{reason}; the next delegate takes over")
         return {}
     reason = f"{delegate.name} failed: {failure}"
     _warn(f"{reason}; the next delegate takes over {labels}")
-    return {(part.runner, op.index): reason for op in part.operators}
+    return {(part.backend, op.index): reason for op in part.operators}
 
 
 def _warn(text: str) -> None:
@@ -166,67 +166,69 @@ def _warn(text: str) -> None:
     warnings.warn(text, DelegateWarning, stacklevel=ours[-1] + 1)
 
 
-def _plan(graph: Specialized, runtime: Runtime, failures: Mapping[tuple[str, int], str]) -> Plan:
+def _plan(
+    graph: Specialized, context: PlanContext, failures: Mapping[tuple[str, int], str]
+) -> Plan:
     started = time.perf_counter()
-    translators, kernels = runtime.resolver.translators, runtime.resolver.kernels
-    checked = checked_operators(graph, runtime.resolver)
+    translators, kernels = context.resolver.translators, context.resolver.kernels
+    checked = checked_operators(graph, context.resolver)
     wanted = with_checked_results(graph, checked)
-    assignment = assign(wanted, runtime, failures)
+    assignment = assign(wanted, context, failures)
     _check_kernels(graph, assignment, kernels)
-    parts = partitions(graph.operators, assignment.runners, wanted.outputs)
-    parts = with_places(parts, wanted.outputs, graph.variables, runtime)
-    memory = _memory(wanted, parts, runtime)
+    parts = partitions(graph.operators, assignment.backends, wanted.outputs)
+    parts = with_places(parts, wanted.outputs, graph.variables, context)
+    memory = _memory(wanted, parts, context)
     translate_seconds, session_seconds = time.perf_counter() - started, 0.0
     steps: list[Run] = []
     rows: list[Placement] = []
     providers: dict[int, str] = {}
     for part in parts:
-        if part.runner == NUMPY:
+        if part.backend == NUMPY:
             calls = {}
             for op in part.operators:
                 if op.op in CALLERS:
-                    plans = _plans(op, runtime)
-                    calls[op.index] = [_call(op, plan, runtime) for plan in plans]
+                    plans = _plans(op, context)
+                    calls[op.index] = [_call(op, plan, context) for plan in plans]
                     rows += [_because(op, row) for plan in plans for row in plan.placements]
-            steps.append(kernel_step(part, memory, calls, runtime))
+            steps.append(kernel_step(part, memory, calls, context))
             continue
-        started, delegate = time.perf_counter(), runtime.runners[part.runner]
+        started, delegate = time.perf_counter(), context.backends[part.backend]
         lowered = assignment.whole or lower(
             part.operators,
             part.inputs,
             [*part.outputs, *part.copies],
             translators,
-            target=runtime.target(delegate),
+            target=context.target(delegate),
         )
         translated = time.perf_counter()
         try:
-            step = session_step(part, lowered, delegate, memory, runtime)
+            step = session_step(part, lowered, delegate, memory, context)
         except DelegateError as error:
             raise _PartitionFailed(part, error) from error
-        steps.append(explained(step.run, part, memory, runtime))
+        steps.append(explained(step.run, part, memory, context))
         providers.update(step.providers)
         translate_seconds += translated - started
         session_seconds += time.perf_counter() - translated
     for op in checked:
-        if assignment.runners[op.index] != NUMPY:
-            steps.append(check_step(op, runtime.resolver, memory))
-    rows += _placements(graph, assignment, parts, runtime.runners, providers)
+        if assignment.backends[op.index] != NUMPY:
+            steps.append(check_step(op, context.resolver, memory))
+    rows += _placements(graph, assignment, parts, context.backends, providers)
     rows.sort(key=lambda row: (row.subgraph, row.index))
     return Plan(sequence(steps), graph, memory, tuple(rows), (translate_seconds, session_seconds))
 
 
-def _plans(op: OperatorView[Any], runtime: Runtime) -> list[Plan]:
+def _plans(op: OperatorView[Any], context: PlanContext) -> list[Plan]:
     """A plan for each subgraph that `op` calls."""
     if op.op is Op.CALL_ONCE:  # for one run a session is not worth its while
-        runtime = replace(runtime, delegates=())
-    return [make_plan(body, runtime) for body in op.bodies]
+        context = replace(context, delegates=())
+    return [make_plan(body, context) for body in op.bodies]
 
 
-def _call(op: OperatorView[Any], plan: Plan, runtime: Runtime) -> Call:
+def _call(op: OperatorView[Any], plan: Plan, context: PlanContext) -> Call:
     """What the kernel of a caller is given to run a subgraph."""
     if op.op is not Op.CALL_ONCE:
         return plan.call
-    done = runtime.state.initialized
+    done = context.state.initialized
 
     def call_once(given: Sequence[Array]) -> Sequence[Array]:
         if plan.graph.subgraph not in done:
@@ -241,22 +243,22 @@ def _check_kernels(graph: Specialized, assignment: Assignment, kernels: Registry
     missing = [
         f"  {op.label} version {op.version}: {assignment.reasons[op.index]}; no numpy kernel"
         for op in graph.operators
-        if assignment.runners[op.index] == NUMPY and kernels.of(op) is None
+        if assignment.backends[op.index] == NUMPY and kernels.of(op) is None
     ]
     if missing:
         raise Untranslatable("These operators cannot run:\n" + "\n".join(missing))
 
 
-def _memory(graph: Specialized, parts: Sequence[Partition], runtime: Runtime) -> Memory:
+def _memory(graph: Specialized, parts: Sequence[Partition], context: PlanContext) -> Memory:
     """A zeroed array for every tensor that a session makes or the caller gives or takes; what a
     kernel makes for a session is copied into one where that is less work than binding it anew."""
     variables = {
-        index: runtime.state.variable(key, graph.tensors[index])
+        index: context.state.variable(key, graph.tensors[index])
         for index, key in graph.variables.items()
     }
     tensors = {index: graph.tensors[index] for index in (*graph.inputs, *graph.outputs)}
     for part in parts:
-        if part.runner != NUMPY:
+        if part.backend != NUMPY:
             large = {tensor.index for tensor in part.inputs if _bytes(tensor) > _COPIED_BYTES}
             tensors.update((t.index, t) for t in part.on_host if t.index not in large)
     try:
@@ -291,12 +293,12 @@ def _placements(
     for number, part in enumerate(parts):
         for op in part.operators:
             reason = assignment.reasons.get(op.index, "")
-            if part.runner == NUMPY:
+            if part.backend == NUMPY:
                 if op.op is Op.CALL_ONCE:
                     reason = "it runs once, which is not worth a session"
                 rows.append(_row(op, "numpy", "", number, reason))
             else:
-                name = delegates[part.runner].name
+                name = delegates[part.backend].name
                 used = providers.get(op.index, name)  # no session where all is handed on
                 rows.append(replace(_row(op, "ort", name, number, reason), provider=used))
                 rows += [replace(row, provider=used) for row in _inside(op, name, number)]

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from tflite_ort.plan.context import PlanContext
 from tflite_ort.plan.partition import NUMPY, Partition
-from tflite_ort.plan.runtime import Runtime
 from tflite_ort.providers.session import DeviceTensor
 
 
@@ -16,7 +16,7 @@ def with_places(
     parts: Sequence[Partition],
     results: Collection[int],
     variables: Collection[int],
-    runtime: Runtime,
+    context: PlanContext,
 ) -> list[Partition]:
     """`parts` where what one session makes for another of the same delegate stays on its device;
     what is read elsewhere too is copied to the host's memory beside.
@@ -25,16 +25,16 @@ def with_places(
         results: tensors that are wanted at the end.
         variables: tensors that any operator may set; they stay in the host's memory.
     """
-    sessions = [part for part in parts if part.runner != NUMPY and _has_known_shapes(part)]
+    sessions = [part for part in parts if part.backend != NUMPY and _has_known_shapes(part)]
     places: dict[tuple[str, int], DeviceTensor] = {}
     for part in sessions:
-        same = (each for each in sessions if each.runner == part.runner)
+        same = (each for each in sessions if each.backend == part.backend)
         read = {t.index for each in same for t in each.inputs}.difference(variables)
         for tensor in part.outputs:
             if tensor.index in read and tensor.dtype != np.object_:
-                memory = runtime.device_memory(part.runner)
+                memory = context.device_memory(part.backend)
                 if memory is not None:
-                    places[part.runner, tensor.index] = DeviceTensor(memory)
+                    places[part.backend, tensor.index] = DeviceTensor(memory)
     if not places:
         return list(parts)
     placed = [_placed(part, places) if part in sessions else part for part in parts]
@@ -44,7 +44,7 @@ def with_places(
 
 def _placed(part: Partition, places: dict[tuple[str, int], DeviceTensor]) -> Partition:
     crossing = {tensor.index for tensor in (*part.inputs, *part.outputs)}
-    own = {index: place for (name, index), place in places.items() if name == part.runner}
+    own = {index: place for (name, index), place in places.items() if name == part.backend}
     return replace(part, places={index: own[index] for index in crossing & own.keys()})
 
 

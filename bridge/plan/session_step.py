@@ -13,8 +13,8 @@ import onnx_ir as ir
 
 from tflite_ort.opmap import Lowered, Target
 from tflite_ort.opmap.graph.pairs import is_complex
+from tflite_ort.plan.context import PlanContext
 from tflite_ort.plan.partition import Partition
-from tflite_ort.plan.runtime import Runtime
 from tflite_ort.plan.steps import Memory, Run, unassigned
 from tflite_ort.providers.delegates import Delegate
 from tflite_ort.providers.session import Binding, DeviceTensor, Provider, Session
@@ -133,18 +133,18 @@ def _moves(crossings: Sequence[_Crossing]) -> list[tuple[Array, Array]]:
 
 
 def session_step(
-    part: Partition, lowered: Lowered, delegate: Delegate, memory: Memory, runtime: Runtime
+    part: Partition, lowered: Lowered, delegate: Delegate, memory: Memory, context: PlanContext
 ) -> SessionStep:
     """One session over the tensors that enter and leave a partition.
 
     Raises:
         LeftToTheCPU: some operators are better run by the next delegate.
-        DelegateError: ONNX Runtime could not make it, or not as a strict runtime wants it.
+        DelegateError: ONNX Runtime could not make it, or not as a strict context wants it.
     """
     part, passed = _without_passed(part, lowered.model.graph, memory)
-    target = runtime.target(delegate)
-    session = _session(lowered.model, delegate.provider, runtime) if part.outputs else None
-    providers = {} if session is None else _providers(part, session, delegate, runtime)
+    target = context.target(delegate)
+    session = _session(lowered.model, delegate.provider, context) if part.outputs else None
+    providers = {} if session is None else _providers(part, session, delegate, context)
     places = part.places
     inputs = [_Crossing.of(t, target, memory, places.get(t.index)) for t in part.inputs]
     outputs = [_Crossing.of(t, target, memory, places.get(t.index)) for t in part.outputs]
@@ -187,14 +187,14 @@ def _try(session: Session, inputs: Sequence[_Crossing]) -> None:
 
 
 def _providers(
-    part: Partition, session: Session, delegate: Delegate, runtime: Runtime
+    part: Partition, session: Session, delegate: Delegate, context: PlanContext
 ) -> dict[int, str]:
     """By operator, the execution providers that its nodes were given to.
 
     An operator whose nodes ONNX Runtime merged into others has those of the whole partition.
     """
     assigned = session.assigned()
-    if runtime.strict and (strays := [n for n, name in assigned.items() if name != delegate.name]):
+    if context.strict and (strays := [n for n, name in assigned.items() if name != delegate.name]):
         raise DelegateError(f"{delegate.name} was not given {', '.join(sorted(strays))}")
     everywhere = list(dict.fromkeys(assigned.values())) or [delegate.name]
     if delegate.name not in everywhere:
@@ -203,16 +203,16 @@ def _providers(
     for node, name in assigned.items():
         used.setdefault(node.partition("/")[0], {})[name] = None
     left = [op for op in part.operators if used.get(op.label, {}).keys() - {delegate.name}]
-    someone_takes_them = any(traits_of(each.name).takes_all_nodes for each in runtime.delegates)
+    someone_takes_them = any(traits_of(each.name).takes_all_nodes for each in context.delegates)
     if left and traits_of(delegate.name).whole_graphs_only and someone_takes_them:
         raise LeftToTheCPU(delegate, left)
     return {op.index: ", ".join(used.get(op.label, everywhere)) for op in part.operators}
 
 
-def _session(model: ir.Model, provider: Provider, runtime: Runtime) -> Session:
-    profile = runtime.profile
+def _session(model: ir.Model, provider: Provider, context: PlanContext) -> Session:
+    profile = context.profile
     prefix = None if profile is None else profile.prefix
-    session = Session(model, provider, num_threads=runtime.num_threads, profile=prefix)
+    session = Session(model, provider, num_threads=context.num_threads, profile=prefix)
     if profile is not None:
         profile.sessions.append(session)
     return session

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from tflite_ort.fallback_kernels import Kernel
 from tflite_ort.fallback_kernels.control_flow import Call
+from tflite_ort.plan.context import PlanContext
 from tflite_ort.plan.partition import Partition, only_sets
-from tflite_ort.plan.runtime import Runtime
 from tflite_ort.schema import KernelError, Op, OperatorView, StateError, TensorView
 from tflite_ort.specialize.folding import run_kernel
 from tflite_ort.state import Variable
@@ -81,7 +81,7 @@ def kernel_step(
     part: Partition,
     memory: Memory,
     subgraphs: Mapping[int, Sequence[Call]],
-    runtime: Runtime,
+    context: PlanContext,
 ) -> Run:
     """The kernels of a partition in turn.
 
@@ -92,7 +92,7 @@ def kernel_step(
         return sequence([partial(subgraphs[op.index][0], ()) for op in part.operators])
     calls: list[tuple[OperatorView[Any], Entry[Kernel], Any]] = []
     for op in part.operators:
-        entry = runtime.resolver.kernels.of(op)
+        entry = context.resolver.kernels.of(op)
         assert entry is not None
         if op.index in subgraphs:
             given = op.inputs[: len(op.inputs) - len(op.bodies[0].variables)]
@@ -101,13 +101,13 @@ def kernel_step(
         bound = replace(op, names=entry.inputs.bind(op).names)
         calls.append((bound, entry, entry.state(bound) if entry.state else None))
     fixed = frozenset(memory.arrays)
-    step = _run_kernel if runtime.profile is None else runtime.profile.timed(_run_kernel)
+    step = _run_kernel if context.profile is None else context.profile.timed(_run_kernel)
 
     def run() -> None:
         with np.errstate(all="ignore"):
             for op, entry, state in calls:
                 for body in op.bodies:
-                    runtime.state.reset(body.subgraph)
+                    context.state.reset(body.subgraph)
                 step(op, entry, memory, fixed, state)
 
     return run

@@ -11,7 +11,7 @@ from tests.test_partition import chain
 from tflite_ort import ExecutionProviderDelegate, Interpreter, MissingDelegate, load_delegate
 from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.opmap import Target
-from tflite_ort.plan.runtime import Runtime
+from tflite_ort.plan.context import PlanContext
 from tflite_ort.providers import delegates, session
 from tflite_ort.providers.session import Provider
 from tflite_ort.providers.traits import (
@@ -42,8 +42,8 @@ TARGETS: Mapping[str, tuple[str, Target]] = {
 
 
 def target(provider: str) -> Target:
-    runtime = Runtime((), BoundResolver(BuiltinOpResolver(), Model()), hybrid="dynamic")
-    return runtime.target(ExecutionProviderDelegate(provider))
+    context = PlanContext((), BoundResolver(BuiltinOpResolver(), Model()), hybrid="dynamic")
+    return context.target(ExecutionProviderDelegate(provider))
 
 
 @pytest.mark.parametrize("provider", TARGETS)

@@ -22,7 +22,7 @@ def check_hybrid(hybrid: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Runtime:
+class PlanContext:
     """What the subgraphs of one interpreter share.
 
     Args:
@@ -32,8 +32,8 @@ class Runtime:
         hybrid: how float activations meet integer weights, see `Target`.
         profile: where the time of each operator is noted, if it is.
         strict: a delegate that fails, or leaves nodes to another provider, is an error.
-        failed: runners that could not be made ready, and why; found as sessions are made.
-        memories: by runner, see `device_memory`.
+        failed: backends that could not be made ready, and why; found as sessions are made.
+        memories: by backend, see `device_memory`.
     """
 
     delegates: Sequence[Delegate]
@@ -48,7 +48,7 @@ class Runtime:
     memories: dict[str, DeviceMemory | None] = field(default_factory=dict)
 
     @property
-    def runners(self) -> dict[str, Delegate]:
+    def backends(self) -> dict[str, Delegate]:
         """The delegates under names of which there is one each."""
         named: dict[str, Delegate] = {}
         for delegate in self.delegates:
@@ -56,13 +56,13 @@ class Runtime:
             named[f"{delegate.name} #{same + 1}" if same else delegate.name] = delegate
         return named
 
-    def device_memory(self, runner: str) -> DeviceMemory | None:
-        """Where sessions of this runner hand tensors on, other than the host's memory."""
-        if runner not in self.memories:
-            provider = self.runners[runner].provider
+    def device_memory(self, backend: str) -> DeviceMemory | None:
+        """Where sessions of this backend hand tensors on, other than the host's memory."""
+        if backend not in self.memories:
+            provider = self.backends[backend].provider
             on_host = traits_of(provider.name).host_memory
-            self.memories[runner] = None if on_host else device_memory(provider)
-        return self.memories[runner]
+            self.memories[backend] = None if on_host else device_memory(provider)
+        return self.memories[backend]
 
     def target(self, delegate: Delegate) -> Target:
         """What graphs for `delegate` are made for, by the traits of its provider."""

@@ -12,8 +12,8 @@ from typing import Any
 import numpy.typing as npt
 
 from tflite_ort.plan.build import LoadTimes, Plan, make_plan
+from tflite_ort.plan.context import PlanContext
 from tflite_ort.plan.profiling import OperatorTime, Profile
-from tflite_ort.plan.runtime import Runtime
 from tflite_ort.schema import Model, Specialized
 from tflite_ort.schema.values.inlining import inlined
 from tflite_ort.schema.values.resolve import tensor_views
@@ -23,7 +23,7 @@ from tflite_ort.state import State, Variable
 Array = npt.NDArray[Any]
 
 
-class SubgraphRunner:
+class SubgraphExecutor:
     """A subgraph, its input shapes, and the plan for these shapes once it is allocated.
 
     Args:
@@ -31,11 +31,11 @@ class SubgraphRunner:
         subgraph: which of its subgraphs.
     """
 
-    def __init__(self, model: Model, subgraph: int, runtime: Runtime) -> None:
+    def __init__(self, model: Model, subgraph: int, context: PlanContext) -> None:
         self.declared = model.subgraphs[subgraph]
         self.subgraph = subgraph
         self._model = inlined(model, subgraph)
-        self._runtime = runtime
+        self._context = context
         self._shapes: dict[int, Shape] = {}
         self._resized: set[int] = set()
         self._graph: Specialized | None = None
@@ -63,17 +63,17 @@ class SubgraphRunner:
             return
         if self._graph is None or self._resized:
             self._specialize()
-            self._runtime.state.reset(self.subgraph)
+            self._context.state.reset(self.subgraph)
         assert self._graph is not None
-        graph = _with_all_results(self._graph) if self._runtime.keep_all else self._graph
-        self.plan = make_plan(graph, self._runtime)
+        graph = _with_all_results(self._graph) if self._context.keep_all else self._graph
+        self.plan = make_plan(graph, self._context)
         self._last_shapes |= {index: array.shape for index, array in self._arrays.items()}
         self._arrays, self._variables = self.plan.arrays, self.plan.memory.variables
         self._resized.clear()
 
     def reset_variables(self) -> None:
         """Give the variable tensors of all subgraphs their first value again."""
-        self._runtime.state.reset()
+        self._context.state.reset()
 
     def shape(self, index: int) -> Shape:
         """The shape a tensor has now: as resized, as the last invoke made it, or as declared."""
@@ -116,7 +116,7 @@ class SubgraphRunner:
         assert self._graph is not None
         with TemporaryDirectory() as folder:
             profile = Profile(Path(folder))
-            plan = make_plan(self._graph, replace(self._runtime, profile=profile, state=State()))
+            plan = make_plan(self._graph, replace(self._context, profile=profile, state=State()))
             for index in self._graph.inputs:
                 array = self.array(index)
                 if array is not None and index not in self._variables:
@@ -131,8 +131,8 @@ class SubgraphRunner:
             self._model,
             self.subgraph,
             self._shapes,
-            self._runtime.resolver.kernels,
-            self._runtime.resolver.preparers(),
+            self._context.resolver.kernels,
+            self._context.resolver.preparers(),
         )
         self._specialize_seconds = time.perf_counter() - started
 

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.details import tensor_details
-from tflite_ort.plan.runtime import Runtime
-from tflite_ort.resolution import check_operators
-from tflite_ort.runner import SubgraphRunner
+from tflite_ort.executor import SubgraphExecutor
+from tflite_ort.missing_operators import check_operators
+from tflite_ort.plan.context import PlanContext
 from tflite_ort.schema import (
     AllocationError,
     Model,
@@ -27,19 +27,19 @@ Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
 
 
-class Subgraph:
-    """The tensors of a subgraph by index, and its runner.
+class CheckedSubgraph:
+    """The tensors of a subgraph by index, and its executor.
 
     Args:
         compress_zero_points: see `tensor_details`.
     """
 
     def __init__(
-        self, model: Model, index: int, runtime: Runtime, *, compress_zero_points: bool = False
+        self, model: Model, index: int, context: PlanContext, *, compress_zero_points: bool = False
     ) -> None:
         self.declared = model.subgraphs[index]
-        self.runner = SubgraphRunner(model, index, runtime)
-        self._model, self._index, self._resolver = model, index, runtime.resolver
+        self.executor = SubgraphExecutor(model, index, context)
+        self._model, self._index, self._resolver = model, index, context.resolver
         self._compress_zero_points = compress_zero_points
 
     def details(self, index: SupportsIndex) -> dict[str, Any]:
@@ -49,7 +49,7 @@ class Subgraph:
             self._model,
             self._index,
             checked,
-            self.runner.shape(checked),
+            self.executor.shape(checked),
             compress_zero_points=self._compress_zero_points,
         )
 
@@ -77,7 +77,7 @@ class Subgraph:
             raise ResizeError(f"Tensor {checked} cannot be resized to {target}: a negative size")
         if self._is_constant(checked):
             raise ResizeError(f"Attempting to resize a fixed-size tensor: {checked} is a constant")
-        self.runner.resize(checked, target)
+        self.executor.resize(checked, target)
 
     def allocate(self) -> None:
         """Make the subgraph ready for its present input shapes; does nothing when it is.
@@ -86,16 +86,16 @@ class Subgraph:
             UnresolvedOperator: operators that nothing here runs; the message lists all of them.
             AllocationError: an operator cannot take the shapes that reach it; names the operator.
         """
-        if self.runner.plan is None:
+        if self.executor.plan is None:
             check_operators(self._model, self._resolver)
         try:
-            self.runner.allocate()
+            self.executor.allocate()
         except ModelError as error:
             raise AllocationError(str(error)) from error
 
     def invoke(self) -> None:
         """Run the subgraph once over its tensors."""
-        plan = self.runner.plan
+        plan = self.executor.plan
         if plan is None:
             raise StateError("Invoke called on model that is not ready.")
         plan.run()
@@ -103,12 +103,12 @@ class Subgraph:
     def set(self, index: SupportsIndex, value: npt.ArrayLike) -> None:
         """Copy `value` into an input, a variable, or another tensor that is kept."""
         checked = self._checked(index)
-        array = stored(value, self.declared.tensors[checked], checked, self.runner.shape(checked))
-        if self.runner.array(checked) is not None:
-            self.runner.assign(checked, array)
+        array = stored(value, self.declared.tensors[checked], checked, self.executor.shape(checked))
+        if self.executor.array(checked) is not None:
+            self.executor.assign(checked, array)
         elif self._is_constant(checked):
             raise TensorError(f"Cannot set tensor: {checked} is a constant")
-        elif self.runner.plan is not None:
+        elif self.executor.plan is not None:
             raise TensorError(f"Cannot set tensor: {self._not_kept(checked)}")
         elif array.size:
             raise TensorError(
@@ -131,13 +131,13 @@ class Subgraph:
             TensorError: it has none: an intermediate result, or nothing is allocated yet.
         """
         checked = self._checked(index)
-        array = self.runner.array(checked)
+        array = self.executor.array(checked)
         if array is None:
-            array = self.runner.constant(checked)
-        if array is None and 0 in self.runner.shape(checked):
+            array = self.executor.constant(checked)
+        if array is None and 0 in self.executor.shape(checked):
             dtype = NUMPY_DTYPE[self.declared.tensors[checked].type]
-            array = np.zeros(self.runner.shape(checked), dtype)
-        if array is None and self.runner.plan is None:
+            array = np.zeros(self.executor.shape(checked), dtype)
+        if array is None and self.executor.plan is None:
             raise TensorError("Tensor data is null. Run allocate_tensors() first")
         if array is None:
             raise TensorError(f"Tensor data is null: {self._not_kept(checked)}")
@@ -150,7 +150,7 @@ class Subgraph:
         return checked
 
     def _check_unknown(self, index: int, target: Shape) -> None:
-        shape = self.runner.shape(index)
+        shape = self.executor.shape(index)
         signature = self.declared.tensors[index].shape_signature or shape
         if len(shape) != len(target) or len(signature) < len(target):
             raise ResizeError(f"Tensor {index} has {len(shape)} dimensions, not {len(target)}")
