@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy.typing as npt
 
-from tflite_ort.plan.build import LoadTimes, Plan, make_plan
+from tflite_ort.plan.build import Plan, make_plan
 from tflite_ort.plan.context import PlanContext
 from tflite_ort.plan.profiling import OperatorTime, Profile
+from tflite_ort.plan.report import LoadTimes
 from tflite_ort.schema import Model, Specialized
 from tflite_ort.schema.values.inlining import inlined
 from tflite_ort.schema.values.resolve import tensor_views
@@ -67,6 +68,7 @@ class SubgraphExecutor:
         assert self._graph is not None
         graph = _with_all_results(self._graph) if self._context.keep_all else self._graph
         self.plan = make_plan(graph, self._context)
+        self._context = replace(self._context, unusable=self.plan.unusable)
         self._last_shapes |= {index: array.shape for index, array in self._arrays.items()}
         self._arrays, self._variables = self.plan.arrays, self.plan.memory.variables
         self._resized.clear()

@@ -17,9 +17,9 @@ from tflite_ort.details import op_details
 from tflite_ort.live_views import LiveViews
 from tflite_ort.metadata import Metadata, model_metadata
 from tflite_ort.missing_operators import check_versions
-from tflite_ort.plan.build import LoadTimes, Placement
 from tflite_ort.plan.context import PlanContext, check_hybrid
 from tflite_ort.plan.profiling import OperatorTime
+from tflite_ort.plan.report import LoadTimes, Placement
 from tflite_ort.providers.delegates import (
     Delegate,
     OpResolverType,

@@ -15,8 +15,9 @@ from typing import Any
 
 from tflite_ort import executor
 from tflite_ort.opmap import lower, translator
-from tflite_ort.plan.build import Placement, Plan
+from tflite_ort.plan.build import Plan
 from tflite_ort.plan.context import PlanContext
+from tflite_ort.plan.report import Placement
 from tflite_ort.providers.delegates import ExecutionProviderDelegate
 from tflite_ort.schema import BridgeError, Op, OperatorView, Specialized, TensorType
 from tflite_ort.schema.values.element_types import DATA_INPUT

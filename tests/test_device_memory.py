@@ -6,16 +6,12 @@ from collections.abc import Callable
 
 from tests.one_op import Node, T, graph_model
 from tests.test_partition import SHAPE, branches, chain
-from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.fallback_kernels import kernel
-from tflite_ort.plan.context import PlanContext
 from tflite_ort.plan.device_memory import with_places
 from tflite_ort.plan.partition import NUMPY, partitions
-from tflite_ort.providers.delegates import ExecutionProviderDelegate
 from tflite_ort.providers.session import DeviceMemory, Provider
 from tflite_ort.providers.traits import CPU
 from tflite_ort.providers.trials import device_memory
-from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import (
     AddOptions,
     AssignVariableOptions,
@@ -50,18 +46,14 @@ def placed(
     """Of each partition the backend, what is on the device and what is copied beside, by name."""
     source = read_model(model)
     graph = specialize(source, 0, {}, kernel)
-    context = PlanContext(
-        [ExecutionProviderDelegate(DEVICE), ExecutionProviderDelegate(CPU)],
-        BoundResolver(BuiltinOpResolver(), source),
-        memories={DEVICE: DeviceMemory("gpu", 0), CPU: None},
-    )
+    memories = {DEVICE: DeviceMemory("gpu", 0), CPU: None}
     wanted = [t.index for t in graph.tensors if t.name in results] + list(graph.outputs)
     parts = partitions(
         graph.operators, {op.index: backend_of(op.op) for op in graph.operators}, wanted
     )
     return [
         (part.backend, {graph.tensors[i].name for i in part.places}, [t.name for t in part.copies])
-        for part in with_places(parts, wanted, graph.variables, context)
+        for part in with_places(parts, wanted, graph.variables, memories.get)
     ]
 
 

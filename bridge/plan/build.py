@@ -3,82 +3,32 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from inspect import currentframe
-from traceback import walk_stack
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.fallback_kernels import Kernel
 from tflite_ort.fallback_kernels.control_flow import Call
-from tflite_ort.opmap import lower
+from tflite_ort.opmap import Lowered, lower
 from tflite_ort.plan.assignment import Assignment, assign
 from tflite_ort.plan.context import PlanContext
 from tflite_ort.plan.custom_checks import check_step, checked_operators, with_checked_results
 from tflite_ort.plan.device_memory import with_places
 from tflite_ort.plan.failures import explained
+from tflite_ort.plan.memory import Memory, allocated
 from tflite_ort.plan.partition import NUMPY, Partition, partitions
-from tflite_ort.plan.session_step import LeftToTheCPU, session_step
-from tflite_ort.plan.steps import Memory, Run, kernel_step, sequence
-from tflite_ort.providers.delegates import Delegate
-from tflite_ort.providers.trials import check_provider
-from tflite_ort.schema import (
-    DelegateError,
-    DelegateWarning,
-    ModelError,
-    Op,
-    OperatorView,
-    Specialized,
-    TensorView,
-    Untranslatable,
-)
-from tflite_ort.schema.values.sizes import known_product
+from tflite_ort.plan.refusals import PartitionFailure, Refusals
+from tflite_ort.plan.report import Placement, Report
+from tflite_ort.plan.session_step import session_step
+from tflite_ort.plan.steps import Run, kernel_step, sequence
+from tflite_ort.schema import DelegateError, Op, OperatorView, Specialized, Untranslatable
 from tflite_ort.specialize.called_subgraphs import CALLERS
+from tflite_ort.state import State
 from tflite_ort.versioning.registry import Registry
 
 Array = npt.NDArray[Any]
-
-# Copying as much takes as long as binding another array.
-_COPIED_BYTES = 1 << 15
-
-
-@dataclass(frozen=True, slots=True)
-class Placement:
-    """Where one operator runs.
-
-    Args:
-        index: the operator's position in its subgraph.
-        operator: its TFLite name.
-        runs_on: ``"ort"``, ``"numpy"``, or ``"constant"`` when its result was computed at load.
-        delegate: the delegate that runs it; empty in numpy.
-        partition: which partition it is part of; None for a constant.
-        reason: why the delegates refused it; empty when the first one took it.
-        provider: the execution provider that ONNX Runtime really gave its nodes to, with commas
-            where there are several; empty in numpy.
-    """
-
-    index: int
-    operator: str
-    version: int
-    runs_on: str
-    delegate: str = ""
-    partition: int | None = None
-    reason: str = ""
-    subgraph: int = 0
-    provider: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class LoadTimes:
-    """Seconds: reading the file, translating it, making the ONNX Runtime sessions."""
-
-    read: float
-    translate: float
-    session: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +39,9 @@ class Plan:
         run: one inference over `memory`.
         graph: what is run.
         memory: where the tensors stand.
+        placements: where each operator runs, by subgraph and index.
         seconds: spent on translating and on making sessions.
+        unusable: by backend, why it can run nothing, as far as that is known now.
     """
 
     run: Run
@@ -97,6 +49,7 @@ class Plan:
     memory: Memory
     placements: tuple[Placement, ...]
     seconds: tuple[float, float]
+    unusable: Mapping[str, str]
 
     @property
     def arrays(self) -> dict[int, Array]:
@@ -104,7 +57,11 @@ class Plan:
         return self.memory.arrays
 
     def call(self, given: Sequence[Array]) -> Sequence[Array]:
-        """The outputs for these inputs, variables not among them."""
+        """The outputs for these inputs, variables not among them; arrays of their own.
+
+        Raises:
+            KernelError, DelegateError: an operator failed, or an input has another shape.
+        """
         graph, memory = self.graph, self.memory
         inputs = [index for index in graph.inputs if index not in graph.variables]
         for index, array in zip(inputs, given, strict=True):
@@ -112,14 +69,6 @@ class Plan:
         self.run()
         outputs = [index for index in graph.outputs if index not in graph.variables]
         return [memory.value(graph.tensors[index]).copy() for index in outputs]
-
-
-class _PartitionFailed(Exception):
-    """A delegate could not make a partition ready."""
-
-    def __init__(self, part: Partition, error: DelegateError) -> None:
-        super().__init__(str(error))
-        self.part, self.error = part, error
 
 
 def make_plan(graph: Specialized, context: PlanContext) -> Plan:
@@ -131,115 +80,131 @@ def make_plan(graph: Specialized, context: PlanContext) -> Plan:
         Untranslatable: operators that neither translate nor have a kernel; lists all of them.
         DelegateError: a delegate failed, and the context is strict.
     """
-    failures: dict[tuple[str, int], str] = {}
-    while True:
-        try:
-            return _plan(graph, context, failures)
-        except _PartitionFailed as failure:
-            if context.strict:
-                raise failure.error from failure.error.__cause__
-            failures.update(_refusals(failure, context))
+    refusals = Refusals(context.unusable)
+    plan = _attempt(graph, context, refusals)
+    while isinstance(plan, PartitionFailure):  # each time less is left that can fail
+        if context.strict:
+            raise plan.error from plan.error.__cause__
+        refusals = refusals.after(plan, context.backends[plan.part.backend])
+        plan = _attempt(graph, context, refusals)
+    return plan
 
 
-def _refusals(failure: _PartitionFailed, context: PlanContext) -> dict[tuple[str, int], str]:
-    """By backend and operator, why it does not run there; a provider that cannot run anything is
-    noted in `context` instead."""
-    part, error = failure.part, failure.error
-    if isinstance(error, LeftToTheCPU):
-        return {(part.backend, op.index): str(error) for op in error.operators}
-    delegate, labels = context.backends[part.backend], ", ".join(op.label for op in part.operators)
-    try:
-        check_provider(delegate.provider)
-    except DelegateError as error:
-        reason = context.failed[part.backend] = f"{delegate.name} cannot be used: {error}"
-        _warn(f"{reason}; the next delegate takes over")
-        return {}
-    reason = f"{delegate.name} failed: {failure}"
-    _warn(f"{reason}; the next delegate takes over {labels}")
-    return {(part.backend, op.index): reason for op in part.operators}
-
-
-def _warn(text: str) -> None:
-    """Warn of a delegate, at the line that called this library."""
-    modules = [frame.f_globals.get("__name__", "") for frame, _ in walk_stack(currentframe())]
-    ours = [level for level, name in enumerate(modules, 1) if name.startswith("tflite_ort.")]
-    warnings.warn(text, DelegateWarning, stacklevel=ours[-1] + 1)
-
-
-def _plan(
-    graph: Specialized, context: PlanContext, failures: Mapping[tuple[str, int], str]
-) -> Plan:
+def _attempt(
+    graph: Specialized, context: PlanContext, refusals: Refusals
+) -> Plan | PartitionFailure:
+    """The plan, or the first partition that its delegate fails to make ready."""
     started = time.perf_counter()
-    translators, kernels = context.resolver.translators, context.resolver.kernels
     checked = checked_operators(graph, context.resolver)
     wanted = with_checked_results(graph, checked)
-    assignment = assign(wanted, context, failures)
-    _check_kernels(graph, assignment, kernels)
+    assignment = assign(wanted, context, refusals)
+    _check_kernels(graph, assignment, context.resolver.kernels)
     parts = partitions(graph.operators, assignment.backends, wanted.outputs)
-    parts = with_places(parts, wanted.outputs, graph.variables, context)
-    memory = _memory(wanted, parts, context)
-    translate_seconds, session_seconds = time.perf_counter() - started, 0.0
-    steps: list[Run] = []
-    rows: list[Placement] = []
-    providers: dict[int, str] = {}
+    parts = with_places(parts, wanted.outputs, graph.variables, context.device_memory)
+    memory = allocated(wanted, parts, context.state)
+    context = replace(context, unusable=refusals.unusable)
+    steps = _Steps(context, assignment, memory, [time.perf_counter() - started, 0.0])
     for part in parts:
-        if part.backend == NUMPY:
-            calls = {}
-            for op in part.operators:
-                if op.op in CALLERS:
-                    plans = _plans(op, context)
-                    calls[op.index] = [_call(op, plan, context) for plan in plans]
-                    rows += [_because(op, row) for plan in plans for row in plan.placements]
-            steps.append(kernel_step(part, memory, calls, context))
-            continue
-        started, delegate = time.perf_counter(), context.backends[part.backend]
-        lowered = assignment.whole or lower(
-            part.operators,
-            part.inputs,
-            [*part.outputs, *part.copies],
-            translators,
-            target=context.target(delegate),
-        )
+        failure = steps.add(part)
+        if failure is not None:
+            return failure
+    steps.add_checks(checked)
+    report = Report(graph, assignment, parts, context, steps.providers, steps.called)
+    translating, making_sessions = steps.seconds
+    return Plan(
+        sequence(steps.runs),
+        graph,
+        memory,
+        report.placements(),
+        (translating, making_sessions),
+        steps.context.unusable,
+    )
+
+
+@dataclass(slots=True)
+class _Steps:
+    """The steps of a plan as they are made.
+
+    Args:
+        context: what these steps share; it learns what the plans of called subgraphs find.
+        seconds: spent on translating and on making sessions by now.
+        runs: the steps in order.
+        providers: see `Report`.
+        called: see `Report`.
+    """
+
+    context: PlanContext
+    assignment: Assignment
+    memory: Memory
+    seconds: list[float]
+    runs: list[Run] = field(default_factory=list)
+    providers: dict[int, str] = field(default_factory=dict)
+    called: list[tuple[OperatorView[Any], Sequence[Placement]]] = field(default_factory=list)
+
+    def add(self, part: Partition) -> PartitionFailure | None:
+        """Make the next step; what has failed if its delegate cannot."""
+        if part.backend != NUMPY:
+            return self._add_session(part)
+        calls = {op.index: self._calls(op) for op in part.operators if op.op in CALLERS}
+        self.runs.append(kernel_step(part, self.memory, calls, self.context))
+        return None
+
+    def add_checks(self, checked: Sequence[OperatorView[Any]]) -> None:
+        """Compare what ONNX Runtime has made of these operators with what their kernels make."""
+        for op in checked:
+            if self.assignment.backends[op.index] != NUMPY:
+                self.runs.append(check_step(op, self.context.resolver, self.memory))
+
+    def _calls(self, op: OperatorView[Any]) -> list[Call]:
+        """What the kernel of `op` is given to run each subgraph that it calls."""
+        calls = []
+        for body in op.bodies:
+            # A session is not worth its while for one run.
+            once = op.op is Op.CALL_ONCE
+            plan = make_plan(body, replace(self.context, delegates=()) if once else self.context)
+            self.context = replace(self.context, unusable=plan.unusable)
+            self.called.append((op, plan.placements))
+            calls.append(_once(plan, self.context.state) if once else plan.call)
+        return calls
+
+    def _add_session(self, part: Partition) -> PartitionFailure | None:
+        started, delegate = time.perf_counter(), self.context.backends[part.backend]
+        lowered = self.assignment.whole or self._lowered(part)
         translated = time.perf_counter()
         try:
-            step = session_step(part, lowered, delegate, memory, context)
+            step = session_step(part, lowered, delegate, self.memory, self.context)
         except DelegateError as error:
-            raise _PartitionFailed(part, error) from error
-        steps.append(explained(step.run, part, memory, context))
-        providers.update(step.providers)
-        translate_seconds += translated - started
-        session_seconds += time.perf_counter() - translated
-    for op in checked:
-        if assignment.backends[op.index] != NUMPY:
-            steps.append(check_step(op, context.resolver, memory))
-    rows += _placements(graph, assignment, parts, context.backends, providers)
-    rows.sort(key=lambda row: (row.subgraph, row.index))
-    return Plan(sequence(steps), graph, memory, tuple(rows), (translate_seconds, session_seconds))
+            return PartitionFailure(part, error, self.context.unusable)
+        self.runs.append(explained(step.run, part, self.memory, self.context))
+        self.providers.update(step.providers)
+        self.seconds[0] += translated - started
+        self.seconds[1] += time.perf_counter() - translated
+        return None
+
+    def _lowered(self, part: Partition) -> Lowered:
+        target = self.context.target(self.context.backends[part.backend])
+        outputs, translators = [*part.outputs, *part.copies], self.context.resolver.translators
+        return lower(part.operators, part.inputs, outputs, translators, target=target)
 
 
-def _plans(op: OperatorView[Any], context: PlanContext) -> list[Plan]:
-    """A plan for each subgraph that `op` calls."""
-    if op.op is Op.CALL_ONCE:  # for one run a session is not worth its while
-        context = replace(context, delegates=())
-    return [make_plan(body, context) for body in op.bodies]
-
-
-def _call(op: OperatorView[Any], plan: Plan, context: PlanContext) -> Call:
-    """What the kernel of a caller is given to run a subgraph."""
-    if op.op is not Op.CALL_ONCE:
-        return plan.call
-    done = context.state.initialized
+def _once(plan: Plan, state: State) -> Call:
+    """A call of the plan that does nothing from the second time on."""
 
     def call_once(given: Sequence[Array]) -> Sequence[Array]:
-        if plan.graph.subgraph not in done:
+        if plan.graph.subgraph not in state.initialized:
             plan.call(given)
-            done.add(plan.graph.subgraph)
+            state.initialized.add(plan.graph.subgraph)
         return ()
 
     return call_once
 
 
 def _check_kernels(graph: Specialized, assignment: Assignment, kernels: Registry[Kernel]) -> None:
+    """Refuse a graph with operators that nothing runs.
+
+    Raises:
+        Untranslatable: there are some; the message lists all of them.
+    """
     missing = [
         f"  {op.label} version {op.version}: {assignment.reasons[op.index]}; no numpy kernel"
         for op in graph.operators
@@ -247,75 +212,3 @@ def _check_kernels(graph: Specialized, assignment: Assignment, kernels: Registry
     ]
     if missing:
         raise Untranslatable("These operators cannot run:\n" + "\n".join(missing))
-
-
-def _memory(graph: Specialized, parts: Sequence[Partition], context: PlanContext) -> Memory:
-    """A zeroed array for every tensor that a session makes or the caller gives or takes; what a
-    kernel makes for a session is copied into one where that is less work than binding it anew."""
-    variables = {
-        index: context.state.variable(key, graph.tensors[index])
-        for index, key in graph.variables.items()
-    }
-    tensors = {index: graph.tensors[index] for index in (*graph.inputs, *graph.outputs)}
-    for part in parts:
-        if part.backend != NUMPY:
-            large = {tensor.index for tensor in part.inputs if _bytes(tensor) > _COPIED_BYTES}
-            tensors.update((t.index, t) for t in part.on_host if t.index not in large)
-    try:
-        arrays = {
-            index: np.full(tensor.shape, b"" if tensor.dtype == np.object_ else 0, tensor.dtype)
-            for index, tensor in tensors.items()
-            if not tensor.is_constant and not tensor.dynamic and index not in variables
-        }
-    except (MemoryError, ValueError) as error:
-        raise ModelError(f"the model's tensors cannot be allocated: {error}") from error
-    return Memory(arrays, variables)
-
-
-def _bytes(tensor: TensorView) -> int:
-    return known_product(tensor.shape) * tensor.dtype.itemsize
-
-
-def _because(op: OperatorView[Any], row: Placement) -> Placement:
-    """`row` of a subgraph that `op` calls."""
-    once = op.op is Op.CALL_ONCE and row.runs_on == "numpy"
-    return replace(row, reason=f"{op.label} runs it once") if once else row
-
-
-def _placements(
-    graph: Specialized,
-    assignment: Assignment,
-    parts: Sequence[Partition],
-    delegates: Mapping[str, Delegate],
-    providers: Mapping[int, str],
-) -> list[Placement]:
-    rows = [_row(op, "constant") for op in graph.folded]
-    for number, part in enumerate(parts):
-        for op in part.operators:
-            reason = assignment.reasons.get(op.index, "")
-            if part.backend == NUMPY:
-                if op.op is Op.CALL_ONCE:
-                    reason = "it runs once, which is not worth a session"
-                rows.append(_row(op, "numpy", "", number, reason))
-            else:
-                name = delegates[part.backend].name
-                used = providers.get(op.index, name)  # no session where all is handed on
-                rows.append(replace(_row(op, "ort", name, number, reason), provider=used))
-                rows += [replace(row, provider=used) for row in _inside(op, name, number)]
-    return rows
-
-
-def _inside(op: OperatorView[Any], delegate: str, partition: int) -> list[Placement]:
-    """The operators of the subgraphs that are translated with `op`, which calls them."""
-    rows = []
-    for body in op.bodies if op.op in CALLERS else ():
-        rows += [_row(inner, "constant") for inner in body.folded]
-        for inner in body.operators:
-            rows.append(_row(inner, "ort", delegate, partition))
-            rows += _inside(inner, delegate, partition)
-    return rows
-
-
-def _row(op: OperatorView[Any], runs_on: str, *details: Any) -> Placement:
-    row = Placement(op.index, op.name, op.version, runs_on, *details)
-    return replace(row, subgraph=op.subgraph)

@@ -1,8 +1,8 @@
-"""What the subgraphs of one interpreter share."""
+"""What all plans of one interpreter share."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tflite_ort.custom.kernels import BoundResolver
@@ -16,24 +16,29 @@ from tflite_ort.state import State
 
 
 def check_hybrid(hybrid: str) -> None:
-    """Refuse what no `Target` is made for."""
+    """Refuse a choice that no `Target` is made for.
+
+    Raises:
+        ValueError: `hybrid` is neither ``"float"`` nor ``"dynamic"``.
+    """
     if hybrid not in ("float", "dynamic"):
         raise ValueError(f"hybrid must be 'float' or 'dynamic', got {hybrid!r}")
 
 
 @dataclass(frozen=True, slots=True)
 class PlanContext:
-    """What the subgraphs of one interpreter share.
+    """What all plans of one interpreter share.
 
     Args:
         delegates: the first choice first; numpy kernels take what none of them does.
+        resolver: the translators and kernels, ready for the model.
         num_threads: threads within an operator; 0 leaves it to ONNX Runtime.
         keep_all: every tensor that an operator makes can be read after an invoke.
         hybrid: how float activations meet integer weights, see `Target`.
         profile: where the time of each operator is noted, if it is.
+        state: the values that last from one invoke to the next.
         strict: a delegate that fails, or leaves nodes to another provider, is an error.
-        failed: backends that could not be made ready, and why; found as sessions are made.
-        memories: by backend, see `device_memory`.
+        unusable: by backend, why it can run nothing; a plan says what it has found.
     """
 
     delegates: Sequence[Delegate]
@@ -44,12 +49,11 @@ class PlanContext:
     profile: Profile | None = None
     state: State = field(default_factory=State)
     strict: bool = False
-    failed: dict[str, str] = field(default_factory=dict)
-    memories: dict[str, DeviceMemory | None] = field(default_factory=dict)
+    unusable: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def backends(self) -> dict[str, Delegate]:
-        """The delegates under names of which there is one each."""
+        """The delegates by name, in order; the second of one name is ``"NAME #2"``."""
         named: dict[str, Delegate] = {}
         for delegate in self.delegates:
             same = sum(delegate.name == each.name for each in named.values())
@@ -57,12 +61,9 @@ class PlanContext:
         return named
 
     def device_memory(self, backend: str) -> DeviceMemory | None:
-        """Where sessions of this backend hand tensors on, other than the host's memory."""
-        if backend not in self.memories:
-            provider = self.backends[backend].provider
-            on_host = traits_of(provider.name).host_memory
-            self.memories[backend] = None if on_host else device_memory(provider)
-        return self.memories[backend]
+        """Where sessions of a backend hand tensors on; None for the host's memory."""
+        provider = self.backends[backend].provider
+        return None if traits_of(provider.name).host_memory else device_memory(provider)
 
     def target(self, delegate: Delegate) -> Target:
         """What graphs for `delegate` are made for, by the traits of its provider."""

@@ -17,8 +17,9 @@ import numpy.typing as npt
 from tflite_ort.opmap import lower
 from tflite_ort.opmap.graph.pairs import is_complex
 from tflite_ort.plan.context import PlanContext
+from tflite_ort.plan.memory import Memory
 from tflite_ort.plan.partition import Partition
-from tflite_ort.plan.steps import Memory, Run
+from tflite_ort.plan.steps import Run
 from tflite_ort.providers.session import Session
 from tflite_ort.schema import (
     BridgeError,

@@ -14,26 +14,20 @@ import onnx_ir as ir
 from tflite_ort.opmap import Lowered, Target
 from tflite_ort.opmap.graph.pairs import is_complex
 from tflite_ort.plan.context import PlanContext
+from tflite_ort.plan.memory import Memory, unassigned
 from tflite_ort.plan.partition import Partition
-from tflite_ort.plan.steps import Memory, Run, unassigned
+from tflite_ort.plan.refusals import LeftToTheCPU
+from tflite_ort.plan.steps import Run
 from tflite_ort.providers.delegates import Delegate
 from tflite_ort.providers.session import Binding, DeviceTensor, Provider, Session
 from tflite_ort.providers.traits import traits_of
-from tflite_ort.schema import DelegateError, OperatorView, StateError, TensorView
+from tflite_ort.schema import DelegateError, StateError, TensorView
 from tflite_ort.state import Variable, moved
 
 Array = npt.NDArray[Any]
 
 # More sets of arrays than a session meets in turn are those of variables that were replaced.
 _BINDINGS_KEPT = 16
-
-
-class LeftToTheCPU(DelegateError):
-    """A provider that is fast only where it takes all nodes has not taken those of `operators`."""
-
-    def __init__(self, delegate: Delegate, operators: Sequence[OperatorView[Any]]) -> None:
-        super().__init__(f"{delegate.name} leaves nodes of it to ONNX Runtime's CPU provider")
-        self.operators = operators
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,68 +13,14 @@ import numpy.typing as npt
 from tflite_ort.fallback_kernels import Kernel
 from tflite_ort.fallback_kernels.control_flow import Call
 from tflite_ort.plan.context import PlanContext
+from tflite_ort.plan.memory import Memory
 from tflite_ort.plan.partition import Partition, only_sets
-from tflite_ort.schema import KernelError, Op, OperatorView, StateError, TensorView
+from tflite_ort.schema import KernelError, Op, OperatorView
 from tflite_ort.specialize.folding import run_kernel
-from tflite_ort.state import Variable
 from tflite_ort.versioning.registry import Entry
 
 Array = npt.NDArray[Any]
 Run = Callable[[], object]
-
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """Where tensors stand between steps, by tensor index.
-
-    Args:
-        arrays: of inputs, outputs and what crosses partitions, whose shapes are known; and, while
-            an invoke runs, what kernels made.
-        variables: what lasts from one invoke to the next.
-        constants: those that kernels read, 4- and 2-bit ones unpacked.
-    """
-
-    arrays: dict[int, Array]
-    variables: Mapping[int, Variable]
-    constants: dict[int, Array] = field(default_factory=dict)
-
-    def value(self, tensor: TensorView) -> Array:
-        """The present value of a tensor."""
-        if tensor.is_constant:
-            return self._constant(tensor)
-        if tensor.index not in self.variables:
-            return self.arrays[tensor.index]
-        value = self.variables[tensor.index].value
-        if value is None:
-            raise unassigned(tensor)
-        return value
-
-    def _constant(self, tensor: TensorView) -> Array:
-        """Its values, unpacked once."""
-        values = self.constants.get(tensor.index)
-        if values is None:
-            values = tensor.data
-            assert values is not None
-            self.constants[tensor.index] = values
-        return values
-
-    def put(self, tensor: TensorView, array: Array) -> None:
-        """Give an input its value; one that is known to be constant has it."""
-        if tensor.is_constant:
-            return
-        kept = None if tensor.dynamic else self.arrays.get(tensor.index)
-        if kept is None:
-            self.arrays[tensor.index] = array
-        elif kept.shape == array.shape:
-            kept[...] = array
-        else:
-            raise KernelError(
-                f"{tensor.name!r} is given shape {list(array.shape)}, expected {list(kept.shape)}"
-            )
-
-
-def unassigned(tensor: TensorView) -> StateError:
-    return StateError(f"variable {tensor.name!r} is read before it has a value")
 
 
 def kernel_step(

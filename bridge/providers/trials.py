@@ -30,8 +30,17 @@ def check_provider(provider: Provider) -> None:
 
 
 def device_memory(provider: Provider) -> DeviceMemory | None:
-    """Where sessions of the provider can hand tensors on in its own memory, found by trying; None
-    where that is the host's memory, or ONNX Runtime cannot."""
+    """Where sessions of the provider can hand tensors on in its own memory, found by trying once;
+    None where that is the host's memory, or ONNX Runtime cannot."""
+    options = tuple(sorted((str(key), str(value)) for key, value in provider.options.items()))
+    return _device_memory(provider.name, options, provider.plugin, provider.device)
+
+
+@cache
+def _device_memory(
+    name: str, options: tuple[tuple[str, str], ...], plugin: bool, device: str
+) -> DeviceMemory | None:
+    provider = Provider(name, dict(options), plugin, device)
     try:
         session = Session(_identity(), provider)
         place = session.output_place()
