@@ -27,7 +27,7 @@ from tflite_ort.schema import (
 )
 from tflite_ort.schema.file.errors import MALFORMED_OPERATOR
 from tflite_ort.schema.shapes import output_shapes
-from tflite_ort.schema.shapes.registry import RULES
+from tflite_ort.schema.shapes.registry import RULES, Shapes
 from tflite_ort.schema.values.element_types import check_element_type
 from tflite_ort.schema.values.inlining import inlined
 from tflite_ort.schema.values.resolve import operator_view, tensor_views
@@ -177,13 +177,7 @@ def _variable_tensors(subgraph: int, tensors: Sequence[TensorView]) -> dict[int,
 
 def _check_flow(graph: SubGraph, tensors: Sequence[TensorView]) -> None:
     """Every tensor that is read is computed, given or constant, and none is computed twice."""
-    made: set[int] = set()
-    for i, operator in enumerate(graph.operators):
-        for index in operator.outputs:
-            early = index in made or index in graph.inputs or index in operator.inputs
-            if early or tensors[index].is_constant:
-                raise ModelError(f"operator {i}: tensor {index} has a value before it is computed")
-            made.add(index)
+    made = _computed(graph, tensors)
     read = [(i, t) for i, operator in enumerate(graph.operators) for t in operator.inputs]
     read += [(len(graph.operators), t) for t in graph.outputs]
     for i, source in read:
@@ -191,6 +185,18 @@ def _check_flow(graph: SubGraph, tensors: Sequence[TensorView]) -> None:
             continue
         if not tensors[source].is_constant and not tensors[source].is_variable:
             raise ModelError(f"operator {i}: input tensor {source} lacks data")
+
+
+def _computed(graph: SubGraph, tensors: Sequence[TensorView]) -> set[int]:
+    """The tensors that operators compute, each of them once."""
+    made: set[int] = set()
+    for i, operator in enumerate(graph.operators):
+        for index in operator.outputs:
+            early = index in made or index in graph.inputs or index in operator.inputs
+            if early or tensors[index].is_constant:
+                raise ModelError(f"operator {i}: tensor {index} has a value before it is computed")
+            made.add(index)
+    return made
 
 
 def _reshaped(
@@ -211,6 +217,11 @@ def _reshaped(
         raise ModelError(f"{op.label}: {error}") from error
     if shapes is None:
         return _unranked(op) if op.op in RULES else _with_unknown_sizes(op, declared)
+    return _with_shapes(op, shapes)
+
+
+def _with_shapes(op: OperatorView[Any], shapes: Shapes) -> OperatorView[Any]:
+    """`op` with these shapes of its outputs."""
     if len(shapes) != len(op.outputs):
         raise ModelError(f"{op.label} has {len(op.outputs)} outputs, expected {len(shapes)}")
     if not all(map(_is_size, chain.from_iterable(shapes))):  # made of constants of another type

@@ -1,0 +1,127 @@
+"""How a session is run: bound once to its arrays, bound to others in turn, or not bound at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy.typing as npt
+
+from tflite_ort.plan.boundary import BoundaryTensor
+from tflite_ort.plan.memory import Memory
+from tflite_ort.plan.steps import Run
+from tflite_ort.providers.session import Binding, Session
+from tflite_ort.state import Variable
+
+Array = npt.NDArray[Any]
+Tensors = Sequence[BoundaryTensor]  # in graph order
+
+# A session with variables needs two bindings; more are of arrays that something else has replaced.
+_BINDINGS_KEPT = 16
+
+
+def session_run(
+    session: Session,
+    inputs: Tensors,
+    outputs: Tensors,
+    memory: Memory,
+) -> Run:
+    """A run of the session over the present values of the tensors at its boundary."""
+    boundary = (*inputs, *outputs)
+    if any(x.tensor.dynamic for x in boundary):
+        return _unbound(session, inputs, outputs, memory)
+    if not all(x.fixed for x in boundary):
+        return _rebound(session, inputs, outputs, memory)
+    return partial(session.run, _bind(session, inputs, outputs, memory))
+
+
+def _bind(
+    session: Session,
+    inputs: Tensors,
+    outputs: Tensors,
+    memory: Memory,
+) -> Binding:
+    sources = [x.place or x.source(memory) for x in inputs]
+    return session.bind(sources, [x.place or x.target() for x in outputs])
+
+
+def _unbound(
+    session: Session,
+    inputs: Tensors,
+    outputs: Tensors,
+    memory: Memory,
+) -> Run:
+    """A run over arrays whose shapes are known only then; the session makes its results."""
+
+    def run() -> None:
+        results = session.call([x.source(memory) for x in inputs])
+        for crossing, result in zip(outputs, results, strict=True):
+            crossing.store(result, memory)
+
+    return run
+
+
+def _rebound(
+    session: Session,
+    inputs: Tensors,
+    outputs: Tensors,
+    memory: Memory,
+) -> Run:
+    """A run over arrays that are others the next time.
+
+    A variable has two arrays: the session reads its value from one and writes its next value to the
+    other, the spare one. After the run the two change places. With arrays A and B, the first run
+    reads A and writes B, the second reads B and writes A, and the third is like the first. So two
+    bindings do, each made the first time that it is needed, and looked up by the identity of the
+    arrays that hold the values. All variables of a session change places at each run, so that there
+    are two bindings however many variables there are.
+
+    A third binding appears only where something else replaces an array, such as a value of another
+    shape. `_BINDINGS_KEPT` bounds how many of them are kept.
+
+    An input that a kernel makes anew is no variable; it is bound at each run.
+    """
+    made = [(i, x) for i, x in enumerate(inputs) if x.variable is None and not x.fixed]
+    used = (x.variable for x in (*inputs, *outputs) if x.variable is not None)
+    variables = list(dict.fromkeys(used))
+    bindings: dict[tuple[int, ...], _Bound] = {}
+
+    def bind() -> _Bound:
+        if len(bindings) == _BINDINGS_KEPT:
+            bindings.clear()
+        bound = _Bound(
+            _bind(session, inputs, outputs, memory),
+            [variable.array for variable in variables],
+            [(x.variable, x.target()) for x in outputs if x.variable is not None],
+        )
+        bindings[tuple(map(id, bound.arrays))] = bound
+        return bound
+
+    def run() -> None:
+        bound = bindings.get(tuple([id(variable.array) for variable in variables]))
+        if bound is None:
+            bound = bind()
+        else:
+            for position, crossing in made:
+                session.bind_input(bound.binding, position, crossing.source(memory))
+        session.run(bound.binding)
+        for variable, array in bound.results:
+            variable.array, variable.spare = array, variable.array
+
+    return run
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """A binding to the arrays that hold the values of the variables.
+
+    Args:
+        arrays: the arrays, kept alive so that no other array gets the identity of one of them.
+        results: each variable that a run sets, and the array in which its next value is then.
+    """
+
+    binding: Binding
+    arrays: list[Array | None]
+    results: list[tuple[Variable, Array]]
