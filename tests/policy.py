@@ -43,11 +43,11 @@ LAYERS = {
     ),
 }
 
-# Library -> the only files that name it.
+# Library -> the only files, or folders, that name it.
 ONLY_IN = {
     "onnxruntime": {"bridge/providers/session.py"},
-    "rich": {"bridge/command/cli.py", "bridge/command/demo.py", "bridge/command/terminal.py"},
-    "typer": {"bridge/command/cli.py"},
+    "rich": {"bridge/command/"},
+    "typer": {"bridge/command/"},
 }
 
 # The only file that imports by a computed name.
@@ -120,9 +120,9 @@ def layer(folder: str, name: str) -> int:
 
 def confined_library(path: PurePosixPath, tree: ast.Module) -> Iterator[Finding]:
     for line, module in imports(tree):
-        files = ONLY_IN.get(package(module), {str(path)})
-        if str(path) not in files:
-            yield line, f"{module} is only for {', '.join(sorted(files))}"
+        places = ONLY_IN.get(package(module), {str(path)})
+        if not str(path).startswith(tuple(places)):
+            yield line, f"{module} is only for {', '.join(sorted(places))}"
 
 
 def import_in_function(path: PurePosixPath, tree: ast.Module) -> Iterator[Finding]:

@@ -133,7 +133,7 @@ VIOLATIONS = [
     ("bridge/x.py", "from tflite_ort.command.cli import main", "x.py is below"),
     ("bridge/x.py", "import tensorflow", "bridge may not import tensorflow"),
     ("bridge/x.py", "import onnxruntime", "onnxruntime is only for bridge/providers/session.py"),
-    ("bridge/x.py", "from typer import Typer", "typer is only for bridge/command/cli.py"),
+    ("bridge/x.py", "from typer import Typer", "typer is only for bridge/command/"),
     ("bridge/x.py", "def f():\n    import json", "import inside f"),
     (
         "bridge/x.py",
