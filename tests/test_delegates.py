@@ -34,7 +34,8 @@ from tflite_ort.opmap import Graph
 from tflite_ort.plan.build import make_plan
 from tflite_ort.plan.context import PlanContext
 from tflite_ort.providers.available import provider_reports
-from tflite_ort.providers.session import ORT_VERSION, Provider
+from tflite_ort.providers.provider import Provider
+from tflite_ort.providers.session import ORT_VERSION
 from tflite_ort.providers.traits import CPU
 from tflite_ort.schema import Op, OperatorView, read_model
 from tflite_ort.specialize.specialization import specialize

@@ -9,7 +9,7 @@ from tests.test_partition import SHAPE, branches, chain
 from tflite_ort.fallback_kernels import kernel
 from tflite_ort.plan.device_memory import with_places
 from tflite_ort.plan.partition import NUMPY, partitions
-from tflite_ort.providers.session import DeviceMemory, Provider
+from tflite_ort.providers.provider import DeviceMemory, Provider
 from tflite_ort.providers.traits import CPU
 from tflite_ort.providers.trials import device_memory
 from tflite_ort.schema import (

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tflite_ort.opmap import Target
 from tflite_ort.opmap.graph.pairs import is_complex
 from tflite_ort.plan.memory import Memory, unassigned
-from tflite_ort.providers.session import DeviceTensor
+from tflite_ort.providers.binding import DeviceTensor
 from tflite_ort.schema import StateError, TensorView
 from tflite_ort.state import Variable, moved
 

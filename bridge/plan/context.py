@@ -9,7 +9,7 @@ from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.opmap import Target
 from tflite_ort.plan.profiling import Profile
 from tflite_ort.providers.delegates import Delegate
-from tflite_ort.providers.session import DeviceMemory
+from tflite_ort.providers.provider import DeviceMemory
 from tflite_ort.providers.traits import traits_of
 from tflite_ort.providers.trials import device_memory, exact_weight_type
 from tflite_ort.state import State

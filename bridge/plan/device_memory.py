@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from tflite_ort.plan.partition import NUMPY, Partition
-from tflite_ort.providers.session import DeviceMemory, DeviceTensor
+from tflite_ort.providers.binding import DeviceTensor
+from tflite_ort.providers.provider import DeviceMemory
 
 
 def with_places(

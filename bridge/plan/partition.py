@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tflite_ort.providers.session import DeviceTensor
+from tflite_ort.providers.binding import DeviceTensor
 from tflite_ort.schema import ModelError, Op, OperatorView, TensorView
 
 # The backend of operators that no delegate takes.

@@ -19,7 +19,8 @@ from tflite_ort.plan.refusals import LeftToTheCPU
 from tflite_ort.plan.session_runs import session_run
 from tflite_ort.plan.steps import Run
 from tflite_ort.providers.delegates import Delegate
-from tflite_ort.providers.session import Provider, Session
+from tflite_ort.providers.provider import Provider
+from tflite_ort.providers.session import Session
 from tflite_ort.providers.traits import traits_of
 from tflite_ort.schema import DelegateError, TensorView
 from tflite_ort.state import moved

@@ -8,7 +8,8 @@ from enum import Enum, unique
 from typing import Any
 
 from tflite_ort.providers.plugins import find_provider
-from tflite_ort.providers.session import ORT_RELEASE, ORT_VERSION, Provider
+from tflite_ort.providers.provider import Provider
+from tflite_ort.providers.session import ORT_RELEASE, ORT_VERSION
 from tflite_ort.providers.traits import CPU, WRONG_BEFORE, WrongResult, traits_of
 from tflite_ort.providers.trials import check_provider, known_options
 from tflite_ort.schema import DelegateError, MissingDelegate, Op, OperatorView

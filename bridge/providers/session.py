@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,10 @@ import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as _ort_errors
 
 from tflite_ort.opmap.graph.pairs import paired
-from tflite_ort.providers.traits import CPU, MEMORY_OF_VENDOR, traits_of
+from tflite_ort.providers.binding import Binding, DeviceTensor, Tensor
+from tflite_ort.providers.node_times import NodeTime, node_times
+from tflite_ort.providers.provider import ON_CPU, Device, DeviceMemory, Provider
+from tflite_ort.providers.traits import MEMORY_OF_VENDOR, traits_of
 from tflite_ort.schema import DelegateError
 
 Array = npt.NDArray[Any]
@@ -45,7 +47,6 @@ ORT_ERRORS: tuple[type[Exception], ...] = (
 _CONFIG = {"session.qdq_matmulnbits_accuracy_level": "1"}
 
 _RECORD_ASSIGNMENT = "session.record_ep_graph_assignment_info"
-_KERNEL_TIME = "_kernel_time"  # how the profile marks the run of a node
 
 # Plug-ins are listed with them once they are loaded.
 _COMPILED_IN = onnxruntime.get_available_providers()
@@ -57,37 +58,6 @@ _HOST = "Cpu"  # how ONNX Runtime names the memory of the host
 
 # Below this size an initializer stays in the protobuf, where graph optimisations look at it.
 _INLINE_BYTES = 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Provider:
-    """An execution provider of a session.
-
-    Args:
-        options: passed on.
-        plugin: whether it comes from a library that `register_library` loaded.
-        device: the kind of hardware wanted of a plug-in; empty: the first it has.
-    """
-
-    name: str = CPU
-    options: Mapping[str, Any] = field(default_factory=dict)
-    plugin: bool = False
-    device: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Device:
-    """Hardware that a provider offers: kind is ``"CPU"``, ``"GPU"`` or ``"NPU"``.
-
-    Args:
-        library: where a plug-in was loaded from; empty for a provider that is compiled in.
-    """
-
-    provider: str
-    kind: str
-    vendor: str
-    version: str
-    library: str
 
 
 def available_providers() -> list[str]:
@@ -124,74 +94,6 @@ def register_library(path: str) -> None:
         raise DelegateError(f"ONNX Runtime could not load {path}: {_said(error)}") from error
 
 
-@dataclass(frozen=True, slots=True)
-class NodeTime:
-    """One run of a node of the optimised graph: its name, operator, provider and seconds."""
-
-    name: str
-    op_type: str
-    provider: str
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceMemory:
-    """The memory of a device, as ONNX Runtime names it."""
-
-    kind: str
-    number: int
-
-
-class DeviceTensor:
-    """A tensor that stays in the memory of a device, for other sessions of the same provider.
-
-    Its shape and type are always the same.
-
-    Attributes:
-        value: what the first run of the session that makes it has put there; None before.
-        maker: that session, whose memory it is.
-    """
-
-    __slots__ = ("maker", "memory", "value")
-
-    def __init__(self, memory: DeviceMemory) -> None:
-        self.memory = memory
-        self.value: onnxruntime.OrtValue | None = None
-        self.maker: Session | None = None
-
-    def __del__(self) -> None:
-        self.value = None  # before the memory it is in
-
-
-# What a session is bound to.
-Tensor = Array | DeviceTensor
-
-
-class Binding:
-    """What a run of a session reads from and writes to; arrays must outlive it.
-
-    Attributes:
-        sources, targets: in graph order.
-        copied: ONNX Runtime copies an input to a device at once when it is bound, so that each run
-            has to bind anew what may have changed.
-        unmade: some targets are device tensors that have no value yet.
-    """
-
-    __slots__ = ("bound", "copied", "session", "sources", "targets", "unmade")
-
-    def __init__(
-        self, session: Session, bound: Any, sources: Sequence[Tensor], targets: Sequence[Tensor]
-    ) -> None:
-        self.session, self.bound = session, bound
-        self.sources = [_bindable(source) for source in sources]
-        self.targets = [_bindable(target) for target in targets]
-        self.copied = session.on_device or any(isinstance(x, DeviceTensor) for x in self.sources)
-        self.unmade = any(isinstance(x, DeviceTensor) and x.value is None for x in self.targets)
-
-    def __del__(self) -> None:
-        self.bound = None  # before the sessions whose memory it refers to
-
-
 class Session:
     """An ONNX Runtime session, run over arrays that were bound to it before.
 
@@ -209,21 +111,15 @@ class Session:
     def __init__(
         self,
         model: ir.Model,
-        provider: Provider = Provider(),
+        provider: Provider = ON_CPU,
         *,
         num_threads: int = 0,
         config: Mapping[str, str] | None = None,
         profile: str | None = None,
     ) -> None:
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 4  # what it would log as an error is raised
-        options.intra_op_num_threads = num_threads
-        if profile is not None:
-            options.enable_profiling, options.profile_file_prefix = True, profile
         self._records = not traits_of(provider.name).takes_all_nodes
         record = {_RECORD_ASSIGNMENT: str(int(self._records))}
-        for key, value in {**_CONFIG, **record, **(config or {})}.items():
-            options.add_session_config_entry(key, value)
+        options = _options(num_threads, {**_CONFIG, **record, **(config or {})}, profile)
         # They must outlive the session, which reads them in place.
         self._weights = _externalized(model)
         if self._weights:
@@ -241,9 +137,7 @@ class Session:
             text = f"ONNX Runtime could not load the graph: {_said(error)}"
             raise DelegateError(text) from error
         if provider.name not in self._session.get_providers():
-            given = ", ".join(f"{key}={value}" for key, value in provider.options.items())
-            named = f"{provider.name} with {given}" if given else provider.name
-            raise DelegateError(f"ONNX Runtime could not load {named}, its log says why")
+            raise DelegateError(f"ONNX Runtime could not load {provider}, its log says why")
         self._inputs = [value.name for value in self._session.get_inputs()]
         self._outputs = [value.name for value in self._session.get_outputs()]
         places = self._session.get_input_memory_infos()
@@ -274,7 +168,8 @@ class Session:
 
     def bind(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> Binding:
         """What `run` needs to read from and write to these tensors, given in graph order."""
-        binding = Binding(self, self._session.io_binding(), inputs, outputs)
+        bound = self._session.io_binding()
+        binding = Binding(self, bound, inputs, outputs, on_device=self.on_device)
         if not binding.copied:
             self._bind_inputs(binding)
         for name, target in zip(self._outputs, binding.targets, strict=True):
@@ -338,17 +233,7 @@ class Session:
 
     def node_times(self) -> list[NodeTime]:
         """What each run of each node took, of all runs so far; ends the profiling."""
-        events = json.loads(Path(self._session.end_profiling()).read_text(encoding="utf-8"))
-        return [
-            NodeTime(
-                event["name"].removesuffix(_KERNEL_TIME),
-                event["args"]["op_name"],
-                event["args"]["provider"],
-                event["dur"] / 1e6,
-            )
-            for event in events
-            if event["cat"] == "Node" and event["name"].endswith(_KERNEL_TIME)
-        ]
+        return node_times(Path(self._session.end_profiling()))
 
 
 def _cause(error: Exception) -> Exception:
@@ -359,6 +244,19 @@ def _cause(error: Exception) -> Exception:
 def _said(error: Exception) -> str:
     """The message of one of ONNX Runtime's errors in a line, without the place in its source."""
     return _SOURCE_PLACE.sub("", " ".join(str(error).split()))
+
+
+def _options(
+    num_threads: int, config: Mapping[str, str], profile: str | None
+) -> onnxruntime.SessionOptions:
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4  # what it would log as an error is raised
+    options.intra_op_num_threads = num_threads
+    if profile is not None:
+        options.enable_profiling, options.profile_file_prefix = True, profile
+    for key, value in config.items():
+        options.add_session_config_entry(key, value)
+    return options
 
 
 def _chosen(
@@ -388,10 +286,6 @@ class _Weights:
 
     array: Array
     value: onnxruntime.OrtValue
-
-
-def _bindable(tensor: Tensor) -> Tensor:
-    return tensor if isinstance(tensor, DeviceTensor) else paired(tensor)
 
 
 def _named(array: Array) -> Array:

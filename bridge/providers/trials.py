@@ -7,7 +7,9 @@ from functools import cache
 import numpy as np
 import onnx_ir as ir
 
-from tflite_ort.providers.session import DeviceMemory, DeviceTensor, Provider, Session
+from tflite_ort.providers.binding import DeviceTensor
+from tflite_ort.providers.provider import DeviceMemory, Provider
+from tflite_ort.providers.session import Session
 from tflite_ort.schema import DelegateError
 
 

@@ -13,7 +13,7 @@ from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.opmap import Target
 from tflite_ort.plan.context import PlanContext
 from tflite_ort.providers import delegates, session
-from tflite_ort.providers.session import Provider
+from tflite_ort.providers.provider import Provider
 from tflite_ort.providers.traits import (
     CPU,
     TRAITS,
