@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from tflite_ort.checked_subgraph import CheckedSubgraph
 from tflite_ort.custom.kernels import BoundResolver
-from tflite_ort.details import op_details
 from tflite_ort.live_views import LiveViews
 from tflite_ort.metadata import Metadata, model_metadata
 from tflite_ort.missing_operators import check_versions
+from tflite_ort.opening import check_threads, opened_model
 from tflite_ort.plan.context import PlanContext, check_hybrid
 from tflite_ort.plan.profiling import OperatorTime
 from tflite_ort.plan.report import LoadTimes, Placement
@@ -27,14 +27,15 @@ from tflite_ort.providers.delegates import (
     chosen_delegates,
 )
 from tflite_ort.resolvers import BuiltinOpResolver
-from tflite_ort.schema import Model, StateError, TensorError, UnreadableModel, read_model
+from tflite_ort.schema import Model, StateError, TensorError
 from tflite_ort.signatures import SignatureRunner, signatures
+from tflite_ort.tool_methods import ToolMethods
 from tflite_ort.versioning.resolver import OpResolver
 
 Array = npt.NDArray[Any]
 
 
-class Interpreter:
+class Interpreter(ToolMethods):
     """Runs a TFLite model on ONNX Runtime, with the methods of ``tf.lite.Interpreter``.
 
     Args:
@@ -102,12 +103,12 @@ class Interpreter:
         # As given, for `copy` and for pickling.
         self._arguments = {name: value for name, value in locals().items() if name != "self"}
         check_hybrid(hybrid)
-        _check_threads(num_threads)
+        check_threads(num_threads)
         self._delegates = chosen_delegates(
             experimental_op_resolver_type, experimental_delegates or (), providers
         )
         started = time.perf_counter()
-        self._model = _read(model_path, model_content)
+        self._model = opened_model(model_path, model_content)
         resolver = BuiltinOpResolver() if resolver is None else resolver
         check_versions(self._model, resolver)
         self._read_seconds = time.perf_counter() - started
@@ -337,29 +338,7 @@ class Interpreter:
         self.delegation()
         return self._subgraph(0).executor.load_times(self._read_seconds)
 
-    # Where LiteRT's own tools look -------------------------------------------------------------
-
-    @property
-    def experimental_compress_quantization_zero_points(self) -> bool:
-        return self._compress_zero_points
-
-    def _get_tensor_details(self, tensor_index: int, subgraph_index: int) -> dict[str, Any]:
-        return self._subgraph(subgraph_index).details(tensor_index)
-
-    def _get_op_details(self, op_index: int) -> dict[str, Any]:
-        if not 0 <= op_index < len(self._model.subgraphs[0].operators):
-            raise TensorError(f"Invalid node index {op_index}")
-        return op_details(self._model, op_index)
-
-    def _get_ops_details(self) -> list[dict[str, Any]]:
-        """One dictionary per operator; see `op_details`."""
-        return [self._get_op_details(i) for i in range(len(self._model.subgraphs[0].operators))]
-
-    def _get_full_signature_list(self) -> dict[str, dict[str, dict[str, int]]]:
-        return {
-            key: {"inputs": dict(each.inputs), "outputs": dict(each.outputs)}
-            for key, each in self._signatures.items()
-        }
+    # Checks ------------------------------------------------------------------------------------
 
     def _safe_to_run(self) -> bool:
         """Whether nobody holds an array of `tensor`."""
@@ -393,29 +372,3 @@ class Interpreter:
 
 def _reopened(kind: type[Interpreter], arguments: dict[str, Any]) -> Interpreter:
     return kind(**arguments)
-
-
-def _check_threads(num_threads: int | None) -> None:
-    if num_threads is None:
-        return
-    if not isinstance(num_threads, int):
-        raise ValueError("type of num_threads should be int")
-    if num_threads < 1:
-        raise ValueError("num_threads should >= 1")
-
-
-def _read(
-    path: str | os.PathLike[str] | None, content: bytes | bytearray | memoryview | None
-) -> Model:
-    if path and content:
-        raise ValueError("Can't both provide `model_path` and `model_content`")
-    if isinstance(content, str):
-        raise TypeError("model_content must be bytes, got str")
-    if content:
-        return read_model(content)
-    if not path:
-        raise ValueError("`model_path` or `model_content` must be specified.")
-    try:
-        return read_model(os.fsdecode(path))
-    except OSError as error:
-        raise UnreadableModel(f"Could not open '{path}': {error.strerror}") from error
