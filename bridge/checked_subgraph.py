@@ -38,7 +38,7 @@ class CheckedSubgraph:
         self, model: Model, index: int, context: PlanContext, *, compress_zero_points: bool = False
     ) -> None:
         self.declared = model.subgraphs[index]
-        self.executor = SubgraphExecutor(model, index, context)
+        self.executor = SubgraphExecutor(index, context)
         self._model, self._index, self._resolver = model, index, context.resolver
         self._compress_zero_points = compress_zero_points
 

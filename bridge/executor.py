@@ -15,8 +15,7 @@ from tflite_ort.plan.build import Plan, make_plan
 from tflite_ort.plan.context import PlanContext
 from tflite_ort.plan.profiling import OperatorTime, Profile
 from tflite_ort.plan.report import LoadTimes
-from tflite_ort.schema import Model, Specialized
-from tflite_ort.schema.values.inlining import inlined
+from tflite_ort.schema import Specialized
 from tflite_ort.schema.values.resolve import tensor_views
 from tflite_ort.specialize.specialization import Shape, specialize
 from tflite_ort.state import State, Variable
@@ -28,14 +27,13 @@ class SubgraphExecutor:
     """A subgraph, its input shapes, and the plan for these shapes once it is allocated.
 
     Args:
-        model: as read; composites are inlined here.
-        subgraph: which of its subgraphs.
+        subgraph: which of the subgraphs of the context's model.
+        context: what the interpreter's plans share.
     """
 
-    def __init__(self, model: Model, subgraph: int, context: PlanContext) -> None:
-        self.declared = model.subgraphs[subgraph]
+    def __init__(self, subgraph: int, context: PlanContext) -> None:
         self.subgraph = subgraph
-        self._model = inlined(model, subgraph)
+        self._model = context.resolver.model
         self._context = context
         self._shapes: dict[int, Shape] = {}
         self._resized: set[int] = set()
@@ -85,7 +83,9 @@ class SubgraphExecutor:
             return self._arrays[index].shape
         if self._graph is not None and not self._graph.tensors[index].dynamic:
             return self._graph.tensors[index].shape
-        return self._last_shapes.get(index, self.declared.tensors[index].shape)
+        return self._last_shapes.get(
+            index, self._model.subgraphs[self.subgraph].tensors[index].shape
+        )
 
     def array(self, index: int) -> Array | None:
         """The buffer that is kept for a tensor, also while `allocate` has to follow."""

@@ -20,7 +20,6 @@ from tflite_ort.opmap import Lowered, Target
 from tflite_ort.plan.context import check_hybrid
 from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import ExportError, Model, Specialized, read_model
-from tflite_ort.schema.values.inlining import inlined
 from tflite_ort.schema.values.sizes import unknown_size
 from tflite_ort.specialize.specialization import Shape, specialize
 from tflite_ort.versioning.resolver import OpResolver
@@ -85,7 +84,6 @@ def export_onnx(
     check_operators(source, resolver)
     if not source.subgraphs:
         raise ExportError("The model has no subgraph.")
-    source = inlined(source)
     shapes, target = _shapes_by_index(source, input_shapes or {}), Target(weights, hybrid=hybrid)
     domain = custom_ops is not None
     lowered = _lowered(source, shapes, resolver, target, domain=domain, stateful=stateful)
@@ -114,7 +112,7 @@ def _lowered(
     """The primary subgraph as one graph; custom operators without a translation as nodes of the
     domain `tflite.custom`, if they are to be."""
     with closing(BoundResolver(resolver, source)) as bound:
-        graph = specialize(source, 0, shapes, bound.kernels, bound.preparers())
+        graph = specialize(bound.model, 0, shapes, bound.kernels, bound.preparers())
         lowered_by = partial(
             lower_with_state,
             graph,

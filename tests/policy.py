@@ -3,7 +3,7 @@
 import ast
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import PurePosixPath
 
 # Folder -> import name.
@@ -257,6 +257,49 @@ def imports(tree: ast.Module) -> Iterator[Finding]:
             for alias in node.names:
                 full = f"{node.module}.{alias.name}"
                 yield node.lineno, full if full in PACKAGES.values() else node.module
+
+
+def circles(sources: Mapping[str, str]) -> list[set[str]]:
+    """The sets of modules that import each other in a circle.
+
+    Args:
+        sources: by module, its text.
+    """
+    above = {module: _imported(text, sources.keys()) - {module} for module, text in sources.items()}
+    leaves = {module for module, names in above.items() if not names}
+    while leaves:  # what imports nothing that is left is part of no circle
+        above = {module: names - leaves for module, names in above.items() if module not in leaves}
+        leaves = {module for module, names in above.items() if not names}
+    found = []
+    for module in above:
+        reached = _reached(module, above)
+        circle = {other for other in reached if module in _reached(other, above)}
+        if circle and circle not in found:
+            found.append(circle)
+    return found
+
+
+def _imported(text: str, modules: Collection[str]) -> set[str]:
+    """The modules that a text imports, each in whole or a name of it."""
+    found = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            inner = {f"{node.module}.{alias.name}" for alias in node.names}
+            found.update(inner & set(modules) or {node.module})
+    return found & set(modules)
+
+
+def _reached(module: str, above: Mapping[str, set[str]]) -> set[str]:
+    """The modules that `module` imports, directly or through others."""
+    reached: set[str] = set()
+    waiting = [module]
+    while waiting:
+        new = above[waiting.pop()] - reached
+        reached |= new
+        waiting += new
+    return reached
 
 
 def package(module: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.policy import PACKAGES, PROVIDER, violations
+from tests.policy import PACKAGES, PROVIDER, circles, violations
 from tflite_ort.fallback_kernels.registry import custom_kernel, kernel
 from tflite_ort.opmap.registry import custom_translator, translator
 from tflite_ort.schema import Op
@@ -100,6 +100,30 @@ LONG_FUNCTION = "def f():\n" + 60 * "    x()\n"
 BELOW_THE_BRIDGE = [
     path for path in SOURCES if path.relative_to(ROOT).parts[0] in PACKAGES.keys() - {"bridge"}
 ]
+def module_name(path: Path) -> str:
+    folder, *parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join([PACKAGES[folder], *(part for part in parts if part != "__init__")])
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    ours = [path for path in SOURCES if path.relative_to(ROOT).parts[0] in PACKAGES]
+    assert circles({module_name(p): p.read_text(encoding="utf-8") for p in ours}) == []
+
+
+def test_circles_are_seen() -> None:
+    sources = {
+        "p": "from p.a import A",
+        "p.a": "from p.b import B\nimport os",
+        "p.b": "import p.c",
+        "p.c": "from p import a",
+        "p.d": "from p.a import A",
+    }
+    assert circles(sources) == [{"p.a", "p.b", "p.c"}]
+    assert circles({**sources, "p.c": "from p import A"}) == [{"p", "p.a", "p.b", "p.c"}]
+    assert circles({**sources, "p.c": ""}) == []
+
+
+BELOW_THE_BRIDGE = [path for path in SOURCES if path.relative_to(ROOT).parts[0] != "bridge"]
 
 
 @pytest.mark.parametrize("path", BELOW_THE_BRIDGE, ids=lambda path: str(path.relative_to(ROOT)))

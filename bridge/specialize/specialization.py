@@ -15,7 +15,6 @@ import numpy.typing as npt
 from tflite_ort.custom.kernels import Preparer
 from tflite_ort.fallback_kernels import Kernel, custom_kernel, kernel
 from tflite_ort.schema import (
-    Model,
     ModelError,
     Op,
     OperatorView,
@@ -29,7 +28,7 @@ from tflite_ort.schema.file.errors import MALFORMED_OPERATOR
 from tflite_ort.schema.shapes import output_shapes
 from tflite_ort.schema.shapes.registry import RULES, Shapes
 from tflite_ort.schema.values.element_types import check_element_type
-from tflite_ort.schema.values.inlining import inlined
+from tflite_ort.schema.values.inlining import FlatModel
 from tflite_ort.schema.values.resolve import operator_view, tensor_views
 from tflite_ort.schema.values.sizes import is_known, unknown_shape
 from tflite_ort.schema.values.view import VariableKey
@@ -48,7 +47,7 @@ _OF_ANY_RANK = OF_SHAPE | {Op.RESHAPE}
 
 
 def specialize(
-    model: Model,
+    model: FlatModel,
     subgraph: int,
     shapes: Mapping[int, Shape],
     kernels: Registry[Kernel],
@@ -80,7 +79,7 @@ class _Specializer:
         calls: the subgraph, after those that call it.
     """
 
-    model: Model
+    model: FlatModel
     kernels: Registry[Kernel]
     preparers: Mapping[Pair, Preparer]
     held: Held
@@ -99,8 +98,7 @@ class _Specializer:
             handles: of the caller.
             filled: see `Resources`; those filled here are added.
         """
-        number = self.calls[-1]
-        model = inlined(self.model, number)
+        number, model = self.calls[-1], self.model
         graph, tensors = model.subgraphs[number], tensor_views(model, number)
         for index, shape in shapes.items():
             tensors[index] = replace(tensors[index], shape=shape)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NewType
 
 from tflite_ort.schema.file.enums import BuiltinOperator
 from tflite_ort.schema.file.errors import ModelError
@@ -13,6 +14,9 @@ from tflite_ort.schema.file.stablehlo_options import StableHLOCompositeOptions
 # CALL, which the schema has and no TFLite runs; and what TFLite runs as a call of its
 # decomposition, whatever the composite's name.
 INLINED = frozenset({BuiltinOperator.CALL, BuiltinOperator.STABLEHLO_COMPOSITE})
+
+# A model without such operators, made by `flat`. Shapes and plans are made of such a model only.
+FlatModel = NewType("FlatModel", Model)
 
 
 def inlined(model: Model, subgraph: int = 0) -> Model:
@@ -30,6 +34,17 @@ def inlined(model: Model, subgraph: int = 0) -> Model:
     graphs = list(model.subgraphs)
     graphs[subgraph] = flat
     return replace(model, subgraphs=tuple(graphs))
+
+
+def flat(model: Model) -> FlatModel:
+    """`model` with the calls and composites of all its subgraphs replaced by what they call.
+
+    Raises:
+        ModelError: as `inlined`.
+    """
+    for subgraph in range(len(model.subgraphs)):
+        model = inlined(model, subgraph)
+    return FlatModel(model)
 
 
 def called_subgraph(model: Model, operator: Operator) -> int | None:
