@@ -23,6 +23,7 @@ class Signature:
 
     @classmethod
     def of(cls, definition: SignatureDef) -> Signature:
+        """The signature that a file defines."""
         inputs = {entry.name: entry.tensor_index for entry in definition.inputs}
         outputs = {entry.name: entry.tensor_index for entry in definition.outputs}
         return cls(

@@ -71,6 +71,7 @@ class Memory:
 
 
 def unassigned(tensor: TensorView) -> StateError:
+    """The error of reading a variable that nothing has been assigned to."""
     return StateError(f"variable {tensor.name!r} is read before it has a value")
 
 

@@ -86,6 +86,7 @@ def _run_kernel(
 
 
 def sequence(steps: Sequence[Run]) -> Run:
+    """A run of all `steps` in order; it stops at the first that raises."""
     if len(steps) == 1:
         return steps[0]
 

@@ -61,6 +61,7 @@ class ExecutionProviderDelegate(Delegate):
 
     @property
     def provider(self) -> Provider:
+        """As of `Delegate`, with the plug-in's library and device."""
         return Provider(self.name, self.options, bool(self.library), self.device)
 
 
