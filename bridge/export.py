@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from typing import IO
 
 import onnx
 import onnx_ir as ir
@@ -14,6 +15,7 @@ import onnx_ir as ir
 from tflite_ort.custom.export import DOMAIN, untranslated, with_custom_nodes
 from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.export_state import first_values, lower_with_state
+from tflite_ort.files import is_replaceable, write_bytes, writing
 from tflite_ort.metadata import properties
 from tflite_ort.opmap import Lowered, Target
 from tflite_ort.plan.runtime import check_hybrid
@@ -30,6 +32,9 @@ _ADVICE = f"custom_ops='domain' writes custom operators as nodes of the domain {
 _PROTOBUF_BYTES = 2**31 - 1
 # Inside a file: room for the graph beside the weights.
 _INLINE_LIMIT = _PROTOBUF_BYTES - (64 << 20)
+# Beside a file: what is smaller stays in the graph; the others begin where pages do, to be mapped.
+_EXTERNAL_BYTES = 1024
+_ALIGNMENT = 4096
 
 
 def export_onnx(
@@ -47,7 +52,8 @@ def export_onnx(
 
     Args:
         model: a ``.tflite`` file, its bytes, or a model read before.
-        output: where to write; weights above 2 GB go into a file beside it, ``<output>.data``.
+        output: where to write, whole or not at all; weights above 2 GB go into a file beside it,
+            ``<output>.data``.
         weights: ``"uint8"`` writes quantised int8 weights as uint8 with zero point 128, the same
             real values, exact and fast on every CPU; ``"int8"`` keeps them signed, for TensorRT
             and QNN. ONNX Runtime on an x86 CPU without VNNI needs the session entry
@@ -76,6 +82,7 @@ def export_onnx(
     Raises:
         ModelError, VersionError: the model cannot be read or has operators not known.
         ExportError: operators that have no translation; the message lists all with the reasons.
+        OSError: `output` cannot be written, as on a full disk; what was there before still is.
     """
     _check_choices(weights, hybrid, custom_ops)
     source = model if isinstance(model, Model) else read_model(model)
@@ -174,7 +181,30 @@ def _written(model: ir.Model, output: str | os.PathLike[str] | None) -> onnx.Mod
             raise ExportError(f"weights of {size} bytes do not fit a protobuf: give an output path")
         proto = ir.to_proto(model)
         if output is not None:
-            Path(output).write_bytes(proto.SerializeToString())
+            write_bytes(output, proto.SerializeToString())
         return proto
-    ir.save(model, output, external_data=f"{Path(output).name}.data")
-    return onnx.load(output, load_external_data=False)
+    if not is_replaceable(output):
+        raise ExportError(f"weights of {size} bytes need a file beside {os.fspath(output)}")
+    data = f"{os.fspath(output)}.data"
+    with writing(output, data) as (graph, weights):
+        _write_weights(model, weights, Path(data).name)
+        proto = ir.to_proto(model)
+        graph.write(proto.SerializeToString())
+    return proto
+
+
+def _write_weights(model: ir.Model, stream: IO[bytes], location: str) -> None:
+    """Write the large initializers one after the other, and let `model` refer to them."""
+    for name, value in model.graph.initializers.items():
+        tensor = value.const_value
+        if tensor is None or tensor.dtype is ir.DataType.STRING:
+            continue
+        if tensor.nbytes < _EXTERNAL_BYTES:
+            continue
+        start = -stream.tell() % _ALIGNMENT + stream.tell()
+        stream.seek(start)
+        tensor.tofile(stream)
+        shape = ir.Shape(tensor.shape.numpy())
+        value.const_value = ir.ExternalTensor(
+            location, start, tensor.nbytes, tensor.dtype, shape=shape, name=name
+        )

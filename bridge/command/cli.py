@@ -36,6 +36,7 @@ from tflite_ort.command.provider_choices import provider_choices
 from tflite_ort.command.terminal import new_console, new_table
 from tflite_ort.command.versions import versions_command
 from tflite_ort.export import export_onnx
+from tflite_ort.files import write_text
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.metadata import Metadata, model_metadata
 from tflite_ort.providers.available import provider_reports
@@ -462,8 +463,8 @@ def bench(
         typer.echo(json.dumps(as_record(results), indent=2))
     elif results:
         print_results(results, check)
-    if json_file not in (None, "-"):
-        Path(json_file).write_text(json.dumps(as_record(results), indent=2) + "\n")
+    if json_file is not None and json_file != "-":
+        write_text(json_file, json.dumps(as_record(results), indent=2) + "\n")
     raise typer.Exit(int(failed))
 
 

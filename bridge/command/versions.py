@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tflite_ort.command.operator_status import (
+from tflite_ort.files import write_bytes
     find_operator,
     operator_dict,
     operator_text,
@@ -116,7 +117,7 @@ def versions_command(
         return json.dumps(refusal, indent=2) if as_json else str(error), REFUSED
     report = version_report(model)
     if fix is not None:
-        Path(fix).write_bytes(write_model(update_versions(model)))
+        write_bytes(fix, write_model(update_versions(model)))
     text = json.dumps(report.as_dict(), indent=2) if as_json else str(report)
     return text, REFUSED if report.refused else 0
 
