@@ -203,7 +203,7 @@ def _write_weights(model: ir.Model, stream: IO[bytes], location: str) -> None:
             continue
         start = -stream.tell() % _ALIGNMENT + stream.tell()
         stream.seek(start)
-        tensor.tofile(stream)
+        stream.write(tensor.tobytes())
         shape = ir.Shape(tensor.shape.numpy())
         value.const_value = ir.ExternalTensor(
             location, start, tensor.nbytes, tensor.dtype, shape=shape, name=name
