@@ -16,9 +16,9 @@ import pytest
 
 from tests.one_op import Node, T, graph_model
 from tflite_ort import export, export_onnx, files
-from tflite_ort.arrays import write_outputs
+from tflite_ort.command.arrays import write_outputs
+from tflite_ort.command.versions import versions_command
 from tflite_ort.schema import AddOptions, Op
-from tflite_ort.versions import versions_command
 
 ROOT = Path(__file__).parents[1]
 MODEL = graph_model(
@@ -64,7 +64,7 @@ def only_good(out: Path) -> bool:
 def test_a_full_disk_leaves_the_file_and_says_so(model: Path, out: Path, verb: str) -> None:
     given = {"export": [str(model), str(out)], "versions": [str(model), "--fix", str(out)]}
     arguments = ["tflite-ort", verb, *given[verb]]
-    done = limited(f"from tflite_ort.cli import main\nsys.argv = {arguments}\nmain()")
+    done = limited(f"from tflite_ort.command.cli import main\nsys.argv = {arguments}\nmain()")
     assert done.returncode == 1
     assert done.stderr.strip() == f"error: {out}: File too large"
     assert only_good(out)
@@ -73,7 +73,8 @@ def test_a_full_disk_leaves_the_file_and_says_so(model: Path, out: Path, verb: s
 def test_a_full_disk_leaves_arrays_and_reports(out: Path) -> None:
     done = limited(
         "import numpy as np\nfrom pathlib import Path\n"
-        "from tflite_ort.arrays import write_outputs\nfrom tflite_ort.files import write_text\n"
+        "from tflite_ort.command.arrays import write_outputs\n"
+        "from tflite_ort.files import write_text\n"
         f"path = Path({str(out)!r})\n"
         "for write in (\n"
         "    lambda: write_text(path, 'x' * 200),\n"

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from tflite_ort.command.operator_status import (
-from tflite_ort.files import write_bytes
     find_operator,
     operator_dict,
     operator_text,
     read_record,
 )
+from tflite_ort.files import write_bytes
 from tflite_ort.resolution import Unresolved, unresolved
 from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import Model, Op, UnknownOperator, read_model, write_model
