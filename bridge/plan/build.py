@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from inspect import currentframe
+from itertools import dropwhile
 from traceback import walk_stack
 from typing import Any
 
@@ -175,6 +176,8 @@ def _plan(graph: Specialized, runtime: Runtime, failures: Mapping[tuple[str, int
     _check_kernels(graph, assignment, kernels)
     parts = partitions(graph.operators, assignment.runners, wanted.outputs)
     parts = with_places(parts, wanted.outputs, graph.variables, runtime)
+    more = len(list(dropwhile(_runs_once, parts))) + len(checked) > 1
+    runtime = replace(runtime, continued=runtime.continued or more)
     memory = _memory(wanted, parts, runtime)
     translate_seconds, session_seconds = time.perf_counter() - started, 0.0
     steps: list[Run] = []
@@ -215,10 +218,15 @@ def _plan(graph: Specialized, runtime: Runtime, failures: Mapping[tuple[str, int
     return Plan(sequence(steps), graph, memory, tuple(rows), (translate_seconds, session_seconds))
 
 
+def _runs_once(part: Partition) -> bool:
+    return all(op.op is Op.CALL_ONCE for op in part.operators)
+
+
 def _plans(op: OperatorView[Any], runtime: Runtime) -> list[Plan]:
     """A plan for each subgraph that `op` calls."""
     if op.op is Op.CALL_ONCE:  # for one run a session is not worth its while
         runtime = replace(runtime, delegates=())
+    runtime = replace(runtime, continued=True)
     return [make_plan(body, runtime) for body in op.bodies]
 
 
@@ -231,7 +239,7 @@ def _call(op: OperatorView[Any], plan: Plan, runtime: Runtime) -> Call:
     def call_once(given: Sequence[Array]) -> Sequence[Array]:
         if plan.graph.subgraph not in done:
             plan.call(given)
-            done.add(plan.graph.subgraph)
+            runtime.state.initialize(plan.graph.subgraph)
         return ()
 
     return call_once

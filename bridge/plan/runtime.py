@@ -40,6 +40,7 @@ class Runtime:
         keep_all: every tensor that an operator makes can be read after an invoke.
         hybrid: how float activations meet integer weights, see `Target`.
         profile: where the time of each operator is noted, if it is.
+        continued: a session is not all that an invoke runs: what comes after it may fail.
         strict: a delegate that fails, or leaves nodes to another provider, is an error.
         failed: runners that could not be made ready, and why; found as sessions are made.
         memories: by runner, see `device_memory`.
@@ -52,6 +53,7 @@ class Runtime:
     hybrid: str = "float"
     profile: Profile | None = None
     state: State = field(default_factory=State)
+    continued: bool = False
     strict: bool = False
     failed: dict[str, str] = field(default_factory=dict)
     memories: dict[str, DeviceMemory | None] = field(default_factory=dict)
