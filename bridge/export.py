@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import IO
@@ -21,7 +22,7 @@ from tflite_ort.opmap import Lowered, Target
 from tflite_ort.plan.runtime import check_hybrid
 from tflite_ort.resolution import check_operators
 from tflite_ort.resolvers import BuiltinOpResolver
-from tflite_ort.schema import ExportError, Model, Specialized, read_model
+from tflite_ort.schema import Budgets, ExportError, Model, Specialized, read_model
 from tflite_ort.schema.values.inlining import inlined
 from tflite_ort.schema.values.sizes import unknown_size
 from tflite_ort.specialize.specialization import Shape, specialize
@@ -47,6 +48,7 @@ def export_onnx(
     resolver: OpResolver | None = None,
     custom_ops: str | None = None,
     stateful: bool = True,
+    budgets: Budgets | None = None,
 ) -> onnx.ModelProto:
     """Translate a TFLite model into ONNX (opset 21; hash tables take ``ai.onnx.ml`` too).
 
@@ -71,6 +73,8 @@ def export_onnx(
             and ``h_next``, which is to be the next run's ``h``; ``metadata_props["tflite.state"]``
             lists the pairs, and an input that is not fed starts the state. False: every run
             starts from the first values.
+        budgets: limits of what the model may ask for; default `Budgets`, or those with which a
+            `model` was read.
 
     Returns:
         The model; where `output` is given and weights are external, without their data. Inputs
@@ -81,11 +85,14 @@ def export_onnx(
 
     Raises:
         ModelError, VersionError: the model cannot be read or has operators not known.
+        BudgetExceeded: the model asks for more than a limit of `budgets`.
         ExportError: operators that have no translation; the message lists all with the reasons.
         OSError: `output` cannot be written, as on a full disk; what was there before still is.
     """
     _check_choices(weights, hybrid, custom_ops)
-    source = model if isinstance(model, Model) else read_model(model)
+    source = model if isinstance(model, Model) else read_model(model, budgets=budgets)
+    if budgets is not None:
+        source = replace(source, budgets=budgets)
     resolver = BuiltinOpResolver() if resolver is None else resolver
     if custom_ops is not None:
         resolver = with_custom_nodes(resolver, untranslated(source, resolver))

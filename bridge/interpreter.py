@@ -26,7 +26,7 @@ from tflite_ort.providers.delegates import (
 )
 from tflite_ort.resolution import check_versions
 from tflite_ort.resolvers import BuiltinOpResolver
-from tflite_ort.schema import Model, StateError, TensorError, UnreadableModel, read_model
+from tflite_ort.schema import Budgets, Model, StateError, TensorError, UnreadableModel, read_model
 from tflite_ort.signatures import SignatureRunner, signatures
 from tflite_ort.subgraph import Subgraph
 from tflite_ort.versioning.resolver import OpResolver
@@ -56,11 +56,14 @@ class Interpreter:
             an error; otherwise the next one takes over with a DelegateWarning, and `delegation`
             tells.
         resolver: where translators and kernels are looked up; default `BuiltinOpResolver`.
+        budgets: limits of what the model may ask for; default `Budgets`, which no real model comes
+            near.
 
     The other arguments are there for code that gives them: they tune TFLite's delegates.
 
     Raises:
         ModelError: the file is not a valid TFLite model, or cannot be opened.
+        BudgetExceeded: it asks for more than a limit of `budgets`, here or in later calls.
         VersionError: operators or versions that TFLite does not have; lists all of them.
         DelegateError: the installed onnxruntime has no such provider.
         ValueError: neither or both of `model_path` and `model_content` are given.
@@ -98,6 +101,7 @@ class Interpreter:
         resolver: OpResolver | None = None,
         hybrid: str = "float",
         strict: bool = False,
+        budgets: Budgets | None = None,
     ) -> None:
         # As given, for `copy` and for pickling.
         self._arguments = {name: value for name, value in locals().items() if name != "self"}
@@ -107,7 +111,7 @@ class Interpreter:
             experimental_op_resolver_type, experimental_delegates or (), providers
         )
         started = time.perf_counter()
-        self._model = _read(model_path, model_content)
+        self._model = _read(model_path, model_content, budgets)
         resolver = BuiltinOpResolver() if resolver is None else resolver
         check_versions(self._model, resolver)
         self._read_seconds = time.perf_counter() - started
@@ -121,6 +125,7 @@ class Interpreter:
             keep_all=experimental_preserve_all_tensors,
             hybrid=hybrid,
             strict=strict,
+            budgets=self._model.budgets,
         )
         self._compress_zero_points = experimental_compress_quantization_zero_points
         self._signatures = signatures(self._model)
@@ -405,17 +410,19 @@ def _check_threads(num_threads: int | None) -> None:
 
 
 def _read(
-    path: str | os.PathLike[str] | None, content: bytes | bytearray | memoryview | None
+    path: str | os.PathLike[str] | None,
+    content: bytes | bytearray | memoryview | None,
+    budgets: Budgets | None,
 ) -> Model:
     if path and content:
         raise ValueError("Can't both provide `model_path` and `model_content`")
     if isinstance(content, str):
         raise TypeError("model_content must be bytes, got str")
     if content:
-        return read_model(content)
+        return read_model(content, budgets=budgets)
     if not path:
         raise ValueError("`model_path` or `model_content` must be specified.")
     try:
-        return read_model(os.fsdecode(path))
+        return read_model(os.fsdecode(path), budgets=budgets)
     except OSError as error:
         raise UnreadableModel(f"Could not open '{path}': {error.strerror}") from error

@@ -14,6 +14,7 @@ from tflite_ort.resolution import check_operators
 from tflite_ort.runner import SubgraphRunner
 from tflite_ort.schema import (
     AllocationError,
+    BudgetExceeded,
     Model,
     ModelError,
     ResizeError,
@@ -85,11 +86,14 @@ class Subgraph:
         Raises:
             UnresolvedOperator: operators that nothing here runs; the message lists all of them.
             AllocationError: an operator cannot take the shapes that reach it; names the operator.
+            BudgetExceeded: the model asks for more than a limit of its `Budgets`.
         """
         if self.runner.plan is None:
             check_operators(self._model, self._resolver)
         try:
             self.runner.allocate()
+        except BudgetExceeded:
+            raise
         except ModelError as error:
             raise AllocationError(str(error)) from error
 

@@ -193,6 +193,7 @@ def _plan(graph: Specialized, runtime: Runtime, failures: Mapping[tuple[str, int
                     rows += [_because(op, row) for plan in plans for row in plan.placements]
             steps.append(kernel_step(part, memory, calls, runtime))
             continue
+        runtime.budgets.check("outputs", len(part.outputs), "the graph")
         started, delegate = time.perf_counter(), runtime.runners[part.runner]
         lowered = assignment.whole or lower(
             part.operators,
@@ -269,13 +270,20 @@ def _memory(graph: Specialized, parts: Sequence[Partition], runtime: Runtime) ->
             tensors.update((t.index, t) for t in part.on_host if t.index not in large)
     try:
         arrays = {
-            index: np.full(tensor.shape, b"" if tensor.dtype == np.object_ else 0, tensor.dtype)
+            index: _blank(tensor)
             for index, tensor in tensors.items()
             if not tensor.is_constant and not tensor.dynamic and index not in variables
         }
     except (MemoryError, ValueError) as error:
         raise ModelError(f"the model's tensors cannot be allocated: {error}") from error
     return Memory(arrays, variables)
+
+
+def _blank(tensor: TensorView) -> Array:
+    """Zeros, or empty strings; numbers take memory only as they are written."""
+    if tensor.dtype == np.object_:
+        return np.full(tensor.shape, b"", tensor.dtype)
+    return np.zeros(tensor.shape, tensor.dtype)
 
 
 def _bytes(tensor: TensorView) -> int:
