@@ -117,6 +117,8 @@ def associated_files(source: Source, budgets: Budgets = DEFAULT) -> dict[str, by
             size = sum(entry.file_size for entry in archive.infolist())
             budgets.check("metadata_bytes", size, "the archive of files")
             return {name: archive.read(name) for name in archive.namelist()}
+    except BudgetExceeded:
+        raise
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:
         raise MalformedModel(f"associated files cannot be read: {error}") from error
 
@@ -154,7 +156,8 @@ def properties(model: Model, source: Source | None) -> dict[str, str]:
     Returns:
         ``tflite.operator_versions`` (JSON); where the model has them ``tflite.description``,
         ``tflite.min_runtime_version``, ``tflite.metadata`` (JSON) and, of each associated file
-        that is text, ``tflite.file.<name>``. Damaged or too large metadata is ``tflite.metadata_error``.
+        that is text, ``tflite.file.<name>``. Damaged or too large metadata is
+        ``tflite.metadata_error``.
     """
     codes = model.operator_codes
     versions = {code.custom_code or code.builtin_code.name: code.version for code in codes}

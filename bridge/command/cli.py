@@ -30,6 +30,7 @@ from tflite_ort.command.arrays import (
 from tflite_ort.command.bench_tables import print_profile, print_results
 from tflite_ort.command.benchmark import Settings, as_record, measure
 from tflite_ort.command.benchmark import profile as profile_of
+from tflite_ort.command.budget_choices import budgets_of
 from tflite_ort.command.demo import run_demo
 from tflite_ort.command.placements import placed, unplaced
 from tflite_ort.command.provider_choices import provider_choices
@@ -44,7 +45,8 @@ from tflite_ort.providers.delegates import ProviderChoice
 from tflite_ort.resolvers import load_resolver
 from tflite_ort.schema import (
     BridgeError,
-    MalformedModel,
+    Budgets,
+    ModelError,
     SubGraph,
     Tensor,
     TensorType,
@@ -126,6 +128,14 @@ ResolverName = Annotated[
         help="An OpResolver with custom operators, or a function that returns one.",
     ),
 ]
+BudgetNumbers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--budget",
+        metavar="NAME=NUMBER",
+        help="Let a model that you trust ask for more, such as folded_bytes=4000000000.",
+    ),
+]
 
 
 def main() -> None:
@@ -190,12 +200,17 @@ def run(
     provider: Providers = None,
     provider_option: ProviderOptions = None,
     resolver: ResolverName = None,
+    budget: BudgetNumbers = None,
 ) -> None:
     """Run a model once and print what comes out."""
     normalization = _normalization(mean, std)
     providers = _choices(provider, provider_option)
     interpreter = Interpreter(
-        model, num_threads=threads, providers=providers, resolver=_resolver(resolver)
+        model,
+        num_threads=threads,
+        providers=providers,
+        resolver=_resolver(resolver),
+        budgets=_budgets(budget),
     )
     details = interpreter.get_input_details()
     arrays = random_inputs(details, seed) | read_inputs(inputs or (), details, normalization)
@@ -269,6 +284,7 @@ def export(
     ] = Weights.UINT8,
     hybrid: HybridOption = Hybrid.FLOAT,
     resolver: ResolverName = None,
+    budget: BudgetNumbers = None,
     custom_ops: Annotated[
         CustomOps | None,
         typer.Option(help="domain writes what has no translation as nodes of tflite.custom."),
@@ -299,6 +315,7 @@ def export(
         resolver=_resolver(resolver),
         custom_ops=None if custom_ops is None else custom_ops.value,
         stateful=stateful,
+        budgets=_budgets(budget),
     )
     nodes = Counter(node.op_type for node in exported.graph.node)
     parts = [target, target.with_name(f"{target.name}.data")]
@@ -352,17 +369,18 @@ def inspect(
     provider: Providers = None,
     provider_option: ProviderOptions = None,
     resolver: ResolverName = None,
+    budget: BudgetNumbers = None,
 ) -> None:
     """Show inputs, outputs, operators, where each would run and why not."""
-    content = read_model(model)
+    content = read_model(model, budgets=_budgets(budget))
     providers = _choices(provider, provider_option)
-    rows, problem = placed(model, providers, _resolver(resolver))
+    rows, problem = placed(model, providers, _resolver(resolver), content.budgets)
     console = new_console()
     for number, graph in enumerate(content.subgraphs):
         console.print(_tensor_table(graph, number))
     try:
         _print_metadata(console, model_metadata(content, model))
-    except MalformedModel as error:
+    except ModelError as error:
         typer.echo(f"warning: {error}")
     table = new_table("operator", "version", "count", "runs on", "refused because")
     for row, count in (rows or unplaced(content)).items():
@@ -472,6 +490,13 @@ def _thread_counts(text: str) -> list[int]:
     if not all(part.isdecimal() and int(part) > 0 for part in text.split(",")):
         raise typer.BadParameter(f"{text!r} are not numbers above 0", param_hint="--threads")
     return [int(part) for part in text.split(",")]
+
+
+def _budgets(given: list[str] | None) -> Budgets:
+    try:
+        return budgets_of(given or ())
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--budget") from error
 
 
 # Printing ----------------------------------------------------------------------------------------

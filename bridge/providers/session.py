@@ -63,6 +63,8 @@ _DEVICES = {0x0000: "webgpu", 0x10DE: "cuda", 0x1414: "dml", 0x19E5: "cann"}
 
 # Below this size an initializer stays in the protobuf, where graph optimisations look at it.
 _INLINE_BYTES = 1024
+# Sizes and places have to be there when it infers shapes.
+_INLINE_SIZES = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,7 +420,8 @@ def _externalized(model: ir.Model) -> dict[str, _Weights]:
     weights: dict[str, _Weights] = {}
     for name, value in model.graph.initializers.items():
         tensor = value.const_value
-        if tensor is None or tensor.nbytes < _INLINE_BYTES:
+        inline = _INLINE_SIZES if value.dtype is ir.DataType.INT64 else _INLINE_BYTES
+        if tensor is None or tensor.nbytes < inline:
             continue
         weights[name] = _weights(tensor)
         value.const_value = ir.ExternalTensor(

@@ -39,7 +39,7 @@ class Budgets:
     """
 
     tables: int = 1_000_000
-    called_operators: int = 10_000
+    called_operators: int = 20_000
     folded_bytes: int = 1 << 28
     tensor_bytes: int = 1 << 34
     outputs: int = 8192
