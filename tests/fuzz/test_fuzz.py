@@ -21,8 +21,8 @@ from tests.fuzz.tree import Unfit
 from tests.one_op import Node, T, one_op_model
 from tests.subgraph_models import Sub, model_of
 from tflite_ort.schema import Model, Op, TensorType, WhileOptions, read_model, write_model
-from tflite_ort.schema.semantics import NUMPY_DTYPE
-from tflite_ort.schema.sparsity import densify
+from tflite_ort.schema.values.semantics import NUMPY_DTYPE
+from tflite_ort.schema.values.sparsity import densify
 
 ROOT = Path(__file__).parents[2]
 

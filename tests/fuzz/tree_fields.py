@@ -12,7 +12,7 @@ import numpy as np
 from tests.fuzz import edges
 from tests.fuzz.tree import Unfit, operator_at, pick, set_at, with_operator
 from tflite_ort.schema import Model
-from tflite_ort.schema.declare import (
+from tflite_ort.schema.file.declare import (
     Child,
     Children,
     Field,
@@ -27,7 +27,7 @@ from tflite_ort.schema.declare import (
     View,
     fields_of,
 )
-from tflite_ort.schema.model import Buffer
+from tflite_ort.schema.file.model import Buffer
 
 Step = tuple[str, int | None]
 Path = tuple[Step, ...]

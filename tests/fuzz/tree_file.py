@@ -10,7 +10,7 @@ import numpy as np
 from tests.fuzz import edges
 from tests.fuzz.tree import Unfit, operator_at, pick, tensor_at, with_operator, with_tensor
 from tflite_ort.schema import Buffer, ExternalBuffer, ExternalBufferGroup, Model
-from tflite_ort.schema.model import Metadata, SignatureDef, TensorMap
+from tflite_ort.schema.file.model import Metadata, SignatureDef, TensorMap
 
 _METADATA = ("min_runtime_version", "TFLITE_METADATA", "CONVERSION_METADATA", "buffer_location", "")
 

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from tests.fuzz.tree import Unfit, constant_at, values_of, with_data, with_tensor
 from tflite_ort.schema import Model
-from tflite_ort.schema.enums import DimensionType
-from tflite_ort.schema.model import (
+from tflite_ort.schema.file.enums import DimensionType
+from tflite_ort.schema.file.model import (
     DimensionMetadata,
     Int32Vector,
     SparsityParameters,
