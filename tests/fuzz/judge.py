@@ -5,17 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any
 
 import numpy.typing as npt
 
 from tests.fuzz.compare import difference, severity
+from tests.fuzz.describe import dense, makers, operators, types
 from tests.fuzz.limits import deadline, peak
 from tests.fuzz.litert import Answer, LiteRT, Question
 from tests.fuzz.mutate import Mutant
 from tests.fuzz.steps import Outcome, run, taken
-from tflite_ort.schema import BridgeError, Model, SubGraph, Tensor, read_model
 
 Array = npt.NDArray[Any]
 
@@ -122,16 +121,52 @@ def _differences(
     deadline(0)
     if dynamic.stage == "done" and not _least(dynamic, wanted):
         return []
-    shown = f"{operators(content)} | {types(content)} | {kind}"
-    if _unstable(answer, others, outcome.quantised):
-        return [Finding("LiteRT reads unset memory", shown)]
-    if least != kind:
-        shown += f" (nearest {least})"
+    shown = f"{operators(content)} | {types(content)} | {least}"
     if numpy.stage != "done":
         shown += " | numpy refuses"
     elif not _least(numpy, wanted):
         shown += " | numpy as LiteRT"
-    return [Finding("difference", shown)]
+    if _unstable(answer, others, outcome.quantised):
+        return [Finding("LiteRT reads unset memory", shown)]
+    if _dense_agrees(content, seed, outcome, litert):
+        return [Finding("LiteRT reads compressed data as they are", shown)]
+    first = _first(content, seed, litert, seconds)
+    bucket = "difference, not finite" if least in ("nan", "infinity") else "difference"
+    return [Finding(bucket, shown + first)]
+
+
+def _dense_agrees(content: bytes, seed: int, outcome: Outcome, litert: LiteRT) -> bool:
+    """Whether LiteRT gives our result when no constant is compressed."""
+    plain = dense(content)
+    if plain is None:
+        return False
+    asked = (
+        Question(plain, seed, kernels, 0, _ASKED_SECONDS) for kernels in ("default", "reference")
+    )
+    answers = [litert.ask(each) for each in asked]
+    wanted = [each.outputs for each in answers if each.stage == "done"]
+    return bool(wanted) and not _least(outcome, wanted)
+
+
+def _first(content: bytes, seed: int, litert: LiteRT, seconds: float) -> str:
+    """Of several operators, the first one whose results differ."""
+    made = makers(content)
+    tensors = tuple(dict.fromkeys(index for _, outputs in made for index in outputs))
+    if len(made) < 2:
+        return ""
+    question = Question(content, seed, "reference", 0, _ASKED_SECONDS, tensors)
+    answer = litert.ask(question)
+    deadline(seconds)
+    outcome = run(content, seed, tensors)
+    deadline(0)
+    if not outcome.stage == answer.stage == "done":
+        return ""
+    rows = zip(tensors, outcome.outputs, answer.outputs, outcome.quantised, strict=True)
+    kinds = {index: difference([got], [want], [scaled]) for index, got, want, scaled in rows}
+    for name, outputs in made:
+        if kind := max((kinds[index] for index in outputs), key=severity, default=""):
+            return f" | first {name}: {kind}"
+    return ""
 
 
 def _least(outcome: Outcome, wanted: Sequence[Sequence[Array]]) -> str:
@@ -176,53 +211,3 @@ def _in_numpy(content: bytes, seed: int, outcome: Outcome, seconds: float) -> li
 def _plain(text: str) -> str:
     """A message without its numbers, so that those of a kind are alike."""
     return "".join("#" if each.isdigit() else each for each in text)[:90]
-
-
-def _graph(content: bytes) -> tuple[Model, SubGraph] | None:
-    """The model and its main graph, where the file can be read."""
-    try:
-        model = read_model(content)
-    except BridgeError:
-        return None
-    return (model, model.subgraphs[0]) if model.subgraphs else None
-
-
-def operators(content: bytes) -> str:
-    """The operators of a file, the first four of the main graph's."""
-    read = _graph(content)
-    if read is None:
-        return "unreadable"
-    model, graph = read
-    names = [_name(model, op.opcode_index) for op in graph.operators]
-    more = f" +{len(names) - 4}" if len(names) > 4 else ""
-    return " ".join(names[:4]) + more
-
-
-def _name(model: Model, index: int) -> str:
-    if index >= len(model.operator_codes):
-        return "?"
-    code = model.operator_codes[index]
-    return code.custom_code or code.builtin_code.name
-
-
-def types(content: bytes) -> str:
-    """The types of what the first operators read and write; q: with a scale, s: sparse."""
-    read = _graph(content)
-    if read is None:
-        return ""
-    _, graph = read
-    shown = []
-    for op in graph.operators[:3]:
-        sides = []
-        for side in (op.inputs, op.outputs):
-            inside = [i for i in side if i is not None and 0 <= i < len(graph.tensors)]
-            names = [_type(graph.tensors[i]) for i in inside]
-            runs = [(name, len(list(run))) for name, run in groupby(names)]
-            sides.append(",".join(f"{name}*{n}" if n > 1 else name for name, n in runs))
-        shown.append("->".join(sides))
-    return " ".join(shown)
-
-
-def _type(tensor: Tensor) -> str:
-    scaled = tensor.quantization is not None and tensor.quantization.scale is not None
-    return tensor.type.name + "q" * scaled + "s" * (tensor.sparsity is not None)

@@ -21,7 +21,8 @@ class Question:
     Args:
         kernels: as `tests.oracle.litert` has them.
         unset: what memory holds that is not set.
-        preserve: whether all tensors are wanted.
+        seconds: how long it may take.
+        tensors: those that are wanted in the place of the outputs.
     """
 
     content: bytes
@@ -29,6 +30,7 @@ class Question:
     kernels: str = "default"
     unset: int = 0
     seconds: float = 20.0
+    tensors: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

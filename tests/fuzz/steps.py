@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -51,11 +52,16 @@ def taken(content: bytes, seed: int, load: bool = False) -> Outcome:
     return replace(outcome, exported=exported, export_error=error)
 
 
-def run(content: bytes, seed: int, **options: Any) -> Outcome:
-    """What the interpreter makes of a file."""
+def run(content: bytes, seed: int, tensors: Sequence[int] = (), **options: Any) -> Outcome:
+    """What the interpreter makes of a file.
+
+    Args:
+        tensors: those that are wanted in the place of the outputs.
+        options: of the interpreter.
+    """
     stage = ["read"]
     try:
-        outputs, quantised = _invoked(content, seed, stage, options)
+        outputs, quantised = _invoked(content, seed, stage, tensors, options)
     except BridgeError as error:
         return Outcome(stage[0], _shown(error))
     # Anything else is a fault of the library.
@@ -65,9 +71,14 @@ def run(content: bytes, seed: int, **options: Any) -> Outcome:
 
 
 def _invoked(
-    content: bytes, seed: int, stage: list[str], options: dict[str, Any]
+    content: bytes, seed: int, stage: list[str], tensors: Sequence[int], options: dict[str, Any]
 ) -> tuple[tuple[Array, ...], tuple[bool, ...]]:
-    interpreter = Interpreter(model_content=content, num_threads=1, **options)
+    interpreter = Interpreter(
+        model_content=content,
+        num_threads=1,
+        experimental_preserve_all_tensors=bool(tensors),
+        **options,
+    )
     stage[0] = "details"
     details = interpreter.get_input_details()
     interpreter.get_output_details()
@@ -82,6 +93,9 @@ def _invoked(
         interpreter.set_tensor(detail["index"], feed(detail, seed))
     interpreter.invoke()
     results = interpreter.get_output_details()
+    if tensors:
+        every = {each["index"]: each for each in interpreter.get_tensor_details()}
+        results = [every[index] for index in tensors]
     outputs = tuple(np.array(interpreter.get_tensor(each["index"])) for each in results)
     return outputs, tuple(bool(each["quantization"][0]) for each in results)
 
