@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from functools import partial
 from itertools import count, islice
@@ -38,6 +39,8 @@ def _judge(corpus: Corpus, options: argparse.Namespace) -> int:
     title = f"salt {options.salt} from {len(corpus.seeds)} seeds ({corpus.digest})"
     report = Report(title, options.salt, make, options.keep)
     numbers = islice(count(options.start), options.count)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     limits = (options.jobs, options.seconds, not options.alone)
     try:
         judge_all(make, numbers, report.add, *limits)

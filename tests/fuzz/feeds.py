@@ -14,10 +14,16 @@ Detail = dict[str, Any]
 
 # More elements than this are not drawn: a part of them is repeated.
 _DRAWN = 1 << 12
+# No input of more elements is made.
+MOST = 1 << 25
 _SPECIAL = np.array(
     [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-45, 3.4e38, -3.4e38, 1e10, 0.5, 1.5, 2.5, -0.5]
 )
 _TEXTS = (b"", b"a", b"text", b"\x00", b"\xff\xfe", b"a b c", b"12", b"x" * 100)
+
+
+class TooLarge(Exception):
+    """A model asks for more input than is worth making."""
 
 
 def resized(details: Sequence[Detail], seed: int) -> dict[int, tuple[int, ...]]:
@@ -40,6 +46,8 @@ def feed(detail: Detail, seed: int) -> Array:
     rng = np.random.default_rng((seed, name))
     shape = tuple(int(size) for size in detail["shape"])
     count = int(np.prod(shape, dtype=np.int64))
+    if count > MOST:
+        raise TooLarge
     dtype = np.dtype(detail["dtype"])
     values = _values(rng, dtype, min(count, _DRAWN), detail)
     return np.resize(values, shape) if count else np.zeros(shape, dtype)

@@ -35,7 +35,8 @@ class Question:
 
 @dataclass(frozen=True)
 class Answer:
-    """How far LiteRT came: "read", "allocate", "invoke", "done", "died" or "hung".
+    """How far LiteRT came: "read", "allocate", "invoke", "done", "died", "hung",
+    or "too large".
 
     Args:
         error: what it said, or the signal that ended it.

@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection
 
 import numpy as np
 
-from tests.fuzz.feeds import feed, resized
+from tests.fuzz.feeds import TooLarge, feed, resized
 from tests.fuzz.limits import confine, deadline, peak, perturb
 from tests.fuzz.litert import Answer, Question
 from tests.oracle import litert_interpreter
@@ -36,6 +36,8 @@ def ran(question: Question) -> Answer:
         details = interpreter.get_output_details()
         wanted = question.tensors or [each["index"] for each in details]
         outputs = tuple(np.array(interpreter.get_tensor(each)) for each in wanted)
+    except TooLarge:
+        return Answer("too large")
     # Whatever it says is its answer.
     except Exception as error:
         return Answer(stage, f"{type(error).__name__}: {error}"[:300])
@@ -58,6 +60,7 @@ def _work(connection: Connection) -> None:
 
 def _serve(descriptor: int) -> None:
     connection = Connection(descriptor)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     while True:
         child = os.fork()
         if child == 0:

@@ -54,6 +54,8 @@ class Slot:
     def _run(self, connection: Connection) -> None:
         """In the child: never returns."""
         try:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
             confine()
             gc.disable()
             warnings.simplefilter("ignore")

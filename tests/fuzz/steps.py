@@ -12,11 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
-from tests.fuzz.feeds import feed, resized
+from tests.fuzz.feeds import TooLarge, feed, resized
 from tflite_ort import BridgeError, Interpreter, export_onnx
 
 Array = npt.NDArray[Any]
-STAGES = ("read", "details", "allocate", "invoke", "done")
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,8 @@ class Outcome:
     """How far a file came and what stopped it.
 
     Args:
-        stage: the one of `STAGES` that failed, or "done".
+        stage: the one that failed: "read", "details", "allocate" or "invoke"; or "done", or "too
+            large": its inputs are not made.
         error: type and message of what stopped it.
         untyped: where an error that is none of the library's came from, else "".
         exported: "yes", "refused", "untyped" or "unloadable".
@@ -64,6 +64,8 @@ def run(content: bytes, seed: int, tensors: Sequence[int] = (), **options: Any) 
         outputs, quantised = _invoked(content, seed, stage, tensors, options)
     except BridgeError as error:
         return Outcome(stage[0], _shown(error))
+    except TooLarge:
+        return Outcome("too large")
     # Anything else is a fault of the library.
     except Exception as error:
         return Outcome(stage[0], _shown(error), _origin(error))
