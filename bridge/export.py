@@ -54,8 +54,7 @@ def export_onnx(
 
     Args:
         model: a ``.tflite`` file, its bytes, or a model read before.
-        output: where to write, whole or not at all; weights above 2 GB go into a file beside it,
-            ``<output>.data``.
+        output: where to write; weights above 2 GB go into a file beside it, ``<output>.data``.
         weights: ``"uint8"`` writes quantised int8 weights as uint8 with zero point 128, the same
             real values, exact and fast on every CPU; ``"int8"`` keeps them signed, for TensorRT
             and QNN. ONNX Runtime on an x86 CPU without VNNI needs the session entry
@@ -73,8 +72,7 @@ def export_onnx(
             and ``h_next``, which is to be the next run's ``h``; ``metadata_props["tflite.state"]``
             lists the pairs, and an input that is not fed starts the state. False: every run
             starts from the first values.
-        budgets: limits of what the model may ask for; default `Budgets`, or those with which a
-            `model` was read.
+        budgets: limits of what the model may ask for; default those with which it was read.
 
     Returns:
         The model; where `output` is given and weights are external, without their data. Inputs
@@ -84,28 +82,31 @@ def export_onnx(
         hold what `tflite_ort.metadata.properties` lists.
 
     Raises:
-        ModelError, VersionError: the model cannot be read or has operators not known.
-        BudgetExceeded: the model asks for more than a limit of `budgets`.
+        ModelError, VersionError: it cannot be read, exceeds a budget, or has unknown operators.
         ExportError: operators that have no translation; the message lists all with the reasons.
-        OSError: `output` cannot be written, as on a full disk; what was there before still is.
+        OSError: `output` cannot be written; what was there before still is.
     """
     _check_choices(weights, hybrid, custom_ops)
-    source = model if isinstance(model, Model) else read_model(model, budgets=budgets)
-    if budgets is not None:
-        source = replace(source, budgets=budgets)
-    resolver = BuiltinOpResolver() if resolver is None else resolver
-    if custom_ops is not None:
+    source = _source(model, budgets)
+    resolver = resolver or BuiltinOpResolver()
+    domain, path = custom_ops is not None, None if isinstance(model, Model) else model
+    if domain:
         resolver = with_custom_nodes(resolver, untranslated(source, resolver))
     check_operators(source, resolver)
-    if not source.subgraphs:
-        raise ExportError("The model has no subgraph.")
     source = inlined(source)
     shapes, target = _shapes_by_index(source, input_shapes or {}), Target(weights, hybrid=hybrid)
-    domain = custom_ops is not None
     lowered = _lowered(source, shapes, resolver, target, domain=domain, stateful=stateful)
-    path = None if isinstance(model, Model) else model
     lowered.model.metadata_props.update(properties(source, path))
     return _written(lowered.model, output)
+
+
+def _source(
+    model: str | os.PathLike[str] | bytes | memoryview | Model, budgets: Budgets | None
+) -> Model:
+    source = model if isinstance(model, Model) else read_model(model, budgets=budgets)
+    if not source.subgraphs:
+        raise ExportError("The model has no subgraph.")
+    return source if budgets is None else replace(source, budgets=budgets)
 
 
 def _check_choices(weights: str, hybrid: str, custom_ops: str | None) -> None:
