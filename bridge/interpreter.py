@@ -27,7 +27,7 @@ from tflite_ort.providers.delegates import (
     chosen_delegates,
 )
 from tflite_ort.resolvers import BuiltinOpResolver
-from tflite_ort.schema import Model, StateError, TensorError
+from tflite_ort.schema import Budgets, Model, StateError, TensorError
 from tflite_ort.signatures import SignatureRunner, signatures
 from tflite_ort.tool_methods import ToolMethods
 from tflite_ort.versioning.resolver import OpResolver
@@ -57,11 +57,14 @@ class Interpreter(ToolMethods):
             an error; otherwise the next one takes over with a DelegateWarning, and `delegation`
             tells.
         resolver: where translators and kernels are looked up; default `BuiltinOpResolver`.
+        budgets: limits of what the model may ask for; default `Budgets`, which no real model comes
+            near.
 
     The other arguments are there for code that gives them: they tune TFLite's delegates.
 
     Raises:
         ModelError: the file is not a valid TFLite model, or cannot be opened.
+        BudgetExceeded: it asks for more than a limit of `budgets`, here or in later calls.
         VersionError: operators or versions that TFLite does not have; lists all of them.
         DelegateError: the installed onnxruntime has no such provider.
         ValueError: neither or both of `model_path` and `model_content` are given.
@@ -99,6 +102,7 @@ class Interpreter(ToolMethods):
         resolver: OpResolver | None = None,
         hybrid: str = "float",
         strict: bool = False,
+        budgets: Budgets | None = None,
     ) -> None:
         # As given, for `copy` and for pickling.
         self._arguments = {name: value for name, value in locals().items() if name != "self"}
@@ -108,7 +112,7 @@ class Interpreter(ToolMethods):
             experimental_op_resolver_type, experimental_delegates or (), providers
         )
         started = time.perf_counter()
-        self._model = opened_model(model_path, model_content)
+        self._model = opened_model(model_path, model_content, budgets)
         resolver = BuiltinOpResolver() if resolver is None else resolver
         check_versions(self._model, resolver)
         self._read_seconds = time.perf_counter() - started
@@ -122,6 +126,7 @@ class Interpreter(ToolMethods):
             keep_all=experimental_preserve_all_tensors,
             hybrid=hybrid,
             strict=strict,
+            budgets=self._model.budgets,
         )
         self._compress_zero_points = experimental_compress_quantization_zero_points
         self._signatures = signatures(self._model)

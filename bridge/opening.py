@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from tflite_ort.schema import Model, UnreadableModel, read_model
+from tflite_ort.schema import Budgets, Model, UnreadableModel, read_model
 
 
 def check_threads(num_threads: int | None) -> None:
@@ -22,11 +22,17 @@ def check_threads(num_threads: int | None) -> None:
 
 
 def opened_model(
-    path: str | os.PathLike[str] | None, content: bytes | bytearray | memoryview | None
+    path: str | os.PathLike[str] | None,
+    content: bytes | bytearray | memoryview | None,
+    budgets: Budgets | None = None,
 ) -> Model:
     """The model in a file, or in the bytes of one.
 
+    Args:
+        budgets: limits of what it may ask for; default `Budgets`.
+
     Raises:
+        BudgetExceeded: it asks for more.
         ValueError: both are given, or none.
         TypeError: the content is text.
         ModelError: it is no model; UnreadableModel where the file cannot be opened.
@@ -36,10 +42,10 @@ def opened_model(
     if isinstance(content, str):
         raise TypeError("model_content must be bytes, got str")
     if content:
-        return read_model(content)
+        return read_model(content, budgets=budgets)
     if not path:
         raise ValueError("`model_path` or `model_content` must be specified.")
     try:
-        return read_model(os.fsdecode(path))
+        return read_model(os.fsdecode(path), budgets=budgets)
     except OSError as error:
         raise UnreadableModel(f"Could not open '{path}': {error.strerror}") from error

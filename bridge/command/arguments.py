@@ -9,9 +9,11 @@ from typing import Annotated
 
 import typer
 
+from tflite_ort.command.budget_choices import budgets_of
 from tflite_ort.command.provider_choices import provider_choices
 from tflite_ort.providers.delegates import ProviderChoice
 from tflite_ort.resolvers import load_resolver
+from tflite_ort.schema import Budgets
 from tflite_ort.versioning.resolver import OpResolver
 
 
@@ -47,6 +49,28 @@ ResolverName = Annotated[
         help="An OpResolver with custom operators, or a function that returns one.",
     ),
 ]
+
+
+BudgetNumbers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--budget",
+        metavar="NAME=NUMBER",
+        help="Let a model that you trust ask for more, such as folded_bytes=4000000000.",
+    ),
+]
+
+
+def budgets(given: Sequence[str] | None) -> Budgets:
+    """The budgets with these numbers in place of the defaults.
+
+    Raises:
+        BadParameter: there is no such budget, or it is no number.
+    """
+    try:
+        return budgets_of(given or ())
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--budget") from error
 
 
 def resolver_of(reference: str | None) -> OpResolver | None:

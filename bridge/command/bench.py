@@ -22,6 +22,7 @@ from tflite_ort.command.bench_tables import print_profile, print_results
 from tflite_ort.command.benchmark import Settings, as_record, measure
 from tflite_ort.command.benchmark import profile as profile_of
 from tflite_ort.command.terminal import complain
+from tflite_ort.files import write_text
 from tflite_ort.schema import (
     BridgeError,
 )
@@ -75,8 +76,8 @@ def bench(
         typer.echo(json.dumps(as_record(results), indent=2))
     elif results:
         print_results(results, check)
-    if json_file not in (None, "-"):
-        Path(json_file).write_text(json.dumps(as_record(results), indent=2) + "\n")
+    if json_file is not None and json_file != "-":
+        write_text(json_file, json.dumps(as_record(results), indent=2) + "\n")
     raise typer.Exit(int(failed))
 
 

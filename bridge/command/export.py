@@ -10,10 +10,12 @@ from typing import Annotated
 import typer
 
 from tflite_ort.command.arguments import (
+    BudgetNumbers,
     Hybrid,
     HybridOption,
     ModelFile,
     ResolverName,
+    budgets,
     resolver_of,
 )
 from tflite_ort.command.terminal import new_console, new_table
@@ -43,6 +45,7 @@ def export(
     ] = Weights.UINT8,
     hybrid: HybridOption = Hybrid.FLOAT,
     resolver: ResolverName = None,
+    budget: BudgetNumbers = None,
     custom_ops: Annotated[
         CustomOps | None,
         typer.Option(help="domain writes what has no translation as nodes of tflite.custom."),
@@ -73,6 +76,7 @@ def export(
         resolver=resolver_of(resolver),
         custom_ops=None if custom_ops is None else custom_ops.value,
         stateful=stateful,
+        budgets=budgets(budget),
     )
     nodes = Counter(node.op_type for node in exported.graph.node)
     parts = [target, target.with_name(f"{target.name}.data")]

@@ -7,10 +7,12 @@ from rich.console import Console
 from rich.table import Table
 
 from tflite_ort.command.arguments import (
+    BudgetNumbers,
     ModelFile,
     ProviderOptions,
     Providers,
     ResolverName,
+    budgets,
     choices_of,
     resolver_of,
 )
@@ -18,7 +20,7 @@ from tflite_ort.command.placements import placed, unplaced
 from tflite_ort.command.terminal import new_console, new_table, shape_text
 from tflite_ort.metadata import Metadata, model_metadata
 from tflite_ort.schema import (
-    MalformedModel,
+    ModelError,
     SubGraph,
     Tensor,
     TensorType,
@@ -32,17 +34,18 @@ def inspect(
     provider: Providers = None,
     provider_option: ProviderOptions = None,
     resolver: ResolverName = None,
+    budget: BudgetNumbers = None,
 ) -> None:
     """Show inputs, outputs, operators, where each would run and why not."""
-    content = read_model(model)
+    content = read_model(model, budgets=budgets(budget))
     providers = choices_of(provider, provider_option)
-    rows, problem = placed(model, providers, resolver_of(resolver))
+    rows, problem = placed(model, providers, resolver_of(resolver), content.budgets)
     console = new_console()
     for number, graph in enumerate(content.subgraphs):
         console.print(_tensor_table(graph, number))
     try:
         _print_metadata(console, model_metadata(content, model))
-    except MalformedModel as error:
+    except ModelError as error:
         typer.echo(f"warning: {error}")
     table = new_table("operator", "version", "count", "runs on", "refused because")
     for row, count in (rows or unplaced(content)).items():

@@ -9,7 +9,7 @@ from pathlib import Path
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.plan.report import Placement
 from tflite_ort.providers.delegates import ProviderChoice
-from tflite_ort.schema import BridgeError, Model, Op
+from tflite_ort.schema import BridgeError, Budgets, Model, Op
 from tflite_ort.versioning.resolver import OpResolver
 
 # Operator, version, place, and why not elsewhere.
@@ -17,11 +17,14 @@ Row = tuple[str, int, str, str]
 
 
 def placed(
-    path: Path, providers: Sequence[ProviderChoice] | None, resolver: OpResolver | None
+    path: Path,
+    providers: Sequence[ProviderChoice] | None,
+    resolver: OpResolver | None,
+    budgets: Budgets | None = None,
 ) -> tuple[Counter[Row], str]:
     """The rows of a model, or why it cannot run."""
     try:
-        interpreter = Interpreter(path, providers=providers, resolver=resolver)
+        interpreter = Interpreter(path, providers=providers, resolver=resolver, budgets=budgets)
         interpreter.allocate_tensors()
     except BridgeError as error:
         return Counter(), str(error)

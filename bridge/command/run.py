@@ -11,11 +11,13 @@ import numpy.typing as npt
 import typer
 
 from tflite_ort.command.arguments import (
+    BudgetNumbers,
     ModelFile,
     ProviderOptions,
     Providers,
     ResolverName,
     Seed,
+    budgets,
     choices_of,
     resolver_of,
 )
@@ -56,12 +58,17 @@ def run(
     provider: Providers = None,
     provider_option: ProviderOptions = None,
     resolver: ResolverName = None,
+    budget: BudgetNumbers = None,
 ) -> None:
     """Run a model once and print what comes out."""
     normalization = _normalization(mean, std)
     providers = choices_of(provider, provider_option)
     interpreter = Interpreter(
-        model, num_threads=threads, providers=providers, resolver=resolver_of(resolver)
+        model,
+        num_threads=threads,
+        providers=providers,
+        resolver=resolver_of(resolver),
+        budgets=budgets(budget),
     )
     details = interpreter.get_input_details()
     arrays = random_inputs(details, seed) | read_inputs(inputs or (), details, normalization)

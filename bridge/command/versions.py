@@ -16,6 +16,7 @@ from tflite_ort.command.operator_status import (
     operator_text,
     read_record,
 )
+from tflite_ort.files import write_bytes
 from tflite_ort.missing_operators import MissingOperator, missing_operators
 from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import Model, Op, UnknownOperator, read_model, write_model
@@ -116,7 +117,7 @@ def versions_command(
         return json.dumps(refusal, indent=2) if as_json else str(error), REFUSED
     report = version_report(model)
     if fix is not None:
-        Path(fix).write_bytes(write_model(update_versions(model)))
+        write_bytes(fix, write_model(update_versions(model)))
     text = json.dumps(report.as_dict(), indent=2) if as_json else str(report)
     return text, REFUSED if report.refused else 0
 

@@ -102,7 +102,7 @@ class BoundaryTensor:
             return
         own = result if result.dtype == self.tensor.dtype else _in_file_type(result, self.tensor)
         if self.variable is not None:
-            self.variable.assign(own)
+            self.variable.set(own)
         else:
             memory.arrays[self.tensor.index] = own
 

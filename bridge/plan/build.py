@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import dropwhile
 from typing import Any
 
 import numpy.typing as npt
@@ -102,7 +103,8 @@ def _attempt(
     parts = partitions(graph.operators, assignment.backends, wanted.outputs)
     parts = with_places(parts, wanted.outputs, graph.variables, context.device_memory)
     memory = allocated(wanted, parts, context.state)
-    context = replace(context, unusable=refusals.unusable)
+    continued = context.continued or _continues(parts, checked)
+    context = replace(context, unusable=refusals.unusable, continued=continued)
     steps = _Steps(context, assignment, memory, [time.perf_counter() - started, 0.0])
     for part in parts:
         failure = steps.add(part)
@@ -157,17 +159,19 @@ class _Steps:
 
     def _calls(self, op: OperatorView[Any]) -> list[Call]:
         """What the kernel of `op` is given to run each subgraph that it calls."""
-        calls = []
+        calls, once = [], op.op is Op.CALL_ONCE
+        context = replace(self.context, continued=True)
+        if once:  # for one run a session is not worth its while
+            context = replace(context, delegates=())
         for body in op.bodies:
-            # A session is not worth its while for one run.
-            once = op.op is Op.CALL_ONCE
-            plan = make_plan(body, replace(self.context, delegates=()) if once else self.context)
+            plan = make_plan(body, replace(context, unusable=self.context.unusable))
             self.context = replace(self.context, unusable=plan.unusable)
             self.called.append((op, plan.placements))
             calls.append(_once(plan, self.context.state) if once else plan.call)
         return calls
 
     def _add_session(self, part: Partition) -> PartitionFailure | None:
+        self.context.budgets.check("outputs", len(part.outputs), "the graph")
         started, delegate = time.perf_counter(), self.context.backends[part.backend]
         lowered = self.assignment.whole or self._lowered(part)
         translated = time.perf_counter()
@@ -193,10 +197,19 @@ def _once(plan: Plan, state: State) -> Call:
     def call_once(given: Sequence[Array]) -> Sequence[Array]:
         if plan.graph.subgraph not in state.initialized:
             plan.call(given)
-            state.initialized.add(plan.graph.subgraph)
+            state.initialize(plan.graph.subgraph)
         return ()
 
     return call_once
+
+
+def _continues(parts: Sequence[Partition], checked: Sequence[OperatorView[Any]]) -> bool:
+    """Whether an invoke has more to run than one partition, what runs once at its start aside."""
+    return len(list(dropwhile(_runs_once, parts))) + len(checked) > 1
+
+
+def _runs_once(part: Partition) -> bool:
+    return all(op.op is Op.CALL_ONCE for op in part.operators)
 
 
 def _check_kernels(graph: Specialized, assignment: Assignment, kernels: Registry[Kernel]) -> None:

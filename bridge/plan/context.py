@@ -12,6 +12,7 @@ from tflite_ort.providers.delegates import Delegate
 from tflite_ort.providers.provider import DeviceMemory
 from tflite_ort.providers.traits import traits_of
 from tflite_ort.providers.trials import device_memory, exact_weight_type
+from tflite_ort.schema.file.budgets import DEFAULT, Budgets
 from tflite_ort.state import State
 
 
@@ -37,6 +38,9 @@ class PlanContext:
         hybrid: how float activations meet integer weights, see `Target`.
         profile: where the time of each operator is noted, if it is.
         state: the values that last from one invoke to the next.
+        budgets: limits of what the model may ask for.
+        continued: an invoke goes on after a session, and may fail then; so what variables were
+            before it has to be kept.
         strict: a delegate that fails, or leaves nodes to another provider, is an error.
         unusable: by backend, why it can run nothing; a plan says what it has found.
     """
@@ -48,6 +52,8 @@ class PlanContext:
     hybrid: str = "float"
     profile: Profile | None = None
     state: State = field(default_factory=State)
+    budgets: Budgets = DEFAULT
+    continued: bool = False
     strict: bool = False
     unusable: Mapping[str, str] = field(default_factory=dict)
 

@@ -90,7 +90,7 @@ def allocated(graph: Specialized, parts: Sequence[Partition], state: State) -> M
     }
     kept = [tensor for tensor in _kept(graph, parts) if tensor.index not in variables]
     try:
-        arrays = {t.index: np.full(t.shape, _zero(t), t.dtype) for t in kept}
+        arrays = {tensor.index: _blank(tensor) for tensor in kept}
     except (MemoryError, ValueError) as error:
         raise ModelError(f"the model's tensors cannot be allocated: {error}") from error
     return Memory(arrays, variables)
@@ -110,5 +110,8 @@ def _bytes(tensor: TensorView) -> int:
     return known_product(tensor.shape) * tensor.dtype.itemsize
 
 
-def _zero(tensor: TensorView) -> bytes | int:
-    return b"" if tensor.dtype == np.object_ else 0
+def _blank(tensor: TensorView) -> Array:
+    """Zeros, or empty strings; numbers take memory only as they are written."""
+    if tensor.dtype == np.object_:
+        return np.full(tensor.shape, b"", tensor.dtype)
+    return np.zeros(tensor.shape, tensor.dtype)

@@ -19,41 +19,32 @@ from tflite_ort.state import Variable
 Array = npt.NDArray[Any]
 Tensors = Sequence[BoundaryTensor]  # in graph order
 
-# A session with variables needs two bindings; more are of arrays that something else has replaced.
+# Two bindings do for most sessions with variables, see `_rebound`.
 _BINDINGS_KEPT = 16
 
 
 def session_run(
-    session: Session,
-    inputs: Tensors,
-    outputs: Tensors,
-    memory: Memory,
+    session: Session, inputs: Tensors, outputs: Tensors, memory: Memory, *, noted: bool
 ) -> Run:
-    """A run of the session over the present values of the tensors at its boundary."""
+    """A run of the session over the present values of the tensors at its boundary.
+
+    Args:
+        noted: see `Variable.advance`.
+    """
     boundary = (*inputs, *outputs)
     if any(x.tensor.dynamic for x in boundary):
         return _unbound(session, inputs, outputs, memory)
     if not all(x.fixed for x in boundary):
-        return _rebound(session, inputs, outputs, memory)
+        return _rebound(session, inputs, outputs, memory, noted=noted)
     return partial(session.run, _bind(session, inputs, outputs, memory))
 
 
-def _bind(
-    session: Session,
-    inputs: Tensors,
-    outputs: Tensors,
-    memory: Memory,
-) -> Binding:
+def _bind(session: Session, inputs: Tensors, outputs: Tensors, memory: Memory) -> Binding:
     sources = [x.place or x.source(memory) for x in inputs]
     return session.bind(sources, [x.place or x.target() for x in outputs])
 
 
-def _unbound(
-    session: Session,
-    inputs: Tensors,
-    outputs: Tensors,
-    memory: Memory,
-) -> Run:
+def _unbound(session: Session, inputs: Tensors, outputs: Tensors, memory: Memory) -> Run:
     """A run over arrays whose shapes are known only then; the session makes its results."""
 
     def run() -> None:
@@ -65,10 +56,7 @@ def _unbound(
 
 
 def _rebound(
-    session: Session,
-    inputs: Tensors,
-    outputs: Tensors,
-    memory: Memory,
+    session: Session, inputs: Tensors, outputs: Tensors, memory: Memory, *, noted: bool
 ) -> Run:
     """A run over arrays that are others the next time.
 
@@ -79,15 +67,28 @@ def _rebound(
     arrays that hold the values. All variables of a session change places at each run, so that there
     are two bindings however many variables there are.
 
-    A third binding appears only where something else replaces an array, such as a value of another
+    Where an invoke may fail after the run, the array that held the value when the invoke began is
+    kept until its end, and no session may write to it. A second run in one invoke, as in a loop,
+    then needs a third array. So the lookup is by the kept arrays too.
+
+    Other bindings appear only where something else replaces an array, such as a value of another
     shape. `_BINDINGS_KEPT` bounds how many of them are kept.
 
     An input that a kernel makes anew is no variable; it is bound at each run.
+
+    Args:
+        noted: see `Variable.advance`.
     """
     made = [(i, x) for i, x in enumerate(inputs) if x.variable is None and not x.fixed]
     used = (x.variable for x in (*inputs, *outputs) if x.variable is not None)
     variables = list(dict.fromkeys(used))
     bindings: dict[tuple[int, ...], _Bound] = {}
+
+    def place() -> tuple[int, ...]:
+        arrays = [id(variable.array) for variable in variables]
+        if noted:
+            arrays += [id(variable.kept) for variable in variables]
+        return tuple(arrays)
 
     def bind() -> _Bound:
         if len(bindings) == _BINDINGS_KEPT:
@@ -97,11 +98,11 @@ def _rebound(
             [variable.array for variable in variables],
             [(x.variable, x.target()) for x in outputs if x.variable is not None],
         )
-        bindings[tuple(map(id, bound.arrays))] = bound
+        bindings[place()] = bound
         return bound
 
     def run() -> None:
-        bound = bindings.get(tuple([id(variable.array) for variable in variables]))
+        bound = bindings.get(place())
         if bound is None:
             bound = bind()
         else:
@@ -109,7 +110,7 @@ def _rebound(
                 session.bind_input(bound.binding, position, crossing.source(memory))
         session.run(bound.binding)
         for variable, array in bound.results:
-            variable.array, variable.spare = array, variable.array
+            variable.advance(array, noted=noted)
 
     return run
 

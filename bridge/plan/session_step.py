@@ -60,7 +60,7 @@ def session_step(
     outputs += [BoundaryTensor.of(t, target, memory) for t in part.copies]
     if session.on_device and not any(op.bodies for op in part.operators):
         _try(session, inputs)
-    run = session_run(session, inputs, outputs, memory)
+    run = session_run(session, inputs, outputs, memory, noted=context.continued)
     return SessionStep(_with_copies(run, inputs, outputs, passed, memory), providers)
 
 

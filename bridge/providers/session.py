@@ -17,6 +17,7 @@ from onnxruntime.capi import onnxruntime_pybind11_state as _ort_errors
 
 from tflite_ort.opmap.graph.pairs import paired
 from tflite_ort.providers.binding import Binding, DeviceTensor, Tensor
+from tflite_ort.providers.large_weights import read_in_place
 from tflite_ort.providers.node_times import NodeTime, node_times
 from tflite_ort.providers.provider import ON_CPU, Device, DeviceMemory, Provider
 from tflite_ort.providers.traits import MEMORY_OF_VENDOR, traits_of
@@ -58,6 +59,8 @@ _HOST = "Cpu"  # how ONNX Runtime names the memory of the host
 
 # Below this size an initializer stays in the protobuf, where graph optimisations look at it.
 _INLINE_BYTES = 1024
+# Sizes and places have to be there when it infers shapes.
+_INLINE_SIZES = 1 << 17
 
 
 def available_providers() -> list[str]:
@@ -117,10 +120,12 @@ class Session:
         config: Mapping[str, str] | None = None,
         profile: str | None = None,
     ) -> None:
-        self._records = not traits_of(provider.name).takes_all_nodes
+        traits = traits_of(provider.name)
+        self._records = not traits.takes_all_nodes
         record = {_RECORD_ASSIGNMENT: str(int(self._records))}
         options = _options(num_threads, {**_CONFIG, **record, **(config or {})}, profile)
-        # They must outlive the session, which reads them in place.
+        self._in_place = read_in_place(model) if traits.weights_in_place else {}
+        # They must outlive the session, which may read them in place.
         self._weights = _externalized(model)
         if self._weights:
             options.add_external_initializers(
@@ -138,7 +143,8 @@ class Session:
             raise DelegateError(text) from error
         if provider.name not in self._session.get_providers():
             raise DelegateError(f"ONNX Runtime could not load {provider}, its log says why")
-        self._inputs = [value.name for value in self._session.get_inputs()]
+        names = [value.name for value in self._session.get_inputs()]
+        self._inputs = [name for name in names if name not in self._in_place]
         self._outputs = [value.name for value in self._session.get_outputs()]
         places = self._session.get_input_memory_infos()
         self.on_device = any(place.name != _HOST for place in places)
@@ -170,6 +176,8 @@ class Session:
         """What `run` needs to read from and write to these tensors, given in graph order."""
         bound = self._session.io_binding()
         binding = Binding(self, bound, inputs, outputs, on_device=self.on_device)
+        for name, weights in self._in_place.items():
+            _bind_array(binding, name, weights)
         if not binding.copied:
             self._bind_inputs(binding)
         for name, target in zip(self._outputs, binding.targets, strict=True):
@@ -208,8 +216,7 @@ class Session:
         if isinstance(source, DeviceTensor):
             binding.bound.bind_ortvalue_input(name, source.value)
         else:
-            place = ("cpu", 0, source.dtype.type, source.shape, source.ctypes.data)
-            binding.bound.bind_input(name, *place)
+            _bind_array(binding, name, source)
 
     def _keep(self, binding: Binding) -> None:
         """From now on use again the device memory that the first run has taken."""
@@ -224,7 +231,7 @@ class Session:
         """One inference over arrays in graph order; returns what it made, in arrays of its own."""
         try:
             feeds = dict(zip(self._inputs, map(paired, inputs), strict=True))
-            results = self._session.run(None, feeds)
+            results = self._session.run(None, {**feeds, **self._in_place})
         except ORT_ERRORS as error:
             raise DelegateError(f"ONNX Runtime failed: {_said(error)}") from _cause(error)
         if any(result is None for result in results):
@@ -234,6 +241,11 @@ class Session:
     def node_times(self) -> list[NodeTime]:
         """What each run of each node took, of all runs so far; ends the profiling."""
         return node_times(Path(self._session.end_profiling()))
+
+
+def _bind_array(binding: Binding, name: str, array: Array) -> None:
+    place = ("cpu", 0, array.dtype.type, array.shape, array.ctypes.data)
+    binding.bound.bind_input(name, *place)
 
 
 def _cause(error: Exception) -> Exception:
@@ -298,7 +310,8 @@ def _externalized(model: ir.Model) -> dict[str, _Weights]:
     weights: dict[str, _Weights] = {}
     for name, value in model.graph.initializers.items():
         tensor = value.const_value
-        if tensor is None or tensor.nbytes < _INLINE_BYTES:
+        inline = _INLINE_SIZES if value.dtype is ir.DataType.INT64 else _INLINE_BYTES
+        if tensor is None or tensor.nbytes < inline:
             continue
         weights[name] = _weights(tensor)
         value.const_value = ir.ExternalTensor(

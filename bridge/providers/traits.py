@@ -52,6 +52,8 @@ class ProviderTraits:
         takes_all_nodes: ONNX Runtime gives it every node that other providers leave.
         host_memory: its tensors are in the host's memory. For other providers this is found by
             trying.
+        weights_in_place: it reads an input of a graph where it is, so that large weights can be
+            inputs, which spares the copies that ONNX Runtime makes of an initializer.
         whole_graphs_only: it is fast only where it takes all nodes of a graph; an operator of which
             it leaves a node goes to the next delegate.
         threads_option: its option for the number of threads; empty where it has none.
@@ -63,6 +65,7 @@ class ProviderTraits:
     exact_weights: bool = False
     takes_all_nodes: bool = False
     host_memory: bool = False
+    weights_in_place: bool = False
     whole_graphs_only: bool = False
     threads_option: str = ""
     options: tuple[str, ...] | None = None
@@ -135,6 +138,7 @@ TRAITS: Mapping[str, ProviderTraits] = {
         exact_weights=True,
         takes_all_nodes=True,
         host_memory=True,
+        weights_in_place=True,
         options=(),
     ),
     # It sends whole models to a server and has no options.

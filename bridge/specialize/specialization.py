@@ -24,13 +24,14 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
+from tflite_ort.schema.file.budgets import Meter
 from tflite_ort.schema.file.errors import MALFORMED_OPERATOR
 from tflite_ort.schema.shapes import output_shapes
-from tflite_ort.schema.shapes.registry import RULES, Shapes
+from tflite_ort.schema.shapes.registry import RULES, Shapes, check_rank
 from tflite_ort.schema.values.element_types import check_element_type
 from tflite_ort.schema.values.inlining import FlatModel
-from tflite_ort.schema.values.resolve import operator_view, tensor_views
-from tflite_ort.schema.values.sizes import is_known, unknown_shape
+from tflite_ort.schema.values.resolve import meter_of, operator_view, tensor_views
+from tflite_ort.schema.values.sizes import is_known, known_product, unknown_shape
 from tflite_ort.schema.values.view import VariableKey
 from tflite_ort.specialize.called_subgraphs import is_caller, with_bodies
 from tflite_ort.specialize.folding import OF_SHAPE, folded
@@ -65,7 +66,9 @@ def specialize(
     held = Held(constant_tables(model))
     while True:
         held.changed = False
-        graph = _Specializer(model, kernels, preparers, held, (subgraph,)).specialized(shapes)
+        meter = meter_of(model)
+        specializer = _Specializer(model, kernels, preparers, held, meter, (subgraph,))
+        graph = specializer.specialized(shapes)
         if not held.changed:
             return graph
 
@@ -76,6 +79,7 @@ class _Specializer:
 
     Args:
         held: what the resources hold, as far as it is known by now.
+        meter: counts called operators, constants and options.
         calls: the subgraph, after those that call it.
     """
 
@@ -83,6 +87,7 @@ class _Specializer:
     kernels: Registry[Kernel]
     preparers: Mapping[Pair, Preparer]
     held: Held
+    meter: Meter
     calls: tuple[int, ...]
 
     def specialized(
@@ -99,9 +104,11 @@ class _Specializer:
             filled: see `Resources`; those filled here are added.
         """
         number, model = self.calls[-1], self.model
-        graph, tensors = model.subgraphs[number], tensor_views(model, number)
+        graph, tensors = model.subgraphs[number], tensor_views(model, number, self.meter)
         for index, shape in shapes.items():
             tensors[index] = replace(tensors[index], shape=shape)
+        for index in graph.inputs:
+            self._check_size(tensors[index], f"input {tensors[index].name!r}")
         filled = set() if filled is None else filled
         resources = Resources(self.held, tensors, filled=filled)
         resources.take(graph.inputs, given, handles or {})
@@ -109,12 +116,13 @@ class _Specializer:
         folded: list[OperatorView[Any]] = []
         _check_flow(graph, tensors)
         for index in range(len(graph.operators)):
-            op = resources.resolved(operator_view(model, number, index, tensors))
+            op = resources.resolved(operator_view(model, number, index, tensors, self.meter))
             if op.op in NAMES or _sets_variables(op):
                 folded.append(op)
                 continue
             op, is_constant = self._with_shapes(op, graph.tensors, resources)
             for tensor in op.outputs:
+                self._check_size(tensor, op.label)
                 tensors[tensor.index] = tensor
             (folded if is_constant else live).append(op)
         return Specialized(
@@ -127,6 +135,10 @@ class _Specializer:
             {**_variable_tensors(number, tensors), **resources.keys()},
             resources.handles,
         )
+
+    def _check_size(self, tensor: TensorView, what: str) -> None:
+        size = known_product(tensor.shape) * tensor.dtype.itemsize
+        self.meter.budgets.check("tensor_bytes", size, what)
 
     def _with_shapes(
         self, op: OperatorView[Any], declared: Sequence[Tensor], resources: Resources
@@ -145,7 +157,7 @@ class _Specializer:
             op = _prepared(op, declared, prepare)
         else:  # a user's may have the name of one of ours, and other shapes
             op = _reshaped(op, declared, has_rule=is_ours or not is_custom)
-        constants = folded(op, self.kernels)
+        constants = folded(op, self.kernels, self.meter)
         if constants is None:
             op = with_size_lists(op, self.kernels)
             constants = whole(op.outputs)
@@ -159,6 +171,8 @@ class _Specializer:
         """A subgraph that is called; what it imports is known to be there if it runs `surely`."""
         if subgraph in self.calls:
             raise ModelError(f"subgraph {subgraph} calls itself")
+        size = 1 + len(self.model.subgraphs[subgraph].operators)
+        self.meter.spend("called_operators", size, f"the call of subgraph {subgraph}")
         body = replace(self, calls=(*self.calls, subgraph))
         filled = resources.filled if surely else set(resources.filled)
         return body.specialized({}, given or (), resources.handles, filled)
@@ -175,11 +189,11 @@ def _variable_tensors(subgraph: int, tensors: Sequence[TensorView]) -> dict[int,
 
 def _check_flow(graph: SubGraph, tensors: Sequence[TensorView]) -> None:
     """Every tensor that is read is computed, given or constant, and none is computed twice."""
-    made = _computed(graph, tensors)
+    made, given = _computed(graph, tensors), set(graph.inputs)
     read = [(i, t) for i, operator in enumerate(graph.operators) for t in operator.inputs]
     read += [(len(graph.operators), t) for t in graph.outputs]
     for i, source in read:
-        if source is None or source in made or source in graph.inputs:
+        if source is None or source in made or source in given:
             continue
         if not tensors[source].is_constant and not tensors[source].is_variable:
             raise ModelError(f"operator {i}: input tensor {source} lacks data")
@@ -187,10 +201,10 @@ def _check_flow(graph: SubGraph, tensors: Sequence[TensorView]) -> None:
 
 def _computed(graph: SubGraph, tensors: Sequence[TensorView]) -> set[int]:
     """The tensors that operators compute, each of them once."""
-    made: set[int] = set()
+    made, given = set[int](), set(graph.inputs)
     for i, operator in enumerate(graph.operators):
         for index in operator.outputs:
-            early = index in made or index in graph.inputs or index in operator.inputs
+            early = index in made or index in given or index in operator.inputs
             if early or tensors[index].is_constant:
                 raise ModelError(f"operator {i}: tensor {index} has a value before it is computed")
             made.add(index)
@@ -215,13 +229,15 @@ def _reshaped(
         raise ModelError(f"{op.label}: {error}") from error
     if shapes is None:
         return _unranked(op) if op.op in RULES else _with_unknown_sizes(op, declared)
-    return _with_shapes(op, shapes)
+    return _shaped_as(op, shapes)
 
 
-def _with_shapes(op: OperatorView[Any], shapes: Shapes) -> OperatorView[Any]:
+def _shaped_as(op: OperatorView[Any], shapes: Shapes) -> OperatorView[Any]:
     """`op` with these shapes of its outputs."""
     if len(shapes) != len(op.outputs):
         raise ModelError(f"{op.label} has {len(op.outputs)} outputs, expected {len(shapes)}")
+    for shape in shapes:
+        check_rank(len(shape))
     if not all(map(_is_size, chain.from_iterable(shapes))):  # made of constants of another type
         raise ModelError(f"{op.label}: sizes that are no integers: {shapes}")
     outputs = zip(op.outputs, shapes, strict=True)

@@ -281,6 +281,7 @@ class Graph(QuantizedNodes):
         """A graph for the tensors of a called subgraph, whose nodes are added to this one's."""
         inner = Graph(self.target, self._translate)
         inner.nodes, inner.constants, inner._names = self.nodes, self.constants, self._names
+        inner._counts = self._counts
         inner._within = f"{self._label}/"
         return inner
 

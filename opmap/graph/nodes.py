@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ class Nodes:
         self.nodes: list[ir.Node] = []
         self.constants = Constants()
         self._names: set[str] = set()
+        self._counts = Counter[str]()
         self._label = "boundary"
 
     def op(
@@ -80,8 +82,9 @@ class Nodes:
         return self.constants.shared(np.asarray(array, dtype=dtype, order="C"))
 
     def _unique(self, name: str) -> str:
-        candidate, count = name, 1
+        candidate = name
         while candidate in self._names:
-            candidate, count = f"{name}_{count}", count + 1
+            self._counts[name] += 1
+            candidate = f"{name}_{self._counts[name]}"
         self._names.add(candidate)
         return candidate

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from tflite_ort.schema.file.budgets import MOST_DIMENSIONS
 from tflite_ort.schema.file.declare import Table, fields_of
 from tflite_ort.schema.file.enums import BuiltinOperator, TensorType
 from tflite_ort.schema.file.model import (
@@ -45,8 +46,6 @@ _BITS = {
     TensorType.COMPLEX64: 64,
     TensorType.COMPLEX128: 128,
 }
-
-_MOST_DIMENSIONS = 64  # numpy's limit
 
 Problem = tuple[str, str, Table]  # reason, path, the table it is in
 
@@ -116,8 +115,8 @@ def called_subgraphs(options: Table) -> Iterator[tuple[str, int]]:
 def _tensor(model: Model, graph: SubGraph, tensor: Tensor) -> Iterator[Problem]:
     if tensor.buffer:  # 0 is "no data" even where there is no buffer at all
         yield from _index(tensor.buffer, len(model.buffers), "buffer", "buffer", tensor)
-    if len(tensor.shape) > _MOST_DIMENSIONS:
-        yield f"{len(tensor.shape)} dimensions, more than {_MOST_DIMENSIONS}", "shape", tensor
+    if len(tensor.shape) > MOST_DIMENSIONS:
+        yield f"{len(tensor.shape)} dimensions, more than {MOST_DIMENSIONS}", "shape", tensor
     elif min(tensor.shape, default=0) < 0:
         yield f"shape {list(tensor.shape)}", "shape", tensor
     elif tensor.buffer < len(model.buffers):

@@ -6,6 +6,7 @@ where the difference means something (`Tensor.shape_signature`, `Operator.custom
 
 from __future__ import annotations
 
+from tflite_ort.schema.file.budgets import DEFAULT, Budgets
 from tflite_ort.schema.file.declare import (
     BOOL,
     FLOAT32,
@@ -261,7 +262,8 @@ class SignatureDef(Table):
 
 @table
 class Model(Table):
-    """A whole model; `folder` is where it was read from, None when that was not a path."""
+    """A whole model; `folder` is where it was read from, None when that was not a path; `budgets`
+    are the limits of what is made of it."""
 
     version: int = scalar(0, UINT32)
     operator_codes: tuple[OperatorCode, ...] = children(1, OperatorCode, keep_empty=True)
@@ -274,3 +276,4 @@ class Model(Table):
     external_buffer_groups: tuple[ExternalBufferGroup, ...] = children(8, ExternalBufferGroup)
     external_buffers: tuple[ExternalBuffer, ...] = children(9, ExternalBuffer)
     folder: str | None = local()
+    budgets: Budgets = local(DEFAULT)

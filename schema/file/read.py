@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tflite_ort.schema.file.budgets import DEFAULT, Budgets
 from tflite_ort.schema.file.check import problems
 from tflite_ort.schema.file.declare import Array
 from tflite_ort.schema.file.errors import MalformedModel, UnknownOperator, UnsupportedSchema
@@ -26,13 +27,15 @@ SCHEMA_VERSION = 3
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
 
 
-def read_model(source: Source) -> Model:
+def read_model(source: Source, *, budgets: Budgets | None = None) -> Model:
     """Reads a model; constants are read-only views into the mapped file or the given bytes.
 
     Args:
         source: a path, or the content of a file.
+        budgets: limits of what is made of the model, now and later.
 
     Raises:
+        BudgetExceeded: the file has more tables than its budget.
         MalformedModel: the content is not a valid TFLite file; names the place and the offset.
         UnsupportedSchema: it is one of another schema version.
         UnknownOperator: it has operators that the schema known here does not number.
@@ -41,8 +44,8 @@ def read_model(source: Source) -> Model:
     if isinstance(source, (bytes, bytearray, memoryview)):
         content = np.asarray(memoryview(source).cast("B"))
         content.flags.writeable = False
-        return _read(content)
-    model = _read(map_file(source))
+        return _read(content, budgets or DEFAULT)
+    model = _read(map_file(source), budgets or DEFAULT)
     return replace(model, folder=os.path.dirname(os.path.abspath(source)))
 
 
@@ -54,24 +57,25 @@ def map_file(path: str | os.PathLike[str]) -> Array:
         return np.frombuffer(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
 
 
-def _read(content: Array) -> Model:
+def _read(content: Array, budgets: Budgets) -> Model:
     identifier = content[4:8].tobytes()
     if identifier != IDENTIFIER:
         raise MalformedModel(
             f"{content.size} bytes with identifier {identifier!r}, not {IDENTIFIER!r}", offset=4
         )
-    file = File(content)
+    file = File(content, budgets)
     try:
         root = file.follow(0)
         _check_version(file, root)
         model = read_table(file, root, Model)
     except Corrupt as corrupt:
         raise MalformedModel(corrupt.reason, corrupt.path, corrupt.offset) from None
+    file.check_tables()
     if file.unknown_operators:
         raise UnknownOperator(_unknown(file.unknown_operators))
     for reason, path, table in problems(model):
         raise MalformedModel(reason, path, file.positions[id(table)])
-    return model
+    return replace(model, budgets=budgets)
 
 
 def _check_version(file: File, root: int) -> None:

@@ -76,7 +76,7 @@ def rows_written(place: int, body: Specialized, loop: Counted) -> Rows | None:
     """
     argument, result = body.inputs[place], body.outputs[place]
     uses = [op for op in body.operators if _uses(op, argument)]
-    writer = next((op for op in body.operators if op.output.index == result), None)
+    writer = next((op for op in body.operators if op.makes(result)), None)
     if writer is None or any(_uses(op, result) for op in body.operators):
         return None
     if list(body.outputs).count(result) > 1 or argument in body.outputs:

@@ -90,7 +90,7 @@ def _bounds(
     condition: Specialized, index: int, inductions: Mapping[int, InductionVariable], fixed: set[int]
 ) -> list[tuple[int, TensorView]]:
     """The bounds that the bool `index` of `condition` tests; empty if it tests anything else."""
-    op = next((op for op in condition.operators if op.output.index == index), None)
+    op = next((op for op in condition.operators if op.makes(index)), None)
     if op is not None and op.op is Op.LOGICAL_AND:
         a, b = (_bounds(condition, t.index, inductions, fixed) for t in op.present_inputs())
         return a + b if a and b else []
@@ -164,7 +164,7 @@ def _iterations(
     tensor = condition.tensors[index]
     if tensor.data is not None:
         return _ENDLESS if tensor.data.all() else 0
-    op = next((op for op in condition.operators if op.output.index == index), None)
+    op = next((op for op in condition.operators if op.makes(index)), None)
     if op is None:
         return None
     if op.op is Op.LOGICAL_AND:

@@ -18,11 +18,12 @@ all sizes of the outputs are unknown: so a rule looks only after sizes that are 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from math import prod
 from typing import Any
 
+from tflite_ort.schema.file.budgets import MOST_DIMENSIONS
 from tflite_ort.schema.file.enums import BuiltinOperator, TensorType
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.values.sizes import Shape as Shape
@@ -40,6 +41,7 @@ Rule = Callable[[OperatorView[Any]], Shapes | None]
 
 # Options that ask for more elements are damaged: nothing is allocated for them.
 MOST_CELLS = 1 << 26
+_NAMED = 8  # shapes in a message
 
 RULES: dict[BuiltinOperator | str, Rule] = {}
 
@@ -73,14 +75,34 @@ def constant(op: OperatorView[Any], position: int) -> Array | None:
 
 def listed(op: OperatorView[Any], position: int) -> Shape | None:
     """The values of the list of sizes at `position`, as far as they are known; None when not even
-    their number is."""
+    their number is.
+
+    Raises:
+        ModelError: a shape cannot have so many.
+    """
     tensor = required(op, position)
     if tensor.data is not None:
+        check_rank(tensor.data.size)
         return tuple(tensor.data.reshape(-1).tolist())
     if tensor.sizes is not None:
         found = tensor.sizes.reshape(-1).tolist()
         return tuple(unknown_size() if size is None else size for size in found)
-    return None if tensor.dynamic else unknown_shape(prod(tensor.shape))
+    if tensor.dynamic:
+        return None
+    check_rank(prod(tensor.shape))
+    return unknown_shape(prod(tensor.shape))
+
+
+def check_rank(rank: int) -> None:
+    """Refuse more dimensions than an array can have."""
+    if rank > MOST_DIMENSIONS:
+        raise ModelError(f"{rank} dimensions, more than {MOST_DIMENSIONS}")
+
+
+def some(shapes: Sequence[Shape]) -> str:
+    """`shapes` in a message: the first of many."""
+    more = f" and {len(shapes) - _NAMED} more" if len(shapes) > _NAMED else ""
+    return f"{list(shapes[:_NAMED])}{more}"
 
 
 def of_type(op: OperatorView[Any], position: int, *types: TensorType) -> TensorView:

@@ -18,6 +18,7 @@ from tflite_ort.schema.shapes.registry import (
     of_rank,
     required,
     rule,
+    some,
 )
 from tflite_ort.schema.values.semantics import NUMPY_DTYPE, normalized_axes, normalized_axis
 from tflite_ort.schema.values.sizes import (
@@ -138,21 +139,22 @@ def concatenation(op: OperatorView[Any]) -> Shapes | None:
     rank = len(shapes[0])
     axis = normalized_axis(op.options.axis, rank)
     if any(len(shape) != rank for shape in shapes):
-        raise ModelError(f"shapes {shapes} differ in rank")
+        raise ModelError(f"shapes {some(shapes)} differ in rank")
     joined = [shape[axis] for shape in shapes]
     total = sum(joined) if is_known(*joined) else unknown_size()
     rest = [(*shape[:axis], total, *shape[axis + 1 :]) for shape in shapes]
-    if any(differ(one, other) for one in rest for other in rest):
-        raise ModelError(f"shapes {shapes} differ outside axis {axis}")
-    return (tuple(map(common, *rest)),)
+    result = tuple(map(common, *rest))
+    if any(differ(result, shape) for shape in rest):
+        raise ModelError(f"shapes {some(shapes)} differ outside axis {axis}")
+    return (result,)
 
 
 @rule(Op.PACK)
 def pack(op: OperatorView[Any]) -> Shapes | None:
     shapes = [required(op, position).shape for position in range(len(op.inputs))]
-    if any(differ(one, other) for one in shapes for other in shapes):
-        raise ModelError(f"shapes {shapes} differ")
     shape = tuple(map(common, *shapes))
+    if any(differ(shape, other) for other in shapes):
+        raise ModelError(f"shapes {some(shapes)} differ")
     axis = normalized_axis(op.options.axis, len(shape) + 1)
     return ((*shape[:axis], len(shapes), *shape[axis:]),)
 
@@ -232,7 +234,7 @@ def bitcast(op: OperatorView[Any]) -> Shapes | None:
 def fill(op: OperatorView[Any]) -> Shapes | None:
     dims = constant(op, 0)
     if dims is not None and (dims.ndim != 1 or (dims < 0).any()):
-        raise ModelError(f"Fill dimensions must be >= 0 and one list, got {dims.tolist()}")
+        raise ModelError(f"Fill dimensions must be >= 0 and one list, got {dims.tolist()[:8]}")
     shape = listed(op, 0)
     return None if shape is None else (shape,)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NewType
 
+from tflite_ort.schema.file.budgets import Meter
 from tflite_ort.schema.file.enums import BuiltinOperator
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.file.model import Model, Operator, SubGraph, Tensor
@@ -19,18 +20,22 @@ INLINED = frozenset({BuiltinOperator.CALL, BuiltinOperator.STABLEHLO_COMPOSITE})
 FlatModel = NewType("FlatModel", Model)
 
 
-def inlined(model: Model, subgraph: int = 0) -> Model:
+def inlined(model: Model, subgraph: int = 0, meter: Meter | None = None) -> Model:
     """`model` with the calls and composites of one subgraph replaced by what they call.
 
     The subgraph's own tensors keep their indices; those of the called ones come after them.
 
+    Args:
+        meter: counts the operators that come in.
+
     Raises:
+        BudgetExceeded: there are more of them than their budget.
         ModelError: a subgraph calls itself, or does not take or give what its operator does.
     """
     graph = model.subgraphs[subgraph]
     if not any(called_subgraph(model, operator) is not None for operator in graph.operators):
         return model
-    flat = _flattened(model, graph, (subgraph,))
+    flat = _flattened(model, graph, (subgraph,), meter or Meter(model.budgets))
     graphs = list(model.subgraphs)
     graphs[subgraph] = flat
     return replace(model, subgraphs=tuple(graphs))
@@ -40,10 +45,11 @@ def flat(model: Model) -> FlatModel:
     """`model` with the calls and composites of all its subgraphs replaced by what they call.
 
     Raises:
-        ModelError: as `inlined`.
+        BudgetExceeded, ModelError: as `inlined`.
     """
+    meter = Meter(model.budgets)
     for subgraph in range(len(model.subgraphs)):
-        model = inlined(model, subgraph)
+        model = inlined(model, subgraph, meter)
     return FlatModel(model)
 
 
@@ -57,7 +63,7 @@ def called_subgraph(model: Model, operator: Operator) -> int | None:
     return None
 
 
-def _flattened(model: Model, graph: SubGraph, calls: tuple[int, ...]) -> SubGraph:
+def _flattened(model: Model, graph: SubGraph, calls: tuple[int, ...], meter: Meter) -> SubGraph:
     tensors, operators = list(graph.tensors), []
     for operator in graph.operators:
         called = called_subgraph(model, operator)
@@ -66,7 +72,8 @@ def _flattened(model: Model, graph: SubGraph, calls: tuple[int, ...]) -> SubGrap
             continue
         if called in calls:
             raise ModelError(f"subgraph {called} calls itself")
-        body = _flattened(model, model.subgraphs[called], (*calls, called))
+        body = _flattened(model, model.subgraphs[called], (*calls, called), meter)
+        meter.spend("called_operators", 1 + len(body.operators), f"the call of subgraph {called}")
         operators += _substituted(body, operator, called, tensors)
     return replace(graph, tensors=tuple(tensors), operators=tuple(operators))
 
