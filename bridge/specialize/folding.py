@@ -48,19 +48,24 @@ def folded(
         return None
     if op.op in OF_SHAPE:
         return _of_shape(op, entry)
-    # A user's own kernel is not run beside invokes.
     is_constant = all(tensor.is_constant for tensor in op.present_inputs())
-    known = is_constant or (entry is kernel.of(op) and _is_without_data(op))
-    if not known or any(tensor.is_variable for tensor in op.outputs) or _is_large(op):
+    # A user's own kernel is not run beside invokes.
+    is_known = is_constant or (entry is kernel.of(op) and _is_without_data(op))
+    if not is_known or _is_large(op) or any(tensor.is_variable for tensor in op.outputs):
         return None
-    (meter or Meter()).spend("folded_bytes", _bytes_made(op), op.label)
+    if meter is not None:
+        meter.spend("folded_bytes", _bytes_made(op), op.label)
     try:
-        with np.errstate(all="ignore"):
-            return run_kernel(entry.inputs.bind(op), entry, [_data(t) for t in op.inputs])
+        return _of_constants(op, entry)
     except KernelError:
         if is_constant:
             raise
         return None  # it may fail at each invoke
+
+
+def _of_constants(op: OperatorView[Any], entry: Entry[Kernel]) -> Sequence[Array]:
+    with np.errstate(all="ignore"):
+        return run_kernel(entry.inputs.bind(op), entry, [_data(tensor) for tensor in op.inputs])
 
 
 def _of_shape(op: OperatorView[Any], entry: Entry[Kernel]) -> Sequence[Array] | None:

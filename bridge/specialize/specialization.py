@@ -36,7 +36,7 @@ from tflite_ort.schema.values.view import VariableKey
 from tflite_ort.specialize.called_subgraphs import is_caller, with_bodies
 from tflite_ort.specialize.folding import OF_SHAPE, folded
 from tflite_ort.specialize.hash_tables import constant_tables
-from tflite_ort.specialize.resources import NAMES, Held, Resources
+from tflite_ort.specialize.resources import NAMES, Contents, Resources
 from tflite_ort.specialize.size_lists import whole, with_size_lists
 from tflite_ort.versioning.registry import Pair, Registry, key_of
 
@@ -63,13 +63,13 @@ def specialize(
         ModelError: an operator cannot take the shapes that reach it; names the operator.
         KernelError: what a user registered failed to prepare.
     """
-    held = Held(constant_tables(model))
+    contents = Contents(constant_tables(model))
     while True:
-        held.changed = False
+        contents.changed = False
         meter = meter_of(model)
-        specializer = _Specializer(model, kernels, preparers, held, meter, (subgraph,))
+        specializer = _Specializer(model, kernels, preparers, contents, meter, (subgraph,))
         graph = specializer.specialized(shapes)
-        if not held.changed:
+        if not contents.changed:
             return graph
 
 
@@ -78,7 +78,7 @@ class _Specializer:
     """Makes a subgraph ready, and those that it calls.
 
     Args:
-        held: what the resources hold, as far as it is known by now.
+        contents: what the resources hold, as far as it is known by now.
         meter: counts called operators, constants and options.
         calls: the subgraph, after those that call it.
     """
@@ -86,7 +86,7 @@ class _Specializer:
     model: FlatModel
     kernels: Registry[Kernel]
     preparers: Mapping[Pair, Preparer]
-    held: Held
+    contents: Contents
     meter: Meter
     calls: tuple[int, ...]
 
@@ -110,13 +110,13 @@ class _Specializer:
         for index in graph.inputs:
             self._check_size(tensors[index], f"input {tensors[index].name!r}")
         filled = set() if filled is None else filled
-        resources = Resources(self.held, tensors, filled=filled)
+        resources = Resources(self.contents, tensors, filled=filled)
         resources.take(graph.inputs, given, handles or {})
         live: list[OperatorView[Any]] = []
         folded: list[OperatorView[Any]] = []
         _check_flow(graph, tensors)
         for index in range(len(graph.operators)):
-            op = resources.resolved(operator_view(model, number, index, tensors, self.meter))
+            op = resources.without_handle(operator_view(model, number, index, tensors, self.meter))
             if op.op in NAMES or _sets_variables(op):
                 folded.append(op)
                 continue
