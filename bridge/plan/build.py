@@ -111,16 +111,7 @@ def _attempt(
         if failure is not None:
             return failure
     steps.add_checks(checked)
-    report = Report(graph, assignment, parts, context, steps.providers, steps.called)
-    translating, making_sessions = steps.seconds
-    return Plan(
-        sequence(steps.runs),
-        graph,
-        memory,
-        report.placements(),
-        (translating, making_sessions),
-        steps.context.unusable,
-    )
+    return steps.plan(graph, parts)
 
 
 @dataclass(slots=True)
@@ -142,6 +133,19 @@ class _Steps:
     runs: list[Run] = field(default_factory=list)
     providers: dict[int, str] = field(default_factory=dict)
     called: list[tuple[OperatorView[Any], Sequence[Placement]]] = field(default_factory=list)
+
+    def plan(self, graph: Specialized, parts: Sequence[Partition]) -> Plan:
+        """The plan of these steps, which are those of all `parts`."""
+        report = Report(graph, self.assignment, parts, self.context, self.providers, self.called)
+        translating, making_sessions = self.seconds
+        return Plan(
+            sequence(self.runs),
+            graph,
+            self.memory,
+            report.placements(),
+            (translating, making_sessions),
+            self.context.unusable,
+        )
 
     def add(self, part: Partition) -> PartitionFailure | None:
         """Make the next step; what has failed if its delegate cannot."""

@@ -19,7 +19,7 @@ from tflite_ort.state import Variable
 Array = npt.NDArray[Any]
 Tensors = Sequence[BoundaryTensor]  # in graph order
 
-# Two bindings do for most sessions with variables, see `_rebound`.
+# Two bindings do for most sessions with variables, see `_Bindings`.
 _BINDINGS_KEPT = 16
 
 
@@ -58,56 +58,21 @@ def _unbound(session: Session, inputs: Tensors, outputs: Tensors, memory: Memory
 def _rebound(
     session: Session, inputs: Tensors, outputs: Tensors, memory: Memory, *, noted: bool
 ) -> Run:
-    """A run over arrays that are others the next time.
-
-    A variable has two arrays: the session reads its value from one and writes its next value to the
-    other, the spare one. After the run the two change places. With arrays A and B, the first run
-    reads A and writes B, the second reads B and writes A, and the third is like the first. So two
-    bindings do, each made the first time that it is needed, and looked up by the identity of the
-    arrays that hold the values. All variables of a session change places at each run, so that there
-    are two bindings however many variables there are.
-
-    Where an invoke may fail after the run, the array that held the value when the invoke began is
-    kept until its end, and no session may write to it. A second run in one invoke, as in a loop,
-    then needs a third array. So the lookup is by the kept arrays too.
-
-    Other bindings appear only where something else replaces an array, such as a value of another
-    shape. `_BINDINGS_KEPT` bounds how many of them are kept.
-
-    An input that a kernel makes anew is no variable; it is bound at each run.
+    """A run over arrays that are others the next time, see `_Bindings`.
 
     Args:
         noted: see `Variable.advance`.
     """
     made = [(i, x) for i, x in enumerate(inputs) if x.variable is None and not x.fixed]
-    used = (x.variable for x in (*inputs, *outputs) if x.variable is not None)
-    variables = list(dict.fromkeys(used))
-    bindings: dict[tuple[int, ...], _Bound] = {}
-
-    def place() -> tuple[int, ...]:
-        arrays = [id(variable.array) for variable in variables]
-        if noted:
-            arrays += [id(variable.kept) for variable in variables]
-        return tuple(arrays)
-
-    def bind() -> _Bound:
-        if len(bindings) == _BINDINGS_KEPT:
-            bindings.clear()
-        bound = _Bound(
-            _bind(session, inputs, outputs, memory),
-            [variable.array for variable in variables],
-            [(x.variable, x.target()) for x in outputs if x.variable is not None],
-        )
-        bindings[place()] = bound
-        return bound
+    bindings = _Bindings(session, inputs, outputs, memory, noted)
 
     def run() -> None:
-        bound = bindings.get(place())
+        bound = bindings.present()
         if bound is None:
-            bound = bind()
+            bound = bindings.add()
         else:
-            for position, crossing in made:
-                session.bind_input(bound.binding, position, crossing.source(memory))
+            for position, tensor in made:
+                session.bind_input(bound.binding, position, tensor.source(memory))
         session.run(bound.binding)
         for variable, array in bound.results:
             variable.advance(array, noted=noted)
@@ -127,3 +92,55 @@ class _Bound:
     binding: Binding
     arrays: list[Array | None]
     results: list[tuple[Variable, Array]]
+
+
+class _Bindings:
+    """The bindings of a session with variables: why two of them are enough.
+
+    A variable has two arrays: the session reads its value from one and writes its next value to the
+    other, the spare one. After the run the two change places. With arrays A and B, the first run
+    reads A and writes B, the second reads B and writes A, and the third is like the first. So two
+    bindings do, each made the first time that it is needed, and looked up by the identity of the
+    arrays that hold the values. All variables of a session change places at each run, so that there
+    are two bindings however many variables there are.
+
+    Where an invoke may fail after the run, the array that held the value when the invoke began is
+    kept until its end, and no session may write to it. A second run in one invoke, as in a loop,
+    then needs a third array. So the lookup is by the kept arrays too.
+
+    Other bindings appear only where something else replaces an array, such as a value of another
+    shape. `_BINDINGS_KEPT` bounds how many of them are kept.
+
+    An input that a kernel makes anew is no variable; it is bound at each run.
+    """
+
+    def __init__(
+        self, session: Session, inputs: Tensors, outputs: Tensors, memory: Memory, noted: bool
+    ) -> None:
+        self._session, self._inputs, self._outputs = session, inputs, outputs
+        self._memory, self._noted = memory, noted
+        used = (x.variable for x in (*inputs, *outputs) if x.variable is not None)
+        self._variables = list(dict.fromkeys(used))
+        self._bound: dict[tuple[int, ...], _Bound] = {}
+
+    def present(self) -> _Bound | None:
+        """The binding to the arrays that hold the values now; None where there is none yet."""
+        return self._bound.get(self._place())
+
+    def add(self) -> _Bound:
+        """A binding to the arrays that hold the values now."""
+        if len(self._bound) == _BINDINGS_KEPT:
+            self._bound.clear()
+        bound = _Bound(
+            _bind(self._session, self._inputs, self._outputs, self._memory),
+            [variable.array for variable in self._variables],
+            [(x.variable, x.target()) for x in self._outputs if x.variable is not None],
+        )
+        self._bound[self._place()] = bound
+        return bound
+
+    def _place(self) -> tuple[int, ...]:
+        arrays = [id(variable.array) for variable in self._variables]
+        if self._noted:
+            arrays += [id(variable.kept) for variable in self._variables]
+        return tuple(arrays)

@@ -36,16 +36,7 @@ def kernel_step(
     """
     if all(op.op is Op.CALL_ONCE for op in part.operators):  # most often there is nothing to do
         return sequence([partial(subgraphs[op.index][0], ()) for op in part.operators])
-    calls: list[tuple[OperatorView[Any], Entry[Kernel], Any]] = []
-    for op in part.operators:
-        entry = context.resolver.kernels.of(op)
-        assert entry is not None
-        if op.index in subgraphs:
-            given = op.inputs[: len(op.inputs) - len(op.bodies[0].variables)]
-            calls.append((replace(op, inputs=given), entry, subgraphs[op.index]))
-            continue
-        bound = replace(op, names=entry.inputs.bind(op).names)
-        calls.append((bound, entry, entry.state(bound) if entry.state else None))
+    calls = [_call(op, context, subgraphs.get(op.index)) for op in part.operators]
     fixed = frozenset(memory.arrays)
     step = _run_kernel if context.profile is None else context.profile.timed(_run_kernel)
 
@@ -57,6 +48,19 @@ def kernel_step(
                 step(op, entry, memory, fixed, state)
 
     return run
+
+
+def _call(
+    op: OperatorView[Any], context: PlanContext, subgraphs: Sequence[Call] | None
+) -> tuple[OperatorView[Any], Entry[Kernel], Any]:
+    """The operator as its kernel gets it, the kernel, and its state or the subgraphs that it calls."""
+    entry = context.resolver.kernels.of(op)
+    assert entry is not None
+    if subgraphs is not None:
+        given = op.inputs[: len(op.inputs) - len(op.bodies[0].variables)]
+        return replace(op, inputs=given), entry, subgraphs
+    bound = replace(op, names=entry.inputs.bind(op).names)
+    return bound, entry, entry.state(bound) if entry.state else None
 
 
 def _run_kernel(

@@ -103,20 +103,16 @@ class _Specializer:
             handles: of the caller.
             filled: see `Resources`; those filled here are added.
         """
-        number, model = self.calls[-1], self.model
-        graph, tensors = model.subgraphs[number], tensor_views(model, number, self.meter)
-        for index, shape in shapes.items():
-            tensors[index] = replace(tensors[index], shape=shape)
-        for index in graph.inputs:
-            self._check_size(tensors[index], f"input {tensors[index].name!r}")
-        filled = set() if filled is None else filled
-        resources = Resources(self.contents, tensors, filled=filled)
+        number = self.calls[-1]
+        graph, tensors = self.model.subgraphs[number], self._tensors(shapes)
+        resources = Resources(self.contents, tensors, filled=set() if filled is None else filled)
         resources.take(graph.inputs, given, handles or {})
         live: list[OperatorView[Any]] = []
         folded: list[OperatorView[Any]] = []
         _check_flow(graph, tensors)
         for index in range(len(graph.operators)):
-            op = resources.without_handle(operator_view(model, number, index, tensors, self.meter))
+            op = operator_view(self.model, number, index, tensors, self.meter)
+            op = resources.without_handle(op)
             if op.op in NAMES or _sets_variables(op):
                 folded.append(op)
                 continue
@@ -135,6 +131,16 @@ class _Specializer:
             {**_variable_tensors(number, tensors), **resources.keys()},
             resources.handles,
         )
+
+    def _tensors(self, shapes: Mapping[int, Shape]) -> list[TensorView]:
+        """The tensors of the subgraph as the file has them, but for these shapes."""
+        number = self.calls[-1]
+        tensors = tensor_views(self.model, number, self.meter)
+        for index, shape in shapes.items():
+            tensors[index] = replace(tensors[index], shape=shape)
+        for index in self.model.subgraphs[number].inputs:
+            self._check_size(tensors[index], f"input {tensors[index].name!r}")
+        return tensors
 
     def _check_size(self, tensor: TensorView, what: str) -> None:
         size = known_product(tensor.shape) * tensor.dtype.itemsize
