@@ -53,7 +53,7 @@ def kernel_step(
 def _call(
     op: OperatorView[Any], context: PlanContext, subgraphs: Sequence[Call] | None
 ) -> tuple[OperatorView[Any], Entry[Kernel], Any]:
-    """The operator as its kernel gets it, the kernel, and its state or the subgraphs that it calls."""
+    """An operator as its kernel gets it, the kernel, and its state or the subgraphs it calls."""
     entry = context.resolver.kernels.of(op)
     assert entry is not None
     if subgraphs is not None:
