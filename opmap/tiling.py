@@ -254,9 +254,8 @@ def _padded_by(
     op: OperatorView[Any], g: Graph, value: ir.Value, pads: ir.Value, domain: Domain
 ) -> ir.Value:
     """Padded with what stands for zero in the output."""
-    type, quantization = op["input"].type, op.output.quantization
-    zero = 0 if quantization is None else quantization.scalar_zero_point
-    code = widened(g, code_constant(g, zero, op.output, domain), type)
+    type = op["input"].type
+    code = widened(g, code_constant(g, op.output.zero, op.output, domain), type)
     return narrowed(g, g.op("Pad", widened(g, value, type), pads, code), type)
 
 

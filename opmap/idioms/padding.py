@@ -82,8 +82,7 @@ def pad_value(op: OperatorView[Any], g: Graph, domain: Domain) -> ir.Value:
     if given is not None:
         value = g.read(given, domain=domain if given.is_quantized else Domain.STORED)
         return value if given.rank == 0 else reshaped(g, value, ())
-    zero = 0 if output.quantization is None else output.quantization.scalar_zero_point
-    return code_constant(g, zero, output, domain)
+    return code_constant(g, output.zero, output, domain)
 
 
 def spread_and_padded(
