@@ -15,10 +15,10 @@ from tflite_ort.plan.build import LoadTimes, Plan, make_plan
 from tflite_ort.plan.profiling import OperatorTime, Profile
 from tflite_ort.plan.runtime import Runtime
 from tflite_ort.schema import Model, Specialized
-from tflite_ort.schema.values.inlining import inlined
-from tflite_ort.schema.values.resolve import tensor_views
-from tflite_ort.specialize.specialization import Shape, specialize
-from tflite_ort.state import State, Variable
+from tflite_ort.schema.inlining import inlined
+from tflite_ort.schema.resolve import tensor_views
+from tflite_ort.specialization import Shape, specialize
+from tflite_ort.state import State, Variable, initial_value
 
 Array = npt.NDArray[Any]
 
@@ -72,8 +72,12 @@ class SubgraphRunner:
         self._resized.clear()
 
     def reset_variables(self) -> None:
-        """Give the variable tensors of all subgraphs their first value again."""
+        """Give the variable tensors of all subgraphs their first value again, and inputs that the
+        file calls variables."""
         self._runtime.state.reset()
+        for index in self.declared.inputs:
+            if self._graph is not None and self.declared.tensors[index].is_variable:
+                self.assign(index, initial_value(self._graph.tensors[index]))
 
     def shape(self, index: int) -> Shape:
         """The shape a tensor has now: as resized, as the last invoke made it, or as declared."""

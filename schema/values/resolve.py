@@ -29,7 +29,6 @@ from tflite_ort.schema.file.strings import decoded
 from tflite_ort.schema.values.semantics import NUMPY_DTYPE, PACKED_BITS, densify
 from tflite_ort.schema.values.view import Blocks, OperatorView, Packed, Quantization, TensorView
 
-
 _Op = BuiltinOperator
 # What sets the variables among its inputs anew; any other operator only reads them.
 _KEEPING = frozenset(
