@@ -133,10 +133,17 @@ def _angle(y: Array, x: Array) -> Array:
 
 
 def _power(a: Array, b: Array) -> Array:
-    """a ** b; int32 wraps."""
-    if np.issubdtype(b.dtype, np.integer) and np.any(b < 0):
+    """a ** b; of integers that overflow the lowest one, but for a single exponent that broadcasts,
+    which wraps."""
+    if not np.issubdtype(b.dtype, np.integer):
+        return np.asarray(np.power(a, b))
+    if np.any(b < 0):
         raise KernelError("POW does not support a negative exponent for int32")
-    return np.asarray(np.power(a, b))
+    if b.size == 1 and b.shape != a.shape:
+        return np.asarray(np.power(a, b))
+    bounds, real = np.iinfo(a.dtype), np.power(a.astype(np.float64), b)
+    held = (real >= bounds.min) & (real <= bounds.max)
+    return np.where(held, real, bounds.min).astype(a.dtype)
 
 
 def _maximum(a: Array, b: Array) -> Array:

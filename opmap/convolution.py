@@ -311,7 +311,7 @@ def write_cut(
     if op.options.padding == Padding.SAME:
         last = g.op("Mul", g.op("Div", g.op("Sub", sizes, one), step), step)
         beyond = g.op("Sub", g.op("Add", last, cells), sizes)
-        before = g.op("Div", g.op("Max", beyond, none), g.constant(2, np.int64))
+        before = g.op("Div", g.larger(beyond, none), g.constant(2, np.int64))
     last = g.op("Mul", g.op("Sub", g.shape([count for count, _, _, _ in windows]), one), step)
     after = g.op("Sub", g.op("Add", sizes, before), g.op("Add", last, cells))
     edge = g.constant((0, 0), np.int64)

@@ -31,9 +31,9 @@ def symmetric(op: OperatorView[Any], g: Graph, value: ir.Value, layout: Layout) 
             for end in (zero, one)
         )
         counted = g.op("Range", g.op("Neg", before), g.op("Add", size, after), one)
-        counted = g.op("Max", counted, g.op("Sub", g.op("Neg", counted), one))
+        counted = g.larger(counted, g.op("Sub", g.op("Neg", counted), one))
         last = g.op("Sub", g.op("Add", size, size), one)
-        picks = g.op("Min", counted, g.op("Sub", last, counted))
+        picks = g.smaller(counted, g.op("Sub", last, counted))
         value = g.op("Gather", value, picks, axis=axis)
     return value
 
