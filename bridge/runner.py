@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy.typing as npt
 
-from tflite_ort.plan.build import LoadTimes, Plan, make_plan
-from tflite_ort.plan.profiling import OperatorTime, Profile
-from tflite_ort.plan.runtime import Runtime
-from tflite_ort.schema import Model, Specialized
+from tflite_ort.plan import LoadTimes, Plan, make_plan
+from tflite_ort.profiling import OperatorTime, Profile
+from tflite_ort.runtime import Runtime
+from tflite_ort.schema import Model, Specialized, TensorType
 from tflite_ort.schema.inlining import inlined
 from tflite_ort.schema.resolve import tensor_views
 from tflite_ort.specialization import Shape, specialize
@@ -88,6 +88,11 @@ class SubgraphRunner:
         if self._graph is not None and not self._graph.tensors[index].dynamic:
             return self._graph.tensors[index].shape
         return self._last_shapes.get(index, self.declared.tensors[index].shape)
+
+    def element_type(self, index: int) -> TensorType:
+        """The element type a tensor has now: as its operator makes it, or as declared."""
+        tensors = self.declared.tensors if self._graph is None else self._graph.tensors
+        return tensors[index].type
 
     def array(self, index: int) -> Array | None:
         """The buffer that is kept for a tensor, also while `allocate` has to follow."""

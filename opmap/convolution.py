@@ -321,6 +321,8 @@ def write_cut(
     if bias is not None:
         channels = g.op("Unsqueeze", bias, g.constant(range(1, 1 + len(windows)), np.int64))
         result = g.op("Add", result, channels)
+    if op.op is Op.CONV_3D_TRANSPOSE:
+        result = g.finite(result)
     activation = op.options.fused_activation_function
     g.write(op.output, result, layout=Layout.FIRST, activation=activation)
 
@@ -392,7 +394,12 @@ def volume_convolution(
         **window_padding(options.padding, windows),
         output_padding=past_last_window(input, windows) if transposed else None,
     )
-    g.write(op.output, result, layout=Layout.FIRST, activation=options.fused_activation_function)
+    g.write(
+        op.output,
+        g.finite(result),
+        layout=Layout.FIRST,
+        activation=options.fused_activation_function,
+    )
 
 
 def past_last_window(input: TensorView, windows: Windows) -> list[int]:

@@ -135,10 +135,14 @@ def _product(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
 
 
 def _quotient(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
-    """Div; of integers in 64 bits, where the lowest one over -1 does not end the process."""
+    """Div; of integers in 64 bits, where the lowest one over -1 does not end the process: it is
+    the highest one."""
     if op.output.type is not _T.INT32:
         return g.op("Div", a, b)
     quotient = g.op("Div", g.op("Cast", a, to=ir.DataType.INT64), _divisor(op, g, b))
+    known = op["input2"].data
+    if known is None or np.any(known == -1):
+        quotient = g.smaller(quotient, g.constant(np.iinfo(np.int32).max, np.int64))
     return g.op("Cast", quotient, to=ir.DataType.INT32)
 
 
@@ -481,7 +485,7 @@ for operator, last, emit, types in (
 
 @translator(Op.ADD_N, versions=(1, 1), inputs=("values*",))
 def add_n(op: View, g: Graph) -> None:
-    """A chain of Add."""
+    """A chain of Add; sums of floats stay finite."""
     values, layout = op.present_inputs(), g.layout(*op.present_inputs())
     types = {value.type for value in values}
     if types not in ({_T.FLOAT32}, {_T.INT32}):
@@ -494,6 +498,7 @@ def add_n(op: View, g: Graph) -> None:
         if may_differ(shapes[0], shape):
             terms[i] = matched(g, terms[i], terms[0])
     total = reduce(lambda a, b: g.op("Add", a, b), terms)
+    total = total if op.output.type is _T.INT32 else g.finite(total)
     g.write(op.output, total, layout=layout, domain=Domain.FILE)
 
 

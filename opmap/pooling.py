@@ -73,7 +73,7 @@ def l2_pool_2d(op: OperatorView[Pool2DOptions], g: Graph) -> None:
     if input.type is not TensorType.FLOAT32:
         raise Untranslatable(f"{input.type.name} input, only FLOAT32 is defined")
     x = g.read(input, layout=Layout.FIRST)
-    result = g.op("Sqrt", _average(op, g, g.op("Mul", x, x)))
+    result = g.finite(g.op("Sqrt", _average(op, g, g.op("Mul", x, x))))
     activation = op.options.fused_activation_function
     g.write(op.output, result, layout=Layout.FIRST, activation=activation)
 

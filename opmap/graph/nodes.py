@@ -71,6 +71,12 @@ class Nodes:
             a = self.op("Where", self.op("Less", a, b), a, b)
         return a
 
+    def finite(self, value: ir.Value) -> ir.Value:
+        """Floats held between the largest ones: TFLite's own kernels clamp what no activation is
+        fused to, too. XNNPACK's do not."""
+        largest = np.finfo(np.float32).max
+        return self.op("Clip", value, self.constant(-largest), self.constant(largest))
+
     def body(self, arguments: Sequence[ir.DataType], build: Build) -> ir.Graph:
         """The body of a Scan, a Loop or an If: the nodes that `build` adds.
 
