@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy.typing as npt
 
-from tflite_ort.plan import LoadTimes, Plan, make_plan
-from tflite_ort.profiling import OperatorTime, Profile
-from tflite_ort.runtime import Runtime
+from tflite_ort.plan.build import LoadTimes, Plan, make_plan
+from tflite_ort.plan.profiling import OperatorTime, Profile
+from tflite_ort.plan.runtime import Runtime
 from tflite_ort.schema import Model, Specialized, TensorType
-from tflite_ort.schema.inlining import inlined
-from tflite_ort.schema.resolve import tensor_views
-from tflite_ort.specialization import Shape, specialize
+from tflite_ort.schema.values.inlining import inlined
+from tflite_ort.schema.values.resolve import tensor_views
+from tflite_ort.specialize.specialization import Shape, specialize
 from tflite_ort.state import State, Variable, initial_value
 
 Array = npt.NDArray[Any]

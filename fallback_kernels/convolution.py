@@ -10,8 +10,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.fallback_kernels.accumulator import Accumulator, Rounding, rescale_wide, scales
-from tflite_ort.fallback_kernels.operands import clamped, finite
+from tflite_ort.fallback_kernels.idioms.accumulator import (
+    Accumulator,
+    Rounding,
+    rescale_wide,
+    scales,
+)
+from tflite_ort.fallback_kernels.idioms.operands import clamped, finite
+from tflite_ort.fallback_kernels.idioms.windows import Span, windows
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
 from tflite_ort.schema import (
     Conv2DOptions,

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.fallback_kernels.accumulator import quantization, real_bounds
-from tflite_ort.fallback_kernels.operands import finite
+from tflite_ort.fallback_kernels.idioms.accumulator import quantization, real_bounds
+from tflite_ort.fallback_kernels.idioms.operands import finite
+from tflite_ort.fallback_kernels.idioms.windows import Span, windows
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
 from tflite_ort.schema import (
     ActivationFunctionType,

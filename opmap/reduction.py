@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from tflite_ort.opmap.combining import combined, combined_axis, pairing
-from tflite_ort.opmap.computed_axes import ComputedAxis, counted_axes
-from tflite_ort.opmap.forms import Domain, Layout
-from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.indices import failing
-from tflite_ort.opmap.movement import integers, narrowed, reshaped, same_order, widened
-from tflite_ort.opmap.padding import spread_and_padded
+from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.idioms.combining import combined, combined_axis, pairing
+from tflite_ort.opmap.idioms.computed_axes import ComputedAxis, counted_axes
+from tflite_ort.opmap.idioms.indices import failing
+from tflite_ort.opmap.idioms.movement import integers, narrowed, reshaped, same_order, widened
+from tflite_ort.opmap.idioms.padding import spread_and_padded
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     ArgMaxOptions,

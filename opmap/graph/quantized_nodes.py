@@ -117,7 +117,7 @@ class QuantizedNodes(Nodes):
             return self.constants.add(reals.astype(np.float32), name)
         unit = np.max(np.abs(reals)) / (2.0**31 - 1)
         held = self.constants.add(np.rint(reals / unit).astype(np.int32), name)
-        return self._dequantized_constant(held, np.float32([unit]), None, 0, name)
+        return self._dequantized_constant(held, np.array([unit], np.float32), None, 0, name)
 
     def quantize(self, value: ir.Value, tensor: TensorView) -> ir.Value:
         """Real `value` to the carried codes of `tensor`; halves go to even."""

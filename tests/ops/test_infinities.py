@@ -11,7 +11,7 @@ from tests.one_op import Array, T, one_op_model, ours
 from tests.ops.operands import exported
 from tests.oracle import litert
 from tflite_ort import schema
-from tflite_ort.opmap.pairs import paired
+from tflite_ort.opmap.graph.pairs import paired
 from tflite_ort.schema import Op, TensorType
 
 INT32 = TensorType.INT32

@@ -13,7 +13,7 @@ from tests.oracle import litert, litert_interpreter
 from tests.samples import sample, types
 from tflite_ort import AllocationError, Interpreter, schema
 from tflite_ort.schema import Op, TensorType
-from tflite_ort.schema.result_types import _AS_DATA, _LIKE_DATA
+from tflite_ort.schema.values.result_types import _AS_DATA, _LIKE_DATA
 
 FLOAT32, INT8, UINT8 = TensorType.FLOAT32, TensorType.INT8, TensorType.UINT8
 INT32, INT64 = TensorType.INT32, TensorType.INT64

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tflite_ort.schema.element_types import DATA_INPUT
-from tflite_ort.schema.enums import BuiltinOperator as Op
-from tflite_ort.schema.enums import TensorType
-from tflite_ort.schema.errors import ModelError
-from tflite_ort.schema.view import OperatorView
+from tflite_ort.schema.file.enums import BuiltinOperator as Op
+from tflite_ort.schema.file.enums import TensorType
+from tflite_ort.schema.file.errors import ModelError
+from tflite_ort.schema.values.element_types import DATA_INPUT
+from tflite_ort.schema.values.view import OperatorView
 
 
 def _operators(names: str) -> frozenset[Op]:
