@@ -15,6 +15,7 @@ from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.graph.pairs import is_complex
 from tflite_ort.opmap.idioms.by_code import by_code, every_code
 from tflite_ort.opmap.idioms.indices import failing, matched
+from tflite_ort.opmap.idioms.movement import moved_domain
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     ActivationFunctionType,
@@ -92,6 +93,8 @@ class Binary:
             difference_of_bytes(op, g)
             return
         domain = Domain.REAL if quantized else self.domain
+        if domain is Domain.STORED:
+            domain = moved_domain(a, b, output)
         layout = g.layout(a, b)
         first, second = (
             g.read(tensor, layout=layout, domain=domain, rank=output.rank) for tensor in (a, b)

@@ -54,7 +54,7 @@ def mean(op: OperatorView[ReducerOptions], g: Graph) -> None:
     if input.type in _INTEGERS:
         _integer_mean(op, g)
         return
-    _check_real(input)
+    _check_real(input, op.output)
     layout = _layout(op, g)
     if layout is Layout.FIRST and _axes(op) == tuple(range(1, input.rank - 1)):
         pooled = g.op("GlobalAveragePool", g.read(input, layout=layout))
@@ -95,7 +95,7 @@ def sum(op: OperatorView[ReducerOptions], g: Graph) -> None:
         total = _total(op, g, value, op.output.type, layout)
         _write(op, g, total, layout, Domain.REAL)
         return
-    _check_real(op["input"])
+    _check_real(op["input"], op.output)
     _reduce(op, g, "ReduceSum", layout, Domain.REAL)
 
 
@@ -251,9 +251,10 @@ def _axes(op: OperatorView[Any]) -> tuple[int, ...]:
     return normalized_axes(integers(op["axes"]), op["input"].rank)
 
 
-def _check_real(input: TensorView) -> None:
-    if input.type is not TensorType.FLOAT32 and not input.is_quantized:
-        raise Untranslatable(f"{input.type.name} input without a scale")
+def _check_real(*tensors: TensorView) -> None:
+    for tensor in tensors:
+        if tensor.type is not TensorType.FLOAT32 and not tensor.is_quantized:
+            raise Untranslatable(f"{tensor.type.name} tensor {tensor.name!r} without a scale")
 
 
 def _check_filled(op: OperatorView[Any]) -> None:

@@ -431,8 +431,8 @@ def _blocks(
 @translator(Op.PAD, versions=(1, 6), inputs=("input", "paddings", "value?"))
 def pad(op: OperatorView[Any], g: Graph) -> None:
     """Pad with the value given, else with what stands for zero in the output."""
-    input, output = op["input"], op.output
-    domain = moved_domain(input, output)
+    input, output, given = op["input"], op.output, op.get("value")
+    domain = moved_domain(input, output, *(() if given is None else (given,)))
     layout = pad_layout(op, g, domain)
     value = pad_value(op, g, domain)
     x = widened(g, g.read(input, layout=layout, domain=domain), input.type)

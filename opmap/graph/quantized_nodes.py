@@ -151,6 +151,13 @@ class QuantizedNodes(Nodes):
         """Floats near codes as the file has them to the carried codes of `tensor`."""
         return self.op("QuantizeLinear", value, *self._code_parameters(tensor, 1.0))
 
+    def filed(self, value: ir.Value, tensor: TensorView) -> ir.Value:
+        """Carried codes of `tensor` as the file has them."""
+        carried = carried_type(tensor)
+        return (
+            value if carried is tensor.type else self._recode(value, tensor, carried, tensor.type)
+        )
+
     def _dequantized_constant(
         self,
         codes: ir.Value,
