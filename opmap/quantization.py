@@ -145,9 +145,8 @@ def _narrow(op: View, g: Graph) -> None:
     left = max(int(shift), 0)
     codes = g.read(op["input"], domain=Domain.STORED)
     codes = g.op("Sub", codes, g.constant(source.zero_point, np.int32))
-    codes = (
-        g.op("Mul", codes, g.constant(np.left_shift(1, left).astype(np.int32))) if left else codes
-    )
+    if left:
+        codes = g.op("Mul", codes, g.constant(np.left_shift(1, left).astype(np.int32)))
     codes = g.op("Cast", codes, to=ir.DataType.DOUBLE)
     codes = rescaled(g, codes, multiplier * 2.0**-left, 2.0**31, bits=17)
     low, high = (bound - target.zero_point for bound in quantized_range(target.type))

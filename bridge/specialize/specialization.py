@@ -31,8 +31,8 @@ from tflite_ort.schema.shapes import output_shapes
 from tflite_ort.schema.shapes.registry import RULES, check_rank
 from tflite_ort.schema.values.element_types import check_element_type
 from tflite_ort.schema.values.inlining import inlined
-from tflite_ort.schema.values.result_types import result_type
 from tflite_ort.schema.values.resolve import meter_of, operator_view, tensor_views
+from tflite_ort.schema.values.result_types import result_type
 from tflite_ort.schema.values.sizes import is_known, known_product, unknown_shape
 from tflite_ort.schema.values.view import VariableKey
 from tflite_ort.specialize.called_subgraphs import is_caller, with_bodies
