@@ -1,6 +1,6 @@
 """Which kernels of ONNX Runtime's CPU provider are wrong at the edges of a type.
 
-    python benchmarks/kernel_edges.py [--only OPERATOR] [--all] [--json FILE]
+    python -m benchmarks.kernel_edges [--only OPERATOR] [--all] [--json FILE]
 
 Each ONNX operator that a translator names runs alone, with each element type that ONNX Runtime has
 a kernel for, over the least and the largest number, -1, 0, the powers of two at which types end and

@@ -119,7 +119,7 @@ _SUMMED = frozenset({"int32", "int64"})
 _HIDDEN = "which numbers one that is no number hides depends on their places"
 _SAME = "TFLite's kernels differ from each other there"
 
-# By ONNX operator, or operator and reduction, what `python benchmarks/kernel_edges.py` finds.
+# By ONNX operator, or operator and reduction, what `python -m benchmarks.kernel_edges` finds.
 WRONG_KERNELS: Mapping[str, Sequence[WrongKernel]] = {
     "Max": [WrongKernel(_WIDE_ONLY, _BEYOND)],
     "Min": [WrongKernel(_WIDE_ONLY, _BEYOND)],
