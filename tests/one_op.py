@@ -242,7 +242,7 @@ class Exact:
     all: int = 0
 
     def count(self, got: Array, wanted: Sequence[Array]) -> None:
-        self.same += max(np.count_nonzero(got == want) for want in wanted)
+        self.same += max(int(np.count_nonzero(got == want)) for want in wanted)
         self.all += got.size
 
 
