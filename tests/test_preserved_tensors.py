@@ -11,7 +11,7 @@ import pytest
 from ai_edge_litert.interpreter import Interpreter as LiteRT
 from ai_edge_litert.interpreter import OpResolverType as LiteRTResolverType
 
-from tests.models import MODELS_DIR
+from tests.models import model_path
 from tests.test_details import ALLOCATED
 from tests.test_models import (
     BY_XNNPACK,
@@ -41,14 +41,14 @@ QUANTISED = [
 
 def feeds(name: str) -> list[Array]:
     rng = np.random.default_rng(0)
-    details = Interpreter(MODELS_DIR / name).get_input_details()
+    details = Interpreter(model_path(name)).get_input_details()
     return [GIVEN.get(name, {}).get(i, drawn(detail, rng)) for i, detail in enumerate(details)]
 
 
 def values(kind: Any, resolver: Any, name: str) -> dict[int, Array]:
     """By index, every tensor of the primary subgraph that can be read after an invoke."""
     interpreter = kind(
-        model_content=(MODELS_DIR / name).read_bytes(),
+        model_content=model_path(name).read_bytes(),
         experimental_op_resolver_type=resolver,
         experimental_preserve_all_tensors=True,
     )
@@ -69,7 +69,7 @@ def values(kind: Any, resolver: Any, name: str) -> dict[int, Array]:
 def results(name: str) -> tuple[set[int], set[int]]:
     """The tensors that operators make, and those that depend on constants alone: these LiteRT's
     default delegate may leave undone, as they were in memory."""
-    interpreter = Interpreter(MODELS_DIR / name)
+    interpreter = Interpreter(model_path(name))
     interpreter.allocate_tensors()
     made = {op["index"]: set(op["outputs"].tolist()) for op in interpreter._get_ops_details()}
     constant = {row.index for row in interpreter.delegation() if row.runs_on == "constant"}
@@ -120,7 +120,7 @@ def test_reference_kernels_give_exactly_what_litert_s_do(name: str) -> None:
 
 
 def test_without_it_an_intermediate_result_is_not_kept() -> None:
-    interpreter = Interpreter(MODELS_DIR / QUANTISED[0])
+    interpreter = Interpreter(model_path(QUANTISED[0]))
     interpreter.allocate_tensors()
     interpreter.invoke()
     (first, *_) = interpreter._get_ops_details()
