@@ -12,6 +12,7 @@ from typing import Any
 import numpy.typing as npt
 
 from tflite_ort.plan.build import LoadTimes, Plan, make_plan
+from tflite_ort.plan.observers import observed
 from tflite_ort.plan.profiling import OperatorTime, Profile
 from tflite_ort.plan.runtime import Runtime
 from tflite_ort.schema import Model, Specialized, TensorType
@@ -66,7 +67,7 @@ class SubgraphRunner:
             self._runtime.state.reset(self.subgraph)
         assert self._graph is not None
         graph = _with_all_results(self._graph) if self._runtime.keep_all else self._graph
-        self.plan = make_plan(graph, self._runtime)
+        self.plan = observed(make_plan(graph, self._runtime), self._runtime)
         self._last_shapes |= {index: array.shape for index, array in self._arrays.items()}
         self._arrays, self._variables = self.plan.arrays, self.plan.memory.variables
         self._resized.clear()

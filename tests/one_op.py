@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,17 +13,14 @@ import numpy.typing as npt
 from tests.oracle import litert
 from tflite_ort import Interpreter
 from tflite_ort.schema import (
-    Buffer,
-    Model,
+    ModelBuilder,
     Op,
-    Operator,
-    OperatorCode,
     QuantizationParameters,
-    SubGraph,
-    Tensor,
+    SparsityParameters,
+    SubgraphBuilder,
     TensorType,
-    write_model,
 )
+from tflite_ort.schema.builder import tensor_type
 from tflite_ort.schema.values.semantics import NUMPY_DTYPE, quantized_range
 
 Array = npt.NDArray[Any]
@@ -35,6 +32,8 @@ class T:
 
     Args:
         scale, zero_point: one, or one per channel along `axis`; no scale: not quantised.
+        raw: the bytes of a constant, in place of `data`.
+        sparsity: how the data of a sparse constant are ordered.
     """
 
     shape: tuple[int, ...]
@@ -43,7 +42,8 @@ class T:
     zero_point: int | Sequence[int] = 0
     axis: int = 0
     data: Array | None = None
-    raw: bytes | None = None  # of packed types
+    raw: bytes | None = None
+    sparsity: SparsityParameters | None = None
     shape_signature: tuple[int, ...] | None = None
     is_variable: bool = False
 
@@ -51,19 +51,33 @@ class T:
     def constant(cls, data: npt.ArrayLike, type: TensorType | None = None, **more: Any) -> T:
         """A constant; the type follows from the array's dtype unless it is given."""
         array = np.asarray(data)
-        known = {dtype: key for key, dtype in reversed(NUMPY_DTYPE.items())}
-        return cls(array.shape, known[array.dtype] if type is None else type, data=array, **more)
+        type = tensor_type(array.dtype) if type is None else type
+        return cls(array.shape, type, data=array, **more)
 
     @property
     def is_constant(self) -> bool:
         return self.data is not None or self.raw is not None
 
-    @property
-    def bytes(self) -> bytes:
+    def declare(self, graph: SubgraphBuilder, name: str) -> None:
+        """Add the tensor to a subgraph."""
+        quantization = None
+        if self.scale is not None:
+            quantization = QuantizationParameters.affine(self.scale, self.zero_point, self.axis)
         if self.raw is not None:
-            return self.raw
-        assert self.data is not None
-        return np.ascontiguousarray(self.data).tobytes()
+            graph.constant(
+                name, self.raw, self.type, quantization, shape=self.shape, sparsity=self.sparsity
+            )
+        elif self.data is not None:
+            graph.constant(name, self.data, self.type, quantization)
+        else:
+            graph.tensor(
+                name,
+                self.shape,
+                self.type,
+                quantization,
+                is_variable=self.is_variable,
+                shape_signature=self.shape_signature,
+            )
 
     def random(self, rng: np.random.Generator, low: float = -4.0, high: float = 4.0) -> Array:
         """Values over the whole range of a quantised type, else uniform in [low, high)."""
@@ -80,101 +94,65 @@ class T:
 
 @dataclass(frozen=True)
 class Node:
-    """An operator of a small model: its inputs and outputs are names of tensors."""
+    """An operator of a small model: its inputs and outputs are names of tensors.
 
-    op: Op
+    Args:
+        op: one of TFLite's, or the name of a custom operator.
+    """
+
+    op: Op | str
     inputs: Sequence[str | None]
     outputs: Sequence[str]
     options: Any = None
     version: int = 1
-    custom_code: str | None = None
     intermediates: Sequence[str] = ()
 
 
-def graph_model(
-    tensors: dict[str, T], nodes: Sequence[Node], outputs: Sequence[str], **operator: Any
-) -> bytes:
-    """The bytes of a model of `nodes`, in this order; what nothing computes is an input.
-
-    Args:
-        operator: further fields of every `Operator`.
-    """
-    index = {name: i for i, name in enumerate(tensors)}
-    made = {name for node in nodes for name in (*node.outputs, *node.intermediates)}
-    buffers, tables = [Buffer()], []
-    for name, t in tensors.items():
-        buffer = len(buffers) if t.is_constant else 0
-        if t.is_constant:
-            buffers.append(Buffer(data=np.frombuffer(t.bytes, np.uint8)))
-        tables.append(tensor_table(t, name, buffer))
-    operators = tuple(
-        Operator(
-            opcode_index=i,
-            inputs=tuple(None if name is None else index[name] for name in node.inputs),
-            outputs=tuple(index[name] for name in node.outputs),
-            options=node.options,
-            intermediates=tuple(index[name] for name in node.intermediates),
-            **operator,
+def add_subgraph(
+    model: ModelBuilder, name: str, tensors: Mapping[str, T], nodes: Sequence[Node]
+) -> SubgraphBuilder:
+    """A subgraph of these tensors and operators, still without inputs and outputs."""
+    graph = model.subgraph(name)
+    for key, t in tensors.items():
+        t.declare(graph, key)
+    for node in nodes:
+        graph.operator(
+            node.op,
+            node.inputs,
+            node.outputs,
+            node.options,
+            version=node.version,
+            intermediates=node.intermediates,
         )
-        for i, node in enumerate(nodes)
-    )
-    given = (
-        index[name]
+    return graph
+
+
+def graph_model(tensors: Mapping[str, T], nodes: Sequence[Node], outputs: Sequence[str]) -> bytes:
+    """The bytes of a model of `nodes`, in this order; what no operator makes is an input."""
+    made = {name for node in nodes for name in (*node.outputs, *node.intermediates)}
+    inputs = [
+        name
         for name, t in tensors.items()
         if name not in made and not t.is_constant and not t.is_variable
-    )
-    graph = SubGraph(
-        tensors=tuple(tables),
-        inputs=tuple(given),
-        outputs=tuple(index[name] for name in outputs),
-        operators=operators,
-        name="main",
-    )
-    codes = tuple(OperatorCode(node.op, node.custom_code, node.version) for node in nodes)
-    return write_model(
-        Model(version=3, operator_codes=codes, subgraphs=(graph,), buffers=tuple(buffers))
-    )
-
-
-def tensor_table(t: T, name: str, buffer: int) -> Tensor:
-    """The table of a tensor whose data, if any, are in this buffer."""
-    return Tensor(
-        shape=t.shape,
-        type=t.type,
-        buffer=buffer,
-        name=name,
-        quantization=_parameters(t),
-        is_variable=t.is_variable,
-        shape_signature=t.shape_signature,
-        has_rank=True,
-    )
+    ]
+    model = ModelBuilder()
+    add_subgraph(model, "main", tensors, nodes).inputs(*inputs).outputs(*outputs)
+    return model.write()
 
 
 def one_op_model(
-    op: Op,
+    op: Op | str,
     inputs: Sequence[T | None],
     outputs: Sequence[T],
     options: Any = None,
     version: int = 1,
-    **operator: Any,
 ) -> bytes:
     """The bytes of a model of this one operator; None is an optional input left out."""
     tensors = {f"in{i}": t for i, t in enumerate(inputs) if t is not None}
     names = [None if t is None else f"in{i}" for i, t in enumerate(inputs)]
     results = [f"out{i}" for i in range(len(outputs))]
     tensors.update(zip(results, outputs, strict=True))
-    node = Node(op, names, results, options, version)
-    return graph_model(tensors, [node], results, **operator)
-
-
-def _parameters(t: T) -> QuantizationParameters | None:
-    if t.scale is None:
-        return None
-    scale = np.atleast_1d(np.asarray(t.scale, np.float32))
-    zero_point = np.broadcast_to(np.asarray(t.zero_point, np.int64), scale.shape)
-    return QuantizationParameters(
-        scale=scale, zero_point=np.ascontiguousarray(zero_point), quantized_dimension=t.axis
-    )
+    return graph_model(tensors, [Node(op, names, results, options, version)], results)
 
 
 @dataclass(frozen=True)
@@ -264,7 +242,7 @@ class Exact:
     all: int = 0
 
     def count(self, got: Array, wanted: Sequence[Array]) -> None:
-        self.same += max(np.count_nonzero(got == want) for want in wanted)
+        self.same += max(int(np.count_nonzero(got == want)) for want in wanted)
         self.all += got.size
 
 

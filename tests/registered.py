@@ -108,7 +108,7 @@ def doubling_until_a_hundred() -> bytes:
     less = Node(Op.LESS, ["sum", "limit"], ["less"])
     body = Sub(
         {"x": values, "y": values},
-        [Node(Op.CUSTOM, ["x"], ["y"], custom_code="Own")],
+        [Node("Own", ["x"], ["y"])],
         ["x"],
         ["y"],
     )

@@ -12,7 +12,7 @@ from tests.one_op import Array, T, one_op_model
 from tflite_ort import schema
 from tflite_ort.schema import Op, TensorType
 from tflite_ort.schema.values.element_types import JUDGED
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE, quantized_range
+from tflite_ort.schema.values.semantics import NUMPY_DTYPE, PACKED_BITS, quantized_range
 from tflite_ort.versioning.known import known_versions
 
 Shape = tuple[int, ...]
@@ -249,6 +249,8 @@ def _tensor(tensor: Tensor, type: TensorType, scales: dict[TensorType, tuple[flo
     if tensor.values is None:
         return t
     data = np.full(tensor.shape, tensor.values).astype(NUMPY_DTYPE[type])
+    if type in PACKED_BITS:
+        data = data.clip(*quantized_range(type))
     return T(tensor.shape, type, scale, zero_point, data=data)
 
 

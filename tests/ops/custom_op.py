@@ -6,15 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 import onnxruntime
-from flatbuffers import flexbuffers
 
-from tests.one_op import Node, T, assert_close, graph_model
+from tests.one_op import T, assert_close, one_op_model
 from tests.oracle import litert
 from tflite_ort import Interpreter, WellKnownOpResolver, export_onnx
-from tflite_ort.schema import Op
 
 Array = npt.NDArray[Any]
 Options = Mapping[str, Any] | bytes
@@ -28,12 +25,7 @@ def custom_model(
     version: int = 1,
 ) -> bytes:
     """The bytes of a model of the custom operator `name`; a mapping becomes a flexbuffer."""
-    data = options if isinstance(options, bytes) else bytes(flexbuffers.Dumps(dict(options)))
-    tensors = {f"in{i}": t for i, t in enumerate(inputs)}
-    results = [f"out{i}" for i in range(len(outputs))]
-    node = Node(Op.CUSTOM, list(tensors), results, None, version, custom_code=name)
-    tensors.update(zip(results, outputs, strict=True))
-    return graph_model(tensors, [node], results, custom_options=np.frombuffer(data, np.uint8))
+    return one_op_model(name, inputs, outputs, options, version)
 
 
 def interpreter_of(model: bytes, providers: Sequence[Any] | None = None) -> Interpreter:

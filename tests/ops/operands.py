@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,7 +21,7 @@ from tflite_ort.schema import (
     read_model,
     write_model,
 )
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE, PACKED_BITS, quantized_range, unpack
+from tflite_ort.schema.values.semantics import NUMPY_DTYPE, quantized_range
 
 Array = npt.NDArray[Any]
 INPUT_SCALE = 0.02
@@ -114,19 +113,9 @@ def _codes(type_: TensorType, shape: Sequence[int], extreme: bool, rng: Any) -> 
 
 
 def _weights(scheme: Scheme, codes: Array, scales: Array, axis: int) -> T:
-    bits = PACKED_BITS.get(scheme.filter)
-    weights = T.constant(
+    return T.constant(
         codes, scheme.filter, scale=scales.tolist(), zero_point=scheme.zero_points[1], axis=axis
     )
-    return replace(weights, data=None, raw=packed(codes, bits)) if bits else weights
-
-
-def packed(codes: Array, bits: int) -> bytes:
-    """Codes of 2 or 4 bits as a file holds them, the first in the lowest bits of its byte."""
-    each = 8 // bits
-    flat = np.append(codes.reshape(-1), np.zeros(-codes.size % each, np.int8)).view(np.uint8)
-    fields = (flat & (2**bits - 1)).reshape(-1, each) << np.arange(0, 8, bits, dtype=np.uint8)
-    return np.bitwise_or.reduce(fields, axis=1).astype(np.uint8).tobytes()
 
 
 def with_blocks(content: bytes, tensor: int, scales: int, size: int) -> bytes:
@@ -165,11 +154,8 @@ def check_hybrid(case: Case, filter: int, seed: int = 0) -> None:
 
 
 def _real(weights: T | None) -> T:
-    assert weights is not None
+    assert weights is not None and weights.data is not None
     codes = weights.data
-    if weights.raw is not None:
-        codes = unpack(np.frombuffer(weights.raw, np.uint8), math.prod(weights.shape), 4)
-    assert codes is not None
     scales = np.asarray(weights.scale, np.float32)
     shape = [1] * len(weights.shape)
     if scales.size > 1:

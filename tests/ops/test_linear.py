@@ -22,7 +22,6 @@ from tests.ops.operands import (
     extremes,
     operands,
     optimized_nodes,
-    packed,
     with_blocks,
 )
 from tests.oracle import litert
@@ -193,7 +192,7 @@ def test_a_scale_for_each_block_of_weights(size: int) -> None:
     bias, x = rng.normal(size=units), rng.normal(size=(3, depth)).astype(np.float32)
     tensors = {
         "x": T(x.shape),
-        "weights": T(codes.shape, TensorType.INT4, raw=packed(codes, 4)),
+        "weights": T.constant(codes, TensorType.INT4),
         "scales": T.constant(scales.reshape(-1)),
         "bias": T.constant(bias.astype(np.float32)),
         "y": T((3, units)),
