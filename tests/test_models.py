@@ -20,7 +20,7 @@ from tflite_ort import Interpreter, KernelError
 Array = npt.NDArray[Any]
 
 # LiteRT runs these and should not: it reads int8 codes as floats, past the end of their memory.
-REFUSED = {"litert__add_quantized_int8.tflite": "INT8, INT8 to FLOAT32"}
+REFUSED = {"litert__add_quantized_int8.tflite": "is not quantised by a single scale"}
 # LiteRT runs a custom operator of these in XNNPACK only.
 BY_XNNPACK = {"pypi-mediapipe__selfie_segmentation.tflite"}
 # Where LiteRT rounds the activations of a hybrid layer to 8 bits, all its kernels alike.

@@ -52,14 +52,12 @@ def tensor(shape: tuple[int, ...], type: TensorType, scale: float | None = None)
 
 def requantize(source: TensorType, target: TensorType, ratio: float) -> Case:
     every = codes(source)
-    by_kernel = INT32 is source
     return Case(
         f"QUANTIZE-{source.name}-{target.name}-{ratio}",
         Op.QUANTIZE,
         [tensor(every.shape, source)],
         [tensor(every.shape, target, SCALES[target] * ratio)],
         feeds=[every],
-        runs_on="numpy" if by_kernel else "ort",
     )
 
 
