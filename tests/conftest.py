@@ -6,6 +6,8 @@ With several processes (`-n 2`) each worker hands what it saw to the first proce
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from copy import deepcopy
 from functools import partial
 from typing import Any
 
@@ -59,6 +61,15 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
     if sum(count.all for count in EXACT.values()) >= _ENOUGH and _exact_share() < _LEAST_EXACT:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.fixture
+def unmeasured() -> Iterator[None]:
+    """Where operators of damaged files run says nothing about operators."""
+    before = deepcopy(SEEN)
+    yield
+    SEEN.clear()
+    SEEN.update(before)
 
 
 @pytest.hookimpl(optionalhook=True)

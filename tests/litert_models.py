@@ -1,4 +1,4 @@
-"""Models like those of LiteRT's own interpreter tests, built here."""
+"""Models like those that LiteRT's own interpreter tests use."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REVERSED = np.eye(4)[::-1]
 
 
 def permute_float() -> bytes:
-    """[1, 4] reversed by a matrix product."""
+    """A matrix product that reverses a vector [1, 4]."""
     tensors = {
         "input": T((1, 4)),
         "weights": T.constant(REVERSED.astype(np.float32)),
@@ -37,7 +37,7 @@ def permute_float() -> bytes:
 
 
 def permute_uint8() -> bytes:
-    """As `permute_float`, in codes that are the values themselves."""
+    """As `permute_float` in uint8, where each code is its own value."""
     codes = {"type": TensorType.UINT8, "scale": 1.0}
     tensors = {
         "input": T((1, 4), **codes),
@@ -63,7 +63,7 @@ def sum_of_any_length() -> bytes:
 
 
 def sparse_constant() -> bytes:
-    """A 4 x 4 matrix of which three blocks of 2 x 2 are kept, two above and one below."""
+    """A sparse 4 x 4 matrix of three 2 x 2 blocks: two in the first row, one in the second."""
     kept = np.array([1, 0, 0, 4, 2, 3, 0, 0, 5, 0, 0, 6], np.float32)
     dense = DimensionMetadata(format=DimensionType.DENSE, dense_size=2)
     compressed = DimensionMetadata(
@@ -90,7 +90,7 @@ def sparse_constant() -> bytes:
 
 
 def two_signatures() -> bytes:
-    """``add`` adds 2 to x in subgraph 0, ``multiply`` multiplies it by 3 in subgraph 1."""
+    """Two signatures: ``add`` (subgraph 0) is x + 2, ``multiply`` (subgraph 1) is x * 3."""
     vector = T((1,), shape_signature=(-1,))
     parts = [
         ("add", Op.ADD, AddOptions(), 2.0),
@@ -110,7 +110,7 @@ def two_signatures() -> bytes:
 
 
 def variable_signatures() -> bytes:
-    """``write`` sets a variable to x and gives -x, ``read`` gives the variable plus x."""
+    """Two signatures: ``write`` stores x and returns -x, ``read`` returns x + what is stored."""
     vector = T((2,))
     handle = Node(Op.VAR_HANDLE, [], ["h"], VarHandleOptions(container="", shared_name="v"))
     tensors = {"x": vector, "h": T((), TensorType.RESOURCE), "v": vector, "y": vector}
@@ -122,7 +122,7 @@ def variable_signatures() -> bytes:
 
 
 def running_sum() -> bytes:
-    """Half of the last output is added to the input: one cell of a recurrent network."""
+    """A recurrent cell that adds half of its last output to its input."""
     tensors = {
         "x": T((1, 2)),
         "input weights": T.constant(np.eye(2, dtype=np.float32)),

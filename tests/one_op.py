@@ -1,4 +1,4 @@
-"""One-operator models, and the three-way comparison LiteRT / ONNX Runtime / numpy kernel."""
+"""Models of one operator, compared three ways: LiteRT, ONNX Runtime and the numpy kernel."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class T:
-    """A tensor of a one-operator model: constant if it has `data`, else computed or an input.
+    """A tensor of a small model. It is a constant if it has `data` or `raw`.
 
     Args:
-        scale, zero_point: one, or one per channel along `axis`; no scale: not quantised.
-        raw: the bytes of a constant, in place of `data`.
+        scale, zero_point: one each, or one for each channel along `axis`. Without a scale the
+            tensor is not quantised.
+        raw: the bytes of a constant as the file stores them.
         sparsity: how the data of a sparse constant are ordered.
     """
 
@@ -49,7 +50,7 @@ class T:
 
     @classmethod
     def constant(cls, data: npt.ArrayLike, type: TensorType | None = None, **more: Any) -> T:
-        """A constant; the type follows from the array's dtype unless it is given."""
+        """A constant. Its type follows from the dtype of the array unless `type` is set."""
         array = np.asarray(data)
         type = tensor_type(array.dtype) if type is None else type
         return cls(array.shape, type, data=array, **more)
@@ -80,7 +81,7 @@ class T:
             )
 
     def random(self, rng: np.random.Generator, low: float = -4.0, high: float = 4.0) -> Array:
-        """Values over the whole range of a quantised type, else uniform in [low, high)."""
+        """Random values: the whole range of a quantised type, uniform in [low, high) for others."""
         dtype = NUMPY_DTYPE[self.type]
         if self.type is TensorType.BOOL:
             return rng.integers(0, 2, self.shape).astype(np.bool_)
@@ -94,10 +95,10 @@ class T:
 
 @dataclass(frozen=True)
 class Node:
-    """An operator of a small model: its inputs and outputs are names of tensors.
+    """An operator of a small model. Its inputs and outputs are names of tensors.
 
     Args:
-        op: one of TFLite's, or the name of a custom operator.
+        op: an operator of TFLite, or the name of a custom operator.
     """
 
     op: Op | str
@@ -111,7 +112,7 @@ class Node:
 def add_subgraph(
     model: ModelBuilder, name: str, tensors: Mapping[str, T], nodes: Sequence[Node]
 ) -> SubgraphBuilder:
-    """A subgraph of these tensors and operators, still without inputs and outputs."""
+    """Add a subgraph with these tensors and operators. It has no inputs and outputs yet."""
     graph = model.subgraph(name)
     for key, t in tensors.items():
         t.declare(graph, key)
@@ -128,7 +129,7 @@ def add_subgraph(
 
 
 def graph_model(tensors: Mapping[str, T], nodes: Sequence[Node], outputs: Sequence[str]) -> bytes:
-    """The bytes of a model of `nodes`, in this order; what no operator makes is an input."""
+    """The bytes of a model of `nodes`. Tensors that no operator makes are its inputs."""
     made = {name for node in nodes for name in (*node.outputs, *node.intermediates)}
     inputs = [
         name
@@ -147,7 +148,7 @@ def one_op_model(
     options: Any = None,
     version: int = 1,
 ) -> bytes:
-    """The bytes of a model of this one operator; None is an optional input left out."""
+    """The bytes of a model of one operator. None leaves out an optional input."""
     tensors = {f"in{i}": t for i, t in enumerate(inputs) if t is not None}
     names = [None if t is None else f"in{i}" for i, t in enumerate(inputs)]
     results = [f"out{i}" for i in range(len(outputs))]
@@ -157,15 +158,17 @@ def one_op_model(
 
 @dataclass(frozen=True)
 class Case:
-    """One row of a family's table: an operator with tensors and options.
+    """One row of a family's table: an operator with its tensors and options.
 
     Args:
-        low, high: range of random float and plain integer inputs.
-        quanta: the most by which a quantised result through ONNX Runtime may differ.
-        rtol: float tolerance relative to the largest magnitude.
-        reference: the LiteRT kernels that the numpy kernel is held against, exactly if integer.
-        runs_on: where the interpreter is to run it by default; what has no elements may be a
-            constant.
+        low, high: the range of random inputs that are floats or integers without a scale.
+        quanta: how far a quantised result of ONNX Runtime may be from LiteRT's, in quanta.
+        rtol: the tolerance of floats, relative to the largest magnitude.
+        reference: the kernels of LiteRT that the numpy kernel is compared with. Integers have to be
+            equal.
+        runs_on: where the interpreter has to run the operator by default. A result without elements
+            may also be a constant.
+        feeds: the inputs, if they are not random.
     """
 
     name: str
@@ -198,7 +201,11 @@ class Case:
 def ours(
     model: bytes, feeds: Sequence[Array], providers: Sequence[Any] | None = None, **options: Any
 ) -> tuple[list[Array], set[str]]:
-    """Outputs of our interpreter, and on what its operators ran; no providers: numpy alone."""
+    """The outputs of our interpreter, and where its operators ran.
+
+    Args:
+        providers: of ONNX Runtime. An empty list leaves numpy alone.
+    """
     interpreter = Interpreter(model_content=model, providers=providers, num_threads=1, **options)
     details = interpreter.get_input_details()
     for detail, array in zip(details, feeds, strict=True):
@@ -213,7 +220,7 @@ def ours(
 
 
 def check(case: Case, seed: int = 0) -> None:
-    """Hold ONNX Runtime and the numpy kernel against LiteRT on random inputs of `seed`."""
+    """Compare ONNX Runtime and the numpy kernel with LiteRT on random inputs drawn from `seed`."""
     print(f"{case.name}: seed {seed}")
     feeds = case.arrays(np.random.default_rng(seed))
     model = case.model()
@@ -236,7 +243,7 @@ def check(case: Case, seed: int = 0) -> None:
 
 @dataclass
 class Exact:
-    """How many quantised elements ONNX Runtime computed as one of LiteRT's kernels does."""
+    """Quantised elements of ONNX Runtime: all, and those that equal one of LiteRT's kernels."""
 
     same: int = 0
     all: int = 0
@@ -258,7 +265,10 @@ def distance(got: Array, want: Array) -> float:
 
 
 def assert_close(got: Array, want: Array, quanta: int, rtol: float, what: str) -> None:
-    """Equal dtype and shape; integers within `quanta`, floats within `rtol` of the largest."""
+    """Assert that dtypes and shapes are equal and that values are near each other.
+
+    Integers differ by `quanta` at most, floats by `rtol` of the largest magnitude.
+    """
     assert got.dtype == want.dtype, f"{what}: dtype {got.dtype}, expected {want.dtype}"
     assert got.shape == want.shape, f"{what}: shape {got.shape}, expected {want.shape}"
     if want.dtype.kind in "iu":

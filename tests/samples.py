@@ -1,4 +1,4 @@
-"""A small model of one operator whose data has any element type."""
+"""Small models of one operator for each element type of its data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,12 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class D:
-    """A tensor of the type that is tried, or of what goes with it; `values` make it a constant."""
+    """A tensor of the type that is tried.
+
+    Args:
+        values: the value of all elements, which makes it a constant.
+        beside: the type of this tensor for a type that is tried, where the two differ.
+    """
 
     shape: Shape
     values: float | None = None
@@ -215,7 +220,7 @@ _PLAIN = {(Op.REDUCE_PROD, TensorType.UINT8)}
 
 
 def types(op: Op) -> Sequence[TensorType]:
-    """The types there is a sample of: constants of strings are not made here."""
+    """The types that `sample` can make a model of. It makes no constants of strings."""
     constants = any(isinstance(t, D) and t.values is not None for t in SAMPLES[op][0])
     return sorted(JUDGED - {TensorType.STRING} if constants else JUDGED)
 

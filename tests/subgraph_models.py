@@ -1,4 +1,4 @@
-"""Models of several subgraphs, and invokes in a row held against LiteRT's."""
+"""Models of several subgraphs, compared with LiteRT over several invokes."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ HANDLE = T((), TensorType.RESOURCE)
 
 @dataclass(frozen=True)
 class Sub:
-    """A subgraph: tensors by name, and the names of its inputs and outputs.
+    """A subgraph: its tensors by name, its operators, and the names of its inputs and outputs.
 
     Args:
-        signature: the name under which it can be called, if any.
+        signature: the key of the signature that calls it, or empty.
     """
 
     tensors: dict[str, T]
@@ -35,7 +35,7 @@ class Sub:
 
 
 def model_of(*subgraphs: Sub) -> bytes:
-    """The bytes of a model; the first subgraph is the main one."""
+    """The bytes of a model. The first subgraph is the main one."""
     model = ModelBuilder()
     for number, sub in enumerate(subgraphs):
         graph = add_subgraph(model, f"subgraph_{number}", sub.tensors, sub.nodes)
@@ -46,7 +46,7 @@ def model_of(*subgraphs: Sub) -> bytes:
 
 
 def invoked(interpreter: Any, feeds: Sequence[Array]) -> list[Array]:
-    """The outputs of one more invoke; inputs are resized where the feeds have other shapes."""
+    """The outputs of one more invoke. Inputs take the shapes of `feeds`."""
     details = interpreter.get_input_details()
     resized = False
     for detail, array in zip(details, feeds, strict=True):
@@ -67,10 +67,12 @@ def check_invokes(
     runs_on: set[str] | None = None,
     kernels: str = "reference",
 ) -> Interpreter:
-    """Hold the outputs of invokes in a row against LiteRT's, through ONNX Runtime and in numpy.
+    """Compare the outputs of several invokes with LiteRT's, in ONNX Runtime and in numpy.
 
     Args:
-        runs_on: what the operators run on by default.
+        invokes: the inputs of each invoke.
+        runs_on: where the operators have to run by default.
+        kernels: the kernels of LiteRT that are compared with.
 
     Returns:
         The interpreter on ONNX Runtime.

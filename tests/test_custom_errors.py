@@ -159,6 +159,7 @@ def test_a_failing_free_leaves_none_of_the_others() -> None:
     assert recorder.counts() == [2, 0, 0, 2]
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_a_damaged_file_runs_or_is_refused() -> None:
     nodes = [
         Node(Op.ADD, ["x", "x"], ["y"], AddOptions()),
