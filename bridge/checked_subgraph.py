@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from dataclasses import replace
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -19,6 +20,7 @@ from tflite_ort.schema import (
     ModelError,
     ResizeError,
     StateError,
+    Tensor,
     TensorError,
 )
 from tflite_ort.schema.values.semantics import NUMPY_DTYPE
@@ -51,6 +53,7 @@ class CheckedSubgraph:
             self._index,
             checked,
             self.executor.shape(checked),
+            self.executor.element_type(checked),
             compress_zero_points=self._compress_zero_points,
         )
 
@@ -112,7 +115,8 @@ class CheckedSubgraph:
     def set(self, index: SupportsIndex, value: npt.ArrayLike) -> None:
         """Copy `value` into an input, a variable, or another tensor that is kept."""
         checked = self._checked(index)
-        array = stored(value, self.declared.tensors[checked], checked, self.executor.shape(checked))
+        tensor = self._tensor(checked)
+        array = stored(value, tensor, checked, self.executor.shape(checked))
         if self.executor.array(checked) is not None:
             self.executor.assign(checked, array)
         elif self._is_constant(checked):
@@ -127,7 +131,7 @@ class CheckedSubgraph:
     def get(self, index: SupportsIndex) -> Any:
         """A copy of a tensor that is kept, or of a constant; of a sparse one what is stored."""
         checked = self._checked(index)
-        tensor = self.declared.tensors[checked]
+        tensor = self._tensor(checked)
         data = self._model.buffers[tensor.buffer].data
         if tensor.sparsity is not None and data is not None:
             return given(data.view(NUMPY_DTYPE[tensor.type]), tensor)
@@ -144,13 +148,17 @@ class CheckedSubgraph:
         if array is None:
             array = self.executor.constant(checked)
         if array is None and 0 in self.executor.shape(checked):
-            dtype = NUMPY_DTYPE[self.declared.tensors[checked].type]
+            dtype = NUMPY_DTYPE[self.executor.element_type(checked)]
             array = np.zeros(self.executor.shape(checked), dtype)
         if array is None and self.executor.plan is None:
             raise TensorError("Tensor data is null. Run allocate_tensors() first")
         if array is None:
             raise TensorError(f"Tensor data is null: {self._not_kept(checked)}")
         return array
+
+    def _tensor(self, index: int) -> Tensor:
+        """A tensor with the element type it has now."""
+        return replace(self.declared.tensors[index], type=self.executor.element_type(index))
 
     def _checked(self, index: SupportsIndex) -> int:
         checked, count = operator.index(index), len(self.declared.tensors)

@@ -13,12 +13,13 @@ import numpy.typing as npt
 
 from tflite_ort.plan.build import Plan, make_plan
 from tflite_ort.plan.context import PlanContext
+from tflite_ort.plan.observers import observed
 from tflite_ort.plan.profiling import OperatorTime, Profile
 from tflite_ort.plan.report import LoadTimes
-from tflite_ort.schema import Specialized
+from tflite_ort.schema import Specialized, TensorType
 from tflite_ort.schema.values.resolve import tensor_views
 from tflite_ort.specialize.specialization import Shape, specialize
-from tflite_ort.state import State, Variable
+from tflite_ort.state import State, Variable, initial_value
 
 Array = npt.NDArray[Any]
 
@@ -34,6 +35,7 @@ class SubgraphExecutor:
     def __init__(self, subgraph: int, context: PlanContext) -> None:
         self.subgraph = subgraph
         self._model = context.resolver.model
+        self._declared = self._model.subgraphs[subgraph]
         self._context = context
         self._shapes: dict[int, Shape] = {}
         self._resized: set[int] = set()
@@ -65,15 +67,19 @@ class SubgraphExecutor:
             self._context.state.reset(self.subgraph)
         assert self._graph is not None
         graph = _with_all_results(self._graph) if self._context.keep_all else self._graph
-        self.plan = make_plan(graph, self._context)
+        self.plan = observed(make_plan(graph, self._context), self._context)
         self._context = replace(self._context, unusable=self.plan.unusable)
         self._last_shapes |= {index: array.shape for index, array in self._arrays.items()}
         self._arrays, self._variables = self.plan.arrays, self.plan.memory.variables
         self._resized.clear()
 
     def reset_variables(self) -> None:
-        """Give the variable tensors of all subgraphs their first value again."""
+        """Give the variable tensors of all subgraphs their first value again, and inputs that the
+        file calls variables."""
         self._context.state.reset()
+        for index in self._declared.inputs:
+            if self._graph is not None and self._declared.tensors[index].is_variable:
+                self.assign(index, initial_value(self._graph.tensors[index]))
 
     def shape(self, index: int) -> Shape:
         """The shape a tensor has now: as resized, as the last invoke made it, or as declared."""
@@ -83,9 +89,12 @@ class SubgraphExecutor:
             return self._arrays[index].shape
         if self._graph is not None and not self._graph.tensors[index].dynamic:
             return self._graph.tensors[index].shape
-        return self._last_shapes.get(
-            index, self._model.subgraphs[self.subgraph].tensors[index].shape
-        )
+        return self._last_shapes.get(index, self._declared.tensors[index].shape)
+
+    def element_type(self, index: int) -> TensorType:
+        """The element type a tensor has now: as its operator makes it, or as declared."""
+        tensors = self._declared.tensors if self._graph is None else self._graph.tensors
+        return tensors[index].type
 
     def array(self, index: int) -> Array | None:
         """The buffer that is kept for a tensor, also while `allocate` has to follow."""

@@ -105,6 +105,7 @@ class Session:
         provider: what it does not take is left to the CPU's.
         num_threads: threads within an operator; 0 is ONNX Runtime's default.
         config: entries of ONNX Runtime's session configuration.
+        optimized: False: the graph as it is, which is not to be run but to be looked at.
         profile: where `node_times` are noted, as the beginning of a file name.
 
     Raises:
@@ -118,12 +119,16 @@ class Session:
         *,
         num_threads: int = 0,
         config: Mapping[str, str] | None = None,
+        optimized: bool = True,
         profile: str | None = None,
     ) -> None:
         traits = traits_of(provider.name)
         self._records = not traits.takes_all_nodes
         record = {_RECORD_ASSIGNMENT: str(int(self._records))}
         options = _options(num_threads, {**_CONFIG, **record, **(config or {})}, profile)
+        if not optimized:
+            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+            options.add_session_config_entry("session.disable_prepacking", "1")
         self._in_place = read_in_place(model) if traits.weights_in_place else {}
         # They must outlive the session, which may read them in place.
         self._weights = _externalized(model)

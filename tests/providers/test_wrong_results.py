@@ -1,4 +1,4 @@
-"""What a provider computes otherwise than TFLite goes to the next delegate, see `wrong_results`."""
+"""What a provider computes otherwise than TFLite goes to the next delegate, see `traits`."""
 
 from __future__ import annotations
 
