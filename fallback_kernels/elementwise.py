@@ -375,7 +375,7 @@ def bucketize(op: OperatorView[BucketizeOptions], inputs: Inputs, state: State) 
     if op["input"].type not in _FLOAT32 | _INTEGERS | {TensorType.FLOAT64}:
         raise refusal(op)
     boundaries = np.asarray(op.options.boundaries or (), np.float32)
-    if np.any(np.diff(boundaries) < 0):
+    if not np.all(boundaries[1:] >= boundaries[:-1]):
         raise KernelError(f"boundaries {boundaries.tolist()} are not in ascending order")
     real = x if x.dtype == np.float64 else x.astype(np.float32)
     return (np.asarray(np.searchsorted(boundaries, real, side="right"), np.int32),)

@@ -78,9 +78,10 @@ def sparse_to_dense(
 ) -> Outputs:
     """The default with `values` written at `indices` one after the other: the last one stays."""
     indices, shape, values, default = inputs
-    result = np.full(dense_shape(indices.shape, shape, values.shape), default.reshape(()))
-    tuples = indices.reshape(-1, result.ndim)
-    at = np.ravel_multi_index(_checked_tuples(tuples, result.shape, "sparse_to_dense"), shape)
+    sizes = dense_shape(indices.shape, shape, values.shape)
+    tuples = _checked_tuples(indices.reshape(-1, len(sizes)), sizes, "sparse_to_dense")
+    at = np.ravel_multi_index(tuples, sizes)
+    result = np.full(sizes, default.reshape(()))
     # Of equal indices numpy does not say which write comes last.
     places, last = np.unique(at[::-1], return_index=True)
     result.reshape(-1)[places] = np.broadcast_to(values, at.shape)[::-1][last]

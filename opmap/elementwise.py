@@ -512,7 +512,7 @@ def bucketize(op: OperatorView[BucketizeOptions], g: Graph) -> None:
     if input.type not in _FLOAT32 | _INTEGERS | {_T.FLOAT64}:
         raise refusal(op)
     boundaries = np.asarray(op.options.boundaries or (), np.float32)
-    if np.any(np.diff(boundaries) < 0):
+    if not np.all(boundaries[1:] >= boundaries[:-1]):
         raise Untranslatable(f"boundaries {boundaries.tolist()} are not in ascending order")
     x = g.read(input, layout=layout, domain=Domain.FILE)
     if input.type is _T.FLOAT64:

@@ -50,7 +50,7 @@ from tflite_ort.schema.values.lstm import (
     LSTM_INPUTS,
     named,
 )
-from tflite_ort.schema.values.sizes import is_one
+from tflite_ort.schema.values.sizes import has_zero, is_known, is_one
 
 View = OperatorView[Any]
 _TIME, _BATCH_MAJOR = 0, (1, 0, 2)
@@ -136,8 +136,10 @@ def _run(
     cell = read_cell(op, prefix, _rounding(op, g))
     h, c = op[f"{prefix}output_state"], op[f"{prefix}cell_state"]
     outputs = cell.recurrent_weights.codes.shape[1]
+    if has_zero(*h.shape) and not is_known(_batch(op)):
+        raise Untranslatable("a state without rows")
     states = _rows(g, h, outputs), _rows(g, c, cell.size)
-    return Run(cell, x, *states, single, _is_single_row(op), reverse)
+    return Run(cell, x, *states, single, _batch(op), reverse)
 
 
 def _rounding(op: View, g: Graph) -> Rounding | None:
@@ -167,11 +169,15 @@ def _is_single(op: View) -> bool:
     return is_one(op["input"].shape[_time_axis(op)])
 
 
-def _is_single_row(op: View) -> bool:
-    """Whether the batch is known to be 1."""
+def _batch(op: View) -> int:
     *_, batch, second, _ = (1, *op["input"].shape)
     is_step = op["input"].rank == 2
-    return is_one(second if is_step or op.options.time_major else batch)
+    return second if is_step or op.options.time_major else batch
+
+
+def _is_single_row(op: View) -> bool:
+    """Whether the batch is known to be 1."""
+    return is_one(_batch(op))
 
 
 def _time_axis(op: View) -> int:

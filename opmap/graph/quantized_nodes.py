@@ -188,7 +188,8 @@ class QuantizedNodes(Nodes):
     ) -> tuple[ir.Value, ir.Value]:
         """Scale and zero point of an activation: scalars, since QLinearAdd refuses [1]."""
         quantization = tensor.quantization
-        assert quantization is not None
+        if quantization is None:
+            raise Untranslatable(f"{tensor.name!r} has no scale")
         if quantization.per_channel:
             raise Untranslatable(f"activation {tensor.name!r} is quantised per channel")
         low, high = semantics.quantized_range(tensor.type)

@@ -250,6 +250,8 @@ def _typed(data: Array, tensor: Tensor, nbytes: int) -> Array:
     dtype = NUMPY_DTYPE[tensor.type]
     if data.nbytes < nbytes:
         raise MalformedModel(f"tensor {tensor.name!r} needs {nbytes} bytes, has {data.nbytes}")
+    if dtype.hasobject:
+        raise MalformedModel(f"tensor {tensor.name!r}: a {tensor.type.name} has no data in a file")
     flat = data[: nbytes // dtype.itemsize * dtype.itemsize].view(dtype)
     if tensor.sparsity is not None:
         return flat
