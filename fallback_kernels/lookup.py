@@ -25,7 +25,7 @@ from tflite_ort.schema import (
 from tflite_ort.schema.shapes.lookup import combined_shape, lsh_sizes
 
 
-@kernel(Op.EMBEDDING_LOOKUP, versions=(1, 5), inputs=("ids", "table"))
+@kernel(Op.EMBEDDING_LOOKUP, versions=(1, 5))
 def embedding_lookup(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """Rows of the table; of integer codes for a float output, code * scale (of the row, or of the
     block in it).
@@ -59,7 +59,6 @@ def _checked(ids: Array, rows: int) -> Array:
 @kernel(
     Op.EMBEDDING_LOOKUP_SPARSE,
     versions=(1, 1),
-    inputs=("ids", "indices", "dense_shape", "weights", "params"),
 )
 def embedding_lookup_sparse(
     op: OperatorView[EmbeddingLookupSparseOptions], inputs: Inputs, state: State
@@ -98,7 +97,7 @@ def _divisor(combiner: CombinerType, weights: npt.NDArray[np.float32]) -> np.flo
     return np.float32(np.sqrt((weights * weights).sum(dtype=np.float32)))
 
 
-@kernel(Op.HASHTABLE_LOOKUP, versions=(1, 1), inputs=("lookup", "keys", "values"))
+@kernel(Op.HASHTABLE_LOOKUP, versions=(1, 1))
 def hashtable_lookup(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """The rows of `values` at the keys looked up, zeros for one that is not there; and 1 or 0 for
     found or not."""
@@ -124,7 +123,7 @@ def _binary_search(wanted: Array, keys: Array) -> npt.NDArray[np.int64]:
     return places
 
 
-@kernel(Op.LSH_PROJECTION, versions=(1, 1), inputs=("hash", "input", "weight?"))
+@kernel(Op.LSH_PROJECTION, versions=(1, 1))
 def lsh_projection(op: OperatorView[LSHProjectionOptions], inputs: Inputs, state: State) -> Outputs:
     """Locality-sensitive hashing: for each seed in hash [H, bits], whether the weighted sum of the
     fingerprints of (seed, item) is positive. DENSE: a bit each; SPARSE: bucket numbers [H]."""
@@ -147,7 +146,7 @@ def _is_positive(seed: np.float32, items: Array, weights: Array) -> bool:
     return bool(np.cumsum(signed.astype(np.float64) * weights)[-1] > 0)
 
 
-@kernel(Op.SKIP_GRAM, versions=(1, 1), inputs=("sentence",))
+@kernel(Op.SKIP_GRAM, versions=(1, 1))
 def skip_gram(op: OperatorView[SkipGramOptions], inputs: Inputs, state: State) -> Outputs:
     """The runs of `ngram_size` words (or of up to as many) of the first string, between which up
     to `max_skip_size` words are left out: strings [N]."""

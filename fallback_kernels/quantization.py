@@ -35,7 +35,7 @@ _REQUANTIZED = {
 }
 
 
-@kernel(Op.QUANTIZE, versions=(1, 6), inputs=("input",))
+@kernel(Op.QUANTIZE, versions=(1, 6))
 def quantize(op: View, inputs: Inputs, state: State) -> Outputs:
     """round(x / scale) + zero_point, halves away from zero; codes are rescaled by s_in / s_out."""
     (x,) = inputs
@@ -69,7 +69,7 @@ def _quantized(op: View, x: npt.NDArray[np.float32]) -> Array:
     return np.asarray(np.clip(codes + zero, low, high), op.output.dtype)
 
 
-@kernel(Op.DEQUANTIZE, versions=(1, 9), inputs=("input",))
+@kernel(Op.DEQUANTIZE, versions=(1, 9))
 def dequantize(op: View, inputs: Inputs, state: State) -> Outputs:
     """scale * (x - zero_point) as float32; small floats are widened."""
     (x,) = inputs
@@ -95,7 +95,7 @@ def _along(
     return quantization.scale.reshape(shape), quantization.zero_point.reshape(shape)
 
 
-@kernel(Op.FAKE_QUANT, versions=(1, 2), inputs=("input",))
+@kernel(Op.FAKE_QUANT, versions=(1, 2))
 def fake_quant(op: OperatorView[FakeQuantOptions], inputs: Inputs, state: State) -> Outputs:
     """To the nearest of 2**num_bits numbers, halves up; what is no number becomes the lowest."""
     (x,) = inputs
@@ -106,7 +106,7 @@ def fake_quant(op: OperatorView[FakeQuantOptions], inputs: Inputs, state: State)
     return (round_half_away(clipped * (np.float32(1) / step)) * step + low,)
 
 
-@kernel(Op.CAST, versions=(1, 9), inputs=("input",))
+@kernel(Op.CAST, versions=(1, 9))
 def cast(op: View, inputs: Inputs, state: State) -> Outputs:
     """The number as another type; quantisation is ignored.
 
@@ -141,7 +141,7 @@ def _truncated(x: Array, target: TensorView) -> Array:
     return np.where(inside, result, np.where(wide < low, low, high).astype(target.dtype))
 
 
-@kernel(Op.DENSIFY, versions=(1, 1), inputs=("input",))
+@kernel(Op.DENSIFY, versions=(1, 1))
 def densify(op: View, inputs: Inputs, state: State) -> Outputs:
     """The constant with its zeros; a view holds sparse constants densely already."""
     if not op["input"].is_constant:

@@ -12,6 +12,7 @@ from flatbuffers import flexbuffers
 
 from tflite_ort.schema.file import strings
 from tflite_ort.schema.file.declare import Array, Table
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE, PACKED_BITS
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
 from tflite_ort.schema.file.enums import TensorType
 from tflite_ort.schema.file.errors import ModelError
@@ -30,7 +31,7 @@ from tflite_ort.schema.file.model import (
 )
 from tflite_ort.schema.file.operators import OPTIONS
 from tflite_ort.schema.file.write import write_model
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE, PACKED_BITS, pack, quantized_range
+from tflite_ort.schema.values.semantics import pack, quantized_range
 
 FLOAT32 = TensorType.FLOAT32
 _TYPES = {dtype: type for type, dtype in reversed(NUMPY_DTYPE.items())}

@@ -10,7 +10,7 @@ from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.graph.constants import carried_type
 from tflite_ort.opmap.graph.forms import same_order as same_order
 from tflite_ort.schema import TensorType, TensorView, Untranslatable
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 
 # 4-bit and 2-bit values stand in the graph as 8-bit ones.
 _MOVED = frozenset(
