@@ -19,6 +19,7 @@ from tflite_ort.schema import (
     TensorView,
 )
 from tflite_ort.schema.arithmetic.fixed_point import rescale, round_half_away
+from tflite_ort.schema.file.element_types import PACKED_BITS
 from tflite_ort.schema.values.semantics import fake_quant_range, quantized_range
 
 Array = npt.NDArray[Any]
@@ -26,7 +27,7 @@ View = OperatorView[Any]
 
 _T = TensorType
 _FLOATS = frozenset({_T.FLOAT32, _T.FLOAT64, _T.FLOAT16, _T.BFLOAT16})
-_SMALL = frozenset({_T.INT2, _T.INT4, _T.UINT4})
+_SMALL = frozenset(PACKED_BITS)
 _REQUANTIZED = {
     _T.UINT8: (_T.UINT8, _T.INT8, _T.INT16),
     _T.INT8: (_T.UINT8, _T.INT8, _T.INT16),

@@ -25,7 +25,7 @@ from tflite_ort.schema import (
     Untranslatable,
 )
 from tflite_ort.schema.arithmetic.fixed_point import quantize_multiplier, rescale, saturate
-from tflite_ort.schema.file.element_types import NUMPY_DTYPE
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE, PACKED_BITS
 from tflite_ort.schema.values.semantics import fake_quant_range, quantized_range
 
 Array = npt.NDArray[Any]
@@ -38,7 +38,7 @@ _INTEGERS = frozenset(
     {_T.INT8, _T.UINT8, _T.INT16, _T.UINT16, _T.INT32, _T.UINT32, _T.INT64, _T.BOOL}
 )
 # These are cast to it alone.
-_TO_FLOAT32 = frozenset({_T.INT4, _T.INT2, _T.UINT4, _T.COMPLEX64})
+_TO_FLOAT32 = frozenset({*PACKED_BITS, _T.COMPLEX64})
 
 # Codes that are read a little larger round halves away from zero, as TFLite does; in which of
 # these units most of them come out the same is found by trying all codes.

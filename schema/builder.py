@@ -29,7 +29,7 @@ from tflite_ort.schema.file.model import (
     Tensor,
     TensorMap,
 )
-from tflite_ort.schema.file.operators import OPTIONS
+from tflite_ort.schema.file.unions import OPTIONS
 from tflite_ort.schema.file.write import write_model
 from tflite_ort.schema.values.semantics import pack, quantized_range
 

@@ -34,6 +34,7 @@ class Entry(Generic[F]):
 
     @property
     def pairs(self) -> list[tuple[Key, int]]:
+        """The operator with each of its versions."""
         return [(self.op, version) for version in range(self.first, self.last + 1)]
 
 

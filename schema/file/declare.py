@@ -42,6 +42,7 @@ class Number:
 
     @property
     def dtype(self) -> np.dtype[Any]:
+        """numpy's type of it, in the byte order of a file."""
         return np.dtype("<f4" if self.code == "f" else f"<{_KIND[self.code]}{self.size}")
 
 

@@ -38,6 +38,7 @@ def scatter_shape(indices: Shape, updates: Shape, shape: Array) -> Shape:
 
 @rule(Op.SCATTER_ND)
 def scatter_nd(op: OperatorView[Any]) -> Shapes | None:
+    """What the shape input says."""
     indices, updates = op["indices"], op["updates"]
     shape, sizes = op["shape"].data, listed(op["shape"])
     if shape is not None:
@@ -62,6 +63,7 @@ def dense_shape(indices: Shape, shape: Array, values: Shape) -> Shape:
 
 @rule(Op.SPARSE_TO_DENSE)
 def sparse_to_dense(op: OperatorView[Any]) -> Shapes | None:
+    """What the shape input says."""
     indices, values, shape = op["indices"], op["values"], op["shape"].data
     _check_single(op["default_value"], values.type)
     if shape is not None:
@@ -88,6 +90,7 @@ def one_hot_shape(indices: Shape, depth: int, axis: int) -> Shape:
 
 @rule(Op.ONE_HOT)
 def one_hot(op: OperatorView[Any]) -> Shapes | None:
+    """The indices' shape with `depth` at `axis`."""
     indices, depth = op["indices"], op["depth"].data
     for value in (op["on_value"], op["off_value"]):
         _check_single(value, op["on_value"].type)
@@ -107,6 +110,7 @@ def segment_count(ids: Array, rows: int) -> int:
 
 @rule(Op.SEGMENT_SUM)
 def segment_sum(op: OperatorView[Any]) -> Shapes | None:
+    """[segments, D...] of data [N, D...]."""
     shape, ids = op["data"].shape, op["segment_ids"].data
     if not shape:
         raise ModelError("a scalar has no segments")
@@ -135,6 +139,7 @@ def segment_start(op: Op, dtype: np.dtype[Any]) -> Any:
     Op.UNSORTED_SEGMENT_MIN,
 )
 def unsorted_segments(op: OperatorView[Any]) -> Shapes | None:
+    """[num_segments, D...] of data [I..., D...] whose ids have shape I."""
     data, ids = op["data"], op["segment_ids"]
     segments = op["num_segments"].data
     count = unknown_size() if segments is None else single(segments)
@@ -168,6 +173,7 @@ def top_shape(shape: Shape, k: int) -> Shape:
 
 @rule(Op.TOPK_V2)
 def topk_v2(op: OperatorView[Any]) -> Shapes | None:
+    """The input's shape with `k` for its last size, twice."""
     shape, k = op["input"].shape, op["k"].data
     return (top_shape(shape, unknown_size() if k is None else single(k)),) * 2
 
@@ -183,6 +189,7 @@ def gather_axes(rank: int, positions_rank: int, axis: int, batch_dims: int) -> t
 
 @rule(Op.GATHER)
 def gather(op: OperatorView[Any]) -> Shapes | None:
+    """The positions in place of the axis that they index."""
     shape, positions = op["input"].shape, op["positions"].shape
     axis, batch = gather_axes(len(shape), len(positions), op.options.axis, op.options.batch_dims)
     if differ(shape[:batch], positions[:batch]):
@@ -192,6 +199,7 @@ def gather(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.GATHER_ND)
 def gather_nd(op: OperatorView[Any]) -> Shapes | None:
+    """[N..., D...] of index tuples [N..., K] into K dimensions and D."""
     shape, indices = op["params"].shape, op["indices"].shape
     if indices and not is_known(indices[-1]):
         return None

@@ -12,6 +12,7 @@ from tflite_ort.schema.values.view import OperatorView
 
 @rule(Op.RESIZE_BILINEAR, Op.RESIZE_NEAREST_NEIGHBOR)
 def resize(op: OperatorView[Any]) -> Shapes | None:
+    """[N, height, width, C]."""
     shape, size = op["input"].shape, op["size"].data
     if len(shape) != 4 or (size is not None and (size.shape != (2,) or (size <= 0).any())):
         wanted = "computed" if size is None else size.tolist()

@@ -16,6 +16,7 @@ from tflite_ort.schema.values.view import Array, OperatorView
 
 @rule(Op.EMBEDDING_LOOKUP)
 def embedding_lookup(op: OperatorView[Any]) -> Shapes | None:
+    """[N, D...]: a row of the table [rows, D...] for each id."""
     ids, table = op["ids"].shape, op["table"]
     if len(ids) != 1 or table.rank < 2:
         raise ModelError(f"ids of shape {ids} for a table of shape {table.shape}")
@@ -39,6 +40,7 @@ def combined_shape(shape: Array, params: Shape) -> Shape:
 
 @rule(Op.EMBEDDING_LOOKUP_SPARSE)
 def embedding_lookup_sparse(op: OperatorView[Any]) -> Shapes | None:
+    """The dense shape with a row of `params` for its last size."""
     ids, indices = op["ids"].shape, op["indices"].shape
     dense, weights = op["dense_shape"].shape, op["weights"].shape
     if not len(ids) == 1 == len(weights) or len(indices) != 2:
@@ -57,6 +59,7 @@ def embedding_lookup_sparse(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.HASHTABLE_LOOKUP)
 def hashtable_lookup(op: OperatorView[Any]) -> Shapes | None:
+    """[N, D...]: a value for each key looked up, and whether it was found."""
     ids, keys = op["lookup"].shape, op["keys"].shape
     values = op["values"].shape
     empty = is_known(*keys) and not prod(keys)
@@ -76,6 +79,7 @@ def lsh_sizes(options: LSHProjectionOptions, seeds: Shape) -> tuple[int, int]:
 
 @rule(Op.LSH_PROJECTION)
 def lsh_projection(op: OperatorView[Any]) -> Shapes:
+    """[hashes] of a sparse projection, [hashes * bits] of a dense one."""
     hashes, bits = lsh_sizes(op.options, op["hash"].shape)
     items = op["input"].shape
     if not items or not items[0]:

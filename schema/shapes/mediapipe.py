@@ -20,6 +20,7 @@ from tflite_ort.schema.values.well_known_options import (
 
 @rule("TransformLandmarks")
 def transform_landmarks(op: OperatorView[Any]) -> Shapes:
+    """The landmarks' shape, [1, points, 2 or 3]."""
     shape = of_rank(op, "landmarks", 3)
     if shape[0] != 1 or shape[2] not in (2, 3):
         raise ModelError(f"{op.label}: {shape} is no list of points of 2 or 3 coordinates")
@@ -75,6 +76,7 @@ def max_unpooling_2d(op: OperatorView[Any]) -> Shapes:
 
 @rule("TransformTensorBilinear")
 def transform_tensor_bilinear(op: OperatorView[Any]) -> Shapes:
+    """[1, height, width, C], which the options say."""
     options = map_options(op, TransformTensorOptions)
     shape, size = (
         of_rank(op, "image", 4),
@@ -87,6 +89,7 @@ def transform_tensor_bilinear(op: OperatorView[Any]) -> Shapes:
 
 @rule("Landmarks2TransformMatrix")
 def landmarks_to_transform_matrix(op: OperatorView[Any]) -> Shapes:
+    """[1, 4, 4]."""
     options = map_options(op, LandmarksToMatrixOptions)
     batch, points, coordinates = of_rank(op, "landmarks", 3)
     if (batch, coordinates) != (1, 3):

@@ -19,6 +19,7 @@ rule("SignalWindow", "SignalPCAN", "SignalFilterBankSquareRoot", "SignalFilterBa
 
 @rule("SignalFftAutoScale")
 def fft_auto_scale(op: OperatorView[Any]) -> Shapes:
+    """The input's shape, and one shift."""
     return samples(op), ()
 
 
@@ -60,9 +61,11 @@ def energy(op: OperatorView[Any]) -> Shapes:
 
 @rule("SignalFilterBank")
 def filter_bank(op: OperatorView[Any]) -> Shapes:
+    """One number for each channel."""
     return ((map_options(op, FilterBankOptions).num_channels,),)
 
 
 @rule("SignalFilterBankSpectralSubtraction")
 def spectral_subtraction(op: OperatorView[Any]) -> Shapes:
+    """The input's shape, twice: what is left, and the noise."""
     return (samples(op),) * 2

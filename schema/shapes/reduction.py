@@ -41,6 +41,7 @@ def reduce(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.ARG_MAX, Op.ARG_MIN)
 def arg_extremum(op: OperatorView[Any]) -> Shapes | None:
+    """The input's shape without the axis."""
     shape, where = op["input"].shape, op["axis"].data
     if where is None:
         return (unknown_shape(len(shape) - 1),)
@@ -62,6 +63,7 @@ def reduced_windows(shape: Shape, window: Shape, strides: Shape, dilations: Shap
 
 @rule(Op.REDUCE_WINDOW)
 def reduce_window(op: OperatorView[Any]) -> Shapes | None:
+    """How many windows there are along each axis."""
     listed = [op[name].data for name in ("window", "strides", "dilations")]
     values = [tuple(array.tolist()) for array in listed if array is not None]
     if len(values) < len(listed):

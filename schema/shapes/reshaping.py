@@ -82,6 +82,7 @@ def shape_operand(op: OperatorView[Any]) -> TensorView | None:
 
 @rule(Op.RESHAPE)
 def reshape(op: OperatorView[Any]) -> Shapes | None:
+    """What the shape input or the option says, with its -1 filled in."""
     if shape_operand(op) is None:
         new_shape = legacy_shape(op.options.new_shape)
     else:
@@ -105,6 +106,7 @@ def squeezed_axes(shape: Shape, listed: Shape | None) -> Shape:
 
 @rule(Op.SQUEEZE)
 def squeeze(op: OperatorView[Any]) -> Shapes | None:
+    """The shape without the listed axes of size 1, or without all of them."""
     shape = op["input"].shape
     if not op.options.squeeze_dims and not is_known(*shape):
         return None  # an unknown size may be 1
@@ -114,6 +116,7 @@ def squeeze(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.EXPAND_DIMS)
 def expand_dims(op: OperatorView[Any]) -> Shapes | None:
+    """The shape with a 1 at the axis."""
     shape, where = op["input"].shape, op["axis"].data
     if where is None:
         return (unknown_shape(len(shape) + 1),)
@@ -123,6 +126,7 @@ def expand_dims(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.TRANSPOSE)
 def transpose(op: OperatorView[Any]) -> Shapes | None:
+    """The sizes in the order of the permutation."""
     shape, perm = op["input"].shape, op["perm"].data
     if perm is None:
         return (unknown_shape(len(shape)),)
@@ -134,6 +138,7 @@ def transpose(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.CONCATENATION)
 def concatenation(op: OperatorView[Any]) -> Shapes | None:
+    """One shape, with the sum of the sizes along the axis."""
     shapes = [tensor.shape for tensor in op.every("values")]
     rank = len(shapes[0])
     axis = normalized_axis(op.options.axis, rank)
@@ -150,6 +155,7 @@ def concatenation(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.PACK)
 def pack(op: OperatorView[Any]) -> Shapes | None:
+    """The one shape of all values, with their number at the axis."""
     shapes = [tensor.shape for tensor in op.every("values")]
     shape = tuple(map(common, *shapes))
     if any(differ(shape, other) for other in shapes):
@@ -160,6 +166,7 @@ def pack(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.UNPACK)
 def unpack(op: OperatorView[Any]) -> Shapes | None:
+    """As many shapes without the axis as it is long."""
     shape = op["input"].shape
     axis = normalized_axis(op.options.axis, len(shape))
     if is_known(shape[axis]) and shape[axis] != op.options.num:
@@ -169,6 +176,7 @@ def unpack(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.SPLIT)
 def split(op: OperatorView[Any]) -> Shapes | None:
+    """Equal parts along the axis."""
     where, shape, parts = op["axis"].data, op["input"].shape, int(op.options.num_splits)
     if where is None:
         return (unknown_shape(len(shape)),) * parts
@@ -193,6 +201,7 @@ def split_sizes(total: int, sizes: Shape) -> Shape:
 
 @rule(Op.SPLIT_V)
 def split_v(op: OperatorView[Any]) -> Shapes | None:
+    """Parts of the listed sizes along the axis."""
     shape, sizes, where = op["input"].shape, op["size_splits"].data, op["axis"].data
     if sizes is None or where is None:
         return tuple(unknown_shape(len(shape)) for _ in op.outputs)
@@ -203,11 +212,13 @@ def split_v(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.SHAPE)
 def shape_(op: OperatorView[Any]) -> Shapes | None:
+    """A list of as many sizes as there are dimensions."""
     return ((op["input"].rank,),)
 
 
 @rule(Op.RANK)
 def rank(op: OperatorView[Any]) -> Shapes | None:
+    """A scalar."""
     return ((),)
 
 
@@ -225,12 +236,14 @@ def bitcast_shape(shape: Shape, source: TensorType, target: TensorType) -> Shape
 
 @rule(Op.BITCAST)
 def bitcast(op: OperatorView[Any]) -> Shapes | None:
+    """The shape for another type of the same bits."""
     input = op["input"]
     return (bitcast_shape(input.shape, input.type, op.output.type),)
 
 
 @rule(Op.FILL)
 def fill(op: OperatorView[Any]) -> Shapes | None:
+    """What the dims input says."""
     dims = op["dims"].data
     if dims is not None and (dims.ndim != 1 or (dims < 0).any()):
         raise ModelError(f"Fill dimensions must be >= 0 and one list, got {dims.tolist()[:8]}")
@@ -253,6 +266,7 @@ def range_shape(start: Array, limit: Array, delta: Array) -> Shape:
 
 @rule(Op.RANGE)
 def range_(op: OperatorView[Any]) -> Shapes | None:
+    """A list of the numbers from `start` to before `limit`."""
     values = [op[name].data for name in op.names]
     if any(value is None for value in values):
         return (unknown_shape(1),)
@@ -261,6 +275,7 @@ def range_(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.SPACE_TO_DEPTH)
 def space_to_depth(op: OperatorView[Any]) -> Shapes | None:
+    """[N, H / block, W / block, C * block * block]."""
     (n, h, w, c), block = of_rank(op, "input", 4), int(op.options.block_size)
     if block <= 0 or any(is_known(size) and size % block for size in (h, w)):
         raise ModelError(f"blocks of {block} do not tile {h} x {w}")
@@ -269,6 +284,7 @@ def space_to_depth(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.DEPTH_TO_SPACE)
 def depth_to_space(op: OperatorView[Any]) -> Shapes | None:
+    """[N, H * block, W * block, C / (block * block)]."""
     (n, h, w, c), block = of_rank(op, "input", 4), int(op.options.block_size)
     if block <= 0 or c % (block * block):
         raise ModelError(f"{c} channels do not make blocks of {block} x {block}")
@@ -278,6 +294,7 @@ def depth_to_space(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.PAD, Op.PADV2, Op.MIRROR_PAD)
 def pad(op: OperatorView[Any]) -> Shapes | None:
+    """Each size with its paddings added."""
     shape, pads = op["input"].shape, op["paddings"].data
     if pads is None:
         return (unknown_shape(len(shape)),)

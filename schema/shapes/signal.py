@@ -37,4 +37,5 @@ def rfft2d(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.REAL, Op.IMAG, Op.COMPLEX_ABS)
 def parts(op: OperatorView[Any]) -> Shapes:
+    """The input's shape."""
     return (op["input"].shape,)

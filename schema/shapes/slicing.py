@@ -41,6 +41,7 @@ def _rest(dim: int, first: int, length: int) -> int:
 
 @rule(Op.SLICE)
 def slice_(op: OperatorView[Any]) -> Shapes | None:
+    """The sizes of the slice; -1 takes the rest."""
     shape = op["input"].shape
     rows = (listed(op[name]) or unknown_shape(len(shape)) for name in ("begin", "size"))
     return (slice_sizes(shape, *rows),)
@@ -48,6 +49,7 @@ def slice_(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.STRIDED_SLICE)
 def strided_slice_(op: OperatorView[Any]) -> Shapes | None:
+    """The sizes of the slice that bounds, strides and masks say."""
     shape, places = op["input"].shape, [op[name] for name in ("begin", "end", "strides")]
     bounds = [listed(place) for place in places]
     begin, end, strides = (bound or () for bound in bounds)
@@ -69,6 +71,7 @@ def check_update(shape: Shape, update: Shape, start: Shape) -> None:
 
 @rule(Op.DYNAMIC_UPDATE_SLICE)
 def dynamic_update_slice(op: OperatorView[Any]) -> Shapes | None:
+    """The operand's shape."""
     shape = op["operand"].shape
     check_update(shape, op["update"].shape, op["start"].shape)
     return (shape,)

@@ -63,6 +63,7 @@ def padded_shape(shape: Shape, options: StablehloPadOptions) -> Shape:
 
 @rule(Op.STABLEHLO_PAD)
 def pad(op: OperatorView[Any]) -> Shapes:
+    """Each size with low, high and interior padding."""
     input, value = op["input"], op["value"]
     if value.type is not input.type or math.prod(value.shape) != 1:
         expected = f"one {input.type.name}"
@@ -108,6 +109,7 @@ def batch_shape(indices: Shape, options: StablehloGatherOptions) -> Shape:
 
 @rule(Op.STABLEHLO_GATHER)
 def gather(op: OperatorView[Any]) -> Shapes:
+    """The batches of the start indices around the kept axes of a slice."""
     shape, options = op["operand"].shape, op.options
     sizes, batches = slice_sizes(shape, options), batch_shape(op["start_indices"].shape, options)
     kept = [sizes[axis] for axis in kept_axes(len(shape), options)]
@@ -150,6 +152,7 @@ def rng_bit_generator(op: OperatorView[Any]) -> Shapes:
 
 @rule(Op.STABLEHLO_REDUCE_WINDOW)
 def reduce_window(op: OperatorView[Any]) -> Shapes:
+    """How many windows there are along each axis of the padded input."""
     input = op["input"]
     each = WindowAttributes.of(op.options, input.rank)
     shape = each.padded(input.shape)
@@ -159,4 +162,5 @@ def reduce_window(op: OperatorView[Any]) -> Shapes:
 
 @rule(Op.STABLEHLO_SCATTER)
 def scatter(op: OperatorView[Any]) -> Shapes:
+    """The operand's shape."""
     return (op["operand"].shape,)

@@ -21,14 +21,17 @@ def read_variable(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.ASSIGN_VARIABLE, Op.HASHTABLE_IMPORT)
 def nothing(op: OperatorView[Any]) -> Shapes:
+    """There is no output."""
     return ()
 
 
 @rule(Op.HASHTABLE_FIND)
 def hashtable_find(op: OperatorView[Any]) -> Shapes:
+    """A value for each key."""
     return (op["keys"].shape,)
 
 
 @rule(Op.HASHTABLE_SIZE)
 def hashtable_size(op: OperatorView[Any]) -> Shapes:
+    """[1]."""
     return ((1,),)

@@ -44,6 +44,7 @@ def _times(size: int, factor: int) -> int:
 
 @rule(Op.TILE)
 def tile(op: OperatorView[Any]) -> Shapes | None:
+    """Each size times its multiple."""
     multiples = listed(op["multiples"])
     return None if multiples is None else (tiled_shape(op["input"].shape, multiples),)
 
@@ -61,6 +62,7 @@ def broadcast_shape(shape: Shape, wanted: Shape) -> Shape:
 
 @rule(Op.BROADCAST_TO)
 def broadcast_to(op: OperatorView[Any]) -> Shapes | None:
+    """What the shape input says."""
     wanted = listed(op["shape"])
     if op["shape"].rank != 1:
         raise ModelError(f"a shape of shape {op['shape'].shape} is none")
@@ -69,6 +71,7 @@ def broadcast_to(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.BROADCAST_ARGS)
 def broadcast_args(op: OperatorView[Any]) -> Shapes | None:
+    """The longer of two lists."""
     shapes = [op[name].shape for name in op.names]
     if any(len(shape) != 1 for shape in shapes):
         raise ModelError(f"expected two 1-D shapes, got tensors of shapes {shapes}")
@@ -85,6 +88,7 @@ def reversed_axes(axes: Array, rank: int) -> Shape:
 
 @rule(Op.REVERSE_V2)
 def reverse_v2(op: OperatorView[Any]) -> Shapes | None:
+    """The input's shape."""
     input, axes = op["input"], op["axes"].data
     if axes is not None:
         reversed_axes(axes, input.rank)
@@ -93,6 +97,7 @@ def reverse_v2(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.REVERSE_SEQUENCE)
 def reverse_sequence(op: OperatorView[Any]) -> Shapes | None:
+    """The input's shape."""
     shape, lengths = op["input"].shape, op["lengths"].shape
     time, batch = op.options.seq_dim, op.options.batch_dim
     if time == batch or not all(0 <= axis < len(shape) for axis in (time, batch)):
@@ -104,6 +109,7 @@ def reverse_sequence(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.MATRIX_DIAG)
 def matrix_diag(op: OperatorView[Any]) -> Shapes | None:
+    """[..., N, N] of diagonals [..., N]."""
     shape = op["diagonal"].shape
     if not shape:
         raise ModelError("a scalar has no diagonal")
@@ -112,6 +118,7 @@ def matrix_diag(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.MATRIX_SET_DIAG)
 def matrix_set_diag(op: OperatorView[Any]) -> Shapes | None:
+    """The input's shape."""
     shape, diagonal = op["input"].shape, op["diagonal"].shape
     if len(shape) < 2:
         raise ModelError(f"shape {shape} has no diagonal")
@@ -144,6 +151,7 @@ def _dilated(size: int, factor: int) -> int:
 
 @rule(Op.DILATE)
 def dilate(op: OperatorView[Any]) -> Shapes | None:
+    """(n - 1) * dilation + 1 of each size n."""
     input, value, dilations = op["input"], op["padding"], op["dilations"].data
     if not input.shape:
         raise ModelError("a scalar cannot be dilated")
@@ -197,6 +205,7 @@ def _framed(shape: Shape, blocks: Array, frame: Array) -> list[tuple[int, int, t
 
 @rule(Op.SPACE_TO_BATCH_ND)
 def space_to_batch_nd(op: OperatorView[Any]) -> Shapes | None:
+    """[N * blocks, D / block..., C]."""
     blocks, paddings = op["block_shape"].data, op["paddings"].data
     _check_scales(op)
     if blocks is None or paddings is None:
@@ -206,6 +215,7 @@ def space_to_batch_nd(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.BATCH_TO_SPACE_ND)
 def batch_to_space_nd(op: OperatorView[Any]) -> Shapes | None:
+    """[N / blocks, D * block..., C], cropped."""
     blocks, crops = op["block_shape"].data, op["crops"].data
     _check_scales(op)
     if blocks is None or crops is None:

@@ -40,6 +40,7 @@ class Quantization:
 
     @property
     def per_channel(self) -> bool:
+        """Whether there is more than one scale."""
         return self.scale.size > 1
 
     @property
@@ -49,9 +50,11 @@ class Quantization:
 
     @property
     def scalar_zero_point(self) -> int:
+        """The single zero point; the first one when there are several."""
         return int(self.zero_point[0])
 
     def equals(self, other: Quantization | None) -> bool:
+        """Whether both say the same of every element."""
         return (
             other is not None
             and np.array_equal(self.scale, other.scale)
@@ -124,10 +127,12 @@ class TensorView:
 
     @property
     def dtype(self) -> np.dtype[Any]:
+        """The type of an array of the tensor's values."""
         return NUMPY_DTYPE[self.type]
 
     @property
     def rank(self) -> int:
+        """How many dimensions there are."""
         return len(self.shape)
 
     @property
@@ -142,6 +147,7 @@ class TensorView:
 
     @property
     def is_constant(self) -> bool:
+        """Whether the values are known before the model runs."""
         return self.constant is not None
 
     @property
@@ -194,6 +200,7 @@ class OperatorView(Generic[O]):
 
     @property
     def output(self) -> TensorView:
+        """The first output."""
         return self.outputs[0]
 
     def makes(self, index: int) -> bool:
@@ -219,6 +226,7 @@ class OperatorView(Generic[O]):
         return [tensor for tensor in tensors if tensor is not None]
 
     def present_inputs(self) -> Sequence[TensorView]:
+        """The inputs without those that the model leaves out."""
         return [tensor for tensor in self.inputs if tensor is not None]
 
     def variables(self) -> Sequence[TensorView]:
