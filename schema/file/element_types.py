@@ -14,7 +14,7 @@ from tflite_ort.schema.file.enums import TensorType
 
 @dataclass(frozen=True, slots=True)
 class ElementType:
-    """What is known of an element type. ONNX names a type as numpy's says.
+    """What is known of an element type. ONNX's type follows from numpy's.
 
     Args:
         short: its name in the table of operators.
