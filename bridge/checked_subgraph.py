@@ -23,7 +23,7 @@ from tflite_ort.schema import (
     Tensor,
     TensorError,
 )
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 from tflite_ort.tensor_values import given, stored
 
 Array = npt.NDArray[Any]

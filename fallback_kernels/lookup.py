@@ -30,7 +30,7 @@ _HASHED_BYTES = 1 << 27
 _MOST_ITEM_BYTES = 1 << 20
 
 
-@kernel(Op.EMBEDDING_LOOKUP, versions=(1, 5), inputs=("ids", "table"))
+@kernel(Op.EMBEDDING_LOOKUP, versions=(1, 5))
 def embedding_lookup(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """Rows of the table; of integer codes for a float output, code * scale (of the row, or of the
     block in it).
@@ -64,7 +64,6 @@ def _checked(ids: Array, rows: int) -> Array:
 @kernel(
     Op.EMBEDDING_LOOKUP_SPARSE,
     versions=(1, 1),
-    inputs=("ids", "indices", "dense_shape", "weights", "params"),
 )
 def embedding_lookup_sparse(
     op: OperatorView[EmbeddingLookupSparseOptions], inputs: Inputs, state: State
@@ -103,7 +102,7 @@ def _divisor(combiner: CombinerType, weights: npt.NDArray[np.float32]) -> np.flo
     return np.float32(np.sqrt((weights * weights).sum(dtype=np.float32)))
 
 
-@kernel(Op.HASHTABLE_LOOKUP, versions=(1, 1), inputs=("lookup", "keys", "values"))
+@kernel(Op.HASHTABLE_LOOKUP, versions=(1, 1))
 def hashtable_lookup(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """The rows of `values` at the keys looked up, zeros for one that is not there; and 1 or 0 for
     found or not."""
@@ -129,7 +128,7 @@ def _binary_search(wanted: Array, keys: Array) -> npt.NDArray[np.int64]:
     return places
 
 
-@kernel(Op.LSH_PROJECTION, versions=(1, 1), inputs=("hash", "input", "weight?"))
+@kernel(Op.LSH_PROJECTION, versions=(1, 1))
 def lsh_projection(op: OperatorView[LSHProjectionOptions], inputs: Inputs, state: State) -> Outputs:
     """Locality-sensitive hashing: for each seed in hash [H, bits], whether the weighted sum of the
     fingerprints of (seed, item) is positive. DENSE: a bit each; SPARSE: bucket numbers [H]."""
@@ -165,7 +164,7 @@ def _hashes(seeds: Array, items: Array) -> npt.NDArray[np.int64]:
     return fingerprint(strings.reshape(-1, 4 + length)).view(np.int64).reshape(-1, count)
 
 
-@kernel(Op.SKIP_GRAM, versions=(1, 1), inputs=("sentence",))
+@kernel(Op.SKIP_GRAM, versions=(1, 1))
 def skip_gram(op: OperatorView[SkipGramOptions], inputs: Inputs, state: State) -> Outputs:
     """The runs of `ngram_size` words (or of up to as many) of the first string, between which up
     to `max_skip_size` words are left out: strings [N]."""

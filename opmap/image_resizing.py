@@ -33,7 +33,7 @@ _RESIZED_BY_ORT = frozenset({TensorType.FLOAT32, TensorType.UINT8, TensorType.IN
 _FINE = 1 << 14
 
 
-@translator(Op.RESIZE_BILINEAR, versions=(1, 4), inputs=("input", "size"))
+@translator(Op.RESIZE_BILINEAR, versions=(1, 4))
 def resize_bilinear(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
     """Resize (linear) of reals, as ONNX Runtime cuts off the fraction of uint8 codes; the mean of
     four int16 codes, whose weights TFLite rounds to 1/1024."""
@@ -81,7 +81,7 @@ def _weighted_codes(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
     g.write(output, codes, domain=Domain.STORED)
 
 
-@translator(Op.RESIZE_NEAREST_NEIGHBOR, versions=(1, 4), inputs=("input", "size"))
+@translator(Op.RESIZE_NEAREST_NEIGHBOR, versions=(1, 4))
 def resize_nearest_neighbor(op: OperatorView[ResizeNearestNeighborOptions], g: Graph) -> None:
     """Channels-first and by whole factors Resize (nearest), else a Gather along each axis: the
     float arithmetic by which ONNX Runtime picks a pixel differs from TFLite's in the last bit."""

@@ -44,7 +44,8 @@ class _Strings:
         end."""
         first = start if start >= 0 else self.length + start
         if size == first % 8 + 8:
-            return self.words[first // 8]
+            word: Word = self.words[first // 8]
+            return word
         part = np.ascontiguousarray(self.bytes[:, first : first + size])
         return part.view(f"<u{size}")[:, 0].astype(np.uint64)
 

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 
 from tflite_ort.schema.file.budgets import MOST_DIMENSIONS
 from tflite_ort.schema.file.declare import Table, fields_of
-from tflite_ort.schema.file.enums import BuiltinOperator, TensorType
+from tflite_ort.schema.file.element_types import BITS
+from tflite_ort.schema.file.enums import BuiltinOperator
 from tflite_ort.schema.file.model import (
     BlockwiseQuantization,
     Model,
@@ -22,30 +23,6 @@ from tflite_ort.schema.file.model import (
     SubGraph,
     Tensor,
 )
-
-# Bits per element; strings, resources and variants have no fixed size.
-_BITS = {
-    TensorType.INT2: 2,
-    TensorType.INT4: 4,
-    TensorType.UINT4: 4,
-    TensorType.BOOL: 8,
-    TensorType.INT8: 8,
-    TensorType.UINT8: 8,
-    TensorType.FLOAT8_E4M3FN: 8,
-    TensorType.FLOAT8_E5M2: 8,
-    TensorType.INT16: 16,
-    TensorType.UINT16: 16,
-    TensorType.FLOAT16: 16,
-    TensorType.BFLOAT16: 16,
-    TensorType.INT32: 32,
-    TensorType.UINT32: 32,
-    TensorType.FLOAT32: 32,
-    TensorType.INT64: 64,
-    TensorType.UINT64: 64,
-    TensorType.FLOAT64: 64,
-    TensorType.COMPLEX64: 64,
-    TensorType.COMPLEX128: 128,
-}
 
 Problem = tuple[str, str, Table]  # reason, path, the table it is in
 
@@ -127,7 +104,7 @@ def _tensor(model: Model, graph: SubGraph, tensor: Tensor) -> Iterator[Problem]:
 
 def _constant(model: Model, tensor: Tensor) -> Iterator[Problem]:
     data = model.buffers[tensor.buffer].data
-    bits = _BITS.get(tensor.type)
+    bits = BITS.get(tensor.type)
     if tensor.is_variable and data is not None and data.size:
         yield f"a variable has no data, this one {data.size} bytes", "buffer", tensor
     if not tensor.buffer or data is None or not data.size or bits is None or tensor.sparsity:

@@ -40,6 +40,7 @@ from tflite_ort.schema.file.enums import (
     DimensionType,
     TensorType,
 )
+from tflite_ort.schema.file.exports import export_classes
 from tflite_ort.schema.file.unions import BuiltinOptions, BuiltinOptions2
 
 
@@ -294,3 +295,6 @@ class Model(Table):
     external_buffers: tuple[ExternalBuffer, ...] = children(9, ExternalBuffer)
     folder: str | None = local()
     budgets: Budgets = local(DEFAULT)
+
+
+export_classes(globals())
