@@ -42,6 +42,7 @@ def export_onnx(
     resolver: OpResolver | None = None,
     custom_ops: str | None = None,
     stateful: bool = True,
+    external_roots: Sequence[str | os.PathLike[str]] = (),
 ) -> onnx.ModelProto:
     """Translate a TFLite model into ONNX (opset 21; hash tables take ``ai.onnx.ml`` too).
 
@@ -65,6 +66,7 @@ def export_onnx(
             and ``h_next``, which is to be the next run's ``h``; ``metadata_props["tflite.state"]``
             lists the pairs, and an input that is not fed starts the state. False: every run
             starts from the first values.
+        external_roots: as of `read_model`; not for a model read before.
 
     Returns:
         The model; where `output` is given and weights are external, without their data. Inputs
@@ -78,7 +80,7 @@ def export_onnx(
         ExportError: operators that have no translation; the message lists all with the reasons.
     """
     _check_choices(weights, hybrid, custom_ops)
-    source = model if isinstance(model, Model) else read_model(model)
+    source = model if isinstance(model, Model) else read_model(model, external_roots=external_roots)
     resolver = BuiltinOpResolver() if resolver is None else resolver
     if custom_ops is not None:
         resolver = with_custom_nodes(resolver, untranslated(source, resolver))

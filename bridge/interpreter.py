@@ -56,6 +56,8 @@ class Interpreter:
             an error; otherwise the next one takes over with a DelegateWarning, and `delegation`
             tells.
         resolver: where translators and kernels are looked up; default `BuiltinOpResolver`.
+        external_roots: folders in which constants outside the model's file may be, besides its own
+            folder; links do not lead out of them.
 
     The other arguments are there for code that gives them: they tune TFLite's delegates.
 
@@ -98,6 +100,7 @@ class Interpreter:
         resolver: OpResolver | None = None,
         hybrid: str = "float",
         strict: bool = False,
+        external_roots: Sequence[str | os.PathLike[str]] = (),
     ) -> None:
         # As given, for `copy` and for pickling.
         self._arguments = {name: value for name, value in locals().items() if name != "self"}
@@ -107,7 +110,7 @@ class Interpreter:
             experimental_op_resolver_type, experimental_delegates or (), providers
         )
         started = time.perf_counter()
-        self._model = _read(model_path, model_content)
+        self._model = _read(model_path, model_content, external_roots)
         resolver = BuiltinOpResolver() if resolver is None else resolver
         check_versions(self._model, resolver)
         self._read_seconds = time.perf_counter() - started
@@ -405,17 +408,19 @@ def _check_threads(num_threads: int | None) -> None:
 
 
 def _read(
-    path: str | os.PathLike[str] | None, content: bytes | bytearray | memoryview | None
+    path: str | os.PathLike[str] | None,
+    content: bytes | bytearray | memoryview | None,
+    external_roots: Sequence[str | os.PathLike[str]],
 ) -> Model:
     if path and content:
         raise ValueError("Can't both provide `model_path` and `model_content`")
     if isinstance(content, str):
         raise TypeError("model_content must be bytes, got str")
-    if content:
-        return read_model(content)
+    if content is not None and not path:
+        return read_model(content, external_roots=external_roots)
     if not path:
         raise ValueError("`model_path` or `model_content` must be specified.")
     try:
-        return read_model(os.fsdecode(path))
+        return read_model(os.fsdecode(path), external_roots=external_roots)
     except OSError as error:
-        raise UnreadableModel(f"Could not open '{path}': {error.strerror}") from error
+        raise UnreadableModel(f"Could not open '{path}': {error.strerror or error}") from error

@@ -125,6 +125,14 @@ ResolverName = Annotated[
         help="An OpResolver with custom operators, or a function that returns one.",
     ),
 ]
+ExternalRoots = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--external-root",
+        metavar="DIR",
+        help="A folder in which the model may have constants besides its own; repeatable.",
+    ),
+]
 
 
 def main() -> None:
@@ -189,12 +197,17 @@ def run(
     provider: Providers = None,
     provider_option: ProviderOptions = None,
     resolver: ResolverName = None,
+    external_root: ExternalRoots = None,
 ) -> None:
     """Run a model once and print what comes out."""
     normalization = _normalization(mean, std)
     providers = _choices(provider, provider_option)
     interpreter = Interpreter(
-        model, num_threads=threads, providers=providers, resolver=_resolver(resolver)
+        model,
+        num_threads=threads,
+        providers=providers,
+        resolver=_resolver(resolver),
+        external_roots=external_root or (),
     )
     details = interpreter.get_input_details()
     arrays = random_inputs(details, seed) | read_inputs(inputs or (), details, normalization)
@@ -286,6 +299,7 @@ def export(
             help="Variables as inputs and outputs, or every run starts from their first values.",
         ),
     ] = True,
+    external_root: ExternalRoots = None,
 ) -> None:
     """Write a model as ONNX."""
     target = model.with_suffix(".onnx") if out is None else out
@@ -298,6 +312,7 @@ def export(
         resolver=_resolver(resolver),
         custom_ops=None if custom_ops is None else custom_ops.value,
         stateful=stateful,
+        external_roots=external_root or (),
     )
     nodes = Counter(node.op_type for node in exported.graph.node)
     parts = [target, target.with_name(f"{target.name}.data")]
@@ -351,11 +366,12 @@ def inspect(
     provider: Providers = None,
     provider_option: ProviderOptions = None,
     resolver: ResolverName = None,
+    external_root: ExternalRoots = None,
 ) -> None:
     """Show inputs, outputs, operators, where each would run and why not."""
     content = read_model(model)
     providers = _choices(provider, provider_option)
-    rows, problem = placed(model, providers, _resolver(resolver))
+    rows, problem = placed(model, providers, _resolver(resolver), external_root or ())
     console = new_console()
     for number, graph in enumerate(content.subgraphs):
         console.print(_tensor_table(graph, number))
@@ -435,6 +451,7 @@ def bench(
     profile: Annotated[
         bool, typer.Option("--profile", help="The time of each operator and its nodes instead.")
     ] = False,
+    external_root: ExternalRoots = None,
 ) -> None:
     """Time models, beside LiteRT where ai-edge-litert is installed.
 
@@ -444,8 +461,9 @@ def bench(
     counts = _thread_counts(threads)
     _resolver(resolver)
     providers = _choices(provider, provider_option)
+    roots = tuple(map(str, external_root or ()))
     settings = Settings(
-        rounds, min_time, seed, litert, check, memory, providers, resolver, hybrid.value
+        rounds, min_time, seed, litert, check, memory, providers, resolver, hybrid.value, roots
     )
     results, failed = [], False
     for model in models:

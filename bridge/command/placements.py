@@ -17,11 +17,16 @@ Row = tuple[str, int, str, str]
 
 
 def placed(
-    path: Path, providers: Sequence[ProviderChoice] | None, resolver: OpResolver | None
+    path: Path,
+    providers: Sequence[ProviderChoice] | None,
+    resolver: OpResolver | None,
+    external_roots: Sequence[Path] = (),
 ) -> tuple[Counter[Row], str]:
     """The rows of a model, or why it cannot run."""
     try:
-        interpreter = Interpreter(path, providers=providers, resolver=resolver)
+        interpreter = Interpreter(
+            path, providers=providers, resolver=resolver, external_roots=external_roots
+        )
         interpreter.allocate_tensors()
     except BridgeError as error:
         return Counter(), str(error)

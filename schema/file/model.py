@@ -261,7 +261,12 @@ class SignatureDef(Table):
 
 @table
 class Model(Table):
-    """A whole model; `folder` is where it was read from, None when that was not a path."""
+    """A whole model.
+
+    Args:
+        folder: where it was read from, None when that was not a path.
+        external_roots: further folders in which its external buffers may be.
+    """
 
     version: int = scalar(0, UINT32)
     operator_codes: tuple[OperatorCode, ...] = children(1, OperatorCode, keep_empty=True)
@@ -274,3 +279,4 @@ class Model(Table):
     external_buffer_groups: tuple[ExternalBufferGroup, ...] = children(8, ExternalBufferGroup)
     external_buffers: tuple[ExternalBuffer, ...] = children(9, ExternalBuffer)
     folder: str | None = local()
+    external_roots: tuple[str, ...] = local(default=())
