@@ -11,7 +11,7 @@ import pytest
 
 from tests.models import model_path
 from tflite_ort.schema import read_model
-from tflite_ort.schema.file import plain_files as files
+from tflite_ort.schema.file.plain_files import file_content
 
 MODEL = "litert__mobilenet_like_model.tflite"
 
@@ -54,8 +54,8 @@ def test_a_change_after_loading_changes_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("limit", [0, 1 << 30])
 def test_a_large_file_is_mapped(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "MAPPED_BYTES", limit)
-    content = files.file_content(model_path(MODEL))
+    monkeypatch.setattr("tflite_ort.schema.file.plain_files.MAPPED_BYTES", limit)
+    content = file_content(model_path(MODEL))
     assert content.tobytes() == model_path(MODEL).read_bytes()
     assert not content.flags.writeable
     assert isinstance(content.base, np.ndarray) == (limit > 0)
@@ -64,4 +64,4 @@ def test_a_large_file_is_mapped(limit: int, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_an_empty_file(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
-    np.testing.assert_array_equal(files.file_content(tmp_path / "empty"), [])
+    np.testing.assert_array_equal(file_content(tmp_path / "empty"), [])

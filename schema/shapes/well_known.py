@@ -8,7 +8,7 @@ from tflite_ort.schema.arithmetic.audio_features import fft_length
 from tflite_ort.schema.file.enums import Padding, TensorType
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.shapes.registry import Shapes, of_type, required, rule
-from tflite_ort.schema.values.semantics import conv_output_size
+from tflite_ort.schema.values.semantics import check_window, conv_output_size
 from tflite_ort.schema.values.sizes import Shape
 from tflite_ort.schema.values.view import OperatorView
 from tflite_ort.schema.values.well_known_options import (
@@ -111,7 +111,9 @@ def convolution_2d_transpose_bias(op: OperatorView[Any]) -> Shapes:
     if filter[3] != channels or _shape(op, 2, 1) != filter[:1]:
         raise ModelError(f"{op.label}: filter {filter} does not fit {channels} input channels")
     padding = options.padding
-    windows = zip(size, filter[1:3], (options.stride_h, options.stride_w), strict=True)
+    windows = list(zip(size, filter[1:3], (options.stride_h, options.stride_w), strict=True))
+    for _, kernel, stride in windows:
+        check_window(padding, kernel, stride)
     reached = (
         stride * (count - 1) + kernel - sum(transposed_padding(padding, count, kernel, stride))
         for count, kernel, stride in windows
