@@ -10,7 +10,8 @@ from typing import Any
 from tflite_ort.custom.functions import Outputs, PlainFunction, is_dynamic, shaped
 from tflite_ort.custom.life_cycle import LifeCycleNode
 from tflite_ort.schema import Model, Operator, OperatorView
-from tflite_ort.schema.values.inlining import called_subgraph, inlined
+from tflite_ort.schema.file.flow import inlined_subgraph
+from tflite_ort.schema.values.inlining import inlined
 from tflite_ort.versioning.registration import Function, Registration
 from tflite_ort.versioning.registry import Entry, Inputs, Key, Pair, key_of
 from tflite_ort.versioning.resolver import OpResolver, operator_key
@@ -126,7 +127,7 @@ def _free(nodes: Nodes) -> None:
 
 def _operators(model: Model) -> Iterator[tuple[int, int, Operator]]:
     """(subgraph, index, operator) as they are run: those of a composite where it stands."""
-    inside = {called_subgraph(model, op) for graph in model.subgraphs for op in graph.operators}
+    inside = {inlined_subgraph(model, op) for graph in model.subgraphs for op in graph.operators}
     for subgraph in range(len(model.subgraphs)):
         if subgraph in inside - {0}:
             continue

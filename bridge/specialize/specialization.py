@@ -20,12 +20,12 @@ from tflite_ort.schema import (
     Op,
     OperatorView,
     Specialized,
-    SubGraph,
     Tensor,
     TensorView,
     Untranslatable,
 )
 from tflite_ort.schema.file.errors import MALFORMED_OPERATOR
+from tflite_ort.schema.file.flow import order_problems
 from tflite_ort.schema.shapes import output_shapes
 from tflite_ort.schema.shapes.registry import RULES
 from tflite_ort.schema.values.element_types import check_element_type
@@ -109,7 +109,9 @@ class _Specializer:
         resources.take(graph.inputs, given, handles or {})
         live: list[OperatorView[Any]] = []
         folded: list[OperatorView[Any]] = []
-        _check_flow(graph, tensors)
+        variables = {tensor.index for tensor in tensors if tensor.is_variable}
+        for problem in order_problems(model, graph, variables):
+            raise ModelError(problem)
         for index in range(len(graph.operators)):
             op = resources.resolved(operator_view(model, number, index, tensors))
             if op.op in NAMES or _sets_variables(op):
@@ -159,8 +161,6 @@ class _Specializer:
         self, resources: Resources, surely: bool, subgraph: int, given: Sequence[TensorView] | None
     ) -> Specialized:
         """A subgraph that is called; what it imports is known to be there if it runs `surely`."""
-        if subgraph in self.calls:
-            raise ModelError(f"subgraph {subgraph} calls itself")
         body = replace(self, calls=(*self.calls, subgraph))
         filled = resources.filled if surely else set(resources.filled)
         return body.specialized({}, given or (), resources.handles, filled)
@@ -173,24 +173,6 @@ def _sets_variables(op: OperatorView[Any]) -> bool:
 
 def _variable_tensors(subgraph: int, tensors: Sequence[TensorView]) -> dict[int, VariableKey]:
     return {index: (subgraph, index) for index, tensor in enumerate(tensors) if tensor.is_variable}
-
-
-def _check_flow(graph: SubGraph, tensors: Sequence[TensorView]) -> None:
-    """Every tensor that is read is computed, given or constant, and none is computed twice."""
-    made: set[int] = set()
-    for i, operator in enumerate(graph.operators):
-        for index in operator.outputs:
-            early = index in made or index in graph.inputs or index in operator.inputs
-            if early or tensors[index].is_constant:
-                raise ModelError(f"operator {i}: tensor {index} has a value before it is computed")
-            made.add(index)
-    read = [(i, t) for i, operator in enumerate(graph.operators) for t in operator.inputs]
-    read += [(len(graph.operators), t) for t in graph.outputs]
-    for i, source in read:
-        if source is None or source in made or source in graph.inputs:
-            continue
-        if not tensors[source].is_constant and not tensors[source].is_variable:
-            raise ModelError(f"operator {i}: input tensor {source} lacks data")
 
 
 def _reshaped(

@@ -20,14 +20,12 @@ class ExternalData:
         """The uint8 bytes of a tensor as a read-only view; None when it has no external data.
 
         Raises:
-            MalformedModel: the model does not say where they are, or they are not all there.
+            MalformedModel: they are not all there.
             ModelError: the file cannot be read, or is outside the folders that are allowed.
         """
         if not tensor.external_buffer:
             return None
-        buffer = self._buffers.get(tensor.external_buffer)
-        if buffer is None:
-            raise MalformedModel(f"tensor {tensor.name!r}: no buffer {tensor.external_buffer}")
+        buffer = self._buffers[tensor.external_buffer]
         content = self._file(buffer)
         if buffer.offset + buffer.length > content.size:
             raise MalformedModel(
@@ -38,10 +36,6 @@ class ExternalData:
 
     def _file(self, buffer: ExternalBuffer) -> Array:
         groups = self._model.external_buffer_groups
-        if buffer.group >= len(groups):
-            raise MalformedModel(
-                f"external buffer {buffer.id} is in group {buffer.group} of {len(groups)}"
-            )
         if buffer.group not in self._files:
             folder, roots = self._model.folder, self._model.external_roots
             folders = roots if folder is None else (folder, *roots)

@@ -6,6 +6,7 @@ allows, whatever links stand on the way, and not to a device, a pipe or a socket
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 import stat
@@ -109,27 +110,29 @@ def _opened(path: str, folder: int | None = None) -> int:
     """
     follow = folder is None
     try:
-        _check_plain(os.stat(path, dir_fd=folder, follow_symlinks=follow), path)
+        status = os.stat(path, dir_fd=folder, follow_symlinks=follow)
     except ValueError as error:  # a NUL in the name
         raise UnreadableModel(f"{path!r} cannot be opened: {error}") from error
+    _check_plain(status, path)
     flags = os.O_RDONLY | _NO_WAIT | (0 if follow else _NO_LINK)
     descriptor = os.open(path, flags, dir_fd=folder)
     try:
         _check_plain(os.fstat(descriptor), path)
-    except UnreadableModel:
+    except OSError:
         os.close(descriptor)
         raise
     return descriptor
 
 
 def _check_plain(status: os.stat_result, path: str) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     if not stat.S_ISREG(status.st_mode):
         raise UnreadableModel(f"{path!r} is {_kind(status.st_mode)}, not a plain file")
 
 
 def _kind(mode: int) -> str:
     kinds = {
-        stat.S_IFDIR: "a folder",
         stat.S_IFLNK: "a link",
         stat.S_IFIFO: "a pipe",
         stat.S_IFSOCK: "a socket",

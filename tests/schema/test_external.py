@@ -165,7 +165,6 @@ NOT_PLAIN: dict[str, Callable[[Path], None]] = {
     "pipe": os.mkfifo,
     "socket": make_socket,
     "device": make_zeros,
-    "folder": os.mkdir,
 }
 
 
@@ -184,6 +183,11 @@ class TestNoPlainFile:
             with pytest.raises(UnreadableModel, match=f"is a {kind}, not a plain file"):
                 read(tmp_path / "weights.bin")
 
+    def test_folder(self, tmp_path: Path) -> None:
+        (tmp_path / "weights.bin").mkdir()
+        with pytest.raises(ModelError, match="Is a directory"):
+            ExternalData(written(tmp_path)).data(OUTSIDE)
+
     def test_name_with_a_zero(self) -> None:
         for read in (read_model, Interpreter, export_onnx):
             with pytest.raises(UnreadableModel, match="null"):
@@ -193,8 +197,8 @@ class TestNoPlainFile:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"id": 8}, "tensor 'outside': no buffer 7"),
-        ({"group": 1}, "group 1 of 1"),
+        ({"id": 8}, r"no buffer 7 at subgraphs\[0\].tensors\[1\].external_buffer"),
+        ({"group": 1}, "group 1, and there are 1"),
         ({"offset": 90}, "ends at byte 110 of a file of 100"),
         ({"length": 2**64 - 1}, "of a file of 100"),
     ],
