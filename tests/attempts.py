@@ -125,7 +125,8 @@ def _export(attempt: Attempt) -> None:
         }
         if max(map(math.prod, sizes.values()), default=0) < _MOST_ELEMENTS:
             types = {value.name: _DTYPES.get(value.type) for value in session.get_inputs()}
-            session.run(None, {n: ones(types[n], size) for n, size in sizes.items() if types[n]})
+            if None not in types.values():
+                session.run(None, {name: ones(types[name], size) for name, size in sizes.items()})
 
 
 _DTYPES = {

@@ -33,7 +33,7 @@ from tflite_ort.command.benchmark import profile as profile_of
 from tflite_ort.command.demo import run_demo
 from tflite_ort.command.placements import placed, unplaced
 from tflite_ort.command.provider_choices import provider_choices
-from tflite_ort.command.terminal import new_console, new_table
+from tflite_ort.command.terminal import new_console, new_table, say
 from tflite_ort.command.versions import versions_command
 from tflite_ort.export import export_onnx
 from tflite_ort.interpreter import Interpreter
@@ -87,7 +87,7 @@ class Commands(TyperGroup):
             warnings.showwarning = _warn
             try:
                 return super().invoke(ctx)
-            except (BridgeError, OSError) as error:
+            except (BridgeError, OSError, MemoryError, RecursionError) as error:
                 _complain(error)
                 raise typer.Exit(1) from error
 
@@ -158,7 +158,7 @@ def _choices(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"tflite-ort {importlib.metadata.version('tflite-ort')}")
+        say(f"tflite-ort {importlib.metadata.version('tflite-ort')}")
         raise typer.Exit()
 
 
@@ -219,7 +219,7 @@ def run(
     _print_outputs(names, results, out)
     if output is not None:
         files = write_outputs(output, dict(zip(names, results, strict=True)))
-        typer.echo(f"wrote {', '.join(map(str, files))}")
+        say(f"wrote {', '.join(map(str, files))}")
 
 
 def _normalization(mean: str | None, std: str | None) -> Normalization | None:
@@ -317,7 +317,7 @@ def export(
     nodes = Counter(node.op_type for node in exported.graph.node)
     parts = [target, target.with_name(f"{target.name}.data")]
     size = sum(part.stat().st_size for part in parts if part.exists())
-    typer.echo(f"wrote {target}: {size / 1e6:.2f} MB, {nodes.total()} nodes")
+    say(f"wrote {target}: {size / 1e6:.2f} MB, {nodes.total()} nodes")
     table = new_table("node", "count")
     for name, count in nodes.most_common():
         table.add_row(name, str(count))
@@ -338,7 +338,7 @@ def versions(
     """Say which operator versions and runtime a model needs; exit code 3 if one is not known. Of an
     operator, which versions there are, and where it runs on which element types."""
     text, code = versions_command(model, as_json, fix)
-    typer.echo(text)
+    say(*text.split("\n"))
     raise typer.Exit(code)
 
 
@@ -378,16 +378,16 @@ def inspect(
     try:
         _print_metadata(console, model_metadata(content, model))
     except MalformedModel as error:
-        typer.echo(f"warning: {error}")
+        say(f"warning: {error}")
     table = new_table("operator", "version", "count", "runs on", "refused because")
     for row, count in (rows or unplaced(content)).items():
         operator, version, place, reason = row
         table.add_row(operator, str(version), str(count), place, reason)
     console.print(table)
     for warning in version_warnings(content):
-        typer.echo(f"warning: {warning}")
+        say(f"warning: {warning}")
     if problem:
-        typer.echo(f"cannot run: {problem}")
+        say(f"cannot run: {problem}")
 
 
 def _print_metadata(console: Console, metadata: Metadata) -> None:
@@ -473,11 +473,11 @@ def bench(
                 print_profile(model.name, times, _PROFILED_RUNS)
                 continue
             results += [measure(model, count, settings) for count in counts]
-        except (BridgeError, OSError) as error:
+        except (BridgeError, OSError, MemoryError, RecursionError) as error:
             _complain(error, model)
             failed = True
     if json_file == "-":
-        typer.echo(json.dumps(as_record(results), indent=2))
+        say(*json.dumps(as_record(results), indent=2).split("\n"))
     elif results:
         print_results(results, check)
     if json_file not in (None, "-"):
@@ -499,7 +499,7 @@ def _shape(shape: Sequence[int]) -> str:
 
 
 def _warn(message: Warning | str, *_: Any, **_named: Any) -> None:
-    typer.echo(f"warning: {message}", err=True)
+    say(f"warning: {message}", error=True)
 
 
 def _complain(error: Exception, model: Path | None = None) -> None:
@@ -510,4 +510,4 @@ def _complain(error: Exception, model: Path | None = None) -> None:
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     elif model is not None:
         text = f"{model}: {text}"
-    typer.echo(f"error: {text}", err=True)
+    say(f"error: {text}", error=True)

@@ -324,5 +324,7 @@ class _Bound:
 def _own(result: Array, tensor: TensorView) -> Array:
     """What a session made with the element type that `tensor` has in the file."""
     if is_complex(tensor):
+        if result.shape[-1:] != (2,):
+            raise DelegateError(f"{tensor.name!r} is {tensor.type.name}: {result.shape} of reals")
         return np.ascontiguousarray(result).view(tensor.dtype).reshape(result.shape[:-1])
     return moved(result)

@@ -31,7 +31,7 @@ from tflite_ort.schema.shapes.registry import RULES
 from tflite_ort.schema.values.element_types import check_element_type
 from tflite_ort.schema.values.inlining import inlined
 from tflite_ort.schema.values.resolve import operator_view, tensor_views
-from tflite_ort.schema.values.sizes import is_known, unknown_shape
+from tflite_ort.schema.values.sizes import LARGEST_SIZE, is_known, unknown_shape
 from tflite_ort.schema.values.view import VariableKey
 from tflite_ort.specialize.called_subgraphs import is_caller, with_bodies
 from tflite_ort.specialize.folding import OF_SHAPE, folded
@@ -197,6 +197,8 @@ def _reshaped(
         raise ModelError(f"{op.label} has {len(op.outputs)} outputs, expected {len(shapes)}")
     if not all(map(_is_size, chain.from_iterable(shapes))):  # made of constants of another type
         raise ModelError(f"{op.label}: sizes that are no integers: {shapes}")
+    if any(is_known(size) and not 0 <= size <= LARGEST_SIZE for size in chain(*shapes)):
+        raise ModelError(f"{op.label}: sizes that are negative or beyond 32 bits: {shapes}")
     outputs = zip(op.outputs, shapes, strict=True)
     return replace(op, outputs=tuple(replace(out, shape=shape) for out, shape in outputs))
 

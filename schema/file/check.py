@@ -1,8 +1,8 @@
 """Whether a model's parts fit each other, so that all later code may rely on it.
 
 Indices are in range, constants as long as their shape, quantisation and sparsity fit the tensor,
-and subgraphs call each other to an end. As in TFLite, a model loads whose operators cannot run in their
-order (`order_problems`) or cannot take what reaches them: that is found when it is allocated.
+and subgraphs call each other to an end. As in TFLite, a model loads whose operators cannot run in
+their order (`order_problems`) or cannot take what reaches them: that is found when it is allocated.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence, Set
 
 from tflite_ort.schema.file.declare import Table, fields_of
 from tflite_ort.schema.file.enums import BuiltinOperator
-from tflite_ort.schema.file.model import Model, Operator, SubGraph, Tensor
+from tflite_ort.schema.file.model import Model, Operator, SubGraph, Tensor, stored_data
 from tflite_ort.schema.file.operators import OPTIONS
 from tflite_ort.schema.file.options import CallOptions
 from tflite_ort.schema.file.stablehlo_options import StableHLOCompositeOptions
@@ -76,10 +76,7 @@ def _at_the_start(model: Model, graph: SubGraph, computed: Set[int]) -> set[int]
 
 
 def _has_data(model: Model, tensor: Tensor) -> bool:
-    if tensor.external_buffer:
-        return True
-    data = model.buffers[tensor.buffer].data if tensor.buffer else None
-    return data is not None and data.size > 0
+    return tensor.external_buffer > 0 or stored_data(model, tensor) is not None
 
 
 # Calls -------------------------------------------------------------------------------------------

@@ -280,3 +280,10 @@ class Model(Table):
     external_buffers: tuple[ExternalBuffer, ...] = children(9, ExternalBuffer)
     folder: str | None = local()
     external_roots: tuple[str, ...] = local(default=())
+
+
+def stored_data(model: Model, tensor: Tensor) -> Array | None:
+    """The uint8 bytes that the file has for a tensor; None without any. Those outside the file are
+    not looked for."""
+    data = model.buffers[tensor.buffer].data if tensor.buffer else None
+    return None if data is None or not data.size else data
