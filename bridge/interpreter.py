@@ -38,8 +38,9 @@ class Interpreter:
     """Runs a TFLite model on ONNX Runtime, with the methods of ``tf.lite.Interpreter``.
 
     Args:
-        model_path: a ``.tflite`` file.
-        model_content: the bytes of one, instead of a path.
+        model_path: a ``.tflite`` file, which is read whole; one of more than 256 MiB is mapped, and
+            must not be changed in place while it is in use.
+        model_content: the bytes of one, instead of a path; not copied.
         experimental_delegates: what `load_delegate` returned; asked before the providers.
         num_threads: threads within an operator; None is one, as in LiteRT.
         experimental_op_resolver_type: BUILTIN_REF runs everything in the numpy kernels, which

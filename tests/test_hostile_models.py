@@ -185,6 +185,9 @@ ODD: dict[str, bytes] = {
         [T((4,), TensorType.STRING)],
     ),
     "options of another operator": one_op_model(Op.NEG, [T((2,))], [T((2,))], IfOptions(0, 0)),
+    "an IF with the options of an addition": one_op_model(
+        Op.IF, [T((), TensorType.BOOL), T((2,))], [T((2,))], AddOptions()
+    ),
     "calls of what is not there": one_op_model(
         Op.SHAPE, [T((2,))], [T((1,), TensorType.INT32)], ShapeOptions(TensorType.RESOURCE)
     ),

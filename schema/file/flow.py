@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence, Set
 from tflite_ort.schema.file.declare import Table, fields_of
 from tflite_ort.schema.file.enums import BuiltinOperator
 from tflite_ort.schema.file.model import Model, Operator, SubGraph, Tensor, stored_data
-from tflite_ort.schema.file.operators import OPTIONS
+from tflite_ort.schema.file.operators import OPTIONS, options_of
 from tflite_ort.schema.file.options import CallOptions
 from tflite_ort.schema.file.stablehlo_options import StableHLOCompositeOptions
 
@@ -17,6 +17,11 @@ MOST_NESTED = 32
 # CALL, which the schema has and no TFLite runs; and what TFLite runs as a call of its
 # decomposition, whatever the composite's name.
 INLINED = frozenset({BuiltinOperator.CALL, BuiltinOperator.STABLEHLO_COMPOSITE})
+
+# Operators whose options name subgraphs.
+_CALLERS = frozenset(
+    op for op, table in OPTIONS.items() if any("subgraph" in name for name in fields_of(table))
+)
 
 Problem = tuple[str, str, Table]  # reason, path, the table it is in
 
@@ -104,10 +109,10 @@ def call_problems(model: Model) -> Iterator[Problem]:
 def _callees(model: Model, graph: SubGraph) -> set[int]:
     called = set[int]()
     for operator in graph.operators:
-        if operator.options is not None and any(called_subgraphs(operator.options)):
-            code = model.operator_codes[operator.opcode_index].builtin_code
-            if isinstance(operator.options, OPTIONS.get(code, ())):  # others are ignored
-                called.update(index for _, index in called_subgraphs(operator.options))
+        code = model.operator_codes[operator.opcode_index].builtin_code
+        if code in _CALLERS:  # one without options of its own calls subgraph 0
+            options = options_of(code, operator.options)
+            called.update(index for _, index in called_subgraphs(options))
     return called
 
 
