@@ -24,6 +24,7 @@ import numpy.typing as npt
 from tflite_ort import BridgeError, Interpreter
 from tflite_ort.command.arrays import Runner, random_inputs, set_inputs, unique_names
 from tflite_ort.command.benchmark import Difference, difference, litert_interpreter, machine
+from tflite_ort.files import write_text
 
 Array = npt.NDArray[Any]
 
@@ -130,7 +131,7 @@ def main() -> None:
     if arguments.json:
         record = {**machine(), "inputs": arguments.inputs, "seed": arguments.seed}
         record["results"] = [asdict(row) for row in rows]
-        arguments.json.write_text(json.dumps(record, indent=2) + "\n")
+        write_text(arguments.json, json.dumps(record, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ import numpy as np
 
 from tflite_ort import install_as
 from tflite_ort.command.benchmark import machine
+from tflite_ort.files import write_text
 
 REPEATS = 5
 
@@ -169,7 +170,7 @@ def main() -> None:
             f"at most {row['apart']:.2g} apart; {row['ms']:.1f} ms, LiteRT {row['litert_ms']:.1f}"
         )
     if arguments.json:
-        arguments.json.write_text(json.dumps({**machine(), "results": rows}, indent=2) + "\n")
+        write_text(arguments.json, json.dumps({**machine(), "results": rows}, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from ai_edge_litert.interpreter import Interpreter as LiteRT
 
 from tflite_ort import Interpreter
 from tflite_ort.command.benchmark import interleaved, machine
+from tflite_ort.files import write_text
 from tflite_ort.schema import (
     AddOptions,
     Buffer,
@@ -287,7 +288,7 @@ def main() -> None:
             print(f"    an iteration: {costs[0]:.2f} us, ours {costs[1]:.2f} us")
             results += group
     if arguments.json:
-        arguments.json.write_text(json.dumps({**machine(), "results": results}, indent=2) + "\n")
+        write_text(arguments.json, json.dumps({**machine(), "results": results}, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ import onnxruntime
 
 from tflite_ort import Interpreter, export_onnx
 from tflite_ort.command.benchmark import interleaved, machine
+from tflite_ort.files import write_text
 from tflite_ort.schema import (
     AddOptions,
     Buffer,
@@ -93,7 +94,7 @@ def main() -> None:
         print(f"{name:14} {value:8.2f}")
     print("within" if result["overhead_us"] <= BAR_MICROSECONDS else "above", "the bar of 5 us")
     if arguments.json:
-        arguments.json.write_text(json.dumps({**machine(), "result": result}, indent=2) + "\n")
+        write_text(arguments.json, json.dumps({**machine(), "result": result}, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from tflite_ort import Interpreter
 from tflite_ort.command.benchmark import machine
+from tflite_ort.files import write_text
 
 MODELS = Path(
     os.environ.get("TFLITE_ORT_MODELS") or Path(__file__).parents[2] / "shared" / "models"
@@ -55,7 +56,7 @@ def main() -> None:
         print(f"{name:10} {result['first'][name]:8.4f} {seconds:8.4f} {bar:>8}")
     if arguments.json:
         record = {**machine(), "model": arguments.model.name, "result": result}
-        arguments.json.write_text(json.dumps(record, indent=2) + "\n")
+        write_text(arguments.json, json.dumps(record, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ from ai_edge_litert.interpreter import OpResolverType
 
 from tflite_ort import BridgeError, Interpreter, export_onnx
 from tflite_ort.command.benchmark import machine
+from tflite_ort.files import write_text
 from tflite_ort.opmap.graph.pairs import paired
 from tflite_ort.providers.session import ORT_ERRORS
 from tflite_ort.schema import Model, Op, TensorType, read_model
@@ -390,7 +391,7 @@ def main() -> None:
         missed = [row for row in found if not row.litert and not row.is_right]
         record = {**machine(), "counts": counts(found)}
         record["not right"] = [asdict(row) for row in missed]
-        arguments.json.write_text(json.dumps(record, indent=1) + "\n")
+        write_text(arguments.json, json.dumps(record, indent=1) + "\n")
 
 
 if __name__ == "__main__":

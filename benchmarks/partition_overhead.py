@@ -16,6 +16,7 @@ import numpy as np
 
 from tflite_ort import BuiltinOpResolver, Interpreter, Registration
 from tflite_ort.command.benchmark import interleaved, machine
+from tflite_ort.files import write_text
 from tflite_ort.schema import (
     AddOptions,
     Buffer,
@@ -95,7 +96,7 @@ def main() -> None:
         within = result["per_cut_us"] <= BAR_MICROSECONDS + result["copy_us"]
         print(f"{shape}: {numbers}: {'within' if within else 'above'} the bar")
     if arguments.json:
-        arguments.json.write_text(json.dumps({**machine(), "results": results}, indent=2) + "\n")
+        write_text(arguments.json, json.dumps({**machine(), "results": results}, indent=2) + "\n")
 
 
 if __name__ == "__main__":

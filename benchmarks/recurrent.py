@@ -22,6 +22,7 @@ from ai_edge_litert.interpreter import Interpreter as LiteRT
 
 from tflite_ort import Interpreter
 from tflite_ort.command.benchmark import interleaved, machine
+from tflite_ort.files import write_text
 from tflite_ort.schema import (
     ActivationFunctionType,
     Buffer,
@@ -200,7 +201,7 @@ def main() -> None:
             f"{row['ratio']:5.2f} times, at least {row['bar']}"
         )
     if arguments.json:
-        arguments.json.write_text(json.dumps({**machine(), "results": results}, indent=2) + "\n")
+        write_text(arguments.json, json.dumps({**machine(), "results": results}, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -22,6 +22,8 @@ from tflite_ort.resolvers import BuiltinOpResolver, WellKnownOpResolver
 from tflite_ort.schema import (
     AllocationError,
     BridgeError,
+    BudgetExceeded,
+    Budgets,
     DelegateError,
     DelegateWarning,
     ExportError,
@@ -47,6 +49,8 @@ from tflite_ort.versioning import MutableOpResolver, OpResolver, Registration
 __all__ = [
     "AllocationError",
     "BridgeError",
+    "BudgetExceeded",
+    "Budgets",
     "BuiltinOpResolver",
     "Delegate",
     "DelegateError",

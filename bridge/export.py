@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import IO
 
 import onnx
 import onnx_ir as ir
@@ -14,12 +16,14 @@ import onnx_ir as ir
 from tflite_ort.custom.export import DOMAIN, untranslated, with_custom_nodes
 from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.export_state import first_values, lower_with_state
+from tflite_ort.files import is_replaceable, write_bytes, writing
 from tflite_ort.metadata import properties
 from tflite_ort.opmap import Lowered, Target
 from tflite_ort.plan.runtime import check_hybrid
 from tflite_ort.resolution import check_operators
 from tflite_ort.resolvers import BuiltinOpResolver
-from tflite_ort.schema import ExportError, Model, Specialized, read_model
+from tflite_ort.schema import Budgets, ExportError, Model, Specialized, read_model
+from tflite_ort.schema.file.check import check
 from tflite_ort.schema.values.inlining import inlined
 from tflite_ort.schema.values.sizes import unknown_size
 from tflite_ort.specialize.specialization import Shape, specialize
@@ -30,6 +34,9 @@ _ADVICE = f"custom_ops='domain' writes custom operators as nodes of the domain {
 _PROTOBUF_BYTES = 2**31 - 1
 # Inside a file: room for the graph beside the weights.
 _INLINE_LIMIT = _PROTOBUF_BYTES - (64 << 20)
+# Beside a file: what is smaller stays in the graph; the others begin where pages do, to be mapped.
+_EXTERNAL_BYTES = 1024
+_ALIGNMENT = 4096
 
 
 def export_onnx(
@@ -43,6 +50,7 @@ def export_onnx(
     custom_ops: str | None = None,
     stateful: bool = True,
     external_roots: Sequence[str | os.PathLike[str]] = (),
+    budgets: Budgets | None = None,
 ) -> onnx.ModelProto:
     """Translate a TFLite model into ONNX (opset 21; hash tables take ``ai.onnx.ml`` too).
 
@@ -66,7 +74,7 @@ def export_onnx(
             and ``h_next``, which is to be the next run's ``h``; ``metadata_props["tflite.state"]``
             lists the pairs, and an input that is not fed starts the state. False: every run
             starts from the first values.
-        external_roots: as of `read_model`; not for a model read before.
+        external_roots, budgets: as of `read_model`; a model read before keeps its own.
 
     Returns:
         The model; where `output` is given and weights are external, without their data. Inputs
@@ -76,24 +84,36 @@ def export_onnx(
         hold what `tflite_ort.metadata.properties` lists.
 
     Raises:
-        ModelError, VersionError: the model cannot be read or has operators not known.
+        ModelError, VersionError: it cannot be read, exceeds a budget, or has unknown operators.
         ExportError: operators that have no translation; the message lists all with the reasons.
+        OSError: `output` cannot be written; what was there before still is.
     """
     _check_choices(weights, hybrid, custom_ops)
-    source = model if isinstance(model, Model) else read_model(model, external_roots=external_roots)
-    resolver = BuiltinOpResolver() if resolver is None else resolver
-    if custom_ops is not None:
+    source, resolver = _source(model, budgets, external_roots), resolver or BuiltinOpResolver()
+    domain, path = custom_ops is not None, None if isinstance(model, Model) else model
+    if domain:
         resolver = with_custom_nodes(resolver, untranslated(source, resolver))
     check_operators(source, resolver)
-    if not source.subgraphs:
-        raise ExportError("The model has no subgraph.")
     source = inlined(source)
     shapes, target = _shapes_by_index(source, input_shapes or {}), Target(weights, hybrid=hybrid)
-    domain = custom_ops is not None
     lowered = _lowered(source, shapes, resolver, target, domain=domain, stateful=stateful)
-    path = None if isinstance(model, Model) else model
     lowered.model.metadata_props.update(properties(source, path))
     return _written(lowered.model, output)
+
+
+def _source(
+    model: str | os.PathLike[str] | bytes | memoryview | Model,
+    budgets: Budgets | None,
+    external_roots: Sequence[str | os.PathLike[str]],
+) -> Model:
+    if isinstance(model, Model):
+        source = model
+        check(source)
+    else:
+        source = read_model(model, external_roots=external_roots, budgets=budgets)
+    if not source.subgraphs:
+        raise ExportError("The model has no subgraph.")
+    return source if budgets is None else replace(source, budgets=budgets)
 
 
 def _check_choices(weights: str, hybrid: str, custom_ops: str | None) -> None:
@@ -176,7 +196,30 @@ def _written(model: ir.Model, output: str | os.PathLike[str] | None) -> onnx.Mod
             raise ExportError(f"weights of {size} bytes do not fit a protobuf: give an output path")
         proto = ir.to_proto(model)
         if output is not None:
-            Path(output).write_bytes(proto.SerializeToString())
+            write_bytes(output, proto.SerializeToString())
         return proto
-    ir.save(model, output, external_data=f"{Path(output).name}.data")
-    return onnx.load(output, load_external_data=False)
+    if not is_replaceable(output):
+        raise ExportError(f"weights of {size} bytes need a file beside {os.fspath(output)}")
+    data = f"{os.fspath(output)}.data"
+    with writing(output, data) as (graph, weights):
+        _write_weights(model, weights, Path(data).name)
+        proto = ir.to_proto(model)
+        graph.write(proto.SerializeToString())
+    return proto
+
+
+def _write_weights(model: ir.Model, stream: IO[bytes], location: str) -> None:
+    """Write the large initializers one after the other, and let `model` refer to them."""
+    for name, value in model.graph.initializers.items():
+        tensor = value.const_value
+        if tensor is None or tensor.dtype is ir.DataType.STRING:
+            continue
+        if tensor.nbytes < _EXTERNAL_BYTES:
+            continue
+        start = -stream.tell() % _ALIGNMENT + stream.tell()
+        stream.seek(start)
+        stream.write(tensor.tobytes())
+        shape = ir.Shape(tensor.shape.numpy())
+        value.const_value = ir.ExternalTensor(
+            location, start, tensor.nbytes, tensor.dtype, shape=shape, name=name
+        )

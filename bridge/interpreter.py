@@ -26,7 +26,7 @@ from tflite_ort.providers.delegates import (
 )
 from tflite_ort.resolution import check_versions
 from tflite_ort.resolvers import BuiltinOpResolver
-from tflite_ort.schema import Model, StateError, TensorError, UnreadableModel, read_model
+from tflite_ort.schema import Budgets, Model, StateError, TensorError, UnreadableModel, read_model
 from tflite_ort.signatures import SignatureRunner, signatures
 from tflite_ort.subgraph import Subgraph
 from tflite_ort.versioning.resolver import OpResolver
@@ -59,11 +59,14 @@ class Interpreter:
         resolver: where translators and kernels are looked up; default `BuiltinOpResolver`.
         external_roots: folders in which constants outside the model's file may be, besides its own
             folder; links do not lead out of them.
+        budgets: limits of what the model may ask for; default `Budgets`, which no real model comes
+            near.
 
     The other arguments are there for code that gives them: they tune TFLite's delegates.
 
     Raises:
         ModelError: the file is not a valid TFLite model, or cannot be opened.
+        BudgetExceeded: it asks for more than a limit of `budgets`, here or in later calls.
         VersionError: operators or versions that TFLite does not have; lists all of them.
         DelegateError: the installed onnxruntime has no such provider.
         ValueError: neither or both of `model_path` and `model_content` are given.
@@ -102,6 +105,7 @@ class Interpreter:
         hybrid: str = "float",
         strict: bool = False,
         external_roots: Sequence[str | os.PathLike[str]] = (),
+        budgets: Budgets | None = None,
     ) -> None:
         # As given, for `copy` and for pickling.
         self._arguments = {name: value for name, value in locals().items() if name != "self"}
@@ -111,7 +115,7 @@ class Interpreter:
             experimental_op_resolver_type, experimental_delegates or (), providers
         )
         started = time.perf_counter()
-        self._model = _read(model_path, model_content, external_roots)
+        self._model = _read(model_path, model_content, external_roots, budgets)
         resolver = BuiltinOpResolver() if resolver is None else resolver
         check_versions(self._model, resolver)
         self._read_seconds = time.perf_counter() - started
@@ -125,6 +129,7 @@ class Interpreter:
             keep_all=experimental_preserve_all_tensors,
             hybrid=hybrid,
             strict=strict,
+            budgets=self._model.budgets,
         )
         self._compress_zero_points = experimental_compress_quantization_zero_points
         self._signatures = signatures(self._model)
@@ -412,16 +417,17 @@ def _read(
     path: str | os.PathLike[str] | None,
     content: bytes | bytearray | memoryview | None,
     external_roots: Sequence[str | os.PathLike[str]],
+    budgets: Budgets | None,
 ) -> Model:
     if path and content:
         raise ValueError("Can't both provide `model_path` and `model_content`")
     if isinstance(content, str):
         raise TypeError("model_content must be bytes, got str")
     if content is not None and not path:
-        return read_model(content, external_roots=external_roots)
+        return read_model(content, external_roots=external_roots, budgets=budgets)
     if not path:
         raise ValueError("`model_path` or `model_content` must be specified.")
     try:
-        return read_model(os.fsdecode(path), external_roots=external_roots)
+        return read_model(os.fsdecode(path), external_roots=external_roots, budgets=budgets)
     except OSError as error:
         raise UnreadableModel(f"Could not open '{path}': {error.strerror or error}") from error

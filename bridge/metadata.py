@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.schema import MalformedModel, Model, Table
+from tflite_ort.schema import BudgetExceeded, MalformedModel, Model, Table
+from tflite_ort.schema.file.budgets import DEFAULT, Budgets
 from tflite_ort.schema.file.declare import fields_of
 from tflite_ort.schema.file.metadata import metadata_text
 from tflite_ort.schema.file.model_metadata import (
@@ -80,9 +81,10 @@ def model_metadata(model: Model, source: Source | None) -> Metadata:
     """The metadata of `model`, which was read from `source`; without a source no files.
 
     Raises:
+        BudgetExceeded: its files are larger than their budget.
         MalformedModel: it is damaged.
     """
-    files = {} if source is None else associated_files(source)
+    files = {} if source is None else associated_files(source, model.budgets)
     table = read_metadata(model)
     if table is None:
         return Metadata(description=model.description, files=files)
@@ -100,10 +102,11 @@ def model_metadata(model: Model, source: Source | None) -> Metadata:
     )
 
 
-def associated_files(source: Source) -> dict[str, bytes]:
+def associated_files(source: Source, budgets: Budgets = DEFAULT) -> dict[str, bytes]:
     """The files in the zip archive that follows a model; none where there is no archive.
 
     Raises:
+        BudgetExceeded: unpacked they have more bytes than the budget.
         MalformedModel: the archive is damaged.
     """
     stream = source if isinstance(source, (str, os.PathLike)) else io.BytesIO(source)
@@ -111,7 +114,11 @@ def associated_files(source: Source) -> dict[str, bytes]:
         return {}
     try:
         with zipfile.ZipFile(stream) as archive:
+            size = sum(entry.file_size for entry in archive.infolist())
+            budgets.check("metadata_bytes", size, "the archive of files")
             return {name: archive.read(name) for name in archive.namelist()}
+    except BudgetExceeded:
+        raise
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:
         raise MalformedModel(f"associated files cannot be read: {error}") from error
 
@@ -149,7 +156,8 @@ def properties(model: Model, source: Source | None) -> dict[str, str]:
     Returns:
         ``tflite.operator_versions`` (JSON); where the model has them ``tflite.description``,
         ``tflite.min_runtime_version``, ``tflite.metadata`` (JSON) and, of each associated file
-        that is text, ``tflite.file.<name>``. Damaged metadata is ``tflite.metadata_error``.
+        that is text, ``tflite.file.<name>``. Damaged or too large metadata is
+        ``tflite.metadata_error``.
     """
     codes = model.operator_codes
     versions = {code.custom_code or code.builtin_code.name: code.version for code in codes}
@@ -160,7 +168,7 @@ def properties(model: Model, source: Source | None) -> dict[str, str]:
     }
     try:
         metadata = model_metadata(model, source)
-    except MalformedModel as error:
+    except (MalformedModel, BudgetExceeded) as error:
         found["tflite.metadata_error"] = str(error)
     else:
         found |= {f"tflite.file.{name}": _text(file) for name, file in metadata.files.items()}

@@ -32,19 +32,23 @@ class Variable:
     Args:
         initial: what it is at first and after a reset; None for one that has to be assigned
             before it is read, and that no reset touches.
+        journal: where it notes the value that it had when the present invoke began.
 
     Attributes:
         array: where the value stands; int8 codes as uint8 moved by 128 once a session that
             carries them so has used them.
         spare: an array like it, or None.
+        kept: what `array` was when the present invoke began, once that has set the variable.
     """
 
-    __slots__ = ("_dtype", "array", "initial", "spare")
+    __slots__ = ("_dtype", "_journal", "array", "initial", "kept", "spare")
 
-    def __init__(self, initial: Array | None = None) -> None:
+    def __init__(self, initial: Array | None = None, journal: Journal | None = None) -> None:
         self.initial = initial
         self.array: Array | None = None
         self.spare: Array | None = None
+        self.kept: Array | None = None
+        self._journal: Journal = {} if journal is None else journal
         self._dtype: np.dtype[Any] | None = None
         self.reset()
 
@@ -68,6 +72,44 @@ class Variable:
         if self.initial is not None:
             self.assign(self.initial)
 
+    def set(self, value: Array) -> None:
+        """Copy `value` as an invoke does: the value that was there stays until it has ended."""
+        if self in self._journal:
+            self.assign(value)
+            return
+        self._note()
+        array, spare, is_carried = self.array, self.spare, False
+        if array is not None and value.dtype == self._dtype:
+            is_carried = array.dtype != value.dtype
+        dtype = array.dtype if array is not None and is_carried else value.dtype
+        if spare is None or spare.shape != value.shape or spare.dtype != dtype:
+            spare = np.empty(value.shape, dtype)
+        if is_carried:
+            moved(value, out=spare)
+        else:
+            spare[...] = value
+        self.array, self.spare, self._dtype = spare, array, value.dtype
+
+    def advance(self, array: Array, *, noted: bool) -> None:
+        """Take the value that a session has written to `array`, one that `target` gave.
+
+        Args:
+            noted: more is to run in this invoke, which may fail.
+        """
+        if noted and self not in self._journal:
+            self._note()
+        self.array, self.spare = array, self.array
+
+    def _note(self) -> None:
+        self._journal[self] = self.array, self._dtype
+        self.kept = self.array
+
+    def settle(self, before: tuple[Array | None, np.dtype[Any] | None] | None) -> None:
+        """The invoke has ended; `before` is the value to go back to, None for none."""
+        self.kept = None
+        if before is not None and self.array is not before[0]:
+            self.spare, (self.array, self._dtype) = self.array, before
+
     def carried(self, dtype: np.dtype[Any]) -> Array | None:
         """`array`, from now on with this dtype if it holds 8-bit codes."""
         if self.array is not None and {self.array.dtype, dtype} == {_INT8, _UINT8}:
@@ -77,9 +119,15 @@ class Variable:
     def target(self, tensor: TensorView, dtype: np.dtype[Any]) -> Array:
         """The array for the next value, which is of the type of `tensor` and carried as `dtype`."""
         self._dtype = tensor.dtype
-        if self.spare is None or self.spare.shape != tensor.shape or self.spare.dtype != dtype:
-            self.spare = np.zeros(tensor.shape, dtype)
-        return self.spare
+        spare = self.spare
+        free = spare is not None and spare is not self.kept
+        if spare is None or not free or (spare.shape, spare.dtype) != (tensor.shape, dtype):
+            self.spare = spare = np.zeros(tensor.shape, dtype)
+        return spare
+
+
+# What variables were when the present invoke began, of those that it has set.
+Journal = dict[Variable, tuple[Array | None, np.dtype[Any] | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,17 +136,35 @@ class State:
 
     Args:
         initialized: the subgraphs that run once and have run.
+        journal: what the present invoke has changed so far.
     """
 
     variables: dict[VariableKey, Variable] = field(default_factory=dict)
     initialized: set[int] = field(default_factory=set)
+    journal: Journal = field(default_factory=dict)
+    _begun: set[int] = field(default_factory=set)
+
+    def initialize(self, subgraph: int) -> None:
+        """Note that `subgraph` has run."""
+        self.initialized.add(subgraph)
+        self._begun.add(subgraph)
+
+    def settle(self, *, failed: bool) -> None:
+        """An invoke has ended; what it changed is taken back if it has failed."""
+        if self.journal:
+            for variable, before in self.journal.items():
+                variable.settle(before if failed else None)
+            self.journal.clear()
+        if self._begun:
+            self.initialized.difference_update(self._begun if failed else ())
+            self._begun.clear()
 
     def variable(self, key: VariableKey, tensor: TensorView) -> Variable:
         """The variable of this key; a resource has no value at first, anything else starts as
         `tensor` says."""
         if key not in self.variables:
             of_subgraph = isinstance(key[0], int)
-            variable = Variable(initial_value(tensor) if of_subgraph else None)
+            variable = Variable(initial_value(tensor) if of_subgraph else None, self.journal)
             if tensor.type is TensorType.VARIANT:
                 variable.assign(np.array(None, np.object_))
             self.variables[key] = variable

@@ -14,6 +14,7 @@ from tflite_ort.resolution import check_operators
 from tflite_ort.runner import SubgraphRunner
 from tflite_ort.schema import (
     AllocationError,
+    BudgetExceeded,
     Model,
     ModelError,
     ResizeError,
@@ -42,7 +43,7 @@ class Subgraph:
         self.declared = model.subgraphs[index]
         self.runner = SubgraphRunner(model, index, runtime)
         self._model, self._index, self._resolver = model, index, runtime.resolver
-        self._compress_zero_points = compress_zero_points
+        self._compress_zero_points, self._state = compress_zero_points, runtime.state
 
     def details(self, index: SupportsIndex) -> dict[str, Any]:
         """What `tensor_details` says of a tensor with the shape it has now."""
@@ -85,20 +86,28 @@ class Subgraph:
         Raises:
             UnresolvedOperator: operators that nothing here runs; the message lists all of them.
             AllocationError: an operator cannot take the shapes that reach it; names the operator.
+            BudgetExceeded: the model asks for more than a limit of its `Budgets`.
         """
         if self.runner.plan is None:
             check_operators(self._model, self._resolver)
         try:
             self.runner.allocate()
+        except BudgetExceeded:
+            raise
         except ModelError as error:
             raise AllocationError(str(error)) from error
 
     def invoke(self) -> None:
-        """Run the subgraph once over its tensors."""
+        """Run the subgraph once over its tensors; where that fails, its state is as before."""
         plan = self.runner.plan
         if plan is None:
             raise StateError("Invoke called on model that is not ready.")
-        plan.run()
+        failed = True
+        try:
+            plan.run()
+            failed = False
+        finally:
+            self._state.settle(failed=failed)
 
     def set(self, index: SupportsIndex, value: npt.ArrayLike) -> None:
         """Copy `value` into an input, a variable, or another tensor that is kept."""

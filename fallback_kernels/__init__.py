@@ -34,7 +34,6 @@ from tflite_ort.fallback_kernels import (
     state,
     tiling,
 )
-from tflite_ort.fallback_kernels.cells import rnn
 from tflite_ort.fallback_kernels.registry import Kernel, custom_kernel, kernel
 
 __all__ = [
@@ -66,7 +65,6 @@ __all__ = [
     "recurrent",
     "reduction",
     "reshaping",
-    "rnn",
     "signal",
     "slicing",
     "stablehlo",

@@ -19,6 +19,7 @@ from tflite_ort.schema import (
 )
 from tflite_ort.schema.shapes.gather_scatter import (
     dense_shape,
+    gather_axes,
     one_hot_shape,
     scatter_shape,
     segment_count,
@@ -27,7 +28,6 @@ from tflite_ort.schema.shapes.gather_scatter import (
     top_shape,
 )
 from tflite_ort.schema.shapes.registry import single
-from tflite_ort.schema.shapes.slicing import gather_axes
 
 
 @kernel(Op.GATHER, versions=(1, 8), inputs=("input", "positions"))

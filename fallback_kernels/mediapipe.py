@@ -15,7 +15,7 @@ from tflite_ort.fallback_kernels.idioms.accumulator import real_bounds
 from tflite_ort.fallback_kernels.idioms.windows import Span, windows
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, custom_kernel
 from tflite_ort.schema import KernelError, OperatorView, Padding
-from tflite_ort.schema.shapes.well_known import transposed_padding
+from tflite_ort.schema.shapes.mediapipe import transposed_padding
 from tflite_ort.schema.values.semantics import explicit_padding
 from tflite_ort.schema.values.well_known_options import (
     LandmarksToMatrixOptions,

@@ -1,4 +1,7 @@
-"""LSTM, UNIDIRECTIONAL_SEQUENCE_LSTM and BIDIRECTIONAL_SEQUENCE_LSTM: T time, B batch."""
+"""LSTM, RNN, UNIDIRECTIONAL_SEQUENCE_LSTM and _RNN, BIDIRECTIONAL_SEQUENCE_LSTM and _RNN, SVDF.
+
+B batch, T time, I input, A auxiliary input, C cells, O outputs; F filters over M steps of memory.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.fallback_kernels.cells.lstm_basic import basic_lstm
-from tflite_ort.fallback_kernels.cells.lstm_float import FloatCell
+from tflite_ort.fallback_kernels.cells.lstm_float import FloatCell, Weights, activated
 from tflite_ort.fallback_kernels.cells.lstm_integer import IntegerCell
 from tflite_ort.fallback_kernels.cells.lstm_narrow import NarrowCell
 from tflite_ort.fallback_kernels.cells.lstm_tensors import (
@@ -18,18 +21,30 @@ from tflite_ort.fallback_kernels.cells.lstm_tensors import (
     variables,
 )
 from tflite_ort.fallback_kernels.cells.lstm_unactivated import UnactivatedCell
+from tflite_ort.fallback_kernels.cells.rnn_cell import RnnCell
+from tflite_ort.fallback_kernels.idioms.operands import scale, zero_point
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
 from tflite_ort.schema import (
     ActivationFunctionType,
     BidirectionalSequenceLSTMOptions,
+    BidirectionalSequenceRNNOptions,
+    KernelError,
     LSTMKernelType,
     LSTMOptions,
     Op,
     OperatorView,
-    TensorType,
+    RNNOptions,
+    SequenceRNNOptions,
+    SVDFOptions,
     UnidirectionalSequenceLSTMOptions,
 )
-from tflite_ort.schema.values.lstm_inputs import BIDIRECTIONAL_LSTM_INPUTS, LSTM_INPUTS
+from tflite_ort.schema.arithmetic.fixed_point import rescale, saturate
+from tflite_ort.schema.shapes.recurrent import (
+    BIDIRECTIONAL_RNN_INPUTS,
+    RNN_INPUTS,
+    SVDF_INPUTS,
+)
+from tflite_ort.schema.values.lstm import BIDIRECTIONAL_LSTM_INPUTS, LSTM_INPUTS, LstmKind
 
 Array = npt.NDArray[Any]
 Cell = FloatCell | IntegerCell | NarrowCell
@@ -106,7 +121,115 @@ def _run(
 
 
 def _kind(op: OperatorView[Any]) -> type[Cell]:
-    if op["input"].type is not TensorType.INT8:
+    kind = LstmKind.of(op)
+    if kind is LstmKind.FLOAT:
         function = op.options.fused_activation_function
         return UnactivatedCell if function == ActivationFunctionType.NONE else FloatCell
-    return NarrowCell if len(op.intermediates) == 12 else IntegerCell
+    return NarrowCell if kind is LstmKind.NARROW else IntegerCell
+
+
+@kernel(Op.RNN, versions=(1, 3), inputs=RNN_INPUTS)
+def rnn(op: OperatorView[RNNOptions], inputs: Inputs, state: State) -> Outputs:
+    """One step on a whole batch: [B, I] to [B, C]."""
+    cell = RnnCell.of(CellTensors(op, inputs))
+    outputs, h = cell.run(inputs[0][np.newaxis], None, cell.state)
+    return outputs[0], h
+
+
+@kernel(Op.UNIDIRECTIONAL_SEQUENCE_RNN, versions=(1, 3), inputs=RNN_INPUTS)
+def unidirectional_sequence_rnn(
+    op: OperatorView[SequenceRNNOptions], inputs: Inputs, state: State
+) -> Outputs:
+    """[T, B, I] or [B, T, I], output alike."""
+    cell = RnnCell.of(CellTensors(op, inputs))
+    outputs, h = cell.run(time_first(op, inputs[0]), None, cell.state)
+    return as_input(op, outputs), h
+
+
+@kernel(Op.BIDIRECTIONAL_SEQUENCE_RNN, versions=(1, 3), inputs=BIDIRECTIONAL_RNN_INPUTS)
+def bidirectional_sequence_rnn(
+    op: OperatorView[BidirectionalSequenceRNNOptions], inputs: Inputs, state: State
+) -> Outputs:
+    """A forward and a backward cell; a time-major auxiliary input without weights is what the
+    backward one reads, a batch-major one is left unread. LiteRT runs time-major hybrid sequences
+    once per step of theirs, with carried state."""
+    cells = [RnnCell.of(CellTensors(op, inputs, prefix)) for prefix in ("fw_", "bw_")]
+    x, aux = time_first(op, inputs[0]), inputs[op.names.index("aux_input")]
+    sources, hybrid = [x, x], cells[0].weights.scales is not None
+    if aux is not None and cells[0].auxiliary is None:
+        sources, aux = [x, aux if op.options.time_major else x], None
+    elif aux is not None:
+        aux = _auxiliary(op, aux, x.shape, hybrid)
+    results, states = [], []
+    for cell, source, way in zip(cells, sources, (1, -1), strict=True):
+        h = cell.state
+        for _ in range(len(x) if hybrid and op.options.time_major else 1):
+            outputs, h = cell.run(source[::way], None if aux is None else aux[::way], h)
+        results.append(as_input(op, outputs[::way]))
+        states.append(h)
+    if op.options.merge_outputs:
+        results = [np.concatenate(results, axis=-1)]
+    return (*results, *states)
+
+
+def _auxiliary(op: OperatorView[Any], aux: Array, shape: tuple[int, ...], hybrid: bool) -> Array:
+    """[T, B, A] as LiteRT reads it: it mostly goes through it in strides of the input's width.
+
+    Args:
+        shape: of the input, [T, B, I].
+    """
+    (steps, batch, width), own = shape, aux.shape[2]
+    step, row = np.arange(steps)[:, np.newaxis], np.arange(batch)
+    if op.options.time_major:
+        start = step * width * batch + row * own
+    else:
+        start = (row * steps + step) * (width if hybrid else own)
+    places = start[..., np.newaxis] + np.arange(own)
+    if places.max(initial=0) >= aux.size:
+        raise KernelError(f"LiteRT reads an auxiliary input of width {own} as of width {width}")
+    return np.asarray(aux.reshape(-1)[places])
+
+
+@kernel(Op.SVDF, versions=(1, 4), inputs=SVDF_INPUTS)
+def svdf(op: OperatorView[SVDFOptions], inputs: Inputs, state: State) -> Outputs:
+    """out[u] = f(bias[u] + the sum over the filters of u of their weights in time times their
+    last M outputs); a filter's newest output stands last in its row of the state [B, F, M]."""
+    x, _, time, bias, memory = inputs
+    rows = memory.reshape(len(x), *time.shape)
+    if x.dtype != np.float32:
+        return _svdf_of_codes(op, inputs, rows)
+    cell = CellTensors(op, inputs)
+    made = Weights.single(cell, "weights_feature").times(x)[..., 0, :, np.newaxis]
+    rows = np.concatenate([rows[..., 1:], made.astype(np.float32)], axis=2)
+    if time.dtype != np.float32:
+        time = time.view(np.int8) * cell.scale("weights_time")
+    sums = _unit_sums(op, (time * rows).sum(axis=2))
+    sums = sums if bias is None else sums + bias
+    return activated(sums, op.options.fused_activation_function), rows.reshape(memory.shape)
+
+
+def _unit_sums(op: OperatorView[SVDFOptions], filters: Array) -> Array:
+    """[B, F / rank]: neighbouring filters added up."""
+    sums = filters.reshape(len(filters), -1, op.options.rank).sum(axis=2)
+    return np.asarray(sums, filters.dtype)
+
+
+def _svdf_of_codes(op: OperatorView[SVDFOptions], inputs: Inputs, rows: Array) -> Outputs:
+    """The same in integers; scales are multiplied and divided in float32."""
+    x, feature, time, bias, memory = inputs
+    if op.options.fused_activation_function != ActivationFunctionType.RELU:
+        name = op.options.fused_activation_function.name
+        raise KernelError(f"activation {name} of integers, expected RELU")
+    state_zero = zero_point(op, op["state"])
+    made = (x.astype(np.int64) - zero_point(op, op["input"])) @ feature.astype(np.int64).T
+    unit = scale(op, op["state"])
+    made = rescale(made, scale(op, op["input"]) * scale(op, op["weights_feature"]) / unit)
+    made = saturate(made, rows.dtype).astype(np.int64) + state_zero
+    newest = saturate(made, rows.dtype)[..., np.newaxis]
+    rows = np.concatenate([rows[..., 1:], newest], axis=2)
+    products = time.astype(np.int64) * (rows.astype(np.int64) - state_zero)
+    sums = _unit_sums(op, products.sum(axis=2))
+    sums = (sums if bias is None else sums + bias).astype(np.int32)
+    multiplier = unit * scale(op, op["weights_time"]) / scale(op, op.output)
+    codes = rescale(sums, multiplier) + zero_point(op, op.output)
+    return saturate(codes, op.output.dtype), rows.reshape(memory.shape)

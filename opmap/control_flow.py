@@ -1,8 +1,8 @@
-"""Branches and loops: If and Loop around the operators of the called subgraphs.
+"""IF, STABLEHLO_CASE and WHILE: If and Loop around the operators of the called subgraphs.
 
-What a body reads from outside and does not change it captures. Variables that a body sets are
-results of the branch or part of the loop's state, as the operator's further inputs say. CALL_ONCE
-is not translated: for what runs once a session is not worth its while.
+A body captures the outer values that it only reads. Variables that a body sets are further
+results of a branch, or further loop-carried values; the operator lists them as further inputs.
+CALL_ONCE has no translation: a kernel runs it once, and a session would cost more than it saves.
 """
 
 from __future__ import annotations
@@ -17,7 +17,13 @@ from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.graph.bodies import Forms, inlined, results, shared_domain
 from tflite_ort.opmap.loops.bounded_loop import bounded_loop
 from tflite_ort.opmap.loops.counted_loop import counted_loop
-from tflite_ort.opmap.loops.loop_state import forms_inside, given_back, hand_on, loop_node, moving
+from tflite_ort.opmap.loops.loop_carried import (
+    forms_inside,
+    loop_carried,
+    loop_node,
+    pass_through,
+    results_by_place,
+)
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     IfOptions,
@@ -35,26 +41,26 @@ from tflite_ort.schema.loops.trip_count import bounded, counted
 
 @translator(Op.IF, versions=(1, 1), inputs=("condition", "values*"))
 def if_(op: OperatorView[IfOptions], g: Graph) -> None:
-    """If."""
+    """IF as If."""
     _choose(op, [g.read(op["condition"])], g)
 
 
 @translator(Op.STABLEHLO_CASE, versions=(1, 1), inputs=("index", "values*"))
 def stablehlo_case(op: OperatorView[StablehloCaseOptions], g: Graph) -> None:
-    """An If per branch but the last, inside one another: index == 0, index == 1, ..."""
+    """Nested If nodes, one for each branch but the last: index == 0, index == 1, ..."""
     index = g.read(op["index"])
     numbers = [g.constant(number, np.int32) for number in range(len(op.bodies) - 1)]
     _choose(op, [g.op("Equal", index, number) for number in numbers], g)
 
 
 def _choose(op: OperatorView[Any], tests: Sequence[ir.Value], g: Graph) -> None:
-    """The first body whose test holds, else the last one."""
-    given = op.present_inputs()[1:]
-    made, targets = list(given_back(op)), list(given_back(op).values())
-    bodies = [[body.tensors[body.outputs[k]] for k in made] for body in op.bodies]
+    """Run the first body whose test is true, or the last body if none is."""
+    inputs = op.present_inputs()[1:]
+    places, targets = list(results_by_place(op)), list(results_by_place(op).values())
+    bodies = [[body.tensors[body.outputs[place]] for place in places] for body in op.bodies]
     _check_strings(targets, g)
     domains = [shared_domain(*row) for row in zip(targets, *bodies, strict=True)]
-    forms = [forms_inside(g, given, body) for body in op.bodies]
+    forms = [forms_inside(g, inputs, body) for body in op.bodies]
     if not targets:
         return
 
@@ -77,12 +83,14 @@ def _choose(op: OperatorView[Any], tests: Sequence[ir.Value], g: Graph) -> None:
 
 @translator(Op.WHILE, versions=(1, 1), inputs=("values*",))
 def while_(op: OperatorView[WhileOptions], g: Graph) -> None:
-    """What a known number of iterations does, see `counted_loop`; else a Loop, with a number of
-    iterations if one is computed before it."""
+    """WHILE without a Loop where the trip count is known, see `counted_loop`; otherwise a Loop.
+
+    The Loop has a trip count where one can be computed before it runs, see `bounded_loop`.
+    """
     condition, body = op.bodies
     if condition.changed():
         raise Untranslatable("its condition sets a variable")
-    _check_strings([each.taken for each in moving(op)], g)
+    _check_strings([value.argument for value in loop_carried(op)], g)
     loop = counted(op.present_inputs(), condition, body)
     if loop is not None and counted_loop(op, g, loop):
         return
@@ -94,31 +102,32 @@ def while_(op: OperatorView[WhileOptions], g: Graph) -> None:
 
 
 def _loop(op: OperatorView[WhileOptions], g: Graph) -> None:
-    """Loop: the condition before it and, on the new values, at the end of its body."""
+    """WHILE as a Loop: the condition is computed before it, and at the end of its body."""
     condition, body = op.bodies
-    state, states = op.present_inputs(), moving(op)
-    outside, outside_test = forms_inside(g, state, body), forms_inside(g, state, condition)
+    inputs, carried = op.present_inputs(), loop_carried(op)
+    outside, outside_test = forms_inside(g, inputs, body), forms_inside(g, inputs, condition)
 
-    def turn(_: ir.Value, taken: Sequence[Forms]) -> Sequence[ir.Value]:
-        given, given_test = list(outside), list(outside_test)
-        for each, forms in zip(states, taken, strict=True):
-            given[each.place] = forms
-        inner = inlined(g, body, given)
-        domains = [each.domain for each in states]
-        values = results(g, inner, [each.made for each in states], domains)
-        for each, value in zip(states, values, strict=True):
-            given_test[each.place] = {g.form(each.tested, Layout.LAST, each.domain): value}
-        return [_test(g, condition, given_test), *values]
+    def build_body(_: ir.Value, arguments: Sequence[Forms]) -> Sequence[ir.Value]:
+        body_inputs, test_inputs = list(outside), list(outside_test)
+        for value, forms in zip(carried, arguments, strict=True):
+            body_inputs[value.place] = forms
+        inner = inlined(g, body, body_inputs)
+        domains = [value.domain for value in carried]
+        after = results(g, inner, [value.result for value in carried], domains)
+        for value, result in zip(carried, after, strict=True):
+            form = g.form(value.condition_argument, Layout.LAST, value.domain)
+            test_inputs[value.place] = {form: result}
+        return [_test(g, condition, test_inputs), *after]
 
-    finals = loop_node(g, states, None, _test(g, condition, outside_test), turn)
-    for each, value in zip(states, finals, strict=True):
-        g.write(each.after, value, domain=each.domain)
-    hand_on(op, g, {each.place for each in states})
+    finals = loop_node(g, carried, None, _test(g, condition, outside_test), build_body)
+    for value, final in zip(carried, finals, strict=True):
+        g.write(value.final, final, domain=value.domain)
+    pass_through(op, g, {value.place for value in carried})
 
 
-def _test(g: Graph, condition: Specialized, given: Sequence[Forms]) -> ir.Value:
-    """The condition as a bool without dimensions, made where `g` is now."""
-    inner = inlined(g, condition, given)
+def _test(g: Graph, condition: Specialized, inputs: Sequence[Forms]) -> ir.Value:
+    """The condition of WHILE as a bool scalar, in the body that `g` builds now."""
+    inner = inlined(g, condition, inputs)
     tensor = condition.tensors[condition.outputs[0]]
     (value,) = results(g, inner, [tensor], [Domain.REAL])
     if tensor.rank == 0 and tensor.index not in condition.inputs:

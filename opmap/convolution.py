@@ -10,10 +10,10 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout
-from tflite_ort.opmap.idioms.centred import centred, with_repeated
 from tflite_ort.opmap.idioms.convolution_phases import convolution_of_phases, phases_of
 from tflite_ort.opmap.idioms.hybrid import hybrid_input
 from tflite_ort.opmap.idioms.indices import failing, sizes_of
+from tflite_ort.opmap.idioms.symmetric_weights import centred, with_repeated
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     Conv2DOptions,

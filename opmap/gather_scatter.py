@@ -30,8 +30,7 @@ from tflite_ort.schema import (
     UniqueOptions,
     Untranslatable,
 )
-from tflite_ort.schema.shapes.gather_scatter import segment_start
-from tflite_ort.schema.shapes.slicing import gather_axes
+from tflite_ort.schema.shapes.gather_scatter import gather_axes, segment_start
 from tflite_ort.schema.values.sizes import has_zero, is_known, quotient
 
 _ON_OFF = ("on_value", "off_value")

@@ -9,9 +9,9 @@ import onnx_ir as ir
 
 from tflite_ort.opmap.convolution import accumulator_bias, check_types
 from tflite_ort.opmap.graph import Domain, Graph
-from tflite_ort.opmap.idioms.centred import centred, with_repeated
 from tflite_ort.opmap.idioms.hybrid import hybrid_input, input_rounding
-from tflite_ort.opmap.idioms.matrix import Matrix, keeps_codes, sum_of_products
+from tflite_ort.opmap.idioms.hybrid_products import Matrix, keeps_codes, sum_of_products
+from tflite_ort.opmap.idioms.symmetric_weights import centred, with_repeated
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     BatchMatMulOptions,

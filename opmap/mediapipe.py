@@ -14,7 +14,7 @@ from tflite_ort.opmap.graph import Graph, Layout
 from tflite_ort.opmap.idioms.movement import reshaped
 from tflite_ort.opmap.registry import custom_translator
 from tflite_ort.schema import OperatorView, TensorView, Untranslatable
-from tflite_ort.schema.shapes.well_known import transposed_padding
+from tflite_ort.schema.shapes.mediapipe import transposed_padding
 from tflite_ort.schema.values.semantics import explicit_padding
 from tflite_ort.schema.values.well_known_options import (
     LandmarksToMatrixOptions,

@@ -9,10 +9,10 @@ import numpy as np
 import onnx_ir as ir
 
 from tflite_ort.opmap.cells.lstm_basic import basic_lstm
-from tflite_ort.opmap.cells.lstm_cell import matrix, read_cell, reals
 from tflite_ort.opmap.cells.lstm_float import Run, run_cells
-from tflite_ort.opmap.cells.lstm_integer import read_integer_cell
-from tflite_ort.opmap.cells.lstm_integer_step import run_integer_cell
+from tflite_ort.opmap.cells.lstm_float_weights import matrix, read_cell, reals
+from tflite_ort.opmap.cells.lstm_integer import run_integer_cell
+from tflite_ort.opmap.cells.lstm_integer_weights import read_integer_cell
 from tflite_ort.opmap.cells.lstm_narrow import narrow_lstm
 from tflite_ort.opmap.cells.recurrent_activation import activated
 from tflite_ort.opmap.cells.rnn_cell import RnnRun, run_rnns
@@ -20,7 +20,7 @@ from tflite_ort.opmap.cells.svdf_integer import integer_svdf
 from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.idioms.fixed_point import centred_codes, read_centred
 from tflite_ort.opmap.idioms.hybrid import Rounding, row_rounding
-from tflite_ort.opmap.idioms.matrix import sum_of_products
+from tflite_ort.opmap.idioms.hybrid_products import sum_of_products
 from tflite_ort.opmap.idioms.movement import reshaped
 from tflite_ort.opmap.idioms.scan import Values
 from tflite_ort.opmap.registry import translator
@@ -44,7 +44,7 @@ from tflite_ort.schema.shapes.recurrent import (
     RNN_INPUTS,
     SVDF_INPUTS,
 )
-from tflite_ort.schema.values.lstm_inputs import (
+from tflite_ort.schema.values.lstm import (
     BASIC_LSTM_INPUTS,
     BIDIRECTIONAL_LSTM_INPUTS,
     LSTM_INPUTS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tflite_ort.schema.file.budgets import Budgets
 from tflite_ort.schema.file.declare import Table
 from tflite_ort.schema.file.empty_options import (
     AbsOptions,
@@ -95,6 +96,7 @@ from tflite_ort.schema.file.enums import (
 from tflite_ort.schema.file.errors import (
     AllocationError,
     BridgeError,
+    BudgetExceeded,
     DelegateError,
     DelegateWarning,
     ExportError,
@@ -257,6 +259,8 @@ __all__ = [
     "BridgeError",
     "BroadcastToOptions",
     "BucketizeOptions",
+    "BudgetExceeded",
+    "Budgets",
     "Buffer",
     "BuiltinOperator",
     "BuiltinOptions",

@@ -20,7 +20,7 @@ from tflite_ort.schema import (
     TensorType,
     UnidirectionalSequenceLSTMOptions,
 )
-from tflite_ort.schema.values.lstm_inputs import (
+from tflite_ort.schema.values.lstm import (
     BASIC_LSTM_INPUTS,
     BIDIRECTIONAL_LSTM_INPUTS,
     GATES,

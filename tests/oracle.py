@@ -18,10 +18,19 @@ _RESOLVERS = {
 }
 
 
-def litert_interpreter(model: bytes, kernels: str = "default") -> Interpreter:
-    """LiteRT's interpreter of one thread, on kernels as in `litert`."""
+def litert_interpreter(
+    model: bytes, kernels: str = "default", keep_all: bool = False
+) -> Interpreter:
+    """LiteRT's interpreter of one thread, on kernels as in `litert`.
+
+    Args:
+        keep_all: whether every tensor can be read after an invoke.
+    """
     return Interpreter(
-        model_content=model, experimental_op_resolver_type=_RESOLVERS[kernels], num_threads=1
+        model_content=model,
+        experimental_op_resolver_type=_RESOLVERS[kernels],
+        experimental_preserve_all_tensors=keep_all,
+        num_threads=1,
     )
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tflite_ort import runner
+from tflite_ort.files import write_text
 from tflite_ort.opmap import lower, translator
 from tflite_ort.plan.build import Placement, Plan
 from tflite_ort.plan.runtime import Runtime
@@ -140,4 +141,4 @@ def _places(record: Record) -> set[tuple[str, str, str]]:
 
 def write() -> None:
     lines = (f"{json.dumps(op)}: {json.dumps(types)}" for op, types in observed().items())
-    FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    write_text(FILE, "{\n" + ",\n".join(lines) + "\n}\n")

@@ -60,6 +60,16 @@ EXECUTES = {"compile", "eval", "exec"}
 UNPICKLES = {("allow_pickle", "True")}
 EXECUTING_MODULES = {"code", "dill", "marshal", "pickle", "runpy", "shelve"}
 
+# The most lines that a file and a function have, in tests, benchmarks and examples too.
+FILE_LINES, FUNCTION_LINES = 450, 60
+# Files that are longer and still have to be divided.
+TOO_LONG = {
+    "bridge/command/cli.py",
+    "opmap/elementwise.py",
+    "opmap/reshaping.py",
+    "schema/__init__.py",
+}
+
 VAGUE_WORDS = {"common", "helper", "helpers", "manager", "misc", "util", "utils"}
 
 Finding = tuple[int, str]
@@ -69,7 +79,8 @@ Rule = Callable[[PurePosixPath, ast.Module], Iterator[Finding]]
 def violations(path: str, source: str) -> list[str]:
     """`file:line what` for everything in one file that breaks a rule."""
     where, tree = PurePosixPath(path), ast.parse(source)
-    return [f"{path}:{line} {what}" for rule in RULES for line, what in rule(where, tree)]
+    rules = RULES if where.parts[0] in PACKAGES else RULES_EVERYWHERE
+    return [f"{path}:{line} {what}" for rule in rules for line, what in rule(where, tree)]
 
 
 def import_direction(path: PurePosixPath, tree: ast.Module) -> Iterator[Finding]:
@@ -159,17 +170,38 @@ def module_docstring(path: PurePosixPath, tree: ast.Module) -> Iterator[Finding]
         yield 1, "module without a docstring"
 
 
+def file_length(path: PurePosixPath, tree: ast.Module) -> Iterator[Finding]:
+    lines = max((node.end_lineno or 0 for node in tree.body), default=0)
+    if lines > FILE_LINES and str(path) not in TOO_LONG:
+        yield lines, f"{lines} lines, at most {FILE_LINES}"
+
+
+def function_length(path: PurePosixPath, tree: ast.Module) -> Iterator[Finding]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1
+            if lines > FUNCTION_LINES:
+                yield node.lineno, f"{node.name} has {lines} lines, at most {FUNCTION_LINES}"
+
+
+# For tests, benchmarks and examples.
+RULES_EVERYWHERE: tuple[Rule, ...] = (
+    file_length,
+    function_length,
+    relative_import,
+    vague_name,
+    module_docstring,
+)
+# For the packages.
 RULES: tuple[Rule, ...] = (
+    *RULES_EVERYWHERE,
+    import_in_function,
     import_direction,
     layer_direction,
     confined_library,
-    import_in_function,
     dynamic_import,
-    relative_import,
     broad_except,
     executed_data,
-    vague_name,
-    module_docstring,
 )
 
 

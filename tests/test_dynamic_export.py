@@ -10,11 +10,11 @@ import onnx
 import onnxruntime
 import pytest
 
+from tests.across.test_dynamic import CASES, LAYERS, RANK_UNKNOWN
+from tests.across.test_dynamic_chains import FIRST_OF_SHAPE, flattened, picked
+from tests.across.veiled import veiled
 from tests.models import model_path
 from tests.one_op import Array, Case, Node, T, assert_close, distance, graph_model, one_op_model
-from tests.ops.test_dynamic import CASES, LAYERS, RANK_UNKNOWN
-from tests.ops.test_dynamic_chains import FIRST_OF_SHAPE, flattened, picked
-from tests.ops.veiled import veiled
 from tests.oracle import litert
 from tflite_ort import ExportError, export_onnx
 from tflite_ort.schema import (

@@ -159,3 +159,42 @@ def test_a_refused_operator_leaves_nothing_behind(g: Graph) -> None:
     assert g.read(u, domain=Domain.FILE).name == "u"
     with pytest.raises(Untranslatable, match="no value"):
         g.read(op.output)
+
+
+def test_a_body_captures_forms_and_records_none(g: Graph) -> None:
+    t = codes(0)
+    g.add_input(t, "x", t.shape)
+    stored = g.read(t, domain=Domain.STORED)
+    body = g.body((), lambda _: [g.op("Identity", g.read(t, domain=Domain.STORED))])
+    assert body[0].inputs[0] is stored
+    u = codes(1)
+    g.add_input(u, "y", u.shape)
+    with pytest.raises(RuntimeError, match=r"body records tensor 't1' as channels-last, stored"):
+        g.body((), lambda _: [g.read(u)])
+
+
+def test_a_body_writes_no_tensor_of_the_outer_graph(g: Graph) -> None:
+    t, u = tensor(0), tensor(1)
+    g.add_input(t, "x", t.shape)
+
+    def build(_: Any) -> list[Any]:
+        g.write(u, g.op("Neg", g.read(t)))
+        return [g.read(u)]
+
+    with pytest.raises(RuntimeError, match="records tensor 't1'"):
+        g.body((), build)
+
+
+def test_a_body_has_a_graph_of_its_own_for_the_tensors_of_a_subgraph(g: Graph) -> None:
+    t, u = tensor(0), tensor(1)
+    g.add_input(t, "x", t.shape)
+    forms = g.forms_as(t, u)
+
+    def build(_: Any) -> list[Any]:
+        inner = g.of_subgraph()
+        inner.take(u, forms)
+        return [g.op("Neg", inner.read(u, layout=Layout.FIRST))]
+
+    body = g.body((), build)
+    assert [node.op_type for node in body] == ["Transpose", "Neg"]
+    assert op_types(g) == []

@@ -208,6 +208,13 @@ def test_nothing_else_is_raised() -> None:
     assert said == dict.fromkeys(ODD, "fine")
 
 
+def test_a_model_that_was_not_read_is_checked_too() -> None:
+    model = read_model(ADD)
+    (graph,) = model.subgraphs
+    with pytest.raises(MalformedModel, match=r"tensor 7, and there are 3 at subgraphs\[0\].inputs"):
+        export_onnx(replace(model, subgraphs=(replace(graph, inputs=(0, 7)),)))
+
+
 def test_order_is_found_when_allocated() -> None:
     """As in LiteRT; details are there all the same."""
     for name, reason in (

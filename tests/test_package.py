@@ -19,6 +19,8 @@ EXAMPLES = [custom_interpreter, install, interpreter, live_views, resolvers]
 PUBLIC = [
     "AllocationError",
     "BridgeError",
+    "BudgetExceeded",
+    "Budgets",
     "BuiltinOpResolver",
     "Delegate",
     "DelegateError",

@@ -1,16 +1,31 @@
 """The architecture: who imports whom, which families exist, and what no file may do."""
 
+import ast
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.policy import PACKAGES, violations
+from tflite_ort.fallback_kernels.registry import custom_kernel, kernel
+from tflite_ort.opmap.registry import custom_translator, translator
+from tflite_ort.schema import Op
+from tflite_ort.versioning.registry import Registry
 
 ROOT = Path(__file__).parent.parent
-SOURCES = sorted(path for folder in PACKAGES for path in (ROOT / folder).rglob("*.py"))
+FOLDERS = (*PACKAGES, "tests", "benchmarks", "examples")
+SOURCES = sorted(
+    path
+    for folder in FOLDERS
+    for path in (ROOT / folder).rglob("*.py")
+    if path.name != "__init__.py" or folder != "tests"
+)
 
 # Files at the root of opmap/ and fallback_kernels/ that are no families of operators.
 NO_FAMILIES = {"__init__", "registry"}
+
+
+REGISTRIES = (translator, custom_translator, kernel, custom_kernel)
 
 
 def families(folder: str) -> set[str]:
@@ -22,11 +37,70 @@ def test_file_keeps_every_rule(path: Path) -> None:
     assert violations(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")) == []
 
 
-def test_translators_and_kernels_have_the_same_family_files() -> None:
+def test_translators_kernels_and_shape_rules_have_the_same_family_files() -> None:
     assert families("opmap") == families("fallback_kernels")
+    assert families("schema/shapes") <= families("opmap")
 
+
+@pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: registry.kind)
+def test_an_operator_is_in_the_family_of_its_shape_rule(registry: Registry[Any]) -> None:
+    found = {name(entry.op): family(entry.function) for entry in registry}
+    of_shapes = shape_families()
+    assert {op: found[op] for op in found if op in of_shapes} == {
+        op: of_shapes[op] for op in found if op in of_shapes
+    }
+    without = {op for op in found if op not in of_shapes}
+    assert {found[op] for op in without} <= {"control_flow", "state", "flex"}
+
+
+def name(op: Op | str) -> str:
+    return op if isinstance(op, str) else op.name
+
+
+def family(function: Any) -> str:
+    """The file of a registered function, which may be a row of a table."""
+    module: str = getattr(function, "func", function).__module__
+    return module.rpartition(".")[2]
+
+
+def shape_families() -> dict[str, str]:
+    """By operator: the file of schema/shapes/ that names it as it registers a rule."""
+    found: dict[str, str] = {}
+    for path in (ROOT / "schema/shapes").glob("*.py"):
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(call, ast.Call) and ast.unparse(call.func) == "rule":
+                for node in call.args:
+                    text = ast.unparse(node)
+                    found[text.removeprefix("Op.").strip("'")] = path.stem
+    return found
+
+
+def subject(test: Path, names: set[str]) -> str:
+    """The longest of `names` with which the name of a test file begins; empty if there is none."""
+    name = test.stem.removeprefix("test_")
+    return max((each for each in names if f"{name}_".startswith(f"{each}_")), key=len, default="")
+
+
+@pytest.mark.parametrize(
+    ("folder", "named_by"), [("tests/ops", "opmap"), ("tests/idioms", "opmap/idioms")]
+)
+def test_test_files_are_named_by_what_they_test(folder: str, named_by: str) -> None:
+    names = families(named_by)
+    tests = sorted((ROOT / folder).glob("test_*.py"))
+    assert [test.name for test in tests if not subject(test, names)] == []
+
+
+def test_every_family_has_tests() -> None:
+    names = families("opmap")
+    assert {subject(test, names) for test in (ROOT / "tests" / "ops").glob("test_*.py")} == names
+
+
+LONG_FUNCTION = "def f():\n" + 60 * "    x()\n"
 
 VIOLATIONS = [
+    ("tests/x.py", 450 * "x = 1\n", "451 lines, at most 450"),
+    ("benchmarks/x.py", LONG_FUNCTION, "f has 61 lines, at most 60"),
+    ("examples/x.py", "from .y import z", "relative import"),
     ("schema/x.py", "import onnx", "schema may not import onnx"),
     ("schema/x.py", "from tflite_ort.opmap import graph", "schema may not import tflite_ort.opmap"),
     ("versioning/x.py", "import numpy", "versioning may not import numpy"),

@@ -17,7 +17,7 @@ from tests.one_op import Node, T, assert_close, graph_model
 from tests.oracle import litert_interpreter
 from tflite_ort import Interpreter, export_onnx
 from tflite_ort.schema import ConcatenationOptions, Op, ReverseV2Options, read_model, write_model
-from tflite_ort.schema.values.lstm_inputs import LSTM_INPUTS
+from tflite_ort.schema.values.lstm import LSTM_INPUTS
 
 Array = npt.NDArray[Any]
 

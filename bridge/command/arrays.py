@@ -16,6 +16,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.files import writing
 from tflite_ort.optional import optional_module
 from tflite_ort.schema import BridgeError
 
@@ -287,7 +288,7 @@ def write_outputs(target: Path, outputs: Mapping[str, Array]) -> list[Path]:
     """
     if target.suffix == ".npz":
         # Not np.savez: it takes names as keyword arguments, and some are its own.
-        with zipfile.ZipFile(target, "w") as archive:
+        with writing(target) as (stream,), zipfile.ZipFile(stream, "w") as archive:
             for name, array in zip(_entry_names(outputs), outputs.values(), strict=True):
                 with archive.open(f"{name}.npy", "w") as file:
                     np.lib.format.write_array(file, _storable(array), allow_pickle=False)
@@ -297,7 +298,8 @@ def write_outputs(target: Path, outputs: Mapping[str, Array]) -> list[Path]:
     if len({str(file).lower() for file in files}) < len(files):
         files = [file.with_stem(f"{i}_{file.stem}") for i, file in enumerate(files)]
     for path, array in zip(files, outputs.values(), strict=True):
-        np.save(path, _storable(array), allow_pickle=False)
+        with writing(path) as (stream,):
+            np.save(stream, _storable(array), allow_pickle=False)
     return files
 
 

@@ -30,12 +30,14 @@ from tflite_ort.command.arrays import (
 from tflite_ort.command.bench_tables import print_profile, print_results
 from tflite_ort.command.benchmark import Settings, as_record, measure
 from tflite_ort.command.benchmark import profile as profile_of
+from tflite_ort.command.budget_choices import budgets_of
 from tflite_ort.command.demo import run_demo
 from tflite_ort.command.placements import placed, unplaced
 from tflite_ort.command.provider_choices import provider_choices
 from tflite_ort.command.terminal import new_console, new_table, say
 from tflite_ort.command.versions import versions_command
 from tflite_ort.export import export_onnx
+from tflite_ort.files import write_text
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.metadata import Metadata, model_metadata
 from tflite_ort.providers.available import provider_reports
@@ -43,7 +45,8 @@ from tflite_ort.providers.delegates import ProviderChoice
 from tflite_ort.resolvers import load_resolver
 from tflite_ort.schema import (
     BridgeError,
-    MalformedModel,
+    Budgets,
+    ModelError,
     SubGraph,
     Tensor,
     TensorType,
@@ -133,6 +136,14 @@ ExternalRoots = Annotated[
         help="A folder in which the model may have constants besides its own; repeatable.",
     ),
 ]
+BudgetNumbers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--budget",
+        metavar="NAME=NUMBER",
+        help="Let a model that you trust ask for more, such as folded_bytes=4000000000.",
+    ),
+]
 
 
 def main() -> None:
@@ -198,6 +209,7 @@ def run(
     provider_option: ProviderOptions = None,
     resolver: ResolverName = None,
     external_root: ExternalRoots = None,
+    budget: BudgetNumbers = None,
 ) -> None:
     """Run a model once and print what comes out."""
     normalization = _normalization(mean, std)
@@ -208,6 +220,7 @@ def run(
         providers=providers,
         resolver=_resolver(resolver),
         external_roots=external_root or (),
+        budgets=_budgets(budget),
     )
     details = interpreter.get_input_details()
     arrays = random_inputs(details, seed) | read_inputs(inputs or (), details, normalization)
@@ -281,6 +294,7 @@ def export(
     ] = Weights.UINT8,
     hybrid: HybridOption = Hybrid.FLOAT,
     resolver: ResolverName = None,
+    budget: BudgetNumbers = None,
     custom_ops: Annotated[
         CustomOps | None,
         typer.Option(help="domain writes what has no translation as nodes of tflite.custom."),
@@ -313,6 +327,7 @@ def export(
         custom_ops=None if custom_ops is None else custom_ops.value,
         stateful=stateful,
         external_roots=external_root or (),
+        budgets=_budgets(budget),
     )
     nodes = Counter(node.op_type for node in exported.graph.node)
     parts = [target, target.with_name(f"{target.name}.data")]
@@ -367,17 +382,19 @@ def inspect(
     provider_option: ProviderOptions = None,
     resolver: ResolverName = None,
     external_root: ExternalRoots = None,
+    budget: BudgetNumbers = None,
 ) -> None:
     """Show inputs, outputs, operators, where each would run and why not."""
-    content = read_model(model)
+    content = read_model(model, budgets=_budgets(budget))
     providers = _choices(provider, provider_option)
-    rows, problem = placed(model, providers, _resolver(resolver), external_root or ())
+    roots = external_root or ()
+    rows, problem = placed(model, providers, _resolver(resolver), content.budgets, roots)
     console = new_console()
     for number, graph in enumerate(content.subgraphs):
         console.print(_tensor_table(graph, number))
     try:
         _print_metadata(console, model_metadata(content, model))
-    except MalformedModel as error:
+    except ModelError as error:
         say(f"warning: {error}")
     table = new_table("operator", "version", "count", "runs on", "refused because")
     for row, count in (rows or unplaced(content)).items():
@@ -480,8 +497,8 @@ def bench(
         say(*json.dumps(as_record(results), indent=2).split("\n"))
     elif results:
         print_results(results, check)
-    if json_file not in (None, "-"):
-        Path(json_file).write_text(json.dumps(as_record(results), indent=2) + "\n")
+    if json_file is not None and json_file != "-":
+        write_text(json_file, json.dumps(as_record(results), indent=2) + "\n")
     raise typer.Exit(int(failed))
 
 
@@ -489,6 +506,13 @@ def _thread_counts(text: str) -> list[int]:
     if not all(part.isdecimal() and int(part) > 0 for part in text.split(",")):
         raise typer.BadParameter(f"{text!r} are not numbers above 0", param_hint="--threads")
     return [int(part) for part in text.split(",")]
+
+
+def _budgets(given: list[str] | None) -> Budgets:
+    try:
+        return budgets_of(given or ())
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--budget") from error
 
 
 # Printing ----------------------------------------------------------------------------------------

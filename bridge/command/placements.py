@@ -9,7 +9,7 @@ from pathlib import Path
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.plan.build import Placement
 from tflite_ort.providers.delegates import ProviderChoice
-from tflite_ort.schema import BridgeError, Model, Op
+from tflite_ort.schema import BridgeError, Budgets, Model, Op
 from tflite_ort.versioning.resolver import OpResolver
 
 # Operator, version, place, and why not elsewhere.
@@ -20,12 +20,17 @@ def placed(
     path: Path,
     providers: Sequence[ProviderChoice] | None,
     resolver: OpResolver | None,
+    budgets: Budgets | None = None,
     external_roots: Sequence[Path] = (),
 ) -> tuple[Counter[Row], str]:
     """The rows of a model, or why it cannot run."""
     try:
         interpreter = Interpreter(
-            path, providers=providers, resolver=resolver, external_roots=external_roots
+            path,
+            providers=providers,
+            resolver=resolver,
+            external_roots=external_roots,
+            budgets=budgets,
         )
         interpreter.allocate_tensors()
     except BridgeError as error:

@@ -17,6 +17,7 @@ from tflite_ort.command.operator_status import (
     read_record,
 )
 from tflite_ort.command.terminal import shown
+from tflite_ort.files import write_bytes
 from tflite_ort.resolution import Unresolved, unresolved
 from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import Model, Op, UnknownOperator, read_model, write_model
@@ -117,7 +118,7 @@ def versions_command(
         return json.dumps(refusal, indent=2) if as_json else str(error), REFUSED
     report = version_report(model)
     if fix is not None:
-        Path(fix).write_bytes(write_model(update_versions(model)))
+        write_bytes(fix, write_model(update_versions(model)))
     text = json.dumps(report.as_dict(), indent=2) if as_json else str(report)
     return text, REFUSED if report.refused else 0
 

@@ -10,6 +10,7 @@ from typing import Any
 from tflite_ort.custom.functions import Outputs, PlainFunction, is_dynamic, shaped
 from tflite_ort.custom.life_cycle import LifeCycleNode
 from tflite_ort.schema import Model, Operator, OperatorView
+from tflite_ort.schema.file.budgets import Meter
 from tflite_ort.schema.file.flow import inlined_subgraph
 from tflite_ort.schema.values.inlining import inlined
 from tflite_ort.versioning.registration import Function, Registration
@@ -128,10 +129,12 @@ def _free(nodes: Nodes) -> None:
 def _operators(model: Model) -> Iterator[tuple[int, int, Operator]]:
     """(subgraph, index, operator) as they are run: those of a composite where it stands."""
     inside = {inlined_subgraph(model, op) for graph in model.subgraphs for op in graph.operators}
+    inside.discard(0)
+    meter = Meter(model.budgets)
     for subgraph in range(len(model.subgraphs)):
-        if subgraph in inside - {0}:
+        if subgraph in inside:
             continue
-        flat = inlined(model, subgraph).subgraphs[subgraph]
+        flat = inlined(model, subgraph, meter).subgraphs[subgraph]
         for index, operator in enumerate(flat.operators):
             yield subgraph, index, operator
 

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from inspect import currentframe
+from itertools import dropwhile
 from traceback import walk_stack
 from typing import Any
 
@@ -175,6 +176,8 @@ def _plan(graph: Specialized, runtime: Runtime, failures: Mapping[tuple[str, int
     _check_kernels(graph, assignment, kernels)
     parts = partitions(graph.operators, assignment.runners, wanted.outputs)
     parts = with_places(parts, wanted.outputs, graph.variables, runtime)
+    more = len(list(dropwhile(_runs_once, parts))) + len(checked) > 1
+    runtime = replace(runtime, continued=runtime.continued or more)
     memory = _memory(wanted, parts, runtime)
     translate_seconds, session_seconds = time.perf_counter() - started, 0.0
     steps: list[Run] = []
@@ -190,6 +193,7 @@ def _plan(graph: Specialized, runtime: Runtime, failures: Mapping[tuple[str, int
                     rows += [_because(op, row) for plan in plans for row in plan.placements]
             steps.append(kernel_step(part, memory, calls, runtime))
             continue
+        runtime.budgets.check("outputs", len(part.outputs), "the graph")
         started, delegate = time.perf_counter(), runtime.runners[part.runner]
         lowered = assignment.whole or lower(
             part.operators,
@@ -215,10 +219,15 @@ def _plan(graph: Specialized, runtime: Runtime, failures: Mapping[tuple[str, int
     return Plan(sequence(steps), graph, memory, tuple(rows), (translate_seconds, session_seconds))
 
 
+def _runs_once(part: Partition) -> bool:
+    return all(op.op is Op.CALL_ONCE for op in part.operators)
+
+
 def _plans(op: OperatorView[Any], runtime: Runtime) -> list[Plan]:
     """A plan for each subgraph that `op` calls."""
     if op.op is Op.CALL_ONCE:  # for one run a session is not worth its while
         runtime = replace(runtime, delegates=())
+    runtime = replace(runtime, continued=True)
     return [make_plan(body, runtime) for body in op.bodies]
 
 
@@ -231,7 +240,7 @@ def _call(op: OperatorView[Any], plan: Plan, runtime: Runtime) -> Call:
     def call_once(given: Sequence[Array]) -> Sequence[Array]:
         if plan.graph.subgraph not in done:
             plan.call(given)
-            done.add(plan.graph.subgraph)
+            runtime.state.initialize(plan.graph.subgraph)
         return ()
 
     return call_once
@@ -261,13 +270,20 @@ def _memory(graph: Specialized, parts: Sequence[Partition], runtime: Runtime) ->
             tensors.update((t.index, t) for t in part.on_host if t.index not in large)
     try:
         arrays = {
-            index: np.full(tensor.shape, b"" if tensor.dtype == np.object_ else 0, tensor.dtype)
+            index: _blank(tensor)
             for index, tensor in tensors.items()
             if not tensor.is_constant and not tensor.dynamic and index not in variables
         }
     except (MemoryError, ValueError) as error:
         raise ModelError(f"the model's tensors cannot be allocated: {error}") from error
     return Memory(arrays, variables)
+
+
+def _blank(tensor: TensorView) -> Array:
+    """Zeros, or empty strings; numbers take memory only as they are written."""
+    if tensor.dtype == np.object_:
+        return np.full(tensor.shape, b"", tensor.dtype)
+    return np.zeros(tensor.shape, tensor.dtype)
 
 
 def _bytes(tensor: TensorView) -> int:

@@ -11,6 +11,7 @@ from tflite_ort.plan.profiling import Profile
 from tflite_ort.providers.delegates import Delegate
 from tflite_ort.providers.session import CPU, DeviceMemory
 from tflite_ort.providers.trials import device_memory, exact_weight_type
+from tflite_ort.schema.file.budgets import DEFAULT, Budgets
 from tflite_ort.state import State
 
 # Providers that take no quantised weights but signed ones.
@@ -40,6 +41,8 @@ class Runtime:
         keep_all: every tensor that an operator makes can be read after an invoke.
         hybrid: how float activations meet integer weights, see `Target`.
         profile: where the time of each operator is noted, if it is.
+        budgets: limits of what the model may ask for.
+        continued: a session is not all that an invoke runs: what comes after it may fail.
         strict: a delegate that fails, or leaves nodes to another provider, is an error.
         failed: runners that could not be made ready, and why; found as sessions are made.
         memories: by runner, see `device_memory`.
@@ -52,6 +55,8 @@ class Runtime:
     hybrid: str = "float"
     profile: Profile | None = None
     state: State = field(default_factory=State)
+    budgets: Budgets = DEFAULT
+    continued: bool = False
     strict: bool = False
     failed: dict[str, str] = field(default_factory=dict)
     memories: dict[str, DeviceMemory | None] = field(default_factory=dict)

@@ -121,7 +121,7 @@ class _Crossing:
             return
         own = result if result.dtype == self.tensor.dtype else _own(result, self.tensor)
         if self.variable is not None:
-            self.variable.assign(own)
+            self.variable.set(own)
         else:
             memory.arrays[self.tensor.index] = own
 
@@ -160,7 +160,7 @@ def session_step(
     elif any(x.tensor.dynamic for x in (*inputs, *outputs)):
         run = _unbound(session, inputs, outputs, memory)
     elif not all(x.fixed for x in (*inputs, *outputs)):
-        run = _rebound(session, inputs, outputs, memory)
+        run = _rebound(session, inputs, outputs, memory, noted=runtime.continued)
     else:
         run = partial(session.run, _bind(session, inputs, outputs, memory))
     if not (moves_in or moves_out or passed):
@@ -269,18 +269,32 @@ def _unbound(
 
 
 def _rebound(
-    session: Session, inputs: Sequence[_Crossing], outputs: Sequence[_Crossing], memory: Memory
+    session: Session,
+    inputs: Sequence[_Crossing],
+    outputs: Sequence[_Crossing],
+    memory: Memory,
+    *,
+    noted: bool,
 ) -> Run:
     """A run over arrays that are others the next time.
 
     It reads the variables' arrays and writes their spare ones; then these change places. Each set
     of these arrays is bound once: as long as nothing else replaces one there are two such sets.
     What a kernel made is bound at each run.
+
+    Args:
+        noted: see `Variable.advance`.
     """
     made = [(i, x) for i, x in enumerate(inputs) if x.variable is None and not x.fixed]
     used = (x.variable for x in (*inputs, *outputs) if x.variable is not None)
     variables = list(dict.fromkeys(used))
     bindings: dict[tuple[int, ...], _Bound] = {}
+
+    def place() -> tuple[int, ...]:
+        arrays = [id(variable.array) for variable in variables]
+        if noted:  # a session must not write over what may be needed again
+            arrays += [id(variable.kept) for variable in variables]
+        return tuple(arrays)
 
     def bind() -> _Bound:
         if len(bindings) == _BINDINGS_KEPT:
@@ -290,11 +304,11 @@ def _rebound(
             [variable.array for variable in variables],
             [(x.variable, x.target()) for x in outputs if x.variable is not None],
         )
-        bindings[tuple(map(id, bound.arrays))] = bound
+        bindings[place()] = bound
         return bound
 
     def run() -> None:
-        bound = bindings.get(tuple([id(variable.array) for variable in variables]))
+        bound = bindings.get(place())
         if bound is None:
             bound = bind()
         else:
@@ -302,7 +316,7 @@ def _rebound(
                 session.bind_input(bound.binding, position, crossing.source(memory))
         session.run(bound.binding)
         for variable, array in bound.results:
-            variable.array, variable.spare = array, variable.array
+            variable.advance(array, noted=noted)
 
     return run
 

@@ -136,7 +136,7 @@ def _run_kernel(
         else:  # a result may be the variable itself, which is about to change
             memory.arrays[tensor.index] = result.copy() if variables else result
     for tensor, result in zip(variables, results[len(op.outputs) :], strict=True):
-        memory.variables[tensor.index].assign(result)
+        memory.variables[tensor.index].set(result)
 
 
 def sequence(steps: Sequence[Run]) -> Run:

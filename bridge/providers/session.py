@@ -17,6 +17,7 @@ import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as _ort_errors
 
 from tflite_ort.opmap.graph.pairs import paired
+from tflite_ort.providers.large_weights import read_in_place
 from tflite_ort.schema import DelegateError
 
 Array = npt.NDArray[Any]
@@ -62,6 +63,8 @@ _DEVICES = {0x0000: "webgpu", 0x10DE: "cuda", 0x1414: "dml", 0x19E5: "cann"}
 
 # Below this size an initializer stays in the protobuf, where graph optimisations look at it.
 _INLINE_BYTES = 1024
+# Sizes and places have to be there when it infers shapes.
+_INLINE_SIZES = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +232,8 @@ class Session:
         record = {_RECORD_ASSIGNMENT: str(int(self._records))}
         for key, value in {**_CONFIG, **record, **(config or {})}.items():
             options.add_session_config_entry(key, value)
-        # They must outlive the session, which reads them in place.
+        self._in_place = read_in_place(model) if provider.name == CPU else {}
+        # They must outlive the session, which may read them in place.
         self._weights = _externalized(model)
         if self._weights:
             options.add_external_initializers(
@@ -249,7 +253,8 @@ class Session:
             given = ", ".join(f"{key}={value}" for key, value in provider.options.items())
             named = f"{provider.name} with {given}" if given else provider.name
             raise DelegateError(f"ONNX Runtime could not load {named}, its log says why")
-        self._inputs = [value.name for value in self._session.get_inputs()]
+        names = [value.name for value in self._session.get_inputs()]
+        self._inputs = [name for name in names if name not in self._in_place]
         self._outputs = [value.name for value in self._session.get_outputs()]
         places = self._session.get_input_memory_infos()
         self.on_device = any(place.name != _HOST for place in places)
@@ -280,6 +285,8 @@ class Session:
     def bind(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> Binding:
         """What `run` needs to read from and write to these tensors, given in graph order."""
         binding = Binding(self, self._session.io_binding(), inputs, outputs)
+        for name, weights in self._in_place.items():
+            _bind_array(binding, name, weights)
         if not binding.copied:
             self._bind_inputs(binding)
         for name, target in zip(self._outputs, binding.targets, strict=True):
@@ -318,8 +325,7 @@ class Session:
         if isinstance(source, DeviceTensor):
             binding.bound.bind_ortvalue_input(name, source.value)
         else:
-            place = ("cpu", 0, source.dtype.type, source.shape, source.ctypes.data)
-            binding.bound.bind_input(name, *place)
+            _bind_array(binding, name, source)
 
     def _keep(self, binding: Binding) -> None:
         """From now on use again the device memory that the first run has taken."""
@@ -334,7 +340,7 @@ class Session:
         """One inference over arrays in graph order; returns what it made, in arrays of its own."""
         try:
             feeds = dict(zip(self._inputs, map(paired, inputs), strict=True))
-            results = self._session.run(None, feeds)
+            results = self._session.run(None, {**feeds, **self._in_place})
         except ORT_ERRORS as error:
             raise DelegateError(f"ONNX Runtime failed: {_said(error)}") from _cause(error)
         if any(result is None for result in results):
@@ -354,6 +360,11 @@ class Session:
             for event in events
             if event["cat"] == "Node" and event["name"].endswith(_KERNEL_TIME)
         ]
+
+
+def _bind_array(binding: Binding, name: str, array: Array) -> None:
+    place = ("cpu", 0, array.dtype.type, array.shape, array.ctypes.data)
+    binding.bound.bind_input(name, *place)
 
 
 def _cause(error: Exception) -> Exception:
@@ -409,7 +420,8 @@ def _externalized(model: ir.Model) -> dict[str, _Weights]:
     weights: dict[str, _Weights] = {}
     for name, value in model.graph.initializers.items():
         tensor = value.const_value
-        if tensor is None or tensor.nbytes < _INLINE_BYTES:
+        inline = _INLINE_SIZES if value.dtype is ir.DataType.INT64 else _INLINE_BYTES
+        if tensor is None or tensor.nbytes < inline:
             continue
         weights[name] = _weights(tensor)
         value.const_value = ir.ExternalTensor(

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from tflite_ort.fallback_kernels import Kernel, kernel
 from tflite_ort.schema import KernelError, Op, OperatorView, TensorView
+from tflite_ort.schema.file.budgets import Meter
 from tflite_ort.schema.file.errors import MALFORMED_OPERATOR
 from tflite_ort.schema.values.sizes import is_known
 from tflite_ort.versioning.registry import Entry, Registry
@@ -33,8 +34,14 @@ _REFUSING = frozenset(
 _FOLDED_BYTES = 1 << 20
 
 
-def folded(op: OperatorView[Any], kernels: Registry[Kernel]) -> Sequence[Array] | None:
-    """The results of `op` if they are the same at every invoke and not too large to keep."""
+def folded(
+    op: OperatorView[Any], kernels: Registry[Kernel], meter: Meter | None = None
+) -> Sequence[Array] | None:
+    """The results of `op` if they are the same at every invoke and not too large to keep.
+
+    Raises:
+        BudgetExceeded: with them there are more constants than the budget that `meter` counts.
+    """
     entry = kernels.of(op)
     inputs = op.present_inputs()
     if entry is None or entry.state is not None or not inputs:
@@ -50,6 +57,7 @@ def folded(op: OperatorView[Any], kernels: Registry[Kernel]) -> Sequence[Array] 
     known = constant or (entry is kernel.of(op) and _is_without_data(op))
     if not known or any(tensor.is_variable for tensor in op.outputs) or _is_large(op):
         return None
+    (meter or Meter()).spend("folded_bytes", _bytes_made(op), op.label)
     try:
         with np.errstate(all="ignore"):
             return run_kernel(entry.inputs.bind(op), entry, [_data(t) for t in op.inputs])
@@ -61,8 +69,12 @@ def folded(op: OperatorView[Any], kernels: Registry[Kernel]) -> Sequence[Array] 
 
 def _is_large(op: OperatorView[Any]) -> bool:
     before = sum(t.data.nbytes for t in op.present_inputs() if t.data is not None)
-    after = sum(math.prod(out.shape) * out.dtype.itemsize for out in op.outputs if not out.dynamic)
-    return after > max(_FOLDED_BYTES, 4 * before)
+    return _bytes_made(op) > max(_FOLDED_BYTES, 4 * before)
+
+
+def _bytes_made(op: OperatorView[Any]) -> int:
+    """Of the outputs whose shapes are known."""
+    return sum(math.prod(out.shape) * out.dtype.itemsize for out in op.outputs if not out.dynamic)
 
 
 def _is_without_data(op: OperatorView[Any]) -> bool:

@@ -24,14 +24,15 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
+from tflite_ort.schema.file.budgets import Meter
 from tflite_ort.schema.file.errors import MALFORMED_OPERATOR
 from tflite_ort.schema.file.flow import order_problems
 from tflite_ort.schema.shapes import output_shapes
-from tflite_ort.schema.shapes.registry import RULES
+from tflite_ort.schema.shapes.registry import RULES, check_rank
 from tflite_ort.schema.values.element_types import check_element_type
 from tflite_ort.schema.values.inlining import inlined
-from tflite_ort.schema.values.resolve import operator_view, tensor_views
-from tflite_ort.schema.values.sizes import LARGEST_SIZE, is_known, unknown_shape
+from tflite_ort.schema.values.resolve import meter_of, operator_view, tensor_views
+from tflite_ort.schema.values.sizes import LARGEST_SIZE, is_known, known_product, unknown_shape
 from tflite_ort.schema.values.view import VariableKey
 from tflite_ort.specialize.called_subgraphs import is_caller, with_bodies
 from tflite_ort.specialize.folding import OF_SHAPE, folded
@@ -66,7 +67,9 @@ def specialize(
     held = Held(constant_tables(model))
     while True:
         held.changed = False
-        graph = _Specializer(model, kernels, preparers, held, (subgraph,)).specialized(shapes)
+        meter = meter_of(model)
+        specializer = _Specializer(model, kernels, preparers, held, meter, (subgraph,))
+        graph = specializer.specialized(shapes)
         if not held.changed:
             return graph
 
@@ -77,6 +80,7 @@ class _Specializer:
 
     Args:
         held: what the resources hold, as far as it is known by now.
+        meter: counts called operators, constants and options.
         calls: the subgraph, after those that call it.
     """
 
@@ -84,6 +88,7 @@ class _Specializer:
     kernels: Registry[Kernel]
     preparers: Mapping[Pair, Preparer]
     held: Held
+    meter: Meter
     calls: tuple[int, ...]
 
     def specialized(
@@ -100,10 +105,12 @@ class _Specializer:
             filled: see `Resources`; those filled here are added.
         """
         number = self.calls[-1]
-        model = inlined(self.model, number)
-        graph, tensors = model.subgraphs[number], tensor_views(model, number)
+        model = inlined(self.model, number, self.meter)
+        graph, tensors = model.subgraphs[number], tensor_views(model, number, self.meter)
         for index, shape in shapes.items():
             tensors[index] = replace(tensors[index], shape=shape)
+        for index in graph.inputs:
+            self._check_size(tensors[index], f"input {tensors[index].name!r}")
         filled = set() if filled is None else filled
         resources = Resources(self.held, tensors, filled=filled)
         resources.take(graph.inputs, given, handles or {})
@@ -113,12 +120,13 @@ class _Specializer:
         for problem in order_problems(model, graph, variables):
             raise ModelError(problem)
         for index in range(len(graph.operators)):
-            op = resources.resolved(operator_view(model, number, index, tensors))
+            op = resources.resolved(operator_view(model, number, index, tensors, self.meter))
             if op.op in NAMES or _sets_variables(op):
                 folded.append(op)
                 continue
             op, is_constant = self._with_shapes(op, graph.tensors, resources)
             for tensor in op.outputs:
+                self._check_size(tensor, op.label)
                 tensors[tensor.index] = tensor
             (folded if is_constant else live).append(op)
         return Specialized(
@@ -131,6 +139,10 @@ class _Specializer:
             {**_variable_tensors(number, tensors), **resources.keys()},
             resources.handles,
         )
+
+    def _check_size(self, tensor: TensorView, what: str) -> None:
+        size = known_product(tensor.shape) * tensor.dtype.itemsize
+        self.meter.budgets.check("tensor_bytes", size, what)
 
     def _with_shapes(
         self, op: OperatorView[Any], declared: Sequence[Tensor], resources: Resources
@@ -149,7 +161,7 @@ class _Specializer:
             op = _prepared(op, declared, prepare)
         else:  # a user's may have the name of one of ours, and other shapes
             op = _reshaped(op, declared, has_rule=is_ours or not is_custom)
-        constants = folded(op, self.kernels)
+        constants = folded(op, self.kernels, self.meter)
         if constants is None:
             op = with_size_lists(op, self.kernels)
             constants = whole(op.outputs)
@@ -161,6 +173,8 @@ class _Specializer:
         self, resources: Resources, surely: bool, subgraph: int, given: Sequence[TensorView] | None
     ) -> Specialized:
         """A subgraph that is called; what it imports is known to be there if it runs `surely`."""
+        size = 1 + len(self.model.subgraphs[subgraph].operators)
+        self.meter.spend("called_operators", size, f"the call of subgraph {subgraph}")
         body = replace(self, calls=(*self.calls, subgraph))
         filled = resources.filled if surely else set(resources.filled)
         return body.specialized({}, given or (), resources.handles, filled)
@@ -195,6 +209,8 @@ def _reshaped(
         return _unranked(op) if op.op in RULES else _with_unknown_sizes(op, declared)
     if len(shapes) != len(op.outputs):
         raise ModelError(f"{op.label} has {len(op.outputs)} outputs, expected {len(shapes)}")
+    for shape in shapes:
+        check_rank(len(shape))
     if not all(map(_is_size, chain.from_iterable(shapes))):  # made of constants of another type
         raise ModelError(f"{op.label}: sizes that are no integers: {shapes}")
     if any(is_known(size) and not 0 <= size <= LARGEST_SIZE for size in chain(*shapes)):

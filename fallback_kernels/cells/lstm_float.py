@@ -16,7 +16,7 @@ from tflite_ort.fallback_kernels.cells.lstm_tensors import CellTensors, States, 
 from tflite_ort.fallback_kernels.idioms.accumulator import quantized_rows
 from tflite_ort.fallback_kernels.idioms.operands import clamped
 from tflite_ort.schema import ActivationFunctionType
-from tflite_ort.schema.values.lstm_inputs import PEEPHOLE_GATES
+from tflite_ort.schema.values.lstm import PEEPHOLE_GATES
 
 Array = npt.NDArray[Any]
 

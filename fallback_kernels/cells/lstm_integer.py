@@ -22,7 +22,7 @@ from tflite_ort.schema.arithmetic.fixed_point import (
 )
 from tflite_ort.schema.arithmetic.fixed_point16 import logistic, tanh
 from tflite_ort.schema.arithmetic.lstm_scales import CellScales, cell_scales
-from tflite_ort.schema.values.lstm_inputs import PEEPHOLE_GATES
+from tflite_ort.schema.values.lstm import PEEPHOLE_GATES
 
 Array = npt.NDArray[Any]
 

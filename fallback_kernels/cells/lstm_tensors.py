@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tflite_ort.fallback_kernels.registry import Inputs
 from tflite_ort.schema import KernelError, OperatorView, Quantization, TensorView
-from tflite_ort.schema.values.lstm_inputs import GATES
+from tflite_ort.schema.values.lstm import GATES
 
 Array = npt.NDArray[Any]
 States = tuple[Array, Array]  # output [B, O], cell [B, C]
@@ -81,11 +81,6 @@ class CellTensors:
 
     def _quantization(self, name: str) -> Quantization:
         return quantization(self.tensor(name), self.prefix + name)
-
-    def intermediate(self, position: int) -> tuple[np.float32, int]:
-        """(scale, zero point) of an intermediate result."""
-        found = quantization(self.op.intermediates[position], f"intermediate {position}")
-        return np.float32(found.scalar_scale), found.scalar_zero_point
 
     def stacked(self, pattern: str) -> Array:
         """``[G, ...]``, the inputs of all gates."""

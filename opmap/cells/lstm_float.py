@@ -22,10 +22,10 @@ from tflite_ort.opmap.cells.directions import (
     per_direction,
     stacked_states,
 )
-from tflite_ort.opmap.cells.lstm_cell import Cell
-from tflite_ort.opmap.cells.lstm_step import OUTPUT, LstmStep
+from tflite_ort.opmap.cells.lstm_float_step import OUTPUT, LstmStep
+from tflite_ort.opmap.cells.lstm_float_weights import Cell
 from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.idioms.matrix import Matrix, keeps_codes, sum_of_products
+from tflite_ort.opmap.idioms.hybrid_products import Matrix, keeps_codes, sum_of_products
 from tflite_ort.opmap.idioms.scan import scan
 from tflite_ort.schema import ActivationFunctionType
 

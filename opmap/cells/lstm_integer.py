@@ -1,162 +1,144 @@
-"""The codes of integer LSTM cells (8x8_16), read for a graph that computes them bit for bit.
+"""Integer LSTM cells (8x8_16) bit for bit: a Scan in floats that hold the integers exactly.
 
-B batch, I input, C cells, O outputs. Codes are carried with their zero points taken off.
+B batch, T time, I input, C cells, O outputs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from tflite_ort.opmap.cells.normalization_integer import Norm
+from tflite_ort.opmap.cells.lstm_integer_weights import SHORT, IntegerCell
+from tflite_ort.opmap.cells.normalization_integer import normalized
 from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.idioms.fixed_point import exact_product, rescaled
-from tflite_ort.schema import OperatorView, Untranslatable
-from tflite_ort.schema.arithmetic.lstm_scales import CellScales, cell_scales, quantization
-from tflite_ort.schema.values.lstm_inputs import GATES, PEEPHOLE_GATES
+from tflite_ort.opmap.idioms.fixed_point import TIE_BREAK, rescaled
+from tflite_ort.opmap.idioms.movement import reshaped
+from tflite_ort.opmap.idioms.scan import Values, scan
+from tflite_ort.schema.arithmetic.fixed_point16 import logistic, tanh
 
-Array = npt.NDArray[Any]
-View = OperatorView[Any]
-
-SHORT, BYTE = (-32768, 32767), (-128, 127)
-_REACH = 255  # of an 8-bit code less its zero point
-_OF_WIDE = 5  # intermediates
+_CODES = 65536
+_GATE_BITS = 3  # integer bits of a gate's sum
+_INPUT, _FORGET, _UPDATE, _OUTPUT = range(4)
 
 
-@dataclass(frozen=True, slots=True)
-class Product:
-    """Codes times weights [columns, rows], plus bias [rows], brought to another scale."""
-
-    weights: Array
-    bias: Array
-    multiplier: Array
-
-    def of(self, g: Graph, value: ir.Value, bits: int = 16) -> ir.Value:
-        sums = exact_product(g, value, self.weights, _REACH)
-        if self.bias.any():
-            sums = g.op("Add", sums, g.constant(self.bias.astype(np.float64)))
-        reach = _REACH * np.abs(self.weights).sum(axis=0, dtype=np.int64)
-        largest = float((reach + np.abs(self.bias)).max())
-        return rescaled(g, sums, self.multiplier, largest, bits=bits + 1)
-
-
-@dataclass(frozen=True, slots=True)
-class Peephole:
-    """What gates see of the cell state: weights [4, C], 0 for the update, and multipliers [4]."""
-
-    weights: Array
-    multiplier: Array
-
-
-@dataclass(frozen=True, slots=True)
-class IntegerCell:
-    """One cell; its gates stand in the order input, forget, update, output.
+def run_integer_cell(
+    g: Graph, cell: IntegerCell, x: ir.Value, h: ir.Value, c: ir.Value, *, single: bool
+) -> tuple[ir.Value, ir.Value, ir.Value]:
+    """Outputs [T, B, O], last output and cell state: codes less their zero points, in float32.
 
     Args:
-        coupled: the input gate is one less the forget gate.
-        cell_bits: fraction bits of the cell state.
-        cell_range, output_range: what the codes are cut to.
-        hidden: multiplier of the output gate times the activated cell state, and zero point.
+        x, h, c: the same, [T, B, I], [B, O] and [B, C].
     """
-
-    input: Product
-    recurrent: Product
-    peephole: Peephole | None
-    norm: Norm | None
-    coupled: bool
-    cell_bits: int
-    cell_range: tuple[int, int]
-    hidden: tuple[np.float32, int]
-    projection: Product | None
-    output_range: tuple[int, int]
-    output_zero_point: int
-
-    @property
-    def size(self) -> int:
-        return len(self.input.bias) // len(GATES)
+    sums = clip(g, cell.input.of(g, x), SHORT)
+    states = (h, g.op("Cast", c, to=ir.DataType.DOUBLE))
+    types = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.DOUBLE)
+    (h, c), (y,) = scan(g, _Step(g, cell), states, (sums,), single=single, types=types)
+    y, c = (g.op("Cast", value, to=ir.DataType.FLOAT) for value in (y, c))
+    return y, h, c
 
 
-def read_integer_cell(op: View) -> IntegerCell:
-    """The cell of an operator whose inputs are named."""
-    if len(op.intermediates) != _OF_WIDE:
-        raise Untranslatable("integer cells with 8-bit sums")
-    coupled = op.get("input_to_input_weights") is None
-    # An input gate that is one less the forget gate stands for it.
-    gates = ("forget", *GATES[1:]) if coupled else GATES
-    scales = cell_scales(op, gates)
-    norm = None if scales.norm is None else _norm(op, gates, scales.norm)
-    input = _stacked(op, "input_to_{}_weights", gates, scales.input)
-    zero = quantization(op["output_state"]).scalar_zero_point
-    lowest, highest = cut(BYTE, scales.output_limit)
-    return IntegerCell(
-        input if norm else _with_biases(op, input, gates),
-        _stacked(op, "recurrent_to_{}_weights", gates, scales.recurrent),
-        None if scales.peephole is None else _peephole(op, gates, scales.peephole),
-        norm,
-        coupled,
-        scales.cell_bits,
-        cut(SHORT, scales.cell_limit),
-        (scales.hidden, scales.hidden_zero_point),
-        _projection(op, scales),
-        (lowest - zero, highest - zero),
-        zero,
-    )
+class _Step:
+    """One step: (h [B, O], c [B, C]) and what the input adds to the sums [B, 4 * C]."""
+
+    def __init__(self, g: Graph, cell: IntegerCell) -> None:
+        self.g, self.cell = g, cell
+        units = np.array([2.0 ** (cell.cell_bits - 30), 2.0**-15, 1, 1])
+        self.units = units * [TIE_BREAK, TIE_BREAK, 1, 1]
+        self.tables = np.array([2 if cell.coupled else 0, 0, 1, 0])
+        self.gates = g.constants.once(gate_tables(), "lstm_gates")
+        bits = 15 - cell.cell_bits
+        self.tanh = g.constants.once(tanh(_every_code(), bits), f"tanh_of_{bits}_bits")
+        if g.target.ort_cpu:  # eight times as large, and two nodes less at each step
+            wide = gate_tables().reshape(3, _CODES)[self.tables] * self.units[:, np.newaxis]
+            name = f"lstm_gates_of_{bits}_bits_{cell.coupled}"
+            self.tables = np.arange(len(wide))
+            self.gates = g.constants.once(wide.reshape(-1), name)
+
+    def __call__(self, states: Values, slices: Values) -> tuple[Values, Values]:
+        g, cell, (h, c) = self.g, self.cell, states
+        sums = clip(g, g.op("Add", *slices, cell.recurrent.of(g, h)), SHORT)
+        if cell.peephole is None:
+            sums = self._opened(self._normalized(sums, range(4)), range(4))
+        gates = list(g.op_multi("Split", sums, outputs=4, axis=1, num_outputs=4))
+        if cell.peephole is not None:
+            gates[:_OUTPUT] = [self._gate(gate, gates[gate], c) for gate in range(_OUTPUT)]
+        kept = g.op("Round", g.op("Mul", gates[_FORGET], c))
+        added = g.op("Round", g.op("Mul", gates[_INPUT], gates[_UPDATE]))
+        c = clip(g, g.op("Add", kept, added), cell.cell_range)
+        shown = gates[_OUTPUT]
+        if cell.peephole is not None:
+            shown = self._gate(_OUTPUT, shown, c)
+        output = self._output(g.op("Mul", shown, looked_up(g, self.tanh, c)))
+        return (g.op("Cast", output, to=ir.DataType.FLOAT), c), (output,)
+
+    def _opened(self, sums: ir.Value, gates: Sequence[int]) -> ir.Value:
+        """What gates of these sums let through, in units that the cell state is kept in."""
+        g, size = self.g, self.cell.size
+        first = np.repeat(self.tables[gates] * _CODES - SHORT[0], size).astype(np.float64)
+        places = g.op("Cast", g.op("Add", sums, g.constant(first)), to=ir.DataType.INT32)
+        found = g.op("Gather", self.gates, places)
+        if g.target.ort_cpu:
+            return found
+        found = g.op("Cast", found, to=ir.DataType.DOUBLE)
+        return g.op("Mul", found, g.constant(np.repeat(self.units[gates], size)))
+
+    def _normalized(self, sums: ir.Value, gates: Sequence[int]) -> ir.Value:
+        """[B, gates * C], each gate by itself."""
+        norm = self.cell.norm
+        if norm is None:
+            return sums
+        rows = reshaped(self.g, sums, (-1, len(gates), self.cell.size))
+        rows = clip(self.g, normalized(self.g, rows, norm.of_gates(gates)), SHORT)
+        return reshaped(self.g, rows, (-1, len(gates) * self.cell.size))
+
+    def _gate(self, gate: int, sums: ir.Value, c: ir.Value) -> ir.Value:
+        """A gate of a cell whose gates see its state."""
+        g, peephole = self.g, self.cell.peephole
+        if peephole is not None and gate != _UPDATE:
+            weights = g.constant(peephole.weights[gate].astype(np.float64))
+            seen = g.op("Mul", c, weights)
+            seen = rescaled(g, seen, peephole.multiplier[gate], 2.0**30, bits=17)
+            sums = clip(g, g.op("Add", sums, seen), SHORT)
+        return self._opened(self._normalized(sums, [gate]), [gate])
+
+    def _output(self, product: ir.Value) -> ir.Value:
+        g, cell = self.g, self.cell
+        multiplier, zero_point = cell.hidden
+        value = rescaled(g, product, multiplier, 2.0**30, bits=9)
+        if cell.projection is None:
+            value = self._moved(value, zero_point - cell.output_zero_point)
+        else:
+            codes = clip(g, self._moved(value, -zero_point), (-128, 127))
+            codes = g.op("Cast", codes, to=ir.DataType.FLOAT)
+            value = cell.projection.of(g, codes, bits=8)
+        return clip(g, value, cell.output_range)
+
+    def _moved(self, value: ir.Value, by: int) -> ir.Value:
+        return self.g.op("Add", value, self.g.constant(by, np.float64)) if by else value
 
 
-def _codes(op: View, name: str) -> Array:
-    data = op[name].data
-    if data is None:
-        raise Untranslatable(f"{name} is not a constant")
-    return data
+def looked_up(g: Graph, table: ir.Value, places: ir.Value) -> ir.Value:
+    """What stands in a table of integers, as doubles."""
+    found = g.op("Gather", table, g.op("Cast", places, to=ir.DataType.INT32))
+    return g.op("Cast", found, to=ir.DataType.DOUBLE)
 
 
-def cut(codes: tuple[int, int], limit: int) -> tuple[int, int]:
-    """`codes`, or those within +-`limit`; 0 is no limit."""
-    return (-limit, limit) if limit else codes
+def clip(g: Graph, value: ir.Value, bounds: tuple[int, int]) -> ir.Value:
+    return g.op("Clip", value, *(g.constant(bound, np.float64) for bound in bounds))
 
 
-def _stacked(op: View, pattern: str, gates: Sequence[str], multipliers: Array) -> Product:
-    """All gates' weights side by side."""
-    weights = [_codes(op, pattern.format(gate)) for gate in gates]
-    rows = len(weights[0])
-    zeros = np.zeros(rows * len(gates), np.int32)
-    return Product(np.concatenate(weights).T, zeros, np.repeat(multipliers, rows))
+def _every_code() -> npt.NDArray[np.int16]:
+    """All 16-bit codes; the negative ones last, where negative indices find them."""
+    return np.arange(_CODES, dtype=np.uint16).view(np.int16)
 
 
-def _with_biases(op: View, product: Product, gates: Sequence[str]) -> Product:
-    biases = [_codes(op, f"{gate}_gate_bias") for gate in gates]
-    return replace(product, bias=np.concatenate(biases))
-
-
-def _norm(op: View, gates: Sequence[str], scales: Array) -> Norm:
-    return Norm(
-        np.stack([_codes(op, f"{gate}_layer_norm_coefficients") for gate in gates]),
-        np.stack([_codes(op, f"{gate}_gate_bias") for gate in gates]),
-        scales,
-    )
-
-
-def _peephole(op: View, gates: Sequence[str], multipliers: Array) -> Peephole:
-    if op.get("projection_weights") is not None:
-        raise Untranslatable("TFLite takes a projected cell's peephole for as long as its outputs")
-    weights: list[Array] = []
-    for gate in gates:
-        seen = gate in PEEPHOLE_GATES
-        weights.append(_codes(op, f"cell_to_{gate}_weights") if seen else np.zeros_like(weights[0]))
-    return Peephole(np.stack(weights), multipliers)
-
-
-def _projection(op: View, scales: CellScales) -> Product | None:
-    """TFLite gives the hidden codes' zero point the other sign, here and in the bias."""
-    if op.get("projection_weights") is None:
-        return None
-    weights = _codes(op, "projection_weights")
-    bias = scales.hidden_zero_point * weights.sum(axis=1, dtype=np.int32)
-    if op.get("projection_bias") is not None:
-        bias = bias + _codes(op, "projection_bias")
-    return Product(weights.T, bias, np.repeat(scales.projection, len(weights)))
+@cache
+def gate_tables() -> npt.NDArray[np.int16]:
+    """The logistic function, tanh and 1 less the logistic function over ascending codes."""
+    codes = np.sort(_every_code())
+    gate = logistic(codes, _GATE_BITS)
+    return np.concatenate([gate, tanh(codes, _GATE_BITS), 32767 - gate]).astype(np.int16)

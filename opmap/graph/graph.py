@@ -60,6 +60,7 @@ class Graph(QuantizedNodes):
         self._journal: list[tuple[int, Form, ir.Value | None]] = []
         self._sized: Sequence[TensorView] = ()
         self._sizes: dict[int, ir.Value] = {}
+        self._body = ""
         self.output_names: set[str] = set()
 
     # What translators use -------------------------------------------------------------------
@@ -122,11 +123,26 @@ class Graph(QuantizedNodes):
         return self.apart(value) if producer.op_type in _FAILING_ON_NONE else value
 
     def body(self, arguments: Sequence[ir.DataType], build: Build) -> ir.Graph:
-        sizes = dict(self._sizes)
+        """The body of a Scan, a Loop or an If: the nodes that `build` adds.
+
+        It may use values and forms from outside. A new form would be a value of the body that a
+        later `read` hands out outside of it, so a `read` or `write` that records one raises. The
+        tensors of a called subgraph go into a graph of their own, see `of_subgraph`.
+
+        Args:
+            arguments: their types, one for each.
+            build: takes the arguments and returns the results, which must be new values.
+
+        Raises:
+            RuntimeError: `build` records a form; the message names the tensor and the body.
+        """
+        sizes, body = dict(self._sizes), self._body
+        self._body = f"{self._label}/body"
         try:
             return super().body(arguments, build)
         finally:
             self._sizes = sizes  # those looked up inside have no value outside
+            self._body = body
 
     def shape(self, sizes: Sequence[int]) -> ir.Value:
         """`sizes` as int64 [n]: a constant, an input's shape, or joined of what `size` gives."""
@@ -267,6 +283,7 @@ class Graph(QuantizedNodes):
         """A graph for the tensors of a called subgraph, whose nodes are added to this one's."""
         inner = Graph(self.target, self._translate)
         inner.nodes, inner.constants, inner._names = self.nodes, self.constants, self._names
+        inner._counts = self._counts
         inner._within = f"{self._label}/"
         return inner
 
@@ -311,6 +328,12 @@ class Graph(QuantizedNodes):
         return layout, domain
 
     def _record(self, tensor: TensorView, form: Form, value: ir.Value) -> None:
+        if self._body:
+            layout, domain = form
+            raise RuntimeError(
+                f"internal error: {self._body} records tensor {tensor.name!r} as {layout.value}, "
+                f"{domain.value}: it has no value outside of the body; read it before"
+            )
         forms = self._forms.setdefault(tensor.index, {})
         self._journal.append((tensor.index, form, forms.get(form)))
         forms[form] = value

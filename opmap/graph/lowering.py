@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -111,14 +112,15 @@ def _check_held(op: OperatorView[Any]) -> None:
 
 def unique_names(tensors: Sequence[TensorView], fallback: str, taken: set[str]) -> list[str]:
     """The tensors' own names; numbered where TFLite has one empty or twice."""
-    names = []
+    names, counts = [], Counter[str]()
     for i, tensor in enumerate(tensors):
         base = tensor.name or f"{fallback}_{i}"
         if tensor.is_variable and fallback == "output":
             base += "_next"
-        name, count = base, 1
+        name = base
         while name in taken:
-            name, count = f"{base}_{count}", count + 1
+            counts[base] += 1
+            name = f"{base}_{counts[base]}"
         taken.add(name)
         names.append(name)
     return names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ class Nodes:
         self.nodes: list[ir.Node] = []
         self.constants = Constants()
         self._names: set[str] = set()
+        self._counts = Counter[str]()
         self._label = "boundary"
 
     def op(
@@ -58,14 +60,11 @@ class Nodes:
         return node.outputs
 
     def body(self, arguments: Sequence[ir.DataType], build: Build) -> ir.Graph:
-        """The body of a Scan, a Loop or an If: the nodes that `build` makes of its arguments.
-
-        It may use values from outside, but must not `read` or `write` tensors: a form recorded
-        inside has no value outside.
+        """The body of a Scan, a Loop or an If: the nodes that `build` adds.
 
         Args:
-            arguments: their types, one each.
-            build: from the arguments to the results, which must be made inside.
+            arguments: their types, one for each.
+            build: takes the arguments and returns the results, which must be new values.
         """
         inputs = [
             ir.Value(name=self._unique(f"{self._label}/argument"), type=ir.TensorType(type))
@@ -83,8 +82,9 @@ class Nodes:
         return self.constants.shared(np.asarray(array, dtype=dtype, order="C"))
 
     def _unique(self, name: str) -> str:
-        candidate, count = name, 1
+        candidate = name
         while candidate in self._names:
-            candidate, count = f"{name}_{count}", count + 1
+            self._counts[name] += 1
+            candidate = f"{name}_{self._counts[name]}"
         self._names.add(candidate)
         return candidate

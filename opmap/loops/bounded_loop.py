@@ -1,5 +1,7 @@
-"""Loops whose number of iterations is computed before them: no condition, and no counters that
-nothing else reads."""
+"""WHILE with a trip count that is computed before it runs: a Loop without a condition.
+
+A counter that only the condition reads is not carried through the Loop.
+"""
 
 from __future__ import annotations
 
@@ -11,62 +13,75 @@ import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.graph.bodies import Forms, results, translate_inside
-from tflite_ort.opmap.loops.loop_sequences import needed
-from tflite_ort.opmap.loops.loop_state import Moving, forms_inside, hand_on, loop_node, moving
+from tflite_ort.opmap.loops.loop_carried import (
+    LoopCarried,
+    forms_inside,
+    loop_carried,
+    loop_node,
+    pass_through,
+)
+from tflite_ort.opmap.loops.stacked_iterations import needed
 from tflite_ort.schema import OperatorView, Specialized, TensorView, WhileOptions
-from tflite_ort.schema.loops.induction_variables import Course
+from tflite_ort.schema.loops.induction_variables import InductionVariable
 from tflite_ort.schema.loops.trip_count import Bounded
 
 View = OperatorView[Any]
 
 
 def bounded_loop(op: OperatorView[WhileOptions], g: Graph, limit: Bounded) -> None:
-    """Loop without a condition."""
-    body, states = op.bodies[1], moving(op)
-    outside = forms_inside(g, op.present_inputs(), body)
-    kept, operators = _kept(body, states, limit)
-    most = _iterations(op, g, limit)
+    """WHILE as a Loop without a condition.
 
-    def turn(goes_on: ir.Value, taken: Sequence[Forms]) -> Sequence[ir.Value]:
-        inner, given = g.of_subgraph(), list(outside)
-        for each, forms in zip(kept, taken, strict=True):
-            given[each.place] = forms
-        for index, forms in zip(body.inputs, given, strict=True):
+    Args:
+        limit: what gives the trip count.
+    """
+    body, values = op.bodies[1], loop_carried(op)
+    outside = forms_inside(g, op.present_inputs(), body)
+    kept, operators = _kept(body, values, limit)
+    trip_count = _trip_count(op, g, limit)
+
+    def build_body(condition: ir.Value, arguments: Sequence[Forms]) -> Sequence[ir.Value]:
+        inner, inputs = g.of_subgraph(), list(outside)
+        for value, forms in zip(kept, arguments, strict=True):
+            inputs[value.place] = forms
+        for index, forms in zip(body.inputs, inputs, strict=True):
             inner.take(body.tensors[index], forms)
         for inside in operators:
             translate_inside(g, inside, inner)
-        domains = [each.domain for each in kept]
-        made = results(g, inner, [each.made for each in kept], domains)
-        return [g.op("Identity", goes_on), *made]
+        domains = [value.domain for value in kept]
+        after = results(g, inner, [value.result for value in kept], domains)
+        return [g.op("Identity", condition), *after]
 
     if kept:
-        finals = loop_node(g, kept, most, None, turn)
-        for each, value in zip(kept, finals, strict=True):
-            g.write(each.after, value, domain=each.domain)
-    for each in states:
-        if each not in kept:
-            g.write(each.after, _last(g, limit.counters[each.place], most, each.after))
-    hand_on(op, g, {each.place for each in states})
+        finals = loop_node(g, kept, trip_count, None, build_body)
+        for value, final in zip(kept, finals, strict=True):
+            g.write(value.final, final, domain=value.domain)
+    for value in values:
+        if value not in kept:
+            counter = limit.counters[value.place]
+            g.write(value.final, _final(g, counter, trip_count, value.final))
+    pass_through(op, g, {value.place for value in values})
 
 
 def _kept(
-    body: Specialized, states: Sequence[Moving], limit: Bounded
-) -> tuple[list[Moving], list[View]]:
-    """The states that have to be handed from iteration to iteration, and what that takes: not
-    counters, unless something else reads them."""
-    kept = [each for each in states if each.place not in limit.counters]
+    body: Specialized, values: Sequence[LoopCarried], limit: Bounded
+) -> tuple[list[LoopCarried], list[View]]:
+    """The loop-carried values that the Loop has to carry, and the operators that compute them.
+
+    A counter is left out unless one of these operators, or a kept value, reads it.
+    """
+    kept = [value for value in values if value.place not in limit.counters]
     while True:
-        operators = needed(body.operators, [each.made for each in kept], ())
+        operators = needed(body.operators, [value.result for value in kept], ())
         read = {tensor.index for op in operators for tensor in op.present_inputs()}
-        read |= {each.made.index for each in kept}
-        more = [each for each in states if each not in kept and each.taken.index in read]
+        read |= {value.result.index for value in kept}
+        more = [value for value in values if value not in kept and value.argument.index in read]
         if not more:
             return kept, operators
         kept += more
 
 
-def _iterations(op: OperatorView[WhileOptions], g: Graph, limit: Bounded) -> ir.Value:
-    """How often it runs as int64, below 0 for not at all."""
+def _trip_count(op: OperatorView[WhileOptions], g: Graph, limit: Bounded) -> ir.Value:
+    """The trip count as an int64 scalar; a negative one means that no iteration runs."""
     condition, counts = op.bodies[0], list[ir.Value]()
     for first, bound in limit.bounds:
         source = bound
@@ -81,9 +96,11 @@ def _iterations(op: OperatorView[WhileOptions], g: Graph, limit: Bounded) -> ir.
     return counts[0] if len(counts) == 1 else g.op("Min", *counts)
 
 
-def _last(g: Graph, course: Course, most: ir.Value, tensor: TensorView) -> ir.Value:
-    """What a counter ends with."""
-    count = g.op("Max", most, g.constant(0, np.int64))
-    grown = g.op("Mul", count, g.constant(course.step))
-    last = g.op("Add", grown, g.constant(course.first))
-    return g.op("Cast", last, to=ir.DataType.from_numpy(tensor.dtype))
+def _final(
+    g: Graph, counter: InductionVariable, trip_count: ir.Value, tensor: TensorView
+) -> ir.Value:
+    """The value of `counter` after the loop, in the type of `tensor`."""
+    count = g.op("Max", trip_count, g.constant(0, np.int64))
+    growth = g.op("Mul", count, g.constant(counter.step))
+    final = g.op("Add", growth, g.constant(counter.first))
+    return g.op("Cast", final, to=ir.DataType.from_numpy(tensor.dtype))

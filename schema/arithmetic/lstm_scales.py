@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.schema.file.errors import ModelError
-from tflite_ort.schema.values.lstm_inputs import GATES, PEEPHOLE_GATES
+from tflite_ort.schema.values.lstm import GATES, PEEPHOLE_GATES
 from tflite_ort.schema.values.view import OperatorView, Quantization, TensorView
 
 View = OperatorView[Any]

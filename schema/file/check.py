@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence, Set
 
+from tflite_ort.schema.file.budgets import MOST_DIMENSIONS
 from tflite_ort.schema.file.declare import Table
 from tflite_ort.schema.file.enums import BuiltinOperator, TensorType
 from tflite_ort.schema.file.errors import MalformedModel
@@ -51,8 +52,17 @@ _BITS = {
     TensorType.COMPLEX128: 128,
 }
 
-_MOST_DIMENSIONS = 64  # numpy's limit
-_MOST_BYTES = 2**63 - 1  # the same
+_MOST_BYTES = 2**63 - 1  # of an array in numpy
+
+
+def check(model: Model) -> None:
+    """Refuses a model that was not read from a file.
+
+    Raises:
+        MalformedModel: names what does not fit, and where.
+    """
+    for reason, path, _ in problems(model):
+        raise MalformedModel(reason, path)
 
 
 def problems(model: Model) -> Iterator[Problem]:
@@ -123,8 +133,8 @@ def _tensor(model: Model, graph: SubGraph, tensor: Tensor, external: Set[int]) -
         yield from _index(tensor.buffer, len(model.buffers), "buffer", "buffer", tensor)
     if tensor.external_buffer and tensor.external_buffer not in external:
         yield f"no buffer {tensor.external_buffer}", "external_buffer", tensor
-    if len(tensor.shape) > _MOST_DIMENSIONS:
-        yield f"{len(tensor.shape)} dimensions, more than {_MOST_DIMENSIONS}", "shape", tensor
+    if len(tensor.shape) > MOST_DIMENSIONS:
+        yield f"{len(tensor.shape)} dimensions, more than {MOST_DIMENSIONS}", "shape", tensor
     elif min(tensor.shape, default=0) < 0:
         yield f"shape {list(tensor.shape)}", "shape", tensor
     elif 0 in tensor.shape and _strided(tensor.shape) > _MOST_BYTES:

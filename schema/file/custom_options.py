@@ -16,7 +16,8 @@ from typing import Any
 
 from flatbuffers.flexbuffers import Type
 
-from tflite_ort.schema.file.errors import ModelError
+from tflite_ort.schema.file.budgets import Meter
+from tflite_ort.schema.file.errors import BudgetExceeded, ModelError
 
 # None, bool, int, float, str, bytes, list, and dict by str: what `flexbuffer` decodes into.
 Value = Any
@@ -36,12 +37,16 @@ _FORMATS = {
 _INLINE = frozenset({Type.INT, Type.UINT, Type.FLOAT, Type.BOOL})
 
 _DEPTH = 64
-# Values and bytes of text that may come out: few bytes can refer to the same vector many times.
-_DECODED = 1 << 20
+# Values and bytes of text that come out of each byte without counting: few bytes can refer to the
+# same vector many times.
+_PER_BYTE = 16
 
 
-def custom_options(data: bytes) -> Mapping[str, Value] | bytes:
+def custom_options(data: bytes, meter: Meter | None = None) -> Mapping[str, Value] | bytes:
     """Options as a flexbuffer map if they are one, empty ones as an empty map, else as they are.
+
+    Raises:
+        BudgetExceeded: they hold more values than the budget that `meter` counts.
 
     Example:
         >>> from flatbuffers import flexbuffers
@@ -52,9 +57,11 @@ def custom_options(data: bytes) -> Mapping[str, Value] | bytes:
     """
     if not data:
         return {}
-    reader = _Reader(data)
+    reader = _Reader(data, meter)
     try:
         return reader.root() if reader.root_type() is Type.MAP else data
+    except BudgetExceeded:
+        raise
     except ModelError:
         return data
 
@@ -71,9 +78,9 @@ def flexbuffer(data: bytes) -> Value:
 class _Reader:
     """Decodes one flexbuffer; every position is checked before it is read."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, meter: Meter | None = None) -> None:
         self._data = data
-        self._left = max(_DECODED, 16 * len(data))
+        self._left, self._meter = _PER_BYTE * len(data), meter or Meter()
 
     def root_type(self) -> Type:
         return _type(self._byte(len(self._data) - 2))
@@ -90,7 +97,7 @@ class _Reader:
         kind, own_width = _type(packed), 1 << (packed & 3)
         if depth > _DEPTH:
             raise _malformed(f"values nested more than {_DEPTH} deep", at)
-        self._spend(1, at)
+        self._spend(1)
         if kind is Type.NULL:
             return None
         if kind in _INLINE:
@@ -146,7 +153,7 @@ class _Reader:
         end = self._data.find(b"\0", start)
         if end < 0:
             raise _malformed("a key without an end", start)
-        self._spend(end - start, start)
+        self._spend(end - start)
         key = _text(self._data[start:end])
         if isinstance(key, bytes):
             raise _malformed(f"a key that is not text, {key!r}", start)
@@ -154,7 +161,7 @@ class _Reader:
 
     def _sized_bytes(self, start: int, width: int) -> bytes:
         size = self._size(start, width, 1)
-        self._spend(size, start)
+        self._spend(size)
         return self._data[start : start + size]
 
     # Positions -----------------------------------------------------------------------------------
@@ -182,10 +189,11 @@ class _Reader:
             raise _malformed("an offset that leaves the buffer", at)
         return struct.unpack_from("<" + formats[width], self._data, at)[0]
 
-    def _spend(self, amount: int, at: int) -> None:
+    def _spend(self, amount: int) -> None:
         self._left -= amount
         if self._left < 0:
-            raise _malformed("more values than its bytes can hold", at)
+            self._meter.spend("option_values", -self._left, "a custom operator's options")
+            self._left = 0
 
 
 def _type(packed: int) -> Type:

@@ -355,6 +355,6 @@ def one_of(*choices: tuple[int, Union]) -> Any:
     return OneOf(slot=choices[0][0], choices=choices)
 
 
-def local(*, default: tuple[()] | None = None) -> Any:
+def local(default: Any = None) -> Any:
     """A field that is not in the file."""
     return Local(slot=-1, default=default)

@@ -7,6 +7,7 @@
         MalformedModel          the bytes are not a valid TFLite file
         UnsupportedSchema       the file's schema version is not 3
         UnreadableModel(OSError)  the file cannot be opened
+        BudgetExceeded(RuntimeError)  the model asks for more than a limit of `Budgets`
         AllocationError(RuntimeError)  an operator cannot take the shapes that reach it
       VersionError(ValueError)
         UnknownOperator         an operator code or custom name that nothing is registered for
@@ -69,6 +70,26 @@ class UnreadableModel(ModelError, OSError):
 
 class AllocationError(ModelError, RuntimeError):
     """The tensors cannot be allocated; the message names the operator and the shapes."""
+
+
+class BudgetExceeded(ModelError, RuntimeError):
+    """The model asks for more than its `Budgets` allow.
+
+    Args:
+        name: of the budget.
+        needed: at least this much is asked for.
+        what: what asks for it.
+    """
+
+    def __init__(self, name: str, needed: int, limit: int, what: str = "the model") -> None:
+        self.name, self.needed, self.limit = name, needed, limit
+        super().__init__(
+            f"{what} asks for {needed} {name.replace('_', ' ')}, more than the limit of {limit}; "
+            f"raise it with budgets=Budgets({name}={needed}) if you trust the model"
+        )
+
+    def __reduce__(self) -> tuple[type[BudgetExceeded], tuple[str, int, int]]:
+        return type(self), (self.name, self.needed, self.limit)
 
 
 class VersionError(BridgeError, ValueError):

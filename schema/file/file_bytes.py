@@ -5,9 +5,9 @@ from __future__ import annotations
 import struct
 from typing import cast
 
+from tflite_ort.schema.file.budgets import DEFAULT, Budgets
 from tflite_ort.schema.file.declare import Array
 
-MAX_TABLES = 1_000_000
 # Several offsets may lead to one table, so that a small crafted file could unfold into any amount
 # of memory. What is read (a table counts as this many bytes, a vector or text twice its size) may
 # add up to this many times the file and a little more; views of constants cost nothing.
@@ -41,13 +41,13 @@ class File:
     same bytes for struct.
     """
 
-    def __init__(self, content: Array) -> None:
+    def __init__(self, content: Array, budgets: Budgets = DEFAULT) -> None:
         self.content, self.data, self.size = content, content.data, content.size
         self.positions: dict[int, int] = {}
         self.vtables: dict[int, Offsets] = {}
         self.unknown_operators: list[int] = []
         self._allowance = _UNFOLDED * self.size + _SLACK
-        self._tables = 0
+        self._tables, self._budgets = 0, budgets
 
     def check_span(self, at: int, length: int, align: int) -> None:
         """Refuses `length` bytes at `at` that are not all in the file, or not aligned."""
@@ -103,5 +103,9 @@ class File:
         """Counts a table that is about to be read."""
         self._tables += 1
         self.spend(_TABLE_BYTES, position)
-        if self._tables > MAX_TABLES:
-            raise Corrupt(f"more than {MAX_TABLES} tables", position)
+        if self._tables > self._budgets.tables:
+            self.check_tables()
+
+    def check_tables(self) -> None:
+        """Count the tables against their budget."""
+        self._budgets.check("tables", self._tables)

@@ -6,6 +6,7 @@ where the difference means something (`Tensor.shape_signature`, `Operator.custom
 
 from __future__ import annotations
 
+from tflite_ort.schema.file.budgets import DEFAULT, Budgets
 from tflite_ort.schema.file.declare import (
     BOOL,
     FLOAT32,
@@ -266,6 +267,7 @@ class Model(Table):
     Args:
         folder: where it was read from, None when that was not a path.
         external_roots: further folders in which its external buffers may be.
+        budgets: the limits of what is made of it.
     """
 
     version: int = scalar(0, UINT32)
@@ -280,6 +282,7 @@ class Model(Table):
     external_buffers: tuple[ExternalBuffer, ...] = children(9, ExternalBuffer)
     folder: str | None = local()
     external_roots: tuple[str, ...] = local(default=())
+    budgets: Budgets = local(DEFAULT)
 
 
 def stored_data(model: Model, tensor: Tensor) -> Array | None:

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tflite_ort.schema.file.budgets import DEFAULT, Budgets
 from tflite_ort.schema.file.check import problems
 from tflite_ort.schema.file.declare import Array
 from tflite_ort.schema.file.errors import MalformedModel, UnknownOperator, UnsupportedSchema
@@ -27,7 +28,12 @@ SCHEMA_VERSION = 3
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
 
 
-def read_model(source: Source, *, external_roots: Sequence[str | os.PathLike[str]] = ()) -> Model:
+def read_model(
+    source: Source,
+    *,
+    external_roots: Sequence[str | os.PathLike[str]] = (),
+    budgets: Budgets | None = None,
+) -> Model:
     """Reads a model; constants are read-only views of the file's content or of the given bytes.
 
     A file up to 256 MiB is read whole: who changes it later changes nothing here. A larger one is
@@ -36,8 +42,10 @@ def read_model(source: Source, *, external_roots: Sequence[str | os.PathLike[str
     Args:
         source: the path of a plain file, or the content of a file.
         external_roots: folders in which external buffers may be, besides the model's own.
+        budgets: limits of what is made of the model, now and later.
 
     Raises:
+        BudgetExceeded: the file has more tables than its budget.
         MalformedModel: the content is not a valid TFLite file; names the place and the offset.
         UnsupportedSchema: it is one of another schema version.
         UnknownOperator: it has operators that the schema known here does not number.
@@ -50,30 +58,31 @@ def read_model(source: Source, *, external_roots: Sequence[str | os.PathLike[str
     if isinstance(source, (bytes, bytearray, memoryview)):
         content = np.asarray(memoryview(source).cast("B"))
         content.flags.writeable = False
-        return replace(_read(content), external_roots=roots)
-    model = _read(file_content(source))
+        return replace(_read(content, budgets or DEFAULT), external_roots=roots)
+    model = _read(file_content(source), budgets or DEFAULT)
     folder = os.path.dirname(os.path.abspath(source))
     return replace(model, folder=folder, external_roots=roots)
 
 
-def _read(content: Array) -> Model:
+def _read(content: Array, budgets: Budgets) -> Model:
     identifier = content[4:8].tobytes()
     if identifier != IDENTIFIER:
         raise MalformedModel(
             f"{content.size} bytes with identifier {identifier!r}, not {IDENTIFIER!r}", offset=4
         )
-    file = File(content)
+    file = File(content, budgets)
     try:
         root = file.follow(0)
         _check_version(file, root)
         model = read_table(file, root, Model)
     except Corrupt as corrupt:
         raise MalformedModel(corrupt.reason, corrupt.path, corrupt.offset) from None
+    file.check_tables()
     if file.unknown_operators:
         raise UnknownOperator(_unknown(file.unknown_operators))
     for reason, path, table in problems(model):
         raise MalformedModel(reason, path, file.positions[id(table)])
-    return model
+    return replace(model, budgets=budgets)
 
 
 def _check_version(file: File, root: int) -> None:

@@ -1,4 +1,4 @@
-"""Lists in a WHILE: tensors of which each iteration reads one row, or writes one."""
+"""Lists in a WHILE: tensors of which every iteration reads one row, or writes one row."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from tflite_ort.schema.file.enums import ActivationFunctionType
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
-from tflite_ort.schema.loops.induction_variables import Course
+from tflite_ort.schema.loops.induction_variables import InductionVariable
 from tflite_ort.schema.loops.trip_count import Counted
 from tflite_ort.schema.values.sizes import is_known
 from tflite_ort.schema.values.view import OperatorView, Specialized, TensorView
@@ -18,12 +18,12 @@ View = OperatorView[Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """One row of a list, along its first axis, in each iteration.
+    """The rows of a list, along its first axis, that the iterations read or write.
 
     Args:
         list: the index of the list in the body.
-        row: the tensor of the body that is what is read, or written.
-        first, step: iteration t has row first + t * step, which is there.
+        row: the index in the body of the tensor that is read or written.
+        first, step: iteration t uses row first + t * step, which is inside the list.
     """
 
     list: int
@@ -33,33 +33,33 @@ class Rows:
 
 
 def rows_read(op: View, loop: Counted) -> Rows | None:
-    """What `op`, of the body of `loop`, reads if it is one row of its first input."""
+    """The rows of its first input that `op` reads one by one in the body of `loop`, if it does."""
     inputs = op.present_inputs()
     if op.op not in _READERS or len(inputs) < 2:
         return None
-    course = loop.courses.get(inputs[1].index)
-    if inputs[0].rank == 0 or course is None or not _READERS[op.op](op, course):
+    induction = loop.inductions.get(inputs[1].index)
+    if inputs[0].rank == 0 or induction is None or not _READERS[op.op](op, induction):
         return None
-    return _rows(inputs[0], op.output.index, course, loop.count)
+    return _rows(inputs[0], op.output.index, induction, loop.trip_count)
 
 
-def _gathers_one(op: View, course: Course) -> bool:
+def _gathers_one(op: View, induction: InductionVariable) -> bool:
     first_axis = op.options.axis in (0, -op.present_inputs()[0].rank)
-    return first_axis and not op.options.batch_dims and course.first.size == 1
+    return first_axis and not op.options.batch_dims and induction.first.size == 1
 
 
-def _slices_one(op: View, course: Course) -> bool:
+def _slices_one(op: View, induction: InductionVariable) -> bool:
     source, _, sizes = op.present_inputs()
-    if not _is_place(course) or sizes.data is None or sizes.data.shape != (source.rank,):
+    if not _is_place(induction) or sizes.data is None or sizes.data.shape != (source.rank,):
         return False
     return sizes.data[0] == 1 and _are_whole(sizes.data[1:].tolist(), source.shape[1:])
 
 
-def _strides_over_one(op: View, course: Course) -> bool:
+def _strides_over_one(op: View, induction: InductionVariable) -> bool:
     options, strides = op.options, op.present_inputs()[3].data
     masks = options.begin_mask | options.end_mask | options.new_axis_mask | options.ellipsis_mask
     plain = not masks and not options.offset and options.shrink_axis_mask == 1
-    return plain and course.first.size == 1 and strides is not None and strides.item() == 1
+    return plain and induction.first.size == 1 and strides is not None and strides.item() == 1
 
 
 _READERS = {
@@ -70,14 +70,16 @@ _READERS = {
 
 
 def rows_written(place: int, body: Specialized, loop: Counted) -> Rows | None:
-    """How the body makes state `place` of the one it takes if it writes one row, and does nothing
-    else with either."""
-    taken, made = body.inputs[place], body.outputs[place]
-    uses = [op for op in body.operators if _uses(op, taken)]
-    writer = next((op for op in body.operators if op.output.index == made), None)
-    if writer is None or any(_uses(op, made) for op in body.operators):
+    """The rows that the body writes of the loop-carried value at `place`.
+
+    None if it does not write one row of it in every iteration, or uses it for anything else.
+    """
+    argument, result = body.inputs[place], body.outputs[place]
+    uses = [op for op in body.operators if _uses(op, argument)]
+    writer = next((op for op in body.operators if op.makes(result)), None)
+    if writer is None or any(_uses(op, result) for op in body.operators):
         return None
-    if list(body.outputs).count(made) > 1 or taken in body.outputs:
+    if list(body.outputs).count(result) > 1 or argument in body.outputs:
         return None
     if writer.op is Op.DYNAMIC_UPDATE_SLICE and uses == [writer]:
         return _updated(writer, loop)
@@ -91,16 +93,16 @@ def _uses(op: View, index: int) -> bool:
 
 
 def _updated(op: View, loop: Counted) -> Rows | None:
-    """DYNAMIC_UPDATE_SLICE of one whole row."""
+    """The rows that a DYNAMIC_UPDATE_SLICE writes."""
     whole, row, start = op.present_inputs()
-    course = loop.courses.get(start.index)
-    if course is None or not _is_place(course) or not _is_row(row, whole):
+    induction = loop.inductions.get(start.index)
+    if induction is None or not _is_place(induction) or not _is_row(row, whole):
         return None
-    return _rows(whole, row.index, course, loop.count)
+    return _rows(whole, row.index, induction, loop.trip_count)
 
 
 def _rejoined(op: View, uses: Sequence[View], body: Specialized, loop: Counted) -> Rows | None:
-    """CONCATENATION of the rows before one, that one, and the rows after it."""
+    """The rows that a CONCATENATION writes: of the rows before, the new row, and the rows after."""
     inputs, options = op.present_inputs(), op.options
     if options.fused_activation_function is not ActivationFunctionType.NONE or len(inputs) != 3:
         return None
@@ -116,14 +118,18 @@ def _rejoined(op: View, uses: Sequence[View], body: Specialized, loop: Counted) 
     ]
     if [use.output.index for use in parts] != [before.index, after.index] or readers != [[op]] * 2:
         return None
-    whole, course = uses[0].present_inputs()[0], _parted(parts, loop)
-    return _rows(whole, row.index, course, loop.count) if course and _is_row(row, whole) else None
+    whole, induction = uses[0].present_inputs()[0], _parted(parts, loop)
+    return (
+        _rows(whole, row.index, induction, loop.trip_count)
+        if induction and _is_row(row, whole)
+        else None
+    )
 
 
-def _parted(parts: Sequence[View], loop: Counted) -> Course | None:
-    """The row between two slices of a list, if they are all before it and all after it."""
+def _parted(parts: Sequence[View], loop: Counted) -> InductionVariable | None:
+    """The row between two slices of a list, if they are all rows before it and all after it."""
     (whole, begin, sizes), (_, next_begin, rest) = (part.present_inputs() for part in parts)
-    count, following = loop.courses.get(sizes.index), loop.courses.get(next_begin.index)
+    count, following = loop.inductions.get(sizes.index), loop.inductions.get(next_begin.index)
     if count is None or following is None or begin.data is None or begin.data.any():
         return None
     if rest.data is None or not (rest.data == -1).all() or not _is_place(following):
@@ -134,14 +140,14 @@ def _parted(parts: Sequence[View], loop: Counted) -> Course | None:
     return count if after else None
 
 
-def _is_place(course: Course) -> bool:
-    """Whether it is where a row begins: at 0 along all axes but the first."""
-    flat = course.first.ndim == 1 and course.first.size > 0
-    return flat and not course.first[1:].any() and not course.step[1:].any()
+def _is_place(induction: InductionVariable) -> bool:
+    """Whether `induction` is the start of a row: 0 along all axes but the first."""
+    flat = induction.first.ndim == 1 and induction.first.size > 0
+    return flat and not induction.first[1:].any() and not induction.step[1:].any()
 
 
 def _are_whole(sizes: Sequence[int], shape: Sequence[int]) -> bool:
-    """Whether `sizes` are those of `shape`; -1 is all that there is."""
+    """Whether `sizes` are those of `shape`; -1 stands for the whole axis."""
     pairs = zip(sizes, shape, strict=False)
     return len(sizes) == len(shape) and all(n == -1 or (is_known(m) and n == m) for n, m in pairs)
 
@@ -154,8 +160,8 @@ def _is_row(row: TensorView, whole: TensorView) -> bool:
     return row.quantization.equals(whole.quantization)
 
 
-def _rows(whole: TensorView, row: int, course: Course, count: int) -> Rows | None:
-    first, step = int(course.first.reshape(-1)[0]), int(course.step.reshape(-1)[0])
+def _rows(whole: TensorView, row: int, induction: InductionVariable, count: int) -> Rows | None:
+    first, step = int(induction.first.reshape(-1)[0]), int(induction.step.reshape(-1)[0])
     ends = (first, first + max(count - 1, 0) * step)
     if whole.dynamic or min(ends) < 0 or max(ends) >= whole.shape[0]:
         return None

@@ -5,14 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 from tflite_ort.schema.shapes import (
+    activation,
+    audio,
+    comparison,
     convolution,
     detection,
+    detection_postprocess,
     elementwise,
     flex,
+    flex_text,
     gather_scatter,
     image_resizing,
+    linear,
     lookup,
+    mediapipe,
     micro_signal,
+    micro_streams,
+    normalization,
+    pooling,
+    quantization,
+    quantization_aids,
     random,
     recurrent,
     reduction,
@@ -22,7 +34,6 @@ from tflite_ort.schema.shapes import (
     stablehlo,
     state,
     tiling,
-    well_known,
 )
 from tflite_ort.schema.shapes.registry import RULES, Shapes
 from tflite_ort.schema.values.view import OperatorView
@@ -35,15 +46,27 @@ def output_shapes(op: OperatorView[Any]) -> Shapes | None:
 
 
 __all__ = [
+    "activation",
+    "audio",
+    "comparison",
     "convolution",
     "detection",
+    "detection_postprocess",
     "elementwise",
     "flex",
+    "flex_text",
     "gather_scatter",
     "image_resizing",
+    "linear",
     "lookup",
+    "mediapipe",
     "micro_signal",
+    "micro_streams",
+    "normalization",
     "output_shapes",
+    "pooling",
+    "quantization",
+    "quantization_aids",
     "random",
     "recurrent",
     "reduction",
@@ -53,5 +76,4 @@ __all__ = [
     "stablehlo",
     "state",
     "tiling",
-    "well_known",
 ]

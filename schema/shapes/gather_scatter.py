@@ -19,6 +19,7 @@ from tflite_ort.schema.shapes.registry import (
     rule,
     single,
 )
+from tflite_ort.schema.values.semantics import normalized_axis
 from tflite_ort.schema.values.sizes import differ, is_known, known_product, unknown_size
 from tflite_ort.schema.values.view import Array, OperatorView, TensorView
 
@@ -180,3 +181,41 @@ def topk_v2(op: OperatorView[Any]) -> Shapes | None:
     shape, k = of_type(op, 0, *_COMPARED).shape, constant(op, 1)
     of_type(op, 1, TensorType.INT32, TensorType.INT16)
     return (top_shape(shape, unknown_size() if k is None else single(k)),) * 2
+
+
+_POSITIONS = (TensorType.INT16, TensorType.INT32, TensorType.INT64)
+
+
+_PICKED = (
+    *(*_POSITIONS, TensorType.INT4, TensorType.INT8, TensorType.UINT8, TensorType.BOOL),
+    *(TensorType.FLOAT32, TensorType.FLOAT16, TensorType.BFLOAT16, TensorType.STRING),
+    *(TensorType.FLOAT8_E4M3FN, TensorType.FLOAT8_E5M2),
+)
+
+
+def gather_axes(rank: int, positions_rank: int, axis: int, batch_dims: int) -> tuple[int, int]:
+    """GATHER's (axis, batch_dims) counted from the front; negative batch_dims count positions."""
+    axis = normalized_axis(axis, rank)
+    batch = batch_dims + positions_rank if batch_dims < 0 else batch_dims
+    if not 0 <= batch <= min(axis, positions_rank):
+        raise ModelError(f"batch_dims {batch_dims} is outside 0..{min(axis, positions_rank)}")
+    return axis, batch
+
+
+@rule(Op.GATHER)
+def gather(op: OperatorView[Any]) -> Shapes | None:
+    shape, positions = of_type(op, 0, *_PICKED).shape, of_type(op, 1, *_POSITIONS).shape
+    axis, batch = gather_axes(len(shape), len(positions), op.options.axis, op.options.batch_dims)
+    if differ(shape[:batch], positions[:batch]):
+        raise ModelError(f"batch dimensions of {shape} and {positions} differ")
+    return ((*shape[:axis], *positions[batch:], *shape[axis + 1 :]),)
+
+
+@rule(Op.GATHER_ND)
+def gather_nd(op: OperatorView[Any]) -> Shapes | None:
+    shape, indices = of_type(op, 0, *_PICKED).shape, of_type(op, 1, *_POSITIONS).shape
+    if indices and not is_known(indices[-1]):
+        return None
+    if not indices or indices[-1] > len(shape):
+        raise ModelError(f"indices of shape {indices} do not index shape {shape}")
+    return ((*indices[:-1], *shape[indices[-1] :]),)

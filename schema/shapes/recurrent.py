@@ -6,7 +6,16 @@ from typing import Any
 
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
 from tflite_ort.schema.file.enums import LSTMKernelType, TensorType
-from tflite_ort.schema.shapes.lstm import (
+from tflite_ort.schema.shapes.registry import Shapes, required, rule
+from tflite_ort.schema.values.lstm import (
+    BASIC_LSTM_INPUTS,
+    BIDIRECTIONAL_LSTM_INPUTS,
+    GATES,
+    LSTM_INPUTS,
+    LstmKind,
+    named,
+)
+from tflite_ort.schema.values.lstm_check import (
     CellCheck,
     is_variable,
     matrix,
@@ -14,14 +23,6 @@ from tflite_ort.schema.shapes.lstm import (
     of_type,
     present,
     require,
-)
-from tflite_ort.schema.shapes.registry import Shapes, required, rule
-from tflite_ort.schema.values.lstm_inputs import (
-    BASIC_LSTM_INPUTS,
-    BIDIRECTIONAL_LSTM_INPUTS,
-    GATES,
-    LSTM_INPUTS,
-    named,
 )
 from tflite_ort.schema.values.sizes import Shape
 from tflite_ort.schema.values.view import OperatorView
@@ -60,7 +61,7 @@ def lstm(op: View) -> Shapes:
     batch, features = _input(op, 2)
     cell = CellCheck(op)
     cell.everything(batch, features)
-    cell.intermediates((5, 12))
+    cell.intermediates(LstmKind.INTEGER, LstmKind.NARROW)
     return ((batch, cell.sizes["O"]),)
 
 
@@ -87,7 +88,7 @@ def unidirectional_sequence_lstm(op: View) -> Shapes:
     _counts(op, (20, 24), 1)
     shape, cell = _input(op, 3), CellCheck(op, diagonal=True)
     cell.everything(_batch(op, shape), shape[2])
-    cell.intermediates((5,))
+    cell.intermediates(LstmKind.INTEGER)
     return ((*shape[:2], cell.sizes["O"]),)
 
 

@@ -6,10 +6,12 @@ from typing import Any
 
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
 from tflite_ort.schema.file.errors import ModelError
-from tflite_ort.schema.shapes.registry import Shape, Shapes, constant, required, rule
+from tflite_ort.schema.shapes.registry import Shape, Shapes, constant, required, rule, same_shape
 from tflite_ort.schema.values.semantics import normalized_axes, normalized_axis
 from tflite_ort.schema.values.sizes import is_known, quotient, unknown_shape
 from tflite_ort.schema.values.view import OperatorView
+
+rule(Op.CUMSUM)(same_shape)
 
 Windows = list[tuple[int, int, int, int]]
 

@@ -18,18 +18,30 @@ all sizes of the outputs are unknown: so a rule looks only after sizes that are 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from math import prod
 from typing import Any
 
+from tflite_ort.schema.file.budgets import MOST_DIMENSIONS
 from tflite_ort.schema.file.enums import BuiltinOperator, TensorType
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.values.sizes import Shape as Shape
-from tflite_ort.schema.values.sizes import unknown_shape, unknown_size
+from tflite_ort.schema.values.sizes import (
+    common,
+    is_known,
+    is_one,
+    unknown_shape,
+    unknown_size,
+)
 from tflite_ort.schema.values.view import Array, OperatorView, TensorView
 
 Shapes = tuple[Shape, ...]
 Rule = Callable[[OperatorView[Any]], Shapes | None]
+
+# Options that ask for more elements are damaged: nothing is allocated for them.
+MOST_CELLS = 1 << 26
+_NAMED = 8  # shapes in a message
 
 RULES: dict[BuiltinOperator | str, Rule] = {}
 
@@ -63,14 +75,34 @@ def constant(op: OperatorView[Any], position: int) -> Array | None:
 
 def listed(op: OperatorView[Any], position: int) -> Shape | None:
     """The values of the list of sizes at `position`, as far as they are known; None when not even
-    their number is."""
+    their number is.
+
+    Raises:
+        ModelError: a shape cannot have so many.
+    """
     tensor = required(op, position)
     if tensor.data is not None:
+        check_rank(tensor.data.size)
         return tuple(tensor.data.reshape(-1).tolist())
     if tensor.sizes is not None:
         found = tensor.sizes.reshape(-1).tolist()
         return tuple(unknown_size() if size is None else size for size in found)
-    return None if tensor.dynamic else unknown_shape(prod(tensor.shape))
+    if tensor.dynamic:
+        return None
+    check_rank(prod(tensor.shape))
+    return unknown_shape(prod(tensor.shape))
+
+
+def check_rank(rank: int) -> None:
+    """Refuse more dimensions than an array can have."""
+    if rank > MOST_DIMENSIONS:
+        raise ModelError(f"{rank} dimensions, more than {MOST_DIMENSIONS}")
+
+
+def some(shapes: Sequence[Shape]) -> str:
+    """`shapes` in a message: the first of many."""
+    more = f" and {len(shapes) - _NAMED} more" if len(shapes) > _NAMED else ""
+    return f"{list(shapes[:_NAMED])}{more}"
 
 
 def of_type(op: OperatorView[Any], position: int, *types: TensorType) -> TensorView:
@@ -82,8 +114,45 @@ def of_type(op: OperatorView[Any], position: int, *types: TensorType) -> TensorV
     return tensor
 
 
+def of_rank(op: OperatorView[Any], position: int, rank: int, *types: TensorType) -> Shape:
+    """The shape of the input at `position`, which has `rank` dimensions and one of `types`, where
+    any are named."""
+    tensor = of_type(op, position, *types) if types else required(op, position)
+    if tensor.rank != rank:
+        raise ModelError(f"{op.label}: input {position} has rank {tensor.rank}, expected {rank}")
+    return tensor.shape
+
+
 def single(values: Array) -> int:
     """The one value of an integer tensor, whatever its rank."""
     if values.size != 1:
         raise ModelError(f"expected one value, got shape {values.shape}")
     return int(values.reshape(-1)[0])
+
+
+def same_shape(op: OperatorView[Any]) -> Shapes:
+    """The first input's shape."""
+    return (required(op, 0).shape,)
+
+
+def broadcast_pair(op: OperatorView[Any]) -> Shapes:
+    """The two inputs' shapes broadcast as numpy does."""
+    return (broadcast(op, required(op, 0).shape, required(op, 1).shape),)
+
+
+def broadcast(op: OperatorView[Any], *shapes: Shape) -> Shape:
+    """`shapes` broadcast together as numpy does, or a ModelError that names them.
+
+    An unknown size beside a known one above 1 is 1 or that size; two unknown ones give a third.
+    """
+    columns = list(zip_longest(*(reversed(shape) for shape in shapes), fillvalue=1))
+    result = []
+    for column in reversed(columns):
+        sizes = [size for size in column if not is_one(size)] or [1]
+        size, others = common(*sizes), sizes[1:]
+        if any(is_known(size, other) and size != other for other in sizes):
+            listed = " and ".join(map(str, shapes))
+            raise ModelError(f"{op.label}: shapes {listed} do not broadcast")
+        alike = is_known(size) or all(other is size for other in others)
+        result.append(size if alike else unknown_size())
+    return tuple(result)

@@ -10,7 +10,16 @@ import numpy as np
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
 from tflite_ort.schema.file.enums import TensorType
 from tflite_ort.schema.file.errors import ModelError
-from tflite_ort.schema.shapes.registry import Shape, Shapes, constant, listed, required, rule
+from tflite_ort.schema.shapes.registry import (
+    Shape,
+    Shapes,
+    constant,
+    listed,
+    of_rank,
+    required,
+    rule,
+    some,
+)
 from tflite_ort.schema.values.semantics import NUMPY_DTYPE, normalized_axes, normalized_axis
 from tflite_ort.schema.values.sizes import (
     cancelled,
@@ -130,21 +139,22 @@ def concatenation(op: OperatorView[Any]) -> Shapes | None:
     rank = len(shapes[0])
     axis = normalized_axis(op.options.axis, rank)
     if any(len(shape) != rank for shape in shapes):
-        raise ModelError(f"shapes {shapes} differ in rank")
+        raise ModelError(f"shapes {some(shapes)} differ in rank")
     joined = [shape[axis] for shape in shapes]
     total = sum(joined) if is_known(*joined) else unknown_size()
     rest = [(*shape[:axis], total, *shape[axis + 1 :]) for shape in shapes]
-    if any(differ(one, other) for one in rest for other in rest):
-        raise ModelError(f"shapes {shapes} differ outside axis {axis}")
-    return (tuple(map(common, *rest)),)
+    result = tuple(map(common, *rest))
+    if any(differ(result, shape) for shape in rest):
+        raise ModelError(f"shapes {some(shapes)} differ outside axis {axis}")
+    return (result,)
 
 
 @rule(Op.PACK)
 def pack(op: OperatorView[Any]) -> Shapes | None:
     shapes = [required(op, position).shape for position in range(len(op.inputs))]
-    if any(differ(one, other) for one in shapes for other in shapes):
-        raise ModelError(f"shapes {shapes} differ")
     shape = tuple(map(common, *shapes))
+    if any(differ(shape, other) for other in shapes):
+        raise ModelError(f"shapes {some(shapes)} differ")
     axis = normalized_axis(op.options.axis, len(shape) + 1)
     return ((*shape[:axis], len(shapes), *shape[axis:]),)
 
@@ -224,7 +234,7 @@ def bitcast(op: OperatorView[Any]) -> Shapes | None:
 def fill(op: OperatorView[Any]) -> Shapes | None:
     dims = constant(op, 0)
     if dims is not None and (dims.ndim != 1 or (dims < 0).any()):
-        raise ModelError(f"Fill dimensions must be >= 0 and one list, got {dims.tolist()}")
+        raise ModelError(f"Fill dimensions must be >= 0 and one list, got {dims.tolist()[:8]}")
     shape = listed(op, 0)
     return None if shape is None else (shape,)
 
@@ -252,7 +262,7 @@ def range_(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.SPACE_TO_DEPTH)
 def space_to_depth(op: OperatorView[Any]) -> Shapes | None:
-    (n, h, w, c), block = _image(op), int(op.options.block_size)
+    (n, h, w, c), block = of_rank(op, 0, 4), int(op.options.block_size)
     if block <= 0 or any(is_known(size) and size % block for size in (h, w)):
         raise ModelError(f"blocks of {block} do not tile {h} x {w}")
     return ((n, quotient((h,), block), quotient((w,), block), c * block * block),)
@@ -260,18 +270,11 @@ def space_to_depth(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.DEPTH_TO_SPACE)
 def depth_to_space(op: OperatorView[Any]) -> Shapes | None:
-    (n, h, w, c), block = _image(op), int(op.options.block_size)
+    (n, h, w, c), block = of_rank(op, 0, 4), int(op.options.block_size)
     if block <= 0 or c % (block * block):
         raise ModelError(f"{c} channels do not make blocks of {block} x {block}")
     sizes = (size * block if is_known(size) else unknown_size() for size in (h, w))
     return ((n, *sizes, c // (block * block)),)
-
-
-def _image(op: OperatorView[Any]) -> Shape:
-    shape = required(op, 0).shape
-    if len(shape) != 4:
-        raise ModelError(f"expected a 4-D tensor, got shape {shape}")
-    return shape
 
 
 @rule(Op.PAD, Op.PADV2, Op.MIRROR_PAD)

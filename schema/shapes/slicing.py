@@ -5,28 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
-from tflite_ort.schema.file.enums import TensorType
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.shapes.registry import (
     Shape,
     Shapes,
     constant,
     listed,
-    of_type,
     required,
     rule,
 )
-from tflite_ort.schema.values.semantics import normalized_axis, strided_slice
+from tflite_ort.schema.values.semantics import strided_slice
 from tflite_ort.schema.values.sizes import differ, is_known, unknown_shape, unknown_size
 from tflite_ort.schema.values.slices import sliced_shape
 from tflite_ort.schema.values.view import OperatorView
-
-_POSITIONS = (TensorType.INT16, TensorType.INT32, TensorType.INT64)
-_PICKED = (
-    *(*_POSITIONS, TensorType.INT4, TensorType.INT8, TensorType.UINT8, TensorType.BOOL),
-    *(TensorType.FLOAT32, TensorType.FLOAT16, TensorType.BFLOAT16, TensorType.STRING),
-    *(TensorType.FLOAT8_E4M3FN, TensorType.FLOAT8_E5M2),
-)
 
 
 def slice_sizes(shape: Shape, begin: Shape, size: Shape) -> Shape:
@@ -68,15 +59,6 @@ def strided_slice_(op: OperatorView[Any]) -> Shapes | None:
     return (sliced_shape(shape, begin, end, strides, op.options),)
 
 
-def gather_axes(rank: int, positions_rank: int, axis: int, batch_dims: int) -> tuple[int, int]:
-    """GATHER's (axis, batch_dims) counted from the front; negative batch_dims count positions."""
-    axis = normalized_axis(axis, rank)
-    batch = batch_dims + positions_rank if batch_dims < 0 else batch_dims
-    if not 0 <= batch <= min(axis, positions_rank):
-        raise ModelError(f"batch_dims {batch_dims} is outside 0..{min(axis, positions_rank)}")
-    return axis, batch
-
-
 def check_update(shape: Shape, update: Shape, start: Shape) -> None:
     """An update has the rank of what it goes into, and no dimension is larger."""
     if differ(start, (len(shape),)) or len(update) != len(shape):
@@ -91,22 +73,3 @@ def dynamic_update_slice(op: OperatorView[Any]) -> Shapes | None:
     shape = required(op, 0).shape
     check_update(shape, required(op, 1).shape, required(op, 2).shape)
     return (shape,)
-
-
-@rule(Op.GATHER)
-def gather(op: OperatorView[Any]) -> Shapes | None:
-    shape, positions = of_type(op, 0, *_PICKED).shape, of_type(op, 1, *_POSITIONS).shape
-    axis, batch = gather_axes(len(shape), len(positions), op.options.axis, op.options.batch_dims)
-    if differ(shape[:batch], positions[:batch]):
-        raise ModelError(f"batch dimensions of {shape} and {positions} differ")
-    return ((*shape[:axis], *positions[batch:], *shape[axis + 1 :]),)
-
-
-@rule(Op.GATHER_ND)
-def gather_nd(op: OperatorView[Any]) -> Shapes | None:
-    shape, indices = of_type(op, 0, *_PICKED).shape, of_type(op, 1, *_POSITIONS).shape
-    if indices and not is_known(indices[-1]):
-        return None
-    if not indices or indices[-1] > len(shape):
-        raise ModelError(f"indices of shape {indices} do not index shape {shape}")
-    return ((*indices[:-1], *shape[indices[-1] :]),)

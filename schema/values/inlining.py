@@ -4,32 +4,40 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tflite_ort.schema.file.budgets import Meter
 from tflite_ort.schema.file.flow import inlined_subgraph
 from tflite_ort.schema.file.model import Model, Operator, SubGraph, Tensor
 
 
-def inlined(model: Model, subgraph: int = 0) -> Model:
+def inlined(model: Model, subgraph: int = 0, meter: Meter | None = None) -> Model:
     """`model` with the calls and composites of one subgraph replaced by what they call.
 
     The subgraph's own tensors keep their indices; those of the called ones come after them.
+
+    Args:
+        meter: counts the operators that come in.
+
+    Raises:
+        BudgetExceeded: there are more of them than their budget.
     """
     graph = model.subgraphs[subgraph]
     if not any(inlined_subgraph(model, operator) is not None for operator in graph.operators):
         return model
-    flat = _flattened(model, graph)
+    flat = _flattened(model, graph, meter or Meter(model.budgets))
     graphs = list(model.subgraphs)
     graphs[subgraph] = flat
     return replace(model, subgraphs=tuple(graphs))
 
 
-def _flattened(model: Model, graph: SubGraph) -> SubGraph:
+def _flattened(model: Model, graph: SubGraph, meter: Meter) -> SubGraph:
     tensors, operators = list(graph.tensors), []
     for operator in graph.operators:
         called = inlined_subgraph(model, operator)
         if called is None:
             operators.append(operator)
             continue
-        body = _flattened(model, model.subgraphs[called])
+        body = _flattened(model, model.subgraphs[called], meter)
+        meter.spend("called_operators", 1 + len(body.operators), f"the call of subgraph {called}")
         operators += _substituted(body, operator, tensors)
     return replace(graph, tensors=tuple(tensors), operators=tuple(operators))
 

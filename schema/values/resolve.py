@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tflite_ort.schema.file.budgets import Meter
 from tflite_ort.schema.file.custom_options import custom_options
 from tflite_ort.schema.file.declare import Array
 from tflite_ort.schema.file.enums import BuiltinOperator, TensorType
@@ -30,16 +31,22 @@ from tflite_ort.schema.values.semantics import NUMPY_DTYPE, PACKED_BITS, densify
 from tflite_ort.schema.values.view import Blocks, OperatorView, Packed, Quantization, TensorView
 
 
-def tensor_views(model: Model, subgraph: int) -> list[TensorView]:
+def tensor_views(model: Model, subgraph: int, meter: Meter | None = None) -> list[TensorView]:
     """The tensors of a subgraph, with the data of constants dense and typed; one that an operator
     computes is no variable, whatever the file says, unless that operator only starts it.
 
+    Args:
+        meter: counts the bytes of sparse constants, which are made dense.
+
     Raises:
+        BudgetExceeded: there are more of them than their budget.
         ModelError: a constant's data is not whole, or in a file that cannot be read.
     """
     external, graph = ExternalData(model), model.subgraphs[subgraph]
     made = {index for operator in graph.operators for index in operator.outputs}
     starts = [operator for operator in graph.operators if _only_starts(model, graph, operator)]
+    filled = made.union(graph.inputs)
+    meter = meter or meter_of(model)
     computed = made.difference(*(operator.outputs for operator in starts))
     return [
         TensorView(
@@ -47,13 +54,19 @@ def tensor_views(model: Model, subgraph: int) -> list[TensorView]:
             tensor.name,
             tensor.type,
             tensor.shape,
-            _data(model, tensor, external, index in made or index in graph.inputs),
+            _data(model, tensor, external, meter, index in filled),
             _quantization(tensor.quantization),
             tensor.is_variable and index not in computed,
             blocks=_blocks(model, graph, tensor, external),
         )
         for index, tensor in enumerate(graph.tensors)
     ]
+
+
+def meter_of(model: Model) -> Meter:
+    """A meter that counts the constants made at load beyond those of the file."""
+    constants = sum(buffer.data.nbytes for buffer in model.buffers if buffer.data is not None)
+    return Meter(model.budgets, folded_bytes=4 * constants)
 
 
 def _only_starts(model: Model, graph: SubGraph, operator: Operator) -> bool:
@@ -71,7 +84,7 @@ def _only_starts(model: Model, graph: SubGraph, operator: Operator) -> bool:
 
 
 def _data(
-    model: Model, tensor: Tensor, external: ExternalData, is_computed: bool
+    model: Model, tensor: Tensor, external: ExternalData, meter: Meter, is_computed: bool
 ) -> Array | Packed | None:
     """A constant's values. A tensor without elements is one unless something computes it: its
     buffer does not tell, since nothing to store is written as no buffer or as an empty one."""
@@ -79,6 +92,9 @@ def _data(
         return None
     if math.prod(tensor.shape) == 0 and tensor.type in NUMPY_DTYPE:
         return None if is_computed else _empty(tensor)
+    if tensor.sparsity is not None and tensor.type in NUMPY_DTYPE:
+        size = math.prod(tensor.shape) * NUMPY_DTYPE[tensor.type].itemsize
+        meter.spend("folded_bytes", size, f"the sparse tensor {tensor.name!r}")
     bits = PACKED_BITS.get(tensor.type)
     if bits is None or tensor.sparsity is not None:
         return constant_data(model, tensor, external)
@@ -94,9 +110,17 @@ def _empty(tensor: Tensor) -> Array:
 
 
 def operator_view(
-    model: Model, subgraph: int, index: int, tensors: Sequence[TensorView]
+    model: Model,
+    subgraph: int,
+    index: int,
+    tensors: Sequence[TensorView],
+    meter: Meter | None = None,
 ) -> OperatorView[Any]:
-    """Operator `index` of a subgraph over `tensors`, the views of that subgraph's tensors."""
+    """Operator `index` of a subgraph over `tensors`, the views of that subgraph's tensors.
+
+    Args:
+        meter: counts what is decoded of custom options.
+    """
     operator = model.subgraphs[subgraph].operators[index]
     code = model.operator_codes[operator.opcode_index]
     return OperatorView(
@@ -105,7 +129,7 @@ def operator_view(
         index=index,
         inputs=tuple(None if i is None else tensors[i] for i in operator.inputs),
         outputs=tuple(tensors[i] for i in operator.outputs),
-        options=_options(code, operator),
+        options=_options(code, operator, meter or Meter(model.budgets)),
         custom_code=code.custom_code if code.builtin_code is BuiltinOperator.CUSTOM else None,
         custom_options=operator.custom_options,
         subgraph=subgraph,
@@ -113,11 +137,11 @@ def operator_view(
     )
 
 
-def _options(code: OperatorCode, operator: Operator) -> Any:
+def _options(code: OperatorCode, operator: Operator, meter: Meter) -> Any:
     if code.builtin_code is not BuiltinOperator.CUSTOM:
         return options_of(code.builtin_code, operator.options)
     data = operator.custom_options
-    return custom_options(b"" if data is None else data.tobytes())
+    return custom_options(b"" if data is None else data.tobytes(), meter)
 
 
 def _quantization(parameters: QuantizationParameters | None) -> Quantization | None:

@@ -198,6 +198,10 @@ class OperatorView(Generic[O]):
     def output(self) -> TensorView:
         return self.outputs[0]
 
+    def makes(self, index: int) -> bool:
+        """Whether tensor `index` is one of the outputs."""
+        return any(tensor.index == index for tensor in self.outputs)
+
     def get(self, name: str) -> TensorView | None:
         """The input declared as `name`, None where the model leaves it out."""
         position = self.names.index(name)

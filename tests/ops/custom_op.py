@@ -11,7 +11,8 @@ import numpy.typing as npt
 import onnxruntime
 from flatbuffers import flexbuffers
 
-from tests.one_op import Node, T, graph_model
+from tests.one_op import Node, T, assert_close, graph_model
+from tests.oracle import litert
 from tflite_ort import Interpreter, WellKnownOpResolver, export_onnx
 from tflite_ort.schema import Op
 
@@ -70,3 +71,11 @@ def by_exported(model: bytes, feeds: Sequence[Array], folder: Path) -> list[Arra
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     names = [value.name for value in session.get_inputs()]
     return list(session.run(None, dict(zip(names, feeds, strict=True))))
+
+
+def check_custom(model: bytes, feeds: list[Array], folder: Path, rtol: float = 1e-5) -> None:
+    """numpy, ONNX Runtime and the exported file against LiteRT."""
+    (want,) = litert(model, feeds)
+    found = (by_numpy(model, feeds), by_ort(model, feeds), by_exported(model, feeds, folder))
+    for where, (got,) in zip(("numpy", "ort", "exported"), found, strict=True):
+        assert_close(got, want, 0, rtol, where)

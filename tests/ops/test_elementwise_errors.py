@@ -10,11 +10,7 @@ from tests.one_op import T, one_op_model, ours
 from tests.ops.operands import exported
 from tests.ops.test_elementwise import options
 from tests.oracle import litert
-from tflite_ort.schema import (
-    KernelError,
-    Op,
-    TensorType,
-)
+from tflite_ort.schema import KernelError, Op, TensorType
 from tflite_ort.schema.values.semantics import NUMPY_DTYPE
 
 INT32, INT64 = TensorType.INT32, TensorType.INT64

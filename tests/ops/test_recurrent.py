@@ -15,7 +15,7 @@ from tests.one_op import assert_close
 from tests.oracle import litert_interpreter
 from tests.rnn_models import Rnn, Svdf, Weights
 from tflite_ort import Interpreter, export_onnx
-from tflite_ort.opmap.idioms import matrix
+from tflite_ort.opmap.idioms import hybrid_products
 from tflite_ort.schema import ActivationFunctionType as Act
 from tflite_ort.schema import Op
 
@@ -188,7 +188,7 @@ def test_digits_give_what_floats_give(case: Model, monkeypatch: pytest.MonkeyPat
     """The form that large weights have where the CPU multiplies 8-bit codes exactly."""
     model, feeds = case.model(), case.feeds()
     in_floats = outcome(model, feeds)
-    monkeypatch.setattr(matrix, "_MANY", 1)
+    monkeypatch.setattr(hybrid_products, "_MANY", 1)
     assert_same(outcome(model, feeds), in_floats)
 
 

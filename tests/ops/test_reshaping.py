@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.across.channels_first import check_channels_first
 from tests.one_op import Case, T, check, ours
-from tests.ops.channels_first import check_channels_first
 from tests.ops.moved import (
     BOOL,
     FLOAT32,

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from tests.across.veiled import check_model, with_computed_lists
 from tests.one_op import Case, Node, T, check, graph_model, ours
 from tests.ops.moved import FLOAT32, INT8, INT32, INT64, TYPES, UINT8, ints, moves, tensor
-from tests.ops.veiled import check_model, with_computed_lists
 from tests.ops.versions import check_versions
 from tests.oracle import litert
 from tflite_ort.schema import BridgeError, CastOptions, Op, StridedSliceOptions, TensorType

@@ -41,14 +41,12 @@ from tflite_ort.schema.file.declare import (
     fields_of,
 )
 from tflite_ort.schema.file.model import Buffer
-from tflite_ort.schema.file.operators import OPTIONS
+from tflite_ort.schema.file.operators import OPTIONS as OWN
 
 TENSORS = 3
 OUTSIDE = st.sampled_from((0, EXTERNAL := 7))
 # Of these the subgraphs that are called have to fit.
-CALLERS = {
-    op for op, table in OPTIONS.items() if any("subgraph" in name for name in fields_of(table))
-}
+CALLERS = {op for op, table in OWN.items() if any("subgraph" in name for name in fields_of(table))}
 SUBGRAPHS = 2
 BUFFER_SIZES = (0, 1024)  # what the largest constant drawn here needs
 OPTIONS = BuiltinOptions.members + BuiltinOptions2.members
@@ -163,6 +161,8 @@ def subgraphs(draw: st.DrawFn) -> SubGraph:
         buffer = draw(st.integers(0, len(BUFFER_SIZES) - 1))
         drawn: Tensor = draw(tables(Tensor))
         drawn = replace(drawn, shape=draw(DIMENSIONS), buffer=buffer, external_buffer=draw(OUTSIDE))
+        if len(drawn.shape) > 1:
+            drawn = replace(drawn, quantization=None)  # whose dimension would have to be one
         if buffer == 0:
             return drawn
         return replace(
@@ -170,7 +170,6 @@ def subgraphs(draw: st.DrawFn) -> SubGraph:
             type=TensorType.INT8 if drawn.type is TensorType.STRING else drawn.type,
             is_variable=False,
             sparsity=None,
-            quantization=None if len(drawn.shape) > 1 else drawn.quantization,
         )
 
     return SubGraph(

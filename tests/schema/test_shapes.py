@@ -188,7 +188,7 @@ def test_unknown_sizes_are_passed_on(
         (Op.SPLIT_V, None, (computed(3), constant([-1, -1]), constant(0)), "more than one"),
         (Op.SPACE_TO_DEPTH, SpaceToDepthOptions(2), (computed(1, 3, 4, 1),), "do not tile 3 x 4"),
         (Op.DEPTH_TO_SPACE, DepthToSpaceOptions(2), (computed(1, 3, 4, 6),), "6 channels"),
-        (Op.DEPTH_TO_SPACE, DepthToSpaceOptions(2), (computed(3, 4, 4),), "4-D"),
+        (Op.DEPTH_TO_SPACE, DepthToSpaceOptions(2), (computed(3, 4, 4),), "rank 3, expected 4"),
         (Op.PAD, None, (computed(2), constant([[-1, 0]])), "do not pad"),
         (Op.SLICE, None, (computed(4), constant([2]), constant([3])), "leaves shape"),
         (

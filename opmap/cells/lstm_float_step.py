@@ -1,0 +1,76 @@
+"""One step of an LSTM cell in floats, operator by operator: B batch, C cells, O outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from tflite_ort.opmap.cells.lstm_float_weights import Cell
+from tflite_ort.opmap.cells.recurrent_activation import activated
+from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.idioms.hybrid_products import Matrix, Term, sum_of_products
+from tflite_ort.opmap.idioms.scan import Values
+from tflite_ort.schema import ActivationFunctionType
+
+INPUT, FORGET, UPDATE, OUTPUT = range(4)
+_NORM_EPSILON = 1e-8
+
+
+class LstmStep:
+    """One step: (h [B, O], c [B, C]) and the inputs [B, I], or what they add to the gates' sums.
+
+    Args:
+        inputs: the weights of inputs; without any there are sums [B, 4 * C].
+        single_row: B is 1.
+    """
+
+    def __init__(self, g: Graph, cell: Cell, inputs: Sequence[Matrix], *, single_row: bool) -> None:
+        self.g, self.cell, self.inputs, self.single_row = g, cell, inputs, single_row
+
+    def __call__(self, states: Values, slices: Values) -> tuple[Values, Values]:
+        g, cell, (h, c) = self.g, self.cell, states
+        terms = [*zip(slices, self.inputs, strict=bool(self.inputs)), (h, cell.recurrent_weights)]
+        sums = self._sum(terms, cell.added(g) if self.inputs else slices[0])
+        z = g.op_multi("Split", sums, outputs=4, axis=1, num_outputs=4)
+        kept = g.op("Mul", self._gate(FORGET, z, c), c)
+        update = activated(g, self._normalized(UPDATE, z[UPDATE]), cell.activation)
+        added = g.op("Mul", self._gate(INPUT, z, c), update)
+        c = clipped(g, g.op("Add", kept, added), cell.cell_clip)
+        # TFLite's NONE does not even copy: what is left in the buffer is the update.
+        is_none = cell.activation is ActivationFunctionType.NONE
+        shown = update if is_none else activated(g, c, cell.activation)
+        h = g.op("Mul", self._gate(OUTPUT, z, c), shown)
+        if cell.projection is not None:
+            h = self._projected(h, cell.projection)
+        return (h, c), (h,)
+
+    def _sum(self, terms: Sequence[Term], added: ir.Value | None) -> ir.Value:
+        rounding, single_row = self.cell.rounding, self.single_row
+        return sum_of_products(self.g, terms, rounding=rounding, single_row=single_row, added=added)
+
+    def _gate(self, gate: int, z: Values, c: ir.Value) -> ir.Value:
+        value, peephole = z[gate], self.cell.peephole
+        if peephole is not None:
+            weights = peephole[min(gate, len(peephole) - 1)]
+            value = self.g.op("Add", value, self.g.op("Mul", c, self.g.constant(weights)))
+        return self.g.op("Sigmoid", self._normalized(gate, value))
+
+    def _normalized(self, gate: int, value: ir.Value) -> ir.Value:
+        if self.cell.norm is None:
+            return value
+        scale, bias = self.g.constant(self.cell.norm[gate]), self.g.constant(self.cell.bias[gate])
+        return self.g.op("LayerNormalization", value, scale, bias, axis=-1, epsilon=_NORM_EPSILON)
+
+    def _projected(self, h: ir.Value, projection: Matrix) -> ir.Value:
+        bias = self.cell.projection_bias
+        added = None if bias is None else self.g.constant(bias)
+        return clipped(self.g, self._sum([(h, projection)], added), self.cell.proj_clip)
+
+
+def clipped(g: Graph, value: ir.Value, limit: float) -> ir.Value:
+    """Clip to +-limit; 0 is no limit."""
+    if not limit:
+        return value
+    return g.op("Clip", value, g.constant(-limit, np.float32), g.constant(limit, np.float32))

@@ -1,0 +1,158 @@
+"""The weights of LSTM cells that compute in floats: I input, C cells, O outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from tflite_ort.opmap.cells.directions import ONNX_ACTIVATIONS
+from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.idioms.hybrid import Rounding
+from tflite_ort.opmap.idioms.hybrid_products import Matrix
+from tflite_ort.schema import (
+    ActivationFunctionType,
+    OperatorView,
+    TensorType,
+    Untranslatable,
+)
+from tflite_ort.schema.values.lstm import GATES, PEEPHOLE_GATES
+
+Array = npt.NDArray[Any]
+View = OperatorView[Any]
+_CODED = (TensorType.INT8, TensorType.UINT8)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """The weights of one LSTM cell, its gates in the order input, forget, update, output.
+
+    Args:
+        input_weights: [4 * C, I] of the input and of an auxiliary one.
+        recurrent_weights: [4 * C, O].
+        bias: [4, C].
+        peephole: [3, C], of the input, forget and output gate.
+        norm: [4, C], coefficients of the layer normalisation.
+        projection: [O, C].
+        projection_bias: [O].
+        activation: of the update and of the cell state.
+        cell_clip, proj_clip: 0 for none.
+        rounding: of what meets the weights; None for none.
+    """
+
+    input_weights: tuple[Matrix, ...]
+    recurrent_weights: Matrix
+    bias: Array
+    peephole: Array | None
+    norm: Array | None
+    projection: Matrix | None
+    projection_bias: Array | None
+    activation: ActivationFunctionType
+    cell_clip: float
+    proj_clip: float
+    rounding: Rounding | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the ONNX LSTM says the same, but for the clip of the cell state."""
+        parts = (self.projection, self.norm, self.rounding)
+        return all(part is None for part in parts) and self.activation in ONNX_ACTIVATIONS
+
+    @property
+    def size(self) -> int:
+        return len(self.bias[0])
+
+    def added(self, g: Graph) -> ir.Value | None:
+        """What is added to the gates' sums; a bias beside a normalisation comes after it."""
+        return g.constant(self.bias.reshape(-1)) if self.norm is None else None
+
+
+def read_cell(op: View, prefix: str = "", rounding: Rounding | None = None) -> Cell:
+    """The cell of an operator whose inputs are named; hybrid weights are dequantised.
+
+    Without an input gate TFLite takes 1 - forget gate. That is sigmoid(-z): an input gate with
+    the forget gate's weights negated.
+    """
+    coupled = op.get(f"{prefix}input_to_input_weights") is None
+
+    def gates(pattern: str, names: Sequence[str] = GATES, mirror: int = -1) -> Array | None:
+        found = [reals(op, prefix + pattern.format(gate)) for gate in names]
+        kept = [array for array in found[1:] if array is not None]
+        if not kept:
+            return None
+        return np.stack([mirror * kept[0] if coupled or found[0] is None else found[0], *kept])
+
+    def weights(pattern: str) -> Matrix | None:
+        found = [matrix(op, prefix + pattern.format(gate)) for gate in GATES]
+        kept = [each for each in found[1:] if each is not None]
+        if not kept:
+            return None
+        return Matrix.stacked([-kept[0] if coupled or found[0] is None else found[0], *kept])
+
+    inputs = [weights("input_to_{}_weights"), weights("aux_input_to_{}_weights")]
+    recurrent = weights("recurrent_to_{}_weights")
+    bias = gates("{}_gate_bias")
+    if recurrent is None or bias is None:
+        raise Untranslatable("gates without weights")
+    recurrents = (op.get(f"{prefix}recurrent_to_{gate}_weights") for gate in GATES)
+    if rounding is not None and any(t is not None and t.rank == 1 for t in recurrents):
+        raise Untranslatable("rounded activations beside diagonal weights")
+    options = op.options
+    if options.fused_activation_function is ActivationFunctionType.NONE:
+        _refuse_unfinished(op, prefix)
+    return Cell(
+        tuple(each for each in inputs if each is not None),
+        recurrent,
+        bias,
+        gates("cell_to_{}_weights", PEEPHOLE_GATES),
+        gates("{}_layer_norm_coefficients", mirror=1),
+        matrix(op, f"{prefix}projection_weights"),
+        reals(op, f"{prefix}projection_bias"),
+        options.fused_activation_function,
+        options.cell_clip,
+        options.proj_clip,
+        rounding,
+    )
+
+
+def _refuse_unfinished(op: View, prefix: str) -> None:
+    """Where a float cell without activation gets an update that TFLite leaves half built."""
+    auxiliary = f"{prefix}aux_input_to_cell_weights"
+    added = auxiliary in op.names and op.get(auxiliary) is not None
+    diagonal = op[f"{prefix}recurrent_to_cell_weights"].rank == 1
+    real = op[f"{prefix}input_to_cell_weights"].type is TensorType.FLOAT32
+    if real and (added or diagonal):
+        raise Untranslatable("TFLite leaves out a part of an update without activation")
+
+
+def matrix(op: View, name: str) -> Matrix | None:
+    """The constant input `name` as weights, None where there is none; a diagonal [N] is square."""
+    weights, tensor = reals(op, name), op.get(name) if name in op.names else None
+    if weights is None or tensor is None or tensor.data is None:
+        return None
+    if weights.ndim == 1:
+        return Matrix(np.diag(weights))
+    if tensor.quantization is None or tensor.type not in _CODED:
+        return Matrix(weights)
+    scale = np.full(len(weights), tensor.quantization.scale[0], np.float32)
+    return Matrix(tensor.data.view(np.int8), scale)
+
+
+def reals(op: View, name: str) -> npt.NDArray[np.float32] | None:
+    """The constant input `name` as floats, None where there is none; TFLite takes uint8 codes of
+    weights for int8 ones, and no zero point."""
+    tensor = op.get(name) if name in op.names else None
+    if tensor is None:
+        return None
+    if tensor.data is None:
+        raise Untranslatable(f"{name} is not a constant")
+    if tensor.type in _CODED:
+        if tensor.quantization is None:
+            raise Untranslatable(f"{name} has no scale")
+        codes = tensor.data.view(np.int8).astype(np.float32)
+        return codes * np.float32(tensor.quantization.scale[0])
+    return tensor.data.astype(np.float32)

@@ -1,0 +1,162 @@
+"""The codes of integer LSTM cells (8x8_16), read for a graph that computes them bit for bit.
+
+B batch, I input, C cells, O outputs. Codes are carried with their zero points taken off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from tflite_ort.opmap.cells.normalization_integer import Norm
+from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.idioms.fixed_point import exact_product, rescaled
+from tflite_ort.schema import OperatorView, Untranslatable
+from tflite_ort.schema.arithmetic.lstm_scales import CellScales, cell_scales, quantization
+from tflite_ort.schema.values.lstm import GATES, PEEPHOLE_GATES
+
+Array = npt.NDArray[Any]
+View = OperatorView[Any]
+
+SHORT, BYTE = (-32768, 32767), (-128, 127)
+_REACH = 255  # of an 8-bit code less its zero point
+_OF_WIDE = 5  # intermediates
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """Codes times weights [columns, rows], plus bias [rows], brought to another scale."""
+
+    weights: Array
+    bias: Array
+    multiplier: Array
+
+    def of(self, g: Graph, value: ir.Value, bits: int = 16) -> ir.Value:
+        sums = exact_product(g, value, self.weights, _REACH)
+        if self.bias.any():
+            sums = g.op("Add", sums, g.constant(self.bias.astype(np.float64)))
+        reach = _REACH * np.abs(self.weights).sum(axis=0, dtype=np.int64)
+        largest = float((reach + np.abs(self.bias)).max())
+        return rescaled(g, sums, self.multiplier, largest, bits=bits + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Peephole:
+    """What gates see of the cell state: weights [4, C], 0 for the update, and multipliers [4]."""
+
+    weights: Array
+    multiplier: Array
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerCell:
+    """One cell; its gates stand in the order input, forget, update, output.
+
+    Args:
+        coupled: the input gate is one less the forget gate.
+        cell_bits: fraction bits of the cell state.
+        cell_range, output_range: what the codes are cut to.
+        hidden: multiplier of the output gate times the activated cell state, and zero point.
+    """
+
+    input: Product
+    recurrent: Product
+    peephole: Peephole | None
+    norm: Norm | None
+    coupled: bool
+    cell_bits: int
+    cell_range: tuple[int, int]
+    hidden: tuple[np.float32, int]
+    projection: Product | None
+    output_range: tuple[int, int]
+    output_zero_point: int
+
+    @property
+    def size(self) -> int:
+        return len(self.input.bias) // len(GATES)
+
+
+def read_integer_cell(op: View) -> IntegerCell:
+    """The cell of an operator whose inputs are named."""
+    if len(op.intermediates) != _OF_WIDE:
+        raise Untranslatable("integer cells with 8-bit sums")
+    coupled = op.get("input_to_input_weights") is None
+    # An input gate that is one less the forget gate stands for it.
+    gates = ("forget", *GATES[1:]) if coupled else GATES
+    scales = cell_scales(op, gates)
+    norm = None if scales.norm is None else _norm(op, gates, scales.norm)
+    input = _stacked(op, "input_to_{}_weights", gates, scales.input)
+    zero = quantization(op["output_state"]).scalar_zero_point
+    lowest, highest = cut(BYTE, scales.output_limit)
+    return IntegerCell(
+        input if norm else _with_biases(op, input, gates),
+        _stacked(op, "recurrent_to_{}_weights", gates, scales.recurrent),
+        None if scales.peephole is None else _peephole(op, gates, scales.peephole),
+        norm,
+        coupled,
+        scales.cell_bits,
+        cut(SHORT, scales.cell_limit),
+        (scales.hidden, scales.hidden_zero_point),
+        _projection(op, scales),
+        (lowest - zero, highest - zero),
+        zero,
+    )
+
+
+def _codes(op: View, name: str) -> Array:
+    data = op[name].data
+    if data is None:
+        raise Untranslatable(f"{name} is not a constant")
+    return data
+
+
+def cut(codes: tuple[int, int], limit: int) -> tuple[int, int]:
+    """`codes`, or those within +-`limit`; 0 is no limit."""
+    return (-limit, limit) if limit else codes
+
+
+def _stacked(op: View, pattern: str, gates: Sequence[str], multipliers: Array) -> Product:
+    """All gates' weights side by side."""
+    weights = [_codes(op, pattern.format(gate)) for gate in gates]
+    rows = len(weights[0])
+    zeros = np.zeros(rows * len(gates), np.int32)
+    return Product(np.concatenate(weights).T, zeros, np.repeat(multipliers, rows))
+
+
+def _with_biases(op: View, product: Product, gates: Sequence[str]) -> Product:
+    biases = [_codes(op, f"{gate}_gate_bias") for gate in gates]
+    return replace(product, bias=np.concatenate(biases))
+
+
+def _norm(op: View, gates: Sequence[str], scales: Array) -> Norm:
+    return Norm(
+        np.stack([_codes(op, f"{gate}_layer_norm_coefficients") for gate in gates]),
+        np.stack([_codes(op, f"{gate}_gate_bias") for gate in gates]),
+        scales,
+    )
+
+
+def _peephole(op: View, gates: Sequence[str], multipliers: Array) -> Peephole:
+    if op.get("projection_weights") is not None:
+        raise Untranslatable("TFLite takes a projected cell's peephole for as long as its outputs")
+    weights: list[Array] = []
+    for gate in gates:
+        seen = gate in PEEPHOLE_GATES
+        weights.append(_codes(op, f"cell_to_{gate}_weights") if seen else np.zeros_like(weights[0]))
+    return Peephole(np.stack(weights), multipliers)
+
+
+def _projection(op: View, scales: CellScales) -> Product | None:
+    """TFLite gives the hidden codes' zero point the other sign, here and in the bias."""
+    if op.get("projection_weights") is None:
+        return None
+    weights = _codes(op, "projection_weights")
+    bias = scales.hidden_zero_point * weights.sum(axis=1, dtype=np.int32)
+    if op.get("projection_bias") is not None:
+        bias = bias + _codes(op, "projection_bias")
+    return Product(weights.T, bias, np.repeat(scales.projection, len(weights)))

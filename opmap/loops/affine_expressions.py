@@ -1,0 +1,253 @@
+"""Tensors in the body of WHILE as affine expressions: products with constant matrices, and a bias.
+
+The gates of a recurrent cell are activations of these. B batch, N units of the tensor, K units of
+a source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.schema import (
+    ActivationFunctionType,
+    Op,
+    OperatorView,
+    Specialized,
+    TensorType,
+    TensorView,
+)
+from tflite_ort.schema.values.slices import strided_slice
+
+Array = npt.NDArray[np.float32]
+View = OperatorView[Any]
+Activation = ActivationFunctionType
+Interval = tuple[int, int]
+
+ACTIVATIONS = {Op.LOGISTIC: "Sigmoid", Op.TANH: "Tanh", Op.RELU: "Relu"}
+# ONNX's HardSigmoid is a clip of _SLOPE * x + _OFFSET to [0, 1].
+_SLOPE, _OFFSET = 0.2, 0.5
+_FUSED = {Activation.TANH: "Tanh", Activation.RELU: "Relu"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Affine:
+    """The affine expression `bias + sum of source @ weights.T` over all sources: [B, N].
+
+    Args:
+        weights: [N, K], by the index of the source [B, K] in the body.
+        bias: [N].
+    """
+
+    weights: Mapping[int, Array]
+    bias: Array
+
+    def rows(self, start: int, end: int) -> Affine:
+        """The units from `start` to `end`."""
+        weights = {source: matrix[start:end] for source, matrix in self.weights.items()}
+        return Affine(weights, self.bias[start:end])
+
+    def scaled(self, factor: float, added: float = 0.0) -> Affine:
+        """`factor` times this, plus the constant `added`."""
+        scale = np.float32(factor)
+        weights = {source: matrix * scale for source, matrix in self.weights.items()}
+        return Affine(weights, self.bias * scale + np.float32(added))
+
+    def plus(self, other: Affine) -> Affine | None:
+        """The sum; None unless both have the same number of units, or one is a single constant."""
+        size = max(len(self.bias), len(other.bias))
+        if any(
+            len(term.bias) != size and (term.weights or len(term.bias) != 1)
+            for term in (self, other)
+        ):
+            return None
+        weights = dict(self.weights)
+        for source, matrix in other.weights.items():
+            weights[source] = weights[source] + matrix if source in weights else matrix
+        return Affine(weights, self.bias + other.bias)
+
+
+@dataclass(frozen=True, slots=True)
+class AffineExpressions:
+    """Finds affine expressions, and activations of them, among the tensors of `body`.
+
+    Args:
+        hybrid: float activations are rounded before they are multiplied by integer weights, so
+            these products are not affine.
+    """
+
+    body: Specialized
+    hybrid: bool
+    _found: dict[int, Affine | None] = field(default_factory=dict)
+
+    def producer(self, tensor: TensorView) -> View | None:
+        """The operator that computes `tensor`; a RESHAPE that keeps the last axis is skipped."""
+        for op in self.body.operators:
+            if any(out.index == tensor.index for out in op.outputs):
+                source = op.present_inputs()[0]
+                through = op.op is Op.RESHAPE and _same_rows(source, op.output)
+                return self.producer(source) if through else op
+        return None
+
+    def activated(self, tensor: TensorView) -> tuple[str, Affine] | None:
+        """The name of an ONNX activation and its argument, if `tensor` is such an activation.
+
+        It is a LOGISTIC, a TANH, a RELU, a fused TANH or RELU, a hard sigmoid, or a slice of the
+        units of one.
+        """
+        op = self.producer(tensor)
+        if op is None:
+            return None
+        part = _part(op, tensor)
+        if part is not None:
+            whole = self.activated(op_input(op))
+            return (whole[0], whole[1].rows(*part)) if whole else None
+        if op.op is Op.MUL:
+            return self._hard_sigmoid(*op.present_inputs())
+        if op.op in ACTIVATIONS:
+            affine = self.affine(op.present_inputs()[0])
+            return (ACTIVATIONS[op.op], affine) if affine else None
+        fused = fused_activation(op)
+        affine = self._unactivated(op, tensor) if fused else None
+        return (fused, affine) if affine else None
+
+    def _hard_sigmoid(self, *factors: TensorView) -> tuple[str, Affine] | None:
+        """RELU6 divided by 6, as the HardSigmoid of ONNX with its default slope and offset."""
+        for scale, clipped in (factors, factors[::-1]):
+            op, given = self.producer(clipped), scale.data
+            if op is None or given is None or given.size != 1 or abs(6 * given.item() - 1) > 1e-6:
+                continue
+            affine = None
+            if op.op is Op.RELU6:
+                affine = self.affine(op.present_inputs()[0])
+            elif _activation(op) is Activation.RELU6:
+                affine = self._unactivated(op, clipped)
+            if affine is not None:
+                return "HardSigmoid", affine.scaled(given.item() / _SLOPE, -_OFFSET / _SLOPE)
+        return None
+
+    def affine(self, tensor: TensorView) -> Affine | None:
+        """`tensor` as an affine expression of other tensors of the body; None if it is not one."""
+        if tensor.index not in self._found:
+            self._found[tensor.index] = self._derived(tensor)
+        return self._found[tensor.index]
+
+    def _derived(self, tensor: TensorView) -> Affine | None:
+        if tensor.type is not TensorType.FLOAT32 or tensor.dynamic:
+            return None
+        if tensor.data is not None:
+            flat = tensor.data.reshape(-1)
+            return Affine({}, flat) if flat.size == (tensor.shape or (1,))[-1] else None
+        op = self.producer(tensor)
+        if op is None or _activation(op) is not Activation.NONE:
+            return None
+        return self._unactivated(op, tensor)
+
+    def _unactivated(self, op: View, tensor: TensorView) -> Affine | None:
+        """The output of `op` without its fused activation."""
+        part = _part(op, tensor)
+        if part is not None:
+            whole = self.affine(op_input(op))
+            return whole.rows(*part) if whole else None
+        if op.op is Op.ADD:
+            a, b = (self.affine(tensor) for tensor in op.present_inputs())
+            return a.plus(b) if a and b and unbroadcast(op) else None
+        return self._product(op) if op.op is Op.FULLY_CONNECTED else None
+
+    def _product(self, op: View) -> Affine | None:
+        input, filter = op.present_inputs()[:2]
+        weights, bias = self._reals(filter), op.inputs[2] if len(op.inputs) > 2 else None
+        if weights is None or input.rank != 2 or input.shape[1] != weights.shape[1]:
+            return None
+        if op.options.weights_format:
+            return None
+        units = len(weights)
+        constants = np.zeros(units, np.float32) if bias is None else bias.data
+        if constants is None or constants.shape != (units,):
+            return None
+        parts = self._columns(input)
+        columns = np.split(weights, np.cumsum([part.shape[1] for part in parts])[:-1], axis=1)
+        terms = [
+            Affine({part.index: block}, np.zeros(units, np.float32))
+            for part, block in zip(parts, columns, strict=True)
+        ]
+        total: Affine | None = Affine({}, constants)
+        for term in terms:
+            total = total and total.plus(term)
+        return total
+
+    def _columns(self, tensor: TensorView) -> Sequence[TensorView]:
+        """The tensors that a CONCATENATION joins to `tensor` along its last axis."""
+        producer = self.producer(tensor)
+        if producer is None or producer.op is not Op.CONCATENATION or _activation(producer):
+            return [tensor]
+        return producer.present_inputs() if producer.options.axis in (1, -1) else [tensor]
+
+    def _reals(self, filter: TensorView) -> Array | None:
+        """The constant `filter` as floats."""
+        if filter.data is None or filter.rank != 2 or filter.blocks is not None:
+            return None
+        if filter.type is TensorType.FLOAT32:
+            return filter.data
+        quantization = filter.quantization
+        if self.hybrid or filter.type is not TensorType.INT8 or quantization is None:
+            return None
+        if quantization.zero_point.any() or (quantization.per_channel and quantization.axis != 0):
+            return None
+        return filter.data.astype(np.float32) * quantization.scale.reshape(-1, 1)
+
+
+def op_input(op: View) -> TensorView:
+    """The tensor that a slice or a split takes apart."""
+    return op.present_inputs()[1 if op.op is Op.SPLIT else 0]
+
+
+def unbroadcast(op: View) -> Sequence[TensorView]:
+    """The inputs of an elementwise `op`; none where it broadcasts a computed input."""
+    tensors = [op.output, *(tensor for tensor in op.present_inputs() if not tensor.is_constant)]
+    if any(tensor.dynamic or tensor.rank == 0 for tensor in tensors):
+        return ()
+    return op.present_inputs() if len({prod(tensor.shape) for tensor in tensors}) == 1 else ()
+
+
+def _same_rows(one: TensorView, other: TensorView) -> bool:
+    if one.dynamic or other.dynamic:
+        return False
+    return bool(one.rank and other.rank) and one.shape[-1] == other.shape[-1]
+
+
+def _activation(op: View) -> Activation:
+    found: Activation = getattr(op.options, "fused_activation_function", Activation.NONE)
+    return found
+
+
+def fused_activation(op: View) -> str:
+    """The ONNX name of the fused activation of `op`; empty where there is none, or none in ONNX."""
+    return _FUSED.get(_activation(op), "")
+
+
+def _part(op: View, tensor: TensorView) -> Interval | None:
+    """The range of units of a [B, N] that `op` cuts out to compute `tensor`; None for others."""
+    inputs = op.present_inputs()
+    if op.op not in (Op.SPLIT, Op.STRIDED_SLICE) or op_input(op).dynamic or tensor.dynamic:
+        return None
+    if op.op is Op.SPLIT:
+        axis, whole = inputs
+        if axis.data is None or axis.data.item() not in (whole.rank - 1, -1):
+            return None
+        size = tensor.shape[-1]
+        place = [out.index for out in op.outputs].index(tensor.index)
+        return place * size, (place + 1) * size
+    whole, *lists = inputs
+    begin, end, strides = (tensor.data for tensor in lists)
+    if begin is None or end is None or strides is None:
+        return None
+    bounds = strided_slice(whole.shape, begin, end, strides, op.options)
+    if bounds.squeezed or bounds.new_axes or set(bounds.steps) != {1} or whole.rank != 2:
+        return None
+    return (bounds.starts[1], bounds.ends[1]) if bounds.shape[0] == whole.shape[0] else None

@@ -1,0 +1,108 @@
+"""The part of WHILE that depends on the previous iteration: unrolled, or in a Scan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from tflite_ort.opmap.graph import Graph, Layout
+from tflite_ort.opmap.graph.bodies import element_type, results, translate_inside
+from tflite_ort.opmap.idioms.scan import Values, scan
+from tflite_ort.opmap.loops.loop_carried import LoopCarried
+from tflite_ort.opmap.loops.stacked_iterations import Sequences, domain_of
+from tflite_ort.schema import OperatorView, TensorView
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The operators that have to run iteration by iteration.
+
+    Args:
+        states: the loop-carried values that they compute.
+        rows: further tensors of the body whose values in all iterations are wanted.
+        operators: in the order of execution.
+        used: the sequences that they read.
+    """
+
+    g: Graph
+    sequences: Sequences
+    states: Sequence[LoopCarried]
+    rows: Sequence[TensorView]
+    operators: Sequence[OperatorView[Any]]
+    used: Sequence[TensorView]
+
+    @property
+    def keeps_shapes(self) -> bool:
+        """Whether the states have the same shape in every iteration, as a Scan needs."""
+        tensors = [(state.initial, state.argument, state.result) for state in self.states]
+        if any(tensor.dynamic for row in tensors for tensor in row):
+            return False
+        return all(len({tensor.shape for tensor in row}) == 1 for row in tensors)
+
+    def unrolled(self) -> tuple[Values, Values]:
+        """All iterations one after the other: the final states, and `rows` stacked [T, *shape]."""
+        g, count = self.g, self.sequences.loop.trip_count
+        slices = [self._slices(tensor) for tensor in self.used]
+        arguments = [g.forms_as(state.initial, state.argument) for state in self.states]
+        stacks: list[list[ir.Value]] = [[] for _ in self.rows]
+        for iteration in range(count):
+            inner = self.sequences.inside()
+            for tensor, values in zip(self.used, slices, strict=True):
+                self._take(inner, tensor, values[iteration])
+            for state, forms in zip(self.states, arguments, strict=True):
+                inner.take(state.argument, forms)
+            for op in self.operators:
+                translate_inside(g, op, inner)
+            arguments = [inner.forms_as(state.result, state.argument) for state in self.states]
+            for row, stack in zip(self.rows, stacks, strict=True):
+                stack.append(g.reshape(inner.read(row, domain=domain_of(row)), (1, *row.shape)))
+        finals = [inner.read(state.result, domain=state.domain) for state in self.states]
+        return finals, [g.op("Concat", *stack, axis=0) for stack in stacks]
+
+    def scanned(self) -> tuple[Values, Values]:
+        """As `unrolled`, in a Scan."""
+        g, states, used = self.g, self.states, self.used
+
+        def step(arguments: Values, slices: Values) -> tuple[Values, Values]:
+            inner = self.sequences.inside()
+            for tensor, value in zip(used, slices, strict=False):
+                self._take(inner, tensor, value)
+            for state, value in zip(states, arguments, strict=True):
+                form = g.form(state.argument, Layout.LAST, state.domain)
+                inner.take(state.argument, {form: value})
+            for op in self.operators:
+                translate_inside(g, op, inner)
+            outputs = [*(state.result for state in states), *self.rows]
+            domains = [*(state.domain for state in states), *map(domain_of, self.rows)]
+            values = results(g, inner, outputs, domains)
+            return values[: len(states)], values[len(states) :]
+
+        types = [element_type(state.argument, state.domain) for state in states]
+        types += [element_type(tensor, domain_of(tensor)) for tensor in used]
+        initial = [g.read(state.initial, domain=state.domain) for state in states]
+        values = [self.sequences.value(tensor) for tensor in used]
+        if not values:  # a Scan takes its trip count from a sequence
+            values = [g.constant(np.arange(self.sequences.loop.trip_count))]
+            types.append(ir.DataType.INT64)
+        return scan(g, step, initial, values, single=False, types=types)
+
+    def _take(self, inner: Graph, tensor: TensorView, value: ir.Value) -> None:
+        inner.take(tensor, {inner.form(tensor, Layout.LAST, domain_of(tensor)): value})
+
+    def _slices(self, tensor: TensorView) -> Sequence[ir.Value]:
+        """The values of a sequence in each iteration."""
+        g, loop = self.g, self.sequences.loop
+        if tensor.index in loop.inductions:
+            induction = loop.inductions[tensor.index]
+            return [
+                g.constant(induction.at(k).astype(tensor.dtype)) for k in range(loop.trip_count)
+            ]
+        first, *others = tensor.shape or (1,)
+        joined = g.reshape(self.sequences.value(tensor), (loop.trip_count * first, *others))
+        sizes = g.constant([first] * loop.trip_count, np.int64)
+        parts = g.op_multi("Split", joined, sizes, outputs=loop.trip_count, axis=0)
+        return parts if tensor.rank else [g.reshape(part, ()) for part in parts]

@@ -1,0 +1,237 @@
+"""Tensors of the body of WHILE that are computed for all iterations at once.
+
+The trip count is T. The sequence of a tensor of the body is the stack of its values in all
+iterations: [T, *shape].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.graph.bodies import Forms, translate_inside
+from tflite_ort.schema import Op, OperatorView, Specialized, TensorView, Untranslatable
+from tflite_ort.schema.loops.loop_rows import rows_read
+from tflite_ort.schema.loops.trip_count import Counted
+from tflite_ort.schema.shapes import output_shapes
+
+View = OperatorView[Any]
+
+_MOVING = frozenset({Op.RESHAPE, Op.EXPAND_DIMS, Op.SQUEEZE})
+# Element by element, with the axes of their inputs aligned at the last one.
+_ELEMENTWISE = frozenset(
+    {
+        *(Op.ADD, Op.SUB, Op.MUL, Op.DIV, Op.MAXIMUM, Op.MINIMUM, Op.SQUARED_DIFFERENCE),
+        *(Op.ABS, Op.NEG, Op.EXP, Op.LOG, Op.SQRT, Op.RSQRT, Op.SQUARE, Op.SIN, Op.COS),
+        *(Op.FLOOR, Op.CEIL, Op.ROUND, Op.CAST, Op.QUANTIZE, Op.DEQUANTIZE),
+        *(Op.LOGISTIC, Op.TANH, Op.RELU, Op.RELU6, Op.RELU_N1_TO_1, Op.RELU_0_TO_1, Op.ELU),
+        *(Op.LEAKY_RELU, Op.HARD_SWISH, Op.GELU),
+        *(Op.EQUAL, Op.NOT_EQUAL, Op.LESS, Op.LESS_EQUAL, Op.GREATER, Op.GREATER_EQUAL),
+        *(Op.LOGICAL_AND, Op.LOGICAL_OR, Op.LOGICAL_NOT, Op.SELECT_V2),
+    }
+)
+# These work along the last axis of their first input; the other axes may be any.
+_ALONG_LAST = frozenset({Op.FULLY_CONNECTED, Op.SOFTMAX, Op.LOG_SOFTMAX})
+
+# The results of these do not depend on their inputs alone.
+_IMPURE = frozenset({Op.CUSTOM, Op.MULTINOMIAL, Op.RANDOM_STANDARD_NORMAL, Op.RANDOM_UNIFORM})
+
+
+@dataclass(slots=True)
+class Sequences:
+    """The tensors of the body of WHILE whose values in all iterations are known.
+
+    Args:
+        g: the graph of the caller.
+        fixed: the forms of tensors that are the same in every iteration, by index in the body.
+        values: sequences [T, *shape] that are computed, by index in the body.
+    """
+
+    g: Graph
+    body: Specialized
+    loop: Counted
+    fixed: dict[int, Forms]
+    values: dict[int, ir.Value] = field(default_factory=dict)
+    # By index in the body: the tensor of the previous iteration, and the value in the first one.
+    _previous: dict[int, tuple[int, ir.Value]] = field(default_factory=dict)
+
+    def __contains__(self, tensor: TensorView) -> bool:
+        index = tensor.index
+        return index in self.values or index in self._previous or index in self.loop.inductions
+
+    def is_fixed(self, tensor: TensorView) -> bool:
+        """Whether `tensor` has the same value in every iteration."""
+        return tensor.is_constant or tensor.index in self.fixed
+
+    def value(self, tensor: TensorView) -> ir.Value:
+        """The sequence [T, *shape] of `tensor`, which must be one of these."""
+        index, count = tensor.index, self.loop.trip_count
+        if index in self.values:
+            return self.values[index]
+        if index in self._previous:
+            result, initial = self._previous[index]
+            self.values[index] = self._delayed(tensor, self.values[result], initial)
+        else:
+            numbers = self.loop.inductions[index].all(count)
+            self.values[index] = self.g.constant(numbers.astype(tensor.dtype))
+        return self.values[index]
+
+    def delay(self, argument: TensorView, result: TensorView, initial: ir.Value) -> None:
+        """Let `argument` be `result` of the previous iteration, and `initial` in the first one."""
+        self._previous[argument.index] = (result.index, initial)
+
+    def last(self, tensor: TensorView) -> ir.Value:
+        """The value of `tensor` in the last iteration."""
+        return self.g.op("Gather", self.value(tensor), self._int(self.loop.trip_count - 1), axis=0)
+
+    def compute(self, op: View) -> bool:
+        """Compute the outputs of `op` for all iterations at once, and return True, if possible."""
+        inputs = op.present_inputs()
+        if op.bodies or op.op in _IMPURE or any(tensor.is_variable for tensor in inputs):
+            return False
+        if all(map(self.is_fixed, inputs)):
+            self._compute_once(op)
+            return True
+        if any(tensor.dynamic or _by_channel(tensor) for tensor in (*inputs, *op.outputs)):
+            return False
+        if not all(self.is_fixed(tensor) or tensor in self for tensor in inputs):
+            return False
+        return self._read_rows(op) or self._reshape(op) or self._spread(op)
+
+    def _compute_once(self, op: View) -> None:
+        """The outputs of `op`, which are the same in every iteration."""
+        inner = self.inside()
+        translate_inside(self.g, op, inner)
+        for out in op.outputs:
+            self.fixed[out.index] = inner.forms_as(out, out)
+
+    def inside(self) -> Graph:
+        """A graph for the tensors of the body, in which the fixed ones have their forms."""
+        inner = self.g.of_subgraph()
+        for index, forms in self.fixed.items():
+            inner.take(self.body.tensors[index], forms)
+        return inner
+
+    def _read_rows(self, op: View) -> bool:
+        rows = rows_read(op, self.loop)
+        source = op.present_inputs()[0]
+        if rows is None or not self.is_fixed(source):
+            return False
+        g, count, size = self.g, self.loop.trip_count, source.shape[0]
+        whole = self.inside().read(source, domain=domain_of(source))
+        end = rows.first + count * rows.step
+        if rows.step == 0:
+            whole = g.op("Gather", whole, self._int([rows.first] * count), axis=0)
+        elif (rows.first, rows.step, count) != (0, 1, size):
+            bounds = ([rows.first], [end if end >= 0 else -size - 1], [0], [rows.step])
+            whole = g.op("Slice", whole, *map(self._int, bounds))
+        self._set(op.output, whole, (count, *source.shape[1:]))
+        return True
+
+    def _reshape(self, op: View) -> bool:
+        source = op.present_inputs()[0]
+        if op.op not in _MOVING or source not in self:
+            return False
+        self._set(op.output, self.value(source), (self.loop.trip_count, *source.shape))
+        return True
+
+    def _spread(self, op: View) -> bool:
+        """Translate `op` once, on inputs with the iterations along their first axis."""
+        inputs = self._spread_inputs(op)
+        if inputs is None:
+            return False
+        spread = replace(op, inputs=inputs)
+        shapes = output_shapes(spread)
+        count = self.loop.trip_count
+        if shapes is None or [count * prod(out.shape) for out in op.outputs] != [
+            *map(prod, shapes)
+        ]:
+            return False
+        outputs = zip(op.outputs, shapes, strict=True)
+        spread = replace(spread, outputs=tuple(replace(t, shape=s) for t, s in outputs))
+        inner = self.inside()
+        for before, after in zip(op.inputs, inputs, strict=True):
+            if before is not None and after is not None and after is not before:
+                value = self.value(before)
+                if after.shape != (count, *before.shape):
+                    value = self.g.reshape(value, after.shape)
+                inner.take(after, {inner.form(after, Layout.LAST, domain_of(after)): value})
+        try:
+            self.g.translate(spread, inner)
+        except Untranslatable:  # with one more axis
+            return False
+        for out, whole in zip(op.outputs, spread.outputs, strict=True):
+            self._set(out, inner.read(whole, domain=domain_of(whole)), whole.shape)
+        return True
+
+    def _spread_inputs(self, op: View) -> tuple[TensorView | None, ...] | None:
+        """The inputs of `op` with the iterations as a new first axis of the sequences.
+
+        None where `op` would compute something else on these.
+        """
+        rank, count = op.output.rank, self.loop.trip_count
+        spread = [t is not None and not self.is_fixed(t) for t in op.inputs]
+        if op.op is Op.SPLIT and spread == [False, True]:
+            axis, source = op.present_inputs()
+            if axis.data is None or axis.data.item() % source.rank == 0:
+                return None
+            merged = (count * source.shape[0], *source.shape[1:])
+            return axis, replace(source, shape=merged)
+        if op.op in _ALONG_LAST:
+            if spread[0] and not any(spread[1:]) and op.inputs[0] and op.inputs[0].rank:
+                return (replace(op.inputs[0], shape=(count, *op.inputs[0].shape)), *op.inputs[1:])
+            return None
+        if op.op not in _ELEMENTWISE:
+            return None
+        return tuple(
+            replace(t, shape=(count, *[1] * (rank - t.rank), *t.shape)) if t and is_spread else t
+            for t, is_spread in zip(op.inputs, spread, strict=True)
+        )
+
+    def _set(self, tensor: TensorView, value: ir.Value, shape: Sequence[int]) -> None:
+        """Let `value`, whose shape is `shape`, be the sequence of `tensor`."""
+        wanted = (self.loop.trip_count, *tensor.shape)
+        self.set(tensor, value if tuple(shape) == wanted else self.g.reshape(value, wanted))
+
+    def set(self, tensor: TensorView, value: ir.Value) -> None:
+        """Let `value`, [T, *shape], be the sequence of `tensor`."""
+        self.values[tensor.index] = value
+
+    def _delayed(self, tensor: TensorView, later: ir.Value, initial: ir.Value) -> ir.Value:
+        """The sequence `later` one iteration later, after `initial`."""
+        first = self.g.reshape(initial, (1, *tensor.shape))
+        earlier = self.g.op("Slice", later, *map(self._int, ([0], [self.loop.trip_count - 1], [0])))
+        return self.g.op("Concat", first, earlier, axis=0)
+
+    def _int(self, numbers: int | Sequence[int]) -> ir.Value:
+        return self.g.constant(numbers, np.int64)
+
+
+def domain_of(tensor: TensorView) -> Domain:
+    """The domain of the sequence of `tensor`."""
+    return Domain.STORED if tensor.is_quantized else Domain.REAL
+
+
+def _by_channel(tensor: TensorView) -> bool:
+    """Whether `tensor` has scales along an axis, whose number a sequence would change."""
+    quantization = None if tensor.is_constant else tensor.quantization
+    return quantization is not None and quantization.per_channel
+
+
+def needed(
+    operators: Sequence[View], targets: Sequence[TensorView], known: Container[int]
+) -> list[View]:
+    """Those of `operators` that make `targets` of what is `known`, in order."""
+    wanted = {tensor.index for tensor in targets if tensor.index not in known}
+    found: list[View] = []
+    for op in reversed(operators):
+        if any(out.index in wanted for out in op.outputs):
+            found.append(op)
+            wanted.update(t.index for t in op.present_inputs() if t.index not in known)
+    return found[::-1]

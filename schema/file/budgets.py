@@ -1,0 +1,95 @@
+"""How much a small file may ask for: what it can unfold into, with a limit for each.
+
+A few hundred bytes can describe gigabytes: calls that double from level to level, constants tiled
+again and again, archives of zeros. Each such quantity has a budget here. What exceeds it is refused
+with an error that says how to raise it. ``python benchmarks/budgets.py`` shows how far from
+these limits real models are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, fields
+
+from tflite_ort.schema.file.errors import BudgetExceeded
+
+MOST_DIMENSIONS = 64  # of an array in numpy, which no budget can raise
+
+
+@dataclass(frozen=True, slots=True)
+class Budgets:
+    """Limits of what a model may ask for.
+
+    Args:
+        tables: tables in the file, such as tensors and operators.
+        called_operators: operators of called subgraphs and composites, counted anew at each call;
+            those of a loop count at each look at its body, not at each iteration.
+        folded_bytes: bytes of constants that are computed or made dense when tensors are
+            allocated, beyond four times the constants of the file.
+        tensor_bytes: bytes of a single tensor.
+        outputs: tensors that one ONNX Runtime session gives back. Making a session takes time
+            quadratic in their number.
+        option_values: values and bytes of text in the options of custom operators, beyond 16 for
+            each of their bytes.
+        metadata_bytes: bytes of the unpacked files that come with a model.
+        used: filled with the largest amount of each that was asked for so far, if it is given.
+
+    Raises:
+        ValueError: a limit is negative, or no whole number.
+    """
+
+    tables: int = 1_000_000
+    called_operators: int = 20_000
+    folded_bytes: int = 1 << 28
+    tensor_bytes: int = 1 << 34
+    outputs: int = 8192
+    option_values: int = 1 << 14
+    metadata_bytes: int = 1 << 28
+    used: dict[str, int] | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for name in self.names():
+            limit = getattr(self, name)
+            if not isinstance(limit, int) or limit < 0:
+                raise ValueError(f"budget {name} has to be a whole number from 0 on, got {limit!r}")
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """The limits there are."""
+        return tuple(each.name for each in fields(cls) if each.name != "used")
+
+    def check(self, name: str, needed: int, what: str = "the model") -> None:
+        """Refuse `needed` of the quantity `name`.
+
+        Raises:
+            BudgetExceeded: it is more than the limit.
+        """
+        if self.used is not None:
+            self.used[name] = max(needed, self.used.get(name, 0))
+        if needed > (limit := getattr(self, name)):
+            raise BudgetExceeded(name, needed, limit, what)
+
+
+DEFAULT = Budgets()
+
+
+class Meter:
+    """What one reading of a model, or one allocation, has used of its budgets so far.
+
+    Args:
+        free: by name, what does not count.
+    """
+
+    def __init__(self, budgets: Budgets | None = None, **free: int) -> None:
+        self.budgets = DEFAULT if budgets is None else budgets
+        self._free = free
+        self._spent = Counter[str]()
+
+    def spend(self, name: str, amount: int, what: str = "the model") -> None:
+        """Count `amount` more of the quantity `name`.
+
+        Raises:
+            BudgetExceeded: it is more than the limit, all together.
+        """
+        self._spent[name] += amount
+        self.budgets.check(name, max(self._spent[name] - self._free.get(name, 0), 0), what)

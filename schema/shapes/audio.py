@@ -1,0 +1,40 @@
+"""Shape rules of the audio operators: custom operators of TFLite's examples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tflite_ort.schema.arithmetic.audio_features import fft_length
+from tflite_ort.schema.file.enums import TensorType
+from tflite_ort.schema.file.errors import ModelError
+from tflite_ort.schema.shapes.registry import Shapes, of_rank, rule
+from tflite_ort.schema.values.view import OperatorView
+from tflite_ort.schema.values.well_known_options import (
+    AudioSpectrogramOptions,
+    MfccOptions,
+    map_options,
+)
+
+
+@rule("AudioSpectrogram")
+def audio_spectrogram(op: OperatorView[Any]) -> Shapes:
+    """Samples [S, C] to [C, windows, bins]."""
+    options = map_options(op, AudioSpectrogramOptions)
+    samples, channels = of_rank(op, 0, 2, TensorType.FLOAT32)
+    if options.window_size < 2 or options.stride < 1:
+        raise ModelError(
+            f"{op.label}: windows of {options.window_size} samples every {options.stride}"
+        )
+    count = max(0, (samples - options.window_size) // options.stride + 1)
+    return ((channels, count, fft_length(options.window_size) // 2 + 1),)
+
+
+@rule("Mfcc")
+def mfcc(op: OperatorView[Any]) -> Shapes:
+    """Spectrograms [C, windows, bins] to [C, windows, coefficients]."""
+    options = map_options(op, MfccOptions)
+    coefficients = options.dct_coefficient_count
+    if not 1 <= coefficients <= options.filterbank_channel_count:
+        filters = options.filterbank_channel_count
+        raise ModelError(f"{op.label}: {coefficients} coefficients of {filters} filters")
+    return ((*of_rank(op, 0, 3, TensorType.FLOAT32)[:2], coefficients),)

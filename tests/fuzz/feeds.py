@@ -1,0 +1,84 @@
+"""What a model is fed: drawn from its input details, the same for LiteRT and for the library."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+Detail = dict[str, Any]
+
+# More elements than this are not drawn: a part of them is repeated.
+_DRAWN = 1 << 12
+# No input of more elements is made.
+MOST = 1 << 25
+_SPECIAL = np.array(
+    [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-45, 3.4e38, -3.4e38, 1e10, 0.5, 1.5, 2.5, -0.5]
+)
+_TEXTS = (b"", b"a", b"text", b"\x00", b"\xff\xfe", b"a b c", b"12", b"x" * 100)
+
+
+class TooLarge(Exception):
+    """A model asks for more input than is worth making."""
+
+
+def resized(details: Sequence[Detail], seed: int) -> dict[int, tuple[int, ...]]:
+    """New shapes by tensor index, for one file in twelve."""
+    rng = np.random.default_rng((seed, 1))
+    if rng.random() > 1 / 12:
+        return {}
+    shapes = {}
+    for detail in details:
+        shape = [int(size) for size in detail["shape"]]
+        if shape and rng.random() < 0.7:
+            shape[int(rng.integers(len(shape)))] = int(rng.choice((1, 2, 3, 5, 0)))
+            shapes[detail["index"]] = tuple(shape)
+    return shapes
+
+
+def feed(detail: Detail, seed: int) -> Array:
+    """Values of an input: odd ones in a part of the files."""
+    name = zlib.crc32(str(detail["index"]).encode())
+    rng = np.random.default_rng((seed, name))
+    shape = tuple(int(size) for size in detail["shape"])
+    count = int(np.prod(shape, dtype=np.int64))
+    if count > MOST:
+        raise TooLarge
+    dtype = np.dtype(detail["dtype"])
+    values = _values(rng, dtype, min(count, _DRAWN), detail)
+    return np.resize(values, shape) if count else np.zeros(shape, dtype)
+
+
+def _values(rng: np.random.Generator, dtype: np.dtype[Any], count: int, detail: Detail) -> Array:
+    count = max(count, 1)
+    odd = rng.random()
+    if dtype.kind in "OSU":
+        texts = np.empty(count, np.object_)
+        texts[:] = [_TEXTS[int(each)] for each in rng.integers(0, len(_TEXTS), count)]
+        return texts
+    if dtype.kind == "b":
+        return rng.integers(0, 2, count).astype(np.bool_)
+    if dtype.kind in "iu":
+        return _integers(rng, dtype, count, odd, bool(detail["quantization"][0]))
+    values = rng.uniform(-4, 4, count)
+    if odd < 0.1:
+        values = np.where(rng.random(count) < 0.3, rng.choice(_SPECIAL, count), values)
+    with np.errstate(all="ignore"):
+        return values.astype(dtype)
+
+
+def _integers(
+    rng: np.random.Generator, dtype: np.dtype[Any], count: int, odd: float, quantised: bool
+) -> Array:
+    info = np.iinfo(dtype)
+    if quantised or (dtype.itemsize == 1 and odd < 0.7):
+        return rng.integers(info.min, int(info.max) + 1, count, dtype)
+    if odd < 0.1:
+        edges = np.array([info.min, info.max, info.max - 1, info.min + 1, 0, 1], dtype)
+        return rng.choice(edges, count)
+    low = -4 if odd < 0.4 and info.min else 0
+    return rng.integers(low, 5, count).astype(dtype)

@@ -1,0 +1,213 @@
+"""What is to be said of one file: the library beside LiteRT."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
+
+from tests.fuzz.compare import difference, severity
+from tests.fuzz.describe import dense, makers, operators, types
+from tests.fuzz.limits import deadline, peak
+from tests.fuzz.litert import Answer, LiteRT, Question
+from tests.fuzz.mutate import Mutant
+from tests.fuzz.steps import Outcome, run, taken
+
+Array = npt.NDArray[Any]
+
+MEGABYTE = 1 << 20
+# More memory than this, and than LiteRT takes, is reported.
+GROWTH = 1 << 30
+# One export in so many is loaded by ONNX Runtime; one file in so many runs in numpy too.
+_LOADED = 6
+_IN_NUMPY = 6
+_ASKED_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something to look at: its bucket, and its kind within."""
+
+    bucket: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class Record:
+    """What happened to the file of a number."""
+
+    number: int
+    stage: str
+    exported: str = ""
+    litert: str = ""
+    seconds: float = 0.0
+    findings: tuple[Finding, ...] = ()
+    compared: bool = False
+
+
+def judged(mutant: Mutant, litert: LiteRT | None, seconds: float) -> Record:
+    """The record of a file that does not end this process."""
+    seed, before, started = mutant.inputs, peak(), time.monotonic()
+    deadline(seconds)
+    outcome = taken(mutant.content, seed, load=seed % _LOADED == 0)
+    deadline(0)
+    took, grown = time.monotonic() - started, max(0, peak() - before)
+    findings = [*_faults(mutant.content, outcome)]
+    answer = Answer("")
+    if litert is not None:
+        answer = litert.ask(Question(mutant.content, seed, seconds=_ASKED_SECONDS))
+        findings += _against(mutant.content, seed, outcome, answer, litert, seconds)
+    if grown > max(GROWTH, answer.grown):
+        kind = f"{operators(mutant.content)} | {outcome.stage}"
+        findings.append(Finding("memory", kind))
+    return Record(
+        mutant.number,
+        outcome.stage,
+        outcome.exported,
+        answer.stage,
+        took,
+        tuple(findings),
+        outcome.stage == answer.stage == "done",
+    )
+
+
+def _faults(content: bytes, outcome: Outcome) -> list[Finding]:
+    """What is wrong whatever LiteRT says."""
+    findings = []
+    if outcome.untyped:
+        findings.append(Finding("untyped", f"{outcome.stage}: {outcome.untyped}"))
+    if outcome.exported == "untyped":
+        where = " ".join(outcome.export_error.split()[:3])
+        findings.append(Finding("untyped", f"export: {where}"))
+    if outcome.exported == "unloadable":
+        kind = f"{operators(content)} | {outcome.export_error[:60]}"
+        findings.append(Finding("unloadable export", kind))
+    return findings
+
+
+def _against(
+    content: bytes, seed: int, outcome: Outcome, answer: Answer, litert: LiteRT, seconds: float
+) -> list[Finding]:
+    """What differs from LiteRT."""
+    if outcome.stage == "done" and answer.stage == "done":
+        return _differences(content, seed, outcome, answer, litert, seconds)
+    if answer.stage == "done":
+        said = _plain(outcome.error)
+        return [Finding("refused, LiteRT runs", f"{operators(content)} | {said}")]
+    if outcome.stage == "done" and answer.stage in ("read", "allocate", "invoke"):
+        return [Finding("runs, LiteRT refuses", f"{operators(content)} | {_plain(answer.error)}")]
+    return []
+
+
+def _differences(
+    content: bytes, seed: int, outcome: Outcome, answer: Answer, litert: LiteRT, seconds: float
+) -> list[Finding]:
+    kind = difference(outcome.outputs, answer.outputs, outcome.quantised)
+    if not kind:
+        return _in_numpy(content, seed, outcome, seconds) if seed % _IN_NUMPY == 1 else []
+    others = {
+        name: litert.ask(Question(content, seed, kernels, unset, _ASKED_SECONDS))
+        for name, kernels, unset in _OTHERS
+    }
+    wanted = [each.outputs for each in (answer, *others.values()) if each.stage == "done"]
+    least = _least(outcome, wanted)
+    if not least:
+        return []
+    deadline(seconds)
+    dynamic, numpy = run(content, seed, hybrid="dynamic"), run(content, seed, providers=[])
+    deadline(0)
+    if dynamic.stage == "done" and not _least(dynamic, wanted):
+        return []
+    shown = f"{operators(content)} | {types(content)} | {least}"
+    if numpy.stage != "done":
+        shown += " | numpy refuses"
+    elif not _least(numpy, wanted):
+        shown += " | numpy as LiteRT"
+    if _unstable(answer, others, outcome.quantised):
+        return [Finding("LiteRT reads unset memory", shown)]
+    if _dense_agrees(content, seed, outcome, litert):
+        return [Finding("LiteRT reads compressed data as they are", shown)]
+    first = _first(content, seed, litert, seconds)
+    bucket = "difference, not finite" if least in ("nan", "infinity") else "difference"
+    return [Finding(bucket, shown + first)]
+
+
+def _dense_agrees(content: bytes, seed: int, outcome: Outcome, litert: LiteRT) -> bool:
+    """Whether LiteRT gives our result when no constant is compressed."""
+    plain = dense(content)
+    if plain is None:
+        return False
+    asked = (
+        Question(plain, seed, kernels, 0, _ASKED_SECONDS) for kernels in ("default", "reference")
+    )
+    answers = [litert.ask(each) for each in asked]
+    wanted = [each.outputs for each in answers if each.stage == "done"]
+    return bool(wanted) and not _least(outcome, wanted)
+
+
+def _first(content: bytes, seed: int, litert: LiteRT, seconds: float) -> str:
+    """Of several operators, the first one whose results differ."""
+    made = makers(content)
+    tensors = tuple(dict.fromkeys(index for _, outputs in made for index in outputs))
+    if len(made) < 2:
+        return ""
+    question = Question(content, seed, "reference", 0, _ASKED_SECONDS, tensors)
+    answer = litert.ask(question)
+    deadline(seconds)
+    outcome = run(content, seed, tensors)
+    deadline(0)
+    if not outcome.stage == answer.stage == "done":
+        return ""
+    rows = zip(tensors, outcome.outputs, answer.outputs, outcome.quantised, strict=True)
+    kinds = {index: difference([got], [want], [scaled]) for index, got, want, scaled in rows}
+    for name, outputs in made:
+        if kind := max((kinds[index] for index in outputs), key=severity, default=""):
+            return f" | first {name}: {kind}"
+    return ""
+
+
+def _least(outcome: Outcome, wanted: Sequence[Sequence[Array]]) -> str:
+    """The difference from the nearest of LiteRT's results."""
+    found = [difference(outcome.outputs, each, outcome.quantised) for each in wanted]
+    return min(found, key=severity)
+
+
+_OTHERS = (
+    ("optimized", "optimized", 0),
+    ("reference", "reference", 0),
+    ("unset", "default", 0x55),
+    ("unset again", "reference", 0xAA),
+)
+
+
+def _unstable(answer: Answer, others: dict[str, Answer], quantised: Sequence[bool]) -> bool:
+    """Whether LiteRT's result depends on what memory holds that is not set."""
+    pairs = ((answer, others["unset"]), (others["reference"], others["unset again"]))
+    return any(
+        a.stage == b.stage == "done" and bool(difference(a.outputs, b.outputs, quantised))
+        for a, b in pairs
+    )
+
+
+def _in_numpy(content: bytes, seed: int, outcome: Outcome, seconds: float) -> list[Finding]:
+    """A difference between ONNX Runtime and the numpy kernels."""
+    deadline(seconds)
+    numpy = run(content, seed, providers=[])
+    deadline(0)
+    if numpy.untyped:
+        return [Finding("untyped", f"in numpy, {numpy.stage}: {numpy.untyped}")]
+    if numpy.stage != "done":
+        kind = f"{operators(content)} | {types(content)} | {_plain(numpy.error)}"
+        return [Finding("numpy refuses", kind)]
+    kind = difference(numpy.outputs, outcome.outputs, outcome.quantised)
+    if not kind:
+        return []
+    return [Finding("numpy differs", f"{operators(content)} | {types(content)} | {kind}")]
+
+
+def _plain(text: str) -> str:
+    """A message without its numbers, so that those of a kind are alike."""
+    return "".join("#" if each.isdigit() else each for each in text)[:90]

@@ -1,0 +1,37 @@
+"""Bounds of a child process: seconds by a signal that ends it, memory by the kernel."""
+
+from __future__ import annotations
+
+import ctypes
+import resource
+import signal
+from pathlib import Path
+
+GIB = 1 << 30
+# Address space that a process may take beyond what it has when it starts.
+_SPACE = 4 * GIB
+_PAGE = resource.getpagesize()
+_PERTURB = -6  # M_PERTURB of mallopt
+
+
+def confine(space: int = _SPACE) -> None:
+    """Bounds the address space; a core dump is never written."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    most = pages * _PAGE + space
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def deadline(seconds: float) -> None:
+    """The process ends by SIGALRM after so many seconds, in native code too; 0: never."""
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+def peak() -> int:
+    """The most bytes of memory that the process has had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def perturb(byte: int) -> None:
+    """Memory that malloc gives holds another value: what reads it unset gets other numbers."""
+    ctypes.CDLL(None).mallopt(_PERTURB, byte)

@@ -1,0 +1,81 @@
+"""LiteRT in a process of its own, which often dies: another takes its place.
+
+``python -m tests.fuzz.litert_process DESCRIPTOR`` answers on a socket. It only forks; a child does
+the work, and where that ends the parent says how and forks the next.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from multiprocessing.connection import Connection
+
+import numpy as np
+
+from tests.fuzz.feeds import TooLarge, feed, resized
+from tests.fuzz.limits import confine, deadline, peak, perturb
+from tests.fuzz.litert import Answer, Question
+from tests.oracle import litert_interpreter
+
+
+def ran(question: Question) -> Answer:
+    """LiteRT's answer, in this process."""
+    stage = "read"
+    try:
+        keep = bool(question.tensors)
+        interpreter = litert_interpreter(question.content, question.kernels, keep)
+        for index, shape in resized(interpreter.get_input_details(), question.seed).items():
+            interpreter.resize_tensor_input(index, shape)
+        stage = "allocate"
+        interpreter.allocate_tensors()
+        stage = "invoke"
+        for detail in interpreter.get_input_details():
+            interpreter.set_tensor(detail["index"], feed(detail, question.seed))
+        interpreter.invoke()
+        details = interpreter.get_output_details()
+        wanted = question.tensors or [each["index"] for each in details]
+        outputs = tuple(np.array(interpreter.get_tensor(each)) for each in wanted)
+    except TooLarge:
+        return Answer("too large")
+    # Whatever it says is its answer.
+    except Exception as error:
+        return Answer(stage, f"{type(error).__name__}: {error}"[:300])
+    return Answer("done", outputs=outputs)
+
+
+def _work(connection: Connection) -> None:
+    confine(8 << 30)
+    before = peak()
+    while True:
+        question = connection.recv()
+        perturb(question.unset)
+        deadline(question.seconds)
+        answer = ran(question)
+        deadline(0)
+        grown = max(0, peak() - before)
+        before = peak()
+        connection.send(Answer(answer.stage, answer.error, answer.outputs, grown))
+
+
+def _serve(descriptor: int) -> None:
+    connection = Connection(descriptor)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    while True:
+        child = os.fork()
+        if child == 0:
+            try:
+                _work(connection)
+            except (EOFError, OSError):
+                os._exit(0)
+            finally:
+                os._exit(1)
+        _, status = os.waitpid(child, 0)
+        if os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0:
+            return
+        name = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else "exit"
+        connection.send(Answer("hung" if name == "SIGALRM" else "died", name))
+
+
+if __name__ == "__main__":
+    _serve(int(sys.argv[1]))

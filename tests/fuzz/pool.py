@@ -1,0 +1,175 @@
+"""Child processes that judge files in batches: one that dies is recorded and replaced."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from itertools import islice
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection, wait
+
+from tests.fuzz.judge import Finding, Record, judged
+from tests.fuzz.limits import confine, deadline
+from tests.fuzz.litert import LiteRT, Question
+from tests.fuzz.mutate import Mutant
+
+BATCH = 400
+# A file that takes longer than the first is tried again, alone, with the second.
+PATIENCE = (4.0, 20.0)
+# How a child ends that fails by a fault of the fuzzer.
+_FAULT = 113
+
+
+Make = Callable[[int], Mutant]
+
+
+class Slot:
+    """One child at a time, with LiteRT beside it."""
+
+    def __init__(self, make: Make, oracle: bool, patience: tuple[float, float]) -> None:
+        self.make, self.oracle, self.patience = make, oracle, patience
+        self.litert = LiteRT() if oracle else None
+        self.numbers: list[int] = []
+        self.alone = False
+        self.connection: Connection | None = None
+        self._child = 0
+
+    def start(self, numbers: list[int], alone: bool = False) -> None:
+        """A child that judges these files; `alone`: one that was too slow the first time."""
+        self.numbers, self.alone = numbers, alone
+        mine, theirs = Pipe(duplex=False)
+        self._child = os.fork()
+        if self._child == 0:
+            mine.close()
+            self._run(theirs)
+        theirs.close()
+        self.connection = mine
+
+    def _run(self, connection: Connection) -> None:
+        """In the child: never returns."""
+        try:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            confine()
+            gc.disable()
+            warnings.simplefilter("ignore")
+            for number in self.numbers if not self.alone else self.numbers[:1]:
+                connection.send(self._record(number))
+                if number % 50 == 0:
+                    gc.collect()
+            os._exit(0)
+        # A fault of the fuzzer: the parent must not go on in this process.
+        except BaseException:
+            traceback.print_exc()
+            sys.stderr.flush()
+            os._exit(_FAULT)
+
+    def _record(self, number: int) -> Record:
+        made = self.make(number)
+        if self.alone and self.litert is not None:
+            answer = self.litert.ask(Question(made.content, made.inputs, seconds=self.patience[0]))
+            if answer.stage == "hung":
+                return Record(number, "loop", litert="hung")
+        return judged(made, self.litert, self.patience[self.alone])
+
+    def ended(self) -> Record | None:
+        """The record of the file that the child died of; None when it is done or tried again."""
+        assert self.connection is not None
+        self.connection.close()
+        self.connection = None
+        _, status = os.waitpid(self._child, 0)
+        if not os.WIFSIGNALED(status) and os.WEXITSTATUS(status) == 0:
+            return None
+        if self.oracle and self.litert is not None:
+            self.litert.close()
+            self.litert = LiteRT()
+        name = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else "exit"
+        if name == "SIGALRM" and not self.alone:
+            self.alone = True
+            return None
+        self.alone = False
+        if not os.WIFSIGNALED(status) and os.WEXITSTATUS(status) == _FAULT:
+            raise RuntimeError(f"the fuzzer itself failed at file {self.numbers[0]}")
+        number = self.numbers.pop(0)
+        bucket = "hang" if name == "SIGALRM" else "death"
+        return Record(number, bucket, findings=(Finding(bucket, name),), seconds=self.patience[1])
+
+    def close(self) -> None:
+        if self.connection is not None:
+            os.kill(self._child, signal.SIGKILL)
+            self.connection.close()
+            os.waitpid(self._child, 0)
+        if self.litert is not None:
+            self.litert.close()
+
+
+def judge_all(
+    make: Make,
+    numbers: Iterator[int],
+    report: Callable[[Record], None],
+    jobs: int = 1,
+    seconds: float | None = None,
+    oracle: bool = True,
+    patience: tuple[float, float] = PATIENCE,
+) -> None:
+    """Judges the files of these numbers.
+
+    Args:
+        make: the file of a number.
+        report: gets the record of each.
+        jobs: how many children work at a time.
+        seconds: when to stop.
+        oracle: whether LiteRT is asked.
+        patience: seconds for a file, and for one that took longer when it is tried alone.
+    """
+    deadline(0)
+    gc.collect()
+    gc.freeze()
+    until = time.monotonic() + seconds if seconds is not None else float("inf")
+    slots = [Slot(make, oracle, patience) for _ in range(jobs)]
+    try:
+        for slot in slots:
+            _next(slot, numbers)
+        while time.monotonic() < until:
+            open_ = {slot.connection: slot for slot in slots if slot.connection is not None}
+            if not open_:
+                return
+            for connection in wait(list(open_), timeout=1):
+                assert isinstance(connection, Connection)
+                _take(open_[connection], numbers, report)
+    finally:
+        for slot in slots:
+            slot.close()
+
+
+def _take(slot: Slot, numbers: Iterator[int], report: Callable[[Record], None]) -> None:
+    """One record of a child, or what follows its end."""
+    assert slot.connection is not None
+    try:
+        record = slot.connection.recv()
+    except EOFError:
+        alone = slot.alone
+        died = slot.ended()
+        if died is not None:
+            report(died)
+        if slot.alone and not alone:
+            slot.start(slot.numbers, alone=True)
+        elif slot.numbers:
+            slot.start(slot.numbers)
+        else:
+            _next(slot, numbers)
+        return
+    slot.numbers.pop(0)
+    report(record)
+
+
+def _next(slot: Slot, numbers: Iterator[int]) -> None:
+    batch = list(islice(numbers, BATCH))
+    if batch:
+        slot.start(batch)

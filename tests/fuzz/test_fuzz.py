@@ -1,0 +1,143 @@
+"""The fuzzer: a number is a file, its processes outlive files, nothing that it found is back."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.fuzz import tree_sparsity
+from tests.fuzz.compare import difference
+from tests.fuzz.corpus import Corpus, small_corpus
+from tests.fuzz.mutate import CHANGES, GRAFTS, mutant
+from tests.fuzz.regressions import FOLDER, known
+from tests.fuzz.tree import Unfit
+from tests.one_op import Node, T, one_op_model
+from tests.subgraph_models import Sub, model_of
+from tflite_ort.schema import Model, Op, TensorType, WhileOptions, read_model, write_model
+from tflite_ort.schema.values.semantics import NUMPY_DTYPE
+from tflite_ort.schema.values.sparsity import densify
+
+ROOT = Path(__file__).parents[2]
+
+
+def fuzz(*arguments: str) -> str:
+    """What ``python -m tests.fuzz`` prints; it finds no fault."""
+    command = [sys.executable, "-m", "tests.fuzz", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Corpus:
+    return small_corpus()
+
+
+def test_a_number_names_a_file(corpus: Corpus) -> None:
+    again = small_corpus()
+    assert corpus.digest == again.digest
+    for number in range(200):
+        assert mutant(corpus, "x", number) == mutant(again, "x", number)
+    assert mutant(corpus, "x", 0).content != mutant(corpus, "y", 0).content
+
+
+@pytest.mark.parametrize("change", [*CHANGES, *GRAFTS], ids=lambda change: change.__name__)
+def test_every_change_is_one(change: Callable[..., Model], corpus: Corpus) -> None:
+    """It finds something to change in one of the seeds, and the result can be written."""
+    draw = random.Random(0)
+    for _ in range(400):
+        model = draw.choice(corpus.seeds).model
+        donors = (draw.choice(corpus.seeds).model,) if change in GRAFTS else ()
+        try:
+            if write_model(change(draw, model, *donors)) != write_model(model):
+                return
+        except (Unfit, ValueError, TypeError):
+            continue
+    pytest.fail("it never changed anything")
+
+
+def test_a_sparse_constant_has_the_values_of_the_dense_one() -> None:
+    draw, weights = random.Random(0), np.arange(1, 25, dtype=np.int8).reshape(2, 3, 4)
+    content = one_op_model(Op.NEG, [T.constant(weights)], [T((2, 3, 4))])
+    for _ in range(20):
+        model = tree_sparsity.sparse(draw, read_model(content))
+        tensor = model.subgraphs[0].tensors[0]
+        data = model.buffers[tensor.buffer].data
+        assert tensor.sparsity is not None and data is not None
+        values = np.frombuffer(data.tobytes(), NUMPY_DTYPE[tensor.type])
+        dense = densify(values, tensor.shape, tensor.sparsity)
+        assert np.isin(dense - weights, [0, *-weights.reshape(-1)]).all()
+        assert 0 < np.count_nonzero(dense == weights) < weights.size
+
+
+def test_differences_have_kinds() -> None:
+    one = np.ones(3, np.float32)
+    assert difference([one], [one * (1 + 1e-6)], [False]) == ""
+    assert difference([one], [one * (1 + 5e-4)], [False]) == "1e-4"
+    assert difference([one], [one * np.nan], [False]) == "nan"
+    assert difference([one], [one[:2]], [False]) == "shape"
+    codes = np.array([1, 2, 3], np.int8)
+    assert difference([codes], [codes + np.int8(1)], [True]) == ""
+    assert difference([codes], [codes + np.int8(1)], [False]) == "integers"
+    assert difference([codes], [codes + np.int8(2)], [True]) == "2 quanta"
+
+
+HOSTILE = """
+import os, signal, sys
+from tests.fuzz.mutate import Mutant
+from tests.fuzz.pool import judge_all
+from tests.ops.test_control_flow import MODELS
+
+def make(number):
+    if number == 1:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    content = open(sys.argv[1], "rb").read() if number == 2 else MODELS["if"][0]
+    return Mutant(number, content, 5)
+
+judge_all(make, iter(range(4)), lambda each: print(each.number, each.stage), patience=(1, 2))
+"""
+
+
+def endless() -> bytes:
+    """A loop whose condition is always true."""
+    count, flag = T((), TensorType.INT32), T((), TensorType.BOOL)
+    loop = Node(Op.WHILE, ["i"], ["o"], WhileOptions(1, 2))
+    return model_of(
+        Sub({"i": count, "o": count}, [loop], ["i"], ["o"]),
+        Sub({"i": count, "t": flag}, [Node(Op.EQUAL, ["i", "i"], ["t"])], ["i"], ["t"]),
+        Sub({"i": count, "o": count}, [Node(Op.NEG, ["i"], ["o"])], ["i"], ["o"]),
+    )
+
+
+def test_a_process_that_ends_in_a_file_is_recorded_and_replaced(tmp_path: Path) -> None:
+    """A crash, and a loop that LiteRT does not leave either, among files that run."""
+    loop = tmp_path / "endless.tflite"
+    loop.write_bytes(endless())
+    command = [sys.executable, "-c", HOSTILE, str(loop)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["0", "done", "1", "death", "2", "loop", "3", "done"]
+
+
+def test_nothing_that_was_found_is_back() -> None:
+    fuzz("--regressions")
+    assert {row.file for row in known()} == {path.name for path in FOLDER.glob("*.tflite")}
+    assert all(len(row.content) < 1 << 15 and row.was for row in known())
+
+
+def test_a_short_run_finds_no_fault(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    thorough = request.config.getoption("--thorough")
+    salt = str(random.randrange(2**32)) if thorough else "suite"
+    seconds = "300" if thorough else "20"
+    arguments = ("--small", "--salt", salt, "--seconds", seconds, "--keep", str(tmp_path))
+    print(fuzz(*arguments, "--count", "100000" if thorough else "400"))
+    (file,) = tmp_path.glob("report-*.json")
+    report = json.loads(file.read_text())
+    assert report["files"] > 0 and report["stages"]["done"] > 0
+    assert report["litert"]["done"] > 0

@@ -1,0 +1,150 @@
+"""Loops with bodies put together from pieces: what a condition counts, and what a body makes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tests.one_op import Node, T
+from tests.subgraph_models import Sub, model_of
+from tflite_ort import export_onnx
+from tflite_ort.schema import (
+    AddOptions,
+    CastOptions,
+    ConcatenationOptions,
+    GatherOptions,
+    MulOptions,
+    Op,
+    ReshapeOptions,
+    StridedSliceOptions,
+    SubOptions,
+    TensorType,
+    WhileOptions,
+)
+
+Array = npt.NDArray[Any]
+
+ROWS, WIDTH = 6, 3
+COUNT, FLAG = T((), TensorType.INT32), T((), TensorType.BOOL)
+VECTOR, ROW, TABLE = T((WIDTH,)), T((1, WIDTH)), T((ROWS, WIDTH))
+PART = T((1, WIDTH), shape_signature=(-1, WIDTH))  # of as many rows as there turn out to be
+OPTIONS = {Op.ADD: AddOptions(), Op.MUL: MulOptions(), Op.SUB: SubOptions()}
+CPU = "CPUExecutionProvider"
+
+
+def integers(*values: int) -> T:
+    return T.constant(np.array(values, np.int32))
+
+
+def number(value: int) -> T:
+    return T.constant(np.array(value, np.int32))
+
+
+def binary(op: Op, a: str, b: str, result: str) -> Node:
+    return Node(op, [a, b], [result], OPTIONS[op])
+
+
+# What bodies are made of: nodes, and the tensors that they add.
+Piece = tuple[list[Node], dict[str, T]]
+
+
+def reading(source: str, result: str) -> Piece:
+    """result = source[i]."""
+    gather = Node(Op.GATHER, [source, "i"], [result], GatherOptions(axis=0))
+    return [gather], {result: VECTOR}
+
+
+def slicing(source: str, result: str) -> Piece:
+    """result = source[i], as tf.function writes it."""
+    options = StridedSliceOptions(shrink_axis_mask=1)
+    nodes = [
+        Node(Op.RESHAPE, ["i", "shape"], ["begin"], ReshapeOptions()),
+        Node(Op.RESHAPE, ["j", "shape"], ["end"], ReshapeOptions()),
+        Node(Op.STRIDED_SLICE, [source, "begin", "end", "shape"], [result], options),
+    ]
+    vector = T((1,), TensorType.INT32)
+    return nodes, {"shape": integers(1), "begin": vector, "end": vector, result: VECTOR}
+
+
+def writing(table: str, row: str, result: str) -> Piece:
+    """result = table with table[i] = row [1, WIDTH], as a TensorList is written."""
+    nodes = [
+        Node(Op.RESHAPE, ["i", "one_size"], ["i_list"], ReshapeOptions()),
+        Node(Op.CONCATENATION, ["i_list", "rest"], ["before"], ConcatenationOptions(axis=0)),
+        Node(Op.SLICE, [table, "origin", "before"], ["head"]),
+        binary(Op.ADD, "i", "unit", "next"),
+        Node(Op.RESHAPE, ["next", "one_size"], ["next_list"], ReshapeOptions()),
+        Node(Op.CONCATENATION, ["next_list", "zero"], ["after"], ConcatenationOptions(axis=0)),
+        Node(Op.SLICE, [table, "after", "all"], ["tail"]),
+        Node(Op.CONCATENATION, ["head", row, "tail"], [result], ConcatenationOptions(axis=0)),
+    ]
+    one, two = T((1,), TensorType.INT32), T((2,), TensorType.INT32)
+    tensors = {"one_size": integers(1), "rest": integers(-1), "origin": integers(0, 0)}
+    tensors |= {"zero": integers(0), "all": integers(-1, -1), "unit": number(1), "next": COUNT}
+    tensors |= {"i_list": one, "next_list": one, "before": two, "after": two}
+    return nodes, tensors | {"head": PART, "tail": PART, result: TABLE}
+
+
+def updating(table: str, row: str, result: str) -> Piece:
+    """As `writing`, by DYNAMIC_UPDATE_SLICE."""
+    nodes = [
+        Node(Op.RESHAPE, ["i", "one_size"], ["i_list"], ReshapeOptions()),
+        Node(Op.CONCATENATION, ["i_list", "zero"], ["place"], ConcatenationOptions(axis=0)),
+        Node(Op.DYNAMIC_UPDATE_SLICE, [table, row, "place"], [result]),
+    ]
+    one, two = T((1,), TensorType.INT32), T((2,), TensorType.INT32)
+    tensors = {"one_size": integers(1), "zero": integers(0), "i_list": one, "place": two}
+    return nodes, tensors | {result: TABLE}
+
+
+def as_row(vector: str, result: str) -> Piece:
+    node = Node(Op.RESHAPE, [vector, f"{result} shape"], [result], ReshapeOptions())
+    return [node], {f"{result} shape": integers(1, WIDTH), result: ROW}
+
+
+def of_counter(result: str) -> Piece:
+    """The counter as a float."""
+    return [Node(Op.CAST, ["i"], [result], CastOptions())], {result: T(())}
+
+
+def loop(
+    *pieces: Piece,
+    x: str = "x",
+    table: str = "table",
+    start: int = 0,
+    step: int = 1,
+    until: int = ROWS,
+    test: Op = Op.LESS,
+    called: Sequence[Sub] = (),
+    t: T = VECTOR,
+) -> bytes:
+    """i, x, table = i + step, what `pieces` make while `test`(i, until), and xs stays.
+
+    x, xs and table are the inputs; i, x and table the outputs.
+    """
+    state = {"i": COUNT, "x": t, "table": TABLE, "xs": TABLE}
+    made = {"oi": COUNT, "ox": t, "otable": TABLE, "oxs": TABLE}
+    node = Node(Op.WHILE, list(state), list(made), WhileOptions(1, 2))
+    outputs = ["oi", "ox", "otable"]
+    main = Sub(state | made | {"i": number(start)}, [node], list(state)[1:], outputs)
+    tensors = state | {"until": number(until), "t": FLAG}
+    condition = Sub(tensors, [Node(test, ["i", "until"], ["t"])], list(state), ["t"])
+    nodes, tensors = [binary(Op.ADD, "i", "step", "j")], {"step": number(step), "j": COUNT}
+    for more, own in pieces:
+        nodes += more
+        tensors = own | tensors
+    body = Sub(tensors | state, nodes, list(state), ["j", x, table, "xs"])
+    return model_of(main, condition, body, *called)
+
+
+def feeds(seed: int = 0, count: int = 2) -> list[list[Array]]:
+    print(f"seed {seed}")
+    rng = np.random.default_rng(seed)
+    return [[t.random(rng, -1, 1) for t in (VECTOR, TABLE, TABLE)] for _ in range(count)]
+
+
+def kinds(model: bytes) -> set[str]:
+    return {node.op_type for node in export_onnx(model).graph.node}

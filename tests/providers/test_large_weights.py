@@ -1,0 +1,68 @@
+"""Large float weights of large models are read in place, with the same results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.one_op import Node, T, graph_model
+from tflite_ort import Interpreter
+from tflite_ort.providers.available import large_weights
+from tflite_ort.providers.session import Session
+from tflite_ort.schema import (
+    AddOptions,
+    BatchMatMulOptions,
+    FullyConnectedOptions,
+    GatherOptions,
+    Op,
+    TensorType,
+)
+
+RNG = np.random.default_rng(14)
+WEIGHTS = {name: RNG.standard_normal((64, 64), np.float32) for name in ("e", "w", "m", "a")}
+NODES = [
+    Node(Op.GATHER, ["e", "i"], ["x"], GatherOptions()),
+    Node(Op.FULLY_CONNECTED, ["x", "w", "b"], ["y"], FullyConnectedOptions()),
+    Node(Op.BATCH_MATMUL, ["y", "m"], ["z"], BatchMatMulOptions()),
+    Node(Op.ADD, ["z", "a"], ["r"], AddOptions()),
+]
+
+
+def model(rows: int) -> bytes:
+    constants = {name: T.constant(array) for name, array in WEIGHTS.items()}
+    constants |= {"b": T.constant(np.ones(64, np.float32))}
+    tensors = {"i": T((rows,), TensorType.INT32), **constants}
+    return graph_model(tensors | {name: T((rows, 64)) for name in "xyzr"}, NODES, ["r"])
+
+
+def results(content: bytes, rows: int) -> list[Any]:
+    interpreter = Interpreter(model_content=content)
+    interpreter.allocate_tensors()
+    found = []
+    for first in (0, 40):
+        interpreter.set_tensor(0, np.arange(first, first + rows, dtype=np.int32) % 64)
+        interpreter.invoke()
+        found.append(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
+    return found
+
+
+@pytest.mark.parametrize("rows", [1, 64])
+def test_weights_in_place_give_the_same(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    content, seen, bind = model(rows), set[str](), Session.bind
+    expected = results(content, rows)
+
+    def noted(self: Session, *arguments: Any) -> Any:
+        seen.update(self._in_place)
+        return bind(self, *arguments)
+
+    monkeypatch.setattr(Session, "bind", noted)
+    results(content, rows)
+    assert not seen  # a small model's are handed over to be packed
+    monkeypatch.setattr(large_weights, "LARGE_MODEL_BYTES", 1 << 14)
+    monkeypatch.setattr(large_weights, "_LARGE_BYTES", 1 << 12)
+    for found, wanted in zip(results(content, rows), expected, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-4)
+    # What is added is no factor: fusions may look at it.
+    assert {name.removeprefix("const/") for name in seen} == {"e", "w", "m"}

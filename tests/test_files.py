@@ -1,0 +1,243 @@
+"""Files are written whole or not at all: full disks, interrupts, devices, pipes, permissions."""
+
+import os
+import re
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from tests.one_op import Node, T, graph_model
+from tflite_ort import export, export_onnx, files
+from tflite_ort.command.arrays import write_outputs
+from tflite_ort.command.versions import versions_command
+from tflite_ort.schema import AddOptions, Op
+
+ROOT = Path(__file__).parents[1]
+MODEL = graph_model(
+    {"x": T((300,)), "w": T.constant(np.arange(300, dtype=np.float32)), "y": T((300,))},
+    [Node(Op.ADD, ["x", "w"], ["y"], AddOptions())],
+    ["y"],
+)
+LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+"""
+
+
+def limited(code: str) -> subprocess.CompletedProcess[str]:
+    """Run `code` in a process in which no file may have more than 100 bytes, as on a full disk."""
+    return subprocess.run(
+        [sys.executable, "-c", LIMITED + code], capture_output=True, text=True, cwd=ROOT
+    )
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "models" / "model.tflite"
+    path.parent.mkdir()
+    path.write_bytes(MODEL)
+    return path
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    """A good file in a folder of its own."""
+    path = tmp_path / "out" / "good"
+    path.parent.mkdir()
+    path.write_bytes(b"good")
+    return path
+
+
+def only_good(out: Path) -> bool:
+    return out.read_bytes() == b"good" and list(out.parent.iterdir()) == [out]
+
+
+@pytest.mark.parametrize("verb", ["export", "versions"])
+def test_a_full_disk_leaves_the_file_and_says_so(model: Path, out: Path, verb: str) -> None:
+    given = {"export": [str(model), str(out)], "versions": [str(model), "--fix", str(out)]}
+    arguments = ["tflite-ort", verb, *given[verb]]
+    done = limited(f"from tflite_ort.command.cli import main\nsys.argv = {arguments}\nmain()")
+    assert done.returncode == 1
+    assert done.stderr.strip() == f"error: {out}: File too large"
+    assert only_good(out)
+
+
+def test_a_full_disk_leaves_arrays_and_reports(out: Path) -> None:
+    done = limited(
+        "import numpy as np\nfrom pathlib import Path\n"
+        "from tflite_ort.command.arrays import write_outputs\n"
+        "from tflite_ort.files import write_text\n"
+        f"path = Path({str(out)!r})\n"
+        "for write in (\n"
+        "    lambda: write_text(path, 'x' * 200),\n"
+        "    lambda: write_outputs(path.with_suffix('.npz'), {'y': np.zeros(99)}),\n"
+        "    lambda: write_outputs(path.parent, {'good': np.zeros(99)}),\n"
+        "):\n"
+        "    try: write()\n"
+        "    except OSError as error: print(error.filename)\n"
+    )
+    assert done.stderr == ""
+    assert done.stdout.split() == [str(out), f"{out}.npz", f"{out}.npy"]
+    assert only_good(out)
+
+
+def test_external_data_and_graph_come_together(
+    out: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export, "_INLINE_LIMIT", 1000)
+    target, data = out.parent / "m.onnx", out.parent / "m.onnx.data"
+    export_onnx(model, target)
+    proto = onnx.load(target)
+    weights = {each.name: onnx.numpy_helper.to_array(each) for each in proto.graph.initializer}
+    np.testing.assert_array_equal(weights["const/w"], np.arange(300, dtype=np.float32))
+    before = target.read_bytes(), data.read_bytes()
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="No space left"):
+        export_onnx(model, target, weights="int8")
+    assert (target.read_bytes(), data.read_bytes()) == before
+    assert sorted(out.parent.iterdir()) == [out, target, data]
+
+
+def test_external_data_has_no_place_beside_a_device(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export, "_INLINE_LIMIT", 1000)
+    with pytest.raises(export.ExportError, match="need a file beside /dev/null"):
+        export_onnx(model, "/dev/null")
+
+
+def test_devices_are_written_to(model: Path) -> None:
+    export_onnx(model, "/dev/null")
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+    with pytest.raises(OSError, match="No space left on device: '/dev/full'"):
+        export_onnx(model, "/dev/full")
+    with pytest.raises(OSError, match="/dev/full"):
+        versions_command(model, fix="/dev/full")
+
+
+def test_pipes_are_written_to(model: Path, tmp_path: Path) -> None:
+    fifo, found = tmp_path / "fifo", []
+    os.mkfifo(fifo)
+    reader = threading.Thread(target=lambda: found.append(fifo.read_bytes()))
+    reader.start()
+    export_onnx(model, fifo)
+    reader.join(10)
+    assert onnx.load_from_string(found[0]).graph.node
+    assert stat.S_ISFIFO(fifo.stat().st_mode)
+
+
+def test_an_interrupt_leaves_the_file(out: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), files.writing(out) as (stream,):
+        stream.write(b"half")
+        stream.flush()
+        raise KeyboardInterrupt
+    assert only_good(out)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_killed_process_leaves_the_file(out: Path, number: int) -> None:
+    code = (
+        "import time\nfrom tflite_ort.files import writing\n"
+        f"with writing({str(out)!r}) as (stream,):\n"
+        "    stream.write(b'x' * 100000)\n    stream.flush()\n"
+        "    print('written', flush=True)\n    time.sleep(60)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=ROOT
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"written\n"
+        process.send_signal(number)
+        process.wait(10)
+    assert only_good(out)
+
+
+@pytest.mark.parametrize("unnamed", [True, False])
+def test_files_without_names_and_with(
+    out: Path, unnamed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some file systems make no file without a name."""
+    if not unnamed:
+        monkeypatch.setattr(files, "_UNNAMED", None)
+    with pytest.raises(ZeroDivisionError), files.writing(out) as (stream,):
+        stream.write(b"half")
+        raise ZeroDivisionError
+    assert only_good(out)
+    files.write_bytes(out, b"better")
+    assert out.read_bytes() == b"better"
+    assert list(out.parent.iterdir()) == [out]
+
+
+def test_permissions_and_links_stay(out: Path, tmp_path: Path) -> None:
+    out.chmod(0o640)
+    link = tmp_path / "link"
+    link.symlink_to(out)
+    files.write_text(link, "better")
+    assert link.is_symlink()
+    assert out.read_text() == "better"
+    assert stat.S_IMODE(out.stat().st_mode) == 0o640
+    new = tmp_path / "new"
+    files.write_text(new, "")
+    (tmp_path / "plain").touch()
+    assert new.stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_what_cannot_be_written_is_named(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "no" / "file", Path("/proc/no")):
+        with pytest.raises(OSError, match=re.escape(str(path))):
+            files.write_bytes(path, b"")
+
+
+def test_outputs_go_to_folders_and_archives(tmp_path: Path) -> None:
+    (written,) = write_outputs(tmp_path / "o.npz", {"y": np.arange(3)})
+    with np.load(written) as archive:
+        np.testing.assert_array_equal(archive["y"], np.arange(3))
+    (written,) = write_outputs(tmp_path / "o", {"y": np.arange(3)})
+    np.testing.assert_array_equal(np.load(written), np.arange(3))
+
+
+def test_readers_see_old_or_new(out: Path) -> None:
+    """A reader that looks all the time never sees a part."""
+    contents, seen, stop = [b"a" * 100_000, b"b" * 50_000], set[bytes](), threading.Event()
+    files.write_bytes(out, contents[0])
+
+    def look() -> None:
+        while not stop.is_set():
+            seen.add(out.read_bytes())
+
+    reader = threading.Thread(target=look)
+    reader.start()
+    for i in range(50):
+        files.write_bytes(out, contents[i % 2])
+        time.sleep(0.001)
+    stop.set()
+    reader.join()
+    assert seen <= set(contents)
+
+
+def test_everything_that_writes_does_it_so() -> None:
+    writes = re.compile(r"\.write_(bytes|text)\(|np\.savez?\(|open\([^)]*\"[wa]b?\"|ir\.save\(")
+    stray = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for folder in ("bridge", "schema", "versioning", "opmap", "fallback_kernels", "benchmarks")
+        for path in (ROOT / folder).rglob("*.py")
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if writes.search(line) and not ALLOWED.search(line) and path.name != "files.py"
+    ]
+    assert stray == []
+
+
+# Into a stream of `writing`, and the kernel's counter of memory.
+ALLOWED = re.compile(r"np\.save\(stream|archive\.open\(|_CLEAR_REFS")
