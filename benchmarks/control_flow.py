@@ -11,10 +11,10 @@ that of the medians. MODELs are measured in the same way.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,24 +27,17 @@ from tflite_ort.command.benchmark import interleaved, machine
 from tflite_ort.files import write_text
 from tflite_ort.schema import (
     AddOptions,
-    Buffer,
     FullyConnectedOptions,
     GatherOptions,
     IfOptions,
-    Model,
+    ModelBuilder,
     MulOptions,
     Op,
-    Operator,
-    OperatorCode,
     SplitOptions,
-    SubGraph,
     SubOptions,
-    Tensor,
     TensorType,
     WhileOptions,
-    write_model,
 )
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE
 
 Array = npt.NDArray[Any]
 
@@ -52,77 +45,65 @@ ITERATIONS = (10, 100, 1000)
 UNITS, FEATURES = 64, 32
 # Of the bodies that have some work left in each iteration.
 BAR = 0.8
-TYPES = {dtype: key for key, dtype in reversed(NUMPY_DTYPE.items())}
 
 
-@dataclass
 class Graph:
-    """A subgraph under construction; tensors are their indices."""
+    """A subgraph under construction; tensors are their names."""
 
-    model: Builder
-    tensors: list[Tensor] = field(default_factory=list)
-    operators: list[Operator] = field(default_factory=list)
-    inputs: list[int] = field(default_factory=list)
-    outputs: list[int] = field(default_factory=list)
+    def __init__(self, model: Builder) -> None:
+        self.rng, self.subgraph = model.rng, model.builder.subgraph()
+        self.index = self.subgraph.index
+        self._names = (f"tensor{number}" for number in itertools.count())
 
-    def tensor(self, shape: Sequence[int] = (), type: TensorType = TensorType.FLOAT32) -> int:
-        name = f"tensor{len(self.tensors)}"
-        self.tensors.append(Tensor(shape=tuple(shape), type=type, name=name, has_rank=True))
-        return len(self.tensors) - 1
+    def tensor(self, shape: Sequence[int] = (), type: TensorType = TensorType.FLOAT32) -> str:
+        name = next(self._names)
+        self.subgraph.tensor(name, shape, type)
+        return name
 
-    def input(self, shape: Sequence[int] = (), type: TensorType = TensorType.FLOAT32) -> int:
-        self.inputs.append(self.tensor(shape, type))
-        return self.inputs[-1]
+    def input(self, shape: Sequence[int] = (), type: TensorType = TensorType.FLOAT32) -> str:
+        name = self.tensor(shape, type)
+        self.subgraph.inputs(name)
+        return name
 
-    def constant(self, values: npt.ArrayLike) -> int:
-        array = np.asarray(values)
-        array = array.astype(np.float32) if array.dtype.kind == "f" else array.astype(np.int32)
-        self.model.buffers.append(Buffer(data=np.frombuffer(array.tobytes(), np.uint8)))
-        tensor = Tensor(
-            shape=array.shape,
-            type=TYPES[array.dtype],
-            buffer=len(self.model.buffers) - 1,
-            name=f"constant{len(self.tensors)}",
-            has_rank=True,
-        )
-        self.tensors.append(tensor)
-        return len(self.tensors) - 1
+    def constant(self, values: npt.ArrayLike) -> str:
+        name = next(self._names)
+        self.subgraph.constant(name, values)
+        return name
 
-    def made(self, op: Op, inputs: Sequence[int], outputs: Sequence[int], options: Any) -> None:
-        code = self.model.codes.setdefault(op, len(self.model.codes))
-        self.operators.append(Operator(code, tuple(inputs), tuple(outputs), options))
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self.subgraph[name].shape
 
     def op(
         self,
         op: Op,
-        *inputs: int,
+        *inputs: str,
         options: Any = None,
         shape: Sequence[int] | None = None,
         type: TensorType = TensorType.FLOAT32,
-    ) -> int:
+    ) -> str:
         """One result, of the shape of the first input unless another is given."""
-        result = self.tensor(self.tensors[inputs[0]].shape if shape is None else shape, type)
-        self.made(op, inputs, [result], options)
+        result = self.tensor(self.shape(inputs[0]) if shape is None else shape, type)
+        self.subgraph.operator(op, inputs, [result], options)
         return result
 
-    def add(self, a: int, b: int) -> int:
-        return self.op(Op.ADD, a, b, options=AddOptions(), type=self.tensors[a].type)
+    def add(self, a: str, b: str) -> str:
+        return self.op(Op.ADD, a, b, options=AddOptions(), type=self.subgraph[a].type)
 
-    def mul(self, a: int, b: int) -> int:
+    def mul(self, a: str, b: str) -> str:
         return self.op(Op.MUL, a, b, options=MulOptions())
 
-    def product(self, source: int, units: int) -> int:
-        rows, columns = self.tensors[source].shape
-        weights = self.model.rng.normal(0, columns**-0.5, (units, columns))
-        inputs = [source, self.constant(weights), self.constant(np.zeros(units))]
+    def product(self, source: str, units: int) -> str:
+        rows, columns = self.shape(source)
+        weights = self.rng.normal(0, columns**-0.5, (units, columns)).astype(np.float32)
+        inputs = [source, self.constant(weights), self.constant(np.zeros(units, np.float32))]
         options = FullyConnectedOptions()
         return self.op(Op.FULLY_CONNECTED, *inputs, options=options, shape=(rows, units))
 
-    def split(self, source: int, parts: int) -> list[int]:
-        rows, columns = self.tensors[source].shape
+    def split(self, source: str, parts: int) -> list[str]:
+        rows, columns = self.shape(source)
         results = [self.tensor((rows, columns // parts)) for _ in range(parts)]
         inputs = [self.constant(1), source]
-        self.made(Op.SPLIT, inputs, results, SplitOptions(num_splits=parts))
+        self.subgraph.operator(Op.SPLIT, inputs, results, SplitOptions(num_splits=parts))
         return results
 
 
@@ -130,32 +111,17 @@ class Builder:
     """A model under construction; the first graph is the main one."""
 
     def __init__(self) -> None:
-        self.rng = np.random.default_rng(0)
-        self.buffers, self.codes = [Buffer()], dict[Op, int]()
-        self.graphs: list[Graph] = []
+        self.rng, self.builder = np.random.default_rng(0), ModelBuilder()
 
     def graph(self) -> Graph:
-        self.graphs.append(Graph(self))
-        return self.graphs[-1]
+        return Graph(self)
 
     def bytes(self) -> bytes:
-        graphs = tuple(
-            SubGraph(
-                tensors=tuple(graph.tensors),
-                inputs=tuple(graph.inputs),
-                outputs=tuple(graph.outputs),
-                operators=tuple(graph.operators),
-            )
-            for graph in self.graphs
-        )
-        codes = tuple(OperatorCode(builtin_code=op, version=1) for op in self.codes)
-        return write_model(
-            Model(version=3, operator_codes=codes, subgraphs=graphs, buffers=tuple(self.buffers))
-        )
+        return self.builder.write()
 
 
 # What an iteration makes of the counter, the state and the list.
-Body = Callable[[Graph, int, int, int], int]
+Body = Callable[[Graph, str, str, str], str]
 
 
 def loop(body: Body, state: Sequence[int], rows: Sequence[int], count: int | None) -> bytes:
@@ -167,43 +133,44 @@ def loop(body: Body, state: Sequence[int], rows: Sequence[int], count: int | Non
     bound = main.input(*integer) if count is None else main.constant(count)
     given = [start, bound, main.input(state), main.input(rows)]
     results = [main.tensor(*integer) for _ in range(2)] + [main.tensor(state), main.tensor(rows)]
-    main.made(Op.WHILE, given, results, WhileOptions(1, 2))
-    main.outputs = [results[2]]
-    for graph in (condition, inside):
-        graph.inputs = [graph.tensor(*integer) for _ in range(2)]
-        graph.inputs += [graph.tensor(state), graph.tensor(rows)]
-    i, n = condition.inputs[:2]
+    main.subgraph.operator(Op.WHILE, given, results, WhileOptions(condition.index, inside.index))
+    main.subgraph.outputs(results[2])
+    i, n = condition.input(*integer), condition.input(*integer)
+    condition.input(state)
+    condition.input(rows)
     last = n if count is None else condition.constant(count)
-    condition.outputs = [condition.op(Op.LESS, i, last, type=TensorType.BOOL)]
-    i, n, x, xs = inside.inputs
-    inside.outputs = [inside.add(i, inside.constant(1)), n, body(inside, i, x, xs), xs]
+    condition.subgraph.outputs(condition.op(Op.LESS, i, last, type=TensorType.BOOL))
+    i, n = inside.input(*integer), inside.input(*integer)
+    x, xs = inside.input(state), inside.input(rows)
+    following = inside.add(i, inside.constant(1))
+    inside.subgraph.outputs(following, n, body(inside, i, x, xs), xs)
     return model.bytes()
 
 
-def small(g: Graph, i: int, x: int, xs: int) -> int:
+def small(g: Graph, i: str, x: str, xs: str) -> str:
     return g.add(g.mul(g.op(Op.TANH, x), g.constant(0.9)), g.constant(0.1))
 
 
-def large(g: Graph, i: int, x: int, xs: int) -> int:
+def large(g: Graph, i: str, x: str, xs: str) -> str:
     return g.op(Op.TANH, g.product(g.op(Op.TANH, g.product(x, 512)), 256))
 
 
-def row(g: Graph, i: int, xs: int) -> int:
-    shape = g.tensors[xs].shape[1:]
+def row(g: Graph, i: str, xs: str) -> str:
+    shape = g.shape(xs)[1:]
     return g.op(Op.GATHER, xs, i, options=GatherOptions(), shape=shape)
 
 
-def listed(g: Graph, i: int, x: int, xs: int) -> int:
+def listed(g: Graph, i: str, x: str, xs: str) -> str:
     """A running sum of what a product makes of the rows."""
     return g.add(g.mul(x, g.constant(0.5)), g.op(Op.TANH, g.product(row(g, i, xs), UNITS)))
 
 
-def gated(g: Graph, i: int, x: int, xs: int) -> int:
+def gated(g: Graph, i: str, x: str, xs: str) -> str:
     """Gated recurrent units."""
     given, state = (g.split(g.product(t, 3 * UNITS), 3) for t in (row(g, i, xs), x))
     z, r = (g.op(Op.LOGISTIC, g.add(given[k], state[k])) for k in (0, 1))
     new = g.op(Op.TANH, g.add(given[2], g.mul(r, state[2])))
-    rest = g.op(Op.SUB, g.constant(1.0), z, options=SubOptions(), shape=g.tensors[x].shape)
+    rest = g.op(Op.SUB, g.constant(1.0), z, options=SubOptions(), shape=g.shape(x))
     return g.add(g.mul(z, x), g.mul(rest, new))
 
 
@@ -212,10 +179,11 @@ def branch() -> bytes:
     model, shape = Builder(), (4, 8)
     main, then, otherwise = model.graph(), model.graph(), model.graph()
     flag, x = main.input((), TensorType.BOOL), main.input(shape)
-    main.outputs = [main.op(Op.IF, flag, x, options=IfOptions(1, 2), shape=shape)]
+    chosen = IfOptions(then.index, otherwise.index)
+    main.subgraph.outputs(main.op(Op.IF, flag, x, options=chosen, shape=shape))
     a, b = then.input(shape), otherwise.input(shape)
-    then.outputs = [then.add(then.op(Op.TANH, a), then.constant(1.0))]
-    otherwise.outputs = [otherwise.mul(b, otherwise.constant(2.0))]
+    then.subgraph.outputs(then.add(then.op(Op.TANH, a), then.constant(1.0)))
+    otherwise.subgraph.outputs(otherwise.mul(b, otherwise.constant(2.0)))
     return model.bytes()
 
 

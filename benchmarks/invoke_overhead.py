@@ -19,34 +19,19 @@ import onnxruntime
 from tflite_ort import Interpreter, export_onnx
 from tflite_ort.command.benchmark import interleaved, machine
 from tflite_ort.files import write_text
-from tflite_ort.schema import (
-    AddOptions,
-    Buffer,
-    Model,
-    Op,
-    Operator,
-    OperatorCode,
-    SubGraph,
-    Tensor,
-    TensorType,
-    write_model,
-)
+from tflite_ort.schema import AddOptions, ModelBuilder, Op
 
 BAR_MICROSECONDS = 5.0
 
 
 def one_add(shape: tuple[int, ...] = (1, 16)) -> bytes:
     """A model of one float ADD of two inputs."""
-    tensors = tuple(
-        Tensor(shape=shape, type=TensorType.FLOAT32, buffer=0, name=name, has_rank=True)
-        for name in ("a", "b", "sum")
-    )
-    operator = Operator(opcode_index=0, inputs=(0, 1), outputs=(2,), options=AddOptions())
-    graph = SubGraph(tensors=tensors, inputs=(0, 1), outputs=(2,), operators=(operator,))
-    codes = (OperatorCode(builtin_code=Op.ADD, version=1),)
-    return write_model(
-        Model(version=3, operator_codes=codes, subgraphs=(graph,), buffers=(Buffer(),))
-    )
+    builder = ModelBuilder()
+    graph = builder.subgraph("main")
+    for name in ("a", "b", "sum"):
+        graph.tensor(name, shape)
+    graph.operator(Op.ADD, ["a", "b"], ["sum"], AddOptions()).inputs("a", "b").outputs("sum")
+    return builder.write()
 
 
 def bound_session(model: bytes) -> tuple[Any, Any]:

@@ -17,18 +17,7 @@ import numpy as np
 from tflite_ort import BuiltinOpResolver, Interpreter, Registration
 from tflite_ort.command.benchmark import interleaved, machine
 from tflite_ort.files import write_text
-from tflite_ort.schema import (
-    AddOptions,
-    Buffer,
-    Model,
-    Op,
-    Operator,
-    OperatorCode,
-    SubGraph,
-    Tensor,
-    TensorType,
-    write_model,
-)
+from tflite_ort.schema import AddOptions, ModelBuilder, Op
 
 BAR_MICROSECONDS = 30.0
 SHAPES = [(1, 64), (1, 112, 112, 32)]
@@ -37,24 +26,17 @@ SUMS, CUTS = 12, (4, 8)
 
 def chain(shape: tuple[int, ...], cuts: tuple[int, ...]) -> bytes:
     """x + x, and so on, with a custom Identity after those in `cuts`."""
-    operators = []
+    builder = ModelBuilder()
+    graph, last = builder.subgraph("main").tensor("x", shape), "x"
     for number in range(1, SUMS + 1):
-        last = len(operators)
-        operators.append(Operator(0, (last, last), (last + 1,), AddOptions()))
+        graph.tensor(f"sum{number}", shape)
+        graph.operator(Op.ADD, [last, last], [f"sum{number}"], AddOptions())
+        last = f"sum{number}"
         if number in cuts:
-            operators.append(Operator(1, (last + 1,), (last + 2,)))
-    tensors = tuple(
-        Tensor(shape=shape, type=TensorType.FLOAT32, buffer=0, name=f"t{i}", has_rank=True)
-        for i in range(len(operators) + 1)
-    )
-    graph = SubGraph(tensors, (0,), (len(operators),), tuple(operators))
-    codes = (
-        OperatorCode(builtin_code=Op.ADD, version=1),
-        OperatorCode(builtin_code=Op.CUSTOM, custom_code="Identity", version=1),
-    )
-    return write_model(
-        Model(version=3, operator_codes=codes, subgraphs=(graph,), buffers=(Buffer(),))
-    )
+            graph.tensor(f"same{number}", shape).operator("Identity", [last], [f"same{number}"])
+            last = f"same{number}"
+    graph.inputs("x").outputs(last)
+    return builder.write()
 
 
 def ready(model: bytes) -> Interpreter:

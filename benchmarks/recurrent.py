@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -25,21 +25,16 @@ from tflite_ort.command.benchmark import interleaved, machine
 from tflite_ort.files import write_text
 from tflite_ort.schema import (
     ActivationFunctionType,
-    Buffer,
-    Model,
+    ModelBuilder,
     Op,
-    Operator,
-    OperatorCode,
     QuantizationParameters,
-    SubGraph,
-    Tensor,
     TensorType,
     UnidirectionalSequenceLSTMOptions,
-    write_model,
 )
 
 Array = npt.NDArray[Any]
 
+LSTM = Op.UNIDIRECTIONAL_SEQUENCE_LSTM
 LAYERS, SMALL, LARGE = 2, 128, 512
 FORMS = (
     *(("float", SMALL), ("hybrid", SMALL), ("dynamic", SMALL), ("integer", SMALL)),
@@ -52,113 +47,79 @@ ACTIVATION_SCALE, CELL_SCALE = 1 / 127, 2.0**-12
 CELL_CLIP = 10.0  # what TensorFlow's converter writes for Keras layers
 
 
-@dataclass
 class Network:
-    """The tensors, buffers and operators of a model under construction."""
+    """Layers of one form and width; tensors are their names."""
 
-    form: str
-    units: int
-    rng: np.random.Generator
-
-    def __post_init__(self) -> None:
-        self.tensors: list[Tensor] = []
-        self.buffers = [Buffer()]
-        self.operators: list[Operator] = []
+    def __init__(self, form: str, units: int, rng: np.random.Generator) -> None:
+        self.form, self.units, self.rng = form, units, rng
+        self.builder = ModelBuilder()
+        self.graph = self.builder.subgraph("main")
+        self._names = (f"tensor{number}" for number in count())
 
     def tensor(
         self,
         shape: tuple[int, ...],
         type: TensorType = TensorType.FLOAT32,
         scale: float | None = None,
-        data: Array | None = None,
         is_variable: bool = False,
-    ) -> int:
-        """The index of a new tensor."""
-        quantization = None
-        if scale is not None:
-            quantization = QuantizationParameters(
-                scale=np.array([scale], np.float32), zero_point=np.zeros(1, np.int64)
-            )
-        if data is not None:
-            self.buffers.append(Buffer(data=np.frombuffer(data.tobytes(), np.uint8)))
-        tensor = Tensor(
-            shape=shape,
-            type=type,
-            buffer=0 if data is None else len(self.buffers) - 1,
-            name=f"tensor{len(self.tensors)}",
-            quantization=quantization,
-            is_variable=is_variable,
-            has_rank=True,
-        )
-        self.tensors.append(tensor)
-        return len(self.tensors) - 1
+    ) -> str:
+        name = next(self._names)
+        quantization = None if scale is None else QuantizationParameters.affine(scale)
+        self.graph.tensor(name, shape, type, quantization, is_variable=is_variable)
+        return name
 
-    def activation(self, shape: tuple[int, ...], is_variable: bool = False) -> int:
+    def constant(self, values: Array, scale: float | None = None) -> str:
+        name = next(self._names)
+        quantization = None if scale is None else QuantizationParameters.affine(scale)
+        self.graph.constant(name, values, quantization=quantization)
+        return name
+
+    def activation(self, shape: tuple[int, ...], is_variable: bool = False) -> str:
         if self.form == "integer":
-            return self.tensor(shape, TensorType.INT8, ACTIVATION_SCALE, None, is_variable)
+            return self.tensor(shape, TensorType.INT8, ACTIVATION_SCALE, is_variable)
         return self.tensor(shape, is_variable=is_variable)
 
-    def weights(self) -> tuple[int, float]:
+    def weights(self) -> tuple[str, float]:
+        """The tensor and its scale."""
         values = self.rng.normal(0, 0.1, (self.units, self.units)).astype(np.float32)
         if self.form == "float":
-            return self.tensor(values.shape, data=values), 1.0
+            return self.constant(values), 1.0
         scale = float(np.abs(values).max() / 127)
-        codes = np.rint(values / scale).astype(np.int8)
-        return self.tensor(values.shape, TensorType.INT8, scale, codes), scale
+        return self.constant(np.rint(values / scale).astype(np.int8), scale), scale
 
-    def bias(self, weight_scale: float) -> int:
+    def bias(self, weight_scale: float) -> str:
         values = self.rng.normal(0, 0.1, self.units).astype(np.float32)
         if self.form != "integer":
-            return self.tensor(values.shape, data=values)
+            return self.constant(values)
         scale = ACTIVATION_SCALE * weight_scale
-        codes = np.rint(values / scale).astype(np.int32)
-        return self.tensor(values.shape, TensorType.INT32, scale, codes)
+        return self.constant(np.rint(values / scale).astype(np.int32), scale)
 
-    def layer(self, source: int, steps: int) -> int:
-        """UNIDIRECTIONAL_SEQUENCE_LSTM; the index of its output."""
+    def layer(self, source: str, steps: int) -> str:
+        """UNIDIRECTIONAL_SEQUENCE_LSTM; its output."""
         weights = [self.weights() for _ in range(8)]
         biases = [self.bias(scale) for _, scale in weights[:4]]
-        states = [self.activation((1, self.units), True)]
-        if self.form == "integer":
-            states.append(
-                self.tensor((1, self.units), TensorType.INT16, CELL_SCALE, is_variable=True)
-            )
-        else:
-            states.append(self.tensor((1, self.units), is_variable=True))
+        shape, integer = (1, self.units), self.form == "integer"
+        cells = (TensorType.INT16, CELL_SCALE) if integer else (TensorType.FLOAT32, None)
+        states = [self.activation(shape, True), self.tensor(shape, *cells, is_variable=True)]
         output = self.activation((1, steps, self.units))
-        scratch = [self.tensor((), TensorType.INT16, 2.0**-12) for _ in range(4)]
-        scratch.append(self.tensor((), TensorType.INT8, ACTIVATION_SCALE))
+        scales = []
+        if integer:
+            scales = [self.tensor((), TensorType.INT16, 2.0**-12) for _ in range(4)]
+            scales.append(self.tensor((), TensorType.INT8, ACTIVATION_SCALE))
         options = UnidirectionalSequenceLSTMOptions(
             fused_activation_function=ActivationFunctionType.TANH, cell_clip=CELL_CLIP
         )
-        absent = (None, None, None)
-        operator = Operator(
-            opcode_index=0,
-            inputs=(source, *(i for i, _ in weights), *absent, *biases, None, None, *states)
-            + (None,) * 4,
-            outputs=(output,),
-            options=options,
-            intermediates=tuple(scratch) if self.form == "integer" else (),
-        )
-        self.operators.append(operator)
+        names, absent = [name for name, _ in weights], [None] * 4
+        inputs = [source, *names, *absent[:3], *biases, *absent[:2], *states, *absent]
+        self.graph.operator(LSTM, inputs, [output], options, version=3, intermediates=scales)
         return output
 
     def model(self, steps: int) -> bytes:
         source = output = self.activation((1, steps, self.units))
         for _ in range(LAYERS):
             output = self.layer(output, steps)
-        graph = SubGraph(
-            tensors=tuple(self.tensors),
-            inputs=(source,),
-            outputs=(output,),
-            operators=tuple(self.operators),
-        )
-        code = OperatorCode(builtin_code=Op.UNIDIRECTIONAL_SEQUENCE_LSTM, version=3)
-        return write_model(
-            Model(
-                version=3, operator_codes=(code,), subgraphs=(graph,), buffers=tuple(self.buffers)
-            )
-        )
+        self.graph.inputs(source).outputs(output)
+        return self.builder.write()
 
 
 def measure(form: str, units: int, steps: int, rounds: int) -> dict[str, Any]:

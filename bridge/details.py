@@ -44,10 +44,11 @@ def tensor_details(
     subgraph: int,
     index: int,
     shape: Sequence[int],
+    type: TensorType,
     *,
     compress_zero_points: bool = False,
 ) -> dict[str, Any]:
-    """A tensor of `model` with the shape it has now.
+    """A tensor of `model` with the shape and the element type it has now.
 
     Args:
         compress_zero_points: equal zero points are shown once.
@@ -64,7 +65,7 @@ def tensor_details(
         "index": index,
         "shape": np.array(shape, np.int32),
         "shape_signature": np.array(tensor.shape_signature or shape, np.int32),
-        "dtype": shown_type(tensor.type),
+        "dtype": shown_type(type),
         "quantization": _scale_and_point(tensor.quantization),
         "quantization_parameters": _parameters(model, subgraph, tensor, compress_zero_points),
         "sparsity_parameters": {} if tensor.sparsity is None else _sparsity(tensor.sparsity),

@@ -20,9 +20,10 @@ from tflite_ort.files import is_replaceable, write_bytes, writing
 from tflite_ort.metadata import properties
 from tflite_ort.opmap import Lowered, Target
 from tflite_ort.plan.runtime import check_hybrid
+from tflite_ort.providers.session import Session
 from tflite_ort.resolution import check_operators
 from tflite_ort.resolvers import BuiltinOpResolver
-from tflite_ort.schema import Budgets, ExportError, Model, Specialized, read_model
+from tflite_ort.schema import Budgets, DelegateError, ExportError, Model, Specialized, read_model
 from tflite_ort.schema.file.check import check
 from tflite_ort.schema.values.inlining import inlined
 from tflite_ort.schema.values.sizes import unknown_size
@@ -30,6 +31,7 @@ from tflite_ort.specialize.specialization import Shape, specialize
 from tflite_ort.versioning.resolver import OpResolver
 
 _ADVICE = f"custom_ops='domain' writes custom operators as nodes of the domain {DOMAIN}."
+_KNOWN_DOMAINS = frozenset({"", "ai.onnx", "ai.onnx.ml"})
 # A protobuf cannot hold more.
 _PROTOBUF_BYTES = 2**31 - 1
 # Inside a file: room for the graph beside the weights.
@@ -85,7 +87,7 @@ def export_onnx(
 
     Raises:
         ModelError, VersionError: it cannot be read, exceeds a budget, or has unknown operators.
-        ExportError: operators that have no translation; the message lists all with the reasons.
+        ExportError: lists all operators without a translation; or the graph does not load.
         OSError: `output` cannot be written; what was there before still is.
     """
     _check_choices(weights, hybrid, custom_ops)
@@ -152,7 +154,26 @@ def _lowered(
         lowered = lowered_by(custom.translators)
     if lowered.refusals:
         raise _refused(graph, lowered.refusals)
+    _check_loads(lowered.model)
     return lowered
+
+
+def _check_loads(model: ir.Model) -> None:
+    """Load the graph as it is to be written, without optimisations: what ONNX Runtime refuses is
+    not written. Nodes of other domains need libraries of their own, and are not looked at."""
+    if not model.graph.outputs:
+        raise ExportError("The model has no output.")
+    if any(node.domain not in _KNOWN_DOMAINS for node in model.graph.all_nodes()):
+        return
+    values = list(model.graph.initializers.values())
+    weights = [value.const_value for value in values]
+    try:
+        Session(model, num_threads=1, optimized=False)
+    except DelegateError as error:
+        raise ExportError(f"the result is no valid graph. {error}") from error
+    finally:  # the session had them handed over
+        for value, weight in zip(values, weights, strict=True):
+            value.const_value = weight
 
 
 def _shapes_by_index(

@@ -12,13 +12,14 @@ from typing import Any
 import numpy.typing as npt
 
 from tflite_ort.plan.build import LoadTimes, Plan, make_plan
+from tflite_ort.plan.observers import observed
 from tflite_ort.plan.profiling import OperatorTime, Profile
 from tflite_ort.plan.runtime import Runtime
-from tflite_ort.schema import Model, Specialized
+from tflite_ort.schema import Model, Specialized, TensorType
 from tflite_ort.schema.values.inlining import inlined
 from tflite_ort.schema.values.resolve import tensor_views
 from tflite_ort.specialize.specialization import Shape, specialize
-from tflite_ort.state import State, Variable
+from tflite_ort.state import State, Variable, initial_value
 
 Array = npt.NDArray[Any]
 
@@ -66,14 +67,18 @@ class SubgraphRunner:
             self._runtime.state.reset(self.subgraph)
         assert self._graph is not None
         graph = _with_all_results(self._graph) if self._runtime.keep_all else self._graph
-        self.plan = make_plan(graph, self._runtime)
+        self.plan = observed(make_plan(graph, self._runtime), self._runtime)
         self._last_shapes |= {index: array.shape for index, array in self._arrays.items()}
         self._arrays, self._variables = self.plan.arrays, self.plan.memory.variables
         self._resized.clear()
 
     def reset_variables(self) -> None:
-        """Give the variable tensors of all subgraphs their first value again."""
+        """Give the variable tensors of all subgraphs their first value again, and inputs that the
+        file calls variables."""
         self._runtime.state.reset()
+        for index in self.declared.inputs:
+            if self._graph is not None and self.declared.tensors[index].is_variable:
+                self.assign(index, initial_value(self._graph.tensors[index]))
 
     def shape(self, index: int) -> Shape:
         """The shape a tensor has now: as resized, as the last invoke made it, or as declared."""
@@ -84,6 +89,11 @@ class SubgraphRunner:
         if self._graph is not None and not self._graph.tensors[index].dynamic:
             return self._graph.tensors[index].shape
         return self._last_shapes.get(index, self.declared.tensors[index].shape)
+
+    def element_type(self, index: int) -> TensorType:
+        """The element type a tensor has now: as its operator makes it, or as declared."""
+        tensors = self.declared.tensors if self._graph is None else self._graph.tensors
+        return tensors[index].type
 
     def array(self, index: int) -> Array | None:
         """The buffer that is kept for a tensor, also while `allocate` has to follow."""

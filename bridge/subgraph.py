@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from dataclasses import replace
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -19,6 +20,7 @@ from tflite_ort.schema import (
     ModelError,
     ResizeError,
     StateError,
+    Tensor,
     TensorError,
 )
 from tflite_ort.schema.file.model import stored_data
@@ -53,6 +55,7 @@ class Subgraph:
             self._index,
             checked,
             self.runner.shape(checked),
+            self.runner.element_type(checked),
             compress_zero_points=self._compress_zero_points,
         )
 
@@ -112,7 +115,8 @@ class Subgraph:
     def set(self, index: SupportsIndex, value: npt.ArrayLike) -> None:
         """Copy `value` into an input, a variable, or another tensor that is kept."""
         checked = self._checked(index)
-        array = stored(value, self.declared.tensors[checked], checked, self.runner.shape(checked))
+        tensor = self._tensor(checked)
+        array = stored(value, tensor, checked, self.runner.shape(checked))
         if self.runner.array(checked) is not None:
             self.runner.assign(checked, array)
         elif self._is_constant(checked):
@@ -127,10 +131,12 @@ class Subgraph:
     def get(self, index: SupportsIndex) -> Any:
         """A copy of a tensor that is kept, or of a constant; of a sparse one what is stored."""
         checked = self._checked(index)
-        tensor = self.declared.tensors[checked]
+        tensor = self._tensor(checked)
         data = stored_data(self._model, tensor)
         if tensor.sparsity is not None and data is not None:
-            return given(data.view(NUMPY_DTYPE[tensor.type]), tensor)
+            dtype = NUMPY_DTYPE[tensor.type]
+            whole = data[: data.size // dtype.itemsize * dtype.itemsize]
+            return given(whole.view(dtype), tensor)
         return given(self.buffer(checked), tensor)
 
     def buffer(self, index: SupportsIndex) -> Array:
@@ -144,13 +150,17 @@ class Subgraph:
         if array is None:
             array = self.runner.constant(checked)
         if array is None and 0 in self.runner.shape(checked):
-            dtype = NUMPY_DTYPE[self.declared.tensors[checked].type]
+            dtype = NUMPY_DTYPE[self.runner.element_type(checked)]
             array = np.zeros(self.runner.shape(checked), dtype)
         if array is None and self.runner.plan is None:
             raise TensorError("Tensor data is null. Run allocate_tensors() first")
         if array is None:
             raise TensorError(f"Tensor data is null: {self._not_kept(checked)}")
         return array
+
+    def _tensor(self, index: int) -> Tensor:
+        """A tensor with the element type it has now."""
+        return replace(self.declared.tensors[index], type=self.runner.element_type(index))
 
     def _checked(self, index: SupportsIndex) -> int:
         checked, count = operator.index(index), len(self.declared.tensors)

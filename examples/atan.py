@@ -17,18 +17,7 @@ import numpy.typing as npt
 from tflite_ort import BuiltinOpResolver, Interpreter, UnresolvedOperator, export_onnx
 from tflite_ort.command.benchmark import Settings, measure
 from tflite_ort.opmap import Graph
-from tflite_ort.schema import (
-    AddOptions,
-    Buffer,
-    Model,
-    Op,
-    Operator,
-    OperatorCode,
-    OperatorView,
-    SubGraph,
-    Tensor,
-    write_model,
-)
+from tflite_ort.schema import AddOptions, ModelBuilder, Op, OperatorView
 
 Array = npt.NDArray[Any]
 
@@ -66,20 +55,13 @@ def trained_offset(steps: int = 20) -> float:
 
 def atan_model(offset: float, name: str = "Atan") -> bytes:
     """ADD of a constant, then the custom operator `name`."""
-    tensors = (
-        Tensor(shape=X.shape, name="x", has_rank=True),
-        Tensor(shape=(), buffer=1, name="offset", has_rank=True),
-        Tensor(shape=X.shape, name="sum", has_rank=True),
-        Tensor(shape=X.shape, name="y", has_rank=True),
-    )
-    operators = (
-        Operator(0, inputs=(0, 1), outputs=(2,), options=AddOptions()),
-        Operator(1, inputs=(2,), outputs=(3,)),
-    )
-    codes = (OperatorCode(Op.ADD), OperatorCode(Op.CUSTOM, name))
-    buffers = (Buffer(), Buffer(data=np.array([offset], np.float32).view(np.uint8)))
-    graph = SubGraph(tensors, inputs=(0,), outputs=(3,), operators=operators, name="main")
-    return write_model(Model(3, codes, (graph,), buffers=buffers))
+    builder = ModelBuilder()
+    main = builder.subgraph("main").tensor("x", X.shape).constant("offset", np.float32(offset))
+    main.tensor("sum", X.shape).tensor("y", X.shape)
+    main.operator(Op.ADD, ["x", "offset"], ["sum"], AddOptions())
+    main.operator(name, ["sum"], ["y"])
+    main.inputs("x").outputs("y")
+    return builder.write()
 
 
 def run(model: str | Path, **arguments: Any) -> Array:

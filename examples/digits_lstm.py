@@ -11,23 +11,25 @@ from tflite_ort.schema import (
     ActivationFunctionType,
     FullyConnectedOptions,
     Model,
+    ModelBuilder,
     Op,
     QuantizationParameters,
     ReshapeOptions,
     SoftmaxOptions,
     StridedSliceOptions,
+    SubgraphBuilder,
     TensorType,
     UnidirectionalSequenceLSTMOptions,
 )
 from tflite_ort.versioning import update_versions
 from tflite_writer import (
-    GraphWriter,
     Layer,
     activation_parameters,
-    parameters,
+    add_activation,
+    add_layer,
+    add_weights,
     stored,
     symmetric,
-    weight_tensors,
 )
 
 UNITS = 40
@@ -133,50 +135,54 @@ def trained_lstm(weights: Arrays, calibration: Array | None = None) -> Model:
         quantization = activation_parameters(seen)
         # A cell state is in units of a power of two.
         bits = 15 - np.ceil(np.log2(np.abs(seen["cells"]).max()))
-        quantization["cells"] = parameters(2.0**-bits, 0)
+        quantization["cells"] = QuantizationParameters.affine(2.0**-bits)
     of_image, of_hidden = quantization.get("image"), quantization.get("hidden")
-    writer = GraphWriter()
-    image = writer.activation("image", (1, SIZE, SIZE, 1), of_image)
-    shape = writer.constant("rows/shape", np.array(ROWS.shape, np.int32))
-    hidden = lstm_layer(writer, weights, quantization, writer.layer(ROWS, [image, shape], of_image))
-    bounds = ([0, -1, 0], [0, 0, 0], [1, 1, 1])
-    places = [writer.constant(f"last/{i}", np.array(b, np.int32)) for i, b in enumerate(bounds)]
-    last = writer.layer(LAST, [hidden, *places], of_hidden)
+    builder = ModelBuilder()
+    graph = builder.subgraph("main")
+    image = add_activation(graph, "image", (1, SIZE, SIZE, 1), of_image)
+    graph.constant("rows/shape", np.array(ROWS.shape, np.int32))
+    rows = add_layer(graph, ROWS, [image, "rows/shape"], of_image)
+    hidden = lstm_layer(graph, weights, quantization, rows)
+    bounds = {"last/0": [0, -1, 0], "last/1": [0, 0, 0], "last/2": [1, 1, 1]}
+    for name, places in bounds.items():
+        graph.constant(name, places)
+    last = add_layer(graph, LAST, [hidden, *bounds], of_hidden)
     dense = (weights["logits/filter"].T, weights["logits/bias"])
-    dense_tensors = weight_tensors(writer, "logits", dense, of_hidden)
-    logits = writer.layer(LOGITS, [last, *dense_tensors], quantization.get("logits"))
-    answer = writer.layer(PROBABILITIES, [logits], quantization.get("probabilities"))
-    return update_versions(writer.model(image, answer))
+    dense_tensors = add_weights(graph, "logits", dense, of_hidden)
+    logits = add_layer(graph, LOGITS, [last, *dense_tensors], quantization.get("logits"))
+    answer = add_layer(graph, PROBABILITIES, [logits], quantization.get("probabilities"))
+    graph.inputs(image).outputs(answer).signature("serving_default")
+    return update_versions(builder.model())
 
 
 def lstm_layer(
-    writer: GraphWriter, weights: Arrays, quantization: Quantizations, source: int
-) -> int:
+    graph: SubgraphBuilder, weights: Arrays, quantization: Quantizations, source: str
+) -> str:
     """All hidden states; weights are split into gates [H, inputs]."""
     of_hidden, of_image = quantization.get("hidden"), quantization.get("image")
     biases = np.split(weights["lstm/bias"], 4)
     pairs = [
-        weight_tensors(writer, f"lstm/{gate}", (kernel, bias), of_image)
+        add_weights(graph, f"lstm/{gate}", (kernel, bias), of_image)
         for gate, kernel, bias in zip(GATES, gates(weights["lstm/kernel"]), biases, strict=True)
     ]
-    recurrent = []
-    for gate, matrix in zip(GATES, gates(weights["lstm/recurrent"]), strict=True):
+    recurrent = [f"lstm/{gate}/recurrent" for gate in GATES]
+    for name, matrix in zip(recurrent, gates(weights["lstm/recurrent"]), strict=True):
         of_matrix = None if of_image is None else symmetric(matrix, None)
         codes = matrix if of_matrix is None else stored(matrix, of_matrix, np.int8)
-        recurrent.append(writer.constant(f"lstm/{gate}/recurrent", codes, of_matrix))
-    of_cells = quantization.get("cells")
+        graph.constant(name, codes, quantization=of_matrix)
+    of_cells, state = quantization.get("cells"), (1, UNITS)
     states = (
-        writer.activation("output_state", (1, UNITS), of_hidden, is_variable=True),
-        writer.activation("cell_state", (1, UNITS), of_cells, TensorType.INT16, is_variable=True),
+        add_activation(graph, "output_state", state, of_hidden, is_variable=True),
+        add_activation(graph, "cell_state", state, of_cells, TensorType.INT16, is_variable=True),
     )
-    scales: tuple[int, ...] = ()
+    scales: list[str] = []
     if of_hidden is not None:  # of the gates' sums, where they are normalised, and of the output
-        sums = (writer.activation(f"{gate}_sums", (), None) for gate in GATES)
-        scales = (*sums, writer.activation("output", (), of_hidden))
+        scales = [add_activation(graph, f"{gate}_sums", (), None) for gate in GATES]
+        scales.append(add_activation(graph, "output", (), of_hidden))
     kernels, biased = zip(*pairs, strict=True)
     absent = (None,) * 4
     inputs = (source, *kernels, *recurrent, *absent[:3], *biased, *absent[:2], *states, *absent)
-    return writer.layer(READ, inputs, of_hidden, scales)
+    return add_layer(graph, READ, inputs, of_hidden, scales)
 
 
 def gates(matrix: Array) -> list[Array]:

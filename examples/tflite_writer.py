@@ -1,32 +1,13 @@
 """What writes a trained network as a TFLite model: tensors, operators, int8 quantisation."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from digits_network import Array, Arrays
-from tflite_ort.schema import (
-    Buffer,
-    Model,
-    Op,
-    Operator,
-    OperatorCode,
-    QuantizationParameters,
-    SignatureDef,
-    SubGraph,
-    Tensor,
-    TensorMap,
-    TensorType,
-)
-
-TENSOR_TYPE = {
-    np.dtype(np.float32): TensorType.FLOAT32,
-    np.dtype(np.int8): TensorType.INT8,
-    np.dtype(np.int16): TensorType.INT16,
-    np.dtype(np.int32): TensorType.INT32,
-}
+from tflite_ort.schema import Op, QuantizationParameters, SubgraphBuilder, TensorType
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,92 +20,45 @@ class Layer:
     options: Any
 
 
-@dataclass(slots=True)
-class GraphWriter:
-    """Collects tensors, buffers and operators of one subgraph."""
+def add_activation(
+    graph: SubgraphBuilder,
+    name: str,
+    shape: tuple[int, ...],
+    quantization: QuantizationParameters | None,
+    kind: TensorType = TensorType.INT8,
+    is_variable: bool = False,
+) -> str:
+    """The name of a tensor that is computed: of `kind` if it is quantised, else float32."""
+    kind = TensorType.FLOAT32 if quantization is None else kind
+    graph.tensor(name, shape, kind, quantization, is_variable=is_variable)
+    return name
 
-    tensors: list[Tensor] = field(default_factory=list)
-    buffers: list[Buffer] = field(default_factory=lambda: [Buffer()])
-    codes: list[OperatorCode] = field(default_factory=list)
-    operators: list[Operator] = field(default_factory=list)
 
-    def activation(
-        self,
-        name: str,
-        shape: tuple[int, ...],
-        quantization: QuantizationParameters | None,
-        kind: TensorType = TensorType.INT8,
-        is_variable: bool = False,
-    ) -> int:
-        """Of `kind` if it is quantised."""
-        kind = TensorType.FLOAT32 if quantization is None else kind
-        self.tensors.append(Tensor(shape, kind, 0, name, quantization, is_variable=is_variable))
-        return len(self.tensors) - 1
-
-    def constant(
-        self, name: str, array: Array, quantization: QuantizationParameters | None = None
-    ) -> int:
-        data = np.frombuffer(np.ascontiguousarray(array).tobytes(), np.uint8)
-        self.buffers.append(Buffer(data))
-        kind = TENSOR_TYPE[array.dtype]
-        self.tensors.append(Tensor(array.shape, kind, len(self.buffers) - 1, name, quantization))
-        return len(self.tensors) - 1
-
-    def layer(
-        self,
-        layer: Layer,
-        inputs: Sequence[int | None],
-        quantization: QuantizationParameters | None,
-        intermediates: tuple[int, ...] = (),
-    ) -> int:
-        """The index of the output of one more operator."""
-        output = self.activation(layer.name, layer.shape, quantization)
-        code = OperatorCode(builtin_code=layer.op)
-        if code not in self.codes:
-            self.codes.append(code)
-        index = self.codes.index(code)
-        operator = Operator(
-            index, tuple(inputs), (output,), layer.options, intermediates=intermediates
-        )
-        self.operators.append(operator)
-        return output
-
-    def model(self, first: int, last: int) -> Model:
-        graph = SubGraph(tuple(self.tensors), (first,), (last,), tuple(self.operators), "main")
-        signature = SignatureDef(
-            inputs=(TensorMap("image", first),),
-            outputs=(TensorMap("probabilities", last),),
-            signature_key="serving_default",
-        )
-        return Model(
-            version=3,
-            operator_codes=tuple(self.codes),
-            subgraphs=(graph,),
-            buffers=tuple(self.buffers),
-            signature_defs=(signature,),
-        )
+def add_layer(
+    graph: SubgraphBuilder,
+    layer: Layer,
+    inputs: Sequence[str | None],
+    quantization: QuantizationParameters | None,
+    intermediates: Sequence[str] = (),
+) -> str:
+    """The name of the output of one more operator."""
+    output = add_activation(graph, layer.name, layer.shape, quantization)
+    graph.operator(layer.op, inputs, [output], layer.options, intermediates=intermediates)
+    return output
 
 
 def affine(values: Array) -> QuantizationParameters:
     """The int8 scale and zero point that cover the range of `values` and zero."""
     low, high = min(values.min(), 0.0), max(values.max(), 0.0)
     scale = np.float32((high - low) / 255)
-    return parameters(scale, np.round(-128 - low / scale))
+    return QuantizationParameters.affine(scale, np.round(-128 - low / scale))
 
 
 def symmetric(filter: Array, axis: int | None) -> QuantizationParameters:
     """int8 scales for a filter, one for each index of `axis` or one for all; zero points 0."""
     others = tuple(i for i in range(filter.ndim) if i != axis)
     scale = np.abs(filter).max(axis=None if axis is None else others) / np.float32(127)
-    return parameters(scale, np.zeros_like(scale), axis or 0)
-
-
-def parameters(scale: Any, zero_point: Any, axis: int = 0) -> QuantizationParameters:
-    return QuantizationParameters(
-        scale=np.atleast_1d(scale).astype(np.float32),
-        zero_point=np.atleast_1d(zero_point).astype(np.int64),
-        quantized_dimension=axis,
-    )
+    return QuantizationParameters.affine(scale, np.zeros_like(scale), axis or 0)
 
 
 def stored(array: Array, quantization: QuantizationParameters, dtype: type) -> Array:
@@ -140,25 +74,26 @@ def activation_parameters(seen: Arrays) -> dict[str, QuantizationParameters]:
     """Quantisation of every layer's output, from the activations seen on the training images."""
     found = {name: affine(values) for name, values in seen.items()}
     # TFLite fixes the output of an int8 SOFTMAX.
-    found["probabilities"] = parameters(1 / 256, -128)
+    found["probabilities"] = QuantizationParameters.affine(1 / 256, -128)
     return found
 
 
-def weight_tensors(
-    writer: GraphWriter,
+def add_weights(
+    graph: SubgraphBuilder,
     name: str,
     values: tuple[Array, Array],
     input: QuantizationParameters | None,
     axis: int | None = None,
-) -> list[int]:
-    """A filter and its bias, quantised when the input is; per index of `axis` if it is given."""
+) -> list[str]:
+    """The names of a filter and its bias, quantised when the input is; per index of `axis` if it is
+    given."""
+    names = [f"{name}/filter", f"{name}/bias"]
     filter, bias = values
     if input is None:
-        return [writer.constant(f"{name}/filter", filter), writer.constant(f"{name}/bias", bias)]
+        graph.constant(names[0], filter).constant(names[1], bias)
+        return names
     of_filter = symmetric(filter, axis)
-    scale = of_filter.scale * input.scale
-    of_bias = parameters(scale, np.zeros_like(scale))
-    return [
-        writer.constant(f"{name}/filter", stored(filter, of_filter, np.int8), of_filter),
-        writer.constant(f"{name}/bias", stored(bias, of_bias, np.int32), of_bias),
-    ]
+    of_bias = QuantizationParameters.affine(of_filter.scale * input.scale)
+    graph.constant(names[0], stored(filter, of_filter, np.int8), quantization=of_filter)
+    graph.constant(names[1], stored(bias, of_bias, np.int32), quantization=of_bias)
+    return names

@@ -23,6 +23,7 @@ from tflite_ort.schema import (
     DepthwiseConv2DOptions,
     FullyConnectedOptions,
     Model,
+    ModelBuilder,
     Op,
     Padding,
     Pool2DOptions,
@@ -31,7 +32,7 @@ from tflite_ort.schema import (
     write_model,
 )
 from tflite_ort.versioning import update_versions
-from tflite_writer import GraphWriter, Layer, activation_parameters, weight_tensors
+from tflite_writer import Layer, activation_parameters, add_activation, add_layer, add_weights
 
 try:
     from ai_edge_litert.interpreter import Interpreter as LiteRT
@@ -74,21 +75,22 @@ def trained_model(weights: Arrays, calibration: Array | None = None) -> Model:
         quantization = activation_parameters(forward(weights, calibration))
         # What moves codes keeps their scale.
         quantization["pool"] = quantization["flatten"] = quantization["pointwise"]
-    writer, filters = GraphWriter(), tflite_filters(weights)
-    first = previous = writer.activation("image", (1, 8, 8, 1), quantization.get("image"))
-    input_name = "image"
+    builder, filters = ModelBuilder(), tflite_filters(weights)
+    graph = builder.subgraph("main")
+    first = previous = add_activation(graph, "image", (1, 8, 8, 1), quantization.get("image"))
     for layer in LAYERS:
         inputs = [previous]
         if f"{layer.name}/filter" in weights:
             filter, bias = filters[layer.name], weights[f"{layer.name}/bias"]
-            of_input, axis = quantization.get(input_name), CHANNEL_AXIS.get(layer.name)
-            inputs += weight_tensors(writer, layer.name, (filter, bias), of_input, axis)
+            of_input, axis = quantization.get(previous), CHANNEL_AXIS.get(layer.name)
+            inputs += add_weights(graph, layer.name, (filter, bias), of_input, axis)
         elif layer.op is Op.RESHAPE:
-            inputs.append(writer.constant("flatten/shape", np.array(layer.shape, np.int32)))
-        previous = writer.layer(layer, inputs, quantization.get(layer.name))
-        input_name = layer.name
+            graph.constant("flatten/shape", np.array(layer.shape, np.int32))
+            inputs.append("flatten/shape")
+        previous = add_layer(graph, layer, inputs, quantization.get(layer.name))
+    graph.inputs(first).outputs(previous).signature("serving_default")
     # The versions that these types and options need, and the oldest TFLite that runs them.
-    return update_versions(writer.model(first, previous))
+    return update_versions(builder.model())
 
 
 def correct(interpreter: Any, digits: Digits) -> int:

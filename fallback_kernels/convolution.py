@@ -16,7 +16,7 @@ from tflite_ort.fallback_kernels.idioms.accumulator import (
     rescale_wide,
     scales,
 )
-from tflite_ort.fallback_kernels.idioms.operands import clamped
+from tflite_ort.fallback_kernels.idioms.operands import clamped, finite
 from tflite_ort.fallback_kernels.idioms.windows import Span, windows
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
 from tflite_ort.schema import (
@@ -135,7 +135,7 @@ def _scattered_3d(x: Array, filter: Array, spans: Sequence[Span], shape: tuple[i
 
 def _finished(op: OperatorView[Conv3DOptions], sums: Array, bias: Array | None) -> Array:
     result = sums if bias is None else sums + bias.reshape(-1)
-    return clamped(result, op.options.fused_activation_function)
+    return clamped(finite(result), op.options.fused_activation_function)
 
 
 def correlation(x: Array, filter: Array, options: Conv2DOptions | DepthwiseConv2DOptions) -> Array:

@@ -17,6 +17,7 @@ from tflite_ort.fallback_kernels.idioms.operands import (
     centred,
     clamped,
     clamped_codes,
+    finite,
     refusal,
     scale,
     zero_point,
@@ -99,11 +100,12 @@ class Binary:
 
 
 def _divide(a: Array, b: Array) -> Array:
-    """a / b; integers truncate towards zero."""
+    """a / b; integers truncate towards zero, and the lowest one over -1 is the highest."""
     if not np.issubdtype(a.dtype, np.integer):
         return np.asarray(a / b)
     refuse_zero(b)
-    return np.asarray(np.trunc(a.astype(np.float64) / b)).astype(np.int64).astype(a.dtype)
+    quotient = np.trunc(a.astype(np.float64) / b)
+    return np.asarray(np.minimum(quotient, np.iinfo(a.dtype).max)).astype(a.dtype)
 
 
 def _floor_divide(a: Array, b: Array) -> Array:
@@ -133,10 +135,17 @@ def _angle(y: Array, x: Array) -> Array:
 
 
 def _power(a: Array, b: Array) -> Array:
-    """a ** b; int32 wraps."""
-    if np.issubdtype(b.dtype, np.integer) and np.any(b < 0):
+    """a ** b; of integers that overflow the lowest one, but for a single exponent that broadcasts,
+    which wraps."""
+    if not np.issubdtype(b.dtype, np.integer):
+        return np.asarray(np.power(a, b))
+    if np.any(b < 0):
         raise KernelError("POW does not support a negative exponent for int32")
-    return np.asarray(np.power(a, b))
+    if b.size == 1 and b.shape != a.shape:
+        return np.asarray(np.power(a, b))
+    bounds, real = np.iinfo(a.dtype), np.power(a.astype(np.float64), b)
+    held = (real >= bounds.min) & (real <= bounds.max)
+    return np.where(held, real, bounds.min).astype(a.dtype)
 
 
 def _maximum(a: Array, b: Array) -> Array:
@@ -349,14 +358,14 @@ for operator, last, function, types in (
 
 @kernel(Op.ADD_N, versions=(1, 1), inputs=("values*",))
 def add_n(op: View, inputs: Inputs, state: State) -> Outputs:
-    """The sum of two or more tensors of one shape; int32 wraps."""
+    """The sum of two or more tensors of one shape; int32 wraps, floats stay finite."""
     shapes = {array.shape for array in inputs}
     if len(inputs) < 2 or len(shapes) > 1:
         raise KernelError(f"{len(inputs)} values of shapes {sorted(shapes)}")
     types = {tensor.type for tensor in op.present_inputs()}
     if types not in ({TensorType.FLOAT32}, {TensorType.INT32}):
         raise refusal(op)
-    return (functools.reduce(np.add, inputs),)
+    return (finite(functools.reduce(np.add, inputs)),)
 
 
 @kernel(Op.BUCKETIZE, versions=(1, 1), inputs=("input",))

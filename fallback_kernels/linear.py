@@ -14,7 +14,9 @@ from tflite_ort.fallback_kernels.idioms.accumulator import (
     requantized_input,
     rescale_float,
     rescale_wide,
+    scales,
 )
+from tflite_ort.fallback_kernels.idioms.operands import clamped_codes, scale, zero_point
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
 from tflite_ort.schema import (
     BatchMatMulOptions,
@@ -25,8 +27,9 @@ from tflite_ort.schema import (
     Op,
     OperatorView,
     TensorType,
+    TensorView,
 )
-from tflite_ort.schema.arithmetic.fixed_point import rescale
+from tflite_ort.schema.arithmetic.fixed_point import rescale, round_half_away
 
 Array = npt.NDArray[Any]
 
@@ -100,11 +103,30 @@ def batch_matmul(op: OperatorView[BatchMatMulOptions], inputs: Inputs, state: St
         rounding=rescale_wide if op["x"].type is TensorType.INT16 else rescale,
         narrow_scale=True,
     )
+    if op["x"].type is not TensorType.FLOAT32 and _has_channels(op["y"]):
+        return (_by_channel(op, sums, x, y),)
     if op.output.type is TensorType.INT32:  # codes are multiplied as they are
         return (_product(x.astype(np.float64), y.astype(np.float64), op.options).astype(np.int32),)
     depth_axis = x.ndim - 2 if op.options.adj_x else x.ndim - 1
     a, b = sums.operands(x, y, axes=(depth_axis,), asymmetric=op.options.asymmetric_quantize_inputs)
     return (sums.result(_product(a, b, op.options), None),)
+
+
+def _has_channels(tensor: TensorView) -> bool:
+    """Whether there is a scale for each channel."""
+    return tensor.quantization is not None and tensor.quantization.per_channel
+
+
+def _by_channel(
+    op: OperatorView[BatchMatMulOptions], sums: Accumulator, x: Array, y: Array
+) -> Array:
+    """The product of the real numbers that codes with a scale for each channel of `y` stand for;
+    TFLite takes these scales for 0."""
+    a, b = sums.operands(x, y, axes=(), asymmetric=False)
+    real = _product(a, b * scales(op["y"]).astype(np.float64), op.options)
+    unit = np.float64(scale(op, op["x"])) / np.float64(scale(op, op.output))
+    codes = round_half_away(real * unit) + zero_point(op, op.output)
+    return clamped_codes(op, codes)
 
 
 def _product(x: Array, y: Array, options: BatchMatMulOptions) -> Array:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.fallback_kernels.idioms.accumulator import quantization, real_bounds
+from tflite_ort.fallback_kernels.idioms.operands import finite
 from tflite_ort.fallback_kernels.idioms.windows import Span, windows
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
 from tflite_ort.schema import (
@@ -54,7 +55,7 @@ def l2_pool_2d(op: OperatorView[Pool2DOptions], inputs: Inputs, state: State) ->
     x = _checked(inputs[0])
     rows, columns = _spans(x, op.options)
     mean = _summed(x * x, rows, columns) / _cells(x, rows, columns).astype(np.float32)
-    return (_clamped(op, np.sqrt(mean)),)
+    return (_clamped(op, finite(np.sqrt(mean))),)
 
 
 def _checked(x: Array, *integers: type[np.integer[Any]]) -> Array:

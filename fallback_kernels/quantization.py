@@ -49,7 +49,8 @@ def quantize(op: View, inputs: Inputs, state: State) -> Outputs:
     zeros = input.quantization.scalar_zero_point, output.quantization.scalar_zero_point
     if input.type is output.type is _T.INT16 and any(zeros):
         raise KernelError(f"zero points of int16 codes are {zeros}, expected 0")
-    codes = rescale(x.astype(np.int64) - zeros[0], units[0] / units[1]).astype(np.int64)
+    centred = x.astype(np.int32) - np.int32(zeros[0])  # wraps, as TFLite's does
+    codes = rescale(centred, units[0] / units[1]).astype(np.int64)
     low, high = quantized_range(output.type)
     return (np.clip(codes + zeros[1], low, high).astype(output.dtype),)
 

@@ -108,10 +108,8 @@ def space_to_batch_nd(op: OperatorView[Any], inputs: Inputs, state: State) -> Ou
     input is an image of its own."""
     array, blocks, paddings = inputs
     shape = space_to_batch_shape(array.shape, blocks, paddings)
-    quantization = op.output.quantization
-    zero = quantization.scalar_zero_point if quantization is not None else 0
     pads = [(0, 0), *((int(before), int(after)) for before, after in paddings), (0, 0)]
-    padded = np.pad(array, pads, constant_values=zero if array.itemsize == 1 else 0)
+    padded = np.pad(array, pads, constant_values=op.output.zero)
     split = [array.shape[0]]
     for size, block in zip(shape[1:-1], blocks.tolist(), strict=True):
         split += [size, block]

@@ -311,7 +311,7 @@ def write_cut(
     if op.options.padding == Padding.SAME:
         last = g.op("Mul", g.op("Div", g.op("Sub", sizes, one), step), step)
         beyond = g.op("Sub", g.op("Add", last, cells), sizes)
-        before = g.op("Div", g.op("Max", beyond, none), g.constant(2, np.int64))
+        before = g.op("Div", g.larger(beyond, none), g.constant(2, np.int64))
     last = g.op("Mul", g.op("Sub", g.shape([count for count, _, _, _ in windows]), one), step)
     after = g.op("Sub", g.op("Add", sizes, before), g.op("Add", last, cells))
     edge = g.constant((0, 0), np.int64)
@@ -321,6 +321,8 @@ def write_cut(
     if bias is not None:
         channels = g.op("Unsqueeze", bias, g.constant(range(1, 1 + len(windows)), np.int64))
         result = g.op("Add", result, channels)
+    if op.op is Op.CONV_3D_TRANSPOSE:
+        result = g.finite(result)
     activation = op.options.fused_activation_function
     g.write(op.output, result, layout=Layout.FIRST, activation=activation)
 
@@ -392,7 +394,12 @@ def volume_convolution(
         **window_padding(options.padding, windows),
         output_padding=past_last_window(input, windows) if transposed else None,
     )
-    g.write(op.output, result, layout=Layout.FIRST, activation=options.fused_activation_function)
+    g.write(
+        op.output,
+        g.finite(result),
+        layout=Layout.FIRST,
+        activation=options.fused_activation_function,
+    )
 
 
 def past_last_window(input: TensorView, windows: Windows) -> list[int]:

@@ -105,7 +105,7 @@ def regular(g: Graph, options: Options, boxes: ir.Value, scores: ir.Value) -> Pi
     picked = suppressed(g, options, boxes, by_class, most)
     kept = g.op("GatherND", by_class, picked)
     most_of_all = g.constant([options.max_detections], np.int64)
-    count = g.op("Min", g.op("Shape", kept), most_of_all)
+    count = g.smaller(g.op("Shape", kept), most_of_all)
     best, order = g.op_multi("TopK", kept, count, outputs=2)
     picked = g.op("Gather", picked, order)
     classes, rows = (reshaped(g, _part(g, picked, at, at + 1), (-1,)) for at in (1, 2))

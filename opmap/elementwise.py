@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial, reduce
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.graph.pairs import is_complex
 from tflite_ort.opmap.idioms.by_code import by_code, every_code
 from tflite_ort.opmap.idioms.indices import failing, matched
+from tflite_ort.opmap.idioms.movement import moved_domain
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     ActivationFunctionType,
@@ -91,6 +93,8 @@ class Binary:
             difference_of_bytes(op, g)
             return
         domain = Domain.REAL if quantized else self.domain
+        if domain is Domain.STORED:
+            domain = moved_domain(a, b, output)
         layout = g.layout(a, b)
         first, second = (
             g.read(tensor, layout=layout, domain=domain, rank=output.rank) for tensor in (a, b)
@@ -134,10 +138,14 @@ def _product(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
 
 
 def _quotient(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
-    """Div; of integers in 64 bits, where the lowest one over -1 does not end the process."""
+    """Div; of integers in 64 bits, where the lowest one over -1 does not end the process: it is
+    the highest one."""
     if op.output.type is not _T.INT32:
         return g.op("Div", a, b)
     quotient = g.op("Div", g.op("Cast", a, to=ir.DataType.INT64), _divisor(op, g, b))
+    known = op["input2"].data
+    if known is None or np.any(known == -1):
+        quotient = g.smaller(quotient, g.constant(np.iinfo(np.int32).max, np.int64))
     return g.op("Cast", quotient, to=ir.DataType.INT32)
 
 
@@ -219,14 +227,34 @@ def _arctangent(g: Graph, x: ir.Value, dtype: np.dtype[Any]) -> ir.Value:
 
 
 def _power(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
-    """Pow; of integers the graph fails where an exponent is negative, if no kernel can say so."""
-    if op.output.type is _T.INT32:
-        known, negative = op["input2"].data, g.op("Less", b, g.constant(0, np.int32))
-        if g.target.fallback if known is None else np.any(known < 0):
-            raise Untranslatable("integer exponent that may be negative")
-        if known is None:
-            b = failing(g, g.op("Cast", b, to=ir.DataType.INT64), negative)
-    return g.op("Pow", a, b)
+    """Pow; of integers the graph fails where an exponent is negative, if no kernel can say so.
+
+    Where integers overflow, ONNX Runtime's Pow and TFLite's give the lowest one, except that the
+    latter multiplies, and wraps, for a single exponent that broadcasts.
+    """
+    if op.output.type is not _T.INT32:
+        return g.op("Pow", a, b)
+    exponents, negative = op["input2"], g.op("Less", b, g.constant(0, np.int32))
+    known = exponents.data
+    if g.target.fallback if known is None else np.any(known < 0):
+        raise Untranslatable("integer exponent that may be negative")
+    if known is None:
+        b = failing(g, g.op("Cast", b, to=ir.DataType.INT64), negative)
+    if exponents.dynamic or prod(exponents.shape) != 1 or exponents.shape == op["input1"].shape:
+        return g.op("Pow", a, b)
+    return _integer_power(g, a, b, 31 if known is None else int(known.max()).bit_length())
+
+
+def _integer_power(g: Graph, a: ir.Value, b: ir.Value, bits: int) -> ir.Value:
+    """The product of squares of squares, one for each bit of the exponent."""
+    two, one = g.constant(2, np.int64), g.constant(1, np.int32)
+    power, rest = one, g.op("Cast", b, to=ir.DataType.INT64)
+    for bit in range(max(bits, 1)):
+        if bit:
+            rest, a = g.op("Div", rest, two), g.op("Mul", a, a)
+        is_set = g.op("Cast", g.op("Mod", rest, two), to=ir.DataType.BOOL)
+        power = g.op("Mul", power, g.op("Where", is_set, a, one))
+    return power
 
 
 def _squared_difference(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
@@ -238,11 +266,12 @@ def _choice(comparison: str, op_type: str) -> Emit:
     """Max or Min of the numbers as stored: TFLite compares codes, whatever their scales.
 
     For floats it is spelt as a comparison, which decides what becomes of NaN: TFLite gives the
-    second operand where either is NaN, Max would give NaN.
+    second operand where either is NaN, Max would give NaN. So are 64-bit integers, of which ONNX
+    Runtime's Max is wrong beyond 32 bits.
     """
 
     def emit(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
-        if op.output.type in _FLOATS:
+        if op.output.type in _FLOATS or op.output.type is _T.INT64:
             return g.op("Where", g.op(comparison, a, b), a, b)
         if op.output.type is not _T.INT16:
             return g.op(op_type, a, b)
@@ -459,7 +488,7 @@ for operator, last, emit, types in (
 
 @translator(Op.ADD_N, versions=(1, 1), inputs=("values*",))
 def add_n(op: View, g: Graph) -> None:
-    """A chain of Add."""
+    """A chain of Add; sums of floats stay finite."""
     values, layout = op.present_inputs(), g.layout(*op.present_inputs())
     types = {value.type for value in values}
     if types not in ({_T.FLOAT32}, {_T.INT32}):
@@ -472,6 +501,7 @@ def add_n(op: View, g: Graph) -> None:
         if may_differ(shapes[0], shape):
             terms[i] = matched(g, terms[i], terms[0])
     total = reduce(lambda a, b: g.op("Add", a, b), terms)
+    total = total if op.output.type is _T.INT32 else g.finite(total)
     g.write(op.output, total, layout=layout, domain=Domain.FILE)
 
 

@@ -204,7 +204,7 @@ def _count(k: TensorView, g: Graph) -> ir.Value:
     if k.data is not None:
         return g.constant([max(int(k.data.reshape(-1)[0]), 0)], np.int64)
     count = g.op("Cast", reshaped(g, g.read(k), (1,)), to=ir.DataType.INT64)
-    return g.op("Max", count, g.constant(0, np.int64))
+    return g.larger(count, g.constant(0, np.int64))
 
 
 @translator(Op.WHERE, versions=(1, 2), inputs=("condition",))
@@ -241,7 +241,7 @@ def _segments(op: OperatorView[Any], g: Graph, value: ir.Value, reduction: str) 
     if ids.data is not None and is_known(output.shape[0]) and ids.data.max() >= output.shape[0]:
         raise Untranslatable("a segment id out of bounds")
     rows = g.op("Cast", g.read(ids), to=ir.DataType.INT64)
-    rows = g.op("Add", g.op("Max", rows, g.constant(-1, np.int64)), g.constant(1, np.int64))
+    rows = g.op("Add", g.larger(rows, g.constant(-1, np.int64)), g.constant(1, np.int64))
     sizes: Sizes = output.shape
     first: Sizes = ()
     if is_known(*output.shape):
@@ -268,7 +268,7 @@ def _segment_count(op: OperatorView[Any], g: Graph) -> ir.Value:
     ids = g.op("Cast", g.read(op["segment_ids"]), to=ir.DataType.INT64)
     line = g.op("Concat", before, ids, axis=0)
     steps = g.op("Sub", ids, g.op("Slice", line, zero, before))
-    wrong = g.op("Or", g.op("Less", g.op("Min", steps, ids), zero), g.op("Greater", steps, one))
+    wrong = g.op("Or", g.op("Less", g.smaller(steps, ids), zero), g.op("Greater", steps, one))
     count = g.op("ReduceSum", g.op("Cast", wrong, to=ir.DataType.INT64), zero)
     last = g.op("Slice", line, before, g.constant([_LAST], np.int64))
     return failing(g, g.op("Add", last, one), g.op("Greater", count, zero))

@@ -124,7 +124,7 @@ def _computed_picks(
     if options.align_corners:
         source = g.op("Add", source, g.constant(0.5, np.float32))
     whole = g.op("Cast", g.op("Floor", source), to=ir.DataType.INT64)
-    return g.op("Min", g.op("Max", whole, g.constant(0, np.int64)), last)
+    return g.smaller(g.larger(whole, g.constant(0, np.int64)), last)
 
 
 def _linear_layout(g: Graph, input: TensorView, output: TensorView) -> Layout:

@@ -120,7 +120,10 @@ def batch_matmul(op: OperatorView[BatchMatMulOptions], g: Graph) -> None:
 def _constant_factor(g: Graph, x: TensorView, y: TensorView, adjoint: bool) -> ir.Value:
     permutation = _permutation(y.rank, adjoint)
     axis = permutation.index(y.quantization.axis) if y.quantization is not None else 0
-    return g.weights(y, permutation=permutation, axis=axis, real=not x.is_quantized)
+    # QLinearMatMul takes one scale of weights with more than two dimensions.
+    channels = y.quantization is not None and y.quantization.per_channel
+    real = not x.is_quantized or (channels and x.type is not TensorType.INT16)
+    return g.weights(y, permutation=permutation, axis=axis, real=real)
 
 
 def _transposed(g: Graph, value: ir.Value, tensor: TensorView, adjoint: bool) -> ir.Value:

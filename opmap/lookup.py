@@ -189,7 +189,7 @@ def _binary_search(g: Graph, wanted: ir.Value, keys: ir.Value, count: int) -> ir
     low = g.op("Expand", zero, g.op("Shape", wanted))
     for _ in range(count.bit_length()):
         middle = g.op("Div", g.op("Add", low, high), two)
-        key = g.op("Gather", keys, g.op("Min", middle, g.constant(count - 1, np.int64)))
+        key = g.op("Gather", keys, g.smaller(middle, g.constant(count - 1, np.int64)))
         step = g.op("Sub", wanted, key)
         is_open = g.op("Less", low, high)
         below, equal, above = (

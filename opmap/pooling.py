@@ -9,6 +9,7 @@ import onnx_ir as ir
 from tflite_ort.opmap.convolution import window_padding
 from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.graph.quantized_nodes import origin
+from tflite_ort.opmap.idioms.movement import moved_domain
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     Op,
@@ -44,15 +45,18 @@ def average_pool_2d(op: OperatorView[Pool2DOptions], g: Graph) -> None:
     cells = op.options.filter_height * op.options.filter_width
     step = 1 + 1 / (4 * largest * cells)  # the mean of a window is a multiple of 1 / cells
     mean = _average(op, g, g.read_codes(input, step, layout=Layout.FIRST))
-    codes = g.quantize_codes(mean, input)
-    g.write(output, codes, layout=Layout.FIRST, domain=Domain.STORED, activation=activation)
+    codes, domain = g.quantize_codes(mean, input), moved_domain(input, output)
+    if domain is Domain.FILE:
+        codes = g.filed(codes, input)
+    g.write(output, codes, layout=Layout.FIRST, domain=domain, activation=activation)
 
 
 @translator(Op.MAX_POOL_2D, versions=(1, 3), inputs=("input",))
 def max_pool_2d(op: OperatorView[Pool2DOptions], g: Graph) -> None:
     """MaxPool of the stored codes."""
     input, activation = op["input"], op.options.fused_activation_function
-    domain = Domain.STORED if input.type in _POOLED_AS_STORED else Domain.REAL
+    moved = moved_domain(input, op.output)
+    domain = moved if input.type in _POOLED_AS_STORED else Domain.REAL
     if domain is Domain.REAL and not input.is_quantized:
         raise Untranslatable(f"{input.type.name} input without a scale")
     x = g.read(input, layout=Layout.FIRST, domain=domain)
@@ -63,7 +67,7 @@ def max_pool_2d(op: OperatorView[Pool2DOptions], g: Graph) -> None:
     pooled = g.op("MaxPool", x, **_windows(op))
     if domain is Domain.REAL:
         pooled = g.quantize(pooled, input)
-    g.write(op.output, pooled, layout=Layout.FIRST, domain=Domain.STORED, activation=activation)
+    g.write(op.output, pooled, layout=Layout.FIRST, domain=moved, activation=activation)
 
 
 @translator(Op.L2_POOL_2D, versions=(1, 1), inputs=("input",))
@@ -73,7 +77,7 @@ def l2_pool_2d(op: OperatorView[Pool2DOptions], g: Graph) -> None:
     if input.type is not TensorType.FLOAT32:
         raise Untranslatable(f"{input.type.name} input, only FLOAT32 is defined")
     x = g.read(input, layout=Layout.FIRST)
-    result = g.op("Sqrt", _average(op, g, g.op("Mul", x, x)))
+    result = g.finite(g.op("Sqrt", _average(op, g, g.op("Mul", x, x))))
     activation = op.options.fused_activation_function
     g.write(op.output, result, layout=Layout.FIRST, activation=activation)
 

@@ -14,7 +14,7 @@ from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.graph.constants import carried, carried_type
 from tflite_ort.opmap.graph.pairs import is_complex
 from tflite_ort.opmap.idioms.by_code import by_code, every_code
-from tflite_ort.opmap.idioms.fixed_point import read_centred, rescaled
+from tflite_ort.opmap.idioms.fixed_point import centred_codes, read_centred, rescaled
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     FakeQuantOptions,
@@ -24,8 +24,8 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
-from tflite_ort.schema.arithmetic.fixed_point import rescale, saturate
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE, fake_quant_range
+from tflite_ort.schema.arithmetic.fixed_point import quantize_multiplier, rescale, saturate
+from tflite_ort.schema.values.semantics import NUMPY_DTYPE, fake_quant_range, quantized_range
 
 Array = npt.NDArray[Any]
 View = OperatorView[Any]
@@ -54,6 +54,9 @@ def quantize(op: View, g: Graph) -> None:
     input, output = op["input"], op.output
     if (input.type, output.type) == (_T.INT16, _T.INT32):
         _widen(op, g)
+        return
+    if input.type is _T.INT32 and output.type in (_T.INT8, _T.INT16):
+        _narrow(op, g)
         return
     if output.type not in _CODES or input.type not in _CODES | {_T.FLOAT32}:
         raise refusal(op)
@@ -129,6 +132,27 @@ def _widen(op: View, g: Graph) -> None:
     zero_point = g.constant(output.quantization.scalar_zero_point, np.float64)
     codes = g.op("Cast", g.op("Add", codes, zero_point), to=ir.DataType.INT32)
     g.write(output, codes, domain=Domain.STORED)
+
+
+def _narrow(op: View, g: Graph) -> None:
+    """32-bit codes rescaled to 8 or 16 bits, as TFLite rounds them: what has the zero point taken
+    off, and is shifted to the left where the multiplier is above 1, wraps."""
+    source, target = _codes(op["input"]), _codes(op.output)
+    if not op.output.is_quantized:
+        raise refusal(op)
+    multiplier = source.scale / target.scale
+    _, shift = quantize_multiplier(multiplier)
+    left = max(int(shift), 0)
+    codes = g.read(op["input"], domain=Domain.STORED)
+    codes = g.op("Sub", codes, g.constant(source.zero_point, np.int32))
+    if left:
+        codes = g.op("Mul", codes, g.constant(np.left_shift(1, left).astype(np.int32)))
+    codes = g.op("Cast", codes, to=ir.DataType.DOUBLE)
+    codes = rescaled(g, codes, multiplier * 2.0**-left, 2.0**31, bits=17)
+    low, high = (bound - target.zero_point for bound in quantized_range(target.type))
+    codes = g.op("Clip", codes, g.constant(low, np.float64), g.constant(high, np.float64))
+    codes = centred_codes(g, g.op("Cast", codes, to=ir.DataType.FLOAT), op.output)
+    g.write(op.output, codes, domain=Domain.STORED)
 
 
 def _carried_alike(a: TensorView, b: TensorView) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from math import prod
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.idioms.combining import combined, combined_axis, pairing
 from tflite_ort.opmap.idioms.computed_axes import ComputedAxis, counted_axes
 from tflite_ort.opmap.idioms.indices import failing
 from tflite_ort.opmap.idioms.movement import integers, narrowed, reshaped, same_order, widened
@@ -54,7 +54,7 @@ def mean(op: OperatorView[ReducerOptions], g: Graph) -> None:
     if input.type in _INTEGERS:
         _integer_mean(op, g)
         return
-    _check_real(input)
+    _check_real(input, op.output)
     layout = _layout(op, g)
     if layout is Layout.FIRST and _axes(op) == tuple(range(1, input.rank - 1)):
         pooled = g.op("GlobalAveragePool", g.read(input, layout=layout))
@@ -79,8 +79,8 @@ def _terms(
     if op["axes"].is_constant and is_known(*op["input"].shape):
         return g.constant(prod(op["input"].shape[axis] for axis in _axes(op)), np.int64)
     one = g.constant(1, np.int64)
-    sums = g.op("Max", g.op("Size", total), one)
-    return g.op("Max", g.op("Div", g.op("Size", value), sums), one)
+    sums = g.larger(g.op("Size", total), one)
+    return g.larger(g.op("Div", g.op("Size", value), sums), one)
 
 
 @translator(Op.SUM, versions=(1, 2), inputs=("input", "axes"))
@@ -95,7 +95,7 @@ def sum(op: OperatorView[ReducerOptions], g: Graph) -> None:
         total = _total(op, g, value, op.output.type, layout)
         _write(op, g, total, layout, Domain.REAL)
         return
-    _check_real(op["input"])
+    _check_real(op["input"], op.output)
     _reduce(op, g, "ReduceSum", layout, Domain.REAL)
 
 
@@ -140,7 +140,13 @@ def _extremum(op: OperatorView[ReducerOptions], g: Graph, name: str) -> None:
         input.quantization is not None and not input.quantization.equals(output.quantization)
     ):
         raise Untranslatable("input and output differ in scale or zero point")
-    _reduce(op, g, name, _layout(op, g), Domain.STORED)
+    layout = _layout(op, g)
+    if input.type is not TensorType.INT64:
+        _reduce(op, g, name, layout, Domain.STORED)
+        return
+    chained = _chained if op["axes"].is_constant or not input.rank else _chained_along
+    largest = chained(op, g, name.removeprefix("Reduce"), g.read(input, layout=layout), layout)
+    _write(op, g, largest, layout, Domain.STORED)
 
 
 @translator(Op.REDUCE_PROD, versions=(1, 2), inputs=("input", "axes"))
@@ -245,9 +251,10 @@ def _axes(op: OperatorView[Any]) -> tuple[int, ...]:
     return normalized_axes(integers(op["axes"]), op["input"].rank)
 
 
-def _check_real(input: TensorView) -> None:
-    if input.type is not TensorType.FLOAT32 and not input.is_quantized:
-        raise Untranslatable(f"{input.type.name} input without a scale")
+def _check_real(*tensors: TensorView) -> None:
+    for tensor in tensors:
+        if tensor.type is not TensorType.FLOAT32 and not tensor.is_quantized:
+            raise Untranslatable(f"{tensor.type.name} tensor {tensor.name!r} without a scale")
 
 
 def _check_filled(op: OperatorView[Any]) -> None:
@@ -297,8 +304,9 @@ def _reduced_axes(op: OperatorView[ReducerOptions], g: Graph, layout: Layout) ->
     value = counted_axes(g, axes, rank)
     if prod(axes.shape) == 1:
         return value
-    most = g.op("ReduceMax", _times(g, value, rank), keepdims=0)
-    return failing(g, value, g.op("Greater", most, g.constant(1, np.int64)))
+    times = g.op("Cast", _times(g, value, rank), to=ir.DataType.INT32)
+    most = g.op("ReduceMax", times, keepdims=0)
+    return failing(g, value, g.op("Greater", most, g.constant(1, np.int32)))
 
 
 def _times(g: Graph, axes: ir.Value, rank: int) -> ir.Value:
@@ -317,8 +325,8 @@ def _chained(
     _check_filled(op)
     shape, rank = op["input"].shape, op["input"].rank
     for axis in _axes(op) if rank else ():
-        whole = (1, shape[axis], 1, 1)
-        value = _combined(g, name, value, layout.axis(axis, rank), shape[axis], whole)
+        place = layout.axis(axis, rank)
+        value = combined_axis(g, name, op["input"].type, value, place, shape[axis])
     return value
 
 
@@ -332,8 +340,8 @@ def _chained_along(
     axes = _reduced_axes(op, g, layout)
     chosen = g.op("Greater", _times(g, axes, len(shape)), zero)
     for axis, size in enumerate(shape):
-        combined = _combined(g, name, value, axis, size, (1, size, 1, 1))
-        value = g.op("Where", g.op("Gather", chosen, g.constant(axis, np.int64)), combined, value)
+        whole = combined_axis(g, name, op["input"].type, value, axis, size)
+        value = g.op("Where", g.op("Gather", chosen, g.constant(axis, np.int64)), whole, value)
     starts = g.constant([0] * len(shape), np.int64)
     ends = g.op("Where", chosen, one, g.shape(shape))
     first = g.op("Slice", value, starts, ends)
@@ -409,33 +417,9 @@ def windows_reduced(
         result = spread_and_padded(g, result, sizes, edges, init)
         pairs = zip(sizes, edges, strict=True)
         sizes = tuple(low + n + (n - 1) * inside + high for n, (low, high, inside) in pairs)
+    pair = pairing(g, name, input.type)
     for axis, (size, row) in enumerate(zip(sizes, rows, strict=True)):
-        result = _combined(g, name, result, axis, size, row)
-    result = g.op(name, result, init)
+        result = combined(g, pair, result, axis, size, row)
+    result = pair(result, init)
     narrow = g.op("Cast", result, to=ir.DataType.from_numpy(input.dtype))
     g.write(op.output, narrow, domain=Domain.FILE)
-
-
-def _combined(
-    g: Graph, name: str, value: ir.Value, axis: int, size: int, row: tuple[int, int, int, int]
-) -> ir.Value:
-    """The windows along one axis, from blocks of 1, 2, 4, ... cells."""
-    _, window, stride, dilation = row
-    cells = size - (window - 1) * dilation  # where a window can start
-    pieces: list[ir.Value] = []
-    reached, width = 0, 1
-    while True:
-        if window & width:
-            pieces.append(_cut(g, value, axis, reached * dilation, cells))
-            reached += width
-        if reached == window:
-            result = functools.reduce(functools.partial(g.op, name), pieces)
-            return _cut(g, result, axis, 0, cells, stride) if stride > 1 else result
-        left = size - (2 * width - 1) * dilation
-        halves = (_cut(g, value, axis, start, left) for start in (0, width * dilation))
-        value, width = g.op(name, *halves), 2 * width
-
-
-def _cut(g: Graph, value: ir.Value, axis: int, start: int, count: int, step: int = 1) -> ir.Value:
-    bounds = ([start], [start + count], [axis], [step])
-    return g.op("Slice", value, *(g.constant(bound, np.int64) for bound in bounds))

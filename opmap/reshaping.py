@@ -265,7 +265,7 @@ def split_v(op: OperatorView[SplitVOptions], g: Graph) -> None:
     zero, one = g.constant(0, np.int64), g.constant(1, np.int64)
     left = g.op("Equal", wanted, g.constant(-1, np.int64))
     lefts = g.op("ReduceSum", g.op("Cast", left, to=ir.DataType.INT64))
-    rest = g.op("Sub", whole, g.op("ReduceSum", g.op("Max", wanted, zero)))
+    rest = g.op("Sub", whole, g.op("ReduceSum", g.larger(wanted, zero)))
     filled = g.op("Where", left, rest, wanted)
     filled = failing(g, filled, g.op("Or", g.op("Less", filled, zero), g.op("Greater", lefts, one)))
     _split(op, g, axis, filled)
@@ -431,8 +431,8 @@ def _blocks(
 @translator(Op.PAD, versions=(1, 6), inputs=("input", "paddings", "value?"))
 def pad(op: OperatorView[Any], g: Graph) -> None:
     """Pad with the value given, else with what stands for zero in the output."""
-    input, output = op["input"], op.output
-    domain = moved_domain(input, output)
+    input, output, given = op["input"], op.output, op.get("value")
+    domain = moved_domain(input, output, *(() if given is None else (given,)))
     layout = pad_layout(op, g, domain)
     value = pad_value(op, g, domain)
     x = widened(g, g.read(input, layout=layout, domain=domain), input.type)

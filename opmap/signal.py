@@ -77,10 +77,14 @@ def _part(g: Graph, op: View, which: int) -> ir.Value:
 @translator(Op.COMPLEX_ABS, versions=(1, 1), inputs=("input",))
 def complex_abs(op: View, g: Graph) -> None:
     """Sqrt of the sum of the squares, in double: no square of a float32 overflows there.
+    What has an infinite part is infinite, whatever the other part is.
 
     ONNX Runtime's ReduceSum would not drop the dimension of what has no element.
     """
     real, imaginary = (g.op("Cast", _part(g, op, i), to=ir.DataType.DOUBLE) for i in (0, 1))
     squares = g.op("Add", g.op("Mul", real, real), g.op("Mul", imaginary, imaginary))
+    distance, endless = g.op("Sqrt", squares), g.constant(np.inf)
+    beyond = (g.op("Equal", g.op("Abs", part), endless) for part in (real, imaginary))
+    distance = g.op("Where", g.op("Or", *beyond), endless, distance)
     dtype = part_dtype(op["input"].dtype)
-    g.write(op.output, g.op("Cast", g.op("Sqrt", squares), to=ir.DataType.from_numpy(dtype)))
+    g.write(op.output, g.op("Cast", distance, to=ir.DataType.from_numpy(dtype)))

@@ -214,8 +214,8 @@ def dynamic_update_slice(op: OperatorView[Any], g: Graph) -> None:
     start = g.op("Cast", g.read(op["start"]), to=ir.DataType.INT64)
     if parts < operand.rank:
         start = g.op("Slice", start, g.constant([0], np.int64), g.constant([parts], np.int64))
-    start = g.op("Max", start, g.constant(0, np.int64))
-    start = g.op("Min", start, g.constant(room[:parts], np.int64))
+    start = g.larger(start, g.constant(0, np.int64))
+    start = g.smaller(start, g.constant(room[:parts], np.int64))
     grid = np.moveaxis(np.indices(update.shape[:parts]), 0, -1)
     places = g.op("Add", g.constant(grid, np.int64), start)
     into, values = (g.read(tensor, domain=domain) for tensor in (operand, update))

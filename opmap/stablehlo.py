@@ -189,7 +189,8 @@ def _start_of_slices(
         order = [axis for axis in range(starts.rank) if axis != vector] + [vector]
         index = g.op("Transpose", index, perm=order)
     limits = np.subtract(operand.shape, slice_sizes(operand.shape, options))[mapped]
-    index = g.op("Max", g.op("Min", index, g.constant(limits, np.int64)), g.constant(0, np.int64))
+    index = g.smaller(index, g.constant(limits, np.int64))
+    index = g.larger(index, g.constant(0, np.int64))
     return _along_axes(g, index, mapped, depth)
 
 
@@ -257,7 +258,7 @@ def _places_in_line(op: OperatorView[StablehloScatterOptions], g: Graph) -> ir.V
     last, end = g.constant([-1], np.int64), g.constant(prod(shape), np.int64)
     number = g.op("Mul", places, g.constant(steps, np.int64))
     number = g.op("ReduceSum", number, last, keepdims=0)
-    missed = g.op("ReduceMax", g.op("Cast", outside, to=_D.INT64), last, keepdims=0)
+    missed = g.op("ReduceMax", g.op("Cast", outside, to=_D.INT32), last, keepdims=0)
     line = g.op("Where", g.op("Cast", missed, to=_D.BOOL), end, number)
     return reshaped(g, line, [-1])
 

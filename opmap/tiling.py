@@ -115,7 +115,7 @@ def reverse_sequence(op: OperatorView[ReverseSequenceOptions], g: Graph) -> None
     if given is not None and is_known(input.shape[time]) and (given > input.shape[time]).any():
         raise Untranslatable(f"a length above {input.shape[time]}")
     lengths = g.op("Cast", g.read(op["lengths"]), to=ir.DataType.INT64)
-    lengths = g.op("Max", lengths, g.constant(0, np.int64))
+    lengths = g.larger(lengths, g.constant(0, np.int64))
     value, rank = g.read(input, domain=domain), input.rank
     order = [batch, time, *(axis for axis in range(rank) if axis not in (batch, time))]
     in_front = {batch, time} == {0, 1}
@@ -159,7 +159,7 @@ def _write_with_diagonal(
         lengths = [g.shape((*batch, rows * columns)), g.shape((*batch, length))]
         places = g.constant(np.arange(length) * (columns + 1), np.int64)
     else:
-        least = g.op("Min", *sides)
+        least = g.smaller(*sides)
         each = (g.op("Mul", *sides), least)
         lengths = [g.op("Concat", g.shape(batch), size, axis=0) for size in each]
         zero, one = g.constant(0, np.int64), g.constant(1, np.int64)
@@ -211,7 +211,7 @@ def _computed_dilate(op: OperatorView[Any], g: Graph, domain: Domain) -> None:
     value = _shaped(g, value, _alternating(g, shape, ones))
     value = g.op("Pad", value, g.op("Concat", nothing, nothing, after, axis=0), padding)
     whole = g.op("Mul", shape, steps)
-    ends = g.op("Max", g.op("Add", g.op("Sub", whole, steps), one), nothing)
+    ends = g.larger(g.op("Add", g.op("Sub", whole, steps), one), nothing)
     value = g.op("Slice", _shaped(g, value, whole), nothing, ends)
     g.write(op.output, narrowed(g, value, input.type), domain=domain)
 
@@ -254,9 +254,8 @@ def _padded_by(
     op: OperatorView[Any], g: Graph, value: ir.Value, pads: ir.Value, domain: Domain
 ) -> ir.Value:
     """Padded with what stands for zero in the output."""
-    type, quantization = op["input"].type, op.output.quantization
-    zero = 0 if quantization is None else quantization.scalar_zero_point
-    code = widened(g, code_constant(g, zero, op.output, domain), type)
+    type = op["input"].type
+    code = widened(g, code_constant(g, op.output.zero, op.output, domain), type)
     return narrowed(g, g.op("Pad", widened(g, value, type), pads, code), type)
 
 

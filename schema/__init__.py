@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tflite_ort.schema.builder import ModelBuilder, SubgraphBuilder
 from tflite_ort.schema.file.budgets import Budgets
 from tflite_ort.schema.file.declare import Table
 from tflite_ort.schema.file.empty_options import (
@@ -337,6 +338,7 @@ __all__ = [
     "MirrorPadOptions",
     "MissingDelegate",
     "Model",
+    "ModelBuilder",
     "ModelError",
     "MulOptions",
     "MultiAxisQuantization",
@@ -425,6 +427,7 @@ __all__ = [
     "StridedSliceOptions",
     "SubGraph",
     "SubOptions",
+    "SubgraphBuilder",
     "Table",
     "Tensor",
     "TensorError",

@@ -1,18 +1,30 @@
-"""Options of the test run: the hypothesis profile, the thorough sweeps."""
+"""Options of the test run, and what is judged when it ends.
+
+With several processes (`-n 2`) each worker hands what it saw to the first process, which judges it.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from copy import deepcopy
+from functools import partial
+from typing import Any
 
 import hypothesis
 import pytest
 
 from tests import placements
 from tests.one_op import EXACT
+from tflite_ort.plan.observers import observing
+from tflite_ort.schema import Op
 
 # Of the quantised elements of all one-operator models; the rest are one quantum off.
 _LEAST_EXACT = 0.99
 _ENOUGH = 100_000
+
+# Where the interpreters of the run put their operators.
+SEEN: placements.Seen = {}
 
 # The same draws every time, so that a change alone decides; thorough runs draw anew.
 hypothesis.settings.register_profile("suite", deadline=None, max_examples=20, derandomize=True)
@@ -29,32 +41,59 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     thorough = config.getoption("--thorough") or os.environ.get("TFLITE_ORT_THOROUGH")
     hypothesis.settings.load_profile("thorough" if thorough else "suite")
-    placements.watch()
-
-
-def _exact_share() -> float:
-    return sum(each.same for each in EXACT.values()) / sum(each.all for each in EXACT.values())
+    os.environ.pop("COLUMNS", None)  # the width of who started the run is none of the commands'
+    watching = observing(partial(placements.note, SEEN))
+    watching.__enter__()
+    config.add_cleanup(partial(watching.__exit__, None, None, None))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """A run of many cases fails when too few of their elements are exact; any run, when operators
     are not where the record of them says."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["seen"] = SEEN
+        output["exact"] = {op.name: (count.same, count.all) for op, count in EXACT.items()}
+        return
     if session.config.getoption("--write-placements"):
-        placements.write()
-    elif placements.contradictions():
+        placements.write(SEEN)
+    elif placements.contradictions(SEEN):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
-    if sum(each.all for each in EXACT.values()) >= _ENOUGH and _exact_share() < _LEAST_EXACT:
+    if sum(count.all for count in EXACT.values()) >= _ENOUGH and _exact_share() < _LEAST_EXACT:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.fixture
+def unmeasured() -> Iterator[None]:
+    """Where operators of damaged files run says nothing about operators."""
+    before = deepcopy(SEEN)
+    yield
+    SEEN.clear()
+    SEEN.update(before)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take over what a worker saw."""
+    output = getattr(node, "workeroutput", {})
+    placements.merge(SEEN, output.get("seen", {}))
+    for name, (same, all) in output.get("exact", {}).items():
+        EXACT[Op[name]].same += same
+        EXACT[Op[name]].all += all
+
+
+def _exact_share() -> float:
+    return sum(count.same for count in EXACT.values()) / sum(count.all for count in EXACT.values())
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    wrong = placements.contradictions()
+    wrong = placements.contradictions(SEEN)
     if wrong:
         terminalreporter.section(f"bridge/command/placements.json is stale: {placements.WRITE}")
         terminalreporter.write_line("\n".join(wrong))
     if not EXACT:
         return
     terminalreporter.section("quantised elements through ONNX Runtime that equal LiteRT's")
-    for op, each in sorted(EXACT.items(), key=lambda item: item[1].same / item[1].all):
-        terminalreporter.write_line(f"{each.same / each.all:9.3%} of {each.all:8d}  {op.name}")
+    for op, count in sorted(EXACT.items(), key=lambda item: item[1].same / item[1].all):
+        terminalreporter.write_line(f"{count.same / count.all:9.3%} of {count.all:8d}  {op.name}")
     terminalreporter.write_line(f"{_exact_share():9.3%} of all, at least {_LEAST_EXACT:.0%} wanted")

@@ -1,4 +1,4 @@
-"""Small models run by given delegates."""
+"""Small models that run on chosen delegates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ def allocated(model: bytes, **arguments: Any) -> Interpreter:
 
 
 def assert_as_litert(model: bytes, delegates: list[Any], rtol: float = 1e-5) -> None:
-    """What a model of two inputs of SHAPE gives; `rtol` is of the largest magnitude."""
+    """Assert that a model of two inputs of SHAPE gives LiteRT's result.
+
+    Args:
+        rtol: the tolerance, relative to the largest magnitude.
+    """
     seed = 0
     print(f"seed {seed}")
     rng = np.random.default_rng(seed)

@@ -1,8 +1,6 @@
-"""Models like those of LiteRT's own interpreter tests, built here."""
+"""Models like those that LiteRT's own interpreter tests use."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import numpy as np
 
@@ -10,7 +8,6 @@ from tests.one_op import Node, T, graph_model
 from tests.subgraph_models import Sub, model_of
 from tflite_ort.schema import (
     AddOptions,
-    Buffer,
     DensifyOptions,
     DimensionMetadata,
     DimensionType,
@@ -20,20 +17,16 @@ from tflite_ort.schema import (
     Op,
     ReducerOptions,
     RNNOptions,
-    SignatureDef,
     SparsityParameters,
-    TensorMap,
     TensorType,
     VarHandleOptions,
-    read_model,
-    write_model,
 )
 
 REVERSED = np.eye(4)[::-1]
 
 
 def permute_float() -> bytes:
-    """[1, 4] reversed by a matrix product."""
+    """A matrix product that reverses a vector [1, 4]."""
     tensors = {
         "input": T((1, 4)),
         "weights": T.constant(REVERSED.astype(np.float32)),
@@ -44,7 +37,7 @@ def permute_float() -> bytes:
 
 
 def permute_uint8() -> bytes:
-    """As `permute_float`, in codes that are the values themselves."""
+    """As `permute_float` in uint8, where each code is its own value."""
     codes = {"type": TensorType.UINT8, "scale": 1.0}
     tensors = {
         "input": T((1, 4), **codes),
@@ -66,24 +59,12 @@ def sum_of_any_length() -> bytes:
         "total": T(()),
     }
     node = Node(Op.SUM, ["x", "axes"], ["total"], ReducerOptions())
-    return with_signatures(graph_model(tensors, [node], ["total"]), "sum")
+    return model_of(Sub(tensors, [node], ["x"], ["total"], "sum"))
 
 
 def sparse_constant() -> bytes:
-    """A 4 x 4 matrix of which three blocks of 2 x 2 are kept, two above and one below."""
+    """A sparse 4 x 4 matrix of three 2 x 2 blocks: two in the first row, one in the second."""
     kept = np.array([1, 0, 0, 4, 2, 3, 0, 0, 5, 0, 0, 6], np.float32)
-    tensors = {
-        "sparse": T.constant(np.zeros((4, 4), np.float32)),
-        "dense": T((4, 4)),
-        "x": T((4, 4)),
-        "y": T((4, 4)),
-    }
-    nodes = [
-        Node(Op.DENSIFY, ["sparse"], ["dense"], DensifyOptions()),
-        Node(Op.ADD, ["dense", "x"], ["y"], AddOptions()),
-    ]
-    model = read_model(graph_model(tensors, nodes, ["y"]))
-    (graph,) = model.subgraphs
     dense = DimensionMetadata(format=DimensionType.DENSE, dense_size=2)
     compressed = DimensionMetadata(
         format=DimensionType.SPARSE_CSR,
@@ -95,58 +76,53 @@ def sparse_constant() -> bytes:
         block_map=(0, 1),
         dim_metadata=(dense, compressed, dense, dense),
     )
-    first = replace(graph.tensors[0], sparsity=sparsity)
-    graph = replace(graph, tensors=(first, *graph.tensors[1:]))
-    buffers = list(model.buffers)
-    buffers[first.buffer] = Buffer(data=kept.view(np.uint8))
-    return write_model(replace(model, subgraphs=(graph,), buffers=tuple(buffers)))
-
-
-def with_signatures(model: bytes, *names: str) -> bytes:
-    """Subgraph i under the i-th name, its tensors under their own."""
-    read = read_model(model)
-    signatures = tuple(
-        SignatureDef(
-            inputs=tuple(TensorMap(graph.tensors[i].name, i) for i in graph.inputs),
-            outputs=tuple(TensorMap(graph.tensors[i].name, i) for i in graph.outputs),
-            signature_key=name,
-            subgraph_index=index,
-        )
-        for index, (name, graph) in enumerate(zip(names, read.subgraphs, strict=True))
-    )
-    return write_model(replace(read, signature_defs=signatures))
+    tensors = {
+        "sparse": T((4, 4), raw=kept.tobytes(), sparsity=sparsity),
+        "dense": T((4, 4)),
+        "x": T((4, 4)),
+        "y": T((4, 4)),
+    }
+    nodes = [
+        Node(Op.DENSIFY, ["sparse"], ["dense"], DensifyOptions()),
+        Node(Op.ADD, ["dense", "x"], ["y"], AddOptions()),
+    ]
+    return graph_model(tensors, nodes, ["y"])
 
 
 def two_signatures() -> bytes:
-    """``add`` adds 2 to x in subgraph 0, ``multiply`` multiplies it by 3 in subgraph 1."""
+    """Two signatures: ``add`` (subgraph 0) is x + 2, ``multiply`` (subgraph 1) is x * 3."""
     vector = T((1,), shape_signature=(-1,))
-    parts = [(Op.ADD, AddOptions(), 2.0), (Op.MUL, MulOptions(), 3.0)]
+    parts = [
+        ("add", Op.ADD, AddOptions(), 2.0),
+        ("multiply", Op.MUL, MulOptions(), 3.0),
+    ]
     graphs = (
         Sub(
             {"x": vector, "k": T.constant(np.float32([number])), "y": vector},
             [Node(op, ["x", "k"], ["y"], options)],
             ["x"],
             ["y"],
+            name,
         )
-        for op, options, number in parts
+        for name, op, options, number in parts
     )
-    return with_signatures(model_of(*graphs), "add", "multiply")
+    return model_of(*graphs)
 
 
 def variable_signatures() -> bytes:
-    """``write`` sets a variable to x and gives -x, ``read`` gives the variable plus x."""
+    """Two signatures: ``write`` stores x and returns -x, ``read`` returns x + what is stored."""
     vector = T((2,))
     handle = Node(Op.VAR_HANDLE, [], ["h"], VarHandleOptions(container="", shared_name="v"))
     tensors = {"x": vector, "h": T((), TensorType.RESOURCE), "v": vector, "y": vector}
     write = [handle, Node(Op.ASSIGN_VARIABLE, ["h", "x"], []), Node(Op.NEG, ["x"], ["y"])]
     add = Node(Op.ADD, ["x", "v"], ["y"], AddOptions())
     read = [handle, Node(Op.READ_VARIABLE, ["h"], ["v"]), add]
-    graphs = (Sub(tensors, nodes, ["x"], ["y"]) for nodes in (write, read))
-    return with_signatures(model_of(*graphs), "write", "read")
+    parts = (("write", write), ("read", read))
+    return model_of(*(Sub(tensors, nodes, ["x"], ["y"], name) for name, nodes in parts))
 
 
 def running_sum() -> bytes:
-    """Half of the last output is added to the input: one cell of a recurrent network."""
+    """A recurrent cell that adds half of its last output to its input."""
     tensors = {
         "x": T((1, 2)),
         "input weights": T.constant(np.eye(2, dtype=np.float32)),

@@ -1,4 +1,4 @@
-"""LSTM operators in every form: one-operator models, and several invokes in a row."""
+"""Models of one LSTM operator in every form, with inputs for several invokes."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ class Lstm:
     """One LSTM operator.
 
     Args:
-        outputs: of the projection; without one there are as many as cells.
-        coupled: without an input gate, which is one less the forget gate (CIFG).
-        auxiliary: the second input of a bidirectional one, with weights of its own ("weights") or
-            in place of the backward direction's input ("linked").
-        diagonal: gates whose recurrent weights are vectors.
-        cell_bits: the cell state of an integer one is in units of ``2**-cell_bits``.
-        short: without places for layer normalisation, as the oldest files.
-        halves: the weights of a float one stand in the file as float16.
+        outputs: the outputs of the projection. Without a projection there is one for each cell.
+        coupled: whether the input gate is 1 - forget gate (CIFG).
+        auxiliary: the second input of a bidirectional operator. It has weights of its own
+            ("weights"), or it replaces the input of the backward direction ("linked").
+        diagonal: the gates whose recurrent weights are vectors.
+        cell_bits: the cell state of an integer operator has the unit ``2**-cell_bits``.
+        short: whether the inputs for layer normalisation are left out, as in the oldest files.
+        halves: whether the file stores the weights of a float operator as float16.
     """
 
     op: Op = Op.UNIDIRECTIONAL_SEQUENCE_LSTM
@@ -83,7 +83,7 @@ class Lstm:
 
     @property
     def name(self) -> str:
-        """What differs from the plainest form."""
+        """The fields that differ from their defaults."""
         plain = Lstm()
         found = [
             key if value is True else f"{key}={getattr(value, 'name', value)}"
@@ -102,7 +102,7 @@ class Lstm:
 
     @property
     def units(self) -> int:
-        """How many outputs one direction has."""
+        """The number of outputs of one direction."""
         return self.outputs if self.projection else self.cells
 
     def tensors(self) -> dict[str, T]:
@@ -120,11 +120,11 @@ class Lstm:
     def model(
         self, changed: Mapping[str, T | None] = MappingProxyType({}), intermediates: int = 12
     ) -> bytes:
-        """A model of this operator; variables start at zero.
+        """A model of this operator. Its variables start at zero.
 
         Args:
-            changed: inputs by name that are to be others than `tensors` says, or left out.
-            intermediates: how many are left of those that the form has.
+            changed: inputs by name that replace those of `tensors`; None leaves one out.
+            intermediates: how many intermediate tensors are kept.
         """
         tensors = {**self.tensors(), **changed}
         tensors = {name: tensor for name, tensor in tensors.items() if tensor is not None}
@@ -187,7 +187,7 @@ class Lstm:
         }
 
     def _intermediates(self) -> dict[str, T]:
-        """Scales of the gates' sums and of the hidden state, or of every partial sum."""
+        """Tensors that carry the scales of the gates' sums and the hidden state, or of all sums."""
         if self.arithmetic == "8x8_16":
             scales = [*((0.004, 0.0037, 0.005, 0.0041) if self.layer_norm else (2.0**-12,) * 4)]
             scales.append(_HIDDEN_SCALE)
@@ -272,7 +272,7 @@ class Lstm:
 
 
 def _widened(tensors: dict[str, T]) -> list[Node]:
-    """Constants become float16 ones under another name, and each an operator that widens it."""
+    """Store the constants as float16, and return the operators that make float32 of them."""
     nodes = []
     for name, tensor in list(tensors.items()):
         if tensor.data is not None:
@@ -284,7 +284,7 @@ def _widened(tensors: dict[str, T]) -> list[Node]:
 
 @dataclass(frozen=True)
 class BasicLstm:
-    """LSTM with the basic kernel, whose states come as inputs and leave as outputs."""
+    """LSTM with the basic kernel. Its states are inputs and outputs."""
 
     quantized: bool = False
     batch: int = 2
@@ -334,7 +334,7 @@ class BasicLstm:
 
 
 def invokes(interpreter: Any, feeds: Sequence[Sequence[Array]]) -> list[list[Array]]:
-    """The outputs of one invoke after the other on an interpreter, LiteRT's or ours."""
+    """The outputs of several invokes of an interpreter, LiteRT's or ours."""
     interpreter.allocate_tensors()
     results = []
     for arrays in feeds:

@@ -1,4 +1,4 @@
-"""The real models that tests run: ``$TFLITE_ORT_MODELS``, else ``../shared/models``."""
+"""The real models that tests run. They are in ``$TFLITE_ORT_MODELS`` or ``../shared/models``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MODELS_DIR = Path(
 
 
 def model_paths() -> list[Path]:
-    """All of them; without the folder CI fails, and a test elsewhere is skipped."""
+    """The paths of all models. Without the folder the test fails in CI and is skipped elsewhere."""
     paths = sorted(MODELS_DIR.glob("*.tflite"))
     if not paths:
         _missing(MODELS_DIR)

@@ -1,9 +1,9 @@
-"""One-operator models, and the three-way comparison LiteRT / ONNX Runtime / numpy kernel."""
+"""Models of one operator, compared three ways: LiteRT, ONNX Runtime and the numpy kernel."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,17 +13,14 @@ import numpy.typing as npt
 from tests.oracle import litert
 from tflite_ort import Interpreter
 from tflite_ort.schema import (
-    Buffer,
-    Model,
+    ModelBuilder,
     Op,
-    Operator,
-    OperatorCode,
     QuantizationParameters,
-    SubGraph,
-    Tensor,
+    SparsityParameters,
+    SubgraphBuilder,
     TensorType,
-    write_model,
 )
+from tflite_ort.schema.builder import tensor_type
 from tflite_ort.schema.values.semantics import NUMPY_DTYPE, quantized_range
 
 Array = npt.NDArray[Any]
@@ -31,10 +28,13 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class T:
-    """A tensor of a one-operator model: constant if it has `data`, else computed or an input.
+    """A tensor of a small model. It is a constant if it has `data` or `raw`.
 
     Args:
-        scale, zero_point: one, or one per channel along `axis`; no scale: not quantised.
+        scale, zero_point: one each, or one for each channel along `axis`. Without a scale the
+            tensor is not quantised.
+        raw: the bytes of a constant as the file stores them.
+        sparsity: how the data of a sparse constant are ordered.
     """
 
     shape: tuple[int, ...]
@@ -43,30 +43,45 @@ class T:
     zero_point: int | Sequence[int] = 0
     axis: int = 0
     data: Array | None = None
-    raw: bytes | None = None  # of packed types
+    raw: bytes | None = None
+    sparsity: SparsityParameters | None = None
     shape_signature: tuple[int, ...] | None = None
     is_variable: bool = False
 
     @classmethod
     def constant(cls, data: npt.ArrayLike, type: TensorType | None = None, **more: Any) -> T:
-        """A constant; the type follows from the array's dtype unless it is given."""
+        """A constant. Its type follows from the dtype of the array unless `type` is set."""
         array = np.asarray(data)
-        known = {dtype: key for key, dtype in reversed(NUMPY_DTYPE.items())}
-        return cls(array.shape, known[array.dtype] if type is None else type, data=array, **more)
+        type = tensor_type(array.dtype) if type is None else type
+        return cls(array.shape, type, data=array, **more)
 
     @property
     def is_constant(self) -> bool:
         return self.data is not None or self.raw is not None
 
-    @property
-    def bytes(self) -> bytes:
+    def declare(self, graph: SubgraphBuilder, name: str) -> None:
+        """Add the tensor to a subgraph."""
+        quantization = None
+        if self.scale is not None:
+            quantization = QuantizationParameters.affine(self.scale, self.zero_point, self.axis)
         if self.raw is not None:
-            return self.raw
-        assert self.data is not None
-        return np.ascontiguousarray(self.data).tobytes()
+            graph.constant(
+                name, self.raw, self.type, quantization, shape=self.shape, sparsity=self.sparsity
+            )
+        elif self.data is not None:
+            graph.constant(name, self.data, self.type, quantization)
+        else:
+            graph.tensor(
+                name,
+                self.shape,
+                self.type,
+                quantization,
+                is_variable=self.is_variable,
+                shape_signature=self.shape_signature,
+            )
 
     def random(self, rng: np.random.Generator, low: float = -4.0, high: float = 4.0) -> Array:
-        """Values over the whole range of a quantised type, else uniform in [low, high)."""
+        """Random values: the whole range of a quantised type, uniform in [low, high) for others."""
         dtype = NUMPY_DTYPE[self.type]
         if self.type is TensorType.BOOL:
             return rng.integers(0, 2, self.shape).astype(np.bool_)
@@ -80,114 +95,80 @@ class T:
 
 @dataclass(frozen=True)
 class Node:
-    """An operator of a small model: its inputs and outputs are names of tensors."""
+    """An operator of a small model. Its inputs and outputs are names of tensors.
 
-    op: Op
+    Args:
+        op: an operator of TFLite, or the name of a custom operator.
+    """
+
+    op: Op | str
     inputs: Sequence[str | None]
     outputs: Sequence[str]
     options: Any = None
     version: int = 1
-    custom_code: str | None = None
     intermediates: Sequence[str] = ()
 
 
-def graph_model(
-    tensors: dict[str, T], nodes: Sequence[Node], outputs: Sequence[str], **operator: Any
-) -> bytes:
-    """The bytes of a model of `nodes`, in this order; what nothing computes is an input.
-
-    Args:
-        operator: further fields of every `Operator`.
-    """
-    index = {name: i for i, name in enumerate(tensors)}
-    made = {name for node in nodes for name in (*node.outputs, *node.intermediates)}
-    buffers, tables = [Buffer()], []
-    for name, t in tensors.items():
-        buffer = len(buffers) if t.is_constant else 0
-        if t.is_constant:
-            buffers.append(Buffer(data=np.frombuffer(t.bytes, np.uint8)))
-        tables.append(tensor_table(t, name, buffer))
-    operators = tuple(
-        Operator(
-            opcode_index=i,
-            inputs=tuple(None if name is None else index[name] for name in node.inputs),
-            outputs=tuple(index[name] for name in node.outputs),
-            options=node.options,
-            intermediates=tuple(index[name] for name in node.intermediates),
-            **operator,
+def add_subgraph(
+    model: ModelBuilder, name: str, tensors: Mapping[str, T], nodes: Sequence[Node]
+) -> SubgraphBuilder:
+    """Add a subgraph with these tensors and operators. It has no inputs and outputs yet."""
+    graph = model.subgraph(name)
+    for key, t in tensors.items():
+        t.declare(graph, key)
+    for node in nodes:
+        graph.operator(
+            node.op,
+            node.inputs,
+            node.outputs,
+            node.options,
+            version=node.version,
+            intermediates=node.intermediates,
         )
-        for i, node in enumerate(nodes)
-    )
-    given = (
-        index[name]
+    return graph
+
+
+def graph_model(tensors: Mapping[str, T], nodes: Sequence[Node], outputs: Sequence[str]) -> bytes:
+    """The bytes of a model of `nodes`. Tensors that no operator makes are its inputs."""
+    made = {name for node in nodes for name in (*node.outputs, *node.intermediates)}
+    inputs = [
+        name
         for name, t in tensors.items()
         if name not in made and not t.is_constant and not t.is_variable
-    )
-    graph = SubGraph(
-        tensors=tuple(tables),
-        inputs=tuple(given),
-        outputs=tuple(index[name] for name in outputs),
-        operators=operators,
-        name="main",
-    )
-    codes = tuple(OperatorCode(node.op, node.custom_code, node.version) for node in nodes)
-    return write_model(
-        Model(version=3, operator_codes=codes, subgraphs=(graph,), buffers=tuple(buffers))
-    )
-
-
-def tensor_table(t: T, name: str, buffer: int) -> Tensor:
-    """The table of a tensor whose data, if any, are in this buffer."""
-    return Tensor(
-        shape=t.shape,
-        type=t.type,
-        buffer=buffer,
-        name=name,
-        quantization=_parameters(t),
-        is_variable=t.is_variable,
-        shape_signature=t.shape_signature,
-        has_rank=True,
-    )
+    ]
+    model = ModelBuilder()
+    add_subgraph(model, "main", tensors, nodes).inputs(*inputs).outputs(*outputs)
+    return model.write()
 
 
 def one_op_model(
-    op: Op,
+    op: Op | str,
     inputs: Sequence[T | None],
     outputs: Sequence[T],
     options: Any = None,
     version: int = 1,
-    **operator: Any,
 ) -> bytes:
-    """The bytes of a model of this one operator; None is an optional input left out."""
+    """The bytes of a model of one operator. None leaves out an optional input."""
     tensors = {f"in{i}": t for i, t in enumerate(inputs) if t is not None}
     names = [None if t is None else f"in{i}" for i, t in enumerate(inputs)]
     results = [f"out{i}" for i in range(len(outputs))]
     tensors.update(zip(results, outputs, strict=True))
-    node = Node(op, names, results, options, version)
-    return graph_model(tensors, [node], results, **operator)
-
-
-def _parameters(t: T) -> QuantizationParameters | None:
-    if t.scale is None:
-        return None
-    scale = np.atleast_1d(np.asarray(t.scale, np.float32))
-    zero_point = np.broadcast_to(np.asarray(t.zero_point, np.int64), scale.shape)
-    return QuantizationParameters(
-        scale=scale, zero_point=np.ascontiguousarray(zero_point), quantized_dimension=t.axis
-    )
+    return graph_model(tensors, [Node(op, names, results, options, version)], results)
 
 
 @dataclass(frozen=True)
 class Case:
-    """One row of a family's table: an operator with tensors and options.
+    """One row of a family's table: an operator with its tensors and options.
 
     Args:
-        low, high: range of random float and plain integer inputs.
-        quanta: the most by which a quantised result through ONNX Runtime may differ.
-        rtol: float tolerance relative to the largest magnitude.
-        reference: the LiteRT kernels that the numpy kernel is held against, exactly if integer.
-        runs_on: where the interpreter is to run it by default; what has no elements may be a
-            constant.
+        low, high: the range of random inputs that are floats or integers without a scale.
+        quanta: how far a quantised result of ONNX Runtime may be from LiteRT's, in quanta.
+        rtol: the tolerance of floats, relative to the largest magnitude.
+        reference: the kernels of LiteRT that the numpy kernel is compared with. Integers have to be
+            equal.
+        runs_on: where the interpreter has to run the operator by default. A result without elements
+            may also be a constant.
+        feeds: the inputs, if they are not random.
     """
 
     name: str
@@ -220,7 +201,11 @@ class Case:
 def ours(
     model: bytes, feeds: Sequence[Array], providers: Sequence[Any] | None = None, **options: Any
 ) -> tuple[list[Array], set[str]]:
-    """Outputs of our interpreter, and on what its operators ran; no providers: numpy alone."""
+    """The outputs of our interpreter, and where its operators ran.
+
+    Args:
+        providers: of ONNX Runtime. An empty list leaves numpy alone.
+    """
     interpreter = Interpreter(model_content=model, providers=providers, num_threads=1, **options)
     details = interpreter.get_input_details()
     for detail, array in zip(details, feeds, strict=True):
@@ -235,7 +220,7 @@ def ours(
 
 
 def check(case: Case, seed: int = 0) -> None:
-    """Hold ONNX Runtime and the numpy kernel against LiteRT on random inputs of `seed`."""
+    """Compare ONNX Runtime and the numpy kernel with LiteRT on random inputs drawn from `seed`."""
     print(f"{case.name}: seed {seed}")
     feeds = case.arrays(np.random.default_rng(seed))
     model = case.model()
@@ -258,13 +243,13 @@ def check(case: Case, seed: int = 0) -> None:
 
 @dataclass
 class Exact:
-    """How many quantised elements ONNX Runtime computed as one of LiteRT's kernels does."""
+    """Quantised elements of ONNX Runtime: all, and those that equal one of LiteRT's kernels."""
 
     same: int = 0
     all: int = 0
 
     def count(self, got: Array, wanted: Sequence[Array]) -> None:
-        self.same += max(np.count_nonzero(got == want) for want in wanted)
+        self.same += max(int(np.count_nonzero(got == want)) for want in wanted)
         self.all += got.size
 
 
@@ -280,7 +265,10 @@ def distance(got: Array, want: Array) -> float:
 
 
 def assert_close(got: Array, want: Array, quanta: int, rtol: float, what: str) -> None:
-    """Equal dtype and shape; integers within `quanta`, floats within `rtol` of the largest."""
+    """Assert that dtypes and shapes are equal and that values are near each other.
+
+    Integers differ by `quanta` at most, floats by `rtol` of the largest magnitude.
+    """
     assert got.dtype == want.dtype, f"{what}: dtype {got.dtype}, expected {want.dtype}"
     assert got.shape == want.shape, f"{what}: shape {got.shape}, expected {want.shape}"
     if want.dtype.kind in "iu":

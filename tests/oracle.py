@@ -21,7 +21,7 @@ _RESOLVERS = {
 def litert_interpreter(
     model: bytes, kernels: str = "default", keep_all: bool = False
 ) -> Interpreter:
-    """LiteRT's interpreter of one thread, on kernels as in `litert`.
+    """LiteRT's interpreter with one thread. `kernels` is as in `litert`.
 
     Args:
         keep_all: whether every tensor can be read after an invoke.
@@ -35,7 +35,7 @@ def litert_interpreter(
 
 
 def litert(model: bytes, inputs: Sequence[Array], kernels: str = "default") -> list[Array]:
-    """The outputs of LiteRT; inputs are resized to the shapes of the arrays.
+    """The outputs of LiteRT. Inputs take the shapes of the arrays.
 
     Args:
         kernels: ``"default"`` (XNNPACK), ``"optimized"`` or ``"reference"``.

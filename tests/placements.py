@@ -1,25 +1,22 @@
-"""Where interpreters of this test run put their operators, held against the recorded placements.
+"""Where the interpreters of a test run put their operators, held against the recorded placements.
 
-docs/operators.md is made from `bridge/command/placements.json`. It says what was measured, not
-what was meant.
+`bridge/command/placements.json` is the record, and docs/operators.md is made from it. It says what
+was measured, not what was meant.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections import defaultdict
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tflite_ort import runner
 from tflite_ort.files import write_text
 from tflite_ort.opmap import lower, translator
 from tflite_ort.plan.build import Placement, Plan
 from tflite_ort.plan.runtime import Runtime
 from tflite_ort.providers.delegates import ExecutionProviderDelegate
-from tflite_ort.schema import BridgeError, Op, OperatorView, Specialized, TensorType
+from tflite_ort.schema import BridgeError, Op, OperatorView, TensorType
 from tflite_ort.schema.values.element_types import DATA_INPUT
 
 FILE = Path(__file__).parents[1] / "bridge" / "command" / "placements.json"
@@ -34,38 +31,31 @@ _FLOATS = (
     *(TensorType.FLOAT8_E4M3FN, TensorType.FLOAT8_E5M2),
 )
 
-_observed: dict[tuple[str, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+# By operator and type: where it ran, with the reasons against what came earlier.
+Seen = dict[tuple[str, str], dict[str, set[str]]]
 
 
-def watch() -> None:
-    """Note the operators of every interpreter from now on, when it runs without an error."""
-    make_plan = vars(runner)["make_plan"]
-
-    def noted(graph: Specialized, runtime: Runtime) -> Plan:
-        plan = make_plan(graph, runtime)
-        if list(runtime.delegates) != [ExecutionProviderDelegate("CPUExecutionProvider")]:
-            return plan
-        noting = iter([lambda: note(graph, plan)])
-
-        def run() -> None:
-            plan.run()
-            next(noting, bool)()
-
-        return replace(plan, run=run)
-
-    vars(runner)["make_plan"] = noted
-
-
-def note(graph: Specialized, plan: Plan) -> None:
+def note(seen: Seen, plan: Plan, runtime: Runtime) -> None:
+    """Add the operators of a plan that ran on the default delegates."""
+    if list(runtime.delegates) != [ExecutionProviderDelegate("CPUExecutionProvider")]:
+        return
+    graph = plan.graph
     operators = {op.index: op for op in (*graph.operators, *graph.folded)}
     for row in plan.placements:
         known = row.operator in Op.__members__ and not _is_of_a_resolver(row)
         if known and row.subgraph == graph.subgraph and row.index in operators:
             op = operators[row.index]
-            places = _observed[row.operator, data_type(op).name]
-            places[row.runs_on].add(_general(row.reason))
+            places = seen.setdefault((row.operator, data_type(op).name), {})
+            places.setdefault(row.runs_on, set()).add(_general(row.reason))
             if row.runs_on == "numpy" and "exported" not in places and _is_exported(op):
                 places["exported"] = set()
+
+
+def merge(seen: Seen, more: Seen) -> None:
+    """Add what another process saw."""
+    for key, places in more.items():
+        for place, reasons in places.items():
+            seen.setdefault(key, {}).setdefault(place, set()).update(reasons)
 
 
 def _is_exported(op: OperatorView[Any]) -> bool:
@@ -107,9 +97,10 @@ def _general(reason: str) -> str:
     return re.sub(r"(?<![A-Z_\d])-?\d[\d.e+-]*|'[^']*'", "...", reason)
 
 
-def observed() -> Record:
+def record_of(seen: Seen) -> Record:
+    """What was seen, in the order of the file."""
     record: Record = {}
-    for (operator, type), runs in sorted(_observed.items()):
+    for (operator, type), runs in sorted(seen.items()):
         places = {place: sorted(reasons - {""}) for place, reasons in sorted(runs.items())}
         record.setdefault(operator, {})[type] = places
     return record
@@ -120,10 +111,10 @@ def recorded() -> Record:
     return record
 
 
-def contradictions() -> list[str]:
-    """What this run saw and the file does not say; and, if the run saw every operator in every
-    type, the other way round."""
-    saw, said = _places(observed()), _places(recorded())
+def contradictions(seen: Seen) -> list[str]:
+    """What was seen and the file does not say; and, if every operator was seen in every type, the
+    other way round."""
+    saw, said = _places(record_of(seen)), _places(recorded())
     whole = {key[:2] for key in said} <= {key[:2] for key in saw}
     unsaid = [f"{op} {type} runs on {place}" for op, type, place in sorted(saw - said)]
     unseen = [f"{op} {type} no more on {place}" for op, type, place in sorted(said - saw)]
@@ -139,6 +130,7 @@ def _places(record: Record) -> set[tuple[str, str, str]]:
     }
 
 
-def write() -> None:
-    lines = (f"{json.dumps(op)}: {json.dumps(types)}" for op, types in observed().items())
+def write(seen: Seen) -> None:
+    """Write the file anew, a line for each operator."""
+    lines = (f"{json.dumps(op)}: {json.dumps(types)}" for op, types in record_of(seen).items())
     write_text(FILE, "{\n" + ",\n".join(lines) + "\n}\n")

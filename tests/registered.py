@@ -1,4 +1,4 @@
-"""A model of one custom operator, and kernels that are recorded."""
+"""A model of one custom operator, and a kernel that records its calls."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ONE = custom_model("Own", [T((3,))], [T((3,))])
 
 
 class Recorder:
-    """y = 2 x in TFLite's life cycle; `calls` is what was called, in order.
+    """y = 2 x in TFLite's life cycle. `calls` lists the calls in their order.
 
     Args:
         failing: the call that raises.
@@ -68,7 +68,7 @@ def opened(model: bytes, registration: Registration, **arguments: Any) -> Interp
 
 
 def invoked(interpreter: Interpreter, *feeds: Array) -> list[Array]:
-    """The outputs for `feeds`, resized to where they have other shapes."""
+    """The outputs for `feeds`. Inputs take the shapes of `feeds`."""
     details = interpreter.get_input_details()
     for detail, array in zip(details, feeds, strict=True):
         interpreter.resize_tensor_input(detail["index"], array.shape)
@@ -89,7 +89,7 @@ def translated_double(op: OperatorView[Any], g: Graph) -> None:
 
 
 def doubling_until_a_hundred() -> bytes:
-    """While the sum is below 100, the values are doubled by the custom operator."""
+    """A loop that doubles the values by the custom operator while their sum is below 100."""
     values, single = T((3,)), T(())
     main = Sub(
         {"x": values, "y": values},
@@ -108,7 +108,7 @@ def doubling_until_a_hundred() -> bytes:
     less = Node(Op.LESS, ["sum", "limit"], ["less"])
     body = Sub(
         {"x": values, "y": values},
-        [Node(Op.CUSTOM, ["x"], ["y"], custom_code="Own")],
+        [Node("Own", ["x"], ["y"])],
         ["x"],
         ["y"],
     )

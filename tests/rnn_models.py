@@ -1,4 +1,4 @@
-"""RNN operators and SVDF in every form: one-operator models and inputs for several invokes."""
+"""Models of one RNN operator or SVDF in every form, with inputs for several invokes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Weights = Literal["float", "int8", "uint8"]
 
 
 def weights(rng: np.random.Generator, kind: Weights, rows: int, columns: int) -> T:
-    """Reals, or signed codes, which may be called unsigned ones."""
+    """Random weights: floats, int8 codes, or int8 codes whose type says uint8."""
     if kind == "float":
         return reals(rng, rows, columns)
     codes = rng.integers(-127, 128, (rows, columns)).astype(np.int8)
@@ -46,9 +46,9 @@ class Rnn:
     """One RNN operator.
 
     Args:
-        backward_cells: of the backward direction, which may differ from the forward one.
-        auxiliary: the second input of a bidirectional one, with weights of its own ("weights") or
-            in place of the backward direction's input ("linked").
+        backward_cells: the cells of the backward direction.
+        auxiliary: the second input of a bidirectional operator. It has weights of its own
+            ("weights"), or it replaces the input of the backward direction ("linked").
     """
 
     op: Op = Op.UNIDIRECTIONAL_SEQUENCE_RNN
@@ -68,7 +68,7 @@ class Rnn:
 
     @property
     def name(self) -> str:
-        """What differs from the plainest form."""
+        """The fields that differ from their defaults."""
         plain = Rnn()
         found = [
             f"{key}={getattr(value, 'name', value)}"
@@ -139,8 +139,8 @@ class Svdf:
     """One SVDF operator.
 
     Args:
-        weights: "integer" ones are of an operator whose activations are codes too.
-        narrow: an integer operator whose state and weights in time have 8 bits.
+        weights: the type of the weights. With "integer" the activations are codes too.
+        narrow: whether the state and the weights in time of an integer operator have 8 bits.
     """
 
     batch: int = 2

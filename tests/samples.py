@@ -1,4 +1,4 @@
-"""A small model of one operator whose data has any element type."""
+"""Small models of one operator for each element type of its data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.one_op import Array, T, one_op_model
 from tflite_ort import schema
 from tflite_ort.schema import Op, TensorType
 from tflite_ort.schema.values.element_types import JUDGED
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE, quantized_range
+from tflite_ort.schema.values.semantics import NUMPY_DTYPE, PACKED_BITS, quantized_range
 from tflite_ort.versioning.known import known_versions
 
 Shape = tuple[int, ...]
@@ -20,7 +20,12 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class D:
-    """A tensor of the type that is tried, or of what goes with it; `values` make it a constant."""
+    """A tensor of the type that is tried.
+
+    Args:
+        values: the value of all elements, which makes it a constant.
+        beside: the type of this tensor for a type that is tried, where the two differ.
+    """
 
     shape: Shape
     values: float | None = None
@@ -215,7 +220,7 @@ _PLAIN = {(Op.REDUCE_PROD, TensorType.UINT8)}
 
 
 def types(op: Op) -> Sequence[TensorType]:
-    """The types there is a sample of: constants of strings are not made here."""
+    """The types that `sample` can make a model of. It makes no constants of strings."""
     constants = any(isinstance(t, D) and t.values is not None for t in SAMPLES[op][0])
     return sorted(JUDGED - {TensorType.STRING} if constants else JUDGED)
 
@@ -249,6 +254,8 @@ def _tensor(tensor: Tensor, type: TensorType, scales: dict[TensorType, tuple[flo
     if tensor.values is None:
         return t
     data = np.full(tensor.shape, tensor.values).astype(NUMPY_DTYPE[type])
+    if type in PACKED_BITS:
+        data = data.clip(*quantized_range(type))
     return T(tensor.shape, type, scale, zero_point, data=data)
 
 

@@ -1,4 +1,4 @@
-"""Models of several subgraphs, and invokes in a row held against LiteRT's."""
+"""Models of several subgraphs, compared with LiteRT over several invokes."""
 
 from __future__ import annotations
 
@@ -9,18 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tests.one_op import Node, T, assert_close, tensor_table
+from tests.one_op import Node, T, add_subgraph, assert_close
 from tests.oracle import litert_interpreter
 from tflite_ort import Interpreter
-from tflite_ort.schema import (
-    Buffer,
-    Model,
-    Operator,
-    OperatorCode,
-    SubGraph,
-    TensorType,
-    write_model,
-)
+from tflite_ort.schema import ModelBuilder, TensorType
 
 Array = npt.NDArray[Any]
 
@@ -29,56 +21,32 @@ HANDLE = T((), TensorType.RESOURCE)
 
 @dataclass(frozen=True)
 class Sub:
-    """A subgraph: tensors by name, and the names of its inputs and outputs."""
+    """A subgraph: its tensors by name, its operators, and the names of its inputs and outputs.
+
+    Args:
+        signature: the key of the signature that calls it, or empty.
+    """
 
     tensors: dict[str, T]
     nodes: Sequence[Node]
     inputs: Sequence[str] = ()
     outputs: Sequence[str] = ()
+    signature: str = ""
 
 
 def model_of(*subgraphs: Sub) -> bytes:
-    """The bytes of a model; the first subgraph is the main one."""
-    buffers, codes, tables = [Buffer()], list[OperatorCode](), []
+    """The bytes of a model. The first subgraph is the main one."""
+    model = ModelBuilder()
     for number, sub in enumerate(subgraphs):
-        index = {name: i for i, name in enumerate(sub.tensors)}
-        tensors = []
-        for name, t in sub.tensors.items():
-            if t.is_constant:
-                buffers.append(Buffer(data=np.frombuffer(t.bytes, np.uint8)))
-            tensors.append(tensor_table(t, name, len(buffers) - 1 if t.is_constant else 0))
-        operators = []
-        for node in sub.nodes:
-            codes.append(OperatorCode(node.op, node.custom_code, node.version))
-            operators.append(
-                Operator(
-                    opcode_index=len(codes) - 1,
-                    inputs=tuple(None if name is None else index[name] for name in node.inputs),
-                    outputs=tuple(index[name] for name in node.outputs),
-                    options=node.options,
-                )
-            )
-        tables.append(
-            SubGraph(
-                tensors=tuple(tensors),
-                inputs=tuple(index[name] for name in sub.inputs),
-                outputs=tuple(index[name] for name in sub.outputs),
-                operators=tuple(operators),
-                name=f"subgraph_{number}",
-            )
-        )
-    return write_model(
-        Model(
-            version=3,
-            operator_codes=tuple(codes),
-            subgraphs=tuple(tables),
-            buffers=tuple(buffers),
-        )
-    )
+        graph = add_subgraph(model, f"subgraph_{number}", sub.tensors, sub.nodes)
+        graph.inputs(*sub.inputs).outputs(*sub.outputs)
+        if sub.signature:
+            graph.signature(sub.signature)
+    return model.write()
 
 
 def invoked(interpreter: Any, feeds: Sequence[Array]) -> list[Array]:
-    """The outputs of one more invoke; inputs are resized where the feeds have other shapes."""
+    """The outputs of one more invoke. Inputs take the shapes of `feeds`."""
     details = interpreter.get_input_details()
     resized = False
     for detail, array in zip(details, feeds, strict=True):
@@ -99,10 +67,12 @@ def check_invokes(
     runs_on: set[str] | None = None,
     kernels: str = "reference",
 ) -> Interpreter:
-    """Hold the outputs of invokes in a row against LiteRT's, through ONNX Runtime and in numpy.
+    """Compare the outputs of several invokes with LiteRT's, in ONNX Runtime and in numpy.
 
     Args:
-        runs_on: what the operators run on by default.
+        invokes: the inputs of each invoke.
+        runs_on: where the operators have to run by default.
+        kernels: the kernels of LiteRT that are compared with.
 
     Returns:
         The interpreter on ONNX Runtime.

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from flatbuffers import flexbuffers
 
 from tests.one_op import Node, T, graph_model
 from tests.registered import ONE, Recorder, X, invoked, opened, resolver_of
@@ -62,7 +61,7 @@ def test_what_a_function_does_wrong_is_reported(
     failing = True
     nodes = [
         Node(Op.ADD, ["x", "x"], ["y"], AddOptions()),
-        Node(Op.CUSTOM, ["y"], ["z"], custom_code="Own"),
+        Node("Own", ["y"], ["z"]),
     ]
     model = graph_model({name: T((3,)) for name in "xyz"}, nodes, ["z"])
     registration = Registration(function=lambda x: function(x) if failing else x + 1)
@@ -126,8 +125,8 @@ def test_what_an_invoke_does_wrong_is_reported(fault: str, message: str) -> None
 def test_a_failing_init_frees_the_nodes_before() -> None:
     first, second = Recorder(), Recorder("init")
     nodes = [
-        Node(Op.CUSTOM, ["x"], ["y"], custom_code="Own"),
-        Node(Op.CUSTOM, ["y"], ["z"], custom_code="Other"),
+        Node("Own", ["x"], ["y"]),
+        Node("Other", ["y"], ["z"]),
     ]
     model = graph_model({name: T((3,)) for name in "xyz"}, nodes, ["z"])
     resolver = resolver_of(Registration(kernel=first))
@@ -150,8 +149,8 @@ def test_a_failing_prepare_is_reported_by_the_allocation() -> None:
 def test_a_failing_free_leaves_none_of_the_others() -> None:
     recorder = Recorder("free")
     nodes = [
-        Node(Op.CUSTOM, ["x"], ["y"], custom_code="Own"),
-        Node(Op.CUSTOM, ["y"], ["z"], custom_code="Own"),
+        Node("Own", ["x"], ["y"]),
+        Node("Own", ["y"], ["z"]),
     ]
     model = graph_model({name: T((3,)) for name in "xyz"}, nodes, ["z"])
     interpreter = opened(model, Registration(kernel=recorder))
@@ -160,13 +159,13 @@ def test_a_failing_free_leaves_none_of_the_others() -> None:
     assert recorder.counts() == [2, 0, 0, 2]
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_a_damaged_file_runs_or_is_refused() -> None:
-    options = np.frombuffer(bytes(flexbuffers.Dumps({"a": [1, 2], "b": "text"})), np.uint8)
     nodes = [
         Node(Op.ADD, ["x", "x"], ["y"], AddOptions()),
-        Node(Op.CUSTOM, ["y"], ["z"], custom_code="Own"),
+        Node("Own", ["y"], ["z"], {"a": [1, 2], "b": "text"}),
     ]
-    content = graph_model({name: T((3,)) for name in "xyz"}, nodes, ["z"], custom_options=options)
+    content = graph_model({name: T((3,)) for name in "xyz"}, nodes, ["z"])
     recorder, draw = Recorder(), random.Random(0)
     kernels = (Registration(kernel=recorder), Registration(function=lambda x, **options: x * 2))
     for _ in range(150):

@@ -79,7 +79,7 @@ def test_codes_reach_the_custom_node_as_the_file_has_them() -> None:
 
 def test_results_between_operators_have_types_and_shapes() -> None:
     nodes = [
-        Node(Op.CUSTOM, ["x"], ["y"], custom_code="Own"),
+        Node("Own", ["x"], ["y"]),
         Node(Op.ADD, ["y", "y"], ["z"], AddOptions()),
     ]
     model = graph_model({name: T((3,)) for name in "xyz"}, nodes, ["z"])
@@ -106,8 +106,8 @@ def test_an_operator_that_translates_is_no_custom_node() -> None:
 
 def test_without_a_domain_all_that_cannot_be_exported_is_listed() -> None:
     nodes = [
-        Node(Op.CUSTOM, ["x"], ["y"], custom_code="Own"),
-        Node(Op.CUSTOM, ["y"], ["z"], custom_code="Other"),
+        Node("Own", ["x"], ["y"]),
+        Node("Other", ["y"], ["z"]),
     ]
     model = graph_model({name: T((3,)) for name in "xyz"}, nodes, ["z"])
     with pytest.raises(UnresolvedOperator, match=r"(?s)'Own'.*'Other'"):

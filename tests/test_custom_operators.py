@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from tests.registered import (
     resolver_of,
     translated_double,
 )
+from tests.subgraph_models import Sub, model_of
 from tflite_ort import (
     Interpreter,
     KernelError,
@@ -35,10 +35,6 @@ from tflite_ort.schema import (
     AddOptions,
     Op,
     OperatorView,
-    SignatureDef,
-    TensorMap,
-    read_model,
-    write_model,
 )
 
 Array = npt.NDArray[Any]
@@ -78,8 +74,8 @@ def test_a_resize_without_an_allocation_prepares_nothing() -> None:
 
 def test_what_is_collected_is_freed() -> None:
     recorder = Recorder()
-    signature = SignatureDef((TensorMap("x", 0),), (TensorMap("y", 1),), "main")
-    model = write_model(replace(read_model(ONE), signature_defs=(signature,)))
+    values = {"x": T((3,)), "y": T((3,))}
+    model = model_of(Sub(values, [Node("Own", ["x"], ["y"])], ["x"], ["y"], "main"))
     interpreter = opened(model, Registration(kernel=recorder))
     invoked(interpreter, X)
     runner = interpreter.get_signature_runner("main")
@@ -99,13 +95,9 @@ def test_each_node_has_a_state_of_its_own_made_of_its_options() -> None:
         node.outputs[0].data[...] = node.inputs[0].data
 
     recorder.invoke = invoke  # type: ignore[method-assign]
-    nodes = [
-        Node(Op.CUSTOM, ["x"], ["y"], custom_code="Own"),
-        Node(Op.CUSTOM, ["y"], ["z"], custom_code="Own"),
-    ]
-    tensors = {name: T((3,)) for name in "xyz"}
-    options = np.frombuffer(b"\x07\x00\x00", np.uint8)
-    model = graph_model(tensors, nodes, ["z"], custom_options=options)
+    options = b"\x07\x00\x00"
+    nodes = [Node("Own", ["x"], ["y"], options), Node("Own", ["y"], ["z"], options)]
+    model = graph_model({name: T((3,)) for name in "xyz"}, nodes, ["z"])
     with opened(model, Registration(kernel=recorder)) as interpreter:
         invoked(interpreter, X)
     state = {"options": b"\x07\x00\x00"}
@@ -177,8 +169,8 @@ def test_a_dynamic_output_gets_its_shape_at_each_invoke() -> None:
 
     kernel, after = Positive(), Recorder()
     nodes = [
-        Node(Op.CUSTOM, ["x"], ["y"], custom_code="Own"),
-        Node(Op.CUSTOM, ["y"], ["z"], custom_code="After"),
+        Node("Own", ["x"], ["y"]),
+        Node("After", ["y"], ["z"]),
     ]
     model = graph_model({name: T((3,)) for name in "xyz"}, nodes, ["z"])
     resolver = resolver_of(Registration(kernel=kernel))
@@ -210,7 +202,7 @@ def test_a_variable_keeps_what_is_written() -> None:
             node.outputs[0].data[...] = total
 
     tensors = {"x": T((3,)), "total": T((3,), is_variable=True), "y": T((3,))}
-    nodes = [Node(Op.CUSTOM, ["x", "total"], ["y"], custom_code="Own")]
+    nodes = [Node("Own", ["x", "total"], ["y"])]
     model = graph_model(tensors, nodes, ["y"])
     plain = Registration(function=lambda x, total: (total + x, total + x))
     for registration in (Registration(kernel=Accumulated), plain):
@@ -224,7 +216,7 @@ def test_a_variable_keeps_what_is_written() -> None:
 def test_a_computed_tensor_is_no_variable() -> None:
     nodes = [
         Node(Op.ADD, ["x", "x"], ["y"], AddOptions()),
-        Node(Op.CUSTOM, ["y"], ["z"], custom_code="Own"),
+        Node("Own", ["y"], ["z"]),
     ]
     model = graph_model({"x": T((3,)), "y": T((3,), is_variable=True), "z": T((3,))}, nodes, ["z"])
     for registration in (Registration(kernel=Recorder()), Registration(function=lambda y: y * 2)):
@@ -273,7 +265,7 @@ def test_several_results_and_an_input_left_out() -> None:
         assert other is None
         return [x.min(), x.max(), x]
 
-    nodes = [Node(Op.CUSTOM, ["x", None], ["low", "high", "same"], custom_code="Own")]
+    nodes = [Node("Own", ["x", None], ["low", "high", "same"])]
     tensors = {"x": T((3,)), "low": T(()), "high": T(()), "same": T((3,))}
     model = graph_model(tensors, nodes, ["low", "high", "same"])
     interpreter = opened(model, Registration(function=extremes))
@@ -334,7 +326,7 @@ def test_shapes_can_be_given() -> None:
 
 def test_a_function_runs_at_every_invoke_also_of_constants() -> None:
     counter = iter(range(100))
-    nodes = [Node(Op.CUSTOM, ["c"], ["y"], custom_code="Own")]
+    nodes = [Node("Own", ["c"], ["y"])]
     model = graph_model({"c": T.constant(X), "y": T((3,))}, nodes, ["y"])
     interpreter = opened(model, Registration(function=lambda x: x * next(counter)))
     for number in range(3):

@@ -117,7 +117,7 @@ def test_what_nothing_else_runs_stays_in_a_small_partition() -> None:
 
     resolver = BuiltinOpResolver()
     resolver.add_custom("Twice", Registration(twice))
-    node = Node(Op.CUSTOM, ["x"], ["y"], custom_code="Twice")
+    node = Node("Twice", ["x"], ["y"])
     model = graph_model({"x": T(SHAPE), "y": T(SHAPE)}, [node], ["y"])
     takes_none = ExecutionProviderDelegate(CPU, max_versions={Op.CUSTOM: 0})
     delegates = [takes_none, ExecutionProviderDelegate(CPU, min_partition_size=2)]

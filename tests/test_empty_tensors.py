@@ -93,3 +93,13 @@ def test_a_kernel_of_a_user_runs_at_every_invoke() -> None:
     for _ in range(2):
         interpreter.invoke()
     assert seen == [0, 0]
+
+
+@pytest.mark.parametrize("providers", [None, []])
+def test_a_shape_without_elements_can_be_too_large_for_an_array(
+    providers: list[str] | None,
+) -> None:
+    huge = T((2**30, 2**30, 2**30, 0))
+    model = one_op_model(Op.ADD, [huge, huge], [huge], AddOptions())
+    with pytest.raises(BridgeError, match=r"a tensor of shape .*too (large|big)"):
+        Interpreter(model_content=model, providers=providers).allocate_tensors()

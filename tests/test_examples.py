@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import runpy
 import subprocess
 import sys
 import wave
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -48,12 +50,23 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def call(example: str, *arguments: object) -> str:
-    program = [sys.executable, EXAMPLES / f"{example}.py", *map(str, arguments)]
-    return subprocess.run(program, capture_output=True, text=True, check=True).stdout
+Call = Callable[..., str]
 
 
-def test_a_picture_is_classified(palace: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    """Runs an example as a program, in this process, and gives what it prints."""
+
+    def run(example: str, *arguments: object) -> str:
+        monkeypatch.setattr(sys, "argv", [example, *map(str, arguments)])
+        capsys.readouterr()
+        runpy.run_path(str(EXAMPLES / f"{example}.py"), run_name="__main__")
+        return capsys.readouterr().out
+
+    return run
+
+
+def test_a_picture_is_classified(call: Call, palace: Path, tmp_path: Path) -> None:
     name, score = classify_image.classify(model_path(MOBILENET), palace)[0]
     assert name == "palace"
     labels = tmp_path / "labels.txt"
@@ -63,12 +76,18 @@ def test_a_picture_is_classified(palace: Path, tmp_path: Path) -> None:
     assert output.split()[:3] == [f"{score:.4f}", "class", "699"]
 
 
+def test_an_example_is_a_program_of_its_own() -> None:
+    """It finds the files beside it."""
+    program = [sys.executable, EXAMPLES / "detect_objects.py", "--help"]
+    assert subprocess.run(program, capture_output=True, text=True, check=True).stdout
+
+
 def test_a_model_without_metadata_gets_the_pixels(palace: Path) -> None:
     name, _ = classify_image.classify(model_path(WITHOUT_METADATA), palace)[0]
     assert name == "699"
 
 
-def test_boxes_are_drawn(palace: Path, tmp_path: Path) -> None:
+def test_boxes_are_drawn(call: Call, palace: Path, tmp_path: Path) -> None:
     drawn = tmp_path / "found.png"
     output = call("detect_objects", model_path(SSD), palace, drawn, "--threshold", 0.4)
     (line,) = output.splitlines()
@@ -112,7 +131,7 @@ def test_keywords_are_heard_as_in_litert(
         np.testing.assert_allclose(scores, other, atol=0 if streamed else 5e-3)
 
 
-def test_keywords_are_printed_with_their_labels(sound: Path) -> None:
+def test_keywords_are_printed_with_their_labels(call: Call, sound: Path) -> None:
     output = call("spot_keywords", model_path(WORDS), sound, "--threshold", 0)
     lines = [line.split(maxsplit=3) for line in output.splitlines()]
     assert {label for *_, label in lines} <= {"0 Background Noise", "1 annuler", "2 ordinateur"}

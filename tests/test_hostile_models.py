@@ -104,6 +104,16 @@ def changed(**changes: Any) -> Callable[[Model], Model]:
     return change
 
 
+def with_options(content: bytes, options: Any, op: Op | None = None) -> bytes:
+    """A model of one operator with other options, and as another operator."""
+    model = read_model(content)
+    (graph,), (code,) = model.subgraphs, model.operator_codes
+    (operator,) = graph.operators
+    graph = replace(graph, operators=(replace(operator, options=options),))
+    code = code if op is None else replace(code, builtin_code=op)
+    return write_model(replace(model, subgraphs=(graph,), operator_codes=(code,)))
+
+
 def scales(count: int, **more: Any) -> QuantizationParameters:
     one = np.ones(count, np.float32)
     return QuantizationParameters(scale=one, zero_point=np.zeros(count, np.int64), **more)
@@ -184,10 +194,10 @@ ODD: dict[str, bytes] = {
         [T((2,), TensorType.INT8), T.constant(np.array([[1, 1]], np.int32))],
         [T((4,), TensorType.STRING)],
     ),
-    "options of another operator": one_op_model(Op.NEG, [T((2,))], [T((2,))], IfOptions(0, 0)),
-    "an IF with the options of an addition": one_op_model(
-        Op.IF, [T((), TensorType.BOOL), T((2,))], [T((2,))], AddOptions()
+    "options of another operator": with_options(
+        one_op_model(Op.NEG, [T((2,))], [T((2,))]), IfOptions(0, 0)
     ),
+    "an IF with the options of an addition": with_options(ADD, AddOptions(), Op.IF),
     "calls of what is not there": one_op_model(
         Op.SHAPE, [T((2,))], [T((1,), TensorType.INT32)], ShapeOptions(TensorType.RESOURCE)
     ),

@@ -12,6 +12,8 @@ from tests.ops.test_control_flow import MODELS as CONTROL_FLOW
 from tests.ops.test_state import MODELS as STATE
 from tflite_ort import BridgeError, Interpreter, export_onnx
 
+pytestmark = pytest.mark.usefixtures("unmeasured")
+
 MUTATIONS = 150
 ELEMENTS = 1_000_000
 WORDS = (0, 1, 2, 3, 5, 100, 0x7FFFFFFF, 0xFFFFFFFF)

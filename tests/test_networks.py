@@ -15,7 +15,8 @@ import pytest
 
 from tests.models import model_path
 from tests.one_op import ours
-from tests.oracle import litert
+from tests.oracle import litert, litert_interpreter
+from tests.subgraph_models import invoked
 from tflite_ort import Interpreter, export_onnx
 
 Array = npt.NDArray[Any]
@@ -50,7 +51,7 @@ def random_inputs(name: str, seed: int) -> list[Array]:
     rng = np.random.default_rng(seed)
     print(f"{name}: seed {seed}")
     arrays = []
-    for detail in Interpreter(model_path(name)).get_input_details():
+    for detail in input_details(name):
         shape, dtype = tuple(detail["shape"]), np.dtype(detail["dtype"])
         if dtype.kind == "f":
             arrays.append(rng.uniform(-1, 1, shape).astype(dtype))
@@ -63,14 +64,19 @@ def random_inputs(name: str, seed: int) -> list[Array]:
 
 
 @cache
+def input_details(name: str) -> list[dict[str, Any]]:
+    return Interpreter(model_path(name)).get_input_details()
+
+
+@cache
 def content(name: str) -> bytes:
     return Path(model_path(name)).read_bytes()
 
 
-def quanta(got: Sequence[Array], want: Sequence[Array], details: Sequence[dict[str, Any]]) -> float:
+def quanta(got: Sequence[Array], want: Sequence[Array]) -> float:
     """Mean absolute difference over all outputs; float outputs count in 1/255 of their range."""
     total, count = 0.0, 0
-    for a, b, _ in zip(got, want, details, strict=True):
+    for a, b in zip(got, want, strict=True):
         step = float(np.ptp(b)) / 255 or 1.0 if b.dtype.kind == "f" else 1.0
         total += float(np.abs(a.astype(np.float64) - b.astype(np.float64)).sum()) / step
         count += a.size
@@ -82,39 +88,43 @@ def test_float_network_agrees_with_litert(name: str) -> None:
     inputs = random_inputs(name, 0)
     got, runners = ours(content(name), inputs)
     assert runners <= {"ort", "constant"}
-    default = litert(content(name), inputs)
-    for a, b, atol in zip(got, default, float_tolerances(name, inputs), strict=True):
-        np.testing.assert_allclose(a, b, rtol=0, atol=atol)
+    assert_close_to_litert(name, inputs, got, litert(content(name), inputs))
 
 
-def float_tolerances(name: str, inputs: Sequence[Array]) -> list[float]:
-    """Per output 1e-4 of the largest magnitude, or 1.5 times what LiteRT's kernels are apart.
+def assert_close_to_litert(
+    name: str, inputs: Sequence[Array], got: Sequence[Array], wanted: Sequence[Array]
+) -> None:
+    """Per output within 1e-4 of the largest magnitude, or 1.5 times what LiteRT is from itself.
 
     The second is for the pose network's segmentation and score: fed with noise, they are sums of
     terms 1e4 times as large, and LiteRT's kernels differ by up to 9e-4 from each other.
     """
-    default, *others = (
-        litert(content(name), inputs, kernels) for kernels in ("default", "optimized", "reference")
-    )
-    return [
-        max(1e-4 * np.abs(a).max(), *(1.5 * np.abs(b - a).max() for b in rest))
-        for a, *rest in zip(default, *others, strict=True)
-    ]
+    for i, (result, want) in enumerate(zip(got, wanted, strict=True)):
+        assert result.shape == want.shape
+        distance = np.abs(result - want).max()
+        if not distance <= 1e-4 * np.abs(want).max():
+            default, *others = (
+                litert(content(name), inputs, kernels)[i]
+                for kernels in ("default", "optimized", "reference")
+            )
+            assert distance <= max(1.5 * np.abs(other - default).max() for other in others)
 
 
 @pytest.mark.parametrize("name", QUANTIZED)
 def test_quantized_network_is_as_close_as_litert_to_itself(name: str) -> None:
-    details = Interpreter(model_path(name)).get_output_details()
     mine = reference = 0.0
+    network = Interpreter(model_content=content(name), num_threads=1)
+    theirs = [litert_interpreter(content(name), kernels) for kernels in ("default", "reference")]
+    for interpreter in (network, *theirs):
+        interpreter.allocate_tensors()
     for seed in range(ROUNDS):
         inputs = random_inputs(name, seed)
-        got, runners = ours(content(name), inputs)
-        assert runners <= {"ort", "constant"}
-        default = litert(content(name), inputs)
-        mine += quanta(got, default, details)
-        reference += quanta(litert(content(name), inputs, "reference"), default, details)
+        got, default, other = (invoked(each, inputs) for each in (network, *theirs))
+        mine += quanta(got, default)
+        reference += quanta(other, default)
         if name == MOBILENET_V2:
             np.testing.assert_array_equal(got[0], default[0])
+    assert {row.runs_on for row in network.delegation()} <= {"ort", "constant"}
     assert mine <= reference
 
 
@@ -129,10 +139,13 @@ def test_export_runs_and_agrees(name: str, tmp_path: Path) -> None:
     expected, _ = ours(content(name), inputs)
     details = Interpreter(model_path(name)).get_output_details()
     assert [value.name for value in session.get_outputs()] == [d["name"] for d in details]
-    # The interpreter's graph adds up the first convolution in another order: floats may differ.
-    apart = float_tolerances(name, inputs) if name in FLOAT else [0.0] * len(expected)
-    for got, want, atol in zip(session.run(None, feeds), expected, apart, strict=True):
-        np.testing.assert_allclose(got, want, rtol=0, atol=atol)
+    exported = session.run(None, feeds)
+    if name in FLOAT:
+        # The interpreter's graph adds up the first convolution in another order.
+        assert_close_to_litert(name, inputs, exported, expected)
+    else:
+        for got, want in zip(exported, expected, strict=True):
+            np.testing.assert_array_equal(got, want)
 
 
 @pytest.mark.parametrize("name", [MOBILENET_V2, MOBILENET_V2_INT8])

@@ -13,8 +13,9 @@ import pytest
 import tflite_ort
 from tests.policy import PACKAGES
 from tflite_ort import custom_interpreter, install, interpreter, live_views, resolvers
+from tflite_ort.schema import builder
 
-EXAMPLES = [custom_interpreter, install, interpreter, live_views, resolvers]
+EXAMPLES = [builder, custom_interpreter, install, interpreter, live_views, resolvers]
 
 PUBLIC = [
     "AllocationError",

@@ -340,10 +340,13 @@ def check(seed: int) -> None:
             assert_close(got, nearest, value.quanta, limit, f"{value.name} in ONNX Runtime")
 
 
-def test_random_networks(request: pytest.FixtureRequest) -> None:
-    # Drawn anew in thorough runs alone.
+@pytest.mark.parametrize("seed", range(NETWORKS))
+def test_random_network(seed: int) -> None:
+    check(seed)
+
+
+def test_networks_drawn_anew(request: pytest.FixtureRequest) -> None:
+    """In thorough runs alone."""
     if request.config.getoption("--thorough"):
         for _ in range(MANY):
             check(random.randrange(2**32))
-    for seed in range(NETWORKS):
-        check(seed)

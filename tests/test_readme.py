@@ -1,4 +1,4 @@
-"""The README's Python runs as it stands."""
+"""The Python of the README and of the page on building models runs as it stands."""
 
 import re
 from pathlib import Path
@@ -11,8 +11,13 @@ from typer.main import get_command
 from tflite_ort.command.cli import app
 from tflite_ort.command.demo import digits_model
 
-README = Path(__file__).parent.parent / "README.md"
-PROGRAMS = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+PROGRAMS = [
+    program
+    for page in (README, ROOT / "docs" / "building_models.md")
+    for program in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=range(len(PROGRAMS)))

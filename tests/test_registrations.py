@@ -58,7 +58,7 @@ def test_a_kernel_checks_the_translation() -> None:
     registration = Registration(translated_double, function=lambda x: x * factor, check=True)
     nodes = [
         Node(Op.ADD, ["x", "x"], ["y"], AddOptions()),
-        Node(Op.CUSTOM, ["y"], ["z"], custom_code="Own"),
+        Node("Own", ["y"], ["z"]),
         Node(Op.ADD, ["z", "z"], ["w"], AddOptions()),
     ]
     model = graph_model({name: T((3,)) for name in "xyzw"}, nodes, ["w"])

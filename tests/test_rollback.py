@@ -34,7 +34,7 @@ FEEDS = [[np.array(values, np.float32)] for values in ((1, 2), (3, 5), (-1, 0), 
 
 
 def own(source: str, result: str) -> Node:
-    return Node(Op.CUSTOM, [source], [result], custom_code="Own")
+    return Node("Own", [source], [result])
 
 
 def add(a: str, b: str, result: str) -> Node:

@@ -208,6 +208,7 @@ class Session:
         provider: what it does not take is left to the CPU's.
         num_threads: threads within an operator; 0 is ONNX Runtime's default.
         config: entries of ONNX Runtime's session configuration.
+        optimized: False: the graph as it is, which is not to be run but to be looked at.
         profile: where `node_times` are noted, as the beginning of a file name.
 
     Raises:
@@ -221,11 +222,15 @@ class Session:
         *,
         num_threads: int = 0,
         config: Mapping[str, str] | None = None,
+        optimized: bool = True,
         profile: str | None = None,
     ) -> None:
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4  # what it would log as an error is raised
         options.intra_op_num_threads = num_threads
+        if not optimized:
+            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+            options.add_session_config_entry("session.disable_prepacking", "1")
         if profile is not None:
             options.enable_profiling, options.profile_file_prefix = True, profile
         self._records = provider.name != CPU

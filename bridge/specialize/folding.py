@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.fallback_kernels import Kernel, kernel
-from tflite_ort.schema import KernelError, Op, OperatorView, TensorView
+from tflite_ort.schema import KernelError, ModelError, Op, OperatorView, TensorView
 from tflite_ort.schema.file.budgets import Meter
 from tflite_ort.schema.file.errors import MALFORMED_OPERATOR
 from tflite_ort.schema.values.sizes import is_known
@@ -90,11 +90,18 @@ def _is_without_data(op: OperatorView[Any]) -> bool:
 
 
 def _data(tensor: TensorView | None) -> Array | None:
-    """The values of a constant; zeros for what does not count."""
+    """The values of a constant; zeros for what does not count.
+
+    Raises:
+        ModelError: the shape has no elements and is nevertheless too large for an array.
+    """
     if tensor is None or tensor.is_constant:
         return None if tensor is None else tensor.data
     zero = np.array(b"" if tensor.dtype.hasobject else 0, tensor.dtype)
-    return np.broadcast_to(zero, tensor.shape)
+    try:
+        return np.broadcast_to(zero, tensor.shape)
+    except ValueError as error:
+        raise ModelError(f"a tensor of shape {tensor.shape}: {error}") from error
 
 
 def run_kernel(

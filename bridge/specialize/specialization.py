@@ -32,6 +32,7 @@ from tflite_ort.schema.shapes.registry import RULES, check_rank
 from tflite_ort.schema.values.element_types import check_element_type
 from tflite_ort.schema.values.inlining import inlined
 from tflite_ort.schema.values.resolve import meter_of, operator_view, tensor_views
+from tflite_ort.schema.values.result_types import result_type
 from tflite_ort.schema.values.sizes import LARGEST_SIZE, is_known, known_product, unknown_shape
 from tflite_ort.schema.values.view import VariableKey
 from tflite_ort.specialize.called_subgraphs import is_caller, with_bodies
@@ -156,7 +157,7 @@ class _Specializer:
         is_ours = self.kernels.of(op) is (custom_kernel if is_custom else kernel).of(op)
         if is_ours:  # a user's may take other types
             check_element_type(op)
-            op = resources.with_position(op)
+            op = resources.with_position(_retyped(op))
         if prepare is not None:
             op = _prepared(op, declared, prepare)
         else:  # a user's may have the name of one of ours, and other shapes
@@ -217,6 +218,14 @@ def _reshaped(
         raise ModelError(f"{op.label}: sizes that are negative or beyond 32 bits: {shapes}")
     outputs = zip(op.outputs, shapes, strict=True)
     return replace(op, outputs=tuple(replace(out, shape=shape) for out, shape in outputs))
+
+
+def _retyped(op: OperatorView[Any]) -> OperatorView[Any]:
+    """`op` with the types of its results that its kernel gives them."""
+    type = result_type(op)
+    if type is None or all(tensor.type is type for tensor in op.outputs):
+        return op
+    return replace(op, outputs=tuple(replace(tensor, type=type) for tensor in op.outputs))
 
 
 def _is_size(size: Any) -> bool:

@@ -102,6 +102,9 @@ class Accumulator:
     def _multiplier(self) -> Array:
         """Input scale times filter scale over output scale: [1], or [channels]."""
         ours, theirs = quantization(self.input).scale, quantization(self.filter).scale
+        for tensor in (self.input, self.output):
+            if quantization(tensor).per_channel:
+                raise KernelError(f"activation {tensor.name!r} is quantised per channel")
         if self.narrow_scale and theirs.size > 1:
             raise KernelError(
                 f"{self.filter.type.name} filter has {theirs.size} scales, expected 1"

@@ -76,6 +76,15 @@ def clamped(values: Array, activation: ActivationFunctionType) -> Array:
     return np.asarray(np.clip(values, low, high), values.dtype)
 
 
+def finite(values: Array) -> Array:
+    """Floats held between the largest ones, as TFLite's own kernels hold them; integers as they
+    are."""
+    if values.dtype.kind != "f":
+        return values
+    largest = np.finfo(values.dtype).max
+    return np.asarray(np.clip(values, -largest, largest))
+
+
 def require_output(op: OperatorView[Any], unit: float, zero: int) -> None:
     """The one scale and zero point that the output of an operator may have."""
     found = (float(scale(op, op.output)), zero_point(op, op.output))

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from tflite_ort.schema import TensorType, TensorView, Untranslatable
-from tflite_ort.schema.values.semantics import pack_int4
+from tflite_ort.schema.values.semantics import pack
 
 Array = npt.NDArray[Any]
 _SHARED_ELEMENTS = 64
@@ -42,7 +42,7 @@ class Constants:
 
     def add_packed(self, codes: npt.NDArray[np.int8], name: str) -> ir.Value:
         """As `add`, 4-bit codes as ONNX's INT4: two to a byte."""
-        packed = pack_int4(codes)
+        packed = pack(codes, 4)
         return self._added(ir.PackedTensor(packed, ir.DataType.INT4, shape=codes.shape), name)
 
     def _added(self, tensor: _Tensor, name: str) -> ir.Value:

@@ -368,12 +368,13 @@ class Graph(QuantizedNodes):
         for other, domain in forms:
             if domain is Domain.STORED:
                 return self._relayout(tensor, forms[other, domain], layout)
-        value = forms[Layout.LAST, Domain.FILE]
+        place = Layout.LAST if (Layout.LAST, Domain.FILE) in forms else Layout.FIRST
+        value = forms[place, Domain.FILE]
         value = self._recode(value, tensor, tensor.type, carried_type(tensor))
-        if layout is Layout.FIRST:
-            self._record(tensor, (Layout.LAST, Domain.STORED), value)
-            return self._relayout(tensor, value, layout)
-        return value
+        if layout is place:
+            return value
+        self._record(tensor, (place, Domain.STORED), value)
+        return self._relayout(tensor, value, layout)
 
     @staticmethod
     def _other(layout: Layout) -> Layout:

@@ -59,6 +59,24 @@ class Nodes:
         self.nodes.append(node)
         return node.outputs
 
+    def larger(self, a: ir.Value, *others: ir.Value) -> ir.Value:
+        """The largest of 64-bit integers. Not Max: ONNX Runtime's is wrong beyond 32 bits."""
+        for b in others:
+            a = self.op("Where", self.op("Greater", a, b), a, b)
+        return a
+
+    def smaller(self, a: ir.Value, *others: ir.Value) -> ir.Value:
+        """The smallest of 64-bit integers; as `larger`."""
+        for b in others:
+            a = self.op("Where", self.op("Less", a, b), a, b)
+        return a
+
+    def finite(self, value: ir.Value) -> ir.Value:
+        """Floats held between the largest ones: TFLite's own kernels clamp what no activation is
+        fused to, too. XNNPACK's do not."""
+        largest = np.finfo(np.float32).max
+        return self.op("Clip", value, self.constant(-largest), self.constant(largest))
+
     def body(self, arguments: Sequence[ir.DataType], build: Build) -> ir.Graph:
         """The body of a Scan, a Loop or an If: the nodes that `build` adds.
 

@@ -106,8 +106,18 @@ class QuantizedNodes(Nodes):
             codes = self.constants.add(tensor.data, tensor.name)
             return self._dequantized_constant(codes, scales, None, 0, tensor.name)
         if tensor.type is TensorType.INT64:  # of 16-bit activations; ONNX does not dequantise it
-            return self.constants.add((tensor.data * scales).astype(np.float32), tensor.name)
+            return self._wide_bias(tensor.data, scales, tensor.name)
         return self.constants.add(tensor.data, tensor.name)
+
+    def _wide_bias(self, codes: Array, scales: npt.NDArray[np.float32], name: str) -> ir.Value:
+        """64-bit codes as floats. ONNX Runtime quantises these to 32 bits of its own, which wrap:
+        large ones are cut to their 31 highest bits here."""
+        reals = codes * scales.astype(np.float64)
+        if np.all(np.abs(codes.astype(np.float64)) < 2**30):
+            return self.constants.add(reals.astype(np.float32), name)
+        unit = np.max(np.abs(reals)) / (2.0**31 - 1)
+        held = self.constants.add(np.rint(reals / unit).astype(np.int32), name)
+        return self._dequantized_constant(held, np.array([unit], np.float32), None, 0, name)
 
     def quantize(self, value: ir.Value, tensor: TensorView) -> ir.Value:
         """Real `value` to the carried codes of `tensor`; halves go to even."""
@@ -140,6 +150,13 @@ class QuantizedNodes(Nodes):
     def quantize_codes(self, value: ir.Value, tensor: TensorView) -> ir.Value:
         """Floats near codes as the file has them to the carried codes of `tensor`."""
         return self.op("QuantizeLinear", value, *self._code_parameters(tensor, 1.0))
+
+    def filed(self, value: ir.Value, tensor: TensorView) -> ir.Value:
+        """Carried codes of `tensor` as the file has them."""
+        carried = carried_type(tensor)
+        return (
+            value if carried is tensor.type else self._recode(value, tensor, carried, tensor.type)
+        )
 
     def _dequantized_constant(
         self,

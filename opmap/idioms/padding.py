@@ -31,9 +31,9 @@ def symmetric(op: OperatorView[Any], g: Graph, value: ir.Value, layout: Layout) 
             for end in (zero, one)
         )
         counted = g.op("Range", g.op("Neg", before), g.op("Add", size, after), one)
-        counted = g.op("Max", counted, g.op("Sub", g.op("Neg", counted), one))
+        counted = g.larger(counted, g.op("Sub", g.op("Neg", counted), one))
         last = g.op("Sub", g.op("Add", size, size), one)
-        picks = g.op("Min", counted, g.op("Sub", last, counted))
+        picks = g.smaller(counted, g.op("Sub", last, counted))
         value = g.op("Gather", value, picks, axis=axis)
     return value
 
@@ -82,8 +82,7 @@ def pad_value(op: OperatorView[Any], g: Graph, domain: Domain) -> ir.Value:
     if given is not None:
         value = g.read(given, domain=domain if given.is_quantized else Domain.STORED)
         return value if given.rank == 0 else reshaped(g, value, ())
-    zero = 0 if output.quantization is None else output.quantization.scalar_zero_point
-    return code_constant(g, zero, output, domain)
+    return code_constant(g, output.zero, output, domain)
 
 
 def spread_and_padded(

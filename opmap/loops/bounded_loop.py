@@ -93,14 +93,14 @@ def _trip_count(op: OperatorView[WhileOptions], g: Graph, limit: Bounded) -> ir.
         if first:
             count = g.op("Sub", count, g.constant(first, np.int64))
         counts.append(count)
-    return counts[0] if len(counts) == 1 else g.op("Min", *counts)
+    return g.smaller(*counts)
 
 
 def _final(
     g: Graph, counter: InductionVariable, trip_count: ir.Value, tensor: TensorView
 ) -> ir.Value:
     """The value of `counter` after the loop, in the type of `tensor`."""
-    count = g.op("Max", trip_count, g.constant(0, np.int64))
+    count = g.larger(trip_count, g.constant(0, np.int64))
     growth = g.op("Mul", count, g.constant(counter.step))
     final = g.op("Add", growth, g.constant(counter.first))
     return g.op("Cast", final, to=ir.DataType.from_numpy(tensor.dtype))

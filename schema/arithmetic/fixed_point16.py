@@ -57,9 +57,16 @@ def _logistic_table(integer_bits: int) -> Int16Array:
     return np.select([codes > 0, codes == 0], [positive, 16384], _ONE - positive).astype(np.int16)
 
 
+# Numbers of other counts TFLite has no tanh for.
+_TANH_BITS = range(7)
+
+
 @cache
 def _tanh_table(integer_bits: int) -> Int16Array:
-    """(1 - e) / (1 + e) for e = exp(-2 * abs(x)), with the sign of x."""
+    """(1 - e) / (1 + e) for e = exp(-2 * abs(x)), with the sign of x; correctly rounded for numbers
+    that TFLite has no such function for."""
+    if integer_bits not in _TANH_BITS:
+        return saturate(np.rint(np.tanh(_reals(15 - integer_bits)) * 2**15), np.int16)
     codes = _all_codes()
     quotient = _reciprocal(_exp(-np.abs(codes), integer_bits + 1))
     positive = saturate(shifted_left(quotient - 2**13, 2), np.int16)

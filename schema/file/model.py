@@ -6,6 +6,9 @@ where the difference means something (`Tensor.shape_signature`, `Operator.custom
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
+
 from tflite_ort.schema.file.budgets import DEFAULT, Budgets
 from tflite_ort.schema.file.declare import (
     BOOL,
@@ -86,6 +89,20 @@ class QuantizationParameters(Table):
         (5, QuantizationDetails)
     )
     quantized_dimension: int = scalar(6, INT32)
+
+    @classmethod
+    def affine(
+        cls, scale: npt.ArrayLike, zero_point: npt.ArrayLike = 0, axis: int = 0
+    ) -> QuantizationParameters:
+        """One scale for the whole tensor, or one for each index of `axis`.
+
+        Args:
+            scale: one or more, stored as float32.
+            zero_point: one for all scales, or as many.
+        """
+        scales = np.atleast_1d(np.asarray(scale, np.float32))
+        zeros = np.broadcast_to(np.asarray(zero_point, np.int64), scales.shape)
+        return cls(scale=scales, zero_point=np.ascontiguousarray(zeros), quantized_dimension=axis)
 
 
 @table

@@ -102,12 +102,45 @@ DATA_INPUT = {
 }
 
 
+# Where the bias is, and of which type beside each type of data.
+_BIAS_INPUT = {
+    Op.CONV_2D: 2,
+    Op.CONV_3D: 2,
+    Op.CONV_3D_TRANSPOSE: 3,
+    Op.DEPTHWISE_CONV_2D: 2,
+    Op.FULLY_CONNECTED: 2,
+    Op.TRANSPOSE_CONV: 3,
+}
+_BIAS_TYPES = {
+    TensorType.FLOAT32: (TensorType.FLOAT32,),
+    TensorType.INT8: (TensorType.INT32,),
+    TensorType.UINT8: (TensorType.INT32,),
+    TensorType.INT16: (TensorType.INT32, TensorType.INT64),
+}
+
+
+def _check_bias(op: OperatorView[Any]) -> None:
+    position = _BIAS_INPUT.get(op.op, len(op.inputs))
+    bias = op.inputs[position] if position < len(op.inputs) else None
+    data = op.inputs[2 if position == 3 else 0] if bias is not None else None
+    accepted = () if data is None else _BIAS_TYPES.get(data.type, ())
+    if bias is None or data is None or not accepted or bias.type in accepted:
+        return
+    names = " or ".join(type.name for type in accepted)
+    raise ModelError(
+        f"{op.label}: a bias of {bias.type.name} beside {data.type.name} data, expected {names}"
+    )
+
+
 def check_element_type(op: OperatorView[Any]) -> None:
-    """Refuse data of a type that TFLite has no kernel for.
+    """Refuse data of a type that TFLite has no kernel for, and biases of another type than goes
+    with it.
 
     Raises:
         ModelError: names the type, and those that are taken.
     """
+    if op.op in _BIAS_INPUT:
+        _check_bias(op)
     position, accepted = DATA_INPUT.get(op.op, 0), ELEMENT_TYPES.get(op.op)
     data = op.inputs[position] if position < len(op.inputs) else None
     if accepted is None or data is None or data.type in accepted or data.type not in JUDGED:

@@ -203,9 +203,10 @@ class CellCheck:
             self._scaled(name)
         scaled(self.op, self.op.output, "the output")
         scale = scaled(self.op, self.op["cell_state"], "cell_state")
-        bits, least = -log2(scale), 15 if LstmKind.of(self.op) is LstmKind.NARROW else 9
-        holds = abs(bits - round(bits)) < 1e-3 and least <= round(bits) <= 15
-        expected = "2**-15" if least == 15 else f"2**-{least} to 2**-15"
+        bits, narrow = -log2(scale), LstmKind.of(self.op) is LstmKind.NARROW
+        least, most = (15, 15) if narrow else (0, 30)
+        holds = abs(bits - round(bits)) < 1e-3 and least <= round(bits) <= most
+        expected = "2**-15" if narrow else "2**-30 to 1, a power of two"
         require(holds, self.op, f"cell_state has scale {scale}, expected {expected}")
 
     def _scaled(self, name: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,6 @@ from tflite_ort.schema.file.model import (
     MultiAxisQuantization,
     Operator,
     OperatorCode,
-    QuantizationParameters,
     SubGraph,
     Tensor,
     stored_data,
@@ -30,10 +30,30 @@ from tflite_ort.schema.file.strings import decoded
 from tflite_ort.schema.values.semantics import NUMPY_DTYPE, PACKED_BITS, densify
 from tflite_ort.schema.values.view import Blocks, OperatorView, Packed, Quantization, TensorView
 
+_Op = BuiltinOperator
+# What sets the variables among its inputs anew; any other operator only reads them.
+_KEEPING = frozenset(
+    {
+        *(_Op.LSTM, _Op.UNIDIRECTIONAL_SEQUENCE_LSTM, _Op.BIDIRECTIONAL_SEQUENCE_LSTM),
+        *(_Op.RNN, _Op.UNIDIRECTIONAL_SEQUENCE_RNN, _Op.BIDIRECTIONAL_SEQUENCE_RNN),
+        *(_Op.SVDF, _Op.CUSTOM),
+    }
+)
+# The integers that TFLite takes as codes, of INT32 in QUANTIZE and biases alone. Of any other type
+# what stands in a tensor is a number, whatever scale the file gives it.
+_CODES = frozenset(
+    {
+        *(TensorType.INT2, TensorType.INT4, TensorType.INT8, TensorType.INT16, TensorType.INT32),
+        *(TensorType.UINT4, TensorType.UINT8, TensorType.UINT16),
+    }
+)
+
 
 def tensor_views(model: Model, subgraph: int, meter: Meter | None = None) -> list[TensorView]:
-    """The tensors of a subgraph, with the data of constants dense and typed; one that an operator
-    computes is no variable, whatever the file says, unless that operator only starts it.
+    """The tensors of a subgraph, with the data of constants dense and typed.
+
+    Whatever the file says, one that an operator computes is no variable, unless that operator only
+    starts it; nor is an input that no operator keeps a value in.
 
     Args:
         meter: counts the bytes of sparse constants, which are made dense.
@@ -48,6 +68,7 @@ def tensor_views(model: Model, subgraph: int, meter: Meter | None = None) -> lis
     filled = made.union(graph.inputs)
     meter = meter or meter_of(model)
     computed = made.difference(*(operator.outputs for operator in starts))
+    given = set(graph.inputs).difference(*(_kept(model, operator) for operator in graph.operators))
     return [
         TensorView(
             index,
@@ -55,8 +76,8 @@ def tensor_views(model: Model, subgraph: int, meter: Meter | None = None) -> lis
             tensor.type,
             tensor.shape,
             _data(model, tensor, external, meter, index in filled),
-            _quantization(tensor.quantization),
-            tensor.is_variable and index not in computed,
+            _quantization(tensor),
+            tensor.is_variable and index not in given and index not in computed,
             blocks=_blocks(model, graph, tensor, external),
         )
         for index, tensor in enumerate(graph.tensors)
@@ -67,6 +88,12 @@ def meter_of(model: Model) -> Meter:
     """A meter that counts the constants made at load beyond those of the file."""
     constants = sum(buffer.data.nbytes for buffer in model.buffers if buffer.data is not None)
     return Meter(model.budgets, folded_bytes=4 * constants)
+
+
+def _kept(model: Model, operator: Operator) -> Sequence[int]:
+    """The tensors in which `operator` may keep a value for the next invoke."""
+    code = model.operator_codes[operator.opcode_index].builtin_code
+    return [index for index in operator.inputs if index is not None] if code in _KEEPING else ()
 
 
 def _only_starts(model: Model, graph: SubGraph, operator: Operator) -> bool:
@@ -127,7 +154,7 @@ def operator_view(
         op=code.builtin_code,
         version=code.version,
         index=index,
-        inputs=tuple(None if i is None else tensors[i] for i in operator.inputs),
+        inputs=tuple(None if i is None else _input(code, tensors[i]) for i in operator.inputs),
         outputs=tuple(tensors[i] for i in operator.outputs),
         options=_options(code, operator, meter or Meter(model.budgets)),
         custom_code=code.custom_code if code.builtin_code is BuiltinOperator.CUSTOM else None,
@@ -137,6 +164,12 @@ def operator_view(
     )
 
 
+def _input(code: OperatorCode, tensor: TensorView) -> TensorView:
+    """`tensor` as this operator has it: a variable that it only reads is a value like others."""
+    only_read = tensor.is_variable and code.builtin_code not in _KEEPING
+    return replace(tensor, is_variable=False) if only_read else tensor
+
+
 def _options(code: OperatorCode, operator: Operator, meter: Meter) -> Any:
     if code.builtin_code is not BuiltinOperator.CUSTOM:
         return options_of(code.builtin_code, operator.options)
@@ -144,9 +177,10 @@ def _options(code: OperatorCode, operator: Operator, meter: Meter) -> Any:
     return custom_options(b"" if data is None else data.tobytes(), meter)
 
 
-def _quantization(parameters: QuantizationParameters | None) -> Quantization | None:
-    """The affine part; None for a tensor without a scale, and where there are details, which take
-    its place."""
+def _quantization(tensor: Tensor) -> Quantization | None:
+    """The affine part; None for a tensor without a scale or of another type than codes have, and
+    where there are details, which take its place."""
+    parameters = tensor.quantization if tensor.type in _CODES else None
     if parameters is None or parameters.scale is None or parameters.scale.size == 0:
         return None
     if isinstance(parameters.details, (BlockwiseQuantization, MultiAxisQuantization)):
@@ -161,6 +195,8 @@ def _blocks(model: Model, graph: SubGraph, tensor: Tensor, external: ExternalDat
     """The blockwise scales of a matrix; None where there are none, or they do not fit it."""
     details = None if tensor.quantization is None else tensor.quantization.details
     if not isinstance(details, BlockwiseQuantization) or len(tensor.shape) != 2:
+        return None
+    if tensor.type not in _CODES:
         return None
     scales, (rows, columns) = graph.tensors[details.scales], tensor.shape
     if scales.type is not TensorType.FLOAT16 or details.block_size < 1:

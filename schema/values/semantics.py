@@ -185,11 +185,16 @@ def nearest_indices(
     return np.asarray(np.clip(whole, 0, old - 1), np.int64)
 
 
-def pack_int4(codes: Array) -> Array:
-    """4-bit values as flat bytes, the low nibble first; the last is 0 beside an odd one."""
-    nibbles = np.append(codes, np.int8(0)) if codes.size % 2 else codes.reshape(-1)
-    low, high = nibbles[::2].view(np.uint8), nibbles[1::2].view(np.uint8)
-    return (low & np.uint8(15)) | (high << np.uint8(4))
+def pack(codes: Array, bits: int) -> Array:
+    """Values of 2 or 4 bits as flat bytes, the first in the low bits; the last byte is filled with
+    zeros."""
+    each = 8 // bits
+    flat = np.append(codes.reshape(-1), np.zeros(-codes.size % each, codes.dtype)).view(np.uint8)
+    fields = (flat & np.uint8(2**bits - 1)).reshape(-1, each)
+    octets = fields[:, 0].copy()
+    for place in range(1, each):
+        octets |= fields[:, place] << np.uint8(bits * place)
+    return octets
 
 
 def unpack(packed: Array, count: int, bits: int, *, signed: bool = True) -> Array:

@@ -113,7 +113,8 @@ class TensorView:
         shape: the shape the model is specialised for; a size that depends on data is an
             `UnknownSize`, the same object wherever the size is the same.
         constant: its values, if it is one: dense, typed, read-only; see `data`.
-        quantization: None when the tensor carries no scale.
+        quantization: None when the tensor carries no scale, or is of a type that no codes have:
+            what the file says of floats, booleans, 64-bit integers and the like does not matter.
         blocks: its scales where they are blockwise; there is no `quantization` then.
         ranked: False where even the rank depends on data; `shape` means nothing then.
         sizes: of a list of sizes that is computed from shapes: what is known of it, as ints,
@@ -158,6 +159,13 @@ class TensorView:
         """Integer codes that stand for real values; TFLite takes INT32 as plain numbers, whatever
         scale it carries."""
         return self.quantization is not None and self.type in _INTEGER_CODES
+
+    @property
+    def zero(self) -> int:
+        """What stands for zero: the zero point of codes, else 0."""
+        if self.quantization is None or not self.is_quantized:
+            return 0
+        return self.quantization.scalar_zero_point
 
 
 @dataclass(frozen=True, slots=True, eq=False)

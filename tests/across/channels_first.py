@@ -1,4 +1,4 @@
-"""One-operator models translated where the inputs stand channels-first alone."""
+"""Translations of one operator whose inputs exist in channels-first layout only."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Array = npt.NDArray[Any]
 
 
 def check_channels_first(case: Case, seed: int = 0, target: Target = PORTABLE) -> int:
-    """Hold the translation against the numpy kernel; returns how many Transposes it has."""
+    """Compare the translation with the numpy kernel. Returns how many Transposes it has."""
     print(f"{case.name} channels-first: seed {seed}")
     feeds = case.arrays(np.random.default_rng(seed))
     op = specialize(read_model(case.model()), 0, {}, kernel).operators[0]
@@ -70,7 +70,7 @@ def _translated(
 
 
 def _carried(array: Array, tensor: TensorView) -> Array:
-    """`array` channels-first, int8 codes moved by 128 to uint8."""
+    """`array` in channels-first layout. int8 codes become uint8 ones, moved by 128."""
     first = np.ascontiguousarray(np.transpose(array, Layout.FIRST.permutation(array.ndim)))
     if tensor.is_quantized and tensor.type is TensorType.INT8:
         return first.view(np.uint8) ^ np.uint8(128)

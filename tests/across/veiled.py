@@ -1,4 +1,4 @@
-"""Cases whose shapes are not known until they run: the same numbers, behind a computed RESHAPE."""
+"""Cases whose shapes are unknown until they run: a computed RESHAPE comes before each input."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def veiled(case: Case, open: Collection[int] | None = None) -> tuple[bytes, list
     """A model in which no size of the computed inputs is known, and its feeds.
 
     Args:
-        open: the axes whose size is not known; the others are told by a second RESHAPE.
+        open: the axes whose size stays unknown. A second RESHAPE tells the sizes of the others.
     """
     tensors: dict[str, T] = {}
     feeds: dict[str, Array] = {}
@@ -49,7 +49,7 @@ def veiled(case: Case, open: Collection[int] | None = None) -> tuple[bytes, list
 
 
 def with_computed_lists(case: Case) -> tuple[bytes, list[Array]]:
-    """A model whose integer constants, such as axes and shapes, are inputs; and its feeds."""
+    """A model whose integer constants (axes, shapes) became inputs, and its feeds."""
     tensors: dict[str, T] = {}
     feeds: dict[str, Array] = {}
     given = iter(case.arrays(np.random.default_rng(0)))
@@ -78,7 +78,7 @@ def _in_order(tensors: Iterable[str], feeds: dict[str, Array]) -> list[Array]:
 
 
 def check_model(case: Case, model: bytes, feeds: list[Array]) -> str:
-    """Hold ONNX Runtime and the numpy kernels against LiteRT; returns where the operator ran."""
+    """Compare ONNX Runtime and the numpy kernels with LiteRT. Returns where the operator ran."""
     expected = litert(model, feeds, case.reference)
     by_numpy, _ = ours(model, feeds, providers=[])
     for want, got in zip(expected, by_numpy, strict=True):
@@ -94,7 +94,7 @@ def check_model(case: Case, model: bytes, feeds: list[Array]) -> str:
 
 
 def emptied(model: bytes, feeds: Sequence[Array]) -> list[Array]:
-    """The feeds of a `veiled` model of an open first axis, with no element along it."""
+    """The feeds of a `veiled` model whose first axis is open, with size 0 along that axis."""
     graph = read_model(model).subgraphs[0]
     names = [graph.tensors[index].name for index in graph.inputs]
     return [_emptied(name, feed) for name, feed in zip(names, feeds, strict=True)]

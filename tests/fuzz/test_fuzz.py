@@ -24,6 +24,8 @@ from tflite_ort.schema import Model, Op, TensorType, WhileOptions, read_model, w
 from tflite_ort.schema.values.semantics import NUMPY_DTYPE
 from tflite_ort.schema.values.sparsity import densify
 
+pytestmark = pytest.mark.usefixtures("unmeasured")
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -1,4 +1,4 @@
-"""One custom operator as a model, run by ONNX Runtime and by its numpy kernel."""
+"""Models of one custom operator, run in ONNX Runtime, in numpy and as an exported file."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 import onnxruntime
-from flatbuffers import flexbuffers
 
-from tests.one_op import Node, T, assert_close, graph_model
+from tests.one_op import T, assert_close, one_op_model
 from tests.oracle import litert
 from tflite_ort import Interpreter, WellKnownOpResolver, export_onnx
-from tflite_ort.schema import Op
 
 Array = npt.NDArray[Any]
 Options = Mapping[str, Any] | bytes
@@ -27,17 +24,16 @@ def custom_model(
     options: Options = b"",
     version: int = 1,
 ) -> bytes:
-    """The bytes of a model of the custom operator `name`; a mapping becomes a flexbuffer."""
-    data = options if isinstance(options, bytes) else bytes(flexbuffers.Dumps(dict(options)))
-    tensors = {f"in{i}": t for i, t in enumerate(inputs)}
-    results = [f"out{i}" for i in range(len(outputs))]
-    node = Node(Op.CUSTOM, list(tensors), results, None, version, custom_code=name)
-    tensors.update(zip(results, outputs, strict=True))
-    return graph_model(tensors, [node], results, custom_options=np.frombuffer(data, np.uint8))
+    """The bytes of a model of the custom operator `name`. A mapping becomes a flexbuffer."""
+    return one_op_model(name, inputs, outputs, options, version)
 
 
 def interpreter_of(model: bytes, providers: Sequence[Any] | None = None) -> Interpreter:
-    """With the well-known operators, allocated; no providers: numpy alone."""
+    """An allocated interpreter with the well-known operators.
+
+    Args:
+        providers: of ONNX Runtime. An empty list leaves numpy alone.
+    """
     interpreter = Interpreter(
         model_content=model, resolver=WellKnownOpResolver(), providers=providers, num_threads=1
     )
@@ -57,7 +53,7 @@ def by_numpy(model: bytes, feeds: Sequence[Array]) -> list[Array]:
 
 
 def by_ort(model: bytes, feeds: Sequence[Array]) -> list[Array]:
-    """Every operator in ONNX Runtime."""
+    """The outputs of ONNX Runtime, which has to run every operator."""
     interpreter = interpreter_of(model)
     rows = interpreter.delegation()
     assert {row.runs_on for row in rows} <= {"ort"}, [row.reason for row in rows]
@@ -65,7 +61,7 @@ def by_ort(model: bytes, feeds: Sequence[Array]) -> list[Array]:
 
 
 def by_exported(model: bytes, feeds: Sequence[Array], folder: Path) -> list[Array]:
-    """The model as an ONNX file, in ONNX Runtime alone."""
+    """The outputs of the exported file in ONNX Runtime alone."""
     path = folder / "model.onnx"
     export_onnx(model, path, resolver=WellKnownOpResolver())
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
@@ -74,7 +70,7 @@ def by_exported(model: bytes, feeds: Sequence[Array], folder: Path) -> list[Arra
 
 
 def check_custom(model: bytes, feeds: list[Array], folder: Path, rtol: float = 1e-5) -> None:
-    """numpy, ONNX Runtime and the exported file against LiteRT."""
+    """Compare numpy, ONNX Runtime and the exported file with LiteRT."""
     (want,) = litert(model, feeds)
     found = (by_numpy(model, feeds), by_ort(model, feeds), by_exported(model, feeds, folder))
     for where, (got,) in zip(("numpy", "ort", "exported"), found, strict=True):

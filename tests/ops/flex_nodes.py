@@ -39,7 +39,7 @@ def attribute(value: bytes | bool | int | float) -> bytes:
 
 
 def flex_options(name: str, attributes: Attributes) -> bytes:
-    """The vector [name, NodeDef], with an input and a device too."""
+    """The flexbuffer vector [name, NodeDef]. The node has an input and a device too."""
     entries = [
         field(5, field(1, key.encode()) + field(2, attribute(value)))
         for key, value in attributes.items()

@@ -1,4 +1,4 @@
-"""Loops with bodies put together from pieces: what a condition counts, and what a body makes."""
+"""WHILE loops whose bodies are put together from pieces."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def slicing(source: str, result: str) -> Piece:
 
 
 def writing(table: str, row: str, result: str) -> Piece:
-    """result = table with table[i] = row [1, WIDTH], as a TensorList is written."""
+    """result = table where row i is `row` [1, WIDTH], as converters write a TensorList."""
     nodes = [
         Node(Op.RESHAPE, ["i", "one_size"], ["i_list"], ReshapeOptions()),
         Node(Op.CONCATENATION, ["i_list", "rest"], ["before"], ConcatenationOptions(axis=0)),
@@ -89,7 +89,7 @@ def writing(table: str, row: str, result: str) -> Piece:
 
 
 def updating(table: str, row: str, result: str) -> Piece:
-    """As `writing`, by DYNAMIC_UPDATE_SLICE."""
+    """As `writing` with DYNAMIC_UPDATE_SLICE."""
     nodes = [
         Node(Op.RESHAPE, ["i", "one_size"], ["i_list"], ReshapeOptions()),
         Node(Op.CONCATENATION, ["i_list", "zero"], ["place"], ConcatenationOptions(axis=0)),
@@ -106,7 +106,7 @@ def as_row(vector: str, result: str) -> Piece:
 
 
 def of_counter(result: str) -> Piece:
-    """The counter as a float."""
+    """result = the counter as a float."""
     return [Node(Op.CAST, ["i"], [result], CastOptions())], {result: T(())}
 
 
@@ -121,9 +121,10 @@ def loop(
     called: Sequence[Sub] = (),
     t: T = VECTOR,
 ) -> bytes:
-    """i, x, table = i + step, what `pieces` make while `test`(i, until), and xs stays.
+    """A loop over i, x, table and xs while `test`(i, until) holds.
 
-    x, xs and table are the inputs; i, x and table the outputs.
+    Each iteration adds `step` to i and sets x and table to what `pieces` make; xs does not change.
+    The inputs of the model are x, table and xs, the outputs i, x and table.
     """
     state = {"i": COUNT, "x": t, "table": TABLE, "xs": TABLE}
     made = {"oi": COUNT, "ox": t, "otable": TABLE, "oxs": TABLE}

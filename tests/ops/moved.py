@@ -1,4 +1,4 @@
-"""Rows of one operator over every type: what only moves data has to be exact with all."""
+"""Rows of one operator over every type. Operators that only move data have to be exact."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ZERO_POINTS = {UINT8: 121, INT8: -7, INT16: 0}
 
 
 def tensor(shape: tuple[int, ...], type: TensorType = FLOAT32) -> T:
-    """A tensor to be computed or fed; the 8 and 16-bit types are quantised."""
+    """A tensor without data. The types of 8 and 16 bits are quantised."""
     if type not in _ZERO_POINTS:
         return T(shape, type)
     return T(shape, type, scale=0.043, zero_point=_ZERO_POINTS[type])
@@ -43,7 +43,7 @@ def moves(
     types: Sequence[TensorType] = TYPES,
     version: int = 1,
 ) -> list[Case]:
-    """One row per type; constants stand before or after the tensors that are moved."""
+    """One row for each type. `before` and `after` are constants around the tensors that move."""
     return [
         Case(
             f"{name}-{type.name}",

@@ -1,8 +1,7 @@
-"""Operands of convolutions and matrix products, one scheme for each way TFLite quantises them."""
+"""Operands of convolutions and matrix products, in each way that TFLite quantises them."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,7 +21,7 @@ from tflite_ort.schema import (
     read_model,
     write_model,
 )
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE, PACKED_BITS, quantized_range, unpack
+from tflite_ort.schema.values.semantics import NUMPY_DTYPE, quantized_range
 
 Array = npt.NDArray[Any]
 INPUT_SCALE = 0.02
@@ -30,11 +29,11 @@ INPUT_SCALE = 0.02
 
 @dataclass(frozen=True)
 class Scheme:
-    """The types of input and output, of the filter and of the bias, and where zero is.
+    """The types of input and output, filter and bias, and their zero points.
 
     Args:
-        per_channel: the filter has a scale for each output channel.
-        zero_points: of input, filter and output.
+        per_channel: whether the filter has a scale for each output channel.
+        zero_points: the zero points of input, filter and output.
     """
 
     activation: TensorType = TensorType.FLOAT32
@@ -73,11 +72,11 @@ def operands(
     extreme: bool = False,
     seed: int = 0,
 ) -> tuple[T, T, T, T]:
-    """(input, filter, bias, output); the output's scale spreads results over its whole range.
+    """(input, filter, bias, output). The output's scale spreads the results over its whole range.
 
     Args:
-        axis: of the filter, along which its channels are.
-        extreme: filter values from both ends of their range only.
+        axis: the axis of the filter with its channels.
+        extreme: whether the filter has values from both ends of their range only.
     """
     rng = np.random.default_rng(seed)
     units = filter[axis]
@@ -114,23 +113,13 @@ def _codes(type_: TensorType, shape: Sequence[int], extreme: bool, rng: Any) -> 
 
 
 def _weights(scheme: Scheme, codes: Array, scales: Array, axis: int) -> T:
-    bits = PACKED_BITS.get(scheme.filter)
-    weights = T.constant(
+    return T.constant(
         codes, scheme.filter, scale=scales.tolist(), zero_point=scheme.zero_points[1], axis=axis
     )
-    return replace(weights, data=None, raw=packed(codes, bits)) if bits else weights
-
-
-def packed(codes: Array, bits: int) -> bytes:
-    """Codes of 2 or 4 bits as a file holds them, the first in the lowest bits of its byte."""
-    each = 8 // bits
-    flat = np.append(codes.reshape(-1), np.zeros(-codes.size % each, np.int8)).view(np.uint8)
-    fields = (flat & (2**bits - 1)).reshape(-1, each) << np.arange(0, 8, bits, dtype=np.uint8)
-    return np.bitwise_or.reduce(fields, axis=1).astype(np.uint8).tobytes()
 
 
 def with_blocks(content: bytes, tensor: int, scales: int, size: int) -> bytes:
-    """The model with a scale, in tensor `scales`, for each `size` elements of a row of `tensor`."""
+    """The model with a scale for each `size` elements of `tensor`, in the tensor `scales`."""
     model = read_model(content)
     (graph,), tensors = model.subgraphs, list(model.subgraphs[0].tensors)
     details = QuantizationParameters(details=BlockwiseQuantization(scales, -1, size))
@@ -139,15 +128,20 @@ def with_blocks(content: bytes, tensor: int, scales: int, size: int) -> bytes:
 
 
 def extremes(input: T, seed: int = 0) -> Array:
-    """Activations from both ends of their range only."""
+    """Activations with values from both ends of their range only."""
     low, high = quantized_range(input.type)
     ends = np.array([low, low + 1, high - 1, high], NUMPY_DTYPE[input.type])
     return np.random.default_rng(seed).choice(ends, input.shape)
 
 
 def check_hybrid(case: Case, filter: int, seed: int = 0) -> None:
-    """The numpy kernel is LiteRT's reference kernel, which rounds the input to 8 bits; ONNX Runtime
-    does not: it is held against the float model with the filter, input number `filter`, real."""
+    """Compare the numpy kernel with LiteRT's reference kernel: both round the input to 8 bits.
+
+    ONNX Runtime does not round by default. It is compared with the float model.
+
+    Args:
+        filter: the position of the filter among the inputs.
+    """
     print(f"{case.name}: seed {seed}")
     feeds = case.arrays(np.random.default_rng(seed))
     by_numpy, _ = ours(case.model(), feeds, providers=[])
@@ -165,11 +159,8 @@ def check_hybrid(case: Case, filter: int, seed: int = 0) -> None:
 
 
 def _real(weights: T | None) -> T:
-    assert weights is not None
+    assert weights is not None and weights.data is not None
     codes = weights.data
-    if weights.raw is not None:
-        codes = unpack(np.frombuffer(weights.raw, np.uint8), math.prod(weights.shape), 4)
-    assert codes is not None
     scales = np.asarray(weights.scale, np.float32)
     shape = [1] * len(weights.shape)
     if scales.size > 1:
@@ -190,7 +181,7 @@ def exported(model: bytes, feeds: Sequence[Array], **options: str) -> list[Array
 
 
 def optimized_nodes(model: bytes, path: Any) -> list[str]:
-    """The operators left after ONNX Runtime's optimisations on the CPU."""
+    """The ONNX operators that are left after ONNX Runtime's optimisations on the CPU."""
     options = onnxruntime.SessionOptions()
     options.optimized_model_filepath = str(path)
     options.log_severity_level = 3

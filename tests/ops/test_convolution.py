@@ -346,13 +346,11 @@ def test_types_without_a_product_are_refused(
     input: TensorType, filter: TensorType, message: str
 ) -> None:
     case = conv("int8")
-    image, weights, bias = case.inputs
+    image, weights, _ = case.inputs
     assert image is not None and weights is not None and weights.data is not None
     image = replace(image, type=input, scale=None if input is TensorType.FLOAT32 else 0.02)
     weights = replace(weights, type=filter, data=weights.data.view(filter.name.lower()))
-    mixed = replace(
-        case, inputs=[image, weights, bias], outputs=[replace(case.outputs[0], type=input)]
-    )
+    mixed = replace(case, inputs=[image, weights], outputs=[replace(case.outputs[0], type=input)])
     with pytest.raises(ExportError, match=message):
         export_onnx(mixed.model())
     with pytest.raises(KernelError, match=message):

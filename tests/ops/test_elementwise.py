@@ -11,27 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import mutually_broadcastable_shapes
 
-from tests.one_op import Array, Case, T, assert_close, check, one_op_model, ours
+from tests.one_op import Array, Case, Node, T, assert_close, check, graph_model, one_op_model, ours
 from tests.ops.versions import check_versions, one_per_operator
 from tests.oracle import litert
 from tflite_ort import export_onnx
 from tflite_ort.schema import (
     ActivationFunctionType,
     AddOptions,
-    Buffer,
     DivOptions,
-    Model,
     MulOptions,
     Op,
-    Operator,
-    OperatorCode,
     Padding,
     Pool2DOptions,
-    SubGraph,
     SubOptions,
-    Tensor,
     TensorType,
-    write_model,
 )
 from tflite_ort.schema.values.semantics import NUMPY_DTYPE, quantized_range
 
@@ -343,29 +336,16 @@ def test_constant_operand(op: Op, type: TensorType, first: bool) -> None:
 
 def between_pools(op: Op, others: Sequence[T], chosen: Any = None) -> bytes:
     """MAX_POOL_2D -> `op` with constants or the pool again -> MAX_POOL_2D."""
-    image, pooled, last = T((1, 8, 12, 5)), T((1, 4, 6, 5)), T((1, 2, 3, 5))
-    tensors = [image, pooled, pooled, last, *others]
-    buffers = [Buffer()] + [Buffer(data=np.frombuffer(t.bytes, np.uint8)) for t in others]
+    pooled = T((1, 4, 6, 5))
+    constants = {f"k{i}": t for i, t in enumerate(others)}
+    tensors = {"x": T((1, 8, 12, 5)), "a": pooled, "b": pooled, "y": T((1, 2, 3, 5)), **constants}
     pool = Pool2DOptions(Padding.VALID, stride_w=2, stride_h=2, filter_width=2, filter_height=2)
-    second = tuple(range(4, len(tensors))) or (1,)
-    graph = SubGraph(
-        tensors=tuple(
-            Tensor(shape=t.shape, type=t.type, buffer=max(i - 3, 0), name=f"t{i}", has_rank=True)
-            for i, t in enumerate(tensors)
-        ),
-        inputs=(0,),
-        outputs=(3,),
-        operators=(
-            Operator(opcode_index=0, inputs=(0,), outputs=(1,), options=pool),
-            Operator(opcode_index=1, inputs=(1, *second), outputs=(2,), options=chosen),
-            Operator(opcode_index=0, inputs=(2,), outputs=(3,), options=pool),
-        ),
-        name="main",
-    )
-    known = tuple(OperatorCode(builtin_code=code) for code in (Op.MAX_POOL_2D, op))
-    return write_model(
-        Model(version=3, operator_codes=known, subgraphs=(graph,), buffers=tuple(buffers))
-    )
+    nodes = [
+        Node(Op.MAX_POOL_2D, ["x"], ["a"], pool),
+        Node(op, ["a", *(constants or ["a"])], ["b"], chosen),
+        Node(Op.MAX_POOL_2D, ["b"], ["y"], pool),
+    ]
+    return graph_model(tensors, nodes, ["y"])
 
 
 OPERAND_SHAPES: tuple[Shape, ...] = ((5,), (6, 5), (4, 1, 1), (1, 4, 6, 5), (1,))

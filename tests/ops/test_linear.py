@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto
 
-from tests.one_op import Case, Node, T, assert_close, check, graph_model, ours
+from tests.one_op import Case, Node, T, assert_close, check, graph_model, one_op_model, ours
 from tests.ops.operands import (
     HYBRID_INT4,
     INT2,
@@ -22,7 +22,6 @@ from tests.ops.operands import (
     extremes,
     operands,
     optimized_nodes,
-    packed,
     with_blocks,
 )
 from tests.oracle import litert
@@ -38,7 +37,7 @@ from tflite_ort.schema import (
     Op,
     TensorType,
 )
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE
+from tflite_ort.schema.values.semantics import NUMPY_DTYPE, quantized_range
 
 Shape = tuple[int, ...]
 NONE, RELU, RELU6, RELU_N1_TO_1 = (
@@ -193,7 +192,7 @@ def test_a_scale_for_each_block_of_weights(size: int) -> None:
     bias, x = rng.normal(size=units), rng.normal(size=(3, depth)).astype(np.float32)
     tensors = {
         "x": T(x.shape),
-        "weights": T(codes.shape, TensorType.INT4, raw=packed(codes, 4)),
+        "weights": T.constant(codes, TensorType.INT4),
         "scales": T.constant(scales.reshape(-1)),
         "bias": T.constant(bias.astype(np.float32)),
         "y": T((3, units)),
@@ -396,3 +395,38 @@ def test_inputs_that_do_not_fit(case: Case, inputs: list[T], message: str) -> No
     model = replace(case, inputs=[*inputs, *case.inputs[1:]]).model()
     with pytest.raises(ModelError, match=message):
         Interpreter(model_content=model).allocate_tensors()
+
+
+@pytest.mark.parametrize("adjoint", [False, True], ids=["plain", "adjoint"])
+@pytest.mark.parametrize("axis", [1, 2])
+@pytest.mark.parametrize("type", [TensorType.INT8, TensorType.INT16], ids=lambda type: type.name)
+def test_batch_matmul_with_a_scale_for_each_channel(
+    type: TensorType, axis: int, adjoint: bool
+) -> None:
+    """The true product, on both paths; LiteRT takes the scales for 0."""
+    rng = np.random.default_rng(axis)
+    codes = rng.integers(-127, 128, (1, 4, 3) if adjoint else (1, 3, 4)).astype(np.int8)
+    scales = rng.uniform(0.1, 0.5, codes.shape[axis]).astype(np.float32)
+    wide = type is TensorType.INT16
+    x = T((1, 2, 3), type, 0.01, 0 if wide else 3)
+    y = T.constant(codes, scale=scales.tolist(), axis=axis)
+    unit = 0.01 if wide else 0.5
+    output = T((1, 2, 4), type, unit, 0 if wide else -2)
+    options = BatchMatMulOptions(adj_y=adjoint)
+    model = one_op_model(Op.BATCH_MATMUL, [x, y], [output], options, 3)
+    feed = x.random(rng)
+    shape = [1, 1, 1]
+    shape[axis] = -1
+    real = codes * scales.astype(np.float64).reshape(shape)
+    product = (
+        0.01
+        * (feed.astype(np.float64) - (0 if wide else 3))
+        @ (real.swapaxes(1, 2) if adjoint else real)
+    )
+    low, high = quantized_range(type)
+    want = np.clip(np.rint(product / unit) + (0 if wide else -2), low, high).astype(feed.dtype)
+    by_ort, runners = ours(model, [feed])
+    assert runners == {"ort"}
+    assert not np.array_equal(litert(model, [feed])[0], want)
+    for got in (by_ort, ours(model, [feed], [])[0], exported(model, [feed])):
+        assert_close(got[0], want, 1, 0, "per channel")

@@ -18,7 +18,7 @@ from tests.one_op import Node, T, assert_close, graph_model
 from tests.ops.custom_op import by_exported, by_numpy, by_ort, custom_model, interpreter_of, invoked
 from tests.oracle import litert
 from tflite_ort import Interpreter, KernelError, ModelError, Registration, WellKnownOpResolver
-from tflite_ort.schema import Op, OperatorView, TensorType
+from tflite_ort.schema import OperatorView, TensorType
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
@@ -166,12 +166,12 @@ def test_pooled_and_unpooled_is_xnnpacks() -> None:
     """LiteRT runs both in XNNPACK, whose positions go down a window's columns."""
     x = np.random.default_rng(0).normal(size=(1, 6, 8, 2)).astype(np.float32)
     tensors = {"x": T(x.shape), "most": T((1, 3, 4, 2)), "place": T((1, 3, 4, 2)), "y": T(x.shape)}
+    options = pool_struct(VALID, (2, 2), (2, 2))
     nodes = [
-        Node(Op.CUSTOM, ["x"], ["most", "place"], custom_code="MaxPoolingWithArgmax2D"),
-        Node(Op.CUSTOM, ["most", "place"], ["y"], custom_code="MaxUnpooling2D"),
+        Node("MaxPoolingWithArgmax2D", ["x"], ["most", "place"], options),
+        Node("MaxUnpooling2D", ["most", "place"], ["y"], options),
     ]
-    options = np.frombuffer(pool_struct(VALID, (2, 2), (2, 2)), np.uint8)
-    model = graph_model(tensors, nodes, ["most", "y"], custom_options=options)
+    model = graph_model(tensors, nodes, ["most", "y"])
     for got, want in zip(by_ort(model, [x]), litert(model, [x]), strict=True):
         np.testing.assert_array_equal(got, want)
 

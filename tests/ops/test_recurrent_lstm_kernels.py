@@ -391,8 +391,8 @@ def refuse_ours(form: Lstm, changed: dict[str, T | None], message: str) -> None:
     [
         (WIDE_CELL, "input_to_cell_weights", None, "input_to_cell_weights has no scale"),
         (WIDE_CELL, "cell_state", None, "cell_state has no scale"),
-        (WIDE_CELL, "cell_state", 0.001, r"cell_state .* 0\.001.*, expected 2\*\*-9 to 2\*\*-15"),
-        (WIDE_CELL, "cell_state", 2.0**-8, r"cell_state has scale 0\.00390625"),
+        (WIDE_CELL, "cell_state", 0.001, r"cell_state .* 0\.001.*, expected 2\*\*-30 to 1"),
+        (WIDE_CELL, "cell_state", 2.0, r"cell_state has scale 2\.0, expected 2\*\*-30 to 1"),
         (NARROW, "cell_state", 2.0**-11, r"cell_state has scale .*, expected 2\*\*-15"),
     ],
 )

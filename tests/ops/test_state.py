@@ -32,13 +32,9 @@ from tflite_ort.schema import (
     IfOptions,
     MulOptions,
     Op,
-    SignatureDef,
-    TensorMap,
     TensorType,
     VarHandleOptions,
     WhileOptions,
-    read_model,
-    write_model,
 )
 
 Array = npt.NDArray[Any]
@@ -300,16 +296,9 @@ def test_interpreters_do_not_share_a_variable() -> None:
 
 
 def test_signatures_share_a_variable() -> None:
-    look = Sub({"h": HANDLE, "r": X}, [handle(), read("h", "r")], [], ["r"])
-    model = read_model(model_of(main(SUM, ["s"]), FIRST, look))
-    names = list(main(SUM, ["s"]).tensors)
-    step_inputs = (TensorMap("x", names.index("x")),)
-    step_outputs = (TensorMap("s", names.index("s")),)
-    signatures = (
-        SignatureDef(inputs=step_inputs, outputs=step_outputs, signature_key="step"),
-        SignatureDef(outputs=(TensorMap("r", 1),), signature_key="look", subgraph_index=2),
-    )
-    content = write_model(replace(model, signature_defs=signatures))
+    step = replace(main(SUM, ["s"]), signature="step")
+    look = Sub({"h": HANDLE, "r": X}, [handle(), read("h", "r")], [], ["r"], "look")
+    content = model_of(step, FIRST, look)
     interpreters = [litert_interpreter(content), Interpreter(model_content=content)]
     runners = [[i.get_signature_runner(key) for key in ("step", "look")] for i in interpreters]
     for (x,) in INPUTS:

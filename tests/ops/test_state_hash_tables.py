@@ -21,11 +21,7 @@ from tflite_ort.schema import (
     HashtableOptions,
     IfOptions,
     Op,
-    SignatureDef,
-    TensorMap,
     TensorType,
-    read_model,
-    write_model,
 )
 
 Array = npt.NDArray[Any]
@@ -36,13 +32,9 @@ FLAG = T((), TensorType.BOOL)
 
 
 def words(*texts: str | bytes, shape: tuple[int, ...] | None = None) -> T:
-    """A constant of strings, as TFLite stores it."""
-    content = [text.encode() if isinstance(text, str) else text for text in texts]
-    begin = 4 * (len(content) + 2)
-    places = begin + np.cumsum([0, *map(len, content)])
-    header = np.array([len(content), *places], np.int32).tobytes()
-    raw = header + b"".join(content)
-    return T((len(content),) if shape is None else shape, TensorType.STRING, raw=raw)
+    """A constant of strings."""
+    data = np.array(texts, np.object_)
+    return T.constant(data if shape is None else data.reshape(shape), TensorType.STRING)
 
 
 def numbers(*values: int) -> T:
@@ -251,16 +243,9 @@ def test_a_find_before_the_import_is_refused(nodes: list[Node], providers: Any) 
 def test_signatures_that_import_other_content_leave_it_to_who_comes_first() -> None:
     """Each has a subgraph that runs once, and the first one fills the table that both use."""
     other = first(imported("k2", "v2"), k2=numbers(1), v2=words("zz"))
-    model = read_model(
-        model_of(main(USED), first(imported(), **CONTENT), main([once(3), *USED[1:]]), other)
-    )
-    names = list(main(USED).tensors)
-    ends = TensorMap("x", names.index("x")), TensorMap("y", names.index("y"))
-    signatures = tuple(
-        SignatureDef(ends[:1], ends[1:], signature_key=key, subgraph_index=subgraph)
-        for key, subgraph in (("one", 0), ("two", 2))
-    )
-    content = write_model(replace(model, signature_defs=signatures))
+    one = replace(main(USED), signature="one")
+    two = replace(main([once(3), *USED[1:]]), signature="two")
+    content = model_of(one, first(imported(), **CONTENT), two, other)
     for order in (("one", "two"), ("two", "one")):
         found = []
         for make in (litert.Interpreter, Interpreter):

@@ -1,4 +1,4 @@
-"""Which versions of an operator LiteRT registers, found by loading a model of each."""
+"""The versions of an operator that LiteRT registers, found by loading a model of each version."""
 
 from __future__ import annotations
 

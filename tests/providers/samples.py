@@ -1,4 +1,4 @@
-"""The providers that are tested where their wheel, and for CUDA a GPU, are there."""
+"""The providers that are tested where their wheel is installed, for CUDA with a GPU."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SAMPLES = [pytest.param(OPENVINO, marks=_MARKS[OPENVINO]), *WITH_MEMORY]
 
 
 def usable(name: str) -> str:
-    """A provider that works here; CUDA may be missing, since that takes hardware."""
+    """The name of a provider that works here. CUDA is skipped where there is no GPU."""
     try:
         return load_delegate(name).name
     except MissingDelegate as error:

@@ -1,4 +1,4 @@
-"""Models drawn by hypothesis, straight from the declarations of the tables."""
+"""Models that hypothesis draws from the declarations of the tables."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def arrays(field: View) -> st.SearchStrategy[Any]:
 
 
 def values(field: Field, name: str) -> st.SearchStrategy[Any]:
-    """Values of one field, absent ones among them."""
+    """Values of one field. It may be absent."""
     match field:
         case Scalar() | Vector() if "subgraph" in name:
             index = st.integers(0, SUBGRAPHS - 1)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import struct
 
-import numpy as np
 import pytest
 from flatbuffers import flexbuffers
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.one_op import Node, T, graph_model
-from tflite_ort.schema import BudgetExceeded, ModelError, Op, read_model
+from tests.one_op import T, one_op_model
+from tflite_ort.schema import BudgetExceeded, ModelError, read_model
 from tflite_ort.schema.file.custom_options import Value, custom_options, flexbuffer
 from tflite_ort.schema.values.resolve import operator_view, tensor_views
 
@@ -164,9 +163,6 @@ def test_damage_is_named(data: bytes, reason: str) -> None:
 
 @pytest.mark.parametrize("data", [dumped({"offset": 1.0}), b"\x00\x01\x02\x03", None])
 def test_operator_view_has_the_options(data: bytes | None) -> None:
-    custom = None if data is None else np.frombuffer(data, np.uint8)
-    node = Node(Op.CUSTOM, ["x"], ["y"], custom_code="Own")
-    tensors = {"x": T((2,)), "y": T((2,))}
-    model = read_model(graph_model(tensors, [node], ["y"], custom_options=custom))
+    model = read_model(one_op_model("Own", [T((2,))], [T((2,))], data))
     view = operator_view(model, 0, 0, tensor_views(model, 0))
     assert view.options == custom_options(data or b"")

@@ -1,4 +1,4 @@
-"""The facts about versions that TFLite's own sources give, where they lie beside the repository."""
+"""Facts about versions from TFLite's sources. They are in a folder beside the repository."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REFERENCE_DIR = Path(__file__).parents[3] / "shared" / "reference"
 
 @cache
 def reference(name: str) -> Any:
-    """One JSON file of facts; without it CI fails and a test elsewhere is skipped."""
+    """One JSON file of facts. Without it the test fails in CI and is skipped elsewhere."""
     path = REFERENCE_DIR / name
     if not path.exists():
         if os.environ.get("CI"):

@@ -1,4 +1,4 @@
-"""Signatures from the reference's cases, whose facts come as flags: here as shapes and scales."""
+"""Signatures for the reference's cases. Its flags become shapes and scales."""
 
 from __future__ import annotations
 

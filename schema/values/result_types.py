@@ -1,0 +1,63 @@
+"""The element types of results, where TFLite's kernels have the last word, not the file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tflite_ort.schema.file.enums import BuiltinOperator as Op
+from tflite_ort.schema.file.enums import TensorType
+from tflite_ort.schema.file.errors import ModelError
+from tflite_ort.schema.values.element_types import DATA_INPUT
+from tflite_ort.schema.values.view import OperatorView
+
+
+def _operators(names: str) -> frozenset[Op]:
+    return frozenset(Op[name] for name in names.split())
+
+
+# LiteRT gives the results the type of the data, whatever the file says.
+_AS_DATA = _operators(
+    "ADD ADD_N BITWISE_XOR CEIL DIV DYNAMIC_UPDATE_SLICE EXP FILL FLOOR FLOOR_DIV FLOOR_MOD GATHER "
+    "GATHER_ND MAXIMUM MINIMUM NEG ONE_HOT POW PRELU RANGE RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR "
+    "RIGHT_SHIFT ROUND SCATTER_ND SELECT SELECT_V2 SPARSE_TO_DENSE SPLIT SPLIT_V "
+    "SQUARED_DIFFERENCE SUB ZEROS_LIKE"
+)
+# LiteRT refuses a first result of another type than the data.
+_LIKE_DATA = _operators(
+    "ABS AVERAGE_POOL_2D BATCH_TO_SPACE_ND BROADCAST_TO CONCATENATION DEPTH_TO_SPACE ELU "
+    "HARD_SWISH L2_POOL_2D LEAKY_RELU LOG MAX_POOL_2D MIRROR_PAD PACK PAD PADV2 REDUCE_MAX "
+    "REDUCE_MIN REVERSE_V2 RSQRT SLICE SPACE_TO_BATCH_ND SPACE_TO_DEPTH SQRT STRIDED_SLICE TILE "
+    "TOPK_V2 TRANSPOSE UNPACK"
+)
+_ALWAYS = {
+    **dict.fromkeys(
+        _operators("EQUAL NOT_EQUAL LESS LESS_EQUAL GREATER GREATER_EQUAL"), TensorType.BOOL
+    ),
+    Op.BUCKETIZE: TensorType.INT32,
+    Op.WHERE: TensorType.INT64,
+}
+# Which option says it.
+_OPTIONS = {Op.ARG_MAX: "output_type", Op.ARG_MIN: "output_type", Op.SHAPE: "out_type"}
+
+
+def result_type(op: OperatorView[Any]) -> TensorType | None:
+    """The type of all results of `op`, where its kernel decides; None where the file does.
+
+    Raises:
+        ModelError: TFLite refuses the type that the file says.
+    """
+    if op.op in _ALWAYS:
+        return _ALWAYS[op.op]
+    if op.op in _OPTIONS:
+        type = TensorType(getattr(op.options, _OPTIONS[op.op]))
+        if type not in (TensorType.INT32, TensorType.INT64):
+            raise ModelError(f"{op.label}: a result of {type.name}, expected INT32 or INT64")
+        return type
+    position = DATA_INPUT.get(op.op, 0)
+    data = op.inputs[position] if position < len(op.inputs) else None
+    if data is None:
+        return None
+    if op.op in _LIKE_DATA and op.outputs and op.outputs[0].type is not data.type:
+        type = op.outputs[0].type
+        raise ModelError(f"{op.label}: a result of {type.name}, expected {data.type.name}")
+    return data.type if op.op in _AS_DATA else None

@@ -1,0 +1,83 @@
+"""Files that say another type of a result than its operator makes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.one_op import T, one_op_model, ours
+from tests.ops.operands import exported
+from tests.oracle import litert, litert_interpreter
+from tests.samples import sample, types
+from tflite_ort import AllocationError, Interpreter, schema
+from tflite_ort.schema import Op, TensorType
+from tflite_ort.schema.values.result_types import _AS_DATA, _LIKE_DATA
+
+FLOAT32, INT8, UINT8 = TensorType.FLOAT32, TensorType.INT8, TensorType.UINT8
+INT32, INT64 = TensorType.INT32, TensorType.INT64
+INDEX = T.constant(np.int32(1))
+
+
+def saying(model: bytes, type: TensorType) -> bytes:
+    """`model` with another type of its results in the file."""
+    whole = schema.read_model(model)
+    (graph,) = whole.subgraphs
+    tensors = tuple(
+        replace(tensor, type=type) if index in graph.outputs else tensor
+        for index, tensor in enumerate(graph.tensors)
+    )
+    return schema.write_model(replace(whole, subgraphs=(replace(graph, tensors=tensors),)))
+
+
+@pytest.mark.parametrize("said", [INT32, INT64], ids=lambda type: type.name)
+@pytest.mark.parametrize("option", [INT32, INT64], ids=lambda type: type.name)
+@pytest.mark.parametrize("op", [Op.ARG_MAX, Op.ARG_MIN, Op.SHAPE], ids=lambda op: op.name)
+def test_an_option_decides(op: Op, option: TensorType, said: TensorType) -> None:
+    """The result, and what is told of it before and after allocation."""
+    options = {
+        Op.ARG_MAX: schema.ArgMaxOptions(option),
+        Op.ARG_MIN: schema.ArgMinOptions(option),
+        Op.SHAPE: schema.ShapeOptions(option),
+    }[op]
+    inputs = [T((2, 3))] if op is Op.SHAPE else [T((2, 3)), INDEX]
+    model = one_op_model(op, inputs, [T((2,), said)], options)
+    feeds = [np.array([[1, 2, 3], [5, 4, 3]], np.float32)]
+    want = litert(model, feeds)[0]
+    for got in (ours(model, feeds)[0], ours(model, feeds, [])[0], exported(model, feeds)):
+        np.testing.assert_array_equal(got[0], want)
+        assert got[0].dtype == want.dtype
+    told = []
+    for interpreter in (litert_interpreter(model), Interpreter(model_content=model)):
+        before = interpreter.get_output_details()[0]["dtype"]
+        interpreter.allocate_tensors()
+        told.append((before, interpreter.get_output_details()[0]["dtype"]))
+    assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("op", sorted(_AS_DATA), ids=lambda op: op.name)
+def test_the_data_decide(op: Op) -> None:
+    """The result has the type of the data."""
+    type = INT32 if INT32 in types(op) else FLOAT32
+    try:
+        model, feeds = sample(op, type)
+        want, _ = ours(model, feeds)
+    except AllocationError:  # not of integers
+        model, feeds = sample(op, type := FLOAT32)
+        want, _ = ours(model, feeds)
+    other = saying(model, INT64 if type is INT32 else INT32)
+    for got in (ours(other, feeds)[0], ours(other, feeds, [])[0], exported(other, feeds)):
+        np.testing.assert_allclose(got[0], want[0], rtol=1e-6)
+        assert got[0].dtype == want[0].dtype == litert(other, feeds)[0].dtype
+
+
+@pytest.mark.parametrize("op", sorted(_LIKE_DATA), ids=lambda op: op.name)
+def test_another_type_is_refused(op: Op) -> None:
+    """Codes of one type would be taken for those of another."""
+    model, feeds = sample(op, INT8 if op is not Op.L2_POOL_2D else FLOAT32)
+    other = saying(model, UINT8)
+    with pytest.raises((RuntimeError, ValueError)):
+        litert(other, feeds)
+    with pytest.raises(AllocationError, match="expected"):
+        ours(other, feeds)
