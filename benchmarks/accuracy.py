@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort import BridgeError, Interpreter
-from tflite_ort.command.arrays import Runner, random_inputs, set_inputs, unique_names
+from tflite_ort.command.arrays import AnyInterpreter, random_inputs, set_inputs, unique_names
 from tflite_ort.command.benchmark import Difference, difference, litert_interpreter, machine
 from tflite_ort.files import write_text
 
@@ -71,17 +71,19 @@ def measure(network: str, inputs: int, seed: int) -> list[Accuracy]:
     rows: list[list[Accuracy]] = [[] for _ in names]
     for number in range(inputs):
         arrays = random_inputs(default.get_input_details(), seed + number)
-        found = [_outputs(runner, arrays) for runner in (ours, default, reference)]
+        found = [_outputs(interpreter, arrays) for interpreter in (ours, default, reference)]
         for row, name, mine, theirs, exact in zip(rows, names, *found, strict=True):
             against = difference(name, mine, theirs), difference(name, exact, theirs)
             row.append(Accuracy(network, *against))
     return [_combined(row) for row in rows]
 
 
-def _outputs(runner: Runner, arrays: dict[int, Array]) -> list[Array]:
-    set_inputs(runner, arrays)
-    runner.invoke()
-    return [np.array(runner.get_tensor(out["index"])) for out in runner.get_output_details()]
+def _outputs(interpreter: AnyInterpreter, arrays: dict[int, Array]) -> list[Array]:
+    set_inputs(interpreter, arrays)
+    interpreter.invoke()
+    return [
+        np.array(interpreter.get_tensor(out["index"])) for out in interpreter.get_output_details()
+    ]
 
 
 def _combined(rows: Sequence[Accuracy]) -> Accuracy:

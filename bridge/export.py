@@ -18,14 +18,13 @@ from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.export_state import first_values, lower_with_state
 from tflite_ort.files import is_replaceable, write_bytes, writing
 from tflite_ort.metadata import properties
+from tflite_ort.missing_operators import check_operators
 from tflite_ort.opmap import Lowered, Target
-from tflite_ort.plan.runtime import check_hybrid
+from tflite_ort.plan.context import check_hybrid
 from tflite_ort.providers.session import Session
-from tflite_ort.resolution import check_operators
 from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import Budgets, DelegateError, ExportError, Model, Specialized, read_model
 from tflite_ort.schema.file.check import check
-from tflite_ort.schema.values.inlining import inlined
 from tflite_ort.schema.values.sizes import unknown_size
 from tflite_ort.specialize.specialization import Shape, specialize
 from tflite_ort.versioning.resolver import OpResolver
@@ -96,7 +95,6 @@ def export_onnx(
     if domain:
         resolver = with_custom_nodes(resolver, untranslated(source, resolver))
     check_operators(source, resolver)
-    source = inlined(source)
     shapes, target = _shapes_by_index(source, input_shapes or {}), Target(weights, hybrid=hybrid)
     lowered = _lowered(source, shapes, resolver, target, domain=domain, stateful=stateful)
     lowered.model.metadata_props.update(properties(source, path))
@@ -138,7 +136,7 @@ def _lowered(
     """The primary subgraph as one graph; custom operators without a translation as nodes of the
     domain `tflite.custom`, if they are to be."""
     with closing(BoundResolver(resolver, source)) as bound:
-        graph = specialize(source, 0, shapes, bound.kernels, bound.preparers())
+        graph = specialize(bound.model, 0, shapes, bound.kernels, bound.preparers())
         lowered_by = partial(
             lower_with_state,
             graph,

@@ -19,8 +19,8 @@ import onnx_ir as ir
 from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.opmap import Lowered, Target, Translator, lower
 from tflite_ort.plan.build import make_plan
+from tflite_ort.plan.context import PlanContext
 from tflite_ort.plan.partition import only_sets
-from tflite_ort.plan.runtime import Runtime
 from tflite_ort.schema import ExportError, Op, OperatorView, Specialized, TensorView
 from tflite_ort.schema.values.sizes import is_known, unknown_size
 from tflite_ort.versioning.registry import Registry
@@ -33,14 +33,14 @@ def first_values(graph: Specialized, resolver: BoundResolver) -> dict[int, Array
 
     What CALL_ONCE runs is run for it. A variable that nothing gives a value has none.
     """
-    runtime = Runtime((), resolver)
+    context = PlanContext((), resolver)
     variables = {
-        index: runtime.state.variable(key, graph.tensors[index])
+        index: context.state.variable(key, graph.tensors[index])
         for index, key in graph.variables.items()
     }
     for op in graph.operators:
         if op.op is Op.CALL_ONCE:
-            make_plan(op.bodies[0], runtime).run()
+            make_plan(op.bodies[0], context).run()
     values = {index: variable.value for index, variable in variables.items()}
     return {index: value for index, value in values.items() if value is not None}
 

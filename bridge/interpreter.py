@@ -11,30 +11,31 @@ from typing import Any, Self, SupportsIndex
 
 import numpy.typing as npt
 
+from tflite_ort.checked_subgraph import CheckedSubgraph
 from tflite_ort.custom.kernels import BoundResolver
-from tflite_ort.details import op_details
 from tflite_ort.live_views import LiveViews
 from tflite_ort.metadata import Metadata, model_metadata
-from tflite_ort.plan.build import LoadTimes, Placement
+from tflite_ort.missing_operators import check_versions
+from tflite_ort.opening import check_threads, opened_model
+from tflite_ort.plan.context import PlanContext, check_hybrid
 from tflite_ort.plan.profiling import OperatorTime
-from tflite_ort.plan.runtime import Runtime, check_hybrid
+from tflite_ort.plan.report import LoadTimes, Placement
 from tflite_ort.providers.delegates import (
     Delegate,
     OpResolverType,
     ProviderChoice,
     chosen_delegates,
 )
-from tflite_ort.resolution import check_versions
 from tflite_ort.resolvers import BuiltinOpResolver
-from tflite_ort.schema import Budgets, Model, StateError, TensorError, UnreadableModel, read_model
+from tflite_ort.schema import Budgets, Model, StateError, TensorError
 from tflite_ort.signatures import SignatureRunner, signatures
-from tflite_ort.subgraph import Subgraph
+from tflite_ort.tool_methods import ToolMethods
 from tflite_ort.versioning.resolver import OpResolver
 
 Array = npt.NDArray[Any]
 
 
-class Interpreter:
+class Interpreter(ToolMethods):
     """Runs a TFLite model on ONNX Runtime, with the methods of ``tf.lite.Interpreter``.
 
     Args:
@@ -110,19 +111,19 @@ class Interpreter:
         # As given, for `copy` and for pickling.
         self._arguments = {name: value for name, value in locals().items() if name != "self"}
         check_hybrid(hybrid)
-        _check_threads(num_threads)
+        check_threads(num_threads)
         self._delegates = chosen_delegates(
             experimental_op_resolver_type, experimental_delegates or (), providers
         )
         started = time.perf_counter()
-        self._model = _read(model_path, model_content, external_roots, budgets)
+        self._model = opened_model(model_path, model_content, budgets, external_roots)
         resolver = BuiltinOpResolver() if resolver is None else resolver
         check_versions(self._model, resolver)
         self._read_seconds = time.perf_counter() - started
         if not self._model.subgraphs:
             raise TensorError("No subgraph in the model.")
         bound = BoundResolver(resolver, self._model, num_threads or 1)
-        self._runtime = Runtime(
+        self._context = PlanContext(
             self._delegates,
             bound,
             num_threads or 1,
@@ -133,7 +134,7 @@ class Interpreter:
         )
         self._compress_zero_points = experimental_compress_quantization_zero_points
         self._signatures = signatures(self._model)
-        self._subgraphs: dict[int, Subgraph] = {}
+        self._subgraphs: dict[int, CheckedSubgraph] = {}
         self._views = LiveViews()
         self._closed = False
 
@@ -186,9 +187,9 @@ class Interpreter:
         """
         subgraph = self._subgraph(0)
         for index, tensor in enumerate(subgraph.declared.tensors):
-            if tensor.is_variable and subgraph.runner.array(index) is None:
+            if tensor.is_variable and subgraph.executor.array(index) is None:
                 raise StateError(f"Variable tensor {index} is unallocated: call allocate_tensors()")
-        subgraph.runner.reset_variables()
+        subgraph.executor.reset_variables()
 
     def copy(self) -> Self:
         """Another interpreter of the same model, opened with the same arguments."""
@@ -198,7 +199,7 @@ class Interpreter:
         """Give back sessions and memory; every later call raises a StateError."""
         self._closed, self._model = True, Model()
         self._subgraphs.clear()
-        self._runtime.resolver.close()
+        self._context.resolver.close()
 
     def __enter__(self) -> Self:
         return self
@@ -313,7 +314,7 @@ class Interpreter:
         Raises:
             StateError: `allocate_tensors` was not called.
         """
-        plan = self._subgraph(0).runner.plan
+        plan = self._subgraph(0).executor.plan
         if plan is None:
             raise StateError("The model is not ready: call allocate_tensors() first.")
         return plan.placements
@@ -338,37 +339,15 @@ class Interpreter:
             DelegateError, KernelError: an operator failed.
         """
         self.delegation()
-        return self._subgraph(0).runner.profiled(runs)
+        return self._subgraph(0).executor.profiled(runs)
 
     @property
     def load_times(self) -> LoadTimes:
         """Seconds spent on reading, translating and making sessions, of the last allocation."""
         self.delegation()
-        return self._subgraph(0).runner.load_times(self._read_seconds)
+        return self._subgraph(0).executor.load_times(self._read_seconds)
 
-    # Where LiteRT's own tools look -------------------------------------------------------------
-
-    @property
-    def experimental_compress_quantization_zero_points(self) -> bool:
-        return self._compress_zero_points
-
-    def _get_tensor_details(self, tensor_index: int, subgraph_index: int) -> dict[str, Any]:
-        return self._subgraph(subgraph_index).details(tensor_index)
-
-    def _get_op_details(self, op_index: int) -> dict[str, Any]:
-        if not 0 <= op_index < len(self._model.subgraphs[0].operators):
-            raise TensorError(f"Invalid node index {op_index}")
-        return op_details(self._model, op_index)
-
-    def _get_ops_details(self) -> list[dict[str, Any]]:
-        """One dictionary per operator; see `op_details`."""
-        return [self._get_op_details(i) for i in range(len(self._model.subgraphs[0].operators))]
-
-    def _get_full_signature_list(self) -> dict[str, dict[str, dict[str, int]]]:
-        return {
-            key: {"inputs": dict(each.inputs), "outputs": dict(each.outputs)}
-            for key, each in self._signatures.items()
-        }
+    # Checks ------------------------------------------------------------------------------------
 
     def _safe_to_run(self) -> bool:
         """Whether nobody holds an array of `tensor`."""
@@ -386,15 +365,15 @@ class Interpreter:
             raise StateError("The interpreter is closed.")
         return self._model
 
-    def _subgraph(self, index: int) -> Subgraph:
+    def _subgraph(self, index: int) -> CheckedSubgraph:
         count = self.num_subgraphs()
         if not 0 <= index < count:
             raise TensorError(f"Invalid subgraph index {index} exceeds max subgraph index {count}")
         if index not in self._subgraphs:
-            self._subgraphs[index] = Subgraph(
+            self._subgraphs[index] = CheckedSubgraph(
                 self._model,
                 index,
-                self._runtime,
+                self._context,
                 compress_zero_points=self._compress_zero_points,
             )
         return self._subgraphs[index]
@@ -402,32 +381,3 @@ class Interpreter:
 
 def _reopened(kind: type[Interpreter], arguments: dict[str, Any]) -> Interpreter:
     return kind(**arguments)
-
-
-def _check_threads(num_threads: int | None) -> None:
-    if num_threads is None:
-        return
-    if not isinstance(num_threads, int):
-        raise ValueError("type of num_threads should be int")
-    if num_threads < 1:
-        raise ValueError("num_threads should >= 1")
-
-
-def _read(
-    path: str | os.PathLike[str] | None,
-    content: bytes | bytearray | memoryview | None,
-    external_roots: Sequence[str | os.PathLike[str]],
-    budgets: Budgets | None,
-) -> Model:
-    if path and content:
-        raise ValueError("Can't both provide `model_path` and `model_content`")
-    if isinstance(content, str):
-        raise TypeError("model_content must be bytes, got str")
-    if content is not None and not path:
-        return read_model(content, external_roots=external_roots, budgets=budgets)
-    if not path:
-        raise ValueError("`model_path` or `model_content` must be specified.")
-    try:
-        return read_model(os.fsdecode(path), external_roots=external_roots, budgets=budgets)
-    except OSError as error:
-        raise UnreadableModel(f"Could not open '{path}': {error.strerror or error}") from error

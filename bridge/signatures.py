@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.checked_subgraph import CheckedSubgraph
 from tflite_ort.schema import Model, SignatureDef, TensorError
-from tflite_ort.subgraph import Subgraph
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,7 @@ class Signature:
 
     @classmethod
     def of(cls, definition: SignatureDef) -> Signature:
+        """The signature that a file defines."""
         inputs = {entry.name: entry.tensor_index for entry in definition.inputs}
         outputs = {entry.name: entry.tensor_index for entry in definition.outputs}
         return cls(
@@ -42,7 +43,7 @@ class SignatureRunner:
     call leaves inputs resized and their values set.
     """
 
-    def __init__(self, signature: Signature, subgraph: Callable[[], Subgraph]) -> None:
+    def __init__(self, signature: Signature, subgraph: Callable[[], CheckedSubgraph]) -> None:
         self._signature, self._subgraph = signature, subgraph
 
     def __call__(self, **inputs: npt.ArrayLike) -> dict[str, Any]:

@@ -69,6 +69,7 @@ class Variable:
             moved(value, out=array)
 
     def reset(self) -> None:
+        """Give it its first value again, if it has one."""
         if self.initial is not None:
             self.assign(self.initial)
 

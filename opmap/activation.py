@@ -183,7 +183,7 @@ def prelu(op: View, g: Graph) -> None:
     if alpha.type is not expected or alpha.is_quantized is not input.is_quantized:
         raise Untranslatable(f"{input.type.name} input with {alpha.type.name} alpha")
     layout = g.layout(input)
-    if g.target.ort_cpu and layout is Layout.FIRST and _is_blocked(input, alpha):
+    if g.target.cpu_kernels and layout is Layout.FIRST and _is_blocked(input, alpha):
         g.write(op.output, blocked_prelu(op, g), layout=layout)
         return
     slope = g.read(alpha, layout=layout, rank=input.rank)

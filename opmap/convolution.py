@@ -13,7 +13,7 @@ from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.idioms.convolution_phases import convolution_of_phases, phases_of
 from tflite_ort.opmap.idioms.hybrid import hybrid_input
 from tflite_ort.opmap.idioms.indices import failing, sizes_of
-from tflite_ort.opmap.idioms.symmetric_weights import centred, with_repeated
+from tflite_ort.opmap.idioms.symmetric_weights import symmetric, with_repeated
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     Conv2DOptions,
@@ -121,12 +121,12 @@ def conv_2d(op: OperatorView[Conv2DOptions], g: Graph) -> None:
     input, filter, options = op["input"], op["filter"], op.options
     check_types(input, filter)
     _, kh, kw, depth = filter.shape
-    if g.target.ort_cpu and _is_read_in_rows(op, g):
+    if g.target.cpu_kernels and _is_read_in_rows(op, g):
         convolution_of_rows(op, g)
         return
     groups = input.shape[3] // depth
     image = hybrid_image(op, g, g.read(input, layout=Layout.FIRST), _asymmetric(filter))
-    filter, repeated = centred(g, filter, may_repeat=groups == 1)
+    filter, repeated = symmetric(g, filter, may_repeat=groups == 1)
     weights = relaid_filter(g, input, filter, (0, 3, 1, 2))
     image = with_repeated(g, image, repeated)
     convolution(op, g, options, image, weights, (kh, kw), groups)
@@ -188,9 +188,9 @@ def depthwise_conv_2d(op: OperatorView[DepthwiseConv2DOptions], g: Graph) -> Non
     input, filter, options = op["input"], op["filter"], op.options
     check_types(input, filter)
     _, kh, kw, outputs = filter.shape
-    filter, _ = centred(g, filter, may_repeat=False)
+    filter, _ = symmetric(g, filter, may_repeat=False)
     weights = relaid_filter(g, input, filter, (3, 0, 1, 2))
-    if g.target.ort_cpu and 1 < input.shape[3] < outputs:
+    if g.target.cpu_kernels and 1 < input.shape[3] < outputs:
         image, groups = repeated_channels(op, g, outputs // input.shape[3]), outputs
     else:
         image, groups = g.read(input, layout=Layout.FIRST), input.shape[3]

@@ -130,7 +130,7 @@ def _computed_picks(
 def _linear_layout(g: Graph, input: TensorView, output: TensorView) -> Layout:
     """Channels-first, which all providers resize; ONNX Runtime's CPU provider enlarges faster
     channels-last what it does not hold in blocks of 8 or 16 channels."""
-    if not g.target.ort_cpu:
+    if not g.target.cpu_kernels:
         return Layout.FIRST
     channels = input.shape[-1]
     blocked = input.is_quantized or not is_known(channels) or channels % 8 == 0

@@ -11,7 +11,7 @@ from tflite_ort.opmap.convolution import accumulator_bias, check_types
 from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.idioms.hybrid import hybrid_input, input_rounding
 from tflite_ort.opmap.idioms.hybrid_products import Matrix, keeps_codes, sum_of_products
-from tflite_ort.opmap.idioms.symmetric_weights import centred, with_repeated
+from tflite_ort.opmap.idioms.symmetric_weights import symmetric, with_repeated
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     BatchMatMulOptions,
@@ -84,7 +84,7 @@ def _product(op: OperatorView[FullyConnectedOptions], g: Graph, rows: ir.Value) 
     """Gemm; of 4-bit weights and floats a MatMul, for these to stay packed."""
     input, filter = op["input"], op["filter"]
     bias = accumulator_bias(g, input, filter, op.get("bias"))
-    filter, repeated = centred(g, filter, may_repeat=True)
+    filter, repeated = symmetric(g, filter, may_repeat=True)
     rows = with_repeated(g, rows, repeated)
     if not filter.is_constant:
         return g.op("Gemm", rows, g.read(filter), bias, transB=1)

@@ -29,7 +29,7 @@ def rfft2d(op: View, g: Graph) -> None:
     height, width = integers(op["fft_length"])
     if has_zero(*input.shape):
         raise Untranslatable("no element")
-    if g.target.ort_cpu and width <= _BY_PRODUCT and not may_differ(input.shape[-1:], (width,)):
+    if g.target.cpu_kernels and width <= _BY_PRODUCT and not may_differ(input.shape[-1:], (width,)):
         waves = g.constants.add(_waves(width), "waves")
         value = g.reshape(
             g.op("MatMul", g.read(input), waves), (*input.shape[:-1], width // 2 + 1, 2)

@@ -13,8 +13,9 @@ from typing import Any
 
 from tflite_ort.files import write_text
 from tflite_ort.opmap import lower, translator
-from tflite_ort.plan.build import Placement, Plan
-from tflite_ort.plan.runtime import Runtime
+from tflite_ort.plan.build import Plan
+from tflite_ort.plan.context import PlanContext
+from tflite_ort.plan.report import Placement
 from tflite_ort.providers.delegates import ExecutionProviderDelegate
 from tflite_ort.schema import BridgeError, Op, OperatorView, TensorType
 from tflite_ort.schema.values.element_types import DATA_INPUT
@@ -35,9 +36,9 @@ _FLOATS = (
 Seen = dict[tuple[str, str], dict[str, set[str]]]
 
 
-def note(seen: Seen, plan: Plan, runtime: Runtime) -> None:
+def note(seen: Seen, plan: Plan, context: PlanContext) -> None:
     """Add the operators of a plan that ran on the default delegates."""
-    if list(runtime.delegates) != [ExecutionProviderDelegate("CPUExecutionProvider")]:
+    if list(context.delegates) != [ExecutionProviderDelegate("CPUExecutionProvider")]:
         return
     graph = plan.graph
     operators = {op.index: op for op in (*graph.operators, *graph.folded)}

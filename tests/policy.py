@@ -1,8 +1,9 @@
 """The architecture as rules over syntax trees: `violations` lists what a file breaks."""
 
 import ast
+import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import PurePosixPath
 
 # Folder -> import name.
@@ -42,11 +43,11 @@ LAYERS = {
     ),
 }
 
-# Library -> the only files that name it.
+# Library -> the only files, or folders, that name it.
 ONLY_IN = {
     "onnxruntime": {"bridge/providers/session.py"},
-    "rich": {"bridge/command/cli.py", "bridge/command/demo.py", "bridge/command/terminal.py"},
-    "typer": {"bridge/command/cli.py"},
+    "rich": {"bridge/command/"},
+    "typer": {"bridge/command/"},
 }
 
 # The only file that imports by a computed name.
@@ -64,11 +65,19 @@ EXECUTING_MODULES = {"code", "dill", "marshal", "pickle", "runpy", "shelve"}
 FILE_LINES, FUNCTION_LINES = 450, 60
 # Files that are longer and still have to be divided.
 TOO_LONG = {
-    "bridge/command/cli.py",
     "opmap/elementwise.py",
     "opmap/reshaping.py",
     "schema/__init__.py",
 }
+
+# What ONNX Runtime's execution providers are called, and the only file that names one: the table of
+# what is known of each.
+PROVIDER = re.compile(
+    r"\w*ExecutionProvider\b|openvino|webgpu|cuda|tensorrt|qnn|directml|\bdml\b|coreml|migraphx"
+    r"|rocm|nnapi|vitisai|xnnpack(?=_?ep|_?provider)",
+    re.IGNORECASE,
+)
+NAMES_PROVIDERS = {"bridge/providers/traits.py"}
 
 VAGUE_WORDS = {"common", "helper", "helpers", "manager", "misc", "util", "utils"}
 
@@ -111,9 +120,9 @@ def layer(folder: str, name: str) -> int:
 
 def confined_library(path: PurePosixPath, tree: ast.Module) -> Iterator[Finding]:
     for line, module in imports(tree):
-        files = ONLY_IN.get(package(module), {str(path)})
-        if str(path) not in files:
-            yield line, f"{module} is only for {', '.join(sorted(files))}"
+        places = ONLY_IN.get(package(module), {str(path)})
+        if not str(path).startswith(tuple(places)):
+            yield line, f"{module} is only for {', '.join(sorted(places))}"
 
 
 def import_in_function(path: PurePosixPath, tree: ast.Module) -> Iterator[Finding]:
@@ -184,6 +193,39 @@ def function_length(path: PurePosixPath, tree: ast.Module) -> Iterator[Finding]:
                 yield node.lineno, f"{node.name} has {lines} lines, at most {FUNCTION_LINES}"
 
 
+def provider_name(path: PurePosixPath, tree: ast.Module) -> Iterator[Finding]:
+    """A provider in an identifier or a string, or a comparison with one. Docstrings in bridge
+    are documentation and may have names."""
+    if str(path) in NAMES_PROVIDERS:
+        return
+    documentation = set(docstrings(tree)) if path.parts[0] == "bridge" else set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare) and "CPU" in names_in(node):
+            yield node.lineno, "compares with a provider, which has traits"
+        for name in () if node in documentation else texts(node):
+            for found in PROVIDER.findall(name):
+                yield getattr(node, "lineno", 1), f"{found} is only for {min(NAMES_PROVIDERS)}"
+
+
+def names_in(tree: ast.AST) -> set[str]:
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+
+
+def docstrings(tree: ast.Module) -> Iterator[ast.AST]:
+    for node in ast.walk(tree):
+        documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        if documented and ast.get_docstring(node) is not None:
+            yield from ast.walk(node.body[0])
+
+
+def texts(node: ast.AST) -> Iterator[str]:
+    """The identifiers and the string that a node itself holds."""
+    for field in ("id", "attr", "arg", "name", "value", "module", "asname"):
+        text = getattr(node, field, None)
+        if isinstance(text, str):
+            yield text
+
+
 # For tests, benchmarks and examples.
 RULES_EVERYWHERE: tuple[Rule, ...] = (
     file_length,
@@ -202,6 +244,7 @@ RULES: tuple[Rule, ...] = (
     dynamic_import,
     broad_except,
     executed_data,
+    provider_name,
 )
 
 
@@ -214,6 +257,49 @@ def imports(tree: ast.Module) -> Iterator[Finding]:
             for alias in node.names:
                 full = f"{node.module}.{alias.name}"
                 yield node.lineno, full if full in PACKAGES.values() else node.module
+
+
+def circles(sources: Mapping[str, str]) -> list[set[str]]:
+    """The sets of modules that import each other in a circle.
+
+    Args:
+        sources: by module, its text.
+    """
+    above = {module: _imported(text, sources.keys()) - {module} for module, text in sources.items()}
+    leaves = {module for module, names in above.items() if not names}
+    while leaves:  # what imports nothing that is left is part of no circle
+        above = {module: names - leaves for module, names in above.items() if module not in leaves}
+        leaves = {module for module, names in above.items() if not names}
+    found = []
+    for module in above:
+        reached = _reached(module, above)
+        circle = {other for other in reached if module in _reached(other, above)}
+        if circle and circle not in found:
+            found.append(circle)
+    return found
+
+
+def _imported(text: str, modules: Collection[str]) -> set[str]:
+    """The modules that a text imports, each in whole or a name of it."""
+    found = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            inner = {f"{node.module}.{alias.name}" for alias in node.names}
+            found.update(inner & set(modules) or {node.module})
+    return found & set(modules)
+
+
+def _reached(module: str, above: Mapping[str, set[str]]) -> set[str]:
+    """The modules that `module` imports, directly or through others."""
+    reached: set[str] = set()
+    waiting = [module]
+    while waiting:
+        new = above[waiting.pop()] - reached
+        reached |= new
+        waiting += new
+    return reached
 
 
 def package(module: str) -> str:

@@ -28,10 +28,17 @@ from tflite_ort import (
     load_delegate,
 )
 from tflite_ort.command.cli import app
+from tflite_ort.custom.kernels import BoundResolver
+from tflite_ort.fallback_kernels import kernel
 from tflite_ort.opmap import Graph
+from tflite_ort.plan.build import make_plan
+from tflite_ort.plan.context import PlanContext
 from tflite_ort.providers.available import provider_reports
-from tflite_ort.providers.session import CPU, ORT_VERSION, Provider
-from tflite_ort.schema import Op, OperatorView
+from tflite_ort.providers.provider import Provider
+from tflite_ort.providers.session import ORT_VERSION
+from tflite_ort.providers.traits import CPU
+from tflite_ort.schema import Op, OperatorView, read_model
+from tflite_ort.specialize.specialization import specialize
 
 # It is compiled into every wheel and takes none of our nodes.
 AZURE = "AzureExecutionProvider"
@@ -138,6 +145,27 @@ def test_a_delegate_that_cannot_be_loaded_warns_and_the_next_takes_over() -> Non
     for row in interpreter.delegation():
         assert (row.runs_on, row.provider) == ("ort", CPU)
         assert "no device NPU" in row.reason
+
+
+def test_a_plan_says_which_delegates_are_unusable_and_changes_nothing_it_is_given() -> None:
+    source = read_model(chain())
+    context = PlanContext([over("NPU")], BoundResolver(BuiltinOpResolver(), source))
+    graph = specialize(source, 0, {}, kernel)
+    with pytest.warns(DelegateWarning, match="cannot be used"):
+        plan = make_plan(graph, context)
+    assert context.unusable == {}
+    assert list(plan.unusable) == [CPU]
+    assert make_plan(graph, replace(context, unusable=plan.unusable)).placements == plan.placements
+
+
+def test_a_delegate_that_was_unusable_is_not_tried_at_the_next_allocation() -> None:
+    interpreter = Interpreter(model_content=chain(), providers=[over("NPU"), CPU])
+    with pytest.warns(DelegateWarning, match="cannot be used"):
+        interpreter.allocate_tensors()
+    interpreter.resize_tensor_input(interpreter.get_input_details()[0]["index"], (5, 3))
+    interpreter.resize_tensor_input(interpreter.get_input_details()[1]["index"], (5, 3))
+    interpreter.allocate_tensors()
+    assert all("no device NPU" in row.reason for row in interpreter.delegation())
 
 
 def test_a_partition_that_a_delegate_cannot_compile_goes_to_the_next() -> None:

@@ -6,15 +6,12 @@ from collections.abc import Callable
 
 from tests.one_op import Node, T, graph_model
 from tests.test_partition import SHAPE, branches, chain
-from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.fallback_kernels import kernel
 from tflite_ort.plan.device_memory import with_places
 from tflite_ort.plan.partition import NUMPY, partitions
-from tflite_ort.plan.runtime import Runtime
-from tflite_ort.providers.delegates import ExecutionProviderDelegate
-from tflite_ort.providers.session import CPU, DeviceMemory, Provider
+from tflite_ort.providers.provider import DeviceMemory, Provider
+from tflite_ort.providers.traits import CPU
 from tflite_ort.providers.trials import device_memory
-from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import (
     AddOptions,
     AssignVariableOptions,
@@ -44,23 +41,19 @@ def skip() -> bytes:
 
 
 def placed(
-    model: bytes, runner_of: Callable[[Op], str], results: tuple[str, ...] = ()
+    model: bytes, backend_of: Callable[[Op], str], results: tuple[str, ...] = ()
 ) -> list[tuple[str, set[str], list[str]]]:
-    """Of each partition the runner, what is on the device and what is copied beside, by name."""
+    """Of each partition the backend, what is on the device and what is copied beside, by name."""
     source = read_model(model)
     graph = specialize(source, 0, {}, kernel)
-    runtime = Runtime(
-        [ExecutionProviderDelegate(DEVICE), ExecutionProviderDelegate(CPU)],
-        BoundResolver(BuiltinOpResolver(), source),
-        memories={DEVICE: DeviceMemory("gpu", 0), CPU: None},
-    )
+    memories = {DEVICE: DeviceMemory("gpu", 0), CPU: None}
     wanted = [t.index for t in graph.tensors if t.name in results] + list(graph.outputs)
     parts = partitions(
-        graph.operators, {op.index: runner_of(op.op) for op in graph.operators}, wanted
+        graph.operators, {op.index: backend_of(op.op) for op in graph.operators}, wanted
     )
     return [
-        (part.runner, {graph.tensors[i].name for i in part.places}, [t.name for t in part.copies])
-        for part in with_places(parts, wanted, graph.variables, runtime)
+        (part.backend, {graph.tensors[i].name for i in part.places}, [t.name for t in part.copies])
+        for part in with_places(parts, wanted, graph.variables, memories.get)
     ]
 
 
@@ -100,8 +93,8 @@ def test_another_delegate_reads_the_copy() -> None:
 
 
 def test_the_cpu_has_no_memory_of_its_own() -> None:
-    runners = placed(skip(), lambda op: NUMPY if op is Op.MUL else CPU)
-    assert runners == [(CPU, set(), []), (NUMPY, set(), []), (CPU, set(), [])]
+    backends = placed(skip(), lambda op: NUMPY if op is Op.MUL else CPU)
+    assert backends == [(CPU, set(), []), (NUMPY, set(), []), (CPU, set(), [])]
     assert device_memory(Provider(CPU)) is None
 
 
@@ -114,10 +107,10 @@ def test_a_session_that_is_not_bound_reads_the_copy() -> None:
         Node(Op.WHERE, ["sum"], ["places"], WhereOptions()),
         Node(Op.GATHER_ND, ["sum", "places"], ["picked"], GatherNdOptions()),
     ]
-    runners = placed(
+    backends = placed(
         graph_model(tensors, nodes, ["picked"]), lambda op: NUMPY if op is Op.WHERE else DEVICE
     )
-    assert [places for _, places, _ in runners] == [set(), set(), set()]
+    assert [places for _, places, _ in backends] == [set(), set(), set()]
 
 
 def test_variables_stay_in_the_memory_of_the_host() -> None:
@@ -132,5 +125,5 @@ def test_variables_stay_in_the_memory_of_the_host() -> None:
         Node(Op.READ_VARIABLE, ["variable"], ["read"], ReadVariableOptions()),
         Node(Op.ADD, ["read", "product"], ["result"], AddOptions()),
     ]
-    runners = placed(graph_model(tensors, nodes, ["result"]), without_mul)
-    assert all(not places for _, places, _ in runners)
+    backends = placed(graph_model(tensors, nodes, ["result"]), without_mul)
+    assert all(not places for _, places, _ in backends)

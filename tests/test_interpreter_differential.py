@@ -147,7 +147,7 @@ class Calls(RuleBasedStateMachine):
 
     @rule()
     def allocate(self) -> None:
-        ready = self.ours._subgraph(0).runner.plan is not None
+        ready = self.ours._subgraph(0).executor.plan is not None
         outcome = self.both(lambda x: x.allocate_tensors())
         if self.held:
             return

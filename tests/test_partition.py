@@ -15,8 +15,8 @@ from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.fallback_kernels import kernel
 from tflite_ort.plan.assignment import assign
 from tflite_ort.plan.build import Plan, make_plan
+from tflite_ort.plan.context import PlanContext
 from tflite_ort.plan.partition import NUMPY, partitions, predecessors
-from tflite_ort.plan.runtime import Runtime
 from tflite_ort.providers.delegates import Delegate, ExecutionProviderDelegate
 from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import (
@@ -63,7 +63,7 @@ def plan_of(model: bytes, delegate: Delegate) -> tuple[Plan, list[int], int]:
     source = read_model(model)
     graph = specialize(source, 0, {}, kernel)
     return (
-        make_plan(graph, Runtime([delegate], BoundResolver(BuiltinOpResolver(), source), 1)),
+        make_plan(graph, PlanContext([delegate], BoundResolver(BuiltinOpResolver(), source), 1)),
         list(graph.inputs),
         graph.outputs[0],
     )
@@ -73,7 +73,7 @@ def without_mul() -> Delegate:
     return ExecutionProviderDelegate("CPUExecutionProvider", max_versions={Op.MUL: 0})
 
 
-def runners(plan: Plan) -> list[tuple[str, int | None]]:
+def backends(plan: Plan) -> list[tuple[str, int | None]]:
     return [(row.runs_on, row.partition) for row in plan.placements]
 
 
@@ -95,7 +95,7 @@ def run(model: bytes, seed: int, dtype: Any = np.float32) -> None:
 
 def test_an_operator_refused_in_the_middle_gives_three_steps() -> None:
     plan, _, _ = plan_of(chain(), without_mul())
-    assert runners(plan) == [("ort", 0), ("numpy", 1), ("ort", 2)]
+    assert backends(plan) == [("ort", 0), ("numpy", 1), ("ort", 2)]
     assert "takes MUL up to version 0" in plan.placements[1].reason
     run(chain(), 0)
 
@@ -106,7 +106,7 @@ def test_codes_cross_between_partitions() -> None:
 
 def test_an_operator_refused_in_one_branch_does_not_cut_the_other() -> None:
     plan, _, _ = plan_of(branches(), without_mul())
-    assert runners(plan) == [("ort", 0), ("numpy", 1), ("ort", 0), ("ort", 0), ("ort", 2)]
+    assert backends(plan) == [("ort", 0), ("numpy", 1), ("ort", 0), ("ort", 0), ("ort", 2)]
     run(branches(), 2)
 
 
@@ -114,7 +114,7 @@ def test_a_delegate_of_version_1_leaves_later_versions() -> None:
     limits = dict.fromkeys(Op, 1)
     delegate = ExecutionProviderDelegate("CPUExecutionProvider", {}, limits)
     plan, _, _ = plan_of(chain(version=2, **QUANTIZED), delegate)
-    assert runners(plan) == [("ort", 0), ("numpy", 1), ("ort", 2)]
+    assert backends(plan) == [("ort", 0), ("numpy", 1), ("ort", 2)]
     assert "takes MUL up to version 1, this is 2" in plan.placements[1].reason
 
 
@@ -122,12 +122,12 @@ def test_a_delegate_of_version_1_leaves_later_versions() -> None:
 
 
 def drawn_operators(rng: np.random.Generator) -> tuple[list[OperatorView[Any]], dict[int, str]]:
-    """A few operators in a random graph with two variables, each with one of up to four runners."""
+    """A few operators in a random graph with two variables, each of one of up to four backends."""
 
     def view(index: int, *, is_variable: bool = False) -> TensorView:
         return TensorView(index, "", TensorType.FLOAT32, SHAPE, is_variable=is_variable)
 
-    operators, runners = [], {}
+    operators, backends = [], {}
     count, names = int(rng.integers(2, 10)), int(rng.integers(2, 5))
     for number in range(count):
         read = rng.choice(number, min(number, int(rng.integers(3))), replace=False)
@@ -135,23 +135,23 @@ def drawn_operators(rng: np.random.Generator) -> tuple[list[OperatorView[Any]], 
         if rng.random() < 0.4:
             inputs.append(view(100 + int(rng.integers(2)), is_variable=rng.random() < 0.5))
         operators.append(OperatorView(Op.ADD, 1, number, tuple(inputs), (view(number),), None))
-        runners[number] = str(rng.integers(names))
-    return operators, runners
+        backends[number] = str(rng.integers(names))
+    return operators, backends
 
 
-def fewest(operators: list[OperatorView[Any]], runners: dict[int, str]) -> int:
-    """How many partitions there have to be, all sequences of runners tried."""
+def fewest(operators: list[OperatorView[Any]], backends: dict[int, str]) -> int:
+    """How many partitions there have to be, all sequences of backends tried."""
     earlier = predecessors(operators)
     done, count = {frozenset[int]()}, 0
     while not any(len(each) == len(operators) for each in done):
         count += 1
         following = set()
-        for each, runner in itertools.product(done, set(runners.values())):
+        for each, backend in itertools.product(done, set(backends.values())):
             grown, size = set(each), -1
             while size < len(grown):
                 size = len(grown)
                 grown |= {
-                    i for i, name in runners.items() if name == runner and earlier[i] <= grown
+                    i for i, name in backends.items() if name == backend and earlier[i] <= grown
                 }
             following.add(frozenset(grown))
         done = following
@@ -160,13 +160,13 @@ def fewest(operators: list[OperatorView[Any]], runners: dict[int, str]) -> int:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_no_order_has_fewer_partitions(seed: int) -> None:
-    operators, runners = drawn_operators(np.random.default_rng(seed))
-    parts = partitions(operators, runners, [])
-    assert len(parts) == fewest(operators, runners)
+    operators, backends = drawn_operators(np.random.default_rng(seed))
+    parts = partitions(operators, backends, [])
+    assert len(parts) == fewest(operators, backends)
     earlier, done = predecessors(operators), set[int]()
     for part in parts:
         for op in part.operators:
-            assert runners[op.index] == part.runner
+            assert backends[op.index] == part.backend
             assert earlier[op.index] <= done
             done.add(op.index)
     assert len(done) == len(operators)
@@ -176,7 +176,7 @@ def test_small_partitions_are_left_to_numpy() -> None:
     source = read_model(chain())
     graph = specialize(source, 0, {}, kernel)
     delegate = replace(without_mul(), min_partition_size=2)
-    runtime = Runtime([delegate], BoundResolver(BuiltinOpResolver(), source), 1)
-    assignment = assign(graph, runtime)
-    assert set(assignment.runners.values()) == {NUMPY}
+    context = PlanContext([delegate], BoundResolver(BuiltinOpResolver(), source), 1)
+    assignment = assign(graph, context)
+    assert set(assignment.backends.values()) == {NUMPY}
     assert assignment.reasons[0] == "in a partition of 1, CPUExecutionProvider takes 2 or more"

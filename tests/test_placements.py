@@ -11,8 +11,8 @@ from tests import placements
 from tests.one_op import Node, T, graph_model, one_op_model, ours
 from tflite_ort import BridgeError, Interpreter
 from tflite_ort.plan.build import Plan
+from tflite_ort.plan.context import PlanContext
 from tflite_ort.plan.observers import observing
-from tflite_ort.plan.runtime import Runtime
 from tflite_ort.schema import AddOptions, GatherOptions, Op, TensorType
 
 ADD = one_op_model(Op.ADD, [T((2,)), T((2,))], [T((2,))], AddOptions())
@@ -44,7 +44,7 @@ def test_a_plan_that_fails_is_not_told() -> None:
     model = one_op_model(
         Op.GATHER, [T((3,)), T((1,), TensorType.INT32)], [T((1,))], GatherOptions()
     )
-    told: list[tuple[Plan, Runtime]] = []
+    told: list[tuple[Plan, PlanContext]] = []
     with observing(lambda *given: told.append(given)), pytest.raises(BridgeError):
         ours(model, [np.ones(3, np.float32), np.array([9], np.int32)])
     assert told == []

@@ -42,16 +42,29 @@ class InputError(BridgeError, ValueError):
     """A file given as an input cannot be one of this model's."""
 
 
-class Runner(Protocol):
+class AnyInterpreter(Protocol):
     """What `Interpreter` has in common with TFLite's own."""
 
-    def allocate_tensors(self) -> None: ...
-    def get_input_details(self) -> list[dict[str, Any]]: ...
-    def get_output_details(self) -> list[dict[str, Any]]: ...
-    def resize_tensor_input(self, input_index: int, tensor_size: Sequence[int]) -> None: ...
-    def set_tensor(self, tensor_index: int, value: Any) -> None: ...
-    def get_tensor(self, tensor_index: int) -> Any: ...
-    def invoke(self) -> None: ...
+    def allocate_tensors(self) -> None:
+        """Make the model ready for its present input shapes."""
+
+    def get_input_details(self) -> list[dict[str, Any]]:
+        """One dictionary per input: name, index, shape, dtype, quantization and more."""
+
+    def get_output_details(self) -> list[dict[str, Any]]:
+        """As `get_input_details`, per output."""
+
+    def resize_tensor_input(self, input_index: int, tensor_size: Sequence[int]) -> None:
+        """Give an input a new shape; `allocate_tensors` has to follow."""
+
+    def set_tensor(self, tensor_index: int, value: Any) -> None:
+        """Copy `value` into an input, whose dtype and shape it has."""
+
+    def get_tensor(self, tensor_index: int) -> Any:
+        """A copy of a tensor."""
+
+    def invoke(self) -> None:
+        """Run the model once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +148,7 @@ def read_inputs(
     return arrays
 
 
-def set_inputs(interpreter: Runner, arrays: Mapping[int, Array]) -> None:
+def set_inputs(interpreter: AnyInterpreter, arrays: Mapping[int, Array]) -> None:
     """Allocate `interpreter` for the shapes of `arrays` and copy them in."""
     for each in interpreter.get_input_details():
         array = arrays[each["index"]]

@@ -10,6 +10,11 @@ from tflite_ort.plan.profiling import OperatorTime
 
 
 def print_results(results: Sequence[Result], check: bool) -> None:
+    """Print a row for each model and number of threads: times in milliseconds, memory in MiB.
+
+    Args:
+        check: say so where there is no LiteRT to compare the outputs with.
+    """
     with_litert = any(result.litert for result in results)
     heads = ["model", "threads", "ms", "load ms", "read", "translate", "session", "MiB"]
     heads += ["LiteRT ms", "load ms", "MiB", "LiteRT / ours"] if with_litert else []

@@ -25,7 +25,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.command.arrays import Runner, random_inputs, set_inputs, unique_names
+from tflite_ort.command.arrays import AnyInterpreter, random_inputs, set_inputs, unique_names
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.optional import optional_module
 from tflite_ort.plan.profiling import OperatorTime
@@ -125,7 +125,9 @@ class Result:
 # Runtimes ----------------------------------------------------------------------------------------
 
 
-def litert_interpreter(model: Path, threads: int = 1, *, reference: bool = False) -> Runner | None:
+def litert_interpreter(
+    model: Path, threads: int = 1, *, reference: bool = False
+) -> AnyInterpreter | None:
     """LiteRT's interpreter, with its reference kernels if asked for; None if not installed.
 
     Raises:
@@ -137,7 +139,7 @@ def litert_interpreter(model: Path, threads: int = 1, *, reference: bool = False
     kinds = litert.OpResolverType
     kind = kinds.BUILTIN_REF if reference else kinds.AUTO
     made = litert.Interpreter(str(model), num_threads=threads, experimental_op_resolver_type=kind)
-    return cast(Runner, made)
+    return cast(AnyInterpreter, made)
 
 
 def _our_interpreter(model: Path, threads: int, settings: Settings) -> Interpreter:
@@ -152,11 +154,13 @@ def _our_interpreter(model: Path, threads: int, settings: Settings) -> Interpret
     )
 
 
-def _started(runner: Runner, seed: int) -> list[Array]:
+def _started(interpreter: AnyInterpreter, seed: int) -> list[Array]:
     """The outputs of a first invoke on random inputs, which stay set."""
-    set_inputs(runner, random_inputs(runner.get_input_details(), seed))
-    runner.invoke()
-    return [np.asarray(runner.get_tensor(out["index"])) for out in runner.get_output_details()]
+    set_inputs(interpreter, random_inputs(interpreter.get_input_details(), seed))
+    interpreter.invoke()
+    return [
+        np.asarray(interpreter.get_tensor(out["index"])) for out in interpreter.get_output_details()
+    ]
 
 
 # Measuring ---------------------------------------------------------------------------------------
@@ -186,7 +190,7 @@ def measure(model: Path, threads: int, settings: Settings) -> Result:
     load_ms = (time.perf_counter() - started) * 1e3
     outputs = _started(ours, settings.seed)
     other = _Litert.of(model, threads, settings)
-    invokes = [ours.invoke, *([other.runner.invoke] if other.runner else [])]
+    invokes = [ours.invoke, *([other.interpreter.invoke] if other.interpreter else [])]
     seconds = interleaved(invokes, settings.rounds, settings.min_time)
     times = ours.load_times
     result = Result(
@@ -198,7 +202,7 @@ def measure(model: Path, threads: int, settings: Settings) -> Result:
         times.session * 1e3,
         litert_error=other.error,
     )
-    if not other.runner:
+    if not other.interpreter:
         return result
     names = unique_names(ours.get_output_details())
     pairs = zip(names, outputs, other.outputs, strict=True) if settings.check else ()
@@ -214,9 +218,9 @@ def measure(model: Path, threads: int, settings: Settings) -> Result:
 
 @dataclass(frozen=True, slots=True)
 class _Litert:
-    """LiteRT after its first invoke; without a runner, and maybe with the reason, where absent."""
+    """LiteRT after its first invoke; no interpreter, and maybe a reason, where it is absent."""
 
-    runner: Runner | None = None
+    interpreter: AnyInterpreter | None = None
     load_ms: float = 0.0
     outputs: Sequence[Array] = ()
     error: str = ""
@@ -227,12 +231,12 @@ class _Litert:
             return cls()
         try:
             started = time.perf_counter()
-            runner = litert_interpreter(model, threads)
-            if runner is None:
+            interpreter = litert_interpreter(model, threads)
+            if interpreter is None:
                 return cls()
-            runner.allocate_tensors()
+            interpreter.allocate_tensors()
             load_ms = (time.perf_counter() - started) * 1e3
-            return cls(runner, load_ms, _started(runner, settings.seed))
+            return cls(interpreter, load_ms, _started(interpreter, settings.seed))
         except (ValueError, RuntimeError) as error:
             return cls(error=str(error).strip().partition("\n")[0])
 
@@ -317,13 +321,13 @@ def print_peak(runtime: str, model: str, threads: str, options: str) -> None:
     with suppress(OSError):  # some containers forbid it; imports then may count in part
         _CLEAR_REFS.write_text("5")  # the highest mark starts again from here
     before = _status_mib("VmRSS")
-    runner: Runner | None
+    interpreter: AnyInterpreter | None
     if runtime == "litert":
-        runner = litert_interpreter(Path(model), int(threads))
+        interpreter = litert_interpreter(Path(model), int(threads))
     else:
-        runner = _our_interpreter(Path(model), int(threads), settings)
-    if runner is not None:
-        _started(runner, settings.seed)
+        interpreter = _our_interpreter(Path(model), int(threads), settings)
+    if interpreter is not None:
+        _started(interpreter, settings.seed)
     print(_status_mib("VmHWM") - before)
 
 

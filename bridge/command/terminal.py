@@ -1,17 +1,22 @@
-"""Tables on a terminal, whole lines elsewhere; control characters are shown, never sent.
+"""What the command prints: tables on a terminal, whole lines elsewhere, warnings and errors.
 
-A model's names and texts may hold anything: sequences that rewrite what was printed before, change
-the terminal or turn the direction of writing. All that the commands print passes through here.
+Control characters are shown, never sent. A model's names and texts may hold anything: sequences
+that rewrite what was printed before, change the terminal or turn the direction of writing. All that
+the commands print passes through here.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+
+from tflite_ort.schema import UnreadableModel
 
 # Where output goes to no terminal there is no width to fit in: lines stay whole for other programs.
 _UNLIMITED = 10_000
@@ -67,3 +72,29 @@ def new_console() -> Console:
 def new_table(*heads: str) -> Table:
     """A table for them, with these columns."""
     return PlainTable(*heads)
+
+
+def shape_text(shape: Sequence[int]) -> str:
+    """A shape such as ``1x224x224x3``, or ``scalar``."""
+    return "x".join(map(str, shape)) or "scalar"
+
+
+def warn(message: Warning | str, *_: Any, **_named: Any) -> None:
+    """Print a warning on stderr; takes what `warnings.showwarning` takes."""
+    say(f"warning: {message}", error=True)
+
+
+def complain(error: Exception, model: Path | None = None) -> None:
+    """Print an error on stderr in one line, with the file that it is about.
+
+    Args:
+        model: the file, for an error that does not name one.
+    """
+    if isinstance(error, UnreadableModel) and isinstance(error.__cause__, OSError):
+        error = error.__cause__
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    elif model is not None:
+        text = f"{model}: {text}"
+    say(f"error: {text}", error=True)

@@ -18,7 +18,7 @@ from tflite_ort.command.operator_status import (
 )
 from tflite_ort.command.terminal import shown
 from tflite_ort.files import write_bytes
-from tflite_ort.resolution import Unresolved, unresolved
+from tflite_ort.missing_operators import MissingOperator, missing_operators
 from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import Model, Op, UnknownOperator, read_model, write_model
 from tflite_ort.versioning.honesty import required_versions, update_versions, version_warnings
@@ -135,7 +135,7 @@ def version_report(model: Model, resolver: OpResolver | None = None) -> VersionR
     """
     resolver = BuiltinOpResolver() if resolver is None else resolver
     return VersionReport(
-        _operators(model, unresolved(model, resolver)),
+        _operators(model, missing_operators(model, resolver)),
         minimum_runtime(model),
         minimum_runtime(update_versions(model)),
         declared_runtime(model),
@@ -143,7 +143,7 @@ def version_report(model: Model, resolver: OpResolver | None = None) -> VersionR
     )
 
 
-def _operators(model: Model, missing: Sequence[Unresolved]) -> tuple[OperatorVersion, ...]:
+def _operators(model: Model, missing: Sequence[MissingOperator]) -> tuple[OperatorVersion, ...]:
     uses = Counter(op.opcode_index for graph in model.subgraphs for op in graph.operators)
     required = required_versions(model)
     refusals = {(item.op, item.name, item.version): str(item) for item in missing}

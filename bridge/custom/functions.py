@@ -82,6 +82,11 @@ def shaped(op: OperatorView[Any], function: ShapeFunction) -> Outputs | None:
 
 
 def with_shapes(op: OperatorView[Any], shapes: Sequence[Sequence[int]]) -> Outputs:
+    """The outputs of `op` with these shapes, one for each.
+
+    Raises:
+        KernelError: there are more shapes than outputs, or fewer.
+    """
     if len(shapes) != len(op.outputs):
         raise KernelError(f"{len(shapes)} shapes for {len(op.outputs)} outputs")
     pairs = zip(op.outputs, shapes, strict=True)
@@ -89,10 +94,12 @@ def with_shapes(op: OperatorView[Any], shapes: Sequence[Sequence[int]]) -> Outpu
 
 
 def is_dynamic(op: OperatorView[Any]) -> bool:
+    """Whether the shape of an input depends on data."""
     return any(tensor.dynamic for tensor in op.present_inputs())
 
 
 def read_only(array: Array) -> Array:
+    """A view of `array` that cannot be written to; the array itself still can."""
     view = array.view()
     view.flags.writeable = False
     return view

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
 from tflite_ort.custom.functions import Outputs, PlainFunction, is_dynamic, shaped
 from tflite_ort.custom.life_cycle import LifeCycleNode
-from tflite_ort.schema import Model, Operator, OperatorView
-from tflite_ort.schema.file.budgets import Meter
+from tflite_ort.schema import Model, OperatorView
 from tflite_ort.schema.file.flow import inlined_subgraph
-from tflite_ort.schema.values.inlining import inlined
+from tflite_ort.schema.values.inlining import FlatModel, flat
 from tflite_ort.versioning.registration import Function, Registration
 from tflite_ort.versioning.registry import Entry, Inputs, Key, Pair, key_of
 from tflite_ort.versioning.resolver import OpResolver, operator_key
@@ -28,15 +27,25 @@ Nodes = dict[tuple[int, int], LifeCycleNode]  # by subgraph and index
 class BoundResolver(OpResolver):
     """A resolver whose registered kernels are ready for one model, until it is closed.
 
+    Args:
+        resolver: whose operators it has.
+        model: as read.
+        num_threads: for kernels that ask.
+
+    Attributes:
+        model: the model with composites replaced by what they call.
+
     As TFLite does when it loads a model, every node whose kernel has a life cycle is initialised
     here; `close` frees it, or the end of the resolver, which lasts as long as what runs the nodes.
 
     Raises:
+        ModelError: a composite calls itself, or does not fit its subgraph.
         KernelError: `init` of a kernel failed; the nodes before are freed.
     """
 
     def __init__(self, resolver: OpResolver, model: Model, num_threads: int = 0) -> None:
         super().__init__()
+        self.model = flat(model)
         self.translators.update(resolver.translators)
         self.kernels.update(resolver.kernels)
         self.registered.update(resolver.registered)
@@ -49,7 +58,7 @@ class BoundResolver(OpResolver):
             self._bind(key, version, self.registered[key, version])
         with ExitStack() as if_one_fails:
             if_one_fails.callback(self.close)
-            self._initialize(model, num_threads)
+            self._initialize(_standalone(model), num_threads)
             if_one_fails.pop_all()
 
     def is_checked(self, op: OperatorView[Any]) -> bool:
@@ -73,6 +82,7 @@ class BoundResolver(OpResolver):
         Raises:
             KernelError: `free` of a kernel raised; the others are freed.
         """
+        self.model = FlatModel(Model())
         self._finalizer()
 
     def _bind(self, key: Key, version: int, registration: Registration) -> None:
@@ -104,9 +114,15 @@ class BoundResolver(OpResolver):
         inputs = Inputs.parse(registration.inputs).of_kernel()
         self.kernels.replace(Entry(key, version, version, inputs, kernel, state))
 
-    def _initialize(self, model: Model, num_threads: int) -> None:
-        for subgraph, index, operator in _operators(model):
-            code = model.operator_codes[operator.opcode_index]
+    def _initialize(self, subgraphs: Iterable[int], num_threads: int) -> None:
+        """Make the nodes of these subgraphs ready."""
+        operators = (
+            (subgraph, index, operator)
+            for subgraph in subgraphs
+            for index, operator in enumerate(self.model.subgraphs[subgraph].operators)
+        )
+        for subgraph, index, operator in operators:
+            code = self.model.operator_codes[operator.opcode_index]
             pair = operator_key(code), code.version
             if pair in self._with_life_cycle:
                 label = f"{code.custom_code or code.builtin_code.name}_{index}"
@@ -126,17 +142,10 @@ def _free(nodes: Nodes) -> None:
             each_even_if_one_fails.callback(node.free)
 
 
-def _operators(model: Model) -> Iterator[tuple[int, int, Operator]]:
-    """(subgraph, index, operator) as they are run: those of a composite where it stands."""
+def _standalone(model: Model) -> list[int]:
+    """The subgraphs that run by themselves: the first, and those that no composite stands for."""
     inside = {inlined_subgraph(model, op) for graph in model.subgraphs for op in graph.operators}
-    inside.discard(0)
-    meter = Meter(model.budgets)
-    for subgraph in range(len(model.subgraphs)):
-        if subgraph in inside:
-            continue
-        flat = inlined(model, subgraph, meter).subgraphs[subgraph]
-        for index, operator in enumerate(flat.operators):
-            yield subgraph, index, operator
+    return [number for number in range(len(model.subgraphs)) if number not in inside - {0}]
 
 
 # Kernels as the engine calls them ----------------------------------------------------------------

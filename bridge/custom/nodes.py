@@ -116,5 +116,6 @@ class Context:
 
 
 def zeros(tensor: KernelTensor) -> Array:
+    """An array of the tensor's shape and dtype: zeros, or empty strings as bytes."""
     empty: Any = b"" if tensor.dtype == np.object_ else 0
     return np.full(tensor.shape, empty, tensor.dtype)

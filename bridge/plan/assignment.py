@@ -1,14 +1,16 @@
-"""Which delegate runs which operator."""
+"""Which backend runs which operator: delegates claim operators in turn, numpy takes the rest."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from tflite_ort.fallback_kernels import Kernel
 from tflite_ort.opmap import Lowered, Target, Translator, lower
+from tflite_ort.plan.context import PlanContext
 from tflite_ort.plan.partition import NUMPY, partitions
-from tflite_ort.plan.runtime import Runtime
+from tflite_ort.plan.refusals import Refusals
 from tflite_ort.providers.delegates import Delegate
 from tflite_ort.schema import OperatorView, Specialized
 from tflite_ort.versioning.registry import Registry
@@ -16,60 +18,102 @@ from tflite_ort.versioning.registry import Registry
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Which runner has which operator, and why the earlier ones do not.
+    """Which backend has which operator, and why the earlier ones do not.
 
     Args:
+        backends: by operator, a delegate's name or NUMPY.
+        reasons: by operator, why earlier delegates do not have it; empty for the first one.
         whole: the translation of all operators, when one delegate takes every one of them.
     """
 
-    runners: Mapping[int, str]
+    backends: Mapping[int, str]
     reasons: Mapping[int, str]
     whole: Lowered | None = None
 
 
 def assign(
-    graph: Specialized, runtime: Runtime, failures: Mapping[tuple[str, int], str] | None = None
+    graph: Specialized, context: PlanContext, refusals: Refusals | None = None
 ) -> Assignment:
     """Delegates claim operators in the order given; numpy kernels take the rest.
 
-    What was in too small a partition and nothing else takes stays where it was.
+    An operator of a partition that is too small for its delegate stays there all the same if
+    nothing else takes it.
 
     Args:
-        failures: by runner and operator, why it could not be made ready there.
+        refusals: what earlier attempts have found; None: what the context knows.
     """
-    failures = failures or {}
-    kernels, left = runtime.resolver.kernels, dict[int, tuple[str, list[str]]]()
-    runners = {op.index: NUMPY for op in graph.operators}
-    reasons: dict[int, list[str]] = {op.index: [] for op in graph.operators}
-    remaining, translators = list(graph.operators), runtime.resolver.translators
-    for runner, delegate in runtime.runners.items():
-        refusals = {
-            op.index: runtime.failed.get(runner)
-            or failures.get((runner, op.index))
-            or _refusal(delegate, op)
-            for op in remaining
+    claims = _Claims(graph, context, refusals or Refusals(context.unusable))
+    for backend, delegate in context.backends.items():
+        whole = claims.offer(backend, delegate)
+        if whole is not None:
+            return claims.assignment(whole)
+    claims.keep_small_partitions(context.resolver.kernels)
+    return claims.assignment()
+
+
+@dataclass(slots=True)
+class _Claims:
+    """The operators that are claimed by now.
+
+    Args:
+        backends: by operator, who has claimed it; NUMPY for one that is still to have.
+        reasons: by operator, why the delegates that have been asked do not have it.
+        returned: by operator given back for its small partition, the delegate that had it and the
+            reasons before.
+    """
+
+    graph: Specialized
+    context: PlanContext
+    refusals: Refusals
+    backends: dict[int, str] = field(init=False)
+    reasons: dict[int, list[str]] = field(init=False)
+    returned: dict[int, tuple[str, list[str]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.backends = {op.index: NUMPY for op in self.graph.operators}
+        self.reasons = {op.index: [] for op in self.graph.operators}
+
+    def unclaimed(self) -> list[OperatorView[Any]]:
+        """The operators that no delegate has, in graph order."""
+        return [op for op in self.graph.operators if self.backends[op.index] == NUMPY]
+
+    def offer(self, backend: str, delegate: Delegate) -> Lowered | None:
+        """Let a delegate claim what is left; its translation if it takes the whole graph."""
+        left = self.unclaimed()
+        reasons = {
+            op.index: self.refusals.reason(backend, op.index) or _refusal(delegate, op)
+            for op in left
         }
-        claimed = [op for op in remaining if refusals[op.index] is None]
-        lowered = _trial(claimed, graph, translators, runtime.target(delegate))
-        refusals.update(lowered.refusals)
-        for op in remaining:
-            reason = refusals[op.index]
+        wanted = [op for op in left if reasons[op.index] is None]
+        translators, target = self.context.resolver.translators, self.context.target(delegate)
+        lowered = _trial(wanted, self.graph, translators, target)
+        reasons.update(lowered.refusals)
+        for index, reason in reasons.items():
             if reason is None:
-                runners[op.index] = runner
-            elif reason not in reasons[op.index]:
-                reasons[op.index].append(reason)
-        small = _too_small(graph, runners, runner, delegate)
+                self.backends[index] = backend
+            elif reason not in self.reasons[index]:
+                self.reasons[index].append(reason)
+        small = _too_small(self.graph, self.backends, backend, delegate)
+        self._give_back(small)
+        complete = len(wanted) == len(self.graph.operators) and not (lowered.refusals or small)
+        return lowered if wanted and complete else None
+
+    def _give_back(self, small: Mapping[int, str]) -> None:
         for index, reason in small.items():
-            runners[index] = NUMPY
-            left.setdefault(index, (runner, list(reasons[index])))
-            reasons[index].append(reason)
-        if claimed and len(claimed) == len(graph.operators) and not (lowered.refusals or small):
-            return Assignment(runners, _joined(reasons), lowered)
-        remaining = [op for op in remaining if runners[op.index] == NUMPY]
-    for op in remaining:
-        if op.index in left and kernels.of(op) is None:
-            runners[op.index], reasons[op.index] = left[op.index]
-    return Assignment(runners, _joined(reasons))
+            self.returned.setdefault(index, (self.backends[index], list(self.reasons[index])))
+            self.backends[index] = NUMPY
+            self.reasons[index].append(reason)
+
+    def keep_small_partitions(self, kernels: Registry[Kernel]) -> None:
+        """Give an operator that has no kernel to the delegate for which its partition was small."""
+        for op in self.unclaimed():
+            if op.index in self.returned and kernels.of(op) is None:
+                self.backends[op.index], self.reasons[op.index] = self.returned[op.index]
+
+    def assignment(self, whole: Lowered | None = None) -> Assignment:
+        """What has been claimed."""
+        reasons = {index: "; ".join(texts) for index, texts in self.reasons.items()}
+        return Assignment(self.backends, reasons, whole)
 
 
 def _refusal(delegate: Delegate, op: OperatorView[Any]) -> str | None:
@@ -86,16 +130,16 @@ def _refusal(delegate: Delegate, op: OperatorView[Any]) -> str | None:
 
 
 def _too_small(
-    graph: Specialized, runners: Mapping[int, str], runner: str, delegate: Delegate
+    graph: Specialized, backends: Mapping[int, str], backend: str, delegate: Delegate
 ) -> dict[int, str]:
     """The operators of partitions that are too small for `delegate`, with the reason. One
     partition taken away can join others, so the smallest goes first."""
-    left, reasons, least = dict(runners), dict[int, str](), delegate.min_partition_size
+    left, reasons, least = dict(backends), dict[int, str](), delegate.min_partition_size
     while least > 1:
         groups = [
             part.operators
             for part in partitions(graph.operators, left, graph.outputs)
-            if part.runner == runner and len(part.operators) < least
+            if part.backend == backend and len(part.operators) < least
         ]
         if not groups:
             break
@@ -104,10 +148,6 @@ def _too_small(
         for op in smallest:
             left[op.index], reasons[op.index] = NUMPY, reason
     return reasons
-
-
-def _joined(reasons: Mapping[int, Sequence[str]]) -> dict[int, str]:
-    return {index: "; ".join(texts) for index, texts in reasons.items()}
 
 
 def _trial(

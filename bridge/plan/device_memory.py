@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from tflite_ort.plan.partition import NUMPY, Partition
-from tflite_ort.plan.runtime import Runtime
-from tflite_ort.providers.session import DeviceTensor
+from tflite_ort.providers.binding import DeviceTensor
+from tflite_ort.providers.provider import DeviceMemory
 
 
 def with_places(
     parts: Sequence[Partition],
     results: Collection[int],
     variables: Collection[int],
-    runtime: Runtime,
+    memory_of: Callable[[str], DeviceMemory | None],
 ) -> list[Partition]:
     """`parts` where what one session makes for another of the same delegate stays on its device;
     what is read elsewhere too is copied to the host's memory beside.
@@ -24,17 +24,11 @@ def with_places(
     Args:
         results: tensors that are wanted at the end.
         variables: tensors that any operator may set; they stay in the host's memory.
+        memory_of: the memory of a backend's device, None for the host's. Asking may take a session,
+            so it is asked only of backends that have something to hand on.
     """
-    sessions = [part for part in parts if part.runner != NUMPY and _has_known_shapes(part)]
-    places: dict[tuple[str, int], DeviceTensor] = {}
-    for part in sessions:
-        same = (each for each in sessions if each.runner == part.runner)
-        read = {t.index for each in same for t in each.inputs}.difference(variables)
-        for tensor in part.outputs:
-            if tensor.index in read and tensor.dtype != np.object_:
-                memory = runtime.device_memory(part.runner)
-                if memory is not None:
-                    places[part.runner, tensor.index] = DeviceTensor(memory)
+    sessions = [part for part in parts if part.backend != NUMPY and _has_known_shapes(part)]
+    places = _places(sessions, variables, memory_of)
     if not places:
         return list(parts)
     placed = [_placed(part, places) if part in sessions else part for part in parts]
@@ -42,9 +36,28 @@ def with_places(
     return [_with_copies(part, read.union(results)) for part in placed]
 
 
+def _places(
+    sessions: Sequence[Partition],
+    variables: Collection[int],
+    memory_of: Callable[[str], DeviceMemory | None],
+) -> dict[tuple[str, int], DeviceTensor]:
+    """By backend and tensor, what one session makes and another of the backend reads."""
+    read: dict[str, set[int]] = {}
+    for part in sessions:
+        read.setdefault(part.backend, set()).update(tensor.index for tensor in part.inputs)
+    places: dict[tuple[str, int], DeviceTensor] = {}
+    for part in sessions:
+        kept = read[part.backend].difference(variables)
+        made = [t.index for t in part.outputs if t.index in kept and t.dtype != np.object_]
+        memory = memory_of(part.backend) if made else None
+        if memory is not None:
+            places.update(((part.backend, index), DeviceTensor(memory)) for index in made)
+    return places
+
+
 def _placed(part: Partition, places: dict[tuple[str, int], DeviceTensor]) -> Partition:
     crossing = {tensor.index for tensor in (*part.inputs, *part.outputs)}
-    own = {index: place for (name, index), place in places.items() if name == part.runner}
+    own = {index: place for (name, index), place in places.items() if name == part.backend}
     return replace(part, places={index: own[index] for index in crossing & own.keys()})
 
 

@@ -16,9 +16,10 @@ import numpy.typing as npt
 
 from tflite_ort.opmap import lower
 from tflite_ort.opmap.graph.pairs import is_complex
+from tflite_ort.plan.context import PlanContext
+from tflite_ort.plan.memory import Memory
 from tflite_ort.plan.partition import Partition
-from tflite_ort.plan.runtime import Runtime
-from tflite_ort.plan.steps import Memory, Run
+from tflite_ort.plan.steps import Run
 from tflite_ort.providers.session import Session
 from tflite_ort.schema import (
     BridgeError,
@@ -36,27 +37,27 @@ Array = npt.NDArray[Any]
 _NODE = re.compile(r"([\w:.-]+_\d+)/")
 
 
-def explained(run: Run, part: Partition, memory: Memory, runtime: Runtime) -> Run:
+def explained(run: Run, part: Partition, memory: Memory, context: PlanContext) -> Run:
     """`run`, whose errors also say what the kernel of the operator that failed says."""
 
     def run_or_explain() -> None:
         try:
             run()
         except DelegateError as error:
-            raise _explained(error, part, memory, runtime) from error.__cause__
+            raise _explained(error, part, memory, context) from error.__cause__
 
     return run_or_explain
 
 
 def _explained(
-    error: DelegateError, part: Partition, memory: Memory, runtime: Runtime
+    error: DelegateError, part: Partition, memory: Memory, context: PlanContext
 ) -> DelegateError:
     named = _NODE.findall(str(error))
     failed = next((op for op in part.operators if op.label in named), None)
     if failed is None:
         return error
     try:
-        _run_alone(failed, part, memory, runtime)
+        _run_alone(failed, part, memory, context)
     except KernelError as reason:
         return DelegateError(f"{reason}. {error}")
     except BridgeError:  # what comes before cannot be run by itself
@@ -65,25 +66,27 @@ def _explained(
     return DelegateError(f"{failed.label}, which makes {made}, failed to invoke. {error}")
 
 
-def _run_alone(op: OperatorView[Any], part: Partition, memory: Memory, runtime: Runtime) -> None:
+def _run_alone(
+    op: OperatorView[Any], part: Partition, memory: Memory, context: PlanContext
+) -> None:
     """Run the kernel of `op` on what the operators before it make.
 
     Raises:
         KernelError: as the kernel does.
         BridgeError: these values cannot be had.
     """
-    entry = runtime.resolver.kernels.of(op)
+    entry = context.resolver.kernels.of(op)
     if entry is None or entry.state is not None or op.bodies or part.places:
         return
     bound = replace(op, names=entry.inputs.bind(op).names)
-    values = _inputs(op, part, memory, runtime)
+    values = _inputs(op, part, memory, context)
     inputs = [None if tensor is None else values[tensor.index] for tensor in op.inputs]
     with np.errstate(all="ignore"):
         run_kernel(bound, entry, inputs)
 
 
 def _inputs(
-    op: OperatorView[Any], part: Partition, memory: Memory, runtime: Runtime
+    op: OperatorView[Any], part: Partition, memory: Memory, context: PlanContext
 ) -> dict[int, Array]:
     """By index, the inputs of `op`: what its partition makes of them is made once more."""
     before, wanted = _needed(op, part.operators)
@@ -92,10 +95,10 @@ def _inputs(
     if not before:
         return values
     given = [tensor for tensor in part.inputs if not tensor.is_constant]
-    lowered = lower(before, given, wanted, runtime.resolver.translators)
+    lowered = lower(before, given, wanted, context.resolver.translators)
     if lowered.refusals or any(map(is_complex, wanted)):  # which would be pairs
         raise Untranslatable("what comes before is not run by itself")
-    session = Session(lowered.model, num_threads=runtime.num_threads)
+    session = Session(lowered.model, num_threads=context.num_threads)
     results = session.call([memory.value(tensor) for tensor in given])
     return values | {tensor.index: result for tensor, result in zip(wanted, results, strict=True)}
 

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from tflite_ort.plan.build import Plan
-from tflite_ort.plan.runtime import Runtime
+from tflite_ort.plan.context import PlanContext
 
-Observer = Callable[[Plan, Runtime], None]
+Observer = Callable[[Plan, PlanContext], None]
 
 _observers: list[Observer] = []
 
@@ -25,7 +25,7 @@ def observing(observer: Observer) -> Iterator[None]:
         _observers.remove(observer)
 
 
-def observed(plan: Plan, runtime: Runtime) -> Plan:
+def observed(plan: Plan, context: PlanContext) -> Plan:
     """`plan`, whose first run without an error is told to all who observe now."""
     if not _observers:
         return plan
@@ -34,6 +34,6 @@ def observed(plan: Plan, runtime: Runtime) -> Plan:
     def run() -> None:
         plan.run()
         while waiting:
-            waiting.pop()(plan, runtime)
+            waiting.pop()(plan, context)
 
     return replace(plan, run=run)

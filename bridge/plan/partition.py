@@ -1,4 +1,4 @@
-"""Which runtime takes which operator, and few steps that respect the flow of data."""
+"""Partitions: operators of one backend each, as few as the flow of data allows."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tflite_ort.providers.session import DeviceTensor
+from tflite_ort.providers.binding import DeviceTensor
 from tflite_ort.schema import ModelError, Op, OperatorView, TensorView
 
-# The runner of operators that no delegate takes.
+# The backend of operators that no delegate takes.
 NUMPY = "numpy"
 
-# How many beginnings of a sequence of partitions are followed; two runners have two.
+# How many beginnings of a sequence of partitions are followed; two backends have two.
 _BEGINNINGS = 16
 
 Operators = Sequence[OperatorView[Any]]
@@ -20,17 +20,18 @@ Operators = Sequence[OperatorView[Any]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Partition:
-    """Operators that one runner runs in one go.
+    """Operators that one backend runs in one go.
 
     Args:
-        runner: a delegate's name, or NUMPY.
+        backend: what runs them: the name of a delegate, with a number where several have the same
+            one, or NUMPY.
         inputs: what comes from outside, constants not counted.
         outputs: what is used outside, and the variables that are set here.
         places: by index, the inputs and outputs that stay in the memory of a device.
         copies: those of these outputs that are wanted in the host's memory too.
     """
 
-    runner: str
+    backend: str
     operators: Operators
     inputs: Sequence[TensorView]
     outputs: Sequence[TensorView]
@@ -45,25 +46,25 @@ class Partition:
 
 
 def partitions(
-    operators: Operators, runners: Mapping[int, str], results: Sequence[int]
+    operators: Operators, backends: Mapping[int, str], results: Sequence[int]
 ) -> list[Partition]:
-    """`operators`, each with its runner by index, as few partitions in an order that can run.
+    """`operators`, each with its backend by index, as few partitions in an order that can run.
 
-    A partition takes every operator of its runner that nothing left waiting has to precede, so
-    that an operator in one branch does not cut the other branch. With two runners these are the
+    A partition takes every operator of its backend that nothing left waiting has to precede, so
+    that an operator in one branch does not cut the other branch. With two backends these are the
     fewest; with more, the fewest that a search finds which follows the best beginnings.
 
     Args:
         results: tensors that must be there at the end.
     """
-    groups = _fewest(*_in_order(operators), runners)
+    groups = _fewest(*_in_order(operators), backends)
     readers: dict[int, set[int]] = {index: {-1} for index in results}
     for number, group in enumerate(groups):
         for op in group:
             for tensor in op.present_inputs():
                 readers.setdefault(tensor.index, set()).add(number)
     return [
-        _partition(group, runners[group[0].index], readers, number)
+        _partition(group, backends[group[0].index], readers, number)
         for number, group in enumerate(groups)
     ]
 
@@ -110,10 +111,10 @@ def _in_order(operators: Operators) -> tuple[list[OperatorView[Any]], dict[int, 
 
 
 def _fewest(
-    operators: Operators, earlier: Mapping[int, set[int]], runners: Mapping[int, str]
+    operators: Operators, earlier: Mapping[int, set[int]], backends: Mapping[int, str]
 ) -> list[list[OperatorView[Any]]]:
-    """Groups of one runner each, in an order that can run."""
-    names = dict.fromkeys(runners[op.index] for op in operators)
+    """Groups of one backend each, in an order that can run."""
+    names = dict.fromkeys(backends[op.index] for op in operators)
     beginnings: dict[frozenset[int], list[list[OperatorView[Any]]]] = {frozenset(): []}
     while True:
         for done, groups in beginnings.items():
@@ -122,7 +123,7 @@ def _fewest(
         longer: dict[frozenset[int], list[list[OperatorView[Any]]]] = {}
         for done, groups in beginnings.items():
             for name in names:
-                group, after = _group(operators, earlier, runners, name, done)
+                group, after = _group(operators, earlier, backends, name, done)
                 if group and after not in longer:
                     longer[after] = [*groups, group]
         best = sorted(longer, key=len, reverse=True)[:_BEGINNINGS]
@@ -132,21 +133,21 @@ def _fewest(
 def _group(
     operators: Operators,
     earlier: Mapping[int, set[int]],
-    runners: Mapping[int, str],
+    backends: Mapping[int, str],
     name: str,
     done: frozenset[int],
 ) -> tuple[list[OperatorView[Any]], frozenset[int]]:
-    """All that one runner can run after `done`, and what is done then."""
+    """All that one backend can run after `done`, and what is done then."""
     group, after = [], set(done)
     for op in operators:
-        if op.index not in after and runners[op.index] == name and earlier[op.index] <= after:
+        if op.index not in after and backends[op.index] == name and earlier[op.index] <= after:
             group.append(op)
             after.add(op.index)
     return group, frozenset(after)
 
 
 def _partition(
-    group: Operators, runner: str, readers: Mapping[int, set[int]], number: int
+    group: Operators, backend: str, readers: Mapping[int, set[int]], number: int
 ) -> Partition:
     """Group `number` with what enters and leaves it.
 
@@ -163,7 +164,7 @@ def _partition(
                 needed[tensor.index] = tensor
         changed.update((tensor.index, tensor) for tensor in op.variables())
     outputs = [out for index, out in made.items() if readers.get(index, set()) - {number}]
-    return Partition(runner, group, list(needed.values()), [*outputs, *changed.values()])
+    return Partition(backend, group, list(needed.values()), [*outputs, *changed.values()])
 
 
 def only_sets(op: OperatorView[Any], tensor: TensorView) -> bool:

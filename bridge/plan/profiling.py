@@ -37,6 +37,7 @@ class OperatorTime:
 
     @property
     def seconds(self) -> float:
+        """The time of all nodes together."""
         return sum(self.nodes.values())
 
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tflite_ort.providers.plugins import load_library, package_library, plugin_packages
-from tflite_ort.providers.session import ORT_VERSION, Device, Provider, available_providers, devices
+from tflite_ort.providers.provider import Device, Provider
+from tflite_ort.providers.session import ORT_VERSION, available_providers, devices
 from tflite_ort.providers.trials import check_provider
 from tflite_ort.schema import DelegateError
 

@@ -8,34 +8,14 @@ from enum import Enum, unique
 from typing import Any
 
 from tflite_ort.providers.plugins import find_provider
-from tflite_ort.providers.session import CPU, Provider
+from tflite_ort.providers.provider import Provider
+from tflite_ort.providers.session import ORT_RELEASE, ORT_VERSION
+from tflite_ort.providers.traits import CPU, WRONG_BEFORE, WrongResult, traits_of
 from tflite_ort.providers.trials import check_provider, known_options
-from tflite_ort.providers.wrong_results import wrong_result
 from tflite_ort.schema import DelegateError, MissingDelegate, Op, OperatorView
 
 # What stands for a delegate in `providers`: a name, or a name and options.
 ProviderChoice = str | tuple[str, Mapping[str, Any]]
-
-# The options of compiled-in providers that a session does not tell.
-_OPTIONS = {
-    CPU: (),
-    "AzureExecutionProvider": (),
-    "OpenVINOExecutionProvider": (
-        *("cache_dir", "context", "device_id", "device_luid", "device_type"),
-        *("disable_dynamic_shapes", "enable_causallm", "enable_opencl_throttling"),
-        *("enable_qdq_optimizer", "layout", "load_config", "model_priority"),
-        *("num_of_threads", "num_streams", "precision", "reshape_input"),
-    ),
-    "WebGpuExecutionProvider": (
-        *("dawnBackendType", "dawnProcTable", "defaultBufferCacheMode", "deviceId"),
-        *("enableGraphCapture", "enableInt64", "enablePIXCapture", "enableRobustness"),
-        *("forceCpuNodeNames", "kvCacheQuantizationBits", "maxNumPendingDispatches"),
-        *("maxStorageBufferBindingSize", "multiRotaryCacheConcatOffset", "powerPreference"),
-        *("preferredLayout", "preserveDevice", "queryResolveBufferCacheMode"),
-        *("sessionBufferPoolGenerations", "storageBufferCacheMode", "uniformBufferCacheMode"),
-        *("validationMode", "webgpuDevice", "webgpuInstance"),
-    ),
-}
 
 
 @dataclass(frozen=True)
@@ -64,7 +44,7 @@ class Delegate:
         limit = self.max_versions.get(op.op)
         if limit is not None and op.version > limit:
             return f"{self.name} takes {op.name} up to version {limit}, this is {op.version}"
-        return wrong_result(self.name, op)
+        return _wrong_result(self.name, op)
 
 
 @dataclass(frozen=True)
@@ -81,6 +61,7 @@ class ExecutionProviderDelegate(Delegate):
 
     @property
     def provider(self) -> Provider:
+        """As of `Delegate`, with the plug-in's library and device."""
         return Provider(self.name, self.options, bool(self.library), self.device)
 
 
@@ -162,11 +143,25 @@ def _loaded(delegate: Delegate) -> Delegate:
 
 def _check_options(delegate: Delegate) -> None:
     """Refuse options that the provider does not have, where it is known which it has."""
-    if delegate.provider.plugin or delegate.name not in _OPTIONS:
+    known = traits_of(delegate.name).options
+    if delegate.provider.plugin or known is None:
         return
-    known = _OPTIONS[delegate.name]
     if unknown := [name for name in delegate.options if name not in known]:
         raise MissingDelegate(
             f"{delegate.name} has no option {', '.join(unknown)}; "
             f"it has {', '.join(known) or 'none'}"
         )
+
+
+def _wrong_result(provider: str, op: OperatorView[Any]) -> str | None:
+    """Why `provider` must not run `op`; None where it may."""
+    for release, wrong in WRONG_BEFORE.items():
+        if release > ORT_RELEASE and (found := _first(wrong, op)):
+            return f"wrong in ONNX Runtime {ORT_VERSION}: {found}"
+    found = _first(traits_of(provider).wrong, op)
+    return f"wrong in {provider}: {found}" if found else None
+
+
+def _first(wrong: Sequence[WrongResult], op: OperatorView[Any]) -> str:
+    """What is wrong with `op`; empty where nothing is."""
+    return next((each.why for each in wrong if each.concerns(op)), "")

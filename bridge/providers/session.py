@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,12 +16,15 @@ import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as _ort_errors
 
 from tflite_ort.opmap.graph.pairs import paired
+from tflite_ort.providers.binding import Binding, DeviceTensor, Tensor
 from tflite_ort.providers.large_weights import read_in_place
+from tflite_ort.providers.node_times import NodeTime, node_times
+from tflite_ort.providers.provider import ON_CPU, Device, DeviceMemory, Provider
+from tflite_ort.providers.traits import MEMORY_OF_VENDOR, traits_of
 from tflite_ort.schema import DelegateError
 
 Array = npt.NDArray[Any]
 
-CPU = "CPUExecutionProvider"
 ORT_VERSION: str = onnxruntime.__version__
 ORT_RELEASE = tuple(int(number) for number in ORT_VERSION.split(".")[:2])
 
@@ -46,56 +48,19 @@ ORT_ERRORS: tuple[type[Exception], ...] = (
 _CONFIG = {"session.qdq_matmulnbits_accuracy_level": "1"}
 
 _RECORD_ASSIGNMENT = "session.record_ep_graph_assignment_info"
-_KERNEL_TIME = "_kernel_time"  # how the profile marks the run of a node
 
 # Plug-ins are listed with them once they are loaded.
 _COMPILED_IN = onnxruntime.get_available_providers()
 
-# Providers with threads of their own, and the option that says how many.
-_THREADS = {"OpenVINOExecutionProvider": "num_of_threads"}
-
-_SOURCE_PLACE = re.compile(r"\S+\.(cc|h):\d+ .*?(\) (?=[A-Z])|\[OpenVINO-EP\] )")
+_SOURCE_PLACE = re.compile(r"\S+\.(cc|h):\d+ .*?(\) (?=[A-Z])|\[[\w-]+-EP\] )")
 _LIBRARY_AFFIXES = re.compile(r"^(lib)?(onnxruntime_)?(providers_)?|\.(so|dll|dylib)\b.*$")
 
-# How ONNX Runtime names the memory of the host, and by its maker's number that of a device.
-_HOST = "Cpu"
-_DEVICES = {0x0000: "webgpu", 0x10DE: "cuda", 0x1414: "dml", 0x19E5: "cann"}
+_HOST = "Cpu"  # how ONNX Runtime names the memory of the host
 
 # Below this size an initializer stays in the protobuf, where graph optimisations look at it.
 _INLINE_BYTES = 1024
 # Sizes and places have to be there when it infers shapes.
 _INLINE_SIZES = 1 << 17
-
-
-@dataclass(frozen=True, slots=True)
-class Provider:
-    """An execution provider of a session.
-
-    Args:
-        options: passed on.
-        plugin: whether it comes from a library that `register_library` loaded.
-        device: the kind of hardware wanted of a plug-in; empty: the first it has.
-    """
-
-    name: str = CPU
-    options: Mapping[str, Any] = field(default_factory=dict)
-    plugin: bool = False
-    device: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Device:
-    """Hardware that a provider offers: kind is ``"CPU"``, ``"GPU"`` or ``"NPU"``.
-
-    Args:
-        library: where a plug-in was loaded from; empty for a provider that is compiled in.
-    """
-
-    provider: str
-    kind: str
-    vendor: str
-    version: str
-    library: str
 
 
 def available_providers() -> list[str]:
@@ -132,74 +97,6 @@ def register_library(path: str) -> None:
         raise DelegateError(f"ONNX Runtime could not load {path}: {_said(error)}") from error
 
 
-@dataclass(frozen=True, slots=True)
-class NodeTime:
-    """One run of a node of the optimised graph: its name, operator, provider and seconds."""
-
-    name: str
-    op_type: str
-    provider: str
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceMemory:
-    """The memory of a device, as ONNX Runtime names it."""
-
-    kind: str
-    number: int
-
-
-class DeviceTensor:
-    """A tensor that stays in the memory of a device, for other sessions of the same provider.
-
-    Its shape and type are always the same.
-
-    Attributes:
-        value: what the first run of the session that makes it has put there; None before.
-        maker: that session, whose memory it is.
-    """
-
-    __slots__ = ("maker", "memory", "value")
-
-    def __init__(self, memory: DeviceMemory) -> None:
-        self.memory = memory
-        self.value: onnxruntime.OrtValue | None = None
-        self.maker: Session | None = None
-
-    def __del__(self) -> None:
-        self.value = None  # before the memory it is in
-
-
-# What a session is bound to.
-Tensor = Array | DeviceTensor
-
-
-class Binding:
-    """What a run of a session reads from and writes to; arrays must outlive it.
-
-    Attributes:
-        sources, targets: in graph order.
-        copied: ONNX Runtime copies an input to a device at once when it is bound, so that each run
-            has to bind anew what may have changed.
-        unmade: some targets are device tensors that have no value yet.
-    """
-
-    __slots__ = ("bound", "copied", "session", "sources", "targets", "unmade")
-
-    def __init__(
-        self, session: Session, bound: Any, sources: Sequence[Tensor], targets: Sequence[Tensor]
-    ) -> None:
-        self.session, self.bound = session, bound
-        self.sources = [_bindable(source) for source in sources]
-        self.targets = [_bindable(target) for target in targets]
-        self.copied = session.on_device or any(isinstance(x, DeviceTensor) for x in self.sources)
-        self.unmade = any(isinstance(x, DeviceTensor) and x.value is None for x in self.targets)
-
-    def __del__(self) -> None:
-        self.bound = None  # before the sessions whose memory it refers to
-
-
 class Session:
     """An ONNX Runtime session, run over arrays that were bound to it before.
 
@@ -218,26 +115,21 @@ class Session:
     def __init__(
         self,
         model: ir.Model,
-        provider: Provider = Provider(),
+        provider: Provider = ON_CPU,
         *,
         num_threads: int = 0,
         config: Mapping[str, str] | None = None,
         optimized: bool = True,
         profile: str | None = None,
     ) -> None:
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 4  # what it would log as an error is raised
-        options.intra_op_num_threads = num_threads
+        traits = traits_of(provider.name)
+        self._records = not traits.takes_all_nodes
+        record = {_RECORD_ASSIGNMENT: str(int(self._records))}
+        options = _options(num_threads, {**_CONFIG, **record, **(config or {})}, profile)
         if not optimized:
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
             options.add_session_config_entry("session.disable_prepacking", "1")
-        if profile is not None:
-            options.enable_profiling, options.profile_file_prefix = True, profile
-        self._records = provider.name != CPU
-        record = {_RECORD_ASSIGNMENT: str(int(self._records))}
-        for key, value in {**_CONFIG, **record, **(config or {})}.items():
-            options.add_session_config_entry(key, value)
-        self._in_place = read_in_place(model) if provider.name == CPU else {}
+        self._in_place = read_in_place(model) if traits.weights_in_place else {}
         # They must outlive the session, which may read them in place.
         self._weights = _externalized(model)
         if self._weights:
@@ -255,9 +147,7 @@ class Session:
             text = f"ONNX Runtime could not load the graph: {_said(error)}"
             raise DelegateError(text) from error
         if provider.name not in self._session.get_providers():
-            given = ", ".join(f"{key}={value}" for key, value in provider.options.items())
-            named = f"{provider.name} with {given}" if given else provider.name
-            raise DelegateError(f"ONNX Runtime could not load {named}, its log says why")
+            raise DelegateError(f"ONNX Runtime could not load {provider}, its log says why")
         names = [value.name for value in self._session.get_inputs()]
         self._inputs = [name for name in names if name not in self._in_place]
         self._outputs = [value.name for value in self._session.get_outputs()]
@@ -285,11 +175,12 @@ class Session:
         place = self._session.get_output_memory_infos()[0]
         if place.name == _HOST:
             return None
-        return DeviceMemory(_DEVICES.get(place.device_vendor_id, "gpu"), place.device_id)
+        return DeviceMemory(MEMORY_OF_VENDOR.get(place.device_vendor_id, "gpu"), place.device_id)
 
     def bind(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> Binding:
         """What `run` needs to read from and write to these tensors, given in graph order."""
-        binding = Binding(self, self._session.io_binding(), inputs, outputs)
+        bound = self._session.io_binding()
+        binding = Binding(self, bound, inputs, outputs, on_device=self.on_device)
         for name, weights in self._in_place.items():
             _bind_array(binding, name, weights)
         if not binding.copied:
@@ -354,17 +245,7 @@ class Session:
 
     def node_times(self) -> list[NodeTime]:
         """What each run of each node took, of all runs so far; ends the profiling."""
-        events = json.loads(Path(self._session.end_profiling()).read_text(encoding="utf-8"))
-        return [
-            NodeTime(
-                event["name"].removesuffix(_KERNEL_TIME),
-                event["args"]["op_name"],
-                event["args"]["provider"],
-                event["dur"] / 1e6,
-            )
-            for event in events
-            if event["cat"] == "Node" and event["name"].endswith(_KERNEL_TIME)
-        ]
+        return node_times(Path(self._session.end_profiling()))
 
 
 def _bind_array(binding: Binding, name: str, array: Array) -> None:
@@ -382,14 +263,27 @@ def _said(error: Exception) -> str:
     return _SOURCE_PLACE.sub("", " ".join(str(error).split()))
 
 
+def _options(
+    num_threads: int, config: Mapping[str, str], profile: str | None
+) -> onnxruntime.SessionOptions:
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4  # what it would log as an error is raised
+    options.intra_op_num_threads = num_threads
+    if profile is not None:
+        options.enable_profiling, options.profile_file_prefix = True, profile
+    for key, value in config.items():
+        options.add_session_config_entry(key, value)
+    return options
+
+
 def _chosen(
     provider: Provider, options: onnxruntime.SessionOptions, num_threads: int
 ) -> list[tuple[str, dict[str, str]]] | None:
     """The provider as a session takes it; a plug-in is put in `options` instead."""
     texts = {str(key): str(value) for key, value in provider.options.items()}
     if not provider.plugin:
-        threads = _THREADS.get(provider.name)
-        if threads is not None and num_threads:
+        threads = traits_of(provider.name).threads_option
+        if threads and num_threads:
             texts.setdefault(threads, str(num_threads))
         return [(provider.name, texts)]
     found = [
@@ -409,10 +303,6 @@ class _Weights:
 
     array: Array
     value: onnxruntime.OrtValue
-
-
-def _bindable(tensor: Tensor) -> Tensor:
-    return tensor if isinstance(tensor, DeviceTensor) else paired(tensor)
 
 
 def _named(array: Array) -> Array:

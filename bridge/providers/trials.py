@@ -7,7 +7,9 @@ from functools import cache
 import numpy as np
 import onnx_ir as ir
 
-from tflite_ort.providers.session import DeviceMemory, DeviceTensor, Provider, Session
+from tflite_ort.providers.binding import DeviceTensor
+from tflite_ort.providers.provider import DeviceMemory, Provider
+from tflite_ort.providers.session import Session
 from tflite_ort.schema import DelegateError
 
 
@@ -30,8 +32,17 @@ def check_provider(provider: Provider) -> None:
 
 
 def device_memory(provider: Provider) -> DeviceMemory | None:
-    """Where sessions of the provider can hand tensors on in its own memory, found by trying; None
-    where that is the host's memory, or ONNX Runtime cannot."""
+    """Where sessions of the provider can hand tensors on in its own memory, found by trying once;
+    None where that is the host's memory, or ONNX Runtime cannot."""
+    options = tuple(sorted((str(key), str(value)) for key, value in provider.options.items()))
+    return _device_memory(provider.name, options, provider.plugin, provider.device)
+
+
+@cache
+def _device_memory(
+    name: str, options: tuple[tuple[str, str], ...], plugin: bool, device: str
+) -> DeviceMemory | None:
+    provider = Provider(name, dict(options), plugin, device)
     try:
         session = Session(_identity(), provider)
         place = session.output_place()

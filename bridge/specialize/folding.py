@@ -40,31 +40,42 @@ def folded(
     """The results of `op` if they are the same at every invoke and not too large to keep.
 
     Raises:
+        KernelError: all inputs are constants, and the kernel refuses them.
         BudgetExceeded: with them there are more constants than the budget that `meter` counts.
     """
     entry = kernels.of(op)
-    inputs = op.present_inputs()
-    if entry is None or entry.state is not None or not inputs:
+    if entry is None or entry.state is not None or not op.present_inputs():
         return None
     if op.op in OF_SHAPE:
-        if not inputs[0].ranked or (inputs[0].dynamic and op.op is Op.SHAPE):
-            return None
-        shape = tuple(size if is_known(size) else 1 for size in inputs[0].shape)
-        shaped = np.broadcast_to(np.zeros((), inputs[0].dtype), shape)
-        return run_kernel(entry.inputs.bind(op), entry, [shaped])
-    constant = all(tensor.is_constant for tensor in inputs)
+        return _of_shape(op, entry)
+    is_constant = all(tensor.is_constant for tensor in op.present_inputs())
     # A user's own kernel is not run beside invokes.
-    known = constant or (entry is kernel.of(op) and _is_without_data(op))
-    if not known or any(tensor.is_variable for tensor in op.outputs) or _is_large(op):
+    is_known = is_constant or (entry is kernel.of(op) and _is_without_data(op))
+    if not is_known or _is_large(op) or any(tensor.is_variable for tensor in op.outputs):
         return None
-    (meter or Meter()).spend("folded_bytes", _bytes_made(op), op.label)
+    if meter is not None:
+        meter.spend("folded_bytes", _bytes_made(op), op.label)
     try:
-        with np.errstate(all="ignore"):
-            return run_kernel(entry.inputs.bind(op), entry, [_data(t) for t in op.inputs])
+        return _of_constants(op, entry)
     except KernelError:
-        if constant:
+        if is_constant:
             raise
         return None  # it may fail at each invoke
+
+
+def _of_constants(op: OperatorView[Any], entry: Entry[Kernel]) -> Sequence[Array]:
+    with np.errstate(all="ignore"):
+        return run_kernel(entry.inputs.bind(op), entry, [_data(tensor) for tensor in op.inputs])
+
+
+def _of_shape(op: OperatorView[Any], entry: Entry[Kernel]) -> Sequence[Array] | None:
+    """The result of SHAPE or RANK, if it is known."""
+    (source, *_) = op.present_inputs()
+    if not source.ranked or (source.dynamic and op.op is Op.SHAPE):
+        return None
+    shape = tuple(size if is_known(size) else 1 for size in source.shape)
+    shaped = np.broadcast_to(np.zeros((), source.dtype), shape)
+    return run_kernel(entry.inputs.bind(op), entry, [shaped])
 
 
 def _is_large(op: OperatorView[Any]) -> bool:

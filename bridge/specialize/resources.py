@@ -1,5 +1,4 @@
-"""Variables, hash tables and streams of random numbers: what names them is resolved, so that only
-values are left."""
+"""Variables, hash tables and streams of random numbers: values take the place of handles."""
 
 from __future__ import annotations
 
@@ -55,13 +54,16 @@ def _covers(one: TensorView, other: TensorView) -> bool:
 
 
 @dataclass(slots=True)
-class Held:
+class Contents:
     """What the resources of a model hold, as far as its operators tell.
 
     Args:
-        tables: the hash tables that always hold the same once something is imported.
-        types: of the keys and values of each table.
-        changed: what an operator was told has turned out otherwise.
+        tables: the hash tables that have the same contents from the import on.
+        types: the types of the keys and of the values of each table.
+        tensors: the tensor that each variable can hold, by what it is assigned.
+        guessed: the variables that were read before an assignment was seen.
+        changed: a reader was given a tensor that a later assignment does not fit; the subgraphs
+            have to be specialised again.
     """
 
     tables: Tables = field(default_factory=dict)
@@ -99,13 +101,14 @@ class Resources:
     """The resources that one subgraph uses.
 
     Args:
-        tensors: of the subgraph; the resources are added to them.
-        handles: what the tensors stand for that are handles.
-        places: which tensor a resource is.
+        contents: what the resources of the model hold.
+        tensors: the tensors of the subgraph; the resources are added to them.
+        handles: by tensor that is a handle, the resource.
+        places: by resource, the tensor that it is.
         filled: the tables into which something has been imported by now.
     """
 
-    held: Held
+    contents: Contents
     tensors: list[TensorView]
     handles: dict[int, VariableKey] = field(default_factory=dict)
     places: dict[VariableKey, int] = field(default_factory=dict)
@@ -149,7 +152,7 @@ class Resources:
         self.tensors[view.index] = view
         return replace(view, is_variable=is_set)
 
-    def resolved(self, op: OperatorView[Any]) -> OperatorView[Any]:
+    def without_handle(self, op: OperatorView[Any]) -> OperatorView[Any]:
         """`op` with what it uses in place of the handle.
 
         Raises:
@@ -165,11 +168,11 @@ class Resources:
         if key is None:
             raise ModelError(f"{op.label}: its variable or table is not known before the run")
         if op.op in (Op.HASHTABLE_FIND, Op.HASHTABLE_IMPORT):
-            _check_types(op, self.held.types.get(key, ()))
+            _check_types(op, self.contents.types.get(key, ()))
         if op.op is Op.HASHTABLE_IMPORT:
             self.filled.add(key)
-        elif key in self.filled and key in self.held.tables:
-            table = self.constant(self._like(op, key), self.held.tables[key])
+        elif key in self.filled and key in self.contents.tables:
+            table = self.constant(self._like(op, key), self.contents.tables[key])
             return replace(op, inputs=(table, *op.inputs[1:]))
         view = self.place(key, self._like(op, key), is_set=op.op in _SETS)
         return replace(op, inputs=(view, *op.inputs[1:]))
@@ -202,16 +205,16 @@ class Resources:
             raise ModelError(f"{op.label} has {len(op.outputs)} outputs, expected 1")
         if op.op is Op.HASHTABLE:
             key = table_key(op.options.table_id)
-            self.held.types.setdefault(key, (op.options.key_dtype, op.options.value_dtype))
+            self.contents.types.setdefault(key, (op.options.key_dtype, op.options.value_dtype))
         else:
             key = (op.options.container or "", op.options.shared_name or "")
         self.handles[op.output.index] = key
 
     def _like(self, op: OperatorView[Any], key: VariableKey) -> TensorView:
         if op.op is Op.READ_VARIABLE and op.outputs:
-            return self.held.read(key, op.output)
+            return self.contents.read(key, op.output)
         if op.op is Op.ASSIGN_VARIABLE and len(op.inputs) > 1 and op.inputs[1] is not None:
-            return self.held.assign(key, op.inputs[1])
+            return self.contents.assign(key, op.inputs[1])
         return TensorView(-1, "", TensorType.VARIANT, ())
 
 

@@ -1,7 +1,20 @@
 """Lists of sizes computed from shapes: what is known of them although the shapes depend on data.
 
-Such as SHAPE of an image whose batch is unknown, a slice of it, packed with a constant: the target
-of a RESHAPE, of which all but the batch is known, and the batch is known to be the image's.
+An example: SHAPE of an image [batch, 14, 14, 64] with an unknown batch, its first element by
+STRIDED_SLICE, and PACK of that with 7, 7 and 64, as the target of a RESHAPE. No element can be
+computed before the run. Yet three elements of the target are known, and the first one is known to
+be the image's batch.
+
+How it is found:
+
+1. The result of SHAPE is an array of objects, which are the sizes of the input's shape: an int for
+   a known size, and for an unknown one the `UnknownSize` itself, here [batch, 14, 14, 64]. An
+   object that stands for the same size is the same object.
+2. Operators that only move elements, such as STRIDED_SLICE and PACK, move objects as well as
+   numbers. So their numpy kernels run on these arrays: [batch] and then [batch, 7, 7, 64]. An
+   element of an input of which nothing is known is None.
+3. A kernel that does look at an element, and cannot, raises; then nothing is known of its result.
+4. A list whose elements are all ints is a constant after all (`whole`).
 """
 
 from __future__ import annotations
@@ -41,7 +54,8 @@ _LONGEST = 64
 
 
 def with_size_lists(op: OperatorView[Any], kernels: Registry[Kernel]) -> OperatorView[Any]:
-    """`op`, with what is known of its outputs if they are lists of sizes."""
+    """`op`, with what is known of its outputs if they are lists of sizes: `TensorView.sizes`, an
+    array of the output's shape whose elements are int, `UnknownSize` or None."""
     if op.op is Op.SHAPE:
         source = op.present_inputs()[0]
         return _listed(op, [np.array(source.shape, np.object_)]) if source.ranked else op

@@ -15,7 +15,6 @@ import numpy.typing as npt
 from tflite_ort.custom.kernels import Preparer
 from tflite_ort.fallback_kernels import Kernel, custom_kernel, kernel
 from tflite_ort.schema import (
-    Model,
     ModelError,
     Op,
     OperatorView,
@@ -28,9 +27,9 @@ from tflite_ort.schema.file.budgets import Meter
 from tflite_ort.schema.file.errors import MALFORMED_OPERATOR
 from tflite_ort.schema.file.flow import order_problems
 from tflite_ort.schema.shapes import output_shapes
-from tflite_ort.schema.shapes.registry import RULES, check_rank
+from tflite_ort.schema.shapes.registry import RULES, Shapes, check_rank
 from tflite_ort.schema.values.element_types import check_element_type
-from tflite_ort.schema.values.inlining import inlined
+from tflite_ort.schema.values.inlining import FlatModel
 from tflite_ort.schema.values.resolve import meter_of, operator_view, tensor_views
 from tflite_ort.schema.values.result_types import result_type
 from tflite_ort.schema.values.sizes import LARGEST_SIZE, is_known, known_product, unknown_shape
@@ -38,7 +37,7 @@ from tflite_ort.schema.values.view import VariableKey
 from tflite_ort.specialize.called_subgraphs import is_caller, with_bodies
 from tflite_ort.specialize.folding import OF_SHAPE, folded
 from tflite_ort.specialize.hash_tables import constant_tables
-from tflite_ort.specialize.resources import NAMES, Held, Resources
+from tflite_ort.specialize.resources import NAMES, Contents, Resources
 from tflite_ort.specialize.size_lists import whole, with_size_lists
 from tflite_ort.versioning.registry import Pair, Registry, key_of
 
@@ -50,7 +49,7 @@ _OF_ANY_RANK = OF_SHAPE | {Op.RESHAPE}
 
 
 def specialize(
-    model: Model,
+    model: FlatModel,
     subgraph: int,
     shapes: Mapping[int, Shape],
     kernels: Registry[Kernel],
@@ -65,13 +64,13 @@ def specialize(
         ModelError: an operator cannot take the shapes that reach it; names the operator.
         KernelError: what a user registered failed to prepare.
     """
-    held = Held(constant_tables(model))
+    contents = Contents(constant_tables(model))
     while True:
-        held.changed = False
+        contents.changed = False
         meter = meter_of(model)
-        specializer = _Specializer(model, kernels, preparers, held, meter, (subgraph,))
+        specializer = _Specializer(model, kernels, preparers, contents, meter, (subgraph,))
         graph = specializer.specialized(shapes)
-        if not held.changed:
+        if not contents.changed:
             return graph
 
 
@@ -80,15 +79,15 @@ class _Specializer:
     """Makes a subgraph ready, and those that it calls.
 
     Args:
-        held: what the resources hold, as far as it is known by now.
+        contents: what the resources hold, as far as it is known by now.
         meter: counts called operators, constants and options.
         calls: the subgraph, after those that call it.
     """
 
-    model: Model
+    model: FlatModel
     kernels: Registry[Kernel]
     preparers: Mapping[Pair, Preparer]
-    held: Held
+    contents: Contents
     meter: Meter
     calls: tuple[int, ...]
 
@@ -106,22 +105,17 @@ class _Specializer:
             filled: see `Resources`; those filled here are added.
         """
         number = self.calls[-1]
-        model = inlined(self.model, number, self.meter)
-        graph, tensors = model.subgraphs[number], tensor_views(model, number, self.meter)
-        for index, shape in shapes.items():
-            tensors[index] = replace(tensors[index], shape=shape)
-        for index in graph.inputs:
-            self._check_size(tensors[index], f"input {tensors[index].name!r}")
-        filled = set() if filled is None else filled
-        resources = Resources(self.held, tensors, filled=filled)
+        graph, tensors = self.model.subgraphs[number], self._tensors(shapes)
+        resources = Resources(self.contents, tensors, filled=set() if filled is None else filled)
         resources.take(graph.inputs, given, handles or {})
         live: list[OperatorView[Any]] = []
         folded: list[OperatorView[Any]] = []
         variables = {tensor.index for tensor in tensors if tensor.is_variable}
-        for problem in order_problems(model, graph, variables):
+        for problem in order_problems(self.model, graph, variables):
             raise ModelError(problem)
         for index in range(len(graph.operators)):
-            op = resources.resolved(operator_view(model, number, index, tensors, self.meter))
+            op = operator_view(self.model, number, index, tensors, self.meter)
+            op = resources.without_handle(op)
             if op.op in NAMES or _sets_variables(op):
                 folded.append(op)
                 continue
@@ -140,6 +134,16 @@ class _Specializer:
             {**_variable_tensors(number, tensors), **resources.keys()},
             resources.handles,
         )
+
+    def _tensors(self, shapes: Mapping[int, Shape]) -> list[TensorView]:
+        """The tensors of the subgraph as the file has them, but for these shapes."""
+        number = self.calls[-1]
+        tensors = tensor_views(self.model, number, self.meter)
+        for index, shape in shapes.items():
+            tensors[index] = replace(tensors[index], shape=shape)
+        for index in self.model.subgraphs[number].inputs:
+            self._check_size(tensors[index], f"input {tensors[index].name!r}")
+        return tensors
 
     def _check_size(self, tensor: TensorView, what: str) -> None:
         size = known_product(tensor.shape) * tensor.dtype.itemsize
@@ -208,6 +212,11 @@ def _reshaped(
         raise ModelError(f"{op.label}: {error}") from error
     if shapes is None:
         return _unranked(op) if op.op in RULES else _with_unknown_sizes(op, declared)
+    return _shaped_as(op, shapes)
+
+
+def _shaped_as(op: OperatorView[Any], shapes: Shapes) -> OperatorView[Any]:
+    """`op` with these shapes of its outputs."""
     if len(shapes) != len(op.outputs):
         raise ModelError(f"{op.label} has {len(op.outputs)} outputs, expected {len(shapes)}")
     for shape in shapes:

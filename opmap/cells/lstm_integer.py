@@ -52,7 +52,7 @@ class _Step:
         self.gates = g.constants.once(gate_tables(), "lstm_gates")
         bits = 15 - cell.cell_bits
         self.tanh = g.constants.once(tanh(_every_code(), bits), f"tanh_of_{bits}_bits")
-        if g.target.ort_cpu:  # eight times as large, and two nodes less at each step
+        if g.target.cpu_kernels:  # eight times as large, and two nodes less at each step
             wide = gate_tables().reshape(3, _CODES)[self.tables] * self.units[:, np.newaxis]
             name = f"lstm_gates_of_{bits}_bits_{cell.coupled}"
             self.tables = np.arange(len(wide))
@@ -81,7 +81,7 @@ class _Step:
         first = np.repeat(self.tables[gates] * _CODES - SHORT[0], size).astype(np.float64)
         places = g.op("Cast", g.op("Add", sums, g.constant(first)), to=ir.DataType.INT32)
         found = g.op("Gather", self.gates, places)
-        if g.target.ort_cpu:
+        if g.target.cpu_kernels:
             return found
         found = g.op("Cast", found, to=ir.DataType.DOUBLE)
         return g.op("Mul", found, g.constant(np.repeat(self.units[gates], size)))

@@ -63,12 +63,12 @@ class Target:
     Args:
         weights: the type that carries 8-bit weights, ``"uint8"`` or ``"int8"``. Unsigned ones are
             exact on every CPU; signed ones are faster where the CPU multiplies uint8 by int8
-            without saturating (VNNI, Arm), and what TensorRT and QNN need.
-        ort_cpu: ONNX Runtime's CPU provider will run it. Where two graphs say the same, its
-            fastest is chosen, not the plainest.
-        openvino: as `ort_cpu`, of OpenVINO. It gives convolutions another layout where a Transpose
-            is of real numbers, not of codes, and multiplies in 8 bits where signed weights have no
-            zero point.
+            without saturating (VNNI, Arm), and some accelerators take no others.
+        cpu_kernels: ONNX Runtime's own kernels for the CPU run it. Of two graphs that say the same,
+            the one that they run faster is chosen, not the plainer one.
+        real_transposes: a quantised tensor is dequantised before a Transpose, not after it: the
+            layout of a convolution is changed only where a Transpose of real numbers stands.
+        symmetric_weights: signed weights are multiplied in 8 bits only where their zero point is 0.
         hybrid: how float activations meet integer weights: ``"float"``, the weights dequantised, or
             ``"dynamic"``, the activations rounded to 8 bits at each invoke as TFLite does.
         carried_boundary: the graph's own int8 inputs and outputs are uint8 too, moved by 128; who
@@ -78,8 +78,9 @@ class Target:
     """
 
     weights: str = "uint8"
-    ort_cpu: bool = False
-    openvino: bool = False
+    cpu_kernels: bool = False
+    real_transposes: bool = False
+    symmetric_weights: bool = False
     hybrid: str = "float"
     carried_boundary: bool = False
     fallback: bool = False

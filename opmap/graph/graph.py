@@ -350,7 +350,7 @@ class Graph(QuantizedNodes):
         if not tensor.is_quantized:
             return self._relayout(tensor, forms[self._other(layout), domain], layout)
         stored = (layout, Domain.STORED)
-        if self.target.openvino and domain is Domain.REAL and stored not in forms:
+        if self.target.real_transposes and domain is Domain.REAL and stored not in forms:
             other = self._other(layout)
             if any(there is other for there, _ in forms):
                 return self._relayout(tensor, self.read(tensor, layout=other), layout)

@@ -40,7 +40,7 @@ class Nodes:
         **attributes: Any,
     ) -> Sequence[ir.Value]:
         """Append a node with several outputs; attributes that are None are left out, and so are
-        inputs at the end, which OpenVINO would otherwise look for."""
+        inputs at the end, which some providers would otherwise look for."""
         count = max((i for i, value in enumerate(inputs, 1) if value is not None), default=0)
         name = self._unique(f"{self._label}/{op_type}")
         results = [

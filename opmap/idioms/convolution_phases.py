@@ -58,7 +58,7 @@ def phases_of(op: View, g: Graph) -> tuple[Phases, Phases] | None:
     input, filter, bias = op["input"], op["filter"], op.get("bias")
     constant = filter.is_constant and (bias is None or bias.is_constant)
     codes = {input.type, filter.type, op.output.type} <= _BYTES
-    if not (g.target.ort_cpu and constant and codes):
+    if not (g.target.cpu_kernels and constant and codes):
         return None
     dimensions = zip(
         *(input.shape[1:3], op.output.shape[1:3], filter.shape[1:3]),

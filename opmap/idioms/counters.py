@@ -31,7 +31,7 @@ _MANY = 1 << 13  # numbers, from which on the numpy kernels are faster
 def check_count(g: Graph, *sizes: int) -> None:
     """Refuses what numpy does better: many numbers, and those of providers that may hold integers
     of 64 bits in 32."""
-    if g.target.fallback and not g.target.ort_cpu:
+    if g.target.fallback and not g.target.cpu_kernels:
         raise Untranslatable("integers of 64 bits are left to the CPU")
     if g.target.fallback and known_product(sizes) > _MANY:
         raise Untranslatable("numpy draws many numbers faster")

@@ -92,7 +92,7 @@ def keeps_codes(
         single_row: there is known to be one row.
         repeated: the product in floats would be one of many in a node.
     """
-    is_exact = g.target.ort_cpu and g.target.weights == "int8"
+    is_exact = g.target.cpu_kernels and g.target.weights == "int8"
     if matrix.scale is None or not is_exact or matrix.codes.shape[1] > _MOST_COLUMNS:
         return False
     many = matrix.codes.size >= (2 * _MANY if repeated else _MANY)

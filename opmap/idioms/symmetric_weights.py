@@ -1,4 +1,7 @@
-"""Weights around 0: OpenVINO multiplies these in 8 bits, and those with a zero point as floats."""
+"""Symmetric weights: int8 codes whose zero point is 0, made of uint8 codes with another zero point.
+
+For a `Target` with `symmetric_weights`, which multiplies other weights as floats.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +17,27 @@ from tflite_ort.schema import TensorType, TensorView
 _INT8 = np.iinfo(np.int8)
 
 
-def centred(g: Graph, filter: TensorView, *, may_repeat: bool) -> tuple[TensorView, list[int]]:
-    """uint8 weights [..., in] as int8 around 0, and the input channels that are read again.
+def symmetric(g: Graph, filter: TensorView, *, may_repeat: bool) -> tuple[TensorView, list[int]]:
+    """uint8 weights [..., in] as int8 with zero point 0, and the input channels to read twice.
 
-    A code less its zero point has 9 bits. What does not fit in 8, as a rule the one weight that
-    the scale was made for, is the sum of two: the rest is the weight of another input channel, at
-    the end, with the same values. Weights that cannot be had so come back as they are.
+    A code minus its zero point has 9 bits. A weight that does not fit in 8 bits, as a rule the one
+    from which the scale was computed, becomes the sum of two int8 weights: the second is the weight
+    of a copy of its input channel, which is appended to the input.
 
     Args:
-        may_repeat: the filter's last dimension are all channels of the input.
+        may_repeat: whether channels can be appended: the filter's last dimension is all channels of
+            the input.
+
+    Returns:
+        The filter with the weights of the appended channels last, and the channels to append. The
+        filter itself and no channels where the target wants no such weights, or has none of them.
     """
     data, quantization = filter.data, filter.quantization
-    wanted = g.target.openvino and g.target.weights == "int8" and filter.type is TensorType.UINT8
-    if not wanted or data is None or quantization is None or quantization.per_channel:
+    if not (g.target.symmetric_weights and g.target.weights == "int8"):
+        return filter, []
+    if filter.type is not TensorType.UINT8 or data is None:
+        return filter, []
+    if quantization is None or quantization.per_channel:
         return filter, []
     rest = data.astype(np.int16) - quantization.scalar_zero_point
     parts, repeated, channels = [], [], np.arange(filter.shape[-1])

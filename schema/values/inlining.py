@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NewType
 
 from tflite_ort.schema.file.budgets import Meter
 from tflite_ort.schema.file.flow import inlined_subgraph
 from tflite_ort.schema.file.model import Model, Operator, SubGraph, Tensor
+
+# A model without such operators, made by `flat`. Shapes and plans are made of such a model only.
+FlatModel = NewType("FlatModel", Model)
 
 
 def inlined(model: Model, subgraph: int = 0, meter: Meter | None = None) -> Model:
@@ -27,6 +31,18 @@ def inlined(model: Model, subgraph: int = 0, meter: Meter | None = None) -> Mode
     graphs = list(model.subgraphs)
     graphs[subgraph] = flat
     return replace(model, subgraphs=tuple(graphs))
+
+
+def flat(model: Model) -> FlatModel:
+    """`model` with the calls and composites of all its subgraphs replaced by what they call.
+
+    Raises:
+        BudgetExceeded, ModelError: as `inlined`.
+    """
+    meter = Meter(model.budgets)
+    for subgraph in range(len(model.subgraphs)):
+        model = inlined(model, subgraph, meter)
+    return FlatModel(model)
 
 
 def _flattened(model: Model, graph: SubGraph, meter: Meter) -> SubGraph:

@@ -60,7 +60,7 @@ def test_case(case: Case) -> None:
 @pytest.mark.parametrize("case", test_image_resizing.CASES, ids=lambda case: case.name)
 def test_resizing_for_the_cpu_provider(case: Case) -> None:
     if case.runs_on == "ort":
-        check_channels_first(case, target=Target(ort_cpu=True))
+        check_channels_first(case, target=Target(cpu_kernels=True))
 
 
 @pytest.mark.parametrize("name", ["pad-4d", "concat-4d", "split-4d", "slice-4d", "gather-4d"])

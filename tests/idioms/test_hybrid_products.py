@@ -17,7 +17,7 @@ from tflite_ort.providers.trials import exact_weight_type
 
 Array = npt.NDArray[Any]
 
-CPU = Target(exact_weight_type(), ort_cpu=True)
+CPU = Target(exact_weight_type(), cpu_kernels=True)
 COLUMNS, UNITS = 1024, 256  # so many that a single row meets them in digits
 ROWS = {
     "normal": lambda rng: rng.normal(0, 3, COLUMNS),

@@ -9,7 +9,7 @@ from tests.across.channels_first import check_channels_first
 from tests.one_op import Case, T
 from tflite_ort.opmap import Graph
 from tflite_ort.opmap.graph import Target
-from tflite_ort.opmap.idioms.symmetric_weights import centred
+from tflite_ort.opmap.idioms.symmetric_weights import symmetric
 from tflite_ort.schema import (
     Conv2DOptions,
     DepthwiseConv2DOptions,
@@ -21,7 +21,7 @@ from tflite_ort.schema import (
     TensorView,
 )
 
-OPENVINO = Target("int8", openvino=True)
+OPENVINO = Target("int8", real_transposes=True, symmetric_weights=True)
 CODES = {"type": TensorType.UINT8, "scale": 0.05, "zero_point": 117}
 
 
@@ -76,7 +76,7 @@ def weights(codes: np.ndarray, zero_point: int) -> TensorView:
 def test_what_does_not_fit_is_in_a_channel_of_its_own() -> None:
     codes = np.full((4, 3, 3, 8), 90, np.uint8)
     codes[1, 2, 0, 5] = 255
-    filter, repeated = centred(Graph(OPENVINO), weights(codes, 100), may_repeat=True)
+    filter, repeated = symmetric(Graph(OPENVINO), weights(codes, 100), may_repeat=True)
     assert (filter.type, filter.shape, repeated) == (TensorType.INT8, (4, 3, 3, 9), [5])
     assert filter.data is not None
     both = filter.data[1, 2, 0, [5, 8]].tolist()
@@ -87,12 +87,12 @@ def test_what_does_not_fit_is_in_a_channel_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("target", "far", "may_repeat"),
     [
-        (Target("int8", openvino=True), 1, False),
-        (Target("int8", openvino=True), 16, True),
-        (Target("uint8", openvino=True), 0, True),
+        (Target("int8", symmetric_weights=True), 1, False),
+        (Target("int8", symmetric_weights=True), 16, True),
+        (Target("uint8", symmetric_weights=True), 0, True),
         (Target("int8"), 0, True),
     ],
 )
 def test_weights_that_stay_as_they_are(target: Target, far: int, may_repeat: bool) -> None:
     filter = weights(filter_codes((2, 8), 0, far), 0)
-    assert centred(Graph(target), filter, may_repeat=may_repeat) == (filter, [])
+    assert symmetric(Graph(target), filter, may_repeat=may_repeat) == (filter, [])

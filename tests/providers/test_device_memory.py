@@ -22,7 +22,8 @@ from tests.test_device_memory import skip
 from tests.test_models import drawn
 from tests.test_partition import SHAPE, branches, chain
 from tflite_ort import DelegateWarning, ExecutionProviderDelegate, Interpreter
-from tflite_ort.providers.session import CPU, Provider
+from tflite_ort.providers.provider import Provider
+from tflite_ort.providers.traits import CPU
 from tflite_ort.providers.trials import device_memory
 from tflite_ort.schema import AddOptions, Op, TensorType
 

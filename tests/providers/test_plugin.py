@@ -25,7 +25,8 @@ from tflite_ort import (
     load_delegate,
 )
 from tflite_ort.command.cli import app
-from tflite_ort.providers.session import CPU, available_providers, devices
+from tflite_ort.providers.session import available_providers, devices
+from tflite_ort.providers.traits import CPU
 from tflite_ort.schema import Op
 
 PLUGIN = os.environ.get("TFLITE_ORT_PLUGIN", "")

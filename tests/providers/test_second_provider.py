@@ -26,7 +26,7 @@ from tflite_ort import (
     MissingDelegate,
     load_delegate,
 )
-from tflite_ort.providers.session import CPU
+from tflite_ort.providers.traits import CPU
 from tflite_ort.schema import (
     AddOptions,
     MulOptions,

@@ -1,4 +1,4 @@
-"""What a provider computes otherwise than TFLite goes to the next delegate, see `wrong_results`."""
+"""What a provider computes otherwise than TFLite goes to the next delegate, see `traits`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.delegated import allocated
 from tests.one_op import T, one_op_model, ours
 from tests.oracle import litert
 from tests.providers.samples import OPENVINO, WEBGPU
-from tflite_ort.providers.session import CPU
+from tflite_ort.providers.traits import CPU
 from tflite_ort.schema import (
     AddOptions,
     BitcastOptions,

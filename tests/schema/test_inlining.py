@@ -13,7 +13,7 @@ from tests.one_op import ours
 from tests.oracle import litert
 from tflite_ort import Interpreter, ModelError, export_onnx
 from tflite_ort.schema import Op, read_model, write_model
-from tflite_ort.schema.values.inlining import inlined
+from tflite_ort.schema.values.inlining import flat, inlined
 
 NAMES = (
     "litert__l2_norm_composite.tflite",
@@ -56,6 +56,16 @@ def test_the_models_own_tensors_keep_their_indices() -> None:
 def test_a_model_without_composites_is_itself() -> None:
     model = read_model(model_path("tflite2onnx__add.float32.tflite"))
     assert inlined(model) is model
+    assert flat(model) is model
+
+
+def test_a_flat_model_has_no_composite_in_any_subgraph() -> None:
+    """Such as one in the body of a loop, which is run as a signature too."""
+    model = read_model(model_path(NAMES[0]))
+    twice = flat(replace(model, subgraphs=(*model.subgraphs, model.subgraphs[0])))
+    for graph in twice.subgraphs:
+        codes = {twice.operator_codes[op.opcode_index].builtin_code for op in graph.operators}
+        assert Op.STABLEHLO_COMPOSITE not in codes
 
 
 @pytest.mark.parametrize("change", ["itself", "inputs", "passes"])

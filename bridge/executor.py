@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy.typing as npt
 
-from tflite_ort.plan.build import LoadTimes, Plan, make_plan
+from tflite_ort.plan.build import Plan, make_plan
+from tflite_ort.plan.context import PlanContext
 from tflite_ort.plan.observers import observed
 from tflite_ort.plan.profiling import OperatorTime, Profile
-from tflite_ort.plan.runtime import Runtime
-from tflite_ort.schema import Model, Specialized, TensorType
-from tflite_ort.schema.values.inlining import inlined
+from tflite_ort.plan.report import LoadTimes
+from tflite_ort.schema import Specialized, TensorType
 from tflite_ort.schema.values.resolve import tensor_views
 from tflite_ort.specialize.specialization import Shape, specialize
 from tflite_ort.state import State, Variable, initial_value
@@ -24,19 +24,19 @@ from tflite_ort.state import State, Variable, initial_value
 Array = npt.NDArray[Any]
 
 
-class SubgraphRunner:
+class SubgraphExecutor:
     """A subgraph, its input shapes, and the plan for these shapes once it is allocated.
 
     Args:
-        model: as read; composites are inlined here.
-        subgraph: which of its subgraphs.
+        subgraph: which of the subgraphs of the context's model.
+        context: what the interpreter's plans share.
     """
 
-    def __init__(self, model: Model, subgraph: int, runtime: Runtime) -> None:
-        self.declared = model.subgraphs[subgraph]
+    def __init__(self, subgraph: int, context: PlanContext) -> None:
         self.subgraph = subgraph
-        self._model = inlined(model, subgraph)
-        self._runtime = runtime
+        self._model = context.resolver.model
+        self._declared = self._model.subgraphs[subgraph]
+        self._context = context
         self._shapes: dict[int, Shape] = {}
         self._resized: set[int] = set()
         self._graph: Specialized | None = None
@@ -64,10 +64,11 @@ class SubgraphRunner:
             return
         if self._graph is None or self._resized:
             self._specialize()
-            self._runtime.state.reset(self.subgraph)
+            self._context.state.reset(self.subgraph)
         assert self._graph is not None
-        graph = _with_all_results(self._graph) if self._runtime.keep_all else self._graph
-        self.plan = observed(make_plan(graph, self._runtime), self._runtime)
+        graph = _with_all_results(self._graph) if self._context.keep_all else self._graph
+        self.plan = observed(make_plan(graph, self._context), self._context)
+        self._context = replace(self._context, unusable=self.plan.unusable)
         self._last_shapes |= {index: array.shape for index, array in self._arrays.items()}
         self._arrays, self._variables = self.plan.arrays, self.plan.memory.variables
         self._resized.clear()
@@ -75,9 +76,9 @@ class SubgraphRunner:
     def reset_variables(self) -> None:
         """Give the variable tensors of all subgraphs their first value again, and inputs that the
         file calls variables."""
-        self._runtime.state.reset()
-        for index in self.declared.inputs:
-            if self._graph is not None and self.declared.tensors[index].is_variable:
+        self._context.state.reset()
+        for index in self._declared.inputs:
+            if self._graph is not None and self._declared.tensors[index].is_variable:
                 self.assign(index, initial_value(self._graph.tensors[index]))
 
     def shape(self, index: int) -> Shape:
@@ -88,11 +89,11 @@ class SubgraphRunner:
             return self._arrays[index].shape
         if self._graph is not None and not self._graph.tensors[index].dynamic:
             return self._graph.tensors[index].shape
-        return self._last_shapes.get(index, self.declared.tensors[index].shape)
+        return self._last_shapes.get(index, self._declared.tensors[index].shape)
 
     def element_type(self, index: int) -> TensorType:
         """The element type a tensor has now: as its operator makes it, or as declared."""
-        tensors = self.declared.tensors if self._graph is None else self._graph.tensors
+        tensors = self._declared.tensors if self._graph is None else self._graph.tensors
         return tensors[index].type
 
     def array(self, index: int) -> Array | None:
@@ -126,7 +127,7 @@ class SubgraphRunner:
         assert self._graph is not None
         with TemporaryDirectory() as folder:
             profile = Profile(Path(folder))
-            plan = make_plan(self._graph, replace(self._runtime, profile=profile, state=State()))
+            plan = make_plan(self._graph, replace(self._context, profile=profile, state=State()))
             for index in self._graph.inputs:
                 array = self.array(index)
                 if array is not None and index not in self._variables:
@@ -141,8 +142,8 @@ class SubgraphRunner:
             self._model,
             self.subgraph,
             self._shapes,
-            self._runtime.resolver.kernels,
-            self._runtime.resolver.preparers(),
+            self._context.resolver.kernels,
+            self._context.resolver.preparers(),
         )
         self._specialize_seconds = time.perf_counter() - started
 

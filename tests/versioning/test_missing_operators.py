@@ -14,7 +14,7 @@ from tflite_ort import (
     UnsupportedVersion,
     export_onnx,
 )
-from tflite_ort.resolution import check_operators, check_versions, unresolved
+from tflite_ort.missing_operators import check_operators, check_versions, missing_operators
 from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import (
     Model,
@@ -137,5 +137,5 @@ def test_unresolved_counts_the_uses() -> None:
         OperatorCode(builtin_code=Op.ADD, version=1),
         OperatorCode(builtin_code=Op.ADD, version=9),
     )
-    (row,) = unresolved(Model(version=3, operator_codes=codes), BuiltinOpResolver())
+    (row,) = missing_operators(Model(version=3, operator_codes=codes), BuiltinOpResolver())
     assert (row.op, row.version, row.count) == (Op.ADD, 9, 0)

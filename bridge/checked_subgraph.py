@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.details import tensor_details
-from tflite_ort.plan.runtime import Runtime
-from tflite_ort.resolution import check_operators
-from tflite_ort.runner import SubgraphRunner
+from tflite_ort.executor import SubgraphExecutor
+from tflite_ort.missing_operators import check_operators
+from tflite_ort.plan.context import PlanContext
 from tflite_ort.schema import (
     AllocationError,
     BudgetExceeded,
@@ -32,20 +32,20 @@ Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
 
 
-class Subgraph:
-    """The tensors of a subgraph by index, and its runner.
+class CheckedSubgraph:
+    """The tensors of a subgraph by index, and its executor.
 
     Args:
         compress_zero_points: see `tensor_details`.
     """
 
     def __init__(
-        self, model: Model, index: int, runtime: Runtime, *, compress_zero_points: bool = False
+        self, model: Model, index: int, context: PlanContext, *, compress_zero_points: bool = False
     ) -> None:
         self.declared = model.subgraphs[index]
-        self.runner = SubgraphRunner(model, index, runtime)
-        self._model, self._index, self._resolver = model, index, runtime.resolver
-        self._compress_zero_points, self._state = compress_zero_points, runtime.state
+        self.executor = SubgraphExecutor(index, context)
+        self._model, self._index, self._resolver = model, index, context.resolver
+        self._compress_zero_points, self._state = compress_zero_points, context.state
 
     def details(self, index: SupportsIndex) -> dict[str, Any]:
         """What `tensor_details` says of a tensor with the shape it has now."""
@@ -54,8 +54,8 @@ class Subgraph:
             self._model,
             self._index,
             checked,
-            self.runner.shape(checked),
-            self.runner.element_type(checked),
+            self.executor.shape(checked),
+            self.executor.element_type(checked),
             compress_zero_points=self._compress_zero_points,
         )
 
@@ -81,7 +81,7 @@ class Subgraph:
             raise ResizeError(f"Tensor {checked} cannot be resized to {target}: a negative size")
         if self._is_constant(checked):
             raise ResizeError(f"Attempting to resize a fixed-size tensor: {checked} is a constant")
-        self.runner.resize(checked, target)
+        self.executor.resize(checked, target)
 
     def allocate(self) -> None:
         """Make the subgraph ready for its present input shapes; does nothing when it is.
@@ -91,10 +91,10 @@ class Subgraph:
             AllocationError: an operator cannot take the shapes that reach it; names the operator.
             BudgetExceeded: the model asks for more than a limit of its `Budgets`.
         """
-        if self.runner.plan is None:
+        if self.executor.plan is None:
             check_operators(self._model, self._resolver)
         try:
-            self.runner.allocate()
+            self.executor.allocate()
         except BudgetExceeded:
             raise
         except ModelError as error:
@@ -102,7 +102,7 @@ class Subgraph:
 
     def invoke(self) -> None:
         """Run the subgraph once over its tensors; where that fails, its state is as before."""
-        plan = self.runner.plan
+        plan = self.executor.plan
         if plan is None:
             raise StateError("Invoke called on model that is not ready.")
         failed = True
@@ -116,12 +116,12 @@ class Subgraph:
         """Copy `value` into an input, a variable, or another tensor that is kept."""
         checked = self._checked(index)
         tensor = self._tensor(checked)
-        array = stored(value, tensor, checked, self.runner.shape(checked))
-        if self.runner.array(checked) is not None:
-            self.runner.assign(checked, array)
+        array = stored(value, tensor, checked, self.executor.shape(checked))
+        if self.executor.array(checked) is not None:
+            self.executor.assign(checked, array)
         elif self._is_constant(checked):
             raise TensorError(f"Cannot set tensor: {checked} is a constant")
-        elif self.runner.plan is not None:
+        elif self.executor.plan is not None:
             raise TensorError(f"Cannot set tensor: {self._not_kept(checked)}")
         elif array.size:
             raise TensorError(
@@ -146,13 +146,13 @@ class Subgraph:
             TensorError: it has none: an intermediate result, or nothing is allocated yet.
         """
         checked = self._checked(index)
-        array = self.runner.array(checked)
+        array = self.executor.array(checked)
         if array is None:
-            array = self.runner.constant(checked)
-        if array is None and 0 in self.runner.shape(checked):
-            dtype = NUMPY_DTYPE[self.runner.element_type(checked)]
-            array = np.zeros(self.runner.shape(checked), dtype)
-        if array is None and self.runner.plan is None:
+            array = self.executor.constant(checked)
+        if array is None and 0 in self.executor.shape(checked):
+            dtype = NUMPY_DTYPE[self.executor.element_type(checked)]
+            array = np.zeros(self.executor.shape(checked), dtype)
+        if array is None and self.executor.plan is None:
             raise TensorError("Tensor data is null. Run allocate_tensors() first")
         if array is None:
             raise TensorError(f"Tensor data is null: {self._not_kept(checked)}")
@@ -160,7 +160,7 @@ class Subgraph:
 
     def _tensor(self, index: int) -> Tensor:
         """A tensor with the element type it has now."""
-        return replace(self.declared.tensors[index], type=self.runner.element_type(index))
+        return replace(self.declared.tensors[index], type=self.executor.element_type(index))
 
     def _checked(self, index: SupportsIndex) -> int:
         checked, count = operator.index(index), len(self.declared.tensors)
@@ -169,7 +169,7 @@ class Subgraph:
         return checked
 
     def _check_unknown(self, index: int, target: Shape) -> None:
-        shape = self.runner.shape(index)
+        shape = self.executor.shape(index)
         signature = self.declared.tensors[index].shape_signature or shape
         if len(shape) != len(target) or len(signature) < len(target):
             raise ResizeError(f"Tensor {index} has {len(shape)} dimensions, not {len(target)}")

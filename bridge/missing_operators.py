@@ -32,7 +32,7 @@ _REGISTER = (
 
 
 @dataclass(frozen=True, slots=True)
-class Unresolved:
+class MissingOperator:
     """An operator code of a model that a resolver has nothing for.
 
     Args:
@@ -98,7 +98,7 @@ class Unresolved:
         return "this library has no translator or kernel yet"
 
 
-def unresolved(model: Model, resolver: OpResolver) -> list[Unresolved]:
+def missing_operators(model: Model, resolver: OpResolver) -> list[MissingOperator]:
     """The operator codes of `model` that `resolver` has nothing for, used or not."""
     uses = Counter(op.opcode_index for graph in model.subgraphs for op in graph.operators)
     missing = []
@@ -111,7 +111,7 @@ def unresolved(model: Model, resolver: OpResolver) -> list[Unresolved]:
             here = resolver.versions(key)
             similar = "" if isinstance(key, Op) else _similar(key, resolver)
             missing.append(
-                Unresolved(code.builtin_code, name, code.version, uses[index], here, similar)
+                MissingOperator(code.builtin_code, name, code.version, uses[index], here, similar)
             )
     return missing
 
@@ -130,7 +130,7 @@ def check_versions(model: Model, resolver: OpResolver) -> None:
         UnsupportedVersion: of known operators, some in a version that is not known.
         UnknownOperator: some of the operators are not known in any version.
     """
-    _refuse([item for item in unresolved(model, resolver) if not item.loads])
+    _refuse([item for item in missing_operators(model, resolver) if not item.loads])
 
 
 def check_operators(model: Model, resolver: OpResolver) -> None:
@@ -141,11 +141,11 @@ def check_operators(model: Model, resolver: OpResolver) -> None:
         UnresolvedOperator: TFLite would load the model, and nothing here runs it.
         UnsupportedVersion, UnknownOperator: as `check_versions`.
     """
-    missing = unresolved(model, resolver)
+    missing = missing_operators(model, resolver)
     _refuse([item for item in missing if item.count or item.op is not Op.CUSTOM])
 
 
-def _refuse(missing: Sequence[Unresolved]) -> None:
+def _refuse(missing: Sequence[MissingOperator]) -> None:
     if not missing:
         return
     kind: type[VersionError] = UnknownOperator

@@ -1,0 +1,105 @@
+"""Arguments and options that several verbs of the command have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tflite_ort.command.budget_choices import budgets_of
+from tflite_ort.command.provider_choices import provider_choices
+from tflite_ort.providers.delegates import ProviderChoice
+from tflite_ort.resolvers import load_resolver
+from tflite_ort.schema import Budgets
+from tflite_ort.versioning.resolver import OpResolver
+
+
+class Hybrid(StrEnum):
+    """How float activations meet integer weights."""
+
+    FLOAT = "float"
+    DYNAMIC = "dynamic"
+
+
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A .tflite file.")]
+Providers = Annotated[
+    list[str] | None,
+    typer.Option("--provider", help="Execution provider, repeatable; the first choice first."),
+]
+ProviderOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--provider-option",
+        metavar="[PROVIDER:]KEY=VALUE",
+        help="Of the provider named, or the first one; repeatable.",
+    ),
+]
+Seed = Annotated[int, typer.Option(min=0, help="Of the random inputs.")]
+HybridOption = Annotated[
+    Hybrid, typer.Option("--hybrid", help="dynamic rounds activations to 8 bits, as TFLite does.")
+]
+ResolverName = Annotated[
+    str | None,
+    typer.Option(
+        "--resolver",
+        metavar="MODULE:NAME",
+        help="An OpResolver with custom operators, or a function that returns one.",
+    ),
+]
+ExternalRoots = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--external-root",
+        metavar="DIR",
+        help="A folder in which the model may have constants besides its own; repeatable.",
+    ),
+]
+BudgetNumbers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--budget",
+        metavar="NAME=NUMBER",
+        help="Let a model that you trust ask for more, such as folded_bytes=4000000000.",
+    ),
+]
+
+
+def budgets(given: Sequence[str] | None) -> Budgets:
+    """The budgets with these numbers in place of the defaults.
+
+    Raises:
+        BadParameter: there is no such budget, or it is no number.
+    """
+    try:
+        return budgets_of(given or ())
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--budget") from error
+
+
+def resolver_of(reference: str | None) -> OpResolver | None:
+    """The resolver that ``MODULE:NAME`` names; None for none.
+
+    Raises:
+        BadParameter: there is no such object, or it is no resolver.
+    """
+    try:
+        return None if reference is None else load_resolver(reference)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--resolver") from error
+
+
+def choices_of(
+    names: Sequence[str] | None, options: Sequence[str] | None
+) -> list[ProviderChoice] | None:
+    """What `provider_choices` makes of these options.
+
+    Raises:
+        BadParameter: an option reads otherwise, or is of no provider named.
+    """
+    try:
+        return provider_choices(names, options)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--provider-option") from error

@@ -1,0 +1,90 @@
+"""The verb ``bench``: the time and memory of models, beside LiteRT's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tflite_ort.command.arguments import (
+    ExternalRoots,
+    Hybrid,
+    HybridOption,
+    ProviderOptions,
+    Providers,
+    ResolverName,
+    Seed,
+    choices_of,
+    resolver_of,
+)
+from tflite_ort.command.bench_tables import print_profile, print_results
+from tflite_ort.command.benchmark import Settings, as_record, measure
+from tflite_ort.command.benchmark import profile as profile_of
+from tflite_ort.command.terminal import complain, say
+from tflite_ort.files import write_text
+from tflite_ort.schema import (
+    BridgeError,
+)
+
+_PROFILED_RUNS = 50
+
+
+def bench(
+    models: Annotated[list[Path], typer.Argument(metavar="MODEL...", help=".tflite files.")],
+    threads: Annotated[str, typer.Option(help="Numbers of threads, with commas between.")] = "1,2",
+    rounds: Annotated[int, typer.Option(min=1, help="Turns of each runtime.")] = 15,
+    min_time: Annotated[float, typer.Option(min=0.0, help="Seconds of one turn.")] = 0.05,
+    check: Annotated[bool, typer.Option("--check", help="Compare the outputs too.")] = False,
+    litert: Annotated[bool, typer.Option(help="Measure LiteRT if it is installed.")] = True,
+    memory: Annotated[bool, typer.Option(help="Measure peak memory.")] = True,
+    json_file: Annotated[
+        str | None, typer.Option("--json", metavar="FILE|-", help="Write the numbers as JSON.")
+    ] = None,
+    seed: Seed = 0,
+    provider: Providers = None,
+    provider_option: ProviderOptions = None,
+    resolver: ResolverName = None,
+    hybrid: HybridOption = Hybrid.FLOAT,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="The time of each operator and its nodes instead.")
+    ] = False,
+    external_root: ExternalRoots = None,
+) -> None:
+    """Time models, beside LiteRT where ai-edge-litert is installed.
+
+    Both runtimes take turns; the ratio is LiteRT's time over ours, the median over the rounds.
+    Memory is the growth of a fresh process (Linux only).
+    """
+    counts = _thread_counts(threads)
+    resolver_of(resolver)
+    providers = choices_of(provider, provider_option)
+    roots = tuple(map(str, external_root or ()))
+    settings = Settings(
+        rounds, min_time, seed, litert, check, memory, providers, resolver, hybrid.value, roots
+    )
+    results, failed = [], False
+    for model in models:
+        try:
+            if profile:
+                times = profile_of(model, counts[0], settings, _PROFILED_RUNS)
+                print_profile(model.name, times, _PROFILED_RUNS)
+                continue
+            results += [measure(model, count, settings) for count in counts]
+        except (BridgeError, OSError, MemoryError, RecursionError) as error:
+            complain(error, model)
+            failed = True
+    if json_file == "-":
+        say(*json.dumps(as_record(results), indent=2).split("\n"))
+    elif results:
+        print_results(results, check)
+    if json_file is not None and json_file != "-":
+        write_text(json_file, json.dumps(as_record(results), indent=2) + "\n")
+    raise typer.Exit(int(failed))
+
+
+def _thread_counts(text: str) -> list[int]:
+    if not all(part.isdecimal() and int(part) > 0 for part in text.split(",")):
+        raise typer.BadParameter(f"{text!r} are not numbers above 0", param_hint="--threads")
+    return [int(part) for part in text.split(",")]

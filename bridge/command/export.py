@@ -1,0 +1,100 @@
+"""The verb ``export``: a model as ONNX."""
+
+from __future__ import annotations
+
+from collections import Counter
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tflite_ort.command.arguments import (
+    BudgetNumbers,
+    ExternalRoots,
+    Hybrid,
+    HybridOption,
+    ModelFile,
+    ResolverName,
+    budgets,
+    resolver_of,
+)
+from tflite_ort.command.terminal import new_console, new_table, say
+from tflite_ort.export import export_onnx
+
+
+class Weights(StrEnum):
+    """How an exported file stores quantised weights."""
+
+    UINT8 = "uint8"
+    INT8 = "int8"
+
+
+class CustomOps(StrEnum):
+    """What becomes of custom operators without a translation."""
+
+    DOMAIN = "domain"
+
+
+def export(
+    model: ModelFile,
+    out: Annotated[
+        Path | None, typer.Argument(metavar="[OUT]", help="Default: MODEL with suffix .onnx.")
+    ] = None,
+    weights: Annotated[
+        Weights, typer.Option(help="int8 keeps signed weights, as some accelerators need.")
+    ] = Weights.UINT8,
+    hybrid: HybridOption = Hybrid.FLOAT,
+    resolver: ResolverName = None,
+    external_root: ExternalRoots = None,
+    budget: BudgetNumbers = None,
+    custom_ops: Annotated[
+        CustomOps | None,
+        typer.Option(help="domain writes what has no translation as nodes of tflite.custom."),
+    ] = None,
+    shape: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=SIZES",
+            help="An input's shape, as image=batch,224,224,3: a name or ? leaves a size open.",
+        ),
+    ] = None,
+    stateful: Annotated[
+        bool,
+        typer.Option(
+            "--stateful/--stateless",
+            help="Variables as inputs and outputs, or every run starts from their first values.",
+        ),
+    ] = True,
+) -> None:
+    """Write a model as ONNX."""
+    target = model.with_suffix(".onnx") if out is None else out
+    exported = export_onnx(
+        model,
+        target,
+        weights=weights.value,
+        hybrid=hybrid.value,
+        input_shapes=dict(map(_named_shape, shape or ())),
+        resolver=resolver_of(resolver),
+        custom_ops=None if custom_ops is None else custom_ops.value,
+        stateful=stateful,
+        external_roots=external_root or (),
+        budgets=budgets(budget),
+    )
+    nodes = Counter(node.op_type for node in exported.graph.node)
+    parts = [target, target.with_name(f"{target.name}.data")]
+    size = sum(part.stat().st_size for part in parts if part.exists())
+    say(f"wrote {target}: {size / 1e6:.2f} MB, {nodes.total()} nodes")
+    table = new_table("node", "count")
+    for name, count in nodes.most_common():
+        table.add_row(name, str(count))
+    new_console().print(table)
+
+
+def _named_shape(text: str) -> tuple[str, list[int | str | None]]:
+    """The input and its sizes that ``NAME=SIZES`` stands for."""
+    name, equals, listed = text.rpartition("=")
+    if not equals:
+        raise typer.BadParameter(f"{text!r} is not NAME=SIZES", param_hint="--shape")
+    sizes = [size.strip() for size in listed.split(",") if size.strip()]
+    return name, [int(n) if n.lstrip("-").isdigit() else None if n == "?" else n for n in sizes]

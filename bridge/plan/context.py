@@ -1,0 +1,78 @@
+"""What all plans of one interpreter share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tflite_ort.custom.kernels import BoundResolver
+from tflite_ort.opmap import Target
+from tflite_ort.plan.profiling import Profile
+from tflite_ort.providers.delegates import Delegate
+from tflite_ort.providers.provider import DeviceMemory
+from tflite_ort.providers.traits import traits_of
+from tflite_ort.providers.trials import device_memory, exact_weight_type
+from tflite_ort.schema.file.budgets import DEFAULT, Budgets
+from tflite_ort.state import State
+
+
+def check_hybrid(hybrid: str) -> None:
+    """Refuse a choice that no `Target` is made for.
+
+    Raises:
+        ValueError: `hybrid` is neither ``"float"`` nor ``"dynamic"``.
+    """
+    if hybrid not in ("float", "dynamic"):
+        raise ValueError(f"hybrid must be 'float' or 'dynamic', got {hybrid!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class PlanContext:
+    """What all plans of one interpreter share.
+
+    Args:
+        delegates: the first choice first; numpy kernels take what none of them does.
+        resolver: the translators and kernels, ready for the model.
+        num_threads: threads within an operator; 0 leaves it to ONNX Runtime.
+        keep_all: every tensor that an operator makes can be read after an invoke.
+        hybrid: how float activations meet integer weights, see `Target`.
+        profile: where the time of each operator is noted, if it is.
+        state: the values that last from one invoke to the next.
+        budgets: limits of what the model may ask for.
+        continued: an invoke goes on after a session, and may fail then; so what variables were
+            before it has to be kept.
+        strict: a delegate that fails, or leaves nodes to another provider, is an error.
+        unusable: by backend, why it can run nothing; a plan says what it has found.
+    """
+
+    delegates: Sequence[Delegate]
+    resolver: BoundResolver
+    num_threads: int = 0
+    keep_all: bool = False
+    hybrid: str = "float"
+    profile: Profile | None = None
+    state: State = field(default_factory=State)
+    budgets: Budgets = DEFAULT
+    continued: bool = False
+    strict: bool = False
+    unusable: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def backends(self) -> dict[str, Delegate]:
+        """The delegates by name, in order; the second of one name is ``"NAME #2"``."""
+        named: dict[str, Delegate] = {}
+        for delegate in self.delegates:
+            same = sum(delegate.name == each.name for each in named.values())
+            named[f"{delegate.name} #{same + 1}" if same else delegate.name] = delegate
+        return named
+
+    def device_memory(self, backend: str) -> DeviceMemory | None:
+        """Where sessions of a backend hand tensors on; None for the host's memory."""
+        provider = self.backends[backend].provider
+        return None if traits_of(provider.name).host_memory else device_memory(provider)
+
+    def target(self, delegate: Delegate) -> Target:
+        """What graphs for `delegate` are made for, by the traits of its provider."""
+        traits = traits_of(delegate.name)
+        weights = exact_weight_type() if traits.exact_weights else traits.target.weights
+        return replace(traits.target, weights=weights, hybrid=self.hybrid)

@@ -1,0 +1,112 @@
+"""What a plan tells of itself: where each operator runs and why, and how long loading took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tflite_ort.plan.assignment import Assignment
+from tflite_ort.plan.context import PlanContext
+from tflite_ort.plan.partition import NUMPY, Partition
+from tflite_ort.schema import Op, OperatorView, Specialized
+from tflite_ort.specialize.called_subgraphs import CALLERS
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where one operator runs.
+
+    Args:
+        index: the operator's position in its subgraph.
+        operator: its TFLite name.
+        runs_on: ``"ort"``, ``"numpy"``, or ``"constant"`` when its result was computed at load.
+        delegate: the delegate that runs it; empty in numpy.
+        partition: which partition it is part of; None for a constant.
+        reason: why the delegates refused it; empty when the first one took it.
+        provider: the execution provider that ONNX Runtime really gave its nodes to, with commas
+            where there are several; empty in numpy.
+    """
+
+    index: int
+    operator: str
+    version: int
+    runs_on: str
+    delegate: str = ""
+    partition: int | None = None
+    reason: str = ""
+    subgraph: int = 0
+    provider: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadTimes:
+    """Seconds: reading the file, translating it, making the ONNX Runtime sessions."""
+
+    read: float
+    translate: float
+    session: float
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What is known of a plan when its steps are made.
+
+    Args:
+        parts: the partitions in the order in which they run.
+        providers: by operator, the execution providers that ONNX Runtime gave its nodes to.
+        called: the operators whose kernels call subgraphs, with the rows of these subgraphs.
+    """
+
+    graph: Specialized
+    assignment: Assignment
+    parts: Sequence[Partition]
+    context: PlanContext
+    providers: Mapping[int, str]
+    called: Sequence[tuple[OperatorView[Any], Sequence[Placement]]]
+
+    def placements(self) -> tuple[Placement, ...]:
+        """A row for each operator, by subgraph and index."""
+        rows = [_because(op, row) for op, inner in self.called for row in inner]
+        rows += [_row(op, "constant") for op in self.graph.folded]
+        for number, part in enumerate(self.parts):
+            rows_of = self._in_numpy if part.backend == NUMPY else self._in_ort
+            rows += rows_of(part, number)
+        return tuple(sorted(rows, key=lambda row: (row.subgraph, row.index)))
+
+    def _in_numpy(self, part: Partition, number: int) -> Iterator[Placement]:
+        for op in part.operators:
+            reason = self.assignment.reasons.get(op.index, "")
+            if op.op is Op.CALL_ONCE:
+                reason = "it runs once, which is not worth a session"
+            yield _row(op, "numpy", "", number, reason)
+
+    def _in_ort(self, part: Partition, number: int) -> Iterator[Placement]:
+        name = self.context.backends[part.backend].name
+        for op in part.operators:
+            used = self.providers.get(op.index, name)  # no session where all is handed on
+            reason = self.assignment.reasons.get(op.index, "")
+            for row in (_row(op, "ort", name, number, reason), *_inside(op, name, number)):
+                yield replace(row, provider=used)
+
+
+def _because(op: OperatorView[Any], row: Placement) -> Placement:
+    """`row` of a subgraph that `op` calls."""
+    once = op.op is Op.CALL_ONCE and row.runs_on == "numpy"
+    return replace(row, reason=f"{op.label} runs it once") if once else row
+
+
+def _inside(op: OperatorView[Any], delegate: str, partition: int) -> list[Placement]:
+    """The operators of the subgraphs that are translated with `op`, which calls them."""
+    rows = []
+    for body in op.bodies if op.op in CALLERS else ():
+        rows += [_row(inner, "constant") for inner in body.folded]
+        for inner in body.operators:
+            rows.append(_row(inner, "ort", delegate, partition))
+            rows += _inside(inner, delegate, partition)
+    return rows
+
+
+def _row(op: OperatorView[Any], runs_on: str, *details: Any) -> Placement:
+    row = Placement(op.index, op.name, op.version, runs_on, *details)
+    return replace(row, subgraph=op.subgraph)

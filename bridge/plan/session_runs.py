@@ -1,0 +1,146 @@
+"""How a session is run: bound once to its arrays, bound to others in turn, or not bound at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy.typing as npt
+
+from tflite_ort.plan.boundary import BoundaryTensor
+from tflite_ort.plan.memory import Memory
+from tflite_ort.plan.steps import Run
+from tflite_ort.providers.binding import Binding
+from tflite_ort.providers.session import Session
+from tflite_ort.state import Variable
+
+Array = npt.NDArray[Any]
+Tensors = Sequence[BoundaryTensor]  # in graph order
+
+# Two bindings do for most sessions with variables, see `_Bindings`.
+_BINDINGS_KEPT = 16
+
+
+def session_run(
+    session: Session, inputs: Tensors, outputs: Tensors, memory: Memory, *, noted: bool
+) -> Run:
+    """A run of the session over the present values of the tensors at its boundary.
+
+    Args:
+        noted: see `Variable.advance`.
+    """
+    boundary = (*inputs, *outputs)
+    if any(x.tensor.dynamic for x in boundary):
+        return _unbound(session, inputs, outputs, memory)
+    if not all(x.fixed for x in boundary):
+        return _rebound(session, inputs, outputs, memory, noted=noted)
+    return partial(session.run, _bind(session, inputs, outputs, memory))
+
+
+def _bind(session: Session, inputs: Tensors, outputs: Tensors, memory: Memory) -> Binding:
+    sources = [x.place or x.source(memory) for x in inputs]
+    return session.bind(sources, [x.place or x.target() for x in outputs])
+
+
+def _unbound(session: Session, inputs: Tensors, outputs: Tensors, memory: Memory) -> Run:
+    """A run over arrays whose shapes are known only then; the session makes its results."""
+
+    def run() -> None:
+        results = session.call([x.source(memory) for x in inputs])
+        for crossing, result in zip(outputs, results, strict=True):
+            crossing.store(result, memory)
+
+    return run
+
+
+def _rebound(
+    session: Session, inputs: Tensors, outputs: Tensors, memory: Memory, *, noted: bool
+) -> Run:
+    """A run over arrays that are others the next time, see `_Bindings`.
+
+    Args:
+        noted: see `Variable.advance`.
+    """
+    made = [(i, x) for i, x in enumerate(inputs) if x.variable is None and not x.fixed]
+    bindings = _Bindings(session, inputs, outputs, memory, noted)
+
+    def run() -> None:
+        bound = bindings.present()
+        if bound is None:
+            bound = bindings.add()
+        else:
+            for position, tensor in made:
+                session.bind_input(bound.binding, position, tensor.source(memory))
+        session.run(bound.binding)
+        for variable, array in bound.results:
+            variable.advance(array, noted=noted)
+
+    return run
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """A binding to the arrays that hold the values of the variables.
+
+    Args:
+        arrays: the arrays, kept alive so that no other array gets the identity of one of them.
+        results: each variable that a run sets, and the array in which its next value is then.
+    """
+
+    binding: Binding
+    arrays: list[Array | None]
+    results: list[tuple[Variable, Array]]
+
+
+class _Bindings:
+    """The bindings of a session with variables: why two of them are enough.
+
+    A variable has two arrays: the session reads its value from one and writes its next value to the
+    other, the spare one. After the run the two change places. With arrays A and B, the first run
+    reads A and writes B, the second reads B and writes A, and the third is like the first. So two
+    bindings do, each made the first time that it is needed, and looked up by the identity of the
+    arrays that hold the values. All variables of a session change places at each run, so that there
+    are two bindings however many variables there are.
+
+    Where an invoke may fail after the run, the array that held the value when the invoke began is
+    kept until its end, and no session may write to it. A second run in one invoke, as in a loop,
+    then needs a third array. So the lookup is by the kept arrays too.
+
+    Other bindings appear only where something else replaces an array, such as a value of another
+    shape. `_BINDINGS_KEPT` bounds how many of them are kept.
+
+    An input that a kernel makes anew is no variable; it is bound at each run.
+    """
+
+    def __init__(
+        self, session: Session, inputs: Tensors, outputs: Tensors, memory: Memory, noted: bool
+    ) -> None:
+        self._session, self._inputs, self._outputs = session, inputs, outputs
+        self._memory, self._noted = memory, noted
+        used = (x.variable for x in (*inputs, *outputs) if x.variable is not None)
+        self._variables = list(dict.fromkeys(used))
+        self._bound: dict[tuple[int, ...], _Bound] = {}
+
+    def present(self) -> _Bound | None:
+        """The binding to the arrays that hold the values now; None where there is none yet."""
+        return self._bound.get(self._place())
+
+    def add(self) -> _Bound:
+        """A binding to the arrays that hold the values now."""
+        if len(self._bound) == _BINDINGS_KEPT:
+            self._bound.clear()
+        bound = _Bound(
+            _bind(self._session, self._inputs, self._outputs, self._memory),
+            [variable.array for variable in self._variables],
+            [(x.variable, x.target()) for x in self._outputs if x.variable is not None],
+        )
+        self._bound[self._place()] = bound
+        return bound
+
+    def _place(self) -> tuple[int, ...]:
+        arrays = [id(variable.array) for variable in self._variables]
+        if self._noted:
+            arrays += [id(variable.kept) for variable in self._variables]
+        return tuple(arrays)

@@ -1,0 +1,79 @@
+"""What a session is bound to: arrays, and tensors that stay in the memory of a device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy.typing as npt
+
+from tflite_ort.opmap.graph.pairs import paired
+from tflite_ort.providers.provider import DeviceMemory
+
+Array = npt.NDArray[Any]
+
+
+class DeviceTensor:
+    """A tensor that stays in the memory of a device, for other sessions of the same provider.
+
+    Its shape and type are always the same.
+
+    Attributes:
+        value: what the first run of the session that makes it has put there, as ONNX Runtime holds
+            it; None before.
+        maker: that session, whose memory it is.
+    """
+
+    __slots__ = ("maker", "memory", "value")
+
+    def __init__(self, memory: DeviceMemory) -> None:
+        self.memory = memory
+        self.value: Any = None
+        self.maker: object = None
+
+    def __del__(self) -> None:
+        self.value = None  # before the memory it is in
+
+
+# What a session is bound to.
+Tensor = Array | DeviceTensor
+
+
+class Binding:
+    """What a run of a session reads from and writes to; arrays must outlive it.
+
+    Args:
+        session: the session, whose memory the bound tensors may be in.
+        bound: ONNX Runtime's binding.
+        on_device: the session's inputs are in the memory of a device.
+
+    Attributes:
+        sources, targets: in graph order.
+        copied: ONNX Runtime copies an input to a device at once when it is bound, so that each run
+            has to bind anew what may have changed.
+        unmade: some targets are device tensors that have no value yet.
+    """
+
+    __slots__ = ("bound", "copied", "session", "sources", "targets", "unmade")
+
+    def __init__(
+        self,
+        session: object,
+        bound: Any,
+        sources: Sequence[Tensor],
+        targets: Sequence[Tensor],
+        *,
+        on_device: bool,
+    ) -> None:
+        self.session, self.bound = session, bound
+        self.sources = [_bindable(source) for source in sources]
+        self.targets = [_bindable(target) for target in targets]
+        self.copied = on_device or any(isinstance(x, DeviceTensor) for x in self.sources)
+        self.unmade = any(isinstance(x, DeviceTensor) and x.value is None for x in self.targets)
+
+    def __del__(self) -> None:
+        self.bound = None  # before the sessions whose memory it refers to
+
+
+def _bindable(tensor: Tensor) -> Tensor:
+    return tensor if isinstance(tensor, DeviceTensor) else paired(tensor)

@@ -1,0 +1,217 @@
+"""What is known of each execution provider: one row each, and no other file names a provider.
+
+A new fact is a change of one row here, and a case in ``tests/providers/test_traits.py``. A provider
+without a row has the defaults of `ProviderTraits`, which are safe for every provider.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tflite_ort.opmap import Target
+from tflite_ort.schema import MirrorPadMode, Op, OperatorView, TensorType
+
+_View = OperatorView[Any]
+
+# ONNX Runtime's own kernels for the CPU.
+CPU = "CPUExecutionProvider"
+
+# Unsigned weights, and nothing that is fast on one provider alone.
+_PLAIN = Target(fallback=True)
+
+
+@dataclass(frozen=True, slots=True)
+class WrongResult:
+    """Operators that a provider computes differently from TFLite, or that end the process.
+
+    Args:
+        why: what the provider does, as the end of a sentence.
+        ops: the operators; none stands for all.
+        where: whether it is so for an operator at hand; None: always.
+    """
+
+    why: str
+    ops: frozenset[Op] = frozenset()
+    where: Callable[[_View], bool] | None = None
+
+    def concerns(self, op: _View) -> bool:
+        """Whether the provider must not run `op`."""
+        return (not self.ops or op.op in self.ops) and (self.where is None or self.where(op))
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderTraits:
+    """What one execution provider needs and does. The defaults hold for an unknown provider.
+
+    Args:
+        target: what graphs for it are made of.
+        exact_weights: quantised weights have the type that this CPU multiplies fastest and exactly,
+            found by trying, in place of the type that `target` says.
+        takes_all_nodes: ONNX Runtime gives it every node that other providers leave.
+        host_memory: its tensors are in the host's memory. For other providers this is found by
+            trying.
+        weights_in_place: it reads an input of a graph where it is, so that large weights can be
+            inputs, which spares the copies that ONNX Runtime makes of an initializer.
+        whole_graphs_only: it is fast only where it takes all nodes of a graph; an operator of which
+            it leaves a node goes to the next delegate.
+        threads_option: its option for the number of threads; empty where it has none.
+        options: all its options; None where they are not known, or a session tells them.
+        wrong: the operators that are kept from it.
+    """
+
+    target: Target = _PLAIN
+    exact_weights: bool = False
+    takes_all_nodes: bool = False
+    host_memory: bool = False
+    weights_in_place: bool = False
+    whole_graphs_only: bool = False
+    threads_option: str = ""
+    options: tuple[str, ...] | None = None
+    wrong: Sequence[WrongResult] = ()
+
+
+def traits_of(provider: str) -> ProviderTraits:
+    """The row of a provider by its name, such as ``"CPUExecutionProvider"``; else the defaults."""
+    return TRAITS.get(provider, UNKNOWN)
+
+
+# Conditions of wrong results ---------------------------------------------------------------------
+
+
+def _wrong(why: str, *ops: Op, where: Callable[[_View], bool] | None = None) -> WrongResult:
+    return WrongResult(why, frozenset(ops), where)
+
+
+def _on(*types: TensorType) -> Callable[[_View], bool]:
+    """Whether a tensor that is not constant has one of the types."""
+
+    def found(op: _View) -> bool:
+        tensors = (*op.present_inputs(), *op.outputs)
+        return any(tensor.type in types and not tensor.is_constant for tensor in tensors)
+
+    return found
+
+
+def _odd_channels(op: _View) -> bool:
+    """Multiples of 3 but not of 4 into multiples of 4, with windows of more than one cell."""
+    filters = op.inputs[1]
+    if filters is None or filters.dynamic:
+        return True
+    outputs, *window, channels = filters.shape
+    odd = channels > 3 and channels % 3 == 0 and channels % 4 != 0
+    return odd and outputs % 4 == 0 and tuple(window) != (1, 1)
+
+
+def _without(position: int) -> Callable[[_View], bool]:
+    """Whether an input is absent."""
+    return lambda op: len(op.inputs) <= position or op.inputs[position] is None
+
+
+def _backwards(op: _View) -> bool:
+    """Whether a slice has a negative stride, or may have one."""
+    strides = op.inputs[3]
+    return strides is None or strides.data is None or bool((strides.data < 0).any())
+
+
+def _symmetric(op: _View) -> bool:
+    """Whether a MIRROR_PAD repeats the edge."""
+    return bool(op.options.mode is MirrorPadMode.SYMMETRIC)
+
+
+# The table ---------------------------------------------------------------------------------------
+
+UNKNOWN = ProviderTraits()
+
+_NO_BIAS = "without a bias it ends the process"
+_REVERSED = "its slices that go backwards start at the end"
+
+TRAITS: Mapping[str, ProviderTraits] = {
+    # - Without VNNI its x86 kernels add pairs of uint8 x int8 products in 16 bits, which saturates;
+    #   with VNNI, uint8 x uint8 takes twice the time. So the type of weights is found by trying.
+    # - Quantised activations are uint8 in its graphs. An int8 input or output of a session is moved
+    #   by 128 outside, which spares the graph a node.
+    # - It is the last one: ONNX Runtime gives it what the other providers of a session leave.
+    CPU: ProviderTraits(
+        Target(cpu_kernels=True, carried_boundary=True, fallback=True),
+        exact_weights=True,
+        takes_all_nodes=True,
+        host_memory=True,
+        weights_in_place=True,
+        options=(),
+    ),
+    # It sends whole models to a server and has no options.
+    "AzureExecutionProvider": ProviderTraits(options=()),
+    # - It computes in 8 bits with signed weights alone, and adds pairs of products in 16 bits where
+    #   the CPU has nothing better; with unsigned weights it computes in floats. So weights are
+    #   signed where this CPU multiplies them exactly.
+    # - Weights with a zero point are multiplied as floats.
+    # - It changes the layout of a convolution only where a Transpose is of real numbers: of codes,
+    #   the Transpose stays.
+    # - Where it leaves nodes to ONNX Runtime's CPU provider, it gets the rest in parts. The weights
+    #   are inputs of these parts, and it computes them in floats.
+    # - It has threads of its own; a session's number of threads is not theirs.
+    # - A session does not tell its options.
+    "OpenVINOExecutionProvider": ProviderTraits(
+        Target(real_transposes=True, symmetric_weights=True, fallback=True),
+        exact_weights=True,
+        whole_graphs_only=True,
+        threads_option="num_of_threads",
+        options=(
+            *("cache_dir", "context", "device_id", "device_luid", "device_type"),
+            *("disable_dynamic_shapes", "enable_causallm", "enable_opencl_throttling"),
+            *("enable_qdq_optimizer", "layout", "load_config", "model_priority"),
+            *("num_of_threads", "num_streams", "precision", "reshape_input"),
+        ),
+        wrong=(
+            _wrong(
+                "it keeps 31 bits of an integer and a sign",
+                where=_on(TensorType.INT64, TensorType.UINT32, TensorType.UINT64),
+            ),
+            _wrong("it moves bits in integers of 32 bits", Op.BITCAST),
+            _wrong("it sums integers as floats", Op.MEAN, where=_on(TensorType.INT32)),
+            _wrong("its negative of -128 is 127", Op.NEG, where=_on(TensorType.INT8)),
+            _wrong(
+                "it compares integers as floats",
+                *(Op.REDUCE_MAX, Op.REDUCE_MIN),
+                where=_on(TensorType.INT32),
+            ),
+            _wrong("equal values are not in the order of their positions", Op.TOPK_V2),
+        ),
+    ),
+    # These take no quantised weights but signed ones.
+    "NvTensorRTRTXExecutionProvider": ProviderTraits(Target("int8", fallback=True)),
+    "QNNExecutionProvider": ProviderTraits(Target("int8", fallback=True)),
+    "TensorrtExecutionProvider": ProviderTraits(Target("int8", fallback=True)),
+    # It computes in floats and leaves quantised layers to the CPU. A session does not tell its
+    # options. Some of its shaders are wrong, and some operators end the process.
+    "WebGpuExecutionProvider": ProviderTraits(
+        options=(
+            *("dawnBackendType", "dawnProcTable", "defaultBufferCacheMode", "deviceId"),
+            *("enableGraphCapture", "enableInt64", "enablePIXCapture", "enableRobustness"),
+            *("forceCpuNodeNames", "kvCacheQuantizationBits", "maxNumPendingDispatches"),
+            *("maxStorageBufferBindingSize", "multiRotaryCacheConcatOffset", "powerPreference"),
+            *("preferredLayout", "preserveDevice", "queryResolveBufferCacheMode"),
+            *("sessionBufferPoolGenerations", "storageBufferCacheMode"),
+            *("uniformBufferCacheMode", "validationMode", "webgpuDevice", "webgpuInstance"),
+        ),
+        wrong=(
+            _wrong("it reads other channels of a multiple of 3", Op.CONV_2D, where=_odd_channels),
+            _wrong(_NO_BIAS, Op.CONV_3D, where=_without(2)),
+            _wrong(_NO_BIAS, Op.CONV_3D_TRANSPOSE, Op.TRANSPOSE_CONV, where=_without(3)),
+            _wrong("it is off by 2e-4", Op.COS, Op.SIN),
+            _wrong(_REVERSED, Op.MIRROR_PAD, where=_symmetric),
+            _wrong(_REVERSED, Op.STRIDED_SLICE, where=_backwards),
+        ),
+    ),
+}
+
+# By release of ONNX Runtime, what all providers of earlier ones compute wrongly: the wheels of some
+# providers are of releases before the one that this package asks for.
+WRONG_BEFORE: Mapping[tuple[int, int], Sequence[WrongResult]] = {
+    (1, 31): (_wrong("rows of length 0 are not written", Op.REVERSE_SEQUENCE),),
+}
+
+# How ONNX Runtime names the memory of a device, by the number of its maker.
+MEMORY_OF_VENDOR = {0x0000: "webgpu", 0x10DE: "cuda", 0x1414: "dml", 0x19E5: "cann"}

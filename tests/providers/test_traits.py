@@ -1,0 +1,129 @@
+"""The table of providers: each row is read where it counts; a provider without a row is safe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from tests.delegated import allocated
+from tests.test_partition import chain
+from tflite_ort import ExecutionProviderDelegate, Interpreter, MissingDelegate, load_delegate
+from tflite_ort.custom.kernels import BoundResolver
+from tflite_ort.opmap import Target
+from tflite_ort.plan.context import PlanContext
+from tflite_ort.providers import delegates, session
+from tflite_ort.providers.provider import Provider
+from tflite_ort.providers.traits import (
+    CPU,
+    TRAITS,
+    UNKNOWN,
+    WRONG_BEFORE,
+    ProviderTraits,
+    WrongResult,
+    traits_of,
+)
+from tflite_ort.providers.trials import exact_weight_type
+from tflite_ort.resolvers import BuiltinOpResolver
+from tflite_ort.schema import Model, Op
+
+OPENVINO = "OpenVINOExecutionProvider"
+# What graphs are made of by provider: "exact" weights are those that this CPU multiplies exactly.
+TARGETS: Mapping[str, tuple[str, Target]] = {
+    CPU: ("exact", Target(cpu_kernels=True, carried_boundary=True, fallback=True)),
+    OPENVINO: ("exact", Target(real_transposes=True, symmetric_weights=True, fallback=True)),
+    "TensorrtExecutionProvider": ("int8", Target("int8", fallback=True)),
+    "NvTensorRTRTXExecutionProvider": ("int8", Target("int8", fallback=True)),
+    "QNNExecutionProvider": ("int8", Target("int8", fallback=True)),
+    "WebGpuExecutionProvider": ("uint8", Target(fallback=True)),
+    "CUDAExecutionProvider": ("uint8", Target(fallback=True)),
+    "a provider of tomorrow": ("uint8", Target(fallback=True)),
+}
+
+
+def target(provider: str) -> Target:
+    context = PlanContext((), BoundResolver(BuiltinOpResolver(), Model()), hybrid="dynamic")
+    return context.target(ExecutionProviderDelegate(provider))
+
+
+@pytest.mark.parametrize("provider", TARGETS)
+def test_graphs_are_made_of_what_the_row_says(provider: str) -> None:
+    weights, expected = TARGETS[provider]
+    found = target(provider)
+    assert found.weights == (exact_weight_type() if weights == "exact" else weights)
+    assert found.hybrid == "dynamic"
+    assert (found.cpu_kernels, found.carried_boundary) == (
+        expected.cpu_kernels,
+        expected.carried_boundary,
+    )
+    assert (found.real_transposes, found.symmetric_weights, found.fallback) == (
+        expected.real_transposes,
+        expected.symmetric_weights,
+        True,
+    )
+
+
+def test_a_provider_without_a_row_takes_every_operator_and_option() -> None:
+    traits = traits_of("a provider of tomorrow")
+    assert traits is UNKNOWN
+    assert (traits.wrong, traits.options, traits.threads_option) == ((), None, "")
+    assert not (traits.takes_all_nodes or traits.host_memory or traits.whole_graphs_only)
+
+
+def test_one_provider_alone_takes_the_nodes_of_the_others() -> None:
+    assert [name for name, row in TRAITS.items() if row.takes_all_nodes] == [CPU]
+
+
+def with_row(monkeypatch: pytest.MonkeyPatch, row: ProviderTraits) -> None:
+    """Let the CPU's provider have another row."""
+    monkeypatch.setitem(TRAITS, CPU, row)  # type: ignore[arg-type]
+
+
+def test_a_new_row_keeps_operators_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_row(monkeypatch, ProviderTraits(wrong=(WrongResult("of a test", frozenset({Op.MUL})),)))
+    rows = allocated(chain(), providers=[CPU]).delegation()
+    assert [row.runs_on for row in rows] == ["ort", "numpy", "ort"]
+    assert rows[1].reason == f"wrong in {CPU}: of a test"
+
+
+def test_a_wrong_result_of_all_operators(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = WrongResult("an input has 3 elements", where=lambda op: op.output.shape == (3,))
+    assert wrong.ops == frozenset()
+    with_row(monkeypatch, ProviderTraits(wrong=(wrong,)))
+    (first, *_) = allocated(chain(), providers=[CPU]).delegation()
+    assert first.runs_on == "ort"
+    with_row(monkeypatch, ProviderTraits(wrong=(WrongResult("all is"),)))
+    assert {row.runs_on for row in allocated(chain(), providers=[CPU]).delegation()} == {"numpy"}
+
+
+def test_earlier_releases_compute_wrongly_on_every_provider(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(WRONG_BEFORE, (1, 99), (WrongResult("later", frozenset({Op.MUL})),))  # type: ignore[arg-type]
+    rows = allocated(chain(), providers=[CPU]).delegation()
+    assert rows[1].reason == f"wrong in ONNX Runtime {session.ORT_VERSION}: later"
+    monkeypatch.setattr(delegates, "ORT_RELEASE", (1, 99))
+    assert {row.runs_on for row in allocated(chain(), providers=[CPU]).delegation()} == {"ort"}
+
+
+def test_options_are_those_of_the_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_row(monkeypatch, ProviderTraits(options=("speed",)))
+    with pytest.raises(MissingDelegate, match=f"{CPU} has no option sped; it has speed"):
+        load_delegate(CPU, {"sped": 1})
+
+
+def test_threads_become_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_row(monkeypatch, ProviderTraits(threads_option="workers"))
+    chosen = session._chosen(Provider(CPU), None, 3)
+    assert chosen == [(CPU, {"workers": "3"})]
+    given = session._chosen(Provider(CPU, {"workers": 1}), None, 3)
+    assert given == [(CPU, {"workers": "1"})]
+
+
+def test_an_unknown_row_runs_the_cpu_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing else asks for the name: without its row the CPU's provider is one as any other."""
+    with_row(monkeypatch, UNKNOWN)
+    interpreter = Interpreter(model_content=chain(), providers=[CPU])
+    interpreter.allocate_tensors()
+    interpreter.invoke()
+    assert {row.provider for row in interpreter.delegation()} == {CPU}
