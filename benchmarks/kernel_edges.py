@@ -30,6 +30,7 @@ from onnx import helper
 import tflite_ort.opmap
 from benchmarks.kernel_trials import CHECKS, UNTRIED, Check, Trial
 from tflite_ort.command.benchmark import machine
+from tflite_ort.files import write_text
 from tflite_ort.opmap.graph.lowering import OPSET
 from tflite_ort.providers.session import ORT_ERRORS, ORT_VERSION
 from tflite_ort.providers.traits import CPU
@@ -202,7 +203,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"not tried: {', '.join(left)}")
     if options.json is not None:
         record = {"machine": machine(), "findings": [asdict(each) for each in found]}
-        options.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        write_text(options.json, json.dumps(record, indent=1) + "\n")
     return int(bool(new))
 
 
