@@ -24,6 +24,8 @@ from tflite_ort.schema import (
     TensorError,
 )
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
+from tflite_ort.schema.file.model import stored_data
+from tflite_ort.schema.values.sizes import LARGEST_SIZE
 from tflite_ort.tensor_values import given, stored
 
 Array = npt.NDArray[Any]
@@ -64,13 +66,11 @@ class CheckedSubgraph:
             strict: only dimensions that are -1 in the tensor's shape signature may change.
 
         Raises:
-            ResizeError: it is a constant or no tensor, a size is negative, or `strict` forbids it.
+            ResizeError: it is a constant or no tensor, a size is negative, beyond 32 bits or no
+                whole number, or `strict` forbids it.
             TensorError: `shape` has not one dimension.
         """
-        sizes = np.array(shape, np.int32)
-        if sizes.ndim != 1:
-            raise TensorError(f"Shape should be 1D instead of {sizes.ndim}.")
-        checked, target = operator.index(index), tuple(sizes.tolist())
+        checked, target = operator.index(index), _sizes(shape)
         if not 0 <= checked < len(self.declared.tensors):
             raise ResizeError(
                 f"Tensor {checked} cannot be resized: there are {len(self.declared.tensors)}"
@@ -132,9 +132,11 @@ class CheckedSubgraph:
         """A copy of a tensor that is kept, or of a constant; of a sparse one what is stored."""
         checked = self._checked(index)
         tensor = self._tensor(checked)
-        data = self._model.buffers[tensor.buffer].data
+        data = stored_data(self._model, tensor)
         if tensor.sparsity is not None and data is not None:
-            return given(data.view(NUMPY_DTYPE[tensor.type]), tensor)
+            dtype = NUMPY_DTYPE[tensor.type]
+            whole = data[: data.size // dtype.itemsize * dtype.itemsize]
+            return given(whole.view(dtype), tensor)
         return given(self.buffer(checked), tensor)
 
     def buffer(self, index: SupportsIndex) -> Array:
@@ -181,11 +183,27 @@ class CheckedSubgraph:
 
     def _is_constant(self, index: int) -> bool:
         tensor = self.declared.tensors[index]
-        data = self._model.buffers[tensor.buffer].data
-        return (data is not None and data.size > 0) or tensor.external_buffer > 0
+        return stored_data(self._model, tensor) is not None or tensor.external_buffer > 0
 
     def _not_kept(self, index: int) -> str:
         return (
             f"{self.declared.tensors[index].name!r} ({index}) is an intermediate result, which is "
             "kept only with experimental_preserve_all_tensors, or has no value before an invoke"
         )
+
+
+def _sizes(shape: npt.ArrayLike) -> Shape:
+    """`shape` as whole numbers of 32 bits."""
+    try:
+        sizes = np.asarray(shape)
+    except ValueError as error:
+        raise TensorError(f"Shape should be 1D: {error}") from error
+    if sizes.ndim != 1:
+        raise TensorError(f"Shape should be 1D instead of {sizes.ndim}.")
+    if sizes.size and sizes.dtype.kind not in "iu":
+        raise ResizeError(f"Tensor cannot be resized to {sizes.tolist()}: sizes are whole numbers")
+    if sizes.size and sizes.max() > LARGEST_SIZE:
+        raise ResizeError(
+            f"Tensor cannot be resized to {sizes.tolist()}: sizes end at {LARGEST_SIZE}"
+        )
+    return tuple(sizes.tolist())

@@ -19,6 +19,7 @@ from tflite_ort.schema import (
     TensorType,
 )
 from tflite_ort.schema.file.element_types import shown_type
+from tflite_ort.schema.file.model import stored_data
 
 Array = npt.NDArray[Any]
 
@@ -94,8 +95,10 @@ def _stored(model: Model, subgraph: int, index: int, dtype: np.dtype[Any]) -> Ar
     if index < 0:
         return np.zeros(0, dtype)
     tensor = model.subgraphs[subgraph].tensors[index]
-    data = model.buffers[tensor.buffer].data
-    return np.zeros(0, dtype) if data is None else data.view(dtype).copy()
+    data = stored_data(model, tensor)
+    if data is None:
+        return np.zeros(0, dtype)
+    return data[: data.size // dtype.itemsize * dtype.itemsize].view(dtype).copy()
 
 
 def _sparsity(sparsity: SparsityParameters) -> dict[str, Any]:
@@ -109,7 +112,7 @@ def _sparsity(sparsity: SparsityParameters) -> dict[str, Any]:
 
 def _dimension(dimension: DimensionMetadata) -> dict[str, Any]:
     segments, indices = dimension.array_segments, dimension.array_indices
-    if segments is None or indices is None:
+    if segments is None or segments.values is None or indices is None or indices.values is None:
         return {"format": 0, "dense_size": dimension.dense_size}
     return {
         "format": 1,

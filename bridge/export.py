@@ -24,6 +24,7 @@ from tflite_ort.plan.context import check_hybrid
 from tflite_ort.providers.session import Session
 from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import Budgets, DelegateError, ExportError, Model, Specialized, read_model
+from tflite_ort.schema.file.check import check
 from tflite_ort.schema.values.sizes import unknown_size
 from tflite_ort.specialize.specialization import Shape, specialize
 from tflite_ort.versioning.resolver import OpResolver
@@ -49,6 +50,7 @@ def export_onnx(
     resolver: OpResolver | None = None,
     custom_ops: str | None = None,
     stateful: bool = True,
+    external_roots: Sequence[str | os.PathLike[str]] = (),
     budgets: Budgets | None = None,
 ) -> onnx.ModelProto:
     """Translate a TFLite model into ONNX (opset 21; hash tables take ``ai.onnx.ml`` too).
@@ -73,7 +75,7 @@ def export_onnx(
             and ``h_next``, which is to be the next run's ``h``; ``metadata_props["tflite.state"]``
             lists the pairs, and an input that is not fed starts the state. False: every run
             starts from the first values.
-        budgets: limits of what the model may ask for; default those with which it was read.
+        external_roots, budgets: as of `read_model`; a model read before keeps its own.
 
     Returns:
         The model; where `output` is given and weights are external, without their data. Inputs
@@ -88,8 +90,7 @@ def export_onnx(
         OSError: `output` cannot be written; what was there before still is.
     """
     _check_choices(weights, hybrid, custom_ops)
-    source = _source(model, budgets)
-    resolver = resolver or BuiltinOpResolver()
+    source, resolver = _source(model, budgets, external_roots), resolver or BuiltinOpResolver()
     domain, path = custom_ops is not None, None if isinstance(model, Model) else model
     if domain:
         resolver = with_custom_nodes(resolver, untranslated(source, resolver))
@@ -101,9 +102,15 @@ def export_onnx(
 
 
 def _source(
-    model: str | os.PathLike[str] | bytes | memoryview | Model, budgets: Budgets | None
+    model: str | os.PathLike[str] | bytes | memoryview | Model,
+    budgets: Budgets | None,
+    external_roots: Sequence[str | os.PathLike[str]],
 ) -> Model:
-    source = model if isinstance(model, Model) else read_model(model, budgets=budgets)
+    if isinstance(model, Model):
+        source = model
+        check(source)
+    else:
+        source = read_model(model, external_roots=external_roots, budgets=budgets)
     if not source.subgraphs:
         raise ExportError("The model has no subgraph.")
     return source if budgets is None else replace(source, budgets=budgets)

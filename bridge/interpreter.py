@@ -39,8 +39,9 @@ class Interpreter(ToolMethods):
     """Runs a TFLite model on ONNX Runtime, with the methods of ``tf.lite.Interpreter``.
 
     Args:
-        model_path: a ``.tflite`` file.
-        model_content: the bytes of one, instead of a path.
+        model_path: a ``.tflite`` file, which is read whole; one of more than 256 MiB is mapped, and
+            must not be changed in place while it is in use.
+        model_content: the bytes of one, instead of a path; not copied.
         experimental_delegates: what `load_delegate` returned; asked before the providers.
         num_threads: threads within an operator; None is one, as in LiteRT.
         experimental_op_resolver_type: BUILTIN_REF runs everything in the numpy kernels, which
@@ -57,6 +58,8 @@ class Interpreter(ToolMethods):
             an error; otherwise the next one takes over with a DelegateWarning, and `delegation`
             tells.
         resolver: where translators and kernels are looked up; default `BuiltinOpResolver`.
+        external_roots: folders in which constants outside the model's file may be, besides its own
+            folder; links do not lead out of them.
         budgets: limits of what the model may ask for; default `Budgets`, which no real model comes
             near.
 
@@ -102,6 +105,7 @@ class Interpreter(ToolMethods):
         resolver: OpResolver | None = None,
         hybrid: str = "float",
         strict: bool = False,
+        external_roots: Sequence[str | os.PathLike[str]] = (),
         budgets: Budgets | None = None,
     ) -> None:
         # As given, for `copy` and for pickling.
@@ -112,7 +116,7 @@ class Interpreter(ToolMethods):
             experimental_op_resolver_type, experimental_delegates or (), providers
         )
         started = time.perf_counter()
-        self._model = opened_model(model_path, model_content, budgets)
+        self._model = opened_model(model_path, model_content, budgets, external_roots)
         resolver = BuiltinOpResolver() if resolver is None else resolver
         check_versions(self._model, resolver)
         self._read_seconds = time.perf_counter() - started

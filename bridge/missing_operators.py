@@ -15,7 +15,7 @@ from tflite_ort.schema import (
     UnsupportedVersion,
     VersionError,
 )
-from tflite_ort.schema.values.inlining import INLINED
+from tflite_ort.schema.file.flow import INLINED
 from tflite_ort.versioning.known import KNOWN, is_known, known_versions, span
 from tflite_ort.versioning.resolver import OpResolver, operator_key
 from tflite_ort.versioning.runtime import runtime_version

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from tflite_ort.schema import Budgets, Model, UnreadableModel, read_model
 
@@ -25,11 +26,13 @@ def opened_model(
     path: str | os.PathLike[str] | None,
     content: bytes | bytearray | memoryview | None,
     budgets: Budgets | None = None,
+    external_roots: Sequence[str | os.PathLike[str]] = (),
 ) -> Model:
     """The model in a file, or in the bytes of one.
 
     Args:
         budgets: limits of what it may ask for; default `Budgets`.
+        external_roots: folders of external constants, besides the model's own.
 
     Raises:
         BudgetExceeded: it asks for more.
@@ -41,11 +44,11 @@ def opened_model(
         raise ValueError("Can't both provide `model_path` and `model_content`")
     if isinstance(content, str):
         raise TypeError("model_content must be bytes, got str")
-    if content:
-        return read_model(content, budgets=budgets)
+    if content is not None and not path:
+        return read_model(content, external_roots=external_roots, budgets=budgets)
     if not path:
         raise ValueError("`model_path` or `model_content` must be specified.")
     try:
-        return read_model(os.fsdecode(path), budgets=budgets)
+        return read_model(os.fsdecode(path), external_roots=external_roots, budgets=budgets)
     except OSError as error:
-        raise UnreadableModel(f"Could not open '{path}': {error.strerror}") from error
+        raise UnreadableModel(f"Could not open '{path}': {error.strerror or error}") from error

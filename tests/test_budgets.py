@@ -31,6 +31,7 @@ from tflite_ort.schema import (
     DimensionType,
     FillOptions,
     IfOptions,
+    Int32Vector,
     LessOptions,
     Model,
     Op,
@@ -178,8 +179,9 @@ def unread_inputs(count: int) -> bytes:
 def sparse() -> bytes:
     """One value in a matrix of 10 GB."""
     side = 50_000
-    dense = DimensionMetadata(DimensionType.DENSE, side)
-    sparsity = SparsityParameters((0, 1), None, (dense, dense))
+    first, ends = Int32Vector(np.zeros(1, np.int32)), Int32Vector(np.array([0, 1], np.int32))
+    level = DimensionMetadata(DimensionType.SPARSE_CSR, 0, ends, first)
+    sparsity = SparsityParameters((0, 1), None, (level, level))
     model = read_model(
         graph_model(
             {"x": f32(1), "w": T.constant(ONE), "y": f32(1)},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,16 @@ from tflite_ort.command import arrays
 from tflite_ort.command.cli import app
 from tflite_ort.command.demo import digits_model, held_out
 from tflite_ort.command.provider_choices import provider_choices
-from tflite_ort.schema import AddOptions, GatherOptions, Op, TensorType
+from tflite_ort.schema import (
+    AddOptions,
+    ExternalBuffer,
+    ExternalBufferGroup,
+    GatherOptions,
+    Op,
+    TensorType,
+    read_model,
+    write_model,
+)
 
 FLOAT, INT8 = str(digits_model("float32")), str(digits_model("int8"))
 
@@ -380,6 +390,30 @@ def test_a_file_that_is_no_model_is_one_line(command: str, tmp_path: Path) -> No
     path = tmp_path / "text.tflite"
     path.write_text("no flatbuffer, however long it may be")
     assert len(refusal(command, path).splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", ["run", "export", "inspect", "bench"])
+def test_constants_outside_the_folder_need_a_root(command: str, tmp_path: Path) -> None:
+    (tmp_path / "weights.bin").write_bytes(np.arange(4, dtype=np.float32).tobytes())
+    add = read_model(one_op_model(Op.ADD, [T((4,)), T((4,))], [T((4,))], AddOptions()))
+    (graph,) = add.subgraphs
+    x, weights, y = graph.tensors
+    outside = (x, replace(weights, external_buffer=1), y)
+    model = replace(
+        add,
+        subgraphs=(replace(graph, tensors=outside, inputs=(0,)),),
+        external_buffer_groups=(ExternalBufferGroup(str(tmp_path / "weights.bin")),),
+        external_buffers=(ExternalBuffer(1, 0, 0, 16),),
+    )
+    (tmp_path / "below").mkdir()
+    path = tmp_path / "below" / "model.tflite"
+    path.write_bytes(write_model(model))
+    few = ["--rounds", "1", "--min-time", "0", "--no-litert"] if command == "bench" else []
+    without = call(command, path, *few)
+    assert "outside the model's folder: external_roots=" in without.output
+    result = call(command, path, "--external-root", tmp_path, *few)
+    assert result.exit_code == 0
+    assert "external_roots" not in result.output
 
 
 def test_versions_prints_json() -> None:

@@ -49,8 +49,14 @@ ResolverName = Annotated[
         help="An OpResolver with custom operators, or a function that returns one.",
     ),
 ]
-
-
+ExternalRoots = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--external-root",
+        metavar="DIR",
+        help="A folder in which the model may have constants besides its own; repeatable.",
+    ),
+]
 BudgetNumbers = Annotated[
     list[str] | None,
     typer.Option(

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+import struct
+import tokenize
 import zipfile
-from collections.abc import Mapping, Sequence
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -24,6 +27,13 @@ Details = Mapping[str, Any]
 # Integers that are not quantised are mostly indices or token numbers: small ones fit most tables.
 _SMALL_INTEGERS = 10
 _TOP = 5
+_LONGEST_NAME = 200
+# What numpy and its libraries raise for a file that is not theirs, or is damaged.
+_DAMAGED = (
+    *(ValueError, EOFError, KeyError, IndexError, OverflowError, TypeError, SyntaxError),
+    *(MemoryError, RecursionError, RuntimeError, NotImplementedError),
+    *(zipfile.BadZipFile, zlib.error, struct.error, tokenize.TokenError),
+)
 _PILLOW_MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 _EXTENDED_FLOATS = (np.dtype(ml_dtypes.bfloat16),)
 
@@ -170,14 +180,14 @@ def _read_npz(path: Path) -> dict[str, Array]:
     try:
         with archive:
             return {name: np.asarray(archive[name]) for name in archive.files}
-    except (ValueError, zipfile.BadZipFile) as error:
+    except _DAMAGED as error:
         raise InputError(f"{path} cannot be read: {error}") from error
 
 
 def _loaded(path: Path) -> Any:
     try:
         return np.load(path, allow_pickle=False)
-    except (EOFError, ValueError, zipfile.BadZipFile) as error:
+    except _DAMAGED as error:
         raise InputError(f"{path} is not a numpy file, or holds Python objects") from error
 
 
@@ -232,10 +242,12 @@ def read_image(path: Path, details: Details, normalization: Normalization | None
     try:
         with pillow.open(path) as file:
             image = file.convert(_PILLOW_MODES[channels])
-    except (SyntaxError, ValueError, pillow.UnidentifiedImageError) as error:
-        raise InputError(f"{path} is not an image that can be read") from error
     except pillow.DecompressionBombError as error:
         raise InputError(f"{path} is too large: {error}") from error
+    except (*_DAMAGED, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # not about what is in the file
+            raise
+        raise InputError(f"{path} is not an image that can be read") from error
     size = (image.width if width < 0 else width, image.height if height < 0 else height)
     pixels = np.asarray(image.resize(size, pillow.Resampling.BILINEAR))
     pixels = pixels.reshape(size[1], size[0], channels)
@@ -290,7 +302,7 @@ def write_outputs(target: Path, outputs: Mapping[str, Array]) -> list[Path]:
     if target.suffix == ".npz":
         # Not np.savez: it takes names as keyword arguments, and some are its own.
         with writing(target) as (stream,), zipfile.ZipFile(stream, "w") as archive:
-            for name, array in outputs.items():
+            for name, array in zip(_entry_names(outputs), outputs.values(), strict=True):
                 with archive.open(f"{name}.npy", "w") as file:
                     np.lib.format.write_array(file, _storable(array), allow_pickle=False)
         return [target]
@@ -331,7 +343,24 @@ def _storable(array: Array) -> Array:
 
 
 def _file_name(name: str) -> str:
-    return re.sub(r"[^\w.-]+", "_", name).strip("_.") or "output"
+    return re.sub(r"[^\w.-]+", "_", name).strip("_.")[:_LONGEST_NAME] or "output"
+
+
+def _entry_names(names: Iterable[str]) -> list[str]:
+    """`names` as those of files in an archive: what unpacks it writes none outside its folder."""
+    safe = [_entry_name(name) for name in names]
+    same = {name for name in safe if safe.count(name) > 1}
+    return [f"{i}_{name}" if name in same else name for i, name in enumerate(safe)]
+
+
+def _entry_name(name: str) -> str:
+    """Relative, without ``..``, drives and control characters; other names stay as they are."""
+    plain = "".join(c if c.isprintable() else "_" for c in name)[:_LONGEST_NAME]
+    parts = re.sub(r"^([A-Za-z]):(?=[/\\])", r"\1_", plain).replace("\\", "/").split("/")
+    return (
+        "/".join("_" * max(len(part), 1) if part in ("", ".", "..") else part for part in parts)
+        or "_"
+    )
 
 
 def _scales(details: Details) -> Array:

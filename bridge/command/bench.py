@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from tflite_ort.command.arguments import (
+    ExternalRoots,
     Hybrid,
     HybridOption,
     ProviderOptions,
@@ -21,7 +22,7 @@ from tflite_ort.command.arguments import (
 from tflite_ort.command.bench_tables import print_profile, print_results
 from tflite_ort.command.benchmark import Settings, as_record, measure
 from tflite_ort.command.benchmark import profile as profile_of
-from tflite_ort.command.terminal import complain
+from tflite_ort.command.terminal import complain, say
 from tflite_ort.files import write_text
 from tflite_ort.schema import (
     BridgeError,
@@ -49,6 +50,7 @@ def bench(
     profile: Annotated[
         bool, typer.Option("--profile", help="The time of each operator and its nodes instead.")
     ] = False,
+    external_root: ExternalRoots = None,
 ) -> None:
     """Time models, beside LiteRT where ai-edge-litert is installed.
 
@@ -58,8 +60,9 @@ def bench(
     counts = _thread_counts(threads)
     resolver_of(resolver)
     providers = choices_of(provider, provider_option)
+    roots = tuple(map(str, external_root or ()))
     settings = Settings(
-        rounds, min_time, seed, litert, check, memory, providers, resolver, hybrid.value
+        rounds, min_time, seed, litert, check, memory, providers, resolver, hybrid.value, roots
     )
     results, failed = [], False
     for model in models:
@@ -69,11 +72,11 @@ def bench(
                 print_profile(model.name, times, _PROFILED_RUNS)
                 continue
             results += [measure(model, count, settings) for count in counts]
-        except (BridgeError, OSError) as error:
+        except (BridgeError, OSError, MemoryError, RecursionError) as error:
             complain(error, model)
             failed = True
     if json_file == "-":
-        typer.echo(json.dumps(as_record(results), indent=2))
+        say(*json.dumps(as_record(results), indent=2).split("\n"))
     elif results:
         print_results(results, check)
     if json_file is not None and json_file != "-":

@@ -58,6 +58,7 @@ class Settings:
         memory: measure peak memory, each runtime in a process of its own.
         hybrid: of our runtime, as `Interpreter` takes it.
         resolver: ``module:name`` of an `OpResolver` for our runtime, as `load_resolver` takes it.
+        external_roots: of our runtime, as `Interpreter` takes it.
     """
 
     rounds: int = 15
@@ -69,6 +70,7 @@ class Settings:
     providers: Sequence[ProviderChoice] | None = None
     resolver: str | None = None
     hybrid: str = "float"
+    external_roots: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +150,7 @@ def _our_interpreter(model: Path, threads: int, settings: Settings) -> Interpret
         providers=settings.providers,
         resolver=resolver,
         hybrid=settings.hybrid,
+        external_roots=settings.external_roots,
     )
 
 
@@ -299,8 +302,7 @@ def peak_memory(runtime: str, model: Path, threads: int, settings: Settings) -> 
     code = (
         "import sys; from tflite_ort.command import benchmark; benchmark.print_peak(*sys.argv[1:])"
     )
-    providers, resolver = json.dumps(settings.providers), settings.resolver or ""
-    arguments = [runtime, str(model), str(threads), str(settings.seed), providers, resolver]
+    arguments = [runtime, str(model), str(threads), json.dumps(asdict(settings))]
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
     )
@@ -310,18 +312,12 @@ def peak_memory(runtime: str, model: Path, threads: int, settings: Settings) -> 
     return float(done.stdout)
 
 
-def print_peak(
-    runtime: str, model: str, threads: str, seed: str, providers: str, resolver: str
-) -> None:
-    """What the process of `peak_memory` does."""
-    settings = Settings(
-        seed=int(seed),
-        providers=json.loads(providers),
-        resolver=resolver or None,
-    )
+def print_peak(runtime: str, model: str, threads: str, options: str) -> None:
+    """What the process of `peak_memory` does; `options` are its settings in JSON."""
+    settings = Settings(**json.loads(options))
     optional_module("ai_edge_litert.interpreter")
-    if resolver:
-        load_resolver(resolver)
+    if settings.resolver:
+        load_resolver(settings.resolver)
     with suppress(OSError):  # some containers forbid it; imports then may count in part
         _CLEAR_REFS.write_text("5")  # the highest mark starts again from here
     before = _status_mib("VmRSS")

@@ -15,7 +15,7 @@ from tflite_ort.command.demo import run_demo
 from tflite_ort.command.export import export
 from tflite_ort.command.inspect import inspect
 from tflite_ort.command.run import run
-from tflite_ort.command.terminal import complain, new_console, new_table, warn
+from tflite_ort.command.terminal import complain, new_console, new_table, say, warn
 from tflite_ort.command.versions import versions_command
 from tflite_ort.providers.available import provider_reports
 from tflite_ort.schema import BridgeError
@@ -35,7 +35,7 @@ class Commands(TyperGroup):
             warnings.showwarning = warn
             try:
                 return super().invoke(ctx)
-            except (BridgeError, OSError) as error:
+            except (BridgeError, OSError, MemoryError, RecursionError) as error:
                 complain(error)
                 raise typer.Exit(1) from error
 
@@ -51,7 +51,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"tflite-ort {importlib.metadata.version('tflite-ort')}")
+        say(f"tflite-ort {importlib.metadata.version('tflite-ort')}")
         raise typer.Exit()
 
 
@@ -77,7 +77,7 @@ def versions(
     """Say which operator versions and runtime a model needs; exit code 3 if one is not known. Of an
     operator, which versions there are, and where it runs on which element types."""
     text, code = versions_command(model, as_json, fix)
-    typer.echo(text)
+    say(*text.split("\n"))
     raise typer.Exit(code)
 
 

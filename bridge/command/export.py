@@ -11,6 +11,7 @@ import typer
 
 from tflite_ort.command.arguments import (
     BudgetNumbers,
+    ExternalRoots,
     Hybrid,
     HybridOption,
     ModelFile,
@@ -18,7 +19,7 @@ from tflite_ort.command.arguments import (
     budgets,
     resolver_of,
 )
-from tflite_ort.command.terminal import new_console, new_table
+from tflite_ort.command.terminal import new_console, new_table, say
 from tflite_ort.export import export_onnx
 
 
@@ -45,6 +46,7 @@ def export(
     ] = Weights.UINT8,
     hybrid: HybridOption = Hybrid.FLOAT,
     resolver: ResolverName = None,
+    external_root: ExternalRoots = None,
     budget: BudgetNumbers = None,
     custom_ops: Annotated[
         CustomOps | None,
@@ -76,12 +78,13 @@ def export(
         resolver=resolver_of(resolver),
         custom_ops=None if custom_ops is None else custom_ops.value,
         stateful=stateful,
+        external_roots=external_root or (),
         budgets=budgets(budget),
     )
     nodes = Counter(node.op_type for node in exported.graph.node)
     parts = [target, target.with_name(f"{target.name}.data")]
     size = sum(part.stat().st_size for part in parts if part.exists())
-    typer.echo(f"wrote {target}: {size / 1e6:.2f} MB, {nodes.total()} nodes")
+    say(f"wrote {target}: {size / 1e6:.2f} MB, {nodes.total()} nodes")
     table = new_table("node", "count")
     for name, count in nodes.most_common():
         table.add_row(name, str(count))

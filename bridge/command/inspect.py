@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import typer
 from rich.console import Console
 from rich.table import Table
 
 from tflite_ort.command.arguments import (
     BudgetNumbers,
+    ExternalRoots,
     ModelFile,
     ProviderOptions,
     Providers,
@@ -17,7 +17,7 @@ from tflite_ort.command.arguments import (
     resolver_of,
 )
 from tflite_ort.command.placements import placed, unplaced
-from tflite_ort.command.terminal import new_console, new_table, shape_text
+from tflite_ort.command.terminal import new_console, new_table, say, shape_text
 from tflite_ort.metadata import Metadata, model_metadata
 from tflite_ort.schema import (
     ModelError,
@@ -34,28 +34,31 @@ def inspect(
     provider: Providers = None,
     provider_option: ProviderOptions = None,
     resolver: ResolverName = None,
+    external_root: ExternalRoots = None,
     budget: BudgetNumbers = None,
 ) -> None:
     """Show inputs, outputs, operators, where each would run and why not."""
     content = read_model(model, budgets=budgets(budget))
     providers = choices_of(provider, provider_option)
-    rows, problem = placed(model, providers, resolver_of(resolver), content.budgets)
+    rows, problem = placed(
+        model, providers, resolver_of(resolver), content.budgets, external_root or ()
+    )
     console = new_console()
     for number, graph in enumerate(content.subgraphs):
         console.print(_tensor_table(graph, number))
     try:
         _print_metadata(console, model_metadata(content, model))
     except ModelError as error:
-        typer.echo(f"warning: {error}")
+        say(f"warning: {error}")
     table = new_table("operator", "version", "count", "runs on", "refused because")
     for row, count in (rows or unplaced(content)).items():
         operator, version, place, reason = row
         table.add_row(operator, str(version), str(count), place, reason)
     console.print(table)
     for warning in version_warnings(content):
-        typer.echo(f"warning: {warning}")
+        say(f"warning: {warning}")
     if problem:
-        typer.echo(f"cannot run: {problem}")
+        say(f"cannot run: {problem}")
 
 
 def _print_metadata(console: Console, metadata: Metadata) -> None:

@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 from tflite_ort.schema import Op, TensorType
-from tflite_ort.schema.values.inlining import INLINED
+from tflite_ort.schema.file.flow import INLINED
 from tflite_ort.versioning.known import KNOWN, known_versions, span
 from tflite_ort.versioning.type_versions import first_version
 

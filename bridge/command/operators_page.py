@@ -19,7 +19,7 @@ from tflite_ort.command.operator_status import (
 from tflite_ort.fallback_kernels import custom_kernel
 from tflite_ort.opmap import custom_translator
 from tflite_ort.schema import Op
-from tflite_ort.schema.values.inlining import INLINED
+from tflite_ort.schema.file.flow import INLINED
 from tflite_ort.versioning.disagreements import DISAGREEMENTS
 from tflite_ort.versioning.known import KNOWN, known_versions
 

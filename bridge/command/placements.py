@@ -21,10 +21,17 @@ def placed(
     providers: Sequence[ProviderChoice] | None,
     resolver: OpResolver | None,
     budgets: Budgets | None = None,
+    external_roots: Sequence[Path] = (),
 ) -> tuple[Counter[Row], str]:
     """The rows of a model, or why it cannot run."""
     try:
-        interpreter = Interpreter(path, providers=providers, resolver=resolver, budgets=budgets)
+        interpreter = Interpreter(
+            path,
+            providers=providers,
+            resolver=resolver,
+            external_roots=external_roots,
+            budgets=budgets,
+        )
         interpreter.allocate_tensors()
     except BridgeError as error:
         return Counter(), str(error)

@@ -12,6 +12,7 @@ import typer
 
 from tflite_ort.command.arguments import (
     BudgetNumbers,
+    ExternalRoots,
     ModelFile,
     ProviderOptions,
     Providers,
@@ -30,7 +31,7 @@ from tflite_ort.command.arrays import (
     unique_names,
     write_outputs,
 )
-from tflite_ort.command.terminal import new_console, new_table, shape_text
+from tflite_ort.command.terminal import new_console, new_table, say, shape_text
 from tflite_ort.interpreter import Interpreter
 
 Array = npt.NDArray[Any]
@@ -58,6 +59,7 @@ def run(
     provider: Providers = None,
     provider_option: ProviderOptions = None,
     resolver: ResolverName = None,
+    external_root: ExternalRoots = None,
     budget: BudgetNumbers = None,
 ) -> None:
     """Run a model once and print what comes out."""
@@ -68,6 +70,7 @@ def run(
         num_threads=threads,
         providers=providers,
         resolver=resolver_of(resolver),
+        external_roots=external_root or (),
         budgets=budgets(budget),
     )
     details = interpreter.get_input_details()
@@ -80,7 +83,7 @@ def run(
     _print_outputs(names, results, out)
     if output is not None:
         files = write_outputs(output, dict(zip(names, results, strict=True)))
-        typer.echo(f"wrote {', '.join(map(str, files))}")
+        say(f"wrote {', '.join(map(str, files))}")
 
 
 def _normalization(mean: str | None, std: str | None) -> Normalization | None:

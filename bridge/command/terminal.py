@@ -1,13 +1,18 @@
-"""What the command prints: tables on a terminal, whole lines elsewhere, warnings and errors."""
+"""What the command prints: tables on a terminal, whole lines elsewhere, warnings and errors.
+
+Control characters are shown, never sent. A model's names and texts may hold anything: sequences
+that rewrite what was printed before, change the terminal or turn the direction of writing. All that
+the commands print passes through here.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import typer
 from rich.console import Console
 from rich.table import Table
 
@@ -17,20 +22,56 @@ from tflite_ort.schema import UnreadableModel
 _UNLIMITED = 10_000
 
 
+def shown(text: str) -> str:
+    """`text` on one line, with all but printable characters as escapes such as ``\\x1b``."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def say(*messages: str, error: bool = False) -> None:
+    """Print messages, each from the start of a line. Further lines of one are indented, so that no
+    name in it can pass for another message."""
+    for message in messages:
+        first, *others = map(shown, message.split("\n"))
+        lines = (first, *(line if line.startswith(" ") else f"  {line}" for line in others))
+        print("\n".join(lines), file=sys.stderr if error else sys.stdout)
+
+
+class PlainConsole(Console):
+    """Prints names as they are: no markup in brackets, no colours, and nothing unprintable."""
+
+    def __init__(self) -> None:
+        super().__init__(markup=False, highlight=False, emoji=False)
+        if not self.is_terminal and "COLUMNS" not in os.environ:
+            self.width = _UNLIMITED
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        plain = (shown(each) if isinstance(each, str) else each for each in objects)
+        super().print(*plain, **options)
+
+
+class PlainTable(Table):
+    """A table without lines, whose cells are texts of one line each."""
+
+    def __init__(self, *heads: str) -> None:
+        super().__init__(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+        for head in heads:
+            self.add_column(shown(head), overflow="fold")
+
+    def add_row(self, *cells: Any, **options: Any) -> None:
+        plain = (shown(cell) if isinstance(cell, str) else cell for cell in cells)
+        super().add_row(*plain, **options)
+
+
 def new_console() -> Console:
-    """Prints names as they are: no markup in brackets, no colour of numbers."""
-    console = Console(markup=False, highlight=False, emoji=False)
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        console.width = _UNLIMITED
-    return console
+    """A console for the results of a command."""
+    return PlainConsole()
 
 
 def new_table(*heads: str) -> Table:
-    """A table without lines, with these heads of columns; long cells go on in the next line."""
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-    for head in heads:
-        table.add_column(head, overflow="fold")
-    return table
+    """A table for them, with these columns."""
+    return PlainTable(*heads)
 
 
 def shape_text(shape: Sequence[int]) -> str:
@@ -40,7 +81,7 @@ def shape_text(shape: Sequence[int]) -> str:
 
 def warn(message: Warning | str, *_: Any, **_named: Any) -> None:
     """Print a warning on stderr; takes what `warnings.showwarning` takes."""
-    typer.echo(f"warning: {message}", err=True)
+    say(f"warning: {message}", error=True)
 
 
 def complain(error: Exception, model: Path | None = None) -> None:
@@ -56,4 +97,4 @@ def complain(error: Exception, model: Path | None = None) -> None:
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     elif model is not None:
         text = f"{model}: {text}"
-    typer.echo(f"error: {text}", err=True)
+    say(f"error: {text}", error=True)

@@ -16,6 +16,7 @@ from tflite_ort.command.operator_status import (
     operator_text,
     read_record,
 )
+from tflite_ort.command.terminal import shown
 from tflite_ort.files import write_bytes
 from tflite_ort.missing_operators import MissingOperator, missing_operators
 from tflite_ort.resolvers import BuiltinOpResolver
@@ -79,7 +80,7 @@ class VersionReport:
     def __str__(self) -> str:
         """A table of the operators, then the runtimes, the warnings, and what is refused."""
         heads = ("operator", "count", "version", "required", "first runtime", "brings")
-        rows = [_cells(row) for row in self.operators]
+        rows = [tuple(map(shown, _cells(row))) for row in self.operators]
         widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
         lines = [
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -87,8 +88,8 @@ class VersionReport:
         ]
         declared = self.declared_runtime or "nothing"
         lines.append(f"minimum runtime: {self.minimum_runtime or '-'} (the file says {declared})")
-        lines += [f"warning: {text}" for text in self.warnings]
-        lines += [f"refused: {row.refused}" for row in self.operators if row.refused]
+        lines += [f"warning: {shown(text)}" for text in self.warnings]
+        lines += [f"refused: {shown(row.refused)}" for row in self.operators if row.refused]
         return "\n".join(lines)
 
 

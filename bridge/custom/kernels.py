@@ -10,7 +10,8 @@ from typing import Any
 from tflite_ort.custom.functions import Outputs, PlainFunction, is_dynamic, shaped
 from tflite_ort.custom.life_cycle import LifeCycleNode
 from tflite_ort.schema import Model, OperatorView
-from tflite_ort.schema.values.inlining import FlatModel, called_subgraph, flat
+from tflite_ort.schema.file.flow import inlined_subgraph
+from tflite_ort.schema.values.inlining import FlatModel, flat
 from tflite_ort.schema.values.inputs import Inputs
 from tflite_ort.schema.values.operators import Key, key_of
 from tflite_ort.versioning.registration import Function, Registration
@@ -145,7 +146,7 @@ def _free(nodes: Nodes) -> None:
 
 def _standalone(model: Model) -> list[int]:
     """The subgraphs that run by themselves: the first, and those that no composite stands for."""
-    inside = {called_subgraph(model, op) for graph in model.subgraphs for op in graph.operators}
+    inside = {inlined_subgraph(model, op) for graph in model.subgraphs for op in graph.operators}
     return [number for number in range(len(model.subgraphs)) if number not in inside - {0}]
 
 

@@ -12,7 +12,7 @@ from tflite_ort.opmap import Target
 from tflite_ort.opmap.graph.pairs import is_complex
 from tflite_ort.plan.memory import Memory, unassigned
 from tflite_ort.providers.binding import DeviceTensor
-from tflite_ort.schema import StateError, TensorView
+from tflite_ort.schema import DelegateError, StateError, TensorView
 from tflite_ort.state import Variable, moved
 
 Array = npt.NDArray[Any]
@@ -111,5 +111,7 @@ class BoundaryTensor:
 def _in_file_type(result: Array, tensor: TensorView) -> Array:
     """What a session made with the element type that `tensor` has in the file."""
     if is_complex(tensor):
+        if result.shape[-1:] != (2,):
+            raise DelegateError(f"{tensor.name!r} is {tensor.type.name}: {result.shape} of reals")
         return np.ascontiguousarray(result).view(tensor.dtype).reshape(result.shape[:-1])
     return moved(result)

@@ -8,7 +8,7 @@ from functools import reduce
 from typing import Any
 
 from tflite_ort.schema import ModelError, Op, OperatorView, Specialized, TensorType, TensorView
-from tflite_ort.schema.file.check import called_subgraphs
+from tflite_ort.schema.file.flow import called_subgraphs
 from tflite_ort.schema.loops.loop_rows import rows_written
 from tflite_ort.schema.loops.trip_count import counted
 from tflite_ort.schema.values.sizes import is_known

@@ -8,6 +8,7 @@ from typing import Any
 
 from tflite_ort.schema import ModelError, Op, OperatorView, TensorType, TensorView
 from tflite_ort.schema.arithmetic.generators import random_seeds
+from tflite_ort.schema.file.flow import called_subgraphs
 from tflite_ort.schema.values.sizes import is_known, unknown_size
 from tflite_ort.schema.values.view import Array, VariableKey
 from tflite_ort.specialize.hash_tables import Tables, table_key
@@ -160,6 +161,7 @@ class Resources:
         if op.op in NAMES:
             self._name(op)
         if op.op not in _USES:
+            self._check_no_handle(op)
             return op
         source = op.inputs[0] if op.inputs else None
         key = None if source is None else self.handles.get(source.index)
@@ -174,6 +176,13 @@ class Resources:
             return replace(op, inputs=(table, *op.inputs[1:]))
         view = self.place(key, self._like(op, key), is_set=op.op in _SETS)
         return replace(op, inputs=(view, *op.inputs[1:]))
+
+    def _check_no_handle(self, op: OperatorView[Any]) -> None:
+        """Only what is called may get a handle from `op`: a handle has no value to compute with."""
+        if op.custom_code is not None or not any(called_subgraphs(op.options)):
+            for tensor in op.present_inputs():
+                if tensor.index in self.handles:
+                    raise ModelError(f"{op.label}: {tensor.name!r} is a handle, not a value")
 
     def with_position(self, op: OperatorView[Any]) -> OperatorView[Any]:
         """`op` with, if it draws the random numbers of a seed, a variable as its last input: how

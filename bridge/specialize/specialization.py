@@ -19,20 +19,20 @@ from tflite_ort.schema import (
     Op,
     OperatorView,
     Specialized,
-    SubGraph,
     Tensor,
     TensorView,
     Untranslatable,
 )
 from tflite_ort.schema.file.budgets import Meter
 from tflite_ort.schema.file.errors import MALFORMED_OPERATOR
+from tflite_ort.schema.file.flow import order_problems
 from tflite_ort.schema.shapes import output_shapes
 from tflite_ort.schema.shapes.registry import RULES, Shapes, check_rank
 from tflite_ort.schema.values.inlining import FlatModel
 from tflite_ort.schema.values.operators import check_types, key_of
 from tflite_ort.schema.values.resolve import meter_of, operator_view, tensor_views
 from tflite_ort.schema.values.result_types import result_type
-from tflite_ort.schema.values.sizes import is_known, known_product, unknown_shape
+from tflite_ort.schema.values.sizes import LARGEST_SIZE, is_known, known_product, unknown_shape
 from tflite_ort.schema.values.view import VariableKey
 from tflite_ort.specialize.called_subgraphs import is_caller, with_bodies
 from tflite_ort.specialize.folding import OF_SHAPE, folded
@@ -110,7 +110,9 @@ class _Specializer:
         resources.take(graph.inputs, given, handles or {})
         live: list[OperatorView[Any]] = []
         folded: list[OperatorView[Any]] = []
-        _check_flow(graph, tensors)
+        variables = {tensor.index for tensor in tensors if tensor.is_variable}
+        for problem in order_problems(self.model, graph, variables):
+            raise ModelError(problem)
         for index in range(len(graph.operators)):
             op = operator_view(self.model, number, index, tensors, self.meter)
             op = resources.without_handle(op)
@@ -176,8 +178,6 @@ class _Specializer:
         self, resources: Resources, surely: bool, subgraph: int, given: Sequence[TensorView] | None
     ) -> Specialized:
         """A subgraph that is called; what it imports is known to be there if it runs `surely`."""
-        if subgraph in self.calls:
-            raise ModelError(f"subgraph {subgraph} calls itself")
         size = 1 + len(self.model.subgraphs[subgraph].operators)
         self.meter.spend("called_operators", size, f"the call of subgraph {subgraph}")
         body = replace(self, calls=(*self.calls, subgraph))
@@ -192,30 +192,6 @@ def _sets_variables(op: OperatorView[Any]) -> bool:
 
 def _variable_tensors(subgraph: int, tensors: Sequence[TensorView]) -> dict[int, VariableKey]:
     return {index: (subgraph, index) for index, tensor in enumerate(tensors) if tensor.is_variable}
-
-
-def _check_flow(graph: SubGraph, tensors: Sequence[TensorView]) -> None:
-    """Every tensor that is read is computed, given or constant, and none is computed twice."""
-    made, given = _computed(graph, tensors), set(graph.inputs)
-    read = [(i, t) for i, operator in enumerate(graph.operators) for t in operator.inputs]
-    read += [(len(graph.operators), t) for t in graph.outputs]
-    for i, source in read:
-        if source is None or source in made or source in given:
-            continue
-        if not tensors[source].is_constant and not tensors[source].is_variable:
-            raise ModelError(f"operator {i}: input tensor {source} lacks data")
-
-
-def _computed(graph: SubGraph, tensors: Sequence[TensorView]) -> set[int]:
-    """The tensors that operators compute, each of them once."""
-    made, given = set[int](), set(graph.inputs)
-    for i, operator in enumerate(graph.operators):
-        for index in operator.outputs:
-            early = index in made or index in given or index in operator.inputs
-            if early or tensors[index].is_constant:
-                raise ModelError(f"operator {i}: tensor {index} has a value before it is computed")
-            made.add(index)
-    return made
 
 
 def _reshaped(
@@ -247,6 +223,8 @@ def _shaped_as(op: OperatorView[Any], shapes: Shapes) -> OperatorView[Any]:
         check_rank(len(shape))
     if not all(map(_is_size, chain.from_iterable(shapes))):  # made of constants of another type
         raise ModelError(f"{op.label}: sizes that are no integers: {shapes}")
+    if any(is_known(size) and not 0 <= size <= LARGEST_SIZE for size in chain(*shapes)):
+        raise ModelError(f"{op.label}: sizes that are negative or beyond 32 bits: {shapes}")
     outputs = zip(op.outputs, shapes, strict=True)
     return replace(op, outputs=tuple(replace(out, shape=shape) for out, shape in outputs))
 

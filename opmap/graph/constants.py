@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from tflite_ort.schema import TensorType, TensorView
+from tflite_ort.schema import TensorType, TensorView, Untranslatable
 from tflite_ort.schema.values.semantics import pack
 
 Array = npt.NDArray[Any]
@@ -34,6 +34,8 @@ class Constants:
     def add(self, array: Array, name: str) -> ir.Value:
         """A new initializer called `name`, or `name` and a number if that is taken."""
         if array.dtype == np.object_:
+            if not all(isinstance(word, (bytes, str)) for word in array.flat):
+                raise Untranslatable("numbers in place of text")
             words = ir.StringTensor(list(array.reshape(-1)), shape=ir.Shape(array.shape))
             return self._added(words, name)
         return self._added(ir.Tensor(np.asarray(array, order="C")), name)

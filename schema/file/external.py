@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import PurePath
-
 from tflite_ort.schema.file.declare import Array
-from tflite_ort.schema.file.errors import MalformedModel, ModelError
+from tflite_ort.schema.file.errors import MalformedModel, ModelError, UnreadableModel
 from tflite_ort.schema.file.model import ExternalBuffer, Model, Tensor
-from tflite_ort.schema.file.read import map_file
+from tflite_ort.schema.file.plain_files import content_below
 
 
 class ExternalData:
-    """The external files of a model, each mapped when its first tensor is asked for."""
+    """The external files of a model, each read when its first tensor is asked for."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -23,14 +20,12 @@ class ExternalData:
         """The uint8 bytes of a tensor as a read-only view; None when it has no external data.
 
         Raises:
-            MalformedModel: the model does not say where they are, or they are not all there.
-            ModelError: the file cannot be read.
+            MalformedModel: they are not all there.
+            ModelError: the file cannot be read, or is outside the folders that are allowed.
         """
         if not tensor.external_buffer:
             return None
-        buffer = self._buffers.get(tensor.external_buffer)
-        if buffer is None:
-            raise MalformedModel(f"tensor {tensor.name!r}: no buffer {tensor.external_buffer}")
+        buffer = self._buffers[tensor.external_buffer]
         content = self._file(buffer)
         if buffer.offset + buffer.length > content.size:
             raise MalformedModel(
@@ -41,26 +36,11 @@ class ExternalData:
 
     def _file(self, buffer: ExternalBuffer) -> Array:
         groups = self._model.external_buffer_groups
-        if buffer.group >= len(groups):
-            raise MalformedModel(
-                f"external buffer {buffer.id} is in group {buffer.group} of {len(groups)}"
-            )
         if buffer.group not in self._files:
-            path = _path(groups[buffer.group].name, self._model.folder)
+            folder, roots = self._model.folder, self._model.external_roots
+            folders = roots if folder is None else (folder, *roots)
             try:
-                self._files[buffer.group] = map_file(path)
-            except OSError as error:
+                self._files[buffer.group] = content_below(groups[buffer.group].name, folders)
+            except (OSError, UnreadableModel) as error:
                 raise ModelError(f"external buffer {buffer.id} cannot be read: {error}") from error
         return self._files[buffer.group]
-
-
-def _path(name: str, folder: str | None) -> str:
-    """Where a group's file is; a relative name may not climb out of the model's folder."""
-    pure = PurePath(name)
-    if not name or ".." in pure.parts:
-        raise MalformedModel(f"external file name {name!r} leaves the model's folder")
-    if pure.is_absolute():
-        return name
-    if folder is None:
-        raise ModelError(f"external file {name!r} is beside a model that was not read from a path")
-    return os.path.join(folder, name)

@@ -280,8 +280,13 @@ class SignatureDef(Table):
 
 @table
 class Model(Table):
-    """A whole model; `folder` is where it was read from, None when that was not a path; `budgets`
-    are the limits of what is made of it."""
+    """A whole model.
+
+    Args:
+        folder: where it was read from, None when that was not a path.
+        external_roots: further folders in which its external buffers may be.
+        budgets: the limits of what is made of it.
+    """
 
     version: int = scalar(0, UINT32)
     operator_codes: tuple[OperatorCode, ...] = children(1, OperatorCode, keep_empty=True)
@@ -294,7 +299,15 @@ class Model(Table):
     external_buffer_groups: tuple[ExternalBufferGroup, ...] = children(8, ExternalBufferGroup)
     external_buffers: tuple[ExternalBuffer, ...] = children(9, ExternalBuffer)
     folder: str | None = local()
+    external_roots: tuple[str, ...] = local(default=())
     budgets: Budgets = local(DEFAULT)
+
+
+def stored_data(model: Model, tensor: Tensor) -> Array | None:
+    """The uint8 bytes that the file has for a tensor; None without any. Those outside the file are
+    not looked for."""
+    data = model.buffers[tensor.buffer].data if tensor.buffer else None
+    return None if data is None or not data.size else data
 
 
 export_classes(globals())

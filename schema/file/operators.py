@@ -28,7 +28,7 @@ def options_of(op: Op, given: Table | None) -> Table:
     """
     expected = OPTIONS.get(op)
     if expected is None:
-        return given if given is not None else _NO_OPTIONS
+        return _NO_OPTIONS
     return given if isinstance(given, expected) else zeroed(expected)
 
 

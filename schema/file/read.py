@@ -6,9 +6,9 @@ what is read are bounded by the size of the file (see `tflite_ort.schema.file`).
 
 from __future__ import annotations
 
-import mmap
 import os
 import struct
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,6 +19,7 @@ from tflite_ort.schema.file.declare import Array
 from tflite_ort.schema.file.errors import MalformedModel, UnknownOperator, UnsupportedSchema
 from tflite_ort.schema.file.file_bytes import Corrupt, File
 from tflite_ort.schema.file.model import Model
+from tflite_ort.schema.file.plain_files import file_content
 from tflite_ort.schema.file.verify import read_table
 
 IDENTIFIER = b"TFL3"
@@ -27,11 +28,20 @@ SCHEMA_VERSION = 3
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
 
 
-def read_model(source: Source, *, budgets: Budgets | None = None) -> Model:
-    """Reads a model; constants are read-only views into the mapped file or the given bytes.
+def read_model(
+    source: Source,
+    *,
+    external_roots: Sequence[str | os.PathLike[str]] = (),
+    budgets: Budgets | None = None,
+) -> Model:
+    """Reads a model; constants are read-only views of the file's content or of the given bytes.
+
+    A file up to 256 MiB is read whole: who changes it later changes nothing here. A larger one is
+    mapped, and must not be changed while the model is in use: cut short, it ends the process.
 
     Args:
-        source: a path, or the content of a file.
+        source: the path of a plain file, or the content of a file.
+        external_roots: folders in which external buffers may be, besides the model's own.
         budgets: limits of what is made of the model, now and later.
 
     Raises:
@@ -39,22 +49,19 @@ def read_model(source: Source, *, budgets: Budgets | None = None) -> Model:
         MalformedModel: the content is not a valid TFLite file; names the place and the offset.
         UnsupportedSchema: it is one of another schema version.
         UnknownOperator: it has operators that the schema known here does not number.
+        UnreadableModel: the path is that of a folder, a pipe or a device.
         OSError: the path cannot be read.
     """
+    if isinstance(external_roots, (str, os.PathLike)):
+        raise TypeError("external_roots is a list of folders, not one folder")
+    roots = tuple(os.path.abspath(root) for root in external_roots)
     if isinstance(source, (bytes, bytearray, memoryview)):
         content = np.asarray(memoryview(source).cast("B"))
         content.flags.writeable = False
-        return _read(content, budgets or DEFAULT)
-    model = _read(map_file(source), budgets or DEFAULT)
-    return replace(model, folder=os.path.dirname(os.path.abspath(source)))
-
-
-def map_file(path: str | os.PathLike[str]) -> Array:
-    """The bytes of a file as a read-only view of its map."""
-    with open(path, "rb") as stream:
-        if not os.fstat(stream.fileno()).st_size:
-            return np.empty(0, np.uint8)
-        return np.frombuffer(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+        return replace(_read(content, budgets or DEFAULT), external_roots=roots)
+    model = _read(file_content(source), budgets or DEFAULT)
+    folder = os.path.dirname(os.path.abspath(source))
+    return replace(model, folder=folder, external_roots=roots)
 
 
 def _read(content: Array, budgets: Budgets) -> Model:

@@ -14,7 +14,7 @@ from tflite_ort.schema.shapes.registry import (
     of_rank,
     rule,
 )
-from tflite_ort.schema.values.semantics import conv_output_size
+from tflite_ort.schema.values.semantics import check_window, conv_output_size
 from tflite_ort.schema.values.sizes import common, differ, is_known
 from tflite_ort.schema.values.view import OperatorView
 
@@ -35,7 +35,7 @@ def convolution(op: OperatorView[Any]) -> Shapes:
     filter, options = of_rank(op, "filter", 4), op.options
     dilation = (options.dilation_h_factor, options.dilation_w_factor)
     channels, (divisor, dividend) = of_rank(op, "input", 4)[3], _channels(op, filter)
-    if is_known(divisor, dividend) and (divisor == 0 or dividend % divisor):
+    if is_known(divisor, dividend) and (0 in (divisor, dividend) or dividend % divisor):
         raise ModelError(f"{op.label}: filter {filter} does not fit {channels} input channels")
     outputs = filter[3] if op.op is Op.DEPTHWISE_CONV_2D else filter[0]
     return ((of_rank(op, "input", 4)[0], *window_counts(op, filter[1:3], dilation), outputs),)
@@ -73,6 +73,10 @@ def conv_3d(op: OperatorView[Any]) -> Shapes:
 @rule(Op.TRANSPOSE_CONV)
 def transpose_conv(op: OperatorView[Any]) -> Shapes | None:
     """What the output_shape input says; batch and channels have to be those there are."""
+    for kernel, stride in zip(
+        of_rank(op, "filter", 4)[1:3], (op.options.stride_h, op.options.stride_w), strict=True
+    ):
+        check_window(op.options.padding, kernel, stride)
     size = listed(op["output_shape"])
     if size is None or is_known(*size):
         return None if size is None else (size,)
@@ -89,6 +93,9 @@ def transpose_conv(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.CONV_3D_TRANSPOSE)
 def conv_3d_transpose(op: OperatorView[Any]) -> Shapes | None:
-    """What the output_shape input says."""
+    """What the output_shape input says; filter [KD, KH, KW, N, C]."""
+    filter = of_rank(op, "filter", 5)
+    for _, *window in volume_windows(op.options, filter[:3], filter[:3]):
+        check_window(op.options.padding, *window)
     size = listed(op["output_shape"])
     return None if size is None else (size,)

@@ -7,7 +7,7 @@ from typing import Any
 from tflite_ort.schema.file.enums import Padding
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.shapes.registry import MOST_CELLS, Shapes, of_rank, rule
-from tflite_ort.schema.values.semantics import conv_output_size
+from tflite_ort.schema.values.semantics import check_window, conv_output_size
 from tflite_ort.schema.values.view import OperatorView
 from tflite_ort.schema.values.well_known_options import (
     LandmarksToMatrixOptions,
@@ -38,7 +38,9 @@ def convolution_2d_transpose_bias(op: OperatorView[Any]) -> Shapes:
     if filter[3] != channels or of_rank(op, "bias", 1) != filter[:1]:
         raise ModelError(f"{op.label}: filter {filter} does not fit {channels} input channels")
     padding = options.padding
-    windows = zip(size, filter[1:3], (options.stride_h, options.stride_w), strict=True)
+    windows = list(zip(size, filter[1:3], (options.stride_h, options.stride_w), strict=True))
+    for _, kernel, stride in windows:
+        check_window(padding, kernel, stride)
     reached = (
         stride * (count - 1) + kernel - sum(transposed_padding(padding, count, kernel, stride))
         for count, kernel, stride in windows

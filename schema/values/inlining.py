@@ -6,15 +6,8 @@ from dataclasses import replace
 from typing import NewType
 
 from tflite_ort.schema.file.budgets import Meter
-from tflite_ort.schema.file.enums import BuiltinOperator
-from tflite_ort.schema.file.errors import ModelError
+from tflite_ort.schema.file.flow import inlined_subgraph
 from tflite_ort.schema.file.model import Model, Operator, SubGraph, Tensor
-from tflite_ort.schema.file.options import CallOptions
-from tflite_ort.schema.file.stablehlo_options import StableHLOCompositeOptions
-
-# CALL, which the schema has and no TFLite runs; and what TFLite runs as a call of its
-# decomposition, whatever the composite's name.
-INLINED = frozenset({BuiltinOperator.CALL, BuiltinOperator.STABLEHLO_COMPOSITE})
 
 # A model without such operators, made by `flat`. Shapes and plans are made of such a model only.
 FlatModel = NewType("FlatModel", Model)
@@ -30,12 +23,11 @@ def inlined(model: Model, subgraph: int = 0, meter: Meter | None = None) -> Mode
 
     Raises:
         BudgetExceeded: there are more of them than their budget.
-        ModelError: a subgraph calls itself, or does not take or give what its operator does.
     """
     graph = model.subgraphs[subgraph]
-    if not any(called_subgraph(model, operator) is not None for operator in graph.operators):
+    if not any(inlined_subgraph(model, operator) is not None for operator in graph.operators):
         return model
-    flat = _flattened(model, graph, (subgraph,), meter or Meter(model.budgets))
+    flat = _flattened(model, graph, meter or Meter(model.budgets))
     graphs = list(model.subgraphs)
     graphs[subgraph] = flat
     return replace(model, subgraphs=tuple(graphs))
@@ -53,43 +45,21 @@ def flat(model: Model) -> FlatModel:
     return FlatModel(model)
 
 
-def called_subgraph(model: Model, operator: Operator) -> int | None:
-    """The subgraph that `operator` stands for; None for an operator that stands for itself."""
-    code = model.operator_codes[operator.opcode_index].builtin_code
-    if code in INLINED and isinstance(operator.options, CallOptions):
-        return operator.options.subgraph
-    if code in INLINED and isinstance(operator.options, StableHLOCompositeOptions):
-        return operator.options.decomposition_subgraph_index
-    return None
-
-
-def _flattened(model: Model, graph: SubGraph, calls: tuple[int, ...], meter: Meter) -> SubGraph:
+def _flattened(model: Model, graph: SubGraph, meter: Meter) -> SubGraph:
     tensors, operators = list(graph.tensors), []
     for operator in graph.operators:
-        called = called_subgraph(model, operator)
+        called = inlined_subgraph(model, operator)
         if called is None:
             operators.append(operator)
             continue
-        if called in calls:
-            raise ModelError(f"subgraph {called} calls itself")
-        body = _flattened(model, model.subgraphs[called], (*calls, called), meter)
+        body = _flattened(model, model.subgraphs[called], meter)
         meter.spend("called_operators", 1 + len(body.operators), f"the call of subgraph {called}")
-        operators += _substituted(body, operator, called, tensors)
+        operators += _substituted(body, operator, tensors)
     return replace(graph, tensors=tuple(tensors), operators=tuple(operators))
 
 
-def _substituted(
-    body: SubGraph, caller: Operator, called: int, tensors: list[Tensor]
-) -> list[Operator]:
+def _substituted(body: SubGraph, caller: Operator, tensors: list[Tensor]) -> list[Operator]:
     """The operators of `body` over the caller's tensors, to which those of `body` are added."""
-    if len(body.inputs) != len(caller.inputs) or len(body.outputs) != len(caller.outputs):
-        raise ModelError(
-            f"subgraph {called} maps {len(body.inputs)} tensors to {len(body.outputs)}, "
-            f"its operator {len(caller.inputs)} to {len(caller.outputs)}"
-        )
-    made = {index for operator in body.operators for index in operator.outputs}
-    if len(set(body.outputs)) != len(body.outputs) or not made.issuperset(body.outputs):
-        raise ModelError(f"subgraph {called} gives a tensor twice, or one that it does not compute")
     place: dict[int, int | None] = dict(zip(body.inputs, caller.inputs, strict=True))
     place.update(zip(body.outputs, caller.outputs, strict=True))
     for index, tensor in enumerate(body.tensors):

@@ -24,6 +24,7 @@ from tflite_ort.schema.file.model import (
     OperatorCode,
     SubGraph,
     Tensor,
+    stored_data,
 )
 from tflite_ort.schema.file.operators import options_of
 from tflite_ort.schema.file.strings import decoded
@@ -106,9 +107,9 @@ def _only_starts(model: Model, graph: SubGraph, operator: Operator) -> bool:
     (source,) = operator.inputs
     if source is None or not all(graph.tensors[index].is_variable for index in operator.outputs):
         return False
-    data = model.buffers[graph.tensors[source].buffer].data
+    data = stored_data(model, graph.tensors[source])
     is_half = graph.tensors[source].type is TensorType.FLOAT16
-    return is_half and data is not None and data.size > 0 and not data.any()
+    return is_half and data is not None and not data.any()
 
 
 def _data(

@@ -32,7 +32,7 @@ def conv_output_size(
     padding: Padding, size: int, kernel: int, stride: int, dilation: int = 1
 ) -> int:
     """Windows along one dimension: SAME ceil(size / stride), VALID those that fit whole."""
-    _check_window(padding, stride, dilation)
+    check_window(padding, kernel, stride, dilation)
     if not is_known(size):
         covers = stride == 1 and (padding == Padding.SAME or kernel == 1)
         return size if covers else unknown_size()
@@ -59,11 +59,14 @@ def _effective(kernel: int, dilation: int) -> int:
     return (kernel - 1) * dilation + 1
 
 
-def _check_window(padding: Padding, stride: int, dilation: int) -> None:
+def check_window(padding: Padding, kernel: int, stride: int, dilation: int = 1) -> None:
+    """Refuses windows along one dimension that cover nothing or do not move on."""
     if padding not in (Padding.SAME, Padding.VALID):
         raise ModelError(f"padding {padding} is neither SAME nor VALID")
-    if stride <= 0 or dilation <= 0:
-        raise ModelError(f"stride {stride} and dilation {dilation} have to be positive")
+    if stride <= 0 or dilation <= 0 or (is_known(kernel) and kernel <= 0):
+        raise ModelError(
+            f"kernel {kernel}, stride {stride} and dilation {dilation} have to be positive"
+        )
 
 
 def normalized_axis(axis: int, rank: int) -> int:

@@ -8,6 +8,9 @@ from typing import Any, NoReturn, cast
 
 from tflite_ort.schema.file.errors import Untranslatable
 
+# TFLite keeps sizes in 32 bits.
+LARGEST_SIZE = 2**31 - 1
+
 Shape = tuple[int, ...]
 
 

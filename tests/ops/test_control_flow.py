@@ -423,7 +423,6 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_body_that_does_not_fit_is_refused(name: str) -> None:
     model, message = REFUSED[name]
-    interpreter = Interpreter(model_content=model)
     with pytest.raises(ModelError) as caught:
-        interpreter.allocate_tensors()
+        Interpreter(model_content=model).allocate_tensors()
     assert message in str(caught.value)

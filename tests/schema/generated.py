@@ -24,6 +24,7 @@ from tflite_ort.schema import (
     Table,
     Tensor,
     TensorMap,
+    TensorType,
 )
 from tflite_ort.schema.file.declare import (
     Child,
@@ -40,8 +41,12 @@ from tflite_ort.schema.file.declare import (
     fields_of,
 )
 from tflite_ort.schema.file.model import Buffer
+from tflite_ort.schema.file.operators import OPTIONS as OWN
 
 TENSORS = 3
+OUTSIDE = st.sampled_from((0, EXTERNAL := 7))
+# Of these the subgraphs that are called have to fit.
+CALLERS = {op for op, table in OWN.items() if any("subgraph" in name for name in fields_of(table))}
 SUBGRAPHS = 2
 BUFFER_SIZES = (0, 1024)  # what the largest constant drawn here needs
 OPTIONS = BuiltinOptions.members + BuiltinOptions2.members
@@ -155,8 +160,17 @@ def subgraphs(draw: st.DrawFn) -> SubGraph:
     def tensor() -> Tensor:
         buffer = draw(st.integers(0, len(BUFFER_SIZES) - 1))
         drawn: Tensor = draw(tables(Tensor))
-        lasts = drawn.is_variable and buffer == 0
-        return replace(drawn, shape=draw(DIMENSIONS), buffer=buffer, is_variable=lasts)
+        drawn = replace(drawn, shape=draw(DIMENSIONS), buffer=buffer, external_buffer=draw(OUTSIDE))
+        if len(drawn.shape) > 1:
+            drawn = replace(drawn, quantization=None)  # whose dimension would have to be one
+        if buffer == 0:
+            return drawn
+        return replace(
+            drawn,
+            type=TensorType.INT8 if drawn.type is TensorType.STRING else drawn.type,
+            is_variable=False,
+            sparsity=None,
+        )
 
     return SubGraph(
         tensors=tuple(tensor() for _ in range(TENSORS)),
@@ -174,7 +188,10 @@ def models(draw: st.DrawFn) -> Model:
     entries = few(entry)
     signature = st.builds(SignatureDef, entries, entries, TEXT, TEXT, st.integers(0, SUBGRAPHS - 1))
     code = tables(OperatorCode).filter(
-        lambda code: code.builtin_code != BuiltinOperator.CUSTOM or code.custom_code is not None
+        lambda code: (
+            code.builtin_code not in CALLERS
+            and (code.builtin_code != BuiltinOperator.CUSTOM or code.custom_code is not None)
+        )
     )
     return Model(
         version=3,
@@ -184,6 +201,9 @@ def models(draw: st.DrawFn) -> Model:
         buffers=tuple(Buffer(np.arange(size).astype(np.uint8)) for size in BUFFER_SIZES),
         metadata=draw(few(st.builds(Metadata, TEXT, st.integers(0, 1)))),
         signature_defs=draw(few(signature)),
-        external_buffer_groups=draw(few(tables(ExternalBufferGroup))),
-        external_buffers=draw(few(tables(ExternalBuffer))),
+        external_buffer_groups=(ExternalBufferGroup(draw(TEXT)),),
+        external_buffers=tuple(
+            replace(each, group=0)
+            for each in (ExternalBuffer(EXTERNAL), *draw(few(tables(ExternalBuffer))))
+        ),
     )

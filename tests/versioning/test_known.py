@@ -10,7 +10,7 @@ from tests.versioning.reference import known_to_tflite, reference
 from tflite_ort.command.operators_page import UNTRANSLATED
 from tflite_ort.opmap import translator
 from tflite_ort.schema import Op
-from tflite_ort.schema.values.inlining import INLINED
+from tflite_ort.schema.file.flow import INLINED
 from tflite_ort.versioning import (
     DISAGREEMENTS,
     KNOWN,

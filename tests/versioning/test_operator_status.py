@@ -20,7 +20,7 @@ from tflite_ort.command.operator_status import (
 from tflite_ort.command.operators_page import operators_page
 from tflite_ort.command.versions import versions_command
 from tflite_ort.schema import Op, TensorType
-from tflite_ort.schema.values.inlining import INLINED
+from tflite_ort.schema.file.flow import INLINED
 from tflite_ort.schema.values.operators import data_types
 from tflite_ort.versioning.known import known_versions
 from tflite_ort.versioning.type_versions import accepted_types, first_version

@@ -1,0 +1,155 @@
+"""Files that a model stands in or names: plain files only, opened without waiting for anybody.
+
+A name that a model gives is not trusted. It leads to a file only below folders that the caller
+allows, whatever links stand on the way, and not to a device, a pipe or a socket.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import stat
+from collections.abc import Sequence
+from pathlib import PurePath
+
+import numpy as np
+
+from tflite_ort.schema.file.declare import Array
+from tflite_ort.schema.file.errors import ModelError, UnreadableModel
+
+# Smaller files are read into memory, so that who changes the file later changes nothing here.
+# Larger ones are mapped: they must not change while they are in use.
+MAPPED_BYTES = 256 << 20
+
+# Absent on Windows, which has no links to follow and no pipes to wait for in folders.
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+_DESCENDS = os.open in os.supports_dir_fd and os.stat in os.supports_dir_fd
+
+Path = str | os.PathLike[str]
+
+
+def file_content(path: Path) -> Array:
+    """The bytes of a plain file as a read-only array; of a large one as a view of its map.
+
+    Raises:
+        UnreadableModel: it is no plain file.
+        OSError: it cannot be opened.
+    """
+    return _content(_opened(os.fspath(path)))
+
+
+def content_below(name: str, folders: Sequence[Path]) -> Array:
+    """As `file_content`, of the file that a model calls `name`: below one of `folders`.
+
+    A relative name is looked up in each of `folders`.
+
+    Raises:
+        ModelError: it is below none of them, or no plain file.
+        OSError: it cannot be opened.
+    """
+    if not name or "\0" in name or ".." in PurePath(name).parts:
+        raise ModelError(f"external file name {name!r} leaves the model's folder")
+    if not folders:
+        raise ModelError(
+            f"external file {name!r} belongs to a model that was not read from a path: "
+            "external_roots=[...] names the folders of external files"
+        )
+    root, parts = _located(name, [os.path.abspath(folder) for folder in folders])
+    return _content(_descended(root, parts))
+
+
+def _located(name: str, folders: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """The folder, its links resolved, below which `name` is, and the way from there.
+
+    Only places below `folders` are looked at: elsewhere a mere look may mount a file system.
+    """
+    roots = [os.path.realpath(folder) for folder in folders]
+    places = [os.path.join(folder, name) for folder in folders]  # an absolute name as it is
+    resolved = [
+        os.path.realpath(place)
+        for place in dict.fromkeys(places)
+        if any(_is_below(place, folder) for folder in (*folders, *roots))
+    ]
+    below = [(root, place) for place in resolved for root in roots if _is_below(place, root)]
+    if not below:
+        raise ModelError(
+            f"external file {name!r} is outside the model's folder: external_roots=[...] names "
+            "other folders that may be read"
+        )
+    root, place = next((pair for pair in below if os.path.lexists(pair[1])), below[0])
+    return root, PurePath(place).relative_to(root).parts
+
+
+def _is_below(path: str, root: str) -> bool:
+    return PurePath(path) != PurePath(root) and PurePath(path).is_relative_to(root)
+
+
+def _descended(root: str, parts: Sequence[str]) -> int:
+    """A descriptor of the file `parts` below `root`, with no link followed on the way."""
+    *folders, last = parts
+    if not _DESCENDS:
+        return _opened(os.path.join(root, *parts))
+    at = os.open(root, _FOLDER)
+    try:
+        for folder in folders:
+            above, at = at, os.open(folder, _FOLDER | _NO_LINK, dir_fd=at)
+            os.close(above)
+        return _opened(last, at)
+    finally:
+        os.close(at)
+
+
+def _opened(path: str, folder: int | None = None) -> int:
+    """A descriptor of a plain file; of one in `folder` only if it is no link.
+
+    A device is not even opened, which may have an effect; the descriptor is looked at again since
+    the name may lead elsewhere by then.
+    """
+    follow = folder is None
+    try:
+        status = os.stat(path, dir_fd=folder, follow_symlinks=follow)
+    except ValueError as error:  # a NUL in the name
+        raise UnreadableModel(f"{path!r} cannot be opened: {error}") from error
+    _check_plain(status, path)
+    flags = os.O_RDONLY | _NO_WAIT | (0 if follow else _NO_LINK)
+    descriptor = os.open(path, flags, dir_fd=folder)
+    try:
+        _check_plain(os.fstat(descriptor), path)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _check_plain(status: os.stat_result, path: str) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if not stat.S_ISREG(status.st_mode):
+        raise UnreadableModel(f"{path!r} is {_kind(status.st_mode)}, not a plain file")
+
+
+def _kind(mode: int) -> str:
+    kinds = {
+        stat.S_IFLNK: "a link",
+        stat.S_IFIFO: "a pipe",
+        stat.S_IFSOCK: "a socket",
+        stat.S_IFCHR: "a device",
+        stat.S_IFBLK: "a device",
+    }
+    return kinds.get(stat.S_IFMT(mode), "something else")
+
+
+def _content(descriptor: int) -> Array:
+    with open(descriptor, "rb", buffering=0) as stream:
+        size = os.fstat(descriptor).st_size
+        if size > MAPPED_BYTES:
+            return np.frombuffer(mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ), np.uint8)
+        content = np.empty(size, np.uint8)
+        done = 0
+        while done < size and (more := stream.readinto(content.data[done:])):
+            done += more
+    content.flags.writeable = False
+    return content[:done]
