@@ -10,7 +10,7 @@ import onnx_ir as ir
 from tflite_ort.opmap.convolution import accumulator_bias, check_types
 from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.idioms.hybrid import hybrid_input, input_rounding
-from tflite_ort.opmap.idioms.hybrid_products import Matrix, keeps_codes, sum_of_products
+from tflite_ort.opmap.idioms.hybrid_products import WeightMatrix, keeps_codes, sum_of_products
 from tflite_ort.opmap.idioms.symmetric_weights import symmetric, with_repeated
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
@@ -69,7 +69,7 @@ def _coded_product(
 ) -> ir.Value | None:
     """Floats times 8-bit weights, where these are not made floats."""
     input, filter = op["input"], op["filter"]
-    matrix = None if input.is_quantized else Matrix.of_codes(filter)
+    matrix = None if input.is_quantized else WeightMatrix.of_codes(filter)
     if matrix is None:
         return None
     single_row = is_known(*input.shape) and math.prod(input.shape) == filter.shape[1]

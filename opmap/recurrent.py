@@ -10,9 +10,9 @@ import onnx_ir as ir
 
 from tflite_ort.opmap.cells.lstm_basic import basic_lstm
 from tflite_ort.opmap.cells.lstm_float import Run, run_cells
-from tflite_ort.opmap.cells.lstm_float_weights import matrix, read_cell, reals
+from tflite_ort.opmap.cells.lstm_float_weights import read_float_weights, reals, weight_matrix
 from tflite_ort.opmap.cells.lstm_integer import run_integer_cell
-from tflite_ort.opmap.cells.lstm_integer_weights import read_integer_cell
+from tflite_ort.opmap.cells.lstm_integer_weights import read_integer_weights
 from tflite_ort.opmap.cells.lstm_narrow import narrow_lstm
 from tflite_ort.opmap.cells.recurrent_activation import activated
 from tflite_ort.opmap.cells.rnn_cell import RnnRun, run_rnns
@@ -41,6 +41,7 @@ from tflite_ort.schema import (
 )
 from tflite_ort.schema.values.lstm import (
     BASIC_LSTM_INPUTS,
+    LstmKind,
     named,
 )
 from tflite_ort.schema.values.sizes import has_zero, is_known, is_one
@@ -51,31 +52,29 @@ _WEIGHTS = (
     *("input_to_forget_weights", "fw_input_to_forget_weights"),
     *("weights", "fw_weights", "weights_feature"),
 )
-_OF_NARROW = 12  # intermediates of a cell whose partial sums have 8 bits
 
 
 @translator(Op.LSTM, versions=(1, 4))
 def lstm(op: OperatorView[LSTMOptions], g: Graph) -> None:
     """One step of the cell on a whole batch [B, I]."""
+    kind = LstmKind.of(op)
     if op.options.kernel_type == LSTMKernelType.BASIC:
         basic_lstm(named(op, BASIC_LSTM_INPUTS), g)
-        return
-    if op["input"].is_quantized and len(op.intermediates) == _OF_NARROW:
+    elif kind is LstmKind.NARROW:
         narrow_lstm(op, g)
-        return
-    if op["input"].is_quantized:
+    elif kind is LstmKind.INTEGER:
         axis = g.constant([_TIME], np.int64)
         y = _integer_lstm(op, g, g.op("Unsqueeze", read_centred(g, op["input"]), axis), single=True)
         g.write(op.output, g.op("Squeeze", y, axis), domain=Domain.STORED)
-        return
-    ((y, h, c),) = run_cells(g, [_run(op, g, [g.read(op["input"])], single=True)])
-    _write_states(op, g, "", h, c)
-    g.write(op.output, y)
+    else:
+        ((y, h, c),) = run_cells(g, [_run(op, g, [g.read(op["input"])], single=True)])
+        _write_states(op, g, "", h, c)
+        g.write(op.output, y)
 
 
 def _integer_lstm(op: View, g: Graph, x: ir.Value, *, single: bool) -> ir.Value:
     """The outputs [T, B, O] as codes; those of the output state, whatever the output says."""
-    cell, states = read_integer_cell(op), [op["output_state"], op["cell_state"]]
+    cell, states = read_integer_weights(op), [op["output_state"], op["cell_state"]]
     rows = op["recurrent_to_output_weights"].shape
     for state, width in zip(states, reversed(rows), strict=True):
         if state.rank != 2 or state.shape[1] != width:
@@ -126,7 +125,7 @@ def bidirectional_sequence_lstm(
 def _run(
     op: View, g: Graph, x: Values, prefix: str = "", *, single: bool, reverse: bool = False
 ) -> Run:
-    cell = read_cell(op, prefix, _rounding(op, g))
+    cell = read_float_weights(op, prefix, _rounding(op, g))
     h, c = op[f"{prefix}output_state"], op[f"{prefix}cell_state"]
     outputs = cell.recurrent_weights.codes.shape[1]
     if has_zero(*h.shape) and not is_known(_batch(op)):
@@ -271,8 +270,8 @@ def _refuse_misread(op: OperatorView[BidirectionalSequenceRNNOptions]) -> None:
 def _rnn_run(
     op: View, g: Graph, x: Values, prefix: str = "", *, single: bool, reverse: bool = False
 ) -> RnnRun:
-    matrices = [matrix(op, prefix + name) for name in ("weights", "aux_weights")]
-    recurrent, bias = matrix(op, f"{prefix}recurrent_weights"), reals(op, f"{prefix}bias")
+    matrices = [weight_matrix(op, prefix + name) for name in ("weights", "aux_weights")]
+    recurrent, bias = weight_matrix(op, f"{prefix}recurrent_weights"), reals(op, f"{prefix}bias")
     if recurrent is None or bias is None:
         raise Untranslatable("a cell without weights")
     return RnnRun(
@@ -298,7 +297,7 @@ def svdf(op: OperatorView[SVDFOptions], g: Graph) -> None:
     if op["input"].is_quantized:
         integer_svdf(op, g)
         return
-    feature, time = matrix(op, "weights_feature"), reals(op, "weights_time")
+    feature, time = weight_matrix(op, "weights_feature"), reals(op, "weights_time")
     if feature is None or time is None:
         raise Untranslatable("filters without weights")
     filters, memory = time.shape

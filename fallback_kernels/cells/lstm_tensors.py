@@ -75,10 +75,6 @@ class CellTensors:
     def zero_point(self, name: str) -> int:
         return self._quantization(name).scalar_zero_point
 
-    @property
-    def output_scale(self) -> np.float32:
-        return np.float32(quantization(self.op.output, "output").scalar_scale)
-
     def _quantization(self, name: str) -> Quantization:
         return quantization(self.tensor(name), self.prefix + name)
 

@@ -23,10 +23,10 @@ from tflite_ort.opmap.cells.directions import (
     recurrent_node,
     stacked_states,
 )
-from tflite_ort.opmap.cells.lstm_float_step import OUTPUT, LstmStep
-from tflite_ort.opmap.cells.lstm_float_weights import Cell
+from tflite_ort.opmap.cells.lstm_float_step import OUTPUT, FloatStep
+from tflite_ort.opmap.cells.lstm_float_weights import FloatWeights
 from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.idioms.hybrid_products import Matrix, keeps_codes, sum_of_products
+from tflite_ort.opmap.idioms.hybrid_products import WeightMatrix, keeps_codes, sum_of_products
 from tflite_ort.opmap.idioms.scan import scan
 from tflite_ort.schema import ActivationFunctionType
 from tflite_ort.schema.values.sizes import has_zero, is_one
@@ -53,7 +53,7 @@ class Run:
         batch: B.
     """
 
-    cell: Cell
+    cell: FloatWeights
     x: Sequence[ir.Value]
     output_state: ir.Value
     cell_state: ir.Value
@@ -140,12 +140,12 @@ def _onnx_weights(g: Graph, arrays: Sequence[Array], name: str) -> ir.Value:
     return g.constants.add(np.stack(rows), name)
 
 
-def _joined(parts: Sequence[Matrix]) -> Array:
+def _joined(parts: Sequence[WeightMatrix]) -> Array:
     """[rows, columns of all parts]."""
     return np.concatenate([part.reals for part in parts], axis=1)
 
 
-def _onnx_peepholes(g: Graph, cells: Sequence[Cell]) -> ir.Value | None:
+def _onnx_peepholes(g: Graph, cells: Sequence[FloatWeights]) -> ir.Value | None:
     arrays = [c.peephole[_ONNX_PEEPHOLES].reshape(-1) for c in cells if c.peephole is not None]
     return g.constants.add(np.stack(arrays), "peephole") if arrays else None
 
@@ -172,7 +172,7 @@ def _stayed_inside(g: Graph, run: Run, y: ir.Value) -> ir.Value:
     others = g.op("Slice", y, *bounds)
     before = g.op("Concat", *((others, first) if run.reverse else (first, others)), axis=0)
     matrices = (*cell.input_weights, cell.recurrent_weights)
-    rows = [Matrix(matrix.reals[OUTPUT * cell.size :]) for matrix in matrices]
+    rows = [WeightMatrix(matrix.reals[OUTPUT * cell.size :]) for matrix in matrices]
     sums = sum_of_products(g, list(zip((*run.x, before), rows, strict=True)))
     sums = g.op("Add", sums, g.constant(cell.bias[OUTPUT]))
     limit = np.float32(math.tanh(cell.cell_clip) - _MARGIN)
@@ -187,13 +187,13 @@ def _scanned(g: Graph, run: Run) -> Result:
     terms = list(zip(run.x, cell.input_weights, strict=True))
     sums, bias = sum_of_products(g, terms, rounding=cell.rounding), cell.added(g)
     sums = sums if bias is None else g.op("Add", sums, bias)
-    step = LstmStep(g, cell, (), single_row=run.single_row)
+    step = FloatStep(g, cell, (), single_row=run.single_row)
     (h, c), (y,) = scan(g, step, states, (sums,), single=False, reverse=run.reverse)
     return y, h, c
 
 
 def _stepped(g: Graph, run: Run) -> Result:
     """The step itself."""
-    step = LstmStep(g, run.cell, run.cell.input_weights, single_row=run.single_row)
+    step = FloatStep(g, run.cell, run.cell.input_weights, single_row=run.single_row)
     (h, c), (y,) = step((run.output_state, run.cell_state), run.x)
     return y, h, c

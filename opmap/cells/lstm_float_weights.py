@@ -13,7 +13,7 @@ import onnx_ir as ir
 from tflite_ort.opmap.cells.directions import ONNX_ACTIVATIONS
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.idioms.hybrid import Rounding
-from tflite_ort.opmap.idioms.hybrid_products import Matrix
+from tflite_ort.opmap.idioms.hybrid_products import WeightMatrix
 from tflite_ort.schema import (
     ActivationFunctionType,
     OperatorView,
@@ -28,7 +28,7 @@ _CODED = (TensorType.INT8, TensorType.UINT8)
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class FloatWeights:
     """The weights of one LSTM cell, its gates in the order input, forget, update, output.
 
     Args:
@@ -44,12 +44,12 @@ class Cell:
         rounding: of what meets the weights; None for none.
     """
 
-    input_weights: tuple[Matrix, ...]
-    recurrent_weights: Matrix
+    input_weights: tuple[WeightMatrix, ...]
+    recurrent_weights: WeightMatrix
     bias: Array
     peephole: Array | None
     norm: Array | None
-    projection: Matrix | None
+    projection: WeightMatrix | None
     projection_bias: Array | None
     activation: ActivationFunctionType
     cell_clip: float
@@ -71,7 +71,9 @@ class Cell:
         return g.constant(self.bias.reshape(-1)) if self.norm is None else None
 
 
-def read_cell(op: View, prefix: str = "", rounding: Rounding | None = None) -> Cell:
+def read_float_weights(
+    op: View, prefix: str = "", rounding: Rounding | None = None
+) -> FloatWeights:
     """The cell of an operator whose inputs are named; hybrid weights are dequantised.
 
     Without an input gate TFLite takes 1 - forget gate. That is sigmoid(-z): an input gate with
@@ -86,12 +88,12 @@ def read_cell(op: View, prefix: str = "", rounding: Rounding | None = None) -> C
             return None
         return np.stack([mirror * kept[0] if coupled or found[0] is None else found[0], *kept])
 
-    def weights(pattern: str) -> Matrix | None:
-        found = [matrix(op, prefix + pattern.format(gate)) for gate in GATES]
+    def weights(pattern: str) -> WeightMatrix | None:
+        found = [weight_matrix(op, prefix + pattern.format(gate)) for gate in GATES]
         kept = [each for each in found[1:] if each is not None]
         if not kept:
             return None
-        return Matrix.stacked([-kept[0] if coupled or found[0] is None else found[0], *kept])
+        return WeightMatrix.stacked([-kept[0] if coupled or found[0] is None else found[0], *kept])
 
     inputs = [weights("input_to_{}_weights"), weights("aux_input_to_{}_weights")]
     recurrent = weights("recurrent_to_{}_weights")
@@ -104,13 +106,13 @@ def read_cell(op: View, prefix: str = "", rounding: Rounding | None = None) -> C
     options = op.options
     if options.fused_activation_function is ActivationFunctionType.NONE:
         _refuse_unfinished(op, prefix)
-    return Cell(
+    return FloatWeights(
         tuple(each for each in inputs if each is not None),
         recurrent,
         bias,
         gates("cell_to_{}_weights", PEEPHOLE_GATES),
         gates("{}_layer_norm_coefficients", mirror=1),
-        matrix(op, f"{prefix}projection_weights"),
+        weight_matrix(op, f"{prefix}projection_weights"),
         reals(op, f"{prefix}projection_bias"),
         options.fused_activation_function,
         options.cell_clip,
@@ -129,17 +131,17 @@ def _refuse_unfinished(op: View, prefix: str) -> None:
         raise Untranslatable("TFLite leaves out a part of an update without activation")
 
 
-def matrix(op: View, name: str) -> Matrix | None:
+def weight_matrix(op: View, name: str) -> WeightMatrix | None:
     """The constant input `name` as weights, None where there is none; a diagonal [N] is square."""
     weights, tensor = reals(op, name), op.get(name) if name in op.names else None
     if weights is None or tensor is None or tensor.data is None:
         return None
     if weights.ndim == 1:
-        return Matrix(np.diag(weights))
+        return WeightMatrix(np.diag(weights))
     if tensor.quantization is None or tensor.type not in _CODED:
-        return Matrix(weights)
+        return WeightMatrix(weights)
     scale = np.full(len(weights), tensor.quantization.scale[0], np.float32)
-    return Matrix(tensor.data.view(np.int8), scale)
+    return WeightMatrix(tensor.data.view(np.int8), scale)
 
 
 def reals(op: View, name: str) -> npt.NDArray[np.float32] | None:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from tflite_ort.opmap.cells.lstm_integer_weights import SHORT, IntegerCell
+from tflite_ort.opmap.cells.lstm_integer_weights import SHORT, IntegerWeights
 from tflite_ort.opmap.cells.normalization_integer import normalized
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.idioms.fixed_point import TIE_BREAK, rescaled
@@ -26,7 +26,7 @@ _INPUT, _FORGET, _UPDATE, _OUTPUT = range(4)
 
 
 def run_integer_cell(
-    g: Graph, cell: IntegerCell, x: ir.Value, h: ir.Value, c: ir.Value, *, single: bool
+    g: Graph, cell: IntegerWeights, x: ir.Value, h: ir.Value, c: ir.Value, *, single: bool
 ) -> tuple[ir.Value, ir.Value, ir.Value]:
     """Outputs [T, B, O], last output and cell state: codes less their zero points, in float32.
 
@@ -44,7 +44,7 @@ def run_integer_cell(
 class _Step:
     """One step: (h [B, O], c [B, C]) and what the input adds to the sums [B, 4 * C]."""
 
-    def __init__(self, g: Graph, cell: IntegerCell) -> None:
+    def __init__(self, g: Graph, cell: IntegerWeights) -> None:
         self.g, self.cell = g, cell
         units = np.array([2.0 ** (cell.cell_bits - 30), 2.0**-15, 1, 1])
         self.units = units * [TIE_BREAK, TIE_BREAK, 1, 1]

@@ -18,14 +18,13 @@ from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.idioms.fixed_point import exact_product, rescaled
 from tflite_ort.schema import OperatorView, Untranslatable
 from tflite_ort.schema.arithmetic.lstm_scales import CellScales, cell_scales, quantization
-from tflite_ort.schema.values.lstm import GATES, PEEPHOLE_GATES
+from tflite_ort.schema.values.lstm import GATES, PEEPHOLE_GATES, LstmKind
 
 Array = npt.NDArray[Any]
 View = OperatorView[Any]
 
 SHORT, BYTE = (-32768, 32767), (-128, 127)
 _REACH = 255  # of an 8-bit code less its zero point
-_OF_WIDE = 5  # intermediates
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ class Peephole:
 
 
 @dataclass(frozen=True, slots=True)
-class IntegerCell:
+class IntegerWeights:
     """One cell; its gates stand in the order input, forget, update, output.
 
     Args:
@@ -81,9 +80,9 @@ class IntegerCell:
         return len(self.input.bias) // len(GATES)
 
 
-def read_integer_cell(op: View) -> IntegerCell:
+def read_integer_weights(op: View) -> IntegerWeights:
     """The cell of an operator whose inputs are named."""
-    if len(op.intermediates) != _OF_WIDE:
+    if LstmKind.of(op) is not LstmKind.INTEGER:
         raise Untranslatable("integer cells with 8-bit sums")
     coupled = op.get("input_to_input_weights") is None
     # An input gate that is one less the forget gate stands for it.
@@ -93,7 +92,7 @@ def read_integer_cell(op: View) -> IntegerCell:
     input = _stacked(op, "input_to_{}_weights", gates, scales.input)
     zero = quantization(op["output_state"]).scalar_zero_point
     lowest, highest = cut(BYTE, scales.output_limit)
-    return IntegerCell(
+    return IntegerWeights(
         input if norm else _with_biases(op, input, gates),
         _stacked(op, "recurrent_to_{}_weights", gates, scales.recurrent),
         None if scales.peephole is None else _peephole(op, gates, scales.peephole),

@@ -22,7 +22,7 @@ from tflite_ort.opmap.cells.directions import (
 from tflite_ort.opmap.cells.recurrent_activation import activated
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.idioms.hybrid import Rounding
-from tflite_ort.opmap.idioms.hybrid_products import Matrix, Term, keeps_codes, sum_of_products
+from tflite_ort.opmap.idioms.hybrid_products import Term, WeightMatrix, keeps_codes, sum_of_products
 from tflite_ort.opmap.idioms.scan import Values, scan
 from tflite_ort.schema import ActivationFunctionType
 
@@ -47,8 +47,8 @@ class RnnRun:
 
     x: Sequence[ir.Value]
     state: ir.Value
-    weights: Sequence[Matrix]
-    recurrent_weights: Matrix
+    weights: Sequence[WeightMatrix]
+    recurrent_weights: WeightMatrix
     bias: Array
     activation: ActivationFunctionType
     single: bool

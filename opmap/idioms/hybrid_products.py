@@ -33,7 +33,7 @@ _MOST_COLUMNS = 2**17  # of which the sums stay in 32 bits
 
 
 @dataclass(frozen=True, slots=True)
-class Matrix:
+class WeightMatrix:
     """Weights [N, K].
 
     Args:
@@ -45,7 +45,7 @@ class Matrix:
     scale: npt.NDArray[np.float32] | None = None
 
     @classmethod
-    def of_codes(cls, tensor: TensorView) -> Matrix | None:
+    def of_codes(cls, tensor: TensorView) -> WeightMatrix | None:
         """A constant of int8 codes around 0, one scale for all or one for each row."""
         quantization = tensor.quantization
         if tensor.data is None or tensor.type is not TensorType.INT8 or quantization is None:
@@ -61,11 +61,15 @@ class Matrix:
             return self.codes
         return self.codes.astype(np.float32) * self.scale[:, np.newaxis]
 
-    def __neg__(self) -> Matrix:
-        return Matrix(-self.codes) if self.scale is None else Matrix(self.codes, -self.scale)
+    def __neg__(self) -> WeightMatrix:
+        return (
+            WeightMatrix(-self.codes)
+            if self.scale is None
+            else WeightMatrix(self.codes, -self.scale)
+        )
 
     @classmethod
-    def stacked(cls, parts: Sequence[Matrix]) -> Matrix:
+    def stacked(cls, parts: Sequence[WeightMatrix]) -> WeightMatrix:
         """The rows of all `parts`."""
         scales = [part.scale for part in parts if part.scale is not None]
         if len(scales) < len(parts):
@@ -73,12 +77,12 @@ class Matrix:
         return cls(np.concatenate([part.codes for part in parts]), np.concatenate(scales))
 
 
-Term = tuple[ir.Value, Matrix]
+Term = tuple[ir.Value, WeightMatrix]
 
 
 def keeps_codes(
     g: Graph,
-    matrix: Matrix,
+    matrix: WeightMatrix,
     rounding: Rounding | None,
     *,
     single_row: bool,
@@ -139,7 +143,7 @@ def _float_product(g: Graph, terms: Sequence[Term], added: ir.Value | None) -> i
     return g.op("Gemm", x, g.constants.add(joined, "weights"), added, transB=1)
 
 
-def _product_of_codes(g: Graph, x: Codes, matrix: Matrix) -> ir.Value:
+def _product_of_codes(g: Graph, x: Codes, matrix: WeightMatrix) -> ir.Value:
     """Sums of products of codes, times the scales of columns and rows."""
     assert matrix.scale is not None
     moved = g.op("Add", x.codes, g.constant(_ZERO_POINT, np.int32))
@@ -153,7 +157,7 @@ def _product_of_codes(g: Graph, x: Codes, matrix: Matrix) -> ir.Value:
     return g.op("Mul", columns, x.scale)
 
 
-def _product_of_digits(g: Graph, x: ir.Value, matrix: Matrix) -> ir.Value:
+def _product_of_digits(g: Graph, x: ir.Value, matrix: WeightMatrix) -> ir.Value:
     """The row [1, K] as whole numbers of 24 bits, whose bytes are three rows of codes."""
     assert matrix.scale is not None
     largest = reach(g, x, [-1])
@@ -167,7 +171,7 @@ def _product_of_digits(g: Graph, x: ir.Value, matrix: Matrix) -> ir.Value:
     return g.op("Mul", g.op("MatMul", values, sums), g.constant(matrix.scale))
 
 
-def _integer_product(g: Graph, codes: ir.Value, matrix: Matrix) -> ir.Value:
+def _integer_product(g: Graph, codes: ir.Value, matrix: WeightMatrix) -> ir.Value:
     """int32 [..., N] of uint8 codes around their zero point."""
     weights = g.constants.add(matrix.codes.T, "weights")
     return g.op("MatMulInteger", codes, weights, g.constant(_ZERO_POINT, np.uint8))
