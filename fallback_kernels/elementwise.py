@@ -80,6 +80,7 @@ class Binary:
     fused: bool = False
 
     def run(self, op: View, inputs: Inputs, state: State) -> Outputs:
+        """The kernel of this row: one output in the type of both operands, which broadcast."""
         a, b = inputs
         output = op.output
         if not a.dtype == b.dtype == output.dtype:

@@ -103,6 +103,7 @@ def accumulator_bias(
 
 
 def accumulator_scale(input: Quantization | None, filter: Quantization | None) -> FloatArray:
+    """The scale [1] or [N] of a sum of products: input scale times filter scale; 1 for floats."""
     if input is None or filter is None:
         return np.ones(1, np.float32)
     return input.scale * filter.scale
@@ -210,6 +211,16 @@ def convolution(
     kernel: tuple[int, int],
     groups: int,
 ) -> None:
+    """Conv of `image`, with the bias, padding and activation of `op`, written channels-first.
+
+    Args:
+        image: the input [N, C, H, W], of `groups` groups of channels.
+        weights: [out, C / groups, kh, kw], real numbers.
+        kernel: (kh, kw).
+
+    Raises:
+        Untranslatable: a computed bias of quantised activations.
+    """
     input = op["input"]
     strides = (options.stride_h, options.stride_w)
     dilations = (options.dilation_h_factor, options.dilation_w_factor)
@@ -361,6 +372,7 @@ def _misfit(
 
 
 def check_volumes(input: TensorView, filter: TensorView) -> None:
+    """Refuses volumes in other types than float32: LiteRT has no other kernels for them."""
     if (input.type, filter.type) != (TensorType.FLOAT32, TensorType.FLOAT32):
         raise Untranslatable(f"{input.type.name} input with {filter.type.name} filter")
 

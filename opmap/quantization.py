@@ -46,6 +46,7 @@ _UNITS = (1.0, 1 - 2.0**-22, 1 - 2.0**-20, 1 - 2.0**-18)
 
 
 def refusal(op: View) -> Untranslatable:
+    """The error for a pair of types that LiteRT converts and this graph does not."""
     return Untranslatable(f"{op['input'].type.name} to {op.output.type.name} is not translated")
 
 

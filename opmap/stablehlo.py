@@ -87,6 +87,7 @@ class Elementwise:
     computed_as: dict[TensorType, ir.DataType]
 
     def translate(self, op: OperatorView[Any], g: Graph) -> None:
+        """Cast both operands, add the nodes, and cast the result back."""
         lhs, rhs = op["lhs"], op["rhs"]
         computed = self.computed_as.get(lhs.type)
         if computed is None or rhs.type is not lhs.type:

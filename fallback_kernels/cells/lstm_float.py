@@ -95,6 +95,13 @@ class FloatCell:
 
     @classmethod
     def of(cls, cell: CellTensors) -> FloatCell:
+        """Reads the cell from the inputs of its operator.
+
+        A cell without an input gate has G = 3: `updated` takes 1 - forget gate for it.
+
+        Raises:
+            KernelError: a required input is absent, or integer weights have no scale.
+        """
         auxiliary = cell.array("aux_input_to_output_weights") is not None
         normalized = cell.array("forget_layer_norm_coefficients") is not None
         projected = cell.array("projection_weights") is not None
@@ -162,6 +169,7 @@ class FloatCell:
         return clipped(forget * c + update * admit, self.options.cell_clip)
 
     def projected(self, hidden: Array) -> Array:
+        """The output [B, O] of hidden values [B, C]: projected and clipped, if the cell is."""
         if self.projection is None:
             return hidden
         result = self.projection.times(hidden)[:, 0]
@@ -171,6 +179,7 @@ class FloatCell:
 
 
 def sigmoid(x: Array) -> Array:
+    """1 / (1 + exp(-x)); a large negative `x` gives 0 without a warning."""
     with np.errstate(over="ignore"):
         return np.asarray(1 / (1 + np.exp(-x)))
 
@@ -188,6 +197,7 @@ def clipped(x: Array, limit: float) -> Array:
 
 
 def activated(x: Array, function: ActivationFunctionType) -> Array:
+    """`x` after an activation function of a recurrent cell."""
     if function == ActivationFunctionType.TANH:
         return np.tanh(x)
     if function == ActivationFunctionType.SIGN_BIT:

@@ -38,9 +38,11 @@ class Multiplier:
 
     @classmethod
     def of(cls, real: npt.ArrayLike) -> Multiplier:
+        """The fixed-point form of `real`, element by element."""
         return cls(*quantize_multiplier(np.asarray(real, np.float32)))
 
     def times(self, x: Array) -> Array:
+        """round(x * factor), rounded twice as TFLite does."""
         return multiply_by_quantized_multiplier(x, self.q31, self.shift)
 
     def __getitem__(self, which: slice) -> Multiplier:
@@ -139,6 +141,14 @@ class IntegerCell:
 
     @classmethod
     def of(cls, cell: CellTensors) -> IntegerCell:
+        """Reads the cell from the inputs of its operator, and its multipliers from their scales.
+
+        The zero points of the input and of the output state become part of the biases. A cell
+        without an input gate has G = 3: `step` takes one less the forget gate for it.
+
+        Raises:
+            KernelError: a required input is absent.
+        """
         scales = cell_scales(cell.op, cell.gates)
         norm = None if scales.norm is None else LayerNorm.of(cell, scales.norm[:, np.newaxis])
         projected = cell.array("projection_weights") is not None

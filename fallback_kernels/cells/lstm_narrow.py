@@ -88,6 +88,13 @@ class NarrowCell:
 
     @classmethod
     def of(cls, cell: CellTensors) -> NarrowCell:
+        """Reads the cell from the inputs of its operator, and its multipliers from their scales.
+
+        The input gate is one less the forget gate, whatever its weights; peepholes are not read.
+
+        Raises:
+            KernelError: a required input is absent.
+        """
         scales = narrow_scales(cell.op)
         factor = Multiplier.of(scales.norm)
         gates = [(f"{gate}_layer_norm_coefficients", f"{gate}_gate_bias") for gate in NARROW_GATES]

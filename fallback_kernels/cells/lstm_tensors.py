@@ -50,6 +50,7 @@ class CellTensors:
         return recurrent.shape[-1], recurrent.shape[0]
 
     def tensor(self, name: str) -> TensorView | None:
+        """The input `name` of the cell; None where the model leaves it out."""
         full = self.prefix + name
         return self.op.get(full) if full in self.op.names else None
 
@@ -64,15 +65,22 @@ class CellTensors:
         return self.op.names.index(self.prefix + name)
 
     def required(self, name: str) -> Array:
+        """The value of an input.
+
+        Raises:
+            KernelError: the model leaves it out.
+        """
         array = self.array(name)
         if array is None:
             raise KernelError(f"{self.prefix}{name} is absent")
         return array
 
     def scale(self, name: str) -> np.float32:
+        """The scale of an input; KernelError without one."""
         return np.float32(self._quantization(name).scalar_scale)
 
     def zero_point(self, name: str) -> int:
+        """The zero point of an input; KernelError without one."""
         return self._quantization(name).scalar_zero_point
 
     def _quantization(self, name: str) -> Quantization:
@@ -104,6 +112,7 @@ def run_steps(step: Step, inputs: Sequence[Any] | Array, states: States) -> tupl
 
 
 def quantization(tensor: TensorView | None, name: str) -> Quantization:
+    """The quantisation of `tensor`; KernelError, which calls it `name`, without one."""
     if tensor is None or tensor.quantization is None:
         raise KernelError(f"{name} has no scale")
     return tensor.quantization

@@ -107,6 +107,7 @@ class Accumulator:
 
 
 def quantization(tensor: TensorView) -> Quantization:
+    """The quantisation of `tensor`; KernelError without one."""
     if tensor.quantization is None:
         raise KernelError(f"{tensor.type.name} tensor {tensor.name!r} has no scale")
     return tensor.quantization

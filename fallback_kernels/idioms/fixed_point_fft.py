@@ -25,22 +25,28 @@ class FixedPoint:
 
     @property
     def fraction(self) -> int:
+        """The number of fraction bits."""
         return 8 * self.dtype.itemsize - 1
 
     @property
     def most(self) -> int:
+        """The largest number, just below 1."""
         return (1 << self.fraction) - 1
 
     def wrapped(self, x: Ints) -> Ints:
+        """Integers cut to the bits of the type."""
         return x.astype(self.dtype).astype(np.int64)
 
     def rounded(self, product: Ints) -> Ints:
+        """A product of two numbers, shifted back; halves go up."""
         return self.wrapped((product + (1 << (self.fraction - 1))) >> self.fraction)
 
     def divided(self, x: Ints, divisor: int) -> Ints:
+        """Numbers times 1 / `divisor`."""
         return self.rounded(x * (self.most // divisor))
 
     def times(self, x: Ints, y: Ints) -> Ints:
+        """The product of complex numbers [2, ...]."""
         return self.rounded(np.stack([x[0] * y[0] - x[1] * y[1], x[0] * y[1] + x[1] * y[0]]))
 
     def unit(self, phases: npt.NDArray[np.float64]) -> Ints:

@@ -27,6 +27,11 @@ class Span:
 
     @classmethod
     def over(cls, size: int, padding: Padding, kernel: int, stride: int, dilation: int = 1) -> Span:
+        """The windows over `size` cells.
+
+        Raises:
+            KernelError: not one window fits.
+        """
         count = conv_output_size(padding, size, kernel, stride, dilation)
         if kernel < 1 or count < 1:
             raise KernelError(

@@ -24,7 +24,8 @@ class Directed(Protocol):
     """A cell over a sequence."""
 
     @property
-    def reverse(self) -> bool: ...
+    def reverse(self) -> bool:
+        """Whether the cell runs from the last step to the first."""
 
 
 def direction(runs: Sequence[Directed]) -> str | None:

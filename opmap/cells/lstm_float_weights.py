@@ -64,6 +64,7 @@ class FloatWeights:
 
     @property
     def size(self) -> int:
+        """The number of cells, C."""
         return len(self.bias[0])
 
     def added(self, g: Graph) -> ir.Value | None:

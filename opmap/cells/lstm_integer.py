@@ -128,6 +128,7 @@ def looked_up(g: Graph, table: ir.Value, places: ir.Value) -> ir.Value:
 
 
 def clip(g: Graph, value: ir.Value, bounds: tuple[int, int]) -> ir.Value:
+    """Clip doubles to `bounds`, both included."""
     return g.op("Clip", value, *(g.constant(bound, np.float64) for bound in bounds))
 
 

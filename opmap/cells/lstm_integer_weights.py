@@ -36,6 +36,11 @@ class Product:
     multiplier: Array
 
     def of(self, g: Graph, value: ir.Value, bits: int = 16) -> ir.Value:
+        """Rows of codes [..., columns] in float32 to rescaled sums [..., rows] in float64.
+
+        Args:
+            bits: the results are clipped to so many bits later.
+        """
         sums = exact_product(g, value, self.weights, _REACH)
         if self.bias.any():
             sums = g.op("Add", sums, g.constant(self.bias.astype(np.float64)))
@@ -77,6 +82,7 @@ class IntegerWeights:
 
     @property
     def size(self) -> int:
+        """The number of cells, C."""
         return len(self.input.bias) // len(GATES)
 
 

@@ -31,6 +31,7 @@ class Norm:
     scales: Array
 
     def of_gates(self, gates: Sequence[int]) -> Norm:
+        """The weights, biases and scales of some of the gates."""
         kept = list(gates)
         return Norm(self.weights[kept], self.bias[kept], self.scales[kept])
 

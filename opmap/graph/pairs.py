@@ -18,6 +18,7 @@ _PARTS: dict[np.dtype[Any], np.dtype[Any]] = {
 
 
 def is_complex(tensor: TensorView) -> bool:
+    """Whether `tensor` has complex elements, which stand in the graph as pairs of reals."""
     return tensor.dtype in _PARTS
 
 

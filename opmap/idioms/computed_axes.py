@@ -51,6 +51,7 @@ class ComputedAxis:
 
     @classmethod
     def of(cls, g: Graph, axis: TensorView, shape: Sequence[int]) -> ComputedAxis:
+        """The axis that `axis`, a tensor of one integer, names among those of `shape`."""
         return cls(g, counted_axes(g, axis, len(shape)), g.shape(shape), len(shape))
 
     @property

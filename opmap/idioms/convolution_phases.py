@@ -50,6 +50,7 @@ class Phases:
 
     @property
     def is_convolution(self) -> bool:
+        """Whether the padding of the convolution is not negative."""
         return self.before >= 0 and self.after >= 0
 
 

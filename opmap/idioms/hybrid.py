@@ -40,6 +40,7 @@ class Codes:
     scale: ir.Value
 
     def reals(self, g: Graph) -> ir.Value:
+        """The real numbers that the codes stand for, float32."""
         steps = g.op("Cast", self.codes, to=_FLOAT)
         if self.zero_point is not None:
             steps = g.op("Sub", steps, self.zero_point)

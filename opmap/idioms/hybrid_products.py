@@ -57,6 +57,7 @@ class WeightMatrix:
 
     @property
     def reals(self) -> npt.NDArray[np.float32]:
+        """The weights [N, K] as float32."""
         if self.scale is None:
             return self.codes
         return self.codes.astype(np.float32) * self.scale[:, np.newaxis]
