@@ -1,7 +1,7 @@
 """LSTM with the basic kernel: one matrix for all gates, in the order input, update, forget, output.
 
-Floats, or 8-bit activations with a 16-bit state, the latter bit for bit in floats that hold the
-integers exactly. B batch, I input, C cells.
+It has floats, or 8-bit activations with a 16-bit state. The integers are computed bit for bit, in
+floats that hold them exactly. B batch, I input, C cells.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ _LOGISTIC, _TANH = 0, 1  # places in the table of gates
 
 
 def basic_lstm(op: View, g: Graph) -> None:
-    """Gemm of the input beside the previous output [B, I + C], and the step."""
+    """One step of the cell: a Gemm of input and previous output [B, I + C], then the gates."""
     results = _quantized(op, g) if op["input"].is_quantized else _float(op, g)
     variables = [op[name] for name in ("previous_output", "previous_state")]
     for tensor, value in zip(op.outputs, results, strict=True):
         g.write(tensor, value, domain=Domain.STORED)
     for tensor, value in zip(variables, results, strict=False):
-        if tensor.is_variable:  # any other is an input like others
+        if tensor.is_variable:  # otherwise it is a plain input
             g.write(tensor, value, domain=Domain.STORED)
 
 
 def _float(op: View, g: Graph) -> tuple[ir.Value, ...]:
-    """Output and state [B, C], input beside output, and sums [B, 4 * C]."""
+    """Output and state [B, C], joined input and output [B, I + C], and sums [B, 4 * C]."""
     joined = g.op("Concat", g.read(op["input"]), g.read(op["previous_output"]), axis=1)
     sums = g.op("Gemm", joined, g.read(op["weights"]), g.read(op["bias"]), transB=1)
     admit, update, forget, shown = g.op_multi("Split", sums, outputs=4, axis=1, num_outputs=4)
@@ -51,7 +51,7 @@ def _float(op: View, g: Graph) -> tuple[ir.Value, ...]:
 
 
 def _quantized(op: View, g: Graph) -> tuple[ir.Value, ...]:
-    """The same as codes; products are rounded to 16 bits, halves upwards."""
+    """As `_float`, in codes; products are rounded to 16 bits, halves upwards."""
     sources = (op["input"], op["previous_output"])
     _check(op)
     codes = [g.read(tensor, domain=Domain.STORED) for tensor in sources]
@@ -83,7 +83,7 @@ def _quantized(op: View, g: Graph) -> tuple[ir.Value, ...]:
 
 
 def _check(op: View) -> None:
-    """What the integer kernel takes for granted."""
+    """Refuses what the integer kernel does not check."""
     types = tuple(tensor.type for tensor in op.present_inputs())
     quantizations = [op[name].quantization for name in ("input", "previous_output")]
     state = op["previous_state"].quantization

@@ -19,10 +19,10 @@ _NORM_EPSILON = 1e-8
 
 
 class FloatStep:
-    """One step: (h [B, O], c [B, C]) and the inputs [B, I], or what they add to the gates' sums.
+    """One step: from states (h [B, O], c [B, C]) and inputs [B, I], or sums of the gates.
 
     Args:
-        inputs: the weights of inputs; without any there are sums [B, 4 * C].
+        inputs: the weights of the inputs; without any a step gets sums [B, 4 * C].
         single_row: B is 1.
     """
 
@@ -40,7 +40,7 @@ class FloatStep:
         update = activated(g, self._normalized(UPDATE, z[UPDATE]), cell.activation)
         added = g.op("Mul", self._gate(INPUT, z, c), update)
         c = clipped(g, g.op("Add", kept, added), cell.cell_clip)
-        # TFLite's NONE does not even copy: what is left in the buffer is the update.
+        # With activation NONE TFLite does not copy the state: the buffer still has the update.
         is_none = cell.activation is ActivationFunctionType.NONE
         shown = update if is_none else activated(g, c, cell.activation)
         h = g.op("Mul", self._gate(OUTPUT, z, c), shown)

@@ -29,10 +29,10 @@ _CODED = (TensorType.INT8, TensorType.UINT8)
 
 @dataclass(frozen=True, slots=True)
 class FloatWeights:
-    """The weights of one LSTM cell, its gates in the order input, forget, update, output.
+    """The weights of one LSTM cell, with the gates in the order input, forget, update, output.
 
     Args:
-        input_weights: [4 * C, I] of the input and of an auxiliary one.
+        input_weights: [4 * C, I], of the input and of an auxiliary input.
         recurrent_weights: [4 * C, O].
         bias: [4, C].
         peephole: [3, C], of the input, forget and output gate.
@@ -41,7 +41,7 @@ class FloatWeights:
         projection_bias: [O].
         activation: of the update and of the cell state.
         cell_clip, proj_clip: 0 for none.
-        rounding: of what meets the weights; None for none.
+        rounding: of the rows that meet the weights; None for none.
     """
 
     input_weights: tuple[WeightMatrix, ...]
@@ -58,7 +58,7 @@ class FloatWeights:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the ONNX LSTM says the same, but for the clip of the cell state."""
+        """Whether the ONNX LSTM computes the same, except for the clip of the cell state."""
         parts = (self.projection, self.norm, self.rounding)
         return all(part is None for part in parts) and self.activation in ONNX_ACTIVATIONS
 
@@ -68,17 +68,24 @@ class FloatWeights:
         return len(self.bias[0])
 
     def added(self, g: Graph) -> ir.Value | None:
-        """What is added to the gates' sums; a bias beside a normalisation comes after it."""
+        """The bias of the gates' sums; None with layer normalisation, which adds it later."""
         return g.constant(self.bias.reshape(-1)) if self.norm is None else None
 
 
 def read_float_weights(
     op: View, prefix: str = "", rounding: Rounding | None = None
 ) -> FloatWeights:
-    """The cell of an operator whose inputs are named; hybrid weights are dequantised.
+    """The weights of the cell of `op`, an LSTM; 8-bit ones stay codes with a scale.
 
     Without an input gate TFLite takes 1 - forget gate. That is sigmoid(-z): an input gate with
-    the forget gate's weights negated.
+    the negated weights of the forget gate.
+
+    Args:
+        prefix: of the names of the cell's inputs, such as ``fw_``.
+        rounding: of the rows that meet the weights; None for none.
+
+    Raises:
+        Untranslatable: weights that are not constant, or a cell that ONNX cannot express.
     """
     coupled = op.get(f"{prefix}input_to_input_weights") is None
 
@@ -123,7 +130,7 @@ def read_float_weights(
 
 
 def _refuse_unfinished(op: View, prefix: str) -> None:
-    """Where a float cell without activation gets an update that TFLite leaves half built."""
+    """Refuses a float cell without activation whose update TFLite computes only in part."""
     auxiliary = f"{prefix}aux_input_to_cell_weights"
     added = auxiliary in op.names and op.get(auxiliary) is not None
     diagonal = op[f"{prefix}recurrent_to_cell_weights"].rank == 1
@@ -133,7 +140,7 @@ def _refuse_unfinished(op: View, prefix: str) -> None:
 
 
 def weight_matrix(op: View, name: str) -> WeightMatrix | None:
-    """The constant input `name` as weights, None where there is none; a diagonal [N] is square."""
+    """The constant input `name` as a matrix, also from a diagonal [N]; None if it is absent."""
     weights, tensor = reals(op, name), op.get(name) if name in op.names else None
     if weights is None or tensor is None or tensor.data is None:
         return None
@@ -146,8 +153,10 @@ def weight_matrix(op: View, name: str) -> WeightMatrix | None:
 
 
 def reals(op: View, name: str) -> npt.NDArray[np.float32] | None:
-    """The constant input `name` as floats, None where there is none; TFLite takes uint8 codes of
-    weights for int8 ones, and no zero point."""
+    """The constant input `name` as floats; None if it is absent.
+
+    TFLite reads uint8 codes of weights as int8 ones, and ignores their zero point.
+    """
     tensor = op.get(name) if name in op.names else None
     if tensor is None:
         return None

@@ -31,7 +31,8 @@ def run_integer_cell(
     """Outputs [T, B, O], last output and cell state: codes less their zero points, in float32.
 
     Args:
-        x, h, c: the same, [T, B, I], [B, O] and [B, C].
+        x, h, c: input [T, B, I], output [B, O] and cell state [B, C], in the same representation.
+        single: T is 1.
     """
     sums = clip(g, cell.input.of(g, x), SHORT)
     states = (h, g.op("Cast", c, to=ir.DataType.DOUBLE))
@@ -42,7 +43,7 @@ def run_integer_cell(
 
 
 class _Step:
-    """One step: (h [B, O], c [B, C]) and what the input adds to the sums [B, 4 * C]."""
+    """One step: from states (h [B, O], c [B, C]) and the sums of the input [B, 4 * C]."""
 
     def __init__(self, g: Graph, cell: IntegerWeights) -> None:
         self.g, self.cell = g, cell
@@ -52,7 +53,7 @@ class _Step:
         self.gates = g.constants.once(gate_tables(), "lstm_gates")
         bits = 15 - cell.cell_bits
         self.tanh = g.constants.once(tanh(_every_code(), bits), f"tanh_of_{bits}_bits")
-        if g.target.cpu_kernels:  # eight times as large, and two nodes less at each step
+        if g.target.cpu_kernels:  # the table is eight times as large and saves two nodes a step
             wide = gate_tables().reshape(3, _CODES)[self.tables] * self.units[:, np.newaxis]
             name = f"lstm_gates_of_{bits}_bits_{cell.coupled}"
             self.tables = np.arange(len(wide))
@@ -76,7 +77,7 @@ class _Step:
         return (g.op("Cast", output, to=ir.DataType.FLOAT), c), (output,)
 
     def _opened(self, sums: ir.Value, gates: Sequence[int]) -> ir.Value:
-        """What gates of these sums let through, in units that the cell state is kept in."""
+        """The gates for these sums, in units of the cell state."""
         g, size = self.g, self.cell.size
         first = np.repeat(self.tables[gates] * _CODES - SHORT[0], size).astype(np.float64)
         places = g.op("Cast", g.op("Add", sums, g.constant(first)), to=ir.DataType.INT32)
@@ -87,7 +88,7 @@ class _Step:
         return g.op("Mul", found, g.constant(np.repeat(self.units[gates], size)))
 
     def _normalized(self, sums: ir.Value, gates: Sequence[int]) -> ir.Value:
-        """[B, gates * C], each gate by itself."""
+        """The sums [B, gates * C], normalised gate by gate."""
         norm = self.cell.norm
         if norm is None:
             return sums
@@ -96,7 +97,7 @@ class _Step:
         return reshaped(self.g, rows, (-1, len(gates) * self.cell.size))
 
     def _gate(self, gate: int, sums: ir.Value, c: ir.Value) -> ir.Value:
-        """A gate of a cell whose gates see its state."""
+        """One gate of a cell with peepholes."""
         g, peephole = self.g, self.cell.peephole
         if peephole is not None and gate != _UPDATE:
             weights = g.constant(peephole.weights[gate].astype(np.float64))
@@ -122,7 +123,7 @@ class _Step:
 
 
 def looked_up(g: Graph, table: ir.Value, places: ir.Value) -> ir.Value:
-    """What stands in a table of integers, as doubles."""
+    """The elements of a table of integers at `places`, in float64."""
     found = g.op("Gather", table, g.op("Cast", places, to=ir.DataType.INT32))
     return g.op("Cast", found, to=ir.DataType.DOUBLE)
 
@@ -133,7 +134,7 @@ def clip(g: Graph, value: ir.Value, bounds: tuple[int, int]) -> ir.Value:
 
 
 def _every_code() -> npt.NDArray[np.int16]:
-    """All 16-bit codes; the negative ones last, where negative indices find them."""
+    """All 16-bit codes, the negative ones last, so that negative indices find them."""
     return np.arange(_CODES, dtype=np.uint16).view(np.int16)
 
 

@@ -1,6 +1,6 @@
-"""Integer LSTM cells whose partial sums are held in 8 bits (8x8_8), one step of them.
+"""One step of an integer LSTM cell with partial sums in 8 bits (8x8_8).
 
-There is only one form: coupled, normalised, projected with a bias. G gates in the order forget,
+All such cells are coupled, normalised, and projected with a bias. G gates in the order forget,
 update, output; B batch, C cells, O outputs.
 """
 
@@ -46,7 +46,7 @@ def narrow_lstm(op: View, g: Graph) -> None:
     _check(op)
     h, c, scales = op["output_state"], op["cell_state"], narrow_scales(op)
     recurrent = _partial_sums(op, g, "recurrent_to_{}_weights", h, scales.recurrent)
-    # TFLite multiplies what the output gate gets by a number from the wrong place: nothing is left.
+    # TFLite multiplies the recurrent sum of the output gate by a wrong number: 0 is left.
     kept = g.constant(np.array([[1.0], [1.0], [0.0]]))
     recurrent = g.op("Mul", recurrent, kept)
     given = _partial_sums(op, g, "input_to_{}_weights", op["input"], scales.input)
@@ -91,7 +91,7 @@ def _codes(op: View, pattern: str) -> list[Array]:
 def _partial_sums(
     op: View, g: Graph, pattern: str, source: TensorView, scales: NarrowSum
 ) -> ir.Value:
-    """[B, G, C]: products held in 8 bits, at the scale of the whole sums."""
+    """Products [B, G, C], clipped to 8 bits, then rescaled to the scale of the whole sums."""
     weights = _codes(op, pattern)
     matrix = np.concatenate(weights).T
     products = exact_product(g, read_centred(g, source), matrix, _REACH)
@@ -104,10 +104,10 @@ def _partial_sums(
 
 
 def _normalized(op: View, g: Graph, sums: ir.Value, scales: NarrowScales) -> ir.Value:
-    """Sums [B, G, C] with 12 fraction bits, rows of mean 0 and variance 1 times weights.
+    """The layer normalisation of sums [B, G, C]; the results have 12 fraction bits.
 
-    Sums of squares leave float32's whole numbers, so the order of addition matters: CumSum adds
-    one after the other as TFLite does.
+    Sums of squares exceed the integers that float32 holds, so the order of addition matters. CumSum
+    adds one after the other, as TFLite does.
     """
     q31, shift = quantize_multiplier(scales.norm)
     scale = (q31 * 2.0 ** (shift - 31)).astype(np.float32)
@@ -129,12 +129,15 @@ def _normalized(op: View, g: Graph, sums: ir.Value, scales: NarrowScales) -> ir.
 
 
 def _product(g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
-    """a * b / 2**15, halves away from zero."""
+    """round(a * b / 2**15), halves away from zero."""
     return g.op("Round", g.op("Mul", g.op("Mul", a, b), g.constant(2.0**-15 * TIE_BREAK)))
 
 
 def _projected(op: View, g: Graph, hidden: ir.Value, scales: NarrowScales) -> ir.Value:
-    """Codes less their zero point; the multiplier is cut to 16 bits, halves go upwards."""
+    """The projected output, codes less their zero point.
+
+    TFLite rounds the multiplier to 16 bits, halves upwards.
+    """
     weights, bias, state = op["projection_weights"], op["projection_bias"], op["output_state"]
     if weights.data is None or bias.data is None or state.quantization is None:
         raise Untranslatable("a projection that is not constant")

@@ -1,4 +1,4 @@
-"""Layer normalisation of 16-bit codes as TFLite's integer LSTM has it, in 64-bit integers.
+"""The layer normalisation of TFLite's integer LSTM, for 16-bit codes, in 64-bit integers.
 
 ONNX's Div of integers rounds towards zero, as C does.
 """
@@ -24,7 +24,7 @@ _MAX = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Norm:
-    """Weights [G, C] and biases [G, C] of normalised gates, scales [G] of the weights."""
+    """Weights [G, C], biases [G, C] and scales of the weights [G] of normalised gates."""
 
     weights: Array
     bias: Array
@@ -37,8 +37,11 @@ class Norm:
 
 
 def normalized(g: Graph, sums: ir.Value, norm: Norm) -> ir.Value:
-    """Rows [B, G, C] of doubles to mean 0 and variance 1 with 10 fraction bits, times weights, plus
-    bias; the results have 12."""
+    """Normalise rows [B, G, C] of integers in float64.
+
+    They get mean 0 and variance 1 with 10 fraction bits. Then they are multiplied by the weights,
+    and the bias is added. The results have 12 fraction bits.
+    """
     count = norm.weights.shape[1]
     codes = g.op("Cast", sums, to=ir.DataType.INT64)
     mean = _divided(g, _times(g, _row_sum(g, codes), 1024), count)
@@ -58,10 +61,13 @@ def normalized(g: Graph, sums: ir.Value, norm: Norm) -> ir.Value:
 
 
 def _times_inverse_root(g: Graph, value: ir.Value, x: ir.Value) -> ir.Value:
-    """`value` / sqrt(`x`), the root by Newton-Raphson in Q3.28 of a number between 1/4 and 1."""
+    """`value` / sqrt(`x`).
+
+    Newton-Raphson in Q3.28 finds the root of a number between 1/4 and 1, `x` times a power of 4.
+    """
     is_large = g.op("GreaterOrEqual", x, _whole(g, 2**29))
     x = g.op("Where", is_large, _divided(g, x, 4), x)
-    # By how many factors of 4 it is too small.
+    # The number of factors of 4 by which it is too small.
     smaller = g.op("Less", x, _whole(g, [2 ** (29 - 2 * pairs) for pairs in range(1, 15)]))
     pairs = _row_sum(g, g.op("Cast", smaller, to=ir.DataType.INT64))
     normal = g.op("Mul", x, g.op("Gather", _whole(g, [4**pair for pair in range(15)]), pairs))
@@ -79,7 +85,7 @@ def _times_inverse_root(g: Graph, value: ir.Value, x: ir.Value) -> ir.Value:
 
 
 def _root(g: Graph, x: ir.Value) -> ir.Value:
-    """1 / sqrt(x): e * (3 - x e**2) / 2 again and again."""
+    """1 / sqrt(x) by Newton-Raphson: the estimate e becomes e * (3 - x * e**2) / 2."""
     half = _divided(g, g.op("Add", _divided(g, x, 2), _whole(g, 1)), 2)
     estimate = _whole(g, 1 << 28)
     for _ in range(_ROOT_STEPS):

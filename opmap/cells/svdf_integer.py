@@ -1,4 +1,4 @@
-"""SVDF of codes bit for bit, in floats that hold the integers exactly.
+"""SVDF of integer codes bit for bit, in floats that hold the integers exactly.
 
 B batch, F filters over M steps, U units: a state [B, F, M].
 """
@@ -30,7 +30,7 @@ _STATE_REACH = 32768
 
 
 def integer_svdf(op: OperatorView[SVDFOptions], g: Graph) -> None:
-    """MatMul, rescaled into the last place of the state; ReduceSum of that times weights, rescaled.
+    """SVDF of codes: a MatMul rescaled to the newest step of the state, then a weighted sum of it.
 
     Multipliers are products and quotients of scales in float32.
     """
@@ -80,8 +80,10 @@ def _rescaled_sums(op: OperatorView[SVDFOptions], g: Graph, rows: ir.Value) -> i
 def _codes(
     g: Graph, value: ir.Value, tensor: TensorView, lowest: float = -np.inf, highest: float = np.inf
 ) -> ir.Value:
-    """The carried codes of `tensor` for whole numbers around 0, cut to what is asked for and to
-    what it holds."""
+    """The carried codes of `tensor` for codes less their zero point, in float64.
+
+    They are clipped to `lowest` and `highest`, and to the range of the type.
+    """
     zero_point = 0 if tensor.quantization is None else tensor.quantization.scalar_zero_point
     low, high = quantized_range(tensor.type)
     bounds = max(lowest, low - zero_point), min(highest, high - zero_point)
@@ -93,7 +95,7 @@ def _codes(
 
 
 def _carried_zero_point(tensor: TensorView) -> int:
-    """That of the codes which stand for those of `tensor` in the graph."""
+    """The zero point of the carried codes of `tensor`."""
     zero_point = 0 if tensor.quantization is None else tensor.quantization.scalar_zero_point
     return zero_point + (128 if carried_type(tensor) is not tensor.type else 0)
 

@@ -1,13 +1,14 @@
-"""The ONNX graph under construction, and the forms in which a TFLite tensor stands in it.
+"""The ONNX graph under construction, and the forms of TFLite tensors in it.
 
-A tensor can be there in several *forms*: a layout (channels-last as TFLite has it, or
-channels-first as ONNX convolutions want it) and a domain (`REAL` numbers, the `STORED` codes of a
+A tensor can have several *forms* in the graph. A form is a layout (channels-last as in TFLite, or
+channels-first as ONNX convolutions take it) and a domain (`REAL` numbers, the `STORED` codes of a
 quantised tensor, or the codes as the `FILE` has them). A translator reads the form it needs and
-writes the form it made; a form that is missing is derived from one that exists, once.
+writes the form it has computed. A missing form is derived once from one that exists.
 
-Quantised int8 tensors are carried as uint8 with the zero point moved by 128: the same real values,
-and the types that ONNX Runtime's integer operators are fast and exact with. `STORED` codes are
-these; `FILE` codes are int8 again (for CAST and the graph's own inputs and outputs).
+Quantised int8 tensors are carried as uint8 with the zero point moved by 128. The real values are
+the same, and ONNX Runtime's integer operators are fast and exact with these types. `STORED` codes
+are such carried codes. `FILE` codes are int8 again, for CAST and for the graph's own inputs and
+outputs.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _FAILING_ON_NONE = frozenset({"Add", "Mul", "Softmax"})
 
 
 class Graph(QuantizedNodes):
-    """ONNX nodes under construction, and the forms of each tensor so far."""
+    """The ONNX nodes, and the forms of every tensor so far."""
 
     def __init__(self, target: Target, translate: Translate | None = None) -> None:
         super().__init__(TensorType.INT8 if target.weights == "int8" else TensorType.UINT8)
@@ -73,11 +74,14 @@ class Graph(QuantizedNodes):
         domain: Domain = Domain.REAL,
         rank: int | None = None,
     ) -> ir.Value:
-        """`tensor` in the form asked for.
+        """The value of `tensor` in a form, which is derived and recorded if it is missing.
 
         Args:
             rank: prepend dimensions of size 1 up to this rank, so that a channels-first read of a
                 tensor of lower rank broadcasts as TFLite's channels-last one does.
+
+        Raises:
+            Untranslatable: the tensor has no value in this graph.
         """
         if rank is not None and rank > tensor.rank and layout is Layout.FIRST:
             return self._read_expanded(tensor, layout, domain, rank)
@@ -96,11 +100,11 @@ class Graph(QuantizedNodes):
         domain: Domain = Domain.REAL,
         activation: ActivationFunctionType = ActivationFunctionType.NONE,
     ) -> None:
-        """Record `value` as the result `tensor`; a real result of a quantised one is quantised.
+        """Record `value` as `tensor`; real numbers for a quantised tensor are quantised first.
 
         Args:
-            activation: the fused activation, applied here: to real values as Relu or Clip, to
-                quantised ones as a clamp of the codes where the output's range does not imply it.
+            activation: the fused activation, which is applied here: as Relu or Clip of real
+                numbers, and as Clip of codes unless the range of the codes implies it.
         """
         form = self.form(tensor, layout, domain)
         if tensor.is_quantized:
@@ -115,8 +119,10 @@ class Graph(QuantizedNodes):
         self._record(tensor, form, value)
 
     def _safe_if_empty(self, value: ir.Value, tensor: TensorView) -> ir.Value:
-        """`value` as it is quantised where `tensor` may turn out to have no elements: an integer
-        operator of ONNX Runtime would end the process, or give nothing at all."""
+        """`value`, ready to be quantised even if `tensor` has no elements.
+
+        An integer operator of ONNX Runtime would then end the process, or give nothing at all.
+        """
         producer, empty = value.producer(), tensor.dynamic or 0 in tensor.shape
         if not (self.target.fallback and empty) or producer is None:
             return value
@@ -145,7 +151,7 @@ class Graph(QuantizedNodes):
             self._body = body
 
     def shape(self, sizes: Sequence[int]) -> ir.Value:
-        """`sizes` as int64 [n]: a constant, an input's shape, or joined of what `size` gives."""
+        """`sizes` as int64 [n]: a constant, the shape of an input, or a Concat of `size` values."""
         if is_known(*sizes):
             return self.constant(sizes, np.int64)
         for tensor in self._sized:
@@ -158,7 +164,7 @@ class Graph(QuantizedNodes):
         return parts[0] if len(parts) == 1 else self.op("Concat", *parts, axis=0)
 
     def size(self, size: int) -> ir.Value:
-        """`size` as int64 [1]: a constant, or looked up in an input of the operator.
+        """`size` as int64 [1]: a constant, or a dimension of an input of the operator.
 
         Raises:
             Untranslatable: no input has it as a dimension.
@@ -179,14 +185,14 @@ class Graph(QuantizedNodes):
         return self.op("Shape", value, start=place, end=place + 1)
 
     def reshape(self, value: ir.Value, shape: Sequence[int]) -> ir.Value:
-        """Reshape to the shape that the elements are known to have; it may have sizes of 0."""
+        """Reshape; sizes of 0 are allowed, and one unknown size is inferred."""
         if not _one_is_inferred(shape) and (not is_known(*shape) or 0 in shape):
             return self.op("Reshape", value, self.shape(shape), allowzero=1)
         target = [size if is_known(size) else -1 for size in shape]
         return self.op("Reshape", value, self.constant(target, np.int64))
 
     def layout(self, *tensors: TensorView) -> Layout:
-        """The layout in which `tensors` are to be had with the least data moved."""
+        """The layout in which reading all `tensors` moves the least data."""
         computed = [tensor for tensor in tensors if not tensor.is_constant]
         if any(t.rank < 3 and (t.dynamic or math.prod(t.shape) > 1) for t in computed):
             return Layout.LAST
@@ -203,15 +209,18 @@ class Graph(QuantizedNodes):
         return min(moved, key=lambda layout: moved[layout])
 
     def read_codes(self, tensor: TensorView, step: float, *, layout: Layout) -> ir.Value:
-        """`step` times the codes of a quantised `tensor` as the file has them, as floats."""
+        """The codes of a quantised `tensor` as the file has them, times `step`, in float32.
+
+        It is a scaling of one read and is not recorded: no later read wants the same `step`.
+        """
         codes = self.read(tensor, layout=layout, domain=Domain.STORED)
         return self.op("DequantizeLinear", codes, *self._code_parameters(tensor, step))
 
     def read_units(self, tensor: TensorView, unit: float, *, layout: Layout, rank: int) -> ir.Value:
-        """The real values of a quantised `tensor` divided by `unit`.
+        """The real values of a quantised `tensor` divided by `unit`, in float32.
 
-        Where the ratio of scale and unit has few digits the values are exact, which multiples of
-        the scale in float32 are not: half-way cases stay half-way.
+        They are exact where the ratio of scale and unit has few digits, so that halves stay
+        halves; multiples of the scale are rounded. As `read_codes` it is not recorded.
         """
         quantization = tensor.quantization
         assert quantization is not None
@@ -230,7 +239,7 @@ class Graph(QuantizedNodes):
     def add_input(
         self, tensor: TensorView, name: str, shape: Sequence[int | str] | None
     ) -> ir.Value:
-        """A graph input, channels-last."""
+        """Add an input of the graph for `tensor`, channels-last."""
         value = ir.Value(
             name=self._unique(name),
             shape=None if shape is None else ir.Shape(paired_shape(tensor, shape)),
@@ -248,14 +257,14 @@ class Graph(QuantizedNodes):
         self._names.update(names)
 
     def stand_in(self, tensors: Sequence[TensorView]) -> None:
-        """Give the results of a refused operator values, so that what follows can be tried."""
+        """Give the outputs of a refused operator values, so that later operators can be tried."""
         for tensor in tensors:
             value = ir.Value(name=self._unique(f"{self._label}/refused"))
             self._record(tensor, self.form(tensor, Layout.LAST, Domain.FILE), value)
 
     @contextmanager
     def at(self, op: OperatorView[Any]) -> Iterator[None]:
-        """Nodes made inside are named after `op`; if it is untranslatable, they are taken back."""
+        """Name the nodes added inside after `op`; take them back if it is untranslatable."""
         self._label, nodes = self._within + op.label, len(self.nodes)
         self._sized, sizes = op.present_inputs(), dict(self._sizes)
         self._journal.clear()
@@ -278,7 +287,7 @@ class Graph(QuantizedNodes):
     # Called subgraphs ----------------------------------------------------------------------------
 
     def of_subgraph(self) -> Graph:
-        """A graph for the tensors of a called subgraph, whose nodes are added to this one's."""
+        """A graph for the tensors of a called subgraph, which adds its nodes to this graph."""
         inner = Graph(self.target, self._translate)
         inner.nodes, inner.constants, inner._names = self.nodes, self.constants, self._names
         inner._counts = self._counts
@@ -296,7 +305,7 @@ class Graph(QuantizedNodes):
         self._translate(op, inner)
 
     def forms_as(self, tensor: TensorView, other: TensorView) -> Mapping[Form, ir.Value]:
-        """The forms in which `tensor` stands here, for an `other` with the same bytes."""
+        """The forms of `tensor` for `other`, a tensor of another subgraph with the same bytes."""
         quantization = tensor.quantization
         if quantization is None or other.quantization is None:
             same = quantization is other.quantization
@@ -309,14 +318,14 @@ class Graph(QuantizedNodes):
         return {form: self.read(tensor, layout=Layout.LAST, domain=Domain.FILE)}
 
     def take(self, tensor: TensorView, forms: Mapping[Form, ir.Value]) -> None:
-        """Let `tensor` stand here in these forms."""
+        """Record `forms` as the forms of `tensor`."""
         for form, value in forms.items():
             self._record(tensor, form, value)
 
     # Forms ---------------------------------------------------------------------------------------
 
     def form(self, tensor: TensorView, layout: Layout, domain: Domain) -> Form:
-        """The canonical name of a form: what makes no difference is left at its default."""
+        """The canonical form: a layout or domain that makes no difference is the default one."""
         if tensor.rank < 3 or is_complex(tensor):
             layout = Layout.LAST
         if not tensor.is_quantized:
@@ -416,5 +425,5 @@ class Graph(QuantizedNodes):
 
 
 def _one_is_inferred(shape: Sequence[int]) -> bool:
-    """Whether Reshape infers `shape` beside a -1 for the one unknown size."""
+    """Whether `shape` has one unknown size, which Reshape infers from a -1."""
     return sum(not is_known(size) for size in shape) == 1 and known_product(shape) > 0

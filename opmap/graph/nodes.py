@@ -1,4 +1,4 @@
-"""ONNX nodes under construction: appended, named, and in the bodies of other nodes."""
+"""The list of ONNX nodes under construction: nodes are appended and named, some with bodies."""
 
 from __future__ import annotations
 
@@ -39,8 +39,11 @@ class Nodes:
         domain: str = "",
         **attributes: Any,
     ) -> Sequence[ir.Value]:
-        """Append a node with several outputs; attributes that are None are left out, and so are
-        inputs at the end, which some providers would otherwise look for."""
+        """Append a node with several outputs.
+
+        Attributes that are None are left out. So are None inputs at the end: some providers would
+        look for them.
+        """
         count = max((i for i, value in enumerate(inputs, 1) if value is not None), default=0)
         name = self._unique(f"{self._label}/{op_type}")
         results = [

@@ -1,4 +1,4 @@
-"""The bits of numbers as integers from 0, in int64: what BITCAST is made of, up to 32 bits."""
+"""The bits of numbers as non-negative int64, up to 32 bits: the parts of BITCAST."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _INTEGERS = frozenset(
 
 
 def check_types(g: Graph, *types: TensorType) -> None:
-    """Refuses what has more than 32 bits, and floats where a kernel keeps every NaN's bits."""
+    """Refuses types of more than 32 bits; and floats where a kernel can keep the bits of a NaN."""
     for type in types:
         floats = type is TensorType.FLOAT32 and not g.target.fallback
         if not (type in _INTEGERS or floats):
@@ -29,7 +29,7 @@ def check_types(g: Graph, *types: TensorType) -> None:
 
 
 def bits_of(g: Graph, value: ir.Value, tensor: TensorView) -> ir.Value:
-    """The bits of integers, or of float32."""
+    """The bits of `value`, integers or float32, as int64."""
     if tensor.type is TensorType.FLOAT32:
         return _bits_of_floats(g, value)
     whole = g.op("Cast", value, to=ir.DataType.INT64)
@@ -37,7 +37,7 @@ def bits_of(g: Graph, value: ir.Value, tensor: TensorView) -> ir.Value:
 
 
 def number_of(g: Graph, bits: ir.Value, type: TensorType) -> ir.Value:
-    """The integers, or float32 numbers, that have these bits."""
+    """The integers or float32 numbers of `type` with the given bits."""
     if type is TensorType.FLOAT32:
         return _floats_of_bits(g, bits)
     dtype = NUMPY_DTYPE[type]
@@ -49,7 +49,10 @@ def number_of(g: Graph, bits: ir.Value, type: TensorType) -> ir.Value:
 
 
 def _bits_of_floats(g: Graph, x: ir.Value) -> ir.Value:
-    """Exponent and mantissa by way of double, where every float32 is a whole number of steps."""
+    """The bits of float32, from its exponent and mantissa.
+
+    They are computed in double, which holds every float32 times a power of two exactly.
+    """
     is_nan, is_infinite = g.op("IsNaN", x), g.op("IsInf", x)
     special = g.op("Or", is_nan, is_infinite)
     size = g.op("Abs", g.op("Where", special, g.constant(1, np.float32), x))
@@ -57,7 +60,7 @@ def _bits_of_floats(g: Graph, x: ir.Value) -> ir.Value:
     log = g.op("Mul", g.op("Log", size), g.constant(1 / np.log(2)))
     bounds = (g.constant(bound, np.float64) for bound in (_LOWEST, _HIGHEST))
     exponent = g.op("Cast", g.op("Clip", g.op("Floor", log), *bounds), to=ir.DataType.INT64)
-    # A logarithm may be just on the wrong side of a whole number.
+    # The floor of a rounded logarithm may be off by one.
     power = _power(g, exponent, np.ldexp(1.0, np.arange(_LOWEST, _HIGHEST + 1)))
     above = g.op("GreaterOrEqual", size, g.op("Add", power, power))
     below = g.op("And", g.op("Less", size, power), g.op("Greater", exponent, _int64(g, _LOWEST)))
@@ -80,7 +83,7 @@ def _power(g: Graph, exponent: ir.Value, table: np.ndarray) -> ir.Value:
 
 
 def _floats_of_bits(g: Graph, bits: ir.Value) -> ir.Value:
-    """(mantissa + its first bit) * 2 ** exponent in double, which holds every float32."""
+    """(mantissa + leading bit) * 2 ** exponent, in double, which holds every float32."""
     field = g.op("Mod", g.op("Div", bits, _int64(g, _MANTISSA)), _int64(g, 256))
     fraction = g.op("Mod", bits, _int64(g, _MANTISSA))
     scales = np.ldexp(1.0, np.maximum(np.arange(256), 1) - 150)

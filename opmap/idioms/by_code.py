@@ -1,4 +1,4 @@
-"""Operators of one operand that are a table of the result of every code."""
+"""Functions of one quantised operand as a table with the result of every code."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ def by_code(
     results: Array,
     check: Callable[[ir.Value], ir.Value] = lambda codes: codes,
 ) -> None:
-    """Gather of `results`, those of all 16-bit codes of the input in ascending order.
+    """Write the output of `op` as a Gather from the table `results`.
 
     Args:
-        check: given the codes, returns them by way of what refuses some.
+        results: the output code of every 16-bit input code, in ascending order.
+        check: passes the codes on; its nodes may fail on some of them.
     """
     layout = g.layout(op["input"])
     codes = g.read(op["input"], layout=layout, domain=Domain.STORED)

@@ -1,4 +1,4 @@
-"""Counter-based random bits in integer nodes, and the numbers that are made of them.
+"""Counter-based random bits in integer nodes, and random numbers from these bits.
 
 Words are 32-bit numbers in uint64.
 """
@@ -29,8 +29,10 @@ _MANY = 1 << 13  # numbers, from which on the numpy kernels are faster
 
 
 def check_count(g: Graph, *sizes: int) -> None:
-    """Refuses what numpy does better: many numbers, and those of providers that may hold integers
-    of 64 bits in 32."""
+    """Refuses many numbers, which numpy draws faster, and all but ONNX Runtime's CPU provider.
+
+    Other providers may hold 64-bit integers in 32 bits. Without kernels nothing is refused.
+    """
     if g.target.fallback and not g.target.cpu_kernels:
         raise Untranslatable("integers of 64 bits are left to the CPU")
     if g.target.fallback and known_product(sizes) > _MANY:
@@ -92,14 +94,14 @@ def threefry(g: Graph, key: ir.Value, counters: ir.Value) -> ir.Value:
 
 
 def unit(g: Graph, words: ir.Value) -> ir.Value:
-    """float32 in [0, 1) of each word."""
+    """float32 in [0, 1), one from a word."""
     mantissa = g.op("BitwiseAnd", words, _uint64(g, 2**MANTISSA - 1))
     real = g.op("Cast", mantissa, to=ir.DataType.FLOAT)
     return g.op("Mul", real, g.constant(2.0**-MANTISSA, np.float32))
 
 
 def unit_double(g: Graph, words: ir.Value) -> ir.Value:
-    """float64 in [0, 1) of two words each, the first one high."""
+    """float64 in [0, 1), one from two words, of which the first is the high one."""
     pairs = g.op("Reshape", words, g.constant([-1, 2], np.int64))
     pairs = g.op("BitwiseAnd", pairs, _uint64(g, [2**HIGH_MANTISSA - 1, _LOW]))
     steps = g.constant([2.0**-HIGH_MANTISSA, 2.0 ** -(HIGH_MANTISSA + _HALF)], np.float64)
@@ -108,7 +110,7 @@ def unit_double(g: Graph, words: ir.Value) -> ir.Value:
 
 
 def integers(g: Graph, words: ir.Value, type: TensorType) -> ir.Value:
-    """Integers of 32 bits of each word, or of 64 bits of two words each, the first one low."""
+    """32-bit integers, one from a word, or 64-bit ones from two words, the low one first."""
     if type in (TensorType.INT32, TensorType.UINT32):
         return number_of(g, g.op("Cast", words, to=ir.DataType.INT64), type)
     pairs = g.op("Reshape", words, g.constant([-1, 2], np.int64))
@@ -122,7 +124,7 @@ def integers(g: Graph, words: ir.Value, type: TensorType) -> ir.Value:
 
 
 def _joined(g: Graph, *words: ir.Value) -> ir.Value:
-    """[n N] of n [N], in turns."""
+    """Interleave n vectors [N] to [n * N]."""
     axis = g.constant([1], np.int64)
     columns = g.op("Concat", *(g.op("Unsqueeze", x, axis) for x in words), axis=1)
     return g.op("Reshape", columns, g.constant([-1], np.int64))

@@ -1,4 +1,4 @@
-"""Float activations of integer weights (hybrid operators), rounded as TFLite rounds them."""
+"""Float activations that meet integer weights (hybrid operators), rounded as TFLite does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tflite_ort.schema import OperatorView, TensorType, TensorView
 
 _FLOAT, _DOUBLE, _INT32 = ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32
 _LOWEST, _HIGHEST = -128, 127
-# Stands for a largest magnitude of 0, whose codes are 0 by any scale.
+# Replaces a largest magnitude of 0: the codes are 0 for any scale.
 _LEAST = 1e-30
 
 
@@ -56,15 +56,17 @@ def hybrid_input(
     axes: Sequence[int],
     asymmetric: bool,
 ) -> ir.Value:
-    """`value`, which is `input`; where `g` is made to follow TFLite and the operator is hybrid, as
-    the reals that its 8-bit codes stand for, one scale for each slice that spans `axes`."""
+    """`value`, the real numbers of `input`, rounded to 8-bit codes where TFLite rounds them.
+
+    That is in a hybrid operator, if the target asks for it. There is one scale for every slice
+    that spans `axes`.
+    """
     rounding = input_rounding(g, input, filter, asymmetric=asymmetric)
     return value if rounding is None else rounded(g, value, rounding, axes).reals(g)
 
 
 def row_rounding(op: OperatorView[Any], g: Graph, filter: TensorView) -> Rounding | None:
-    """How activations of `op` are rounded, row by row, before they meet the weights `filter`; None
-    where they are not."""
+    """How the rows that `op` reads are rounded for the weights `filter`; None for not at all."""
     asymmetric = op.options.asymmetric_quantize_inputs
     return input_rounding(g, op["input"], filter, asymmetric=asymmetric)
 
@@ -72,7 +74,7 @@ def row_rounding(op: OperatorView[Any], g: Graph, filter: TensorView) -> Roundin
 def input_rounding(
     g: Graph, input: TensorView, filter: TensorView, *, asymmetric: bool
 ) -> Rounding | None:
-    """How `input` is rounded before it meets `filter`; None where it is not."""
+    """How `input` is rounded for the weights `filter`; None for not at all."""
     hybrid = input.type is TensorType.FLOAT32 and filter.type is not TensorType.FLOAT32
     if not hybrid or g.target.hybrid == "float":
         return None
@@ -80,12 +82,12 @@ def input_rounding(
 
 
 def rounded(g: Graph, value: ir.Value, rounding: Rounding, axes: Sequence[int]) -> Codes:
-    """`value` in codes of one scale for each slice that spans `axes`."""
+    """`value` as codes, with one scale for every slice that spans `axes`."""
     return (_symmetric if rounding is Rounding.SYMMETRIC else _asymmetric)(g, value, axes)
 
 
 def reach(g: Graph, value: ir.Value, axes: Sequence[int]) -> ir.Value:
-    """The largest magnitude in each slice that spans `axes`, never 0."""
+    """The largest magnitude in every slice that spans `axes`, never 0."""
     over = g.constant(axes, np.int64)
     largest = g.op("ReduceMax", g.op("Abs", value), over, keepdims=1)
     return g.op("Max", largest, g.constant(_LEAST, np.float32))
@@ -99,8 +101,11 @@ def _symmetric(g: Graph, value: ir.Value, axes: Sequence[int]) -> Codes:
 
 
 def _asymmetric(g: Graph, value: ir.Value, axes: Sequence[int]) -> Codes:
-    """Codes -128 to 127; the zero point is found in double precision from the end nearer to 0, and
-    added to whole steps."""
+    """Codes -128 to 127.
+
+    The zero point is computed in double precision from the end of the range that is nearer to 0,
+    and added to whole steps.
+    """
     over, zero = g.constant(axes, np.int64), g.constant(0, np.float32)
     low = g.op("Min", g.op("ReduceMin", value, over, keepdims=1), zero)
     high = g.op("Max", g.op("ReduceMax", value, over, keepdims=1), zero)
@@ -127,7 +132,7 @@ def _asymmetric(g: Graph, value: ir.Value, axes: Sequence[int]) -> Codes:
 
 
 def _rounded(g: Graph, value: ir.Value) -> ir.Value:
-    """The nearest integers, halves away from zero: half a step outwards, and cut."""
+    """The nearest integers, halves away from zero: half a step is added, and Cast truncates."""
     return g.op("Cast", g.op("Shrink", value, bias=-0.5, lambd=0.0), to=_INT32)
 
 

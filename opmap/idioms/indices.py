@@ -1,8 +1,8 @@
-"""Indices that are to be in range, and rows written at them.
+"""Checks of indices, and rows that are written at indices.
 
-TFLite refuses an index out of bounds; ONNX counts negative ones from the end. Constant indices are
-looked at when the graph is made (the numpy kernel then raises as TFLite does), for computed ones
-the graph is made to fail.
+TFLite refuses an index out of bounds, and ONNX counts negative ones from the end. A constant index
+is checked when the graph is built: the operator is refused, and the numpy kernel raises as TFLite
+does. For a computed index the graph has nodes that fail.
 """
 
 from __future__ import annotations
@@ -18,28 +18,30 @@ from tflite_ort.opmap.idioms.movement import reshaped
 from tflite_ort.schema import TensorType, TensorView, Untranslatable
 from tflite_ort.schema.values.sizes import is_known
 
-# Known ones, or as int64 [n].
+# Known numbers, or an int64 tensor [n].
 Sizes = Sequence[int] | ir.Value
 
 _ANY = np.iinfo(np.int64).max
 
 
 def failing(g: Graph, value: ir.Value, wrong: ir.Value) -> ir.Value:
-    """`value` (int64), but running the graph fails where `wrong` (bool) holds: that asks for
-    element 1 of an array of one element."""
+    """`value` (int64) in a graph that fails if `wrong` (bool) is true anywhere.
+
+    The failure is a Gather of element 1 from an array of one element.
+    """
     zero = g.op("Gather", g.constant([0], np.int64), g.op("Cast", wrong, to=ir.DataType.INT64))
     return g.op("Add", value, zero)
 
 
 def matched(g: Graph, value: ir.Value, like: ir.Value) -> ir.Value:
-    """`value`, but running the graph fails where its shape is not that of `like`."""
+    """`value` in a graph that fails if its shape is not that of `like`."""
     shape, other = (g.op("Shape", v) for v in (value, like))
     shape = failing(g, shape, g.op("Not", g.op("Equal", shape, other)))
     return g.op("Reshape", value, shape, allowzero=1)
 
 
 def sizes_of(g: Graph, listed: TensorView) -> ir.Value:
-    """A list of sizes in int64, of any shape; the graph fails where a computed one is negative."""
+    """A list of sizes as int64, of any shape; the graph fails if a computed one is negative."""
     if listed.data is not None:
         return g.constant(listed.data, np.int64)
     value = g.op("Cast", g.read(listed), to=ir.DataType.INT64)
@@ -47,8 +49,10 @@ def sizes_of(g: Graph, listed: TensorView) -> ir.Value:
 
 
 def bounded(g: Graph, indices: TensorView, *sizes: int) -> ir.Value:
-    """Indices (32 or 64 bits) for Gather along an axis, or for GatherND along axes, of `sizes`;
-    a computed one that is negative becomes too large for any."""
+    """Indices (32 or 64 bits) for a Gather, or a GatherND, along axes of `sizes`.
+
+    A negative computed index becomes one that is too large, so that the graph fails.
+    """
     data, limits = indices.data, [n if is_known(n) else _ANY for n in sizes]
     if data is not None and ((data < 0) | (data >= np.asarray(limits))).any():
         raise Untranslatable("an index out of bounds")
@@ -78,8 +82,12 @@ def part(g: Graph, sizes: Sizes, first: int, last: int) -> Sizes:
 def flat_rows(
     g: Graph, indices: TensorView, count: int, width: int, sizes: Sizes, depth: int
 ) -> ir.Value:
-    """Row numbers [count] in int64 of as many index tuples of `width` numbers, of which the first
-    `depth` count and are within `sizes` [depth]."""
+    """The row numbers, int64 [count], of index tuples [count, width].
+
+    Args:
+        sizes: [depth], the axes that a tuple indexes.
+        depth: so many numbers of a tuple are used.
+    """
     if indices.data is not None and not isinstance(sizes, ir.Value):
         strides = [prod(sizes[axis + 1 :]) for axis in range(depth)]
         tuples = indices.data.reshape(count, width)[:, :depth].astype(np.int64)
@@ -103,7 +111,7 @@ def flat_rows(
 
 
 def _strides(g: Graph, sizes: Sizes, depth: int) -> ir.Value:
-    """By how many rows an index along each of `depth` axes goes on."""
+    """The number of rows between neighbours along each of `depth` axes."""
     if not isinstance(sizes, ir.Value):
         return g.constant([prod(sizes[axis + 1 :]) for axis in range(depth)], np.int64)
     steps = (product(g, part(g, sizes, axis + 1, depth)) for axis in range(depth))
@@ -119,13 +127,14 @@ def scattered(
     count: int,
     reduction: str = "none",
 ) -> ir.Value:
-    """`updates` [count, W] written into or combined with [R, W] elements of the scalar `start`, at
-    `rows` [count] one after the other.
+    """[R, W] elements `start`, with `updates` [count, W] combined with the rows `rows` [count].
 
-    ScatterElements: ONNX Runtime's ScatterND lets threads race for a row that comes twice.
+    Updates are applied in order. It is a ScatterElements: in ONNX Runtime's ScatterND threads race
+    for a row that occurs twice.
 
     Args:
-        shape: sizes whose products are R and W.
+        start: a scalar.
+        shape: two lists of sizes, whose products are R and W.
     """
     height, width = shape
     if isinstance(height, ir.Value) or isinstance(width, ir.Value):

@@ -1,4 +1,4 @@
-"""What the operators that move elements without computing with them share."""
+"""Shared by the operators that move elements and do not compute with them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,13 @@ _MOVED = named_types("f16 f32 f64 bool i2 i4 i8 i16 i32 i64 u4 u8 u16 u32 u64 st
 
 
 def moved_domain(*tensors: TensorView) -> Domain:
-    """The domain in which codes go unchanged from tensor to tensor: STORED, or FILE where a
-    quantised tensor meets one without a scale."""
+    """The domain in which codes pass unchanged from tensor to tensor.
+
+    It is STORED, or FILE where a quantised tensor meets one without a scale.
+
+    Raises:
+        Untranslatable: elements that are not moved in ONNX.
+    """
     for tensor in tensors:
         if tensor.type not in _MOVED:
             raise Untranslatable(f"{tensor.type.name} elements are not moved in ONNX")
@@ -33,7 +38,7 @@ def integers(tensor: TensorView) -> list[int]:
 
 
 def code_constant(g: Graph, code: int, tensor: TensorView, domain: Domain) -> ir.Value:
-    """The scalar that the file would write as `code`, as elements of `tensor` are in `domain`."""
+    """The scalar that the file writes as `code`, in the type of `tensor` in `domain`."""
     stored = domain is Domain.STORED and tensor.is_quantized
     type = carried_type(tensor) if stored else tensor.type
     shift = 128 if type is not tensor.type else 0

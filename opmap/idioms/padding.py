@@ -1,5 +1,4 @@
-"""The operands of PAD and MIRROR_PAD as ONNX's Pad takes them, the mirror that it lacks, and the
-spreading of StableHLO."""
+"""PAD, MIRROR_PAD and STABLEHLO_PAD: operands for Pad of ONNX, and what Pad lacks."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from tflite_ort.schema import MirrorPadMode, Op, OperatorView
 
 
 def symmetric(op: OperatorView[Any], g: Graph, value: ir.Value, layout: Layout) -> ir.Value:
-    """`value` between its own elements, reversed, as far as the paddings say."""
+    """`value` between mirror images of its edges: MIRROR_PAD of mode SYMMETRIC."""
     input, paddings = op["input"], op["paddings"]
     if paddings.data is not None:
         for axis, pair in enumerate(paddings.data.tolist()):
@@ -39,7 +38,7 @@ def symmetric(op: OperatorView[Any], g: Graph, value: ir.Value, layout: Layout) 
 
 
 def _mirrored(g: Graph, value: ir.Value, pair: Sequence[int], axis: int) -> ir.Value:
-    """`value` between its first pair[0] elements and its last pair[1], both reversed."""
+    """`value` between its first pair[0] and its last pair[1] elements, both reversed."""
     before, after = pair
     bounds = ((before - 1, -np.iinfo(np.int64).max), (-1, -1 - after))
     ends = [
@@ -50,13 +49,13 @@ def _mirrored(g: Graph, value: ir.Value, pair: Sequence[int], axis: int) -> ir.V
 
 
 def pad_layout(op: OperatorView[Any], g: Graph, domain: Domain) -> Layout:
-    """The layout in which the input is padded; channels-last by computed paddings."""
+    """The layout in which the input is padded; channels-last for computed paddings."""
     movable = domain is not Domain.FILE and op["paddings"].is_constant
     return g.layout(op["input"]) if movable else Layout.LAST
 
 
 def pads(op: OperatorView[Any], g: Graph, layout: Layout) -> ir.Value:
-    """ONNX pads: all befores, then all afters, of the axes in `layout`; none negative."""
+    """The pads of ONNX: before every axis of `layout`, then after every axis; none negative."""
     paddings, rank = op["paddings"], op["input"].rank
     if paddings.data is not None:
         pads = paddings.data[list(layout.permutation(rank))]
@@ -66,7 +65,7 @@ def pads(op: OperatorView[Any], g: Graph, layout: Layout) -> ir.Value:
 
 
 def _computed_pairs(op: OperatorView[Any], g: Graph) -> ir.Value:
-    """Paddings [rank, 2] in int64; the graph fails where one is negative, or has no mirror."""
+    """Paddings [rank, 2] as int64; the graph fails if one is negative, or too large to mirror."""
     pairs = sizes_of(g, op["paddings"])
     if op.op is not Op.MIRROR_PAD:
         return pairs
@@ -77,7 +76,7 @@ def _computed_pairs(op: OperatorView[Any], g: Graph) -> ir.Value:
 
 
 def pad_value(op: OperatorView[Any], g: Graph, domain: Domain) -> ir.Value:
-    """The scalar to pad with, in codes of `domain`."""
+    """The scalar to pad with, in `domain`."""
     given, output = op.get("value"), op.output
     if given is not None:
         value = g.read(given, domain=domain if given.is_quantized else Domain.STORED)
@@ -92,11 +91,11 @@ def spread_and_padded(
     rows: Sequence[tuple[int, int, int]],
     fill: ir.Value,
 ) -> ir.Value:
-    """Pad of an axis of size 1 after each axis, Pad of the edges, Slice of what is cut away.
+    """The padding of StableHLO: Pad between elements, Pad of the edges, Slice of cut elements.
 
     Args:
-        rows: for each axis how often `fill` stands before, after, and between two elements; fewer
-            than none before and after cut elements off.
+        rows: for every axis, how often `fill` is put before, after, and between elements; negative
+            numbers before and after cut elements off.
     """
     lows, highs, interior = np.reshape(rows, (-1, 3)).astype(np.int64).T
     if interior.any():

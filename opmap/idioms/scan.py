@@ -1,4 +1,4 @@
-"""A step repeated along a sequence: Scan, or the step itself where there is only one."""
+"""A step that is repeated along a sequence: a Scan, or the step itself if there is only one."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def scan(
     reverse: bool = False,
     types: Sequence[ir.DataType] = (),
 ) -> tuple[Values, Values]:
-    """The last states, and the results of all steps stacked along the first axis.
+    """Repeat `step`: the last states, and the results of all steps stacked along a first axis.
 
     Args:
-        step: (states, one slice of each sequence) -> (new states, results); all new values.
+        step: takes the states and one slice of every sequence, returns new states and results.
         sequences: their first axis is time.
         single: there is one step.
-        reverse: from the last slice to the first; the results stand where the slices stood.
-        types: of states and sequences, if they are not floats.
+        reverse: from the last slice to the first; a result has the position of its slice.
+        types: of states and sequences; none for float32.
     """
     if single:
         axis = g.constant([_ALONG_TIME], np.int64)

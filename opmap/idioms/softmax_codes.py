@@ -15,10 +15,10 @@ _POWER_BITS = 15
 
 
 def softmax_of_int16(op: OperatorView[SoftmaxOptions], g: Graph) -> None:
-    """Powers and the reciprocal of their sum by Gather, exact.
+    """SOFTMAX by Gather from a table of powers and one of reciprocals: exact.
 
-    The sum is s = m * 2**n with m in [2**14, 2**15); all are whole numbers in float64. Tables have
-    1 / m, and the result is power / m / 2**n, rounded.
+    The sum of the powers is s = m * 2**n with m in [2**14, 2**15). All numbers are integers in
+    float64. The second table has 1 / m, and the result is power / m / 2**n, rounded.
     """
     input, output = op["input"].quantization, op.output.quantization
     assert input is not None and output is not None
@@ -39,7 +39,7 @@ def softmax_of_int16(op: OperatorView[SoftmaxOptions], g: Graph) -> None:
 
 
 def _powers(op: OperatorView[SoftmaxOptions], g: Graph, scale: float) -> ir.Value:
-    """e**(`scale` * (code - the largest code of its row)) as Q0.15."""
+    """e**(scale * (code - largest code of the row)) in Q0.15, as float64."""
     codes = g.read(op["input"], layout=Layout.LAST, domain=Domain.STORED)
     codes = g.op("Cast", codes, to=ir.DataType.INT32)
     largest = g.op("ReduceMax", codes, g.constant([-1], np.int64), keepdims=1)
@@ -49,7 +49,7 @@ def _powers(op: OperatorView[SoftmaxOptions], g: Graph, scale: float) -> ir.Valu
 
 
 def _to_power_of_two(g: Graph, total: ir.Value, count: int) -> ir.Value:
-    """2**-n that brings the sum of `count` powers below 2**15."""
+    """The 2**-n that scales the sum of `count` powers to below 2**15."""
     most = max((count << _POWER_BITS).bit_length() - _POWER_BITS, 1)
     limits = g.constant(2.0 ** np.arange(_POWER_BITS, _POWER_BITS + most))
     reached = g.op("Cast", g.op("GreaterOrEqual", total, limits), to=ir.DataType.INT32)
