@@ -1,4 +1,4 @@
-"""Features of sounds, as TFLite's own resolver has them: AudioSpectrogram, Mfcc."""
+"""AudioSpectrogram and Mfcc: features of sounds, custom operators of TFLite's own resolver."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tflite_ort.schema.values.well_known_options import (
 
 @custom_translator("AudioSpectrogram", versions=(1, 1))
 def audiospectrogram(op: OperatorView[Any], g: Graph) -> None:
-    """Gather of the windows and MatMul with the windowed cosines and sines of the bins."""
+    """Gather of the windows, and MatMul with the windowed cosines and sines of the bins."""
     options, samples = map_options(op, AudioSpectrogramOptions), op["input"].shape[0]
     window, length = options.window_size, fft_length(options.window_size)
     starts = window_starts(samples, window, options.stride)

@@ -1,7 +1,7 @@
 """Boxes picked among overlapping ones: NON_MAX_SUPPRESSION_V4 and V5.
 
-Where numpy kernels stand by they run them: of boxes with equal scores TFLite's heap takes one,
-ONNX Runtime the first, and TFLite selects a box without an area again and again.
+Where numpy kernels are available they run these operators. Of boxes with equal scores TFLite's heap
+picks any, and ONNX Runtime picks the first. And TFLite selects a box without an area repeatedly.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from tflite_ort.schema import Op, OperatorView, Untranslatable
 
 @translator(Op.NON_MAX_SUPPRESSION_V4, versions=(1, 1))
 def non_max_suppression_v4(op: OperatorView[Any], g: Graph) -> None:
-    """NonMaxSuppression; zeros after the selected indices."""
+    """NonMaxSuppression, and zeros after the selected indices."""
     most, selected, count = _selected(op, g)
     _write_lists(op, g, [(0, selected)], most, count)
 
 
 @translator(Op.NON_MAX_SUPPRESSION_V5, versions=(1, 1), constants=("sigma",))
 def non_max_suppression_v5(op: OperatorView[Any], g: Graph) -> None:
-    """NonMaxSuppression, and the scores; ONNX has none that only lowers them."""
+    """NonMaxSuppression and the scores; ONNX has no soft suppression, which only lowers scores."""
     sigma = op["sigma"].data
     if sigma is None or sigma.any():
         raise Untranslatable(f"sigma is {sigma}: ONNX has no soft suppression")
@@ -36,8 +36,10 @@ def non_max_suppression_v5(op: OperatorView[Any], g: Graph) -> None:
 
 
 def _selected(op: OperatorView[Any], g: Graph) -> tuple[ir.Value, ir.Value, ir.Value]:
-    """How many boxes are wanted, the indices of those selected, and their number: int64 [1], [K]
-    and [1]."""
+    """The number of boxes wanted, the indices of the selected ones, and the number of these.
+
+    All are int64: [1], [K] and [1].
+    """
     if g.target.fallback:
         raise Untranslatable("equal scores, or boxes without an area, would be taken otherwise")
     most = g.reshape(sizes_of(g, op["max_output_size"]), (1,))
@@ -50,8 +52,10 @@ def _selected(op: OperatorView[Any], g: Graph) -> tuple[ir.Value, ir.Value, ir.V
 
 
 def _overlap(op: OperatorView[Any], g: Graph) -> ir.Value:
-    """The threshold that an overlap must exceed for TFLite's, which it must reach: the float
-    before it. Outside (0, 1] there is none; the graph fails there."""
+    """The threshold for ONNX: the float just below that of TFLite.
+
+    In ONNX an overlap has to exceed it, in TFLite to reach it. The graph fails outside (0, 1].
+    """
     threshold = op["iou_threshold"]
     if threshold.data is not None:
         limit = np.float32(threshold.data.reshape(-1)[0])
@@ -76,7 +80,7 @@ def _write_lists(
     most: ir.Value,
     count: ir.Value,
 ) -> None:
-    """Each list with zeros up to the number of boxes that are wanted; and how many there are."""
+    """Write the lists, filled with zeros up to the number of boxes wanted, and their length."""
     pads = g.op("Concat", g.constant([0], np.int64), g.op("Sub", most, count), axis=0)
     for position, value in lists:
         output = op.outputs[position]

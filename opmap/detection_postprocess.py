@@ -1,4 +1,4 @@
-"""TFLite_Detection_PostProcess: the boxes that an SSD model says, decoded and picked."""
+"""TFLite_Detection_PostProcess: decodes and selects the boxes of an SSD model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tflite_ort.schema import OperatorView, Untranslatable
 from tflite_ort.schema.values.well_known_options import DetectionPostProcessOptions, map_options
 
 Options = DetectionPostProcessOptions
-_MOST_CLASSES = 16  # for each detection: the nodes that sort them grow with the square
+_MOST_CLASSES = 16  # for a detection: the number of nodes that sort them is quadratic
 
 
 @custom_translator(
@@ -23,7 +23,7 @@ _MOST_CLASSES = 16  # for each detection: the nodes that sort them grow with the
     versions=(1, 1),
 )
 def tflite_detection_postprocess(op: OperatorView[Any], g: Graph) -> None:
-    """NonMaxSuppression of the decoded boxes, and zeros up to the number of detections."""
+    """NonMaxSuppression of the decoded boxes, filled with zeros to the number of detections."""
     options = map_options(op, DetectionPostProcessOptions)
     boxes = decoded(op, g, options)
     scores = g.read(op["class_predictions"])
@@ -63,12 +63,12 @@ def decoded(op: OperatorView[Any], g: Graph, options: Options) -> ir.Value:
     return g.op("Concat", g.op("Sub", centre, half), g.op("Add", centre, half), axis=2)
 
 
-# Rows [M], their classes and scores [M, K] or [M], and how many they are [1].
+# Rows [M], their classes and scores [M, K] or [M], and their number [1].
 Picked = tuple[ir.Value, ir.Value, ir.Value, ir.Value]
 
 
 def fast(g: Graph, options: Options, boxes: ir.Value, scores: ir.Value) -> Picked:
-    """One suppression over all classes: a box counts with its best score."""
+    """One suppression over all classes, with the best score of every box."""
     best = g.op("ReduceMax", scores, g.constant([2], np.int64), keepdims=0)
     best = g.op("Unsqueeze", best, g.constant([1], np.int64))
     rows = _part(g, suppressed(g, options, boxes, best, options.max_detections), 2, 3)
@@ -84,7 +84,7 @@ def fast(g: Graph, options: Options, boxes: ir.Value, scores: ir.Value) -> Picke
 def _for_each_class(
     g: Graph, options: Options, boxes: ir.Value, classes: ir.Value, scores: ir.Value
 ) -> tuple[ir.Value, ir.Value, ir.Value]:
-    """Boxes repeated for each of their classes, and zeros for the classes that there are not."""
+    """Repeat boxes for their classes; a class that does not exist has zeros."""
     if options.max_classes_per_detection == 1:
         return boxes, classes, scores
     each = min(options.max_classes_per_detection, options.num_classes)
@@ -98,7 +98,7 @@ def _for_each_class(
 
 
 def regular(g: Graph, options: Options, boxes: ir.Value, scores: ir.Value) -> Picked:
-    """A suppression for each class; the best of all classes, of equal ones the first class."""
+    """A suppression for every class, then the best of all; of equal ones the first class."""
     most = min(options.detections_per_class, options.max_detections)
     by_class = g.op("Transpose", scores, perm=[0, 2, 1])
     picked = suppressed(g, options, boxes, by_class, most)
@@ -114,9 +114,9 @@ def regular(g: Graph, options: Options, boxes: ir.Value, scores: ir.Value) -> Pi
 def suppressed(
     g: Graph, options: Options, boxes: ir.Value, scores: ir.Value, most: int
 ) -> ir.Value:
-    """(0, class, row) of the picked boxes, by class and then by falling score.
+    """(0, class, row) of the selected boxes, ordered by class, then by descending score.
 
-    ONNX keeps scores above a threshold, TFLite those at it too.
+    ONNX keeps scores above a threshold, TFLite also those that are equal to it.
     """
     below = np.nextafter(np.float32(options.nms_score_threshold), np.float32(-np.inf))
     limits = (np.int64(most), np.float32(options.nms_iou_threshold), below)
@@ -128,6 +128,6 @@ def _part(g: Graph, value: ir.Value, start: int, end: int, axis: int = -1) -> ir
 
 
 def _filled(g: Graph, value: ir.Value, shape: tuple[int, ...]) -> ir.Value:
-    """`value` with zeros after it, in a batch of its own: [1, *shape]."""
+    """`value` filled with zeros at its end, with a batch axis: [1, *shape]."""
     whole = g.op("Concat", value, g.constant(np.zeros(shape, np.float32)), axis=0)
     return reshaped(g, _part(g, whole, 0, shape[0], axis=0), (1, *shape))

@@ -60,9 +60,9 @@ class Binary:
     """A row of the table of operators with two operands.
 
     Args:
-        emit: the nodes for two real, or two plain integer, operands.
-        types: the types that are taken as stored; `domain` says in which codes.
-        quantized: the quantised types that go through real numbers.
+        emit: adds the nodes for two operands, real numbers or plain integers.
+        types: the types whose elements are taken as stored, in `domain`.
+        quantized: the quantised types that are computed in real numbers.
         fused: the options carry a fused activation.
     """
 
@@ -75,7 +75,7 @@ class Binary:
     domain: Domain = Domain.FILE
 
     def translate(self, op: View, g: Graph) -> None:
-        """The operator on both inputs in the layout they have, numpy broadcasting."""
+        """The operator on both inputs in their layout; they broadcast as in numpy."""
         a, b, output = op["input1"], op["input2"], op.output
         quantized = output.type in self.quantized and output.is_quantized
         if a.type is not b.type or a.type is not output.type:
@@ -106,8 +106,8 @@ class Binary:
 def difference_of_bytes(op: View, g: Graph) -> None:
     """Floor(a - b + 1/2) in units of the output's scale: XNNPACK rounds halves up.
 
-    No fused integer operator is lost by it: ONNX Runtime has none for Sub. And halves are common,
-    since images are centred by subtracting half of a code.
+    It loses no fused integer operator, since ONNX Runtime has none for Sub. Halves are common:
+    models centre images by subtracting half a code.
     """
     a, b, output = op["input1"], op["input2"], op.output
     assert output.quantization is not None
@@ -119,7 +119,7 @@ def difference_of_bytes(op: View, g: Graph) -> None:
 
 
 def one_node(op_type: str) -> Emit:
-    """A node of both operands."""
+    """An `Emit` of one node on both operands."""
 
     def emit(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
         return g.op(op_type, a, b)
@@ -128,7 +128,7 @@ def one_node(op_type: str) -> Emit:
 
 
 def _product(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
-    """Mul; of complex numbers, the real part times b plus the other times b turned by 90°."""
+    """Mul; of complex numbers, the real part times b plus the imaginary part times b * i."""
     if not is_complex(op.output):
         return g.op("Mul", a, b)
     real, imaginary = g.op_multi("Split", a, outputs=2, axis=-1, num_outputs=2)
@@ -138,8 +138,8 @@ def _product(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
 
 
 def _quotient(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
-    """Div; of integers in 64 bits, where the lowest one over -1 does not end the process: it is
-    the highest one."""
+    """Div; of integers in 64 bits, in which the lowest INT32 over -1 does not end the process: the
+    result is the highest one."""
     if op.output.type is not _T.INT32:
         return g.op("Div", a, b)
     quotient = g.op("Div", g.op("Cast", a, to=ir.DataType.INT64), _divisor(op, g, b))
@@ -150,7 +150,7 @@ def _quotient(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
 
 
 def _floor_quotient(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
-    """Floor(Div) by way of double, as TFLite divides: no float32 quotient rounds up to a whole."""
+    """Floor(Div) in double, as in TFLite: a float32 quotient could round up to an integer."""
     if op.output.type is not _T.FLOAT32:
         b = _divisor(op, g, b)
     first, second = (g.op("Cast", value, to=ir.DataType.DOUBLE) for value in (a, b))
@@ -161,7 +161,7 @@ def _floor_quotient(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
 def _divisor(op: View, g: Graph, b: ir.Value) -> ir.Value:
     """The integer divisor in 64 bits; the graph fails where it is 0.
 
-    Where there are kernels, one that may be 0 is left to them: their error says which number it is.
+    Where kernels are available, a divisor that may be 0 is left to them: their error names it.
     """
     wide, known = g.op("Cast", b, to=ir.DataType.INT64), op["input2"].data
     if known is not None and np.all(known):
@@ -172,11 +172,14 @@ def _divisor(op: View, g: Graph, b: ir.Value) -> ir.Value:
 
 
 def _floor_modulo(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
-    """Mod, which takes the divisor's sign for integers; for floats it has the dividend's, as
-    C's remainder does, and the divisor is added where the two signs differ."""
+    """The remainder with the sign of the divisor.
+
+    Mod of integers has it. Mod of floats has the sign of the dividend, as in C, so the divisor is
+    added where the signs differ.
+    """
     if op.output.type is not _T.FLOAT32:
         divisor, one = _divisor(op, g, b), g.constant(1, np.int64)
-        # The lowest integer over -1 would end the process.
+        # The lowest integer divided by -1 would end the process.
         divisor = g.op("Where", g.op("Equal", divisor, g.op("Neg", one)), one, divisor)
         remainder = g.op("Mod", g.op("Cast", a, to=ir.DataType.INT64), divisor)
         return g.op("Cast", remainder, to=ir.DataType.from_numpy(op.output.dtype))
@@ -191,7 +194,7 @@ def _floor_modulo(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
 def _angle(op: View, g: Graph, y: ir.Value, x: ir.Value) -> ir.Value:
     """Atan of the smaller magnitude over the larger, reflected into the octant of (x, y).
 
-    The quotient is in [0, 1], so no quadrant is lost to infinity or to 0 / 0; a zero is negative
+    The quotient is in [0, 1], so infinity and 0 / 0 do not change the quadrant. A zero is negative
     where its reciprocal is.
     """
     shapes = (op["input1"].shape, op["input2"].shape)
@@ -210,13 +213,13 @@ def _angle(op: View, g: Graph, y: ir.Value, x: ir.Value) -> ir.Value:
         g.op("Or", g.op("Less", v, zero), g.op("Less", g.op("Reciprocal", v), zero)) for v in (y, x)
     )
     angle = g.op("Where", left, g.op("Sub", straight, angle), angle)
-    # Not Where(below, Neg(angle), angle): ONNX Runtime's loses the sign of a zero that it takes.
+    # Where(below, Neg(angle), angle) would not do: ONNX Runtime's Where loses the sign of a zero.
     sign = g.op("Where", below, g.constant(-1, dtype), g.constant(1, dtype))
     return g.op("Mul", angle, sign)
 
 
 def _arctangent(g: Graph, x: ir.Value, dtype: np.dtype[Any]) -> ir.Value:
-    """Atan; of doubles, which ONNX Runtime has none for, that of float32 and a step of Newton's."""
+    """Atan; for doubles, which ONNX Runtime lacks, Atan of float32 and one step of Newton."""
     if dtype != np.float64:
         return g.op("Atan", x)
     rough = g.op("Atan", g.op("Cast", x, to=ir.DataType.FLOAT))
@@ -227,10 +230,10 @@ def _arctangent(g: Graph, x: ir.Value, dtype: np.dtype[Any]) -> ir.Value:
 
 
 def _power(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
-    """Pow; of integers the graph fails where an exponent is negative, if no kernel can say so.
+    """Pow; of integers the graph fails on a negative exponent, unless a kernel is available.
 
-    Where integers overflow, ONNX Runtime's Pow and TFLite's give the lowest one, except that the
-    latter multiplies, and wraps, for a single exponent that broadcasts.
+    Integers that overflow give the lowest one, in ONNX Runtime and in TFLite. But for a single
+    exponent that broadcasts TFLite multiplies, and wraps.
     """
     if op.output.type is not _T.INT32:
         return g.op("Pow", a, b)
@@ -246,7 +249,7 @@ def _power(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
 
 
 def _integer_power(g: Graph, a: ir.Value, b: ir.Value, bits: int) -> ir.Value:
-    """The product of squares of squares, one for each bit of the exponent."""
+    """a ** b by repeated squares, one for every bit of the exponent b."""
     two, one = g.constant(2, np.int64), g.constant(1, np.int32)
     power, rest = one, g.op("Cast", b, to=ir.DataType.INT64)
     for bit in range(max(bits, 1)):
@@ -265,9 +268,9 @@ def _squared_difference(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Valu
 def _choice(comparison: str, op_type: str) -> Emit:
     """Max or Min of the numbers as stored: TFLite compares codes, whatever their scales.
 
-    For floats it is spelt as a comparison, which decides what becomes of NaN: TFLite gives the
-    second operand where either is NaN, Max would give NaN. So are 64-bit integers, of which ONNX
-    Runtime's Max is wrong beyond 32 bits.
+    For floats it is a comparison and a Where: if either operand is NaN, TFLite gives the second
+    one, and Max would give NaN. So it is for 64-bit integers: ONNX Runtime's Max is wrong beyond 32
+    bits.
     """
 
     def emit(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
@@ -329,7 +332,7 @@ for row in BINARY:
 
 
 def _read(op: View, g: Graph, types: frozenset[TensorType]) -> tuple[ir.Value, Any]:
-    """The real input and its layout, if it is of one of `types` (8 and 16 bits: quantised)."""
+    """The input as real numbers, and its layout; refuses other types, and codes without a scale."""
     input = op["input"]
     if input.type not in types or input.type is not op.output.type:
         raise refusal(op)
@@ -340,15 +343,17 @@ def _read(op: View, g: Graph, types: frozenset[TensorType]) -> tuple[ir.Value, A
 
 
 def _starts_at_zero(tensor: TensorView) -> bool:
-    """Whether no code of a quantised tensor stands for a negative number."""
+    """Whether a quantised tensor has no negative numbers."""
     quantization = tensor.quantization
     lowest, _ = quantized_range(tensor.type)
     return quantization is not None and quantization.scalar_zero_point <= lowest
 
 
 def _by_table(op: View, g: Graph) -> bool:
-    """Gather of the result of every 16-bit code: TFLite interpolates a coarse table. False where
-    the codes have other bits."""
+    """Gather from a table of all 16-bit codes, since TFLite interpolates a coarse one.
+
+    Returns False, and writes nothing, for codes that do not have 16 bits.
+    """
     input, output = op["input"], op.output
     if not input.type is output.type is _T.INT16:
         return False
@@ -380,7 +385,7 @@ def exp(op: View, g: Graph) -> None:
 
 @translator(Op.LOG, versions=(1, 2))
 def log(op: View, g: Graph) -> None:
-    """Log; quantised numbers below 0 are taken as 0, whose logarithm is the lowest code."""
+    """Log; a negative quantised number is taken as 0, whose logarithm is the lowest code."""
     if _by_table(op, g):
         return
     x, layout = _read(op, g, _FLOAT32 | {_T.INT8})
@@ -391,7 +396,7 @@ def log(op: View, g: Graph) -> None:
 
 @translator(Op.SQRT, versions=(1, 2))
 def sqrt(op: View, g: Graph) -> None:
-    """Sqrt; of quantised numbers Floor(Sqrt(x) / scale) * scale, since TFLite cuts the code."""
+    """Sqrt; for codes Floor(Sqrt(x) / scale) * scale, since TFLite truncates the code."""
     x, layout = _read(op, g, _FLOAT32 | {_T.INT8})
     root = g.op("Sqrt", x)
     quantization = op.output.quantization
@@ -405,8 +410,10 @@ def sqrt(op: View, g: Graph) -> None:
 
 @translator(Op.RSQRT, versions=(1, 3))
 def rsqrt(op: View, g: Graph) -> None:
-    """Reciprocal(Sqrt(x)); infinity saturates when it is quantised. The graph fails where 16-bit
-    codes are negative, if there is no kernel to say so."""
+    """Reciprocal(Sqrt(x)); infinity becomes the highest code.
+
+    The graph fails on negative 16-bit codes, unless a kernel is available.
+    """
     if op["input"].type is _T.INT16 and g.target.fallback:
         raise Untranslatable("square root of codes that may be negative")
     if _by_table(op, g):
@@ -434,7 +441,7 @@ def abs(op: View, g: Graph) -> None:
 
 @translator(Op.NEG, versions=(1, 1))
 def neg(op: View, g: Graph) -> None:
-    """Neg of the numbers as the file has them: TFLite ignores the quantisation."""
+    """Neg of the numbers in the file: TFLite ignores the quantisation."""
     input, layout = op["input"], g.layout(op["input"])
     if input.type not in _FLOATS | _INTEGERS | {_T.INT8, _T.INT16}:
         raise refusal(op)
@@ -443,7 +450,7 @@ def neg(op: View, g: Graph) -> None:
 
 
 def unary(emit: Single, types: frozenset[TensorType], op: View, g: Graph) -> None:
-    """Nodes on plain numbers, in the layout that the input has."""
+    """Nodes on plain numbers, in the layout of the input."""
     input, layout = op["input"], g.layout(op["input"])
     if input.type not in types or op.output.type is not input.type:
         raise refusal(op)
@@ -463,13 +470,13 @@ def _square(op: View, g: Graph, x: ir.Value) -> ir.Value:
 
 
 def _sign(op: View, g: Graph, x: ir.Value) -> ir.Value:
-    """Sign; not a number stays what it is."""
+    """Sign; NaN stays NaN."""
     sign = g.op("Sign", x)
     return sign if op.output.type is _T.INT32 else g.op("Where", g.op("Equal", x, x), sign, x)
 
 
 def _zeros(op: View, g: Graph, x: ir.Value) -> ir.Value:
-    """Expand: the shape is known, and infinity times 0 would be no number."""
+    """Expand of 0 to the shape; x * 0 would be NaN for infinity."""
     return g.op("Expand", g.constant(0, op.output.dtype), g.op("Shape", x))
 
 
@@ -507,7 +514,7 @@ def add_n(op: View, g: Graph) -> None:
 
 @translator(Op.BUCKETIZE, versions=(1, 1))
 def bucketize(op: OperatorView[BucketizeOptions], g: Graph) -> None:
-    """ReduceSum(Not(x < boundary)) over the boundaries; that way NaN is above all of them."""
+    """ReduceSum of Not(x < boundary) over the boundaries, so that NaN is above them all."""
     input, layout = op["input"], g.layout(op["input"])
     if input.type not in _FLOAT32 | _INTEGERS | {_T.FLOAT64}:
         raise refusal(op)
@@ -519,7 +526,7 @@ def bucketize(op: OperatorView[BucketizeOptions], g: Graph) -> None:
         boundaries = boundaries.astype(np.float64)
     elif input.type is not _T.FLOAT32:
         x = g.op("Cast", x, to=ir.DataType.FLOAT)
-    last = g.constant([input.rank], np.int64)  # -1 is not counted right where nothing is
+    last = g.constant([input.rank], np.int64)  # a size of -1 cannot be inferred from no elements
     below = g.op("Less", g.op("Unsqueeze", x, last), g.constant(boundaries))
     passed = g.op("Cast", g.op("Not", below), to=ir.DataType.INT32)
     g.write(op.output, g.op("ReduceSum", passed, last, keepdims=0), layout=layout)

@@ -1,4 +1,4 @@
-"""Elements picked, written and combined by index: GATHER to TOPK_V2."""
+"""Reading, writing and combining elements by index: GATHER, SCATTER_ND, segments, TOPK_V2."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _LAST = np.iinfo(np.int64).max
 
 @translator(Op.GATHER, versions=(1, 8))
 def gather(op: OperatorView[GatherOptions], g: Graph) -> None:
-    """Gather; with batch dimensions GatherND between two Transposes that bring `axis` forward."""
+    """Gather; with batch dimensions, GatherND between two Transposes that move `axis` forward."""
     input, positions, output = op["input"], op["positions"], op.output
     domain = moved_domain(input, output)
     axis, batch = gather_axes(input.rank, positions.rank, op.options.axis, op.options.batch_dims)
@@ -63,8 +63,11 @@ def _batched(
     axis: int,
     batch: int,
 ) -> ir.Value:
-    """[B..., axis, P..., Q...] picked by [B..., I...] gives [B..., I..., P..., Q...], which has
-    P... moved before I...; P are the dimensions between the batch and `axis`."""
+    """GATHER with batch dimensions B.
+
+    [B..., axis, P..., Q...] at indices [B..., I...] gives [B..., I..., P..., Q...]; then P..., the
+    dimensions between the batch and `axis`, move before I....
+    """
     rank, picked = tensors[0].rank, tensors[1].rank - batch
     if axis > batch:
         between = range(batch, axis)
@@ -96,7 +99,7 @@ def gather_nd(op: OperatorView[Any], g: Graph) -> None:
 
 @translator(Op.SCATTER_ND, versions=(1, 1))
 def scatter_nd(op: OperatorView[Any], g: Graph) -> None:
-    """ScatterElements (add) of zeros; 8 bits and bool wrap in int32."""
+    """ScatterElements (add) into zeros; 8-bit integers and bool are added in int32, then wrap."""
     indices, updates, output = op["indices"], op["updates"], op.output
     depth = indices.shape[-1]
     if has_zero(*indices.shape[:-1], *output.shape):
@@ -114,7 +117,7 @@ def scatter_nd(op: OperatorView[Any], g: Graph) -> None:
 
 
 def _wanted_sizes(shape: TensorView, g: Graph) -> Sizes:
-    """The sizes that a list says, which may be computed."""
+    """The sizes in a list, constant or computed."""
     return sizes_of(g, shape) if shape.data is None else tuple(shape.data.reshape(-1).tolist())
 
 
@@ -126,7 +129,7 @@ def _of_sizes(g: Graph, value: ir.Value, sizes: Sizes) -> ir.Value:
 
 @translator(Op.SPARSE_TO_DENSE, versions=(1, 3))
 def sparse_to_dense(op: OperatorView[SparseToDenseOptions], g: Graph) -> None:
-    """ScatterElements of the default; one value is written everywhere."""
+    """ScatterElements into the default value; a single value is written everywhere."""
     indices, values, default, output = op["indices"], op["values"], op["default_value"], op.output
     if has_zero(*indices.shape, *output.shape):
         raise Untranslatable("no index or no element")
@@ -159,7 +162,7 @@ def one_hot(op: OperatorView[OneHotOptions], g: Graph) -> None:
 
 
 def _positions(depth: TensorView, g: Graph, rank: int) -> ir.Value:
-    """0, 1, ... up to before `depth`, along the first of 1 + `rank` dimensions."""
+    """0, 1, ..., depth - 1, along the first of 1 + `rank` dimensions."""
     if depth.data is not None:
         counted = np.arange(int(depth.data.reshape(-1)[0]), dtype=np.int32)
         return g.constant(counted.reshape(-1, *(1,) * rank))
@@ -175,14 +178,14 @@ def segment_sum(op: OperatorView[Any], g: Graph) -> None:
 
 
 def unsorted_segment(op_: Op, reduction: str) -> None:
-    """ScatterElements with `reduction`, on what an empty segment holds."""
+    """ScatterElements with `reduction`, into the value of an empty segment."""
 
     @translator(op_, versions=(1, 1))
     def combined(op: OperatorView[Any], g: Graph) -> None:
         data = op["data"]
         value = g.read(data)
         if data.type is TensorType.FLOAT32 and reduction in ("max", "min"):
-            # A NaN is never larger or smaller than what is there.
+            # A NaN is never larger or smaller than another number.
             start = g.constant(segment_start(op_, data.dtype))
             value = g.op("Where", g.op("IsNaN", value), start, value)
         _segments(op, g, value, reduction)
@@ -198,7 +201,7 @@ for _op, _reduction in (
 
 
 def _count(k: TensorView, g: Graph) -> ir.Value:
-    """How many elements TOPK_V2 takes, as int64 [1]: none if that is negative."""
+    """The number of elements that TOPK_V2 takes, int64 [1]; 0 for a negative one."""
     if k.data is not None:
         return g.constant([max(int(k.data.reshape(-1)[0]), 0)], np.int64)
     count = g.op("Cast", reshaped(g, g.read(k), (1,)), to=ir.DataType.INT64)
@@ -207,7 +210,7 @@ def _count(k: TensorView, g: Graph) -> ir.Value:
 
 @translator(Op.WHERE, versions=(1, 2))
 def where(op: OperatorView[Any], g: Graph) -> None:
-    """NonZero, transposed to one row of coordinates for each element."""
+    """NonZero, transposed to one row of coordinates an element."""
     condition = op["condition"]
     value = g.read(condition, domain=Domain.FILE)
     if condition.type in (TensorType.INT8, TensorType.UINT32):  # ONNX Runtime lacks these
@@ -231,8 +234,11 @@ def unique(op: OperatorView[UniqueOptions], g: Graph) -> None:
 
 
 def _segments(op: OperatorView[Any], g: Graph, value: ir.Value, reduction: str) -> None:
-    """`value` combined by segment. Negative ids go to a row in front, which is cut off; so an id
-    that is too large stays too large."""
+    """The rows of `value`, combined by segment.
+
+    Negative ids go to a row in front, which is sliced off. So an id that is too large stays too
+    large, and the graph fails.
+    """
     ids, output = op["segment_ids"], op.output
     if has_zero(*op["data"].shape, *output.shape):
         raise Untranslatable("no element")
@@ -256,8 +262,11 @@ def _segments(op: OperatorView[Any], g: Graph, value: ir.Value, reduction: str) 
 
 
 def _segment_count(op: OperatorView[Any], g: Graph) -> ir.Value:
-    """As int64 [1]; of SEGMENT_SUM one more than the last id, and the graph fails if the ids do
-    not count up from 0 one by one."""
+    """The number of segments, int64 [1].
+
+    For SEGMENT_SUM it is the last id plus 1. The graph fails unless the ids ascend from 0 in steps
+    of at most 1.
+    """
     if is_known(op.output.shape[0]):
         return g.size(op.output.shape[0])
     if op.op is not Op.SEGMENT_SUM:
@@ -274,7 +283,7 @@ def _segment_count(op: OperatorView[Any], g: Graph) -> ir.Value:
 
 @translator(Op.TOPK_V2, versions=(1, 3))
 def topk_v2(op: OperatorView[Any], g: Graph) -> None:
-    """TopK; a NaN counts as -inf, and is picked up again from the input."""
+    """TopK; a NaN is sorted as -inf, and then read from the input again."""
     input, (values, indices) = op["input"], op.outputs
     domain = moved_domain(input, values)
     value, k = g.read(input, domain=domain), _count(op["k"], g)

@@ -42,7 +42,7 @@ class Span:
 
 
 def windows(x: Array, axis: int, span: Span, fill: complex = 0) -> Array:
-    """[..., size, ...] to [..., windows, ..., kernel]: each window of `axis` in a last axis."""
+    """The windows along `axis`: [..., size, ...] to [..., windows, ..., kernel]."""
     if span.before or span.after:
         around = [(0, 0)] * x.ndim
         around[axis] = (span.before, span.after)
