@@ -1,4 +1,4 @@
-"""Images resized: RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR."""
+"""Resizing of images: RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tflite_ort.schema.arithmetic.resizing import POSITION_BITS, integer_positio
 from tflite_ort.schema.values.semantics import nearest_indices
 from tflite_ort.schema.values.sizes import is_known, known_product, may_differ
 
-# What ONNX Runtime's Resize takes, among what is carried in the graph.
+# The carried types that ONNX Runtime's Resize takes.
 _RESIZED_BY_ORT = frozenset({TensorType.FLOAT32, TensorType.UINT8, TensorType.INT32})
 
 # ONNX Runtime computes places in float32: with more rows weights are wrong by more than 1/1024.
@@ -35,14 +35,16 @@ _FINE = 1 << 14
 
 @translator(Op.RESIZE_BILINEAR, versions=(1, 4))
 def resize_bilinear(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
-    """Resize (linear) of reals, as ONNX Runtime cuts off the fraction of uint8 codes; the mean of
-    four int16 codes, whose weights TFLite rounds to 1/1024."""
+    """Resize (linear) of real numbers, since ONNX Runtime truncates the results of uint8 codes.
+
+    int16 codes take a mean of four, with the weights in 1/1024 that TFLite has.
+    """
     input, output, options = op["input"], op.output, op.options
     if options.align_corners and options.half_pixel_centers:
         raise Untranslatable("align_corners and half_pixel_centers exclude each other")
     if input.type is not TensorType.FLOAT32 and not (input.is_quantized and output.is_quantized):
         raise Untranslatable(f"{input.type.name} input or output without a scale")
-    if not may_differ(input.shape, output.shape):  # every pixel is its own neighbour
+    if not may_differ(input.shape, output.shape):  # all pixels stay as they are
         layout = g.layout(input)
         codes = g.read(input, layout=layout, domain=Domain.STORED)
         g.write(output, codes, layout=layout, domain=Domain.STORED)
@@ -59,7 +61,7 @@ def resize_bilinear(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
         return
     if any(is_known(size) and size > _FINE for size in (*input.shape[1:3], *output.shape[1:3])):
         raise Untranslatable(f"more than {_FINE} rows or columns")
-    # TFLite keeps the input's codes, and XNNPACK rounds halves up: there are many of them.
+    # TFLite keeps the quantisation of the input. XNNPACK rounds halves up, and halves are common.
     value = g.read_units(input, input.quantization.scalar_scale, layout=layout, rank=input.rank)
     codes = g.quantize_units(_resize(op, g, value, layout, "linear", points), input)
     g.write(output, codes, layout=layout, domain=Domain.STORED)
@@ -76,15 +78,18 @@ def _weighted_codes(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
         first, second = (g.op("Gather", total, g.constant(i), axis=axis) for i in (lower, upper))
         difference = g.op("Mul", g.op("Sub", second, first), g.constant(weights))
         total = g.op("Add", first, difference)
-    # Half a code outwards, and cut.
+    # Half a code is added outwards, then Cast truncates.
     codes = g.op("Cast", g.op("Shrink", total, bias=-0.5, lambd=0.0), to=ir.DataType.INT16)
     g.write(output, codes, domain=Domain.STORED)
 
 
 @translator(Op.RESIZE_NEAREST_NEIGHBOR, versions=(1, 4))
 def resize_nearest_neighbor(op: OperatorView[ResizeNearestNeighborOptions], g: Graph) -> None:
-    """Channels-first and by whole factors Resize (nearest), else a Gather along each axis: the
-    float arithmetic by which ONNX Runtime picks a pixel differs from TFLite's in the last bit."""
+    """Resize (nearest) for channels-first images and integer factors, otherwise Gather by axis.
+
+    ONNX Runtime computes the index of a pixel in float arithmetic that differs from TFLite's in the
+    last bit.
+    """
     input, output = op["input"], op.output
     domain = moved_domain(input, output)
     if not is_known(*input.shape[1:3], *output.shape[1:3]):
@@ -112,7 +117,7 @@ def resize_nearest_neighbor(op: OperatorView[ResizeNearestNeighborOptions], g: G
 def _computed_picks(
     op: OperatorView[ResizeNearestNeighborOptions], g: Graph, axis: int
 ) -> ir.Value:
-    """`nearest_indices` of an axis whose old or new size is computed, by the same float steps."""
+    """`nearest_indices` for an axis whose old or new size is computed, in the same float steps."""
     options, one = op.options, g.constant(1, np.int64)
     old = g.reshape(g.size(op["input"].shape[axis]), ())
     new = g.reshape(_sizes(op, g)[axis], ())
@@ -133,8 +138,11 @@ def _computed_picks(
 
 
 def _linear_layout(g: Graph, input: TensorView, output: TensorView) -> Layout:
-    """Channels-first, which all providers resize; ONNX Runtime's CPU provider enlarges faster
-    channels-last what it does not hold in blocks of 8 or 16 channels."""
+    """The layout for a linear Resize.
+
+    All providers resize channels-first. ONNX Runtime's CPU provider enlarges faster channels-last
+    unless it has the channels in blocks of 8 or 16.
+    """
     if not g.target.cpu_kernels:
         return Layout.FIRST
     channels = input.shape[-1]
@@ -144,14 +152,14 @@ def _linear_layout(g: Graph, input: TensorView, output: TensorView) -> Layout:
 
 
 def _repeats(picks: npt.NDArray[np.int64], size: int) -> bool:
-    """Whether each of `size` pixels is taken the same number of times, in order."""
+    """Whether all `size` pixels are used equally often, in order."""
     return len(picks) % size == 0 and bool(
         np.array_equal(picks, np.arange(len(picks)) // (len(picks) // size))
     )
 
 
 def _sizes(op: OperatorView[Any], g: Graph) -> list[ir.Value]:
-    """The sizes of the result, each as int64 [1]."""
+    """The sizes of the result, int64 [1] for every axis."""
     batch, *_, channels = op["input"].shape
     wanted = sizes_of(g, op["size"])
     height, width = g.op_multi("Split", wanted, outputs=2, axis=0, num_outputs=2)

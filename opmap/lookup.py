@@ -1,6 +1,6 @@
-"""Rows looked up by key: EMBEDDING_LOOKUP, EMBEDDING_LOOKUP_SPARSE, HASHTABLE_LOOKUP.
+"""Lookup of rows by key: EMBEDDING_LOOKUP, EMBEDDING_LOOKUP_SPARSE, HASHTABLE_LOOKUP.
 
-LSH_PROJECTION and SKIP_GRAM are not translated: ONNX has no operator that hashes numbers, and none
+LSH_PROJECTION and SKIP_GRAM have no translation: ONNX has no operator that hashes numbers, and none
 that joins words that are not neighbours.
 """
 
@@ -38,8 +38,11 @@ _CODES = 1  # bytes of an element
 
 @translator(Op.EMBEDDING_LOOKUP, versions=(1, 5))
 def embedding_lookup(op: OperatorView[Any], g: Graph) -> None:
-    """Gather of rows; of integer codes for a float output, times the Gather of their scales, which
-    blockwise ones repeat along the row."""
+    """Gather of rows.
+
+    For a float output, rows of integer codes are multiplied by a Gather of their scales; blockwise
+    scales are repeated along the row.
+    """
     ids, table, output = op["ids"], op["table"], op.output
     places = bounded(g, ids, table.shape[0])
     if table.type is output.type:
@@ -70,7 +73,7 @@ def embedding_lookup(op: OperatorView[Any], g: Graph) -> None:
 def _rows_of_blocks(
     g: Graph, table: TensorView, blocks: Blocks, places: ir.Value, count: int
 ) -> ir.Value:
-    """Real rows [count, blocks, block size]."""
+    """Rows of blockwise codes as real numbers [count, blocks, block size]."""
     codes = g.op("Gather", g.constant(np.asarray(table.data)), places)
     shape = (count, *blocks.scale.shape[1:], blocks.size)
     real = g.reshape(g.op("Cast", codes, to=ir.DataType.FLOAT), shape)
@@ -84,8 +87,10 @@ def _rows_of_blocks(
     constants=("dense_shape",),
 )
 def embedding_lookup_sparse(op: OperatorView[EmbeddingLookupSparseOptions], g: Graph) -> None:
-    """ScatterElements (add) of weighted rows; divided by that of the weights, or of their squares
-    under a root."""
+    """ScatterElements (add) of weighted rows.
+
+    MEAN divides it by the sum of the weights, SQRTN by the root of the sum of their squares.
+    """
     ids, indices, params, output = op["ids"], op["indices"], op["params"], op.output
     depth, count = indices.shape[1] - 1, ids.shape[0]
     if has_zero(*params.shape, *output.shape):
@@ -113,7 +118,7 @@ def _means(
     weights: ir.Value,
     combiner: CombinerType,
 ) -> ir.Value:
-    """What the visits add to each bucket, which is divided after each."""
+    """The sums of the visits to all buckets; a bucket is divided after every visit."""
     root, zero = combiner == CombinerType.SQRTN, g.constant(0, np.float32)
     weights = g.op("Mul", weights, weights) if root else weights
     value = g.op("Expand", zero, g.constant(list(map(prod, shape)), np.int64))
@@ -130,11 +135,11 @@ def _means(
 
 @dataclass(frozen=True, slots=True)
 class _Visit:
-    """What comes into buckets at a time.
+    """Items that go into buckets at the same time, one run of items a bucket.
 
     Args:
-        rows: the bucket of each of the items.
-        others: 1 for each bucket that none is for, 0 for the rest, [R, 1].
+        rows: the buckets of the items.
+        others: [R, 1], 1 for a bucket without items in this visit, 0 for the others.
     """
 
     items: Array
@@ -143,8 +148,10 @@ class _Visit:
 
 
 def _visits(indices: TensorView, sizes: Shape) -> Iterator[_Visit]:
-    """The items with which each bucket begins, those with which it comes again, and so on: a bucket
-    ends where another begins."""
+    """The first run of items of every bucket, the second run, and so on.
+
+    A run of a bucket ends where another bucket begins.
+    """
     if indices.data is None:
         raise Untranslatable("the buckets of a mean are computed")
     tuples = indices.data[:, : len(sizes)]
@@ -166,8 +173,10 @@ def _visits(indices: TensorView, sizes: Shape) -> Iterator[_Visit]:
 
 @translator(Op.HASHTABLE_LOOKUP, versions=(1, 1))
 def hashtable_lookup(op: OperatorView[Any], g: Graph) -> None:
-    """Gather at the key that a binary search finds; what it does not find gets a row of zeros,
-    which stands behind the last."""
+    """Gather at the position that a binary search finds.
+
+    A key that is not found gets a row of zeros, which is appended to the values.
+    """
     lookup, keys, values = op["lookup"], op["keys"], op["values"]
     rows, found = op.outputs
     domain = moved_domain(values, rows)
@@ -181,8 +190,10 @@ def hashtable_lookup(op: OperatorView[Any], g: Graph) -> None:
 
 
 def _binary_search(g: Graph, wanted: ir.Value, keys: ir.Value, count: int) -> ir.Value:
-    """Where among the keys `wanted` [N] is, in int64, `count` where it is not found. Of equal keys,
-    and where they are not ascending, C's bsearch finds the same."""
+    """The positions of `wanted` [N] among the keys, int64; `count` for one that is not found.
+
+    It makes the steps of C's bsearch, also among equal keys and among keys that do not ascend.
+    """
     zero, one, two = (g.constant(number, np.int64) for number in (0, 1, 2))
     none = g.constant(count, np.int64)
     places = high = g.op("Expand", none, g.op("Shape", wanted))

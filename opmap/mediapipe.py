@@ -1,4 +1,4 @@
-"""MediaPipe's custom operators: pooling with positions, and parts of faces cut out of images."""
+"""MediaPipe's custom operators: pooling with positions, and parts of images around faces."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tflite_ort.schema.values.well_known_options import (
 
 @custom_translator("Convolution2DTransposeBias", versions=(1, 1), constants=("filter",))
 def convolution2dtransposebias(op: OperatorView[Any], g: Graph) -> None:
-    """ConvTranspose with filter [N, KH, KW, C] re-laid to [C, N, KH, KW]."""
+    """ConvTranspose with the filter [N, KH, KW, C] as [C, N, KH, KW]."""
     options, input, filter = transpose_conv_options(op), op["input"], op["filter"]
     kernel, strides = filter.shape[1:3], (options.stride_h, options.stride_w)
     (top, bottom), (left, right) = (
@@ -47,7 +47,7 @@ def convolution2dtransposebias(op: OperatorView[Any], g: Graph) -> None:
 
 @custom_translator("MaxPoolingWithArgmax2D", versions=(1, 1))
 def maxpoolingwithargmax2d(op: OperatorView[Any], g: Graph) -> None:
-    """MaxPool with the indices, which are of the image and become positions in the window."""
+    """MaxPool with indices, which are converted from cells of the image to those of the window."""
     options, input = pool_options(op), op["input"]
     kernel, strides = (
         (options.filter_height, options.filter_width),
@@ -86,8 +86,13 @@ def _in_window(
     first_cells: Sequence[npt.NDArray[np.int64]],
     filter_width: int,
 ) -> ir.Value:
-    """Where in its window each of `cells` [B, C, rows, columns] stands, counted row by row; the
-    windows begin at `first_cells` of an image of `size`, the cells are counted over all images."""
+    """The positions in their windows, counted row by row, of `cells` [B, C, rows, columns].
+
+    Args:
+        cells: numbers of cells, counted over all images.
+        size: (H, W) of an image.
+        first_cells: where the windows begin.
+    """
     width = g.constant(size[1], np.int64)
     cell = g.op("Mod", cells, g.constant(math.prod(size), np.int64))
     tops, lefts = first_cells
@@ -98,7 +103,7 @@ def _in_window(
 
 @custom_translator("MaxUnpooling2D", versions=(1, 1))
 def maxunpooling2d(op: OperatorView[Any], g: Graph) -> None:
-    """ScatterElements into zeros, by the place of each cell in the whole output."""
+    """ScatterElements into zeros, by the position of a cell in the whole output."""
     options, input = pool_options(op), op["input"]
     kernel = (options.filter_height, options.filter_width)
     if kernel != (options.stride_h, options.stride_w):
@@ -119,7 +124,7 @@ def maxunpooling2d(op: OperatorView[Any], g: Graph) -> None:
 
 @custom_translator("TransformTensorBilinear", versions=(2, 2))
 def transformtensorbilinear(op: OperatorView[Any], g: Graph) -> None:
-    """GridSample at the transformed centres of the output's cells, zero outside the image."""
+    """GridSample at the transformed centres of the output cells; 0 outside the image."""
     image, (_, rows, columns, _) = op["image"], op.output.shape
     sides = np.array(image.shape[2:0:-1], np.float32)  # (x, y)
     y, x = np.indices((rows, columns)) + 0.5
@@ -137,7 +142,7 @@ def transformtensorbilinear(op: OperatorView[Any], g: Graph) -> None:
 
 @custom_translator("TransformLandmarks", versions=(2, 2))
 def transformlandmarks(op: OperatorView[Any], g: Graph) -> None:
-    """MatMul of x and y; z as it is."""
+    """MatMul of x and y; z is unchanged."""
     landmarks = g.read(op["landmarks"])
     if op.output.shape[2] == 2:
         g.write(op.output, transformed(g, op["transform"], landmarks))
@@ -148,7 +153,7 @@ def transformlandmarks(op: OperatorView[Any], g: Graph) -> None:
 
 
 def transformed(g: Graph, transform: TensorView, points: ir.Value) -> ir.Value:
-    """Points [..., (x, y)] by the first two rows of [1, 4, 4]."""
+    """Points [..., (x, y)] transformed by the first two rows of a matrix [1, 4, 4]."""
     matrix = reshaped(g, g.read(transform), (4, 4))
     turn = g.op("Transpose", _part(g, matrix, (0, 0), (2, 2)), perm=[1, 0])
     shift = reshaped(g, _part(g, matrix, (0, 3), (2, 4)), (2,))
@@ -156,14 +161,17 @@ def transformed(g: Graph, transform: TensorView, points: ir.Value) -> ir.Value:
 
 
 def _part(g: Graph, value: ir.Value, starts: Sequence[int], ends: Sequence[int]) -> ir.Value:
-    """A part of the first axes."""
+    """A slice along the first axes."""
     return g.op("Slice", value, g.constant(starts, np.int64), g.constant(ends, np.int64))
 
 
 @custom_translator("Landmarks2TransformMatrix", versions=(2, 2))
 def landmarks2transformmatrix(op: OperatorView[Any], g: Graph) -> None:
-    """The box of turned points; cosine and sine of the turn come from the two points' difference,
-    with no angle between."""
+    """The bounding box of rotated points.
+
+    The cosine and sine of the rotation are computed from the difference of two points, without the
+    angle itself.
+    """
     options = map_options(op, LandmarksToMatrixOptions)
     points = reshaped(g, g.read(op["landmarks"]), (-1, 3))
     points = _part(g, points, (0, 0), (op["landmarks"].shape[1], 2))
@@ -187,8 +195,10 @@ def landmarks2transformmatrix(op: OperatorView[Any], g: Graph) -> None:
 
 
 def _turn(g: Graph, points: ir.Value, options: LandmarksToMatrixOptions) -> ir.Value:
-    """[[cos, -sin], [sin, cos]] of the angle asked for less that from the left to the right point;
-    two points in one place have the angle 0."""
+    """[[cos, -sin], [sin, cos]] of the wanted angle less that from the left to the right point.
+
+    Two equal points have the angle 0.
+    """
     ends = (options.right_rotation_idx, options.left_rotation_idx)
     right, left = (g.op("Gather", points, g.constant([end], np.int64)) for end in ends)
     difference = g.op("Sub", right, left)  # [1, (x, y)]

@@ -1,4 +1,4 @@
-"""What tools for quantisation put into models: NumericVerify, aeq.hadamard_rotation."""
+"""Operators that tools for quantisation add to models: NumericVerify, aeq.hadamard_rotation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tflite_ort.schema.values.well_known_options import (
 
 @custom_translator("NumericVerify", versions=(1, 1))
 def numericverify(op: OperatorView[Any], g: Graph) -> None:
-    """Sub of the reference from the dequantised codes; ONNX cannot fail on a difference."""
+    """Dequantised codes less the reference; ONNX has no node that fails on a large difference."""
     if map_options(op, NumericVerifyOptions).checks:
         raise Untranslatable("a difference above the tolerance is to be an error")
     real = g.read(op["input"])

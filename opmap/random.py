@@ -1,8 +1,8 @@
-"""Random numbers: of a seed TFLite's own, from its generator in integer nodes.
+"""Random numbers: those of TFLite's own generator, in integer nodes.
 
-How far the stream has got is a variable, in blocks. The random operators of ONNX have another
-generator, and no state. One makes the key of a stream without seeds, but not its numbers: ONNX
-Runtime starts nodes that follow each other with nearly the same ones.
+The position in the stream is a variable, in blocks. The random operators of ONNX have another
+generator and no state. One of them makes the key of a stream without seeds. It does not make the
+numbers: in ONNX Runtime consecutive nodes start with nearly the same ones.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _KEY_BITS = 53  # as many as a float64 has
 
 @translator(Op.RANDOM_UNIFORM, versions=(1, 1))
 def random_uniform(op: OperatorView[RandomOptions], g: Graph) -> None:
-    """23 bits of each number."""
+    """Uniform in [0, 1): the low 23 bits of a word as a fraction."""
     shape, count = _sizes(op, g)
     g.write(op.output, _shaped(g, unit(g, _taken(op, g, count)), count, shape))
 
@@ -48,7 +48,7 @@ def random_standard_normal(op: OperatorView[RandomOptions], g: Graph) -> None:
 
 @translator(Op.MULTINOMIAL, versions=(1, 1))
 def multinomial(op: OperatorView[RandomOptions], g: Graph) -> None:
-    """How many of a row's running sums are not above a number in [0, 1) times the last of them."""
+    """Counts the running sums of a row that are not above a uniform number times the last sum."""
     logits = op["logits"]
     if logits.shape[1] == 0:
         raise Untranslatable("there are no classes")
@@ -66,7 +66,7 @@ def multinomial(op: OperatorView[RandomOptions], g: Graph) -> None:
 
 
 def _running_sums(g: Graph, logits: ir.Value) -> ir.Value:
-    """CumSum of Exp(logit - greatest) along a row, in float64; what is not finite has no weight."""
+    """CumSum of Exp(logit - greatest) along a row, in float64; a non-finite logit has weight 0."""
     finite = g.op("Not", g.op("Or", g.op("IsNaN", logits), g.op("IsInf", logits)))
     known = g.op("Where", finite, logits, g.constant(_LOWEST, np.float32))
     greatest = g.op("ReduceMax", known, g.constant([1], np.int64), keepdims=1)
@@ -76,7 +76,7 @@ def _running_sums(g: Graph, logits: ir.Value) -> ir.Value:
 
 
 def _sizes(op: OperatorView[RandomOptions], g: Graph) -> tuple[ir.Value, ir.Value]:
-    """The shape of the output, and [1]: how many elements it has."""
+    """The shape of the output, and the number of its elements, [1]."""
     shape = op.output.shape
     check_count(g, *shape)
     if is_known(*shape):
@@ -91,7 +91,7 @@ def _taken(
     """The next numbers of the stream in whole blocks, at least `count` [1].
 
     Args:
-        skipped: [1]: how many blocks the stream goes on; None: as many as are taken.
+        skipped: [1], by how many blocks the stream advances; None for the blocks taken.
     """
     taken, seeds = _blocks(g, count), random_seeds(op.options)
     low = g.op("Range", *(g.constant(0, np.int64), g.op("Squeeze", taken), g.constant(1, np.int64)))
@@ -107,7 +107,7 @@ def _taken(
 
 
 def _any_key(g: Graph) -> tuple[ir.Value, ir.Value]:
-    """A key and an upper half of the counters that are others at each run."""
+    """A key and an upper half of the counters, which differ in every run."""
     if g.target.fallback:
         raise Untranslatable("the sessions of a process start with the same random numbers")
     size = 2.0**_KEY_BITS
@@ -118,12 +118,12 @@ def _any_key(g: Graph) -> tuple[ir.Value, ir.Value]:
 
 
 def _blocks(g: Graph, numbers: ir.Value) -> ir.Value:
-    """How many blocks have as many numbers."""
+    """The number of blocks that have so many numbers."""
     above = g.op("Add", numbers, g.constant(PHILOX_LANES - 1, np.int64))
     return g.op("Div", above, g.constant(PHILOX_LANES, np.int64))
 
 
 def _shaped(g: Graph, numbers: ir.Value, count: ir.Value, shape: ir.Value) -> ir.Value:
-    """The first `count` [1] of them, in `shape`."""
+    """The first `count` [1] numbers, in `shape`."""
     first = g.op("Slice", numbers, g.constant([0], np.int64), count)
     return g.op("Reshape", first, shape, allowzero=1)

@@ -73,7 +73,7 @@ def lstm(op: OperatorView[LSTMOptions], g: Graph) -> None:
 
 
 def _integer_lstm(op: View, g: Graph, x: ir.Value, *, single: bool) -> ir.Value:
-    """The outputs [T, B, O] as codes; those of the output state, whatever the output says."""
+    """The outputs [T, B, O] as codes, in the quantisation of the output state, as in TFLite."""
     cell, states = read_integer_weights(op), [op["output_state"], op["cell_state"]]
     rows = op["recurrent_to_output_weights"].shape
     for state, width in zip(states, reversed(rows), strict=True):
@@ -93,7 +93,7 @@ def _integer_lstm(op: View, g: Graph, x: ir.Value, *, single: bool) -> ir.Value:
 def unidirectional_sequence_lstm(
     op: OperatorView[UnidirectionalSequenceLSTMOptions], g: Graph
 ) -> None:
-    """LSTM, or a Scan of the step where ONNX's says something else; one of integers is exact."""
+    """LSTM, or a Scan of the step where the ONNX LSTM differs; integer cells are exact."""
     if op["input"].is_quantized:
         x = _batch_second(op, g, read_centred(g, op["input"]))
         y = _integer_lstm(op, g, x, single=_is_single(op))
@@ -109,7 +109,7 @@ def unidirectional_sequence_lstm(
 def bidirectional_sequence_lstm(
     op: OperatorView[BidirectionalSequenceLSTMOptions], g: Graph
 ) -> None:
-    """One LSTM in both directions where that is possible, else one by one."""
+    """One bidirectional LSTM where that is possible, otherwise one for each direction."""
     inputs = _inputs(op, g, "fw_aux_input_to_forget_weights")
     single = _is_single(op)
     runs = [
@@ -135,13 +135,13 @@ def _run(
 
 
 def _rounding(op: View, g: Graph) -> Rounding | None:
-    """Of what meets the weights, which all have the type of these."""
+    """The rounding of the rows that meet the weights; all weights have one type."""
     name = next(name for name in _WEIGHTS if name in op.names)
     return row_rounding(op, g, op[name])
 
 
 def _rows(g: Graph, state: TensorView, width: int) -> ir.Value:
-    """A state [B, width], which TFLite takes in any shape of so many elements."""
+    """A state as [B, width]; TFLite takes any shape with so many elements."""
     value = g.read(state)
     if state.rank != 2:
         return g.op("Reshape", value, g.constant([-1, width], np.int64))
@@ -185,7 +185,7 @@ def _read_sequence(op: View, g: Graph, tensor: TensorView) -> ir.Value:
 
 
 def _batch_second(op: View, g: Graph, value: ir.Value) -> ir.Value:
-    """[T, B, ...] of a sequence as the operator has it, or the way back."""
+    """A sequence of the operator as [T, B, ...], or back."""
     return value if op.options.time_major else g.op("Transpose", value, perm=_BATCH_MAJOR)
 
 
@@ -197,8 +197,11 @@ def _write_sequence(op: View, g: Graph, tensor: TensorView, y: ir.Value) -> None
 
 
 def _inputs(op: View, g: Graph, auxiliary_weights: str) -> tuple[Values, Values]:
-    """What the forward and the backward direction read: an auxiliary input with weights stands
-    beside the input for both, one without is the backward direction's input."""
+    """The inputs of the forward and of the backward direction.
+
+    Both read an auxiliary input that has weights. One without weights is the only input of the
+    backward direction.
+    """
     x, auxiliary = _read_sequence(op, g, op["input"]), op.get("aux_input")
     if auxiliary is None:
         return [x], [x]
@@ -225,7 +228,7 @@ def rnn(op: OperatorView[RNNOptions], g: Graph) -> None:
 
 @translator(Op.UNIDIRECTIONAL_SEQUENCE_RNN, versions=(1, 3))
 def unidirectional_sequence_rnn(op: OperatorView[SequenceRNNOptions], g: Graph) -> None:
-    """RNN, or a Scan of the step for activations that ONNX's lacks."""
+    """RNN, or a Scan of the step for activations that the ONNX RNN lacks."""
     x = _read_sequence(op, g, op["input"])
     ((y, h),) = run_rnns(g, [_rnn_run(op, g, [x], single=_is_single(op))])
     g.write(op["hidden_state"], h)
@@ -234,9 +237,9 @@ def unidirectional_sequence_rnn(op: OperatorView[SequenceRNNOptions], g: Graph) 
 
 @translator(Op.BIDIRECTIONAL_SEQUENCE_RNN, versions=(1, 3))
 def bidirectional_sequence_rnn(op: OperatorView[BidirectionalSequenceRNNOptions], g: Graph) -> None:
-    """One RNN in both directions where that is possible, else one by one.
+    """One bidirectional RNN where that is possible, otherwise one for each direction.
 
-    TFLite leaves a batch-major auxiliary input without weights unread.
+    TFLite does not read a batch-major auxiliary input without weights.
     """
     _refuse_misread(op)
     single = _is_single(op)
@@ -254,7 +257,7 @@ def bidirectional_sequence_rnn(op: OperatorView[BidirectionalSequenceRNNOptions]
 
 
 def _refuse_misread(op: OperatorView[BidirectionalSequenceRNNOptions]) -> None:
-    """Where TFLite's kernel does something that no description of the operator would say."""
+    """Refuses cases in which TFLite's kernel reads its inputs in an unintended way."""
     hybrid, time_major = op["fw_weights"].type is not TensorType.FLOAT32, op.options.time_major
     if hybrid and time_major and not _is_single(op):
         raise Untranslatable("TFLite runs time-major hybrid sequences over and over")
@@ -290,7 +293,7 @@ def _rnn_run(
 
 @translator(Op.SVDF, versions=(1, 4))
 def svdf(op: OperatorView[SVDFOptions], g: Graph) -> None:
-    """MatMul to filters, Concat behind the last steps of each, ReduceSum of these times weights.
+    """MatMul gives the newest step of the filters; ReduceSum weights and sums their last steps.
 
     B batch, F filters, M steps, U units of F / U filters each: a state [B, F, M].
     """

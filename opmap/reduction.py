@@ -1,4 +1,4 @@
-"""Reductions, MEAN to ARG_MIN, and over windows."""
+"""Reductions over axes, from MEAN to ARG_MIN, and REDUCE_WINDOW over windows."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _SEARCHED = _COMPARED - {TensorType.INT16, TensorType.INT64} | {TensorType.BOOL}
 
 @translator(Op.MEAN, versions=(1, 3))
 def mean(op: OperatorView[ReducerOptions], g: Graph) -> None:
-    """GlobalAveragePool of channels-first images, else ReduceMean; integers are divided as in C."""
+    """GlobalAveragePool for channels-first images, else ReduceMean; integers divide as in C."""
     input = op["input"]
     if input.type in _INTEGERS:
         _integer_mean(op, g)
@@ -64,7 +64,7 @@ def mean(op: OperatorView[ReducerOptions], g: Graph) -> None:
 
 
 def _integer_mean(op: OperatorView[ReducerOptions], g: Graph) -> None:
-    """The sum in int64 over the number of terms, cut towards zero."""
+    """The sum in int64 divided by the number of terms, truncated towards zero."""
     wide = g.op("Cast", g.read(op["input"]), to=ir.DataType.INT64)
     total = _total(op, g, wide, TensorType.INT64, Layout.LAST)
     quotient = g.op("Div", total, _terms(op, g, wide, total))
@@ -75,7 +75,7 @@ def _integer_mean(op: OperatorView[ReducerOptions], g: Graph) -> None:
 def _terms(
     op: OperatorView[ReducerOptions], g: Graph, value: ir.Value, total: ir.Value
 ) -> ir.Value:
-    """How many elements of `value` make one of `total`; 1 if none does, for 0 to stay 0."""
+    """The number of elements of `value` in one of `total`; 1 for none, so that 0 stays 0."""
     if op["axes"].is_constant and is_known(*op["input"].shape):
         return g.constant(prod(op["input"].shape[axis] for axis in _axes(op)), np.int64)
     one = g.constant(1, np.int64)
@@ -264,7 +264,7 @@ def _check_filled(op: OperatorView[Any]) -> None:
 
 
 def _layout(op: OperatorView[ReducerOptions], g: Graph) -> Layout:
-    """The layout the input has, unless what is left after dropping axes would be out of order."""
+    """The layout of the input, unless the axes that are left would be out of order in it."""
     if not op["axes"].is_constant:
         return Layout.LAST
     input, axes = op["input"], _axes(op)
@@ -287,7 +287,7 @@ def _reduce(
 def _reduced(
     op: OperatorView[ReducerOptions], g: Graph, name: str, value: ir.Value, layout: Layout
 ) -> ir.Value:
-    """`name` over the axes, which are kept unless they are computed; no axes reduce nothing."""
+    """`name` over the axes, which are kept unless they are computed; without axes, `value`."""
     _check_filled(op)
     keep = op.options.keep_dims or op["axes"].is_constant
     axes = _reduced_axes(op, g, layout)
@@ -295,8 +295,10 @@ def _reduced(
 
 
 def _reduced_axes(op: OperatorView[ReducerOptions], g: Graph, layout: Layout) -> ir.Value:
-    """The axes in int64, counted from the front: negative ones fail where there is no element.
-    Computed ones have to be inside, and different, for the rank to be the one known."""
+    """The axes as int64, none negative: ONNX Runtime fails on negative ones without elements.
+
+    The graph fails if computed axes are out of range, or equal: the rank would be wrong.
+    """
     axes, rank = op["axes"], op["input"].rank
     if axes.is_constant or not rank:
         known = _axes(op) if rank else ()
@@ -310,7 +312,7 @@ def _reduced_axes(op: OperatorView[ReducerOptions], g: Graph, layout: Layout) ->
 
 
 def _times(g: Graph, axes: ir.Value, rank: int) -> ir.Value:
-    """How many times each of `rank` axes is one of `axes`."""
+    """How often `axes` has every one of `rank` axes."""
     column = g.op("Unsqueeze", axes, g.constant([1], np.int64))
     chosen = g.op("Equal", column, g.constant(np.arange(rank), np.int64))
     counted = g.op("Cast", chosen, to=ir.DataType.INT64)
@@ -351,7 +353,7 @@ def _chained_along(
 def _write(
     op: OperatorView[ReducerOptions], g: Graph, value: ir.Value, layout: Layout, domain: Domain
 ) -> None:
-    """Record a result whose reduced axes are kept, without them if need be."""
+    """Write a result whose reduced axes are kept; drop them if the operator does."""
     if op.options.keep_dims or not op["axes"].is_constant:
         g.write(op.output, value, layout=layout, domain=domain)
     else:
@@ -366,7 +368,7 @@ _COMBINERS = {
     ReduceWindowFunction.ALL: "And",
     ReduceWindowFunction.ANY: "Or",
 }
-# What stands in for each type between the casts in and out: ONNX Runtime computes few of them.
+# The type to compute in, by element type: ONNX Runtime lacks kernels for most types.
 _COMPUTED_AS = {
     TensorType.FLOAT32: ir.DataType.FLOAT,
     TensorType.FLOAT64: ir.DataType.DOUBLE,
@@ -387,7 +389,7 @@ _COMPUTED_AS = {
     ),
 )
 def reduce_window(op: OperatorView[ReduceWindowOptions], g: Graph) -> None:
-    """Slices of the input, combined axis by axis: any function, rank and dilation."""
+    """Slices of the input, combined axis by axis, for any function, rank and dilation."""
     listed = (tuple(integers(op[name])) for name in ("window", "strides", "dilations"))
     rows = reduced_windows(op["input"].shape, *listed)
     windows_reduced(op, g, rows, op.options.reduce_function)
@@ -400,10 +402,10 @@ def windows_reduced(
     function: ReduceWindowFunction,
     edges: Sequence[tuple[int, int, int]] = (),
 ) -> None:
-    """Each window with `init` as one number.
+    """Every window, and `init`, reduced to one number.
 
     Args:
-        edges: how often `init` stands before, after and inside each axis; see
+        edges: how often `init` is put before, after and between the elements of an axis; see
             `spread_and_padded`.
     """
     input, name = op["input"], _COMBINERS.get(function)

@@ -1,6 +1,6 @@
-"""Reordering, joining, cutting and padding: RESHAPE to MIRROR_PAD.
+"""Reordering, joining, splitting and padding: RESHAPE to MIRROR_PAD.
 
-All work on codes, which they move unchanged.
+All these operators move codes and do not change them.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ from tflite_ort.schema.shapes.reshaping import shape_operand, split_sizes, squee
 from tflite_ort.schema.values.semantics import normalized_axis
 from tflite_ort.schema.values.sizes import is_known, is_one, may_differ, same_elements
 
-# What ONNX Runtime's DepthToSpace and SpaceToDepth take.
+# The types that ONNX Runtime's DepthToSpace and SpaceToDepth take.
 _BOOL = ir.DataType.BOOL
 _BLOCKED_BY_ORT = frozenset({TensorType.FLOAT32, TensorType.FLOAT16, TensorType.UINT8})
 
 
 @translator(Op.RESHAPE, versions=(1, 1))
 def reshape(op: OperatorView[ReshapeOptions], g: Graph) -> None:
-    """Reshape; to the shape that is computed where it does not follow from the input's."""
+    """Reshape; to the computed shape where the shape of the input does not tell it."""
     input, output, wanted = op["input"], op.output, shape_operand(op)
     if wanted is None or wanted.is_constant or _is_told(wanted, input, output):
         if not joined_channels_first(op, g):
@@ -75,14 +75,14 @@ def reshape(op: OperatorView[ReshapeOptions], g: Graph) -> None:
 
 
 def _is_told(wanted: TensorView, input: TensorView, output: TensorView) -> bool:
-    """Whether a computed shape is known to be that of the output, and to fit."""
+    """Whether a computed shape is known: it is that of the output, and it fits the input."""
     known = wanted.sizes is not None and all(n is not None for n in wanted.sizes.reshape(-1))
     return known and same_elements(input.shape, output.shape)
 
 
 @translator(Op.SQUEEZE, versions=(1, 2))
 def squeeze(op: OperatorView[SqueezeOptions], g: Graph) -> None:
-    """Reshape; Squeeze, which fails on other sizes than 1, where one is unknown."""
+    """Reshape; for an unknown size Squeeze, which fails if it is not 1."""
     input, output = op["input"], op.output
     axes = squeezed_axes(input.shape, op.options.squeeze_dims)
     if all(is_one(input.shape[axis]) for axis in axes):
@@ -95,7 +95,7 @@ def squeeze(op: OperatorView[SqueezeOptions], g: Graph) -> None:
 
 @translator(Op.EXPAND_DIMS, versions=(1, 1))
 def expand_dims(op: OperatorView[Any], g: Graph) -> None:
-    """Reshape; Unsqueeze at a computed axis."""
+    """Reshape; Unsqueeze for a computed axis."""
     axis, domain = op["axis"], moved_domain(op["input"], op.output)
     if axis.is_constant:
         _same_elements(op, g)
@@ -105,7 +105,7 @@ def expand_dims(op: OperatorView[Any], g: Graph) -> None:
 
 
 def _same_elements(op: OperatorView[Any], g: Graph) -> None:
-    """The elements in channels-last order; of [N, 1, 1, C] channels-first is the same order."""
+    """The elements in channels-last order, which for [N, 1, 1, C] channels-first is too."""
     input, output = op["input"], op.output
     if is_complex(input):
         g.write(output, reshaped(g, g.read(input), paired_shape(output, output.shape)))
@@ -123,7 +123,7 @@ def _same_elements(op: OperatorView[Any], g: Graph) -> None:
 
 @translator(Op.TRANSPOSE, versions=(1, 9))
 def transpose(op: OperatorView[Any], g: Graph) -> None:
-    """Transpose, or none when the result is the input in its other layout."""
+    """Transpose; no node if the result is the input in its other layout."""
     input, output, rank = op["input"], op.output, op["input"].rank
     if not op["perm"].is_constant:
         _transpose_as_computed(op, g)
@@ -145,10 +145,10 @@ def transpose(op: OperatorView[Any], g: Graph) -> None:
 
 
 def _transpose_as_computed(op: OperatorView[Any], g: Graph) -> None:
-    """Gather from the elements in a row, since Transpose takes no computed order.
+    """Gather from the flat elements, since Transpose takes no computed order.
 
-    Element [i, j, ...] is i times the stride of the first axis in the input, plus j times that of
-    the second, and so on.
+    The index of element [i, j, ...] is i times the stride of its first axis in the input, plus j
+    times that of its second axis, and so on.
     """
     input, rank = op["input"], op["input"].rank
     if not rank > 0:
@@ -176,7 +176,7 @@ def _after(g: Graph, sizes: ir.Value, axis: int) -> ir.Value:
 
 
 def _permutation(perm: TensorView, g: Graph, rank: int) -> ir.Value:
-    """A computed order of `rank` axes, counted from the front; the graph fails if it is none."""
+    """A computed order of `rank` axes, none negative; the graph fails if it is no permutation."""
     order, whole = g.op("Cast", g.read(perm), to=ir.DataType.INT64), g.constant(rank, np.int64)
     negative = g.op("Less", order, g.constant(0, np.int64))
     order = g.op("Where", negative, g.op("Add", order, whole), order)
@@ -186,14 +186,14 @@ def _permutation(perm: TensorView, g: Graph, rank: int) -> ir.Value:
 
 
 def _order(perm: list[int], source: Layout, target: Layout) -> list[int]:
-    """ONNX's perm from the input in layout `source` to the output in layout `target`."""
+    """The perm of ONNX from the input in layout `source` to the output in layout `target`."""
     rank = len(perm)
     return [source.axis(perm[axis], rank) for axis in target.permutation(rank)]
 
 
 @translator(Op.CONCATENATION, versions=(1, 7))
 def concatenation(op: OperatorView[ConcatenationOptions], g: Graph) -> None:
-    """Concat of the codes; of reals when uint8 inputs differ in scale from the output."""
+    """Concat of the codes; of real numbers if a uint8 input has another scale than the output."""
     values, output = op.present_inputs(), op.output
     if op.options.fused_activation_function != ActivationFunctionType.NONE:
         raise Untranslatable("CONCATENATION takes no fused activation")
@@ -207,7 +207,7 @@ def concatenation(op: OperatorView[ConcatenationOptions], g: Graph) -> None:
 
 
 def _rescaled(value: TensorView, output: TensorView) -> bool:
-    """Whether codes of `value` mean something else in `output`."""
+    """Whether codes of `value` stand for other numbers in `output`."""
     if value.quantization is None or value.quantization.equals(output.quantization):
         return False
     if value.type is TensorType.INT8:
@@ -241,7 +241,7 @@ def unpack(op: OperatorView[UnpackOptions], g: Graph) -> None:
 
 @translator(Op.SPLIT, versions=(1, 5))
 def split(op: OperatorView[SplitOptions], g: Graph) -> None:
-    """Split into equal parts; the graph fails where they would not be equal."""
+    """Split into equal parts; the graph fails if they would not be equal."""
     axis, count = _axis(op, g), len(op.outputs)
     if isinstance(axis, int) and is_known(size := op["input"].shape[axis]):
         _split(op, g, axis, g.constant([size // count] * count, np.int64))
@@ -253,7 +253,7 @@ def split(op: OperatorView[SplitOptions], g: Graph) -> None:
 
 @translator(Op.SPLIT_V, versions=(1, 3))
 def split_v(op: OperatorView[SplitVOptions], g: Graph) -> None:
-    """Split into parts of given sizes, which have to sum to the whole."""
+    """Split into parts of listed sizes, whose sum has to be the size of the axis."""
     axis, listed = _axis(op, g), op["size_splits"]
     if isinstance(axis, int) and listed.is_constant:
         sizes = split_sizes(op["input"].shape[axis], tuple(integers(listed)))
@@ -278,7 +278,7 @@ def _axis(op: OperatorView[Any], g: Graph) -> int | ComputedAxis:
 
 
 def _length(op: OperatorView[Any], g: Graph, axis: int | ComputedAxis) -> ir.Value:
-    """How long the axis is, int64 [1]."""
+    """The size of the axis, int64 [1]."""
     return g.size(op["input"].shape[axis]) if isinstance(axis, int) else axis.size
 
 
@@ -302,7 +302,7 @@ def _split(op: OperatorView[Any], g: Graph, axis: int | ComputedAxis, sizes: ir.
 
 @translator(Op.SHAPE, versions=(1, 1))
 def shape(op: OperatorView[Any], g: Graph) -> None:
-    """Shape, as far as it depends on data; else a constant."""
+    """Shape for the sizes that depend on data, otherwise a constant."""
     shape = g.shape(op["input"].shape)
     g.write(op.output, g.op("Cast", shape, to=ir.DataType.from_numpy(op.output.dtype)))
 
@@ -315,8 +315,11 @@ def rank(op: OperatorView[Any], g: Graph) -> None:
 
 @translator(Op.BITCAST, versions=(1, 1))
 def bitcast(op: OperatorView[Any], g: Graph) -> None:
-    """Cast between integers of one size, whose bits it keeps. Else ONNX 21 has nothing: the bits
-    are computed as integers, which are cut up, or put together, along a last dimension."""
+    """Cast between integers of one size, which keeps the bits.
+
+    ONNX 21 has no node for other types. The bits are computed as integers, and split or joined
+    along a last dimension.
+    """
     input, output = op["input"], op.output
     kinds = {input.dtype.kind, output.dtype.kind}
     same = input.type is output.type
@@ -333,7 +336,7 @@ def bitcast(op: OperatorView[Any], g: Graph) -> None:
 
 
 def _recut(op: OperatorView[Any], g: Graph, bits: ir.Value) -> ir.Value:
-    """The bits of the input's elements as those of the output's, low ones first."""
+    """Split or join the bits of the input for the elements of the output, low ones first."""
     before, after = (8 * tensor.dtype.itemsize for tensor in (op["input"], op.output))
     last = g.constant([-1], np.int64)
     if before > after:
@@ -342,7 +345,7 @@ def _recut(op: OperatorView[Any], g: Graph, bits: ir.Value) -> ir.Value:
         return g.op("Mod", parts, g.constant(2**after, np.int64))
     if before == after:
         return bits
-    # ONNX Runtime's ReduceSum would not drop the dimension of what has no element.
+    # ONNX Runtime's ReduceSum does not drop a dimension if there are no elements.
     whole = g.op("Gather", bits, g.constant(0, np.int64), axis=-1)
     for part in range(1, after // before):
         value = g.op("Gather", bits, g.constant(part, np.int64), axis=-1)
@@ -366,10 +369,10 @@ def fill(op: OperatorView[Any], g: Graph) -> None:
 
 @translator(Op.RANGE, versions=(1, 2))
 def range_(op: OperatorView[Any], g: Graph) -> None:
-    """Range; the graph fails where there is no way from start to limit.
+    """Range; the graph fails if steps of delta do not lead from start to limit.
 
-    Floats are counted in float32 as TFLite does, and cut off a Range of one more: ONNX Runtime
-    divides in double.
+    The number of floats is computed in float32, as in TFLite, and a longer Range is sliced: ONNX
+    Runtime divides in double.
     """
     bounds = [op[name] for name in ("start", "limit", "delta")]
     if {bound.type for bound in bounds} != {op.output.type}:
@@ -395,7 +398,7 @@ def range_(op: OperatorView[Any], g: Graph) -> None:
 
 @translator(Op.SPACE_TO_DEPTH, versions=(1, 2))
 def space_to_depth(op: OperatorView[SpaceToDepthOptions], g: Graph) -> None:
-    """SpaceToDepth channels-first; Reshape, Transpose, Reshape channels-last."""
+    """Channels-first SpaceToDepth; channels-last Reshape, Transpose, Reshape."""
     n, h, w, c = op.output.shape
     b = op.options.block_size
     _blocks(op, g, "SpaceToDepth", lambda: (n, h, b, w, b, c // (b * b)))
@@ -403,7 +406,7 @@ def space_to_depth(op: OperatorView[SpaceToDepthOptions], g: Graph) -> None:
 
 @translator(Op.DEPTH_TO_SPACE, versions=(1, 2))
 def depth_to_space(op: OperatorView[DepthToSpaceOptions], g: Graph) -> None:
-    """DepthToSpace (DCR) channels-first; Reshape, Transpose, Reshape channels-last."""
+    """Channels-first DepthToSpace (DCR); channels-last Reshape, Transpose, Reshape."""
     n, h, w, c = op["input"].shape
     b = op.options.block_size
     _blocks(op, g, "DepthToSpace", lambda: (n, h, w, b, b, c // (b * b)))
@@ -412,7 +415,7 @@ def depth_to_space(op: OperatorView[DepthToSpaceOptions], g: Graph) -> None:
 def _blocks(
     op: OperatorView[Any], g: Graph, name: str, blocks: Callable[[], tuple[int, ...]]
 ) -> None:
-    """Channels-last the two are the same swap of axes 2 and 3 of the blocks."""
+    """Channels-last, both operators swap axes 2 and 3 of the blocks."""
     input, output = op["input"], op.output
     domain = moved_domain(input, output)
     known = domain is Domain.STORED and carried_type(input) in _BLOCKED_BY_ORT
@@ -430,7 +433,7 @@ def _blocks(
 
 @translator(Op.PAD, versions=(1, 6))
 def pad(op: OperatorView[Any], g: Graph) -> None:
-    """Pad with the value given, else with what stands for zero in the output."""
+    """Pad with the value, or without one with the code of zero in the output."""
     input, output, given = op["input"], op.output, op.get("value")
     domain = moved_domain(input, output, *(() if given is None else (given,)))
     layout = pad_layout(op, g, domain)
@@ -442,13 +445,13 @@ def pad(op: OperatorView[Any], g: Graph) -> None:
 
 @translator(Op.PADV2, versions=(1, 6))
 def padv2(op: OperatorView[Any], g: Graph) -> None:
-    """PAD; converters use it when the value is given."""
+    """As PAD; converters use it where there is a value."""
     pad(op, g)
 
 
 @translator(Op.MIRROR_PAD, versions=(1, 3))
 def mirror_pad(op: OperatorView[MirrorPadOptions], g: Graph) -> None:
-    """Pad (reflect); SYMMETRIC, which ONNX lacks, joins reversed Slices along each padded axis."""
+    """Pad (reflect); SYMMETRIC, which ONNX lacks, joins reversed Slices along all padded axes."""
     input, output = op["input"], op.output
     domain = moved_domain(input, output)
     layout = pad_layout(op, g, domain)

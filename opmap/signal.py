@@ -1,4 +1,4 @@
-"""Fourier transforms and the parts of complex numbers, which stand in the graph as pairs."""
+"""RFFT2D, and REAL, IMAG and COMPLEX_ABS of complex numbers, which are pairs in the graph."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ from tflite_ort.schema.values.sizes import has_zero, is_one, may_differ
 
 View = OperatorView[Any]
 
-# Up to this length a product with all waves takes ONNX Runtime's CPU less time than its DFT.
+# Up to this length a product with all waves is faster than the DFT of ONNX Runtime's CPU.
 _BY_PRODUCT = 512
 
 
 @translator(Op.RFFT2D, versions=(1, 1), constants=("fft_length",))
 def rfft2d(op: View, g: Graph) -> None:
-    """DFT of the rows, of which the first half is kept, and then of the columns; either cuts what
-    is too long and fills up with zeros what is too short. Of short rows a MatMul on the CPU."""
+    """DFT of the rows, of which the first half is kept, then DFT of the columns.
+
+    Both crop an input that is too long, and extend one that is too short with zeros. On the CPU
+    short rows take a MatMul.
+    """
     input, rank = op["input"], op["input"].rank
     height, width = integers(op["fft_length"])
     if has_zero(*input.shape):
@@ -37,13 +40,13 @@ def rfft2d(op: View, g: Graph) -> None:
     else:
         value = g.op("Unsqueeze", g.read(input), g.constant([rank], np.int64))
         value = _transformed(g, value, width, rank - 1, onesided=1)
-    if height != 1 or not is_one(input.shape[-2]):  # of one row it changes nothing
+    if height != 1 or not is_one(input.shape[-2]):  # the transform of one row is that row
         value = _transformed(g, value, height, rank - 2, onesided=None)
     g.write(op.output, value)
 
 
 def _waves(length: int) -> npt.NDArray[np.float32]:
-    """[length, 2 * frequencies]: what each element adds to the real and the imaginary parts."""
+    """The matrix [length, 2 * frequencies] of the transform: real and imaginary parts."""
     angles = (
         np.outer(np.arange(length), np.arange(length // 2 + 1)) % length * (-2 * np.pi / length)
     )
@@ -60,13 +63,13 @@ def _transformed(
 
 @translator(Op.REAL, versions=(1, 1))
 def real(op: View, g: Graph) -> None:
-    """Gather of the first of each pair."""
+    """Gather of the first element of the pairs."""
     g.write(op.output, _part(g, op, 0))
 
 
 @translator(Op.IMAG, versions=(1, 1))
 def imag(op: View, g: Graph) -> None:
-    """Gather of the second of each pair."""
+    """Gather of the second element of the pairs."""
     g.write(op.output, _part(g, op, 1))
 
 

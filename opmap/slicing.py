@@ -1,4 +1,4 @@
-"""Regions cut out of a tensor, and put into one: SLICE, STRIDED_SLICE, DYNAMIC_UPDATE_SLICE."""
+"""Regions of a tensor, read or replaced: SLICE, STRIDED_SLICE, DYNAMIC_UPDATE_SLICE."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def slice_(op: OperatorView[Any], g: Graph) -> None:
 
 
 def _region(op: OperatorView[Any], g: Graph) -> tuple[ir.Value, ir.Value]:
-    """Starts and ends in int64; the graph fails where they leave the input."""
+    """Starts and ends as int64; the graph fails if they are outside of the input."""
     whole, zero = g.shape(op["input"].shape), g.constant(0, np.int64)
     starts, sizes = (
         g.op("Cast", g.read(op[name]), to=ir.DataType.INT64) for name in ("begin", "size")
@@ -68,7 +68,7 @@ def strided_slice(op: OperatorView[StridedSliceOptions], g: Graph) -> None:
 
 
 def _unknown_are_whole(op: OperatorView[StridedSliceOptions]) -> bool:
-    """Whether each axis of unknown size is taken from its first element to the last."""
+    """Whether all axes of unknown size are taken whole."""
     options, sizes = op.options, iter(op["input"].shape)
     strides = integers(op["strides"])
     for entry in slice_entries(op["input"].rank, len(strides), options):
@@ -85,8 +85,8 @@ def _unknown_are_whole(op: OperatorView[StridedSliceOptions]) -> bool:
 def _cut_at_computed(op: OperatorView[StridedSliceOptions], g: Graph) -> None:
     """Slice between computed bounds, or of unknown sizes; then Squeeze and Unsqueeze.
 
-    Slice takes what TFLite takes: bounds counted from the end where they are negative, and cut to
-    the input. An axis to be dropped is empty at an index outside, which Squeeze refuses.
+    Slice has the rules of TFLite: negative bounds count from the end, and bounds are clipped to the
+    input. An axis to drop is empty if its index is out of range, and Squeeze fails on it.
     """
     input, output, options = op["input"], op.output, op.options
     (count,) = op["strides"].shape
@@ -133,7 +133,7 @@ def _bounds(
     ends = _masked(g, op["end"], entries, options.end_mask, last)
     known = op["strides"].data
     if known is None or known.min() < 0:
-        # Slice takes the first element if it starts before it, TFLite none.
+        # If it starts before the first element, Slice takes that element, and TFLite takes none.
         sizes = g.shape([op["input"].shape[axis] for axis in axes])
         before = g.op("Less", starts, g.op("Neg", sizes))
         ends = g.op("Where", g.op("And", before, backwards), zero, ends)
@@ -146,7 +146,7 @@ def _bounds(
 
 
 def _entries(g: Graph, list: TensorView, entries: Sequence[int]) -> ir.Value:
-    """These elements of a list in int64."""
+    """Some elements of a list as int64."""
     if list.data is not None:
         return g.constant(np.take(list.data, entries), np.int64)
     values = g.op("Cast", g.read(list), to=ir.DataType.INT64)
@@ -156,7 +156,7 @@ def _entries(g: Graph, list: TensorView, entries: Sequence[int]) -> ir.Value:
 def _masked(
     g: Graph, bound: TensorView, entries: Sequence[int], mask: int, free: ir.Value
 ) -> ir.Value:
-    """The `entries` of a bound in int64, with what is in `free` where the mask lifts it."""
+    """The `entries` of a bound as int64, replaced by those of `free` where the mask is set."""
     lifted = np.array([mask >> entry & 1 for entry in entries], np.bool_)
     if lifted.all():
         return free
@@ -200,8 +200,11 @@ def _sliced(
 
 @translator(Op.DYNAMIC_UPDATE_SLICE, versions=(1, 6))
 def dynamic_update_slice(op: OperatorView[Any], g: Graph) -> None:
-    """ScatterND of whole slices, at the start (held where the update fits) plus a constant grid
-    of positions along the axes that are not replaced whole."""
+    """ScatterND of whole slices.
+
+    Their positions are the start, clipped so that the update fits, plus a constant grid along the
+    axes that are not replaced whole.
+    """
     operand, update, output = op["operand"], op["update"], op.output
     domain = moved_domain(operand, update, output)
     pairs = zip(operand.shape, update.shape, strict=True)

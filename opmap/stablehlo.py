@@ -49,8 +49,8 @@ from tflite_ort.schema.values.regions import (
 _D, _T = ir.DataType, TensorType
 _RANDOM = (_T.INT32, _T.UINT32, _T.INT64, _T.UINT64)
 
-# The type that ONNX Runtime computes each type in: nothing is lost, and what overflows is cut off
-# by the cast back as TFLite cuts it off.
+# The type to compute in, by element type. It holds all numbers, and the cast back wraps an overflow
+# as TFLite does.
 _NUMBERS = {
     _T.FLOAT16: _D.FLOAT,
     _T.FLOAT32: _D.FLOAT,
@@ -79,7 +79,7 @@ class Elementwise:
     """An operator over two tensors of one shape.
 
     Args:
-        computed_as: by element type, what `nodes` computes in.
+        computed_as: the type in which `nodes` computes, by element type.
     """
 
     op: Op
@@ -104,7 +104,7 @@ def _named(name: str) -> Callable[[Graph, ir.Value, ir.Value], ir.Value]:
 
 
 def _maximum(g: Graph, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
-    """Max would spread what is not a number."""
+    """The larger operand; if either is NaN the left one, for which Max would give NaN."""
     return g.op("Where", g.op("Less", lhs, rhs), rhs, lhs)
 
 
@@ -113,7 +113,7 @@ def _minimum(g: Graph, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
 
 
 def _shift_left(g: Graph, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
-    """BitShift, which is there for unsigned numbers alone, by the low five bits."""
+    """BitShift, which has only unsigned numbers, by the low five bits."""
     bits, distance = (g.op("Cast", value, to=_D.UINT32) for value in (lhs, rhs))
     distance = g.op("BitwiseAnd", distance, g.constant(31, np.uint32))
     return g.op("Cast", g.op("BitShift", bits, distance, direction="LEFT"), to=_D.INT32)
@@ -155,7 +155,7 @@ def stablehlo_pad(op: OperatorView[StablehloPadOptions], g: Graph) -> None:
 
 @translator(Op.STABLEHLO_GATHER, versions=(1, 1))
 def stablehlo_gather(op: OperatorView[StablehloGatherOptions], g: Graph) -> None:
-    """GatherND of the elements of each slice, whose start is moved back to where it fits."""
+    """GatherND of the elements of all slices; a start is moved back until its slice fits."""
     operand, starts, options = op["operand"], op["start_indices"], op.options
     if starts.type not in (_T.INT32, _T.INT64):
         raise Untranslatable(f"{starts.type.name} start indices")
@@ -179,7 +179,7 @@ def stablehlo_gather(op: OperatorView[StablehloGatherOptions], g: Graph) -> None
 def _start_of_slices(
     op: OperatorView[StablehloGatherOptions], g: Graph, batches: int, depth: int
 ) -> ir.Value:
-    """[batches..., depth] in int64: a start along each of the first `depth` axes."""
+    """The starts along the first `depth` axes, int64 [batches..., depth]."""
     operand, starts, options = op["operand"], op["start_indices"], op.options
     mapped = list(options.start_index_map or ())
     index = g.op("Cast", g.read(starts), to=_D.INT64)
@@ -197,7 +197,7 @@ def _start_of_slices(
 
 @translator(Op.STABLEHLO_REDUCE_WINDOW, versions=(1, 1))
 def stablehlo_reduce_window(op: OperatorView[StablehloReduceWindowOptions], g: Graph) -> None:
-    """`spread_and_padded` with the start, and slices combined axis by axis."""
+    """`spread_and_padded` with the initial value, then slices combined axis by axis."""
     shape = op["input"].shape
     each = WindowAttributes.of(op.options, len(shape))
     windowed = each.padded(shape)
@@ -219,8 +219,11 @@ _REDUCTIONS = {
 
 @translator(Op.STABLEHLO_SCATTER, versions=(1, 1))
 def stablehlo_scatter(op: OperatorView[StablehloScatterOptions], g: Graph) -> None:
-    """ScatterElements of the updates into a line of all elements and one more, for those that are
-    outside; of those in one place the last one counts."""
+    """ScatterElements of the updates into the flat elements.
+
+    Updates out of range go to one more element at the end. Of several updates to one place the
+    last one counts.
+    """
     operand, indices, updates = op["operand"], op["indices"], op["updates"]
     function, computed = scatter_function(op), _SCATTERED.get(operand.type)
     if function is not None and computed is None:
@@ -243,8 +246,7 @@ def stablehlo_scatter(op: OperatorView[StablehloScatterOptions], g: Graph) -> No
 
 
 def _places_in_line(op: OperatorView[StablehloScatterOptions], g: Graph) -> ir.Value:
-    """Where each of the updates goes among the elements in a line, in int64: behind them if it is
-    outside."""
+    """The flat position of every update, int64; behind the last element if it is out of range."""
     operand, indices, updates = op["operand"], op["indices"], op["updates"]
     shape, steps = operand.shape, [prod(operand.shape[axis + 1 :]) for axis in range(operand.rank)]
     given = np.zeros(indices.shape, np.int64) if indices.data is None else indices.data
@@ -265,8 +267,10 @@ def _places_in_line(op: OperatorView[StablehloScatterOptions], g: Graph) -> ir.V
 
 
 def _starts(op: OperatorView[StablehloScatterOptions], g: Graph) -> ir.Value:
-    """Where each block of updates begins, computed, along each axis of the operand: as many
-    dimensions as the updates have, those of a block of size 1, and the axes."""
+    """The computed starts of all blocks of updates, along the axes of the operand.
+
+    The shape is that of the updates, with size 1 for the dimensions of a block, and then the axes.
+    """
     indices, shape, vector = op["indices"], op["updates"].shape, op.options.index_vector_dim
     mapped = list(op.options.scatter_dims_to_operand_dims or ())
     windows = op.options.update_window_dims or ()

@@ -1,6 +1,6 @@
-"""Elements repeated, reversed, spread and blocked: TILE to BATCH_TO_SPACE_ND.
+"""Repeating, reversing, spreading and blocking of elements: TILE to BATCH_TO_SPACE_ND.
 
-All work on codes, which they move unchanged.
+All these operators move codes and do not change them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def tile(op: OperatorView[Any], g: Graph) -> None:
 
 @translator(Op.BROADCAST_TO, versions=(2, 4))
 def broadcast_to(op: OperatorView[Any], g: Graph) -> None:
-    """Expand; the graph fails where that would enlarge the shape asked for."""
+    """Expand; the graph fails if the result would be larger than the shape asked for."""
     input, output = op["input"], op.output
     domain = moved_domain(input, output)
     shape = sizes_of(g, op["shape"])
@@ -67,7 +67,7 @@ def broadcast_to(op: OperatorView[Any], g: Graph) -> None:
 
 @translator(Op.BROADCAST_ARGS, versions=(1, 1))
 def broadcast_args(op: OperatorView[Any], g: Graph) -> None:
-    """Where(a == 1, b, a); the graph fails where a and b differ and none of them is 1."""
+    """Where(a == 1, b, a); the graph fails if a and b differ and neither is 1."""
     a, b = (_of_rank(g, op[name], op.output.shape[0]) for name in ("a", "b"))
     one = g.constant(1, np.int64)
     stretched = g.op("Equal", a, one)
@@ -77,7 +77,7 @@ def broadcast_args(op: OperatorView[Any], g: Graph) -> None:
 
 
 def _of_rank(g: Graph, shape: TensorView, rank: int) -> ir.Value:
-    """A shape in int64, with ones in front up to `rank`."""
+    """A shape as int64, extended to `rank` by ones in front."""
     value = g.op("Cast", g.read(shape), to=ir.DataType.INT64)
     missing = rank - shape.shape[0]
     if not missing:
@@ -107,7 +107,7 @@ def reverse_v2(op: OperatorView[Any], g: Graph) -> None:
 
 @translator(Op.REVERSE_SEQUENCE, versions=(1, 1))
 def reverse_sequence(op: OperatorView[ReverseSequenceOptions], g: Graph) -> None:
-    """ReverseSequence, which wants batch and time in front: between two Transposes elsewhere."""
+    """ReverseSequence; two Transposes bring batch and time to the front if they are elsewhere."""
     input, output = op["input"], op.output
     domain = moved_domain(input, output)
     batch, time = op.options.batch_dim, op.options.seq_dim
@@ -139,7 +139,7 @@ def matrix_diag(op: OperatorView[Any], g: Graph) -> None:
 
 @translator(Op.MATRIX_SET_DIAG, versions=(1, 1))
 def matrix_set_diag(op: OperatorView[Any], g: Graph) -> None:
-    """ScatterElements along the rows laid end to end: element i of a diagonal at i * (N + 1)."""
+    """ScatterElements along the flat matrix: element i of a diagonal is at i * (N + 1)."""
     input, diagonal, output = op["input"], op["diagonal"], op.output
     domain = moved_domain(input, diagonal, output)
     _write_with_diagonal(
@@ -176,8 +176,10 @@ def _write_with_diagonal(
 
 @translator(Op.DILATE, versions=(1, 1))
 def dilate(op: OperatorView[Any], g: Graph) -> None:
-    """A dimension of size 1 behind each dilated one, padded and joined with it; then Slice, since
-    nothing follows the last element."""
+    """A dimension of size 1 behind every dilated one is padded and joined with it.
+
+    A Slice drops the padding behind the last element.
+    """
     input, output = op["input"], op.output
     domain = moved_domain(input, op["padding"], output)
     if not op["dilations"].is_constant:
@@ -201,7 +203,7 @@ def dilate(op: OperatorView[Any], g: Graph) -> None:
 
 
 def _computed_dilate(op: OperatorView[Any], g: Graph, domain: Domain) -> None:
-    """As with constants, but of every dimension."""
+    """As `dilate`, with computed dilations and for all dimensions."""
     input, steps = op["input"], _positive(g, op["dilations"])
     rank, shape, one = input.rank, g.shape(input.shape), _int64(g, 1)
     nothing, ones = _int64(g, [0] * rank), _int64(g, [1] * rank)
@@ -218,7 +220,7 @@ def _computed_dilate(op: OperatorView[Any], g: Graph, domain: Domain) -> None:
 
 @translator(Op.SPACE_TO_BATCH_ND, versions=(1, 4))
 def space_to_batch_nd(op: OperatorView[Any], g: Graph) -> None:
-    """Pad; each spatial axis as (size / block, block); the blocks moved in front of the batch."""
+    """Pad; split spatial axes to (size / block, block); move the blocks in front of the batch."""
     if not _is_known(op):
         _computed_space_to_batch(op, g)
         return
@@ -242,7 +244,7 @@ def space_to_batch_nd(op: OperatorView[Any], g: Graph) -> None:
 def _padded(
     op: OperatorView[Any], g: Graph, value: ir.Value, layout: Layout, domain: Domain
 ) -> ir.Value:
-    """The spatial dimensions padded by a constant."""
+    """The input with constant padding of its spatial dimensions."""
     input, paddings = op["input"], _data(op["paddings"])
     if not paddings.any():
         return value
@@ -253,7 +255,7 @@ def _padded(
 def _padded_by(
     op: OperatorView[Any], g: Graph, value: ir.Value, pads: ir.Value, domain: Domain
 ) -> ir.Value:
-    """Padded with what stands for zero in the output."""
+    """`value` padded with the code of zero in the output."""
     type = op["input"].type
     code = widened(g, code_constant(g, op.output.zero, op.output, domain), type)
     return narrowed(g, g.op("Pad", widened(g, value, type), pads, code), type)
@@ -261,7 +263,7 @@ def _padded_by(
 
 @translator(Op.BATCH_TO_SPACE_ND, versions=(1, 4))
 def batch_to_space_nd(op: OperatorView[Any], g: Graph) -> None:
-    """The blocks out of the batch to behind their spatial axes, joined with these and cropped."""
+    """Move the blocks from the batch behind their spatial axes, join them, and crop."""
     if not _is_known(op):
         _computed_batch_to_space(op, g)
         return
@@ -286,13 +288,13 @@ def batch_to_space_nd(op: OperatorView[Any], g: Graph) -> None:
 
 
 def _is_known(op: OperatorView[Any]) -> bool:
-    """Whether all that decides the shapes is."""
+    """Whether the operands that determine the shapes are known."""
     _, *lists = op.present_inputs()
     return is_known(*op["input"].shape) and all(tensor.is_constant for tensor in lists)
 
 
 def _computed_space_to_batch(op: OperatorView[Any], g: Graph) -> None:
-    """As with constants, but the shapes are computed; Reshape fails where a block does not fit."""
+    """As with constants, in computed shapes; Reshape fails if a block does not fit."""
     input, domain = op["input"], moved_domain(op["input"], op.output)
     blocks, paddings = _positive(g, op["block_shape"]), sizes_of(g, op["paddings"])
     before, after = (g.op("Gather", paddings, _int64(g, side), axis=1) for side in (0, 1))
@@ -310,7 +312,7 @@ def _computed_space_to_batch(op: OperatorView[Any], g: Graph) -> None:
 
 
 def _computed_batch_to_space(op: OperatorView[Any], g: Graph) -> None:
-    """As with constants, but the shapes are computed; Reshape fails where the blocks do not fit."""
+    """As with constants, in computed shapes; Reshape fails if the blocks do not fit."""
     input, domain = op["input"], moved_domain(op["input"], op.output)
     blocks, crops, count = _positive(g, op["block_shape"]), sizes_of(g, op["crops"]), input.rank - 2
     value = g.read(input, domain=domain)
@@ -329,19 +331,19 @@ def _computed_batch_to_space(op: OperatorView[Any], g: Graph) -> None:
 
 
 def _alternating(g: Graph, *lists: ir.Value) -> ir.Value:
-    """The first numbers of each list, then the second ones, and so on."""
+    """Interleave lists: the first numbers of all, then the second ones, and so on."""
     columns = (g.op("Unsqueeze", values, _int64(g, [1])) for values in lists)
     return g.op("Reshape", g.op("Concat", *columns, axis=1), _int64(g, [-1]))
 
 
 def _positive(g: Graph, listed: TensorView) -> ir.Value:
-    """A list in int64; the graph fails where it is below 1."""
+    """A list as int64; the graph fails if a number is below 1."""
     value = g.op("Cast", g.read(listed), to=ir.DataType.INT64)
     return failing(g, value, g.op("Less", value, _int64(g, 1)))
 
 
 def _sizes(g: Graph, value: ir.Value, rank: int) -> Sequence[ir.Value]:
-    """Batch [1], area [rank - 2] and channels [1] of what is channels-last."""
+    """The sizes of a channels-last tensor: batch [1], area [rank - 2] and channels [1]."""
     parts = _int64(g, [1, rank - 2, 1])
     return g.op_multi("Split", g.op("Shape", value), parts, outputs=3, axis=0)
 
@@ -351,7 +353,7 @@ def _shaped(g: Graph, value: ir.Value, *sizes: ir.Value) -> ir.Value:
 
 
 def _moved(op: OperatorView[Any], g: Graph) -> tuple[Domain, Layout, ir.Value]:
-    """The input in the domain and layout in which its codes are moved."""
+    """The input, with the domain and the layout in which its codes are moved."""
     input = op["input"]
     domain = moved_domain(input, op.output)
     layout = g.layout(input) if domain is Domain.STORED else Layout.LAST
@@ -359,7 +361,7 @@ def _moved(op: OperatorView[Any], g: Graph) -> tuple[Domain, Layout, ir.Value]:
 
 
 def _data(tensor: TensorView) -> Array:
-    """The values of a tensor declared constant."""
+    """The values of a tensor that is declared constant."""
     return np.asarray(tensor.data)
 
 
