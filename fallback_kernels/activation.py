@@ -1,4 +1,7 @@
-"""Activation functions: RELU and its kin, sigmoids, HARD_SWISH, GELU, SOFTMAX, LOG_SOFTMAX."""
+"""Activation functions: RELU and its kin, sigmoids, HARD_SWISH, GELU, SOFTMAX, LOG_SOFTMAX.
+
+Rows of a table: relu, relu6, relu_n1_to_1, relu_0_to_1, elu, hard_swish.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Arithmetic element by element: one operand (EXP, ABS, ...) or two that broadcast (ADD, ...)."""
+"""Arithmetic element by element: one operand (EXP, ABS, ...) or two that broadcast (ADD, ...).
+
+Rows of tables: add, sub, mul, div, squared_difference, floor_div, floor_mod, atan2, pow, maximum,
+minimum; floor, ceil, round, sin, cos, square, sign, zeros_like.
+"""
 
 from __future__ import annotations
 

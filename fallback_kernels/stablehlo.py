@@ -1,4 +1,8 @@
-"""StableHLO operators: elementwise ones of equal shapes, PAD, GATHER, SCATTER, windows, bits."""
+"""StableHLO operators: elementwise ones of equal shapes, PAD, GATHER, SCATTER, windows, bits.
+
+Rows of a table: stablehlo_add, stablehlo_multiply, stablehlo_maximum, stablehlo_minimum,
+stablehlo_and, stablehlo_shift_left.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Comparisons, logical and bitwise operators, and selection by a condition."""
+"""Comparisons, logical and bitwise operators, and selection by a condition.
+
+Rows of tables: equal, not_equal, less, less_equal, greater, greater_equal; logical_and, logical_or,
+bitwise_xor, right_shift.
+"""
 
 from __future__ import annotations
 

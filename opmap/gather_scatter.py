@@ -1,4 +1,8 @@
-"""Reading, writing and combining elements by index: GATHER, SCATTER_ND, segments, TOPK_V2."""
+"""Reading, writing and combining elements by index: GATHER, SCATTER_ND, segments, TOPK_V2.
+
+Rows of a table: unsorted_segment_sum, unsorted_segment_prod, unsorted_segment_max,
+unsorted_segment_min.
+"""
 
 from __future__ import annotations
 

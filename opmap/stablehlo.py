@@ -1,5 +1,9 @@
 """StableHLO operators: elementwise ones of equal shapes, PAD, GATHER, SCATTER, windows, random
-bits."""
+bits.
+
+Rows of a table: stablehlo_add, stablehlo_multiply, stablehlo_maximum, stablehlo_minimum,
+stablehlo_and, stablehlo_shift_left.
+"""
 
 from __future__ import annotations
 
