@@ -35,7 +35,7 @@ def audiospectrogram(op: OperatorView[Any], g: Graph) -> None:
         raise Untranslatable(f"{samples} samples are no window of {window}")
     picked = starts[:, None] + np.arange(window)
     waves = g.op("Transpose", g.read(op["input"]), perm=[1, 0])
-    windows = g.op("Gather", waves, g.constant(picked, np.int64), axis=1)
+    windows = g.op("Gather", waves, g.ints(picked), axis=1)
     angles = 2 * np.pi / length * np.outer(np.arange(window), np.arange(length // 2 + 1))
     parts = (
         g.op("MatMul", windows, g.constant(hann(window)[:, None] * wave(angles), np.float32))

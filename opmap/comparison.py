@@ -91,7 +91,7 @@ def _units(op: View, g: Graph, layout: Layout) -> Sequence[ir.Value]:
         return values
     if tensors[0].type is _T.INT16:
         raise Untranslatable("16-bit codes of different or very small scales")
-    indices = (g.op("Cast", value, to=ir.DataType.INT32) for value in values)
+    indices = (g.cast(value, ir.DataType.INT32) for value in values)
     return [
         g.op("Gather", g.constant(table), index)
         for table, index in zip(tables, indices, strict=True)
@@ -131,19 +131,19 @@ def _right_shift(op: View, g: Graph, x: ir.Value, amount: ir.Value) -> ir.Value:
     dtype = op.output.dtype
     signed = dtype.kind == "i"
     wide = ir.DataType.INT32 if signed else ir.DataType.UINT32
-    x, amount = (g.op("Cast", value, to=wide) for value in (x, amount))
+    x, amount = (g.cast(value, wide) for value in (x, amount))
     bounds = (g.constant(bound, wide.numpy()) for bound in (0, 8 * dtype.itemsize - 1))
     amount = g.op("Clip", amount, *bounds)
     if not signed:
         shifted = g.op("BitShift", x, amount, direction="RIGHT")
-        return g.op("Cast", shifted, to=ir.DataType.from_numpy(dtype))
+        return g.cast(shifted, dtype)
     zero, ones = (g.constant(value, np.int32) for value in (0, -1))
     sign = g.op("Where", g.op("Less", x, zero), ones, zero)
-    magnitude = g.op("Cast", g.op("BitwiseXor", x, sign), to=ir.DataType.UINT32)
-    amount = g.op("Cast", amount, to=ir.DataType.UINT32)
+    magnitude = g.cast(g.op("BitwiseXor", x, sign), ir.DataType.UINT32)
+    amount = g.cast(amount, ir.DataType.UINT32)
     shifted = g.op("BitShift", magnitude, amount, direction="RIGHT")
-    whole = g.op("BitwiseXor", g.op("Cast", shifted, to=ir.DataType.INT32), sign)
-    return g.op("Cast", whole, to=ir.DataType.from_numpy(dtype))
+    whole = g.op("BitwiseXor", g.cast(shifted, ir.DataType.INT32), sign)
+    return g.cast(whole, dtype)
 
 
 for row in (
@@ -182,7 +182,7 @@ def select(op: View, g: Graph) -> None:
     size = g.size(condition.shape[0])
     if may_differ(condition.shape, x.shape[:1]):
         size = failing(g, size, g.op("Not", g.op("Equal", size, g.size(x.shape[0]))))
-    shape = g.op("Concat", size, g.constant([1] * (x.rank - 1), np.int64), axis=0)
+    shape = g.op("Concat", size, g.ints([1] * (x.rank - 1)), axis=0)
     where(op, g, Layout.LAST, g.op("Reshape", g.read(condition), shape, allowzero=1))
 
 
@@ -205,10 +205,10 @@ def where(op: View, g: Graph, layout: Layout, condition: ir.Value | None = None)
     values = [g.read(t, layout=layout, domain=Domain.STORED, rank=rank) for t in (x, y)]
     carrier = _CARRIERS.get(x.type)
     if carrier is not None:
-        values = [g.op("Cast", value, to=carrier) for value in values]
+        values = [g.cast(value, carrier) for value in values]
     result = g.op("Where", condition, *values)
     if carrier is not None:
-        result = g.op("Cast", result, to=ir.DataType.from_numpy(output.dtype))
+        result = g.cast(result, output.dtype)
     if rank != max(t.rank for t in op.present_inputs()):
         # A single element gets the rank that the model declares.
         result = g.reshape(result, output.shape)

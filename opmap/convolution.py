@@ -303,7 +303,7 @@ def transpose_conv_of_computed_size(op: OperatorView[TransposeConvOptions], g: G
 def computed_sizes(op: TransposedConvolution, g: Graph, channels: int) -> ir.Value:
     """The computed spatial sizes as int64; the graph fails if batch or channels are different."""
     input = op["input"]
-    split = g.constant([1, input.rank - 2, 1], np.int64)
+    split = g.ints([1, input.rank - 2, 1])
     parts = g.op_multi("Split", sizes_of(g, op["output_shape"]), split, outputs=3, axis=0)
     given_batch, sizes, given_channels = parts
     for given, size in ((given_batch, input.shape[0]), (given_channels, channels)):
@@ -319,22 +319,22 @@ def write_cut(
     Args:
         windows: one for every cell of the input.
     """
-    step = g.constant([stride for _, _, stride, _ in windows], np.int64)
-    cells = g.constant([(k - 1) * dilation + 1 for _, k, _, dilation in windows], np.int64)
-    one, none = g.constant(1, np.int64), g.constant([0] * len(windows), np.int64)
+    step = g.ints([stride for _, _, stride, _ in windows])
+    cells = g.ints([(k - 1) * dilation + 1 for _, k, _, dilation in windows])
+    one, none = g.ints(1), g.ints([0] * len(windows))
     before = none
     if op.options.padding == Padding.SAME:
         last = g.op("Mul", g.op("Div", g.op("Sub", sizes, one), step), step)
         beyond = g.op("Sub", g.op("Add", last, cells), sizes)
-        before = g.op("Div", g.larger(beyond, none), g.constant(2, np.int64))
+        before = g.op("Div", g.larger(beyond, none), g.ints(2))
     last = g.op("Mul", g.op("Sub", g.shape([count for count, _, _, _ in windows]), one), step)
     after = g.op("Sub", g.op("Add", sizes, before), g.op("Add", last, cells))
-    edge = g.constant((0, 0), np.int64)
+    edge = g.ints((0, 0))
     # Negative pads crop.
     result = g.op("Pad", whole, g.op("Concat", edge, g.op("Neg", before), edge, after, axis=0))
     bias = accumulator_bias(g, op["input"], op["filter"], op.get("bias"))
     if bias is not None:
-        channels = g.op("Unsqueeze", bias, g.constant(range(1, 1 + len(windows)), np.int64))
+        channels = g.op("Unsqueeze", bias, g.ints(range(1, 1 + len(windows))))
         result = g.op("Add", result, channels)
     if op.op is Op.CONV_3D_TRANSPOSE:
         result = g.finite(result)
@@ -374,11 +374,11 @@ def _misfit(
     op: OperatorView[Conv3DOptions], g: Graph, sizes: ir.Value, windows: Windows
 ) -> ir.Value:
     """Whether the number of windows over `sizes` differs from the cells of the input, by axis."""
-    step, one = g.constant([stride for _, _, stride, _ in windows], np.int64), [1] * len(windows)
+    step, one = g.ints([stride for _, _, stride, _ in windows]), [1] * len(windows)
     reach = [(kernel - 1) * dilation for _, kernel, _, dilation in windows]
-    lost = g.constant(one if op.options.padding == Padding.SAME else np.add(one, reach), np.int64)
+    lost = g.ints(one if op.options.padding == Padding.SAME else np.add(one, reach))
     last = g.op("Div", g.op("Sub", sizes, lost), step)
-    counts = g.op("Add", last, g.constant(one, np.int64))
+    counts = g.op("Add", last, g.ints(one))
     return g.op("Not", g.op("Equal", counts, g.shape([count for count, _, _, _ in windows])))
 
 

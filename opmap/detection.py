@@ -43,11 +43,11 @@ def _selected(op: OperatorView[Any], g: Graph) -> tuple[ir.Value, ir.Value, ir.V
     if g.target.fallback:
         raise Untranslatable("equal scores, or boxes without an area, would be taken otherwise")
     most = g.reshape(sizes_of(g, op["max_output_size"]), (1,))
-    boxes = g.op("Unsqueeze", g.read(op["boxes"]), g.constant([0], np.int64))
-    scores = g.op("Unsqueeze", g.read(op["scores"]), g.constant([0, 1], np.int64))
+    boxes = g.op("Unsqueeze", g.read(op["boxes"]), g.ints([0]))
+    scores = g.op("Unsqueeze", g.read(op["scores"]), g.ints([0, 1]))
     lowest = g.reshape(g.read(op["score_threshold"]), (1,))
     selected = g.op("NonMaxSuppression", boxes, scores, most, _overlap(op, g), lowest)
-    indices = g.op("Gather", selected, g.constant(2, np.int64), axis=1)
+    indices = g.op("Gather", selected, g.ints(2), axis=1)
     return most, indices, g.op("Shape", indices)
 
 
@@ -68,7 +68,7 @@ def _overlap(op: OperatorView[Any], g: Graph) -> ir.Value:
         g.op("Greater", value, g.constant(0, np.float32)),
         g.op("LessOrEqual", value, g.constant(1, np.float32)),
     )
-    shape = failing(g, g.constant([1], np.int64), g.op("Not", inside))
+    shape = failing(g, g.ints([1]), g.op("Not", inside))
     below = g.constant(np.nextafter(np.float32(1), np.float32(0)))
     return g.op("Reshape", g.op("Mul", value, below), shape)
 
@@ -81,10 +81,10 @@ def _write_lists(
     count: ir.Value,
 ) -> None:
     """Write the lists, filled with zeros up to the number of boxes wanted, and their length."""
-    pads = g.op("Concat", g.constant([0], np.int64), g.op("Sub", most, count), axis=0)
+    pads = g.op("Concat", g.ints([0]), g.op("Sub", most, count), axis=0)
     for position, value in lists:
         output = op.outputs[position]
-        typed = g.op("Cast", value, to=ir.DataType.from_numpy(output.dtype))
+        typed = g.cast(value, output.dtype)
         g.write(output, g.op("Pad", typed, pads))
-    number = g.op("Cast", count, to=ir.DataType.from_numpy(op.outputs[-1].dtype))
+    number = g.cast(count, op.outputs[-1].dtype)
     g.write(op.outputs[-1], g.reshape(number, ()))

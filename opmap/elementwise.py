@@ -136,7 +136,7 @@ def _product(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
     if not is_complex(op.output):
         return g.op("Mul", a, b)
     real, imaginary = g.op_multi("Split", a, outputs=2, axis=-1, num_outputs=2)
-    turned = g.op("Gather", b, g.constant([1, 0], np.int64), axis=-1)
+    turned = g.op("Gather", b, g.ints([1, 0]), axis=-1)
     turned = g.op("Mul", turned, g.constant([-1, 1], np.float32))
     return g.op("Add", g.op("Mul", real, b), g.op("Mul", imaginary, turned))
 
@@ -146,20 +146,20 @@ def _quotient(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
     result is the highest one."""
     if op.output.type is not _T.INT32:
         return g.op("Div", a, b)
-    quotient = g.op("Div", g.op("Cast", a, to=ir.DataType.INT64), _divisor(op, g, b))
+    quotient = g.op("Div", g.cast(a, ir.DataType.INT64), _divisor(op, g, b))
     known = op["input2"].data
     if known is None or np.any(known == -1):
-        quotient = g.smaller(quotient, g.constant(np.iinfo(np.int32).max, np.int64))
-    return g.op("Cast", quotient, to=ir.DataType.INT32)
+        quotient = g.smaller(quotient, g.ints(np.iinfo(np.int32).max))
+    return g.cast(quotient, ir.DataType.INT32)
 
 
 def _floor_quotient(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
     """Floor(Div) in double, as in TFLite: a float32 quotient could round up to an integer."""
     if op.output.type is not _T.FLOAT32:
         b = _divisor(op, g, b)
-    first, second = (g.op("Cast", value, to=ir.DataType.DOUBLE) for value in (a, b))
+    first, second = (g.cast(value, ir.DataType.DOUBLE) for value in (a, b))
     floor = g.op("Floor", g.op("Div", first, second))
-    return g.op("Cast", floor, to=ir.DataType.from_numpy(op.output.dtype))
+    return g.cast(floor, op.output.dtype)
 
 
 def _divisor(op: View, g: Graph, b: ir.Value) -> ir.Value:
@@ -167,12 +167,12 @@ def _divisor(op: View, g: Graph, b: ir.Value) -> ir.Value:
 
     Where kernels are available, a divisor that may be 0 is left to them: their error names it.
     """
-    wide, known = g.op("Cast", b, to=ir.DataType.INT64), op["input2"].data
+    wide, known = g.cast(b, ir.DataType.INT64), op["input2"].data
     if known is not None and np.all(known):
         return wide
     if known is not None or g.target.fallback:
         raise Untranslatable("integer divisor that may be 0")
-    return failing(g, wide, g.op("Equal", wide, g.constant(0, np.int64)))
+    return failing(g, wide, g.op("Equal", wide, g.ints(0)))
 
 
 def _floor_modulo(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
@@ -182,11 +182,11 @@ def _floor_modulo(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
     added where the signs differ.
     """
     if op.output.type is not _T.FLOAT32:
-        divisor, one = _divisor(op, g, b), g.constant(1, np.int64)
+        divisor, one = _divisor(op, g, b), g.ints(1)
         # The lowest integer divided by -1 would end the process.
         divisor = g.op("Where", g.op("Equal", divisor, g.op("Neg", one)), one, divisor)
-        remainder = g.op("Mod", g.op("Cast", a, to=ir.DataType.INT64), divisor)
-        return g.op("Cast", remainder, to=ir.DataType.from_numpy(op.output.dtype))
+        remainder = g.op("Mod", g.cast(a, ir.DataType.INT64), divisor)
+        return g.cast(remainder, op.output.dtype)
     zero = g.constant(0, np.float32)
     remainder = g.op("Mod", a, b, fmod=1)
     signs = g.op("Xor", g.op("Less", b, zero), g.op("Less", remainder, zero))
@@ -226,8 +226,8 @@ def _arctangent(g: Graph, x: ir.Value, dtype: np.dtype[Any]) -> ir.Value:
     """Atan; for doubles, which ONNX Runtime lacks, Atan of float32 and one step of Newton."""
     if dtype != np.float64:
         return g.op("Atan", x)
-    rough = g.op("Atan", g.op("Cast", x, to=ir.DataType.FLOAT))
-    rough = g.op("Cast", rough, to=ir.DataType.DOUBLE)
+    rough = g.op("Atan", g.cast(x, ir.DataType.FLOAT))
+    rough = g.cast(rough, ir.DataType.DOUBLE)
     sine, cosine = g.op("Sin", rough), g.op("Cos", rough)
     rest = g.op("Sub", g.op("Mul", x, cosine), sine)
     return g.op("Add", rough, g.op("Div", rest, g.op("Add", cosine, g.op("Mul", x, sine))))
@@ -246,7 +246,7 @@ def _power(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
     if g.target.fallback if known is None else np.any(known < 0):
         raise Untranslatable("integer exponent that may be negative")
     if known is None:
-        b = failing(g, g.op("Cast", b, to=ir.DataType.INT64), negative)
+        b = failing(g, g.cast(b, ir.DataType.INT64), negative)
     if exponents.dynamic or prod(exponents.shape) != 1 or exponents.shape == op["input1"].shape:
         return g.op("Pow", a, b)
     return _integer_power(g, a, b, 31 if known is None else int(known.max()).bit_length())
@@ -254,12 +254,12 @@ def _power(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
 
 def _integer_power(g: Graph, a: ir.Value, b: ir.Value, bits: int) -> ir.Value:
     """a ** b by repeated squares, one for every bit of the exponent b."""
-    two, one = g.constant(2, np.int64), g.constant(1, np.int32)
-    power, rest = one, g.op("Cast", b, to=ir.DataType.INT64)
+    two, one = g.ints(2), g.constant(1, np.int32)
+    power, rest = one, g.cast(b, ir.DataType.INT64)
     for bit in range(max(bits, 1)):
         if bit:
             rest, a = g.op("Div", rest, two), g.op("Mul", a, a)
-        is_set = g.op("Cast", g.op("Mod", rest, two), to=ir.DataType.BOOL)
+        is_set = g.cast(g.op("Mod", rest, two), ir.DataType.BOOL)
         power = g.op("Mul", power, g.op("Where", is_set, a, one))
     return power
 
@@ -282,8 +282,8 @@ def _choice(comparison: str, op_type: str) -> Emit:
             return g.op("Where", g.op(comparison, a, b), a, b)
         if op.output.type is not _T.INT16:
             return g.op(op_type, a, b)
-        wide = (g.op("Cast", value, to=ir.DataType.INT32) for value in (a, b))
-        return g.op("Cast", g.op(op_type, *wide), to=ir.DataType.INT16)
+        wide = (g.cast(value, ir.DataType.INT32) for value in (a, b))
+        return g.cast(g.op(op_type, *wide), ir.DataType.INT16)
 
     return emit
 
@@ -375,7 +375,7 @@ def _by_table(op: View, g: Graph) -> bool:
 
 
 def _failing_below_0(g: Graph, codes: ir.Value) -> ir.Value:
-    return failing(g, codes, g.op("Less", codes, g.constant(0, np.int64)))
+    return failing(g, codes, g.op("Less", codes, g.ints(0)))
 
 
 @translator(Op.EXP, versions=(1, 2))
@@ -529,8 +529,8 @@ def bucketize(op: OperatorView[BucketizeOptions], g: Graph) -> None:
     if input.type is _T.FLOAT64:
         boundaries = boundaries.astype(np.float64)
     elif input.type is not _T.FLOAT32:
-        x = g.op("Cast", x, to=ir.DataType.FLOAT)
-    last = g.constant([input.rank], np.int64)  # a size of -1 cannot be inferred from no elements
+        x = g.cast(x, ir.DataType.FLOAT)
+    last = g.ints([input.rank])  # a size of -1 cannot be inferred from no elements
     below = g.op("Less", g.op("Unsqueeze", x, last), g.constant(boundaries))
-    passed = g.op("Cast", g.op("Not", below), to=ir.DataType.INT32)
+    passed = g.cast(g.op("Not", below), ir.DataType.INT32)
     g.write(op.output, g.op("ReduceSum", passed, last, keepdims=0), layout=layout)

@@ -70,7 +70,7 @@ def resize_bilinear(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
 def _weighted_codes(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
     """The weighted mean of four int16 codes, halves away from zero; exact in float64."""
     input, output = op["input"], op.output
-    total = g.op("Cast", g.read(input, domain=Domain.STORED), to=ir.DataType.DOUBLE)
+    total = g.cast(g.read(input, domain=Domain.STORED), ir.DataType.DOUBLE)
     for axis in (1, 2):
         old, new = input.shape[axis], output.shape[axis]
         lower, upper, past = integer_positions(old, new, op.options)
@@ -79,7 +79,7 @@ def _weighted_codes(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
         difference = g.op("Mul", g.op("Sub", second, first), g.constant(weights))
         total = g.op("Add", first, difference)
     # Half a code is added outwards, then Cast truncates.
-    codes = g.op("Cast", g.op("Shrink", total, bias=-0.5, lambd=0.0), to=ir.DataType.INT16)
+    codes = g.cast(g.op("Shrink", total, bias=-0.5, lambd=0.0), ir.DataType.INT16)
     g.write(output, codes, domain=Domain.STORED)
 
 
@@ -110,7 +110,7 @@ def resize_nearest_neighbor(op: OperatorView[ResizeNearestNeighborOptions], g: G
         value = _resize(op, g, value, layout, "nearest", "asymmetric", nearest_mode="floor")
     else:
         for axis in (2, 1):
-            value = g.op("Gather", value, g.constant(picks[axis - 1], np.int64), axis=axis)
+            value = g.op("Gather", value, g.ints(picks[axis - 1]), axis=axis)
     g.write(output, value, layout=layout, domain=domain)
 
 
@@ -118,7 +118,7 @@ def _computed_picks(
     op: OperatorView[ResizeNearestNeighborOptions], g: Graph, axis: int
 ) -> ir.Value:
     """`nearest_indices` for an axis whose old or new size is computed, in the same float steps."""
-    options, one = op.options, g.constant(1, np.int64)
+    options, one = op.options, g.ints(1)
     old = g.reshape(g.size(op["input"].shape[axis]), ())
     new = g.reshape(_sizes(op, g)[axis], ())
     last = g.op("Sub", old, one)
@@ -127,14 +127,14 @@ def _computed_picks(
         several = g.op("Greater", new, one)
         pairs = ((last, old), (g.op("Sub", new, one), new))
         steps = [g.op("Where", several, fewer, all) for fewer, all in pairs]
-    ratio = g.op("Div", *(g.op("Cast", step, to=ir.DataType.FLOAT) for step in steps))
+    ratio = g.op("Div", *(g.cast(step, ir.DataType.FLOAT) for step in steps))
     half = g.constant(0.5 if options.half_pixel_centers else 0, np.float32)
-    counted = g.op("Range", g.constant(0, np.int64), new, one)
-    source = g.op("Mul", g.op("Add", g.op("Cast", counted, to=ir.DataType.FLOAT), half), ratio)
+    counted = g.op("Range", g.ints(0), new, one)
+    source = g.op("Mul", g.op("Add", g.cast(counted, ir.DataType.FLOAT), half), ratio)
     if options.align_corners:
         source = g.op("Add", source, g.constant(0.5, np.float32))
-    whole = g.op("Cast", g.op("Floor", source), to=ir.DataType.INT64)
-    return g.smaller(g.larger(whole, g.constant(0, np.int64)), last)
+    whole = g.cast(g.op("Floor", source), ir.DataType.INT64)
+    return g.smaller(g.larger(whole, g.ints(0)), last)
 
 
 def _linear_layout(g: Graph, input: TensorView, output: TensorView) -> Layout:
@@ -176,7 +176,7 @@ def _resize(
     **more: str,
 ) -> ir.Value:
     if is_known(*op.output.shape):
-        sizes = g.constant(layout.shape(op.output.shape), np.int64)
+        sizes = g.ints(layout.shape(op.output.shape))
     else:
         unordered = _sizes(op, g)
         sizes = g.op("Concat", *(unordered[i] for i in layout.permutation(4)), axis=0)

@@ -17,7 +17,7 @@ import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.idioms.indices import bounded, flat_rows, scattered
-from tflite_ort.opmap.idioms.movement import code_constant, moved_domain, reshaped
+from tflite_ort.opmap.idioms.movement import code_constant, moved_domain
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     CombinerType,
@@ -51,7 +51,7 @@ def embedding_lookup(op: OperatorView[Any], g: Graph) -> None:
         return
     if table.data is not None and table.blocks is not None:
         rows = _rows_of_blocks(g, table, table.blocks, places, ids.shape[0])
-        rows = g.op("Cast", rows, to=ir.DataType.from_numpy(output.dtype))
+        rows = g.cast(rows, output.dtype)
         g.write(output, g.reshape(rows, output.shape))
         return
     quantization = table.quantization
@@ -61,13 +61,13 @@ def embedding_lookup(op: OperatorView[Any], g: Graph) -> None:
         raise Untranslatable(f"{output.type.name} rows, zero point {quantization.zero_point[0]}")
     # TFLite reads uint8 codes as int8 ones.
     codes = g.constants.add(table.data.view(np.int8), table.name)
-    rows = g.op("Cast", g.op("Gather", codes, places), to=ir.DataType.FLOAT)
+    rows = g.cast(g.op("Gather", codes, places), ir.DataType.FLOAT)
     scale = g.constant(quantization.scale[0])
     if quantization.per_channel:
         scales = quantization.scale.reshape(-1, *(1,) * (table.rank - 1))
         scale = g.op("Gather", g.constant(scales), places)
     value = g.op("Mul", rows, scale)
-    g.write(output, g.op("Cast", value, to=ir.DataType.from_numpy(output.dtype)))
+    g.write(output, g.cast(value, output.dtype))
 
 
 def _rows_of_blocks(
@@ -76,7 +76,7 @@ def _rows_of_blocks(
     """Rows of blockwise codes as real numbers [count, blocks, block size]."""
     codes = g.op("Gather", g.constant(np.asarray(table.data)), places)
     shape = (count, *blocks.scale.shape[1:], blocks.size)
-    real = g.reshape(g.op("Cast", codes, to=ir.DataType.FLOAT), shape)
+    real = g.reshape(g.cast(codes, ir.DataType.FLOAT), shape)
     scale = g.constant(blocks.scale[..., np.newaxis], np.float32)
     return g.op("Mul", real, g.op("Gather", scale, places))
 
@@ -96,7 +96,7 @@ def embedding_lookup_sparse(op: OperatorView[EmbeddingLookupSparseOptions], g: G
     if has_zero(*params.shape, *output.shape):
         raise Untranslatable("no element")
     shape = output.shape[:depth], params.shape[1:]
-    weights = reshaped(g, g.read(op["weights"]), (count, *(1,) * (params.rank - 1)))
+    weights = g.reshape(g.read(op["weights"]), (count, *(1,) * (params.rank - 1)))
     picks = g.op("Gather", g.read(params), bounded(g, ids, params.shape[0]))
     picks = g.op("Mul", picks, weights)
     if not count:
@@ -107,7 +107,7 @@ def embedding_lookup_sparse(op: OperatorView[EmbeddingLookupSparseOptions], g: G
         value = scattered(g, zero, shape, rows, picks, count, reduction="add")
     else:
         value = _means(g, _visits(indices, shape[0]), shape, picks, weights, op.options.combiner)
-    g.write(output, reshaped(g, value, output.shape))
+    g.write(output, g.reshape(value, output.shape))
 
 
 def _means(
@@ -121,7 +121,7 @@ def _means(
     """The sums of the visits to all buckets; a bucket is divided after every visit."""
     root, zero = combiner == CombinerType.SQRTN, g.constant(0, np.float32)
     weights = g.op("Mul", weights, weights) if root else weights
-    value = g.op("Expand", zero, g.constant(list(map(prod, shape)), np.int64))
+    value = g.op("Expand", zero, g.ints(list(map(prod, shape))))
     for visit in visits:
         items, rows, count = g.constant(visit.items), g.constant(visit.rows), len(visit.items)
         part, total = (
@@ -185,8 +185,8 @@ def hashtable_lookup(op: OperatorView[Any], g: Graph) -> None:
     zeros = g.op("Expand", code_constant(g, 0, rows, domain), row)
     table = g.op("Concat", g.read(values, domain=domain), zeros, axis=0)
     g.write(rows, g.op("Gather", table, places), domain=domain)
-    hit = g.op("Less", places, g.constant(keys.shape[0], np.int64))
-    g.write(found, g.op("Cast", hit, to=ir.DataType.UINT8), domain=Domain.FILE)
+    hit = g.op("Less", places, g.ints(keys.shape[0]))
+    g.write(found, g.cast(hit, ir.DataType.UINT8), domain=Domain.FILE)
 
 
 def _binary_search(g: Graph, wanted: ir.Value, keys: ir.Value, count: int) -> ir.Value:
@@ -194,13 +194,13 @@ def _binary_search(g: Graph, wanted: ir.Value, keys: ir.Value, count: int) -> ir
 
     It makes the steps of C's bsearch, also among equal keys and among keys that do not ascend.
     """
-    zero, one, two = (g.constant(number, np.int64) for number in (0, 1, 2))
-    none = g.constant(count, np.int64)
+    zero, one, two = (g.ints(number) for number in (0, 1, 2))
+    none = g.ints(count)
     places = high = g.op("Expand", none, g.op("Shape", wanted))
     low = g.op("Expand", zero, g.op("Shape", wanted))
     for _ in range(count.bit_length()):
         middle = g.op("Div", g.op("Add", low, high), two)
-        key = g.op("Gather", keys, g.smaller(middle, g.constant(count - 1, np.int64)))
+        key = g.op("Gather", keys, g.smaller(middle, g.ints(count - 1)))
         step = g.op("Sub", wanted, key)
         is_open = g.op("Less", low, high)
         below, equal, above = (

@@ -39,7 +39,7 @@ def l2_normalization(op: OperatorView[L2NormOptions], g: Graph) -> None:
         limit = input.quantization.scalar_scale / 10
     layout = g.layout(input)
     x = g.read(input, layout=layout)
-    axes = g.constant([layout.axis(input.rank - 1, input.rank)], np.int64)
+    axes = g.ints([layout.axis(input.rank - 1, input.rank)])
     norm = g.op("Max", g.op("ReduceL2", x, axes), g.constant(limit, np.float32))
     g.write(output, g.op("Div", x, norm), layout=layout)
 

@@ -127,11 +127,11 @@ def _widen(op: View, g: Graph) -> None:
     input, output = op["input"], op.output
     if input.quantization is None or output.quantization is None:
         raise refusal(op)
-    codes = g.op("Cast", read_centred(g, input), to=ir.DataType.DOUBLE)
+    codes = g.cast(read_centred(g, input), ir.DataType.DOUBLE)
     multiplier = input.quantization.scalar_scale / output.quantization.scalar_scale
     codes = rescaled(g, codes, multiplier, 2.0**16)
     zero_point = g.constant(output.quantization.scalar_zero_point, np.float64)
-    codes = g.op("Cast", g.op("Add", codes, zero_point), to=ir.DataType.INT32)
+    codes = g.cast(g.op("Add", codes, zero_point), ir.DataType.INT32)
     g.write(output, codes, domain=Domain.STORED)
 
 
@@ -148,11 +148,11 @@ def _narrow(op: View, g: Graph) -> None:
     codes = g.op("Sub", codes, g.constant(source.zero_point, np.int32))
     if left:
         codes = g.op("Mul", codes, g.constant(np.left_shift(1, left).astype(np.int32)))
-    codes = g.op("Cast", codes, to=ir.DataType.DOUBLE)
+    codes = g.cast(codes, ir.DataType.DOUBLE)
     codes = rescaled(g, codes, multiplier * 2.0**-left, 2.0**31, bits=17)
     low, high = (bound - target.zero_point for bound in quantized_range(target.type))
     codes = g.op("Clip", codes, g.constant(low, np.float64), g.constant(high, np.float64))
-    codes = centred_codes(g, g.op("Cast", codes, to=ir.DataType.FLOAT), op.output)
+    codes = centred_codes(g, g.cast(codes, ir.DataType.FLOAT), op.output)
     g.write(op.output, codes, domain=Domain.STORED)
 
 
@@ -176,7 +176,7 @@ def dequantize(op: View, g: Graph) -> None:
     input, layout = op["input"], g.layout(op["input"])
     value = g.read(input, layout=layout)
     if input.type is _T.FLOAT16:
-        value = g.op("Cast", value, to=ir.DataType.FLOAT)
+        value = g.cast(value, ir.DataType.FLOAT)
     elif not input.is_quantized or input.type is _T.INT32:
         raise refusal(op)
     g.write(op.output, value, layout=layout)
@@ -214,11 +214,11 @@ def cast(op: View, g: Graph) -> None:
         raise refusal(op)
     value = g.read(input, layout=layout, domain=Domain.FILE)
     if is_complex(input):
-        value = g.op("Gather", value, g.constant(0, np.int64), axis=-1)
+        value = g.op("Gather", value, g.ints(0), axis=-1)
     if input.type in _FLOATS and output.type in _INTEGERS - {_T.BOOL}:
         value = _saturated(g, value, input, output)
     elif input.type is not output.type:
-        value = g.op("Cast", value, to=ir.DataType.from_numpy(output.dtype))
+        value = g.cast(value, output.dtype)
     g.write(output, value, layout=layout, domain=Domain.FILE)
 
 
@@ -232,13 +232,13 @@ def _saturated(g: Graph, value: ir.Value, input: TensorView, output: TensorView)
     if input.type is _T.FLOAT64:
         real = input.dtype
     elif input.type is not _T.FLOAT32:
-        value = g.op("Cast", value, to=ir.DataType.FLOAT)
+        value = g.cast(value, ir.DataType.FLOAT)
     exact = output.dtype.itemsize <= 2
     limit = float(bounds.max) if exact else float(bounds.max) + 1
     inside = g.op("Less", value, g.constant(limit, real))
     raised = g.op("Max", value, g.constant(bounds.min, real))
     held = g.op("Where", inside, raised, g.constant(bounds.max if exact else 0, real))
-    result = g.op("Cast", held, to=ir.DataType.from_numpy(output.dtype))
+    result = g.cast(held, output.dtype)
     if exact:
         return result
     return g.op("Where", inside, result, g.constant(bounds.max, output.dtype))

@@ -8,7 +8,6 @@ import numpy as np
 import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.idioms.movement import reshaped
 from tflite_ort.opmap.registry import custom_translator
 from tflite_ort.schema import OperatorView, TensorType, Untranslatable
 from tflite_ort.schema.values.well_known_options import (
@@ -25,7 +24,7 @@ def numericverify(op: OperatorView[Any], g: Graph) -> None:
         raise Untranslatable("a difference above the tolerance is to be an error")
     real = g.read(op["input"])
     if op["input"].type is TensorType.FLOAT16:
-        real = g.op("Cast", real, to=ir.DataType.FLOAT)
+        real = g.cast(real, ir.DataType.FLOAT)
     elif not op["input"].is_quantized:
         raise Untranslatable(f"{op['input'].type.name} input without a scale")
     g.write(op.output, g.op("Sub", real, g.read(op["reference"])))
@@ -42,6 +41,6 @@ def aeq_hadamard_rotation(op: OperatorView[Any], g: Graph) -> None:
     matrix = np.ones((1, 1))
     while len(matrix) < size:
         matrix = np.block([[matrix, matrix], [matrix, -matrix]])
-    parts = reshaped(g, g.read(input), (-1, size))
+    parts = g.reshape(g.read(input), (-1, size))
     turned = g.op("MatMul", parts, g.constant(matrix / np.sqrt(size), np.float32))
-    g.write(op.output, reshaped(g, turned, input.shape))
+    g.write(op.output, g.reshape(turned, input.shape))

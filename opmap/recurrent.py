@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import onnx_ir as ir
 
 from tflite_ort.opmap.cells.lstm_basic import basic_lstm
@@ -21,7 +20,6 @@ from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.idioms.fixed_point import centred_codes, read_centred
 from tflite_ort.opmap.idioms.hybrid import Rounding, row_rounding
 from tflite_ort.opmap.idioms.hybrid_products import sum_of_products
-from tflite_ort.opmap.idioms.movement import reshaped
 from tflite_ort.opmap.idioms.scan import Values
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
@@ -63,7 +61,7 @@ def lstm(op: OperatorView[LSTMOptions], g: Graph) -> None:
     elif kind is LstmKind.NARROW:
         narrow_lstm(op, g)
     elif kind is LstmKind.INTEGER:
-        axis = g.constant([_TIME], np.int64)
+        axis = g.ints([_TIME])
         y = _integer_lstm(op, g, g.op("Unsqueeze", read_centred(g, op["input"]), axis), single=True)
         g.write(op.output, g.op("Squeeze", y, axis), domain=Domain.STORED)
     else:
@@ -85,7 +83,7 @@ def _integer_lstm(op: View, g: Graph, x: ir.Value, *, single: bool) -> ir.Value:
     for state, value in zip(states, codes, strict=True):
         g.write(state, value, domain=Domain.STORED)
     if single:
-        return g.op("Unsqueeze", codes[0], g.constant([_TIME], np.int64))
+        return g.op("Unsqueeze", codes[0], g.ints([_TIME]))
     return centred_codes(g, y, states[0])
 
 
@@ -144,7 +142,7 @@ def _rows(g: Graph, state: TensorView, width: int) -> ir.Value:
     """A state as [B, width]; TFLite takes any shape with so many elements."""
     value = g.read(state)
     if state.rank != 2:
-        return g.op("Reshape", value, g.constant([-1, width], np.int64))
+        return g.op("Reshape", value, g.ints([-1, width]))
     if state.shape[1] != width:
         raise Untranslatable(f"a state of shape {state.shape}, {width} to a row")
     return value
@@ -153,7 +151,7 @@ def _rows(g: Graph, state: TensorView, width: int) -> ir.Value:
 def _write_states(op: View, g: Graph, prefix: str, h: ir.Value, c: ir.Value) -> None:
     for name, value in ((f"{prefix}output_state", h), (f"{prefix}cell_state", c)):
         state = op[name]
-        g.write(state, value if state.rank == 2 else reshaped(g, value, state.shape))
+        g.write(state, value if state.rank == 2 else g.reshape(value, state.shape))
 
 
 def _is_single(op: View) -> bool:
@@ -180,7 +178,7 @@ def _read_sequence(op: View, g: Graph, tensor: TensorView) -> ir.Value:
     """A sequence [T, B, I]; the rows [B, I] of one that is known to have one step."""
     value = g.read(tensor)
     if _is_single(op):
-        return g.op("Squeeze", value, g.constant([_time_axis(op)], np.int64))
+        return g.op("Squeeze", value, g.ints([_time_axis(op)]))
     return _batch_second(op, g, value)
 
 
@@ -191,7 +189,7 @@ def _batch_second(op: View, g: Graph, value: ir.Value) -> ir.Value:
 
 def _write_sequence(op: View, g: Graph, tensor: TensorView, y: ir.Value) -> None:
     if _is_single(op):
-        g.write(tensor, g.op("Unsqueeze", y, g.constant([_time_axis(op)], np.int64)))
+        g.write(tensor, g.op("Unsqueeze", y, g.ints([_time_axis(op)])))
     else:
         g.write(tensor, _batch_second(op, g, y))
 
@@ -307,15 +305,15 @@ def svdf(op: OperatorView[SVDFOptions], g: Graph) -> None:
     rounding, single_row = _rounding(op, g), _is_single_row(op)
     terms = [(g.read(op["input"]), feature)]
     made = sum_of_products(g, terms, rounding=rounding, single_row=single_row)
-    made = g.op("Unsqueeze", made, g.constant([2], np.int64))
-    state = reshaped(g, g.read(op["state"]), (-1, filters, memory))
-    kept = g.op("Slice", state, *(g.constant([bound], np.int64) for bound in (1, memory, 2)))
+    made = g.op("Unsqueeze", made, g.ints([2]))
+    state = g.reshape(g.read(op["state"]), (-1, filters, memory))
+    kept = g.op("Slice", state, *(g.ints([bound]) for bound in (1, memory, 2)))
     state = g.op("Concat", kept, made, axis=2)
-    g.write(op["state"], reshaped(g, state, (-1, filters * memory)))
+    g.write(op["state"], g.reshape(state, (-1, filters * memory)))
     rank, steps = op.options.rank, g.op("Mul", state, g.constants.add(time, "weights_time"))
     if rank > 1:
-        steps = reshaped(g, steps, (-1, filters // rank, rank * memory))
-    value = g.op("ReduceSum", steps, g.constant([2], np.int64), keepdims=0)
+        steps = g.reshape(steps, (-1, filters // rank, rank * memory))
+    value = g.op("ReduceSum", steps, g.ints([2]), keepdims=0)
     bias = reals(op, "bias")
     value = value if bias is None else g.op("Add", value, g.constant(bias))
     g.write(op.output, activated(g, value, op.options.fused_activation_function))

@@ -26,7 +26,6 @@ from tflite_ort.opmap.idioms.movement import (
     integers,
     moved_domain,
     narrowed,
-    reshaped,
     same_order,
     widened,
 )
@@ -69,7 +68,7 @@ def reshape(op: OperatorView[ReshapeOptions], g: Graph) -> None:
             _same_elements(op, g)
         return
     domain = moved_domain(input, output)
-    target = g.op("Cast", g.read(wanted), to=ir.DataType.INT64)
+    target = g.cast(g.read(wanted), ir.DataType.INT64)
     value = g.op("Reshape", g.read(input, domain=domain), target, allowzero=1)
     g.write(output, value, domain=domain)
 
@@ -89,7 +88,7 @@ def squeeze(op: OperatorView[SqueezeOptions], g: Graph) -> None:
         _same_elements(op, g)
         return
     domain = moved_domain(input, output)
-    value = g.op("Squeeze", g.read(input, domain=domain), g.constant(axes, np.int64))
+    value = g.op("Squeeze", g.read(input, domain=domain), g.ints(axes))
     g.write(output, value, domain=domain)
 
 
@@ -100,7 +99,7 @@ def expand_dims(op: OperatorView[Any], g: Graph) -> None:
     if axis.is_constant:
         _same_elements(op, g)
         return
-    place = g.reshape(g.op("Cast", g.read(axis), to=ir.DataType.INT64), (1,))
+    place = g.reshape(g.cast(g.read(axis), ir.DataType.INT64), (1,))
     g.write(op.output, g.op("Unsqueeze", g.read(op["input"], domain=domain), place), domain=domain)
 
 
@@ -108,14 +107,14 @@ def _same_elements(op: OperatorView[Any], g: Graph) -> None:
     """The elements in channels-last order, which for [N, 1, 1, C] channels-first is too."""
     input, output = op["input"], op.output
     if is_complex(input):
-        g.write(output, reshaped(g, g.read(input), paired_shape(output, output.shape)))
+        g.write(output, g.reshape(g.read(input), paired_shape(output, output.shape)))
         return
     domain = moved_domain(input, output)
     in_order = domain is Domain.STORED and same_order(input.shape)
     layout = g.layout(input) if in_order else Layout.LAST
     value = g.read(input, layout=layout, domain=domain)
     if layout is Layout.FIRST or may_differ(input.shape, output.shape):
-        value = reshaped(g, value, output.shape)
+        value = g.reshape(value, output.shape)
         if layout is Layout.LAST and splits_channels(input, output):
             mark_split(value)
     g.write(output, value, domain=domain)
@@ -153,8 +152,8 @@ def _transpose_as_computed(op: OperatorView[Any], g: Graph) -> None:
     input, rank = op["input"], op["input"].rank
     if not rank > 0:
         raise Untranslatable("a scalar has no axes")
-    domain, zero = moved_domain(input, op.output), g.constant(0, np.int64)
-    one = g.constant(1, np.int64)
+    domain, zero = moved_domain(input, op.output), g.ints(0)
+    one = g.ints(1)
     order = _permutation(op["perm"], g, rank)
     sizes = g.shape(input.shape)
     strides = [g.op("ReduceProd", _after(g, sizes, axis), keepdims=1) for axis in range(rank)]
@@ -162,26 +161,26 @@ def _transpose_as_computed(op: OperatorView[Any], g: Graph) -> None:
     steps = g.op("Gather", g.op("Concat", *strides, axis=0), order)
     places = zero
     for axis in range(rank):
-        place = g.constant(axis, np.int64)
+        place = g.ints(axis)
         counted = g.op("Range", zero, g.op("Gather", shape, place), one)
         along = g.op("Mul", counted, g.op("Gather", steps, place))
         places = g.op("Add", places, g.reshape(along, (-1, *(1,) * (rank - 1 - axis))))
-    row = g.op("Reshape", g.read(input, domain=domain), g.constant([-1], np.int64))
+    row = g.reshape(g.read(input, domain=domain), (-1,))
     g.write(op.output, g.op("Gather", row, places), domain=domain)
 
 
 def _after(g: Graph, sizes: ir.Value, axis: int) -> ir.Value:
-    bounds = (g.constant([bound], np.int64) for bound in (axis + 1, np.iinfo(np.int64).max))
+    bounds = (g.ints([bound]) for bound in (axis + 1, np.iinfo(np.int64).max))
     return g.op("Slice", sizes, *bounds)
 
 
 def _permutation(perm: TensorView, g: Graph, rank: int) -> ir.Value:
     """A computed order of `rank` axes, none negative; the graph fails if it is no permutation."""
-    order, whole = g.op("Cast", g.read(perm), to=ir.DataType.INT64), g.constant(rank, np.int64)
-    negative = g.op("Less", order, g.constant(0, np.int64))
+    order, whole = g.cast(g.read(perm), ir.DataType.INT64), g.ints(rank)
+    negative = g.op("Less", order, g.ints(0))
     order = g.op("Where", negative, g.op("Add", order, whole), order)
-    axes = g.constant(np.arange(rank), np.int64)
-    sorted_, _ = g.op_multi("TopK", order, g.constant([rank], np.int64), outputs=2, largest=0)
+    axes = g.ints(np.arange(rank))
+    sorted_, _ = g.op_multi("TopK", order, g.ints([rank]), outputs=2, largest=0)
     return failing(g, order, g.op("Not", g.op("Equal", sorted_, axes)))
 
 
@@ -221,7 +220,7 @@ def pack(op: OperatorView[PackOptions], g: Graph) -> None:
     values, output = op.present_inputs(), op.output
     domain = moved_domain(*values, output)
     axis = normalized_axis(op.options.axis, output.rank)
-    place = g.constant([axis], np.int64)
+    place = g.ints([axis])
     parts = [g.op("Unsqueeze", g.read(value, domain=domain), place) for value in values]
     g.write(output, g.op("Concat", *parts, axis=axis), domain=domain)
 
@@ -235,7 +234,7 @@ def unpack(op: OperatorView[UnpackOptions], g: Graph) -> None:
     value = g.read(input, domain=domain)
     parts = g.op_multi("Split", value, outputs=count, axis=axis, num_outputs=count)
     for part, output in zip(parts, op.outputs, strict=True):
-        squeezed = g.op("Squeeze", part, g.constant([axis], np.int64))
+        squeezed = g.op("Squeeze", part, g.ints([axis]))
         g.write(output, squeezed, domain=domain)
 
 
@@ -244,10 +243,10 @@ def split(op: OperatorView[SplitOptions], g: Graph) -> None:
     """Split into equal parts; the graph fails if they would not be equal."""
     axis, count = _axis(op, g), len(op.outputs)
     if isinstance(axis, int) and is_known(size := op["input"].shape[axis]):
-        _split(op, g, axis, g.constant([size // count] * count, np.int64))
+        _split(op, g, axis, g.ints([size // count] * count))
         return
-    whole, parts = _length(op, g, axis), g.constant([count], np.int64)
-    part = failing(g, g.op("Div", whole, parts), g.op("Cast", g.op("Mod", whole, parts), to=_BOOL))
+    whole, parts = _length(op, g, axis), g.ints([count])
+    part = failing(g, g.op("Div", whole, parts), g.cast(g.op("Mod", whole, parts), _BOOL))
     _split(op, g, axis, g.op("Expand", part, parts))
 
 
@@ -258,13 +257,13 @@ def split_v(op: OperatorView[SplitVOptions], g: Graph) -> None:
     if isinstance(axis, int) and listed.is_constant:
         sizes = split_sizes(op["input"].shape[axis], tuple(integers(listed)))
         if is_known(*sizes):
-            _split(op, g, axis, g.constant(sizes, np.int64))
+            _split(op, g, axis, g.ints(sizes))
             return
     whole = _length(op, g, axis)
-    wanted = g.op("Cast", g.read(listed), to=ir.DataType.INT64)
-    zero, one = g.constant(0, np.int64), g.constant(1, np.int64)
-    left = g.op("Equal", wanted, g.constant(-1, np.int64))
-    lefts = g.op("ReduceSum", g.op("Cast", left, to=ir.DataType.INT64))
+    wanted = g.cast(g.read(listed), ir.DataType.INT64)
+    zero, one = g.ints(0), g.ints(1)
+    left = g.op("Equal", wanted, g.ints(-1))
+    lefts = g.op("ReduceSum", g.cast(left, ir.DataType.INT64))
     rest = g.op("Sub", whole, g.op("ReduceSum", g.larger(wanted, zero)))
     filled = g.op("Where", left, rest, wanted)
     filled = failing(g, filled, g.op("Or", g.op("Less", filled, zero), g.op("Greater", lefts, one)))
@@ -304,7 +303,7 @@ def _split(op: OperatorView[Any], g: Graph, axis: int | ComputedAxis, sizes: ir.
 def shape(op: OperatorView[Any], g: Graph) -> None:
     """Shape for the sizes that depend on data, otherwise a constant."""
     shape = g.shape(op["input"].shape)
-    g.write(op.output, g.op("Cast", shape, to=ir.DataType.from_numpy(op.output.dtype)))
+    g.write(op.output, g.cast(shape, op.output.dtype))
 
 
 @translator(Op.RANK, versions=(1, 1))
@@ -331,25 +330,25 @@ def bitcast(op: OperatorView[Any], g: Graph) -> None:
     layout = g.layout(input)
     value = g.read(input, layout=layout, domain=Domain.FILE)
     if not same:
-        value = g.op("Cast", value, to=ir.DataType.from_numpy(output.dtype))
+        value = g.cast(value, output.dtype)
     g.write(output, value, layout=layout, domain=Domain.FILE)
 
 
 def _recut(op: OperatorView[Any], g: Graph, bits: ir.Value) -> ir.Value:
     """Split or join the bits of the input for the elements of the output, low ones first."""
     before, after = (8 * tensor.dtype.itemsize for tensor in (op["input"], op.output))
-    last = g.constant([-1], np.int64)
+    last = g.ints([-1])
     if before > after:
-        places = g.constant([2**place for place in range(0, before, after)], np.int64)
+        places = g.ints([2**place for place in range(0, before, after)])
         parts = g.op("Div", g.op("Unsqueeze", bits, last), places)
-        return g.op("Mod", parts, g.constant(2**after, np.int64))
+        return g.op("Mod", parts, g.ints(2**after))
     if before == after:
         return bits
     # ONNX Runtime's ReduceSum does not drop a dimension if there are no elements.
-    whole = g.op("Gather", bits, g.constant(0, np.int64), axis=-1)
+    whole = g.op("Gather", bits, g.ints(0), axis=-1)
     for part in range(1, after // before):
-        value = g.op("Gather", bits, g.constant(part, np.int64), axis=-1)
-        moved = g.op("Mul", value, g.constant(2 ** (part * before), np.int64))
+        value = g.op("Gather", bits, g.ints(part), axis=-1)
+        moved = g.op("Mul", value, g.ints(2 ** (part * before)))
         whole = g.op("Add", whole, moved)
     return whole
 
@@ -377,7 +376,7 @@ def range_(op: OperatorView[Any], g: Graph) -> None:
     bounds = [op[name] for name in ("start", "limit", "delta")]
     if {bound.type for bound in bounds} != {op.output.type}:
         raise Untranslatable("start, limit, delta and result differ in type")
-    start, limit, delta = (reshaped(g, g.read(bound), ()) for bound in bounds)
+    start, limit, delta = (g.reshape(g.read(bound), ()) for bound in bounds)
     span, zero = g.op("Sub", limit, start), g.constant(0, op.output.dtype)
     up, down = (
         g.op("And", g.op(towards, delta, zero), g.op(f"{towards}OrEqual", span, zero))
@@ -385,14 +384,14 @@ def range_(op: OperatorView[Any], g: Graph) -> None:
     )
     wrong = g.op("Not", g.op("Or", up, down))
     if op.output.type is not TensorType.FLOAT32:
-        step = g.op("Cast", delta, to=ir.DataType.INT64)
-        step = g.op("Cast", failing(g, step, wrong), to=ir.DataType[op.output.type.name])
+        step = g.cast(delta, ir.DataType.INT64)
+        step = g.cast(failing(g, step, wrong), ir.DataType[op.output.type.name])
         g.write(op.output, g.op("Range", start, limit, step))
         return
     count = g.op("Ceil", g.op("Abs", g.op("Div", span, delta)))
-    count = failing(g, g.op("Cast", count, to=ir.DataType.INT64), wrong)
+    count = failing(g, g.cast(count, ir.DataType.INT64), wrong)
     longer = g.op("Range", start, g.op("Add", limit, delta), delta)
-    bounded = (g.constant([0], np.int64), reshaped(g, count, (1,)))
+    bounded = (g.ints([0]), g.reshape(count, (1,)))
     g.write(op.output, g.op("Slice", longer, *bounded))
 
 
@@ -426,8 +425,8 @@ def _blocks(
     if layout is Layout.FIRST:
         value = g.op(name, value, blocksize=op.options.block_size)
     else:
-        swapped = g.op("Transpose", reshaped(g, value, blocks()), perm=[0, 1, 3, 2, 4, 5])
-        value = reshaped(g, swapped, output.shape)
+        swapped = g.op("Transpose", g.reshape(value, blocks()), perm=[0, 1, 3, 2, 4, 5])
+        value = g.reshape(swapped, output.shape)
     g.write(output, value, layout=layout, domain=domain)
 
 

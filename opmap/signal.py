@@ -38,7 +38,7 @@ def rfft2d(op: View, g: Graph) -> None:
             g.op("MatMul", g.read(input), waves), (*input.shape[:-1], width // 2 + 1, 2)
         )
     else:
-        value = g.op("Unsqueeze", g.read(input), g.constant([rank], np.int64))
+        value = g.op("Unsqueeze", g.read(input), g.ints([rank]))
         value = _transformed(g, value, width, rank - 1, onesided=1)
     if height != 1 or not is_one(input.shape[-2]):  # the transform of one row is that row
         value = _transformed(g, value, height, rank - 2, onesided=None)
@@ -57,7 +57,7 @@ def _waves(length: int) -> npt.NDArray[np.float32]:
 def _transformed(
     g: Graph, value: ir.Value, length: int, axis: int, *, onesided: int | None
 ) -> ir.Value:
-    parameters = (g.constant(number, np.int64) for number in (length, axis))
+    parameters = (g.ints(number) for number in (length, axis))
     return g.op("DFT", value, *parameters, onesided=onesided)
 
 
@@ -74,7 +74,7 @@ def imag(op: View, g: Graph) -> None:
 
 
 def _part(g: Graph, op: View, which: int) -> ir.Value:
-    return g.op("Gather", g.read(op["input"]), g.constant(which, np.int64), axis=-1)
+    return g.op("Gather", g.read(op["input"]), g.ints(which), axis=-1)
 
 
 @translator(Op.COMPLEX_ABS, versions=(1, 1))
@@ -84,10 +84,10 @@ def complex_abs(op: View, g: Graph) -> None:
 
     ONNX Runtime's ReduceSum would not drop the dimension of what has no element.
     """
-    real, imaginary = (g.op("Cast", _part(g, op, i), to=ir.DataType.DOUBLE) for i in (0, 1))
+    real, imaginary = (g.cast(_part(g, op, i), ir.DataType.DOUBLE) for i in (0, 1))
     squares = g.op("Add", g.op("Mul", real, real), g.op("Mul", imaginary, imaginary))
     distance, endless = g.op("Sqrt", squares), g.constant(np.inf)
     beyond = (g.op("Equal", g.op("Abs", part), endless) for part in (real, imaginary))
     distance = g.op("Where", g.op("Or", *beyond), endless, distance)
     dtype = part_dtype(op["input"].dtype)
-    g.write(op.output, g.op("Cast", distance, to=ir.DataType.from_numpy(dtype)))
+    g.write(op.output, g.cast(distance, dtype))

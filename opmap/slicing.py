@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.idioms.indices import failing
-from tflite_ort.opmap.idioms.movement import integers, moved_domain, reshaped, same_order
+from tflite_ort.opmap.idioms.movement import integers, moved_domain, same_order
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import Op, OperatorView, StridedSliceOptions, TensorView, Untranslatable
 from tflite_ort.schema.values.semantics import StridedSlice
@@ -40,11 +40,9 @@ def slice_(op: OperatorView[Any], g: Graph) -> None:
 
 def _region(op: OperatorView[Any], g: Graph) -> tuple[ir.Value, ir.Value]:
     """Starts and ends as int64; the graph fails if they are outside of the input."""
-    whole, zero = g.shape(op["input"].shape), g.constant(0, np.int64)
-    starts, sizes = (
-        g.op("Cast", g.read(op[name]), to=ir.DataType.INT64) for name in ("begin", "size")
-    )
-    rest = g.op("Equal", sizes, g.constant(-1, np.int64))
+    whole, zero = g.shape(op["input"].shape), g.ints(0)
+    starts, sizes = (g.cast(g.read(op[name]), ir.DataType.INT64) for name in ("begin", "size"))
+    rest = g.op("Equal", sizes, g.ints(-1))
     ends = g.op("Where", rest, whole, g.op("Add", starts, sizes))
     outside = g.op("Or", g.op("Less", starts, zero), g.op("Greater", ends, whole))
     wrong = g.op("Or", outside, g.op("Less", ends, starts))
@@ -111,9 +109,9 @@ def _cut_at_computed(op: OperatorView[StridedSliceOptions], g: Graph) -> None:
     if cuts:
         value = g.op("Slice", value, *_bounds(op, g, cuts))
     if dropped:
-        value = g.op("Squeeze", value, g.constant(dropped, np.int64))
+        value = g.op("Squeeze", value, g.ints(dropped))
     if inserted:
-        value = g.op("Unsqueeze", value, g.constant(inserted, np.int64))
+        value = g.op("Unsqueeze", value, g.ints(inserted))
     g.write(output, value, domain=domain)
 
 
@@ -124,7 +122,7 @@ def _bounds(
     options = op.options
     axes, entries = zip(*cuts, strict=True)
     single = np.array([options.shrink_axis_mask >> entry & 1 for entry in entries], np.bool_)
-    zero, farthest = g.constant(0, np.int64), g.constant(_FARTHEST, np.int64)
+    zero, farthest = g.ints(0), g.ints(_FARTHEST)
     steps = _entries(g, op["strides"], entries)
     backwards = g.op("Less", steps, zero)
     first = g.op("Where", backwards, farthest, zero)
@@ -138,19 +136,19 @@ def _bounds(
         before = g.op("Less", starts, g.op("Neg", sizes))
         ends = g.op("Where", g.op("And", before, backwards), zero, ends)
     if single.any():
-        following = g.op("Add", starts, g.constant(1, np.int64))
-        final = g.op("Equal", starts, g.constant(-1, np.int64))
+        following = g.op("Add", starts, g.ints(1))
+        final = g.op("Equal", starts, g.ints(-1))
         following = g.op("Where", final, farthest, following)
         ends = g.op("Where", g.constant(single), following, ends)
-    return [starts, ends, g.constant(axes, np.int64), steps]
+    return [starts, ends, g.ints(axes), steps]
 
 
 def _entries(g: Graph, list: TensorView, entries: Sequence[int]) -> ir.Value:
     """Some elements of a list as int64."""
     if list.data is not None:
-        return g.constant(np.take(list.data, entries), np.int64)
-    values = g.op("Cast", g.read(list), to=ir.DataType.INT64)
-    return g.op("Gather", values, g.constant(entries, np.int64))
+        return g.ints(np.take(list.data, entries))
+    values = g.cast(g.read(list), ir.DataType.INT64)
+    return g.op("Gather", values, g.ints(entries))
 
 
 def _masked(
@@ -173,7 +171,7 @@ def _cut(op: OperatorView[Any], g: Graph, region: StridedSlice) -> None:
         layout = g.layout(input)
     value = _sliced(g, g.read(input, layout=layout, domain=domain), input, region, layout)
     if reranked:
-        g.write(output, reshaped(g, value, region.shape), domain=domain)
+        g.write(output, g.reshape(value, region.shape), domain=domain)
     else:
         g.write(output, value, layout=layout, domain=domain)
 
@@ -194,7 +192,7 @@ def _sliced(
         return value
     starts, ends, steps = zip(*(bounds[axis] for axis in cut), strict=True)
     axes = [layout.axis(axis, input.rank) for axis in cut]
-    arguments = (g.constant(given, np.int64) for given in (starts, ends, axes, steps))
+    arguments = (g.ints(given) for given in (starts, ends, axes, steps))
     return g.op("Slice", value, *arguments)
 
 
@@ -214,12 +212,12 @@ def dynamic_update_slice(op: OperatorView[Any], g: Graph) -> None:
         whole = operand if parts else update
         g.write(output, g.read(whole, domain=domain), domain=domain)
         return
-    start = g.op("Cast", g.read(op["start"]), to=ir.DataType.INT64)
+    start = g.cast(g.read(op["start"]), ir.DataType.INT64)
     if parts < operand.rank:
-        start = g.op("Slice", start, g.constant([0], np.int64), g.constant([parts], np.int64))
-    start = g.larger(start, g.constant(0, np.int64))
-    start = g.smaller(start, g.constant(room[:parts], np.int64))
+        start = g.op("Slice", start, g.ints([0]), g.ints([parts]))
+    start = g.larger(start, g.ints(0))
+    start = g.smaller(start, g.ints(room[:parts]))
     grid = np.moveaxis(np.indices(update.shape[:parts]), 0, -1)
-    places = g.op("Add", g.constant(grid, np.int64), start)
+    places = g.op("Add", g.ints(grid), start)
     into, values = (g.read(tensor, domain=domain) for tensor in (operand, update))
     g.write(output, g.op("ScatterND", into, places, values), domain=domain)

@@ -64,8 +64,8 @@ def hashtable_find(op: OperatorView[None], g: Graph) -> None:
 
 def _first(g: Graph, default: TensorView) -> ir.Value:
     """The first element [1]; the others are ignored."""
-    flat = g.op("Reshape", g.read(default), g.constant([-1], np.int64))
-    return g.op("Gather", flat, g.constant([0], np.int64))
+    flat = g.reshape(g.read(default), (-1,))
+    return g.op("Gather", flat, g.ints([0]))
 
 
 def _encoded(

@@ -205,6 +205,8 @@ VIOLATIONS = [
     ("opmap/x.py", 'def f():\n    """Of TensorRT."""', "TensorRT is only for"),
     ("bridge/x.py", 'f("QNNExecutionProvider")', "QNNExecutionProvider is only for"),
     ("bridge/x.py", "slow = provider.name != CPU", "compares with a provider"),
+    ("opmap/x.py", "g.op('Cast', x, to=t)", "Cast spelt out: g.cast"),
+    ("opmap/cells/x.py", "g.constant([0], np.int64)", "int64 constant spelt out: g.ints"),
     ("opmap/shape_utils.py", "", "'utils' in a file name says nothing"),
     ("opmap/x.py", "x = 1", "module without a docstring"),
 ]

@@ -73,7 +73,7 @@ def _empty(g: Graph, x: ir.Value, states: Values) -> Values:
 
 def stacked_states(g: Graph, states: Values) -> ir.Value:
     """The states [B, C] of all directions as one [D, B, C]."""
-    axis = g.constant([0], np.int64)
+    axis = g.ints([0])
     expanded = [g.op("Unsqueeze", state, axis) for state in states]
     return expanded[0] if len(expanded) == 1 else g.op("Concat", *expanded, axis=0)
 
@@ -86,10 +86,10 @@ def per_direction(g: Graph, runs: Sequence[Directed], outputs: Values) -> list[V
     """
     y, *last = outputs
     if len(runs) == 2:
-        places = [g.constant(i, np.int64) for i in range(2)]
+        places = [g.ints(i) for i in range(2)]
         return [
             [g.op("Gather", y, i, axis=1), *(g.op("Gather", state, i, axis=0) for state in last)]
             for i in places
         ]
-    first, second = (g.constant([axis], np.int64) for axis in range(2))
+    first, second = (g.ints([axis]) for axis in range(2))
     return [[g.op("Squeeze", y, second), *(g.op("Squeeze", state, first) for state in last)]]

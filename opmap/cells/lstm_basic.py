@@ -65,7 +65,7 @@ def _quantized(op: View, g: Graph) -> tuple[ir.Value, ...]:
         for part, place in zip(parts, (_LOGISTIC, _TANH, _LOGISTIC, _LOGISTIC), strict=True)
     ]
     admit, update, forget, shown = opened
-    state = _double(g, read_centred(g, op["previous_state"]))
+    state = g.cast(read_centred(g, op["previous_state"]), ir.DataType.DOUBLE)
     added = g.op("Mul", _product(g, admit, update), g.constant(2.0**-4 * TIE_BREAK))
     state = g.op("Add", g.op("Round", added), _product(g, forget, state))
     state = clip(g, state, SHORT)
@@ -75,10 +75,10 @@ def _quantized(op: View, g: Graph) -> tuple[ir.Value, ...]:
     output = clip(g, g.op("Round", real), (-128, 127))
     output = g.op("Add", output, g.constant(_ZERO_POINT, np.float64))
     return (
-        g.op("Cast", output, to=ir.DataType.UINT8),
-        g.op("Cast", state, to=ir.DataType.INT16),
+        g.cast(output, ir.DataType.UINT8),
+        g.cast(state, ir.DataType.INT16),
         joined,
-        g.op("Cast", sums, to=ir.DataType.INT16),
+        g.cast(sums, ir.DataType.INT16),
     )
 
 
@@ -112,7 +112,3 @@ def _sums(op: View, g: Graph, x: ir.Value) -> ir.Value:
 def _product(g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
     """round(a * b / 2**15), halves upwards."""
     return rounded_upwards(g, g.op("Mul", g.op("Mul", a, b), g.constant(2.0**-15)))
-
-
-def _double(g: Graph, value: ir.Value) -> ir.Value:
-    return g.op("Cast", value, to=ir.DataType.DOUBLE)

@@ -170,9 +170,9 @@ def _guarded(g: Graph, run: Run) -> Result:
 def _stayed_inside(g: Graph, run: Run, y: ir.Value) -> ir.Value:
     """Whether |y| = output gate * tanh|c| is below output gate * tanh(clip) everywhere."""
     cell = run.cell
-    first = g.op("Unsqueeze", run.output_state, g.constant([0], np.int64))
+    first = g.op("Unsqueeze", run.output_state, g.ints([0]))
     start, end = (1, np.iinfo(np.int64).max) if run.reverse else (0, -1)
-    bounds = (g.constant([bound], np.int64) for bound in (start, end, 0))
+    bounds = (g.ints([bound]) for bound in (start, end, 0))
     others = g.op("Slice", y, *bounds)
     before = g.op("Concat", *((others, first) if run.reverse else (first, others)), axis=0)
     matrices = (*cell.input_weights, cell.recurrent_weights)

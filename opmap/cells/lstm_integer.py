@@ -16,7 +16,6 @@ from tflite_ort.opmap.cells.lstm_integer_weights import SHORT, IntegerWeights
 from tflite_ort.opmap.cells.normalization_integer import normalized
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.idioms.fixed_point import TIE_BREAK, rescaled
-from tflite_ort.opmap.idioms.movement import reshaped
 from tflite_ort.opmap.idioms.scan import Values, scan
 from tflite_ort.schema.arithmetic.fixed_point16 import logistic, tanh
 
@@ -35,10 +34,10 @@ def run_integer_cell(
         single: T is 1.
     """
     sums = clip(g, cell.input.of(g, x), SHORT)
-    states = (h, g.op("Cast", c, to=ir.DataType.DOUBLE))
+    states = (h, g.cast(c, ir.DataType.DOUBLE))
     types = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.DOUBLE)
     (h, c), (y,) = scan(g, _Step(g, cell), states, (sums,), single=single, types=types)
-    y, c = (g.op("Cast", value, to=ir.DataType.FLOAT) for value in (y, c))
+    y, c = (g.cast(value, ir.DataType.FLOAT) for value in (y, c))
     return y, h, c
 
 
@@ -74,17 +73,17 @@ class _Step:
         if cell.peephole is not None:
             shown = self._gate(_OUTPUT, shown, c)
         output = self._output(g.op("Mul", shown, looked_up(g, self.tanh, c)))
-        return (g.op("Cast", output, to=ir.DataType.FLOAT), c), (output,)
+        return (g.cast(output, ir.DataType.FLOAT), c), (output,)
 
     def _opened(self, sums: ir.Value, gates: Sequence[int]) -> ir.Value:
         """The gates for these sums, in units of the cell state."""
         g, size = self.g, self.cell.size
         first = np.repeat(self.tables[gates] * _CODES - SHORT[0], size).astype(np.float64)
-        places = g.op("Cast", g.op("Add", sums, g.constant(first)), to=ir.DataType.INT32)
+        places = g.cast(g.op("Add", sums, g.constant(first)), ir.DataType.INT32)
         found = g.op("Gather", self.gates, places)
         if g.target.cpu_kernels:
             return found
-        found = g.op("Cast", found, to=ir.DataType.DOUBLE)
+        found = g.cast(found, ir.DataType.DOUBLE)
         return g.op("Mul", found, g.constant(np.repeat(self.units[gates], size)))
 
     def _normalized(self, sums: ir.Value, gates: Sequence[int]) -> ir.Value:
@@ -92,9 +91,9 @@ class _Step:
         norm = self.cell.norm
         if norm is None:
             return sums
-        rows = reshaped(self.g, sums, (-1, len(gates), self.cell.size))
+        rows = self.g.reshape(sums, (-1, len(gates), self.cell.size))
         rows = clip(self.g, normalized(self.g, rows, norm.of_gates(gates)), SHORT)
-        return reshaped(self.g, rows, (-1, len(gates) * self.cell.size))
+        return self.g.reshape(rows, (-1, len(gates) * self.cell.size))
 
     def _gate(self, gate: int, sums: ir.Value, c: ir.Value) -> ir.Value:
         """One gate of a cell with peepholes."""
@@ -114,7 +113,7 @@ class _Step:
             value = self._moved(value, zero_point - cell.output_zero_point)
         else:
             codes = clip(g, self._moved(value, -zero_point), (-128, 127))
-            codes = g.op("Cast", codes, to=ir.DataType.FLOAT)
+            codes = g.cast(codes, ir.DataType.FLOAT)
             value = cell.projection.of(g, codes, bits=8)
         return clip(g, value, cell.output_range)
 
@@ -124,8 +123,8 @@ class _Step:
 
 def looked_up(g: Graph, table: ir.Value, places: ir.Value) -> ir.Value:
     """The elements of a table of integers at `places`, in float64."""
-    found = g.op("Gather", table, g.op("Cast", places, to=ir.DataType.INT32))
-    return g.op("Cast", found, to=ir.DataType.DOUBLE)
+    found = g.op("Gather", table, g.cast(places, ir.DataType.INT32))
+    return g.cast(found, ir.DataType.DOUBLE)
 
 
 def clip(g: Graph, value: ir.Value, bounds: tuple[int, int]) -> ir.Value:

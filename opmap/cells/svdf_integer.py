@@ -14,7 +14,6 @@ import onnx_ir as ir
 from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.graph.constants import carried_type
 from tflite_ort.opmap.idioms.fixed_point import exact_product, read_centred, rescaled
-from tflite_ort.opmap.idioms.movement import reshaped
 from tflite_ort.schema import (
     ActivationFunctionType,
     OperatorView,
@@ -44,11 +43,11 @@ def integer_svdf(op: OperatorView[SVDFOptions], g: Graph) -> None:
     made = rescaled(g, made, multiplier, float(largest), bits=17)
     # A sum is cut to the type of the state, and again after its zero point is added.
     made = _codes(g, made, state, *quantized_range(state.type))
-    made = g.op("Unsqueeze", made, g.constant([2], np.int64))
-    rows = reshaped(g, g.read(state, domain=Domain.STORED), (-1, filters, memory))
-    kept = g.op("Slice", rows, *(g.constant([bound], np.int64) for bound in (1, memory, 2)))
+    made = g.op("Unsqueeze", made, g.ints([2]))
+    rows = g.reshape(g.read(state, domain=Domain.STORED), (-1, filters, memory))
+    kept = g.op("Slice", rows, *(g.ints([bound]) for bound in (1, memory, 2)))
     rows = g.op("Concat", kept, made, axis=2)
-    g.write(state, reshaped(g, rows, (-1, filters * memory)), domain=Domain.STORED)
+    g.write(state, g.reshape(rows, (-1, filters * memory)), domain=Domain.STORED)
     g.write(output, _codes(g, _rescaled_sums(op, g, rows), output), domain=Domain.STORED)
 
 
@@ -62,17 +61,17 @@ def _rescaled_sums(op: OperatorView[SVDFOptions], g: Graph, rows: ir.Value) -> i
     # Sums beyond 32 bits are cut by ONNX Runtime; those of 64 bits wrap around when they are cast.
     wide = reach >= 2**31
     dtype: type[np.integer] = np.int64 if wide else np.int32
-    steps = g.op("Cast", rows, to=ir.DataType.from_numpy(np.dtype(dtype)))
+    steps = g.cast(rows, np.dtype(dtype))
     zero_point = _carried_zero_point(op["state"])
     if zero_point:
         steps = g.op("Sub", steps, g.constant(zero_point, dtype))
     steps = g.op("Mul", steps, g.constants.add(time.astype(dtype), "weights_time"))
     if rank > 1:
-        steps = reshaped(g, steps, (-1, filters // rank, rank * memory))
-    sums = g.op("ReduceSum", steps, g.constant([2], np.int64), keepdims=0)
+        steps = g.reshape(steps, (-1, filters // rank, rank * memory))
+    sums = g.op("ReduceSum", steps, g.ints([2]), keepdims=0)
     sums = g.op("Add", sums, g.constant(bias, dtype)) if bias.any() else sums
-    sums = g.op("Cast", sums, to=ir.DataType.INT32) if wide else sums
-    sums = g.op("Cast", sums, to=ir.DataType.DOUBLE)
+    sums = g.cast(sums, ir.DataType.INT32) if wide else sums
+    sums = g.cast(sums, ir.DataType.DOUBLE)
     multiplier = _scale(op["state"]) * _scale(op["weights_time"]) / _scale(op.output)
     return rescaled(g, sums, multiplier, min(float(reach), 2.0**31), bits=9)
 
@@ -91,7 +90,7 @@ def _codes(
     carried = _carried_zero_point(tensor)
     if carried:
         value = g.op("Add", value, g.constant(carried, np.float64))
-    return g.op("Cast", value, to=ir.DataType.from_numpy(NUMPY_DTYPE[carried_type(tensor)]))
+    return g.cast(value, NUMPY_DTYPE[carried_type(tensor)])
 
 
 def _carried_zero_point(tensor: TensorView) -> int:

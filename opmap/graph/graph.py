@@ -153,14 +153,14 @@ class Graph(QuantizedNodes):
     def shape(self, sizes: Sequence[int]) -> ir.Value:
         """`sizes` as int64 [n]: a constant, the shape of an input, or a Concat of `size` values."""
         if is_known(*sizes):
-            return self.constant(sizes, np.int64)
+            return self.ints(sizes)
         for tensor in self._sized:
             whole = self._forms.get(tensor.index, {}).get((Layout.LAST, Domain.REAL))
             if whole is not None and not may_differ(tensor.shape, sizes):
                 return self.op("Shape", whole)
         parts: list[ir.Value] = []
         for run in (list(run) for _, run in groupby(sizes, is_known)):
-            parts += [self.constant(run, np.int64)] if is_known(*run) else map(self.size, run)
+            parts += [self.ints(run)] if is_known(*run) else map(self.size, run)
         return parts[0] if len(parts) == 1 else self.op("Concat", *parts, axis=0)
 
     def size(self, size: int) -> ir.Value:
@@ -170,7 +170,7 @@ class Graph(QuantizedNodes):
             Untranslatable: no input has it as a dimension.
         """
         if is_known(size):
-            return self.constant([size], np.int64)
+            return self.ints([size])
         for tensor in self._sized:
             axis = next((i for i, n in enumerate(tensor.shape) if n is size), None)
             if axis is not None:
@@ -189,7 +189,7 @@ class Graph(QuantizedNodes):
         if not _one_is_inferred(shape) and (not is_known(*shape) or 0 in shape):
             return self.op("Reshape", value, self.shape(shape), allowzero=1)
         target = [size if is_known(size) else -1 for size in shape]
-        return self.op("Reshape", value, self.constant(target, np.int64))
+        return self.op("Reshape", value, self.ints(target))
 
     def layout(self, *tensors: TensorView) -> Layout:
         """The layout in which reading all `tensors` moves the least data."""
@@ -401,7 +401,7 @@ class Graph(QuantizedNodes):
         shape = (1,) * (rank - tensor.rank) + tensor.shape
         if not tensor.is_constant:
             value = self.read(tensor, domain=domain)
-            front = self.constant(range(rank - tensor.rank), np.int64)
+            front = self.ints(range(rank - tensor.rank))
             value = self.op("Unsqueeze", value, front)
             return self.op("Transpose", value, perm=layout.permutation(rank))
         assert tensor.data is not None

@@ -102,6 +102,15 @@ class Nodes:
         """An initializer; small equal ones are shared."""
         return self.constants.shared(np.asarray(array, dtype=dtype, order="C"))
 
+    def ints(self, numbers: npt.ArrayLike) -> ir.Value:
+        """An int64 initializer, for sizes, axes and indices; small equal ones are shared."""
+        return self.constant(numbers, np.int64)
+
+    def cast(self, value: ir.Value, to: ir.DataType | np.dtype[Any]) -> ir.Value:
+        """`value` in another type."""
+        type_ = ir.DataType.from_numpy(to) if isinstance(to, np.dtype) else to
+        return self.op("Cast", value, to=type_)
+
     def _unique(self, name: str) -> str:
         candidate = name
         while candidate in self._names:

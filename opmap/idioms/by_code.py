@@ -37,7 +37,7 @@ def by_code(
     """
     layout = g.layout(op["input"])
     codes = g.read(op["input"], layout=layout, domain=Domain.STORED)
-    index = check(g.op("Cast", codes, to=ir.DataType.INT64))
-    index = g.op("Add", index, g.constant(len(results) // 2, np.int64))
+    index = check(g.cast(codes, ir.DataType.INT64))
+    index = g.op("Add", index, g.ints(len(results) // 2))
     result = g.op("Gather", g.constant(results), index)
     g.write(op.output, result, layout=layout, domain=Domain.STORED)

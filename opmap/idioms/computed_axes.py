@@ -16,8 +16,8 @@ from tflite_ort.schema import TensorView
 
 def counted_axes(g: Graph, axes: TensorView, rank: int) -> ir.Value:
     """The axes as int64 [n], none negative; the graph fails on an axis out of range."""
-    value = g.op("Cast", g.reshape(g.read(axes), (-1,)), to=ir.DataType.INT64)
-    whole = g.constant(rank, np.int64)
+    value = g.cast(g.reshape(g.read(axes), (-1,)), ir.DataType.INT64)
+    whole = g.ints(rank)
     above = g.op("GreaterOrEqual", value, whole)
     value = failing(g, value, g.op("Or", above, g.op("Less", value, g.op("Neg", whole))))
     return g.op("Mod", g.op("Add", value, whole), whole)
@@ -28,11 +28,11 @@ def neighbouring_axes(g: Graph, axes: TensorView, rank: int) -> ir.Value:
     count, value = prod(axes.shape), counted_axes(g, axes, rank)
     if count == 1:
         return value
-    sizes = g.constant([count], np.int64)
+    sizes = g.ints([count])
     value, _ = g.op_multi("TopK", value, sizes, outputs=2, largest=0)
-    first = g.op("Slice", value, g.constant([0], np.int64), g.constant([1], np.int64))
-    steps = g.op("Sub", value, g.op("Add", first, g.constant(np.arange(count), np.int64)))
-    return failing(g, value, g.op("Cast", steps, to=ir.DataType.BOOL))
+    first = g.op("Slice", value, g.ints([0]), g.ints([1]))
+    steps = g.op("Sub", value, g.op("Add", first, g.ints(np.arange(count))))
+    return failing(g, value, g.cast(steps, ir.DataType.BOOL))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class ComputedAxis:
 
     def folded(self, value: ir.Value) -> ir.Value:
         """`value` reshaped to three axes, of which this one is in the middle."""
-        g, axes, one = self.g, self._axes(), self.g.constant(1, np.int64)
+        g, axes, one = self.g, self._axes(), self.g.ints(1)
         before, behind = (
             g.op("ReduceProd", g.op("Where", g.op(side, axes, self.place), self.shape, one))
             for side in ("Less", "Greater")
@@ -83,4 +83,4 @@ class ComputedAxis:
         return g.op("Reshape", value, shape, allowzero=1)
 
     def _axes(self) -> ir.Value:
-        return self.g.constant(np.arange(self.rank), np.int64)
+        return self.g.ints(np.arange(self.rank))

@@ -145,4 +145,4 @@ def _side_by_side(op: View, g: Graph, codes: ir.Value, rows: Phases, columns: Ph
     starts, ends = ([p.cut for p in (rows, columns)], [p.cut + p.size for p in (rows, columns)])
     if (starts, ends) == ([0, 0], [height * rows.stride, width * columns.stride]):
         return codes
-    return g.op("Slice", codes, *(g.constant(v, np.int64) for v in (starts, ends, [1, 2])))
+    return g.op("Slice", codes, *(g.ints(v) for v in (starts, ends, [1, 2])))

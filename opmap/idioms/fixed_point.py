@@ -67,9 +67,9 @@ def rescaled(
     factor = q31 * 2.0 ** (left - 31)
     is_wide = largest * np.max(2.0**left) >= _NARROW
     if is_wide and (upwards or largest > _WIDE or _may_round_wrongly(q31, shift, bits)):
-        whole = g.op("Cast", value, to=ir.DataType.INT64)
+        whole = g.cast(value, ir.DataType.INT64)
         whole = high_half(g, whole, g.constant(q31.astype(np.int64) << left))
-        high = g.op("Cast", whole, to=ir.DataType.DOUBLE)
+        high = g.cast(whole, ir.DataType.DOUBLE)
     else:
         scaled = g.op("Mul", value, g.constant(factor))
         high = rounded_upwards(g, scaled)
@@ -120,9 +120,9 @@ def high_half(g: Graph, value: ir.Value, factor: ir.Value) -> ir.Value:
     """
     moved = 2**31
     product = g.op("Mul", value, factor)
-    product = g.op("Add", product, g.constant(moved * 2**31 + 2**30, np.int64))
-    quotient = g.op("Div", product, g.constant(2**31, np.int64))
-    return g.op("Sub", quotient, g.constant(moved, np.int64))
+    product = g.op("Add", product, g.ints(moved * 2**31 + 2**30))
+    quotient = g.op("Div", product, g.ints(2**31))
+    return g.op("Sub", quotient, g.ints(moved))
 
 
 def exact_product(g: Graph, value: ir.Value, matrix: npt.NDArray[Any], largest: float) -> ir.Value:
@@ -135,6 +135,6 @@ def exact_product(g: Graph, value: ir.Value, matrix: npt.NDArray[Any], largest: 
     fits = largest * np.abs(matrix).sum(axis=0, dtype=np.int64).max(initial=0) < 2**24
     if fits:
         product = g.op("MatMul", value, g.constants.add(matrix.astype(np.float32), "weights"))
-        return g.op("Cast", product, to=ir.DataType.DOUBLE)
-    wide = g.op("Cast", value, to=ir.DataType.DOUBLE)
+        return g.cast(product, ir.DataType.DOUBLE)
+    wide = g.cast(value, ir.DataType.DOUBLE)
     return g.op("MatMul", wide, g.constants.add(matrix.astype(np.float64), "weights"))

@@ -41,7 +41,7 @@ class Codes:
 
     def reals(self, g: Graph) -> ir.Value:
         """The real numbers that the codes stand for, float32."""
-        steps = g.op("Cast", self.codes, to=_FLOAT)
+        steps = g.cast(self.codes, _FLOAT)
         if self.zero_point is not None:
             steps = g.op("Sub", steps, self.zero_point)
         return g.op("Mul", steps, self.scale)
@@ -88,7 +88,7 @@ def rounded(g: Graph, value: ir.Value, rounding: Rounding, axes: Sequence[int]) 
 
 def reach(g: Graph, value: ir.Value, axes: Sequence[int]) -> ir.Value:
     """The largest magnitude in every slice that spans `axes`, never 0."""
-    over = g.constant(axes, np.int64)
+    over = g.ints(axes)
     largest = g.op("ReduceMax", g.op("Abs", value), over, keepdims=1)
     return g.op("Max", largest, g.constant(_LEAST, np.float32))
 
@@ -106,12 +106,12 @@ def _asymmetric(g: Graph, value: ir.Value, axes: Sequence[int]) -> Codes:
     The zero point is computed in double precision from the end of the range that is nearer to 0,
     and added to whole steps.
     """
-    over, zero = g.constant(axes, np.int64), g.constant(0, np.float32)
+    over, zero = g.ints(axes), g.constant(0, np.float32)
     low = g.op("Min", g.op("ReduceMin", value, over, keepdims=1), zero)
     high = g.op("Max", g.op("ReduceMax", value, over, keepdims=1), zero)
-    low, high = (g.op("Cast", end, to=_DOUBLE) for end in (low, high))
+    low, high = (g.cast(end, _DOUBLE) for end in (low, high))
     width = g.op("Sub", high, low)
-    flat = g.op("Cast", g.op("Equal", width, g.constant(0, np.float64)), to=_DOUBLE)
+    flat = g.cast(g.op("Equal", width, g.constant(0, np.float64)), _DOUBLE)
     width = g.op("Add", width, g.op("Mul", flat, g.constant(255, np.float64)))
     step = g.op("Div", width, g.constant(255, np.float64))
     below, above = (g.op("Div", end, step) for end in (low, high))
@@ -125,15 +125,15 @@ def _asymmetric(g: Graph, value: ir.Value, axes: Sequence[int]) -> Codes:
         for end, steps in ((_LOWEST, below), (_HIGHEST, above))
     )
     zero_point = _rounded(g, g.op("Where", nearer, *zero_points))
-    zero_point, scale = _clipped(g, zero_point), g.op("Cast", step, to=_FLOAT)
+    zero_point, scale = _clipped(g, zero_point), g.cast(step, _FLOAT)
     steps = _rounded(g, g.op("Mul", value, g.op("Reciprocal", scale)))
     codes = _clipped(g, g.op("Add", zero_point, steps))
-    return Codes(codes, g.op("Cast", zero_point, to=_FLOAT), scale)
+    return Codes(codes, g.cast(zero_point, _FLOAT), scale)
 
 
 def _rounded(g: Graph, value: ir.Value) -> ir.Value:
     """The nearest integers, halves away from zero: half a step is added, and Cast truncates."""
-    return g.op("Cast", g.op("Shrink", value, bias=-0.5, lambd=0.0), to=_INT32)
+    return g.cast(g.op("Shrink", value, bias=-0.5, lambd=0.0), _INT32)
 
 
 def _clipped(g: Graph, codes: ir.Value) -> ir.Value:

@@ -153,13 +153,13 @@ def _product_of_codes(g: Graph, x: Codes, matrix: WeightMatrix) -> ir.Value:
     """The product of rounded rows: sums of products of codes, times the scales."""
     assert matrix.scale is not None
     moved = g.op("Add", x.codes, g.constant(_ZERO_POINT, np.int32))
-    sums = _integer_product(g, g.op("Cast", moved, to=_UINT8), matrix)
+    sums = _integer_product(g, g.cast(moved, _UINT8), matrix)
     if x.zero_point is not None:
         ones = g.constant(matrix.codes.sum(axis=1, dtype=np.int32))
-        zero_point = g.op("Cast", x.zero_point, to=_INT32)
+        zero_point = g.cast(x.zero_point, _INT32)
         sums = g.op("Sub", sums, g.op("Mul", zero_point, ones))
     # If the scales were multiplied first, ONNX Runtime would take several row scales for one.
-    columns = g.op("Mul", g.op("Cast", sums, to=_FLOAT), g.constant(matrix.scale))
+    columns = g.op("Mul", g.cast(sums, _FLOAT), g.constant(matrix.scale))
     return g.op("Mul", columns, x.scale)
 
 
@@ -178,9 +178,9 @@ def _product_of_digits(g: Graph, x: ir.Value, matrix: WeightMatrix) -> ir.Value:
     factor = g.op("Div", g.constant(_LARGEST, np.float32), largest)
     wholes = g.op("Add", g.op("Mul", x, factor), g.constant(_ZERO, np.float32))
     shifts = g.constant(_SHIFTS[:, np.newaxis], np.uint32)
-    wholes = g.op("Cast", wholes, to=ir.DataType.UINT32)
-    digits = g.op("Cast", g.op("BitShift", wholes, shifts, direction="RIGHT"), to=_UINT8)
-    sums = g.op("Cast", _integer_product(g, digits, matrix), to=_FLOAT)
+    wholes = g.cast(wholes, ir.DataType.UINT32)
+    digits = g.cast(g.op("BitShift", wholes, shifts, direction="RIGHT"), _UINT8)
+    sums = g.cast(_integer_product(g, digits, matrix), _FLOAT)
     values = g.op("Mul", largest, g.constant([2.0**_SHIFTS / _LARGEST], np.float32))
     return g.op("Mul", g.op("MatMul", values, sums), g.constant(matrix.scale))
 

@@ -14,7 +14,6 @@ import numpy as np
 import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.idioms.movement import reshaped
 from tflite_ort.schema import TensorType, TensorView, Untranslatable
 from tflite_ort.schema.values.sizes import is_known
 
@@ -29,7 +28,7 @@ def failing(g: Graph, value: ir.Value, wrong: ir.Value) -> ir.Value:
 
     The failure is a Gather of element 1 from an array of one element.
     """
-    zero = g.op("Gather", g.constant([0], np.int64), g.op("Cast", wrong, to=ir.DataType.INT64))
+    zero = g.op("Gather", g.ints([0]), g.cast(wrong, ir.DataType.INT64))
     return g.op("Add", value, zero)
 
 
@@ -43,9 +42,9 @@ def matched(g: Graph, value: ir.Value, like: ir.Value) -> ir.Value:
 def sizes_of(g: Graph, listed: TensorView) -> ir.Value:
     """A list of sizes as int64, of any shape; the graph fails if a computed one is negative."""
     if listed.data is not None:
-        return g.constant(listed.data, np.int64)
-    value = g.op("Cast", g.read(listed), to=ir.DataType.INT64)
-    return failing(g, value, g.op("Less", value, g.constant(0, np.int64)))
+        return g.ints(listed.data)
+    value = g.cast(g.read(listed), ir.DataType.INT64)
+    return failing(g, value, g.op("Less", value, g.ints(0)))
 
 
 def bounded(g: Graph, indices: TensorView, *sizes: int) -> ir.Value:
@@ -58,7 +57,7 @@ def bounded(g: Graph, indices: TensorView, *sizes: int) -> ir.Value:
         raise Untranslatable("an index out of bounds")
     value, dtype = g.read(indices), indices.dtype
     if indices.type is TensorType.INT16:
-        value, dtype = g.op("Cast", value, to=ir.DataType.INT32), np.dtype(np.int32)
+        value, dtype = g.cast(value, ir.DataType.INT32), np.dtype(np.int32)
     if data is not None:
         return value
     negative = g.op("Less", value, g.constant(0, dtype))
@@ -69,13 +68,13 @@ def product(g: Graph, sizes: Sizes) -> ir.Value:
     """The product of `sizes` as int64 [1]."""
     if isinstance(sizes, ir.Value):
         return g.op("ReduceProd", sizes, keepdims=1)
-    return g.constant([prod(sizes)], np.int64)
+    return g.ints([prod(sizes)])
 
 
 def part(g: Graph, sizes: Sizes, first: int, last: int) -> Sizes:
     """sizes[first:last]."""
     if isinstance(sizes, ir.Value):
-        return g.op("Slice", sizes, *(g.constant([bound], np.int64) for bound in (first, last)))
+        return g.op("Slice", sizes, *(g.ints([bound]) for bound in (first, last)))
     return sizes[first:last]
 
 
@@ -96,24 +95,24 @@ def flat_rows(
         return g.constant(tuples @ np.asarray(strides, np.int64))
     if not depth:  # each tuple is of the one row there is
         return g.constant(np.zeros(count, np.int64))
-    value = g.op("Cast", g.read(indices), to=ir.DataType.INT64)
-    value = reshaped(g, value, (count, width))
+    value = g.cast(g.read(indices), ir.DataType.INT64)
+    value = g.reshape(value, (count, width))
     if depth < width:
-        bounds = (g.constant([bound], np.int64) for bound in (0, depth, 1))
+        bounds = (g.ints([bound]) for bound in (0, depth, 1))
         value = g.op("Slice", value, *bounds)
-    limits = sizes if isinstance(sizes, ir.Value) else g.constant(sizes, np.int64)
-    below = g.op("Less", value, g.constant(0, np.int64))
+    limits = sizes if isinstance(sizes, ir.Value) else g.ints(sizes)
+    below = g.op("Less", value, g.ints(0))
     value = failing(g, value, g.op("Or", below, g.op("GreaterOrEqual", value, limits)))
     if depth == 1:
-        return reshaped(g, value, (count,))
+        return g.reshape(value, (count,))
     value = g.op("Mul", value, _strides(g, sizes, depth))
-    return g.op("ReduceSum", value, g.constant([1], np.int64), keepdims=0)
+    return g.op("ReduceSum", value, g.ints([1]), keepdims=0)
 
 
 def _strides(g: Graph, sizes: Sizes, depth: int) -> ir.Value:
     """The number of rows between neighbours along each of `depth` axes."""
     if not isinstance(sizes, ir.Value):
-        return g.constant([prod(sizes[axis + 1 :]) for axis in range(depth)], np.int64)
+        return g.ints([prod(sizes[axis + 1 :]) for axis in range(depth)])
     steps = (product(g, part(g, sizes, axis + 1, depth)) for axis in range(depth))
     return g.op("Concat", *steps, axis=0)
 
@@ -143,9 +142,9 @@ def scattered(
         each = g.op("Concat", g.op("Shape", rows), sides[1], axis=0)
         updates = g.op("Reshape", updates, each, allowzero=1)
     else:
-        extents = g.constant((prod(height), prod(width)), np.int64)
-        updates = reshaped(g, updates, (count, prod(width)))
+        extents = g.ints((prod(height), prod(width)))
+        updates = g.reshape(updates, (count, prod(width)))
         each = g.shape((count, prod(width))) if is_known(count) else g.op("Shape", updates)
     base = g.op("Expand", start, extents)
-    places = g.op("Expand", g.op("Unsqueeze", rows, g.constant([1], np.int64)), each)
+    places = g.op("Expand", g.op("Unsqueeze", rows, g.ints([1])), each)
     return g.op("ScatterElements", base, places, updates, axis=0, reduction=reduction)

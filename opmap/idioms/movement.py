@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Domain, Graph
@@ -45,20 +43,15 @@ def code_constant(g: Graph, code: int, tensor: TensorView, domain: Domain) -> ir
     return g.constant(code + shift, NUMPY_DTYPE[type])
 
 
-def reshaped(g: Graph, value: ir.Value, shape: Sequence[int]) -> ir.Value:
-    """`Graph.reshape`."""
-    return g.reshape(value, shape)
-
-
 def widened(g: Graph, value: ir.Value, type: TensorType) -> ir.Value:
     """int16 as int32, for operators that ONNX Runtime lacks for 16 bits."""
     if type in (TensorType.INT16, TensorType.UINT16):
-        return g.op("Cast", value, to=ir.DataType.INT32)
+        return g.cast(value, ir.DataType.INT32)
     return value
 
 
 def narrowed(g: Graph, value: ir.Value, type: TensorType) -> ir.Value:
     """The way back from `widened`."""
     if type in (TensorType.INT16, TensorType.UINT16):
-        return g.op("Cast", value, to=ir.DataType[type.name])
+        return g.cast(value, ir.DataType[type.name])
     return value

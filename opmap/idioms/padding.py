@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.idioms.indices import failing, sizes_of
-from tflite_ort.opmap.idioms.movement import code_constant, reshaped
+from tflite_ort.opmap.idioms.movement import code_constant
 from tflite_ort.schema import MirrorPadMode, Op, OperatorView
 
 
@@ -22,12 +22,11 @@ def symmetric(op: OperatorView[Any], g: Graph, value: ir.Value, layout: Layout) 
             if any(pair):
                 value = _mirrored(g, value, pair, layout.axis(axis, input.rank))
         return value
-    pairs, zero, one = _computed_pairs(op, g), g.constant(0, np.int64), g.constant(1, np.int64)
+    pairs, zero, one = _computed_pairs(op, g), g.ints(0), g.ints(1)
     for axis in range(input.rank):
         size = g.reshape(g.size(input.shape[axis]), ())
         before, after = (
-            g.op("Gather", g.op("Gather", pairs, g.constant(axis, np.int64)), end)
-            for end in (zero, one)
+            g.op("Gather", g.op("Gather", pairs, g.ints(axis)), end) for end in (zero, one)
         )
         counted = g.op("Range", g.op("Neg", before), g.op("Add", size, after), one)
         counted = g.larger(counted, g.op("Sub", g.op("Neg", counted), one))
@@ -41,10 +40,7 @@ def _mirrored(g: Graph, value: ir.Value, pair: Sequence[int], axis: int) -> ir.V
     """`value` between its first pair[0] and its last pair[1] elements, both reversed."""
     before, after = pair
     bounds = ((before - 1, -np.iinfo(np.int64).max), (-1, -1 - after))
-    ends = [
-        g.op("Slice", value, *(g.constant([n], np.int64) for n in (*bound, axis, -1)))
-        for bound in bounds
-    ]
+    ends = [g.op("Slice", value, *(g.ints([n]) for n in (*bound, axis, -1))) for bound in bounds]
     return g.op("Concat", *ends[: before > 0], value, *ends[1:][: after > 0], axis=axis)
 
 
@@ -59,9 +55,9 @@ def pads(op: OperatorView[Any], g: Graph, layout: Layout) -> ir.Value:
     paddings, rank = op["paddings"], op["input"].rank
     if paddings.data is not None:
         pads = paddings.data[list(layout.permutation(rank))]
-        return g.constant(pads.T.reshape(-1), np.int64)
+        return g.ints(pads.T.reshape(-1))
     pairs = _computed_pairs(op, g)
-    return reshaped(g, g.op("Transpose", pairs, perm=[1, 0]), (2 * rank,))
+    return g.reshape(g.op("Transpose", pairs, perm=[1, 0]), (2 * rank,))
 
 
 def _computed_pairs(op: OperatorView[Any], g: Graph) -> ir.Value:
@@ -69,9 +65,9 @@ def _computed_pairs(op: OperatorView[Any], g: Graph) -> ir.Value:
     pairs = sizes_of(g, op["paddings"])
     if op.op is not Op.MIRROR_PAD:
         return pairs
-    sizes = g.op("Unsqueeze", g.shape(op["input"].shape), g.constant([1], np.int64))
+    sizes = g.op("Unsqueeze", g.shape(op["input"].shape), g.ints([1]))
     if op.options.mode == MirrorPadMode.REFLECT:
-        sizes = g.op("Sub", sizes, g.constant(1, np.int64))
+        sizes = g.op("Sub", sizes, g.ints(1))
     return failing(g, pairs, g.op("Greater", pairs, sizes))
 
 
@@ -80,7 +76,7 @@ def pad_value(op: OperatorView[Any], g: Graph, domain: Domain) -> ir.Value:
     given, output = op.get("value"), op.output
     if given is not None:
         value = g.read(given, domain=domain if given.is_quantized else Domain.STORED)
-        return value if given.rank == 0 else reshaped(g, value, ())
+        return value if given.rank == 0 else g.reshape(value, ())
     return code_constant(g, output.zero, output, domain)
 
 
@@ -101,8 +97,8 @@ def spread_and_padded(
     if interior.any():
         pairs = [size for n in shape for size in (n, 1)]
         after = [size for n in interior.tolist() for size in (0, n)]
-        value = _padded(g, reshaped(g, value, pairs), [0] * len(pairs), after, fill)
-        value = reshaped(g, value, (shape * (1 + interior)).tolist())
+        value = _padded(g, g.reshape(value, pairs), [0] * len(pairs), after, fill)
+        value = g.reshape(value, (shape * (1 + interior)).tolist())
         highs = highs - interior  # nothing follows the last element
     value = _padded(g, value, np.maximum(lows, 0), np.maximum(highs, 0), fill)
     if (lows >= 0).all() and (highs >= 0).all():

@@ -28,7 +28,7 @@ def greatest(g: Graph, scores: ir.Value, columns: int, count: int) -> Element:
         the scores and their columns, both [M, count].
     """
     by_column = g.op("Transpose", scores, perm=[1, 0])
-    numbers = g.constant(np.arange(columns)[:, None], np.int64)
+    numbers = g.ints(np.arange(columns)[:, None])
     table = by_column, g.op("Expand", numbers, g.op("Shape", by_column))
     heap: Heap = [_row(g, table, column) for column in range(count)]
     for hole in reversed(range(count // 2)):
@@ -40,7 +40,7 @@ def greatest(g: Graph, scores: ir.Value, columns: int, count: int) -> Element:
         falling.insert(0, heap[0])
         *heap, last = heap
         heap = _settled(g, heap, 0, last) if heap else []
-    axis = g.constant([1], np.int64)
+    axis = g.ints([1])
     result_scores, result_columns = (
         g.op("Concat", *(g.op("Unsqueeze", vector, axis) for vector in vectors), axis=1)
         for vectors in zip(*falling, strict=True)
@@ -49,13 +49,13 @@ def greatest(g: Graph, scores: ir.Value, columns: int, count: int) -> Element:
 
 
 def _row(g: Graph, table: Element, column: int) -> Element:
-    number = g.constant(column, np.int64)
+    number = g.ints(column)
     return g.op("Gather", table[0], number), g.op("Gather", table[1], number)
 
 
 def _offered(g: Graph, heap: Heap, table: Element, columns: int) -> Heap:
     """The heap after all further columns are offered to it."""
-    bounds = [g.constant([n], np.int64) for n in (len(heap), columns)]
+    bounds = [g.ints([n]) for n in (len(heap), columns)]
     rest = [g.op("Slice", values, *bounds) for values in table]
 
     def step(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
 import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Graph
@@ -34,7 +33,7 @@ def scan(
         types: of states and sequences; none for float32.
     """
     if single:
-        axis = g.constant([_ALONG_TIME], np.int64)
+        axis = g.ints([_ALONG_TIME])
         slices = [g.op("Squeeze", sequence, axis) for sequence in sequences]
         states, results = step(states, slices)
         return states, [g.op("Unsqueeze", result, axis) for result in results]
