@@ -164,8 +164,8 @@ def leaky_relu(op: OperatorView[LeakyReluOptions], g: Graph) -> None:
         codes = leaky_relu_codes(centred, scale, alpha, unit)
         by_code(op, g, saturate(codes + made.scalar_zero_point, np.int16))
         return
-    layout, (step, slope) = g.layout(input), leaky_slopes(scale / unit, alpha)
-    x = g.read_units(input, step, layout=layout, rank=input.rank)
+    layout, (unit_of_codes, slope) = g.layout(input), leaky_slopes(scale / unit, alpha)
+    x = g.read_steps(input, float(scale) / unit_of_codes, layout=layout)
     g.write(output, g.op("LeakyRelu", x, alpha=slope), layout=layout)
 
 

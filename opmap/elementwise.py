@@ -116,7 +116,11 @@ def difference_of_bytes(op: View, g: Graph) -> None:
     a, b, output = op["input1"], op["input2"], op.output
     assert output.quantization is not None
     unit, layout = output.quantization.scalar_scale, g.layout(a, b)
-    first, second = (g.read_units(t, unit, layout=layout, rank=output.rank) for t in (a, b))
+    scales = [t.quantization.scalar_scale for t in (a, b) if t.quantization is not None]
+    first, second = (
+        g.read_steps(t, scale / unit, layout=layout, rank=output.rank)
+        for t, scale in zip((a, b), scales, strict=True)
+    )
     codes = g.quantize_units(g.op("Sub", first, second), output)
     activation = op.options.fused_activation_function
     g.write(output, codes, layout=layout, domain=Domain.STORED, activation=activation)

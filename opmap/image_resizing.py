@@ -62,7 +62,7 @@ def resize_bilinear(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
     if any(is_known(size) and size > _FINE for size in (*input.shape[1:3], *output.shape[1:3])):
         raise Untranslatable(f"more than {_FINE} rows or columns")
     # TFLite keeps the quantisation of the input. XNNPACK rounds halves up, and halves are common.
-    value = g.read_units(input, input.quantization.scalar_scale, layout=layout, rank=input.rank)
+    value = g.read_steps(input, layout=layout)
     codes = g.quantize_units(_resize(op, g, value, layout, "linear", points), input)
     g.write(output, codes, layout=layout, domain=Domain.STORED)
 

@@ -44,7 +44,7 @@ def average_pool_2d(op: OperatorView[Pool2DOptions], g: Graph) -> None:
     largest = max(map(abs, quantized_range(input.type)))
     cells = op.options.filter_height * op.options.filter_width
     step = 1 + 1 / (4 * largest * cells)  # the mean of a window is a multiple of 1 / cells
-    mean = _average(op, g, g.read_codes(input, step, layout=Layout.FIRST))
+    mean = _average(op, g, g.read_steps(input, step, layout=Layout.FIRST, from_zero_point=False))
     codes, domain = g.quantize_codes(mean, input), moved_domain(input, output)
     if domain is Domain.FILE:
         codes = g.filed(codes, input)

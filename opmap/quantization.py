@@ -14,7 +14,7 @@ from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.graph.constants import carried, carried_type
 from tflite_ort.opmap.graph.pairs import is_complex
 from tflite_ort.opmap.idioms.by_code import by_code, every_code
-from tflite_ort.opmap.idioms.fixed_point import centred_codes, read_centred, rescaled
+from tflite_ort.opmap.idioms.fixed_point import centred_codes, rescaled
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     FakeQuantOptions,
@@ -80,7 +80,9 @@ def quantize(op: View, g: Graph) -> None:
         )
         by_code(op, g, wanted)
         return
-    g.write(output, g.read_units(input, unit, layout=layout, rank=input.rank), layout=layout)
+    assert input.quantization is not None
+    step = input.quantization.scalar_scale / unit
+    g.write(output, g.read_steps(input, step, layout=layout), layout=layout)
 
 
 class _Codes(NamedTuple):
@@ -127,7 +129,7 @@ def _widen(op: View, g: Graph) -> None:
     input, output = op["input"], op.output
     if input.quantization is None or output.quantization is None:
         raise refusal(op)
-    codes = g.cast(read_centred(g, input), ir.DataType.DOUBLE)
+    codes = g.cast(g.read_steps(input), ir.DataType.DOUBLE)
     multiplier = input.quantization.scalar_scale / output.quantization.scalar_scale
     codes = rescaled(g, codes, multiplier, 2.0**16)
     zero_point = g.constant(output.quantization.scalar_zero_point, np.float64)

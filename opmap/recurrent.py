@@ -17,7 +17,7 @@ from tflite_ort.opmap.cells.recurrent_activation import activated
 from tflite_ort.opmap.cells.rnn_cell import RnnRun, run_rnns
 from tflite_ort.opmap.cells.svdf_integer import integer_svdf
 from tflite_ort.opmap.graph import Domain, Graph
-from tflite_ort.opmap.idioms.fixed_point import centred_codes, read_centred
+from tflite_ort.opmap.idioms.fixed_point import centred_codes
 from tflite_ort.opmap.idioms.hybrid import Rounding, row_rounding
 from tflite_ort.opmap.idioms.hybrid_products import sum_of_products
 from tflite_ort.opmap.idioms.scan import Values
@@ -62,7 +62,7 @@ def lstm(op: OperatorView[LSTMOptions], g: Graph) -> None:
         narrow_lstm(op, g)
     elif kind is LstmKind.INTEGER:
         axis = g.ints([_TIME])
-        y = _integer_lstm(op, g, g.op("Unsqueeze", read_centred(g, op["input"]), axis), single=True)
+        y = _integer_lstm(op, g, g.op("Unsqueeze", g.read_steps(op["input"]), axis), single=True)
         g.write(op.output, g.op("Squeeze", y, axis), domain=Domain.STORED)
     else:
         ((y, h, c),) = run_cells(g, [_run(op, g, [g.read(op["input"])], single=True)])
@@ -77,7 +77,7 @@ def _integer_lstm(op: View, g: Graph, x: ir.Value, *, single: bool) -> ir.Value:
     for state, width in zip(states, reversed(rows), strict=True):
         if state.rank != 2 or state.shape[1] != width:
             raise Untranslatable(f"an integer state of shape {state.shape}, {width} to a row")
-    h, c = (read_centred(g, state) for state in states)
+    h, c = (g.read_steps(state) for state in states)
     y, *new = run_integer_cell(g, cell, x, h, c, single=single)
     codes = [centred_codes(g, value, state) for value, state in zip(new, states, strict=True)]
     for state, value in zip(states, codes, strict=True):
@@ -93,7 +93,7 @@ def unidirectional_sequence_lstm(
 ) -> None:
     """LSTM, or a Scan of the step where the ONNX LSTM differs; integer cells are exact."""
     if op["input"].is_quantized:
-        x = _batch_second(op, g, read_centred(g, op["input"]))
+        x = _batch_second(op, g, g.read_steps(op["input"]))
         y = _integer_lstm(op, g, x, single=_is_single(op))
         g.write(op.output, _batch_second(op, g, y), domain=Domain.STORED)
         return

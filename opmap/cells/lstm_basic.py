@@ -15,7 +15,6 @@ from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.idioms.fixed_point import (
     TIE_BREAK,
     exact_product,
-    read_centred,
     rescaled,
     rounded_upwards,
 )
@@ -56,7 +55,7 @@ def _quantized(op: View, g: Graph) -> tuple[ir.Value, ...]:
     _check(op)
     codes = [g.read(tensor, domain=Domain.STORED) for tensor in sources]
     joined = g.op("Concat", *codes, axis=1)
-    x = g.op("Concat", *(read_centred(g, tensor) for tensor in sources), axis=1)
+    x = g.op("Concat", *(g.read_steps(tensor) for tensor in sources), axis=1)
     sums = _sums(op, g, x)
     parts = g.op_multi("Split", sums, outputs=4, axis=1, num_outputs=4)
     table = g.constants.once(gate_tables(), "lstm_gates")
@@ -65,7 +64,7 @@ def _quantized(op: View, g: Graph) -> tuple[ir.Value, ...]:
         for part, place in zip(parts, (_LOGISTIC, _TANH, _LOGISTIC, _LOGISTIC), strict=True)
     ]
     admit, update, forget, shown = opened
-    state = g.cast(read_centred(g, op["previous_state"]), ir.DataType.DOUBLE)
+    state = g.cast(g.read_steps(op["previous_state"]), ir.DataType.DOUBLE)
     added = g.op("Mul", _product(g, admit, update), g.constant(2.0**-4 * TIE_BREAK))
     state = g.op("Add", g.op("Round", added), _product(g, forget, state))
     state = clip(g, state, SHORT)

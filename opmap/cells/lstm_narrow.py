@@ -19,7 +19,6 @@ from tflite_ort.opmap.idioms.fixed_point import (
     TIE_BREAK,
     centred_codes,
     exact_product,
-    read_centred,
     rescaled,
     rounded_upwards,
 )
@@ -63,7 +62,7 @@ def narrow_lstm(op: View, g: Graph) -> None:
         for table, gate in ((logistic, forget), (tanh, update), (logistic, shown))
     )
     admit = g.op("Sub", g.constant(32767, np.float64), forget)
-    state = g.cast(read_centred(g, c), ir.DataType.DOUBLE)
+    state = g.cast(g.read_steps(c), ir.DataType.DOUBLE)
     state = g.op("Add", _product(g, forget, state), _product(g, admit, update))
     state = clip(g, clip(g, state, SHORT), cut(SHORT, scales.cell_limit))
     hidden = clip(g, _product(g, shown, looked_up(g, tanh_of_state, state)), SHORT)
@@ -93,7 +92,7 @@ def _partial_sums(
     """Products [B, G, C], clipped to 8 bits, then rescaled to the scale of the whole sums."""
     weights = _codes(op, pattern)
     matrix = np.concatenate(weights).T
-    products = exact_product(g, read_centred(g, source), matrix, _REACH)
+    products = exact_product(g, g.read_steps(source), matrix, _REACH)
     products = g.reshape(products, (-1, len(NARROW_GATES), len(weights[0])))
     largest = _REACH * np.abs(matrix).sum(axis=0, dtype=np.int64).max()
     held = rescaled(g, products, scales.factor, float(largest), bits=9)

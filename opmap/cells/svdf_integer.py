@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.graph.constants import carried_type
-from tflite_ort.opmap.idioms.fixed_point import exact_product, read_centred, rescaled
+from tflite_ort.opmap.idioms.fixed_point import exact_product, rescaled
 from tflite_ort.schema import (
     ActivationFunctionType,
     OperatorView,
@@ -37,7 +37,7 @@ def integer_svdf(op: OperatorView[SVDFOptions], g: Graph) -> None:
         raise Untranslatable("integers without RELU")
     state, output = op["state"], op.output
     feature, (filters, memory) = _constant(op["weights_feature"]), op["weights_time"].shape
-    made = exact_product(g, read_centred(g, op["input"]), feature.T, _REACH)
+    made = exact_product(g, g.read_steps(op["input"]), feature.T, _REACH)
     multiplier = _scale(op["input"]) * _scale(op["weights_feature"]) / _scale(state)
     largest = _REACH * np.abs(feature.astype(np.int64)).sum(axis=1).max()
     made = rescaled(g, made, multiplier, float(largest), bits=17)

@@ -208,31 +208,42 @@ class Graph(QuantizedNodes):
             return Layout.FIRST if computed else Layout.LAST
         return min(moved, key=lambda layout: moved[layout])
 
-    def read_codes(self, tensor: TensorView, step: float, *, layout: Layout) -> ir.Value:
-        """The codes of a quantised `tensor` as the file has them, times `step`, in float32.
+    def read_steps(
+        self,
+        tensor: TensorView,
+        step: float = 1.0,
+        *,
+        layout: Layout = Layout.LAST,
+        rank: int | None = None,
+        from_zero_point: bool = True,
+    ) -> ir.Value:
+        """The codes of a quantised `tensor` in float32, counted from its zero point, times `step`.
 
-        It is a scaling of one read and is not recorded: no later read wants the same `step`.
-        """
-        codes = self.read(tensor, layout=layout, domain=Domain.STORED)
-        return self.op("DequantizeLinear", codes, *self._code_parameters(tensor, step))
+        `read` gives real numbers: its step is the scale of the tensor. This is the one way to read
+        codes with another step. It is a scaling for one operator, so it is not recorded as a form.
+        With a step of few digits the numbers are exact, and halves stay halves.
 
-    def read_units(self, tensor: TensorView, unit: float, *, layout: Layout, rank: int) -> ir.Value:
-        """The real values of a quantised `tensor` divided by `unit`, in float32.
+        Args:
+            rank: as in `read`.
+            from_zero_point: False counts from code 0 of the file.
 
-        They are exact where the ratio of scale and unit has few digits, so that halves stay
-        halves; multiples of the scale are rounded. As `read_codes` it is not recorded.
+        Raises:
+            Untranslatable: `tensor` has no scale, or several.
         """
         quantization = tensor.quantization
-        assert quantization is not None
+        if quantization is None:
+            raise Untranslatable(f"{tensor.name!r} has no scale")
+        if not from_zero_point:
+            codes = self.read(tensor, layout=layout, domain=Domain.STORED, rank=rank)
+            return self.op("DequantizeLinear", codes, *self._code_parameters(tensor, step))
         if tensor.data is not None and not quantization.per_channel:
             steps = tensor.data.astype(np.float64) - quantization.scalar_zero_point
-            real = (steps * (quantization.scalar_scale / unit)).astype(np.float32)
+            real = (steps * step).astype(np.float32)
             constant = replace(tensor, constant=real, type=TensorType.FLOAT32, quantization=None)
-            return self._read_expanded(constant, layout, Domain.REAL, max(rank, tensor.rank))
+            return self._read_expanded(constant, layout, Domain.REAL, max(rank or 0, tensor.rank))
         codes = self.read(tensor, layout=layout, domain=Domain.STORED, rank=rank)
-        return self.op(
-            "DequantizeLinear", codes, *self._parameters(tensor, carried_type(tensor), unit)
-        )
+        parameters = self._parameters(tensor, carried_type(tensor), step)
+        return self.op("DequantizeLinear", codes, *parameters)
 
     # What the lowering loop uses ---------------------------------------------------------------
 

@@ -145,11 +145,9 @@ class QuantizedNodes(Nodes):
 
     def quantize_units(self, value: ir.Value, tensor: TensorView) -> ir.Value:
         """The carried codes of `tensor` for `value` in units of its scale; halves go up."""
-        assert tensor.quantization is not None
-        unit = tensor.quantization.scalar_scale
         whole = self.op("Floor", self.op("Add", value, self.constant(0.5, np.float32)))
         return self.op(
-            "QuantizeLinear", whole, *self._parameters(tensor, carried_type(tensor), unit)
+            "QuantizeLinear", whole, *self._parameters(tensor, carried_type(tensor), 1.0)
         )
 
     def quantize_codes(self, value: ir.Value, tensor: TensorView) -> ir.Value:
@@ -192,9 +190,13 @@ class QuantizedNodes(Nodes):
         )
 
     def _parameters(
-        self, tensor: TensorView, type_: TensorType, unit: float = 1.0
+        self, tensor: TensorView, type_: TensorType, step: float | None = None
     ) -> tuple[ir.Value, ir.Value]:
-        """Scale and zero point of an activation: scalars, since QLinearAdd refuses [1]."""
+        """Scale and zero point of an activation: scalars, since QLinearAdd refuses [1].
+
+        Args:
+            step: a scale in place of that of `tensor`.
+        """
         quantization = tensor.quantization
         if quantization is None:
             raise Untranslatable(f"{tensor.name!r} has no scale")
@@ -209,7 +211,7 @@ class QuantizedNodes(Nodes):
         zero_point = quantization.scalar_zero_point + _shift(tensor.type, type_)
         dtype = NUMPY_DTYPE[type_]
         return (
-            self.constant(np.float32(quantization.scalar_scale / unit)),
+            self.constant(np.float32(quantization.scalar_scale if step is None else step)),
             self.constant(np.asarray(zero_point, dtype)),
         )
 

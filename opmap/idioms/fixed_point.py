@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from tflite_ort.opmap.graph import Graph, Layout
+from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.graph.constants import carried_type
-from tflite_ort.schema import TensorView, Untranslatable
+from tflite_ort.schema import TensorView
 from tflite_ort.schema.arithmetic.fixed_point import quantize_multiplier
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 
@@ -22,14 +22,6 @@ _NARROW = 2**22
 _WIDE, _BITS_LOOKED_AT = 2**31, 17
 # A factor that moves halves away from zero before Round, and moves no other number past a half.
 TIE_BREAK = 1 + 2.0**-34
-
-
-def read_centred(g: Graph, tensor: TensorView) -> ir.Value:
-    """The codes of `tensor` less their zero point, in float32: its values in units of its scale."""
-    if tensor.quantization is None:
-        raise Untranslatable(f"{tensor.name!r} has no scale")
-    unit = tensor.quantization.scalar_scale
-    return g.read_units(tensor, unit, layout=Layout.LAST, rank=tensor.rank)
 
 
 def centred_codes(g: Graph, value: ir.Value, tensor: TensorView) -> ir.Value:
