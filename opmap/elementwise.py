@@ -17,7 +17,9 @@ import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.graph.pairs import is_complex
-from tflite_ort.opmap.idioms.by_code import by_code, every_code
+from tflite_ort.opmap.idioms.angles import atan2
+from tflite_ort.opmap.idioms.by_code import by_tabulated_code
+from tflite_ort.opmap.idioms.division import floor_modulo, floor_quotient, quotient
 from tflite_ort.opmap.idioms.indices import failing, matched
 from tflite_ort.opmap.idioms.movement import moved_domain
 from tflite_ort.opmap.registry import translator
@@ -29,11 +31,6 @@ from tflite_ort.schema import (
     TensorType,
     TensorView,
     Untranslatable,
-)
-from tflite_ort.schema.arithmetic.function_table import (
-    int16_table,
-    interpolated,
-    tabulated_function,
 )
 from tflite_ort.schema.values.semantics import quantized_range
 from tflite_ort.schema.values.sizes import differ, may_differ
@@ -145,98 +142,6 @@ def _product(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
     return g.op("Add", g.op("Mul", real, b), g.op("Mul", imaginary, turned))
 
 
-def _quotient(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
-    """Div; of integers in 64 bits, in which the lowest INT32 over -1 does not end the process: the
-    result is the highest one."""
-    if op.output.type is not _T.INT32:
-        return g.op("Div", a, b)
-    quotient = g.op("Div", g.cast(a, ir.DataType.INT64), _divisor(op, g, b))
-    known = op["input2"].data
-    if known is None or np.any(known == -1):
-        quotient = g.smaller(quotient, g.ints(np.iinfo(np.int32).max))
-    return g.cast(quotient, ir.DataType.INT32)
-
-
-def _floor_quotient(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
-    """Floor(Div) in double, as in TFLite: a float32 quotient could round up to an integer."""
-    if op.output.type is not _T.FLOAT32:
-        b = _divisor(op, g, b)
-    first, second = (g.cast(value, ir.DataType.DOUBLE) for value in (a, b))
-    floor = g.op("Floor", g.op("Div", first, second))
-    return g.cast(floor, op.output.dtype)
-
-
-def _divisor(op: View, g: Graph, b: ir.Value) -> ir.Value:
-    """The integer divisor in 64 bits; the graph fails where it is 0.
-
-    Where kernels are available, a divisor that may be 0 is left to them: their error names it.
-    """
-    wide, known = g.cast(b, ir.DataType.INT64), op["input2"].data
-    if known is not None and np.all(known):
-        return wide
-    if known is not None or g.target.fallback:
-        raise Untranslatable("integer divisor that may be 0")
-    return failing(g, wide, g.op("Equal", wide, g.ints(0)))
-
-
-def _floor_modulo(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
-    """The remainder with the sign of the divisor.
-
-    Mod of integers has it. Mod of floats has the sign of the dividend, as in C, so the divisor is
-    added where the signs differ.
-    """
-    if op.output.type is not _T.FLOAT32:
-        divisor, one = _divisor(op, g, b), g.ints(1)
-        # The lowest integer divided by -1 would end the process.
-        divisor = g.op("Where", g.op("Equal", divisor, g.op("Neg", one)), one, divisor)
-        remainder = g.op("Mod", g.cast(a, ir.DataType.INT64), divisor)
-        return g.cast(remainder, op.output.dtype)
-    zero = g.constant(0, np.float32)
-    remainder = g.op("Mod", a, b, fmod=1)
-    signs = g.op("Xor", g.op("Less", b, zero), g.op("Less", remainder, zero))
-    whole = g.op("Equal", remainder, zero)
-    shifted = g.op("And", signs, g.op("Not", whole))
-    return g.op("Where", shifted, g.op("Add", remainder, b), remainder)
-
-
-def _angle(op: View, g: Graph, y: ir.Value, x: ir.Value) -> ir.Value:
-    """Atan of the smaller magnitude over the larger, reflected into the octant of (x, y).
-
-    The quotient is in [0, 1], so infinity and 0 / 0 do not change the quadrant. A zero is negative
-    where its reciprocal is.
-    """
-    shapes = (op["input1"].shape, op["input2"].shape)
-    if differ(*shapes):
-        raise Untranslatable(f"shapes {shapes[0]} and {shapes[1]} differ")
-    if may_differ(*shapes):
-        x = matched(g, x, y)
-    dtype = op.output.dtype
-    zero, right, straight = (g.constant(angle, dtype) for angle in (0, np.pi / 2, np.pi))
-    high, wide = g.op("Abs", y), g.op("Abs", x)
-    quotient = g.op("Div", g.op("Min", high, wide), g.op("Max", high, wide))
-    quotient = g.op("Where", g.op("Equal", high, wide), g.op("Sign", high), quotient)
-    angle = _arctangent(g, quotient, dtype)
-    angle = g.op("Where", g.op("Greater", high, wide), g.op("Sub", right, angle), angle)
-    below, left = (
-        g.op("Or", g.op("Less", v, zero), g.op("Less", g.op("Reciprocal", v), zero)) for v in (y, x)
-    )
-    angle = g.op("Where", left, g.op("Sub", straight, angle), angle)
-    # Where(below, Neg(angle), angle) would not do: ONNX Runtime's Where loses the sign of a zero.
-    sign = g.op("Where", below, g.constant(-1, dtype), g.constant(1, dtype))
-    return g.op("Mul", angle, sign)
-
-
-def _arctangent(g: Graph, x: ir.Value, dtype: np.dtype[Any]) -> ir.Value:
-    """Atan; for doubles, which ONNX Runtime lacks, Atan of float32 and one step of Newton."""
-    if dtype != np.float64:
-        return g.op("Atan", x)
-    rough = g.op("Atan", g.cast(x, ir.DataType.FLOAT))
-    rough = g.cast(rough, ir.DataType.DOUBLE)
-    sine, cosine = g.op("Sin", rough), g.op("Cos", rough)
-    rest = g.op("Sub", g.op("Mul", x, cosine), sine)
-    return g.op("Add", rough, g.op("Div", rest, g.op("Add", cosine, g.op("Mul", x, sine))))
-
-
 def _power(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
     """Pow; of integers the graph fails on a negative exponent, unless a kernel is available.
 
@@ -306,7 +211,7 @@ BINARY = (
         _CODES,
         fused=True,
     ),
-    Binary(Op.DIV, (1, 2), _quotient, frozenset({_T.FLOAT32, _T.INT32}), _CODES, fused=True),
+    Binary(Op.DIV, (1, 2), quotient, frozenset({_T.FLOAT32, _T.INT32}), _CODES, fused=True),
     Binary(
         Op.SQUARED_DIFFERENCE,
         (1, 2),
@@ -317,16 +222,16 @@ BINARY = (
     Binary(
         Op.FLOOR_DIV,
         (1, 3),
-        _floor_quotient,
+        floor_quotient,
         frozenset({_T.FLOAT32, _T.INT32, _T.INT16, _T.INT8}),
     ),
     Binary(
         Op.FLOOR_MOD,
         (1, 2),
-        _floor_modulo,
+        floor_modulo,
         _INTEGERS | {_T.FLOAT32, _T.INT16, _T.INT8},
     ),
-    Binary(Op.ATAN2, (1, 1), _angle, _FLOATS | {_T.FLOAT64}),
+    Binary(Op.ATAN2, (1, 1), atan2, _FLOATS | {_T.FLOAT64}),
     Binary(Op.POW, (1, 1), _power, frozenset({_T.FLOAT32, _T.INT32})),
     Binary(Op.MAXIMUM, (1, 4), _choice("Greater", "Max"), _ORDERED, domain=Domain.STORED),
     Binary(Op.MINIMUM, (1, 4), _choice("Less", "Min"), _ORDERED, domain=Domain.STORED),
@@ -357,35 +262,10 @@ def _starts_at_zero(tensor: TensorView) -> bool:
     return quantization is not None and quantization.scalar_zero_point <= lowest
 
 
-def _by_table(op: View, g: Graph) -> bool:
-    """Gather from a table of all 16-bit codes, since TFLite interpolates a coarse one.
-
-    Returns False, and writes nothing, for codes that do not have 16 bits.
-    """
-    input, output = op["input"], op.output
-    if not input.type is output.type is _T.INT16:
-        return False
-    given, made = input.quantization, output.quantization
-    if given is None or made is None or given.scalar_zero_point or made.scalar_zero_point:
-        raise Untranslatable("INT16 without a scale, or with a zero point")
-    function = tabulated_function(op, np.float32(made.scalar_scale), 0)
-    points = int16_table(function, given.scalar_scale, made.scalar_scale)
-    results = interpolated(every_code(_T.INT16), points)
-    if op.op is Op.RSQRT:
-        by_code(op, g, results, partial(_failing_below_0, g))
-    else:
-        by_code(op, g, results)
-    return True
-
-
-def _failing_below_0(g: Graph, codes: ir.Value) -> ir.Value:
-    return failing(g, codes, g.op("Less", codes, g.ints(0)))
-
-
 @translator(Op.EXP, versions=(1, 2))
 def exp(op: View, g: Graph) -> None:
     """Exp."""
-    if _by_table(op, g):
+    if by_tabulated_code(op, g):
         return
     x, layout = _read(op, g, _FLOAT32 | {_T.INT8})
     g.write(op.output, g.op("Exp", x), layout=layout)
@@ -394,7 +274,7 @@ def exp(op: View, g: Graph) -> None:
 @translator(Op.LOG, versions=(1, 2))
 def log(op: View, g: Graph) -> None:
     """Log; a negative quantised number is taken as 0, whose logarithm is the lowest code."""
-    if _by_table(op, g):
+    if by_tabulated_code(op, g):
         return
     x, layout = _read(op, g, _FLOAT32 | {_T.INT8})
     if op["input"].is_quantized:
@@ -424,7 +304,7 @@ def rsqrt(op: View, g: Graph) -> None:
     """
     if op["input"].type is _T.INT16 and g.target.fallback:
         raise Untranslatable("square root of codes that may be negative")
-    if _by_table(op, g):
+    if by_tabulated_code(op, g):
         return
     x, layout = _read(op, g, _FLOAT32 | {_T.INT8})
     if op["input"].is_quantized and not _starts_at_zero(op["input"]):
