@@ -1,4 +1,7 @@
-"""Activation functions: RELU and its kin, sigmoids, HARD_SWISH, GELU, SOFTMAX, LOG_SOFTMAX."""
+"""Activation functions: RELU and its kin, sigmoids, HARD_SWISH, GELU, SOFTMAX, LOG_SOFTMAX.
+
+Rows of a table: relu, relu6, relu_n1_to_1, relu_0_to_1, elu, hard_swish.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +84,7 @@ for operator, last, low, high in (
 
 @kernel(Op.LEAKY_RELU, versions=(1, 2))
 def leaky_relu(op: OperatorView[LeakyReluOptions], inputs: Inputs, state: State) -> Outputs:
-    """x where x > 0, else alpha * x."""
+    """x for x > 0, else alpha * x."""
     (x,) = inputs
     input, alpha = op["input"], np.float32(op.options.alpha)
     if input.type is TensorType.FLOAT32:
@@ -92,7 +95,7 @@ def leaky_relu(op: OperatorView[LeakyReluOptions], inputs: Inputs, state: State)
 
 @kernel(Op.PRELU, versions=(1, 1))
 def prelu(op: View, inputs: Inputs, state: State) -> Outputs:
-    """x where x >= 0, else alpha * x; alpha broadcasts into the input's shape."""
+    """x for x >= 0, else alpha * x; alpha broadcasts to the shape of the input."""
     x, slope = inputs
     input, alpha = op["input"], op["alpha"]
     if np.broadcast_shapes(x.shape, slope.shape) != x.shape:
@@ -119,17 +122,17 @@ def hard_swish(op: View, inputs: Inputs, state: State) -> Outputs:
     factor, shift = _int16_multiplier(fine_scale / scale(op, op.output))
     if shift > 0:
         raise KernelError("input scale is more than 128 times the output scale")
-    # 16-bit fixed point with 7 bits to spare.
+    # 16-bit fixed point, shifted left by 7 bits.
     fine = np.asarray(centred(op, op["input"], x) << 7).astype(np.int16)
     gate = _hard_sigmoid(fine, *_int16_multiplier(fine_scale / np.float32(3 / 32768)))
     product = gate * _high_mul_int16(fine, factor).astype(np.int32)
-    # The truncation cancels the bias of the rounding products before it.
+    # The truncation cancels the bias of the rounded products before it.
     codes = rounding_shift_right(np.trunc(product / 32768).astype(np.int32), -shift)
     return (clamped_codes(op, codes + zero_point(op, op.output)),)
 
 
 def _hard_sigmoid(fine: npt.NDArray[np.int16], factor: int, shift: int) -> npt.NDArray[np.int32]:
-    """(x + 3) / 6 within [0, 1] as Q0.15; 3 saturates at 32767."""
+    """(x + 3) / 6, clipped to [0, 1], in Q0.15; 3 gives 32767."""
     value = saturating_shift_left(fine, max(shift - 1, 0))
     value = _high_mul_int16(value, factor)
     value = saturating_shift_left(value, 1) if shift > 0 else value
@@ -223,7 +226,7 @@ _SQRT_2_OVER_PI = np.float32(math.sqrt(2 / math.pi))
 
 
 def _gelu(x: Float32Array) -> Float32Array:
-    """x times the normal distribution's share below x."""
+    """x times the normal distribution function of x."""
     share = np.asarray(_erfc(x * np.float32(-math.sqrt(0.5))), np.float32)
     return np.asarray(np.float32(0.5) * x * share)
 
@@ -250,7 +253,7 @@ def gelu(op: OperatorView[GeluOptions], inputs: Inputs, state: State) -> Outputs
 
 @kernel(Op.SOFTMAX, versions=(1, 4))
 def softmax(op: OperatorView[SoftmaxOptions], inputs: Inputs, state: State) -> Outputs:
-    """e**(beta * x) over its sum along the last axis."""
+    """e**(beta * x) divided by its sum along the last axis."""
     (x,) = inputs
     if x.ndim < 1:
         raise KernelError("input is a scalar")
@@ -268,7 +271,7 @@ def softmax(op: OperatorView[SoftmaxOptions], inputs: Inputs, state: State) -> O
 
 
 def _check_softmax_scale(op: View) -> None:
-    """Codes of the output are fractions of its whole range, or of the half of int16 above 0."""
+    """Refuses an output whose scale is not one over the number of its codes; int16 may use half."""
     unit, dtype = float(scale(op, op.output)), op.output.dtype
     zero = 0 if op.output.quantization is None else op.output.quantization.scalar_zero_point
     halves = dtype == np.int16 and (op["input"].type is TensorType.INT16 or zero == 0)

@@ -1,4 +1,4 @@
-"""Features of sounds, as TFLite's own resolver has them: AudioSpectrogram, Mfcc."""
+"""AudioSpectrogram and Mfcc: features of sounds, custom operators of TFLite's own resolver."""
 
 from __future__ import annotations
 
@@ -39,8 +39,10 @@ def audiospectrogram(op: View, inputs: Inputs, state: State) -> Outputs:
 
 @custom_kernel("Mfcc", versions=(1, 1))
 def mfcc(op: View, inputs: Inputs, state: State) -> Outputs:
-    """Squared spectrograms [C, W, bins] to [C, W, coefficients]: the cosine transform of the
-    logarithms of mel-spaced sums of magnitudes."""
+    """The mel-frequency cepstral coefficients [C, W, N] of squared spectrograms [C, W, bins].
+
+    They are the cosine transform of the logarithms of mel-spaced sums of magnitudes.
+    """
     options, (squares, rate) = map_options(op, MfccOptions), inputs
     weights = mel_weights(options, squares.shape[2], int(rate.reshape(-1)[0]))
     sums = np.sqrt(squares.astype(np.float64)) @ weights

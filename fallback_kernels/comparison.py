@@ -1,4 +1,8 @@
-"""Comparisons, logical and bitwise operators, and selection by a condition."""
+"""Comparisons, logical and bitwise operators, and selection by a condition.
+
+Rows of tables: equal, not_equal, less, less_equal, greater, greater_equal; logical_and, logical_or,
+bitwise_xor, right_shift.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,7 @@ Array = npt.NDArray[Any]
 _T = TensorType
 _BYTES = frozenset({_T.UINT8, _T.INT8})
 _NUMBERS = frozenset({_T.FLOAT32, _T.FLOAT16, _T.INT32, _T.INT64})
-_EQUALITY = frozenset({Op.EQUAL, Op.NOT_EQUAL})  # rescale 16-bit codes too
+_EQUALITY = frozenset({Op.EQUAL, Op.NOT_EQUAL})  # these rescale 16-bit codes too
 _BITS = frozenset({_T.INT8, _T.UINT8, _T.INT16, _T.UINT16, _T.INT32, _T.UINT32})
 
 
@@ -33,7 +37,7 @@ def compared(
     inputs: Inputs,
     state: State,
 ) -> Outputs:
-    """`compare`, broadcasting; codes in units of 1/256 of a real one, rounded."""
+    """`compare`, which broadcasts; codes are rounded to units of 1/256 first."""
     a, b = op["input1"], op["input2"]
     first, second = inputs
     if a.type is not b.type:
@@ -55,7 +59,7 @@ _ORDERED = _NUMBERS | {_T.INT16}
 
 for operator, last, compare, types in (
     (Op.EQUAL, 5, np.equal, _ORDERED | {_T.BOOL, _T.STRING}),
-    # What LiteRT makes of int16 without a scale is left undefined.
+    # LiteRT's result for int16 without a scale is undefined.
     (Op.NOT_EQUAL, 4, np.not_equal, _NUMBERS | {_T.BOOL, _T.STRING}),
     (Op.LESS, 3, np.less, _ORDERED | {_T.BFLOAT16}),
     (Op.LESS_EQUAL, 2, np.less_equal, _ORDERED),
@@ -69,7 +73,7 @@ for operator, last, compare, types in (
 
 
 def _right_shift(x: Array, amount: Array) -> Array:
-    """x >> amount, which is held between 0 and the number of bits less one."""
+    """x >> amount, which is clipped to the range from 0 to the number of bits less one."""
     return np.asarray(x >> np.clip(amount, 0, 8 * x.dtype.itemsize - 1))
 
 
@@ -93,7 +97,7 @@ def logical_not(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
 
 @kernel(Op.SELECT, versions=(1, 4))
 def select(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
-    """x where the condition holds, else y; a condition of rank 1 picks along dimension 0."""
+    """x where the condition is true, else y; a condition of rank 1 chooses along dimension 0."""
     condition, x, y = inputs
     single = condition.size == x.size == y.size == 1
     if not single and condition.shape != x.shape:
@@ -107,7 +111,7 @@ def select(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
 
 @kernel(Op.SELECT_V2, versions=(1, 2))
 def select_v2(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
-    """x where the condition holds, else y; all three broadcast."""
+    """x where the condition is true, else y; all three broadcast."""
     condition, x, y = inputs
     return _selected(op, condition, x, y)
 
@@ -116,7 +120,7 @@ def _selected(op: OperatorView[Any], condition: Any, x: Any, y: Any) -> Outputs:
     if x.dtype != y.dtype:
         raise KernelError(f"selection from {x.dtype} and {y.dtype}")
     result = np.where(condition, x, y)
-    # Single elements keep the rank that the model declares.
+    # A single element gets the rank that the model declares.
     if condition.size == x.size == y.size == 1:
         result = result.reshape(op.output.shape)
     return (result,)

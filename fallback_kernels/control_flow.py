@@ -1,6 +1,6 @@
-"""Branches and loops over called subgraphs, and what runs once.
+"""IF, STABLEHLO_CASE, WHILE and CALL_ONCE, which run called subgraphs.
 
-Their `state` is one function per called subgraph, which maps its inputs to its outputs.
+Their `state` has one function for every called subgraph, from its inputs to its outputs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Calls = Sequence[Call]
 
 @kernel(Op.IF, versions=(1, 1))
 def if_(op: OperatorView[IfOptions], inputs: Inputs, state: Calls) -> Outputs:
-    """The first subgraph where the condition holds, else the second one."""
+    """The first subgraph if the condition is true, else the second one."""
     condition, *values = inputs
     then, otherwise = state
     return tuple((then if _single(op, condition) else otherwise)(values))
@@ -33,7 +33,7 @@ def if_(op: OperatorView[IfOptions], inputs: Inputs, state: Calls) -> Outputs:
 
 @kernel(Op.STABLEHLO_CASE, versions=(1, 1))
 def stablehlo_case(op: OperatorView[StablehloCaseOptions], inputs: Inputs, state: Calls) -> Outputs:
-    """The subgraph of this index; of an index that none has, the last one."""
+    """The subgraph of this index; the last one for an index out of range."""
     index, *values = inputs
     chosen = int(_single(op, index))
     return tuple(state[chosen if 0 <= chosen < len(state) else -1](values))
@@ -41,7 +41,7 @@ def stablehlo_case(op: OperatorView[StablehloCaseOptions], inputs: Inputs, state
 
 @kernel(Op.WHILE, versions=(1, 1))
 def while_(op: OperatorView[WhileOptions], inputs: Inputs, state: Calls) -> Outputs:
-    """The second subgraph over and over, as long as the first one gives true."""
+    """WHILE: repeat the second subgraph, the body, as long as the first, the condition, is true."""
     condition, body = state
     values: Sequence[Array] = inputs
     while _single(op, condition(values)[0]):
@@ -51,7 +51,7 @@ def while_(op: OperatorView[WhileOptions], inputs: Inputs, state: Calls) -> Outp
 
 @kernel(Op.CALL_ONCE, versions=(1, 1))
 def call_once(op: OperatorView[CallOnceOptions], inputs: Inputs, state: Calls) -> Outputs:
-    """The subgraph, for what it assigns; the function given here does nothing the next time."""
+    """Run the subgraph for its assignments; the function does nothing when called again."""
     state[0](())
     return ()
 

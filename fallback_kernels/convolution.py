@@ -52,7 +52,7 @@ def conv_2d(op: OperatorView[Conv2DOptions], inputs: Inputs, state: State) -> Ou
 def depthwise_conv_2d(
     op: OperatorView[DepthwiseConv2DOptions], inputs: Inputs, state: State
 ) -> Outputs:
-    """CONV_2D with a group per channel: filter [1, KH, KW, C * multiplier]."""
+    """CONV_2D with one group for a channel: filter [1, KH, KW, C * multiplier]."""
     sums = _accumulator(op, rescale_wide)
     x, weights = sums.operands(inputs[0], inputs[1], axes=_IMAGE, asymmetric=True)
     result = correlation(x, np.transpose(weights, (3, 1, 2, 0)), op.options)
@@ -61,7 +61,7 @@ def depthwise_conv_2d(
 
 @kernel(Op.TRANSPOSE_CONV, versions=(1, 5))
 def transpose_conv(op: OperatorView[TransposeConvOptions], inputs: Inputs, state: State) -> Outputs:
-    """The gradient of a convolution: each input cell adds its multiple of filter [N, KH, KW, C]."""
+    """The gradient of a convolution: the sum of input cells times the filter [N, KH, KW, C]."""
     shape, options = tuple(int(size) for size in inputs[0]), op.options
     sums = _accumulator(op, _wide_unless_32(op))
     x, filter = sums.operands(inputs[2], inputs[1], axes=_IMAGE, asymmetric=True)
@@ -83,7 +83,7 @@ def conv_3d(op: OperatorView[Conv3DOptions], inputs: Inputs, state: State) -> Ou
     _check_volume(x, filter, filter.shape[-2:-1])
     patches = x
     for axis, span in enumerate(_spans(x.shape, filter, op.options), start=1):
-        patches = windows(patches, axis, span)  # in the end [B, OD, OH, OW, C, KD, KH, KW]
+        patches = windows(patches, axis, span)  # the result is [B, OD, OH, OW, C, KD, KH, KW]
     rows = patches.transpose(0, 1, 2, 3, 5, 6, 7, 4).reshape(-1, filter[..., 0].size)
     sums = rows @ filter.reshape(-1, filter.shape[-1])
     return (_finished(op, sums.reshape(*patches.shape[:4], -1), _bias(inputs, 2)),)
@@ -91,7 +91,7 @@ def conv_3d(op: OperatorView[Conv3DOptions], inputs: Inputs, state: State) -> Ou
 
 @kernel(Op.CONV_3D_TRANSPOSE, versions=(1, 1))
 def conv_3d_transpose(op: OperatorView[Conv3DOptions], inputs: Inputs, state: State) -> Outputs:
-    """The gradient of CONV_3D: each input cell adds its multiple of filter [KD, KH, KW, N, C]."""
+    """The gradient of CONV_3D: the sum of input cells times the filter [KD, KH, KW, N, C]."""
     shape, filter, x = tuple(inputs[0].tolist()), inputs[1], inputs[2]
     _check_volume(x, filter, filter.shape[-1:])
     if len(shape) != 5 or (shape[0], shape[4]) != (x.shape[0], filter.shape[3]):
@@ -112,7 +112,7 @@ def _check_volume(x: Array, filter: Array, channels: tuple[int, ...]) -> None:
 
 
 def _spans(shape: tuple[int, ...], filter: Array, options: Conv3DOptions) -> list[Span]:
-    """Depth, height and width."""
+    """The windows along depth, height and width."""
     rows = volume_windows(options, shape[1:4], filter.shape[:3])
     return [Span.over(size, options.padding, *window) for size, *window in rows]
 
@@ -139,7 +139,7 @@ def _finished(op: OperatorView[Conv3DOptions], sums: Array, bias: Array | None) 
 
 
 def correlation(x: Array, filter: Array, options: Conv2DOptions | DepthwiseConv2DOptions) -> Array:
-    """[B, H, W, C] with filter [N, KH, KW, C / G] to [B, OH, OW, N], as one product per group."""
+    """[B, H, W, C] with filter [N, KH, KW, C / G] to [B, OH, OW, N]: one product for a group."""
     batch, height, width, channels = x.shape
     outputs, kh, kw, depth = filter.shape
     groups = channels // depth if depth else 0
@@ -174,7 +174,7 @@ def _scattered(x: Array, filter: Array, rows: Span, columns: Span, shape: tuple[
 
 
 def _accumulator(op: OperatorView[Any], wide: Rounding) -> Accumulator:
-    """8-bit activations round twice; 16-bit ones as `wide` does."""
+    """The accumulator: results of 8-bit activations are rounded twice, of 16-bit ones by `wide`."""
     input: TensorView = op["input"]
     return Accumulator(
         input,

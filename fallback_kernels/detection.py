@@ -1,4 +1,4 @@
-"""Boxes picked among overlapping ones: NON_MAX_SUPPRESSION_V4 and V5."""
+"""Selection among overlapping boxes: NON_MAX_SUPPRESSION_V4 and V5."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _BOXES = ("boxes", "scores", "max_output_size", "iou_threshold", "score_threshol
 
 @dataclass(slots=True)
 class _Candidate:
-    """A box not yet selected for good.
+    """A box that is not finally selected.
 
     Args:
-        compared: how many of the selected boxes it has been held against.
+        compared: the number of selected boxes with which it has been compared.
     """
 
     index: int
@@ -30,8 +30,8 @@ class _Candidate:
 class _Queue:
     """A binary heap with the greatest score on top.
 
-    Which of equal scores comes first follows from how elements move in the heap, so that these
-    are the moves of the C++ standard library that TFLite is built with.
+    The order of equal scores depends on how elements move in the heap. These are the moves of the
+    C++ standard library with which TFLite is built.
     """
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class _Queue:
         return top
 
     def _sink(self) -> int:
-        """Move the greater children up from the root; where the hole ends."""
+        """Move the greater children up from the root; returns the position of the hole then."""
         heap, hole = self._heap, 0
         while (child := 2 * hole + 2) <= len(heap):
             if child == len(heap) or heap[child].score < heap[child - 1].score:
@@ -106,7 +106,7 @@ class _Limits:
     sigma: np.float32
 
     def suppress(self, candidate: _Candidate, overlaps: npt.NDArray[np.float32]) -> bool:
-        """Whether one overlap is too large; decays the score by the others."""
+        """Whether one overlap is too large; the others decay the score."""
         if not self.sigma > 0:
             return bool((overlaps >= self.overlap).any())
         decay = np.float32(-0.5 / float(self.sigma))
@@ -123,8 +123,8 @@ class _Limits:
 def _suppressed(boxes: Array, scores: Array, size: int, limits: _Limits) -> list[_Candidate]:
     """The candidates in the order of selection.
 
-    One that is selected goes back into the queue, where it suppresses itself; a box without an
-    area does not, and is selected again and again.
+    A selected box goes back into the queue, where it suppresses itself. A box without an area does
+    not overlap itself, and is selected repeatedly.
     """
     queue, corners = (
         _Queue(),

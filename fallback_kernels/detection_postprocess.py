@@ -1,4 +1,4 @@
-"""TFLite_Detection_PostProcess: the boxes that an SSD model says, decoded and picked."""
+"""TFLite_Detection_PostProcess: decodes and selects the boxes of an SSD model."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Options = DetectionPostProcessOptions
     versions=(1, 1),
 )
 def tflite_detection_postprocess(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
-    """Boxes [1, N, 4], classes [1, N], scores [1, N] and how many of them there are [1]; float32.
+    """Boxes [1, N, 4], classes [1, N], scores [1, N] and their number [1]; all are float32.
 
-    What is after the last detection is zero; TFLite's fast suppression leaves it as it was.
+    After the last detection there are zeros; TFLite's fast suppression does not write there.
     """
     options = map_options(op, DetectionPostProcessOptions)
     encodings, predictions, anchors = (
@@ -41,14 +41,14 @@ def tflite_detection_postprocess(op: OperatorView[Any], inputs: Inputs, state: S
 
 @dataclass(frozen=True, slots=True)
 class Detections:
-    """Picked boxes [M, 4] with their best classes and scores [M, K]."""
+    """Selected boxes [M, 4] with their best classes and scores [M, K]."""
 
     boxes: Floats
     classes: Indices
     scores: Floats
 
     def outputs(self, options: Options) -> Outputs:
-        """Filled with zeros up to the number of detections, and of classes for each."""
+        """The outputs of the operator, filled with zeros up to the numbers of boxes and classes."""
         size = options.max_detections * options.max_classes_per_detection
         each = 1 if options.use_regular_nms else options.max_classes_per_detection
         count, classes = self.classes.shape
@@ -72,7 +72,7 @@ def _real(array: Array, tensor: TensorView) -> Floats:
 def decoded(options: Options, encodings: Floats, anchors: Floats) -> Floats:
     """[N, 4]: least y and x, greatest y and x, of boxes given relative to anchors.
 
-    Both are (y, x, height, width) of a centre; the heights and widths of boxes are logarithms.
+    Both are (y, x) of a centre, height and width; for boxes the latter two are logarithms.
     """
     scales = np.array([options.y_scale, options.x_scale, options.h_scale, options.w_scale])
     with np.errstate(all="ignore"):
@@ -83,7 +83,7 @@ def decoded(options: Options, encodings: Floats, anchors: Floats) -> Floats:
 
 
 def fast(options: Options, boxes: Floats, scores: Floats) -> Detections:
-    """One suppression over all classes: a box counts with its best score."""
+    """One suppression over all classes, with the best score of every box."""
     count = min(options.max_classes_per_detection, options.num_classes)
     picked = suppressed(options, boxes, scores.max(axis=1), options.max_detections)
     classes = np.array([best(row, count) for row in scores[picked]], np.int64)
@@ -92,7 +92,7 @@ def fast(options: Options, boxes: Floats, scores: Floats) -> Detections:
 
 
 def regular(options: Options, boxes: Floats, scores: Floats) -> Detections:
-    """A suppression for each class; the best of all classes, of equal ones the first class."""
+    """A suppression for every class, then the best of all; of equal ones the first class."""
     most = min(options.detections_per_class, options.max_detections)
     picked = [suppressed(options, boxes, column, most) for column in scores.T]
     rows = np.concatenate([*picked, np.empty(0, np.int64)])
@@ -103,7 +103,7 @@ def regular(options: Options, boxes: Floats, scores: Floats) -> Detections:
 
 
 def suppressed(options: Options, boxes: Floats, scores: Floats, most: int) -> Indices:
-    """Boxes by falling score, without those that overlap an earlier one above the threshold."""
+    """The boxes by descending score, without those that overlap an earlier one too much."""
     candidates = np.flatnonzero(scores >= np.float32(options.nms_score_threshold))
     candidates = candidates[np.argsort(-scores[candidates], kind="stable")]
     selected: list[int] = []
@@ -117,10 +117,10 @@ def suppressed(options: Options, boxes: Floats, scores: Floats, most: int) -> In
 
 
 def best(scores: Floats, count: int) -> list[int]:
-    """Positions of the `count` greatest, falling.
+    """The positions of the `count` greatest, in descending order.
 
-    Which of equal ones comes first follows from the heap of C++'s std::partial_sort, as TFLite
-    has it: the first `count` make a heap with the least on top, which greater ones replace.
+    Equal ones have the order of C++'s std::partial_sort, which TFLite uses: the first `count` form
+    a heap with the least on top, and a greater element replaces the top.
     """
     if count == 1:
         return [int(np.argmax(scores))]

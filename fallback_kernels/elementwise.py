@@ -1,4 +1,8 @@
-"""Arithmetic element by element: one operand (EXP, ABS, ...) or two that broadcast (ADD, ...)."""
+"""Arithmetic element by element: one operand (EXP, ABS, ...) or two that broadcast (ADD, ...).
+
+Rows of tables: add, sub, mul, div, squared_difference, floor_div, floor_mod, atan2, pow, maximum,
+minimum; floor, ceil, round, sin, cos, square, sign, zeros_like.
+"""
 
 from __future__ import annotations
 
@@ -66,8 +70,8 @@ class Binary:
 
     Args:
         plain: the operation on real numbers and plain integers, of types `types`.
-        quantized: the operation on quantised codes, of types `quantized_types`: without the
-            output's zero point and unclamped. int16 without quantisation is plain.
+        quantized: the operation on quantised codes of `quantized_types`; its results are less the
+            zero point of the output, and not clipped. int16 without quantisation is plain.
         fused: the options carry a fused activation.
     """
 
@@ -80,6 +84,7 @@ class Binary:
     fused: bool = False
 
     def run(self, op: View, inputs: Inputs, state: State) -> Outputs:
+        """The kernel of this row: one output in the type of both operands, which broadcast."""
         a, b = inputs
         output = op.output
         if not a.dtype == b.dtype == output.dtype:
@@ -118,7 +123,7 @@ def _floor_divide(a: Array, b: Array) -> Array:
 
 
 def _floor_modulo(a: Array, b: Array) -> Array:
-    """a less the whole multiple of b below it: the sign is that of b, where C gives that of a."""
+    """a - b * floor(a / b): it has the sign of b, and not that of a, as in C."""
     if np.issubdtype(b.dtype, np.integer):
         refuse_zero(b)
     remainder = np.fmod(a, b)
@@ -149,12 +154,12 @@ def _power(a: Array, b: Array) -> Array:
 
 
 def _maximum(a: Array, b: Array) -> Array:
-    """The larger one, and `b` where either is not a number."""
+    """The larger operand; `b` if either is NaN."""
     return np.where(a > b, a, b)
 
 
 def _minimum(a: Array, b: Array) -> Array:
-    """The smaller one, and `b` where either is not a number."""
+    """The smaller operand; `b` if either is NaN."""
     return np.where(a < b, a, b)
 
 
@@ -225,7 +230,7 @@ BINARY = (
     ),
     Binary(Op.ATAN2, (1, 1), _angle, FLOATS | {TensorType.FLOAT64}),
     Binary(Op.POW, (1, 1), _power, _FLOAT32 | {TensorType.INT32}),
-    # The codes are compared as they are: the scales are taken to be equal.
+    # The codes are compared directly, as if the scales were equal.
     Binary(Op.MAXIMUM, (1, 4), _maximum, _ORDERED),
     Binary(Op.MINIMUM, (1, 4), _minimum, _ORDERED),
 )
@@ -245,7 +250,7 @@ def exp(op: View, inputs: Inputs, state: State) -> Outputs:
 
 @kernel(Op.LOG, versions=(1, 2))
 def log(op: View, inputs: Inputs, state: State) -> Outputs:
-    """ln x: float32; int8 and int16 by table, where x <= 0 gives the lowest code."""
+    """ln x: float32; int8 and int16 by table, in which x <= 0 gives the lowest code."""
     return _by_table(op, inputs[0], np.log)
 
 
@@ -264,7 +269,7 @@ def _tabulated(op: View, codes: Array) -> Array:
 
 @kernel(Op.SQRT, versions=(1, 2))
 def sqrt(op: View, inputs: Inputs, state: State) -> Outputs:
-    """sqrt(x): float32; int8 and int16 through float32, where the code is cut, not rounded."""
+    """sqrt(x): float32; int8 and int16 through float32, with a truncated code."""
     (x,) = inputs
     if op["input"].type is TensorType.FLOAT32:
         with np.errstate(invalid="ignore"):
@@ -352,7 +357,7 @@ def add_n(op: View, inputs: Inputs, state: State) -> Outputs:
 
 @kernel(Op.BUCKETIZE, versions=(1, 1))
 def bucketize(op: OperatorView[BucketizeOptions], inputs: Inputs, state: State) -> Outputs:
-    """How many of the ascending boundaries are not above x; all of them for what is no number."""
+    """The number of ascending boundaries that are not above x; all of them for NaN."""
     (x,) = inputs
     boundaries = np.asarray(op.options.boundaries or (), np.float32)
     if not np.all(boundaries[1:] >= boundaries[:-1]):

@@ -40,7 +40,7 @@ def unary(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
 
 
 def same_as_builtin(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
-    """What the kernel of TFLite's own operator makes."""
+    """The kernel of the builtin operator that does the same."""
     builtin = as_builtin(op)
     entry = kernel.find(builtin.op, builtin.version)
     if entry is None:

@@ -1,6 +1,6 @@
 """TensorFlow's operators on text: hashes, characters and words, and ranges of many lengths.
 
-A ragged tensor is its values in a row, and the splits [N + 1] between which each of N rows stands.
+A ragged tensor has the values of all N rows in a line, and splits [N + 1]: the bounds of the rows.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CHARACTERS, _SURROGATES = 0x110000, range(0xD800, 0xE000)
 
 @custom_kernel("FlexStringToHashBucketFast", versions=(1, 1))
 def flexstringtohashbucketfast(op: View, inputs: Inputs, state: State) -> Outputs:
-    """FarmHash's fingerprint of each text, modulo the number of buckets; int64."""
+    """FarmHash's fingerprints of texts, modulo the number of buckets; int64."""
     (texts,), buckets = inputs, int(node_attributes(op).get("num_buckets", 0))
     if buckets < 1:
         raise KernelError(f"num_buckets is {buckets}, expected at least 1")
@@ -45,7 +45,7 @@ def _hash(text: bytes) -> int:
 
 @custom_kernel("FlexUnicodeDecodeWithOffsets", versions=(1, 1))
 def flexunicodedecodewithoffsets(op: View, inputs: Inputs, state: State) -> Outputs:
-    """(splits, characters int32, the byte where each begins int64) of UTF-8 texts."""
+    """(splits, characters int32, first byte of every character int64) of UTF-8 texts."""
     handling = _Handling(op, "input_encoding")
     characters: list[int] = []
     starts: list[int] = []
@@ -62,7 +62,7 @@ def flexunicodedecodewithoffsets(op: View, inputs: Inputs, state: State) -> Outp
 
 
 def _decoded(text: bytes) -> Iterator[tuple[int, int]]:
-    """(character, where it begins); -1 for each longest piece of one that is broken off."""
+    """(character, first byte); the character is -1 for a longest piece of an incomplete one."""
     at = 0
     while at < len(text):
         try:
@@ -79,7 +79,7 @@ def _decoded(text: bytes) -> Iterator[tuple[int, int]]:
 
 @custom_kernel("FlexUnicodeEncode", versions=(1, 1))
 def flexunicodeencode(op: View, inputs: Inputs, state: State) -> Outputs:
-    """The UTF-8 text of each row of characters."""
+    """UTF-8 texts, one from a row of characters."""
     handling, (characters, splits) = _Handling(op, "output_encoding"), inputs
     _check_splits(splits, characters)
     texts = []
@@ -96,7 +96,7 @@ def _valid(character: int) -> int:
 
 
 class _Handling:
-    """What the attributes of a node say of characters that are none, and of control characters."""
+    """The attributes of a node for invalid characters and for control characters."""
 
     def __init__(self, op: View, encoding: str) -> None:
         attributes = node_attributes(op)
@@ -107,7 +107,7 @@ class _Handling:
         self._controls = bool(attributes.get("replace_control_characters", False))
 
     def kept(self, character: int) -> int | None:
-        """`character`, its replacement, or None to leave it out; -1 is no character."""
+        """`character`, its replacement, or None to skip it; -1 is an invalid character."""
         if character >= _CONTROLS or (character >= 0 and not self._controls):
             return character
         if character < 0 and self._errors == b"strict":
@@ -117,8 +117,12 @@ class _Handling:
 
 @custom_kernel("FlexWhitespaceTokenizeWithOffsets", versions=(1, 1))
 def flexwhitespacetokenizewithoffsets(op: View, inputs: Inputs, state: State) -> Outputs:
-    """(characters of words, splits of words, first and end of each word in its text, splits of
-    texts into words)."""
+    """Splits texts into words.
+
+    Returns:
+        the characters of words, the splits of words, the first byte and the end of every word in
+        its text, and the splits of texts into words.
+    """
     characters, splits = inputs
     _check_splits(splits, characters)
     kept, words, starts, ends, texts = [], [0], [], [], [0]
@@ -136,7 +140,7 @@ def flexwhitespacetokenizewithoffsets(op: View, inputs: Inputs, state: State) ->
 
 
 def _words(text: list[int]) -> Iterator[tuple[int, int]]:
-    """(first, end) of every run of characters that are no white space."""
+    """(first, end) of all runs of characters that are not white space."""
     start = None
     for at, character in enumerate([*text, 0x20]):
         if character not in WHITE_SPACE:
@@ -148,7 +152,7 @@ def _words(text: list[int]) -> Iterator[tuple[int, int]]:
 
 @custom_kernel("FlexRaggedRange", versions=(1, 1))
 def flexraggedrange(op: View, inputs: Inputs, state: State) -> Outputs:
-    """(splits, values): the numbers from each start up to its limit; scalars are for all."""
+    """(splits, values): for every row the numbers from start to limit; a scalar is for all rows."""
     starts, limits, deltas = np.broadcast_arrays(*inputs)
     if (deltas == 0).any() or starts.ndim > 1:
         raise KernelError(f"ranges of shape {starts.shape} in steps of {deltas.reshape(-1)[:4]}")

@@ -1,4 +1,8 @@
-"""Elements picked, written and combined by index."""
+"""Reading, writing and combining elements by index: GATHER, SCATTER_ND, segments, TOPK_V2.
+
+Rows of a table: unsorted_segment_sum, unsorted_segment_prod, unsorted_segment_max,
+unsorted_segment_min.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +54,7 @@ def gather(op: OperatorView[GatherOptions], inputs: Inputs, state: State) -> Out
 
 @kernel(Op.GATHER_ND, versions=(1, 6))
 def gather_nd(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
-    """params[i0, i1, ...] for each index tuple in the last axis of `indices`."""
+    """params[i0, i1, ...] for all index tuples in the last axis of `indices`."""
     params, indices = inputs
     depth = indices.shape[-1]
     for axis in range(depth):
@@ -62,10 +66,10 @@ def gather_nd(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
 
 @kernel(Op.SCATTER_ND, versions=(1, 1))
 def scatter_nd(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
-    """Zeros to which each update is added at its index tuple; integers wrap, bools are or-ed."""
+    """Zeros, plus updates at their index tuples; integers wrap, bools are or-ed."""
     indices, updates, shape = inputs
     result = np.zeros(scatter_shape(indices.shape, updates.shape, shape), updates.dtype)
-    # Of one array of results: numpy adds nothing at tuples of length 0.
+    # A first index 0 for all tuples: numpy would add nothing at tuples of length 0.
     first = np.zeros(indices.shape[:-1], np.intp)
     tuples = _checked_tuples(indices, result.shape, "scatter_nd")
     np.add.at(result[np.newaxis], (first, *tuples), updates)
@@ -76,20 +80,20 @@ def scatter_nd(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
 def sparse_to_dense(
     op: OperatorView[SparseToDenseOptions], inputs: Inputs, state: State
 ) -> Outputs:
-    """The default with `values` written at `indices` one after the other: the last one stays."""
+    """The default, with `values` written at `indices` in order: of equal ones the last stays."""
     indices, shape, values, default = inputs
     sizes = dense_shape(indices.shape, shape, values.shape)
     tuples = _checked_tuples(indices.reshape(-1, len(sizes)), sizes, "sparse_to_dense")
     at = np.ravel_multi_index(tuples, sizes)
     result = np.full(sizes, default.reshape(()))
-    # Of equal indices numpy does not say which write comes last.
+    # numpy does not define the order of writes to equal indices.
     places, last = np.unique(at[::-1], return_index=True)
     result.reshape(-1)[places] = np.broadcast_to(values, at.shape)[::-1][last]
     return (result,)
 
 
 def _checked_tuples(indices: Array, sizes: Sequence[int], name: str) -> tuple[Array, ...]:
-    """Index tuples in the last axis, one array for each dimension they index."""
+    """The index tuples in the last axis, as one array for every dimension that they index."""
     for axis in range(indices.shape[-1]):
         _check(indices[..., axis], sizes[axis], name)
     return tuple(np.moveaxis(indices, -1, 0))
@@ -109,7 +113,7 @@ def one_hot(op: OperatorView[OneHotOptions], inputs: Inputs, state: State) -> Ou
 
 @kernel(Op.SEGMENT_SUM, versions=(1, 1))
 def segment_sum(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
-    """Row i is the sum of the rows whose id is i; ids count up from 0 one by one."""
+    """Row i is the sum of the rows with id i; ids ascend from 0 in steps of at most 1."""
     data, ids = inputs
     sums = np.zeros((segment_count(ids, len(data)), *data.shape[1:]), data.dtype)
     np.add.at(sums, ids, data)
@@ -117,8 +121,10 @@ def segment_sum(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
 
 
 def unsorted_segment(op_: Op, combine: np.ufunc) -> None:
-    """Row i combines the rows whose id is i; those with a negative id are left out. A NaN is never
-    larger or smaller than what is there."""
+    """Row i combines the rows with id i; those with a negative id are left out.
+
+    A NaN is never larger or smaller than another number.
+    """
 
     @kernel(op_, versions=(1, 1))
     def combined(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
@@ -142,13 +148,13 @@ for _op, _combine in (
 
 @kernel(Op.WHERE, versions=(1, 2))
 def where(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
-    """The coordinates [N, rank] of what is not zero, in row-major order."""
+    """The coordinates [N, rank] of elements that are not zero, in row-major order."""
     return (np.argwhere(inputs[0]),)
 
 
 @kernel(Op.UNIQUE, versions=(1, 1))
 def unique(op: OperatorView[UniqueOptions], inputs: Inputs, state: State) -> Outputs:
-    """The distinct values in the order in which they first come, and where each element's is."""
+    """The distinct values in order of appearance, and the position of every element among them."""
     values, first, inverse = np.unique(inputs[0], return_index=True, return_inverse=True)
     order = np.argsort(first)
     return values[order], np.argsort(order)[inverse].astype(op.outputs[1].dtype)
@@ -156,11 +162,13 @@ def unique(op: OperatorView[UniqueOptions], inputs: Inputs, state: State) -> Out
 
 @kernel(Op.TOPK_V2, versions=(1, 3))
 def topk_v2(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
-    """The k largest of the last axis in descending order, and where they are; of equal ones the
-    first comes first, NaN after all others."""
+    """The k largest of the last axis in descending order, and their positions.
+
+    Equal ones keep their order; NaN is after all others.
+    """
     array, k = inputs
     count = top_shape(array.shape, single(k))[-1]
-    # Ascending from the back, then read backwards: of equal ones the first comes first.
+    # A stable ascending sort of the reversed axis, read backwards, keeps the order of equal ones.
     back = array[..., ::-1]
     order = array.shape[-1] - 1 - np.lexsort((back, ~np.isnan(back)), axis=-1)[..., ::-1]
     top = order[..., :count]
@@ -168,7 +176,7 @@ def topk_v2(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
 
 
 def _check(indices: Array, size: int, name: str) -> None:
-    """TFLite takes no negative index."""
+    """Refuses negative indices, as TFLite does."""
     if indices.size and not (indices.min() >= 0 and indices.max() < size):
         raise KernelError(
             f"{name} index out of bounds: {indices.min()}..{indices.max()} in an axis of {size}"

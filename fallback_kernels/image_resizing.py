@@ -1,4 +1,4 @@
-"""Images [N, H, W, C] resized to `size` = (height, width)."""
+"""Resizing of images [N, H, W, C] to `size` = (height, width)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _size(size: Array) -> tuple[int, int]:
 
 
 def _bilinear_float(image: Array, size: tuple[int, int], options: ResizeBilinearOptions) -> Array:
-    """float32, and uint8 in float32 with 0.5 added before the fraction is cut off."""
+    """float32, and uint8 in float32, which adds 0.5 and truncates."""
     (y0, y1, dy), (x0, x1, dx) = (
         _float_positions(old, new, options) for old, new in zip(image.shape[1:3], size, strict=True)
     )
@@ -72,7 +72,7 @@ def _bilinear_float(image: Array, size: tuple[int, int], options: ResizeBilinear
 def _float_positions(
     old: int, new: int, options: ResizeBilinearOptions
 ) -> tuple[Indices, Indices, npt.NDArray[np.float32]]:
-    """Per output index: the two input indices and how far the point is past the first."""
+    """For every output index, the two input indices, and the distance from the first one."""
     ratio = resize_ratio(old, new, options.align_corners)
     half = np.float32(0.5 if options.half_pixel_centers else 0)
     source = (np.arange(new, dtype=np.float32) + half) * ratio - half

@@ -73,7 +73,7 @@ def fully_connected(
 def _blockwise_sums(
     op: OperatorView[FullyConnectedOptions], blocks: Blocks, inputs: Inputs
 ) -> Array:
-    """Rows rounded to 8 bits with a zero point, times weights with a scale for each block."""
+    """Rows rounded to 8 bits with a zero point, times weights with one scale a block."""
     rows = requantized_input(inputs[0].reshape(-1, inputs[1].shape[1]), (1,), asymmetric=True)
     scales = np.repeat(blocks.scale.astype(np.float32), blocks.size, axis=1)
     sums: Array = rows @ (inputs[1] * scales).T
@@ -85,7 +85,7 @@ def _blockwise_sums(
 def _empty_sums(
     op: OperatorView[FullyConnectedOptions], shape: tuple[int, ...], units: int
 ) -> Array:
-    """TFLite's sums of nothing: zeros as stored, whatever bias and zero point."""
+    """The result of TFLite for sums without terms: stored zeros, without bias and zero point."""
     rows = shape[:-1] if op.options.keep_num_dims else (prod(shape[:-1]),)
     return np.zeros((*rows, units), op.output.dtype)
 

@@ -65,7 +65,7 @@ def _quantized(op: View, x: npt.NDArray[np.float32]) -> Array:
     with np.errstate(over="ignore"):
         codes = round_half_away(x / unit)
     low, high = quantized_range(op.output.type)
-    # NaN has no code; TFLite's default kernels give the highest.
+    # NaN has no code; TFLite's default kernels give the highest one.
     codes = np.where(np.isnan(codes), np.inf, codes.astype(np.float64))
     return np.asarray(np.clip(codes + zero, low, high), op.output.dtype)
 
@@ -88,7 +88,7 @@ def dequantize(op: View, inputs: Inputs, state: State) -> Outputs:
 def _along(
     quantization: Quantization, rank: int
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
-    """Scale and zero point shaped to broadcast along their axis."""
+    """Scale and zero point in a shape that broadcasts along their axis."""
     if not quantization.per_channel:
         return quantization.scale[0], quantization.zero_point[0]
     shape = [1] * rank
@@ -98,7 +98,7 @@ def _along(
 
 @kernel(Op.FAKE_QUANT, versions=(1, 2))
 def fake_quant(op: OperatorView[FakeQuantOptions], inputs: Inputs, state: State) -> Outputs:
-    """To the nearest of 2**num_bits numbers, halves up; what is no number becomes the lowest."""
+    """The nearest of 2**num_bits numbers, halves up; the lowest one for NaN."""
     (x,) = inputs
     if x.dtype != np.float32:
         raise refusal(op)
@@ -144,7 +144,7 @@ def _truncated(x: Array, target: TensorView) -> Array:
 
 @kernel(Op.DENSIFY, versions=(1, 1))
 def densify(op: View, inputs: Inputs, state: State) -> Outputs:
-    """The constant with its zeros; a view holds sparse constants densely already."""
+    """The constant itself: a view holds sparse constants as dense arrays."""
     if not op["input"].is_constant:
         raise KernelError("input is not a constant")
     return (inputs[0],)

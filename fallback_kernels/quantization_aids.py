@@ -1,4 +1,4 @@
-"""What tools for quantisation put into models: NumericVerify, aeq.hadamard_rotation."""
+"""Operators that tools for quantisation add to models: NumericVerify, aeq.hadamard_rotation."""
 
 from __future__ import annotations
 
@@ -20,8 +20,12 @@ View = OperatorView[Any]
 
 @custom_kernel("NumericVerify", versions=(1, 1))
 def numericverify(op: View, inputs: Inputs, state: State) -> Outputs:
-    """What the codes stand for less the reference; an error where it is above the tolerance (in
-    units of the scale), if the options ask for it."""
+    """Dequantised codes less the reference.
+
+    Raises:
+        KernelError: a difference is above the tolerance, in units of the scale, and the options ask
+            for the check.
+    """
     options, (codes, reference) = map_options(op, NumericVerifyOptions), inputs
     difference = _real(op, codes) - reference
     quantization = op["input"].quantization

@@ -1,7 +1,7 @@
-"""Random numbers: the Philox stream of the seeds in the options, number by number TFLite's.
+"""Random numbers of the Philox stream of the seeds in the options, equal to those of TFLite.
 
-Its position is a variable: the stream goes on from invoke to invoke and starts anew when a resize
-reallocates. An operator without seeds has no position, and a stream of its own at each invoke.
+The position in the stream is a variable. The stream continues from invoke to invoke, and restarts
+after a resize. An operator without seeds has no position, and a new stream at every invoke.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _HIGH_BITS = np.uint64((1 << HIGH_MANTISSA) - 1)
 
 
 def _no_state(op: OperatorView[Any]) -> None:
-    """With a state, even this one, a kernel is run at every invoke and never ahead of them."""
+    """An empty state: a kernel with a state runs at every invoke, and is never folded."""
 
 
 @kernel(Op.RANDOM_UNIFORM, versions=(1, 1), state=_no_state)
@@ -78,8 +78,8 @@ def _taken(
     """The next `count` numbers of the stream, and its position after them if it has one.
 
     Args:
-        blocks: how far the stream goes on; None: as far as the numbers reach, of whose last block
-            the rest is lost.
+        blocks: by how many blocks the stream advances; None for those of the numbers, where the
+            rest of the last block is dropped.
     """
     used, seeds = -(-count // PHILOX_LANES), random_seeds(op.options)
     key, upper = seeds or (secrets.randbits(64), secrets.randbits(64))
@@ -91,7 +91,7 @@ def _taken(
 
 
 def _cumulated(logits: Array) -> Array:
-    """The running sums of exp(logit - greatest) along a row; what is not finite has no weight."""
+    """The running sums of exp(logit - greatest) along a row; a non-finite logit has weight 0."""
     finite = np.isfinite(logits)
     lowest = np.finfo(np.float32).min
     greatest = np.where(finite, logits, lowest).max(axis=1, keepdims=True).astype(np.float64)

@@ -78,8 +78,10 @@ def unidirectional_sequence_lstm(
 def bidirectional_sequence_lstm(
     op: OperatorView[BidirectionalSequenceLSTMOptions], inputs: Inputs, state: State
 ) -> Outputs:
-    """A forward and a backward cell; an auxiliary input without weights of its own is what the
-    backward one reads."""
+    """A forward and a backward cell.
+
+    The backward cell reads an auxiliary input without weights in place of the input.
+    """
     forward, backward = CellTensors(op, inputs, "fw_"), CellTensors(op, inputs, "bw_")
     given = inputs[op.names.index("aux_input")]
     x, aux = time_first(op, inputs[0]), None if given is None else time_first(op, given)
@@ -144,9 +146,12 @@ def unidirectional_sequence_rnn(
 def bidirectional_sequence_rnn(
     op: OperatorView[BidirectionalSequenceRNNOptions], inputs: Inputs, state: State
 ) -> Outputs:
-    """A forward and a backward cell; a time-major auxiliary input without weights is what the
-    backward one reads, a batch-major one is left unread. LiteRT runs time-major hybrid sequences
-    once per step of theirs, with carried state."""
+    """A forward and a backward cell.
+
+    The backward cell reads a time-major auxiliary input without weights in place of the input; a
+    batch-major one is not read. LiteRT runs a time-major hybrid sequence as often as it has steps,
+    and keeps the state between the runs.
+    """
     cells = [RnnCell.of(CellTensors(op, inputs, prefix)) for prefix in ("fw_", "bw_")]
     x, aux = time_first(op, inputs[0]), inputs[op.names.index("aux_input")]
     sources, hybrid = [x, x], cells[0].weights.scales is not None
@@ -167,7 +172,7 @@ def bidirectional_sequence_rnn(
 
 
 def _auxiliary(op: OperatorView[Any], aux: Array, shape: tuple[int, ...], hybrid: bool) -> Array:
-    """[T, B, A] as LiteRT reads it: it mostly goes through it in strides of the input's width.
+    """The auxiliary input [T, B, A] as LiteRT reads it, mostly in strides of the input's width.
 
     Args:
         shape: of the input, [T, B, I].

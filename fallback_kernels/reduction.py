@@ -158,7 +158,7 @@ def reduce_prod(op: OperatorView[ReducerOptions], inputs: Inputs, state: State) 
 def _quantized_product(
     op: OperatorView[ReducerOptions], array: Array, axes: tuple[int, ...]
 ) -> Array:
-    """Each factor takes its share of the output's scale, so that no product overflows."""
+    """The product of codes; every factor takes its share of the output scale, against overflow."""
     if array.dtype == np.uint8:
         raise KernelError("REDUCE_PROD of quantised uint8 is not implemented")
     source, target = _parameters(op)
@@ -234,7 +234,7 @@ def arg_min(op: OperatorView[ArgMinOptions], inputs: Inputs, state: State) -> Ou
 def _first_index(
     op: OperatorView[Any], inputs: Inputs, search: Callable[..., Any], worst: float
 ) -> Array:
-    """NaNs are passed over."""
+    """The first position of the extreme along an axis; NaNs are skipped."""
     array, axis = inputs[0], normalized_axis(int(inputs[1].reshape(-1)[0]), inputs[0].ndim)
     if array.shape[axis] == 0:
         raise KernelError(f"{op.name} along an empty axis")
@@ -259,7 +259,7 @@ _WINDOWED = (np.bool_, np.int8, np.uint8, np.int16, np.int32, np.int64, np.float
     versions=(1, 1),
 )
 def reduce_window(op: OperatorView[ReduceWindowOptions], inputs: Inputs, state: State) -> Outputs:
-    """`init` and the cells of each window, combined in order; codes as they are."""
+    """`init` and the cells of a window, combined in order; codes are not rescaled."""
     window, strides, dilations = (tuple(array.tolist()) for array in inputs[2:])
     rows = reduced_windows(inputs[0].shape, window, strides, dilations)
     return (windows_reduced(inputs[0], inputs[1], rows, op.options.reduce_function),)
@@ -268,7 +268,7 @@ def reduce_window(op: OperatorView[ReduceWindowOptions], inputs: Inputs, state: 
 def windows_reduced(
     array: Array, init: Array, rows: Windows, function: ReduceWindowFunction
 ) -> Array:
-    """One value per window; TFLite combines bools as 8-bit integers."""
+    """One value for every window; TFLite combines bools as 8-bit integers."""
     combine = _REDUCTIONS.get(function)
     if combine is None or array.dtype not in _WINDOWED:
         raise KernelError(f"{function.name} over windows of {array.dtype} is not implemented")

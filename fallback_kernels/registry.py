@@ -1,4 +1,4 @@
-"""Where numpy kernels are registered."""
+"""The registries of numpy kernels."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ State = Any
 Kernel = Callable[[OperatorView[Any], Inputs, State], Outputs]
 
 kernel: Registry[Kernel] = Registry("kernel")
-# Of custom operators that are well known, by name.
+# The kernels of well-known custom operators, by name.
 custom_kernel: Registry[Kernel] = Registry("kernel")

@@ -1,4 +1,4 @@
-"""Reordering, joining, cutting and padding: the codes are moved, never computed with."""
+"""Reordering, joining, splitting and padding: the codes are moved and not changed."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ def pad(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
 
 @kernel(Op.PADV2, versions=(1, 6))
 def padv2(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
-    """PAD; converters use it when the value is given."""
+    """As PAD; converters use it where there is a value."""
     return pad(op, inputs, state)
 
 

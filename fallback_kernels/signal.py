@@ -1,4 +1,4 @@
-"""Fourier transforms and the parts of complex numbers."""
+"""RFFT2D, and REAL, IMAG and COMPLEX_ABS of complex numbers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def imag(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
 
 @kernel(Op.COMPLEX_ABS, versions=(1, 1))
 def complex_abs(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
-    """The distances from 0."""
+    """The magnitudes."""
     return (np.asarray(np.abs(_complex(inputs[0]))),)
 
 

@@ -1,4 +1,4 @@
-"""Regions cut out of a tensor, and put into one."""
+"""Regions of a tensor, read or replaced: SLICE, STRIDED_SLICE, DYNAMIC_UPDATE_SLICE."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def strided_slice(op: OperatorView[StridedSliceOptions], inputs: Inputs, state: 
 
 @kernel(Op.DYNAMIC_UPDATE_SLICE, versions=(1, 6))
 def dynamic_update_slice(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
-    """The operand with `update` at `start`, which is moved as far as it needs to fit."""
+    """The operand with `update` at `start`, which is moved back until the update fits."""
     operand, update, start = inputs
     check_update(operand.shape, update.shape, start.shape)
     firsts = np.clip(start, 0, np.subtract(operand.shape, update.shape)).tolist()

@@ -1,4 +1,8 @@
-"""StableHLO operators: elementwise ones of equal shapes, PAD, GATHER, SCATTER, windows, bits."""
+"""StableHLO operators: elementwise ones of equal shapes, PAD, GATHER, SCATTER, windows, bits.
+
+Rows of a table: stablehlo_add, stablehlo_multiply, stablehlo_maximum, stablehlo_minimum,
+stablehlo_and, stablehlo_shift_left.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +64,7 @@ def _elementwise(
 
 
 def _shift_left(lhs: Array, rhs: Array) -> Array:
-    """As a machine shifts 32 bits: by the low five bits of the distance."""
+    """x << distance, by the low five bits of the distance, as 32-bit machines shift."""
     shifted = np.left_shift(lhs.astype(np.int32), rhs.astype(np.int32) & 31)
     return np.asarray(shifted, lhs.dtype)
 
@@ -68,7 +72,7 @@ def _shift_left(lhs: Array, rhs: Array) -> Array:
 for row in (
     (Op.STABLEHLO_ADD, np.add, _FLOATS | _INTEGERS),
     (Op.STABLEHLO_MULTIPLY, np.multiply, _FLOATS | _INTEGERS),
-    # What is not a number is neither less nor greater: the left one stays.
+    # NaN is neither less nor greater, so the left operand is kept.
     (Op.STABLEHLO_MAXIMUM, lambda a, b: np.where(a < b, b, a), _FLOATS | _INTEGERS),
     (Op.STABLEHLO_MINIMUM, lambda a, b: np.where(b < a, b, a), _FLOATS | _INTEGERS),
     (Op.STABLEHLO_AND, np.bitwise_and, _INTEGERS),
@@ -111,7 +115,7 @@ def _padded(array: Array, value: Array, options: StablehloPadOptions) -> Array:
 def stablehlo_gather(
     op: OperatorView[StablehloGatherOptions], inputs: Inputs, state: State
 ) -> Outputs:
-    """A slice of `operand` for each start index, moved back to where it fits in whole."""
+    """Slices of `operand`, one for a start index; a start is moved back until its slice fits."""
     operand, starts, options = inputs[0], inputs[1], op.options
     if starts.dtype not in (np.int32, np.int64):
         raise KernelError(f"start indices are {starts.dtype}, expected int32 or int64")
@@ -161,7 +165,7 @@ def _blocks(state: Array, counters: Array, lanes: int) -> Words:
 def stablehlo_reduce_window(
     op: OperatorView[StablehloReduceWindowOptions], inputs: Inputs, state: State
 ) -> Outputs:
-    """`init` between the elements and around them, then each window reduced to one."""
+    """`init` is put between elements and around them, then every window is reduced."""
     array, init = inputs
     each = WindowAttributes.of(op.options, array.ndim)
     lows, highs = zip(*each.padding, strict=True) if array.ndim else ((), ())
@@ -185,8 +189,10 @@ _SCATTERED: dict[Op, np.ufunc] = {
 def stablehlo_scatter(
     op: OperatorView[StablehloScatterOptions], inputs: Inputs, state: State
 ) -> Outputs:
-    """`operand` with each update, in order, in its place or combined with what is there; updates
-    outside are left out."""
+    """`operand` with updates, in order, written to their positions or combined with the elements.
+
+    Updates out of range are left out.
+    """
     operand, indices, updates = inputs
     if updates.dtype != operand.dtype or indices.dtype not in (np.int32, np.int64):
         raise KernelError(f"{updates.dtype} at {indices.dtype} in {operand.dtype}")
@@ -196,7 +202,7 @@ def stablehlo_scatter(
     inside = ((places >= 0) & (places < sizes)).all(axis=0)
     where, values = tuple(places[:, inside]), updates[inside]
     if function is None:
-        result[where] = values  # of a place that comes twice, the last one
+        result[where] = values  # of several updates of one place, the last one
     else:
         _SCATTERED[function].at(result, where, values)
     return (result,)

@@ -1,8 +1,7 @@
 """Variables and hash tables.
 
-Their first input is the variable or table itself: which one a handle names is known before a run.
-A table is an array without dimensions that holds a dictionary, or None as long as nothing has been
-imported.
+The first input is the variable or the table itself, since it is known before a run which one a
+handle names. A table is a scalar array that holds a dictionary, or None before the first import.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ def var_handle(op: OperatorView[VarHandleOptions], inputs: Inputs, state: State)
 
 @kernel(Op.READ_VARIABLE, versions=(1, 1))
 def read_variable(op: OperatorView[None], inputs: Inputs, state: State) -> Outputs:
-    """A copy: the variable may be set anew in place."""
+    """A copy of the value, since a later assignment may write in place."""
     return (inputs[0].copy(),)
 
 
 @kernel(Op.ASSIGN_VARIABLE, versions=(1, 1))
 def assign_variable(op: OperatorView[None], inputs: Inputs, state: State) -> Outputs:
-    """The value, with its type and shape, whatever the variable was."""
+    """The value; its type and shape replace those of the variable."""
     return (inputs[1],)
 
 
@@ -47,14 +46,14 @@ def hashtable(op: OperatorView[HashtableOptions], inputs: Inputs, state: State) 
 
 @kernel(Op.HASHTABLE_IMPORT, versions=(1, 1))
 def hashtable_import(op: OperatorView[None], inputs: Inputs, state: State) -> Outputs:
-    """A table of the keys and values; the one there is, if there was an import before."""
+    """The table of the keys and values; after a first import the table does not change."""
     table, keys, values = inputs
     return (hash_table(keys, values) if table[()] is None else table,)
 
 
 @kernel(Op.HASHTABLE_FIND, versions=(1, 1))
 def hashtable_find(op: OperatorView[None], inputs: Inputs, state: State) -> Outputs:
-    """The value of each key, the default for a key that is not in the table."""
+    """The values of keys; the default for a key that is not in the table."""
     table, keys, default = inputs
     _check_types(keys, default)
     content, rest = table.item(), default.reshape(-1)[0]
@@ -66,7 +65,7 @@ def hashtable_find(op: OperatorView[None], inputs: Inputs, state: State) -> Outp
 
 @kernel(Op.HASHTABLE_SIZE, versions=(1, 1))
 def hashtable_size(op: OperatorView[None], inputs: Inputs, state: State) -> Outputs:
-    """[1]: how many keys there are."""
+    """The number of keys, [1]."""
     return (np.array([len(inputs[0][()] or ())], np.int64),)
 
 

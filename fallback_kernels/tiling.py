@@ -1,4 +1,4 @@
-"""Elements repeated, reversed, spread and blocked: TILE to BATCH_TO_SPACE_ND."""
+"""Repeating, reversing, spreading and blocking of elements: TILE to BATCH_TO_SPACE_ND."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def broadcast_args(op: OperatorView[Any], inputs: Inputs, state: State) -> Outpu
 
 @kernel(Op.REVERSE_V2, versions=(1, 4))
 def reverse_v2(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
-    """The input with some axes, which are neighbours, running backwards."""
+    """The input with some consecutive axes reversed."""
     return (np.flip(inputs[0], reversed_axes(inputs[1], inputs[0].ndim)).copy(),)
 
 
@@ -54,7 +54,7 @@ def reverse_v2(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
 def reverse_sequence(
     op: OperatorView[ReverseSequenceOptions], inputs: Inputs, state: State
 ) -> Outputs:
-    """The first `lengths[b]` steps of sequence b backwards; the steps after them as they are."""
+    """Sequence b with its first `lengths[b]` steps reversed, and the other steps unchanged."""
     array, lengths = inputs
     axes = (op.options.batch_dim, op.options.seq_dim)
     sequences = np.moveaxis(array, axes, (0, 1))

@@ -1,4 +1,7 @@
-"""Activation functions: RELU and its kin, sigmoids, HARD_SWISH, GELU, SOFTMAX, LOG_SOFTMAX."""
+"""Activation functions: RELU and its kin, sigmoids, HARD_SWISH, GELU, SOFTMAX, LOG_SOFTMAX.
+
+Rows of a table: relu, relu6, relu_n1_to_1, relu_0_to_1, elu, hard_swish.
+"""
 
 from __future__ import annotations
 
@@ -39,11 +42,11 @@ _CODES = _BYTES | {_T.INT16}
 _FLOAT32 = frozenset({_T.FLOAT32})
 _HALF = frozenset({_T.FLOAT32, _T.FLOAT16})
 
-_BLOCK = 16  # channels that ONNX Runtime's blocked convolutions keep together, at most
+_BLOCK = 16  # ONNX Runtime's blocked convolutions have at most so many channels in a block
 
 
 def check_types(op: View, types: frozenset[TensorType], *, widened: bool = False) -> None:
-    """Refuse an input not of one of `types`; 8- and 16-bit ones have to be quantised.
+    """Refuses an input that is not of one of `types`, and integer codes without a scale.
 
     Args:
         widened: the output is of a wider type than the input.
@@ -58,7 +61,7 @@ def check_types(op: View, types: frozenset[TensorType], *, widened: bool = False
 def unary(
     op_type: str, types: frozenset[TensorType], attributes: dict[str, Any], op: View, g: Graph
 ) -> None:
-    """One node on real numbers, in the layout that the input has."""
+    """One node on real numbers, in the layout of the input."""
     check_types(op, types)
     layout = g.layout(op["input"])
     result = g.op(op_type, g.read(op["input"], layout=layout), **attributes)
@@ -74,7 +77,7 @@ for operator, last, op_type, types in (
 
 @translator(Op.TANH, versions=(1, 3))
 def tanh(op: View, g: Graph) -> None:
-    """Tanh; a Gather of 16-bit codes, of which TFLite's own table is up to 3 codes off."""
+    """Tanh; for 16-bit codes a Gather, since TFLite's own table is up to 3 codes off."""
     if op["input"].type is _T.INT16:
         by_code(op, g, _of_every_code(op, tanh_int16))
         return
@@ -82,7 +85,7 @@ def tanh(op: View, g: Graph) -> None:
 
 
 def _of_every_code(op: View, function: Callable[[Array, np.float32], Array]) -> Array:
-    """`function` of all int16 codes, if the tensors are quantised as TFLite wants them."""
+    """The results of `function` for all int16 codes, with the quantisation that TFLite requires."""
     check_types(op, _CODES)
     given, made = op["input"].quantization, op.output.quantization
     assert given is not None and made is not None
@@ -94,9 +97,10 @@ def _of_every_code(op: View, function: Callable[[Array, np.float32], Array]) -> 
 
 @translator(Op.LOGISTIC, versions=(1, 3))
 def logistic(op: View, g: Graph) -> None:
-    """Sigmoid of 8-bit codes, a Gather of 16-bit ones; of floats 1 / (1 + Exp(-x)), since ONNX
-    Runtime's Sigmoid is off by 1e-8: nothing below that is left, where TFLite tells 1e-9 from
-    1e-20."""
+    """Sigmoid for 8-bit codes, a Gather for 16-bit ones, and 1 / (1 + Exp(-x)) for floats.
+
+    ONNX Runtime's Sigmoid of floats is off by 1e-8, so that 1e-9 and 1e-20 both become 0.
+    """
     input = op["input"]
     if input.type is _T.INT16:
         by_code(op, g, _of_every_code(op, sigmoid_int16))
@@ -114,7 +118,7 @@ def logistic(op: View, g: Graph) -> None:
 def relu_between(
     activation: ActivationFunctionType, types: frozenset[TensorType], op: View, g: Graph
 ) -> None:
-    """Relu or Clip; of the codes themselves where input and output are quantised alike."""
+    """Relu or Clip; on the codes themselves if input and output have the same quantisation."""
     check_types(op, _FLOAT32 | types)
     input, output = op["input"], op.output
     layout, domain = g.layout(input), Domain.REAL
@@ -147,7 +151,7 @@ def relu_0_to_1(op: View, g: Graph) -> None:
 
 @translator(Op.LEAKY_RELU, versions=(1, 2))
 def leaky_relu(op: OperatorView[LeakyReluOptions], g: Graph) -> None:
-    """LeakyRelu with the slope `alpha` below 0; a Gather of 16-bit codes."""
+    """LeakyRelu with the slope `alpha` below 0; for 16-bit codes a Gather."""
     check_types(op, _FLOAT32 | _CODES)
     input, output, alpha = op["input"], op.output, np.float32(op.options.alpha)
     given, made = input.quantization, output.quantization
@@ -160,21 +164,21 @@ def leaky_relu(op: OperatorView[LeakyReluOptions], g: Graph) -> None:
         codes = leaky_relu_codes(centred, scale, alpha, unit)
         by_code(op, g, saturate(codes + made.scalar_zero_point, np.int16))
         return
-    layout, (step, slope) = g.layout(input), leaky_slopes(scale / unit, alpha)
-    x = g.read_units(input, step, layout=layout, rank=input.rank)
+    layout, (unit_of_codes, slope) = g.layout(input), leaky_slopes(scale / unit, alpha)
+    x = g.read_steps(input, float(scale) / unit_of_codes, layout=layout)
     g.write(output, g.op("LeakyRelu", x, alpha=slope), layout=layout)
 
 
 @translator(Op.GELU, versions=(1, 3))
 def gelu(op: OperatorView[GeluOptions], g: Graph) -> None:
-    """Gelu, exact or by Tanh; INT16 codes are left to TFLite's coarse table in the numpy kernel."""
+    """Gelu, exact or by Tanh; INT16 codes are left to the kernel and TFLite's coarse table."""
     approximation = "tanh" if op.options.approximate else "none"
     unary("Gelu", _HALF | _BYTES, {"approximate": approximation}, op, g)
 
 
 @translator(Op.PRELU, versions=(1, 1))
 def prelu(op: View, g: Graph) -> None:
-    """PRelu with a slope that broadcasts into the input's shape."""
+    """PRelu with a slope that broadcasts to the shape of the input."""
     input, alpha = op["input"], op["alpha"]
     check_types(op, _FLOAT32 | _CODES)
     expected = _T.INT8 if input.type is _T.INT16 else input.type
@@ -189,7 +193,7 @@ def prelu(op: View, g: Graph) -> None:
 
 
 def _is_blocked(input: TensorView, alpha: TensorView) -> bool:
-    """Whether ONNX Runtime keeps float channels in blocks here, with one constant slope each."""
+    """Whether ONNX Runtime has the float channels in blocks, and each has one constant slope."""
     channels = input.shape[-1]
     return (
         alpha.is_constant
@@ -201,8 +205,10 @@ def _is_blocked(input: TensorView, alpha: TensorView) -> bool:
 
 
 def blocked_prelu(op: View, g: Graph) -> ir.Value:
-    """Relu(x) + slope * -Relu(-x), the products as depthwise 1x1 convolutions: unlike PRelu they
-    leave the channels in blocks, which saves reordering them before and after."""
+    """PRELU as Relu(x) + slope * -Relu(-x), with depthwise 1x1 convolutions as products.
+
+    Unlike PRelu these keep the channels in blocks, so that nothing is reordered before and after.
+    """
     alpha, channels = op["alpha"], op["input"].shape[-1]
     assert alpha.data is not None
     x = g.read(op["input"], layout=Layout.FIRST)
@@ -216,7 +222,7 @@ def blocked_prelu(op: View, g: Graph) -> ir.Value:
 def softmax(op: OperatorView[SoftmaxOptions], g: Graph) -> None:
     """Softmax(beta * x) along the last axis.
 
-    Of 8-bit codes it is fused to QLinearSoftmax, exact with TFLite for two elements and more.
+    For 8-bit codes it is fused to QLinearSoftmax, which equals TFLite for two elements or more.
     """
     input, output = op["input"], op.output
     widened = input.type is _T.INT8 and output.type is _T.INT16

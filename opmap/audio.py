@@ -1,4 +1,4 @@
-"""Features of sounds, as TFLite's own resolver has them: AudioSpectrogram, Mfcc."""
+"""AudioSpectrogram and Mfcc: features of sounds, custom operators of TFLite's own resolver."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tflite_ort.schema.values.well_known_options import (
 
 @custom_translator("AudioSpectrogram", versions=(1, 1))
 def audiospectrogram(op: OperatorView[Any], g: Graph) -> None:
-    """Gather of the windows and MatMul with the windowed cosines and sines of the bins."""
+    """Gather of the windows, and MatMul with the windowed cosines and sines of the bins."""
     options, samples = map_options(op, AudioSpectrogramOptions), op["input"].shape[0]
     window, length = options.window_size, fft_length(options.window_size)
     starts = window_starts(samples, window, options.stride)
@@ -35,7 +35,7 @@ def audiospectrogram(op: OperatorView[Any], g: Graph) -> None:
         raise Untranslatable(f"{samples} samples are no window of {window}")
     picked = starts[:, None] + np.arange(window)
     waves = g.op("Transpose", g.read(op["input"]), perm=[1, 0])
-    windows = g.op("Gather", waves, g.constant(picked, np.int64), axis=1)
+    windows = g.op("Gather", waves, g.ints(picked), axis=1)
     angles = 2 * np.pi / length * np.outer(np.arange(window), np.arange(length // 2 + 1))
     parts = (
         g.op("MatMul", windows, g.constant(hann(window)[:, None] * wave(angles), np.float32))

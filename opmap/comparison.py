@@ -1,4 +1,8 @@
-"""Comparisons, logical and bitwise operators, and selection by a condition."""
+"""Comparisons, logical and bitwise operators, and selection by a condition.
+
+Rows of tables: equal, not_equal, less, less_equal, greater, greater_equal; logical_and, logical_or,
+bitwise_xor, right_shift.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,7 @@ View = OperatorView[Any]
 _T = TensorType
 _BYTES = frozenset({_T.UINT8, _T.INT8})
 _NUMBERS = frozenset({_T.FLOAT32, _T.FLOAT16, _T.INT32, _T.INT64})
-_EQUALITY = frozenset({Op.EQUAL, Op.NOT_EQUAL})  # rescale 16-bit codes too
+_EQUALITY = frozenset({Op.EQUAL, Op.NOT_EQUAL})  # these rescale 16-bit codes too
 _BITS = frozenset({_T.INT8, _T.UINT8, _T.INT16, _T.UINT16, _T.INT32, _T.UINT32})
 # Types that ONNX Runtime's Where does not take, and the wider ones that carry them.
 _CARRIERS = {
@@ -45,7 +49,7 @@ _SELECTED = frozenset(
 
 
 def compared(op_type: str, negated: bool, types: frozenset[TensorType], op: View, g: Graph) -> None:
-    """One comparison; 8-bit codes are compared by what TFLite rescales them to."""
+    """One comparison; 8-bit codes are compared after TFLite's rescaling."""
     a, b, output = op["input1"], op["input2"], op.output
     if a.type is not b.type or output.type is not _T.BOOL:
         raise refusal(op)
@@ -74,8 +78,10 @@ for operator, last, op_type, negated, types in (
 
 
 def _units(op: View, g: Graph, layout: Layout) -> Sequence[ir.Value]:
-    """Both quantised operands in TFLite's common unit of 1/256: the codes themselves where they
-    are in the same order, else looked up."""
+    """Both quantised operands in TFLite's common unit of 1/256.
+
+    These are the codes themselves if they have the same order, otherwise elements of a table.
+    """
     tensors = (op["input1"], op["input2"])
     tables = [unit_table(tensor) for tensor in tensors]
     alike = np.array_equal(tables[0], tables[1]) and bool(np.all(np.diff(tables[0]) > 0))
@@ -85,7 +91,7 @@ def _units(op: View, g: Graph, layout: Layout) -> Sequence[ir.Value]:
         return values
     if tensors[0].type is _T.INT16:
         raise Untranslatable("16-bit codes of different or very small scales")
-    indices = (g.op("Cast", value, to=ir.DataType.INT32) for value in values)
+    indices = (g.cast(value, ir.DataType.INT32) for value in values)
     return [
         g.op("Gather", g.constant(table), index)
         for table, index in zip(tables, indices, strict=True)
@@ -93,8 +99,11 @@ def _units(op: View, g: Graph, layout: Layout) -> Sequence[ir.Value]:
 
 
 def unit_table(tensor: TensorView) -> npt.NDArray[np.int32]:
-    """What TFLite compares, of every code from the lowest: 256 * real value, rounded twice: to
-    the fraction bits that its fixed-point product has left, then to a whole."""
+    """The integer that TFLite compares, for every code from the lowest on.
+
+    It is 256 * real value, rounded twice: to the fraction bits that are left in the fixed-point
+    product, then to an integer.
+    """
     quantization = tensor.quantization
     if not tensor.is_quantized or quantization is None:
         raise Untranslatable(f"{tensor.type.name} without a scale")
@@ -103,7 +112,7 @@ def unit_table(tensor: TensorView) -> npt.NDArray[np.int32]:
     low, high = quantized_range(tensor.type)
     codes = np.arange(low, high + 1, dtype=np.int64) - quantization.scalar_zero_point
     mantissa, exponent = math.frexp(quantization.scalar_scale)
-    if exponent < -31:  # no multiplier is that small
+    if exponent < -31:  # TFLite has no multiplier that small
         return np.zeros(codes.shape, np.int32)
     product = ((codes << 8) * int(mantissa * 2**31) + 2**30) >> 31
     half = (1 << -exponent) >> 1
@@ -114,24 +123,27 @@ def unit_table(tensor: TensorView) -> npt.NDArray[np.int32]:
 
 
 def _right_shift(op: View, g: Graph, x: ir.Value, amount: ir.Value) -> ir.Value:
-    """BitShift of 32 unsigned bits; negative numbers are inverted before and after, which makes
-    the shift arithmetic. The amount is held between 0 and the number of bits less one."""
+    """An arithmetic right_shift as BitShift of 32 unsigned bits.
+
+    Negative numbers are inverted before and after it. The amount is clipped to the range from 0 to
+    the number of bits less one.
+    """
     dtype = op.output.dtype
     signed = dtype.kind == "i"
     wide = ir.DataType.INT32 if signed else ir.DataType.UINT32
-    x, amount = (g.op("Cast", value, to=wide) for value in (x, amount))
+    x, amount = (g.cast(value, wide) for value in (x, amount))
     bounds = (g.constant(bound, wide.numpy()) for bound in (0, 8 * dtype.itemsize - 1))
     amount = g.op("Clip", amount, *bounds)
     if not signed:
         shifted = g.op("BitShift", x, amount, direction="RIGHT")
-        return g.op("Cast", shifted, to=ir.DataType.from_numpy(dtype))
+        return g.cast(shifted, dtype)
     zero, ones = (g.constant(value, np.int32) for value in (0, -1))
     sign = g.op("Where", g.op("Less", x, zero), ones, zero)
-    magnitude = g.op("Cast", g.op("BitwiseXor", x, sign), to=ir.DataType.UINT32)
-    amount = g.op("Cast", amount, to=ir.DataType.UINT32)
+    magnitude = g.cast(g.op("BitwiseXor", x, sign), ir.DataType.UINT32)
+    amount = g.cast(amount, ir.DataType.UINT32)
     shifted = g.op("BitShift", magnitude, amount, direction="RIGHT")
-    whole = g.op("BitwiseXor", g.op("Cast", shifted, to=ir.DataType.INT32), sign)
-    return g.op("Cast", whole, to=ir.DataType.from_numpy(dtype))
+    whole = g.op("BitwiseXor", g.cast(shifted, ir.DataType.INT32), sign)
+    return g.cast(whole, dtype)
 
 
 for row in (
@@ -157,7 +169,7 @@ def logical_not(op: View, g: Graph) -> None:
 
 @translator(Op.SELECT, versions=(1, 4))
 def select(op: View, g: Graph) -> None:
-    """Where; a condition of rank 1 picks along the first dimension."""
+    """Where; a condition of rank 1 chooses along the first dimension."""
     condition, x = op["condition"], op["x"]
     if condition.rank == 0 or not may_differ(condition.shape, x.shape):
         where(op, g, g.layout(condition, x, op["y"]))
@@ -170,7 +182,7 @@ def select(op: View, g: Graph) -> None:
     size = g.size(condition.shape[0])
     if may_differ(condition.shape, x.shape[:1]):
         size = failing(g, size, g.op("Not", g.op("Equal", size, g.size(x.shape[0]))))
-    shape = g.op("Concat", size, g.constant([1] * (x.rank - 1), np.int64), axis=0)
+    shape = g.op("Concat", size, g.ints([1] * (x.rank - 1)), axis=0)
     where(op, g, Layout.LAST, g.op("Reshape", g.read(condition), shape, allowzero=1))
 
 
@@ -181,7 +193,7 @@ def select_v2(op: View, g: Graph) -> None:
 
 
 def where(op: View, g: Graph, layout: Layout, condition: ir.Value | None = None) -> None:
-    """Where on the numbers as they stand: codes are copied, whatever their scales."""
+    """Where on the numbers as stored: codes are copied, whatever their scales are."""
     x, y, output = op["x"], op["y"], op.output
     if op["condition"].type is not _T.BOOL or x.type is not y.type or x.type not in _SELECTED:
         raise Untranslatable(f"selection from {x.type.name} and {y.type.name}")
@@ -193,11 +205,11 @@ def where(op: View, g: Graph, layout: Layout, condition: ir.Value | None = None)
     values = [g.read(t, layout=layout, domain=Domain.STORED, rank=rank) for t in (x, y)]
     carrier = _CARRIERS.get(x.type)
     if carrier is not None:
-        values = [g.op("Cast", value, to=carrier) for value in values]
+        values = [g.cast(value, carrier) for value in values]
     result = g.op("Where", condition, *values)
     if carrier is not None:
-        result = g.op("Cast", result, to=ir.DataType.from_numpy(output.dtype))
+        result = g.cast(result, output.dtype)
     if rank != max(t.rank for t in op.present_inputs()):
-        # Single elements keep the rank that the model declares.
+        # A single element gets the rank that the model declares.
         result = g.reshape(result, output.shape)
     g.write(output, result, layout=layout, domain=Domain.STORED)

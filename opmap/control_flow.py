@@ -132,7 +132,7 @@ def _test(g: Graph, condition: Specialized, inputs: Sequence[Forms]) -> ir.Value
     (value,) = results(g, inner, [tensor], [Domain.REAL])
     if tensor.rank == 0 and tensor.index not in condition.inputs:
         return value
-    return g.op("Reshape", value, g.constant([], np.int64))
+    return g.reshape(value, ())
 
 
 def _check_strings(tensors: Iterable[TensorView], g: Graph) -> None:

@@ -34,16 +34,16 @@ from tflite_ort.schema.values.semantics import explicit_padding
 from tflite_ort.schema.values.sizes import is_known, may_differ
 
 FloatArray = npt.NDArray[np.float32]
-# Per spatial axis: size (or number of windows), kernel, stride, dilation.
+# For a spatial axis: size (or number of windows), kernel, stride, dilation.
 Windows = Sequence[tuple[int, int, int, int]]
 TransposedConvolution = OperatorView[TransposeConvOptions] | OperatorView[Conv3DOptions]
 
-# Up to here a Transpose of the image costs more than a convolution of one wide channel.
+# Up to so many channels a Transpose of the image costs more than a convolution of rows.
 _ROW_CHANNELS = 4
 
 
 def check_types(input: TensorView, filter: TensorView) -> None:
-    """Refuses operand types that TFLite has no product of, and codes without a scale."""
+    """Refuses operand types that TFLite does not multiply, and codes without a scale."""
     if filter.type not in FILTER_TYPES.get(input.type, ()):
         raise Untranslatable(f"{input.type.name} input with {filter.type.name} filter")
     for tensor in (input, filter):
@@ -65,8 +65,10 @@ def pads(
 
 
 def window_padding(padding: Padding, windows: Windows) -> dict[str, Any]:
-    """ONNX's pads of windows (size, kernel, stride, dilation) along each dimension; where they
-    depend on an unknown size ONNX finds the same ones itself."""
+    """The padding attributes of ONNX for windows (size, kernel, stride, dilation) along all axes.
+
+    Where the pads depend on an unknown size, `auto_pad` lets ONNX compute the same ones.
+    """
     open = any(not is_known(size) and stride > 1 for size, _, stride, _ in windows)
     if open and padding == Padding.SAME and all(dilation == 1 for *_, dilation in windows):
         return {"auto_pad": "SAME_UPPER"}
@@ -77,10 +79,10 @@ def window_padding(padding: Padding, windows: Windows) -> dict[str, Any]:
 def relaid_filter(
     g: Graph, input: TensorView, filter: TensorView, permutation: tuple[int, ...], axis: int = 0
 ) -> ir.Value:
-    """A filter as ONNX has it; float activations (hybrid models) get float weights.
+    """A filter in the layout of ONNX; for float activations (hybrid models) in floats.
 
     Args:
-        axis: where the output channels are in the result.
+        axis: the axis of the output channels in the result.
     """
     if not filter.is_constant:
         return g.op("Transpose", g.read(filter), perm=permutation)
@@ -91,8 +93,11 @@ def relaid_filter(
 def accumulator_bias(
     g: Graph, input: TensorView, filter: TensorView, bias: TensorView | None
 ) -> ir.Value | None:
-    """The bias [N] in units of the integer accumulator: input scale times filter scale; a computed
-    one is for floats only."""
+    """The bias [N], in units of input scale times filter scale, those of the integer accumulator.
+
+    Raises:
+        Untranslatable: a computed bias of quantised activations.
+    """
     if bias is None:
         return None
     if bias.is_constant:
@@ -103,6 +108,7 @@ def accumulator_bias(
 
 
 def accumulator_scale(input: Quantization | None, filter: Quantization | None) -> FloatArray:
+    """The scale [1] or [N] of a sum of products: input scale times filter scale; 1 for floats."""
     if input is None or filter is None:
         return np.ones(1, np.float32)
     return input.scale * filter.scale
@@ -110,7 +116,7 @@ def accumulator_scale(input: Quantization | None, filter: Quantization | None) -
 
 @translator(Op.CONV_2D, versions=(1, 8))
 def conv_2d(op: OperatorView[Conv2DOptions], g: Graph) -> None:
-    """Conv with filter [out, kh, kw, in / groups] re-laid to [out, in / groups, kh, kw]."""
+    """Conv with the filter [out, kh, kw, in / groups] as [out, in / groups, kh, kw]."""
     input, filter, options = op["input"], op["filter"], op.options
     check_types(input, filter)
     _, kh, kw, depth = filter.shape
@@ -126,20 +132,23 @@ def conv_2d(op: OperatorView[Conv2DOptions], g: Graph) -> None:
 
 
 def _asymmetric(filter: TensorView) -> bool:
-    """Whether TFLite's CONV_2D gives a float input a zero point: if the channels' scales differ."""
+    """Whether TFLite's CONV_2D rounds a float input with a zero point: if channel scales differ."""
     return filter.quantization is not None and bool(np.ptp(filter.quantization.scale))
 
 
 def hybrid_image(
     op: OperatorView[Any], g: Graph, image: ir.Value, asymmetric: bool = True
 ) -> ir.Value:
-    """The input, rounded to 8 bits by image if TFLite is to be followed there."""
+    """The input [N, C, H, W]; rounded to 8 bits, image by image, if the target asks for it."""
     return hybrid_input(g, image, op["input"], op["filter"], axes=(1, 2, 3), asymmetric=asymmetric)
 
 
 def _is_read_in_rows(op: OperatorView[Conv2DOptions], g: Graph) -> bool:
-    """A float image of few channels that is there channels-last only, constant weights, and no
-    holes in its rows."""
+    """Whether `convolution_of_rows` is faster.
+
+    It is for a float image of few channels that exists channels-last only, with constant weights
+    and no dilation of rows.
+    """
     input, channels = op["input"], op["input"].shape[3]
     return (
         not input.is_quantized
@@ -153,7 +162,7 @@ def _is_read_in_rows(op: OperatorView[Conv2DOptions], g: Graph) -> bool:
 
 
 def convolution_of_rows(op: OperatorView[Conv2DOptions], g: Graph) -> None:
-    """Conv of [N, 1, H, W * C] with [out, 1, kh, kw * C]: the same sums, and no Transpose."""
+    """CONV_2D as Conv of [N, 1, H, W * C] with [out, 1, kh, kw * C]: it needs no Transpose."""
     input, filter, options = op["input"], op["filter"], op.options
     batch, height, width, channels = input.shape
     outputs, kh, kw, _ = filter.shape
@@ -173,10 +182,10 @@ def convolution_of_rows(op: OperatorView[Conv2DOptions], g: Graph) -> None:
 
 @translator(Op.DEPTHWISE_CONV_2D, versions=(1, 7))
 def depthwise_conv_2d(op: OperatorView[DepthwiseConv2DOptions], g: Graph) -> None:
-    """Conv of one group per input channel; the multiplier comes from the shapes, as in TFLite.
+    """Conv with one group for every input channel; as in TFLite the shapes give the multiplier.
 
-    On the CPU of one group per output channel: ONNX Runtime is slow, up to 100 times with codes, at
-    groups that are neither all channels nor of one.
+    On the CPU there is one group for every output channel: otherwise ONNX Runtime is slow, by a
+    factor of up to 100 with codes, except for a single group.
     """
     input, filter, options = op["input"], op["filter"], op.options
     check_types(input, filter)
@@ -193,7 +202,7 @@ def depthwise_conv_2d(op: OperatorView[DepthwiseConv2DOptions], g: Graph) -> Non
 def repeated_channels(
     op: OperatorView[DepthwiseConv2DOptions], g: Graph, multiplier: int
 ) -> ir.Value:
-    """The image [N, C, H, W] with each channel `multiplier` times in a row."""
+    """The image [N, C, H, W] with every channel repeated `multiplier` times."""
     input = op["input"]
     sources = g.constant(np.arange(input.shape[3]).repeat(multiplier))
     image = g.read(input, layout=Layout.FIRST, domain=Domain.STORED)
@@ -210,6 +219,16 @@ def convolution(
     kernel: tuple[int, int],
     groups: int,
 ) -> None:
+    """Conv of `image`, with the bias, padding and activation of `op`, written channels-first.
+
+    Args:
+        image: the input [N, C, H, W], of `groups` groups of channels.
+        weights: [out, C / groups, kh, kw], real numbers.
+        kernel: (kh, kw).
+
+    Raises:
+        Untranslatable: a computed bias of quantised activations.
+    """
     input = op["input"]
     strides = (options.stride_h, options.stride_w)
     dilations = (options.dilation_h_factor, options.dilation_w_factor)
@@ -230,11 +249,11 @@ def convolution(
 
 @translator(Op.TRANSPOSE_CONV, versions=(1, 5))
 def transpose_conv(op: OperatorView[TransposeConvOptions], g: Graph) -> None:
-    """ConvTranspose with filter [out, kh, kw, in] re-laid to [in, out, kh, kw].
+    """ConvTranspose with the filter [out, kh, kw, in] as [in, out, kh, kw].
 
-    On the CPU it is one Conv of 8-bit codes. Elsewhere quantised weights stay codes behind a
-    DequantizeLinear although no integer kernel follows: ONNX Runtime would quantise float ones
-    anew, to scales of its own.
+    On the CPU 8-bit codes take one Conv, see `convolution_of_phases`. Elsewhere quantised weights
+    stay codes behind a DequantizeLinear, although no integer kernel follows: ONNX Runtime would
+    quantise float weights again, with scales of its own.
     """
     input, filter, options = op["input"], op["filter"], op.options
     check_types(input, filter)
@@ -260,14 +279,14 @@ def transpose_conv(op: OperatorView[TransposeConvOptions], g: Graph) -> None:
         kernel_shape=[kh, kw],
         strides=strides,
         pads=[top, left, bottom, right],
-        # Cells past the last window: they hold nothing but the bias.
+        # Cells past the last window have the bias alone.
         output_padding=[max(0, size[0] - reached[0]), max(0, size[1] - reached[1])],
     )
     g.write(op.output, result, layout=Layout.FIRST, activation=options.fused_activation_function)
 
 
 def transpose_conv_of_computed_size(op: OperatorView[TransposeConvOptions], g: Graph) -> None:
-    """ConvTranspose without padding, cut to the size that is computed; then the bias."""
+    """ConvTranspose without padding, cropped to the computed size, then the bias."""
     input, filter, options = op["input"], op["filter"], op.options
     kernel, strides = filter.shape[1:3], (options.stride_h, options.stride_w)
     whole = g.op(
@@ -282,9 +301,9 @@ def transpose_conv_of_computed_size(op: OperatorView[TransposeConvOptions], g: G
 
 
 def computed_sizes(op: TransposedConvolution, g: Graph, channels: int) -> ir.Value:
-    """The spatial sizes asked for, in int64; the graph fails at another batch or channel count."""
+    """The computed spatial sizes as int64; the graph fails if batch or channels are different."""
     input = op["input"]
-    split = g.constant([1, input.rank - 2, 1], np.int64)
+    split = g.ints([1, input.rank - 2, 1])
     parts = g.op_multi("Split", sizes_of(g, op["output_shape"]), split, outputs=3, axis=0)
     given_batch, sizes, given_channels = parts
     for given, size in ((given_batch, input.shape[0]), (given_channels, channels)):
@@ -295,24 +314,27 @@ def computed_sizes(op: TransposedConvolution, g: Graph, channels: int) -> ir.Val
 def write_cut(
     op: TransposedConvolution, g: Graph, whole: ir.Value, sizes: ir.Value, windows: Windows
 ) -> None:
-    """A transposed convolution without padding, cut to or filled up to `sizes`, with the bias. Of
-    the `windows` there are as many as the input has cells."""
-    step = g.constant([stride for _, _, stride, _ in windows], np.int64)
-    cells = g.constant([(k - 1) * dilation + 1 for _, k, _, dilation in windows], np.int64)
-    one, none = g.constant(1, np.int64), g.constant([0] * len(windows), np.int64)
+    """Write a transposed convolution without padding: cropped or extended to `sizes`, plus bias.
+
+    Args:
+        windows: one for every cell of the input.
+    """
+    step = g.ints([stride for _, _, stride, _ in windows])
+    cells = g.ints([(k - 1) * dilation + 1 for _, k, _, dilation in windows])
+    one, none = g.ints(1), g.ints([0] * len(windows))
     before = none
     if op.options.padding == Padding.SAME:
         last = g.op("Mul", g.op("Div", g.op("Sub", sizes, one), step), step)
         beyond = g.op("Sub", g.op("Add", last, cells), sizes)
-        before = g.op("Div", g.larger(beyond, none), g.constant(2, np.int64))
+        before = g.op("Div", g.larger(beyond, none), g.ints(2))
     last = g.op("Mul", g.op("Sub", g.shape([count for count, _, _, _ in windows]), one), step)
     after = g.op("Sub", g.op("Add", sizes, before), g.op("Add", last, cells))
-    edge = g.constant((0, 0), np.int64)
-    # Negative paddings cut.
+    edge = g.ints((0, 0))
+    # Negative pads crop.
     result = g.op("Pad", whole, g.op("Concat", edge, g.op("Neg", before), edge, after, axis=0))
     bias = accumulator_bias(g, op["input"], op["filter"], op.get("bias"))
     if bias is not None:
-        channels = g.op("Unsqueeze", bias, g.constant(range(1, 1 + len(windows)), np.int64))
+        channels = g.op("Unsqueeze", bias, g.ints(range(1, 1 + len(windows))))
         result = g.op("Add", result, channels)
     if op.op is Op.CONV_3D_TRANSPOSE:
         result = g.finite(result)
@@ -322,13 +344,13 @@ def write_cut(
 
 @translator(Op.CONV_3D, versions=(1, 1))
 def conv_3d(op: OperatorView[Conv3DOptions], g: Graph) -> None:
-    """Conv with filter [kd, kh, kw, in, out] re-laid to [out, in, kd, kh, kw]."""
+    """Conv with the filter [kd, kh, kw, in, out] as [out, in, kd, kh, kw]."""
     volume_convolution(op, g, "Conv", op["input"].shape[1:4])
 
 
 @translator(Op.CONV_3D_TRANSPOSE, versions=(1, 1))
 def conv_3d_transpose(op: OperatorView[Conv3DOptions], g: Graph) -> None:
-    """ConvTranspose with filter [kd, kh, kw, out, in] re-laid to [in, out, kd, kh, kw]."""
+    """ConvTranspose with the filter [kd, kh, kw, out, in] as [in, out, kd, kh, kw]."""
     input, filter = op["input"], op["filter"]
     if is_known(*op.output.shape[1:4], *input.shape[1:4]):
         volume_convolution(op, g, "ConvTranspose", op.output.shape[1:4])
@@ -351,16 +373,17 @@ def conv_3d_transpose(op: OperatorView[Conv3DOptions], g: Graph) -> None:
 def _misfit(
     op: OperatorView[Conv3DOptions], g: Graph, sizes: ir.Value, windows: Windows
 ) -> ir.Value:
-    """Where windows over `sizes` are not as many as the input has cells."""
-    step, one = g.constant([stride for _, _, stride, _ in windows], np.int64), [1] * len(windows)
+    """Whether the number of windows over `sizes` differs from the cells of the input, by axis."""
+    step, one = g.ints([stride for _, _, stride, _ in windows]), [1] * len(windows)
     reach = [(kernel - 1) * dilation for _, kernel, _, dilation in windows]
-    lost = g.constant(one if op.options.padding == Padding.SAME else np.add(one, reach), np.int64)
+    lost = g.ints(one if op.options.padding == Padding.SAME else np.add(one, reach))
     last = g.op("Div", g.op("Sub", sizes, lost), step)
-    counts = g.op("Add", last, g.constant(one, np.int64))
+    counts = g.op("Add", last, g.ints(one))
     return g.op("Not", g.op("Equal", counts, g.shape([count for count, _, _, _ in windows])))
 
 
 def check_volumes(input: TensorView, filter: TensorView) -> None:
+    """Refuses volumes that are not float32: LiteRT has no kernels for these."""
     if (input.type, filter.type) != (TensorType.FLOAT32, TensorType.FLOAT32):
         raise Untranslatable(f"{input.type.name} input with {filter.type.name} filter")
 
@@ -368,8 +391,11 @@ def check_volumes(input: TensorView, filter: TensorView) -> None:
 def volume_convolution(
     op: OperatorView[Conv3DOptions], g: Graph, name: str, sizes: tuple[int, ...]
 ) -> None:
-    """`name` over windows of a volume of `sizes` (D, H, W): the input of a convolution, the output
-    of a transposed one."""
+    """A node `name`, Conv or ConvTranspose, over windows of a volume.
+
+    Args:
+        sizes: (D, H, W) of the input of a convolution, or of the output of a transposed one.
+    """
     input, filter, options = op["input"], op["filter"], op.options
     check_volumes(input, filter)
     windows = volume_windows(options, sizes, filter.shape[:3])
@@ -394,7 +420,7 @@ def volume_convolution(
 
 
 def past_last_window(input: TensorView, windows: Windows) -> list[int]:
-    """Cells of a transposed convolution that no window reaches: they hold nothing but the bias."""
+    """The output cells of a transposed convolution that no window reaches: they get the bias."""
     return [
         max(0, size - (count - 1) * stride - (kernel - 1) * dilation - 1)
         for count, (size, kernel, stride, dilation) in zip(input.shape[1:4], windows, strict=True)

@@ -1,7 +1,7 @@
 """Boxes picked among overlapping ones: NON_MAX_SUPPRESSION_V4 and V5.
 
-Where numpy kernels stand by they run them: of boxes with equal scores TFLite's heap takes one,
-ONNX Runtime the first, and TFLite selects a box without an area again and again.
+Where numpy kernels are available they run these operators. Of boxes with equal scores TFLite's heap
+picks any, and ONNX Runtime picks the first. And TFLite selects a box without an area repeatedly.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from tflite_ort.schema import Op, OperatorView, Untranslatable
 
 @translator(Op.NON_MAX_SUPPRESSION_V4, versions=(1, 1))
 def non_max_suppression_v4(op: OperatorView[Any], g: Graph) -> None:
-    """NonMaxSuppression; zeros after the selected indices."""
+    """NonMaxSuppression, and zeros after the selected indices."""
     most, selected, count = _selected(op, g)
     _write_lists(op, g, [(0, selected)], most, count)
 
 
 @translator(Op.NON_MAX_SUPPRESSION_V5, versions=(1, 1), constants=("sigma",))
 def non_max_suppression_v5(op: OperatorView[Any], g: Graph) -> None:
-    """NonMaxSuppression, and the scores; ONNX has none that only lowers them."""
+    """NonMaxSuppression and the scores; ONNX has no soft suppression, which only lowers scores."""
     sigma = op["sigma"].data
     if sigma is None or sigma.any():
         raise Untranslatable(f"sigma is {sigma}: ONNX has no soft suppression")
@@ -36,22 +36,26 @@ def non_max_suppression_v5(op: OperatorView[Any], g: Graph) -> None:
 
 
 def _selected(op: OperatorView[Any], g: Graph) -> tuple[ir.Value, ir.Value, ir.Value]:
-    """How many boxes are wanted, the indices of those selected, and their number: int64 [1], [K]
-    and [1]."""
+    """The number of boxes wanted, the indices of the selected ones, and the number of these.
+
+    All are int64: [1], [K] and [1].
+    """
     if g.target.fallback:
         raise Untranslatable("equal scores, or boxes without an area, would be taken otherwise")
     most = g.reshape(sizes_of(g, op["max_output_size"]), (1,))
-    boxes = g.op("Unsqueeze", g.read(op["boxes"]), g.constant([0], np.int64))
-    scores = g.op("Unsqueeze", g.read(op["scores"]), g.constant([0, 1], np.int64))
+    boxes = g.op("Unsqueeze", g.read(op["boxes"]), g.ints([0]))
+    scores = g.op("Unsqueeze", g.read(op["scores"]), g.ints([0, 1]))
     lowest = g.reshape(g.read(op["score_threshold"]), (1,))
     selected = g.op("NonMaxSuppression", boxes, scores, most, _overlap(op, g), lowest)
-    indices = g.op("Gather", selected, g.constant(2, np.int64), axis=1)
+    indices = g.op("Gather", selected, g.ints(2), axis=1)
     return most, indices, g.op("Shape", indices)
 
 
 def _overlap(op: OperatorView[Any], g: Graph) -> ir.Value:
-    """The threshold that an overlap must exceed for TFLite's, which it must reach: the float
-    before it. Outside (0, 1] there is none; the graph fails there."""
+    """The threshold for ONNX: the float just below that of TFLite.
+
+    In ONNX an overlap has to exceed it, in TFLite to reach it. The graph fails outside (0, 1].
+    """
     threshold = op["iou_threshold"]
     if threshold.data is not None:
         limit = np.float32(threshold.data.reshape(-1)[0])
@@ -64,7 +68,7 @@ def _overlap(op: OperatorView[Any], g: Graph) -> ir.Value:
         g.op("Greater", value, g.constant(0, np.float32)),
         g.op("LessOrEqual", value, g.constant(1, np.float32)),
     )
-    shape = failing(g, g.constant([1], np.int64), g.op("Not", inside))
+    shape = failing(g, g.ints([1]), g.op("Not", inside))
     below = g.constant(np.nextafter(np.float32(1), np.float32(0)))
     return g.op("Reshape", g.op("Mul", value, below), shape)
 
@@ -76,11 +80,11 @@ def _write_lists(
     most: ir.Value,
     count: ir.Value,
 ) -> None:
-    """Each list with zeros up to the number of boxes that are wanted; and how many there are."""
-    pads = g.op("Concat", g.constant([0], np.int64), g.op("Sub", most, count), axis=0)
+    """Write the lists, filled with zeros up to the number of boxes wanted, and their length."""
+    pads = g.op("Concat", g.ints([0]), g.op("Sub", most, count), axis=0)
     for position, value in lists:
         output = op.outputs[position]
-        typed = g.op("Cast", value, to=ir.DataType.from_numpy(output.dtype))
+        typed = g.cast(value, output.dtype)
         g.write(output, g.op("Pad", typed, pads))
-    number = g.op("Cast", count, to=ir.DataType.from_numpy(op.outputs[-1].dtype))
+    number = g.cast(count, op.outputs[-1].dtype)
     g.write(op.outputs[-1], g.reshape(number, ()))

@@ -1,4 +1,4 @@
-"""TFLite_Detection_PostProcess: the boxes that an SSD model says, decoded and picked."""
+"""TFLite_Detection_PostProcess: decodes and selects the boxes of an SSD model."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ import numpy as np
 import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.idioms.movement import reshaped
 from tflite_ort.opmap.idioms.partial_sort import greatest
 from tflite_ort.opmap.registry import custom_translator
 from tflite_ort.schema import OperatorView, Untranslatable
 from tflite_ort.schema.values.well_known_options import DetectionPostProcessOptions, map_options
 
 Options = DetectionPostProcessOptions
-_MOST_CLASSES = 16  # for each detection: the nodes that sort them grow with the square
+_MOST_CLASSES = 16  # for a detection: the number of nodes that sort them is quadratic
 
 
 @custom_translator(
@@ -23,7 +22,7 @@ _MOST_CLASSES = 16  # for each detection: the nodes that sort them grow with the
     versions=(1, 1),
 )
 def tflite_detection_postprocess(op: OperatorView[Any], g: Graph) -> None:
-    """NonMaxSuppression of the decoded boxes, and zeros up to the number of detections."""
+    """NonMaxSuppression of the decoded boxes, filled with zeros to the number of detections."""
     options = map_options(op, DetectionPostProcessOptions)
     boxes = decoded(op, g, options)
     scores = g.read(op["class_predictions"])
@@ -31,22 +30,21 @@ def tflite_detection_postprocess(op: OperatorView[Any], g: Graph) -> None:
         scores = _part(g, scores, 1, 1 + options.num_classes)
     pick = regular if options.use_regular_nms else fast
     rows, classes, scores, count = pick(g, options, boxes, scores)
-    boxes = g.op("Gather", reshaped(g, boxes, (-1, 4)), rows)
+    boxes = g.op("Gather", g.reshape(boxes, (-1, 4)), rows)
     if not options.use_regular_nms:
         boxes, classes, scores = _for_each_class(g, options, boxes, classes, scores)
     size = options.max_detections * options.max_classes_per_detection
     g.write(op.outputs[0], _filled(g, boxes, (size, 4)))
-    classes = g.op("Cast", classes, to=ir.DataType.FLOAT)
+    classes = g.cast(classes, ir.DataType.FLOAT)
     for output, values in zip(op.outputs[1:3], (classes, scores), strict=True):
-        g.write(output, _filled(g, reshaped(g, values, (-1,)), (size,)))
-    g.write(op.outputs[3], g.op("Cast", count, to=ir.DataType.FLOAT))
+        g.write(output, _filled(g, g.reshape(values, (-1,)), (size,)))
+    g.write(op.outputs[3], g.cast(count, ir.DataType.FLOAT))
 
 
 def decoded(op: OperatorView[Any], g: Graph, options: Options) -> ir.Value:
     """[1, N, 4]: least y and x, greatest y and x, in float64 up to the corners as TFLite."""
     encoded, anchors = (
-        g.op("Cast", g.read(op[name]), to=ir.DataType.DOUBLE)
-        for name in ("box_encodings", "anchors")
+        g.cast(g.read(op[name]), ir.DataType.DOUBLE) for name in ("box_encodings", "anchors")
     )
     count = op["box_encodings"].shape[1]
     if op["anchors"].shape[0] > count:
@@ -59,21 +57,21 @@ def decoded(op: OperatorView[Any], g: Graph, options: Options) -> ir.Value:
     )
     centre = g.op("Add", g.op("Mul", centre, sizes), places)
     half = g.op("Mul", g.op("Mul", g.constant(0.5, np.float64), g.op("Exp", half)), sizes)
-    centre, half = (g.op("Cast", value, to=ir.DataType.FLOAT) for value in (centre, half))
+    centre, half = (g.cast(value, ir.DataType.FLOAT) for value in (centre, half))
     return g.op("Concat", g.op("Sub", centre, half), g.op("Add", centre, half), axis=2)
 
 
-# Rows [M], their classes and scores [M, K] or [M], and how many they are [1].
+# Rows [M], their classes and scores [M, K] or [M], and their number [1].
 Picked = tuple[ir.Value, ir.Value, ir.Value, ir.Value]
 
 
 def fast(g: Graph, options: Options, boxes: ir.Value, scores: ir.Value) -> Picked:
-    """One suppression over all classes: a box counts with its best score."""
-    best = g.op("ReduceMax", scores, g.constant([2], np.int64), keepdims=0)
-    best = g.op("Unsqueeze", best, g.constant([1], np.int64))
+    """One suppression over all classes, with the best score of every box."""
+    best = g.op("ReduceMax", scores, g.ints([2]), keepdims=0)
+    best = g.op("Unsqueeze", best, g.ints([1]))
     rows = _part(g, suppressed(g, options, boxes, best, options.max_detections), 2, 3)
-    rows = reshaped(g, rows, (-1,))
-    scores = g.op("Gather", reshaped(g, scores, (-1, options.num_classes)), rows)
+    rows = g.reshape(rows, (-1,))
+    scores = g.op("Gather", g.reshape(scores, (-1, options.num_classes)), rows)
     each = min(options.max_classes_per_detection, options.num_classes)
     if each > _MOST_CLASSES:
         raise Untranslatable(f"{each} classes for each detection, at most {_MOST_CLASSES}")
@@ -84,39 +82,39 @@ def fast(g: Graph, options: Options, boxes: ir.Value, scores: ir.Value) -> Picke
 def _for_each_class(
     g: Graph, options: Options, boxes: ir.Value, classes: ir.Value, scores: ir.Value
 ) -> tuple[ir.Value, ir.Value, ir.Value]:
-    """Boxes repeated for each of their classes, and zeros for the classes that there are not."""
+    """Repeat boxes for their classes; a class that does not exist has zeros."""
     if options.max_classes_per_detection == 1:
         return boxes, classes, scores
     each = min(options.max_classes_per_detection, options.num_classes)
-    boxes = g.op("Unsqueeze", boxes, g.constant([1], np.int64))
-    boxes = g.op("Tile", boxes, g.constant([1, each, 1], np.int64))
+    boxes = g.op("Unsqueeze", boxes, g.ints([1]))
+    boxes = g.op("Tile", boxes, g.ints([1, each, 1]))
     if missing := options.max_classes_per_detection - each:
-        boxes = g.op("Pad", boxes, g.constant([0, 0, 0, 0, missing, 0], np.int64))
-        pads = g.constant([0, 0, 0, missing], np.int64)
+        boxes = g.op("Pad", boxes, g.ints([0, 0, 0, 0, missing, 0]))
+        pads = g.ints([0, 0, 0, missing])
         classes, scores = g.op("Pad", classes, pads), g.op("Pad", scores, pads)
-    return reshaped(g, boxes, (-1, 4)), classes, scores
+    return g.reshape(boxes, (-1, 4)), classes, scores
 
 
 def regular(g: Graph, options: Options, boxes: ir.Value, scores: ir.Value) -> Picked:
-    """A suppression for each class; the best of all classes, of equal ones the first class."""
+    """A suppression for every class, then the best of all; of equal ones the first class."""
     most = min(options.detections_per_class, options.max_detections)
     by_class = g.op("Transpose", scores, perm=[0, 2, 1])
     picked = suppressed(g, options, boxes, by_class, most)
     kept = g.op("GatherND", by_class, picked)
-    most_of_all = g.constant([options.max_detections], np.int64)
+    most_of_all = g.ints([options.max_detections])
     count = g.smaller(g.op("Shape", kept), most_of_all)
     best, order = g.op_multi("TopK", kept, count, outputs=2)
     picked = g.op("Gather", picked, order)
-    classes, rows = (reshaped(g, _part(g, picked, at, at + 1), (-1,)) for at in (1, 2))
+    classes, rows = (g.reshape(_part(g, picked, at, at + 1), (-1,)) for at in (1, 2))
     return rows, classes, best, count
 
 
 def suppressed(
     g: Graph, options: Options, boxes: ir.Value, scores: ir.Value, most: int
 ) -> ir.Value:
-    """(0, class, row) of the picked boxes, by class and then by falling score.
+    """(0, class, row) of the selected boxes, ordered by class, then by descending score.
 
-    ONNX keeps scores above a threshold, TFLite those at it too.
+    ONNX keeps scores above a threshold, TFLite also those that are equal to it.
     """
     below = np.nextafter(np.float32(options.nms_score_threshold), np.float32(-np.inf))
     limits = (np.int64(most), np.float32(options.nms_iou_threshold), below)
@@ -124,10 +122,10 @@ def suppressed(
 
 
 def _part(g: Graph, value: ir.Value, start: int, end: int, axis: int = -1) -> ir.Value:
-    return g.op("Slice", value, *(g.constant([n], np.int64) for n in (start, end, axis)))
+    return g.op("Slice", value, *(g.ints([n]) for n in (start, end, axis)))
 
 
 def _filled(g: Graph, value: ir.Value, shape: tuple[int, ...]) -> ir.Value:
-    """`value` with zeros after it, in a batch of its own: [1, *shape]."""
+    """`value` filled with zeros at its end, with a batch axis: [1, *shape]."""
     whole = g.op("Concat", value, g.constant(np.zeros(shape, np.float32)), axis=0)
-    return reshaped(g, _part(g, whole, 0, shape[0], axis=0), (1, *shape))
+    return g.reshape(_part(g, whole, 0, shape[0], axis=0), (1, *shape))

@@ -1,4 +1,8 @@
-"""Arithmetic element by element: one operand (EXP, ABS, ...) or two that broadcast (ADD, ...)."""
+"""Arithmetic element by element: one operand (EXP, ABS, ...) or two that broadcast (ADD, ...).
+
+Rows of tables: add, sub, mul, div, squared_difference, floor_div, floor_mod, atan2, pow, maximum,
+minimum; floor, ceil, round, sin, cos, square, sign, zeros_like.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,9 @@ import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.graph.pairs import is_complex
-from tflite_ort.opmap.idioms.by_code import by_code, every_code
+from tflite_ort.opmap.idioms.angles import atan2
+from tflite_ort.opmap.idioms.by_code import by_tabulated_code
+from tflite_ort.opmap.idioms.division import floor_modulo, floor_quotient, quotient
 from tflite_ort.opmap.idioms.indices import failing, matched
 from tflite_ort.opmap.idioms.movement import moved_domain
 from tflite_ort.opmap.registry import translator
@@ -25,11 +31,6 @@ from tflite_ort.schema import (
     TensorType,
     TensorView,
     Untranslatable,
-)
-from tflite_ort.schema.arithmetic.function_table import (
-    int16_table,
-    interpolated,
-    tabulated_function,
 )
 from tflite_ort.schema.values.semantics import quantized_range
 from tflite_ort.schema.values.sizes import differ, may_differ
@@ -60,9 +61,9 @@ class Binary:
     """A row of the table of operators with two operands.
 
     Args:
-        emit: the nodes for two real, or two plain integer, operands.
-        types: the types that are taken as stored; `domain` says in which codes.
-        quantized: the quantised types that go through real numbers.
+        emit: adds the nodes for two operands, real numbers or plain integers.
+        types: the types whose elements are taken as stored, in `domain`.
+        quantized: the quantised types that are computed in real numbers.
         fused: the options carry a fused activation.
     """
 
@@ -75,7 +76,7 @@ class Binary:
     domain: Domain = Domain.FILE
 
     def translate(self, op: View, g: Graph) -> None:
-        """The operator on both inputs in the layout they have, numpy broadcasting."""
+        """The operator on both inputs in their layout; they broadcast as in numpy."""
         a, b, output = op["input1"], op["input2"], op.output
         quantized = output.type in self.quantized and output.is_quantized
         if a.type is not b.type or a.type is not output.type:
@@ -106,20 +107,24 @@ class Binary:
 def difference_of_bytes(op: View, g: Graph) -> None:
     """Floor(a - b + 1/2) in units of the output's scale: XNNPACK rounds halves up.
 
-    No fused integer operator is lost by it: ONNX Runtime has none for Sub. And halves are common,
-    since images are centred by subtracting half of a code.
+    It loses no fused integer operator, since ONNX Runtime has none for Sub. Halves are common:
+    models centre images by subtracting half a code.
     """
     a, b, output = op["input1"], op["input2"], op.output
     assert output.quantization is not None
     unit, layout = output.quantization.scalar_scale, g.layout(a, b)
-    first, second = (g.read_units(t, unit, layout=layout, rank=output.rank) for t in (a, b))
+    scales = [t.quantization.scalar_scale for t in (a, b) if t.quantization is not None]
+    first, second = (
+        g.read_steps(t, scale / unit, layout=layout, rank=output.rank)
+        for t, scale in zip((a, b), scales, strict=True)
+    )
     codes = g.quantize_units(g.op("Sub", first, second), output)
     activation = op.options.fused_activation_function
     g.write(output, codes, layout=layout, domain=Domain.STORED, activation=activation)
 
 
 def one_node(op_type: str) -> Emit:
-    """A node of both operands."""
+    """An `Emit` of one node on both operands."""
 
     def emit(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
         return g.op(op_type, a, b)
@@ -128,109 +133,20 @@ def one_node(op_type: str) -> Emit:
 
 
 def _product(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
-    """Mul; of complex numbers, the real part times b plus the other times b turned by 90°."""
+    """Mul; of complex numbers, the real part times b plus the imaginary part times b * i."""
     if not is_complex(op.output):
         return g.op("Mul", a, b)
     real, imaginary = g.op_multi("Split", a, outputs=2, axis=-1, num_outputs=2)
-    turned = g.op("Gather", b, g.constant([1, 0], np.int64), axis=-1)
+    turned = g.op("Gather", b, g.ints([1, 0]), axis=-1)
     turned = g.op("Mul", turned, g.constant([-1, 1], np.float32))
     return g.op("Add", g.op("Mul", real, b), g.op("Mul", imaginary, turned))
 
 
-def _quotient(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
-    """Div; of integers in 64 bits, where the lowest one over -1 does not end the process: it is
-    the highest one."""
-    if op.output.type is not _T.INT32:
-        return g.op("Div", a, b)
-    quotient = g.op("Div", g.op("Cast", a, to=ir.DataType.INT64), _divisor(op, g, b))
-    known = op["input2"].data
-    if known is None or np.any(known == -1):
-        quotient = g.smaller(quotient, g.constant(np.iinfo(np.int32).max, np.int64))
-    return g.op("Cast", quotient, to=ir.DataType.INT32)
-
-
-def _floor_quotient(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
-    """Floor(Div) by way of double, as TFLite divides: no float32 quotient rounds up to a whole."""
-    if op.output.type is not _T.FLOAT32:
-        b = _divisor(op, g, b)
-    first, second = (g.op("Cast", value, to=ir.DataType.DOUBLE) for value in (a, b))
-    floor = g.op("Floor", g.op("Div", first, second))
-    return g.op("Cast", floor, to=ir.DataType.from_numpy(op.output.dtype))
-
-
-def _divisor(op: View, g: Graph, b: ir.Value) -> ir.Value:
-    """The integer divisor in 64 bits; the graph fails where it is 0.
-
-    Where there are kernels, one that may be 0 is left to them: their error says which number it is.
-    """
-    wide, known = g.op("Cast", b, to=ir.DataType.INT64), op["input2"].data
-    if known is not None and np.all(known):
-        return wide
-    if known is not None or g.target.fallback:
-        raise Untranslatable("integer divisor that may be 0")
-    return failing(g, wide, g.op("Equal", wide, g.constant(0, np.int64)))
-
-
-def _floor_modulo(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
-    """Mod, which takes the divisor's sign for integers; for floats it has the dividend's, as
-    C's remainder does, and the divisor is added where the two signs differ."""
-    if op.output.type is not _T.FLOAT32:
-        divisor, one = _divisor(op, g, b), g.constant(1, np.int64)
-        # The lowest integer over -1 would end the process.
-        divisor = g.op("Where", g.op("Equal", divisor, g.op("Neg", one)), one, divisor)
-        remainder = g.op("Mod", g.op("Cast", a, to=ir.DataType.INT64), divisor)
-        return g.op("Cast", remainder, to=ir.DataType.from_numpy(op.output.dtype))
-    zero = g.constant(0, np.float32)
-    remainder = g.op("Mod", a, b, fmod=1)
-    signs = g.op("Xor", g.op("Less", b, zero), g.op("Less", remainder, zero))
-    whole = g.op("Equal", remainder, zero)
-    shifted = g.op("And", signs, g.op("Not", whole))
-    return g.op("Where", shifted, g.op("Add", remainder, b), remainder)
-
-
-def _angle(op: View, g: Graph, y: ir.Value, x: ir.Value) -> ir.Value:
-    """Atan of the smaller magnitude over the larger, reflected into the octant of (x, y).
-
-    The quotient is in [0, 1], so no quadrant is lost to infinity or to 0 / 0; a zero is negative
-    where its reciprocal is.
-    """
-    shapes = (op["input1"].shape, op["input2"].shape)
-    if differ(*shapes):
-        raise Untranslatable(f"shapes {shapes[0]} and {shapes[1]} differ")
-    if may_differ(*shapes):
-        x = matched(g, x, y)
-    dtype = op.output.dtype
-    zero, right, straight = (g.constant(angle, dtype) for angle in (0, np.pi / 2, np.pi))
-    high, wide = g.op("Abs", y), g.op("Abs", x)
-    quotient = g.op("Div", g.op("Min", high, wide), g.op("Max", high, wide))
-    quotient = g.op("Where", g.op("Equal", high, wide), g.op("Sign", high), quotient)
-    angle = _arctangent(g, quotient, dtype)
-    angle = g.op("Where", g.op("Greater", high, wide), g.op("Sub", right, angle), angle)
-    below, left = (
-        g.op("Or", g.op("Less", v, zero), g.op("Less", g.op("Reciprocal", v), zero)) for v in (y, x)
-    )
-    angle = g.op("Where", left, g.op("Sub", straight, angle), angle)
-    # Not Where(below, Neg(angle), angle): ONNX Runtime's loses the sign of a zero that it takes.
-    sign = g.op("Where", below, g.constant(-1, dtype), g.constant(1, dtype))
-    return g.op("Mul", angle, sign)
-
-
-def _arctangent(g: Graph, x: ir.Value, dtype: np.dtype[Any]) -> ir.Value:
-    """Atan; of doubles, which ONNX Runtime has none for, that of float32 and a step of Newton's."""
-    if dtype != np.float64:
-        return g.op("Atan", x)
-    rough = g.op("Atan", g.op("Cast", x, to=ir.DataType.FLOAT))
-    rough = g.op("Cast", rough, to=ir.DataType.DOUBLE)
-    sine, cosine = g.op("Sin", rough), g.op("Cos", rough)
-    rest = g.op("Sub", g.op("Mul", x, cosine), sine)
-    return g.op("Add", rough, g.op("Div", rest, g.op("Add", cosine, g.op("Mul", x, sine))))
-
-
 def _power(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
-    """Pow; of integers the graph fails where an exponent is negative, if no kernel can say so.
+    """Pow; of integers the graph fails on a negative exponent, unless a kernel is available.
 
-    Where integers overflow, ONNX Runtime's Pow and TFLite's give the lowest one, except that the
-    latter multiplies, and wraps, for a single exponent that broadcasts.
+    Integers that overflow give the lowest one, in ONNX Runtime and in TFLite. But for a single
+    exponent that broadcasts TFLite multiplies, and wraps.
     """
     if op.output.type is not _T.INT32:
         return g.op("Pow", a, b)
@@ -239,20 +155,20 @@ def _power(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
     if g.target.fallback if known is None else np.any(known < 0):
         raise Untranslatable("integer exponent that may be negative")
     if known is None:
-        b = failing(g, g.op("Cast", b, to=ir.DataType.INT64), negative)
+        b = failing(g, g.cast(b, ir.DataType.INT64), negative)
     if exponents.dynamic or prod(exponents.shape) != 1 or exponents.shape == op["input1"].shape:
         return g.op("Pow", a, b)
     return _integer_power(g, a, b, 31 if known is None else int(known.max()).bit_length())
 
 
 def _integer_power(g: Graph, a: ir.Value, b: ir.Value, bits: int) -> ir.Value:
-    """The product of squares of squares, one for each bit of the exponent."""
-    two, one = g.constant(2, np.int64), g.constant(1, np.int32)
-    power, rest = one, g.op("Cast", b, to=ir.DataType.INT64)
+    """a ** b by repeated squares, one for every bit of the exponent b."""
+    two, one = g.ints(2), g.constant(1, np.int32)
+    power, rest = one, g.cast(b, ir.DataType.INT64)
     for bit in range(max(bits, 1)):
         if bit:
             rest, a = g.op("Div", rest, two), g.op("Mul", a, a)
-        is_set = g.op("Cast", g.op("Mod", rest, two), to=ir.DataType.BOOL)
+        is_set = g.cast(g.op("Mod", rest, two), ir.DataType.BOOL)
         power = g.op("Mul", power, g.op("Where", is_set, a, one))
     return power
 
@@ -265,9 +181,9 @@ def _squared_difference(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Valu
 def _choice(comparison: str, op_type: str) -> Emit:
     """Max or Min of the numbers as stored: TFLite compares codes, whatever their scales.
 
-    For floats it is spelt as a comparison, which decides what becomes of NaN: TFLite gives the
-    second operand where either is NaN, Max would give NaN. So are 64-bit integers, of which ONNX
-    Runtime's Max is wrong beyond 32 bits.
+    For floats it is a comparison and a Where: if either operand is NaN, TFLite gives the second
+    one, and Max would give NaN. So it is for 64-bit integers: ONNX Runtime's Max is wrong beyond 32
+    bits.
     """
 
     def emit(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
@@ -275,8 +191,8 @@ def _choice(comparison: str, op_type: str) -> Emit:
             return g.op("Where", g.op(comparison, a, b), a, b)
         if op.output.type is not _T.INT16:
             return g.op(op_type, a, b)
-        wide = (g.op("Cast", value, to=ir.DataType.INT32) for value in (a, b))
-        return g.op("Cast", g.op(op_type, *wide), to=ir.DataType.INT16)
+        wide = (g.cast(value, ir.DataType.INT32) for value in (a, b))
+        return g.cast(g.op(op_type, *wide), ir.DataType.INT16)
 
     return emit
 
@@ -295,7 +211,7 @@ BINARY = (
         _CODES,
         fused=True,
     ),
-    Binary(Op.DIV, (1, 2), _quotient, frozenset({_T.FLOAT32, _T.INT32}), _CODES, fused=True),
+    Binary(Op.DIV, (1, 2), quotient, frozenset({_T.FLOAT32, _T.INT32}), _CODES, fused=True),
     Binary(
         Op.SQUARED_DIFFERENCE,
         (1, 2),
@@ -306,16 +222,16 @@ BINARY = (
     Binary(
         Op.FLOOR_DIV,
         (1, 3),
-        _floor_quotient,
+        floor_quotient,
         frozenset({_T.FLOAT32, _T.INT32, _T.INT16, _T.INT8}),
     ),
     Binary(
         Op.FLOOR_MOD,
         (1, 2),
-        _floor_modulo,
+        floor_modulo,
         _INTEGERS | {_T.FLOAT32, _T.INT16, _T.INT8},
     ),
-    Binary(Op.ATAN2, (1, 1), _angle, _FLOATS | {_T.FLOAT64}),
+    Binary(Op.ATAN2, (1, 1), atan2, _FLOATS | {_T.FLOAT64}),
     Binary(Op.POW, (1, 1), _power, frozenset({_T.FLOAT32, _T.INT32})),
     Binary(Op.MAXIMUM, (1, 4), _choice("Greater", "Max"), _ORDERED, domain=Domain.STORED),
     Binary(Op.MINIMUM, (1, 4), _choice("Less", "Min"), _ORDERED, domain=Domain.STORED),
@@ -329,7 +245,7 @@ for row in BINARY:
 
 
 def _read(op: View, g: Graph, types: frozenset[TensorType]) -> tuple[ir.Value, Any]:
-    """The real input and its layout, if it is of one of `types` (8 and 16 bits: quantised)."""
+    """The input as real numbers, and its layout; refuses other types, and codes without a scale."""
     input = op["input"]
     if input.type not in types or input.type is not op.output.type:
         raise refusal(op)
@@ -340,39 +256,16 @@ def _read(op: View, g: Graph, types: frozenset[TensorType]) -> tuple[ir.Value, A
 
 
 def _starts_at_zero(tensor: TensorView) -> bool:
-    """Whether no code of a quantised tensor stands for a negative number."""
+    """Whether a quantised tensor has no negative numbers."""
     quantization = tensor.quantization
     lowest, _ = quantized_range(tensor.type)
     return quantization is not None and quantization.scalar_zero_point <= lowest
 
 
-def _by_table(op: View, g: Graph) -> bool:
-    """Gather of the result of every 16-bit code: TFLite interpolates a coarse table. False where
-    the codes have other bits."""
-    input, output = op["input"], op.output
-    if not input.type is output.type is _T.INT16:
-        return False
-    given, made = input.quantization, output.quantization
-    if given is None or made is None or given.scalar_zero_point or made.scalar_zero_point:
-        raise Untranslatable("INT16 without a scale, or with a zero point")
-    function = tabulated_function(op, np.float32(made.scalar_scale), 0)
-    points = int16_table(function, given.scalar_scale, made.scalar_scale)
-    results = interpolated(every_code(_T.INT16), points)
-    if op.op is Op.RSQRT:
-        by_code(op, g, results, partial(_failing_below_0, g))
-    else:
-        by_code(op, g, results)
-    return True
-
-
-def _failing_below_0(g: Graph, codes: ir.Value) -> ir.Value:
-    return failing(g, codes, g.op("Less", codes, g.constant(0, np.int64)))
-
-
 @translator(Op.EXP, versions=(1, 2))
 def exp(op: View, g: Graph) -> None:
     """Exp."""
-    if _by_table(op, g):
+    if by_tabulated_code(op, g):
         return
     x, layout = _read(op, g, _FLOAT32 | {_T.INT8})
     g.write(op.output, g.op("Exp", x), layout=layout)
@@ -380,8 +273,8 @@ def exp(op: View, g: Graph) -> None:
 
 @translator(Op.LOG, versions=(1, 2))
 def log(op: View, g: Graph) -> None:
-    """Log; quantised numbers below 0 are taken as 0, whose logarithm is the lowest code."""
-    if _by_table(op, g):
+    """Log; a negative quantised number is taken as 0, whose logarithm is the lowest code."""
+    if by_tabulated_code(op, g):
         return
     x, layout = _read(op, g, _FLOAT32 | {_T.INT8})
     if op["input"].is_quantized:
@@ -391,7 +284,7 @@ def log(op: View, g: Graph) -> None:
 
 @translator(Op.SQRT, versions=(1, 2))
 def sqrt(op: View, g: Graph) -> None:
-    """Sqrt; of quantised numbers Floor(Sqrt(x) / scale) * scale, since TFLite cuts the code."""
+    """Sqrt; for codes Floor(Sqrt(x) / scale) * scale, since TFLite truncates the code."""
     x, layout = _read(op, g, _FLOAT32 | {_T.INT8})
     root = g.op("Sqrt", x)
     quantization = op.output.quantization
@@ -405,11 +298,13 @@ def sqrt(op: View, g: Graph) -> None:
 
 @translator(Op.RSQRT, versions=(1, 3))
 def rsqrt(op: View, g: Graph) -> None:
-    """Reciprocal(Sqrt(x)); infinity saturates when it is quantised. The graph fails where 16-bit
-    codes are negative, if there is no kernel to say so."""
+    """Reciprocal(Sqrt(x)); infinity becomes the highest code.
+
+    The graph fails on negative 16-bit codes, unless a kernel is available.
+    """
     if op["input"].type is _T.INT16 and g.target.fallback:
         raise Untranslatable("square root of codes that may be negative")
-    if _by_table(op, g):
+    if by_tabulated_code(op, g):
         return
     x, layout = _read(op, g, _FLOAT32 | {_T.INT8})
     if op["input"].is_quantized and not _starts_at_zero(op["input"]):
@@ -434,7 +329,7 @@ def abs(op: View, g: Graph) -> None:
 
 @translator(Op.NEG, versions=(1, 1))
 def neg(op: View, g: Graph) -> None:
-    """Neg of the numbers as the file has them: TFLite ignores the quantisation."""
+    """Neg of the numbers in the file: TFLite ignores the quantisation."""
     input, layout = op["input"], g.layout(op["input"])
     if input.type not in _FLOATS | _INTEGERS | {_T.INT8, _T.INT16}:
         raise refusal(op)
@@ -443,7 +338,7 @@ def neg(op: View, g: Graph) -> None:
 
 
 def unary(emit: Single, types: frozenset[TensorType], op: View, g: Graph) -> None:
-    """Nodes on plain numbers, in the layout that the input has."""
+    """Nodes on plain numbers, in the layout of the input."""
     input, layout = op["input"], g.layout(op["input"])
     if input.type not in types or op.output.type is not input.type:
         raise refusal(op)
@@ -463,13 +358,13 @@ def _square(op: View, g: Graph, x: ir.Value) -> ir.Value:
 
 
 def _sign(op: View, g: Graph, x: ir.Value) -> ir.Value:
-    """Sign; not a number stays what it is."""
+    """Sign; NaN stays NaN."""
     sign = g.op("Sign", x)
     return sign if op.output.type is _T.INT32 else g.op("Where", g.op("Equal", x, x), sign, x)
 
 
 def _zeros(op: View, g: Graph, x: ir.Value) -> ir.Value:
-    """Expand: the shape is known, and infinity times 0 would be no number."""
+    """Expand of 0 to the shape; x * 0 would be NaN for infinity."""
     return g.op("Expand", g.constant(0, op.output.dtype), g.op("Shape", x))
 
 
@@ -507,7 +402,7 @@ def add_n(op: View, g: Graph) -> None:
 
 @translator(Op.BUCKETIZE, versions=(1, 1))
 def bucketize(op: OperatorView[BucketizeOptions], g: Graph) -> None:
-    """ReduceSum(Not(x < boundary)) over the boundaries; that way NaN is above all of them."""
+    """ReduceSum of Not(x < boundary) over the boundaries, so that NaN is above them all."""
     input, layout = op["input"], g.layout(op["input"])
     if input.type not in _FLOAT32 | _INTEGERS | {_T.FLOAT64}:
         raise refusal(op)
@@ -518,8 +413,8 @@ def bucketize(op: OperatorView[BucketizeOptions], g: Graph) -> None:
     if input.type is _T.FLOAT64:
         boundaries = boundaries.astype(np.float64)
     elif input.type is not _T.FLOAT32:
-        x = g.op("Cast", x, to=ir.DataType.FLOAT)
-    last = g.constant([input.rank], np.int64)  # -1 is not counted right where nothing is
+        x = g.cast(x, ir.DataType.FLOAT)
+    last = g.ints([input.rank])  # a size of -1 cannot be inferred from no elements
     below = g.op("Less", g.op("Unsqueeze", x, last), g.constant(boundaries))
-    passed = g.op("Cast", g.op("Not", below), to=ir.DataType.INT32)
+    passed = g.cast(g.op("Not", below), ir.DataType.INT32)
     g.write(op.output, g.op("ReduceSum", passed, last, keepdims=0), layout=layout)

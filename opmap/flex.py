@@ -28,7 +28,7 @@ def unary(op: OperatorView[Any], g: Graph) -> None:
 
 
 def same_as_builtin(op: OperatorView[Any], g: Graph) -> None:
-    """What the translator of TFLite's own operator makes."""
+    """The translation of the builtin operator that does the same."""
     builtin = as_builtin(op)
     entry = translator.find(builtin.op, builtin.version)
     if entry is None:

@@ -1,4 +1,4 @@
-"""TensorFlow's operators on text: none is translated.
+"""TensorFlow's operators on text: none has a translation.
 
-ONNX has no operators on the characters of a text but in domains of its own runtimes.
+Only runtimes have operators on the characters of a text, in domains of their own.
 """

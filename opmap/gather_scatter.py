@@ -1,4 +1,8 @@
-"""Elements picked, written and combined by index: GATHER to TOPK_V2."""
+"""Reading, writing and combining elements by index: GATHER, SCATTER_ND, segments, TOPK_V2.
+
+Rows of a table: unsorted_segment_sum, unsorted_segment_prod, unsorted_segment_max,
+unsorted_segment_min.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ from tflite_ort.opmap.idioms.indices import (
     scattered,
     sizes_of,
 )
-from tflite_ort.opmap.idioms.movement import moved_domain, reshaped
+from tflite_ort.opmap.idioms.movement import moved_domain
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     GatherOptions,
@@ -39,7 +43,7 @@ _LAST = np.iinfo(np.int64).max
 
 @translator(Op.GATHER, versions=(1, 8))
 def gather(op: OperatorView[GatherOptions], g: Graph) -> None:
-    """Gather; with batch dimensions GatherND between two Transposes that bring `axis` forward."""
+    """Gather; with batch dimensions, GatherND between two Transposes that move `axis` forward."""
     input, positions, output = op["input"], op["positions"], op.output
     domain = moved_domain(input, output)
     axis, batch = gather_axes(input.rank, positions.rank, op.options.axis, op.options.batch_dims)
@@ -63,16 +67,19 @@ def _batched(
     axis: int,
     batch: int,
 ) -> ir.Value:
-    """[B..., axis, P..., Q...] picked by [B..., I...] gives [B..., I..., P..., Q...], which has
-    P... moved before I...; P are the dimensions between the batch and `axis`."""
+    """GATHER with batch dimensions B.
+
+    [B..., axis, P..., Q...] at indices [B..., I...] gives [B..., I..., P..., Q...]; then P..., the
+    dimensions between the batch and `axis`, move before I....
+    """
     rank, picked = tensors[0].rank, tensors[1].rank - batch
     if axis > batch:
         between = range(batch, axis)
         value = g.op(
             "Transpose", value, perm=[*range(batch), axis, *between, *range(axis + 1, rank)]
         )
-    indices = g.op("Cast", indices, to=ir.DataType.INT64)
-    tuples = g.op("Unsqueeze", indices, g.constant([tensors[1].rank], np.int64))
+    indices = g.cast(indices, ir.DataType.INT64)
+    tuples = g.op("Unsqueeze", indices, g.ints([tensors[1].rank]))
     value = g.op("GatherND", value, tuples, batch_dims=batch)
     if axis > batch and picked:
         first = batch + picked
@@ -90,31 +97,31 @@ def gather_nd(op: OperatorView[Any], g: Graph) -> None:
     if indices.shape[-1] == 0:
         raise Untranslatable("index tuples of length 0")
     places = bounded(g, indices, *params.shape[: indices.shape[-1]])
-    tuples = g.op("Cast", places, to=ir.DataType.INT64)
+    tuples = g.cast(places, ir.DataType.INT64)
     g.write(op.output, g.op("GatherND", g.read(params, domain=domain), tuples), domain=domain)
 
 
 @translator(Op.SCATTER_ND, versions=(1, 1))
 def scatter_nd(op: OperatorView[Any], g: Graph) -> None:
-    """ScatterElements (add) of zeros; 8 bits and bool wrap in int32."""
+    """ScatterElements (add) into zeros; 8-bit integers and bool are added in int32, then wrap."""
     indices, updates, output = op["indices"], op["updates"], op.output
     depth = indices.shape[-1]
     if has_zero(*indices.shape[:-1], *output.shape):
         raise Untranslatable("no index or no element")
     narrow = updates.dtype.itemsize == 1
     value = g.read(updates, domain=Domain.FILE)
-    value = g.op("Cast", value, to=ir.DataType.INT32) if narrow else value
+    value = g.cast(value, ir.DataType.INT32) if narrow else value
     start = g.constant(0, np.int32 if narrow else updates.dtype)
     sizes, count = _wanted_sizes(op["shape"], g), quotient(indices.shape[:-1])
     shape = (part(g, sizes, 0, depth), part(g, sizes, depth, output.rank))
     rows = flat_rows(g, indices, count, depth, shape[0], depth)
     value = scattered(g, start, shape, rows, value, count, reduction="add")
-    value = g.op("Cast", value, to=ir.DataType[updates.type.name]) if narrow else value
+    value = g.cast(value, ir.DataType[updates.type.name]) if narrow else value
     g.write(output, _of_sizes(g, value, sizes), domain=Domain.FILE)
 
 
 def _wanted_sizes(shape: TensorView, g: Graph) -> Sizes:
-    """The sizes that a list says, which may be computed."""
+    """The sizes in a list, constant or computed."""
     return sizes_of(g, shape) if shape.data is None else tuple(shape.data.reshape(-1).tolist())
 
 
@@ -126,7 +133,7 @@ def _of_sizes(g: Graph, value: ir.Value, sizes: Sizes) -> ir.Value:
 
 @translator(Op.SPARSE_TO_DENSE, versions=(1, 3))
 def sparse_to_dense(op: OperatorView[SparseToDenseOptions], g: Graph) -> None:
-    """ScatterElements of the default; one value is written everywhere."""
+    """ScatterElements into the default value; a single value is written everywhere."""
     indices, values, default, output = op["indices"], op["values"], op["default_value"], op.output
     if has_zero(*indices.shape, *output.shape):
         raise Untranslatable("no index or no element")
@@ -135,7 +142,7 @@ def sparse_to_dense(op: OperatorView[SparseToDenseOptions], g: Graph) -> None:
     sizes = _wanted_sizes(op["shape"], g)
     rows = flat_rows(g, indices, count, width, sizes, output.rank)
     updates = g.op("Expand", g.read(values, domain=domain), g.shape((count,)))
-    start = reshaped(g, g.read(default, domain=domain), ())
+    start = g.reshape(g.read(default, domain=domain), ())
     value = scattered(g, start, (sizes, ()), rows, updates, count)
     g.write(output, _of_sizes(g, value, sizes), domain=domain)
 
@@ -147,10 +154,10 @@ def one_hot(op: OperatorView[OneHotOptions], g: Graph) -> None:
     domain = moved_domain(op["on_value"], op["off_value"], output)
     axis = indices.rank if op.options.axis == -1 else op.options.axis
     # TFLite reads 64-bit indices as 32-bit ones.
-    index = g.op("Cast", g.read(indices), to=ir.DataType.INT32)
-    index = g.op("Unsqueeze", index, g.constant([axis], np.int64))
+    index = g.cast(g.read(indices), ir.DataType.INT32)
+    index = g.op("Unsqueeze", index, g.ints([axis]))
     chosen = g.op("Equal", index, _positions(op["depth"], g, indices.rank - axis))
-    on, off = (reshaped(g, g.read(op[name], domain=domain), ()) for name in _ON_OFF)
+    on, off = (g.reshape(g.read(op[name], domain=domain), ()) for name in _ON_OFF)
     if output.type is TensorType.BOOL:  # ONNX Runtime has no Where of these
         on, off = g.op("And", chosen, on), g.op("And", g.op("Not", chosen), off)
         g.write(output, g.op("Or", on, off))
@@ -159,13 +166,13 @@ def one_hot(op: OperatorView[OneHotOptions], g: Graph) -> None:
 
 
 def _positions(depth: TensorView, g: Graph, rank: int) -> ir.Value:
-    """0, 1, ... up to before `depth`, along the first of 1 + `rank` dimensions."""
+    """0, 1, ..., depth - 1, along the first of 1 + `rank` dimensions."""
     if depth.data is not None:
         counted = np.arange(int(depth.data.reshape(-1)[0]), dtype=np.int32)
         return g.constant(counted.reshape(-1, *(1,) * rank))
-    limit = reshaped(g, sizes_of(g, depth), ())
-    upwards = g.op("Range", g.constant(0, np.int64), limit, g.constant(1, np.int64))
-    return reshaped(g, g.op("Cast", upwards, to=ir.DataType.INT32), (-1, *(1,) * rank))
+    limit = g.reshape(sizes_of(g, depth), ())
+    upwards = g.op("Range", g.ints(0), limit, g.ints(1))
+    return g.reshape(g.cast(upwards, ir.DataType.INT32), (-1, *(1,) * rank))
 
 
 @translator(Op.SEGMENT_SUM, versions=(1, 1))
@@ -175,14 +182,14 @@ def segment_sum(op: OperatorView[Any], g: Graph) -> None:
 
 
 def unsorted_segment(op_: Op, reduction: str) -> None:
-    """ScatterElements with `reduction`, on what an empty segment holds."""
+    """ScatterElements with `reduction`, into the value of an empty segment."""
 
     @translator(op_, versions=(1, 1))
     def combined(op: OperatorView[Any], g: Graph) -> None:
         data = op["data"]
         value = g.read(data)
         if data.type is TensorType.FLOAT32 and reduction in ("max", "min"):
-            # A NaN is never larger or smaller than what is there.
+            # A NaN is never larger or smaller than another number.
             start = g.constant(segment_start(op_, data.dtype))
             value = g.op("Where", g.op("IsNaN", value), start, value)
         _segments(op, g, value, reduction)
@@ -198,20 +205,20 @@ for _op, _reduction in (
 
 
 def _count(k: TensorView, g: Graph) -> ir.Value:
-    """How many elements TOPK_V2 takes, as int64 [1]: none if that is negative."""
+    """The number of elements that TOPK_V2 takes, int64 [1]; 0 for a negative one."""
     if k.data is not None:
-        return g.constant([max(int(k.data.reshape(-1)[0]), 0)], np.int64)
-    count = g.op("Cast", reshaped(g, g.read(k), (1,)), to=ir.DataType.INT64)
-    return g.larger(count, g.constant(0, np.int64))
+        return g.ints([max(int(k.data.reshape(-1)[0]), 0)])
+    count = g.cast(g.reshape(g.read(k), (1,)), ir.DataType.INT64)
+    return g.larger(count, g.ints(0))
 
 
 @translator(Op.WHERE, versions=(1, 2))
 def where(op: OperatorView[Any], g: Graph) -> None:
-    """NonZero, transposed to one row of coordinates for each element."""
+    """NonZero, transposed to one row of coordinates an element."""
     condition = op["condition"]
     value = g.read(condition, domain=Domain.FILE)
     if condition.type in (TensorType.INT8, TensorType.UINT32):  # ONNX Runtime lacks these
-        value = g.op("Cast", value, to=ir.DataType.INT64)
+        value = g.cast(value, ir.DataType.INT64)
     g.write(op.output, g.op("Transpose", g.op("NonZero", value), perm=[1, 0]))
 
 
@@ -222,59 +229,65 @@ def unique(op: OperatorView[UniqueOptions], g: Graph) -> None:
     value = g.read(input, domain=Domain.FILE)
     widened = input.type not in (TensorType.FLOAT32, TensorType.INT8, TensorType.INT64)
     if widened:  # ONNX Runtime lacks these
-        value = g.op("Cast", value, to=ir.DataType.INT64)
+        value = g.cast(value, ir.DataType.INT64)
     found, _, inverse, _ = g.op_multi("Unique", value, outputs=4, sorted=0)
     if widened:
-        found = g.op("Cast", found, to=ir.DataType[input.type.name])
+        found = g.cast(found, ir.DataType[input.type.name])
     g.write(values, found, domain=Domain.FILE)
-    g.write(places, g.op("Cast", inverse, to=ir.DataType[places.type.name]))
+    g.write(places, g.cast(inverse, ir.DataType[places.type.name]))
 
 
 def _segments(op: OperatorView[Any], g: Graph, value: ir.Value, reduction: str) -> None:
-    """`value` combined by segment. Negative ids go to a row in front, which is cut off; so an id
-    that is too large stays too large."""
+    """The rows of `value`, combined by segment.
+
+    Negative ids go to a row in front, which is sliced off. So an id that is too large stays too
+    large, and the graph fails.
+    """
     ids, output = op["segment_ids"], op.output
     if has_zero(*op["data"].shape, *output.shape):
         raise Untranslatable("no element")
     if ids.data is not None and is_known(output.shape[0]) and ids.data.max() >= output.shape[0]:
         raise Untranslatable("a segment id out of bounds")
-    rows = g.op("Cast", g.read(ids), to=ir.DataType.INT64)
-    rows = g.op("Add", g.larger(rows, g.constant(-1, np.int64)), g.constant(1, np.int64))
+    rows = g.cast(g.read(ids), ir.DataType.INT64)
+    rows = g.op("Add", g.larger(rows, g.ints(-1)), g.ints(1))
     sizes: Sizes = output.shape
     first: Sizes = ()
     if is_known(*output.shape):
         first = (output.shape[0] + 1,)
     else:
         segments = _segment_count(op, g)
-        first = g.op("Add", segments, g.constant(1, np.int64))
+        first = g.op("Add", segments, g.ints(1))
         sizes = g.op("Concat", segments, g.shape(op["data"].shape[ids.rank :]), axis=0)
     count, start = quotient(ids.shape), g.constant(segment_start(op.op, output.dtype))
-    rows, shape = reshaped(g, rows, (count,)), (first, part(g, sizes, 1, output.rank))
+    rows, shape = g.reshape(rows, (count,)), (first, part(g, sizes, 1, output.rank))
     value = scattered(g, start, shape, rows, value, count, reduction=reduction)
-    bounds = (g.constant([bound], np.int64) for bound in (1, _LAST, 0))
+    bounds = (g.ints([bound]) for bound in (1, _LAST, 0))
     g.write(output, _of_sizes(g, g.op("Slice", value, *bounds), sizes))
 
 
 def _segment_count(op: OperatorView[Any], g: Graph) -> ir.Value:
-    """As int64 [1]; of SEGMENT_SUM one more than the last id, and the graph fails if the ids do
-    not count up from 0 one by one."""
+    """The number of segments, int64 [1].
+
+    For SEGMENT_SUM it is the last id plus 1. The graph fails unless the ids ascend from 0 in steps
+    of at most 1.
+    """
     if is_known(op.output.shape[0]):
         return g.size(op.output.shape[0])
     if op.op is not Op.SEGMENT_SUM:
         return g.reshape(sizes_of(g, op["num_segments"]), (1,))
-    before, zero, one = (g.constant([bound], np.int64) for bound in (-1, 0, 1))
-    ids = g.op("Cast", g.read(op["segment_ids"]), to=ir.DataType.INT64)
+    before, zero, one = (g.ints([bound]) for bound in (-1, 0, 1))
+    ids = g.cast(g.read(op["segment_ids"]), ir.DataType.INT64)
     line = g.op("Concat", before, ids, axis=0)
     steps = g.op("Sub", ids, g.op("Slice", line, zero, before))
     wrong = g.op("Or", g.op("Less", g.smaller(steps, ids), zero), g.op("Greater", steps, one))
-    count = g.op("ReduceSum", g.op("Cast", wrong, to=ir.DataType.INT64), zero)
-    last = g.op("Slice", line, before, g.constant([_LAST], np.int64))
+    count = g.op("ReduceSum", g.cast(wrong, ir.DataType.INT64), zero)
+    last = g.op("Slice", line, before, g.ints([_LAST]))
     return failing(g, g.op("Add", last, one), g.op("Greater", count, zero))
 
 
 @translator(Op.TOPK_V2, versions=(1, 3))
 def topk_v2(op: OperatorView[Any], g: Graph) -> None:
-    """TopK; a NaN counts as -inf, and is picked up again from the input."""
+    """TopK; a NaN is sorted as -inf, and then read from the input again."""
     input, (values, indices) = op["input"], op.outputs
     domain = moved_domain(input, values)
     value, k = g.read(input, domain=domain), _count(op["k"], g)
@@ -286,4 +299,4 @@ def topk_v2(op: OperatorView[Any], g: Graph) -> None:
     else:
         top, places = g.op_multi("TopK", value, k, outputs=2)
     g.write(values, top, domain=domain)
-    g.write(indices, g.op("Cast", places, to=ir.DataType[indices.type.name]))
+    g.write(indices, g.cast(places, ir.DataType[indices.type.name]))

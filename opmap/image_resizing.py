@@ -1,4 +1,4 @@
-"""Images resized: RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR."""
+"""Resizing of images: RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tflite_ort.schema.arithmetic.resizing import POSITION_BITS, integer_positio
 from tflite_ort.schema.values.semantics import nearest_indices
 from tflite_ort.schema.values.sizes import is_known, known_product, may_differ
 
-# What ONNX Runtime's Resize takes, among what is carried in the graph.
+# The carried types that ONNX Runtime's Resize takes.
 _RESIZED_BY_ORT = frozenset({TensorType.FLOAT32, TensorType.UINT8, TensorType.INT32})
 
 # ONNX Runtime computes places in float32: with more rows weights are wrong by more than 1/1024.
@@ -35,14 +35,16 @@ _FINE = 1 << 14
 
 @translator(Op.RESIZE_BILINEAR, versions=(1, 4))
 def resize_bilinear(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
-    """Resize (linear) of reals, as ONNX Runtime cuts off the fraction of uint8 codes; the mean of
-    four int16 codes, whose weights TFLite rounds to 1/1024."""
+    """Resize (linear) of real numbers, since ONNX Runtime truncates the results of uint8 codes.
+
+    int16 codes take a mean of four, with the weights in 1/1024 that TFLite has.
+    """
     input, output, options = op["input"], op.output, op.options
     if options.align_corners and options.half_pixel_centers:
         raise Untranslatable("align_corners and half_pixel_centers exclude each other")
     if input.type is not TensorType.FLOAT32 and not (input.is_quantized and output.is_quantized):
         raise Untranslatable(f"{input.type.name} input or output without a scale")
-    if not may_differ(input.shape, output.shape):  # every pixel is its own neighbour
+    if not may_differ(input.shape, output.shape):  # all pixels stay as they are
         layout = g.layout(input)
         codes = g.read(input, layout=layout, domain=Domain.STORED)
         g.write(output, codes, layout=layout, domain=Domain.STORED)
@@ -59,8 +61,8 @@ def resize_bilinear(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
         return
     if any(is_known(size) and size > _FINE for size in (*input.shape[1:3], *output.shape[1:3])):
         raise Untranslatable(f"more than {_FINE} rows or columns")
-    # TFLite keeps the input's codes, and XNNPACK rounds halves up: there are many of them.
-    value = g.read_units(input, input.quantization.scalar_scale, layout=layout, rank=input.rank)
+    # TFLite keeps the quantisation of the input. XNNPACK rounds halves up, and halves are common.
+    value = g.read_steps(input, layout=layout)
     codes = g.quantize_units(_resize(op, g, value, layout, "linear", points), input)
     g.write(output, codes, layout=layout, domain=Domain.STORED)
 
@@ -68,7 +70,7 @@ def resize_bilinear(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
 def _weighted_codes(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
     """The weighted mean of four int16 codes, halves away from zero; exact in float64."""
     input, output = op["input"], op.output
-    total = g.op("Cast", g.read(input, domain=Domain.STORED), to=ir.DataType.DOUBLE)
+    total = g.cast(g.read(input, domain=Domain.STORED), ir.DataType.DOUBLE)
     for axis in (1, 2):
         old, new = input.shape[axis], output.shape[axis]
         lower, upper, past = integer_positions(old, new, op.options)
@@ -76,15 +78,18 @@ def _weighted_codes(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
         first, second = (g.op("Gather", total, g.constant(i), axis=axis) for i in (lower, upper))
         difference = g.op("Mul", g.op("Sub", second, first), g.constant(weights))
         total = g.op("Add", first, difference)
-    # Half a code outwards, and cut.
-    codes = g.op("Cast", g.op("Shrink", total, bias=-0.5, lambd=0.0), to=ir.DataType.INT16)
+    # Half a code is added outwards, then Cast truncates.
+    codes = g.cast(g.op("Shrink", total, bias=-0.5, lambd=0.0), ir.DataType.INT16)
     g.write(output, codes, domain=Domain.STORED)
 
 
 @translator(Op.RESIZE_NEAREST_NEIGHBOR, versions=(1, 4))
 def resize_nearest_neighbor(op: OperatorView[ResizeNearestNeighborOptions], g: Graph) -> None:
-    """Channels-first and by whole factors Resize (nearest), else a Gather along each axis: the
-    float arithmetic by which ONNX Runtime picks a pixel differs from TFLite's in the last bit."""
+    """Resize (nearest) for channels-first images and integer factors, otherwise Gather by axis.
+
+    ONNX Runtime computes the index of a pixel in float arithmetic that differs from TFLite's in the
+    last bit.
+    """
     input, output = op["input"], op.output
     domain = moved_domain(input, output)
     if not is_known(*input.shape[1:3], *output.shape[1:3]):
@@ -105,15 +110,15 @@ def resize_nearest_neighbor(op: OperatorView[ResizeNearestNeighborOptions], g: G
         value = _resize(op, g, value, layout, "nearest", "asymmetric", nearest_mode="floor")
     else:
         for axis in (2, 1):
-            value = g.op("Gather", value, g.constant(picks[axis - 1], np.int64), axis=axis)
+            value = g.op("Gather", value, g.ints(picks[axis - 1]), axis=axis)
     g.write(output, value, layout=layout, domain=domain)
 
 
 def _computed_picks(
     op: OperatorView[ResizeNearestNeighborOptions], g: Graph, axis: int
 ) -> ir.Value:
-    """`nearest_indices` of an axis whose old or new size is computed, by the same float steps."""
-    options, one = op.options, g.constant(1, np.int64)
+    """`nearest_indices` for an axis whose old or new size is computed, in the same float steps."""
+    options, one = op.options, g.ints(1)
     old = g.reshape(g.size(op["input"].shape[axis]), ())
     new = g.reshape(_sizes(op, g)[axis], ())
     last = g.op("Sub", old, one)
@@ -122,19 +127,22 @@ def _computed_picks(
         several = g.op("Greater", new, one)
         pairs = ((last, old), (g.op("Sub", new, one), new))
         steps = [g.op("Where", several, fewer, all) for fewer, all in pairs]
-    ratio = g.op("Div", *(g.op("Cast", step, to=ir.DataType.FLOAT) for step in steps))
+    ratio = g.op("Div", *(g.cast(step, ir.DataType.FLOAT) for step in steps))
     half = g.constant(0.5 if options.half_pixel_centers else 0, np.float32)
-    counted = g.op("Range", g.constant(0, np.int64), new, one)
-    source = g.op("Mul", g.op("Add", g.op("Cast", counted, to=ir.DataType.FLOAT), half), ratio)
+    counted = g.op("Range", g.ints(0), new, one)
+    source = g.op("Mul", g.op("Add", g.cast(counted, ir.DataType.FLOAT), half), ratio)
     if options.align_corners:
         source = g.op("Add", source, g.constant(0.5, np.float32))
-    whole = g.op("Cast", g.op("Floor", source), to=ir.DataType.INT64)
-    return g.smaller(g.larger(whole, g.constant(0, np.int64)), last)
+    whole = g.cast(g.op("Floor", source), ir.DataType.INT64)
+    return g.smaller(g.larger(whole, g.ints(0)), last)
 
 
 def _linear_layout(g: Graph, input: TensorView, output: TensorView) -> Layout:
-    """Channels-first, which all providers resize; ONNX Runtime's CPU provider enlarges faster
-    channels-last what it does not hold in blocks of 8 or 16 channels."""
+    """The layout for a linear Resize.
+
+    All providers resize channels-first. ONNX Runtime's CPU provider enlarges faster channels-last
+    unless it has the channels in blocks of 8 or 16.
+    """
     if not g.target.cpu_kernels:
         return Layout.FIRST
     channels = input.shape[-1]
@@ -144,14 +152,14 @@ def _linear_layout(g: Graph, input: TensorView, output: TensorView) -> Layout:
 
 
 def _repeats(picks: npt.NDArray[np.int64], size: int) -> bool:
-    """Whether each of `size` pixels is taken the same number of times, in order."""
+    """Whether all `size` pixels are used equally often, in order."""
     return len(picks) % size == 0 and bool(
         np.array_equal(picks, np.arange(len(picks)) // (len(picks) // size))
     )
 
 
 def _sizes(op: OperatorView[Any], g: Graph) -> list[ir.Value]:
-    """The sizes of the result, each as int64 [1]."""
+    """The sizes of the result, int64 [1] for every axis."""
     batch, *_, channels = op["input"].shape
     wanted = sizes_of(g, op["size"])
     height, width = g.op_multi("Split", wanted, outputs=2, axis=0, num_outputs=2)
@@ -168,7 +176,7 @@ def _resize(
     **more: str,
 ) -> ir.Value:
     if is_known(*op.output.shape):
-        sizes = g.constant(layout.shape(op.output.shape), np.int64)
+        sizes = g.ints(layout.shape(op.output.shape))
     else:
         unordered = _sizes(op, g)
         sizes = g.op("Concat", *(unordered[i] for i in layout.permutation(4)), axis=0)

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from tflite_ort.opmap.convolution import accumulator_bias, check_types
 from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.idioms.hybrid import hybrid_input, input_rounding
-from tflite_ort.opmap.idioms.hybrid_products import Matrix, keeps_codes, sum_of_products
+from tflite_ort.opmap.idioms.hybrid_products import WeightMatrix, keeps_codes, sum_of_products
 from tflite_ort.opmap.idioms.symmetric_weights import symmetric, with_repeated
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
@@ -25,15 +25,15 @@ from tflite_ort.schema import (
 )
 from tflite_ort.schema.values.sizes import is_known, may_differ
 
-# Types of input and filter, where this has a scale for each block of a row.
+# The types of input and of a filter that has one scale for a block of a row.
 BLOCKWISE = (TensorType.FLOAT32, TensorType.INT4)
 
 
 @translator(Op.FULLY_CONNECTED, versions=(1, 14))
 def fully_connected(op: OperatorView[FullyConnectedOptions], g: Graph) -> None:
-    """Gemm of the input as rows with the transposed filter [units, depth].
+    """Gemm of the rows of the input and the transposed filter [units, depth].
 
-    LiteRT's own kernel of blockwise weights leaves out the fused activation; its default does not.
+    LiteRT's own kernel for blockwise weights ignores the fused activation; its default does not.
     """
     input, filter, output, options = op["input"], op["filter"], op.output, op.options
     if options.weights_format != FullyConnectedOptionsWeightsFormat.DEFAULT:
@@ -57,7 +57,7 @@ def fully_connected(op: OperatorView[FullyConnectedOptions], g: Graph) -> None:
     if output.rank == 2:
         g.write(output, y, activation=activation)
         return
-    # Quantised before it is reshaped, for ONNX Runtime to see Gemm and QuantizeLinear together.
+    # It is quantised before it is reshaped, so that ONNX Runtime fuses Gemm and QuantizeLinear.
     domain = Domain.STORED if output.is_quantized else Domain.REAL
     y = g.quantize(y, output) if output.is_quantized else y
     y = g.reshape(y, output.shape)
@@ -67,9 +67,9 @@ def fully_connected(op: OperatorView[FullyConnectedOptions], g: Graph) -> None:
 def _coded_product(
     op: OperatorView[FullyConnectedOptions], g: Graph, rows: ir.Value, *, asymmetric: bool
 ) -> ir.Value | None:
-    """Floats times 8-bit weights, where these are not made floats."""
+    """The product of floats and 8-bit weights that stay codes; None if these become floats."""
     input, filter = op["input"], op["filter"]
-    matrix = None if input.is_quantized else Matrix.of_codes(filter)
+    matrix = None if input.is_quantized else WeightMatrix.of_codes(filter)
     if matrix is None:
         return None
     single_row = is_known(*input.shape) and math.prod(input.shape) == filter.shape[1]
@@ -81,7 +81,7 @@ def _coded_product(
 
 
 def _product(op: OperatorView[FullyConnectedOptions], g: Graph, rows: ir.Value) -> ir.Value:
-    """Gemm; of 4-bit weights and floats a MatMul, for these to stay packed."""
+    """Gemm; a MatMul for floats and 4-bit weights, which then stay packed."""
     input, filter = op["input"], op["filter"]
     bias = accumulator_bias(g, input, filter, op.get("bias"))
     filter, repeated = symmetric(g, filter, may_repeat=True)
@@ -131,6 +131,6 @@ def _transposed(g: Graph, value: ir.Value, tensor: TensorView, adjoint: bool) ->
 
 
 def _permutation(rank: int, adjoint: bool) -> list[int]:
-    """The last two axes swapped, if `adjoint`."""
+    """A permutation that swaps the last two axes if `adjoint`."""
     axes = list(range(rank))
     return [*axes[:-2], axes[-1], axes[-2]] if adjoint else axes

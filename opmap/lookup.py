@@ -1,6 +1,6 @@
-"""Rows looked up by key: EMBEDDING_LOOKUP, EMBEDDING_LOOKUP_SPARSE, HASHTABLE_LOOKUP.
+"""Lookup of rows by key: EMBEDDING_LOOKUP, EMBEDDING_LOOKUP_SPARSE, HASHTABLE_LOOKUP.
 
-LSH_PROJECTION and SKIP_GRAM are not translated: ONNX has no operator that hashes numbers, and none
+LSH_PROJECTION and SKIP_GRAM have no translation: ONNX has no operator that hashes numbers, and none
 that joins words that are not neighbours.
 """
 
@@ -17,7 +17,7 @@ import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.idioms.indices import bounded, flat_rows, scattered
-from tflite_ort.opmap.idioms.movement import code_constant, moved_domain, reshaped
+from tflite_ort.opmap.idioms.movement import code_constant, moved_domain
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     CombinerType,
@@ -38,8 +38,11 @@ _CODES = 1  # bytes of an element
 
 @translator(Op.EMBEDDING_LOOKUP, versions=(1, 5))
 def embedding_lookup(op: OperatorView[Any], g: Graph) -> None:
-    """Gather of rows; of integer codes for a float output, times the Gather of their scales, which
-    blockwise ones repeat along the row."""
+    """Gather of rows.
+
+    For a float output, rows of integer codes are multiplied by a Gather of their scales; blockwise
+    scales are repeated along the row.
+    """
     ids, table, output = op["ids"], op["table"], op.output
     places = bounded(g, ids, table.shape[0])
     if table.type is output.type:
@@ -48,7 +51,7 @@ def embedding_lookup(op: OperatorView[Any], g: Graph) -> None:
         return
     if table.data is not None and table.blocks is not None:
         rows = _rows_of_blocks(g, table, table.blocks, places, ids.shape[0])
-        rows = g.op("Cast", rows, to=ir.DataType.from_numpy(output.dtype))
+        rows = g.cast(rows, output.dtype)
         g.write(output, g.reshape(rows, output.shape))
         return
     quantization = table.quantization
@@ -58,23 +61,23 @@ def embedding_lookup(op: OperatorView[Any], g: Graph) -> None:
         raise Untranslatable(f"{output.type.name} rows, zero point {quantization.zero_point[0]}")
     # TFLite reads uint8 codes as int8 ones.
     codes = g.constants.add(table.data.view(np.int8), table.name)
-    rows = g.op("Cast", g.op("Gather", codes, places), to=ir.DataType.FLOAT)
+    rows = g.cast(g.op("Gather", codes, places), ir.DataType.FLOAT)
     if quantization.per_channel:
         scales = quantization.scale.reshape(-1, *(1,) * (table.rank - 1))
         scale = g.op("Gather", g.constant(scales), places)
     else:
         scale = g.constant(quantization.sole_scale)
     value = g.op("Mul", rows, scale)
-    g.write(output, g.op("Cast", value, to=ir.DataType.from_numpy(output.dtype)))
+    g.write(output, g.cast(value, output.dtype))
 
 
 def _rows_of_blocks(
     g: Graph, table: TensorView, blocks: Blocks, places: ir.Value, count: int
 ) -> ir.Value:
-    """Real rows [count, blocks, block size]."""
+    """Rows of blockwise codes as real numbers [count, blocks, block size]."""
     codes = g.op("Gather", g.constant(np.asarray(table.data)), places)
     shape = (count, *blocks.scale.shape[1:], blocks.size)
-    real = g.reshape(g.op("Cast", codes, to=ir.DataType.FLOAT), shape)
+    real = g.reshape(g.cast(codes, ir.DataType.FLOAT), shape)
     scale = g.constant(blocks.scale[..., np.newaxis], np.float32)
     return g.op("Mul", real, g.op("Gather", scale, places))
 
@@ -85,14 +88,16 @@ def _rows_of_blocks(
     constants=("dense_shape",),
 )
 def embedding_lookup_sparse(op: OperatorView[EmbeddingLookupSparseOptions], g: Graph) -> None:
-    """ScatterElements (add) of weighted rows; divided by that of the weights, or of their squares
-    under a root."""
+    """ScatterElements (add) of weighted rows.
+
+    MEAN divides it by the sum of the weights, SQRTN by the root of the sum of their squares.
+    """
     ids, indices, params, output = op["ids"], op["indices"], op["params"], op.output
     depth, count = indices.shape[1] - 1, ids.shape[0]
     if has_zero(*params.shape, *output.shape):
         raise Untranslatable("no element")
     shape = output.shape[:depth], params.shape[1:]
-    weights = reshaped(g, g.read(op["weights"]), (count, *(1,) * (params.rank - 1)))
+    weights = g.reshape(g.read(op["weights"]), (count, *(1,) * (params.rank - 1)))
     picks = g.op("Gather", g.read(params), bounded(g, ids, params.shape[0]))
     picks = g.op("Mul", picks, weights)
     if not count:
@@ -103,7 +108,7 @@ def embedding_lookup_sparse(op: OperatorView[EmbeddingLookupSparseOptions], g: G
         value = scattered(g, zero, shape, rows, picks, count, reduction="add")
     else:
         value = _means(g, _visits(indices, shape[0]), shape, picks, weights, op.options.combiner)
-    g.write(output, reshaped(g, value, output.shape))
+    g.write(output, g.reshape(value, output.shape))
 
 
 def _means(
@@ -114,10 +119,10 @@ def _means(
     weights: ir.Value,
     combiner: CombinerType,
 ) -> ir.Value:
-    """What the visits add to each bucket, which is divided after each."""
+    """The sums of the visits to all buckets; a bucket is divided after every visit."""
     root, zero = combiner == CombinerType.SQRTN, g.constant(0, np.float32)
     weights = g.op("Mul", weights, weights) if root else weights
-    value = g.op("Expand", zero, g.constant(list(map(prod, shape)), np.int64))
+    value = g.op("Expand", zero, g.ints(list(map(prod, shape))))
     for visit in visits:
         items, rows, count = g.constant(visit.items), g.constant(visit.rows), len(visit.items)
         part, total = (
@@ -131,11 +136,11 @@ def _means(
 
 @dataclass(frozen=True, slots=True)
 class _Visit:
-    """What comes into buckets at a time.
+    """Items that go into buckets at the same time, one run of items a bucket.
 
     Args:
-        rows: the bucket of each of the items.
-        others: 1 for each bucket that none is for, 0 for the rest, [R, 1].
+        rows: the buckets of the items.
+        others: [R, 1], 1 for a bucket without items in this visit, 0 for the others.
     """
 
     items: Array
@@ -144,8 +149,10 @@ class _Visit:
 
 
 def _visits(indices: TensorView, sizes: Shape) -> Iterator[_Visit]:
-    """The items with which each bucket begins, those with which it comes again, and so on: a bucket
-    ends where another begins."""
+    """The first run of items of every bucket, the second run, and so on.
+
+    A run of a bucket ends where another bucket begins.
+    """
     if indices.data is None:
         raise Untranslatable("the buckets of a mean are computed")
     tuples = indices.data[:, : len(sizes)]
@@ -167,8 +174,10 @@ def _visits(indices: TensorView, sizes: Shape) -> Iterator[_Visit]:
 
 @translator(Op.HASHTABLE_LOOKUP, versions=(1, 1))
 def hashtable_lookup(op: OperatorView[Any], g: Graph) -> None:
-    """Gather at the key that a binary search finds; what it does not find gets a row of zeros,
-    which stands behind the last."""
+    """Gather at the position that a binary search finds.
+
+    A key that is not found gets a row of zeros, which is appended to the values.
+    """
     lookup, keys, values = op["lookup"], op["keys"], op["values"]
     rows, found = op.outputs
     domain = moved_domain(values, rows)
@@ -177,20 +186,22 @@ def hashtable_lookup(op: OperatorView[Any], g: Graph) -> None:
     zeros = g.op("Expand", code_constant(g, 0, rows, domain), row)
     table = g.op("Concat", g.read(values, domain=domain), zeros, axis=0)
     g.write(rows, g.op("Gather", table, places), domain=domain)
-    hit = g.op("Less", places, g.constant(keys.shape[0], np.int64))
-    g.write(found, g.op("Cast", hit, to=ir.DataType.UINT8), domain=Domain.FILE)
+    hit = g.op("Less", places, g.ints(keys.shape[0]))
+    g.write(found, g.cast(hit, ir.DataType.UINT8), domain=Domain.FILE)
 
 
 def _binary_search(g: Graph, wanted: ir.Value, keys: ir.Value, count: int) -> ir.Value:
-    """Where among the keys `wanted` [N] is, in int64, `count` where it is not found. Of equal keys,
-    and where they are not ascending, C's bsearch finds the same."""
-    zero, one, two = (g.constant(number, np.int64) for number in (0, 1, 2))
-    none = g.constant(count, np.int64)
+    """The positions of `wanted` [N] among the keys, int64; `count` for one that is not found.
+
+    It makes the steps of C's bsearch, also among equal keys and among keys that do not ascend.
+    """
+    zero, one, two = (g.ints(number) for number in (0, 1, 2))
+    none = g.ints(count)
     places = high = g.op("Expand", none, g.op("Shape", wanted))
     low = g.op("Expand", zero, g.op("Shape", wanted))
     for _ in range(count.bit_length()):
         middle = g.op("Div", g.op("Add", low, high), two)
-        key = g.op("Gather", keys, g.smaller(middle, g.constant(count - 1, np.int64)))
+        key = g.op("Gather", keys, g.smaller(middle, g.ints(count - 1)))
         step = g.op("Sub", wanted, key)
         is_open = g.op("Less", low, high)
         below, equal, above = (

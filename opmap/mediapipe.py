@@ -1,4 +1,4 @@
-"""MediaPipe's custom operators: pooling with positions, and parts of faces cut out of images."""
+"""MediaPipe's custom operators: pooling with positions, and parts of images around faces."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Graph, Layout
-from tflite_ort.opmap.idioms.movement import reshaped
 from tflite_ort.opmap.registry import custom_translator
 from tflite_ort.schema import OperatorView, TensorView, Untranslatable
 from tflite_ort.schema.shapes.mediapipe import transposed_padding
@@ -26,7 +25,7 @@ from tflite_ort.schema.values.well_known_options import (
 
 @custom_translator("Convolution2DTransposeBias", versions=(1, 1), constants=("filter",))
 def convolution2dtransposebias(op: OperatorView[Any], g: Graph) -> None:
-    """ConvTranspose with filter [N, KH, KW, C] re-laid to [C, N, KH, KW]."""
+    """ConvTranspose with the filter [N, KH, KW, C] as [C, N, KH, KW]."""
     options, input, filter = transpose_conv_options(op), op["input"], op["filter"]
     kernel, strides = filter.shape[1:3], (options.stride_h, options.stride_w)
     (top, bottom), (left, right) = (
@@ -47,7 +46,7 @@ def convolution2dtransposebias(op: OperatorView[Any], g: Graph) -> None:
 
 @custom_translator("MaxPoolingWithArgmax2D", versions=(1, 1))
 def maxpoolingwithargmax2d(op: OperatorView[Any], g: Graph) -> None:
-    """MaxPool with the indices, which are of the image and become positions in the window."""
+    """MaxPool with indices, which are converted from cells of the image to those of the window."""
     options, input = pool_options(op), op["input"]
     kernel, strides = (
         (options.filter_height, options.filter_width),
@@ -73,7 +72,7 @@ def maxpoolingwithargmax2d(op: OperatorView[Any], g: Graph) -> None:
         for count, stride, (before, _) in zip(output.shape[1:3], strides, padding, strict=True)
     ]
     position = _in_window(g, cells, input.shape[1:3], first_cells, options.filter_width)
-    position = g.op("Cast", position, to=ir.DataType.from_numpy(positions.dtype))
+    position = g.cast(position, positions.dtype)
     if positions.dtype == np.float32:
         position = g.op("Add", position, g.constant(np.float32(0.1)))
     g.write(positions, position, layout=Layout.FIRST)
@@ -86,19 +85,24 @@ def _in_window(
     first_cells: Sequence[npt.NDArray[np.int64]],
     filter_width: int,
 ) -> ir.Value:
-    """Where in its window each of `cells` [B, C, rows, columns] stands, counted row by row; the
-    windows begin at `first_cells` of an image of `size`, the cells are counted over all images."""
-    width = g.constant(size[1], np.int64)
-    cell = g.op("Mod", cells, g.constant(math.prod(size), np.int64))
+    """The positions in their windows, counted row by row, of `cells` [B, C, rows, columns].
+
+    Args:
+        cells: numbers of cells, counted over all images.
+        size: (H, W) of an image.
+        first_cells: where the windows begin.
+    """
+    width = g.ints(size[1])
+    cell = g.op("Mod", cells, g.ints(math.prod(size)))
     tops, lefts = first_cells
-    row = g.op("Sub", g.op("Div", cell, width), g.constant(tops[:, None], np.int64))
-    column = g.op("Sub", g.op("Mod", cell, width), g.constant(lefts, np.int64))
-    return g.op("Add", g.op("Mul", row, g.constant(filter_width, np.int64)), column)
+    row = g.op("Sub", g.op("Div", cell, width), g.ints(tops[:, None]))
+    column = g.op("Sub", g.op("Mod", cell, width), g.ints(lefts))
+    return g.op("Add", g.op("Mul", row, g.ints(filter_width)), column)
 
 
 @custom_translator("MaxUnpooling2D", versions=(1, 1))
 def maxunpooling2d(op: OperatorView[Any], g: Graph) -> None:
-    """ScatterElements into zeros, by the place of each cell in the whole output."""
+    """ScatterElements into zeros, by the position of a cell in the whole output."""
     options, input = pool_options(op), op["input"]
     kernel = (options.filter_height, options.filter_width)
     if kernel != (options.stride_h, options.stride_w):
@@ -106,20 +110,20 @@ def maxunpooling2d(op: OperatorView[Any], g: Graph) -> None:
     batch, height, width, channels = input.shape
     first = np.arange(batch * height)[:, None] * kernel[0] * width + np.arange(width)
     first = first.reshape(batch, height, width, 1) * kernel[1] * channels + np.arange(channels)
-    position = g.op("Cast", g.read(op["indices"]), to=ir.DataType.INT64)
-    filter_width = g.constant(kernel[1], np.int64)
+    position = g.cast(g.read(op["indices"]), ir.DataType.INT64)
+    filter_width = g.ints(kernel[1])
     row, column = (g.op(name, position, filter_width) for name in ("Div", "Mod"))
-    row = g.op("Mul", row, g.constant(width * kernel[1] * channels, np.int64))
-    column = g.op("Mul", column, g.constant(channels, np.int64))
-    place = g.op("Add", g.op("Add", row, column), g.constant(first, np.int64))
-    zeros = g.op("ConstantOfShape", g.constant([math.prod(op.output.shape)], np.int64))
-    cells = (reshaped(g, value, (-1,)) for value in (place, g.read(input)))
-    g.write(op.output, reshaped(g, g.op("ScatterElements", zeros, *cells), op.output.shape))
+    row = g.op("Mul", row, g.ints(width * kernel[1] * channels))
+    column = g.op("Mul", column, g.ints(channels))
+    place = g.op("Add", g.op("Add", row, column), g.ints(first))
+    zeros = g.op("ConstantOfShape", g.ints([math.prod(op.output.shape)]))
+    cells = (g.reshape(value, (-1,)) for value in (place, g.read(input)))
+    g.write(op.output, g.reshape(g.op("ScatterElements", zeros, *cells), op.output.shape))
 
 
 @custom_translator("TransformTensorBilinear", versions=(2, 2))
 def transformtensorbilinear(op: OperatorView[Any], g: Graph) -> None:
-    """GridSample at the transformed centres of the output's cells, zero outside the image."""
+    """GridSample at the transformed centres of the output cells; 0 outside the image."""
     image, (_, rows, columns, _) = op["image"], op.output.shape
     sides = np.array(image.shape[2:0:-1], np.float32)  # (x, y)
     y, x = np.indices((rows, columns)) + 0.5
@@ -127,7 +131,7 @@ def transformtensorbilinear(op: OperatorView[Any], g: Graph) -> None:
     centre = transformed(g, op["transform"], g.constant(centres[None]))
     place = g.op("Sub", centre, g.constant(np.float32(0.5)))
     nearest = g.op("Min", g.op("Max", place, g.constant(np.float32(0))), g.constant(sides - 1))
-    away = g.op("ReduceSum", g.op("Abs", g.op("Sub", place, nearest)), g.constant([3], np.int64))
+    away = g.op("ReduceSum", g.op("Abs", g.op("Sub", place, nearest)), g.ints([3]))
     outside = g.op("Greater", g.op("Transpose", away, perm=[0, 3, 1, 2]), g.constant(np.float32(0)))
     grid = g.op("Sub", g.op("Mul", centre, g.constant(2 / sides)), g.constant(np.float32(1)))
     sampled = g.op("GridSample", g.read(image, layout=Layout.FIRST), grid, padding_mode="border")
@@ -137,43 +141,44 @@ def transformtensorbilinear(op: OperatorView[Any], g: Graph) -> None:
 
 @custom_translator("TransformLandmarks", versions=(2, 2))
 def transformlandmarks(op: OperatorView[Any], g: Graph) -> None:
-    """MatMul of x and y; z as it is."""
+    """MatMul of x and y; z is unchanged."""
     landmarks = g.read(op["landmarks"])
     if op.output.shape[2] == 2:
         g.write(op.output, transformed(g, op["transform"], landmarks))
         return
-    points, rest = g.op_multi("Split", landmarks, g.constant([2, 1], np.int64), outputs=2, axis=2)
+    points, rest = g.op_multi("Split", landmarks, g.ints([2, 1]), outputs=2, axis=2)
     moved = transformed(g, op["transform"], points)
     g.write(op.output, g.op("Concat", moved, rest, axis=2))
 
 
 def transformed(g: Graph, transform: TensorView, points: ir.Value) -> ir.Value:
-    """Points [..., (x, y)] by the first two rows of [1, 4, 4]."""
-    matrix = reshaped(g, g.read(transform), (4, 4))
+    """Points [..., (x, y)] transformed by the first two rows of a matrix [1, 4, 4]."""
+    matrix = g.reshape(g.read(transform), (4, 4))
     turn = g.op("Transpose", _part(g, matrix, (0, 0), (2, 2)), perm=[1, 0])
-    shift = reshaped(g, _part(g, matrix, (0, 3), (2, 4)), (2,))
+    shift = g.reshape(_part(g, matrix, (0, 3), (2, 4)), (2,))
     return g.op("Add", g.op("MatMul", points, turn), shift)
 
 
 def _part(g: Graph, value: ir.Value, starts: Sequence[int], ends: Sequence[int]) -> ir.Value:
-    """A part of the first axes."""
-    return g.op("Slice", value, g.constant(starts, np.int64), g.constant(ends, np.int64))
+    """A slice along the first axes."""
+    return g.op("Slice", value, g.ints(starts), g.ints(ends))
 
 
 @custom_translator("Landmarks2TransformMatrix", versions=(2, 2))
 def landmarks2transformmatrix(op: OperatorView[Any], g: Graph) -> None:
-    """The box of turned points; cosine and sine of the turn come from the two points' difference,
-    with no angle between."""
+    """The bounding box of rotated points.
+
+    The cosine and sine of the rotation are computed from the difference of two points, without the
+    angle itself.
+    """
     options = map_options(op, LandmarksToMatrixOptions)
-    points = reshaped(g, g.read(op["landmarks"]), (-1, 3))
+    points = g.reshape(g.read(op["landmarks"]), (-1, 3))
     points = _part(g, points, (0, 0), (op["landmarks"].shape[1], 2))
     there = _turn(g, points, options)
     back = g.op("Transpose", there, perm=[1, 0])
-    subset = g.op("Gather", points, g.constant(options.subset_idxs, np.int64))
+    subset = g.op("Gather", points, g.ints(options.subset_idxs))
     upright = g.op("MatMul", subset, back)
-    highest, lowest = (
-        g.op(name, upright, g.constant([0], np.int64)) for name in ("ReduceMax", "ReduceMin")
-    )
+    highest, lowest = (g.op(name, upright, g.ints([0])) for name in ("ReduceMax", "ReduceMin"))
     size = np.array([[options.output_width, options.output_height]], np.float32)
     growth = np.array([[options.scale_x, options.scale_y]], np.float32) / size
     scale = g.op("Mul", g.op("Sub", highest, lowest), g.constant(growth))
@@ -183,14 +188,16 @@ def landmarks2transformmatrix(op: OperatorView[Any], g: Graph) -> None:
     shift = g.op("Sub", centre, g.op("MatMul", turned, g.constant(size.T / 2)))
     rest = g.constant([[0, 0, 1, 0], [0, 0, 0, 1]], np.float32)
     rows = g.op("Concat", turned, g.constant(np.zeros((2, 1), np.float32)), shift, axis=1)
-    g.write(op.output, reshaped(g, g.op("Concat", rows, rest, axis=0), (1, 4, 4)))
+    g.write(op.output, g.reshape(g.op("Concat", rows, rest, axis=0), (1, 4, 4)))
 
 
 def _turn(g: Graph, points: ir.Value, options: LandmarksToMatrixOptions) -> ir.Value:
-    """[[cos, -sin], [sin, cos]] of the angle asked for less that from the left to the right point;
-    two points in one place have the angle 0."""
+    """[[cos, -sin], [sin, cos]] of the wanted angle less that from the left to the right point.
+
+    Two equal points have the angle 0.
+    """
     ends = (options.right_rotation_idx, options.left_rotation_idx)
-    right, left = (g.op("Gather", points, g.constant([end], np.int64)) for end in ends)
+    right, left = (g.op("Gather", points, g.ints([end])) for end in ends)
     difference = g.op("Sub", right, left)  # [1, (x, y)]
     length = g.op("ReduceL2", difference)
     apart = g.op("Greater", length, g.constant(np.float32(0)))
@@ -200,4 +207,4 @@ def _turn(g: Graph, points: ir.Value, options: LandmarksToMatrixOptions) -> ir.V
     cos, sin = math.cos(options.target_rotation_radians), math.sin(options.target_rotation_radians)
     # cos(a - b) = cos a cos b + sin a sin b, sin(a - b) = sin a cos b - cos a sin b
     entries = np.array([[cos, -sin, sin, cos], [sin, cos, -cos, sin]], np.float32)
-    return reshaped(g, g.op("MatMul", direction, g.constant(entries)), (2, 2))
+    return g.reshape(g.op("MatMul", direction, g.constant(entries)), (2, 2))

@@ -1,5 +1,5 @@
-"""TFLite Micro's signal operators: none is translated.
+"""TFLite Micro's signal operators: none has a translation.
 
-They are integer arithmetic that wraps at 16, 32 and 64 bits, of which ONNX Runtime has the half:
-no sums of uint64, no shifts of signed numbers, no square roots of integers.
+They use integer arithmetic that wraps at 16, 32 and 64 bits. ONNX Runtime has only a part of it: no
+sums of uint64, no shifts of signed numbers, no square roots of integers.
 """

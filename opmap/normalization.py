@@ -22,8 +22,10 @@ _T = TensorType
 
 @translator(Op.L2_NORMALIZATION, versions=(1, 2))
 def l2_normalization(op: OperatorView[L2NormOptions], g: Graph) -> None:
-    """x / Max(ReduceL2(x), 1e-6) along the last axis; of codes the limit is a tenth of a step,
-    since TFLite knows none: only what is all zero meets it."""
+    """x / Max(ReduceL2(x), 1e-6) along the last axis.
+
+    For codes the limit is a tenth of a step. TFLite has none, and only zeros are below this one.
+    """
     input, output = op["input"], op.output
     check_types(op, frozenset({_T.FLOAT32, _T.UINT8, _T.INT8}))
     if input.rank < 1 or op.options.fused_activation_function:
@@ -37,7 +39,7 @@ def l2_normalization(op: OperatorView[L2NormOptions], g: Graph) -> None:
         limit = input.quantization.scalar_scale / 10
     layout = g.layout(input)
     x = g.read(input, layout=layout)
-    axes = g.constant([layout.axis(input.rank - 1, input.rank)], np.int64)
+    axes = g.ints([layout.axis(input.rank - 1, input.rank)])
     norm = g.op("Max", g.op("ReduceL2", x, axes), g.constant(limit, np.float32))
     g.write(output, g.op("Div", x, norm), layout=layout)
 
@@ -46,8 +48,10 @@ def l2_normalization(op: OperatorView[L2NormOptions], g: Graph) -> None:
 def local_response_normalization(
     op: OperatorView[LocalResponseNormalizationOptions], g: Graph
 ) -> None:
-    """LRN over 2 * radius + 1 channels; ONNX divides alpha by their number. ONNX Runtime takes
-    positive parameters only."""
+    """LRN over 2 * radius + 1 channels; ONNX divides alpha by their number.
+
+    ONNX Runtime takes only positive parameters, so others are computed node by node.
+    """
     input, options = op["input"], op.options
     check_types(op, frozenset({_T.FLOAT32}))
     if input.rank != 4:
@@ -70,7 +74,7 @@ def local_response_normalization(
 def _response(
     g: Graph, x: ir.Value, channels: int, options: LocalResponseNormalizationOptions
 ) -> ir.Value:
-    """x * (bias + alpha * sums of near squares) ** -beta; the sums are a product with a band."""
+    """x * (bias + alpha * sums of squares nearby) ** -beta; a band matrix gives the sums."""
     places = np.arange(channels)
     band = options.alpha * (np.abs(places - places[:, np.newaxis]) <= options.radius)
     sums = g.op("MatMul", g.op("Mul", x, x), g.constant(band, np.float32))

@@ -22,7 +22,7 @@ from tflite_ort.schema import (
 from tflite_ort.schema.values.semantics import quantized_range
 from tflite_ort.schema.values.sizes import may_differ
 
-# What MaxPool takes as it is; other codes are pooled as reals, which keeps their order.
+# The types that MaxPool takes. Other codes are pooled as real numbers, in the same order.
 _POOLED_AS_STORED = frozenset({TensorType.FLOAT32, TensorType.INT8, TensorType.UINT8})
 
 
@@ -31,7 +31,7 @@ def average_pool_2d(op: OperatorView[Pool2DOptions], g: Graph) -> None:
     """AveragePool over the cells inside the image.
 
     TFLite averages the codes, whatever the scales are, and rounds halves away from zero. ONNX
-    rounds them to even: the codes are read a little too large, which moves nothing but halves.
+    rounds halves to even. So the codes are read slightly too large, which changes only halves.
     """
     input, output = op["input"], op.output
     if not input.is_quantized and input.type is not TensorType.FLOAT32:
@@ -44,7 +44,7 @@ def average_pool_2d(op: OperatorView[Pool2DOptions], g: Graph) -> None:
     largest = max(map(abs, quantized_range(input.type)))
     cells = op.options.filter_height * op.options.filter_width
     step = 1 + 1 / (4 * largest * cells)  # the mean of a window is a multiple of 1 / cells
-    mean = _average(op, g, g.read_codes(input, step, layout=Layout.FIRST))
+    mean = _average(op, g, g.read_steps(input, step, layout=Layout.FIRST, from_zero_point=False))
     codes, domain = g.quantize_codes(mean, input), moved_domain(input, output)
     if domain is Domain.FILE:
         codes = g.filed(codes, input)
@@ -62,7 +62,7 @@ def max_pool_2d(op: OperatorView[Pool2DOptions], g: Graph) -> None:
     x = g.read(input, layout=Layout.FIRST, domain=domain)
     before = origin(x)
     if input.type is TensorType.FLOAT32 and before is not None and before.op_type == "Pad":
-        # ONNX Runtime makes one node of both, whose padding is the lowest number, not 0.
+        # ONNX Runtime would fuse both to one node, whose padding is the lowest number, not 0.
         x = g.apart(x)
     pooled = g.op("MaxPool", x, **_windows(op))
     if domain is Domain.REAL:
@@ -72,7 +72,7 @@ def max_pool_2d(op: OperatorView[Pool2DOptions], g: Graph) -> None:
 
 @translator(Op.L2_POOL_2D, versions=(1, 1))
 def l2_pool_2d(op: OperatorView[Pool2DOptions], g: Graph) -> None:
-    """Sqrt(AveragePool(x * x)): LpPool would divide nothing."""
+    """Sqrt(AveragePool(x * x)); LpPool gives a sum, not a mean."""
     input = op["input"]
     if input.type is not TensorType.FLOAT32:
         raise Untranslatable(f"{input.type.name} input, only FLOAT32 is defined")

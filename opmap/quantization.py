@@ -14,7 +14,7 @@ from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.graph.constants import carried, carried_type
 from tflite_ort.opmap.graph.pairs import is_complex
 from tflite_ort.opmap.idioms.by_code import by_code, every_code
-from tflite_ort.opmap.idioms.fixed_point import centred_codes, read_centred, rescaled
+from tflite_ort.opmap.idioms.fixed_point import centred_codes, rescaled
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     FakeQuantOptions,
@@ -37,21 +37,22 @@ _FLOATS = frozenset({_T.FLOAT32, _T.FLOAT64, _T.FLOAT16, _T.BFLOAT16})
 _INTEGERS = frozenset(
     {_T.INT8, _T.UINT8, _T.INT16, _T.UINT16, _T.INT32, _T.UINT32, _T.INT64, _T.BOOL}
 )
-# These are cast to it alone.
+# These types are cast only to float32.
 _TO_FLOAT32 = frozenset({*PACKED_BITS, _T.COMPLEX64})
 
-# Codes that are read a little larger round halves away from zero, as TFLite does; in which of
-# these units most of them come out the same is found by trying all codes.
+# Codes that are read in a slightly smaller unit round halves away from zero, as in TFLite. Trying
+# all codes finds the one of these units that gives most results of TFLite.
 _UNITS = (1.0, 1 - 2.0**-22, 1 - 2.0**-20, 1 - 2.0**-18)
 
 
 def refusal(op: View) -> Untranslatable:
+    """The error for a pair of types that LiteRT converts and this graph does not."""
     return Untranslatable(f"{op['input'].type.name} to {op.output.type.name} is not translated")
 
 
 @translator(Op.QUANTIZE, versions=(1, 6))
 def quantize(op: View, g: Graph) -> None:
-    """QuantizeLinear of real numbers; nothing at all where the carried codes stay the same."""
+    """QuantizeLinear of real numbers; no node at all if the carried codes stay the same."""
     input, output = op["input"], op.output
     if (input.type, output.type) == (_T.INT16, _T.INT32):
         _widen(op, g)
@@ -79,11 +80,13 @@ def quantize(op: View, g: Graph) -> None:
         )
         by_code(op, g, wanted)
         return
-    g.write(output, g.read_units(input, unit, layout=layout, rank=input.rank), layout=layout)
+    assert input.quantization is not None
+    step = input.quantization.scalar_scale / unit
+    g.write(output, g.read_steps(input, step, layout=layout), layout=layout)
 
 
 class _Codes(NamedTuple):
-    """What the codes of a tensor mean."""
+    """The quantisation of a tensor."""
 
     type: TensorType
     scale: float
@@ -97,10 +100,10 @@ def _codes(tensor: TensorView) -> _Codes:
     return _Codes(tensor.type, quantization.scalar_scale, quantization.scalar_zero_point)
 
 
-# An operator is translated twice, and those of a network share their scales.
+# An operator is translated twice, and operators of a network share scales.
 @lru_cache(maxsize=256)
 def _best_unit(source: _Codes, target: _Codes) -> tuple[float, int]:
-    """In which unit the fewest codes come out otherwise than as TFLite's, and how many do."""
+    """The unit in which the fewest codes differ from TFLite's, and how many differ."""
     wanted = _requantized(source, target)
     misses = {unit: _misses(source, target, wanted, unit) for unit in _UNITS}
     return min(misses.items(), key=itemgetter(1))
@@ -114,8 +117,7 @@ def _requantized(source: _Codes, target: _Codes) -> Array:
 
 
 def _misses(source: _Codes, target: _Codes, wanted: Array, unit: float) -> int:
-    """How many codes of `source`, read in units of `unit`, DequantizeLinear and QuantizeLinear
-    bring elsewhere."""
+    """How many codes of `source`, read in units of `unit`, get another code than in TFLite."""
     centred = (every_code(source.type) - np.float32(source.zero_point)).astype(np.float32)
     codes = np.rint(centred * np.float32(source.scale / unit) / np.float32(target.scale))
     found = saturate(codes + target.zero_point, NUMPY_DTYPE[target.type])
@@ -123,15 +125,15 @@ def _misses(source: _Codes, target: _Codes, wanted: Array, unit: float) -> int:
 
 
 def _widen(op: View, g: Graph) -> None:
-    """16-bit codes rescaled to 32 bits, as TFLite rounds them."""
+    """Rescale 16-bit codes to 32 bits, with the rounding of TFLite."""
     input, output = op["input"], op.output
     if input.quantization is None or output.quantization is None:
         raise refusal(op)
-    codes = g.op("Cast", read_centred(g, input), to=ir.DataType.DOUBLE)
+    codes = g.cast(g.read_steps(input), ir.DataType.DOUBLE)
     multiplier = input.quantization.scalar_scale / output.quantization.scalar_scale
     codes = rescaled(g, codes, multiplier, 2.0**16)
     zero_point = g.constant(output.quantization.scalar_zero_point, np.float64)
-    codes = g.op("Cast", g.op("Add", codes, zero_point), to=ir.DataType.INT32)
+    codes = g.cast(g.op("Add", codes, zero_point), ir.DataType.INT32)
     g.write(output, codes, domain=Domain.STORED)
 
 
@@ -148,16 +150,16 @@ def _narrow(op: View, g: Graph) -> None:
     codes = g.op("Sub", codes, g.constant(source.zero_point, np.int32))
     if left:
         codes = g.op("Mul", codes, g.constant(np.left_shift(1, left).astype(np.int32)))
-    codes = g.op("Cast", codes, to=ir.DataType.DOUBLE)
+    codes = g.cast(codes, ir.DataType.DOUBLE)
     codes = rescaled(g, codes, multiplier * 2.0**-left, 2.0**31, bits=17)
     low, high = (bound - target.zero_point for bound in quantized_range(target.type))
     codes = g.op("Clip", codes, g.constant(low, np.float64), g.constant(high, np.float64))
-    codes = centred_codes(g, g.op("Cast", codes, to=ir.DataType.FLOAT), op.output)
+    codes = centred_codes(g, g.cast(codes, ir.DataType.FLOAT), op.output)
     g.write(op.output, codes, domain=Domain.STORED)
 
 
 def _carried_alike(a: TensorView, b: TensorView) -> bool:
-    """Whether the codes of both stand in the graph as the same numbers."""
+    """Whether the carried codes of both are the same numbers."""
     first, second = a.quantization, b.quantization
     if first is None or second is None or carried_type(a) is not carried_type(b):
         return False
@@ -176,7 +178,7 @@ def dequantize(op: View, g: Graph) -> None:
     input, layout = op["input"], g.layout(op["input"])
     value = g.read(input, layout=layout)
     if input.type is _T.FLOAT16:
-        value = g.op("Cast", value, to=ir.DataType.FLOAT)
+        value = g.cast(value, ir.DataType.FLOAT)
     elif not input.is_quantized or input.type is _T.INT32:
         raise refusal(op)
     g.write(op.output, value, layout=layout)
@@ -184,9 +186,9 @@ def dequantize(op: View, g: Graph) -> None:
 
 @translator(Op.FAKE_QUANT, versions=(1, 2))
 def fake_quant(op: OperatorView[FakeQuantOptions], g: Graph) -> None:
-    """Floor((clipped - low) / step + 1/2) * step + low; what is no number is clipped to low.
+    """Floor((clipped - low) / step + 1/2) * step + low; NaN is clipped to low.
 
-    The half is the float below it, so that no quotient just under a half is rounded up to one.
+    The float below 1/2 is added, so that a quotient just below a half is not rounded up.
     """
     input, layout = op["input"], g.layout(op["input"])
     if input.type is not _T.FLOAT32:
@@ -203,10 +205,10 @@ def fake_quant(op: OperatorView[FakeQuantOptions], g: Graph) -> None:
 
 @translator(Op.CAST, versions=(1, 9))
 def cast(op: View, g: Graph) -> None:
-    """Cast of the numbers as the file has them; of complex ones, of their real parts.
+    """Cast of the numbers in the file; of complex numbers, of their real parts.
 
-    Between floats and integers TFLite saturates, and makes NaN the highest value; ONNX leaves both
-    undefined, so the value is brought into range first.
+    From floats to integers TFLite saturates, and NaN becomes the highest value. ONNX leaves both
+    undefined, so the value is clipped first.
     """
     input, output, layout = op["input"], op.output, g.layout(op["input"])
     sources = _FLOATS | _INTEGERS | (_TO_FLOAT32 if output.type is _T.FLOAT32 else set())
@@ -214,31 +216,31 @@ def cast(op: View, g: Graph) -> None:
         raise refusal(op)
     value = g.read(input, layout=layout, domain=Domain.FILE)
     if is_complex(input):
-        value = g.op("Gather", value, g.constant(0, np.int64), axis=-1)
+        value = g.op("Gather", value, g.ints(0), axis=-1)
     if input.type in _FLOATS and output.type in _INTEGERS - {_T.BOOL}:
         value = _saturated(g, value, input, output)
     elif input.type is not output.type:
-        value = g.op("Cast", value, to=ir.DataType.from_numpy(output.dtype))
+        value = g.cast(value, output.dtype)
     g.write(output, value, layout=layout, domain=Domain.FILE)
 
 
 def _saturated(g: Graph, value: ir.Value, input: TensorView, output: TensorView) -> ir.Value:
-    """Cast of floats held in the range of an integer type.
+    """Cast of floats, clipped to the range of an integer type.
 
-    Where(x < limit, Max(x, lowest), highest): the comparison is false for NaN too. The highest
-    32- and 64-bit integers are no float32, there the choice is made once more among integers.
+    It is Where(x < limit, Max(x, lowest), highest), whose comparison is false for NaN. The highest
+    32-bit and 64-bit integers are not float32 numbers: there a second Where chooses an integer.
     """
     bounds, real = np.iinfo(output.dtype), np.dtype(np.float32)
     if input.type is _T.FLOAT64:
         real = input.dtype
     elif input.type is not _T.FLOAT32:
-        value = g.op("Cast", value, to=ir.DataType.FLOAT)
+        value = g.cast(value, ir.DataType.FLOAT)
     exact = output.dtype.itemsize <= 2
     limit = float(bounds.max) if exact else float(bounds.max) + 1
     inside = g.op("Less", value, g.constant(limit, real))
     raised = g.op("Max", value, g.constant(bounds.min, real))
     held = g.op("Where", inside, raised, g.constant(bounds.max if exact else 0, real))
-    result = g.op("Cast", held, to=ir.DataType.from_numpy(output.dtype))
+    result = g.cast(held, output.dtype)
     if exact:
         return result
     return g.op("Where", inside, result, g.constant(bounds.max, output.dtype))
@@ -246,6 +248,6 @@ def _saturated(g: Graph, value: ir.Value, input: TensorView, output: TensorView)
 
 @translator(Op.DENSIFY, versions=(1, 1), constants=("input",))
 def densify(op: View, g: Graph) -> None:
-    """The constant itself: a view holds sparse constants densely."""
+    """The constant itself: a view holds sparse constants as dense arrays."""
     codes = g.read(op["input"], domain=Domain.STORED)
     g.write(op.output, codes, domain=Domain.STORED)

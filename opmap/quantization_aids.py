@@ -1,4 +1,4 @@
-"""What tools for quantisation put into models: NumericVerify, aeq.hadamard_rotation."""
+"""Operators that tools for quantisation add to models: NumericVerify, aeq.hadamard_rotation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.idioms.movement import reshaped
 from tflite_ort.opmap.registry import custom_translator
 from tflite_ort.schema import OperatorView, TensorType, Untranslatable
 from tflite_ort.schema.values.well_known_options import (
@@ -20,12 +19,12 @@ from tflite_ort.schema.values.well_known_options import (
 
 @custom_translator("NumericVerify", versions=(1, 1))
 def numericverify(op: OperatorView[Any], g: Graph) -> None:
-    """Sub of the reference from the dequantised codes; ONNX cannot fail on a difference."""
+    """Dequantised codes less the reference; ONNX has no node that fails on a large difference."""
     if map_options(op, NumericVerifyOptions).checks:
         raise Untranslatable("a difference above the tolerance is to be an error")
     real = g.read(op["input"])
     if op["input"].type is TensorType.FLOAT16:
-        real = g.op("Cast", real, to=ir.DataType.FLOAT)
+        real = g.cast(real, ir.DataType.FLOAT)
     elif not op["input"].is_quantized:
         raise Untranslatable(f"{op['input'].type.name} input without a scale")
     g.write(op.output, g.op("Sub", real, g.read(op["reference"])))
@@ -42,6 +41,6 @@ def aeq_hadamard_rotation(op: OperatorView[Any], g: Graph) -> None:
     matrix = np.ones((1, 1))
     while len(matrix) < size:
         matrix = np.block([[matrix, matrix], [matrix, -matrix]])
-    parts = reshaped(g, g.read(input), (-1, size))
+    parts = g.reshape(g.read(input), (-1, size))
     turned = g.op("MatMul", parts, g.constant(matrix / np.sqrt(size), np.float32))
-    g.write(op.output, reshaped(g, turned, input.shape))
+    g.write(op.output, g.reshape(turned, input.shape))

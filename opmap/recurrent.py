@@ -5,23 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import onnx_ir as ir
 
 from tflite_ort.opmap.cells.lstm_basic import basic_lstm
 from tflite_ort.opmap.cells.lstm_float import Run, run_cells
-from tflite_ort.opmap.cells.lstm_float_weights import matrix, read_cell, reals
+from tflite_ort.opmap.cells.lstm_float_weights import read_float_weights, reals, weight_matrix
 from tflite_ort.opmap.cells.lstm_integer import run_integer_cell
-from tflite_ort.opmap.cells.lstm_integer_weights import read_integer_cell
+from tflite_ort.opmap.cells.lstm_integer_weights import read_integer_weights
 from tflite_ort.opmap.cells.lstm_narrow import narrow_lstm
 from tflite_ort.opmap.cells.recurrent_activation import activated
 from tflite_ort.opmap.cells.rnn_cell import RnnRun, run_rnns
 from tflite_ort.opmap.cells.svdf_integer import integer_svdf
 from tflite_ort.opmap.graph import Domain, Graph
-from tflite_ort.opmap.idioms.fixed_point import centred_codes, read_centred
+from tflite_ort.opmap.idioms.fixed_point import centred_codes
 from tflite_ort.opmap.idioms.hybrid import Rounding, row_rounding
 from tflite_ort.opmap.idioms.hybrid_products import sum_of_products
-from tflite_ort.opmap.idioms.movement import reshaped
 from tflite_ort.opmap.idioms.scan import Values
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
@@ -41,6 +39,7 @@ from tflite_ort.schema import (
 )
 from tflite_ort.schema.values.lstm import (
     BASIC_LSTM_INPUTS,
+    LstmKind,
     named,
 )
 from tflite_ort.schema.values.sizes import has_zero, is_known, is_one
@@ -51,42 +50,40 @@ _WEIGHTS = (
     *("input_to_forget_weights", "fw_input_to_forget_weights"),
     *("weights", "fw_weights", "weights_feature"),
 )
-_OF_NARROW = 12  # intermediates of a cell whose partial sums have 8 bits
 
 
 @translator(Op.LSTM, versions=(1, 4))
 def lstm(op: OperatorView[LSTMOptions], g: Graph) -> None:
     """One step of the cell on a whole batch [B, I]."""
+    kind = LstmKind.of(op)
     if op.options.kernel_type == LSTMKernelType.BASIC:
         basic_lstm(named(op, BASIC_LSTM_INPUTS), g)
-        return
-    if op["input"].is_quantized and len(op.intermediates) == _OF_NARROW:
+    elif kind is LstmKind.NARROW:
         narrow_lstm(op, g)
-        return
-    if op["input"].is_quantized:
-        axis = g.constant([_TIME], np.int64)
-        y = _integer_lstm(op, g, g.op("Unsqueeze", read_centred(g, op["input"]), axis), single=True)
+    elif kind is LstmKind.INTEGER:
+        axis = g.ints([_TIME])
+        y = _integer_lstm(op, g, g.op("Unsqueeze", g.read_steps(op["input"]), axis), single=True)
         g.write(op.output, g.op("Squeeze", y, axis), domain=Domain.STORED)
-        return
-    ((y, h, c),) = run_cells(g, [_run(op, g, [g.read(op["input"])], single=True)])
-    _write_states(op, g, "", h, c)
-    g.write(op.output, y)
+    else:
+        ((y, h, c),) = run_cells(g, [_run(op, g, [g.read(op["input"])], single=True)])
+        _write_states(op, g, "", h, c)
+        g.write(op.output, y)
 
 
 def _integer_lstm(op: View, g: Graph, x: ir.Value, *, single: bool) -> ir.Value:
-    """The outputs [T, B, O] as codes; those of the output state, whatever the output says."""
-    cell, states = read_integer_cell(op), [op["output_state"], op["cell_state"]]
+    """The outputs [T, B, O] as codes, in the quantisation of the output state, as in TFLite."""
+    cell, states = read_integer_weights(op), [op["output_state"], op["cell_state"]]
     rows = op["recurrent_to_output_weights"].shape
     for state, width in zip(states, reversed(rows), strict=True):
         if state.rank != 2 or state.shape[1] != width:
             raise Untranslatable(f"an integer state of shape {state.shape}, {width} to a row")
-    h, c = (read_centred(g, state) for state in states)
+    h, c = (g.read_steps(state) for state in states)
     y, *new = run_integer_cell(g, cell, x, h, c, single=single)
     codes = [centred_codes(g, value, state) for value, state in zip(new, states, strict=True)]
     for state, value in zip(states, codes, strict=True):
         g.write(state, value, domain=Domain.STORED)
     if single:
-        return g.op("Unsqueeze", codes[0], g.constant([_TIME], np.int64))
+        return g.op("Unsqueeze", codes[0], g.ints([_TIME]))
     return centred_codes(g, y, states[0])
 
 
@@ -94,9 +91,9 @@ def _integer_lstm(op: View, g: Graph, x: ir.Value, *, single: bool) -> ir.Value:
 def unidirectional_sequence_lstm(
     op: OperatorView[UnidirectionalSequenceLSTMOptions], g: Graph
 ) -> None:
-    """LSTM, or a Scan of the step where ONNX's says something else; one of integers is exact."""
+    """LSTM, or a Scan of the step where the ONNX LSTM differs; integer cells are exact."""
     if op["input"].is_quantized:
-        x = _batch_second(op, g, read_centred(g, op["input"]))
+        x = _batch_second(op, g, g.read_steps(op["input"]))
         y = _integer_lstm(op, g, x, single=_is_single(op))
         g.write(op.output, _batch_second(op, g, y), domain=Domain.STORED)
         return
@@ -110,7 +107,7 @@ def unidirectional_sequence_lstm(
 def bidirectional_sequence_lstm(
     op: OperatorView[BidirectionalSequenceLSTMOptions], g: Graph
 ) -> None:
-    """One LSTM in both directions where that is possible, else one by one."""
+    """One bidirectional LSTM where that is possible, otherwise one for each direction."""
     inputs = _inputs(op, g, "fw_aux_input_to_forget_weights")
     single = _is_single(op)
     runs = [
@@ -126,7 +123,7 @@ def bidirectional_sequence_lstm(
 def _run(
     op: View, g: Graph, x: Values, prefix: str = "", *, single: bool, reverse: bool = False
 ) -> Run:
-    cell = read_cell(op, prefix, _rounding(op, g))
+    cell = read_float_weights(op, prefix, _rounding(op, g))
     h, c = op[f"{prefix}output_state"], op[f"{prefix}cell_state"]
     outputs = cell.recurrent_weights.codes.shape[1]
     if has_zero(*h.shape) and not is_known(_batch(op)):
@@ -136,16 +133,16 @@ def _run(
 
 
 def _rounding(op: View, g: Graph) -> Rounding | None:
-    """Of what meets the weights, which all have the type of these."""
+    """The rounding of the rows that meet the weights; all weights have one type."""
     name = next(name for name in _WEIGHTS if name in op.names)
     return row_rounding(op, g, op[name])
 
 
 def _rows(g: Graph, state: TensorView, width: int) -> ir.Value:
-    """A state [B, width], which TFLite takes in any shape of so many elements."""
+    """A state as [B, width]; TFLite takes any shape with so many elements."""
     value = g.read(state)
     if state.rank != 2:
-        return g.op("Reshape", value, g.constant([-1, width], np.int64))
+        return g.op("Reshape", value, g.ints([-1, width]))
     if state.shape[1] != width:
         raise Untranslatable(f"a state of shape {state.shape}, {width} to a row")
     return value
@@ -154,7 +151,7 @@ def _rows(g: Graph, state: TensorView, width: int) -> ir.Value:
 def _write_states(op: View, g: Graph, prefix: str, h: ir.Value, c: ir.Value) -> None:
     for name, value in ((f"{prefix}output_state", h), (f"{prefix}cell_state", c)):
         state = op[name]
-        g.write(state, value if state.rank == 2 else reshaped(g, value, state.shape))
+        g.write(state, value if state.rank == 2 else g.reshape(value, state.shape))
 
 
 def _is_single(op: View) -> bool:
@@ -181,25 +178,28 @@ def _read_sequence(op: View, g: Graph, tensor: TensorView) -> ir.Value:
     """A sequence [T, B, I]; the rows [B, I] of one that is known to have one step."""
     value = g.read(tensor)
     if _is_single(op):
-        return g.op("Squeeze", value, g.constant([_time_axis(op)], np.int64))
+        return g.op("Squeeze", value, g.ints([_time_axis(op)]))
     return _batch_second(op, g, value)
 
 
 def _batch_second(op: View, g: Graph, value: ir.Value) -> ir.Value:
-    """[T, B, ...] of a sequence as the operator has it, or the way back."""
+    """A sequence of the operator as [T, B, ...], or back."""
     return value if op.options.time_major else g.op("Transpose", value, perm=_BATCH_MAJOR)
 
 
 def _write_sequence(op: View, g: Graph, tensor: TensorView, y: ir.Value) -> None:
     if _is_single(op):
-        g.write(tensor, g.op("Unsqueeze", y, g.constant([_time_axis(op)], np.int64)))
+        g.write(tensor, g.op("Unsqueeze", y, g.ints([_time_axis(op)])))
     else:
         g.write(tensor, _batch_second(op, g, y))
 
 
 def _inputs(op: View, g: Graph, auxiliary_weights: str) -> tuple[Values, Values]:
-    """What the forward and the backward direction read: an auxiliary input with weights stands
-    beside the input for both, one without is the backward direction's input."""
+    """The inputs of the forward and of the backward direction.
+
+    Both read an auxiliary input that has weights. One without weights is the only input of the
+    backward direction.
+    """
     x, auxiliary = _read_sequence(op, g, op["input"]), op.get("aux_input")
     if auxiliary is None:
         return [x], [x]
@@ -226,7 +226,7 @@ def rnn(op: OperatorView[RNNOptions], g: Graph) -> None:
 
 @translator(Op.UNIDIRECTIONAL_SEQUENCE_RNN, versions=(1, 3))
 def unidirectional_sequence_rnn(op: OperatorView[SequenceRNNOptions], g: Graph) -> None:
-    """RNN, or a Scan of the step for activations that ONNX's lacks."""
+    """RNN, or a Scan of the step for activations that the ONNX RNN lacks."""
     x = _read_sequence(op, g, op["input"])
     ((y, h),) = run_rnns(g, [_rnn_run(op, g, [x], single=_is_single(op))])
     g.write(op["hidden_state"], h)
@@ -235,9 +235,9 @@ def unidirectional_sequence_rnn(op: OperatorView[SequenceRNNOptions], g: Graph) 
 
 @translator(Op.BIDIRECTIONAL_SEQUENCE_RNN, versions=(1, 3))
 def bidirectional_sequence_rnn(op: OperatorView[BidirectionalSequenceRNNOptions], g: Graph) -> None:
-    """One RNN in both directions where that is possible, else one by one.
+    """One bidirectional RNN where that is possible, otherwise one for each direction.
 
-    TFLite leaves a batch-major auxiliary input without weights unread.
+    TFLite does not read a batch-major auxiliary input without weights.
     """
     _refuse_misread(op)
     single = _is_single(op)
@@ -255,7 +255,7 @@ def bidirectional_sequence_rnn(op: OperatorView[BidirectionalSequenceRNNOptions]
 
 
 def _refuse_misread(op: OperatorView[BidirectionalSequenceRNNOptions]) -> None:
-    """Where TFLite's kernel does something that no description of the operator would say."""
+    """Refuses cases in which TFLite's kernel reads its inputs in an unintended way."""
     hybrid, time_major = op["fw_weights"].type is not TensorType.FLOAT32, op.options.time_major
     if hybrid and time_major and not _is_single(op):
         raise Untranslatable("TFLite runs time-major hybrid sequences over and over")
@@ -271,8 +271,8 @@ def _refuse_misread(op: OperatorView[BidirectionalSequenceRNNOptions]) -> None:
 def _rnn_run(
     op: View, g: Graph, x: Values, prefix: str = "", *, single: bool, reverse: bool = False
 ) -> RnnRun:
-    matrices = [matrix(op, prefix + name) for name in ("weights", "aux_weights")]
-    recurrent, bias = matrix(op, f"{prefix}recurrent_weights"), reals(op, f"{prefix}bias")
+    matrices = [weight_matrix(op, prefix + name) for name in ("weights", "aux_weights")]
+    recurrent, bias = weight_matrix(op, f"{prefix}recurrent_weights"), reals(op, f"{prefix}bias")
     if recurrent is None or bias is None:
         raise Untranslatable("a cell without weights")
     return RnnRun(
@@ -291,29 +291,29 @@ def _rnn_run(
 
 @translator(Op.SVDF, versions=(1, 4))
 def svdf(op: OperatorView[SVDFOptions], g: Graph) -> None:
-    """MatMul to filters, Concat behind the last steps of each, ReduceSum of these times weights.
+    """MatMul gives the newest step of the filters; ReduceSum weights and sums their last steps.
 
     B batch, F filters, M steps, U units of F / U filters each: a state [B, F, M].
     """
     if op["input"].is_quantized:
         integer_svdf(op, g)
         return
-    feature, time = matrix(op, "weights_feature"), reals(op, "weights_time")
+    feature, time = weight_matrix(op, "weights_feature"), reals(op, "weights_time")
     if feature is None or time is None:
         raise Untranslatable("filters without weights")
     filters, memory = time.shape
     rounding, single_row = _rounding(op, g), _is_single_row(op)
     terms = [(g.read(op["input"]), feature)]
     made = sum_of_products(g, terms, rounding=rounding, single_row=single_row)
-    made = g.op("Unsqueeze", made, g.constant([2], np.int64))
-    state = reshaped(g, g.read(op["state"]), (-1, filters, memory))
-    kept = g.op("Slice", state, *(g.constant([bound], np.int64) for bound in (1, memory, 2)))
+    made = g.op("Unsqueeze", made, g.ints([2]))
+    state = g.reshape(g.read(op["state"]), (-1, filters, memory))
+    kept = g.op("Slice", state, *(g.ints([bound]) for bound in (1, memory, 2)))
     state = g.op("Concat", kept, made, axis=2)
-    g.write(op["state"], reshaped(g, state, (-1, filters * memory)))
+    g.write(op["state"], g.reshape(state, (-1, filters * memory)))
     rank, steps = op.options.rank, g.op("Mul", state, g.constants.add(time, "weights_time"))
     if rank > 1:
-        steps = reshaped(g, steps, (-1, filters // rank, rank * memory))
-    value = g.op("ReduceSum", steps, g.constant([2], np.int64), keepdims=0)
+        steps = g.reshape(steps, (-1, filters // rank, rank * memory))
+    value = g.op("ReduceSum", steps, g.ints([2]), keepdims=0)
     bias = reals(op, "bias")
     value = value if bias is None else g.op("Add", value, g.constant(bias))
     g.write(op.output, activated(g, value, op.options.fused_activation_function))

@@ -1,4 +1,4 @@
-"""Reductions, MEAN to ARG_MIN, and over windows."""
+"""Reductions over axes, from MEAN to ARG_MIN, and REDUCE_WINDOW over windows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.idioms.combining import combined, combined_axis, pairing
 from tflite_ort.opmap.idioms.computed_axes import ComputedAxis, counted_axes
 from tflite_ort.opmap.idioms.indices import failing
-from tflite_ort.opmap.idioms.movement import integers, narrowed, reshaped, same_order, widened
+from tflite_ort.opmap.idioms.movement import integers, narrowed, same_order, widened
 from tflite_ort.opmap.idioms.padding import spread_and_padded
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
@@ -49,7 +49,7 @@ _SEARCHED = _COMPARED - {TensorType.INT16, TensorType.INT64} | {TensorType.BOOL}
 
 @translator(Op.MEAN, versions=(1, 3))
 def mean(op: OperatorView[ReducerOptions], g: Graph) -> None:
-    """GlobalAveragePool of channels-first images, else ReduceMean; integers are divided as in C."""
+    """GlobalAveragePool for channels-first images, else ReduceMean; integers divide as in C."""
     input = op["input"]
     if input.type in _INTEGERS:
         _integer_mean(op, g)
@@ -64,21 +64,21 @@ def mean(op: OperatorView[ReducerOptions], g: Graph) -> None:
 
 
 def _integer_mean(op: OperatorView[ReducerOptions], g: Graph) -> None:
-    """The sum in int64 over the number of terms, cut towards zero."""
-    wide = g.op("Cast", g.read(op["input"]), to=ir.DataType.INT64)
+    """The sum in int64 divided by the number of terms, truncated towards zero."""
+    wide = g.cast(g.read(op["input"]), ir.DataType.INT64)
     total = _total(op, g, wide, TensorType.INT64, Layout.LAST)
     quotient = g.op("Div", total, _terms(op, g, wide, total))
-    narrow = g.op("Cast", quotient, to=ir.DataType[op.output.type.name])
+    narrow = g.cast(quotient, ir.DataType[op.output.type.name])
     _write(op, g, narrow, Layout.LAST, Domain.REAL)
 
 
 def _terms(
     op: OperatorView[ReducerOptions], g: Graph, value: ir.Value, total: ir.Value
 ) -> ir.Value:
-    """How many elements of `value` make one of `total`; 1 if none does, for 0 to stay 0."""
+    """The number of elements of `value` in one of `total`; 1 for none, so that 0 stays 0."""
     if op["axes"].is_constant and is_known(*op["input"].shape):
-        return g.constant(prod(op["input"].shape[axis] for axis in _axes(op)), np.int64)
-    one = g.constant(1, np.int64)
+        return g.ints(prod(op["input"].shape[axis] for axis in _axes(op)))
+    one = g.ints(1)
     sums = g.larger(g.op("Size", total), one)
     return g.larger(g.op("Div", g.op("Size", value), sums), one)
 
@@ -109,12 +109,12 @@ def _total(
     known = constant and is_known(*(input.shape[axis] for axis in _axes(op)))
     if known:
         return _chained(op, g, "Add", value, layout)
-    wide, unit = g.op("Cast", value, to=ir.DataType.INT64), g.constant(2**32, np.int64)
+    wide, unit = g.cast(value, ir.DataType.INT64), g.ints(2**32)
     lower = g.op("Mod", wide, unit)
     upper = g.op("Div", g.op("Sub", wide, lower), unit)
     high, low = (_reduced(op, g, "ReduceSum", part, layout) for part in (upper, lower))
     total = g.op("Add", g.op("Mul", high, unit), low)
-    return g.op("Cast", total, to=ir.DataType[type.name])
+    return g.cast(total, ir.DataType[type.name])
 
 
 @translator(Op.REDUCE_MAX, versions=(1, 3))
@@ -165,10 +165,10 @@ def reduce_prod(op: OperatorView[ReducerOptions], g: Graph) -> None:
         raise Untranslatable(f"{input.type.name} elements")
     wide = g.read(input, layout=layout)
     if input.type is not TensorType.INT64:
-        wide = g.op("Cast", wide, to=ir.DataType.INT32)
+        wide = g.cast(wide, ir.DataType.INT32)
     chained = _chained if op["axes"].is_constant or not input.rank else _chained_along
     product = chained(op, g, "Mul", wide, layout)
-    narrow = g.op("Cast", product, to=ir.DataType[input.type.name])
+    narrow = g.cast(product, ir.DataType[input.type.name])
     _write(op, g, narrow, layout, Domain.REAL)
 
 
@@ -204,7 +204,7 @@ def cumsum(op: OperatorView[CumsumOptions], g: Graph) -> None:
         axis = layout.axis(normalized_axis(integers(where)[0], input.rank), input.rank)
         along = g.constant(axis, np.int32)
     else:
-        along = reshaped(g, g.read(where), ())
+        along = g.reshape(g.read(where), ())
     result = g.op(
         "CumSum",
         g.read(input, layout=layout),
@@ -236,14 +236,14 @@ def _first_index(op: OperatorView[Any], g: Graph, name: str) -> None:
     layout = g.layout(input) if axis == input.rank - 1 else Layout.LAST
     value = g.read(input, layout=layout, domain=Domain.STORED)
     if input.type is TensorType.BOOL:
-        value = g.op("Cast", value, to=ir.DataType.UINT8)
+        value = g.cast(value, ir.DataType.UINT8)
     if axis is None:
         along = ComputedAxis.of(g, op["axis"], input.shape)
         found = along.dropped(g.op(name, along.folded(value), axis=1, keepdims=0))
     else:
         found = g.op(name, value, axis=layout.axis(axis, input.rank), keepdims=0)
     if op.output.type is TensorType.INT32:
-        found = g.op("Cast", found, to=ir.DataType.INT32)
+        found = g.cast(found, ir.DataType.INT32)
     g.write(op.output, found)
 
 
@@ -264,7 +264,7 @@ def _check_filled(op: OperatorView[Any]) -> None:
 
 
 def _layout(op: OperatorView[ReducerOptions], g: Graph) -> Layout:
-    """The layout the input has, unless what is left after dropping axes would be out of order."""
+    """The layout of the input, unless the axes that are left would be out of order in it."""
     if not op["axes"].is_constant:
         return Layout.LAST
     input, axes = op["input"], _axes(op)
@@ -287,7 +287,7 @@ def _reduce(
 def _reduced(
     op: OperatorView[ReducerOptions], g: Graph, name: str, value: ir.Value, layout: Layout
 ) -> ir.Value:
-    """`name` over the axes, which are kept unless they are computed; no axes reduce nothing."""
+    """`name` over the axes, which are kept unless they are computed; without axes, `value`."""
     _check_filled(op)
     keep = op.options.keep_dims or op["axes"].is_constant
     axes = _reduced_axes(op, g, layout)
@@ -295,26 +295,28 @@ def _reduced(
 
 
 def _reduced_axes(op: OperatorView[ReducerOptions], g: Graph, layout: Layout) -> ir.Value:
-    """The axes in int64, counted from the front: negative ones fail where there is no element.
-    Computed ones have to be inside, and different, for the rank to be the one known."""
+    """The axes as int64, none negative: ONNX Runtime fails on negative ones without elements.
+
+    The graph fails if computed axes are out of range, or equal: the rank would be wrong.
+    """
     axes, rank = op["axes"], op["input"].rank
     if axes.is_constant or not rank:
         known = _axes(op) if rank else ()
-        return g.constant([layout.axis(axis, rank) for axis in known], np.int64)
+        return g.ints([layout.axis(axis, rank) for axis in known])
     value = counted_axes(g, axes, rank)
     if prod(axes.shape) == 1:
         return value
-    times = g.op("Cast", _times(g, value, rank), to=ir.DataType.INT32)
+    times = g.cast(_times(g, value, rank), ir.DataType.INT32)
     most = g.op("ReduceMax", times, keepdims=0)
     return failing(g, value, g.op("Greater", most, g.constant(1, np.int32)))
 
 
 def _times(g: Graph, axes: ir.Value, rank: int) -> ir.Value:
-    """How many times each of `rank` axes is one of `axes`."""
-    column = g.op("Unsqueeze", axes, g.constant([1], np.int64))
-    chosen = g.op("Equal", column, g.constant(np.arange(rank), np.int64))
-    counted = g.op("Cast", chosen, to=ir.DataType.INT64)
-    return g.op("ReduceSum", counted, g.constant([0], np.int64), keepdims=0)
+    """How often `axes` has every one of `rank` axes."""
+    column = g.op("Unsqueeze", axes, g.ints([1]))
+    chosen = g.op("Equal", column, g.ints(np.arange(rank)))
+    counted = g.cast(chosen, ir.DataType.INT64)
+    return g.op("ReduceSum", counted, g.ints([0]), keepdims=0)
 
 
 def _chained(
@@ -336,13 +338,13 @@ def _chained_along(
     """`name` upon `name` over computed axes: along every axis, for those chosen in place of the
     elements; of these the first is taken in the end."""
     _check_filled(op)
-    shape, zero, one = op["input"].shape, g.constant(0, np.int64), g.constant(1, np.int64)
+    shape, zero, one = op["input"].shape, g.ints(0), g.ints(1)
     axes = _reduced_axes(op, g, layout)
     chosen = g.op("Greater", _times(g, axes, len(shape)), zero)
     for axis, size in enumerate(shape):
         whole = combined_axis(g, name, op["input"].type, value, axis, size)
-        value = g.op("Where", g.op("Gather", chosen, g.constant(axis, np.int64)), whole, value)
-    starts = g.constant([0] * len(shape), np.int64)
+        value = g.op("Where", g.op("Gather", chosen, g.ints(axis)), whole, value)
+    starts = g.ints([0] * len(shape))
     ends = g.op("Where", chosen, one, g.shape(shape))
     first = g.op("Slice", value, starts, ends)
     return first if op.options.keep_dims else g.op("Squeeze", first, axes)
@@ -351,11 +353,11 @@ def _chained_along(
 def _write(
     op: OperatorView[ReducerOptions], g: Graph, value: ir.Value, layout: Layout, domain: Domain
 ) -> None:
-    """Record a result whose reduced axes are kept, without them if need be."""
+    """Write a result whose reduced axes are kept; drop them if the operator does."""
     if op.options.keep_dims or not op["axes"].is_constant:
         g.write(op.output, value, layout=layout, domain=domain)
     else:
-        g.write(op.output, reshaped(g, value, op.output.shape), domain=domain)
+        g.write(op.output, g.reshape(value, op.output.shape), domain=domain)
 
 
 _COMBINERS = {
@@ -366,7 +368,7 @@ _COMBINERS = {
     ReduceWindowFunction.ALL: "And",
     ReduceWindowFunction.ANY: "Or",
 }
-# What stands in for each type between the casts in and out: ONNX Runtime computes few of them.
+# The type to compute in, by element type: ONNX Runtime lacks kernels for most types.
 _COMPUTED_AS = {
     TensorType.FLOAT32: ir.DataType.FLOAT,
     TensorType.FLOAT64: ir.DataType.DOUBLE,
@@ -387,7 +389,7 @@ _COMPUTED_AS = {
     ),
 )
 def reduce_window(op: OperatorView[ReduceWindowOptions], g: Graph) -> None:
-    """Slices of the input, combined axis by axis: any function, rank and dilation."""
+    """Slices of the input, combined axis by axis, for any function, rank and dilation."""
     listed = (tuple(integers(op[name])) for name in ("window", "strides", "dilations"))
     rows = reduced_windows(op["input"].shape, *listed)
     windows_reduced(op, g, rows, op.options.reduce_function)
@@ -400,10 +402,10 @@ def windows_reduced(
     function: ReduceWindowFunction,
     edges: Sequence[tuple[int, int, int]] = (),
 ) -> None:
-    """Each window with `init` as one number.
+    """Every window, and `init`, reduced to one number.
 
     Args:
-        edges: how often `init` stands before, after and inside each axis; see
+        edges: how often `init` is put before, after and between the elements of an axis; see
             `spread_and_padded`.
     """
     input, name = op["input"], _COMBINERS.get(function)
@@ -415,8 +417,8 @@ def windows_reduced(
     logical = name in ("And", "Or")
     between = ir.DataType.BOOL if logical else _COMPUTED_AS[input.type]
     values = (g.read(tensor, domain=Domain.FILE) for tensor in (input, op["init"]))
-    result, init = (g.op("Cast", value, to=between) for value in values)
-    init, sizes = reshaped(g, init, ()), input.shape
+    result, init = (g.cast(value, between) for value in values)
+    init, sizes = g.reshape(init, ()), input.shape
     if any(map(any, edges)):
         result = spread_and_padded(g, result, sizes, edges, init)
         pairs = zip(sizes, edges, strict=True)
@@ -425,5 +427,5 @@ def windows_reduced(
     for axis, (size, row) in enumerate(zip(sizes, rows, strict=True)):
         result = combined(g, pair, result, axis, size, row)
     result = pair(result, init)
-    narrow = g.op("Cast", result, to=ir.DataType.from_numpy(input.dtype))
+    narrow = g.cast(result, input.dtype)
     g.write(op.output, narrow, domain=Domain.FILE)

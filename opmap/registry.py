@@ -1,4 +1,4 @@
-"""Where translators are registered."""
+"""The registries of translators."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ from tflite_ort.versioning.registry import Registry
 Translator = Callable[[OperatorView[Any], Graph], None]
 
 translator: Registry[Translator] = Registry("translator")
-# Of custom operators that are well known, by name.
+# The translators of well-known custom operators, by name.
 custom_translator: Registry[Translator] = Registry("translator")

@@ -1,6 +1,6 @@
-"""Reordering, joining, cutting and padding: RESHAPE to MIRROR_PAD.
+"""Reordering, joining, splitting and padding: RESHAPE to MIRROR_PAD.
 
-All work on codes, which they move unchanged.
+All these operators move codes and do not change them.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from tflite_ort.opmap.idioms.channel_shuffle import (
     splits_channels,
 )
 from tflite_ort.opmap.idioms.computed_axes import ComputedAxis
+from tflite_ort.opmap.idioms.computed_order import transpose_as_computed
 from tflite_ort.opmap.idioms.indices import failing, sizes_of
 from tflite_ort.opmap.idioms.movement import (
     integers,
     moved_domain,
     narrowed,
-    reshaped,
     same_order,
     widened,
 )
@@ -55,67 +55,67 @@ from tflite_ort.schema.shapes.reshaping import shape_operand, split_sizes, squee
 from tflite_ort.schema.values.semantics import normalized_axis
 from tflite_ort.schema.values.sizes import is_known, is_one, may_differ, same_elements
 
-# What ONNX Runtime's DepthToSpace and SpaceToDepth take.
+# The types that ONNX Runtime's DepthToSpace and SpaceToDepth take.
 _BOOL = ir.DataType.BOOL
 _BLOCKED_BY_ORT = frozenset({TensorType.FLOAT32, TensorType.FLOAT16, TensorType.UINT8})
 
 
 @translator(Op.RESHAPE, versions=(1, 1))
 def reshape(op: OperatorView[ReshapeOptions], g: Graph) -> None:
-    """Reshape; to the shape that is computed where it does not follow from the input's."""
+    """Reshape; to the computed shape where the shape of the input does not tell it."""
     input, output, wanted = op["input"], op.output, shape_operand(op)
     if wanted is None or wanted.is_constant or _is_told(wanted, input, output):
         if not joined_channels_first(op, g):
             _same_elements(op, g)
         return
     domain = moved_domain(input, output)
-    target = g.op("Cast", g.read(wanted), to=ir.DataType.INT64)
+    target = g.cast(g.read(wanted), ir.DataType.INT64)
     value = g.op("Reshape", g.read(input, domain=domain), target, allowzero=1)
     g.write(output, value, domain=domain)
 
 
 def _is_told(wanted: TensorView, input: TensorView, output: TensorView) -> bool:
-    """Whether a computed shape is known to be that of the output, and to fit."""
+    """Whether a computed shape is known: it is that of the output, and it fits the input."""
     known = wanted.sizes is not None and all(n is not None for n in wanted.sizes.reshape(-1))
     return known and same_elements(input.shape, output.shape)
 
 
 @translator(Op.SQUEEZE, versions=(1, 2))
 def squeeze(op: OperatorView[SqueezeOptions], g: Graph) -> None:
-    """Reshape; Squeeze, which fails on other sizes than 1, where one is unknown."""
+    """Reshape; for an unknown size Squeeze, which fails if it is not 1."""
     input, output = op["input"], op.output
     axes = squeezed_axes(input.shape, op.options.squeeze_dims)
     if all(is_one(input.shape[axis]) for axis in axes):
         _same_elements(op, g)
         return
     domain = moved_domain(input, output)
-    value = g.op("Squeeze", g.read(input, domain=domain), g.constant(axes, np.int64))
+    value = g.op("Squeeze", g.read(input, domain=domain), g.ints(axes))
     g.write(output, value, domain=domain)
 
 
 @translator(Op.EXPAND_DIMS, versions=(1, 1))
 def expand_dims(op: OperatorView[Any], g: Graph) -> None:
-    """Reshape; Unsqueeze at a computed axis."""
+    """Reshape; Unsqueeze for a computed axis."""
     axis, domain = op["axis"], moved_domain(op["input"], op.output)
     if axis.is_constant:
         _same_elements(op, g)
         return
-    place = g.reshape(g.op("Cast", g.read(axis), to=ir.DataType.INT64), (1,))
+    place = g.reshape(g.cast(g.read(axis), ir.DataType.INT64), (1,))
     g.write(op.output, g.op("Unsqueeze", g.read(op["input"], domain=domain), place), domain=domain)
 
 
 def _same_elements(op: OperatorView[Any], g: Graph) -> None:
-    """The elements in channels-last order; of [N, 1, 1, C] channels-first is the same order."""
+    """The elements in channels-last order, which for [N, 1, 1, C] channels-first is too."""
     input, output = op["input"], op.output
     if is_complex(input):
-        g.write(output, reshaped(g, g.read(input), paired_shape(output, output.shape)))
+        g.write(output, g.reshape(g.read(input), paired_shape(output, output.shape)))
         return
     domain = moved_domain(input, output)
     in_order = domain is Domain.STORED and same_order(input.shape)
     layout = g.layout(input) if in_order else Layout.LAST
     value = g.read(input, layout=layout, domain=domain)
     if layout is Layout.FIRST or may_differ(input.shape, output.shape):
-        value = reshaped(g, value, output.shape)
+        value = g.reshape(value, output.shape)
         if layout is Layout.LAST and splits_channels(input, output):
             mark_split(value)
     g.write(output, value, domain=domain)
@@ -123,10 +123,10 @@ def _same_elements(op: OperatorView[Any], g: Graph) -> None:
 
 @translator(Op.TRANSPOSE, versions=(1, 9))
 def transpose(op: OperatorView[Any], g: Graph) -> None:
-    """Transpose, or none when the result is the input in its other layout."""
+    """Transpose; no node if the result is the input in its other layout."""
     input, output, rank = op["input"], op.output, op["input"].rank
     if not op["perm"].is_constant:
-        _transpose_as_computed(op, g)
+        transpose_as_computed(op, g)
         return
     perm = [normalized_axis(axis, rank) for axis in integers(op["perm"])]
     domain = moved_domain(input, output)
@@ -144,56 +144,15 @@ def transpose(op: OperatorView[Any], g: Graph) -> None:
     g.write(output, value, layout=target, domain=domain)
 
 
-def _transpose_as_computed(op: OperatorView[Any], g: Graph) -> None:
-    """Gather from the elements in a row, since Transpose takes no computed order.
-
-    Element [i, j, ...] is i times the stride of the first axis in the input, plus j times that of
-    the second, and so on.
-    """
-    input, rank = op["input"], op["input"].rank
-    if not rank > 0:
-        raise Untranslatable("a scalar has no axes")
-    domain, zero = moved_domain(input, op.output), g.constant(0, np.int64)
-    one = g.constant(1, np.int64)
-    order = _permutation(op["perm"], g, rank)
-    sizes = g.shape(input.shape)
-    strides = [g.op("ReduceProd", _after(g, sizes, axis), keepdims=1) for axis in range(rank)]
-    shape = g.op("Gather", sizes, order)
-    steps = g.op("Gather", g.op("Concat", *strides, axis=0), order)
-    places = zero
-    for axis in range(rank):
-        place = g.constant(axis, np.int64)
-        counted = g.op("Range", zero, g.op("Gather", shape, place), one)
-        along = g.op("Mul", counted, g.op("Gather", steps, place))
-        places = g.op("Add", places, g.reshape(along, (-1, *(1,) * (rank - 1 - axis))))
-    row = g.op("Reshape", g.read(input, domain=domain), g.constant([-1], np.int64))
-    g.write(op.output, g.op("Gather", row, places), domain=domain)
-
-
-def _after(g: Graph, sizes: ir.Value, axis: int) -> ir.Value:
-    bounds = (g.constant([bound], np.int64) for bound in (axis + 1, np.iinfo(np.int64).max))
-    return g.op("Slice", sizes, *bounds)
-
-
-def _permutation(perm: TensorView, g: Graph, rank: int) -> ir.Value:
-    """A computed order of `rank` axes, counted from the front; the graph fails if it is none."""
-    order, whole = g.op("Cast", g.read(perm), to=ir.DataType.INT64), g.constant(rank, np.int64)
-    negative = g.op("Less", order, g.constant(0, np.int64))
-    order = g.op("Where", negative, g.op("Add", order, whole), order)
-    axes = g.constant(np.arange(rank), np.int64)
-    sorted_, _ = g.op_multi("TopK", order, g.constant([rank], np.int64), outputs=2, largest=0)
-    return failing(g, order, g.op("Not", g.op("Equal", sorted_, axes)))
-
-
 def _order(perm: list[int], source: Layout, target: Layout) -> list[int]:
-    """ONNX's perm from the input in layout `source` to the output in layout `target`."""
+    """The perm of ONNX from the input in layout `source` to the output in layout `target`."""
     rank = len(perm)
     return [source.axis(perm[axis], rank) for axis in target.permutation(rank)]
 
 
 @translator(Op.CONCATENATION, versions=(1, 7))
 def concatenation(op: OperatorView[ConcatenationOptions], g: Graph) -> None:
-    """Concat of the codes; of reals when uint8 inputs differ in scale from the output."""
+    """Concat of the codes; of real numbers if a uint8 input has another scale than the output."""
     values, output = op.present_inputs(), op.output
     if op.options.fused_activation_function != ActivationFunctionType.NONE:
         raise Untranslatable("CONCATENATION takes no fused activation")
@@ -207,7 +166,7 @@ def concatenation(op: OperatorView[ConcatenationOptions], g: Graph) -> None:
 
 
 def _rescaled(value: TensorView, output: TensorView) -> bool:
-    """Whether codes of `value` mean something else in `output`."""
+    """Whether codes of `value` stand for other numbers in `output`."""
     if value.quantization is None or value.quantization.equals(output.quantization):
         return False
     if value.type is TensorType.INT8:
@@ -221,7 +180,7 @@ def pack(op: OperatorView[PackOptions], g: Graph) -> None:
     values, output = op.present_inputs(), op.output
     domain = moved_domain(*values, output)
     axis = normalized_axis(op.options.axis, output.rank)
-    place = g.constant([axis], np.int64)
+    place = g.ints([axis])
     parts = [g.op("Unsqueeze", g.read(value, domain=domain), place) for value in values]
     g.write(output, g.op("Concat", *parts, axis=axis), domain=domain)
 
@@ -235,36 +194,36 @@ def unpack(op: OperatorView[UnpackOptions], g: Graph) -> None:
     value = g.read(input, domain=domain)
     parts = g.op_multi("Split", value, outputs=count, axis=axis, num_outputs=count)
     for part, output in zip(parts, op.outputs, strict=True):
-        squeezed = g.op("Squeeze", part, g.constant([axis], np.int64))
+        squeezed = g.op("Squeeze", part, g.ints([axis]))
         g.write(output, squeezed, domain=domain)
 
 
 @translator(Op.SPLIT, versions=(1, 5))
 def split(op: OperatorView[SplitOptions], g: Graph) -> None:
-    """Split into equal parts; the graph fails where they would not be equal."""
+    """Split into equal parts; the graph fails if they would not be equal."""
     axis, count = _axis(op, g), len(op.outputs)
     if isinstance(axis, int) and is_known(size := op["input"].shape[axis]):
-        _split(op, g, axis, g.constant([size // count] * count, np.int64))
+        _split(op, g, axis, g.ints([size // count] * count))
         return
-    whole, parts = _length(op, g, axis), g.constant([count], np.int64)
-    part = failing(g, g.op("Div", whole, parts), g.op("Cast", g.op("Mod", whole, parts), to=_BOOL))
+    whole, parts = _length(op, g, axis), g.ints([count])
+    part = failing(g, g.op("Div", whole, parts), g.cast(g.op("Mod", whole, parts), _BOOL))
     _split(op, g, axis, g.op("Expand", part, parts))
 
 
 @translator(Op.SPLIT_V, versions=(1, 3))
 def split_v(op: OperatorView[SplitVOptions], g: Graph) -> None:
-    """Split into parts of given sizes, which have to sum to the whole."""
+    """Split into parts of listed sizes, whose sum has to be the size of the axis."""
     axis, listed = _axis(op, g), op["size_splits"]
     if isinstance(axis, int) and listed.is_constant:
         sizes = split_sizes(op["input"].shape[axis], tuple(integers(listed)))
         if is_known(*sizes):
-            _split(op, g, axis, g.constant(sizes, np.int64))
+            _split(op, g, axis, g.ints(sizes))
             return
     whole = _length(op, g, axis)
-    wanted = g.op("Cast", g.read(listed), to=ir.DataType.INT64)
-    zero, one = g.constant(0, np.int64), g.constant(1, np.int64)
-    left = g.op("Equal", wanted, g.constant(-1, np.int64))
-    lefts = g.op("ReduceSum", g.op("Cast", left, to=ir.DataType.INT64))
+    wanted = g.cast(g.read(listed), ir.DataType.INT64)
+    zero, one = g.ints(0), g.ints(1)
+    left = g.op("Equal", wanted, g.ints(-1))
+    lefts = g.op("ReduceSum", g.cast(left, ir.DataType.INT64))
     rest = g.op("Sub", whole, g.op("ReduceSum", g.larger(wanted, zero)))
     filled = g.op("Where", left, rest, wanted)
     filled = failing(g, filled, g.op("Or", g.op("Less", filled, zero), g.op("Greater", lefts, one)))
@@ -278,7 +237,7 @@ def _axis(op: OperatorView[Any], g: Graph) -> int | ComputedAxis:
 
 
 def _length(op: OperatorView[Any], g: Graph, axis: int | ComputedAxis) -> ir.Value:
-    """How long the axis is, int64 [1]."""
+    """The size of the axis, int64 [1]."""
     return g.size(op["input"].shape[axis]) if isinstance(axis, int) else axis.size
 
 
@@ -302,9 +261,9 @@ def _split(op: OperatorView[Any], g: Graph, axis: int | ComputedAxis, sizes: ir.
 
 @translator(Op.SHAPE, versions=(1, 1))
 def shape(op: OperatorView[Any], g: Graph) -> None:
-    """Shape, as far as it depends on data; else a constant."""
+    """Shape for the sizes that depend on data, otherwise a constant."""
     shape = g.shape(op["input"].shape)
-    g.write(op.output, g.op("Cast", shape, to=ir.DataType.from_numpy(op.output.dtype)))
+    g.write(op.output, g.cast(shape, op.output.dtype))
 
 
 @translator(Op.RANK, versions=(1, 1))
@@ -315,8 +274,11 @@ def rank(op: OperatorView[Any], g: Graph) -> None:
 
 @translator(Op.BITCAST, versions=(1, 1))
 def bitcast(op: OperatorView[Any], g: Graph) -> None:
-    """Cast between integers of one size, whose bits it keeps. Else ONNX 21 has nothing: the bits
-    are computed as integers, which are cut up, or put together, along a last dimension."""
+    """Cast between integers of one size, which keeps the bits.
+
+    ONNX 21 has no node for other types. The bits are computed as integers, and split or joined
+    along a last dimension.
+    """
     input, output = op["input"], op.output
     kinds = {input.dtype.kind, output.dtype.kind}
     same = input.type is output.type
@@ -328,25 +290,25 @@ def bitcast(op: OperatorView[Any], g: Graph) -> None:
     layout = g.layout(input)
     value = g.read(input, layout=layout, domain=Domain.FILE)
     if not same:
-        value = g.op("Cast", value, to=ir.DataType.from_numpy(output.dtype))
+        value = g.cast(value, output.dtype)
     g.write(output, value, layout=layout, domain=Domain.FILE)
 
 
 def _recut(op: OperatorView[Any], g: Graph, bits: ir.Value) -> ir.Value:
-    """The bits of the input's elements as those of the output's, low ones first."""
+    """Split or join the bits of the input for the elements of the output, low ones first."""
     before, after = (8 * tensor.dtype.itemsize for tensor in (op["input"], op.output))
-    last = g.constant([-1], np.int64)
+    last = g.ints([-1])
     if before > after:
-        places = g.constant([2**place for place in range(0, before, after)], np.int64)
+        places = g.ints([2**place for place in range(0, before, after)])
         parts = g.op("Div", g.op("Unsqueeze", bits, last), places)
-        return g.op("Mod", parts, g.constant(2**after, np.int64))
+        return g.op("Mod", parts, g.ints(2**after))
     if before == after:
         return bits
-    # ONNX Runtime's ReduceSum would not drop the dimension of what has no element.
-    whole = g.op("Gather", bits, g.constant(0, np.int64), axis=-1)
+    # ONNX Runtime's ReduceSum does not drop a dimension if there are no elements.
+    whole = g.op("Gather", bits, g.ints(0), axis=-1)
     for part in range(1, after // before):
-        value = g.op("Gather", bits, g.constant(part, np.int64), axis=-1)
-        moved = g.op("Mul", value, g.constant(2 ** (part * before), np.int64))
+        value = g.op("Gather", bits, g.ints(part), axis=-1)
+        moved = g.op("Mul", value, g.ints(2 ** (part * before)))
         whole = g.op("Add", whole, moved)
     return whole
 
@@ -366,15 +328,15 @@ def fill(op: OperatorView[Any], g: Graph) -> None:
 
 @translator(Op.RANGE, versions=(1, 2))
 def range_(op: OperatorView[Any], g: Graph) -> None:
-    """Range; the graph fails where there is no way from start to limit.
+    """Range; the graph fails if steps of delta do not lead from start to limit.
 
-    Floats are counted in float32 as TFLite does, and cut off a Range of one more: ONNX Runtime
-    divides in double.
+    The number of floats is computed in float32, as in TFLite, and a longer Range is sliced: ONNX
+    Runtime divides in double.
     """
     bounds = [op[name] for name in ("start", "limit", "delta")]
     if {bound.type for bound in bounds} != {op.output.type}:
         raise Untranslatable("start, limit, delta and result differ in type")
-    start, limit, delta = (reshaped(g, g.read(bound), ()) for bound in bounds)
+    start, limit, delta = (g.reshape(g.read(bound), ()) for bound in bounds)
     span, zero = g.op("Sub", limit, start), g.constant(0, op.output.dtype)
     up, down = (
         g.op("And", g.op(towards, delta, zero), g.op(f"{towards}OrEqual", span, zero))
@@ -382,20 +344,20 @@ def range_(op: OperatorView[Any], g: Graph) -> None:
     )
     wrong = g.op("Not", g.op("Or", up, down))
     if op.output.type is not TensorType.FLOAT32:
-        step = g.op("Cast", delta, to=ir.DataType.INT64)
-        step = g.op("Cast", failing(g, step, wrong), to=ir.DataType[op.output.type.name])
+        step = g.cast(delta, ir.DataType.INT64)
+        step = g.cast(failing(g, step, wrong), ir.DataType[op.output.type.name])
         g.write(op.output, g.op("Range", start, limit, step))
         return
     count = g.op("Ceil", g.op("Abs", g.op("Div", span, delta)))
-    count = failing(g, g.op("Cast", count, to=ir.DataType.INT64), wrong)
+    count = failing(g, g.cast(count, ir.DataType.INT64), wrong)
     longer = g.op("Range", start, g.op("Add", limit, delta), delta)
-    bounded = (g.constant([0], np.int64), reshaped(g, count, (1,)))
+    bounded = (g.ints([0]), g.reshape(count, (1,)))
     g.write(op.output, g.op("Slice", longer, *bounded))
 
 
 @translator(Op.SPACE_TO_DEPTH, versions=(1, 2))
 def space_to_depth(op: OperatorView[SpaceToDepthOptions], g: Graph) -> None:
-    """SpaceToDepth channels-first; Reshape, Transpose, Reshape channels-last."""
+    """Channels-first SpaceToDepth; channels-last Reshape, Transpose, Reshape."""
     n, h, w, c = op.output.shape
     b = op.options.block_size
     _blocks(op, g, "SpaceToDepth", lambda: (n, h, b, w, b, c // (b * b)))
@@ -403,7 +365,7 @@ def space_to_depth(op: OperatorView[SpaceToDepthOptions], g: Graph) -> None:
 
 @translator(Op.DEPTH_TO_SPACE, versions=(1, 2))
 def depth_to_space(op: OperatorView[DepthToSpaceOptions], g: Graph) -> None:
-    """DepthToSpace (DCR) channels-first; Reshape, Transpose, Reshape channels-last."""
+    """Channels-first DepthToSpace (DCR); channels-last Reshape, Transpose, Reshape."""
     n, h, w, c = op["input"].shape
     b = op.options.block_size
     _blocks(op, g, "DepthToSpace", lambda: (n, h, w, b, b, c // (b * b)))
@@ -412,7 +374,7 @@ def depth_to_space(op: OperatorView[DepthToSpaceOptions], g: Graph) -> None:
 def _blocks(
     op: OperatorView[Any], g: Graph, name: str, blocks: Callable[[], tuple[int, ...]]
 ) -> None:
-    """Channels-last the two are the same swap of axes 2 and 3 of the blocks."""
+    """Channels-last, both operators swap axes 2 and 3 of the blocks."""
     input, output = op["input"], op.output
     domain = moved_domain(input, output)
     known = domain is Domain.STORED and carried_type(input) in _BLOCKED_BY_ORT
@@ -423,14 +385,14 @@ def _blocks(
     if layout is Layout.FIRST:
         value = g.op(name, value, blocksize=op.options.block_size)
     else:
-        swapped = g.op("Transpose", reshaped(g, value, blocks()), perm=[0, 1, 3, 2, 4, 5])
-        value = reshaped(g, swapped, output.shape)
+        swapped = g.op("Transpose", g.reshape(value, blocks()), perm=[0, 1, 3, 2, 4, 5])
+        value = g.reshape(swapped, output.shape)
     g.write(output, value, layout=layout, domain=domain)
 
 
 @translator(Op.PAD, versions=(1, 6))
 def pad(op: OperatorView[Any], g: Graph) -> None:
-    """Pad with the value given, else with what stands for zero in the output."""
+    """Pad with the value, or without one with the code of zero in the output."""
     input, output, given = op["input"], op.output, op.get("value")
     domain = moved_domain(input, output, *(() if given is None else (given,)))
     layout = pad_layout(op, g, domain)
@@ -442,13 +404,13 @@ def pad(op: OperatorView[Any], g: Graph) -> None:
 
 @translator(Op.PADV2, versions=(1, 6))
 def padv2(op: OperatorView[Any], g: Graph) -> None:
-    """PAD; converters use it when the value is given."""
+    """As PAD; converters use it where there is a value."""
     pad(op, g)
 
 
 @translator(Op.MIRROR_PAD, versions=(1, 3))
 def mirror_pad(op: OperatorView[MirrorPadOptions], g: Graph) -> None:
-    """Pad (reflect); SYMMETRIC, which ONNX lacks, joins reversed Slices along each padded axis."""
+    """Pad (reflect); SYMMETRIC, which ONNX lacks, joins reversed Slices along all padded axes."""
     input, output = op["input"], op.output
     domain = moved_domain(input, output)
     layout = pad_layout(op, g, domain)

@@ -1,4 +1,4 @@
-"""Fourier transforms and the parts of complex numbers, which stand in the graph as pairs."""
+"""RFFT2D, and REAL, IMAG and COMPLEX_ABS of complex numbers, which are pairs in the graph."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ from tflite_ort.schema.values.sizes import has_zero, is_one, may_differ
 
 View = OperatorView[Any]
 
-# Up to this length a product with all waves takes ONNX Runtime's CPU less time than its DFT.
+# Up to this length a product with all waves is faster than the DFT of ONNX Runtime's CPU.
 _BY_PRODUCT = 512
 
 
 @translator(Op.RFFT2D, versions=(1, 1), constants=("fft_length",))
 def rfft2d(op: View, g: Graph) -> None:
-    """DFT of the rows, of which the first half is kept, and then of the columns; either cuts what
-    is too long and fills up with zeros what is too short. Of short rows a MatMul on the CPU."""
+    """DFT of the rows, of which the first half is kept, then DFT of the columns.
+
+    Both crop an input that is too long, and extend one that is too short with zeros. On the CPU
+    short rows take a MatMul.
+    """
     input, rank = op["input"], op["input"].rank
     height, width = integers(op["fft_length"])
     if has_zero(*input.shape):
@@ -35,15 +38,15 @@ def rfft2d(op: View, g: Graph) -> None:
             g.op("MatMul", g.read(input), waves), (*input.shape[:-1], width // 2 + 1, 2)
         )
     else:
-        value = g.op("Unsqueeze", g.read(input), g.constant([rank], np.int64))
+        value = g.op("Unsqueeze", g.read(input), g.ints([rank]))
         value = _transformed(g, value, width, rank - 1, onesided=1)
-    if height != 1 or not is_one(input.shape[-2]):  # of one row it changes nothing
+    if height != 1 or not is_one(input.shape[-2]):  # the transform of one row is that row
         value = _transformed(g, value, height, rank - 2, onesided=None)
     g.write(op.output, value)
 
 
 def _waves(length: int) -> npt.NDArray[np.float32]:
-    """[length, 2 * frequencies]: what each element adds to the real and the imaginary parts."""
+    """The matrix [length, 2 * frequencies] of the transform: real and imaginary parts."""
     angles = (
         np.outer(np.arange(length), np.arange(length // 2 + 1)) % length * (-2 * np.pi / length)
     )
@@ -54,24 +57,24 @@ def _waves(length: int) -> npt.NDArray[np.float32]:
 def _transformed(
     g: Graph, value: ir.Value, length: int, axis: int, *, onesided: int | None
 ) -> ir.Value:
-    parameters = (g.constant(number, np.int64) for number in (length, axis))
+    parameters = (g.ints(number) for number in (length, axis))
     return g.op("DFT", value, *parameters, onesided=onesided)
 
 
 @translator(Op.REAL, versions=(1, 1))
 def real(op: View, g: Graph) -> None:
-    """Gather of the first of each pair."""
+    """Gather of the first element of the pairs."""
     g.write(op.output, _part(g, op, 0))
 
 
 @translator(Op.IMAG, versions=(1, 1))
 def imag(op: View, g: Graph) -> None:
-    """Gather of the second of each pair."""
+    """Gather of the second element of the pairs."""
     g.write(op.output, _part(g, op, 1))
 
 
 def _part(g: Graph, op: View, which: int) -> ir.Value:
-    return g.op("Gather", g.read(op["input"]), g.constant(which, np.int64), axis=-1)
+    return g.op("Gather", g.read(op["input"]), g.ints(which), axis=-1)
 
 
 @translator(Op.COMPLEX_ABS, versions=(1, 1))
@@ -81,10 +84,10 @@ def complex_abs(op: View, g: Graph) -> None:
 
     ONNX Runtime's ReduceSum would not drop the dimension of what has no element.
     """
-    real, imaginary = (g.op("Cast", _part(g, op, i), to=ir.DataType.DOUBLE) for i in (0, 1))
+    real, imaginary = (g.cast(_part(g, op, i), ir.DataType.DOUBLE) for i in (0, 1))
     squares = g.op("Add", g.op("Mul", real, real), g.op("Mul", imaginary, imaginary))
     distance, endless = g.op("Sqrt", squares), g.constant(np.inf)
     beyond = (g.op("Equal", g.op("Abs", part), endless) for part in (real, imaginary))
     distance = g.op("Where", g.op("Or", *beyond), endless, distance)
     dtype = part_dtype(op["input"].dtype)
-    g.write(op.output, g.op("Cast", distance, to=ir.DataType.from_numpy(dtype)))
+    g.write(op.output, g.cast(distance, dtype))

@@ -1,4 +1,4 @@
-"""Regions cut out of a tensor, and put into one: SLICE, STRIDED_SLICE, DYNAMIC_UPDATE_SLICE."""
+"""Regions of a tensor, read or replaced: SLICE, STRIDED_SLICE, DYNAMIC_UPDATE_SLICE."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.idioms.indices import failing
-from tflite_ort.opmap.idioms.movement import integers, moved_domain, reshaped, same_order
+from tflite_ort.opmap.idioms.movement import integers, moved_domain, same_order
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import Op, OperatorView, StridedSliceOptions, TensorView, Untranslatable
 from tflite_ort.schema.values.semantics import StridedSlice
@@ -39,12 +39,10 @@ def slice_(op: OperatorView[Any], g: Graph) -> None:
 
 
 def _region(op: OperatorView[Any], g: Graph) -> tuple[ir.Value, ir.Value]:
-    """Starts and ends in int64; the graph fails where they leave the input."""
-    whole, zero = g.shape(op["input"].shape), g.constant(0, np.int64)
-    starts, sizes = (
-        g.op("Cast", g.read(op[name]), to=ir.DataType.INT64) for name in ("begin", "size")
-    )
-    rest = g.op("Equal", sizes, g.constant(-1, np.int64))
+    """Starts and ends as int64; the graph fails if they are outside of the input."""
+    whole, zero = g.shape(op["input"].shape), g.ints(0)
+    starts, sizes = (g.cast(g.read(op[name]), ir.DataType.INT64) for name in ("begin", "size"))
+    rest = g.op("Equal", sizes, g.ints(-1))
     ends = g.op("Where", rest, whole, g.op("Add", starts, sizes))
     outside = g.op("Or", g.op("Less", starts, zero), g.op("Greater", ends, whole))
     wrong = g.op("Or", outside, g.op("Less", ends, starts))
@@ -68,7 +66,7 @@ def strided_slice(op: OperatorView[StridedSliceOptions], g: Graph) -> None:
 
 
 def _unknown_are_whole(op: OperatorView[StridedSliceOptions]) -> bool:
-    """Whether each axis of unknown size is taken from its first element to the last."""
+    """Whether all axes of unknown size are taken whole."""
     options, sizes = op.options, iter(op["input"].shape)
     strides = integers(op["strides"])
     for entry in slice_entries(op["input"].rank, len(strides), options):
@@ -85,8 +83,8 @@ def _unknown_are_whole(op: OperatorView[StridedSliceOptions]) -> bool:
 def _cut_at_computed(op: OperatorView[StridedSliceOptions], g: Graph) -> None:
     """Slice between computed bounds, or of unknown sizes; then Squeeze and Unsqueeze.
 
-    Slice takes what TFLite takes: bounds counted from the end where they are negative, and cut to
-    the input. An axis to be dropped is empty at an index outside, which Squeeze refuses.
+    Slice has the rules of TFLite: negative bounds count from the end, and bounds are clipped to the
+    input. An axis to drop is empty if its index is out of range, and Squeeze fails on it.
     """
     input, output, options = op["input"], op.output, op.options
     (count,) = op["strides"].shape
@@ -111,9 +109,9 @@ def _cut_at_computed(op: OperatorView[StridedSliceOptions], g: Graph) -> None:
     if cuts:
         value = g.op("Slice", value, *_bounds(op, g, cuts))
     if dropped:
-        value = g.op("Squeeze", value, g.constant(dropped, np.int64))
+        value = g.op("Squeeze", value, g.ints(dropped))
     if inserted:
-        value = g.op("Unsqueeze", value, g.constant(inserted, np.int64))
+        value = g.op("Unsqueeze", value, g.ints(inserted))
     g.write(output, value, domain=domain)
 
 
@@ -124,7 +122,7 @@ def _bounds(
     options = op.options
     axes, entries = zip(*cuts, strict=True)
     single = np.array([options.shrink_axis_mask >> entry & 1 for entry in entries], np.bool_)
-    zero, farthest = g.constant(0, np.int64), g.constant(_FARTHEST, np.int64)
+    zero, farthest = g.ints(0), g.ints(_FARTHEST)
     steps = _entries(g, op["strides"], entries)
     backwards = g.op("Less", steps, zero)
     first = g.op("Where", backwards, farthest, zero)
@@ -133,30 +131,30 @@ def _bounds(
     ends = _masked(g, op["end"], entries, options.end_mask, last)
     known = op["strides"].data
     if known is None or known.min() < 0:
-        # Slice takes the first element if it starts before it, TFLite none.
+        # If it starts before the first element, Slice takes that element, and TFLite takes none.
         sizes = g.shape([op["input"].shape[axis] for axis in axes])
         before = g.op("Less", starts, g.op("Neg", sizes))
         ends = g.op("Where", g.op("And", before, backwards), zero, ends)
     if single.any():
-        following = g.op("Add", starts, g.constant(1, np.int64))
-        final = g.op("Equal", starts, g.constant(-1, np.int64))
+        following = g.op("Add", starts, g.ints(1))
+        final = g.op("Equal", starts, g.ints(-1))
         following = g.op("Where", final, farthest, following)
         ends = g.op("Where", g.constant(single), following, ends)
-    return [starts, ends, g.constant(axes, np.int64), steps]
+    return [starts, ends, g.ints(axes), steps]
 
 
 def _entries(g: Graph, list: TensorView, entries: Sequence[int]) -> ir.Value:
-    """These elements of a list in int64."""
+    """Some elements of a list as int64."""
     if list.data is not None:
-        return g.constant(np.take(list.data, entries), np.int64)
-    values = g.op("Cast", g.read(list), to=ir.DataType.INT64)
-    return g.op("Gather", values, g.constant(entries, np.int64))
+        return g.ints(np.take(list.data, entries))
+    values = g.cast(g.read(list), ir.DataType.INT64)
+    return g.op("Gather", values, g.ints(entries))
 
 
 def _masked(
     g: Graph, bound: TensorView, entries: Sequence[int], mask: int, free: ir.Value
 ) -> ir.Value:
-    """The `entries` of a bound in int64, with what is in `free` where the mask lifts it."""
+    """The `entries` of a bound as int64, replaced by those of `free` where the mask is set."""
     lifted = np.array([mask >> entry & 1 for entry in entries], np.bool_)
     if lifted.all():
         return free
@@ -173,7 +171,7 @@ def _cut(op: OperatorView[Any], g: Graph, region: StridedSlice) -> None:
         layout = g.layout(input)
     value = _sliced(g, g.read(input, layout=layout, domain=domain), input, region, layout)
     if reranked:
-        g.write(output, reshaped(g, value, region.shape), domain=domain)
+        g.write(output, g.reshape(value, region.shape), domain=domain)
     else:
         g.write(output, value, layout=layout, domain=domain)
 
@@ -194,14 +192,17 @@ def _sliced(
         return value
     starts, ends, steps = zip(*(bounds[axis] for axis in cut), strict=True)
     axes = [layout.axis(axis, input.rank) for axis in cut]
-    arguments = (g.constant(given, np.int64) for given in (starts, ends, axes, steps))
+    arguments = (g.ints(given) for given in (starts, ends, axes, steps))
     return g.op("Slice", value, *arguments)
 
 
 @translator(Op.DYNAMIC_UPDATE_SLICE, versions=(1, 6))
 def dynamic_update_slice(op: OperatorView[Any], g: Graph) -> None:
-    """ScatterND of whole slices, at the start (held where the update fits) plus a constant grid
-    of positions along the axes that are not replaced whole."""
+    """ScatterND of whole slices.
+
+    Their positions are the start, clipped so that the update fits, plus a constant grid along the
+    axes that are not replaced whole.
+    """
     operand, update, output = op["operand"], op["update"], op.output
     domain = moved_domain(operand, update, output)
     pairs = zip(operand.shape, update.shape, strict=True)
@@ -211,12 +212,12 @@ def dynamic_update_slice(op: OperatorView[Any], g: Graph) -> None:
         whole = operand if parts else update
         g.write(output, g.read(whole, domain=domain), domain=domain)
         return
-    start = g.op("Cast", g.read(op["start"]), to=ir.DataType.INT64)
+    start = g.cast(g.read(op["start"]), ir.DataType.INT64)
     if parts < operand.rank:
-        start = g.op("Slice", start, g.constant([0], np.int64), g.constant([parts], np.int64))
-    start = g.larger(start, g.constant(0, np.int64))
-    start = g.smaller(start, g.constant(room[:parts], np.int64))
+        start = g.op("Slice", start, g.ints([0]), g.ints([parts]))
+    start = g.larger(start, g.ints(0))
+    start = g.smaller(start, g.ints(room[:parts]))
     grid = np.moveaxis(np.indices(update.shape[:parts]), 0, -1)
-    places = g.op("Add", g.constant(grid, np.int64), start)
+    places = g.op("Add", g.ints(grid), start)
     into, values = (g.read(tensor, domain=domain) for tensor in (operand, update))
     g.write(output, g.op("ScatterND", into, places, values), domain=domain)

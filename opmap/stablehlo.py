@@ -1,5 +1,9 @@
 """StableHLO operators: elementwise ones of equal shapes, PAD, GATHER, SCATTER, windows, random
-bits."""
+bits.
+
+Rows of a table: stablehlo_add, stablehlo_multiply, stablehlo_maximum, stablehlo_minimum,
+stablehlo_and, stablehlo_shift_left.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.idioms.counters import check_count, integers, philox, threefry
-from tflite_ort.opmap.idioms.movement import moved_domain, narrowed, reshaped, widened
+from tflite_ort.opmap.idioms.movement import moved_domain, narrowed, widened
 from tflite_ort.opmap.idioms.padding import spread_and_padded
 from tflite_ort.opmap.reduction import windows_reduced
 from tflite_ort.opmap.registry import translator
@@ -49,8 +53,8 @@ from tflite_ort.schema.values.regions import (
 _D, _T = ir.DataType, TensorType
 _RANDOM = (_T.INT32, _T.UINT32, _T.INT64, _T.UINT64)
 
-# The type that ONNX Runtime computes each type in: nothing is lost, and what overflows is cut off
-# by the cast back as TFLite cuts it off.
+# The type to compute in, by element type. It holds all numbers, and the cast back wraps an overflow
+# as TFLite does.
 _NUMBERS = {
     _T.FLOAT16: _D.FLOAT,
     _T.FLOAT32: _D.FLOAT,
@@ -79,7 +83,7 @@ class Elementwise:
     """An operator over two tensors of one shape.
 
     Args:
-        computed_as: by element type, what `nodes` computes in.
+        computed_as: the type in which `nodes` computes, by element type.
     """
 
     op: Op
@@ -87,14 +91,15 @@ class Elementwise:
     computed_as: dict[TensorType, ir.DataType]
 
     def translate(self, op: OperatorView[Any], g: Graph) -> None:
+        """Cast both operands, add the nodes, and cast the result back."""
         lhs, rhs = op["lhs"], op["rhs"]
         computed = self.computed_as.get(lhs.type)
         if computed is None or rhs.type is not lhs.type:
             raise Untranslatable(f"{lhs.type.name} with {rhs.type.name} elements")
         layout = g.layout(lhs, rhs)
         values = (g.read(tensor, layout=layout, domain=Domain.FILE) for tensor in (lhs, rhs))
-        result = self.nodes(g, *(g.op("Cast", value, to=computed) for value in values))
-        result = g.op("Cast", result, to=_D.from_numpy(lhs.dtype))
+        result = self.nodes(g, *(g.cast(value, computed) for value in values))
+        result = g.cast(result, lhs.dtype)
         g.write(op.output, result, layout=layout, domain=Domain.FILE)
 
 
@@ -103,7 +108,7 @@ def _named(name: str) -> Callable[[Graph, ir.Value, ir.Value], ir.Value]:
 
 
 def _maximum(g: Graph, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
-    """Max would spread what is not a number."""
+    """The larger operand; if either is NaN the left one, for which Max would give NaN."""
     return g.op("Where", g.op("Less", lhs, rhs), rhs, lhs)
 
 
@@ -112,10 +117,10 @@ def _minimum(g: Graph, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
 
 
 def _shift_left(g: Graph, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
-    """BitShift, which is there for unsigned numbers alone, by the low five bits."""
-    bits, distance = (g.op("Cast", value, to=_D.UINT32) for value in (lhs, rhs))
+    """BitShift, which has only unsigned numbers, by the low five bits."""
+    bits, distance = (g.cast(value, _D.UINT32) for value in (lhs, rhs))
     distance = g.op("BitwiseAnd", distance, g.constant(31, np.uint32))
-    return g.op("Cast", g.op("BitShift", bits, distance, direction="LEFT"), to=_D.INT32)
+    return g.cast(g.op("BitShift", bits, distance, direction="LEFT"), _D.INT32)
 
 
 # The type in which ScatterElements combines: as `_NUMBERS`, where results can be cast back.
@@ -146,7 +151,7 @@ def stablehlo_pad(op: OperatorView[StablehloPadOptions], g: Graph) -> None:
     if 0 in padded_shape(shape, op.options) or 0 in shape:
         raise Untranslatable(f"nothing is left of an input of {shape}")
     domain = moved_domain(input, op["value"], op.output)
-    fill = reshaped(g, widened(g, g.read(op["value"], domain=domain), input.type), ())
+    fill = g.reshape(widened(g, g.read(op["value"], domain=domain), input.type), ())
     value = widened(g, g.read(input, domain=domain), input.type)
     value = spread_and_padded(g, value, shape, pad_sizes(shape, op.options), fill)
     g.write(op.output, narrowed(g, value, input.type), domain=domain)
@@ -154,7 +159,7 @@ def stablehlo_pad(op: OperatorView[StablehloPadOptions], g: Graph) -> None:
 
 @translator(Op.STABLEHLO_GATHER, versions=(1, 1))
 def stablehlo_gather(op: OperatorView[StablehloGatherOptions], g: Graph) -> None:
-    """GatherND of the elements of each slice, whose start is moved back to where it fits."""
+    """GatherND of the elements of all slices; a start is moved back until its slice fits."""
     operand, starts, options = op["operand"], op["start_indices"], op.options
     if starts.type not in (_T.INT32, _T.INT64):
         raise Untranslatable(f"{starts.type.name} start indices")
@@ -163,9 +168,7 @@ def stablehlo_gather(op: OperatorView[StablehloGatherOptions], g: Graph) -> None
     index = _start_of_slices(op, g, len(batches), grid.shape[-1])
     if grid.ndim > 1:
         inside = [1] * (grid.ndim - 1)
-        index = g.op(
-            "Add", reshaped(g, index, [*batches, *inside, grid.shape[-1]]), g.constant(grid)
-        )
+        index = g.op("Add", g.reshape(index, [*batches, *inside, grid.shape[-1]]), g.constant(grid))
     domain = moved_domain(operand, op.output)
     slices = g.op("GatherND", g.read(operand, domain=domain), index)
     offsets = offset_axes(operand.rank, len(batches), options)
@@ -178,25 +181,25 @@ def stablehlo_gather(op: OperatorView[StablehloGatherOptions], g: Graph) -> None
 def _start_of_slices(
     op: OperatorView[StablehloGatherOptions], g: Graph, batches: int, depth: int
 ) -> ir.Value:
-    """[batches..., depth] in int64: a start along each of the first `depth` axes."""
+    """The starts along the first `depth` axes, int64 [batches..., depth]."""
     operand, starts, options = op["operand"], op["start_indices"], op.options
     mapped = list(options.start_index_map or ())
-    index = g.op("Cast", g.read(starts), to=_D.INT64)
+    index = g.cast(g.read(starts), _D.INT64)
     vector = options.index_vector_dim
     if vector == starts.rank:
-        index = reshaped(g, index, [*starts.shape, 1])
+        index = g.reshape(index, [*starts.shape, 1])
     elif vector < batches:
         order = [axis for axis in range(starts.rank) if axis != vector] + [vector]
         index = g.op("Transpose", index, perm=order)
     limits = np.subtract(operand.shape, slice_sizes(operand.shape, options))[mapped]
-    index = g.smaller(index, g.constant(limits, np.int64))
-    index = g.larger(index, g.constant(0, np.int64))
+    index = g.smaller(index, g.ints(limits))
+    index = g.larger(index, g.ints(0))
     return _along_axes(g, index, mapped, depth)
 
 
 @translator(Op.STABLEHLO_REDUCE_WINDOW, versions=(1, 1))
 def stablehlo_reduce_window(op: OperatorView[StablehloReduceWindowOptions], g: Graph) -> None:
-    """`spread_and_padded` with the start, and slices combined axis by axis."""
+    """`spread_and_padded` with the initial value, then slices combined axis by axis."""
     shape = op["input"].shape
     each = WindowAttributes.of(op.options, len(shape))
     windowed = each.padded(shape)
@@ -218,8 +221,11 @@ _REDUCTIONS = {
 
 @translator(Op.STABLEHLO_SCATTER, versions=(1, 1))
 def stablehlo_scatter(op: OperatorView[StablehloScatterOptions], g: Graph) -> None:
-    """ScatterElements of the updates into a line of all elements and one more, for those that are
-    outside; of those in one place the last one counts."""
+    """ScatterElements of the updates into the flat elements.
+
+    Updates out of range go to one more element at the end. Of several updates to one place the
+    last one counts.
+    """
     operand, indices, updates = op["operand"], op["indices"], op["updates"]
     function, computed = scatter_function(op), _SCATTERED.get(operand.type)
     if function is not None and computed is None:
@@ -227,23 +233,22 @@ def stablehlo_scatter(op: OperatorView[StablehloScatterOptions], g: Graph) -> No
     if indices.type not in (_T.INT32, _T.INT64):
         raise Untranslatable(f"{indices.type.name} indices")
     old, new = (
-        reshaped(g, g.read(tensor, domain=Domain.FILE), [-1]) for tensor in (operand, updates)
+        g.reshape(g.read(tensor, domain=Domain.FILE), [-1]) for tensor in (operand, updates)
     )
     line = g.op("Concat", old, g.constant([0], operand.dtype), axis=0)
-    if function is not None:
-        line, new = (g.op("Cast", value, to=computed) for value in (line, new))
+    if function is not None and computed is not None:
+        line, new = (g.cast(value, computed) for value in (line, new))
     places = _places_in_line(op, g)
     line = g.op("ScatterElements", line, places, new, reduction=_REDUCTIONS[function])
     bounds = ([0], [prod(operand.shape)])
-    result = g.op("Slice", line, *(g.constant(bound, np.int64) for bound in bounds))
+    result = g.op("Slice", line, *(g.ints(bound) for bound in bounds))
     if function is not None:
-        result = g.op("Cast", result, to=_D.from_numpy(operand.dtype))
-    g.write(op.output, reshaped(g, result, operand.shape), domain=Domain.FILE)
+        result = g.cast(result, operand.dtype)
+    g.write(op.output, g.reshape(result, operand.shape), domain=Domain.FILE)
 
 
 def _places_in_line(op: OperatorView[StablehloScatterOptions], g: Graph) -> ir.Value:
-    """Where each of the updates goes among the elements in a line, in int64: behind them if it is
-    outside."""
+    """The flat position of every update, int64; behind the last element if it is out of range."""
     operand, indices, updates = op["operand"], op["indices"], op["updates"]
     shape, steps = operand.shape, [prod(operand.shape[axis + 1 :]) for axis in range(operand.rank)]
     given = np.zeros(indices.shape, np.int64) if indices.data is None else indices.data
@@ -253,28 +258,30 @@ def _places_in_line(op: OperatorView[StablehloScatterOptions], g: Graph) -> ir.V
         inside = ((known >= 0) & (known < sizes)).all(axis=0)
         return g.constant(np.where(inside, np.array(steps, np.int64) @ known, prod(shape)))
     places = g.op("Add", g.constant(np.moveaxis(known, 0, -1)), _starts(op, g))
-    limits, zero = g.constant(shape, np.int64), g.constant(0, np.int64)
+    limits, zero = g.ints(shape), g.ints(0)
     outside = g.op("Or", g.op("Less", places, zero), g.op("GreaterOrEqual", places, limits))
-    last, end = g.constant([-1], np.int64), g.constant(prod(shape), np.int64)
-    number = g.op("Mul", places, g.constant(steps, np.int64))
+    last, end = g.ints([-1]), g.ints(prod(shape))
+    number = g.op("Mul", places, g.ints(steps))
     number = g.op("ReduceSum", number, last, keepdims=0)
-    missed = g.op("ReduceMax", g.op("Cast", outside, to=_D.INT32), last, keepdims=0)
-    line = g.op("Where", g.op("Cast", missed, to=_D.BOOL), end, number)
-    return reshaped(g, line, [-1])
+    missed = g.op("ReduceMax", g.cast(outside, _D.INT32), last, keepdims=0)
+    line = g.op("Where", g.cast(missed, _D.BOOL), end, number)
+    return g.reshape(line, [-1])
 
 
 def _starts(op: OperatorView[StablehloScatterOptions], g: Graph) -> ir.Value:
-    """Where each block of updates begins, computed, along each axis of the operand: as many
-    dimensions as the updates have, those of a block of size 1, and the axes."""
+    """The computed starts of all blocks of updates, along the axes of the operand.
+
+    The shape is that of the updates, with size 1 for the dimensions of a block, and then the axes.
+    """
     indices, shape, vector = op["indices"], op["updates"].shape, op.options.index_vector_dim
     mapped = list(op.options.scatter_dims_to_operand_dims or ())
     windows = op.options.update_window_dims or ()
-    start = g.op("Cast", g.read(indices), to=_D.INT64)
+    start = g.cast(g.read(indices), _D.INT64)
     if vector < indices.rank - 1:
         order = [axis for axis in range(indices.rank) if axis != vector] + [vector]
         start = g.op("Transpose", start, perm=order)
     spread = [1 if axis in windows else size for axis, size in enumerate(shape)]
-    start = reshaped(g, start, [*spread, len(mapped)])
+    start = g.reshape(start, [*spread, len(mapped)])
     return _along_axes(g, start, mapped, op["operand"].rank)
 
 
@@ -283,8 +290,8 @@ def _along_axes(g: Graph, starts: ir.Value, mapped: list[int], depth: int) -> ir
     if mapped == list(range(depth)):
         return starts
     columns = [mapped.index(axis) if axis in mapped else len(mapped) for axis in range(depth)]
-    wide = g.op("Pad", starts, g.constant([0, 1], np.int64), None, g.constant([-1], np.int64))
-    return g.op("Gather", wide, g.constant(columns, np.int64), axis=-1)
+    wide = g.op("Pad", starts, g.ints([0, 1]), None, g.ints([-1]))
+    return g.op("Gather", wide, g.ints(columns), axis=-1)
 
 
 @translator(Op.STABLEHLO_RNG_BIT_GENERATOR, versions=(1, 1))
@@ -301,13 +308,11 @@ def stablehlo_rng_bit_generator(
     check_count(g, words)
     blocks = -(-words // (THREEFRY_LANES if is_threefry else PHILOX_LANES))
     state = g.read(op["state"])
-    key, start, high = (
-        g.op("Gather", state, g.constant([i], np.int64)) for i in (0, 1, 2 % size[0])
-    )
-    rising = g.op("Range", *(g.constant(n, np.int64) for n in (0, blocks, 1)))
-    counters = g.op("Add", start, g.op("Cast", rising, to=_D.UINT64))
+    key, start, high = (g.op("Gather", state, g.ints([i])) for i in (0, 1, 2 % size[0]))
+    rising = g.op("Range", *(g.ints(n) for n in (0, blocks, 1)))
+    counters = g.op("Add", start, g.cast(rising, _D.UINT64))
     numbers = threefry(g, key, counters) if is_threefry else philox(g, key, counters, high)
-    first = g.op("Slice", numbers, g.constant([0], np.int64), g.constant([words], np.int64))
+    first = g.op("Slice", numbers, g.ints([0]), g.ints([words]))
     g.write(result, g.reshape(integers(g, first, result.type), result.shape))
     moved = g.constant([0, blocks, 0][: size[0]], np.uint64)
     g.write(after, g.op("Add", state, moved))

@@ -1,8 +1,8 @@
-"""Variables: inputs and outputs of the graph, so that reading one and setting it cost nothing; and
-hash tables whose content is known, which are constants.
+"""Variables and hash tables: READ_VARIABLE, ASSIGN_VARIABLE, HASHTABLE_FIND.
 
-HASHTABLE_IMPORT and HASHTABLE_SIZE are not translated: of a table that is known nothing is left of
-them, and another one is no value that ONNX has.
+Variables are inputs and outputs of the graph, so that reading or setting one adds no node. Hash
+tables with known content are constants. HASHTABLE_IMPORT and HASHTABLE_SIZE have no translation: a
+known table does not need them, and ONNX has no value for any other table.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from tflite_ort.schema import Op, OperatorView, TensorView, Untranslatable
 
 @translator(Op.READ_VARIABLE, versions=(1, 1))
 def read_variable(op: OperatorView[None], g: Graph) -> None:
-    """The present value of the variable, its codes as they are."""
+    """The value of the variable; its codes are not changed."""
     _pass_on(op["variable"], op.output, g)
 
 
 @translator(Op.ASSIGN_VARIABLE, versions=(1, 1))
 def assign_variable(op: OperatorView[None], g: Graph) -> None:
-    """From here on the variable is the value, in the layout that this has."""
+    """The variable takes the value from here on, in the layout of the value."""
     _pass_on(op["value"], op["variable"], g)
 
 
@@ -40,8 +40,11 @@ def _pass_on(source: TensorView, target: TensorView, g: Graph) -> None:
 
 @translator(Op.HASHTABLE_FIND, versions=(1, 1))
 def hashtable_find(op: OperatorView[None], g: Graph) -> None:
-    """LabelEncoder (ai.onnx.ml) from keys to values; to places, and Gather of the values with the
-    default behind them, where the default is computed."""
+    """LabelEncoder (ai.onnx.ml) from keys to values.
+
+    With a computed default it goes from keys to positions, for a Gather from the values and the
+    default behind them.
+    """
     table, keys, default = op["table"].data, op["keys"], op["default"]
     if table is None:
         raise Untranslatable("what the table holds is not known before the run")
@@ -60,16 +63,15 @@ def hashtable_find(op: OperatorView[None], g: Graph) -> None:
 
 
 def _first(g: Graph, default: TensorView) -> ir.Value:
-    """[1]: the first element, which is the one that counts."""
-    flat = g.op("Reshape", g.read(default), g.constant([-1], np.int64))
-    return g.op("Gather", flat, g.constant([0], np.int64))
+    """The first element [1]; the others are ignored."""
+    flat = g.reshape(g.read(default), (-1,))
+    return g.op("Gather", flat, g.ints([0]))
 
 
 def _encoded(
     g: Graph, keys: TensorView, known: Iterable[Any], values: Iterable[Any], rest: Any
 ) -> ir.Value:
-    """Each of `keys` replaced by the one of `values` that stands where it stands in `known`; what
-    is not there, by `rest`."""
+    """LabelEncoder: replace keys in `known` by the corresponding `values`, others by `rest`."""
     places = _attribute("keys", known) | _attribute("values", values)
     ((name, (value,)),) = _attribute("default", [rest]).items()
     attributes = {**places, name.removesuffix("s"): value}
@@ -77,7 +79,7 @@ def _encoded(
 
 
 def _attribute(name: str, values: Iterable[Any]) -> dict[str, list[Any]]:
-    """An attribute of LabelEncoder, which is called after its type."""
+    """An attribute of LabelEncoder, whose name depends on its type."""
     listed = list(values)
     if not isinstance(listed[0], bytes):
         return {f"{name}_int64s": list(map(int, listed))}

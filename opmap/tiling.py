@@ -1,6 +1,6 @@
-"""Elements repeated, reversed, spread and blocked: TILE to BATCH_TO_SPACE_ND.
+"""Repeating, reversing, spreading and blocking of elements: TILE to BATCH_TO_SPACE_ND.
 
-All work on codes, which they move unchanged.
+All these operators move codes and do not change them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from tflite_ort.opmap.idioms.movement import (
     integers,
     moved_domain,
     narrowed,
-    reshaped,
     widened,
 )
 from tflite_ort.opmap.registry import translator
@@ -43,23 +42,23 @@ def tile(op: OperatorView[Any], g: Graph) -> None:
     """Tile."""
     if op["multiples"].is_constant:
         domain, layout, value = _moved(op, g)
-        multiples = _int64(g, layout.shape(integers(op["multiples"])))
+        multiples = g.ints(layout.shape(integers(op["multiples"])))
     else:
         domain, layout = moved_domain(op["input"], op.output), Layout.LAST
         value = g.read(op["input"], domain=domain)
-        multiples = reshaped(g, sizes_of(g, op["multiples"]), (op["input"].rank,))
+        multiples = g.reshape(sizes_of(g, op["multiples"]), (op["input"].rank,))
     g.write(op.output, g.op("Tile", value, multiples), layout=layout, domain=domain)
 
 
 @translator(Op.BROADCAST_TO, versions=(2, 4))
 def broadcast_to(op: OperatorView[Any], g: Graph) -> None:
-    """Expand; the graph fails where that would enlarge the shape asked for."""
+    """Expand; the graph fails if the result would be larger than the shape asked for."""
     input, output = op["input"], op.output
     domain = moved_domain(input, output)
     shape = sizes_of(g, op["shape"])
     if not is_known(*input.shape, *output.shape):
         sizes = g.shape((*(1,) * (output.rank - input.rank), *input.shape))
-        single = g.op("Equal", sizes, g.constant(1, np.int64))
+        single = g.op("Equal", sizes, g.ints(1))
         fits = g.op("Or", single, g.op("Equal", sizes, shape))
         shape = failing(g, shape, g.op("Not", fits))
     g.write(output, g.op("Expand", g.read(input, domain=domain), shape), domain=domain)
@@ -67,18 +66,18 @@ def broadcast_to(op: OperatorView[Any], g: Graph) -> None:
 
 @translator(Op.BROADCAST_ARGS, versions=(1, 1))
 def broadcast_args(op: OperatorView[Any], g: Graph) -> None:
-    """Where(a == 1, b, a); the graph fails where a and b differ and none of them is 1."""
+    """Where(a == 1, b, a); the graph fails if a and b differ and neither is 1."""
     a, b = (_of_rank(g, op[name], op.output.shape[0]) for name in ("a", "b"))
-    one = g.constant(1, np.int64)
+    one = g.ints(1)
     stretched = g.op("Equal", a, one)
     fits = g.op("Or", g.op("Or", stretched, g.op("Equal", b, one)), g.op("Equal", a, b))
     shape = failing(g, g.op("Where", stretched, b, a), g.op("Not", fits))
-    g.write(op.output, g.op("Cast", shape, to=ir.DataType[op.output.type.name]))
+    g.write(op.output, g.cast(shape, ir.DataType[op.output.type.name]))
 
 
 def _of_rank(g: Graph, shape: TensorView, rank: int) -> ir.Value:
-    """A shape in int64, with ones in front up to `rank`."""
-    value = g.op("Cast", g.read(shape), to=ir.DataType.INT64)
+    """A shape as int64, extended to `rank` by ones in front."""
+    value = g.cast(g.read(shape), ir.DataType.INT64)
     missing = rank - shape.shape[0]
     if not missing:
         return value
@@ -95,10 +94,10 @@ def reverse_v2(op: OperatorView[Any], g: Graph) -> None:
         axes = neighbouring_axes(g, listed, rank)
     else:
         domain, layout, value = _moved(op, g)
-        axes = _int64(g, [layout.axis(axis, rank) for axis in reversed_axes(listed.data, rank)])
+        axes = g.ints([layout.axis(axis, rank) for axis in reversed_axes(listed.data, rank)])
     count = prod(listed.shape)
     first, before_all, step = (
-        _int64(g, [bound] * count) for bound in (-1, np.iinfo(np.int64).min, -1)
+        g.ints([bound] * count) for bound in (-1, np.iinfo(np.int64).min, -1)
     )
     if count:
         value = g.op("Slice", value, first, before_all, axes, step)
@@ -107,15 +106,15 @@ def reverse_v2(op: OperatorView[Any], g: Graph) -> None:
 
 @translator(Op.REVERSE_SEQUENCE, versions=(1, 1))
 def reverse_sequence(op: OperatorView[ReverseSequenceOptions], g: Graph) -> None:
-    """ReverseSequence, which wants batch and time in front: between two Transposes elsewhere."""
+    """ReverseSequence; two Transposes bring batch and time to the front if they are elsewhere."""
     input, output = op["input"], op.output
     domain = moved_domain(input, output)
     batch, time = op.options.batch_dim, op.options.seq_dim
     given = op["lengths"].data
     if given is not None and is_known(input.shape[time]) and (given > input.shape[time]).any():
         raise Untranslatable(f"a length above {input.shape[time]}")
-    lengths = g.op("Cast", g.read(op["lengths"]), to=ir.DataType.INT64)
-    lengths = g.larger(lengths, g.constant(0, np.int64))
+    lengths = g.cast(g.read(op["lengths"]), ir.DataType.INT64)
+    lengths = g.larger(lengths, g.ints(0))
     value, rank = g.read(input, domain=domain), input.rank
     order = [batch, time, *(axis for axis in range(rank) if axis not in (batch, time))]
     in_front = {batch, time} == {0, 1}
@@ -139,7 +138,7 @@ def matrix_diag(op: OperatorView[Any], g: Graph) -> None:
 
 @translator(Op.MATRIX_SET_DIAG, versions=(1, 1))
 def matrix_set_diag(op: OperatorView[Any], g: Graph) -> None:
-    """ScatterElements along the rows laid end to end: element i of a diagonal at i * (N + 1)."""
+    """ScatterElements along the flat matrix: element i of a diagonal is at i * (N + 1)."""
     input, diagonal, output = op["input"], op["diagonal"], op.output
     domain = moved_domain(input, diagonal, output)
     _write_with_diagonal(
@@ -157,12 +156,12 @@ def _write_with_diagonal(
     if is_known(rows, columns):
         length = min(rows, columns)
         lengths = [g.shape((*batch, rows * columns)), g.shape((*batch, length))]
-        places = g.constant(np.arange(length) * (columns + 1), np.int64)
+        places = g.ints(np.arange(length) * (columns + 1))
     else:
         least = g.smaller(*sides)
         each = (g.op("Mul", *sides), least)
         lengths = [g.op("Concat", g.shape(batch), size, axis=0) for size in each]
-        zero, one = g.constant(0, np.int64), g.constant(1, np.int64)
+        zero, one = g.ints(0), g.ints(1)
         counted = g.op("Range", zero, g.reshape(least, ()), one)
         places = g.op("Mul", counted, g.op("Add", sides[1], one))
     lines, diagonal = (
@@ -171,13 +170,15 @@ def _write_with_diagonal(
     )
     places = g.op("Expand", places, lengths[1])
     value = g.op("ScatterElements", lines, places, diagonal, axis=-1)
-    g.write(op.output, reshaped(g, value, op.output.shape), domain=domain)
+    g.write(op.output, g.reshape(value, op.output.shape), domain=domain)
 
 
 @translator(Op.DILATE, versions=(1, 1))
 def dilate(op: OperatorView[Any], g: Graph) -> None:
-    """A dimension of size 1 behind each dilated one, padded and joined with it; then Slice, since
-    nothing follows the last element."""
+    """A dimension of size 1 behind every dilated one is padded and joined with it.
+
+    A Slice drops the padding behind the last element.
+    """
     input, output = op["input"], op.output
     domain = moved_domain(input, op["padding"], output)
     if not op["dilations"].is_constant:
@@ -188,25 +189,25 @@ def dilate(op: OperatorView[Any], g: Graph) -> None:
     for size, step in zip(input.shape, integers(op["dilations"]), strict=True):
         split += [size, 1] if step > 1 else [size]
         after += [0, step - 1] if step > 1 else [0]
-    value = widened(g, reshaped(g, g.read(input, domain=domain), split), input.type)
-    padding = widened(g, reshaped(g, g.read(op["padding"], domain=domain), ()), input.type)
-    value = g.op("Pad", value, g.constant([0] * len(after) + after, np.int64), padding)
+    value = widened(g, g.reshape(g.read(input, domain=domain), split), input.type)
+    padding = widened(g, g.reshape(g.read(op["padding"], domain=domain), ()), input.type)
+    value = g.op("Pad", value, g.ints([0] * len(after) + after), padding)
     steps = list(enumerate(integers(op["dilations"])))
     whole = [input.shape[axis] * step if step > 1 else input.shape[axis] for axis, step in steps]
-    value = reshaped(g, narrowed(g, value, input.type), whole)
+    value = g.reshape(narrowed(g, value, input.type), whole)
     axes = [axis for axis, step in steps if step > 1]
     bounds = ([0] * len(axes), [output.shape[axis] for axis in axes], axes)
-    value = g.op("Slice", value, *(_int64(g, bound) for bound in bounds))
+    value = g.op("Slice", value, *(g.ints(bound) for bound in bounds))
     g.write(output, value, domain=domain)
 
 
 def _computed_dilate(op: OperatorView[Any], g: Graph, domain: Domain) -> None:
-    """As with constants, but of every dimension."""
+    """As `dilate`, with computed dilations and for all dimensions."""
     input, steps = op["input"], _positive(g, op["dilations"])
-    rank, shape, one = input.rank, g.shape(input.shape), _int64(g, 1)
-    nothing, ones = _int64(g, [0] * rank), _int64(g, [1] * rank)
+    rank, shape, one = input.rank, g.shape(input.shape), g.ints(1)
+    nothing, ones = g.ints([0] * rank), g.ints([1] * rank)
     value = widened(g, g.read(input, domain=domain), input.type)
-    padding = widened(g, reshaped(g, g.read(op["padding"], domain=domain), ()), input.type)
+    padding = widened(g, g.reshape(g.read(op["padding"], domain=domain), ()), input.type)
     after = _alternating(g, nothing, g.op("Sub", steps, one))
     value = _shaped(g, value, _alternating(g, shape, ones))
     value = g.op("Pad", value, g.op("Concat", nothing, nothing, after, axis=0), padding)
@@ -218,7 +219,7 @@ def _computed_dilate(op: OperatorView[Any], g: Graph, domain: Domain) -> None:
 
 @translator(Op.SPACE_TO_BATCH_ND, versions=(1, 4))
 def space_to_batch_nd(op: OperatorView[Any], g: Graph) -> None:
-    """Pad; each spatial axis as (size / block, block); the blocks moved in front of the batch."""
+    """Pad; split spatial axes to (size / block, block); move the blocks in front of the batch."""
     if not _is_known(op):
         _computed_space_to_batch(op, g)
         return
@@ -234,26 +235,26 @@ def space_to_batch_nd(op: OperatorView[Any], g: Graph) -> None:
         if 0 < axis < input.rank - 1:
             inner.append(len(split))
             split.append(blocks[axis - 1])
-    value = reshaped(g, _padded(op, g, value, layout, domain), split)
+    value = g.reshape(_padded(op, g, value, layout, domain), split)
     value = g.op("Transpose", value, perm=[*inner, *outer])
-    g.write(output, reshaped(g, value, layout.shape(output.shape)), layout=layout, domain=domain)
+    g.write(output, g.reshape(value, layout.shape(output.shape)), layout=layout, domain=domain)
 
 
 def _padded(
     op: OperatorView[Any], g: Graph, value: ir.Value, layout: Layout, domain: Domain
 ) -> ir.Value:
-    """The spatial dimensions padded by a constant."""
+    """The input with constant padding of its spatial dimensions."""
     input, paddings = op["input"], _data(op["paddings"])
     if not paddings.any():
         return value
     pads = np.pad(paddings, ((1, 1), (0, 0)))[list(layout.permutation(input.rank))]
-    return _padded_by(op, g, value, _int64(g, pads.T.reshape(-1)), domain)
+    return _padded_by(op, g, value, g.ints(pads.T.reshape(-1)), domain)
 
 
 def _padded_by(
     op: OperatorView[Any], g: Graph, value: ir.Value, pads: ir.Value, domain: Domain
 ) -> ir.Value:
-    """Padded with what stands for zero in the output."""
+    """`value` padded with the code of zero in the output."""
     type = op["input"].type
     code = widened(g, code_constant(g, op.output.zero, op.output, domain), type)
     return narrowed(g, g.op("Pad", widened(g, value, type), pads, code), type)
@@ -261,7 +262,7 @@ def _padded_by(
 
 @translator(Op.BATCH_TO_SPACE_ND, versions=(1, 4))
 def batch_to_space_nd(op: OperatorView[Any], g: Graph) -> None:
-    """The blocks out of the batch to behind their spatial axes, joined with these and cropped."""
+    """Move the blocks from the batch behind their spatial axes, join them, and crop."""
     if not _is_known(op):
         _computed_batch_to_space(op, g)
         return
@@ -274,29 +275,29 @@ def batch_to_space_nd(op: OperatorView[Any], g: Graph) -> None:
         spatial = 0 < axis < input.rank - 1
         order += [len(blocks) + place, axis - 1] if spatial else [len(blocks) + place]
         joined.append(shape[place] * blocks[axis - 1] if spatial else shape[place])
-    value = g.op("Transpose", reshaped(g, value, (*blocks, *shape)), perm=order)
-    value = reshaped(g, value, joined)
+    value = g.op("Transpose", g.reshape(value, (*blocks, *shape)), perm=order)
+    value = g.reshape(value, joined)
     crops = _data(op["crops"])
     if crops.any():
         starts = crops[:, 0]
         ends = starts + output.shape[1:-1]
         axes = [layout.axis(axis, input.rank) for axis in range(1, input.rank - 1)]
-        value = g.op("Slice", value, *(_int64(g, bounds) for bounds in (starts, ends, axes)))
+        value = g.op("Slice", value, *(g.ints(bounds) for bounds in (starts, ends, axes)))
     g.write(output, value, layout=layout, domain=domain)
 
 
 def _is_known(op: OperatorView[Any]) -> bool:
-    """Whether all that decides the shapes is."""
+    """Whether the operands that determine the shapes are known."""
     _, *lists = op.present_inputs()
     return is_known(*op["input"].shape) and all(tensor.is_constant for tensor in lists)
 
 
 def _computed_space_to_batch(op: OperatorView[Any], g: Graph) -> None:
-    """As with constants, but the shapes are computed; Reshape fails where a block does not fit."""
+    """As with constants, in computed shapes; Reshape fails if a block does not fit."""
     input, domain = op["input"], moved_domain(op["input"], op.output)
     blocks, paddings = _positive(g, op["block_shape"]), sizes_of(g, op["paddings"])
-    before, after = (g.op("Gather", paddings, _int64(g, side), axis=1) for side in (0, 1))
-    edge = _int64(g, [0])
+    before, after = (g.op("Gather", paddings, g.ints(side), axis=1) for side in (0, 1))
+    edge = g.ints([0])
     pads = g.op("Concat", edge, before, edge, edge, after, edge, axis=0)
     value = _padded_by(op, g, g.read(input, domain=domain), pads, domain)
     batch, area, channels = _sizes(g, value, input.rank)
@@ -310,7 +311,7 @@ def _computed_space_to_batch(op: OperatorView[Any], g: Graph) -> None:
 
 
 def _computed_batch_to_space(op: OperatorView[Any], g: Graph) -> None:
-    """As with constants, but the shapes are computed; Reshape fails where the blocks do not fit."""
+    """As with constants, in computed shapes; Reshape fails if the blocks do not fit."""
     input, domain = op["input"], moved_domain(op["input"], op.output)
     blocks, crops, count = _positive(g, op["block_shape"]), sizes_of(g, op["crops"]), input.rank - 2
     value = g.read(input, domain=domain)
@@ -321,28 +322,28 @@ def _computed_batch_to_space(op: OperatorView[Any], g: Graph) -> None:
     value = g.op("Transpose", value, perm=[count, *pairs, 2 * count + 1])
     joined = g.op("Mul", area, blocks)
     value = _shaped(g, value, batch, joined, channels)
-    starts, cut = (g.op("Gather", crops, _int64(g, side), axis=1) for side in (0, 1))
+    starts, cut = (g.op("Gather", crops, g.ints(side), axis=1) for side in (0, 1))
     ends = g.op("Sub", joined, cut)
     starts = failing(g, starts, g.op("Greater", starts, ends))
-    value = g.op("Slice", value, starts, ends, _int64(g, range(1, count + 1)))
+    value = g.op("Slice", value, starts, ends, g.ints(range(1, count + 1)))
     g.write(op.output, value, domain=domain)
 
 
 def _alternating(g: Graph, *lists: ir.Value) -> ir.Value:
-    """The first numbers of each list, then the second ones, and so on."""
-    columns = (g.op("Unsqueeze", values, _int64(g, [1])) for values in lists)
-    return g.op("Reshape", g.op("Concat", *columns, axis=1), _int64(g, [-1]))
+    """Interleave lists: the first numbers of all, then the second ones, and so on."""
+    columns = (g.op("Unsqueeze", values, g.ints([1])) for values in lists)
+    return g.reshape(g.op("Concat", *columns, axis=1), (-1,))
 
 
 def _positive(g: Graph, listed: TensorView) -> ir.Value:
-    """A list in int64; the graph fails where it is below 1."""
-    value = g.op("Cast", g.read(listed), to=ir.DataType.INT64)
-    return failing(g, value, g.op("Less", value, _int64(g, 1)))
+    """A list as int64; the graph fails if a number is below 1."""
+    value = g.cast(g.read(listed), ir.DataType.INT64)
+    return failing(g, value, g.op("Less", value, g.ints(1)))
 
 
 def _sizes(g: Graph, value: ir.Value, rank: int) -> Sequence[ir.Value]:
-    """Batch [1], area [rank - 2] and channels [1] of what is channels-last."""
-    parts = _int64(g, [1, rank - 2, 1])
+    """The sizes of a channels-last tensor: batch [1], area [rank - 2] and channels [1]."""
+    parts = g.ints([1, rank - 2, 1])
     return g.op_multi("Split", g.op("Shape", value), parts, outputs=3, axis=0)
 
 
@@ -351,7 +352,7 @@ def _shaped(g: Graph, value: ir.Value, *sizes: ir.Value) -> ir.Value:
 
 
 def _moved(op: OperatorView[Any], g: Graph) -> tuple[Domain, Layout, ir.Value]:
-    """The input in the domain and layout in which its codes are moved."""
+    """The input, with the domain and the layout in which its codes are moved."""
     input = op["input"]
     domain = moved_domain(input, op.output)
     layout = g.layout(input) if domain is Domain.STORED else Layout.LAST
@@ -359,9 +360,5 @@ def _moved(op: OperatorView[Any], g: Graph) -> tuple[Domain, Layout, ir.Value]:
 
 
 def _data(tensor: TensorView) -> Array:
-    """The values of a tensor declared constant."""
+    """The values of a tensor that is declared constant."""
     return np.asarray(tensor.data)
-
-
-def _int64(g: Graph, values: npt.ArrayLike) -> ir.Value:
-    return g.constant(values, np.int64)

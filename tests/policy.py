@@ -65,8 +65,6 @@ EXECUTING_MODULES = {"code", "dill", "marshal", "pickle", "runpy", "shelve"}
 FILE_LINES, FUNCTION_LINES = 450, 60
 # Files that are longer and still have to be divided.
 TOO_LONG = {
-    "opmap/elementwise.py",
-    "opmap/reshaping.py",
     "schema/__init__.py",
 }
 
@@ -78,6 +76,9 @@ PROVIDER = re.compile(
     re.IGNORECASE,
 )
 NAMES_PROVIDERS = {"bridge/providers/traits.py"}
+
+# Where the methods of a graph for single nodes are.
+SPELLS_NODES = {"opmap/graph/nodes.py"}
 
 VAGUE_WORDS = {"common", "helper", "helpers", "manager", "misc", "util", "utils"}
 
@@ -226,6 +227,19 @@ def texts(node: ast.AST) -> Iterator[str]:
             yield text
 
 
+def one_way(path: PurePosixPath, tree: ast.Module) -> Iterator[Finding]:
+    """Nodes and constants that a graph has a method for are not spelt out beside it."""
+    if path.parts[0] != "opmap" or str(path) in SPELLS_NODES:
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            arguments = [ast.unparse(argument) for argument in node.args]
+            if node.func.attr == "op" and arguments[:1] == ["'Cast'"]:
+                yield node.lineno, "Cast spelt out: g.cast"
+            if node.func.attr == "constant" and arguments[1:] == ["np.int64"]:
+                yield node.lineno, "int64 constant spelt out: g.ints"
+
+
 # For tests, benchmarks and examples.
 RULES_EVERYWHERE: tuple[Rule, ...] = (
     file_length,
@@ -245,6 +259,7 @@ RULES: tuple[Rule, ...] = (
     broad_except,
     executed_data,
     provider_name,
+    one_way,
 )
 
 

@@ -1,6 +1,8 @@
 """The architecture: who imports whom, which families exist, and what no file may do."""
 
 import ast
+import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 from tests.policy import PACKAGES, PROVIDER, circles, violations
 from tflite_ort.fallback_kernels.registry import custom_kernel, kernel
 from tflite_ort.opmap.registry import custom_translator, translator
+from tflite_ort.schema import Op
 from tflite_ort.schema.shapes.registry import RULES
 from tflite_ort.schema.values.operators import FAMILIES
 from tflite_ort.versioning.registry import Registry
@@ -94,6 +97,25 @@ def test_test_files_are_named_by_what_they_test(folder: str, named_by: str) -> N
 def test_every_family_has_tests() -> None:
     names = families("opmap")
     assert {subject(test, names) for test in (ROOT / "tests" / "ops").glob("test_*.py")} == names
+
+
+@cache
+def words(folder: str) -> dict[str, set[str]]:
+    """By file at the root of `folder`: its words; `while_`, a function, counts as `while`."""
+    return {
+        path.stem: {word.strip("_") for word in re.findall(r"\w+", path.read_text())}
+        for path in (ROOT / folder).glob("*.py")
+    }
+
+
+@pytest.mark.parametrize(
+    "op", sorted({entry.op.name for entry in translator if isinstance(entry.op, Op)})
+)
+def test_one_search_finds_the_whole_story_of_an_operator(op: str) -> None:
+    """In its family of translators and that of kernels in lower case, also a row of a table."""
+    translators, kernels = words("opmap"), words("fallback_kernels")
+    assert any(op.lower() in translators[file] & kernels[file] for file in families("opmap"))
+    assert any(op in {word.upper() for word in found} for found in words("tests/ops").values())
 
 
 LONG_FUNCTION = "def f():\n" + 60 * "    x()\n"
@@ -183,6 +205,8 @@ VIOLATIONS = [
     ("opmap/x.py", 'def f():\n    """Of TensorRT."""', "TensorRT is only for"),
     ("bridge/x.py", 'f("QNNExecutionProvider")', "QNNExecutionProvider is only for"),
     ("bridge/x.py", "slow = provider.name != CPU", "compares with a provider"),
+    ("opmap/x.py", "g.op('Cast', x, to=t)", "Cast spelt out: g.cast"),
+    ("opmap/cells/x.py", "g.constant([0], np.int64)", "int64 constant spelt out: g.ints"),
     ("opmap/shape_utils.py", "", "'utils' in a file name says nothing"),
     ("opmap/x.py", "x = 1", "module without a docstring"),
 ]

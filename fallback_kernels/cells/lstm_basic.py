@@ -1,6 +1,6 @@
 """LSTM with the basic kernel: one matrix for all gates, in the order input, cell, forget, output.
 
-Floats, or 8-bit activations with a 16-bit state of 4 integer bits. B batch, C cells.
+It has floats, or 8-bit activations with a 16-bit state of 4 integer bits. B batch, C cells.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _float_step(sums: Array, state: Array) -> tuple[Array, Array]:
 def _quantized_sums(
     op: OperatorView[LSTMOptions], codes: Array, weights: Array, bias: Array
 ) -> Array:
-    """[B, 4 * C] with 12 fraction bits."""
+    """The sums [B, 4 * C] of all gates, with 12 fraction bits."""
     state = quantization(op.outputs[1], "the state").scalar_scale
     if abs(np.log2(state) - (_STATE_BITS - 15)) >= 1e-3:
         raise KernelError(f"the state has scale {state}, expected 2**{_STATE_BITS - 15}")
@@ -72,7 +72,7 @@ def _quantized_sums(
 
 
 def _rescaled(sums: Array, factor: float) -> Array:
-    """``sums * factor`` rounded twice as elsewhere, but halves upwards the second time too."""
+    """``sums * factor`` with both roundings of TFLite; here the second takes halves upwards too."""
     q31, shift = quantize_multiplier(factor)
     left, right = max(int(shift), 0), max(-int(shift), 0)
     high = rounding_doubling_high_mul(sums << left, q31).astype(np.int64)

@@ -1,7 +1,7 @@
 """LSTM cells in floats, with weights that are floats or 8-bit codes (hybrid).
 
-T time, B batch, G gates, C cells, O outputs; the gates of a stack stand in the order input,
-forget, cell, output, or without the input gate where it is one less the forget gate.
+T time, B batch, G gates, C cells, O outputs. The gates of a stack have the order input, forget,
+cell, output; the input gate is missing where it is one less the forget gate.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Weights:
     Args:
         matrix: [columns, G * rows], codes where there are scales.
         scales: [G, 1], or None for reals.
-        asymmetric: how the vectors that codes meet are quantised.
+        asymmetric: whether vectors are quantised with a zero point before codes multiply them.
     """
 
     matrix: Array
@@ -52,15 +52,15 @@ class Weights:
 
     @classmethod
     def stacked(cls, cell: CellTensors, values: Array, scales: Array | None) -> Weights:
-        """Of [G, rows, columns]; unsigned codes are signed ones under another name."""
+        """The stack of `values` [G, rows, columns]; uint8 codes are read as int8, as in TFLite."""
         if scales is None:
             return cls(joined(values, np.float32), len(values))
-        # Every sum of products is exact.
+        # In float64 all sums of products are exact.
         matrix = joined(values.view(np.int8), np.float64)
         return cls(matrix, len(values), scales, cell.op.options.asymmetric_quantize_inputs)
 
     def times(self, vectors: Array) -> Array:
-        """[..., G, rows] of [..., columns]."""
+        """The products [..., G, rows] with `vectors` [..., columns]."""
         rows = self.matrix.shape[1] // self.stack
         shape = (*vectors.shape[:-1], self.stack, rows)
         if self.scales is None:
@@ -95,6 +95,13 @@ class FloatCell:
 
     @classmethod
     def of(cls, cell: CellTensors) -> FloatCell:
+        """Reads the cell from the inputs of its operator.
+
+        A cell without an input gate has G = 3: `updated` takes 1 - forget gate for it.
+
+        Raises:
+            KernelError: a required input is absent, or integer weights have no scale.
+        """
         auxiliary = cell.array("aux_input_to_output_weights") is not None
         normalized = cell.array("forget_layer_norm_coefficients") is not None
         projected = cell.array("projection_weights") is not None
@@ -121,7 +128,7 @@ class FloatCell:
         return run_steps(self.step, self.given(x, aux), states)
 
     def given(self, x: Array, aux: Array | None) -> Array:
-        """What the inputs of all steps give the gates, [T, B, G, C]."""
+        """The contributions of the inputs of all steps to the gates' sums, [T, B, G, C]."""
         sums = self.input.times(x)
         if self.norm is None:
             sums = self.bias + sums
@@ -130,7 +137,7 @@ class FloatCell:
         return sums
 
     def step(self, given: Array, h: Array, c: Array) -> States:
-        """The states after one more step; `given` [B, G, C] is what its input gives the gates."""
+        """The states after one more step, for the contribution `given` [B, G, C] of its input."""
         sums, function = self.sums(given, h), self.options.fused_activation_function
         early = self.gates(sums, slice(None, -1), c)
         c = self.updated(early, activated(early[:, -1], function), c)
@@ -138,7 +145,7 @@ class FloatCell:
         return self.projected(output * activated(c, function)), c
 
     def sums(self, given: Array, h: Array) -> Array:
-        """What the input and the last output give the gates."""
+        """The gates' sums [B, G, C] of the input and the last output `h`."""
         if self.recurrent is not None:
             given = given + self.recurrent.times(h)
         if self.diagonal is not None:
@@ -146,7 +153,7 @@ class FloatCell:
         return given
 
     def gates(self, sums: Array, which: slice, c: Array) -> Array:
-        """What some of the gates are functions of."""
+        """The arguments of the activations of some gates: with peephole, normalisation and bias."""
         sums = sums[:, which]
         if self.peephole is not None:
             sums = sums + self.peephole[which] * c[:, np.newaxis]
@@ -155,13 +162,14 @@ class FloatCell:
         return np.asarray(normalized(sums) * self.norm[which] + self.bias[which])
 
     def updated(self, early: Array, update: Array, c: Array) -> Array:
-        """The new cell state, from what all gates but the last are functions of."""
+        """The new cell state [B, C], from the arguments of all gates but the output gate."""
         doors = sigmoid(early[:, :-1])
         forget = doors[:, -1]
         admit = doors[:, 0] if doors.shape[1] == 2 else 1 - forget
         return clipped(forget * c + update * admit, self.options.cell_clip)
 
     def projected(self, hidden: Array) -> Array:
+        """The output [B, O] of hidden values [B, C]: projected and clipped, if the cell is."""
         if self.projection is None:
             return hidden
         result = self.projection.times(hidden)[:, 0]
@@ -171,6 +179,7 @@ class FloatCell:
 
 
 def sigmoid(x: Array) -> Array:
+    """1 / (1 + exp(-x)); a large negative `x` gives 0 without a warning."""
     with np.errstate(over="ignore"):
         return np.asarray(1 / (1 + np.exp(-x)))
 
@@ -183,11 +192,12 @@ def normalized(x: Array) -> Array:
 
 
 def clipped(x: Array, limit: float) -> Array:
-    """0 is no limit."""
+    """`x` clipped to +-`limit`; a limit of 0 is none."""
     return np.clip(x, -limit, limit) if limit > 0 else x
 
 
 def activated(x: Array, function: ActivationFunctionType) -> Array:
+    """`x` after an activation function of a recurrent cell."""
     if function == ActivationFunctionType.TANH:
         return np.tanh(x)
     if function == ActivationFunctionType.SIGN_BIT:
@@ -196,7 +206,10 @@ def activated(x: Array, function: ActivationFunctionType) -> Array:
 
 
 def _recurrent(cell: CellTensors) -> tuple[Weights | None, Array | None]:
-    """The matrices and the diagonals, each 0 for a gate that has the other; None without any."""
+    """The recurrent matrices, and the diagonals; None if no gate has one.
+
+    Where some gates have a matrix and others a diagonal, the missing ones are 0.
+    """
     pattern = "recurrent_to_{}_weights"
     found = {pattern.format(gate): cell.required(pattern.format(gate)) for gate in cell.gates}
     matrices = [array for array in found.values() if array.ndim == 2]

@@ -1,7 +1,7 @@
 """LSTM cells in integers: 8-bit activations and weights, 16-bit gates and cell state (8x8_16).
 
-T time, B batch, G gates, C cells, O outputs; gates are stacked as in `lstm_float`. Sums are rounded
-to 16 bits one after the other: what the input gives, what the output gives, the peephole.
+T time, B batch, G gates, C cells, O outputs; gates are stacked as in `lstm_float`. Sums are clipped
+to 16 bits after every summand: input, last output, peephole.
 """
 
 from __future__ import annotations
@@ -38,9 +38,11 @@ class Multiplier:
 
     @classmethod
     def of(cls, real: npt.ArrayLike) -> Multiplier:
+        """The fixed-point form of `real`, element by element."""
         return cls(*quantize_multiplier(np.asarray(real, np.float32)))
 
     def times(self, x: Array) -> Array:
+        """round(x * factor), rounded twice as TFLite does."""
         return multiply_by_quantized_multiplier(x, self.q31, self.shift)
 
     def __getitem__(self, which: slice) -> Multiplier:
@@ -49,7 +51,7 @@ class Multiplier:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """A stack of matrices, [G, rows, columns] codes, whose sums are brought to another scale.
+    """A stack of matrices, [G, rows, columns] codes, with the rescaling of its products.
 
     Args:
         matrix: [columns, G * rows], in floats that hold every sum exactly.
@@ -64,7 +66,7 @@ class Product:
     def of(
         cls, weights: Array, zero_point: int, factors: Array, bias: Array | None = None
     ) -> Product:
-        """Products with codes whose zero point is `zero_point`, times `factors` [G]."""
+        """The product for codes with `zero_point`, rescaled by `factors` [G]."""
         exact = np.float32 if weights.shape[-1] * 2**14 <= 2**24 else np.float64
         offset = -zero_point * weights.sum(axis=-1, dtype=np.int32)
         matrix = joined(weights, exact)
@@ -72,17 +74,17 @@ class Product:
         return cls(matrix, offset if bias is None else bias + offset, factor)
 
     def times(self, codes: Array) -> Array:
-        """[..., G, rows] of [..., columns]."""
+        """The rescaled products [..., G, rows] with `codes` [..., columns]."""
         sums = (codes.astype(self.matrix.dtype) @ self.matrix).astype(np.int32)
         return self.factor.times(sums.reshape(*codes.shape[:-1], *self.bias.shape) + self.bias)
 
 
 @dataclass(frozen=True, slots=True)
 class LayerNorm:
-    """Rows of mean 0 and variance 1, times weights [G, C], plus bias [G, C].
+    """Layer normalisation: rows of mean 0 and variance 1, times weights [G, C], plus bias [G, C].
 
     Args:
-        least: [G, 1], the variance of a row whose codes are all equal.
+        least: [G, 1], the variance that TFLite takes for a row of equal codes.
     """
 
     weights: Array
@@ -92,7 +94,7 @@ class LayerNorm:
 
     @classmethod
     def of(cls, cell: CellTensors, scales: Array) -> LayerNorm:
-        """With the scales [G, 1] of its weights."""
+        """The normalisation of a cell whose weights have `scales` [G, 1]."""
         return cls(
             cell.stacked("{}_layer_norm_coefficients").astype(np.int32),
             cell.stacked("{}_gate_bias"),
@@ -101,7 +103,7 @@ class LayerNorm:
         )
 
     def apply(self, x: Array, which: slice) -> Array:
-        """Of some of the gates; means have 10 fraction bits, results 12."""
+        """Normalise the sums of some gates; means have 10 fraction bits, results 12."""
         wide, count = x.astype(np.int64), x.shape[-1]
         mean = _quotient(wide.sum(axis=-1, keepdims=True) * 1024, count)
         squares = np.square(wide).sum(axis=-1, keepdims=True) * (2**20 // count)
@@ -122,7 +124,7 @@ class IntegerCell:
     Args:
         peephole: [B, G, C] or [1, G, C], 0 for the cell gate.
         projection: [1, O, C].
-        others: as in `CellScales`.
+        The other fields are those of `CellScales`.
     """
 
     input: Product
@@ -139,6 +141,14 @@ class IntegerCell:
 
     @classmethod
     def of(cls, cell: CellTensors) -> IntegerCell:
+        """Reads the cell from the inputs of its operator, and its multipliers from their scales.
+
+        The zero points of the input and of the output state become part of the biases. A cell
+        without an input gate has G = 3: `step` takes one less the forget gate for it.
+
+        Raises:
+            KernelError: a required input is absent.
+        """
         scales = cell_scales(cell.op, cell.gates)
         norm = None if scales.norm is None else LayerNorm.of(cell, scales.norm[:, np.newaxis])
         projected = cell.array("projection_weights") is not None
@@ -170,7 +180,7 @@ class IntegerCell:
         return run_steps(self.step, saturate(self.input.times(x), np.int16), states)
 
     def step(self, sums: Array, h: Array, c: Array) -> States:
-        """The states after one more step; `sums` [B, G, C] is what the input gives the gates."""
+        """The states after one more step, for the contribution `sums` [B, G, C] of its input."""
         sums = saturate(sums + self.recurrent.times(h), np.int16)
         early = self._gates(sums, slice(None, -1), c)
         update = tanh(early[:, -1], _GATE_BITS)
@@ -182,7 +192,7 @@ class IntegerCell:
         return self._output(output, tanh(c, 15 - self.cell_bits)), c
 
     def _gates(self, sums: Array, which: slice, c: Array) -> Array:
-        """What some of the gates are functions of, from sums without the peephole."""
+        """The arguments of the activations of some gates, from sums without the peephole."""
         sums = sums[:, which]
         if self.peephole is not None:
             weights, factor = self.peephole
@@ -194,7 +204,7 @@ class IntegerCell:
         hidden = self.hidden.times(gate.astype(np.int32) * activated)
         if self.projection is None:
             return saturate(hidden + self.hidden_zero_point, np.int8)
-        # The zero point has the other sign here, and so it has in the bias of the projection.
+        # TFLite subtracts the zero point here, and in the bias of the projection.
         codes = saturate(hidden - self.hidden_zero_point, np.int8)
         result = self.projection.times(codes)[:, 0] + self.output_zero_point
         return clipped(saturate(result, np.int8), self.output_limit)
@@ -210,12 +220,12 @@ def updated_cell(
 
 
 def clipped(codes: Array, limit: int) -> Array:
-    """0 is no limit."""
+    """`codes` clipped to +-`limit`; a limit of 0 is none."""
     return np.clip(codes, -limit, limit) if limit > 0 else codes
 
 
 def _quotient(a: Array, b: int) -> Array:
-    """Rounded towards zero, as C divides."""
+    """a / b rounded towards zero, as in C."""
     return np.asarray(np.sign(a) * (np.abs(a) // b))
 
 
@@ -229,10 +239,11 @@ def _peephole(cell: CellTensors, factors: Array) -> tuple[Array, Multiplier]:
 
 
 def _walked(weights: Array, cell: CellTensors) -> Array:
-    """[B, G, C]: the weights [G, C] that each cell of each row meets, or none.
+    """[B, G, C]: the peephole weight that LiteRT applies to every cell of every row, 0 for none.
 
-    LiteRT walks through all cells of a time-major batch, or of one row of another, with weights
-    that begin anew every O cells, not C, and ends after O cells of each row.
+    LiteRT steps through the cells of a time-major batch as one row, and through those of any other
+    batch row by row. It starts over in the weights [G, C] after O cells, not C, and stops after O
+    cells times the number of rows.
     """
     gates, cells = weights.shape
     together = getattr(cell.op.options, "time_major", True)

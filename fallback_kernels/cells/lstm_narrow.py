@@ -1,8 +1,7 @@
 """LSTM cells in integers whose partial sums are held in 8 bits (8x8_8).
 
-There is only one form of them: coupled, normalised, projected with a bias, without peepholes
-(those are ignored, as is an input gate). B batch, C cells, O outputs, G gates in the order forget,
-cell, output.
+All such cells are coupled, normalised, and projected with a bias. Peepholes and the weights of an
+input gate are ignored. B batch, C cells, O outputs, G gates in the order forget, cell, output.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ _CELL_BITS = 15  # fraction bits of the cell state
 
 @dataclass(frozen=True, slots=True)
 class PartialSum:
-    """A product held in 8 bits, and its way to the scale of the whole sum.
+    """A product that is clipped to 8 bits and then rescaled to the scale of the whole sum.
 
     Args:
         matrix: [columns, G * C].
-        offset: [G, C], what the zero point of the vectors adds.
+        offset: [G, C], the contribution of the zero point of the vectors.
         zero_point: [G, 1], of the 8-bit sums.
     """
 
@@ -47,7 +46,7 @@ class PartialSum:
 
     @classmethod
     def of(cls, cell: CellTensors, pattern: str, source: str, scales: NarrowSum) -> PartialSum:
-        """Of vectors quantised as `source`."""
+        """The product with vectors that are quantised as the input `source`."""
         weights = np.stack([cell.required(pattern.format(gate)) for gate in NARROW_GATES])
         return cls(
             matrix=joined(weights, np.float64),
@@ -58,7 +57,7 @@ class PartialSum:
         )
 
     def times(self, codes: Array) -> Array:
-        """[B, G, C] of [B, columns]."""
+        """The sums [B, G, C] for `codes` [B, columns]."""
         sums = (codes.astype(np.float64) @ self.matrix).astype(np.int32)
         products = self.factor.times(sums.reshape(-1, *self.offset.shape) + self.offset)
         held = saturate(products + self.zero_point, np.int8)
@@ -88,6 +87,13 @@ class NarrowCell:
 
     @classmethod
     def of(cls, cell: CellTensors) -> NarrowCell:
+        """Reads the cell from the inputs of its operator, and its multipliers from their scales.
+
+        The input gate is one less the forget gate, whatever its weights; peepholes are not read.
+
+        Raises:
+            KernelError: a required input is absent.
+        """
         scales = narrow_scales(cell.op)
         factor = Multiplier.of(scales.norm)
         gates = [(f"{gate}_layer_norm_coefficients", f"{gate}_gate_bias") for gate in NARROW_GATES]
@@ -114,7 +120,7 @@ class NarrowCell:
     def step(self, x: Array, h: Array, c: Array) -> States:
         """The states after one more step of input [B, I]."""
         recurrent = self.recurrent.times(h)
-        # LiteRT multiplies this one by a number it reads from the wrong place, a shift: nothing.
+        # LiteRT multiplies this sum by a shift that it reads in place of a factor: 0 is left.
         recurrent[:, -1] = 0
         sums = saturate(self.input.times(x) + recurrent, np.int16)
         early = self._normalized(sums, slice(None, -1))
@@ -130,9 +136,9 @@ class NarrowCell:
         return clipped(codes, self.proj_clip), c
 
     def _normalized(self, sums: Array, which: slice) -> npt.NDArray[np.uint16]:
-        """The codes, with 12 fraction bits, of some gates' sums, as places in a table.
+        """The normalised sums of some gates, with 12 fraction bits, as indices of a table.
 
-        Sums of squares leave float32's whole numbers, so the order of addition matters.
+        Sums of squares exceed the integers that float32 holds, so the order of addition matters.
         """
         x = sums[:, which].astype(np.float32)
         count, scale = np.float32(x.shape[-1]), self.norm_scale[which]

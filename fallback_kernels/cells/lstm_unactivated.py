@@ -1,10 +1,10 @@
 """LSTM cells in floats whose activation is NONE, as LiteRT's kernel runs them.
 
-Its activation functions write from one buffer to another, and NONE writes nothing. So the cell
-state that the output gate is to let through is never written over the update that was there. Sums
-of float weights are built in two buffers in turn, and the update is what stands in the first: all
-of them after an even number of products, the sum so far after an odd one. A product with an input
-of nothing but zeros is left out.
+LiteRT's activation functions write from one buffer to another, and NONE writes nothing. So the
+buffer that should get the activated cell state still has the update, and the output gate multiplies
+that. The update itself is a sum of products with float weights, which LiteRT builds in two buffers
+in turn. The cell reads the first buffer: it has the whole sum after an even number of products, and
+the sum without the last product after an odd number. A product with an input of zeros is skipped.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Array = npt.NDArray[Any]
 
 
 class UnactivatedCell(FloatCell):
-    """A cell with the update in place of the activated cell state."""
+    """A cell that multiplies its output gate with the update, not with the cell state."""
 
     __slots__ = ()
 
@@ -32,15 +32,17 @@ class UnactivatedCell(FloatCell):
         return run_steps(self._step, steps, states)
 
     def _whole(self, x: Array, aux: Array | None) -> npt.NDArray[np.bool_]:
-        """[T, B, 1]: whether a row's update is its whole sum."""
+        """[T, B, 1]: whether the update of a row is its whole sum."""
         if self.input.scales is not None:
             return np.ones((*x.shape[:2], 1), np.bool_)
         products = self._met(x) + (0 if aux is None else self._met(aux))
         return np.asarray(products == 0 if self._diagonal_update else products % 2 == 1)
 
     def _met(self, x: Array) -> npt.NDArray[np.int_]:
-        """[T, B, 1]: 1 where LiteRT multiplies with an input; all rows of a time-major one are
-        looked at together."""
+        """[T, B, 1]: 1 where LiteRT multiplies an input by its weights, 0 where it skips it.
+
+        It skips a step of zeros in all rows of a time-major input, and a row of zeros in others.
+        """
         together = getattr(self.options, "time_major", True)
         found = x.any(axis=(1, 2) if together else 2, keepdims=True)
         return np.broadcast_to(found, (*x.shape[:2], 1)).astype(np.int_)
@@ -59,7 +61,7 @@ class UnactivatedCell(FloatCell):
         return self.projected(output * update), c
 
     def _partial(self, given: Array) -> Array:
-        """What the first buffer holds of the update but for the last product."""
+        """The content of the first buffer without the last product."""
         if not self._diagonal_update:
             return given[:, -2]
         return np.zeros_like(self.bias[-2]) if self.norm is not None else self.bias[-2]

@@ -1,6 +1,6 @@
 """Operands and results of convolutions and matrix products: float, quantised and hybrid.
 
-Integer operands are accumulated in float64: below 2**53 that is exact, and BLAS does it.
+Integer operands are accumulated in float64 by BLAS, which is exact below 2**53.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Rounding = Callable[[Array, Array], Array]
 
 
 def rescale_wide(accumulator: Array, multiplier: Array) -> Array:
-    """`accumulator * multiplier` as kernels with a 64-bit accumulator round it."""
+    """`accumulator * multiplier`, rounded as in kernels with a 64-bit accumulator."""
     return multiply_wide_by_quantized_multiplier(accumulator, *quantize_multiplier(multiplier))
 
 
@@ -47,7 +47,7 @@ class Accumulator:
     """One operator that sums products of `input` and `filter`.
 
     Args:
-        rounding: how integer sums are brought to the output's scale.
+        rounding: how integer sums are rescaled to the output.
         narrow_scale: the product of the two scales is rounded to float32 (kernels that have one
             multiplier for all channels).
     """
@@ -62,10 +62,10 @@ class Accumulator:
     def operands(
         self, x: Array, filter: Array, *, axes: tuple[int, ...], asymmetric: bool
     ) -> tuple[Array, Array]:
-        """What is multiplied: reals, or integers with their zero points taken off.
+        """The two operands to multiply: real numbers, or integers less their zero points.
 
         Args:
-            axes, asymmetric: how a float `x` is quantised before it meets an integer filter.
+            axes, asymmetric: how a float `x` is quantised before an integer filter multiplies it.
         """
         if self.filter.type not in FILTER_TYPES.get(self.input.type, ()):
             raise KernelError(
@@ -79,7 +79,7 @@ class Accumulator:
         return requantized_input(x, axes, asymmetric), weights.astype(np.float32)
 
     def result(self, sums: Array, bias: Array | None) -> Array:
-        """Sums of products, channels last, as the output holds them: bias, scale, activation."""
+        """The output for sums of products, channels last, with bias, scale and activation."""
         if self.input.type is TensorType.FLOAT32:
             return np.clip(sums if bias is None else sums + bias, *real_bounds(self.activation))
         integers = sums.astype(np.int64)
@@ -107,6 +107,7 @@ class Accumulator:
 
 
 def quantization(tensor: TensorView) -> Quantization:
+    """The quantisation of `tensor`; KernelError without one."""
     if tensor.quantization is None:
         raise KernelError(f"{tensor.type.name} tensor {tensor.name!r} has no scale")
     return tensor.quantization
@@ -131,20 +132,22 @@ def _along(values: Array, quantization: Quantization, rank: int) -> Array:
 
 
 def real_bounds(activation: ActivationFunctionType) -> tuple[float, float]:
-    """What a fused activation clamps real values to, infinite where it does not."""
+    """The bounds of a fused activation for real numbers; infinite where there is none."""
     low, high = activation_bounds(activation)
     return -np.inf if low is None else low, np.inf if high is None else high
 
 
 def requantized_input(x: Array, axes: tuple[int, ...], asymmetric: bool) -> Array:
-    """A float input as hybrid kernels see it: rounded to 8 bits, one scale for each slice that
-    spans `axes`."""
+    """A float input of a hybrid kernel, rounded to 8 bits, as real numbers.
+
+    There is one scale for every slice that spans `axes`.
+    """
     codes, scales = quantized_rows(x, axes, asymmetric)
     return np.asarray(codes * scales)
 
 
 def quantized_rows(x: Array, axes: tuple[int, ...], asymmetric: bool) -> tuple[Array, Array]:
-    """(codes with the zero points taken off, scales) of a float input of hybrid kernels."""
+    """(codes less their zero points, scales) of a float input of a hybrid kernel."""
     low = np.minimum(x.min(axis=axes, keepdims=True), 0)
     high = np.maximum(x.max(axis=axes, keepdims=True), 0)
     if asymmetric:

@@ -21,7 +21,7 @@ _LOW = 0xFFFFFFFF
 
 
 def philox(key: int, low: Counters, high: Counters) -> Words:
-    """[N, 4]: a block for each counter (128 bits, in halves) and a 64-bit key."""
+    """Random words [N, 4]: a block for every counter (128 bits, in halves), by a 64-bit key."""
     a, b, c, d = _low(low), _high(low), _low(high), _high(high)
     key0, key1 = key & _LOW, key >> 32
     for _ in range(PHILOX_ROUNDS):
@@ -39,7 +39,7 @@ def philox(key: int, low: Counters, high: Counters) -> Words:
 
 
 def threefry(key: int, counters: Counters) -> Words:
-    """[N, 2]: a block for each counter (64 bits) and a 64-bit key."""
+    """Random words [N, 2]: a block for every counter (64 bits), by a 64-bit key."""
     keys = [key & _LOW, key >> 32]
     keys.append(keys[0] ^ keys[1] ^ THREEFRY_PARITY)
     a, b = _low(_low(counters) + np.uint64(keys[0])), _low(_high(counters) + np.uint64(keys[1]))

@@ -1,4 +1,4 @@
-"""FarmHash's 64-bit fingerprint of byte strings of one length, which TFLite hashes with."""
+"""FarmHash's 64-bit fingerprint, by which TFLite hashes, of byte strings of one length."""
 
 from __future__ import annotations
 
@@ -36,12 +36,11 @@ class _Strings:
 
     @property
     def factor(self) -> np.uint64:
-        """What short strings are multiplied with: odd, and another for every length."""
+        """The odd multiplier for short strings, another for every length."""
         return np.uint64((int(_K2) + 2 * self.length) % 2**64)
 
     def word(self, start: int, size: int = 8) -> Word:
-        """The little-endian number of `size` bytes from `start`; a negative one counts from the
-        end."""
+        """The little-endian number of `size` bytes from `start`; negative counts from the end."""
         first = start if start >= 0 else self.length + start
         if size == first % 8 + 8:
             word: Word = self.words[first // 8]
@@ -51,7 +50,7 @@ class _Strings:
 
 
 def fingerprint(strings: npt.NDArray[np.uint8]) -> Word:
-    """[N] of [N, length] bytes."""
+    """The fingerprints [N] of strings [N, length]."""
     s = _Strings.of(strings)
     if s.length <= 16:
         return _to_16(s)
@@ -108,7 +107,7 @@ def _to_64(s: _Strings) -> Word:
 
 @dataclass(slots=True)
 class _State:
-    """56 bytes that blocks of 64 are stirred into."""
+    """The state of 56 bytes, into which blocks of 64 bytes are mixed."""
 
     x: Word
     y: Word

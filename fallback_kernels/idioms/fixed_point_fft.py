@@ -1,8 +1,8 @@
-"""Fourier transforms of fixed-point samples, number by number as kiss_fft 1.3.0 makes them.
+"""Fourier transforms of fixed-point samples, equal to those of kiss_fft 1.3.0 in every bit.
 
-A transform of n is made from shorter ones of every second, third, ... sample. Each pass divides by
-its radix first, so that nothing overflows, and rounds each product. Complex numbers are int64
-arrays [2, ...] of real and imaginary parts, wrapped where kiss_fft stores them.
+A transform of n samples is computed from shorter ones of every second, third, ... sample. A pass
+first divides by its radix, so that nothing overflows, and rounds all products. Complex numbers are
+int64 arrays [2, ...] of real and imaginary parts, which wrap where kiss_fft stores them.
 """
 
 from __future__ import annotations
@@ -25,22 +25,28 @@ class FixedPoint:
 
     @property
     def fraction(self) -> int:
+        """The number of fraction bits."""
         return 8 * self.dtype.itemsize - 1
 
     @property
     def most(self) -> int:
+        """The largest number, just below 1."""
         return (1 << self.fraction) - 1
 
     def wrapped(self, x: Ints) -> Ints:
+        """Integers cut to the bits of the type."""
         return x.astype(self.dtype).astype(np.int64)
 
     def rounded(self, product: Ints) -> Ints:
+        """A product of two numbers, shifted back; halves go up."""
         return self.wrapped((product + (1 << (self.fraction - 1))) >> self.fraction)
 
     def divided(self, x: Ints, divisor: int) -> Ints:
+        """Numbers times 1 / `divisor`."""
         return self.rounded(x * (self.most // divisor))
 
     def times(self, x: Ints, y: Ints) -> Ints:
+        """The product of complex numbers [2, ...]."""
         return self.rounded(np.stack([x[0] * y[0] - x[1] * y[1], x[0] * y[1] + x[1] * y[0]]))
 
     def unit(self, phases: npt.NDArray[np.float64]) -> Ints:
@@ -50,7 +56,7 @@ class FixedPoint:
 
 
 def rfft(samples: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """[..., n] to [..., n + 2], real and imaginary parts side by side; divided by n."""
+    """The transform of real [..., n], divided by n: [..., n + 2], real, imaginary parts in turn."""
     fixed, half = FixedPoint(samples.dtype), samples.shape[-1] // 2
     packed = _transformed(fixed, _complex(samples), inverse=False)
     ends = fixed.divided(packed[..., 0], 2)
@@ -59,13 +65,13 @@ def rfft(samples: npt.NDArray[Any]) -> npt.NDArray[Any]:
     bins[0][..., 0], bins[0][..., half] = ends[0] + ends[1], ends[0] - ends[1]
     total, turned = _halves(fixed, packed, half, inverse=False)
     bins[..., near] = (total + turned) >> 1
-    # Where both are the middle bin, this one stays.
+    # The middle bin is its own mirror image: this value is kept.
     bins[..., far] = _conjugate(total - turned) >> 1
     return _interleaved(bins, samples.dtype)
 
 
 def irfft(bins: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """[..., n + 2], real and imaginary parts side by side, to [..., n]."""
+    """The inverse of `rfft`: [..., n + 2], real and imaginary parts in turn, to [..., n]."""
     fixed, parts = FixedPoint(bins.dtype), _complex(bins)
     half = parts.shape[-1] - 1
     first, last = parts[0][..., 0], parts[0][..., half]
@@ -79,7 +85,7 @@ def irfft(bins: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _complex(pairs: npt.NDArray[Any]) -> Ints:
-    """[..., 2n] of which every second is imaginary to [2, ..., n]."""
+    """[..., 2n], real and imaginary parts in turn, as complex numbers [2, ..., n]."""
     return np.moveaxis(pairs.astype(np.int64).reshape(*pairs.shape[:-1], -1, 2), -1, 0)
 
 
@@ -92,13 +98,13 @@ def _conjugate(x: Ints) -> Ints:
 
 
 def _mirrored(half: int) -> tuple[Ints, Ints]:
-    """Bins 1, 2, ... and those as far from the other end, up to the middle."""
+    """The bins 1, 2, ... up to the middle, and their mirror images from the other end."""
     near = np.arange(1, half // 2 + 1)
     return near, half - near
 
 
 def _halves(fixed: FixedPoint, x: Ints, half: int, inverse: bool) -> tuple[Ints, Ints]:
-    """The even samples' share of the mirrored bins, and the odd samples', which is turned."""
+    """The parts of the mirrored bins from the even samples, and from the odd ones, rotated."""
     near, far = _mirrored(half)
     one = fixed.divided(x[..., near], 2)
     other = fixed.divided(fixed.wrapped(_conjugate(x[..., far])), 2)
@@ -108,7 +114,7 @@ def _halves(fixed: FixedPoint, x: Ints, half: int, inverse: bool) -> tuple[Ints,
 
 
 def _factors(n: int) -> list[int]:
-    """4 as often as it goes, then 2, 3 and 5."""
+    """The radices of n: as many 4s as possible, then 2, 3 and 5."""
     factors = []
     for factor in (4, 2, 3, 5):
         while n % factor == 0:
@@ -140,7 +146,7 @@ def _pass(fixed: FixedPoint, x: Ints, circle: Ints, factors: list[int], inverse:
     return fixed.wrapped(np.concatenate(outputs, axis=-1))
 
 
-# The outputs of one pass from its turned parts; sums are wrapped after it.
+# The outputs of one pass from its rotated parts; the caller wraps the sums.
 
 
 def _two(fixed: FixedPoint, parts: Sequence[Ints], circle: Ints, inverse: bool) -> list[Ints]:
@@ -184,7 +190,7 @@ def _five(fixed: FixedPoint, parts: Sequence[Ints], circle: Ints, inverse: bool)
 
 
 def _quarter(x: Ints) -> Ints:
-    """`x` turned by a quarter."""
+    """`x` rotated by 90 degrees."""
     return np.stack([-x[1], x[0]])
 
 

@@ -34,6 +34,6 @@ def code_table(op: OperatorView[Any], function: Function) -> Array:
     real = scale(op, input) * (codes - zero_point(op, input)).astype(np.float32)
     with np.errstate(over="ignore", divide="ignore"):
         rescaled = round_half_away(function(real) * (np.float32(1) / scale(op, output)))
-    # Far outside the codes' range nothing but the sign matters.
+    # Far outside the range of the codes only the sign matters.
     rescaled = np.clip(rescaled, np.float32(-(2**24)), np.float32(2**24))
     return saturate(rescaled + np.float32(zero_point(op, output)), output.dtype)

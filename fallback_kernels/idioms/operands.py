@@ -31,7 +31,7 @@ def refusal(op: OperatorView[Any]) -> KernelError:
 
 
 def scale(op: OperatorView[Any], tensor: TensorView | None) -> np.float32:
-    """The one scale of a quantised tensor: float32, since TFLite divides scales as such."""
+    """The one scale of a quantised tensor, in float32, in which TFLite divides scales."""
     if tensor is None or tensor.quantization is None or tensor.quantization.per_channel:
         name = "none" if tensor is None else repr(tensor.name)
         raise KernelError(f"tensor {name} is not quantised by a single scale")
@@ -39,7 +39,7 @@ def scale(op: OperatorView[Any], tensor: TensorView | None) -> np.float32:
 
 
 def zero_point(op: OperatorView[Any], tensor: TensorView) -> int:
-    """The one zero point of a quantised tensor; TFLite's int16 codes are symmetric."""
+    """The one zero point of a quantised tensor; it is 0 for int16 codes in TFLite."""
     scale(op, tensor)
     if tensor.quantization is None:
         return 0
@@ -59,7 +59,7 @@ def clamped_codes(
     codes: Array,
     activation: ActivationFunctionType = ActivationFunctionType.NONE,
 ) -> Array:
-    """Integers with the output's zero point already added, held in its type and activation."""
+    """Output codes, zero point included, clipped to the type and the activation of the output."""
     output = op.output
     low, high = quantized_activation_bounds(
         activation, output.type, float(scale(op, output)), zero_point(op, output)
@@ -86,7 +86,7 @@ def finite(values: Array) -> Array:
 
 
 def require_output(op: OperatorView[Any], unit: float, zero: int) -> None:
-    """The one scale and zero point that the output of an operator may have."""
+    """Refuses an output whose scale and zero point are not those that the operator prescribes."""
     found = (float(scale(op, op.output)), zero_point(op, op.output))
     if found != (unit, zero):
         raise KernelError(f"output is quantised by {found}, expected {(unit, zero)}")

@@ -1,6 +1,6 @@
 """ADD, SUB, MUL, DIV and SQUARED_DIFFERENCE of quantised codes, in TFLite's fixed point.
 
-Each gives codes without the output's zero point, not yet held in range.
+The results are output codes less the zero point, not yet clipped to the range of the type.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ View = OperatorView[Any]
 
 
 def refuse_zero(divisor: Array) -> None:
-    """Integers are not divided by 0."""
+    """Refuses a divisor of 0."""
     if not np.all(divisor):
         raise KernelError("division by 0")
 
 
 def quantized_sum(op: View, a: Array, b: Array, *, sign: int) -> Array:
-    """a + sign * b: both brought to twice the larger scale with 20 (int16: 15) bits to spare."""
+    """a + sign * b, both in units of twice the larger scale over 2**20 (int16: 2**15)."""
     if op.output.type is TensorType.INT16 and op.options.pot_scale_int16:
         shifts = _power_of_two_shifts(op)
         if shifts is not None:
@@ -49,7 +49,7 @@ def quantized_sum(op: View, a: Array, b: Array, *, sign: int) -> Array:
 def _common_scale(
     op: View, a: Array, b: Array, bits: int
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], float]:
-    """Both operands in units of the returned scale (twice the larger one) over 2**bits."""
+    """Both operands in units of twice the larger scale over 2**bits, and that scale."""
     tensors = op.present_inputs()
     twice = float(2 * max(scale(op, tensor) for tensor in tensors))
     first, second = (
@@ -60,7 +60,7 @@ def _common_scale(
 
 
 def _power_of_two_shifts(op: View) -> tuple[int, int] | None:
-    """Right shifts of both operands when all three scales are powers of two."""
+    """The right shifts of both operands, if all three scales are powers of two."""
     logs = [np.log2(scale(op, tensor)) for tensor in (*op.present_inputs(), op.output)]
     exponents = [round(float(log)) for log in logs]
     if any(np.abs(float(log) - e) >= 1e-3 for log, e in zip(logs, exponents, strict=True)):
@@ -81,7 +81,7 @@ def quantized_product(op: View, a: Array, b: Array) -> Array:
 
 
 def quantized_quotient(op: View, a: Array, b: Array) -> Array:
-    """Codes of `a` by the reciprocals of those of `b`, times s_a / (s_b * s_out).
+    """The codes of `a` times the reciprocals of those of `b`, times s_a / (s_b * s_out).
 
     TFLite's result is undefined where the last right shift passes 31 bits; here it is 0.
     """
@@ -98,7 +98,7 @@ def quantized_quotient(op: View, a: Array, b: Array) -> Array:
 
 
 def quantized_squared_difference(op: View, a: Array, b: Array) -> Array:
-    """(a - b)**2 with both brought to a common scale with 7 bits to spare."""
+    """(a - b)**2, both rescaled to a common scale and shifted left by 7 bits."""
     first, second, twice = _common_scale(op, a, b, 7)
     difference = first - second
     multiplier = twice * twice / float(np.float32(2**14) * scale(op, op.output))

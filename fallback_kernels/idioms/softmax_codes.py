@@ -35,12 +35,12 @@ class Exponentials:
 
     Args:
         difference: codes less the largest, int32.
-        counted: where the difference is small enough to count; it is taken as 0 elsewhere.
+        counted: where the difference is not below `lowest`; the exponential is 0 elsewhere.
         scaled: beta * difference as Q5.26.
         powers: the exponentials as Q0.31.
         total: their sum as Q12.19, int64.
         lowest: the lowest difference that counts.
-        multiplier: what scales the difference, as a mantissa in Q0.31 and an exponent.
+        multiplier: beta times the scale, as a mantissa in Q0.31 and an exponent.
     """
 
     difference: Array
@@ -53,7 +53,7 @@ class Exponentials:
 
 
 def exponentials(op: View, x: Array, beta: float) -> Exponentials:
-    """The exponentials, as both operators have them."""
+    """The exponentials of codes, as SOFTMAX and LOG_SOFTMAX compute them."""
     multiplier = float(np.float32(beta)) * float(scale(op, op["input"])) * 2**26
     if multiplier <= 1:
         raise KernelError(f"beta times the input scale is too small: {multiplier}")
@@ -71,7 +71,7 @@ def exponentials(op: View, x: Array, beta: float) -> Exponentials:
 
 
 def softmax_of_bytes(op: View, x: Array) -> Array:
-    """The exponentials over their sum."""
+    """SOFTMAX of 8-bit codes: the exponentials divided by their sum."""
     e = exponentials(op, x, op.options.beta)
     inverse, bits = reciprocal(e.total, 12)
     # As many steps as there are codes above the lowest one that the output's quantisation means;
@@ -83,10 +83,10 @@ def softmax_of_bytes(op: View, x: Array) -> Array:
 
 
 def log_softmax_of_bytes(op: View, x: Array) -> Array:
-    """The scaled differences less the logarithm of the sum, in 1/16 below the highest code."""
+    """LOG_SOFTMAX of 8-bit codes: scaled differences less the logarithm of the sum, in 1/16."""
     e = exponentials(op, x, 1.0)
     logarithm = log_of_sum(e.total).astype(np.int64)
-    # What falls below -32 is told by its difference: the product has no room for it.
+    # Results below -32 do not fit the product, so the difference decides.
     q31, shift = e.multiplier
     back = quantize_multiplier(2.0 ** (31 - shift) / q31)
     bound = multiply_by_quantized_multiplier(logarithm - 2**31, *back)
@@ -97,7 +97,7 @@ def log_softmax_of_bytes(op: View, x: Array) -> Array:
 
 
 def softmax_of_int16(op: View, x: Array) -> Array:
-    """Exponentials and the reciprocal of their sum by tables of 513 points."""
+    """SOFTMAX of int16 codes: exponentials and the reciprocal of their sum, from tables."""
     table = softmax_powers(float(scale(op, op["input"]) * np.float32(op.options.beta)))
     codes = x.astype(np.int32)
     powers = table[65535 + codes - codes.max(axis=-1, keepdims=True)].astype(np.int64)

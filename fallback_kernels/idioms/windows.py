@@ -27,6 +27,11 @@ class Span:
 
     @classmethod
     def over(cls, size: int, padding: Padding, kernel: int, stride: int, dilation: int = 1) -> Span:
+        """The windows over `size` cells.
+
+        Raises:
+            KernelError: not one window fits.
+        """
         count = conv_output_size(padding, size, kernel, stride, dilation)
         if kernel < 1 or count < 1:
             raise KernelError(
@@ -37,7 +42,7 @@ class Span:
 
 
 def windows(x: Array, axis: int, span: Span, fill: complex = 0) -> Array:
-    """[..., size, ...] to [..., windows, ..., kernel]: each window of `axis` in a last axis."""
+    """The windows along `axis`: [..., size, ...] to [..., windows, ..., kernel]."""
     if span.before or span.after:
         around = [(0, 0)] * x.ndim
         around[axis] = (span.before, span.after)

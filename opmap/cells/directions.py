@@ -1,4 +1,4 @@
-"""What the LSTM and the RNN of ONNX share: one direction in a node, or both.
+"""Shared by the LSTM and the RNN of ONNX, whose nodes have one direction or both.
 
 D directions, T time, B batch, C cells.
 """
@@ -16,7 +16,7 @@ from tflite_ort.opmap.idioms.scan import Values
 from tflite_ort.schema import ActivationFunctionType, Untranslatable
 from tflite_ort.schema.values.sizes import has_zero
 
-# The activations that ONNX has under the same meaning.
+# The activations that mean the same in ONNX.
 ONNX_ACTIVATIONS = {ActivationFunctionType.TANH: "Tanh", ActivationFunctionType.RELU: "Relu"}
 
 
@@ -24,11 +24,12 @@ class Directed(Protocol):
     """A cell over a sequence."""
 
     @property
-    def reverse(self) -> bool: ...
+    def reverse(self) -> bool:
+        """Whether the cell runs from the last step to the first."""
 
 
 def direction(runs: Sequence[Directed]) -> str | None:
-    """The attribute of a node for these; None is forward."""
+    """The attribute `direction` of a node that runs all `runs`; None for forward."""
     return "bidirectional" if len(runs) == 2 else "reverse" if runs[0].reverse else None
 
 
@@ -71,24 +72,24 @@ def _empty(g: Graph, x: ir.Value, states: Values) -> Values:
 
 
 def stacked_states(g: Graph, states: Values) -> ir.Value:
-    """[D, B, C] of the states [B, C] of each direction."""
-    axis = g.constant([0], np.int64)
+    """The states [B, C] of all directions as one [D, B, C]."""
+    axis = g.ints([0])
     expanded = [g.op("Unsqueeze", state, axis) for state in states]
     return expanded[0] if len(expanded) == 1 else g.op("Concat", *expanded, axis=0)
 
 
-def per_direction(g: Graph, runs: Sequence[Directed], made: Values) -> list[Values]:
-    """All outputs [T, B, C] and the last states [B, C] of each direction.
+def per_direction(g: Graph, runs: Sequence[Directed], outputs: Values) -> list[Values]:
+    """The outputs [T, B, C] and the last states [B, C] of every direction.
 
     Args:
-        made: what the node gives, [T, D, B, C] and [D, B, C] of each state.
+        outputs: those of the node, [T, D, B, C], then [D, B, C] for every state.
     """
-    y, *last = made
+    y, *last = outputs
     if len(runs) == 2:
-        places = [g.constant(i, np.int64) for i in range(2)]
+        places = [g.ints(i) for i in range(2)]
         return [
             [g.op("Gather", y, i, axis=1), *(g.op("Gather", state, i, axis=0) for state in last)]
             for i in places
         ]
-    first, second = (g.constant([axis], np.int64) for axis in range(2))
+    first, second = (g.ints([axis]) for axis in range(2))
     return [[g.op("Squeeze", y, second), *(g.op("Squeeze", state, first) for state in last)]]

@@ -1,7 +1,7 @@
 """LSTM with the basic kernel: one matrix for all gates, in the order input, update, forget, output.
 
-Floats, or 8-bit activations with a 16-bit state, the latter bit for bit in floats that hold the
-integers exactly. B batch, I input, C cells.
+It has floats, or 8-bit activations with a 16-bit state. The integers are computed bit for bit, in
+floats that hold them exactly. B batch, I input, C cells.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.idioms.fixed_point import (
     TIE_BREAK,
     exact_product,
-    read_centred,
     rescaled,
     rounded_upwards,
 )
@@ -30,18 +29,18 @@ _LOGISTIC, _TANH = 0, 1  # places in the table of gates
 
 
 def basic_lstm(op: View, g: Graph) -> None:
-    """Gemm of the input beside the previous output [B, I + C], and the step."""
+    """One step of the cell: a Gemm of input and previous output [B, I + C], then the gates."""
     results = _quantized(op, g) if op["input"].is_quantized else _float(op, g)
     variables = [op[name] for name in ("previous_output", "previous_state")]
     for tensor, value in zip(op.outputs, results, strict=True):
         g.write(tensor, value, domain=Domain.STORED)
     for tensor, value in zip(variables, results, strict=False):
-        if tensor.is_variable:  # any other is an input like others
+        if tensor.is_variable:  # otherwise it is a plain input
             g.write(tensor, value, domain=Domain.STORED)
 
 
 def _float(op: View, g: Graph) -> tuple[ir.Value, ...]:
-    """Output and state [B, C], input beside output, and sums [B, 4 * C]."""
+    """Output and state [B, C], joined input and output [B, I + C], and sums [B, 4 * C]."""
     joined = g.op("Concat", g.read(op["input"]), g.read(op["previous_output"]), axis=1)
     sums = g.op("Gemm", joined, g.read(op["weights"]), g.read(op["bias"]), transB=1)
     admit, update, forget, shown = g.op_multi("Split", sums, outputs=4, axis=1, num_outputs=4)
@@ -51,12 +50,12 @@ def _float(op: View, g: Graph) -> tuple[ir.Value, ...]:
 
 
 def _quantized(op: View, g: Graph) -> tuple[ir.Value, ...]:
-    """The same as codes; products are rounded to 16 bits, halves upwards."""
+    """As `_float`, in codes; products are rounded to 16 bits, halves upwards."""
     sources = (op["input"], op["previous_output"])
     _check(op)
     codes = [g.read(tensor, domain=Domain.STORED) for tensor in sources]
     joined = g.op("Concat", *codes, axis=1)
-    x = g.op("Concat", *(read_centred(g, tensor) for tensor in sources), axis=1)
+    x = g.op("Concat", *(g.read_steps(tensor) for tensor in sources), axis=1)
     sums = _sums(op, g, x)
     parts = g.op_multi("Split", sums, outputs=4, axis=1, num_outputs=4)
     table = g.constants.once(gate_tables(), "lstm_gates")
@@ -65,7 +64,7 @@ def _quantized(op: View, g: Graph) -> tuple[ir.Value, ...]:
         for part, place in zip(parts, (_LOGISTIC, _TANH, _LOGISTIC, _LOGISTIC), strict=True)
     ]
     admit, update, forget, shown = opened
-    state = _double(g, read_centred(g, op["previous_state"]))
+    state = g.cast(g.read_steps(op["previous_state"]), ir.DataType.DOUBLE)
     added = g.op("Mul", _product(g, admit, update), g.constant(2.0**-4 * TIE_BREAK))
     state = g.op("Add", g.op("Round", added), _product(g, forget, state))
     state = clip(g, state, SHORT)
@@ -75,15 +74,15 @@ def _quantized(op: View, g: Graph) -> tuple[ir.Value, ...]:
     output = clip(g, g.op("Round", real), (-128, 127))
     output = g.op("Add", output, g.constant(_ZERO_POINT, np.float64))
     return (
-        g.op("Cast", output, to=ir.DataType.UINT8),
-        g.op("Cast", state, to=ir.DataType.INT16),
+        g.cast(output, ir.DataType.UINT8),
+        g.cast(state, ir.DataType.INT16),
         joined,
-        g.op("Cast", sums, to=ir.DataType.INT16),
+        g.cast(sums, ir.DataType.INT16),
     )
 
 
 def _check(op: View) -> None:
-    """What the integer kernel takes for granted."""
+    """Refuses what the integer kernel does not check."""
     types = tuple(tensor.type for tensor in op.present_inputs())
     quantizations = [op[name].quantization for name in ("input", "previous_output")]
     state = op["previous_state"].quantization
@@ -112,7 +111,3 @@ def _sums(op: View, g: Graph, x: ir.Value) -> ir.Value:
 def _product(g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
     """round(a * b / 2**15), halves upwards."""
     return rounded_upwards(g, g.op("Mul", g.op("Mul", a, b), g.constant(2.0**-15)))
-
-
-def _double(g: Graph, value: ir.Value) -> ir.Value:
-    return g.op("Cast", value, to=ir.DataType.DOUBLE)

@@ -1,8 +1,9 @@
-"""LSTM cells in floats: the ONNX LSTM where it says the same, a Scan of the step where not.
+"""LSTM cells in floats: an LSTM of ONNX where it computes the same, otherwise a Scan of the step.
 
-B batch, T time, I input, C cells, O outputs. TFLite clips the cell state, the ONNX LSTM does not
-(its `clip` is of the gates' sums). Where a clip is given, the LSTM is taken if nothing came near
-it, which its own outputs show: an output is the output gate times the tanh of the state.
+B batch, T time, I input, C cells, O outputs. TFLite can clip the cell state. The ONNX LSTM cannot:
+its `clip` is for the sums of the gates. With a clip, an If takes the results of the LSTM as long as
+the state stayed within the clip. The outputs show that, since an output is the output gate times
+the tanh of the state.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from tflite_ort.opmap.cells.directions import (
     recurrent_node,
     stacked_states,
 )
-from tflite_ort.opmap.cells.lstm_float_step import OUTPUT, LstmStep
-from tflite_ort.opmap.cells.lstm_float_weights import Cell
+from tflite_ort.opmap.cells.lstm_float_step import OUTPUT, FloatStep
+from tflite_ort.opmap.cells.lstm_float_weights import FloatWeights
 from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.idioms.hybrid_products import Matrix, keeps_codes, sum_of_products
+from tflite_ort.opmap.idioms.hybrid_products import WeightMatrix, keeps_codes, sum_of_products
 from tflite_ort.opmap.idioms.scan import scan
 from tflite_ort.schema import ActivationFunctionType
 from tflite_ort.schema.values.sizes import has_zero, is_one
@@ -37,23 +38,24 @@ Result = tuple[ir.Value, ir.Value, ir.Value]  # outputs [T, B, O], last output a
 # TFLite's gates and peepholes in the order of ONNX's.
 _ONNX_GATES = [0, 3, 1, 2]
 _ONNX_PEEPHOLES = [0, 2, 1]
-# What the recomputed output gate may be wrong by; tanh(6.1) is as near to 1.
+# The error of a recomputed output gate is less; tanh(6.1) is as near to 1.
 _MARGIN = 1e-5
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A cell and what it is run on.
+    """A cell with its inputs and its states.
 
     Args:
-        x: [T, B, I] of each of the cell's inputs, [B, I] of one step.
+        x: the inputs of the cell, [T, B, I], or [B, I] for one step.
         output_state: [B, O].
         cell_state: [B, C].
-        single: there is one step; so its output is [B, O].
+        single: there is one step, whose output is [B, O].
         batch: B.
+        reverse: from the last step to the first.
     """
 
-    cell: Cell
+    cell: FloatWeights
     x: Sequence[ir.Value]
     output_state: ir.Value
     cell_state: ir.Value
@@ -68,7 +70,7 @@ class Run:
 
 
 def run_cells(g: Graph, runs: Sequence[Run]) -> list[Result]:
-    """Each of `runs`; two directions over the same input are one node if nothing forbids it."""
+    """Run the cells; one node runs two directions over the same input where that is possible."""
     kinds = {
         (tuple(x.name for x in run.x), cell.size, cell.activation, cell.peephole is None)
         for run, cell in ((run, run.cell) for run in runs)
@@ -92,8 +94,10 @@ def _run(g: Graph, run: Run) -> Result:
 
 
 def _is_in_steps(g: Graph, run: Run) -> bool:
-    """Whether the ONNX LSTM says something else, or would take longer: one step is less work
-    without it, and it would read weights as floats that are better left in 8 bits."""
+    """Whether the ONNX LSTM computes something else, or takes longer.
+
+    One step is less work without it. And it reads weights as floats, which are faster in 8 bits.
+    """
     cell = run.cell
     if run.single or not cell.is_plain:
         return True
@@ -101,7 +105,7 @@ def _is_in_steps(g: Graph, run: Run) -> bool:
 
 
 def _lstm(g: Graph, runs: Sequence[Run]) -> list[Result]:
-    """LSTM of one direction or of two."""
+    """An LSTM node of one direction or of two."""
     cells = [run.cell for run in runs]
     first = cells[0]
     zeros = np.zeros(4 * first.size, np.float32)
@@ -134,24 +138,24 @@ def _lstm(g: Graph, runs: Sequence[Run]) -> list[Result]:
 
 
 def _onnx_weights(g: Graph, arrays: Sequence[Array], name: str) -> ir.Value:
-    """[directions, 4 * C, columns], the gates in ONNX's order."""
+    """Weights [directions, 4 * C, columns], the gates in the order of ONNX."""
     gates = [array.reshape(len(_ONNX_GATES), -1, array.shape[1])[_ONNX_GATES] for array in arrays]
     rows = [array.reshape(-1, array.shape[2]) for array in gates]
     return g.constants.add(np.stack(rows), name)
 
 
-def _joined(parts: Sequence[Matrix]) -> Array:
+def _joined(parts: Sequence[WeightMatrix]) -> Array:
     """[rows, columns of all parts]."""
     return np.concatenate([part.reals for part in parts], axis=1)
 
 
-def _onnx_peepholes(g: Graph, cells: Sequence[Cell]) -> ir.Value | None:
+def _onnx_peepholes(g: Graph, cells: Sequence[FloatWeights]) -> ir.Value | None:
     arrays = [c.peephole[_ONNX_PEEPHOLES].reshape(-1) for c in cells if c.peephole is not None]
     return g.constants.add(np.stack(arrays), "peephole") if arrays else None
 
 
 def _guarded(g: Graph, run: Run) -> Result:
-    """The LSTM's results where the cell state stayed inside its clip, else those of the Scan."""
+    """The results of the LSTM if the cell state stayed within its clip, else those of the Scan."""
     results = _lstm(g, [run])[0]
     y, h, c = g.op_multi(
         "If",
@@ -166,13 +170,13 @@ def _guarded(g: Graph, run: Run) -> Result:
 def _stayed_inside(g: Graph, run: Run, y: ir.Value) -> ir.Value:
     """Whether |y| = output gate * tanh|c| is below output gate * tanh(clip) everywhere."""
     cell = run.cell
-    first = g.op("Unsqueeze", run.output_state, g.constant([0], np.int64))
+    first = g.op("Unsqueeze", run.output_state, g.ints([0]))
     start, end = (1, np.iinfo(np.int64).max) if run.reverse else (0, -1)
-    bounds = (g.constant([bound], np.int64) for bound in (start, end, 0))
+    bounds = (g.ints([bound]) for bound in (start, end, 0))
     others = g.op("Slice", y, *bounds)
     before = g.op("Concat", *((others, first) if run.reverse else (first, others)), axis=0)
     matrices = (*cell.input_weights, cell.recurrent_weights)
-    rows = [Matrix(matrix.reals[OUTPUT * cell.size :]) for matrix in matrices]
+    rows = [WeightMatrix(matrix.reals[OUTPUT * cell.size :]) for matrix in matrices]
     sums = sum_of_products(g, list(zip((*run.x, before), rows, strict=True)))
     sums = g.op("Add", sums, g.constant(cell.bias[OUTPUT]))
     limit = np.float32(math.tanh(cell.cell_clip) - _MARGIN)
@@ -182,18 +186,18 @@ def _stayed_inside(g: Graph, run: Run, y: ir.Value) -> ir.Value:
 
 
 def _scanned(g: Graph, run: Run) -> Result:
-    """Scan of the step; what the input adds to the gates' sums is computed beforehand."""
+    """A Scan of the step; the products with the inputs of all steps are computed before it."""
     cell, states = run.cell, (run.output_state, run.cell_state)
     terms = list(zip(run.x, cell.input_weights, strict=True))
     sums, bias = sum_of_products(g, terms, rounding=cell.rounding), cell.added(g)
     sums = sums if bias is None else g.op("Add", sums, bias)
-    step = LstmStep(g, cell, (), single_row=run.single_row)
+    step = FloatStep(g, cell, (), single_row=run.single_row)
     (h, c), (y,) = scan(g, step, states, (sums,), single=False, reverse=run.reverse)
     return y, h, c
 
 
 def _stepped(g: Graph, run: Run) -> Result:
-    """The step itself."""
-    step = LstmStep(g, run.cell, run.cell.input_weights, single_row=run.single_row)
+    """One step, without a Scan."""
+    step = FloatStep(g, run.cell, run.cell.input_weights, single_row=run.single_row)
     (h, c), (y,) = step((run.output_state, run.cell_state), run.x)
     return y, h, c

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from tflite_ort.opmap.cells.lstm_float_weights import Cell
+from tflite_ort.opmap.cells.lstm_float_weights import FloatWeights
 from tflite_ort.opmap.cells.recurrent_activation import activated
 from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.idioms.hybrid_products import Matrix, Term, sum_of_products
+from tflite_ort.opmap.idioms.hybrid_products import Term, WeightMatrix, sum_of_products
 from tflite_ort.opmap.idioms.scan import Values
 from tflite_ort.schema import ActivationFunctionType
 
@@ -18,15 +18,17 @@ INPUT, FORGET, UPDATE, OUTPUT = range(4)
 _NORM_EPSILON = 1e-8
 
 
-class LstmStep:
-    """One step: (h [B, O], c [B, C]) and the inputs [B, I], or what they add to the gates' sums.
+class FloatStep:
+    """One step: from states (h [B, O], c [B, C]) and inputs [B, I], or sums of the gates.
 
     Args:
-        inputs: the weights of inputs; without any there are sums [B, 4 * C].
+        inputs: the weights of the inputs; without any a step gets sums [B, 4 * C].
         single_row: B is 1.
     """
 
-    def __init__(self, g: Graph, cell: Cell, inputs: Sequence[Matrix], *, single_row: bool) -> None:
+    def __init__(
+        self, g: Graph, cell: FloatWeights, inputs: Sequence[WeightMatrix], *, single_row: bool
+    ) -> None:
         self.g, self.cell, self.inputs, self.single_row = g, cell, inputs, single_row
 
     def __call__(self, states: Values, slices: Values) -> tuple[Values, Values]:
@@ -38,7 +40,7 @@ class LstmStep:
         update = activated(g, self._normalized(UPDATE, z[UPDATE]), cell.activation)
         added = g.op("Mul", self._gate(INPUT, z, c), update)
         c = clipped(g, g.op("Add", kept, added), cell.cell_clip)
-        # TFLite's NONE does not even copy: what is left in the buffer is the update.
+        # With activation NONE TFLite does not copy the state: the buffer still has the update.
         is_none = cell.activation is ActivationFunctionType.NONE
         shown = update if is_none else activated(g, c, cell.activation)
         h = g.op("Mul", self._gate(OUTPUT, z, c), shown)
@@ -63,7 +65,7 @@ class LstmStep:
         scale, bias = self.g.constant(self.cell.norm[gate]), self.g.constant(self.cell.bias[gate])
         return self.g.op("LayerNormalization", value, scale, bias, axis=-1, epsilon=_NORM_EPSILON)
 
-    def _projected(self, h: ir.Value, projection: Matrix) -> ir.Value:
+    def _projected(self, h: ir.Value, projection: WeightMatrix) -> ir.Value:
         bias = self.cell.projection_bias
         added = None if bias is None else self.g.constant(bias)
         return clipped(self.g, self._sum([(h, projection)], added), self.cell.proj_clip)

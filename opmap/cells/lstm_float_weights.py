@@ -13,7 +13,7 @@ import onnx_ir as ir
 from tflite_ort.opmap.cells.directions import ONNX_ACTIVATIONS
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.idioms.hybrid import Rounding
-from tflite_ort.opmap.idioms.hybrid_products import Matrix
+from tflite_ort.opmap.idioms.hybrid_products import WeightMatrix
 from tflite_ort.schema import (
     ActivationFunctionType,
     OperatorView,
@@ -28,11 +28,11 @@ _CODED = (TensorType.INT8, TensorType.UINT8)
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """The weights of one LSTM cell, its gates in the order input, forget, update, output.
+class FloatWeights:
+    """The weights of one LSTM cell, with the gates in the order input, forget, update, output.
 
     Args:
-        input_weights: [4 * C, I] of the input and of an auxiliary one.
+        input_weights: [4 * C, I], of the input and of an auxiliary input.
         recurrent_weights: [4 * C, O].
         bias: [4, C].
         peephole: [3, C], of the input, forget and output gate.
@@ -41,15 +41,15 @@ class Cell:
         projection_bias: [O].
         activation: of the update and of the cell state.
         cell_clip, proj_clip: 0 for none.
-        rounding: of what meets the weights; None for none.
+        rounding: of the rows that meet the weights; None for none.
     """
 
-    input_weights: tuple[Matrix, ...]
-    recurrent_weights: Matrix
+    input_weights: tuple[WeightMatrix, ...]
+    recurrent_weights: WeightMatrix
     bias: Array
     peephole: Array | None
     norm: Array | None
-    projection: Matrix | None
+    projection: WeightMatrix | None
     projection_bias: Array | None
     activation: ActivationFunctionType
     cell_clip: float
@@ -58,24 +58,34 @@ class Cell:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the ONNX LSTM says the same, but for the clip of the cell state."""
+        """Whether the ONNX LSTM computes the same, except for the clip of the cell state."""
         parts = (self.projection, self.norm, self.rounding)
         return all(part is None for part in parts) and self.activation in ONNX_ACTIVATIONS
 
     @property
     def size(self) -> int:
+        """The number of cells, C."""
         return len(self.bias[0])
 
     def added(self, g: Graph) -> ir.Value | None:
-        """What is added to the gates' sums; a bias beside a normalisation comes after it."""
+        """The bias of the gates' sums; None with layer normalisation, which adds it later."""
         return g.constant(self.bias.reshape(-1)) if self.norm is None else None
 
 
-def read_cell(op: View, prefix: str = "", rounding: Rounding | None = None) -> Cell:
-    """The cell of an operator whose inputs are named; hybrid weights are dequantised.
+def read_float_weights(
+    op: View, prefix: str = "", rounding: Rounding | None = None
+) -> FloatWeights:
+    """The weights of the cell of `op`, an LSTM; 8-bit ones stay codes with a scale.
 
     Without an input gate TFLite takes 1 - forget gate. That is sigmoid(-z): an input gate with
-    the forget gate's weights negated.
+    the negated weights of the forget gate.
+
+    Args:
+        prefix: of the names of the cell's inputs, such as ``fw_``.
+        rounding: of the rows that meet the weights; None for none.
+
+    Raises:
+        Untranslatable: weights that are not constant, or a cell that ONNX cannot express.
     """
     coupled = op.get(f"{prefix}input_to_input_weights") is None
 
@@ -86,12 +96,12 @@ def read_cell(op: View, prefix: str = "", rounding: Rounding | None = None) -> C
             return None
         return np.stack([mirror * kept[0] if coupled or found[0] is None else found[0], *kept])
 
-    def weights(pattern: str) -> Matrix | None:
-        found = [matrix(op, prefix + pattern.format(gate)) for gate in GATES]
+    def weights(pattern: str) -> WeightMatrix | None:
+        found = [weight_matrix(op, prefix + pattern.format(gate)) for gate in GATES]
         kept = [each for each in found[1:] if each is not None]
         if not kept:
             return None
-        return Matrix.stacked([-kept[0] if coupled or found[0] is None else found[0], *kept])
+        return WeightMatrix.stacked([-kept[0] if coupled or found[0] is None else found[0], *kept])
 
     inputs = [weights("input_to_{}_weights"), weights("aux_input_to_{}_weights")]
     recurrent = weights("recurrent_to_{}_weights")
@@ -104,13 +114,13 @@ def read_cell(op: View, prefix: str = "", rounding: Rounding | None = None) -> C
     options = op.options
     if options.fused_activation_function is ActivationFunctionType.NONE:
         _refuse_unfinished(op, prefix)
-    return Cell(
+    return FloatWeights(
         tuple(each for each in inputs if each is not None),
         recurrent,
         bias,
         gates("cell_to_{}_weights", PEEPHOLE_GATES),
         gates("{}_layer_norm_coefficients", mirror=1),
-        matrix(op, f"{prefix}projection_weights"),
+        weight_matrix(op, f"{prefix}projection_weights"),
         reals(op, f"{prefix}projection_bias"),
         options.fused_activation_function,
         options.cell_clip,
@@ -120,7 +130,7 @@ def read_cell(op: View, prefix: str = "", rounding: Rounding | None = None) -> C
 
 
 def _refuse_unfinished(op: View, prefix: str) -> None:
-    """Where a float cell without activation gets an update that TFLite leaves half built."""
+    """Refuses a float cell without activation whose update TFLite computes only in part."""
     auxiliary = f"{prefix}aux_input_to_cell_weights"
     added = auxiliary in op.names and op.get(auxiliary) is not None
     diagonal = op[f"{prefix}recurrent_to_cell_weights"].rank == 1
@@ -129,22 +139,24 @@ def _refuse_unfinished(op: View, prefix: str) -> None:
         raise Untranslatable("TFLite leaves out a part of an update without activation")
 
 
-def matrix(op: View, name: str) -> Matrix | None:
-    """The constant input `name` as weights, None where there is none; a diagonal [N] is square."""
+def weight_matrix(op: View, name: str) -> WeightMatrix | None:
+    """The constant input `name` as a matrix, also from a diagonal [N]; None if it is absent."""
     weights, tensor = reals(op, name), op.get(name) if name in op.names else None
     if weights is None or tensor is None or tensor.data is None:
         return None
     if weights.ndim == 1:
-        return Matrix(np.diag(weights))
+        return WeightMatrix(np.diag(weights))
     if tensor.quantization is None or tensor.type not in _CODED:
-        return Matrix(weights)
+        return WeightMatrix(weights)
     scale = np.full(len(weights), tensor.quantization.sole_scale, np.float32)
-    return Matrix(tensor.data.view(np.int8), scale)
+    return WeightMatrix(tensor.data.view(np.int8), scale)
 
 
 def reals(op: View, name: str) -> npt.NDArray[np.float32] | None:
-    """The constant input `name` as floats, None where there is none; TFLite takes uint8 codes of
-    weights for int8 ones, and no zero point."""
+    """The constant input `name` as floats; None if it is absent.
+
+    TFLite reads uint8 codes of weights as int8 ones, and ignores their zero point.
+    """
     tensor = op.get(name) if name in op.names else None
     if tensor is None:
         return None

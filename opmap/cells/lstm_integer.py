@@ -12,11 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from tflite_ort.opmap.cells.lstm_integer_weights import SHORT, IntegerCell
+from tflite_ort.opmap.cells.lstm_integer_weights import SHORT, IntegerWeights
 from tflite_ort.opmap.cells.normalization_integer import normalized
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.idioms.fixed_point import TIE_BREAK, rescaled
-from tflite_ort.opmap.idioms.movement import reshaped
 from tflite_ort.opmap.idioms.scan import Values, scan
 from tflite_ort.schema.arithmetic.fixed_point16 import logistic, tanh
 
@@ -26,25 +25,26 @@ _INPUT, _FORGET, _UPDATE, _OUTPUT = range(4)
 
 
 def run_integer_cell(
-    g: Graph, cell: IntegerCell, x: ir.Value, h: ir.Value, c: ir.Value, *, single: bool
+    g: Graph, cell: IntegerWeights, x: ir.Value, h: ir.Value, c: ir.Value, *, single: bool
 ) -> tuple[ir.Value, ir.Value, ir.Value]:
     """Outputs [T, B, O], last output and cell state: codes less their zero points, in float32.
 
     Args:
-        x, h, c: the same, [T, B, I], [B, O] and [B, C].
+        x, h, c: input [T, B, I], output [B, O] and cell state [B, C], in the same representation.
+        single: T is 1.
     """
     sums = clip(g, cell.input.of(g, x), SHORT)
-    states = (h, g.op("Cast", c, to=ir.DataType.DOUBLE))
+    states = (h, g.cast(c, ir.DataType.DOUBLE))
     types = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.DOUBLE)
     (h, c), (y,) = scan(g, _Step(g, cell), states, (sums,), single=single, types=types)
-    y, c = (g.op("Cast", value, to=ir.DataType.FLOAT) for value in (y, c))
+    y, c = (g.cast(value, ir.DataType.FLOAT) for value in (y, c))
     return y, h, c
 
 
 class _Step:
-    """One step: (h [B, O], c [B, C]) and what the input adds to the sums [B, 4 * C]."""
+    """One step: from states (h [B, O], c [B, C]) and the sums of the input [B, 4 * C]."""
 
-    def __init__(self, g: Graph, cell: IntegerCell) -> None:
+    def __init__(self, g: Graph, cell: IntegerWeights) -> None:
         self.g, self.cell = g, cell
         units = np.array([2.0 ** (cell.cell_bits - 30), 2.0**-15, 1, 1])
         self.units = units * [TIE_BREAK, TIE_BREAK, 1, 1]
@@ -52,7 +52,7 @@ class _Step:
         self.gates = g.constants.once(gate_tables(), "lstm_gates")
         bits = 15 - cell.cell_bits
         self.tanh = g.constants.once(tanh(_every_code(), bits), f"tanh_of_{bits}_bits")
-        if g.target.cpu_kernels:  # eight times as large, and two nodes less at each step
+        if g.target.cpu_kernels:  # the table is eight times as large and saves two nodes a step
             wide = gate_tables().reshape(3, _CODES)[self.tables] * self.units[:, np.newaxis]
             name = f"lstm_gates_of_{bits}_bits_{cell.coupled}"
             self.tables = np.arange(len(wide))
@@ -73,30 +73,30 @@ class _Step:
         if cell.peephole is not None:
             shown = self._gate(_OUTPUT, shown, c)
         output = self._output(g.op("Mul", shown, looked_up(g, self.tanh, c)))
-        return (g.op("Cast", output, to=ir.DataType.FLOAT), c), (output,)
+        return (g.cast(output, ir.DataType.FLOAT), c), (output,)
 
     def _opened(self, sums: ir.Value, gates: Sequence[int]) -> ir.Value:
-        """What gates of these sums let through, in units that the cell state is kept in."""
+        """The gates for these sums, in units of the cell state."""
         g, size = self.g, self.cell.size
         first = np.repeat(self.tables[gates] * _CODES - SHORT[0], size).astype(np.float64)
-        places = g.op("Cast", g.op("Add", sums, g.constant(first)), to=ir.DataType.INT32)
+        places = g.cast(g.op("Add", sums, g.constant(first)), ir.DataType.INT32)
         found = g.op("Gather", self.gates, places)
         if g.target.cpu_kernels:
             return found
-        found = g.op("Cast", found, to=ir.DataType.DOUBLE)
+        found = g.cast(found, ir.DataType.DOUBLE)
         return g.op("Mul", found, g.constant(np.repeat(self.units[gates], size)))
 
     def _normalized(self, sums: ir.Value, gates: Sequence[int]) -> ir.Value:
-        """[B, gates * C], each gate by itself."""
+        """The sums [B, gates * C], normalised gate by gate."""
         norm = self.cell.norm
         if norm is None:
             return sums
-        rows = reshaped(self.g, sums, (-1, len(gates), self.cell.size))
+        rows = self.g.reshape(sums, (-1, len(gates), self.cell.size))
         rows = clip(self.g, normalized(self.g, rows, norm.of_gates(gates)), SHORT)
-        return reshaped(self.g, rows, (-1, len(gates) * self.cell.size))
+        return self.g.reshape(rows, (-1, len(gates) * self.cell.size))
 
     def _gate(self, gate: int, sums: ir.Value, c: ir.Value) -> ir.Value:
-        """A gate of a cell whose gates see its state."""
+        """One gate of a cell with peepholes."""
         g, peephole = self.g, self.cell.peephole
         if peephole is not None and gate != _UPDATE:
             weights = g.constant(peephole.weights[gate].astype(np.float64))
@@ -113,7 +113,7 @@ class _Step:
             value = self._moved(value, zero_point - cell.output_zero_point)
         else:
             codes = clip(g, self._moved(value, -zero_point), (-128, 127))
-            codes = g.op("Cast", codes, to=ir.DataType.FLOAT)
+            codes = g.cast(codes, ir.DataType.FLOAT)
             value = cell.projection.of(g, codes, bits=8)
         return clip(g, value, cell.output_range)
 
@@ -122,17 +122,18 @@ class _Step:
 
 
 def looked_up(g: Graph, table: ir.Value, places: ir.Value) -> ir.Value:
-    """What stands in a table of integers, as doubles."""
-    found = g.op("Gather", table, g.op("Cast", places, to=ir.DataType.INT32))
-    return g.op("Cast", found, to=ir.DataType.DOUBLE)
+    """The elements of a table of integers at `places`, in float64."""
+    found = g.op("Gather", table, g.cast(places, ir.DataType.INT32))
+    return g.cast(found, ir.DataType.DOUBLE)
 
 
 def clip(g: Graph, value: ir.Value, bounds: tuple[int, int]) -> ir.Value:
+    """Clip doubles to `bounds`, both included."""
     return g.op("Clip", value, *(g.constant(bound, np.float64) for bound in bounds))
 
 
 def _every_code() -> npt.NDArray[np.int16]:
-    """All 16-bit codes; the negative ones last, where negative indices find them."""
+    """All 16-bit codes, the negative ones last, so that negative indices find them."""
     return np.arange(_CODES, dtype=np.uint16).view(np.int16)
 
 

@@ -1,6 +1,6 @@
-"""The codes of integer LSTM cells (8x8_16), read for a graph that computes them bit for bit.
+"""The weights of integer LSTM cells (8x8_16), for a graph that computes them bit for bit.
 
-B batch, I input, C cells, O outputs. Codes are carried with their zero points taken off.
+B batch, I input, C cells, O outputs. All codes are less their zero points.
 """
 
 from __future__ import annotations
@@ -18,25 +18,29 @@ from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.idioms.fixed_point import exact_product, rescaled
 from tflite_ort.schema import OperatorView, Untranslatable
 from tflite_ort.schema.arithmetic.lstm_scales import CellScales, cell_scales, quantization
-from tflite_ort.schema.values.lstm import GATES, PEEPHOLE_GATES
+from tflite_ort.schema.values.lstm import GATES, PEEPHOLE_GATES, LstmKind
 
 Array = npt.NDArray[Any]
 View = OperatorView[Any]
 
 SHORT, BYTE = (-32768, 32767), (-128, 127)
 _REACH = 255  # of an 8-bit code less its zero point
-_OF_WIDE = 5  # intermediates
 
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """Codes times weights [columns, rows], plus bias [rows], brought to another scale."""
+    """Codes times weights [columns, rows] plus bias [rows], rescaled by a multiplier [rows]."""
 
     weights: Array
     bias: Array
     multiplier: Array
 
     def of(self, g: Graph, value: ir.Value, bits: int = 16) -> ir.Value:
+        """Rows of codes [..., columns] in float32 to rescaled sums [..., rows] in float64.
+
+        Args:
+            bits: the results are clipped to so many bits later.
+        """
         sums = exact_product(g, value, self.weights, _REACH)
         if self.bias.any():
             sums = g.op("Add", sums, g.constant(self.bias.astype(np.float64)))
@@ -47,21 +51,21 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class Peephole:
-    """What gates see of the cell state: weights [4, C], 0 for the update, and multipliers [4]."""
+    """The weights [4, C] of the cell state in the gates, 0 for the update, and multipliers [4]."""
 
     weights: Array
     multiplier: Array
 
 
 @dataclass(frozen=True, slots=True)
-class IntegerCell:
-    """One cell; its gates stand in the order input, forget, update, output.
+class IntegerWeights:
+    """One cell, with the gates in the order input, forget, update, output.
 
     Args:
         coupled: the input gate is one less the forget gate.
         cell_bits: fraction bits of the cell state.
-        cell_range, output_range: what the codes are cut to.
-        hidden: multiplier of the output gate times the activated cell state, and zero point.
+        cell_range, output_range: the bounds to which the codes are clipped.
+        hidden: multiplier and zero point of the output gate times the activated cell state.
     """
 
     input: Product
@@ -78,22 +82,23 @@ class IntegerCell:
 
     @property
     def size(self) -> int:
+        """The number of cells, C."""
         return len(self.input.bias) // len(GATES)
 
 
-def read_integer_cell(op: View) -> IntegerCell:
-    """The cell of an operator whose inputs are named."""
-    if len(op.intermediates) != _OF_WIDE:
+def read_integer_weights(op: View) -> IntegerWeights:
+    """The weights of the cell of `op`, an LSTM; Untranslatable if they are not constant."""
+    if LstmKind.of(op) is not LstmKind.INTEGER:
         raise Untranslatable("integer cells with 8-bit sums")
     coupled = op.get("input_to_input_weights") is None
-    # An input gate that is one less the forget gate stands for it.
+    # The weights of the forget gate stand in for those of a coupled input gate.
     gates = ("forget", *GATES[1:]) if coupled else GATES
     scales = cell_scales(op, gates)
     norm = None if scales.norm is None else _norm(op, gates, scales.norm)
     input = _stacked(op, "input_to_{}_weights", gates, scales.input)
     zero = quantization(op["output_state"]).scalar_zero_point
     lowest, highest = cut(BYTE, scales.output_limit)
-    return IntegerCell(
+    return IntegerWeights(
         input if norm else _with_biases(op, input, gates),
         _stacked(op, "recurrent_to_{}_weights", gates, scales.recurrent),
         None if scales.peephole is None else _peephole(op, gates, scales.peephole),
@@ -116,7 +121,7 @@ def _codes(op: View, name: str) -> Array:
 
 
 def cut(codes: tuple[int, int], limit: int) -> tuple[int, int]:
-    """`codes`, or those within +-`limit`; 0 is no limit."""
+    """The bounds `codes`, or +-`limit`; a limit of 0 is none."""
     return (-limit, limit) if limit else codes
 
 
@@ -152,7 +157,10 @@ def _peephole(op: View, gates: Sequence[str], multipliers: Array) -> Peephole:
 
 
 def _projection(op: View, scales: CellScales) -> Product | None:
-    """TFLite gives the hidden codes' zero point the other sign, here and in the bias."""
+    """The projection of the hidden codes.
+
+    TFLite uses their zero point with the opposite sign, here and in the bias.
+    """
     if op.get("projection_weights") is None:
         return None
     weights = _codes(op, "projection_weights")

@@ -1,6 +1,6 @@
-"""Integer LSTM cells whose partial sums are held in 8 bits (8x8_8), one step of them.
+"""One step of an integer LSTM cell with partial sums in 8 bits (8x8_8).
 
-There is only one form: coupled, normalised, projected with a bias. G gates in the order forget,
+All such cells are coupled, normalised, and projected with a bias. G gates in the order forget,
 update, output; B batch, C cells, O outputs.
 """
 
@@ -19,11 +19,9 @@ from tflite_ort.opmap.idioms.fixed_point import (
     TIE_BREAK,
     centred_codes,
     exact_product,
-    read_centred,
     rescaled,
     rounded_upwards,
 )
-from tflite_ort.opmap.idioms.movement import reshaped
 from tflite_ort.schema import OperatorView, TensorView, Untranslatable
 from tflite_ort.schema.arithmetic.fixed_point import quantize_multiplier
 from tflite_ort.schema.arithmetic.fixed_point16 import truncated_logistic, truncated_tanh
@@ -46,13 +44,13 @@ def narrow_lstm(op: View, g: Graph) -> None:
     _check(op)
     h, c, scales = op["output_state"], op["cell_state"], narrow_scales(op)
     recurrent = _partial_sums(op, g, "recurrent_to_{}_weights", h, scales.recurrent)
-    # TFLite multiplies what the output gate gets by a number from the wrong place: nothing is left.
+    # TFLite multiplies the recurrent sum of the output gate by a wrong number: 0 is left.
     kept = g.constant(np.array([[1.0], [1.0], [0.0]]))
     recurrent = g.op("Mul", recurrent, kept)
     given = _partial_sums(op, g, "input_to_{}_weights", op["input"], scales.input)
     gates = _normalized(op, g, clip(g, g.op("Add", given, recurrent), SHORT), scales)
     forget, update, shown = (
-        g.op("Squeeze", gate, g.constant([1], np.int64))
+        g.op("Squeeze", gate, g.ints([1]))
         for gate in g.op_multi("Split", gates, outputs=3, axis=1, num_outputs=3)
     )
     logistic = g.constants.once(truncated_logistic(), "truncated_logistic")
@@ -64,12 +62,12 @@ def narrow_lstm(op: View, g: Graph) -> None:
         for table, gate in ((logistic, forget), (tanh, update), (logistic, shown))
     )
     admit = g.op("Sub", g.constant(32767, np.float64), forget)
-    state = g.op("Cast", read_centred(g, c), to=ir.DataType.DOUBLE)
+    state = g.cast(g.read_steps(c), ir.DataType.DOUBLE)
     state = g.op("Add", _product(g, forget, state), _product(g, admit, update))
     state = clip(g, clip(g, state, SHORT), cut(SHORT, scales.cell_limit))
     hidden = clip(g, _product(g, shown, looked_up(g, tanh_of_state, state)), SHORT)
     output = _projected(op, g, hidden, scales)
-    for tensor, value in ((h, output), (c, g.op("Cast", state, to=ir.DataType.FLOAT))):
+    for tensor, value in ((h, output), (c, g.cast(state, ir.DataType.FLOAT))):
         g.write(tensor, centred_codes(g, value, tensor), domain=Domain.STORED)
     g.write(op.output, centred_codes(g, output, h), domain=Domain.STORED)
 
@@ -91,11 +89,11 @@ def _codes(op: View, pattern: str) -> list[Array]:
 def _partial_sums(
     op: View, g: Graph, pattern: str, source: TensorView, scales: NarrowSum
 ) -> ir.Value:
-    """[B, G, C]: products held in 8 bits, at the scale of the whole sums."""
+    """Products [B, G, C], clipped to 8 bits, then rescaled to the scale of the whole sums."""
     weights = _codes(op, pattern)
     matrix = np.concatenate(weights).T
-    products = exact_product(g, read_centred(g, source), matrix, _REACH)
-    products = reshaped(g, products, (-1, len(NARROW_GATES), len(weights[0])))
+    products = exact_product(g, g.read_steps(source), matrix, _REACH)
+    products = g.reshape(products, (-1, len(NARROW_GATES), len(weights[0])))
     largest = _REACH * np.abs(matrix).sum(axis=0, dtype=np.int64).max()
     held = rescaled(g, products, scales.factor, float(largest), bits=9)
     low, high = (g.constant(bound - scales.zero_point, np.float64) for bound in (-128, 127))
@@ -104,37 +102,40 @@ def _partial_sums(
 
 
 def _normalized(op: View, g: Graph, sums: ir.Value, scales: NarrowScales) -> ir.Value:
-    """Sums [B, G, C] with 12 fraction bits, rows of mean 0 and variance 1 times weights.
+    """The layer normalisation of sums [B, G, C]; the results have 12 fraction bits.
 
-    Sums of squares leave float32's whole numbers, so the order of addition matters: CumSum adds
-    one after the other as TFLite does.
+    Sums of squares exceed the integers that float32 holds, so the order of addition matters. CumSum
+    adds one after the other, as TFLite does.
     """
     q31, shift = quantize_multiplier(scales.norm)
     scale = (q31 * 2.0 ** (shift - 31)).astype(np.float32)
     weights = np.stack(_codes(op, "{}_layer_norm_coefficients")).astype(np.float32)
     bias = np.stack(_codes(op, "{}_gate_bias")).astype(np.float32) * (np.float32(2.0**-10) * scale)
     count = g.constant(weights.shape[1], np.float32)
-    last = g.constant(2, np.int64)
-    x = g.op("Cast", sums, to=ir.DataType.FLOAT)
-    mean = g.op("Div", g.op("ReduceSum", x, g.constant([2], np.int64), keepdims=1), count)
+    last = g.ints(2)
+    x = g.cast(sums, ir.DataType.FLOAT)
+    mean = g.op("Div", g.op("ReduceSum", x, g.ints([2]), keepdims=1), count)
     squares = g.op("CumSum", g.op("Mul", x, x), last)
-    squares = g.op("Gather", squares, g.constant([-1], np.int64), axis=2)
+    squares = g.op("Gather", squares, g.ints([-1]), axis=2)
     variance = g.op("Sub", g.op("Div", squares, count), g.op("Mul", mean, mean))
     flat = g.op("Equal", variance, g.constant(0, np.float32))
     variance = g.op("Where", flat, g.constant(_EPSILON, np.float32), variance)
     real = g.op("Mul", g.op("Sub", x, mean), g.op("Reciprocal", g.op("Sqrt", variance)))
     real = g.op("Mul", g.op("Mul", real, g.constant(weights)), g.constant(scale))
-    real = g.op("Cast", g.op("Add", real, g.constant(bias)), to=ir.DataType.DOUBLE)
+    real = g.cast(g.op("Add", real, g.constant(bias)), ir.DataType.DOUBLE)
     return clip(g, g.op("Round", g.op("Mul", real, g.constant(4096 * TIE_BREAK))), SHORT)
 
 
 def _product(g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
-    """a * b / 2**15, halves away from zero."""
+    """round(a * b / 2**15), halves away from zero."""
     return g.op("Round", g.op("Mul", g.op("Mul", a, b), g.constant(2.0**-15 * TIE_BREAK)))
 
 
 def _projected(op: View, g: Graph, hidden: ir.Value, scales: NarrowScales) -> ir.Value:
-    """Codes less their zero point; the multiplier is cut to 16 bits, halves go upwards."""
+    """The projected output, codes less their zero point.
+
+    TFLite rounds the multiplier to 16 bits, halves upwards.
+    """
     weights, bias, state = op["projection_weights"], op["projection_bias"], op["output_state"]
     if weights.data is None or bias.data is None or state.quantization is None:
         raise Untranslatable("a projection that is not constant")
@@ -145,4 +146,4 @@ def _projected(op: View, g: Graph, hidden: ir.Value, scales: NarrowScales) -> ir
     value = rounded_upwards(g, g.op("Mul", sums, g.constant(q15 * 2.0 ** (int(shift) - 15))))
     zero = state.quantization.scalar_zero_point
     low, high = cut(BYTE, scales.output_limit)
-    return g.op("Cast", clip(g, value, (low - zero, high - zero)), to=ir.DataType.FLOAT)
+    return g.cast(clip(g, value, (low - zero, high - zero)), ir.DataType.FLOAT)

@@ -1,4 +1,4 @@
-"""Layer normalisation of 16-bit codes as TFLite's integer LSTM has it, in 64-bit integers.
+"""The layer normalisation of TFLite's integer LSTM, for 16-bit codes, in 64-bit integers.
 
 ONNX's Div of integers rounds towards zero, as C does.
 """
@@ -24,87 +24,90 @@ _MAX = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Norm:
-    """Weights [G, C] and biases [G, C] of normalised gates, scales [G] of the weights."""
+    """Weights [G, C], biases [G, C] and scales of the weights [G] of normalised gates."""
 
     weights: Array
     bias: Array
     scales: Array
 
     def of_gates(self, gates: Sequence[int]) -> Norm:
+        """The weights, biases and scales of some of the gates."""
         kept = list(gates)
         return Norm(self.weights[kept], self.bias[kept], self.scales[kept])
 
 
 def normalized(g: Graph, sums: ir.Value, norm: Norm) -> ir.Value:
-    """Rows [B, G, C] of doubles to mean 0 and variance 1 with 10 fraction bits, times weights, plus
-    bias; the results have 12."""
+    """Normalise rows [B, G, C] of integers in float64.
+
+    They get mean 0 and variance 1 with 10 fraction bits. Then they are multiplied by the weights,
+    and the bias is added. The results have 12 fraction bits.
+    """
     count = norm.weights.shape[1]
-    codes = g.op("Cast", sums, to=ir.DataType.INT64)
+    codes = g.cast(sums, ir.DataType.INT64)
     mean = _divided(g, _times(g, _row_sum(g, codes), 1024), count)
     squares = _times(g, _row_sum(g, g.op("Mul", codes, codes)), 2**20 // count)
     variance = _divided(g, g.op("Sub", squares, g.op("Mul", mean, mean)), 2**20)
-    flat = g.op("Less", variance, _whole(g, 1))
+    flat = g.op("Less", variance, g.ints(1))
     least = np.maximum(1, (np.float32(10000) * norm.scales).astype(np.int64))[:, np.newaxis]
-    variance = g.op("Where", flat, _whole(g, least), variance)
+    variance = g.op("Where", flat, g.ints(least), variance)
     deviations = g.op("Sub", _times(g, codes, 1024), mean)
     deviations = _times_inverse_root(g, deviations, variance)
-    weighted = g.op("Add", _times(g, deviations, norm.weights), _whole(g, norm.bias))
-    above = g.op("Greater", weighted, _whole(g, 0))
-    half = g.op("Where", above, _whole(g, 512), _whole(g, -512))
+    weighted = g.op("Add", _times(g, deviations, norm.weights), g.ints(norm.bias))
+    above = g.op("Greater", weighted, g.ints(0))
+    half = g.op("Where", above, g.ints(512), g.ints(-512))
     rounded = _divided(g, g.op("Add", weighted, half), 1024)
-    rounded = g.op("Cast", rounded, to=ir.DataType.DOUBLE)
+    rounded = g.cast(rounded, ir.DataType.DOUBLE)
     return rescaled(g, rounded, (norm.scales * np.float32(4096))[:, np.newaxis], 2.0**22)
 
 
 def _times_inverse_root(g: Graph, value: ir.Value, x: ir.Value) -> ir.Value:
-    """`value` / sqrt(`x`), the root by Newton-Raphson in Q3.28 of a number between 1/4 and 1."""
-    is_large = g.op("GreaterOrEqual", x, _whole(g, 2**29))
+    """`value` / sqrt(`x`).
+
+    Newton-Raphson in Q3.28 finds the root of a number between 1/4 and 1, `x` times a power of 4.
+    """
+    is_large = g.op("GreaterOrEqual", x, g.ints(2**29))
     x = g.op("Where", is_large, _divided(g, x, 4), x)
-    # By how many factors of 4 it is too small.
-    smaller = g.op("Less", x, _whole(g, [2 ** (29 - 2 * pairs) for pairs in range(1, 15)]))
-    pairs = _row_sum(g, g.op("Cast", smaller, to=ir.DataType.INT64))
-    normal = g.op("Mul", x, g.op("Gather", _whole(g, [4**pair for pair in range(15)]), pairs))
-    root = _times_high(g, _root(g, normal), _whole(g, _HALF_ROOT_OF_2))
-    shift = g.op("Sub", g.op("Where", is_large, _whole(g, 12), _whole(g, 11)), pairs)
-    left = g.larger(g.op("Neg", shift), _whole(g, 0))
-    root = g.op("Mul", root, g.op("Gather", _whole(g, [2**bits for bits in range(16)]), left))
-    is_one = g.op("Less", x, _whole(g, 2))
-    root = g.op("Where", is_one, _whole(g, _MAX), root)
-    right = g.op("Where", is_one, _whole(g, 0), g.larger(shift, _whole(g, 0)))
+    # The number of factors of 4 by which it is too small.
+    smaller = g.op("Less", x, g.ints([2 ** (29 - 2 * pairs) for pairs in range(1, 15)]))
+    pairs = _row_sum(g, g.cast(smaller, ir.DataType.INT64))
+    normal = g.op("Mul", x, g.op("Gather", g.ints([4**pair for pair in range(15)]), pairs))
+    root = _times_high(g, _root(g, normal), g.ints(_HALF_ROOT_OF_2))
+    shift = g.op("Sub", g.op("Where", is_large, g.ints(12), g.ints(11)), pairs)
+    left = g.larger(g.op("Neg", shift), g.ints(0))
+    root = g.op("Mul", root, g.op("Gather", g.ints([2**bits for bits in range(16)]), left))
+    is_one = g.op("Less", x, g.ints(2))
+    root = g.op("Where", is_one, g.ints(_MAX), root)
+    right = g.op("Where", is_one, g.ints(0), g.larger(shift, g.ints(0)))
     units = g.constant([2.0**-bits * TIE_BREAK for bits in range(16)])
-    high = g.op("Cast", high_half(g, value, root), to=ir.DataType.DOUBLE)
+    high = g.cast(high_half(g, value, root), ir.DataType.DOUBLE)
     result = g.op("Round", g.op("Mul", high, g.op("Gather", units, right)))
-    return g.op("Cast", result, to=ir.DataType.INT64)
+    return g.cast(result, ir.DataType.INT64)
 
 
 def _root(g: Graph, x: ir.Value) -> ir.Value:
-    """1 / sqrt(x): e * (3 - x e**2) / 2 again and again."""
-    half = _divided(g, g.op("Add", _divided(g, x, 2), _whole(g, 1)), 2)
-    estimate = _whole(g, 1 << 28)
+    """1 / sqrt(x) by Newton-Raphson: the estimate e becomes e * (3 - x * e**2) / 2."""
+    half = _divided(g, g.op("Add", _divided(g, x, 2), g.ints(1)), 2)
+    estimate = g.ints(1 << 28)
     for _ in range(_ROOT_STEPS):
         square = _times_high(g, estimate, estimate)
         cube = _times(g, _times_high(g, square, estimate), 64)
-        step = _times_high(g, estimate, _whole(g, (1 << 28) + (1 << 27)))
+        step = _times_high(g, estimate, g.ints((1 << 28) + (1 << 27)))
         estimate = _times(g, g.op("Sub", step, _times_high(g, half, cube)), 8)
     return estimate
 
 
 def _times_high(g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
     """round(a * b / 2**31) of numbers that are not negative, halves upwards."""
-    return _divided(g, g.op("Add", g.op("Mul", a, b), _whole(g, 2**30)), 2**31)
-
-
-def _whole(g: Graph, value: npt.ArrayLike) -> ir.Value:
-    return g.constant(value, np.int64)
+    return _divided(g, g.op("Add", g.op("Mul", a, b), g.ints(2**30)), 2**31)
 
 
 def _times(g: Graph, value: ir.Value, factor: npt.ArrayLike) -> ir.Value:
-    return g.op("Mul", value, _whole(g, factor))
+    return g.op("Mul", value, g.ints(factor))
 
 
 def _divided(g: Graph, value: ir.Value, divisor: int) -> ir.Value:
-    return g.op("Div", value, _whole(g, divisor))
+    return g.op("Div", value, g.ints(divisor))
 
 
 def _row_sum(g: Graph, value: ir.Value) -> ir.Value:
-    return g.op("ReduceSum", value, _whole(g, [-1]), keepdims=1)
+    return g.op("ReduceSum", value, g.ints([-1]), keepdims=1)

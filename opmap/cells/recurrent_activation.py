@@ -16,7 +16,7 @@ def activated(g: Graph, value: ir.Value, activation: ActivationFunctionType) -> 
         return g.op("Tanh", value)
     if activation is ActivationFunctionType.SIGN_BIT:
         negative = g.op("Less", value, g.constant(0, np.float32))
-        return g.op("Cast", negative, to=ir.DataType.FLOAT)
+        return g.cast(negative, ir.DataType.FLOAT)
     low, high = activation_bounds(activation)
     if (low, high) == (0.0, None):
         return g.op("Relu", value)

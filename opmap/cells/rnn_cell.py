@@ -1,4 +1,4 @@
-"""RNN cells in floats: h = f(W x + R h + b), the ONNX RNN or a Scan of the step.
+"""RNN cells in floats, h = f(W x + R h + b): an RNN of ONNX, or a Scan of the step.
 
 B batch, T time, I input, C cells.
 """
@@ -22,7 +22,7 @@ from tflite_ort.opmap.cells.directions import (
 from tflite_ort.opmap.cells.recurrent_activation import activated
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.idioms.hybrid import Rounding
-from tflite_ort.opmap.idioms.hybrid_products import Matrix, Term, keeps_codes, sum_of_products
+from tflite_ort.opmap.idioms.hybrid_products import Term, WeightMatrix, keeps_codes, sum_of_products
 from tflite_ort.opmap.idioms.scan import Values, scan
 from tflite_ort.schema import ActivationFunctionType
 
@@ -32,23 +32,24 @@ Result = tuple[ir.Value, ir.Value]  # all outputs [T, B, C] and the last one [B,
 
 @dataclass(frozen=True, slots=True)
 class RnnRun:
-    """An RNN cell and what it is run on.
+    """An RNN cell with its inputs and its state.
 
     Args:
-        x: [T, B, I] of the input and of an auxiliary one, [B, I] of one step.
+        x: the input and an auxiliary input, [T, B, I], or [B, I] for one step.
         state: [B, C].
-        weights: [C, I] of each.
+        weights: [C, I], of every input.
         recurrent_weights: [C, C].
         bias: [C].
-        single: there is one step; so its output is [B, C].
+        single: there is one step, whose output is [B, C].
         single_row: B is 1.
-        rounding: of the state, before it meets the weights; None for none.
+        reverse: from the last step to the first.
+        rounding: of the rows that meet the weights; None for none.
     """
 
     x: Sequence[ir.Value]
     state: ir.Value
-    weights: Sequence[Matrix]
-    recurrent_weights: Matrix
+    weights: Sequence[WeightMatrix]
+    recurrent_weights: WeightMatrix
     bias: Array
     activation: ActivationFunctionType
     single: bool
@@ -58,12 +59,12 @@ class RnnRun:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the ONNX RNN says the same."""
+        """Whether the ONNX RNN computes the same."""
         return self.activation in ONNX_ACTIVATIONS and self.rounding is None
 
 
 def run_rnns(g: Graph, runs: Sequence[RnnRun]) -> list[Result]:
-    """Each of `runs`; two directions over the same input are one node if nothing forbids it."""
+    """Run the cells; one node runs two directions over the same input where that is possible."""
     kinds = {(tuple(x.name for x in run.x), len(run.bias), run.activation) for run in runs}
     if len(kinds) == 1 and not any(_is_in_steps(g, run) for run in runs):
         return _rnn(g, runs)
@@ -77,7 +78,7 @@ def _run(g: Graph, run: RnnRun) -> Result:
 
 
 def _is_in_steps(g: Graph, run: RnnRun) -> bool:
-    """Whether the ONNX RNN says something else, or would take longer."""
+    """Whether the ONNX RNN computes something else, or takes longer."""
     if run.single or not run.is_plain:
         return True
     return keeps_codes(g, run.recurrent_weights, None, single_row=run.single_row, repeated=True)
@@ -108,7 +109,7 @@ def _new_state(g: Graph, run: RnnRun, terms: Sequence[Term], added: ir.Value) ->
 
 
 def _rnn(g: Graph, runs: Sequence[RnnRun]) -> list[Result]:
-    """RNN of one direction or of two."""
+    """An RNN node of one direction or of two."""
     biases = [np.concatenate([run.bias, np.zeros_like(run.bias)]) for run in runs]
     recurrent_weights = np.stack([run.recurrent_weights.reals for run in runs])
     weights = [np.concatenate([each.reals for each in run.weights], axis=1) for run in runs]

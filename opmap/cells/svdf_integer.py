@@ -1,4 +1,4 @@
-"""SVDF of codes bit for bit, in floats that hold the integers exactly.
+"""SVDF of integer codes bit for bit, in floats that hold the integers exactly.
 
 B batch, F filters over M steps, U units: a state [B, F, M].
 """
@@ -13,8 +13,7 @@ import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.graph.constants import carried_type
-from tflite_ort.opmap.idioms.fixed_point import exact_product, read_centred, rescaled
-from tflite_ort.opmap.idioms.movement import reshaped
+from tflite_ort.opmap.idioms.fixed_point import exact_product, rescaled
 from tflite_ort.schema import (
     ActivationFunctionType,
     OperatorView,
@@ -30,7 +29,7 @@ _STATE_REACH = 32768
 
 
 def integer_svdf(op: OperatorView[SVDFOptions], g: Graph) -> None:
-    """MatMul, rescaled into the last place of the state; ReduceSum of that times weights, rescaled.
+    """SVDF of codes: a MatMul rescaled to the newest step of the state, then a weighted sum of it.
 
     Multipliers are products and quotients of scales in float32.
     """
@@ -38,17 +37,17 @@ def integer_svdf(op: OperatorView[SVDFOptions], g: Graph) -> None:
         raise Untranslatable("integers without RELU")
     state, output = op["state"], op.output
     feature, (filters, memory) = _constant(op["weights_feature"]), op["weights_time"].shape
-    made = exact_product(g, read_centred(g, op["input"]), feature.T, _REACH)
+    made = exact_product(g, g.read_steps(op["input"]), feature.T, _REACH)
     multiplier = _scale(op["input"]) * _scale(op["weights_feature"]) / _scale(state)
     largest = _REACH * np.abs(feature.astype(np.int64)).sum(axis=1).max()
     made = rescaled(g, made, multiplier, float(largest), bits=17)
     # A sum is cut to the type of the state, and again after its zero point is added.
     made = _codes(g, made, state, *quantized_range(state.type))
-    made = g.op("Unsqueeze", made, g.constant([2], np.int64))
-    rows = reshaped(g, g.read(state, domain=Domain.STORED), (-1, filters, memory))
-    kept = g.op("Slice", rows, *(g.constant([bound], np.int64) for bound in (1, memory, 2)))
+    made = g.op("Unsqueeze", made, g.ints([2]))
+    rows = g.reshape(g.read(state, domain=Domain.STORED), (-1, filters, memory))
+    kept = g.op("Slice", rows, *(g.ints([bound]) for bound in (1, memory, 2)))
     rows = g.op("Concat", kept, made, axis=2)
-    g.write(state, reshaped(g, rows, (-1, filters * memory)), domain=Domain.STORED)
+    g.write(state, g.reshape(rows, (-1, filters * memory)), domain=Domain.STORED)
     g.write(output, _codes(g, _rescaled_sums(op, g, rows), output), domain=Domain.STORED)
 
 
@@ -62,17 +61,17 @@ def _rescaled_sums(op: OperatorView[SVDFOptions], g: Graph, rows: ir.Value) -> i
     # Sums beyond 32 bits are cut by ONNX Runtime; those of 64 bits wrap around when they are cast.
     wide = reach >= 2**31
     dtype: type[np.integer] = np.int64 if wide else np.int32
-    steps = g.op("Cast", rows, to=ir.DataType.from_numpy(np.dtype(dtype)))
+    steps = g.cast(rows, np.dtype(dtype))
     zero_point = _carried_zero_point(op["state"])
     if zero_point:
         steps = g.op("Sub", steps, g.constant(zero_point, dtype))
     steps = g.op("Mul", steps, g.constants.add(time.astype(dtype), "weights_time"))
     if rank > 1:
-        steps = reshaped(g, steps, (-1, filters // rank, rank * memory))
-    sums = g.op("ReduceSum", steps, g.constant([2], np.int64), keepdims=0)
+        steps = g.reshape(steps, (-1, filters // rank, rank * memory))
+    sums = g.op("ReduceSum", steps, g.ints([2]), keepdims=0)
     sums = g.op("Add", sums, g.constant(bias, dtype)) if bias.any() else sums
-    sums = g.op("Cast", sums, to=ir.DataType.INT32) if wide else sums
-    sums = g.op("Cast", sums, to=ir.DataType.DOUBLE)
+    sums = g.cast(sums, ir.DataType.INT32) if wide else sums
+    sums = g.cast(sums, ir.DataType.DOUBLE)
     multiplier = _scale(op["state"]) * _scale(op["weights_time"]) / _scale(op.output)
     return rescaled(g, sums, multiplier, min(float(reach), 2.0**31), bits=9)
 
@@ -80,8 +79,10 @@ def _rescaled_sums(op: OperatorView[SVDFOptions], g: Graph, rows: ir.Value) -> i
 def _codes(
     g: Graph, value: ir.Value, tensor: TensorView, lowest: float = -np.inf, highest: float = np.inf
 ) -> ir.Value:
-    """The carried codes of `tensor` for whole numbers around 0, cut to what is asked for and to
-    what it holds."""
+    """The carried codes of `tensor` for codes less their zero point, in float64.
+
+    They are clipped to `lowest` and `highest`, and to the range of the type.
+    """
     zero_point = 0 if tensor.quantization is None else tensor.quantization.scalar_zero_point
     low, high = quantized_range(tensor.type)
     bounds = max(lowest, low - zero_point), min(highest, high - zero_point)
@@ -89,11 +90,11 @@ def _codes(
     carried = _carried_zero_point(tensor)
     if carried:
         value = g.op("Add", value, g.constant(carried, np.float64))
-    return g.op("Cast", value, to=ir.DataType.from_numpy(NUMPY_DTYPE[carried_type(tensor)]))
+    return g.cast(value, NUMPY_DTYPE[carried_type(tensor)])
 
 
 def _carried_zero_point(tensor: TensorView) -> int:
-    """That of the codes which stand for those of `tensor` in the graph."""
+    """The zero point of the carried codes of `tensor`."""
     zero_point = 0 if tensor.quantization is None else tensor.quantization.scalar_zero_point
     return zero_point + (128 if carried_type(tensor) is not tensor.type else 0)
 

@@ -1,4 +1,4 @@
-"""Called subgraphs inside the graph of their caller."""
+"""Called subgraphs as nodes in the graph of their caller."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 Forms = Mapping[Form, ir.Value]
 
 
-def inlined(g: Graph, body: Specialized, given: Sequence[Forms]) -> Graph:
-    """The operators of `body` as nodes of `g`, and the tensors of `body` to read them from.
+def inlined(g: Graph, body: Specialized, inputs: Sequence[Forms]) -> Graph:
+    """Add the operators of `body` to `g` as nodes; returns the graph of the tensors of `body`.
 
     Args:
-        given: in which forms there is each of its inputs.
+        inputs: the forms of each input of `body`.
+
+    Raises:
+        Untranslatable: an operator has no translation; the message names it.
     """
     inner = g.of_subgraph()
-    for index, forms in zip(body.inputs, given, strict=True):
+    for index, forms in zip(body.inputs, inputs, strict=True):
         inner.take(body.tensors[index], forms)
     for op in body.operators:
         translate_inside(g, op, inner)
@@ -32,7 +35,7 @@ def inlined(g: Graph, body: Specialized, given: Sequence[Forms]) -> Graph:
 
 
 def translate_inside(g: Graph, op: OperatorView[Any], inner: Graph) -> None:
-    """The nodes of `op` of a called subgraph, whose tensors `inner` has."""
+    """Add the nodes of `op`, an operator of a called subgraph, whose tensors `inner` holds."""
     try:
         g.translate(op, inner)
     except Untranslatable as refusal:
@@ -41,14 +44,17 @@ def translate_inside(g: Graph, op: OperatorView[Any], inner: Graph) -> None:
 
 
 def shared_domain(*tensors: TensorView) -> Domain:
-    """In which `tensors`, which stand for one another, are handed on: codes as they are carried
-    where all of them are codes."""
+    """The domain in which the value of one of `tensors` becomes the value of another.
+
+    These are carried codes where all tensors are codes of one type, otherwise the elements as the
+    file has them.
+    """
     kinds = {tensor.type if tensor.is_quantized else None for tensor in tensors}
     return Domain.STORED if len(kinds) == 1 and None not in kinds else Domain.FILE
 
 
 def element_type(tensor: TensorView, domain: Domain) -> ir.DataType:
-    """The type that `tensor` has in a domain, which is not that of real numbers."""
+    """The ONNX type of `tensor` in `domain`, STORED or FILE."""
     if tensor.type is TensorType.STRING:
         return ir.DataType.STRING
     if domain is Domain.STORED and tensor.is_quantized:
@@ -57,7 +63,7 @@ def element_type(tensor: TensorView, domain: Domain) -> ir.DataType:
 
 
 def declare(value: ir.Value, tensor: TensorView) -> None:
-    """Give `value` the shape of `tensor` if that is known."""
+    """Give `value` the shape of `tensor`, where all sizes are known."""
     if not tensor.dynamic:
         value.shape = ir.Shape(paired_shape(tensor, tensor.shape))
 
@@ -65,7 +71,14 @@ def declare(value: ir.Value, tensor: TensorView) -> None:
 def results(
     g: Graph, inner: Graph, tensors: Sequence[TensorView], domains: Sequence[Domain]
 ) -> list[ir.Value]:
-    """`tensors` of `inner`, each as a value of its own that is made inside the body of `g`."""
+    """The values of `tensors`, as results of the body that `g` builds now.
+
+    ONNX wants distinct values of nodes of the body; an Identity makes one where that is needed.
+
+    Args:
+        inner: the graph that holds `tensors`.
+        domains: one for each tensor.
+    """
     values: list[ir.Value] = []
     for tensor, domain in zip(tensors, domains, strict=True):
         value = inner.read(tensor, layout=Layout.LAST, domain=domain)

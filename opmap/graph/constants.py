@@ -1,4 +1,4 @@
-"""Initializers of the graph under construction, and the codes that carry quantised data."""
+"""The initializers of the graph, and the codes that carry quantised data."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Constants:
         self._once: dict[str, ir.Value] = {}
 
     def once(self, array: Array, name: str) -> ir.Value:
-        """The initializer that is called so wherever it is used."""
+        """The initializer called `name`, which is added once and then shared."""
         if name not in self._once:
             self._once[name] = self.add(array, name)
         return self._once[name]
@@ -41,7 +41,7 @@ class Constants:
         return self._added(ir.Tensor(np.asarray(array, order="C")), name)
 
     def add_packed(self, codes: npt.NDArray[np.int8], name: str) -> ir.Value:
-        """As `add`, 4-bit codes as ONNX's INT4: two to a byte."""
+        """As `add`, for 4-bit codes: an INT4 of ONNX, with two codes in a byte."""
         packed = pack(codes, 4)
         return self._added(ir.PackedTensor(packed, ir.DataType.INT4, shape=codes.shape), name)
 
@@ -60,7 +60,7 @@ class Constants:
         return value
 
     def shared(self, array: Array) -> ir.Value:
-        """An initializer that equals `array`: an earlier one if it is small."""
+        """An initializer that equals `array`; small equal arrays share one."""
         if array.size > _SHARED_ELEMENTS or array.dtype == np.object_:
             return self.add(array, "value")
         key = (array.dtype.str, array.shape, array.tobytes())

@@ -1,4 +1,4 @@
-"""The forms in which a TFLite tensor can stand in the ONNX graph, and what a graph is made for."""
+"""The forms that a TFLite tensor can have in the ONNX graph, and the target of a graph."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ class Layout(Enum):
 
 
 class Domain(Enum):
-    """What the elements of a quantised tensor are; all the same for any other tensor."""
+    """How the elements of a quantised tensor are represented; the same for all other tensors.
+
+    `REAL` numbers, codes as they are `STORED` in the graph, codes as the `FILE` has them.
+    """
 
     REAL = "real"
     STORED = "stored"
@@ -49,7 +52,7 @@ class Domain(Enum):
 
 
 def same_order(shape: Sequence[int]) -> bool:
-    """Whether the elements stand in the same order channels-last and channels-first."""
+    """Whether the elements have the same order in memory in both layouts."""
     return all(map(is_one, shape[1:-1])) or all(map(is_one, shape[-1:]))
 
 

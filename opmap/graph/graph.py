@@ -1,13 +1,14 @@
-"""The ONNX graph under construction, and the forms in which a TFLite tensor stands in it.
+"""The ONNX graph under construction, and the forms of TFLite tensors in it.
 
-A tensor can be there in several *forms*: a layout (channels-last as TFLite has it, or
-channels-first as ONNX convolutions want it) and a domain (`REAL` numbers, the `STORED` codes of a
+A tensor can have several *forms* in the graph. A form is a layout (channels-last as in TFLite, or
+channels-first as ONNX convolutions take it) and a domain (`REAL` numbers, the `STORED` codes of a
 quantised tensor, or the codes as the `FILE` has them). A translator reads the form it needs and
-writes the form it made; a form that is missing is derived from one that exists, once.
+writes the form it has computed. A missing form is derived once from one that exists.
 
-Quantised int8 tensors are carried as uint8 with the zero point moved by 128: the same real values,
-and the types that ONNX Runtime's integer operators are fast and exact with. `STORED` codes are
-these; `FILE` codes are int8 again (for CAST and the graph's own inputs and outputs).
+Quantised int8 tensors are carried as uint8 with the zero point moved by 128. The real values are
+the same, and ONNX Runtime's integer operators are fast and exact with these types. `STORED` codes
+are such carried codes. `FILE` codes are int8 again, for CAST and for the graph's own inputs and
+outputs.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _FAILING_ON_NONE = frozenset({"Add", "Mul", "Softmax"})
 
 
 class Graph(QuantizedNodes):
-    """ONNX nodes under construction, and the forms of each tensor so far."""
+    """The ONNX nodes, and the forms of every tensor so far."""
 
     def __init__(self, target: Target, translate: Translate | None = None) -> None:
         super().__init__(TensorType.INT8 if target.weights == "int8" else TensorType.UINT8)
@@ -73,11 +74,14 @@ class Graph(QuantizedNodes):
         domain: Domain = Domain.REAL,
         rank: int | None = None,
     ) -> ir.Value:
-        """`tensor` in the form asked for.
+        """The value of `tensor` in a form, which is derived and recorded if it is missing.
 
         Args:
             rank: prepend dimensions of size 1 up to this rank, so that a channels-first read of a
                 tensor of lower rank broadcasts as TFLite's channels-last one does.
+
+        Raises:
+            Untranslatable: the tensor has no value in this graph.
         """
         if rank is not None and rank > tensor.rank and layout is Layout.FIRST:
             return self._read_expanded(tensor, layout, domain, rank)
@@ -96,11 +100,11 @@ class Graph(QuantizedNodes):
         domain: Domain = Domain.REAL,
         activation: ActivationFunctionType = ActivationFunctionType.NONE,
     ) -> None:
-        """Record `value` as the result `tensor`; a real result of a quantised one is quantised.
+        """Record `value` as `tensor`; real numbers for a quantised tensor are quantised first.
 
         Args:
-            activation: the fused activation, applied here: to real values as Relu or Clip, to
-                quantised ones as a clamp of the codes where the output's range does not imply it.
+            activation: the fused activation, which is applied here: as Relu or Clip of real
+                numbers, and as Clip of codes unless the range of the codes implies it.
         """
         form = self.form(tensor, layout, domain)
         if tensor.is_quantized:
@@ -115,8 +119,10 @@ class Graph(QuantizedNodes):
         self._record(tensor, form, value)
 
     def _safe_if_empty(self, value: ir.Value, tensor: TensorView) -> ir.Value:
-        """`value` as it is quantised where `tensor` may turn out to have no elements: an integer
-        operator of ONNX Runtime would end the process, or give nothing at all."""
+        """`value`, ready to be quantised even if `tensor` has no elements.
+
+        An integer operator of ONNX Runtime would then end the process, or give nothing at all.
+        """
         producer, empty = value.producer(), tensor.dynamic or 0 in tensor.shape
         if not (self.target.fallback and empty) or producer is None:
             return value
@@ -145,26 +151,26 @@ class Graph(QuantizedNodes):
             self._body = body
 
     def shape(self, sizes: Sequence[int]) -> ir.Value:
-        """`sizes` as int64 [n]: a constant, an input's shape, or joined of what `size` gives."""
+        """`sizes` as int64 [n]: a constant, the shape of an input, or a Concat of `size` values."""
         if is_known(*sizes):
-            return self.constant(sizes, np.int64)
+            return self.ints(sizes)
         for tensor in self._sized:
             whole = self._forms.get(tensor.index, {}).get((Layout.LAST, Domain.REAL))
             if whole is not None and not may_differ(tensor.shape, sizes):
                 return self.op("Shape", whole)
         parts: list[ir.Value] = []
         for run in (list(run) for _, run in groupby(sizes, is_known)):
-            parts += [self.constant(run, np.int64)] if is_known(*run) else map(self.size, run)
+            parts += [self.ints(run)] if is_known(*run) else map(self.size, run)
         return parts[0] if len(parts) == 1 else self.op("Concat", *parts, axis=0)
 
     def size(self, size: int) -> ir.Value:
-        """`size` as int64 [1]: a constant, or looked up in an input of the operator.
+        """`size` as int64 [1]: a constant, or a dimension of an input of the operator.
 
         Raises:
             Untranslatable: no input has it as a dimension.
         """
         if is_known(size):
-            return self.constant([size], np.int64)
+            return self.ints([size])
         for tensor in self._sized:
             axis = next((i for i, n in enumerate(tensor.shape) if n is size), None)
             if axis is not None:
@@ -179,14 +185,14 @@ class Graph(QuantizedNodes):
         return self.op("Shape", value, start=place, end=place + 1)
 
     def reshape(self, value: ir.Value, shape: Sequence[int]) -> ir.Value:
-        """Reshape to the shape that the elements are known to have; it may have sizes of 0."""
+        """Reshape; sizes of 0 are allowed, and one unknown size is inferred."""
         if not _one_is_inferred(shape) and (not is_known(*shape) or 0 in shape):
             return self.op("Reshape", value, self.shape(shape), allowzero=1)
         target = [size if is_known(size) else -1 for size in shape]
-        return self.op("Reshape", value, self.constant(target, np.int64))
+        return self.op("Reshape", value, self.ints(target))
 
     def layout(self, *tensors: TensorView) -> Layout:
-        """The layout in which `tensors` are to be had with the least data moved."""
+        """The layout in which reading all `tensors` moves the least data."""
         computed = [tensor for tensor in tensors if not tensor.is_constant]
         if any(t.rank < 3 and (t.dynamic or math.prod(t.shape) > 1) for t in computed):
             return Layout.LAST
@@ -202,35 +208,49 @@ class Graph(QuantizedNodes):
             return Layout.FIRST if computed else Layout.LAST
         return min(moved, key=lambda layout: moved[layout])
 
-    def read_codes(self, tensor: TensorView, step: float, *, layout: Layout) -> ir.Value:
-        """`step` times the codes of a quantised `tensor` as the file has them, as floats."""
-        codes = self.read(tensor, layout=layout, domain=Domain.STORED)
-        return self.op("DequantizeLinear", codes, *self._code_parameters(tensor, step))
+    def read_steps(
+        self,
+        tensor: TensorView,
+        step: float = 1.0,
+        *,
+        layout: Layout = Layout.LAST,
+        rank: int | None = None,
+        from_zero_point: bool = True,
+    ) -> ir.Value:
+        """The codes of a quantised `tensor` in float32, counted from its zero point, times `step`.
 
-    def read_units(self, tensor: TensorView, unit: float, *, layout: Layout, rank: int) -> ir.Value:
-        """The real values of a quantised `tensor` divided by `unit`.
+        `read` gives real numbers: its step is the scale of the tensor. This is the one way to read
+        codes with another step. It is a scaling for one operator, so it is not recorded as a form.
+        With a step of few digits the numbers are exact, and halves stay halves.
 
-        Where the ratio of scale and unit has few digits the values are exact, which multiples of
-        the scale in float32 are not: half-way cases stay half-way.
+        Args:
+            rank: as in `read`.
+            from_zero_point: False counts from code 0 of the file.
+
+        Raises:
+            Untranslatable: `tensor` has no scale, or several.
         """
         quantization = tensor.quantization
-        assert quantization is not None
+        if quantization is None:
+            raise Untranslatable(f"{tensor.name!r} has no scale")
+        if not from_zero_point:
+            codes = self.read(tensor, layout=layout, domain=Domain.STORED, rank=rank)
+            return self.op("DequantizeLinear", codes, *self._code_parameters(tensor, step))
         if tensor.data is not None and not quantization.per_channel:
             steps = tensor.data.astype(np.float64) - quantization.scalar_zero_point
-            real = (steps * (quantization.scalar_scale / unit)).astype(np.float32)
+            real = (steps * step).astype(np.float32)
             constant = replace(tensor, constant=real, type=TensorType.FLOAT32, quantization=None)
-            return self._read_expanded(constant, layout, Domain.REAL, max(rank, tensor.rank))
+            return self._read_expanded(constant, layout, Domain.REAL, max(rank or 0, tensor.rank))
         codes = self.read(tensor, layout=layout, domain=Domain.STORED, rank=rank)
-        return self.op(
-            "DequantizeLinear", codes, *self._parameters(tensor, carried_type(tensor), unit)
-        )
+        parameters = self._parameters(tensor, carried_type(tensor), step)
+        return self.op("DequantizeLinear", codes, *parameters)
 
     # What the lowering loop uses ---------------------------------------------------------------
 
     def add_input(
         self, tensor: TensorView, name: str, shape: Sequence[int | str] | None
     ) -> ir.Value:
-        """A graph input, channels-last."""
+        """Add an input of the graph for `tensor`, channels-last."""
         value = ir.Value(
             name=self._unique(name),
             shape=None if shape is None else ir.Shape(paired_shape(tensor, shape)),
@@ -250,14 +270,14 @@ class Graph(QuantizedNodes):
         self._names.update(names)
 
     def stand_in(self, tensors: Sequence[TensorView]) -> None:
-        """Give the results of a refused operator values, so that what follows can be tried."""
+        """Give the outputs of a refused operator values, so that later operators can be tried."""
         for tensor in tensors:
             value = ir.Value(name=self._unique(f"{self._label}/refused"))
             self._record(tensor, self.form(tensor, Layout.LAST, Domain.FILE), value)
 
     @contextmanager
     def at(self, op: OperatorView[Any]) -> Iterator[None]:
-        """Nodes made inside are named after `op`; if it is untranslatable, they are taken back."""
+        """Name the nodes added inside after `op`; take them back if it is untranslatable."""
         self._label, nodes = self._within + op.label, len(self.nodes)
         self._sized, sizes = op.present_inputs(), dict(self._sizes)
         self._journal.clear()
@@ -280,7 +300,7 @@ class Graph(QuantizedNodes):
     # Called subgraphs ----------------------------------------------------------------------------
 
     def of_subgraph(self) -> Graph:
-        """A graph for the tensors of a called subgraph, whose nodes are added to this one's."""
+        """A graph for the tensors of a called subgraph, which adds its nodes to this graph."""
         inner = Graph(self.target, self._translate)
         inner.nodes, inner.constants, inner._names = self.nodes, self.constants, self._names
         inner._counts = self._counts
@@ -298,7 +318,7 @@ class Graph(QuantizedNodes):
         self._translate(op, inner)
 
     def forms_as(self, tensor: TensorView, other: TensorView) -> Mapping[Form, ir.Value]:
-        """The forms in which `tensor` stands here, for an `other` with the same bytes."""
+        """The forms of `tensor` for `other`, a tensor of another subgraph with the same bytes."""
         quantization = tensor.quantization
         if quantization is None or other.quantization is None:
             same = quantization is other.quantization
@@ -311,14 +331,14 @@ class Graph(QuantizedNodes):
         return {form: self.read(tensor, layout=Layout.LAST, domain=Domain.FILE)}
 
     def take(self, tensor: TensorView, forms: Mapping[Form, ir.Value]) -> None:
-        """Let `tensor` stand here in these forms."""
+        """Record `forms` as the forms of `tensor`."""
         for form, value in forms.items():
             self._record(tensor, form, value)
 
     # Forms ---------------------------------------------------------------------------------------
 
     def form(self, tensor: TensorView, layout: Layout, domain: Domain) -> Form:
-        """The canonical name of a form: what makes no difference is left at its default."""
+        """The canonical form: a layout or domain that makes no difference is the default one."""
         if tensor.rank < 3 or is_complex(tensor):
             layout = Layout.LAST
         if not tensor.is_quantized:
@@ -394,7 +414,7 @@ class Graph(QuantizedNodes):
         shape = (1,) * (rank - tensor.rank) + tensor.shape
         if not tensor.is_constant:
             value = self.read(tensor, domain=domain)
-            front = self.constant(range(rank - tensor.rank), np.int64)
+            front = self.ints(range(rank - tensor.rank))
             value = self.op("Unsqueeze", value, front)
             return self.op("Transpose", value, perm=layout.permutation(rank))
         assert tensor.data is not None
@@ -418,5 +438,5 @@ class Graph(QuantizedNodes):
 
 
 def _one_is_inferred(shape: Sequence[int]) -> bool:
-    """Whether Reshape infers `shape` beside a -1 for the one unknown size."""
+    """Whether `shape` has one unknown size, which Reshape infers from a -1."""
     return sum(not is_known(size) for size in shape) == 1 and known_product(shape) > 0

@@ -1,4 +1,4 @@
-"""From a run of operators to one ONNX model."""
+"""Lowering: a run of operators becomes one ONNX model."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class Lowered:
     """An ONNX model of a run of operators.
 
     Args:
-        model: the graph; its inputs and outputs stand in the order they were asked for.
-        refusals: why, by operator index, for each operator that has no translation; the graph
-            then lacks these and must not be run.
+        model: its inputs and outputs have the order in which `lower` got them.
+        refusals: the reason for every operator without a translation, by operator index. The
+            model lacks these operators and must not be run.
     """
 
     model: ir.Model
@@ -58,7 +58,7 @@ def lower(
 ) -> Lowered:
     """Translate `operators` (in execution order) into one graph.
 
-    Every operator is tried even after one was refused, so that all refusals come at once.
+    All operators are tried, even after a refusal, so that all refusals come at once.
     """
     g, dimensions = Graph(target, partial(translate, registry=registry)), dict[int, str]()
     input_names = unique_names(inputs, "input", set())
@@ -101,8 +101,10 @@ def translate(op: OperatorView[Any], g: Graph, registry: Registry[Translator]) -
 
 
 def _check_held(op: OperatorView[Any]) -> None:
-    """Refuses what ONNX Runtime does not hold as TFLite does; an operator with bodies may hand it
-    on."""
+    """Refuses types that ONNX Runtime cannot hold as TFLite does.
+
+    An operator with bodies may pass strings through.
+    """
     types = {tensor.type for tensor in (*op.present_inputs(), *op.outputs)}
     if TensorType.STRING in types and not op.bodies:
         raise Untranslatable("strings of any bytes are left to the kernels")
@@ -111,7 +113,7 @@ def _check_held(op: OperatorView[Any]) -> None:
 
 
 def unique_names(tensors: Sequence[TensorView], fallback: str, taken: set[str]) -> list[str]:
-    """The tensors' own names; numbered where TFLite has one empty or twice."""
+    """The names of `tensors`; an empty name gets a default, and an equal one a number."""
     names, counts = [], Counter[str]()
     for i, tensor in enumerate(tensors):
         base = tensor.name or f"{fallback}_{i}"
@@ -127,7 +129,7 @@ def unique_names(tensors: Sequence[TensorView], fallback: str, taken: set[str]) 
 
 
 def _dimensions(tensor: TensorView, name: str, names: dict[int, str]) -> Sequence[int | str] | None:
-    """The shape of `tensor`; unknown sizes by name, the same one wherever they are the same."""
+    """The shape of `tensor`; an unknown size gets one name wherever it occurs."""
     if not tensor.ranked:
         return None
     named: list[int | str] = []
@@ -140,7 +142,7 @@ def _dimensions(tensor: TensorView, name: str, names: dict[int, str]) -> Sequenc
 
 
 def _output(g: Graph, tensor: TensorView, name: str, dimensions: dict[int, str]) -> ir.Value:
-    """A graph output of its own under `name`, channels-last."""
+    """An output of the graph called `name`, channels-last, that shares its value with no other."""
     value = g.read(tensor, layout=Layout.LAST, domain=g.target.boundary)
     if value.producer() is None or value.name in g.output_names:
         value = g.op("Identity", value)
@@ -171,7 +173,7 @@ def _model(
 
 
 def _used(nodes: Sequence[ir.Node], results: set[int]) -> list[ir.Node]:
-    """Without the nodes that nothing uses, such as those of a shape that is known otherwise."""
+    """The nodes that lead to `results`; the others lose their inputs."""
     used = []
     for node in reversed(nodes):
         if any(value.uses() or id(value) in results for value in node.outputs):
@@ -183,7 +185,7 @@ def _used(nodes: Sequence[ir.Node], results: set[int]) -> list[ir.Node]:
 
 
 def _nested(nodes: Iterable[ir.Node]) -> Iterator[ir.Node]:
-    """`nodes` and those of the bodies inside them."""
+    """`nodes`, and all nodes in their bodies."""
     for node in nodes:
         yield node
         for attribute in node.attributes.values():

@@ -1,4 +1,4 @@
-"""ONNX nodes under construction: appended, named, and in the bodies of other nodes."""
+"""The list of ONNX nodes under construction: nodes are appended and named, some with bodies."""
 
 from __future__ import annotations
 
@@ -39,8 +39,11 @@ class Nodes:
         domain: str = "",
         **attributes: Any,
     ) -> Sequence[ir.Value]:
-        """Append a node with several outputs; attributes that are None are left out, and so are
-        inputs at the end, which some providers would otherwise look for."""
+        """Append a node with several outputs.
+
+        Attributes that are None are left out. So are None inputs at the end: some providers would
+        look for them.
+        """
         count = max((i for i, value in enumerate(inputs, 1) if value is not None), default=0)
         name = self._unique(f"{self._label}/{op_type}")
         results = [
@@ -98,6 +101,15 @@ class Nodes:
     def constant(self, array: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> ir.Value:
         """An initializer; small equal ones are shared."""
         return self.constants.shared(np.asarray(array, dtype=dtype, order="C"))
+
+    def ints(self, numbers: npt.ArrayLike) -> ir.Value:
+        """An int64 initializer, for sizes, axes and indices; small equal ones are shared."""
+        return self.constant(numbers, np.int64)
+
+    def cast(self, value: ir.Value, to: ir.DataType | np.dtype[Any]) -> ir.Value:
+        """`value` in another type."""
+        type_ = ir.DataType.from_numpy(to) if isinstance(to, np.dtype) else to
+        return self.op("Cast", value, to=type_)
 
     def _unique(self, name: str) -> str:
         candidate = name

@@ -18,21 +18,22 @@ _PARTS: dict[np.dtype[Any], np.dtype[Any]] = {
 
 
 def is_complex(tensor: TensorView) -> bool:
+    """Whether `tensor` has complex elements, which stand in the graph as pairs of reals."""
     return tensor.dtype in _PARTS
 
 
 def part_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype in which the graph has `dtype`: that of the two parts of a complex number."""
+    """The dtype of the graph for `dtype`: for complex numbers, that of their two parts."""
     return _PARTS.get(dtype, dtype)
 
 
 def paired_shape(tensor: TensorView, shape: Sequence[Any]) -> tuple[Any, ...]:
-    """The shape in which the graph has `tensor`, whose own is `shape`."""
+    """The shape in the graph of `tensor`, whose own shape is `shape`."""
     return (*shape, 2) if is_complex(tensor) else tuple(shape)
 
 
 def paired(array: Array) -> Array:
-    """An array as the graph has it."""
+    """`array` as the graph holds it: complex numbers as pairs of reals."""
     if array.dtype not in _PARTS:
         return array
     return np.ascontiguousarray(array).view(_PARTS[array.dtype]).reshape(*array.shape, 2)

@@ -1,4 +1,4 @@
-"""The nodes between real numbers and codes: weights, biases, QuantizeLinear, fused activations."""
+"""Nodes between real numbers and codes: weights, biases, QuantizeLinear, fused activations."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ Array = npt.NDArray[Any]
 
 
 _LAYERS = frozenset({"Conv", "ConvTranspose", "Gemm"})
-# What ONNX Runtime moves a QuantizeLinear or a Transpose past.
+# ONNX Runtime moves a QuantizeLinear or a Transpose past these.
 _PASSED = frozenset({"Clip", "Relu", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
 
 
 class QuantizedNodes(Nodes):
-    """Nodes that know how quantised weights and activations are carried.
+    """Nodes, with the types that carry quantised weights and activations.
 
     Args:
-        weight_type: what carries 8-bit weights.
+        weight_type: the type that carries 8-bit weights.
     """
 
     def __init__(self, weight_type: TensorType) -> None:
@@ -51,7 +51,7 @@ class QuantizedNodes(Nodes):
         axis: int = 0,
         real: bool = False,
     ) -> ir.Value:
-        """Constant weights re-laid in numpy: first `permutation`, then `shape`.
+        """Constant weights as real numbers, laid out by numpy: first `permutation`, then `shape`.
 
         Args:
             axis: the dimension of the result along which per-channel scales run.
@@ -79,9 +79,9 @@ class QuantizedNodes(Nodes):
         )
 
     def packed_weights(self, tensor: TensorView, *, permutation: Sequence[int]) -> ir.Value:
-        """Constant 4-bit weights, re-laid in numpy and two to a byte: DequantizeLinear of INT4.
+        """Constant 4-bit weights as a DequantizeLinear of INT4, which has two codes in a byte.
 
-        A MatMul with them is one operator of ONNX Runtime (MatMulNBits), which never unpacks them.
+        ONNX Runtime fuses it with a MatMul to MatMulNBits, which never unpacks all weights.
         """
         data, quantization, blocks = tensor.data, tensor.quantization, tensor.blocks
         if data is None:
@@ -98,8 +98,12 @@ class QuantizedNodes(Nodes):
         return self._dequantized_constant(codes, quantization.scale, None, axis, tensor.name)
 
     def bias(self, tensor: TensorView, scale: npt.ArrayLike) -> ir.Value:
-        """A constant bias [N]: integer codes of `scale` [1] or [N] (input times filter scale, which
-        is what TFLite's kernels take; the bias tensor's own scale is ignored), or floats."""
+        """A constant bias [N] as real numbers.
+
+        Args:
+            scale: [1] or [N], input scale times filter scale. As in TFLite's kernels it is the
+                scale of integer codes; the own scale of the bias is ignored.
+        """
         if tensor.data is None:
             raise Untranslatable("bias is not constant")
         scales = np.asarray(scale, np.float32)
@@ -121,7 +125,7 @@ class QuantizedNodes(Nodes):
         return self._dequantized_constant(held, np.array([unit], np.float32), None, 0, name)
 
     def quantize(self, value: ir.Value, tensor: TensorView) -> ir.Value:
-        """Real `value` to the carried codes of `tensor`; halves go to even."""
+        """The carried codes of `tensor` for real numbers; halves are rounded to even."""
         producer = value.producer()
         twice = producer is not None and producer.op_type == "DequantizeLinear"
         if twice or _has_float_weights(origin(value)):
@@ -132,24 +136,22 @@ class QuantizedNodes(Nodes):
         return self.op("QuantizeLinear", value, *self._parameters(tensor, carried_type(tensor)))
 
     def dequantize(self, value: ir.Value, tensor: TensorView) -> ir.Value:
-        """Codes as those of `tensor` are carried to real values."""
+        """The real numbers for carried codes of `tensor`."""
         return self._dequantize(value, tensor, carried_type(tensor))
 
     def apart(self, value: ir.Value) -> ir.Value:
-        """`value` past one more node, which keeps ONNX Runtime from fusing what is around it."""
+        """`value` behind a node that keeps ONNX Runtime from fusing its producer and users."""
         return self.op("Max", value, self.constant(np.finfo(np.float32).min))
 
     def quantize_units(self, value: ir.Value, tensor: TensorView) -> ir.Value:
-        """`value` in units of the scale of `tensor` to its carried codes; halves go up."""
-        assert tensor.quantization is not None
-        unit = tensor.quantization.scalar_scale
+        """The carried codes of `tensor` for `value` in units of its scale; halves go up."""
         whole = self.op("Floor", self.op("Add", value, self.constant(0.5, np.float32)))
         return self.op(
-            "QuantizeLinear", whole, *self._parameters(tensor, carried_type(tensor), unit)
+            "QuantizeLinear", whole, *self._parameters(tensor, carried_type(tensor), 1.0)
         )
 
     def quantize_codes(self, value: ir.Value, tensor: TensorView) -> ir.Value:
-        """Floats near codes as the file has them to the carried codes of `tensor`."""
+        """The carried codes of `tensor` for floats that are near codes as the file has them."""
         return self.op("QuantizeLinear", value, *self._code_parameters(tensor, 1.0))
 
     def filed(self, value: ir.Value, tensor: TensorView) -> ir.Value:
@@ -167,8 +169,11 @@ class QuantizedNodes(Nodes):
         axis: int,
         name: str,
     ) -> ir.Value:
-        """DequantizeLinear of an initializer, with a scale and zero point of its own: ONNX Runtime
-        fails on shared ones when it rewrites weights."""
+        """DequantizeLinear of an initializer.
+
+        It has a scale and a zero point of its own: ONNX Runtime rewrites weights, and fails where
+        they share these.
+        """
         per_channel = scale.size > 1
         parameters = [
             self.constants.add(
@@ -185,9 +190,13 @@ class QuantizedNodes(Nodes):
         )
 
     def _parameters(
-        self, tensor: TensorView, type_: TensorType, unit: float = 1.0
+        self, tensor: TensorView, type_: TensorType, step: float | None = None
     ) -> tuple[ir.Value, ir.Value]:
-        """Scale and zero point of an activation: scalars, since QLinearAdd refuses [1]."""
+        """Scale and zero point of an activation: scalars, since QLinearAdd refuses [1].
+
+        Args:
+            step: a scale in place of that of `tensor`.
+        """
         quantization = tensor.quantization
         if quantization is None:
             raise Untranslatable(f"{tensor.name!r} has no scale")
@@ -202,7 +211,7 @@ class QuantizedNodes(Nodes):
         zero_point = quantization.scalar_zero_point + _shift(tensor.type, type_)
         dtype = NUMPY_DTYPE[type_]
         return (
-            self.constant(np.float32(quantization.scalar_scale / unit)),
+            self.constant(np.float32(quantization.scalar_scale if step is None else step)),
             self.constant(np.asarray(zero_point, dtype)),
         )
 
@@ -217,7 +226,7 @@ class QuantizedNodes(Nodes):
     def _recode(
         self, value: ir.Value, tensor: TensorView, source: TensorType, target: TensorType
     ) -> ir.Value:
-        """Between int8 and uint8 codes of the same real values (exact: both are code - zero)."""
+        """From int8 to uint8 codes of the same real numbers, or back: exact, code - zero stays."""
         real = self._dequantize(value, tensor, source)
         return self.op("QuantizeLinear", real, *self._parameters(tensor, target))
 
@@ -259,7 +268,7 @@ class QuantizedNodes(Nodes):
 
 
 def _shift(source: TensorType, target: TensorType) -> int:
-    """What is added to `source` codes to get `target` codes of the same values."""
+    """The number to add to `source` codes for `target` codes of the same real numbers."""
     return 128 * ((source is TensorType.INT8) - (target is TensorType.INT8))
 
 
@@ -275,7 +284,7 @@ def dequantized(data: Array, quantization: Quantization) -> npt.NDArray[np.float
 
 
 def origin(value: ir.Value) -> ir.Node | None:
-    """The node that made `value`, looking past those that ONNX Runtime moves others past."""
+    """The node that computes `value`; nodes that ONNX Runtime moves others past are skipped."""
     node = value.producer()
     while node is not None and node.op_type in _PASSED:
         source = node.inputs[0]

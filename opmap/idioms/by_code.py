@@ -1,8 +1,9 @@
-"""Operators of one operand that are a table of the result of every code."""
+"""Functions of one quantised operand as a table with the result of every code."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,13 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Domain, Graph
-from tflite_ort.schema import OperatorView, TensorType
+from tflite_ort.opmap.idioms.indices import failing
+from tflite_ort.schema import Op, OperatorView, TensorType, Untranslatable
+from tflite_ort.schema.arithmetic.function_table import (
+    int16_table,
+    interpolated,
+    tabulated_function,
+)
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 from tflite_ort.schema.values.semantics import quantized_range
 
@@ -29,14 +36,40 @@ def by_code(
     results: Array,
     check: Callable[[ir.Value], ir.Value] = lambda codes: codes,
 ) -> None:
-    """Gather of `results`, those of all 16-bit codes of the input in ascending order.
+    """Write the output of `op` as a Gather from the table `results`.
 
     Args:
-        check: given the codes, returns them by way of what refuses some.
+        results: the output code of every 16-bit input code, in ascending order.
+        check: passes the codes on; its nodes may fail on some of them.
     """
     layout = g.layout(op["input"])
     codes = g.read(op["input"], layout=layout, domain=Domain.STORED)
-    index = check(g.op("Cast", codes, to=ir.DataType.INT64))
-    index = g.op("Add", index, g.constant(len(results) // 2, np.int64))
+    index = check(g.cast(codes, ir.DataType.INT64))
+    index = g.op("Add", index, g.ints(len(results) // 2))
     result = g.op("Gather", g.constant(results), index)
     g.write(op.output, result, layout=layout, domain=Domain.STORED)
+
+
+def by_tabulated_code(op: OperatorView[Any], g: Graph) -> bool:
+    """Gather from a table of all 16-bit codes, since TFLite interpolates a coarse one.
+
+    Returns False, and writes nothing, for codes that do not have 16 bits.
+    """
+    input, output = op["input"], op.output
+    if not input.type is output.type is TensorType.INT16:
+        return False
+    given, made = input.quantization, output.quantization
+    if given is None or made is None or given.scalar_zero_point or made.scalar_zero_point:
+        raise Untranslatable("INT16 without a scale, or with a zero point")
+    function = tabulated_function(op, np.float32(made.scalar_scale), 0)
+    points = int16_table(function, given.scalar_scale, made.scalar_scale)
+    results = interpolated(every_code(TensorType.INT16), points)
+    if op.op is Op.RSQRT:
+        by_code(op, g, results, partial(_failing_below_0, g))
+    else:
+        by_code(op, g, results)
+    return True
+
+
+def _failing_below_0(g: Graph, codes: ir.Value) -> ir.Value:
+    return failing(g, codes, g.op("Less", codes, g.ints(0)))

@@ -1,5 +1,8 @@
-"""Channels that change places between groups, as ShuffleNet has them: a RESHAPE that splits the
-last dimension, a TRANSPOSE of the two parts, and a RESHAPE that joins them."""
+"""The channel shuffle of ShuffleNet, which exchanges channels between groups.
+
+It is a RESHAPE that splits the last dimension, a TRANSPOSE of the two parts, and a RESHAPE that
+joins them.
+"""
 
 from __future__ import annotations
 
@@ -17,20 +20,22 @@ _SPLIT = "tflite_ort.splits_channels"
 
 
 def splits_channels(input: TensorView, output: TensorView) -> bool:
-    """Whether a RESHAPE makes two dimensions of the last one and keeps the others."""
+    """Whether a RESHAPE splits the last dimension in two and keeps the others."""
     known = is_known(*input.shape, *output.shape)
     return known and input.rank >= 3 and output.shape[:-2] == input.shape[:-1]
 
 
 def mark_split(value: ir.Value) -> None:
-    """Remember that `value` is what such a RESHAPE made of channels-last elements."""
+    """Mark `value` as the result of a RESHAPE that splits channels of channels-last elements."""
     value.meta[_SPLIT] = True
 
 
 def joined_channels_first(op: OperatorView[Any], g: Graph) -> bool:
-    """Whether `op` joins channels that change places, which is then done channels-first: whole
-    planes are moved where channels-last it would be single elements. Codes are left: ONNX Runtime
-    has them channels-last; so are complex numbers, which stand in pairs."""
+    """Translate the last RESHAPE of a channel shuffle channels-first; returns whether `op` is one.
+
+    Channels-first, whole planes are moved in place of single elements. Codes are excluded, since
+    ONNX Runtime keeps them channels-last, and so are complex numbers, which are pairs.
+    """
     input, output = op["input"], op.output
     if input.is_quantized or is_complex(input) or not splits_channels(output, input):
         return False
@@ -47,8 +52,8 @@ def joined_channels_first(op: OperatorView[Any], g: Graph) -> bool:
 
 
 def _split_image(value: ir.Value, rank: int) -> ir.Value | None:
-    """The channels-first image of `rank` dimensions that `value` is made of, if it is one with the
-    channels split in two that then changed places."""
+    """The channels-first image of `rank` dimensions whose channels were split and transposed to
+    `value`; None if `value` is anything else."""
     split = _transposed(value, (*range(rank - 1), rank, rank - 1))
     reshape = None if split is None or _SPLIT not in split.meta else split.producer()
     if reshape is None or reshape.inputs[0] is None:
@@ -57,7 +62,7 @@ def _split_image(value: ir.Value, rank: int) -> ir.Value | None:
 
 
 def _transposed(value: ir.Value, permutation: tuple[int, ...]) -> ir.Value | None:
-    """What `value` is the Transpose of, if it is one in this order."""
+    """The input of the Transpose by `permutation` that computes `value`, if one does."""
     node = value.producer()
     if node is None or node.op_type != "Transpose":
         return None

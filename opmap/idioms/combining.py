@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-import numpy as np
 import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Graph
@@ -27,7 +26,7 @@ def combined_axis(
     """All of an axis as one, which is kept. The extremes of 64-bit integers are the first of TopK:
     ONNX Runtime's ReduceMax and ReduceMin are wrong beyond 32 bits."""
     if type is TensorType.INT64 and name in ("Max", "Min"):
-        first, largest = g.constant([1], np.int64), int(name == "Max")
+        first, largest = g.ints([1]), int(name == "Max")
         return g.op_multi("TopK", value, first, outputs=2, axis=axis, largest=largest)[0]
     return combined(g, pairing(g, name, type), value, axis, size, (1, size, 1, 1))
 
@@ -54,4 +53,4 @@ def combined(
 
 def _cut(g: Graph, value: ir.Value, axis: int, start: int, count: int, step: int = 1) -> ir.Value:
     bounds = ([start], [start + count], [axis], [step])
-    return g.op("Slice", value, *(g.constant(bound, np.int64) for bound in bounds))
+    return g.op("Slice", value, *(g.ints(bound) for bound in bounds))

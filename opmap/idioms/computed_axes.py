@@ -1,4 +1,4 @@
-"""Axes that are known only when the graph runs, of tensors whose rank is known."""
+"""Axes that are computed when the graph runs, of tensors whose rank is known."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from tflite_ort.schema import TensorView
 
 
 def counted_axes(g: Graph, axes: TensorView, rank: int) -> ir.Value:
-    """The axes in int64 [n], counted from the front; the graph fails where one is outside."""
-    value = g.op("Cast", g.reshape(g.read(axes), (-1,)), to=ir.DataType.INT64)
-    whole = g.constant(rank, np.int64)
+    """The axes as int64 [n], none negative; the graph fails on an axis out of range."""
+    value = g.cast(g.reshape(g.read(axes), (-1,)), ir.DataType.INT64)
+    whole = g.ints(rank)
     above = g.op("GreaterOrEqual", value, whole)
     value = failing(g, value, g.op("Or", above, g.op("Less", value, g.op("Neg", whole))))
     return g.op("Mod", g.op("Add", value, whole), whole)
 
 
 def neighbouring_axes(g: Graph, axes: TensorView, rank: int) -> ir.Value:
-    """`counted_axes`, ascending; the graph fails where they do not follow on each other."""
+    """`counted_axes` in ascending order; the graph fails unless they are consecutive."""
     count, value = prod(axes.shape), counted_axes(g, axes, rank)
     if count == 1:
         return value
-    sizes = g.constant([count], np.int64)
+    sizes = g.ints([count])
     value, _ = g.op_multi("TopK", value, sizes, outputs=2, largest=0)
-    first = g.op("Slice", value, g.constant([0], np.int64), g.constant([1], np.int64))
-    steps = g.op("Sub", value, g.op("Add", first, g.constant(np.arange(count), np.int64)))
-    return failing(g, value, g.op("Cast", steps, to=ir.DataType.BOOL))
+    first = g.op("Slice", value, g.ints([0]), g.ints([1]))
+    steps = g.op("Sub", value, g.op("Add", first, g.ints(np.arange(count))))
+    return failing(g, value, g.cast(steps, ir.DataType.BOOL))
 
 
 @dataclass(frozen=True, slots=True)
 class ComputedAxis:
-    """One axis of `shape`, computed: with the axes before and behind it joined, it is axis 1 of 3.
+    """One computed axis of `shape`. With the axes before it and after it joined, it is axis 1 of 3.
 
     Args:
-        place: int64 [1].
+        place: the axis, int64 [1].
         shape: int64 [rank].
     """
 
@@ -51,16 +51,17 @@ class ComputedAxis:
 
     @classmethod
     def of(cls, g: Graph, axis: TensorView, shape: Sequence[int]) -> ComputedAxis:
+        """The axis that `axis`, a tensor of one integer, names among those of `shape`."""
         return cls(g, counted_axes(g, axis, len(shape)), g.shape(shape), len(shape))
 
     @property
     def size(self) -> ir.Value:
-        """How long the axis is, int64 [1]."""
+        """The size of the axis, int64 [1]."""
         return self.g.op("Gather", self.shape, self.place)
 
     def folded(self, value: ir.Value) -> ir.Value:
-        """`value` with three axes, of which this is the middle one."""
-        g, axes, one = self.g, self._axes(), self.g.constant(1, np.int64)
+        """`value` reshaped to three axes, of which this one is in the middle."""
+        g, axes, one = self.g, self._axes(), self.g.ints(1)
         before, behind = (
             g.op("ReduceProd", g.op("Where", g.op(side, axes, self.place), self.shape, one))
             for side in ("Less", "Greater")
@@ -69,17 +70,17 @@ class ComputedAxis:
         return g.op("Reshape", value, sides, allowzero=1)
 
     def resized(self, value: ir.Value, size: ir.Value) -> ir.Value:
-        """`value`, folded, with all its axes, where this one has come to be of `size` [1]."""
+        """A folded `value` with all its axes again, where this one has `size` [1] now."""
         g = self.g
         shape = g.op("Where", g.op("Equal", self._axes(), self.place), size, self.shape)
         return g.op("Reshape", value, shape, allowzero=1)
 
     def dropped(self, value: ir.Value) -> ir.Value:
-        """`value` of two axes, with all but this one."""
+        """`value`, of the two joined axes, with all axes again but this one."""
         g = self.g
         others = g.op("Not", g.op("Equal", self._axes(), self.place))
         shape = g.op("Compress", self.shape, others)
         return g.op("Reshape", value, shape, allowzero=1)
 
     def _axes(self) -> ir.Value:
-        return self.g.constant(np.arange(self.rank), np.int64)
+        return self.g.ints(np.arange(self.rank))

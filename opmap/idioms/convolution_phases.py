@@ -22,15 +22,17 @@ View = OperatorView[TransposeConvOptions]
 
 @dataclass(frozen=True, slots=True)
 class Phases:
-    """One dimension of a transposed convolution with a stride s.
+    """One dimension of a TRANSPOSE_CONV of stride s, as s convolutions: its phases.
 
-    Uncut, its cell s * q + p is the sum over j of cell q - j of the input times weight s * j + p.
-    So each phase p is a convolution, over as many cells q as give the `size` cells that stay.
+    Without padding, output cell s * q + p is the sum over j of input cell q - j times weight
+    s * j + p. So phase p is a convolution of its own. It is computed for as many q as the `size`
+    output cells need.
 
     Args:
-        window: weights of one phase.
+        window: the number of weights of a phase.
         before, after: cells of padding of the convolution.
-        cut: cells before the first that stays, fewer than s.
+        cut: cells before the first output cell, fewer than s.
+        size: the number of output cells.
     """
 
     stride: int
@@ -42,7 +44,7 @@ class Phases:
 
     @classmethod
     def of(cls, input: int, size: int, kernel: int, stride: int, start: int) -> Phases:
-        """The phases of `input` cells; the cells from `start` on stay."""
+        """The phases over `input` cells; the output begins at cell `start` of the unpadded one."""
         window = -(-kernel // stride)
         first, last = start // stride, (start + size - 1) // stride
         before = window - 1 - first
@@ -50,6 +52,7 @@ class Phases:
 
     @property
     def is_convolution(self) -> bool:
+        """Whether the padding of the convolution is not negative."""
         return self.before >= 0 and self.after >= 0
 
 
@@ -73,7 +76,7 @@ def phases_of(op: View, g: Graph) -> tuple[Phases, Phases] | None:
 
 
 def convolution_of_phases(op: View, g: Graph, rows: Phases, columns: Phases) -> None:
-    """Conv to [N, s * s * C, H, W], whose codes are then set side by side."""
+    """One Conv to [N, s * s * C, H, W], whose phases are then interleaved."""
     input, output, bias = op["input"], op.output, op.get("bias")
     filter = _filter_of_phases(op["filter"], rows, columns)
     count = rows.stride * columns.stride
@@ -104,7 +107,7 @@ def _repeated(tensor: TensorView, count: int) -> TensorView:
 
 
 def _filter_of_phases(filter: TensorView, rows: Phases, columns: Phases) -> TensorView:
-    """The filter [out, kh, kw, in] as [phases * out, window, window, in], filled with zeros."""
+    """The filter [out, kh, kw, in] as [phases * out, window, window, in], padded with zeros."""
     data, quantization = filter.data, filter.quantization
     assert data is not None and quantization is not None
     outputs, kh, kw, inputs = data.shape
@@ -116,7 +119,7 @@ def _filter_of_phases(filter: TensorView, rows: Phases, columns: Phases) -> Tens
     split = filled.reshape(
         outputs, rows.window, rows.stride, columns.window, columns.stride, inputs
     )
-    # A convolution reads the later weights first.
+    # A convolution uses the weights in reverse order.
     codes = split[:, ::-1, :, ::-1].transpose(2, 4, 0, 1, 3, 5)
     codes = codes.reshape(-1, rows.window, columns.window, inputs)
     if quantization.per_channel:
@@ -130,7 +133,7 @@ def _filter_of_phases(filter: TensorView, rows: Phases, columns: Phases) -> Tens
 
 
 def _side_by_side(op: View, g: Graph, codes: ir.Value, rows: Phases, columns: Phases) -> ir.Value:
-    """[N, H, W, s * s * C] as [N, s * H, s * W, C] without the cells that are cut."""
+    """Interleave [N, H, W, s * s * C] to [N, s * H, s * W, C], and slice the output cells."""
     batch, height, width, _ = op["input"].shape
     height += rows.before + rows.after - rows.window + 1
     width += columns.before + columns.after - columns.window + 1
@@ -142,4 +145,4 @@ def _side_by_side(op: View, g: Graph, codes: ir.Value, rows: Phases, columns: Ph
     starts, ends = ([p.cut for p in (rows, columns)], [p.cut + p.size for p in (rows, columns)])
     if (starts, ends) == ([0, 0], [height * rows.stride, width * columns.stride]):
         return codes
-    return g.op("Slice", codes, *(g.constant(v, np.int64) for v in (starts, ends, [1, 2])))
+    return g.op("Slice", codes, *(g.ints(v) for v in (starts, ends, [1, 2])))

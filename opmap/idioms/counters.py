@@ -1,4 +1,4 @@
-"""Counter-based random bits in integer nodes, and the numbers that are made of them.
+"""Counter-based random bits in integer nodes, and random numbers from these bits.
 
 Words are 32-bit numbers in uint64.
 """
@@ -29,8 +29,10 @@ _MANY = 1 << 13  # numbers, from which on the numpy kernels are faster
 
 
 def check_count(g: Graph, *sizes: int) -> None:
-    """Refuses what numpy does better: many numbers, and those of providers that may hold integers
-    of 64 bits in 32."""
+    """Refuses many numbers, which numpy draws faster, and all but ONNX Runtime's CPU provider.
+
+    Other providers may hold 64-bit integers in 32 bits. Without kernels nothing is refused.
+    """
     if g.target.fallback and not g.target.cpu_kernels:
         raise Untranslatable("integers of 64 bits are left to the CPU")
     if g.target.fallback and known_product(sizes) > _MANY:
@@ -45,23 +47,23 @@ def philox(g: Graph, key: ir.Value, low: ir.Value, high: ir.Value) -> ir.Value:
         low: the lower halves of the counters, uint64 [N].
         high: the upper half of them all, uint64 [1].
     """
-    rows = g.constant([0, 1], np.int64)
+    rows = g.ints([0, 1])
     counters = [g.op("Unsqueeze", x, rows) for x in (low, g.op("Expand", high, g.op("Shape", low)))]
     left, right = _halves(g, g.op("Concat", *counters, axis=1))
-    factors, swapped = _uint64(g, [[x] for x in PHILOX_FACTORS]), g.constant([1, 0], np.int64)
+    factors, swapped = _uint64(g, [[x] for x in PHILOX_FACTORS]), g.ints([1, 0])
     for round_key in _round_keys(g, key):
         product = g.op("Gather", g.op("Mul", left, factors), swapped, axis=1)
         mixed = g.op("BitwiseXor", right, round_key)
         right, carried = _halves(g, product)
         left = g.op("BitwiseXor", carried, mixed)
     lanes = g.op("Transpose", g.op("Concat", left, right, axis=0), perm=[2, 1, 0])
-    return g.op("Reshape", lanes, g.constant([-1], np.int64))
+    return g.reshape(lanes, (-1,))
 
 
 def _round_keys(g: Graph, key: ir.Value) -> list[ir.Value]:
     """uint64 [1, 2, 1] for each round."""
     halves = g.op("Concat", *_halves(g, key), axis=0)
-    first = g.op("Unsqueeze", halves, g.constant([0, 2], np.int64))
+    first = g.op("Unsqueeze", halves, g.ints([0, 2]))
     steps = np.array(PHILOX_STEPS, np.uint64).reshape(1, 2, 1)
     added = np.arange(PHILOX_ROUNDS, dtype=np.uint64).reshape(-1, 1, 1) * steps
     keys = _low(g, g.op("Add", first, _uint64(g, added)))
@@ -92,40 +94,40 @@ def threefry(g: Graph, key: ir.Value, counters: ir.Value) -> ir.Value:
 
 
 def unit(g: Graph, words: ir.Value) -> ir.Value:
-    """float32 in [0, 1) of each word."""
+    """float32 in [0, 1), one from a word."""
     mantissa = g.op("BitwiseAnd", words, _uint64(g, 2**MANTISSA - 1))
-    real = g.op("Cast", mantissa, to=ir.DataType.FLOAT)
+    real = g.cast(mantissa, ir.DataType.FLOAT)
     return g.op("Mul", real, g.constant(2.0**-MANTISSA, np.float32))
 
 
 def unit_double(g: Graph, words: ir.Value) -> ir.Value:
-    """float64 in [0, 1) of two words each, the first one high."""
-    pairs = g.op("Reshape", words, g.constant([-1, 2], np.int64))
+    """float64 in [0, 1), one from two words, of which the first is the high one."""
+    pairs = g.reshape(words, (-1, 2))
     pairs = g.op("BitwiseAnd", pairs, _uint64(g, [2**HIGH_MANTISSA - 1, _LOW]))
     steps = g.constant([2.0**-HIGH_MANTISSA, 2.0 ** -(HIGH_MANTISSA + _HALF)], np.float64)
-    parts = g.op("Mul", g.op("Cast", pairs, to=ir.DataType.DOUBLE), steps)
-    return g.op("ReduceSum", parts, g.constant([1], np.int64), keepdims=0)
+    parts = g.op("Mul", g.cast(pairs, ir.DataType.DOUBLE), steps)
+    return g.op("ReduceSum", parts, g.ints([1]), keepdims=0)
 
 
 def integers(g: Graph, words: ir.Value, type: TensorType) -> ir.Value:
-    """Integers of 32 bits of each word, or of 64 bits of two words each, the first one low."""
+    """32-bit integers, one from a word, or 64-bit ones from two words, the low one first."""
     if type in (TensorType.INT32, TensorType.UINT32):
-        return number_of(g, g.op("Cast", words, to=ir.DataType.INT64), type)
-    pairs = g.op("Reshape", words, g.constant([-1, 2], np.int64))
-    low, high = (g.op("Gather", pairs, g.constant(i, np.int64), axis=1) for i in (0, 1))
+        return number_of(g, g.cast(words, ir.DataType.INT64), type)
+    pairs = g.reshape(words, (-1, 2))
+    low, high = (g.op("Gather", pairs, g.ints(i), axis=1) for i in (0, 1))
     if type is TensorType.UINT64:
         raised = g.op("BitShift", high, _uint64(g, _HALF), direction="LEFT")
         return g.op("BitwiseOr", raised, low)
-    low, high = (g.op("Cast", x, to=ir.DataType.INT64) for x in (low, high))
-    signed = g.op("Cast", number_of(g, high, TensorType.INT32), to=ir.DataType.INT64)
-    return g.op("Add", g.op("Mul", signed, g.constant(2**_HALF, np.int64)), low)
+    low, high = (g.cast(x, ir.DataType.INT64) for x in (low, high))
+    signed = g.cast(number_of(g, high, TensorType.INT32), ir.DataType.INT64)
+    return g.op("Add", g.op("Mul", signed, g.ints(2**_HALF)), low)
 
 
 def _joined(g: Graph, *words: ir.Value) -> ir.Value:
-    """[n N] of n [N], in turns."""
-    axis = g.constant([1], np.int64)
+    """Interleave n vectors [N] to [n * N]."""
+    axis = g.ints([1])
     columns = g.op("Concat", *(g.op("Unsqueeze", x, axis) for x in words), axis=1)
-    return g.op("Reshape", columns, g.constant([-1], np.int64))
+    return g.reshape(columns, (-1,))
 
 
 def _halves(g: Graph, numbers: ir.Value) -> tuple[ir.Value, ir.Value]:

@@ -8,32 +8,24 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from tflite_ort.opmap.graph import Graph, Layout
+from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.graph.constants import carried_type
-from tflite_ort.schema import TensorView, Untranslatable
+from tflite_ort.schema import TensorView
 from tflite_ort.schema.arithmetic.fixed_point import quantize_multiplier
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 
 Array = npt.NDArray[Any]
 
-# A double holds the product with a 31-bit multiplier exactly up to here.
+# Below this a double holds the product with a 31-bit multiplier exactly: 22 + 31 = 53 bits.
 _NARROW = 2**22
-# To here it takes a look at the multiplier to know; where results have more bits none is taken.
+# Up to this the multiplier decides, see `_may_round_wrongly`, if the results have few bits.
 _WIDE, _BITS_LOOKED_AT = 2**31, 17
-# Moves halves away from zero before they are rounded to even, and nothing else over a half.
+# A factor that moves halves away from zero before Round, and moves no other number past a half.
 TIE_BREAK = 1 + 2.0**-34
 
 
-def read_centred(g: Graph, tensor: TensorView) -> ir.Value:
-    """The codes of `tensor` less their zero point, as floats."""
-    if tensor.quantization is None:
-        raise Untranslatable(f"{tensor.name!r} has no scale")
-    unit = tensor.quantization.scalar_scale
-    return g.read_units(tensor, unit, layout=Layout.LAST, rank=tensor.rank)
-
-
 def centred_codes(g: Graph, value: ir.Value, tensor: TensorView) -> ir.Value:
-    """Integers less the zero point of `tensor`, as floats, to its carried codes."""
+    """The carried codes of `tensor` for codes less their zero point, in float32."""
     type = carried_type(tensor)
     moved = 0 if type is tensor.type else 128
     zero_point = 0 if tensor.quantization is None else tensor.quantization.scalar_zero_point
@@ -50,23 +42,26 @@ def rescaled(
     bits: int = 32,
     upwards: bool = False,
 ) -> ir.Value:
-    """`value * multiplier` rounded twice, as TFLite rounds it: the high half of a doubled product
-    with halves upwards, then a shift to the right with halves away from zero.
+    """`value * multiplier` with both roundings of TFLite.
+
+    The first rounding takes the high half of the doubled product, halves upwards. The second one
+    is a shift to the right, halves away from zero.
 
     Args:
-        value: integers as doubles, of at most this magnitude.
-        multiplier: one, or an array that broadcasts.
-        bits: to how many the result will be cut.
-        upwards: halves go upwards the second time too.
+        value: integers in float64.
+        multiplier: one real number, or an array that broadcasts.
+        largest: the largest magnitude of `value`.
+        bits: the results are clipped to so many bits later.
+        upwards: the second rounding takes halves upwards too.
     """
     q31, shift = quantize_multiplier(multiplier)
     left, right = np.maximum(shift, 0), np.maximum(-shift, 0)
     factor = q31 * 2.0 ** (left - 31)
     is_wide = largest * np.max(2.0**left) >= _NARROW
     if is_wide and (upwards or largest > _WIDE or _may_round_wrongly(q31, shift, bits)):
-        whole = g.op("Cast", value, to=ir.DataType.INT64)
+        whole = g.cast(value, ir.DataType.INT64)
         whole = high_half(g, whole, g.constant(q31.astype(np.int64) << left))
-        high = g.op("Cast", whole, to=ir.DataType.DOUBLE)
+        high = g.cast(whole, ir.DataType.DOUBLE)
     else:
         scaled = g.op("Mul", value, g.constant(factor))
         high = rounded_upwards(g, scaled)
@@ -78,10 +73,19 @@ def rescaled(
 
 
 def _may_round_wrongly(q31: Array, shift: Array, bits: int) -> bool:
-    """Whether a double, which has 53 bits of a product's 62, could take it over the edge of a
-    result: the results k and k + 1 meet where the product is ((2 * k + 1) * 2**right - 1) * 2**30.
+    """Whether rounding a product to a double, 53 of its up to 62 bits, can change a result.
 
-    It could if a multiple of q31 is nearer to an edge than two roundings reach, and not on it.
+    Take p = value * q31 and right = -shift. The first rounding gives h = floor((p + 2**30) /
+    2**31), the second one the nearest integer to h / 2**right. For h >= 0 the result goes from k
+    to k + 1 where h reaches (2 * k + 1) * 2**(right - 1), that is where p reaches
+    (2 * k + 1) * 2**(right + 30) - 2**30 = ((2 * k + 1) * 2**right - 1) * 2**30: an edge. For
+    h < 0 the edges are mirrored.
+
+    Below 2**62 the nearest double is within 2**8 of p. The roundings of the product, and of its
+    sum with a half, together stay within 2**10. So the result is right unless some multiple of
+    q31 is within 2**10 of an edge, but not on it. A product on an edge is a multiple of 2**30,
+    which a double holds exactly.
+    There are at most 2**bits edges to try, since larger results are clipped.
     """
     pairs = np.unique(np.stack([np.ravel(q31), np.ravel(shift)]), axis=1).T.astype(np.int64)
     if bits > _BITS_LOOKED_AT or np.any(pairs[:, 1] >= 0) or np.any(pairs[:, 0] == 0):
@@ -96,29 +100,33 @@ def _may_round_wrongly(q31: Array, shift: Array, bits: int) -> bool:
 
 
 def rounded_upwards(g: Graph, value: ir.Value) -> ir.Value:
-    """The nearest integer of a double, halves upwards."""
+    """The nearest integers to doubles, halves upwards."""
     return g.op("Floor", g.op("Add", value, g.constant(0.5, np.float64)))
 
 
 def high_half(g: Graph, value: ir.Value, factor: ir.Value) -> ir.Value:
-    """round(value * factor / 2**31) of 64-bit integers, halves upwards; Div rounds towards zero,
-    so that the product is moved up to where it is positive."""
+    """round(value * factor / 2**31) of 64-bit integers, halves upwards.
+
+    Div rounds towards zero, so the product is made positive before it: 2**31 is added to the
+    quotient and subtracted after it.
+    """
     moved = 2**31
     product = g.op("Mul", value, factor)
-    product = g.op("Add", product, g.constant(moved * 2**31 + 2**30, np.int64))
-    quotient = g.op("Div", product, g.constant(2**31, np.int64))
-    return g.op("Sub", quotient, g.constant(moved, np.int64))
+    product = g.op("Add", product, g.ints(moved * 2**31 + 2**30))
+    quotient = g.op("Div", product, g.ints(2**31))
+    return g.op("Sub", quotient, g.ints(moved))
 
 
 def exact_product(g: Graph, value: ir.Value, matrix: npt.NDArray[Any], largest: float) -> ir.Value:
-    """Integers in float32 times integers [columns, rows], as doubles.
+    """The exact product of integers in float32 and integers [columns, rows], in float64.
 
     Args:
-        largest: the magnitude of the elements of `value`.
+        value: [..., columns].
+        largest: the largest magnitude of `value`.
     """
     fits = largest * np.abs(matrix).sum(axis=0, dtype=np.int64).max(initial=0) < 2**24
     if fits:
         product = g.op("MatMul", value, g.constants.add(matrix.astype(np.float32), "weights"))
-        return g.op("Cast", product, to=ir.DataType.DOUBLE)
-    wide = g.op("Cast", value, to=ir.DataType.DOUBLE)
+        return g.cast(product, ir.DataType.DOUBLE)
+    wide = g.cast(value, ir.DataType.DOUBLE)
     return g.op("MatMul", wide, g.constants.add(matrix.astype(np.float64), "weights"))

@@ -1,4 +1,4 @@
-"""Float activations of integer weights (hybrid operators), rounded as TFLite rounds them."""
+"""Float activations that meet integer weights (hybrid operators), rounded as TFLite does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tflite_ort.schema import OperatorView, TensorType, TensorView
 
 _FLOAT, _DOUBLE, _INT32 = ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32
 _LOWEST, _HIGHEST = -128, 127
-# Stands for a largest magnitude of 0, whose codes are 0 by any scale.
+# Replaces a largest magnitude of 0: the codes are 0 for any scale.
 _LEAST = 1e-30
 
 
@@ -40,7 +40,8 @@ class Codes:
     scale: ir.Value
 
     def reals(self, g: Graph) -> ir.Value:
-        steps = g.op("Cast", self.codes, to=_FLOAT)
+        """The real numbers that the codes stand for, float32."""
+        steps = g.cast(self.codes, _FLOAT)
         if self.zero_point is not None:
             steps = g.op("Sub", steps, self.zero_point)
         return g.op("Mul", steps, self.scale)
@@ -55,15 +56,17 @@ def hybrid_input(
     axes: Sequence[int],
     asymmetric: bool,
 ) -> ir.Value:
-    """`value`, which is `input`; where `g` is made to follow TFLite and the operator is hybrid, as
-    the reals that its 8-bit codes stand for, one scale for each slice that spans `axes`."""
+    """`value`, the real numbers of `input`, rounded to 8-bit codes where TFLite rounds them.
+
+    That is in a hybrid operator, if the target asks for it. There is one scale for every slice
+    that spans `axes`.
+    """
     rounding = input_rounding(g, input, filter, asymmetric=asymmetric)
     return value if rounding is None else rounded(g, value, rounding, axes).reals(g)
 
 
 def row_rounding(op: OperatorView[Any], g: Graph, filter: TensorView) -> Rounding | None:
-    """How activations of `op` are rounded, row by row, before they meet the weights `filter`; None
-    where they are not."""
+    """How the rows that `op` reads are rounded for the weights `filter`; None for not at all."""
     asymmetric = op.options.asymmetric_quantize_inputs
     return input_rounding(g, op["input"], filter, asymmetric=asymmetric)
 
@@ -71,7 +74,7 @@ def row_rounding(op: OperatorView[Any], g: Graph, filter: TensorView) -> Roundin
 def input_rounding(
     g: Graph, input: TensorView, filter: TensorView, *, asymmetric: bool
 ) -> Rounding | None:
-    """How `input` is rounded before it meets `filter`; None where it is not."""
+    """How `input` is rounded for the weights `filter`; None for not at all."""
     hybrid = input.type is TensorType.FLOAT32 and filter.type is not TensorType.FLOAT32
     if not hybrid or g.target.hybrid == "float":
         return None
@@ -79,13 +82,13 @@ def input_rounding(
 
 
 def rounded(g: Graph, value: ir.Value, rounding: Rounding, axes: Sequence[int]) -> Codes:
-    """`value` in codes of one scale for each slice that spans `axes`."""
+    """`value` as codes, with one scale for every slice that spans `axes`."""
     return (_symmetric if rounding is Rounding.SYMMETRIC else _asymmetric)(g, value, axes)
 
 
 def reach(g: Graph, value: ir.Value, axes: Sequence[int]) -> ir.Value:
-    """The largest magnitude in each slice that spans `axes`, never 0."""
-    over = g.constant(axes, np.int64)
+    """The largest magnitude in every slice that spans `axes`, never 0."""
+    over = g.ints(axes)
     largest = g.op("ReduceMax", g.op("Abs", value), over, keepdims=1)
     return g.op("Max", largest, g.constant(_LEAST, np.float32))
 
@@ -98,14 +101,17 @@ def _symmetric(g: Graph, value: ir.Value, axes: Sequence[int]) -> Codes:
 
 
 def _asymmetric(g: Graph, value: ir.Value, axes: Sequence[int]) -> Codes:
-    """Codes -128 to 127; the zero point is found in double precision from the end nearer to 0, and
-    added to whole steps."""
-    over, zero = g.constant(axes, np.int64), g.constant(0, np.float32)
+    """Codes -128 to 127.
+
+    The zero point is computed in double precision from the end of the range that is nearer to 0,
+    and added to whole steps.
+    """
+    over, zero = g.ints(axes), g.constant(0, np.float32)
     low = g.op("Min", g.op("ReduceMin", value, over, keepdims=1), zero)
     high = g.op("Max", g.op("ReduceMax", value, over, keepdims=1), zero)
-    low, high = (g.op("Cast", end, to=_DOUBLE) for end in (low, high))
+    low, high = (g.cast(end, _DOUBLE) for end in (low, high))
     width = g.op("Sub", high, low)
-    flat = g.op("Cast", g.op("Equal", width, g.constant(0, np.float64)), to=_DOUBLE)
+    flat = g.cast(g.op("Equal", width, g.constant(0, np.float64)), _DOUBLE)
     width = g.op("Add", width, g.op("Mul", flat, g.constant(255, np.float64)))
     step = g.op("Div", width, g.constant(255, np.float64))
     below, above = (g.op("Div", end, step) for end in (low, high))
@@ -119,15 +125,15 @@ def _asymmetric(g: Graph, value: ir.Value, axes: Sequence[int]) -> Codes:
         for end, steps in ((_LOWEST, below), (_HIGHEST, above))
     )
     zero_point = _rounded(g, g.op("Where", nearer, *zero_points))
-    zero_point, scale = _clipped(g, zero_point), g.op("Cast", step, to=_FLOAT)
+    zero_point, scale = _clipped(g, zero_point), g.cast(step, _FLOAT)
     steps = _rounded(g, g.op("Mul", value, g.op("Reciprocal", scale)))
     codes = _clipped(g, g.op("Add", zero_point, steps))
-    return Codes(codes, g.op("Cast", zero_point, to=_FLOAT), scale)
+    return Codes(codes, g.cast(zero_point, _FLOAT), scale)
 
 
 def _rounded(g: Graph, value: ir.Value) -> ir.Value:
-    """The nearest integers, halves away from zero: half a step outwards, and cut."""
-    return g.op("Cast", g.op("Shrink", value, bias=-0.5, lambd=0.0), to=_INT32)
+    """The nearest integers, halves away from zero: half a step is added, and Cast truncates."""
+    return g.cast(g.op("Shrink", value, bias=-0.5, lambd=0.0), _INT32)
 
 
 def _clipped(g: Graph, codes: ir.Value) -> ir.Value:

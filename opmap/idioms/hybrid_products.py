@@ -1,7 +1,7 @@
-"""Rows of floats times a matrix of weights, which may stay 8-bit codes.
+"""Products of float rows and a weight matrix, which may stay in 8-bit codes.
 
-R rows of K columns, weights [N, K]. Where ONNX Runtime multiplies uint8 by int8 exactly, it does so
-several times as fast as it multiplies floats, because it reads a quarter of the bytes.
+R rows of K columns, weights [N, K]. Where ONNX Runtime multiplies uint8 by int8 exactly, this takes
+a fraction of the time of a float product, because it reads a quarter of the bytes.
 """
 
 from __future__ import annotations
@@ -23,17 +23,18 @@ Array = npt.NDArray[Any]
 
 _FLOAT, _INT32, _UINT8 = ir.DataType.FLOAT, ir.DataType.INT32, ir.DataType.UINT8
 _ZERO_POINT = 128
-# Of the bytes of a whole number; each counts from the zero point, and so does the number.
+# The shifts of the three bytes of a 24-bit integer. Every byte has the zero point 128, so the
+# integer has the zero point _ZERO.
 _SHIFTS = np.array([16, 8, 0])
 _ZERO = float((_ZERO_POINT << _SHIFTS).sum())
 _LARGEST = float(127 << _SHIFTS[0])
-# With fewer weights the digits take longer than they save: these are in the cache as floats.
+# With fewer weights the digits cost more than they save: as floats the weights fit in the cache.
 _MANY = 2**18
-_MOST_COLUMNS = 2**17  # of which the sums stay in 32 bits
+_MOST_COLUMNS = 2**17  # sums of so many products of 8 bits stay in 32 bits
 
 
 @dataclass(frozen=True, slots=True)
-class Matrix:
+class WeightMatrix:
     """Weights [N, K].
 
     Args:
@@ -45,8 +46,11 @@ class Matrix:
     scale: npt.NDArray[np.float32] | None = None
 
     @classmethod
-    def of_codes(cls, tensor: TensorView) -> Matrix | None:
-        """A constant of int8 codes around 0, one scale for all or one for each row."""
+    def of_codes(cls, tensor: TensorView) -> WeightMatrix | None:
+        """The matrix of a constant in int8 codes, with zero point 0 and one scale or one a row.
+
+        None for any other tensor.
+        """
         quantization = tensor.quantization
         if tensor.data is None or tensor.type is not TensorType.INT8 or quantization is None:
             return None
@@ -57,15 +61,20 @@ class Matrix:
 
     @property
     def reals(self) -> npt.NDArray[np.float32]:
+        """The weights [N, K] as float32."""
         if self.scale is None:
             return self.codes
         return self.codes.astype(np.float32) * self.scale[:, np.newaxis]
 
-    def __neg__(self) -> Matrix:
-        return Matrix(-self.codes) if self.scale is None else Matrix(self.codes, -self.scale)
+    def __neg__(self) -> WeightMatrix:
+        return (
+            WeightMatrix(-self.codes)
+            if self.scale is None
+            else WeightMatrix(self.codes, -self.scale)
+        )
 
     @classmethod
-    def stacked(cls, parts: Sequence[Matrix]) -> Matrix:
+    def stacked(cls, parts: Sequence[WeightMatrix]) -> WeightMatrix:
         """The rows of all `parts`."""
         scales = [part.scale for part in parts if part.scale is not None]
         if len(scales) < len(parts):
@@ -73,24 +82,25 @@ class Matrix:
         return cls(np.concatenate([part.codes for part in parts]), np.concatenate(scales))
 
 
-Term = tuple[ir.Value, Matrix]
+Term = tuple[ir.Value, WeightMatrix]
 
 
 def keeps_codes(
     g: Graph,
-    matrix: Matrix,
+    matrix: WeightMatrix,
     rounding: Rounding | None,
     *,
     single_row: bool,
     repeated: bool = False,
 ) -> bool:
-    """Whether rows meet the codes of `matrix`, not what these stand for: rounded rows, or a single
-    one in digits, if that is faster.
+    """Whether the product is computed with the codes of `matrix`, not with floats.
+
+    It is for rounded rows, and for a single row in digits where that is faster.
 
     Args:
         rounding: of rows to 8 bits; None for none.
         single_row: there is known to be one row.
-        repeated: the product in floats would be one of many in a node.
+        repeated: the float product would be one of many inside one node.
     """
     is_exact = g.target.cpu_kernels and g.target.weights == "int8"
     if matrix.scale is None or not is_exact or matrix.codes.shape[1] > _MOST_COLUMNS:
@@ -107,12 +117,12 @@ def sum_of_products(
     single_row: bool = False,
     added: ir.Value | None = None,
 ) -> ir.Value:
-    """The sum of `x` [..., K] times the transposed matrix over all terms.
+    """The sum over all terms of `x` [..., K] times the transposed matrix.
 
     Args:
         rounding: of rows to 8 bits; None for none.
         single_row: each `x` is known to be [1, K].
-        added: to the sum, of rows [R, K].
+        added: a further summand; with float products `x` is then [R, K].
     """
     products, reals = list[ir.Value](), list[Term]()
     for x, matrix in terms:
@@ -129,7 +139,7 @@ def sum_of_products(
 
 
 def _float_product(g: Graph, terms: Sequence[Term], added: ir.Value | None) -> ir.Value:
-    """One product of the rows side by side."""
+    """The sum of float products, as one product: inputs and weights are concatenated."""
     weights = [matrix.reals for _, matrix in terms]
     joined = np.concatenate(weights, axis=1) if len(weights) > 1 else weights[0]
     x, *others = (x for x, _ in terms)
@@ -139,35 +149,43 @@ def _float_product(g: Graph, terms: Sequence[Term], added: ir.Value | None) -> i
     return g.op("Gemm", x, g.constants.add(joined, "weights"), added, transB=1)
 
 
-def _product_of_codes(g: Graph, x: Codes, matrix: Matrix) -> ir.Value:
-    """Sums of products of codes, times the scales of columns and rows."""
+def _product_of_codes(g: Graph, x: Codes, matrix: WeightMatrix) -> ir.Value:
+    """The product of rounded rows: sums of products of codes, times the scales."""
     assert matrix.scale is not None
     moved = g.op("Add", x.codes, g.constant(_ZERO_POINT, np.int32))
-    sums = _integer_product(g, g.op("Cast", moved, to=_UINT8), matrix)
+    sums = _integer_product(g, g.cast(moved, _UINT8), matrix)
     if x.zero_point is not None:
         ones = g.constant(matrix.codes.sum(axis=1, dtype=np.int32))
-        zero_point = g.op("Cast", x.zero_point, to=_INT32)
+        zero_point = g.cast(x.zero_point, _INT32)
         sums = g.op("Sub", sums, g.op("Mul", zero_point, ones))
-    # Were the scales multiplied first, ONNX Runtime would take those of several rows for one.
-    columns = g.op("Mul", g.op("Cast", sums, to=_FLOAT), g.constant(matrix.scale))
+    # If the scales were multiplied first, ONNX Runtime would take several row scales for one.
+    columns = g.op("Mul", g.cast(sums, _FLOAT), g.constant(matrix.scale))
     return g.op("Mul", columns, x.scale)
 
 
-def _product_of_digits(g: Graph, x: ir.Value, matrix: Matrix) -> ir.Value:
-    """The row [1, K] as whole numbers of 24 bits, whose bytes are three rows of codes."""
+def _product_of_digits(g: Graph, x: ir.Value, matrix: WeightMatrix) -> ir.Value:
+    """The product of one row x [1, K], whose elements become 24-bit integers: digits of 8 bits.
+
+    Let m be the largest magnitude in x, and w = round(x * L / m) for L = 127 * 2**16. Then
+    |w| <= L, and w + Z, with Z = 128 * (2**16 + 2**8 + 1), has three bytes a, b, c in 0..255:
+    w = (a - 128) * 2**16 + (b - 128) * 2**8 + (c - 128). The sum x * L / m + Z is computed in
+    float32. It is below 2**24, and from 2**23 on float32 numbers are integers; below, Cast cuts
+    off a fraction. The three rows [a; b; c] take one MatMulInteger with zero point 128. Its sums,
+    times (2**16, 2**8, 1) * m / L, add up to the product.
+    """
     assert matrix.scale is not None
     largest = reach(g, x, [-1])
     factor = g.op("Div", g.constant(_LARGEST, np.float32), largest)
     wholes = g.op("Add", g.op("Mul", x, factor), g.constant(_ZERO, np.float32))
     shifts = g.constant(_SHIFTS[:, np.newaxis], np.uint32)
-    wholes = g.op("Cast", wholes, to=ir.DataType.UINT32)
-    digits = g.op("Cast", g.op("BitShift", wholes, shifts, direction="RIGHT"), to=_UINT8)
-    sums = g.op("Cast", _integer_product(g, digits, matrix), to=_FLOAT)
+    wholes = g.cast(wholes, ir.DataType.UINT32)
+    digits = g.cast(g.op("BitShift", wholes, shifts, direction="RIGHT"), _UINT8)
+    sums = g.cast(_integer_product(g, digits, matrix), _FLOAT)
     values = g.op("Mul", largest, g.constant([2.0**_SHIFTS / _LARGEST], np.float32))
     return g.op("Mul", g.op("MatMul", values, sums), g.constant(matrix.scale))
 
 
-def _integer_product(g: Graph, codes: ir.Value, matrix: Matrix) -> ir.Value:
-    """int32 [..., N] of uint8 codes around their zero point."""
+def _integer_product(g: Graph, codes: ir.Value, matrix: WeightMatrix) -> ir.Value:
+    """The product int32 [..., N] of uint8 codes with zero point 128 and the codes of `matrix`."""
     weights = g.constants.add(matrix.codes.T, "weights")
     return g.op("MatMulInteger", codes, weights, g.constant(_ZERO_POINT, np.uint8))

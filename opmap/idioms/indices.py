@@ -1,8 +1,8 @@
-"""Indices that are to be in range, and rows written at them.
+"""Checks of indices, and rows that are written at indices.
 
-TFLite refuses an index out of bounds; ONNX counts negative ones from the end. Constant indices are
-looked at when the graph is made (the numpy kernel then raises as TFLite does), for computed ones
-the graph is made to fail.
+TFLite refuses an index out of bounds, and ONNX counts negative ones from the end. A constant index
+is checked when the graph is built: the operator is refused, and the numpy kernel raises as TFLite
+does. For a computed index the graph has nodes that fail.
 """
 
 from __future__ import annotations
@@ -14,47 +14,50 @@ import numpy as np
 import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.idioms.movement import reshaped
 from tflite_ort.schema import TensorType, TensorView, Untranslatable
 from tflite_ort.schema.values.sizes import is_known
 
-# Known ones, or as int64 [n].
+# Known numbers, or an int64 tensor [n].
 Sizes = Sequence[int] | ir.Value
 
 _ANY = np.iinfo(np.int64).max
 
 
 def failing(g: Graph, value: ir.Value, wrong: ir.Value) -> ir.Value:
-    """`value` (int64), but running the graph fails where `wrong` (bool) holds: that asks for
-    element 1 of an array of one element."""
-    zero = g.op("Gather", g.constant([0], np.int64), g.op("Cast", wrong, to=ir.DataType.INT64))
+    """`value` (int64) in a graph that fails if `wrong` (bool) is true anywhere.
+
+    The failure is a Gather of element 1 from an array of one element.
+    """
+    zero = g.op("Gather", g.ints([0]), g.cast(wrong, ir.DataType.INT64))
     return g.op("Add", value, zero)
 
 
 def matched(g: Graph, value: ir.Value, like: ir.Value) -> ir.Value:
-    """`value`, but running the graph fails where its shape is not that of `like`."""
+    """`value` in a graph that fails if its shape is not that of `like`."""
     shape, other = (g.op("Shape", v) for v in (value, like))
     shape = failing(g, shape, g.op("Not", g.op("Equal", shape, other)))
     return g.op("Reshape", value, shape, allowzero=1)
 
 
 def sizes_of(g: Graph, listed: TensorView) -> ir.Value:
-    """A list of sizes in int64, of any shape; the graph fails where a computed one is negative."""
+    """A list of sizes as int64, of any shape; the graph fails if a computed one is negative."""
     if listed.data is not None:
-        return g.constant(listed.data, np.int64)
-    value = g.op("Cast", g.read(listed), to=ir.DataType.INT64)
-    return failing(g, value, g.op("Less", value, g.constant(0, np.int64)))
+        return g.ints(listed.data)
+    value = g.cast(g.read(listed), ir.DataType.INT64)
+    return failing(g, value, g.op("Less", value, g.ints(0)))
 
 
 def bounded(g: Graph, indices: TensorView, *sizes: int) -> ir.Value:
-    """Indices (32 or 64 bits) for Gather along an axis, or for GatherND along axes, of `sizes`;
-    a computed one that is negative becomes too large for any."""
+    """Indices (32 or 64 bits) for a Gather, or a GatherND, along axes of `sizes`.
+
+    A negative computed index becomes one that is too large, so that the graph fails.
+    """
     data, limits = indices.data, [n if is_known(n) else _ANY for n in sizes]
     if data is not None and ((data < 0) | (data >= np.asarray(limits))).any():
         raise Untranslatable("an index out of bounds")
     value, dtype = g.read(indices), indices.dtype
     if indices.type is TensorType.INT16:
-        value, dtype = g.op("Cast", value, to=ir.DataType.INT32), np.dtype(np.int32)
+        value, dtype = g.cast(value, ir.DataType.INT32), np.dtype(np.int32)
     if data is not None:
         return value
     negative = g.op("Less", value, g.constant(0, dtype))
@@ -65,21 +68,25 @@ def product(g: Graph, sizes: Sizes) -> ir.Value:
     """The product of `sizes` as int64 [1]."""
     if isinstance(sizes, ir.Value):
         return g.op("ReduceProd", sizes, keepdims=1)
-    return g.constant([prod(sizes)], np.int64)
+    return g.ints([prod(sizes)])
 
 
 def part(g: Graph, sizes: Sizes, first: int, last: int) -> Sizes:
     """sizes[first:last]."""
     if isinstance(sizes, ir.Value):
-        return g.op("Slice", sizes, *(g.constant([bound], np.int64) for bound in (first, last)))
+        return g.op("Slice", sizes, *(g.ints([bound]) for bound in (first, last)))
     return sizes[first:last]
 
 
 def flat_rows(
     g: Graph, indices: TensorView, count: int, width: int, sizes: Sizes, depth: int
 ) -> ir.Value:
-    """Row numbers [count] in int64 of as many index tuples of `width` numbers, of which the first
-    `depth` count and are within `sizes` [depth]."""
+    """The row numbers, int64 [count], of index tuples [count, width].
+
+    Args:
+        sizes: [depth], the axes that a tuple indexes.
+        depth: so many numbers of a tuple are used.
+    """
     if indices.data is not None and not isinstance(sizes, ir.Value):
         strides = [prod(sizes[axis + 1 :]) for axis in range(depth)]
         tuples = indices.data.reshape(count, width)[:, :depth].astype(np.int64)
@@ -88,24 +95,24 @@ def flat_rows(
         return g.constant(tuples @ np.asarray(strides, np.int64))
     if not depth:  # each tuple is of the one row there is
         return g.constant(np.zeros(count, np.int64))
-    value = g.op("Cast", g.read(indices), to=ir.DataType.INT64)
-    value = reshaped(g, value, (count, width))
+    value = g.cast(g.read(indices), ir.DataType.INT64)
+    value = g.reshape(value, (count, width))
     if depth < width:
-        bounds = (g.constant([bound], np.int64) for bound in (0, depth, 1))
+        bounds = (g.ints([bound]) for bound in (0, depth, 1))
         value = g.op("Slice", value, *bounds)
-    limits = sizes if isinstance(sizes, ir.Value) else g.constant(sizes, np.int64)
-    below = g.op("Less", value, g.constant(0, np.int64))
+    limits = sizes if isinstance(sizes, ir.Value) else g.ints(sizes)
+    below = g.op("Less", value, g.ints(0))
     value = failing(g, value, g.op("Or", below, g.op("GreaterOrEqual", value, limits)))
     if depth == 1:
-        return reshaped(g, value, (count,))
+        return g.reshape(value, (count,))
     value = g.op("Mul", value, _strides(g, sizes, depth))
-    return g.op("ReduceSum", value, g.constant([1], np.int64), keepdims=0)
+    return g.op("ReduceSum", value, g.ints([1]), keepdims=0)
 
 
 def _strides(g: Graph, sizes: Sizes, depth: int) -> ir.Value:
-    """By how many rows an index along each of `depth` axes goes on."""
+    """The number of rows between neighbours along each of `depth` axes."""
     if not isinstance(sizes, ir.Value):
-        return g.constant([prod(sizes[axis + 1 :]) for axis in range(depth)], np.int64)
+        return g.ints([prod(sizes[axis + 1 :]) for axis in range(depth)])
     steps = (product(g, part(g, sizes, axis + 1, depth)) for axis in range(depth))
     return g.op("Concat", *steps, axis=0)
 
@@ -119,13 +126,14 @@ def scattered(
     count: int,
     reduction: str = "none",
 ) -> ir.Value:
-    """`updates` [count, W] written into or combined with [R, W] elements of the scalar `start`, at
-    `rows` [count] one after the other.
+    """[R, W] elements `start`, with `updates` [count, W] combined with the rows `rows` [count].
 
-    ScatterElements: ONNX Runtime's ScatterND lets threads race for a row that comes twice.
+    Updates are applied in order. It is a ScatterElements: in ONNX Runtime's ScatterND threads race
+    for a row that occurs twice.
 
     Args:
-        shape: sizes whose products are R and W.
+        start: a scalar.
+        shape: two lists of sizes, whose products are R and W.
     """
     height, width = shape
     if isinstance(height, ir.Value) or isinstance(width, ir.Value):
@@ -134,9 +142,9 @@ def scattered(
         each = g.op("Concat", g.op("Shape", rows), sides[1], axis=0)
         updates = g.op("Reshape", updates, each, allowzero=1)
     else:
-        extents = g.constant((prod(height), prod(width)), np.int64)
-        updates = reshaped(g, updates, (count, prod(width)))
+        extents = g.ints((prod(height), prod(width)))
+        updates = g.reshape(updates, (count, prod(width)))
         each = g.shape((count, prod(width))) if is_known(count) else g.op("Shape", updates)
     base = g.op("Expand", start, extents)
-    places = g.op("Expand", g.op("Unsqueeze", rows, g.constant([1], np.int64)), each)
+    places = g.op("Expand", g.op("Unsqueeze", rows, g.ints([1])), each)
     return g.op("ScatterElements", base, places, updates, axis=0, reduction=reduction)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-# From codes to codes, in 256ths, if they are within these.
+# The slopes from codes to codes, which LiteRT holds in 256ths, have to be within these.
 _PARTS = 256
 _LEAST, _MOST, _STEEPEST_FALL = 1 / _PARTS, 128.0, 1 / _PARTS - 128
-# Brings halves to one side, and nothing else over a half: results come in 256ths.
+# Moves halves up, and no other number past a half: results are multiples of 1/256.
 _MOVE = 2.0**-18
 
 
 def leaky_slopes(ratio: np.float32, alpha: np.float32) -> tuple[float, float]:
-    """The unit to read the codes in, and the slope below 0, such that halves go up where they are
-    rounded to even; 1 and `alpha` where LiteRT leaves the operator to its own kernel.
+    """The unit to read the codes in, and the slope below 0, for results as LiteRT's default has.
+
+    With these, rounding halves to even gives what LiteRT's rounding of halves upwards gives. They
+    are 1 and `alpha` where LiteRT does not use XNNPACK.
 
     Args:
         ratio: the scale of the input in units of the output's.

@@ -1,8 +1,6 @@
-"""What the operators that move elements without computing with them share."""
+"""Shared by the operators that move elements and do not compute with them."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import onnx_ir as ir
 
@@ -17,8 +15,13 @@ _MOVED = named_types("f16 f32 f64 bool i2 i4 i8 i16 i32 i64 u4 u8 u16 u32 u64 st
 
 
 def moved_domain(*tensors: TensorView) -> Domain:
-    """The domain in which codes go unchanged from tensor to tensor: STORED, or FILE where a
-    quantised tensor meets one without a scale."""
+    """The domain in which codes pass unchanged from tensor to tensor.
+
+    It is STORED, or FILE where a quantised tensor meets one without a scale.
+
+    Raises:
+        Untranslatable: elements that are not moved in ONNX.
+    """
     for tensor in tensors:
         if tensor.type not in _MOVED:
             raise Untranslatable(f"{tensor.type.name} elements are not moved in ONNX")
@@ -33,27 +36,22 @@ def integers(tensor: TensorView) -> list[int]:
 
 
 def code_constant(g: Graph, code: int, tensor: TensorView, domain: Domain) -> ir.Value:
-    """The scalar that the file would write as `code`, as elements of `tensor` are in `domain`."""
+    """The scalar that the file writes as `code`, in the type of `tensor` in `domain`."""
     stored = domain is Domain.STORED and tensor.is_quantized
     type = carried_type(tensor) if stored else tensor.type
     shift = 128 if type is not tensor.type else 0
     return g.constant(code + shift, NUMPY_DTYPE[type])
 
 
-def reshaped(g: Graph, value: ir.Value, shape: Sequence[int]) -> ir.Value:
-    """`Graph.reshape`."""
-    return g.reshape(value, shape)
-
-
 def widened(g: Graph, value: ir.Value, type: TensorType) -> ir.Value:
     """int16 as int32, for operators that ONNX Runtime lacks for 16 bits."""
     if type in (TensorType.INT16, TensorType.UINT16):
-        return g.op("Cast", value, to=ir.DataType.INT32)
+        return g.cast(value, ir.DataType.INT32)
     return value
 
 
 def narrowed(g: Graph, value: ir.Value, type: TensorType) -> ir.Value:
     """The way back from `widened`."""
     if type in (TensorType.INT16, TensorType.UINT16):
-        return g.op("Cast", value, to=ir.DataType[type.name])
+        return g.cast(value, ir.DataType[type.name])
     return value

@@ -1,5 +1,4 @@
-"""The operands of PAD and MIRROR_PAD as ONNX's Pad takes them, the mirror that it lacks, and the
-spreading of StableHLO."""
+"""PAD, MIRROR_PAD and STABLEHLO_PAD: operands for Pad of ONNX, and what Pad lacks."""
 
 from __future__ import annotations
 
@@ -11,24 +10,23 @@ import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.idioms.indices import failing, sizes_of
-from tflite_ort.opmap.idioms.movement import code_constant, reshaped
+from tflite_ort.opmap.idioms.movement import code_constant
 from tflite_ort.schema import MirrorPadMode, Op, OperatorView
 
 
 def symmetric(op: OperatorView[Any], g: Graph, value: ir.Value, layout: Layout) -> ir.Value:
-    """`value` between its own elements, reversed, as far as the paddings say."""
+    """`value` between mirror images of its edges: MIRROR_PAD of mode SYMMETRIC."""
     input, paddings = op["input"], op["paddings"]
     if paddings.data is not None:
         for axis, pair in enumerate(paddings.data.tolist()):
             if any(pair):
                 value = _mirrored(g, value, pair, layout.axis(axis, input.rank))
         return value
-    pairs, zero, one = _computed_pairs(op, g), g.constant(0, np.int64), g.constant(1, np.int64)
+    pairs, zero, one = _computed_pairs(op, g), g.ints(0), g.ints(1)
     for axis in range(input.rank):
         size = g.reshape(g.size(input.shape[axis]), ())
         before, after = (
-            g.op("Gather", g.op("Gather", pairs, g.constant(axis, np.int64)), end)
-            for end in (zero, one)
+            g.op("Gather", g.op("Gather", pairs, g.ints(axis)), end) for end in (zero, one)
         )
         counted = g.op("Range", g.op("Neg", before), g.op("Add", size, after), one)
         counted = g.larger(counted, g.op("Sub", g.op("Neg", counted), one))
@@ -39,49 +37,46 @@ def symmetric(op: OperatorView[Any], g: Graph, value: ir.Value, layout: Layout) 
 
 
 def _mirrored(g: Graph, value: ir.Value, pair: Sequence[int], axis: int) -> ir.Value:
-    """`value` between its first pair[0] elements and its last pair[1], both reversed."""
+    """`value` between its first pair[0] and its last pair[1] elements, both reversed."""
     before, after = pair
     bounds = ((before - 1, -np.iinfo(np.int64).max), (-1, -1 - after))
-    ends = [
-        g.op("Slice", value, *(g.constant([n], np.int64) for n in (*bound, axis, -1)))
-        for bound in bounds
-    ]
+    ends = [g.op("Slice", value, *(g.ints([n]) for n in (*bound, axis, -1))) for bound in bounds]
     return g.op("Concat", *ends[: before > 0], value, *ends[1:][: after > 0], axis=axis)
 
 
 def pad_layout(op: OperatorView[Any], g: Graph, domain: Domain) -> Layout:
-    """The layout in which the input is padded; channels-last by computed paddings."""
+    """The layout in which the input is padded; channels-last for computed paddings."""
     movable = domain is not Domain.FILE and op["paddings"].is_constant
     return g.layout(op["input"]) if movable else Layout.LAST
 
 
 def pads(op: OperatorView[Any], g: Graph, layout: Layout) -> ir.Value:
-    """ONNX pads: all befores, then all afters, of the axes in `layout`; none negative."""
+    """The pads of ONNX: before every axis of `layout`, then after every axis; none negative."""
     paddings, rank = op["paddings"], op["input"].rank
     if paddings.data is not None:
         pads = paddings.data[list(layout.permutation(rank))]
-        return g.constant(pads.T.reshape(-1), np.int64)
+        return g.ints(pads.T.reshape(-1))
     pairs = _computed_pairs(op, g)
-    return reshaped(g, g.op("Transpose", pairs, perm=[1, 0]), (2 * rank,))
+    return g.reshape(g.op("Transpose", pairs, perm=[1, 0]), (2 * rank,))
 
 
 def _computed_pairs(op: OperatorView[Any], g: Graph) -> ir.Value:
-    """Paddings [rank, 2] in int64; the graph fails where one is negative, or has no mirror."""
+    """Paddings [rank, 2] as int64; the graph fails if one is negative, or too large to mirror."""
     pairs = sizes_of(g, op["paddings"])
     if op.op is not Op.MIRROR_PAD:
         return pairs
-    sizes = g.op("Unsqueeze", g.shape(op["input"].shape), g.constant([1], np.int64))
+    sizes = g.op("Unsqueeze", g.shape(op["input"].shape), g.ints([1]))
     if op.options.mode == MirrorPadMode.REFLECT:
-        sizes = g.op("Sub", sizes, g.constant(1, np.int64))
+        sizes = g.op("Sub", sizes, g.ints(1))
     return failing(g, pairs, g.op("Greater", pairs, sizes))
 
 
 def pad_value(op: OperatorView[Any], g: Graph, domain: Domain) -> ir.Value:
-    """The scalar to pad with, in codes of `domain`."""
+    """The scalar to pad with, in `domain`."""
     given, output = op.get("value"), op.output
     if given is not None:
         value = g.read(given, domain=domain if given.is_quantized else Domain.STORED)
-        return value if given.rank == 0 else reshaped(g, value, ())
+        return value if given.rank == 0 else g.reshape(value, ())
     return code_constant(g, output.zero, output, domain)
 
 
@@ -92,18 +87,18 @@ def spread_and_padded(
     rows: Sequence[tuple[int, int, int]],
     fill: ir.Value,
 ) -> ir.Value:
-    """Pad of an axis of size 1 after each axis, Pad of the edges, Slice of what is cut away.
+    """The padding of StableHLO: Pad between elements, Pad of the edges, Slice of cut elements.
 
     Args:
-        rows: for each axis how often `fill` stands before, after, and between two elements; fewer
-            than none before and after cut elements off.
+        rows: for every axis, how often `fill` is put before, after, and between elements; negative
+            numbers before and after cut elements off.
     """
     lows, highs, interior = np.reshape(rows, (-1, 3)).astype(np.int64).T
     if interior.any():
         pairs = [size for n in shape for size in (n, 1)]
         after = [size for n in interior.tolist() for size in (0, n)]
-        value = _padded(g, reshaped(g, value, pairs), [0] * len(pairs), after, fill)
-        value = reshaped(g, value, (shape * (1 + interior)).tolist())
+        value = _padded(g, g.reshape(value, pairs), [0] * len(pairs), after, fill)
+        value = g.reshape(value, (shape * (1 + interior)).tolist())
         highs = highs - interior  # nothing follows the last element
     value = _padded(g, value, np.maximum(lows, 0), np.maximum(highs, 0), fill)
     if (lows >= 0).all() and (highs >= 0).all():

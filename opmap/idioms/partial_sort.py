@@ -1,8 +1,8 @@
-"""The greatest of each row in the order in which C++'s std::partial_sort leaves equal ones.
+"""The greatest elements of every row; equal ones in the order of C++'s std::partial_sort.
 
-A heap with the least on top holds the first elements; each later one that is greater than the top
-takes its place, and sinks past children that are not greater than it. Rows are sorted at once:
-every element is a vector over the rows.
+A heap with the least element on top holds the first elements. A later element that is greater than
+the top replaces it, and sinks past children that are not greater than it. All rows are sorted at
+once: an element is a vector over the rows.
 """
 
 from __future__ import annotations
@@ -22,10 +22,13 @@ _TYPES = [ir.DataType.FLOAT, ir.DataType.INT64]
 
 
 def greatest(g: Graph, scores: ir.Value, columns: int, count: int) -> Element:
-    """The `count` greatest of each row of `scores` [M, columns], falling: (scores, columns), both
-    [M, count]."""
+    """The `count` greatest of every row of `scores` [M, columns], in descending order.
+
+    Returns:
+        the scores and their columns, both [M, count].
+    """
     by_column = g.op("Transpose", scores, perm=[1, 0])
-    numbers = g.constant(np.arange(columns)[:, None], np.int64)
+    numbers = g.ints(np.arange(columns)[:, None])
     table = by_column, g.op("Expand", numbers, g.op("Shape", by_column))
     heap: Heap = [_row(g, table, column) for column in range(count)]
     for hole in reversed(range(count // 2)):
@@ -37,7 +40,7 @@ def greatest(g: Graph, scores: ir.Value, columns: int, count: int) -> Element:
         falling.insert(0, heap[0])
         *heap, last = heap
         heap = _settled(g, heap, 0, last) if heap else []
-    axis = g.constant([1], np.int64)
+    axis = g.ints([1])
     result_scores, result_columns = (
         g.op("Concat", *(g.op("Unsqueeze", vector, axis) for vector in vectors), axis=1)
         for vectors in zip(*falling, strict=True)
@@ -46,13 +49,13 @@ def greatest(g: Graph, scores: ir.Value, columns: int, count: int) -> Element:
 
 
 def _row(g: Graph, table: Element, column: int) -> Element:
-    number = g.constant(column, np.int64)
+    number = g.ints(column)
     return g.op("Gather", table[0], number), g.op("Gather", table[1], number)
 
 
 def _offered(g: Graph, heap: Heap, table: Element, columns: int) -> Heap:
-    """The heap after every further column."""
-    bounds = [g.constant([n], np.int64) for n in (len(heap), columns)]
+    """The heap after all further columns are offered to it."""
+    bounds = [g.ints([n]) for n in (len(heap), columns)]
     rest = [g.op("Slice", values, *bounds) for values in table]
 
     def step(
@@ -73,9 +76,10 @@ def _offered(g: Graph, heap: Heap, table: Element, columns: int) -> Heap:
 def _settled(
     g: Graph, heap: Heap, hole: int, element: Element, where: ir.Value | None = None
 ) -> Heap:
-    """The heap with `element` in place of what is at `hole`, in the rows of `where` (all).
+    """The heap with `element` put at `hole`, in the rows where `where` is true (None: in all).
 
-    It sinks past the lesser child, of equal ones the right one, while that is not greater.
+    It sinks past the lesser child, as long as that is not greater; of equal children the right one
+    counts as the lesser.
     """
     settled, (left, right) = list(heap), (2 * hole + 1, 2 * hole + 2)
     if left >= len(heap):

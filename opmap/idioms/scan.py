@@ -1,10 +1,9 @@
-"""A step repeated along a sequence: Scan, or the step itself where there is only one."""
+"""A step that is repeated along a sequence: a Scan, or the step itself if there is only one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
 import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Graph
@@ -24,17 +23,17 @@ def scan(
     reverse: bool = False,
     types: Sequence[ir.DataType] = (),
 ) -> tuple[Values, Values]:
-    """The last states, and the results of all steps stacked along the first axis.
+    """Repeat `step`: the last states, and the results of all steps stacked along a first axis.
 
     Args:
-        step: (states, one slice of each sequence) -> (new states, results); all new values.
+        step: takes the states and one slice of every sequence, returns new states and results.
         sequences: their first axis is time.
         single: there is one step.
-        reverse: from the last slice to the first; the results stand where the slices stood.
-        types: of states and sequences, if they are not floats.
+        reverse: from the last slice to the first; a result has the position of its slice.
+        types: of states and sequences; none for float32.
     """
     if single:
-        axis = g.constant([_ALONG_TIME], np.int64)
+        axis = g.ints([_ALONG_TIME])
         slices = [g.op("Squeeze", sequence, axis) for sequence in sequences]
         states, results = step(states, slices)
         return states, [g.op("Unsqueeze", result, axis) for result in results]

@@ -58,9 +58,6 @@ def with_repeated(g: Graph, value: ir.Value, channels: Sequence[int]) -> ir.Valu
     """`value` [N, C, ...] with some of its channels once more, at the end."""
     if not channels:
         return value
-    axis = g.constant([1], np.int64)
-    slices = [
-        g.op("Slice", value, g.constant([i], np.int64), g.constant([i + 1], np.int64), axis)
-        for i in channels
-    ]
+    axis = g.ints([1])
+    slices = [g.op("Slice", value, g.ints([i]), g.ints([i + 1]), axis) for i in channels]
     return g.op("Concat", value, *slices, axis=1)

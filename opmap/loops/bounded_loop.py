@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Graph
@@ -87,11 +86,11 @@ def _trip_count(op: OperatorView[WhileOptions], g: Graph, limit: Bounded) -> ir.
         source = bound
         if not bound.is_constant:
             source = op.present_inputs()[condition.inputs.index(bound.index)]
-        count = g.op("Cast", g.read(source), to=ir.DataType.INT64)
+        count = g.cast(g.read(source), ir.DataType.INT64)
         if bound.rank:
-            count = g.op("Reshape", count, g.constant([], np.int64))
+            count = g.reshape(count, ())
         if first:
-            count = g.op("Sub", count, g.constant(first, np.int64))
+            count = g.op("Sub", count, g.ints(first))
         counts.append(count)
     return g.smaller(*counts)
 
@@ -100,7 +99,7 @@ def _final(
     g: Graph, counter: InductionVariable, trip_count: ir.Value, tensor: TensorView
 ) -> ir.Value:
     """The value of `counter` after the loop, in the type of `tensor`."""
-    count = g.larger(trip_count, g.constant(0, np.int64))
+    count = g.larger(trip_count, g.ints(0))
     growth = g.op("Mul", count, g.constant(counter.step))
     final = g.op("Add", growth, g.constant(counter.first))
-    return g.op("Cast", final, to=ir.DataType.from_numpy(tensor.dtype))
+    return g.cast(final, tensor.dtype)

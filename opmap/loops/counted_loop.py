@@ -196,5 +196,5 @@ class _Run:
             places, values = [rows.first], self.sequences.last(row)
         else:
             places = [rows.first + k * rows.step for k in range(loop.trip_count)]
-        indices = g.constant(np.reshape(places, (-1, 1)), np.int64)
+        indices = g.ints(np.reshape(places, (-1, 1)))
         return g.op("ScatterND", initial, indices, values)

@@ -44,9 +44,9 @@ def run_cell(g: Graph, cell: Cell, sequences: Sequences) -> dict[int, ir.Value]:
         activations=list(cell.activations),
         linear_before_reset=int(cell.reset_after) if cell.op_type == "GRU" else None,
     )
-    sequences.set(output.result, g.op("Squeeze", outputs, g.constant([1], np.int64)))
+    sequences.set(output.result, g.op("Squeeze", outputs, g.ints([1])))
     sequences.delay(output.argument, output.result, initial[0])
-    first = g.constant([0], np.int64)
+    first = g.ints([0])
     return {
         state.place: g.op("Squeeze", value, first)
         for state, value in zip(cell.states, finals, strict=True)

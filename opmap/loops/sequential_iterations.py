@@ -103,6 +103,6 @@ class Step:
             ]
         first, *others = tensor.shape or (1,)
         joined = g.reshape(self.sequences.value(tensor), (loop.trip_count * first, *others))
-        sizes = g.constant([first] * loop.trip_count, np.int64)
+        sizes = g.ints([first] * loop.trip_count)
         parts = g.op_multi("Split", joined, sizes, outputs=loop.trip_count, axis=0)
         return parts if tensor.rank else [g.reshape(part, ()) for part in parts]

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
-import numpy as np
 import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout
@@ -88,7 +87,8 @@ class Sequences:
 
     def last(self, tensor: TensorView) -> ir.Value:
         """The value of `tensor` in the last iteration."""
-        return self.g.op("Gather", self.value(tensor), self._int(self.loop.trip_count - 1), axis=0)
+        last = self.g.ints(self.loop.trip_count - 1)
+        return self.g.op("Gather", self.value(tensor), last, axis=0)
 
     def compute(self, op: View) -> bool:
         """Compute the outputs of `op` for all iterations at once, and return True, if possible."""
@@ -127,10 +127,10 @@ class Sequences:
         whole = self.inside().read(source, domain=domain_of(source))
         end = rows.first + count * rows.step
         if rows.step == 0:
-            whole = g.op("Gather", whole, self._int([rows.first] * count), axis=0)
+            whole = g.op("Gather", whole, self.g.ints([rows.first] * count), axis=0)
         elif (rows.first, rows.step, count) != (0, 1, size):
             bounds = ([rows.first], [end if end >= 0 else -size - 1], [0], [rows.step])
-            whole = g.op("Slice", whole, *map(self._int, bounds))
+            whole = g.op("Slice", whole, *map(self.g.ints, bounds))
         self._set(op.output, whole, (count, *source.shape[1:]))
         return True
 
@@ -206,11 +206,9 @@ class Sequences:
     def _delayed(self, tensor: TensorView, later: ir.Value, initial: ir.Value) -> ir.Value:
         """The sequence `later` one iteration later, after `initial`."""
         first = self.g.reshape(initial, (1, *tensor.shape))
-        earlier = self.g.op("Slice", later, *map(self._int, ([0], [self.loop.trip_count - 1], [0])))
+        bounds = ([0], [self.loop.trip_count - 1], [0])
+        earlier = self.g.op("Slice", later, *map(self.g.ints, bounds))
         return self.g.op("Concat", first, earlier, axis=0)
-
-    def _int(self, numbers: int | Sequence[int]) -> ir.Value:
-        return self.g.constant(numbers, np.int64)
 
 
 def domain_of(tensor: TensorView) -> Domain:

@@ -12,7 +12,7 @@ import pytest
 
 from tflite_ort.opmap import Graph, Target
 from tflite_ort.opmap.idioms.hybrid import Rounding
-from tflite_ort.opmap.idioms.hybrid_products import Matrix, keeps_codes, sum_of_products
+from tflite_ort.opmap.idioms.hybrid_products import WeightMatrix, keeps_codes, sum_of_products
 from tflite_ort.providers.trials import exact_weight_type
 
 Array = npt.NDArray[Any]
@@ -32,13 +32,13 @@ ROWS = {
 }
 
 
-def weights(rng: np.random.Generator, units: int = UNITS, columns: int = COLUMNS) -> Matrix:
+def weights(rng: np.random.Generator, units: int = UNITS, columns: int = COLUMNS) -> WeightMatrix:
     codes = rng.integers(-127, 128, (units, columns)).astype(np.int8)
-    return Matrix(codes, rng.uniform(0.001, 0.02, units).astype(np.float32))
+    return WeightMatrix(codes, rng.uniform(0.001, 0.02, units).astype(np.float32))
 
 
 def computed(
-    target: Target, x: Array, matrix: Matrix, rounding: Rounding | None = None
+    target: Target, x: Array, matrix: WeightMatrix, rounding: Rounding | None = None
 ) -> tuple[Array, set[str]]:
     """What the nodes give, and which they are."""
     g = Graph(target)

@@ -1,0 +1,69 @@
+"""DIV, FLOOR_DIV and FLOOR_MOD, whose integer divisors must not be 0."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.idioms.indices import failing
+from tflite_ort.schema import OperatorView, TensorType, Untranslatable
+
+View = OperatorView[Any]
+_T = TensorType
+
+
+def quotient(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
+    """Div; of integers in 64 bits, in which the lowest INT32 over -1 does not end the process: the
+    result is the highest one."""
+    if op.output.type is not _T.INT32:
+        return g.op("Div", a, b)
+    result = g.op("Div", g.cast(a, ir.DataType.INT64), _divisor(op, g, b))
+    known = op["input2"].data
+    if known is None or np.any(known == -1):
+        result = g.smaller(result, g.ints(np.iinfo(np.int32).max))
+    return g.cast(result, ir.DataType.INT32)
+
+
+def floor_quotient(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
+    """Floor(Div) in double, as in TFLite: a float32 quotient could round up to an integer."""
+    if op.output.type is not _T.FLOAT32:
+        b = _divisor(op, g, b)
+    first, second = (g.cast(value, ir.DataType.DOUBLE) for value in (a, b))
+    floor = g.op("Floor", g.op("Div", first, second))
+    return g.cast(floor, op.output.dtype)
+
+
+def _divisor(op: View, g: Graph, b: ir.Value) -> ir.Value:
+    """The integer divisor in 64 bits; the graph fails where it is 0.
+
+    Where kernels are available, a divisor that may be 0 is left to them: their error names it.
+    """
+    wide, known = g.cast(b, ir.DataType.INT64), op["input2"].data
+    if known is not None and np.all(known):
+        return wide
+    if known is not None or g.target.fallback:
+        raise Untranslatable("integer divisor that may be 0")
+    return failing(g, wide, g.op("Equal", wide, g.ints(0)))
+
+
+def floor_modulo(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
+    """The remainder with the sign of the divisor.
+
+    Mod of integers has it. Mod of floats has the sign of the dividend, as in C, so the divisor is
+    added where the signs differ.
+    """
+    if op.output.type is not _T.FLOAT32:
+        divisor, one = _divisor(op, g, b), g.ints(1)
+        # The lowest integer divided by -1 would end the process.
+        divisor = g.op("Where", g.op("Equal", divisor, g.op("Neg", one)), one, divisor)
+        remainder = g.op("Mod", g.cast(a, ir.DataType.INT64), divisor)
+        return g.cast(remainder, op.output.dtype)
+    zero = g.constant(0, np.float32)
+    remainder = g.op("Mod", a, b, fmod=1)
+    signs = g.op("Xor", g.op("Less", b, zero), g.op("Less", remainder, zero))
+    whole = g.op("Equal", remainder, zero)
+    shifted = g.op("And", signs, g.op("Not", whole))
+    return g.op("Where", shifted, g.op("Add", remainder, b), remainder)
