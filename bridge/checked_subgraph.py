@@ -23,8 +23,8 @@ from tflite_ort.schema import (
     Tensor,
     TensorError,
 )
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 from tflite_ort.schema.file.model import stored_data
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE
 from tflite_ort.schema.values.sizes import LARGEST_SIZE
 from tflite_ort.tensor_values import given, stored
 

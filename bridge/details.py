@@ -18,25 +18,10 @@ from tflite_ort.schema import (
     Tensor,
     TensorType,
 )
+from tflite_ort.schema.file.element_types import shown_type
 from tflite_ort.schema.file.model import stored_data
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE
 
 Array = npt.NDArray[Any]
-
-# Where what LiteRT shows is not what the values are: numpy has no type of theirs, or they have
-# a length of their own.
-_SHOWN_TYPES: dict[TensorType, type[np.generic]] = {
-    TensorType.STRING: np.bytes_,
-    TensorType.RESOURCE: np.object_,
-    TensorType.VARIANT: np.object_,
-    TensorType.FLOAT8_E4M3FN: np.int8,
-    TensorType.FLOAT8_E5M2: np.int8,
-}
-
-
-def shown_type(type: TensorType) -> type[np.generic]:
-    """The numpy scalar type in which LiteRT gives and takes the values of a tensor."""
-    return _SHOWN_TYPES.get(type) or NUMPY_DTYPE[type].type
 
 
 def tensor_details(

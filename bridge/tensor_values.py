@@ -7,19 +7,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.details import shown_type
 from tflite_ort.schema import Tensor, TensorError, TensorType
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE, PACKED_BITS, quantized_range
+from tflite_ort.schema.file.element_types import (
+    NUMPY_DTYPE,
+    PACKED_BITS,
+    named_types,
+    shown_type,
+    type_of,
+)
+from tflite_ort.schema.values.semantics import quantized_range
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
 
-_FLOAT8 = frozenset({TensorType.FLOAT8_E4M3FN, TensorType.FLOAT8_E5M2})
+_FLOAT8 = named_types("f8")
 _PACKED_TYPES = frozenset(PACKED_BITS)
 # Of these the dtype alone does not say whether a value fits.
 _CHECKED = _PACKED_TYPES | {TensorType.STRING, TensorType.RESOURCE, TensorType.VARIANT}
-# Of types with the same dtype the plain one gives the name.
-_NAMES = {dtype: key.name for key, dtype in reversed(NUMPY_DTYPE.items())}
 
 
 def stored(value: npt.ArrayLike, tensor: Tensor, index: int, shape: Shape) -> Array:
@@ -68,7 +72,8 @@ def _check_type(dtype: np.dtype[Any], tensor: Tensor, index: int) -> None:
     else:
         fits = dtype == NUMPY_DTYPE[tensor.type]
     if not fits:
-        name = "STRING" if dtype.kind in "SUO" else _NAMES.get(dtype, dtype.name)
+        found = TensorType.STRING if dtype.kind in "SUO" else type_of(dtype)
+        name = dtype.name if found is None else found.name
         raise TensorError(
             f"Cannot set tensor: Got value of type {name} but expected type {tensor.type.name} "
             f"for input {index}, name: {tensor.name}"

@@ -12,7 +12,6 @@ import numpy.typing as npt
 from tflite_ort.fallback_kernels.idioms.function_table import tabulated
 from tflite_ort.fallback_kernels.idioms.operands import (
     FLOATS,
-    QUANTIZED,
     centred,
     clamped_codes,
     refusal,
@@ -54,15 +53,13 @@ _BYTES = frozenset({TensorType.UINT8, TensorType.INT8})
 # Piecewise linear --------------------------------------------------------------------------------
 
 
-def relu_between(
-    low: float, high: float, types: frozenset[TensorType], op: View, inputs: Inputs, state: State
-) -> Outputs:
+def relu_between(low: float, high: float, op: View, inputs: Inputs, state: State) -> Outputs:
     """min(max(x, low), high); codes are rescaled by s_in / s_out first."""
     (x,) = inputs
     input, output = op["input"], op.output
     if input.type is TensorType.FLOAT32:
         return (np.clip(x, np.float32(low), np.float32(high)),)
-    if input.type not in types or output.type is not input.type:
+    if output.type is not input.type:
         raise refusal(op)
     zero, unit = zero_point(op, output), scale(op, output)
     codes = rescale(centred(op, input, x), scale(op, input) / unit) + zero
@@ -73,29 +70,27 @@ def relu_between(
     return (clamped_codes(op, codes),)
 
 
-for operator, last, low, high, types in (
-    (Op.RELU, 3, 0.0, math.inf, QUANTIZED),
-    (Op.RELU6, 3, 0.0, 6.0, QUANTIZED),
-    (Op.RELU_N1_TO_1, 1, -1.0, 1.0, _BYTES),
-    (Op.RELU_0_TO_1, 1, 0.0, 1.0, _BYTES),
+for operator, last, low, high in (
+    (Op.RELU, 3, 0.0, math.inf),
+    (Op.RELU6, 3, 0.0, 6.0),
+    (Op.RELU_N1_TO_1, 1, -1.0, 1.0),
+    (Op.RELU_0_TO_1, 1, 0.0, 1.0),
 ):
-    kernel(operator, versions=(1, last), inputs=("input",))(partial(relu_between, low, high, types))
+    kernel(operator, versions=(1, last))(partial(relu_between, low, high))
 
 
-@kernel(Op.LEAKY_RELU, versions=(1, 2), inputs=("input",))
+@kernel(Op.LEAKY_RELU, versions=(1, 2))
 def leaky_relu(op: OperatorView[LeakyReluOptions], inputs: Inputs, state: State) -> Outputs:
     """x where x > 0, else alpha * x."""
     (x,) = inputs
     input, alpha = op["input"], np.float32(op.options.alpha)
     if input.type is TensorType.FLOAT32:
         return (np.where(x > 0, x, x * alpha),)
-    if input.type not in QUANTIZED:
-        raise refusal(op)
     codes = leaky_relu_codes(centred(op, input, x), scale(op, input), alpha, scale(op, op.output))
     return (clamped_codes(op, codes + zero_point(op, op.output)),)
 
 
-@kernel(Op.PRELU, versions=(1, 1), inputs=("input", "alpha"))
+@kernel(Op.PRELU, versions=(1, 1))
 def prelu(op: View, inputs: Inputs, state: State) -> Outputs:
     """x where x >= 0, else alpha * x; alpha broadcasts into the input's shape."""
     x, slope = inputs
@@ -105,7 +100,7 @@ def prelu(op: View, inputs: Inputs, state: State) -> Outputs:
     if input.type is TensorType.FLOAT32 and alpha.type is TensorType.FLOAT32:
         return (np.where(x >= 0, x, x * slope),)
     expected = TensorType.INT8 if input.type is TensorType.INT16 else input.type
-    if input.type not in QUANTIZED or alpha.type is not expected:
+    if alpha.type is not expected:
         raise refusal(op)
     codes, unit = centred(op, input, x), scale(op, op.output)
     above = rescale(codes, scale(op, input) / unit)
@@ -114,14 +109,12 @@ def prelu(op: View, inputs: Inputs, state: State) -> Outputs:
     return (clamped_codes(op, np.where(codes >= 0, above, below) + zero_point(op, op.output)),)
 
 
-@kernel(Op.HARD_SWISH, versions=(1, 1), inputs=("input",))
+@kernel(Op.HARD_SWISH, versions=(1, 1))
 def hard_swish(op: View, inputs: Inputs, state: State) -> Outputs:
     """x * min(max(x + 3, 0), 6) / 6."""
     (x,) = inputs
     if op["input"].type is TensorType.FLOAT32:
         return (x * np.clip(x + np.float32(3), np.float32(0), np.float32(6)) / np.float32(6),)
-    if op["input"].type not in _BYTES:
-        raise refusal(op)
     fine_scale = np.float32(1 / 128) * scale(op, op["input"])
     factor, shift = _int16_multiplier(fine_scale / scale(op, op.output))
     if shift > 0:
@@ -177,13 +170,13 @@ def _elu(x: Float32Array) -> Float32Array:
     return np.where(x < 0, _exactly(np.expm1, np.minimum(x, np.float32(0))), x)
 
 
-@kernel(Op.LOGISTIC, versions=(1, 3), inputs=("input",))
+@kernel(Op.LOGISTIC, versions=(1, 3))
 def logistic(op: View, inputs: Inputs, state: State) -> Outputs:
     """1 / (1 + e**-x); 8-bit codes by table, int16 by its own table of sigmoids."""
     (x,) = inputs
     if op["input"].type in FLOATS:
         return (_logistic(_real(x)).astype(x.dtype),)
-    _require_quantized(op)
+    _require_one_type(op)
     steps = 256 if op["input"].type in _BYTES else 32768
     if not math.isclose(scale(op, op.output), 1 / steps, rel_tol=1e-3):
         raise KernelError(f"output scale is {scale(op, op.output)}, not 1/{steps}")
@@ -192,13 +185,13 @@ def logistic(op: View, inputs: Inputs, state: State) -> Outputs:
     return (tabulated(op, x, _logistic),)
 
 
-@kernel(Op.TANH, versions=(1, 3), inputs=("input",))
+@kernel(Op.TANH, versions=(1, 3))
 def tanh(op: View, inputs: Inputs, state: State) -> Outputs:
     """tanh x; 8-bit codes by table, int16 as 2 * sigmoid(2x) - 1."""
     (x,) = inputs
     if op["input"].type in FLOATS:
         return (np.tanh(_real(x)).astype(x.dtype),)
-    _require_quantized(op)
+    _require_one_type(op)
     if op["input"].type is TensorType.INT16:
         if not math.isclose(scale(op, op.output), 1 / 32768, rel_tol=1e-3):
             raise KernelError(f"output scale is {scale(op, op.output)}, not 1/32768")
@@ -211,19 +204,17 @@ def _symmetric_scale(op: View) -> np.float32:
     return scale(op, op["input"])
 
 
-def _require_quantized(op: View) -> None:
-    if op["input"].type not in QUANTIZED or op.output.type is not op["input"].type:
+def _require_one_type(op: View) -> None:
+    if op.output.type is not op["input"].type:
         raise refusal(op)
 
 
-@kernel(Op.ELU, versions=(1, 1), inputs=("input",))
+@kernel(Op.ELU, versions=(1, 1))
 def elu(op: View, inputs: Inputs, state: State) -> Outputs:
     """x where x >= 0, else e**x - 1; int8 by table."""
     (x,) = inputs
     if op["input"].type is TensorType.FLOAT32:
         return (_elu(x),)
-    if op["input"].type is not TensorType.INT8:
-        raise refusal(op)
     return (tabulated(op, x, _elu),)
 
 
@@ -242,7 +233,7 @@ def _gelu_by_tanh(x: Float32Array) -> Float32Array:
     return np.float32(0.5) * x * (np.float32(1) + _exactly(np.tanh, inner))
 
 
-@kernel(Op.GELU, versions=(1, 3), inputs=("input",))
+@kernel(Op.GELU, versions=(1, 3))
 def gelu(op: OperatorView[GeluOptions], inputs: Inputs, state: State) -> Outputs:
     """x/2 * erfc(-x / sqrt 2), or its approximation by tanh; codes by table."""
     (x,) = inputs
@@ -250,14 +241,14 @@ def gelu(op: OperatorView[GeluOptions], inputs: Inputs, state: State) -> Outputs
     if op["input"].type in (TensorType.FLOAT32, TensorType.FLOAT16):
         with np.errstate(over="ignore", invalid="ignore"):
             return (function(_real(x)).astype(x.dtype),)
-    _require_quantized(op)
+    _require_one_type(op)
     return (tabulated(op, x, function),)
 
 
 # SOFTMAX -----------------------------------------------------------------------------------------
 
 
-@kernel(Op.SOFTMAX, versions=(1, 4), inputs=("input",))
+@kernel(Op.SOFTMAX, versions=(1, 4))
 def softmax(op: OperatorView[SoftmaxOptions], inputs: Inputs, state: State) -> Outputs:
     """e**(beta * x) over its sum along the last axis."""
     (x,) = inputs
@@ -268,7 +259,7 @@ def softmax(op: OperatorView[SoftmaxOptions], inputs: Inputs, state: State) -> O
         real = _real(x)
         powers = np.exp((real - real.max(axis=-1, keepdims=True)) * np.float32(op.options.beta))
         return ((powers / powers.sum(axis=-1, keepdims=True)).astype(x.dtype),)
-    if input.type not in QUANTIZED or output.type not in (input.type, TensorType.INT16):
+    if output.type not in (input.type, TensorType.INT16):
         raise refusal(op)
     _check_softmax_scale(op)
     if input.type is TensorType.INT16:
@@ -288,7 +279,7 @@ def _check_softmax_scale(op: View) -> None:
         )
 
 
-@kernel(Op.LOG_SOFTMAX, versions=(1, 2), inputs=("input",))
+@kernel(Op.LOG_SOFTMAX, versions=(1, 2))
 def log_softmax(op: View, inputs: Inputs, state: State) -> Outputs:
     """x less the logarithm of the sum of e**x along the last axis."""
     (x,) = inputs
@@ -298,7 +289,6 @@ def log_softmax(op: View, inputs: Inputs, state: State) -> Outputs:
         with np.errstate(invalid="ignore"):
             shifted = x - x.max(axis=-1, keepdims=True, initial=np.finfo(np.float32).min)
             return (shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True)),)
-    if op["input"].type not in _BYTES or op.output.type is not op["input"].type:
-        raise refusal(op)
+    _require_one_type(op)
     require_output(op, 1 / 16, np.iinfo(x.dtype).max)
     return (log_softmax_of_bytes(op, x),)

@@ -25,7 +25,7 @@ from tflite_ort.schema.values.well_known_options import (
 View = OperatorView[Any]
 
 
-@custom_kernel("AudioSpectrogram", versions=(1, 1), inputs=("input",))
+@custom_kernel("AudioSpectrogram", versions=(1, 1))
 def audiospectrogram(op: View, inputs: Inputs, state: State) -> Outputs:
     """Samples [S, C] to [C, windows, bins]: magnitudes of Hann windows' spectra, or squares."""
     options, (samples,) = map_options(op, AudioSpectrogramOptions), inputs
@@ -37,7 +37,7 @@ def audiospectrogram(op: View, inputs: Inputs, state: State) -> Outputs:
     return (squares if options.magnitude_squared else np.sqrt(squares),)
 
 
-@custom_kernel("Mfcc", versions=(1, 1), inputs=("spectrogram", "sample_rate"))
+@custom_kernel("Mfcc", versions=(1, 1))
 def mfcc(op: View, inputs: Inputs, state: State) -> Outputs:
     """Squared spectrograms [C, W, bins] to [C, W, coefficients]: the cosine transform of the
     logarithms of mel-spaced sums of magnitudes."""

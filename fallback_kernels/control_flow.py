@@ -23,7 +23,7 @@ Call = Callable[[Sequence[Array]], Sequence[Array]]
 Calls = Sequence[Call]
 
 
-@kernel(Op.IF, versions=(1, 1), inputs=("condition", "values*"))
+@kernel(Op.IF, versions=(1, 1))
 def if_(op: OperatorView[IfOptions], inputs: Inputs, state: Calls) -> Outputs:
     """The first subgraph where the condition holds, else the second one."""
     condition, *values = inputs
@@ -31,7 +31,7 @@ def if_(op: OperatorView[IfOptions], inputs: Inputs, state: Calls) -> Outputs:
     return tuple((then if _single(op, condition) else otherwise)(values))
 
 
-@kernel(Op.STABLEHLO_CASE, versions=(1, 1), inputs=("index", "values*"))
+@kernel(Op.STABLEHLO_CASE, versions=(1, 1))
 def stablehlo_case(op: OperatorView[StablehloCaseOptions], inputs: Inputs, state: Calls) -> Outputs:
     """The subgraph of this index; of an index that none has, the last one."""
     index, *values = inputs
@@ -39,7 +39,7 @@ def stablehlo_case(op: OperatorView[StablehloCaseOptions], inputs: Inputs, state
     return tuple(state[chosen if 0 <= chosen < len(state) else -1](values))
 
 
-@kernel(Op.WHILE, versions=(1, 1), inputs=("values*",))
+@kernel(Op.WHILE, versions=(1, 1))
 def while_(op: OperatorView[WhileOptions], inputs: Inputs, state: Calls) -> Outputs:
     """The second subgraph over and over, as long as the first one gives true."""
     condition, body = state
@@ -49,7 +49,7 @@ def while_(op: OperatorView[WhileOptions], inputs: Inputs, state: Calls) -> Outp
     return tuple(values)
 
 
-@kernel(Op.CALL_ONCE, versions=(1, 1), inputs=("variables*",))
+@kernel(Op.CALL_ONCE, versions=(1, 1))
 def call_once(op: OperatorView[CallOnceOptions], inputs: Inputs, state: Calls) -> Outputs:
     """The subgraph, for what it assigns; the function given here does nothing the next time."""
     state[0](())

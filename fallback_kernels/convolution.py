@@ -38,7 +38,7 @@ Array = npt.NDArray[Any]
 _IMAGE = (1, 2, 3)
 
 
-@kernel(Op.CONV_2D, versions=(1, 8), inputs=("input", "filter", "bias?"))
+@kernel(Op.CONV_2D, versions=(1, 8))
 def conv_2d(op: OperatorView[Conv2DOptions], inputs: Inputs, state: State) -> Outputs:
     """Correlation with filter [N, KH, KW, C / groups]."""
     filter = op["filter"]
@@ -48,7 +48,7 @@ def conv_2d(op: OperatorView[Conv2DOptions], inputs: Inputs, state: State) -> Ou
     return (sums.result(correlation(x, weights, op.options), _bias(inputs, 2)),)
 
 
-@kernel(Op.DEPTHWISE_CONV_2D, versions=(1, 7), inputs=("input", "filter", "bias?"))
+@kernel(Op.DEPTHWISE_CONV_2D, versions=(1, 7))
 def depthwise_conv_2d(
     op: OperatorView[DepthwiseConv2DOptions], inputs: Inputs, state: State
 ) -> Outputs:
@@ -59,7 +59,7 @@ def depthwise_conv_2d(
     return (sums.result(result, _bias(inputs, 2)),)
 
 
-@kernel(Op.TRANSPOSE_CONV, versions=(1, 5), inputs=("output_shape", "filter", "input", "bias?"))
+@kernel(Op.TRANSPOSE_CONV, versions=(1, 5))
 def transpose_conv(op: OperatorView[TransposeConvOptions], inputs: Inputs, state: State) -> Outputs:
     """The gradient of a convolution: each input cell adds its multiple of filter [N, KH, KW, C]."""
     shape, options = tuple(int(size) for size in inputs[0]), op.options
@@ -76,7 +76,7 @@ def transpose_conv(op: OperatorView[TransposeConvOptions], inputs: Inputs, state
     return (sums.result(_scattered(x, filter, rows, columns, shape), _bias(inputs, 3)),)
 
 
-@kernel(Op.CONV_3D, versions=(1, 1), inputs=("input", "filter", "bias?"))
+@kernel(Op.CONV_3D, versions=(1, 1))
 def conv_3d(op: OperatorView[Conv3DOptions], inputs: Inputs, state: State) -> Outputs:
     """Correlation with filter [KD, KH, KW, C, N]; float32."""
     x, filter = inputs[:2]
@@ -89,7 +89,7 @@ def conv_3d(op: OperatorView[Conv3DOptions], inputs: Inputs, state: State) -> Ou
     return (_finished(op, sums.reshape(*patches.shape[:4], -1), _bias(inputs, 2)),)
 
 
-@kernel(Op.CONV_3D_TRANSPOSE, versions=(1, 1), inputs=("output_shape", "filter", "input", "bias?"))
+@kernel(Op.CONV_3D_TRANSPOSE, versions=(1, 1))
 def conv_3d_transpose(op: OperatorView[Conv3DOptions], inputs: Inputs, state: State) -> Outputs:
     """The gradient of CONV_3D: each input cell adds its multiple of filter [KD, KH, KW, N, C]."""
     shape, filter, x = tuple(inputs[0].tolist()), inputs[1], inputs[2]

@@ -67,14 +67,14 @@ class _Queue:
         heap[hole] = candidate
 
 
-@kernel(Op.NON_MAX_SUPPRESSION_V4, versions=(1, 1), inputs=_BOXES)
+@kernel(Op.NON_MAX_SUPPRESSION_V4, versions=(1, 1))
 def non_max_suppression_v4(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """(indices [max], count): boxes that overlap a better one by `iou_threshold` are dropped."""
     indices, _, count = _selected(inputs, np.float32(0))
     return indices, count
 
 
-@kernel(Op.NON_MAX_SUPPRESSION_V5, versions=(1, 1), inputs=(*_BOXES, "sigma"))
+@kernel(Op.NON_MAX_SUPPRESSION_V5, versions=(1, 1))
 def non_max_suppression_v5(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """(indices [max], scores [max], count): an overlap also decays the score, by
     exp(-iou**2 / (2 * sigma)) where sigma is not 0."""

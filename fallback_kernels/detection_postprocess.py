@@ -21,7 +21,6 @@ Options = DetectionPostProcessOptions
 @custom_kernel(
     "TFLite_Detection_PostProcess",
     versions=(1, 1),
-    inputs=("box_encodings", "class_predictions", "anchors"),
 )
 def tflite_detection_postprocess(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """Boxes [1, N, 4], classes [1, N], scores [1, N] and how many of them there are [1]; float32.

@@ -49,6 +49,6 @@ def same_as_builtin(op: OperatorView[Any], inputs: Inputs, state: State) -> Outp
 
 
 for _name in UNARY:
-    custom_kernel(_name, versions=(1, 1), inputs=("x",))(unary)
+    custom_kernel(_name, versions=(1, 1))(unary)
 for _name in SAME_AS_BUILTIN:
-    custom_kernel(f"Flex{_name}", versions=(1, 1), inputs=("inputs*",))(same_as_builtin)
+    custom_kernel(f"Flex{_name}", versions=(1, 1))(same_as_builtin)

@@ -29,7 +29,7 @@ _CONTROLS = 0x20  # characters below it
 _CHARACTERS, _SURROGATES = 0x110000, range(0xD800, 0xE000)
 
 
-@custom_kernel("FlexStringToHashBucketFast", versions=(1, 1), inputs=("input",))
+@custom_kernel("FlexStringToHashBucketFast", versions=(1, 1))
 def flexstringtohashbucketfast(op: View, inputs: Inputs, state: State) -> Outputs:
     """FarmHash's fingerprint of each text, modulo the number of buckets; int64."""
     (texts,), buckets = inputs, int(node_attributes(op).get("num_buckets", 0))
@@ -43,7 +43,7 @@ def _hash(text: bytes) -> int:
     return int(fingerprint(np.frombuffer(text, np.uint8)[None])[0])
 
 
-@custom_kernel("FlexUnicodeDecodeWithOffsets", versions=(1, 1), inputs=("input",))
+@custom_kernel("FlexUnicodeDecodeWithOffsets", versions=(1, 1))
 def flexunicodedecodewithoffsets(op: View, inputs: Inputs, state: State) -> Outputs:
     """(splits, characters int32, the byte where each begins int64) of UTF-8 texts."""
     handling = _Handling(op, "input_encoding")
@@ -77,7 +77,7 @@ def _decoded(text: bytes) -> Iterator[tuple[int, int]]:
         at = rest
 
 
-@custom_kernel("FlexUnicodeEncode", versions=(1, 1), inputs=("characters", "splits"))
+@custom_kernel("FlexUnicodeEncode", versions=(1, 1))
 def flexunicodeencode(op: View, inputs: Inputs, state: State) -> Outputs:
     """The UTF-8 text of each row of characters."""
     handling, (characters, splits) = _Handling(op, "output_encoding"), inputs
@@ -115,7 +115,7 @@ class _Handling:
         return None if self._errors == b"ignore" else self._replacement
 
 
-@custom_kernel("FlexWhitespaceTokenizeWithOffsets", versions=(1, 1), inputs=("values", "splits"))
+@custom_kernel("FlexWhitespaceTokenizeWithOffsets", versions=(1, 1))
 def flexwhitespacetokenizewithoffsets(op: View, inputs: Inputs, state: State) -> Outputs:
     """(characters of words, splits of words, first and end of each word in its text, splits of
     texts into words)."""
@@ -146,7 +146,7 @@ def _words(text: list[int]) -> Iterator[tuple[int, int]]:
             start = None
 
 
-@custom_kernel("FlexRaggedRange", versions=(1, 1), inputs=("starts", "limits", "deltas"))
+@custom_kernel("FlexRaggedRange", versions=(1, 1))
 def flexraggedrange(op: View, inputs: Inputs, state: State) -> Outputs:
     """(splits, values): the numbers from each start up to its limit; scalars are for all."""
     starts, limits, deltas = np.broadcast_arrays(*inputs)

@@ -30,7 +30,7 @@ from tflite_ort.schema.shapes.gather_scatter import (
 from tflite_ort.schema.shapes.registry import single
 
 
-@kernel(Op.GATHER, versions=(1, 8), inputs=("input", "positions"))
+@kernel(Op.GATHER, versions=(1, 8))
 def gather(op: OperatorView[GatherOptions], inputs: Inputs, state: State) -> Outputs:
     """Slices along `axis` at `positions`, which share the leading `batch_dims` axes."""
     array, positions = inputs
@@ -48,7 +48,7 @@ def gather(op: OperatorView[GatherOptions], inputs: Inputs, state: State) -> Out
     return (np.array(results, array.dtype).reshape(shape),)
 
 
-@kernel(Op.GATHER_ND, versions=(1, 6), inputs=("params", "indices"))
+@kernel(Op.GATHER_ND, versions=(1, 6))
 def gather_nd(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """params[i0, i1, ...] for each index tuple in the last axis of `indices`."""
     params, indices = inputs
@@ -60,7 +60,7 @@ def gather_nd(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     return (params[tuple(np.moveaxis(indices, -1, 0))],)
 
 
-@kernel(Op.SCATTER_ND, versions=(1, 1), inputs=("indices", "updates", "shape"))
+@kernel(Op.SCATTER_ND, versions=(1, 1))
 def scatter_nd(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """Zeros to which each update is added at its index tuple; integers wrap, bools are or-ed."""
     indices, updates, shape = inputs
@@ -72,15 +72,16 @@ def scatter_nd(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     return (result,)
 
 
-@kernel(Op.SPARSE_TO_DENSE, versions=(1, 3), inputs=("indices", "shape", "values", "default_value"))
+@kernel(Op.SPARSE_TO_DENSE, versions=(1, 3))
 def sparse_to_dense(
     op: OperatorView[SparseToDenseOptions], inputs: Inputs, state: State
 ) -> Outputs:
     """The default with `values` written at `indices` one after the other: the last one stays."""
     indices, shape, values, default = inputs
-    result = np.full(dense_shape(indices.shape, shape, values.shape), default.reshape(()))
-    tuples = indices.reshape(-1, result.ndim)
-    at = np.ravel_multi_index(_checked_tuples(tuples, result.shape, "sparse_to_dense"), shape)
+    sizes = dense_shape(indices.shape, shape, values.shape)
+    tuples = _checked_tuples(indices.reshape(-1, len(sizes)), sizes, "sparse_to_dense")
+    at = np.ravel_multi_index(tuples, sizes)
+    result = np.full(sizes, default.reshape(()))
     # Of equal indices numpy does not say which write comes last.
     places, last = np.unique(at[::-1], return_index=True)
     result.reshape(-1)[places] = np.broadcast_to(values, at.shape)[::-1][last]
@@ -94,7 +95,7 @@ def _checked_tuples(indices: Array, sizes: Sequence[int], name: str) -> tuple[Ar
     return tuple(np.moveaxis(indices, -1, 0))
 
 
-@kernel(Op.ONE_HOT, versions=(1, 1), inputs=("indices", "depth", "on_value", "off_value"))
+@kernel(Op.ONE_HOT, versions=(1, 1))
 def one_hot(op: OperatorView[OneHotOptions], inputs: Inputs, state: State) -> Outputs:
     """`on_value` where the position along the new axis is the index; an index out of range has
     none. TFLite reads 64-bit indices as 32-bit ones."""
@@ -106,7 +107,7 @@ def one_hot(op: OperatorView[OneHotOptions], inputs: Inputs, state: State) -> Ou
     return (np.where(chosen, on.reshape(()), off.reshape(())).reshape(shape),)
 
 
-@kernel(Op.SEGMENT_SUM, versions=(1, 1), inputs=("data", "segment_ids"))
+@kernel(Op.SEGMENT_SUM, versions=(1, 1))
 def segment_sum(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """Row i is the sum of the rows whose id is i; ids count up from 0 one by one."""
     data, ids = inputs
@@ -119,7 +120,7 @@ def unsorted_segment(op_: Op, combine: np.ufunc) -> None:
     """Row i combines the rows whose id is i; those with a negative id are left out. A NaN is never
     larger or smaller than what is there."""
 
-    @kernel(op_, versions=(1, 1), inputs=("data", "segment_ids", "num_segments"))
+    @kernel(op_, versions=(1, 1))
     def combined(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
         data, ids, segments = inputs
         shape = segments_shape(data.shape, ids.shape, single(segments))
@@ -139,13 +140,13 @@ for _op, _combine in (
     unsorted_segment(_op, _combine)
 
 
-@kernel(Op.WHERE, versions=(1, 2), inputs=("condition",))
+@kernel(Op.WHERE, versions=(1, 2))
 def where(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """The coordinates [N, rank] of what is not zero, in row-major order."""
     return (np.argwhere(inputs[0]),)
 
 
-@kernel(Op.UNIQUE, versions=(1, 1), inputs=("input",))
+@kernel(Op.UNIQUE, versions=(1, 1))
 def unique(op: OperatorView[UniqueOptions], inputs: Inputs, state: State) -> Outputs:
     """The distinct values in the order in which they first come, and where each element's is."""
     values, first, inverse = np.unique(inputs[0], return_index=True, return_inverse=True)
@@ -153,7 +154,7 @@ def unique(op: OperatorView[UniqueOptions], inputs: Inputs, state: State) -> Out
     return values[order], np.argsort(order)[inverse].astype(op.outputs[1].dtype)
 
 
-@kernel(Op.TOPK_V2, versions=(1, 3), inputs=("input", "k"))
+@kernel(Op.TOPK_V2, versions=(1, 3))
 def topk_v2(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """The k largest of the last axis in descending order, and where they are; of equal ones the
     first comes first, NaN after all others."""

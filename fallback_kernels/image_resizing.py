@@ -20,7 +20,7 @@ from tflite_ort.schema.values.semantics import nearest_indices, resize_ratio
 Indices = npt.NDArray[np.int64]
 
 
-@kernel(Op.RESIZE_BILINEAR, versions=(1, 4), inputs=("input", "size"))
+@kernel(Op.RESIZE_BILINEAR, versions=(1, 4))
 def resize_bilinear(
     op: OperatorView[ResizeBilinearOptions], inputs: Inputs, state: State
 ) -> Outputs:
@@ -35,7 +35,7 @@ def resize_bilinear(
     raise KernelError(f"RESIZE_BILINEAR of {image.dtype} is not implemented")
 
 
-@kernel(Op.RESIZE_NEAREST_NEIGHBOR, versions=(1, 4), inputs=("input", "size"))
+@kernel(Op.RESIZE_NEAREST_NEIGHBOR, versions=(1, 4))
 def resize_nearest_neighbor(
     op: OperatorView[ResizeNearestNeighborOptions], inputs: Inputs, state: State
 ) -> Outputs:

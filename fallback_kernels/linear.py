@@ -34,7 +34,7 @@ from tflite_ort.schema.arithmetic.fixed_point import rescale, round_half_away
 Array = npt.NDArray[Any]
 
 
-@kernel(Op.FULLY_CONNECTED, versions=(1, 14), inputs=("input", "filter", "bias?"))
+@kernel(Op.FULLY_CONNECTED, versions=(1, 14))
 def fully_connected(
     op: OperatorView[FullyConnectedOptions], inputs: Inputs, state: State
 ) -> Outputs:
@@ -90,7 +90,7 @@ def _empty_sums(
     return np.zeros((*rows, units), op.output.dtype)
 
 
-@kernel(Op.BATCH_MATMUL, versions=(1, 4), inputs=("x", "y"))
+@kernel(Op.BATCH_MATMUL, versions=(1, 4))
 def batch_matmul(op: OperatorView[BatchMatMulOptions], inputs: Inputs, state: State) -> Outputs:
     """``x @ y`` over the last two axes, the others broadcast; adj_x and adj_y swap them first."""
     x, y = inputs

@@ -24,8 +24,13 @@ from tflite_ort.schema import (
 )
 from tflite_ort.schema.shapes.lookup import combined_shape, lsh_sizes
 
+# LSH_PROJECTION makes so many bytes of seeds and items at once, or those of one seed. A hash is
+# computed 64 bytes at a time: longer items would take minutes.
+_HASHED_BYTES = 1 << 27
+_MOST_ITEM_BYTES = 1 << 20
 
-@kernel(Op.EMBEDDING_LOOKUP, versions=(1, 5), inputs=("ids", "table"))
+
+@kernel(Op.EMBEDDING_LOOKUP, versions=(1, 5))
 def embedding_lookup(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """Rows of the table; of integer codes for a float output, code * scale (of the row, or of the
     block in it).
@@ -59,7 +64,6 @@ def _checked(ids: Array, rows: int) -> Array:
 @kernel(
     Op.EMBEDDING_LOOKUP_SPARSE,
     versions=(1, 1),
-    inputs=("ids", "indices", "dense_shape", "weights", "params"),
 )
 def embedding_lookup_sparse(
     op: OperatorView[EmbeddingLookupSparseOptions], inputs: Inputs, state: State
@@ -98,7 +102,7 @@ def _divisor(combiner: CombinerType, weights: npt.NDArray[np.float32]) -> np.flo
     return np.float32(np.sqrt((weights * weights).sum(dtype=np.float32)))
 
 
-@kernel(Op.HASHTABLE_LOOKUP, versions=(1, 1), inputs=("lookup", "keys", "values"))
+@kernel(Op.HASHTABLE_LOOKUP, versions=(1, 1))
 def hashtable_lookup(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """The rows of `values` at the keys looked up, zeros for one that is not there; and 1 or 0 for
     found or not."""
@@ -124,14 +128,14 @@ def _binary_search(wanted: Array, keys: Array) -> npt.NDArray[np.int64]:
     return places
 
 
-@kernel(Op.LSH_PROJECTION, versions=(1, 1), inputs=("hash", "input", "weight?"))
+@kernel(Op.LSH_PROJECTION, versions=(1, 1))
 def lsh_projection(op: OperatorView[LSHProjectionOptions], inputs: Inputs, state: State) -> Outputs:
     """Locality-sensitive hashing: for each seed in hash [H, bits], whether the weighted sum of the
     fingerprints of (seed, item) is positive. DENSE: a bit each; SPARSE: bucket numbers [H]."""
     seeds, items = inputs[0], np.ascontiguousarray(inputs[1])
     weights = inputs[2] if len(inputs) > 2 and inputs[2] is not None else np.ones(len(items))
     item_bytes = items.reshape(len(items), -1).view(np.uint8)
-    bits = np.array([_is_positive(seed, item_bytes, weights) for seed in seeds.reshape(-1)])
+    bits = _are_positive(seeds.reshape(-1), item_bytes, weights)
     if op.options.type == LSHProjectionType.DENSE:
         return (bits.astype(np.int32),)
     hashes, count = lsh_sizes(op.options, seeds.shape)
@@ -140,14 +144,27 @@ def lsh_projection(op: OperatorView[LSHProjectionOptions], inputs: Inputs, state
     return ((numbers + starts).astype(np.int32),)
 
 
-def _is_positive(seed: np.float32, items: Array, weights: Array) -> bool:
-    """Summed in order, in float64."""
-    start = np.broadcast_to(np.array([seed], "<f4").view(np.uint8), (len(items), 4))
-    signed = fingerprint(np.concatenate([start, items], axis=1)).view(np.int64)
-    return bool(np.cumsum(signed.astype(np.float64) * weights)[-1] > 0)
+def _are_positive(seeds: Array, items: Array, weights: Array) -> npt.NDArray[np.bool_]:
+    """For each seed; summed over the items in order, in float64."""
+    at_once = max(1, _HASHED_BYTES // max(1, items.size))
+    parts = [seeds[start : start + at_once] for start in range(0, len(seeds), at_once)]
+    hashes = [_hashes(part, items) for part in parts]
+    signed = np.concatenate([np.zeros((0, len(items)), np.int64), *hashes])
+    return np.asarray(np.cumsum(signed.astype(np.float64) * weights, axis=1)[:, -1] > 0)
 
 
-@kernel(Op.SKIP_GRAM, versions=(1, 1), inputs=("sentence",))
+def _hashes(seeds: Array, items: Array) -> npt.NDArray[np.int64]:
+    """The fingerprints of every seed before every item, [seeds, items]."""
+    count, length = items.shape
+    if length > _MOST_ITEM_BYTES:
+        raise KernelError(f"items of {length} bytes, expected at most {_MOST_ITEM_BYTES}")
+    strings = np.empty((len(seeds), count, 4 + length), np.uint8)
+    strings[:, :, :4] = seeds.astype("<f4").view(np.uint8).reshape(-1, 1, 4)
+    strings[:, :, 4:] = items
+    return fingerprint(strings.reshape(-1, 4 + length)).view(np.int64).reshape(-1, count)
+
+
+@kernel(Op.SKIP_GRAM, versions=(1, 1))
 def skip_gram(op: OperatorView[SkipGramOptions], inputs: Inputs, state: State) -> Outputs:
     """The runs of `ngram_size` words (or of up to as many) of the first string, between which up
     to `max_skip_size` words are left out: strings [N]."""

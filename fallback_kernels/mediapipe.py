@@ -27,7 +27,7 @@ from tflite_ort.schema.values.well_known_options import (
 Floats = npt.NDArray[np.float32]
 
 
-@custom_kernel("Convolution2DTransposeBias", versions=(1, 1), inputs=("input", "filter", "bias"))
+@custom_kernel("Convolution2DTransposeBias", versions=(1, 1))
 def convolution2dtransposebias(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """Each cell of [B, H, W, C] adds its product with the filter [N, KH, KW, C] to the cells of a
     window; windows stand `stride` apart, and the bias [N] is everywhere."""
@@ -48,7 +48,7 @@ def convolution2dtransposebias(op: OperatorView[Any], inputs: Inputs, state: Sta
     return (whole[:, top : reach[0] - bottom, left : reach[1] - right] + bias,)
 
 
-@custom_kernel("MaxPoolingWithArgmax2D", versions=(1, 1), inputs=("input",))
+@custom_kernel("MaxPoolingWithArgmax2D", versions=(1, 1))
 def maxpoolingwithargmax2d(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """(the greatest cell of each window, its position in the window row by row).
 
@@ -68,7 +68,7 @@ def maxpoolingwithargmax2d(op: OperatorView[Any], inputs: Inputs, state: State) 
     return greatest.astype(np.float32), position.astype(dtype) + tenth
 
 
-@custom_kernel("MaxUnpooling2D", versions=(1, 1), inputs=("input", "indices"))
+@custom_kernel("MaxUnpooling2D", versions=(1, 1))
 def maxunpooling2d(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """Each cell at its position in the window that it came from, and zeros elsewhere."""
     (x, positions), options = inputs, pool_options(op)
@@ -93,7 +93,7 @@ def _unpooled(inside: Array, axis: int, padding: Padding, filter: int, stride: i
     return place
 
 
-@custom_kernel("TransformTensorBilinear", versions=(2, 2), inputs=("image", "transform"))
+@custom_kernel("TransformTensorBilinear", versions=(2, 2))
 def transformtensorbilinear(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """The image [1, H, W, C] at the transformed centres of the output's cells, interpolated
     between the four nearest; zero outside of it."""
@@ -121,7 +121,7 @@ def _between(first: Floats, second: Floats, share: Floats) -> Floats:
     return ((1.0 - share.astype(np.float64)) * first + share * second).astype(np.float32)
 
 
-@custom_kernel("TransformLandmarks", versions=(2, 2), inputs=("landmarks", "transform"))
+@custom_kernel("TransformLandmarks", versions=(2, 2))
 def transformlandmarks(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """Points [1, N, 2] or [1, N, 3] with x and y transformed, and z as it is."""
     landmarks, transform = inputs[0], inputs[1].reshape(-1)
@@ -131,7 +131,7 @@ def transformlandmarks(op: OperatorView[Any], inputs: Inputs, state: State) -> O
     return (np.concatenate([np.stack(moved, axis=-1), landmarks[..., 2:]], axis=-1),)
 
 
-@custom_kernel("Landmarks2TransformMatrix", versions=(2, 2), inputs=("landmarks",))
+@custom_kernel("Landmarks2TransformMatrix", versions=(2, 2))
 def landmarks2transformmatrix(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """The transform [1, 4, 4] from an upright crop to the image: the crop holds some of the
     points [1, N, 3], turned so that two of them stand at the angle asked for."""

@@ -32,7 +32,7 @@ _LOG_TABLE = 128  # steps of the table of logarithms between powers of two
 _SNR_BITS, _GAIN_BITS = 12, 6  # fractions of SignalPCAN's ratio and of its result
 
 
-@custom_kernel("SignalWindow", versions=(1, 1), inputs=("input", "weights"))
+@custom_kernel("SignalWindow", versions=(1, 1))
 def signalwindow(op: View, inputs: Inputs, state: State) -> Outputs:
     """input * weights >> shift, clamped to int16; the weights are repeated."""
     samples, weights = inputs
@@ -42,7 +42,7 @@ def signalwindow(op: View, inputs: Inputs, state: State) -> Outputs:
     return (product.astype(np.int16).reshape(samples.shape),)
 
 
-@custom_kernel("SignalFftAutoScale", versions=(1, 1), inputs=("input",))
+@custom_kernel("SignalFftAutoScale", versions=(1, 1))
 def signalfftautoscale(op: View, inputs: Inputs, state: State) -> Outputs:
     """(samples shifted up until the largest has no bit left, by how many bits)."""
     (samples,) = inputs
@@ -68,7 +68,7 @@ def _bit_length(value: int) -> int:
     return value.bit_length() if value else 32
 
 
-@custom_kernel("SignalRfft", versions=(1, 1), inputs=("input",))
+@custom_kernel("SignalRfft", versions=(1, 1))
 def signalrfft(op: View, inputs: Inputs, state: State) -> Outputs:
     """[..., samples], filled with zeros, to [..., fft_length + 2]: real and imaginary parts."""
     (samples,), length = inputs, map_options(op, FourierOptions).fft_length
@@ -79,7 +79,7 @@ def signalrfft(op: View, inputs: Inputs, state: State) -> Outputs:
     return (fixed_point_fft.rfft(np.pad(samples, around)),)
 
 
-@custom_kernel("SignalIrfft", versions=(1, 1), inputs=("input",))
+@custom_kernel("SignalIrfft", versions=(1, 1))
 def signalirfft(op: View, inputs: Inputs, state: State) -> Outputs:
     """[..., fft_length + 2] to [..., fft_length]; floats are divided by the length."""
     (parts,), length = inputs, map_options(op, FourierOptions).fft_length
@@ -89,7 +89,7 @@ def signalirfft(op: View, inputs: Inputs, state: State) -> Outputs:
     return (fixed_point_fft.irfft(parts),)
 
 
-@custom_kernel("SignalEnergy", versions=(1, 1), inputs=("input",))
+@custom_kernel("SignalEnergy", versions=(1, 1))
 def signalenergy(op: View, inputs: Inputs, state: State) -> Outputs:
     """Squared magnitudes of the bins asked for; 0 for the others, which TFLite Micro leaves."""
     options, parts = map_options(op, EnergyOptions), inputs[0].reshape(-1, 2).astype(np.int64)
@@ -106,7 +106,6 @@ def signalenergy(op: View, inputs: Inputs, state: State) -> Outputs:
 @custom_kernel(
     "SignalFilterBank",
     versions=(1, 1),
-    inputs=("input", "weights", "unweights", "starts", "weight_starts", "widths"),
 )
 def signalfilterbank(op: View, inputs: Inputs, state: State) -> Outputs:
     """Channel c: weights of band c + 1 and the rest of the weights of band c, times the energy."""
@@ -130,7 +129,7 @@ def _dot(weights: Array, values: npt.NDArray[np.uint64]) -> np.uint64:
     return np.uint64((weights.astype(np.uint64) * values).sum(dtype=np.uint64))
 
 
-@custom_kernel("SignalFilterBankSquareRoot", versions=(1, 1), inputs=("input", "scale_bits"))
+@custom_kernel("SignalFilterBankSquareRoot", versions=(1, 1))
 def signalfilterbanksquareroot(op: View, inputs: Inputs, state: State) -> Outputs:
     """round(sqrt(input)) >> scale_bits."""
     values, bits = inputs[0], int(inputs[1].reshape(-1)[0])
@@ -150,7 +149,6 @@ def _root(value: int) -> int:
 @custom_kernel(
     "SignalFilterBankSpectralSubtraction",
     versions=(1, 1),
-    inputs=("input",),
     state=lambda op: np.zeros(op.output.shape, np.uint32),
 )
 def signalfilterbankspectralsubtraction(op: View, inputs: Inputs, state: State) -> Outputs:
@@ -172,7 +170,7 @@ def signalfilterbankspectralsubtraction(op: View, inputs: Inputs, state: State) 
     return left, state.copy()
 
 
-@custom_kernel("SignalPCAN", versions=(1, 1), inputs=("input", "noise_estimate", "gain_lut"))
+@custom_kernel("SignalPCAN", versions=(1, 1))
 def signalpcan(op: View, inputs: Inputs, state: State) -> Outputs:
     """The input's ratio to the noise, r, as r * r / 4 below 2 and r - 1 from there on."""
     values, noise, table = inputs
@@ -198,7 +196,7 @@ def _interpolated(x: npt.NDArray[np.uint32], table: Int32) -> npt.NDArray[np.int
     return np.where(x <= 2, table[np.minimum(x, 2)], value).astype(np.int16)
 
 
-@custom_kernel("SignalFilterBankLog", versions=(1, 1), inputs=("input",))
+@custom_kernel("SignalFilterBankLog", versions=(1, 1))
 def signalfilterbanklog(op: View, inputs: Inputs, state: State) -> Outputs:
     """output_scale * log(input << input_correction_bits), 0 for 0 and 1; at most 32767."""
     options = map_options(op, LogOptions)

@@ -34,7 +34,7 @@ def _kept(op: View) -> Kept:
     return Kept()
 
 
-@custom_kernel("SignalFramer", versions=(1, 1), inputs=("input",), state=_kept)
+@custom_kernel("SignalFramer", versions=(1, 1), state=_kept)
 def signalframer(op: View, inputs: Inputs, state: State) -> Outputs:
     """(frames [..., N, frame_size] of a stream [..., N * frame_step], whether all are there).
 
@@ -57,7 +57,7 @@ def signalframer(op: View, inputs: Inputs, state: State) -> Outputs:
     return frames, np.array(present)
 
 
-@custom_kernel("SignalStacker", versions=(1, 1), inputs=("input",), state=_kept)
+@custom_kernel("SignalStacker", versions=(1, 1), state=_kept)
 def signalstacker(op: View, inputs: Inputs, state: State) -> Outputs:
     """(frames side by side, whether there were enough): before the first stand copies of it.
 
@@ -75,7 +75,7 @@ def signalstacker(op: View, inputs: Inputs, state: State) -> Outputs:
     return stack, np.array(present)
 
 
-@custom_kernel("SignalDelay", versions=(1, 1), inputs=("input",), state=_kept)
+@custom_kernel("SignalDelay", versions=(1, 1), state=_kept)
 def signaldelay(op: View, inputs: Inputs, state: State) -> Outputs:
     """The stream `delay_length` samples later, after as many zeros."""
     options, (samples,) = map_options(op, DelayOptions), inputs
@@ -88,7 +88,7 @@ def signaldelay(op: View, inputs: Inputs, state: State) -> Outputs:
     return (stream[..., : samples.shape[-1]],)
 
 
-@custom_kernel("SignalOverlapAdd", versions=(1, 1), inputs=("input",), state=_kept)
+@custom_kernel("SignalOverlapAdd", versions=(1, 1), state=_kept)
 def signaloverlapadd(op: View, inputs: Inputs, state: State) -> Outputs:
     """[..., frames, size] summed `frame_step` apart, [..., frames * frame_step]; int16 is clamped
     at each sum."""

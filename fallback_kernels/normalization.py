@@ -26,7 +26,7 @@ from tflite_ort.schema.arithmetic.fixed_point import (
 Array = npt.NDArray[Any]
 
 
-@kernel(Op.L2_NORMALIZATION, versions=(1, 2), inputs=("input",))
+@kernel(Op.L2_NORMALIZATION, versions=(1, 2))
 def l2_normalization(op: OperatorView[L2NormOptions], inputs: Inputs, state: State) -> Outputs:
     """x / max(|x|, 1e-6) along the last axis; codes by a fixed-point inverse root."""
     (x,) = inputs
@@ -38,8 +38,6 @@ def l2_normalization(op: OperatorView[L2NormOptions], inputs: Inputs, state: Sta
         with np.errstate(over="ignore", invalid="ignore"):
             norm = np.sqrt(np.sum(x * x, axis=-1, keepdims=True))
             return (x / np.where(norm < least, least, norm),)
-    if op["input"].type not in (TensorType.UINT8, TensorType.INT8):
-        raise refusal(op)
     return (_of_codes(op, x),)
 
 
@@ -56,7 +54,7 @@ def _of_codes(op: OperatorView[L2NormOptions], x: Array) -> Array:
     return saturate(rescaled.astype(np.int64) + zero, x.dtype)
 
 
-@kernel(Op.LOCAL_RESPONSE_NORMALIZATION, versions=(1, 1), inputs=("input",))
+@kernel(Op.LOCAL_RESPONSE_NORMALIZATION, versions=(1, 1))
 def local_response_normalization(
     op: OperatorView[LocalResponseNormalizationOptions], inputs: Inputs, state: State
 ) -> Outputs:

@@ -26,7 +26,7 @@ Array = npt.NDArray[Any]
 _INTEGERS = (np.int8, np.uint8, np.int16)
 
 
-@kernel(Op.AVERAGE_POOL_2D, versions=(1, 3), inputs=("input",))
+@kernel(Op.AVERAGE_POOL_2D, versions=(1, 3))
 def average_pool_2d(op: OperatorView[Pool2DOptions], inputs: Inputs, state: State) -> Outputs:
     """The mean of the cells inside the image; codes are averaged as they are, never rescaled."""
     x = _checked(inputs[0], *_INTEGERS)
@@ -39,7 +39,7 @@ def average_pool_2d(op: OperatorView[Pool2DOptions], inputs: Inputs, state: Stat
     return (_clamped(op, np.sign(sums) * rounded),)
 
 
-@kernel(Op.MAX_POOL_2D, versions=(1, 3), inputs=("input",))
+@kernel(Op.MAX_POOL_2D, versions=(1, 3))
 def max_pool_2d(op: OperatorView[Pool2DOptions], inputs: Inputs, state: State) -> Outputs:
     """The greatest cell inside the image."""
     x = _checked(inputs[0], *_INTEGERS)
@@ -49,7 +49,7 @@ def max_pool_2d(op: OperatorView[Pool2DOptions], inputs: Inputs, state: State) -
     return (_clamped(op, windows(rows_max, 2, columns, lowest).max(axis=-1)),)
 
 
-@kernel(Op.L2_POOL_2D, versions=(1, 1), inputs=("input",))
+@kernel(Op.L2_POOL_2D, versions=(1, 1))
 def l2_pool_2d(op: OperatorView[Pool2DOptions], inputs: Inputs, state: State) -> Outputs:
     """sqrt(mean of squares) over the cells inside the image; float32."""
     x = _checked(inputs[0])

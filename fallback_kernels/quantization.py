@@ -19,6 +19,7 @@ from tflite_ort.schema import (
     TensorView,
 )
 from tflite_ort.schema.arithmetic.fixed_point import rescale, round_half_away
+from tflite_ort.schema.file.element_types import PACKED_BITS
 from tflite_ort.schema.values.semantics import fake_quant_range, quantized_range
 
 Array = npt.NDArray[Any]
@@ -26,7 +27,7 @@ View = OperatorView[Any]
 
 _T = TensorType
 _FLOATS = frozenset({_T.FLOAT32, _T.FLOAT64, _T.FLOAT16, _T.BFLOAT16})
-_SMALL = frozenset({_T.INT2, _T.INT4, _T.UINT4})
+_SMALL = frozenset(PACKED_BITS)
 _REQUANTIZED = {
     _T.UINT8: (_T.UINT8, _T.INT8, _T.INT16),
     _T.INT8: (_T.UINT8, _T.INT8, _T.INT16),
@@ -35,7 +36,7 @@ _REQUANTIZED = {
 }
 
 
-@kernel(Op.QUANTIZE, versions=(1, 6), inputs=("input",))
+@kernel(Op.QUANTIZE, versions=(1, 6))
 def quantize(op: View, inputs: Inputs, state: State) -> Outputs:
     """round(x / scale) + zero_point, halves away from zero; codes are rescaled by s_in / s_out."""
     (x,) = inputs
@@ -69,7 +70,7 @@ def _quantized(op: View, x: npt.NDArray[np.float32]) -> Array:
     return np.asarray(np.clip(codes + zero, low, high), op.output.dtype)
 
 
-@kernel(Op.DEQUANTIZE, versions=(1, 9), inputs=("input",))
+@kernel(Op.DEQUANTIZE, versions=(1, 9))
 def dequantize(op: View, inputs: Inputs, state: State) -> Outputs:
     """scale * (x - zero_point) as float32; small floats are widened."""
     (x,) = inputs
@@ -95,7 +96,7 @@ def _along(
     return quantization.scale.reshape(shape), quantization.zero_point.reshape(shape)
 
 
-@kernel(Op.FAKE_QUANT, versions=(1, 2), inputs=("input",))
+@kernel(Op.FAKE_QUANT, versions=(1, 2))
 def fake_quant(op: OperatorView[FakeQuantOptions], inputs: Inputs, state: State) -> Outputs:
     """To the nearest of 2**num_bits numbers, halves up; what is no number becomes the lowest."""
     (x,) = inputs
@@ -106,7 +107,7 @@ def fake_quant(op: OperatorView[FakeQuantOptions], inputs: Inputs, state: State)
     return (round_half_away(clipped * (np.float32(1) / step)) * step + low,)
 
 
-@kernel(Op.CAST, versions=(1, 9), inputs=("input",))
+@kernel(Op.CAST, versions=(1, 9))
 def cast(op: View, inputs: Inputs, state: State) -> Outputs:
     """The number as another type; quantisation is ignored.
 
@@ -141,7 +142,7 @@ def _truncated(x: Array, target: TensorView) -> Array:
     return np.where(inside, result, np.where(wide < low, low, high).astype(target.dtype))
 
 
-@kernel(Op.DENSIFY, versions=(1, 1), inputs=("input",))
+@kernel(Op.DENSIFY, versions=(1, 1))
 def densify(op: View, inputs: Inputs, state: State) -> Outputs:
     """The constant with its zeros; a view holds sparse constants densely already."""
     if not op["input"].is_constant:

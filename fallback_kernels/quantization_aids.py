@@ -18,7 +18,7 @@ from tflite_ort.schema.values.well_known_options import (
 View = OperatorView[Any]
 
 
-@custom_kernel("NumericVerify", versions=(1, 1), inputs=("input", "reference"))
+@custom_kernel("NumericVerify", versions=(1, 1))
 def numericverify(op: View, inputs: Inputs, state: State) -> Outputs:
     """What the codes stand for less the reference; an error where it is above the tolerance (in
     units of the scale), if the options ask for it."""
@@ -42,7 +42,7 @@ def _real(op: View, codes: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
     return (steps * quantization.scalar_scale).astype(np.float32)
 
 
-@custom_kernel("aeq.hadamard_rotation", versions=(1, 1), inputs=("input",))
+@custom_kernel("aeq.hadamard_rotation", versions=(1, 1))
 def aeq_hadamard_rotation(op: View, inputs: Inputs, state: State) -> Outputs:
     """The normalised Walsh-Hadamard transform of every `hadamard_size` values of the last axis."""
     (x,), size = inputs, map_options(op, HadamardRotationOptions).hadamard_size

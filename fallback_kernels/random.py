@@ -33,7 +33,7 @@ def _no_state(op: OperatorView[Any]) -> None:
     """With a state, even this one, a kernel is run at every invoke and never ahead of them."""
 
 
-@kernel(Op.RANDOM_UNIFORM, versions=(1, 1), inputs=("shape", "position?"), state=_no_state)
+@kernel(Op.RANDOM_UNIFORM, versions=(1, 1), state=_no_state)
 def random_uniform(op: OperatorView[RandomOptions], inputs: Inputs, state: State) -> Outputs:
     """Uniform in [0, 1); float32 of the shape given."""
     shape = _shape(inputs[0])
@@ -41,7 +41,7 @@ def random_uniform(op: OperatorView[RandomOptions], inputs: Inputs, state: State
     return (_unit(numbers).reshape(shape), *after)
 
 
-@kernel(Op.RANDOM_STANDARD_NORMAL, versions=(1, 1), inputs=("shape", "position?"), state=_no_state)
+@kernel(Op.RANDOM_STANDARD_NORMAL, versions=(1, 1), state=_no_state)
 def random_standard_normal(
     op: OperatorView[RandomOptions], inputs: Inputs, state: State
 ) -> Outputs:
@@ -56,9 +56,7 @@ def random_standard_normal(
     return (pairs.reshape(-1)[:count].reshape(shape), *after)
 
 
-@kernel(
-    Op.MULTINOMIAL, versions=(1, 1), inputs=("logits", "num_samples", "position?"), state=_no_state
-)
+@kernel(Op.MULTINOMIAL, versions=(1, 1), state=_no_state)
 def multinomial(op: OperatorView[RandomOptions], inputs: Inputs, state: State) -> Outputs:
     """Classes of [batch, classes] logits, drawn by their softmax: [batch, num_samples]."""
     logits, samples = inputs[0], int(inputs[1].reshape(-1)[0])

@@ -39,12 +39,7 @@ from tflite_ort.schema import (
     UnidirectionalSequenceLSTMOptions,
 )
 from tflite_ort.schema.arithmetic.fixed_point import rescale, saturate
-from tflite_ort.schema.shapes.recurrent import (
-    BIDIRECTIONAL_RNN_INPUTS,
-    RNN_INPUTS,
-    SVDF_INPUTS,
-)
-from tflite_ort.schema.values.lstm import BIDIRECTIONAL_LSTM_INPUTS, LSTM_INPUTS, LstmKind
+from tflite_ort.schema.values.lstm import LstmKind
 
 Array = npt.NDArray[Any]
 Cell = FloatCell | IntegerCell | NarrowCell
@@ -56,7 +51,7 @@ def _cells(op: OperatorView[Any]) -> Cells:
     return {}
 
 
-@kernel(Op.LSTM, versions=(1, 4), inputs=LSTM_INPUTS, state=_cells)
+@kernel(Op.LSTM, versions=(1, 4), state=_cells)
 def lstm(op: OperatorView[LSTMOptions], inputs: Inputs, state: State) -> Outputs:
     """One step: input [B, I], output [B, O]."""
     if op.options.kernel_type == LSTMKernelType.BASIC:
@@ -65,7 +60,7 @@ def lstm(op: OperatorView[LSTMOptions], inputs: Inputs, state: State) -> Outputs
     return (outputs[0], *variables(op, inputs, states))
 
 
-@kernel(Op.UNIDIRECTIONAL_SEQUENCE_LSTM, versions=(1, 4), inputs=LSTM_INPUTS, state=_cells)
+@kernel(Op.UNIDIRECTIONAL_SEQUENCE_LSTM, versions=(1, 4), state=_cells)
 def unidirectional_sequence_lstm(
     op: OperatorView[UnidirectionalSequenceLSTMOptions], inputs: Inputs, state: State
 ) -> Outputs:
@@ -78,7 +73,6 @@ def unidirectional_sequence_lstm(
 @kernel(
     Op.BIDIRECTIONAL_SEQUENCE_LSTM,
     versions=(1, 3),
-    inputs=BIDIRECTIONAL_LSTM_INPUTS,
     state=_cells,
 )
 def bidirectional_sequence_lstm(
@@ -128,7 +122,7 @@ def _kind(op: OperatorView[Any]) -> type[Cell]:
     return NarrowCell if kind is LstmKind.NARROW else IntegerCell
 
 
-@kernel(Op.RNN, versions=(1, 3), inputs=RNN_INPUTS)
+@kernel(Op.RNN, versions=(1, 3))
 def rnn(op: OperatorView[RNNOptions], inputs: Inputs, state: State) -> Outputs:
     """One step on a whole batch: [B, I] to [B, C]."""
     cell = RnnCell.of(CellTensors(op, inputs))
@@ -136,7 +130,7 @@ def rnn(op: OperatorView[RNNOptions], inputs: Inputs, state: State) -> Outputs:
     return outputs[0], h
 
 
-@kernel(Op.UNIDIRECTIONAL_SEQUENCE_RNN, versions=(1, 3), inputs=RNN_INPUTS)
+@kernel(Op.UNIDIRECTIONAL_SEQUENCE_RNN, versions=(1, 3))
 def unidirectional_sequence_rnn(
     op: OperatorView[SequenceRNNOptions], inputs: Inputs, state: State
 ) -> Outputs:
@@ -146,7 +140,7 @@ def unidirectional_sequence_rnn(
     return as_input(op, outputs), h
 
 
-@kernel(Op.BIDIRECTIONAL_SEQUENCE_RNN, versions=(1, 3), inputs=BIDIRECTIONAL_RNN_INPUTS)
+@kernel(Op.BIDIRECTIONAL_SEQUENCE_RNN, versions=(1, 3))
 def bidirectional_sequence_rnn(
     op: OperatorView[BidirectionalSequenceRNNOptions], inputs: Inputs, state: State
 ) -> Outputs:
@@ -190,7 +184,7 @@ def _auxiliary(op: OperatorView[Any], aux: Array, shape: tuple[int, ...], hybrid
     return np.asarray(aux.reshape(-1)[places])
 
 
-@kernel(Op.SVDF, versions=(1, 4), inputs=SVDF_INPUTS)
+@kernel(Op.SVDF, versions=(1, 4))
 def svdf(op: OperatorView[SVDFOptions], inputs: Inputs, state: State) -> Outputs:
     """out[u] = f(bias[u] + the sum over the filters of u of their weights in time times their
     last M outputs); a filter's newest output stands last in its row of the state [B, F, M]."""

@@ -35,7 +35,7 @@ from tflite_ort.schema.values.semantics import normalized_axes, normalized_axis
 _QUANTIZED = (np.int8, np.uint8, np.int16)
 
 
-@kernel(Op.MEAN, versions=(1, 3), inputs=("input", "axes"))
+@kernel(Op.MEAN, versions=(1, 3))
 def mean(op: OperatorView[ReducerOptions], inputs: Inputs, state: State) -> Outputs:
     """sum / count; integers are cut towards zero, quantised ones rescaled. None of none is NaN."""
     array, axes = inputs[0], normalized_axes(inputs[1], inputs[0].ndim)
@@ -54,7 +54,7 @@ def mean(op: OperatorView[ReducerOptions], inputs: Inputs, state: State) -> Outp
     raise KernelError(f"MEAN of {array.dtype} is not implemented")
 
 
-@kernel(Op.SUM, versions=(1, 2), inputs=("input", "axes"))
+@kernel(Op.SUM, versions=(1, 2))
 def sum_(op: OperatorView[ReducerOptions], inputs: Inputs, state: State) -> Outputs:
     """The sum; integers wrap, quantised ones are rescaled, of truths it is whether one is true.
 
@@ -115,13 +115,13 @@ def _divided(q31: int, shift: int, divisor: int) -> tuple[Array, Array]:
     return np.asarray((q31 << room) // divisor, np.int32), np.asarray(shift - room, np.int32)
 
 
-@kernel(Op.REDUCE_MAX, versions=(1, 3), inputs=("input", "axes"))
+@kernel(Op.REDUCE_MAX, versions=(1, 3))
 def reduce_max(op: OperatorView[ReducerOptions], inputs: Inputs, state: State) -> Outputs:
     """The largest; the lowest finite value for none."""
     return (_extremum(op, inputs, np.max, lowest=True),)
 
 
-@kernel(Op.REDUCE_MIN, versions=(1, 3), inputs=("input", "axes"))
+@kernel(Op.REDUCE_MIN, versions=(1, 3))
 def reduce_min(op: OperatorView[ReducerOptions], inputs: Inputs, state: State) -> Outputs:
     """The smallest; the highest finite value for none."""
     return (_extremum(op, inputs, np.min, lowest=False),)
@@ -142,7 +142,7 @@ def _extremum(
     return np.full_like(inputs[0].sum(axis=axes, keepdims=keep), fill, dtype)
 
 
-@kernel(Op.REDUCE_PROD, versions=(1, 2), inputs=("input", "axes"))
+@kernel(Op.REDUCE_PROD, versions=(1, 2))
 def reduce_prod(op: OperatorView[ReducerOptions], inputs: Inputs, state: State) -> Outputs:
     """The product, 1 for none; plain integers wrap, codes are rescaled after each factor."""
     array, axes = inputs[0], normalized_axes(inputs[1], inputs[0].ndim)
@@ -180,13 +180,13 @@ def _quantized_product(
     return saturate(codes + target.scalar_zero_point, array.dtype).reshape(np.shape(result))
 
 
-@kernel(Op.REDUCE_ANY, versions=(1, 1), inputs=("input", "axes"))
+@kernel(Op.REDUCE_ANY, versions=(1, 1))
 def reduce_any(op: OperatorView[ReducerOptions], inputs: Inputs, state: State) -> Outputs:
     """Whether one is true."""
     return (_of_truths(op, inputs, np.any),)
 
 
-@kernel(Op.REDUCE_ALL, versions=(1, 1), inputs=("input", "axes"))
+@kernel(Op.REDUCE_ALL, versions=(1, 1))
 def reduce_all(op: OperatorView[ReducerOptions], inputs: Inputs, state: State) -> Outputs:
     """Whether none is false."""
     return (_of_truths(op, inputs, np.all),)
@@ -201,7 +201,7 @@ def _of_truths(
     return np.asarray(reduce(inputs[0], axis=axes, keepdims=op.options.keep_dims))
 
 
-@kernel(Op.CUMSUM, versions=(1, 1), inputs=("input", "axis"))
+@kernel(Op.CUMSUM, versions=(1, 1))
 def cumsum(op: OperatorView[CumsumOptions], inputs: Inputs, state: State) -> Outputs:
     """Running sums along an axis, from its end if reverse, without the element if exclusive."""
     array, where = inputs
@@ -219,13 +219,13 @@ def cumsum(op: OperatorView[CumsumOptions], inputs: Inputs, state: State) -> Out
     return (np.flip(sums, axis) if op.options.reverse else sums,)
 
 
-@kernel(Op.ARG_MAX, versions=(1, 3), inputs=("input", "axis"))
+@kernel(Op.ARG_MAX, versions=(1, 3))
 def arg_max(op: OperatorView[ArgMaxOptions], inputs: Inputs, state: State) -> Outputs:
     """The first index of the largest along an axis."""
     return (_first_index(op, inputs, np.argmax, -np.inf),)
 
 
-@kernel(Op.ARG_MIN, versions=(1, 3), inputs=("input", "axis"))
+@kernel(Op.ARG_MIN, versions=(1, 3))
 def arg_min(op: OperatorView[ArgMinOptions], inputs: Inputs, state: State) -> Outputs:
     """The first index of the smallest along an axis."""
     return (_first_index(op, inputs, np.argmin, np.inf),)
@@ -257,7 +257,6 @@ _WINDOWED = (np.bool_, np.int8, np.uint8, np.int16, np.int32, np.int64, np.float
 @kernel(
     Op.REDUCE_WINDOW,
     versions=(1, 1),
-    inputs=("input", "init", "window", "strides", "dilations"),
 )
 def reduce_window(op: OperatorView[ReduceWindowOptions], inputs: Inputs, state: State) -> Outputs:
     """`init` and the cells of each window, combined in order; codes as they are."""

@@ -38,7 +38,7 @@ from tflite_ort.schema.shapes.reshaping import (
 from tflite_ort.schema.values.semantics import normalized_axis
 
 
-@kernel(Op.RESHAPE, versions=(1, 1), inputs=("input", "shape?"))
+@kernel(Op.RESHAPE, versions=(1, 1))
 def reshape(op: OperatorView[ReshapeOptions], inputs: Inputs, state: State) -> Outputs:
     """The same elements in row-major order under another shape; one -1 is inferred."""
     shape = inputs[1] if len(inputs) > 1 else None
@@ -49,20 +49,20 @@ def reshape(op: OperatorView[ReshapeOptions], inputs: Inputs, state: State) -> O
     return (inputs[0].reshape(resolved_shape(inputs[0].shape, wanted)),)
 
 
-@kernel(Op.SQUEEZE, versions=(1, 2), inputs=("input",))
+@kernel(Op.SQUEEZE, versions=(1, 2))
 def squeeze(op: OperatorView[SqueezeOptions], inputs: Inputs, state: State) -> Outputs:
     """Without the listed axes of size 1; without all of them when none is listed."""
     return (np.squeeze(inputs[0], squeezed_axes(inputs[0].shape, op.options.squeeze_dims)),)
 
 
-@kernel(Op.EXPAND_DIMS, versions=(1, 1), inputs=("input", "axis"))
+@kernel(Op.EXPAND_DIMS, versions=(1, 1))
 def expand_dims(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """With an axis of size 1 inserted."""
     axis = normalized_axis(int(inputs[1].reshape(-1)[0]), inputs[0].ndim + 1)
     return (np.expand_dims(inputs[0], axis),)
 
 
-@kernel(Op.TRANSPOSE, versions=(1, 9), inputs=("input", "perm"))
+@kernel(Op.TRANSPOSE, versions=(1, 9))
 def transpose(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """Output axis i is input axis perm[i]."""
     perm = [normalized_axis(int(axis), inputs[0].ndim) for axis in inputs[1]]
@@ -71,7 +71,7 @@ def transpose(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     return (np.ascontiguousarray(np.transpose(inputs[0], perm)),)
 
 
-@kernel(Op.CONCATENATION, versions=(1, 7), inputs=("values*",))
+@kernel(Op.CONCATENATION, versions=(1, 7))
 def concatenation(op: OperatorView[ConcatenationOptions], inputs: Inputs, state: State) -> Outputs:
     """Joined along `axis`; uint8 inputs are rescaled to the output's scale."""
     target = op.output.quantization
@@ -102,13 +102,13 @@ def _rescaled(codes: Array, source: Quantization | None, target: Quantization | 
     return saturate(rounded + target.scalar_zero_point, np.uint8)
 
 
-@kernel(Op.PACK, versions=(1, 5), inputs=("values*",))
+@kernel(Op.PACK, versions=(1, 5))
 def pack(op: OperatorView[PackOptions], inputs: Inputs, state: State) -> Outputs:
     """Stacked along a new `axis`."""
     return (np.stack(inputs, normalized_axis(op.options.axis, inputs[0].ndim + 1)),)
 
 
-@kernel(Op.UNPACK, versions=(1, 6), inputs=("input",))
+@kernel(Op.UNPACK, versions=(1, 6))
 def unpack(op: OperatorView[UnpackOptions], inputs: Inputs, state: State) -> Outputs:
     """The slices along `axis`, without it."""
     axis = normalized_axis(op.options.axis, inputs[0].ndim)
@@ -118,7 +118,7 @@ def unpack(op: OperatorView[UnpackOptions], inputs: Inputs, state: State) -> Out
     return tuple(np.array(part) for part in slices)
 
 
-@kernel(Op.SPLIT, versions=(1, 5), inputs=("axis", "input"))
+@kernel(Op.SPLIT, versions=(1, 5))
 def split(op: OperatorView[SplitOptions], inputs: Inputs, state: State) -> Outputs:
     """`num_splits` equal parts along an axis."""
     axis = normalized_axis(int(inputs[0].reshape(-1)[0]), inputs[1].ndim)
@@ -128,7 +128,7 @@ def split(op: OperatorView[SplitOptions], inputs: Inputs, state: State) -> Outpu
     return _parts(inputs[1], [size // parts] * parts, axis)
 
 
-@kernel(Op.SPLIT_V, versions=(1, 3), inputs=("input", "size_splits", "axis"))
+@kernel(Op.SPLIT_V, versions=(1, 3))
 def split_v(op: OperatorView[SplitVOptions], inputs: Inputs, state: State) -> Outputs:
     """Parts of the given sizes along an axis; one size may be -1."""
     axis = normalized_axis(int(inputs[2].reshape(-1)[0]), inputs[0].ndim)
@@ -141,19 +141,19 @@ def _parts(array: Array, sizes: list[int], axis: int) -> Outputs:
     return tuple(np.ascontiguousarray(part) for part in np.split(array, cuts, axis))
 
 
-@kernel(Op.SHAPE, versions=(1, 1), inputs=("input",))
+@kernel(Op.SHAPE, versions=(1, 1))
 def shape(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """The sizes of the dimensions, int32 or int64."""
     return (np.array(inputs[0].shape, op.output.dtype),)
 
 
-@kernel(Op.RANK, versions=(1, 1), inputs=("input",))
+@kernel(Op.RANK, versions=(1, 1))
 def rank(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """The number of dimensions, int32."""
     return (np.array(inputs[0].ndim, np.int32),)
 
 
-@kernel(Op.BITCAST, versions=(1, 1), inputs=("input",))
+@kernel(Op.BITCAST, versions=(1, 1))
 def bitcast(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """The same bytes as another type; a last dimension makes up for its size."""
     shape = bitcast_shape(inputs[0].shape, op["input"].type, op.output.type)
@@ -161,7 +161,7 @@ def bitcast(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     return (array.view(op.output.dtype).reshape(shape),)
 
 
-@kernel(Op.FILL, versions=(1, 5), inputs=("dims", "value"))
+@kernel(Op.FILL, versions=(1, 5))
 def fill(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """A tensor of shape `dims` of one value, whose scale it shares."""
     dims, value = inputs
@@ -175,7 +175,7 @@ def fill(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     return (np.full(dims, value, value.dtype),)
 
 
-@kernel(Op.RANGE, versions=(1, 2), inputs=("start", "limit", "delta"))
+@kernel(Op.RANGE, versions=(1, 2))
 def range_(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """start, start + delta, ... short of limit; floats are added up one by one."""
     start, limit, delta = inputs
@@ -188,7 +188,7 @@ def range_(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     return (np.cumsum(steps, dtype=start.dtype),)
 
 
-@kernel(Op.SPACE_TO_DEPTH, versions=(1, 2), inputs=("input",))
+@kernel(Op.SPACE_TO_DEPTH, versions=(1, 2))
 def space_to_depth(op: OperatorView[SpaceToDepthOptions], inputs: Inputs, state: State) -> Outputs:
     """[N, H, W, C] to [N, H/b, W/b, b*b*C]: channel (y*b + x)*C + c of a b x b block."""
     n, h, w, c = inputs[0].shape
@@ -199,7 +199,7 @@ def space_to_depth(op: OperatorView[SpaceToDepthOptions], inputs: Inputs, state:
     return (blocks.transpose(0, 1, 3, 2, 4, 5).reshape(n, h // b, w // b, b * b * c),)
 
 
-@kernel(Op.DEPTH_TO_SPACE, versions=(1, 2), inputs=("input",))
+@kernel(Op.DEPTH_TO_SPACE, versions=(1, 2))
 def depth_to_space(op: OperatorView[DepthToSpaceOptions], inputs: Inputs, state: State) -> Outputs:
     """[N, H, W, b*b*C] to [N, H*b, W*b, C], the inverse of SPACE_TO_DEPTH."""
     n, h, w, c = inputs[0].shape
@@ -210,7 +210,7 @@ def depth_to_space(op: OperatorView[DepthToSpaceOptions], inputs: Inputs, state:
     return (blocks.transpose(0, 1, 3, 2, 4, 5).reshape(n, h * b, w * b, c // (b * b)),)
 
 
-@kernel(Op.PAD, versions=(1, 6), inputs=("input", "paddings", "value?"))
+@kernel(Op.PAD, versions=(1, 6))
 def pad(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """Framed by a value; without one by zero, which is the output's zero point if quantised."""
     value = inputs[2] if len(inputs) > 2 else None
@@ -220,13 +220,13 @@ def pad(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     return (np.pad(inputs[0], pads, constant_values=np.asarray(value, inputs[0].dtype).item()),)
 
 
-@kernel(Op.PADV2, versions=(1, 6), inputs=("input", "paddings", "value?"))
+@kernel(Op.PADV2, versions=(1, 6))
 def padv2(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """PAD; converters use it when the value is given."""
     return pad(op, inputs, state)
 
 
-@kernel(Op.MIRROR_PAD, versions=(1, 3), inputs=("input", "paddings"))
+@kernel(Op.MIRROR_PAD, versions=(1, 3))
 def mirror_pad(op: OperatorView[MirrorPadOptions], inputs: Inputs, state: State) -> Outputs:
     """Framed by its mirror image, without (REFLECT) or with (SYMMETRIC) the edge repeated."""
     edge = int(op.options.mode == MirrorPadMode.REFLECT)

@@ -13,7 +13,7 @@ from tflite_ort.schema.values.semantics import strided_slice as resolved
 
 
 # `slice` is the builtin, which the kernels below need.
-@kernel(Op.SLICE, versions=(1, 8), inputs=("input", "begin", "size"))
+@kernel(Op.SLICE, versions=(1, 8))
 def slice_(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """`size` elements from `begin` in every dimension; size -1 takes all that follow."""
     array, begin = inputs[0], tuple(inputs[1].tolist())
@@ -22,7 +22,7 @@ def slice_(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     return (array[tuple(slice(first, first + size) for first, size in bounds)].copy(),)
 
 
-@kernel(Op.STRIDED_SLICE, versions=(1, 8), inputs=("input", "begin", "end", "strides"))
+@kernel(Op.STRIDED_SLICE, versions=(1, 8))
 def strided_slice(op: OperatorView[StridedSliceOptions], inputs: Inputs, state: State) -> Outputs:
     """numpy's basic indexing: begin:end:stride with masks for `...`, `newaxis` and integers."""
     array, begin, end, strides = inputs
@@ -30,7 +30,7 @@ def strided_slice(op: OperatorView[StridedSliceOptions], inputs: Inputs, state: 
     return (array[region.slices].reshape(region.shape),)
 
 
-@kernel(Op.DYNAMIC_UPDATE_SLICE, versions=(1, 6), inputs=("operand", "update", "start"))
+@kernel(Op.DYNAMIC_UPDATE_SLICE, versions=(1, 6))
 def dynamic_update_slice(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """The operand with `update` at `start`, which is moved as far as it needs to fit."""
     operand, update, start = inputs

@@ -47,7 +47,7 @@ _INTEGERS = _SHIFTED | frozenset(
 def _elementwise(
     op: Op, function: Callable[[Array, Array], Array], dtypes: frozenset[np.dtype[Any]]
 ) -> None:
-    @kernel(op, versions=(1, 1), inputs=("lhs", "rhs"))
+    @kernel(op, versions=(1, 1))
     def run(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
         lhs, rhs = inputs
         if lhs.dtype != rhs.dtype or lhs.dtype not in dtypes:
@@ -77,7 +77,7 @@ for row in (
     _elementwise(*row)
 
 
-@kernel(Op.STABLEHLO_PAD, versions=(1, 1), inputs=("input", "value"))
+@kernel(Op.STABLEHLO_PAD, versions=(1, 1))
 def stablehlo_pad(op: OperatorView[StablehloPadOptions], inputs: Inputs, state: State) -> Outputs:
     """`value` between the elements and around them; a negative edge cuts."""
     array, value = inputs
@@ -107,7 +107,7 @@ def _padded(array: Array, value: Array, options: StablehloPadOptions) -> Array:
     return full[tuple(cuts)].copy()
 
 
-@kernel(Op.STABLEHLO_GATHER, versions=(1, 1), inputs=("operand", "start_indices"))
+@kernel(Op.STABLEHLO_GATHER, versions=(1, 1))
 def stablehlo_gather(
     op: OperatorView[StablehloGatherOptions], inputs: Inputs, state: State
 ) -> Outputs:
@@ -129,7 +129,7 @@ def stablehlo_gather(
     return (np.array(moved, order="C"),)
 
 
-@kernel(Op.STABLEHLO_RNG_BIT_GENERATOR, versions=(1, 1), inputs=("state",))
+@kernel(Op.STABLEHLO_RNG_BIT_GENERATOR, versions=(1, 1))
 def stablehlo_rng_bit_generator(
     op: OperatorView[StablehloRngBitGeneratorOptions], inputs: Inputs, state: State
 ) -> Outputs:
@@ -157,7 +157,7 @@ def _blocks(state: Array, counters: Array, lanes: int) -> Words:
     return philox(int(state[0]), counters, np.full_like(counters, state[2 % state.size]))
 
 
-@kernel(Op.STABLEHLO_REDUCE_WINDOW, versions=(1, 1), inputs=("input", "init"))
+@kernel(Op.STABLEHLO_REDUCE_WINDOW, versions=(1, 1))
 def stablehlo_reduce_window(
     op: OperatorView[StablehloReduceWindowOptions], inputs: Inputs, state: State
 ) -> Outputs:
@@ -181,7 +181,7 @@ _SCATTERED: dict[Op, np.ufunc] = {
 }
 
 
-@kernel(Op.STABLEHLO_SCATTER, versions=(1, 1), inputs=("operand", "indices", "updates"))
+@kernel(Op.STABLEHLO_SCATTER, versions=(1, 1))
 def stablehlo_scatter(
     op: OperatorView[StablehloScatterOptions], inputs: Inputs, state: State
 ) -> Outputs:

@@ -21,38 +21,38 @@ from tflite_ort.schema import (
 _NUMBERS, _TEXTS = np.dtype(np.int64), np.dtype(np.object_)
 
 
-@kernel(Op.VAR_HANDLE, versions=(1, 1), inputs=())
+@kernel(Op.VAR_HANDLE, versions=(1, 1))
 def var_handle(op: OperatorView[VarHandleOptions], inputs: Inputs, state: State) -> Outputs:
     """A number that nothing reads."""
     return (np.zeros(op.output.shape, op.output.dtype),)
 
 
-@kernel(Op.READ_VARIABLE, versions=(1, 1), inputs=("variable",))
+@kernel(Op.READ_VARIABLE, versions=(1, 1))
 def read_variable(op: OperatorView[None], inputs: Inputs, state: State) -> Outputs:
     """A copy: the variable may be set anew in place."""
     return (inputs[0].copy(),)
 
 
-@kernel(Op.ASSIGN_VARIABLE, versions=(1, 1), inputs=("variable", "value"))
+@kernel(Op.ASSIGN_VARIABLE, versions=(1, 1))
 def assign_variable(op: OperatorView[None], inputs: Inputs, state: State) -> Outputs:
     """The value, with its type and shape, whatever the variable was."""
     return (inputs[1],)
 
 
-@kernel(Op.HASHTABLE, versions=(1, 1), inputs=())
+@kernel(Op.HASHTABLE, versions=(1, 1))
 def hashtable(op: OperatorView[HashtableOptions], inputs: Inputs, state: State) -> Outputs:
     """A number that nothing reads."""
     return (np.zeros(op.output.shape, op.output.dtype),)
 
 
-@kernel(Op.HASHTABLE_IMPORT, versions=(1, 1), inputs=("table", "keys", "values"))
+@kernel(Op.HASHTABLE_IMPORT, versions=(1, 1))
 def hashtable_import(op: OperatorView[None], inputs: Inputs, state: State) -> Outputs:
     """A table of the keys and values; the one there is, if there was an import before."""
     table, keys, values = inputs
     return (hash_table(keys, values) if table[()] is None else table,)
 
 
-@kernel(Op.HASHTABLE_FIND, versions=(1, 1), inputs=("table", "keys", "default"))
+@kernel(Op.HASHTABLE_FIND, versions=(1, 1))
 def hashtable_find(op: OperatorView[None], inputs: Inputs, state: State) -> Outputs:
     """The value of each key, the default for a key that is not in the table."""
     table, keys, default = inputs
@@ -64,7 +64,7 @@ def hashtable_find(op: OperatorView[None], inputs: Inputs, state: State) -> Outp
     return (np.array(found, default.dtype).reshape(keys.shape),)
 
 
-@kernel(Op.HASHTABLE_SIZE, versions=(1, 1), inputs=("table",))
+@kernel(Op.HASHTABLE_SIZE, versions=(1, 1))
 def hashtable_size(op: OperatorView[None], inputs: Inputs, state: State) -> Outputs:
     """[1]: how many keys there are."""
     return (np.array([len(inputs[0][()] or ())], np.int64),)

@@ -19,7 +19,7 @@ from tflite_ort.schema.shapes.tiling import (
 )
 
 
-@kernel(Op.TILE, versions=(1, 3), inputs=("input", "multiples"))
+@kernel(Op.TILE, versions=(1, 3))
 def tile(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """The input `multiples[i]` times along axis i."""
     array, multiples = inputs
@@ -27,14 +27,14 @@ def tile(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     return (np.tile(array, multiples).reshape(shape),)
 
 
-@kernel(Op.BROADCAST_TO, versions=(2, 4), inputs=("input", "shape"))
+@kernel(Op.BROADCAST_TO, versions=(2, 4))
 def broadcast_to(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """The input with its dimensions of size 1 repeated to fill `shape`."""
     array, shape = inputs
     return (np.broadcast_to(array, broadcast_shape(array.shape, tuple(shape.tolist()))).copy(),)
 
 
-@kernel(Op.BROADCAST_ARGS, versions=(1, 1), inputs=("a", "b"))
+@kernel(Op.BROADCAST_ARGS, versions=(1, 1))
 def broadcast_args(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """The shape to which tensors of two shapes broadcast."""
     rank = max(shape.size for shape in inputs)
@@ -44,13 +44,13 @@ def broadcast_args(op: OperatorView[Any], inputs: Inputs, state: State) -> Outpu
     return (np.where(a == 1, b, a),)
 
 
-@kernel(Op.REVERSE_V2, versions=(1, 4), inputs=("input", "axes"))
+@kernel(Op.REVERSE_V2, versions=(1, 4))
 def reverse_v2(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """The input with some axes, which are neighbours, running backwards."""
     return (np.flip(inputs[0], reversed_axes(inputs[1], inputs[0].ndim)).copy(),)
 
 
-@kernel(Op.REVERSE_SEQUENCE, versions=(1, 1), inputs=("input", "lengths"))
+@kernel(Op.REVERSE_SEQUENCE, versions=(1, 1))
 def reverse_sequence(
     op: OperatorView[ReverseSequenceOptions], inputs: Inputs, state: State
 ) -> Outputs:
@@ -69,7 +69,7 @@ def reverse_sequence(
     return (np.ascontiguousarray(np.moveaxis(turned, (0, 1), axes)),)
 
 
-@kernel(Op.MATRIX_DIAG, versions=(1, 1), inputs=("diagonal",))
+@kernel(Op.MATRIX_DIAG, versions=(1, 1))
 def matrix_diag(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """[..., N] on the diagonal of [..., N, N] zeros (the code 0, whatever the zero point)."""
     (diagonal,) = inputs
@@ -77,7 +77,7 @@ def matrix_diag(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     return (_with_diagonal(zeros, diagonal),)
 
 
-@kernel(Op.MATRIX_SET_DIAG, versions=(1, 1), inputs=("input", "diagonal"))
+@kernel(Op.MATRIX_SET_DIAG, versions=(1, 1))
 def matrix_set_diag(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """[..., M, N] with its main diagonal of min(M, N) elements replaced."""
     matrices, diagonal = inputs
@@ -93,7 +93,7 @@ def _with_diagonal(matrices: Array, diagonal: Array) -> Array:
     return matrices
 
 
-@kernel(Op.DILATE, versions=(1, 1), inputs=("input", "dilations", "padding"))
+@kernel(Op.DILATE, versions=(1, 1))
 def dilate(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """`dilations[i] - 1` elements of `padding` between neighbours along axis i."""
     array, dilations, padding = inputs
@@ -102,7 +102,7 @@ def dilate(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     return (result,)
 
 
-@kernel(Op.SPACE_TO_BATCH_ND, versions=(1, 4), inputs=("input", "block_shape", "paddings"))
+@kernel(Op.SPACE_TO_BATCH_ND, versions=(1, 4))
 def space_to_batch_nd(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """[N, H, W, C] to [BH*BW*N, H/BH, W/BW, C]: every BH-th row and BW-th column of the padded
     input is an image of its own."""
@@ -118,7 +118,7 @@ def space_to_batch_nd(op: OperatorView[Any], inputs: Inputs, state: State) -> Ou
     return (blocked.reshape(shape),)
 
 
-@kernel(Op.BATCH_TO_SPACE_ND, versions=(1, 4), inputs=("input", "block_shape", "crops"))
+@kernel(Op.BATCH_TO_SPACE_ND, versions=(1, 4))
 def batch_to_space_nd(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """[BH*BW*N, H, W, C] to [N, H*BH, W*BW, C] less the crops: undoes SPACE_TO_BATCH_ND."""
     array, blocks, crops = inputs

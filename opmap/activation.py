@@ -69,10 +69,10 @@ for operator, last, op_type, types in (
     (Op.ELU, 1, "Elu", _FLOAT32 | {_T.INT8}),
     (Op.HARD_SWISH, 1, "HardSwish", _FLOAT32 | _BYTES),
 ):
-    translator(operator, versions=(1, last), inputs=("input",))(partial(unary, op_type, types, {}))
+    translator(operator, versions=(1, last))(partial(unary, op_type, types, {}))
 
 
-@translator(Op.TANH, versions=(1, 3), inputs=("input",))
+@translator(Op.TANH, versions=(1, 3))
 def tanh(op: View, g: Graph) -> None:
     """Tanh; a Gather of 16-bit codes, of which TFLite's own table is up to 3 codes off."""
     if op["input"].type is _T.INT16:
@@ -92,7 +92,7 @@ def _of_every_code(op: View, function: Callable[[Array, np.float32], Array]) -> 
     return function(every_code(_T.INT16), given.scale[0])
 
 
-@translator(Op.LOGISTIC, versions=(1, 3), inputs=("input",))
+@translator(Op.LOGISTIC, versions=(1, 3))
 def logistic(op: View, g: Graph) -> None:
     """Sigmoid of 8-bit codes, a Gather of 16-bit ones; of floats 1 / (1 + Exp(-x)), since ONNX
     Runtime's Sigmoid is off by 1e-8: nothing below that is left, where TFLite tells 1e-9 from
@@ -133,12 +133,10 @@ for operator, last, activation, types in (
     (Op.RELU6, 3, ActivationFunctionType.RELU6, _CODES),
     (Op.RELU_N1_TO_1, 1, ActivationFunctionType.RELU_N1_TO_1, _BYTES),
 ):
-    translator(operator, versions=(1, last), inputs=("input",))(
-        partial(relu_between, activation, types)
-    )
+    translator(operator, versions=(1, last))(partial(relu_between, activation, types))
 
 
-@translator(Op.RELU_0_TO_1, versions=(1, 1), inputs=("input",))
+@translator(Op.RELU_0_TO_1, versions=(1, 1))
 def relu_0_to_1(op: View, g: Graph) -> None:
     """Clip to [0, 1]."""
     check_types(op, _FLOAT32 | _BYTES)
@@ -147,7 +145,7 @@ def relu_0_to_1(op: View, g: Graph) -> None:
     g.write(op.output, g.op("Clip", g.read(op["input"], layout=layout), *bounds), layout=layout)
 
 
-@translator(Op.LEAKY_RELU, versions=(1, 2), inputs=("input",))
+@translator(Op.LEAKY_RELU, versions=(1, 2))
 def leaky_relu(op: OperatorView[LeakyReluOptions], g: Graph) -> None:
     """LeakyRelu with the slope `alpha` below 0; a Gather of 16-bit codes."""
     check_types(op, _FLOAT32 | _CODES)
@@ -167,14 +165,14 @@ def leaky_relu(op: OperatorView[LeakyReluOptions], g: Graph) -> None:
     g.write(output, g.op("LeakyRelu", x, alpha=slope), layout=layout)
 
 
-@translator(Op.GELU, versions=(1, 3), inputs=("input",))
+@translator(Op.GELU, versions=(1, 3))
 def gelu(op: OperatorView[GeluOptions], g: Graph) -> None:
     """Gelu, exact or by Tanh; INT16 codes are left to TFLite's coarse table in the numpy kernel."""
     approximation = "tanh" if op.options.approximate else "none"
     unary("Gelu", _HALF | _BYTES, {"approximate": approximation}, op, g)
 
 
-@translator(Op.PRELU, versions=(1, 1), inputs=("input", "alpha"))
+@translator(Op.PRELU, versions=(1, 1))
 def prelu(op: View, g: Graph) -> None:
     """PRelu with a slope that broadcasts into the input's shape."""
     input, alpha = op["input"], op["alpha"]
@@ -214,7 +212,7 @@ def blocked_prelu(op: View, g: Graph) -> ir.Value:
     return g.op("Add", g.op("Conv", negative, slopes, group=channels), g.op("Relu", x))
 
 
-@translator(Op.SOFTMAX, versions=(1, 4), inputs=("input",))
+@translator(Op.SOFTMAX, versions=(1, 4))
 def softmax(op: OperatorView[SoftmaxOptions], g: Graph) -> None:
     """Softmax(beta * x) along the last axis.
 
@@ -228,6 +226,8 @@ def softmax(op: OperatorView[SoftmaxOptions], g: Graph) -> None:
     if input.type is _T.INT16:
         softmax_of_int16(op, g)
         return
+    if input.is_quantized and op.options.beta < 0:  # TFLite's reference kernel ends the process
+        raise Untranslatable(f"beta is {op.options.beta}")
     x = g.read(input, layout=Layout.LAST)
     if input.is_quantized and input.shape[-1] == 1:
         # ONNX Runtime's integer softmax of one element wraps 256 to 0.
@@ -239,7 +239,7 @@ def softmax(op: OperatorView[SoftmaxOptions], g: Graph) -> None:
     g.write(output, g.op("Softmax", x, axis=-1))
 
 
-@translator(Op.LOG_SOFTMAX, versions=(1, 2), inputs=("input",))
+@translator(Op.LOG_SOFTMAX, versions=(1, 2))
 def log_softmax(op: View, g: Graph) -> None:
     """LogSoftmax along the last axis."""
     check_types(op, _FLOAT32 | _BYTES)

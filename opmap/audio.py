@@ -25,7 +25,7 @@ from tflite_ort.schema.values.well_known_options import (
 )
 
 
-@custom_translator("AudioSpectrogram", versions=(1, 1), inputs=("input",))
+@custom_translator("AudioSpectrogram", versions=(1, 1))
 def audiospectrogram(op: OperatorView[Any], g: Graph) -> None:
     """Gather of the windows and MatMul with the windowed cosines and sines of the bins."""
     options, samples = map_options(op, AudioSpectrogramOptions), op["input"].shape[0]
@@ -45,7 +45,7 @@ def audiospectrogram(op: OperatorView[Any], g: Graph) -> None:
     g.write(op.output, squares if options.magnitude_squared else g.op("Sqrt", squares))
 
 
-@custom_translator("Mfcc", versions=(1, 1), inputs=("spectrogram", "sample_rate!"))
+@custom_translator("Mfcc", versions=(1, 1), constants=("sample_rate",))
 def mfcc(op: OperatorView[Any], g: Graph) -> None:
     """MatMul with the mel weights, Log, MatMul with the cosines."""
     options, (rate,) = map_options(op, MfccOptions), integers(op["sample_rate"])

@@ -70,9 +70,7 @@ for operator, last, op_type, negated, types in (
     (Op.GREATER, 2, "Greater", False, _NUMBERS | {_T.INT16}),
     (Op.GREATER_EQUAL, 3, "GreaterOrEqual", False, _NUMBERS | {_T.INT16}),
 ):
-    translator(operator, versions=(1, last), inputs=("input1", "input2"))(
-        partial(compared, op_type, negated, types)
-    )
+    translator(operator, versions=(1, last))(partial(compared, op_type, negated, types))
 
 
 def _units(op: View, g: Graph, layout: Layout) -> Sequence[ir.Value]:
@@ -142,10 +140,10 @@ for row in (
     Binary(Op.BITWISE_XOR, (1, 1), one_node("BitwiseXor"), _BITS),
     Binary(Op.RIGHT_SHIFT, (1, 1), _right_shift, _BITS),
 ):
-    translator(row.op, versions=row.versions, inputs=("input1", "input2"))(row.translate)
+    translator(row.op, versions=row.versions)(row.translate)
 
 
-@translator(Op.LOGICAL_NOT, versions=(1, 1), inputs=("input",))
+@translator(Op.LOGICAL_NOT, versions=(1, 1))
 def logical_not(op: View, g: Graph) -> None:
     """Not."""
     input, layout = op["input"], g.layout(op["input"])
@@ -157,7 +155,7 @@ def logical_not(op: View, g: Graph) -> None:
 # Selection ---------------------------------------------------------------------------------------
 
 
-@translator(Op.SELECT, versions=(1, 4), inputs=("condition", "x", "y"))
+@translator(Op.SELECT, versions=(1, 4))
 def select(op: View, g: Graph) -> None:
     """Where; a condition of rank 1 picks along the first dimension."""
     condition, x = op["condition"], op["x"]
@@ -176,7 +174,7 @@ def select(op: View, g: Graph) -> None:
     where(op, g, Layout.LAST, g.op("Reshape", g.read(condition), shape, allowzero=1))
 
 
-@translator(Op.SELECT_V2, versions=(1, 2), inputs=("condition", "x", "y"))
+@translator(Op.SELECT_V2, versions=(1, 2))
 def select_v2(op: View, g: Graph) -> None:
     """Where; condition and values broadcast."""
     where(op, g, g.layout(*op.present_inputs()))

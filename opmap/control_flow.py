@@ -39,13 +39,13 @@ from tflite_ort.schema import (
 from tflite_ort.schema.loops.trip_count import bounded, counted
 
 
-@translator(Op.IF, versions=(1, 1), inputs=("condition", "values*"))
+@translator(Op.IF, versions=(1, 1))
 def if_(op: OperatorView[IfOptions], g: Graph) -> None:
     """IF as If."""
     _choose(op, [g.read(op["condition"])], g)
 
 
-@translator(Op.STABLEHLO_CASE, versions=(1, 1), inputs=("index", "values*"))
+@translator(Op.STABLEHLO_CASE, versions=(1, 1))
 def stablehlo_case(op: OperatorView[StablehloCaseOptions], g: Graph) -> None:
     """Nested If nodes, one for each branch but the last: index == 0, index == 1, ..."""
     index = g.read(op["index"])
@@ -81,7 +81,7 @@ def _choose(op: OperatorView[Any], tests: Sequence[ir.Value], g: Graph) -> None:
         g.write(target, value, domain=domain)
 
 
-@translator(Op.WHILE, versions=(1, 1), inputs=("values*",))
+@translator(Op.WHILE, versions=(1, 1))
 def while_(op: OperatorView[WhileOptions], g: Graph) -> None:
     """WHILE without a Loop where the trip count is known, see `counted_loop`; otherwise a Loop.
 

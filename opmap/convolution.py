@@ -29,6 +29,7 @@ from tflite_ort.schema import (
     Untranslatable,
 )
 from tflite_ort.schema.shapes.convolution import volume_windows
+from tflite_ort.schema.values.operators import FILTER_TYPES
 from tflite_ort.schema.values.semantics import explicit_padding
 from tflite_ort.schema.values.sizes import is_known, may_differ
 
@@ -40,18 +41,10 @@ TransposedConvolution = OperatorView[TransposeConvOptions] | OperatorView[Conv3D
 # Up to here a Transpose of the image costs more than a convolution of one wide channel.
 _ROW_CHANNELS = 4
 
-_NARROW = frozenset({TensorType.INT8, TensorType.INT4, TensorType.INT2})
-_FILTER_TYPES = {
-    TensorType.FLOAT32: _NARROW | {TensorType.FLOAT32},
-    TensorType.UINT8: frozenset({TensorType.UINT8}),
-    TensorType.INT8: _NARROW,
-    TensorType.INT16: _NARROW | {TensorType.INT16},
-}
-
 
 def check_types(input: TensorView, filter: TensorView) -> None:
     """Refuses operand types that TFLite has no product of, and codes without a scale."""
-    if filter.type not in _FILTER_TYPES.get(input.type, ()):
+    if filter.type not in FILTER_TYPES.get(input.type, ()):
         raise Untranslatable(f"{input.type.name} input with {filter.type.name} filter")
     for tensor in (input, filter):
         if tensor.type is not TensorType.FLOAT32 and not tensor.is_quantized:
@@ -115,7 +108,7 @@ def accumulator_scale(input: Quantization | None, filter: Quantization | None) -
     return input.scale * filter.scale
 
 
-@translator(Op.CONV_2D, versions=(1, 8), inputs=("input", "filter", "bias?"))
+@translator(Op.CONV_2D, versions=(1, 8))
 def conv_2d(op: OperatorView[Conv2DOptions], g: Graph) -> None:
     """Conv with filter [out, kh, kw, in / groups] re-laid to [out, in / groups, kh, kw]."""
     input, filter, options = op["input"], op["filter"], op.options
@@ -178,7 +171,7 @@ def convolution_of_rows(op: OperatorView[Conv2DOptions], g: Graph) -> None:
     g.write(op.output, result, layout=Layout.FIRST, activation=options.fused_activation_function)
 
 
-@translator(Op.DEPTHWISE_CONV_2D, versions=(1, 7), inputs=("input", "filter", "bias?"))
+@translator(Op.DEPTHWISE_CONV_2D, versions=(1, 7))
 def depthwise_conv_2d(op: OperatorView[DepthwiseConv2DOptions], g: Graph) -> None:
     """Conv of one group per input channel; the multiplier comes from the shapes, as in TFLite.
 
@@ -235,7 +228,7 @@ def convolution(
     g.write(op.output, result, layout=Layout.FIRST, activation=options.fused_activation_function)
 
 
-@translator(Op.TRANSPOSE_CONV, versions=(1, 5), inputs=("output_shape", "filter", "input", "bias?"))
+@translator(Op.TRANSPOSE_CONV, versions=(1, 5))
 def transpose_conv(op: OperatorView[TransposeConvOptions], g: Graph) -> None:
     """ConvTranspose with filter [out, kh, kw, in] re-laid to [in, out, kh, kw].
 
@@ -327,15 +320,13 @@ def write_cut(
     g.write(op.output, result, layout=Layout.FIRST, activation=activation)
 
 
-@translator(Op.CONV_3D, versions=(1, 1), inputs=("input", "filter", "bias?"))
+@translator(Op.CONV_3D, versions=(1, 1))
 def conv_3d(op: OperatorView[Conv3DOptions], g: Graph) -> None:
     """Conv with filter [kd, kh, kw, in, out] re-laid to [out, in, kd, kh, kw]."""
     volume_convolution(op, g, "Conv", op["input"].shape[1:4])
 
 
-@translator(
-    Op.CONV_3D_TRANSPOSE, versions=(1, 1), inputs=("output_shape", "filter", "input", "bias?")
-)
+@translator(Op.CONV_3D_TRANSPOSE, versions=(1, 1))
 def conv_3d_transpose(op: OperatorView[Conv3DOptions], g: Graph) -> None:
     """ConvTranspose with filter [kd, kh, kw, out, in] re-laid to [in, out, kd, kh, kw]."""
     input, filter = op["input"], op["filter"]

@@ -16,17 +16,15 @@ from tflite_ort.opmap.idioms.indices import failing, sizes_of
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import Op, OperatorView, Untranslatable
 
-_INPUTS = ("boxes", "scores", "max_output_size", "iou_threshold", "score_threshold")
 
-
-@translator(Op.NON_MAX_SUPPRESSION_V4, versions=(1, 1), inputs=_INPUTS)
+@translator(Op.NON_MAX_SUPPRESSION_V4, versions=(1, 1))
 def non_max_suppression_v4(op: OperatorView[Any], g: Graph) -> None:
     """NonMaxSuppression; zeros after the selected indices."""
     most, selected, count = _selected(op, g)
     _write_lists(op, g, [(0, selected)], most, count)
 
 
-@translator(Op.NON_MAX_SUPPRESSION_V5, versions=(1, 1), inputs=(*_INPUTS, "sigma!"))
+@translator(Op.NON_MAX_SUPPRESSION_V5, versions=(1, 1), constants=("sigma",))
 def non_max_suppression_v5(op: OperatorView[Any], g: Graph) -> None:
     """NonMaxSuppression, and the scores; ONNX has none that only lowers them."""
     sigma = op["sigma"].data

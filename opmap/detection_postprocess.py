@@ -21,7 +21,6 @@ _MOST_CLASSES = 16  # for each detection: the nodes that sort them grow with the
 @custom_translator(
     "TFLite_Detection_PostProcess",
     versions=(1, 1),
-    inputs=("box_encodings", "class_predictions", "anchors"),
 )
 def tflite_detection_postprocess(op: OperatorView[Any], g: Graph) -> None:
     """NonMaxSuppression of the decoded boxes, and zeros up to the number of detections."""

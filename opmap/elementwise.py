@@ -322,7 +322,7 @@ BINARY = (
 )
 
 for row in BINARY:
-    translator(row.op, versions=row.versions, inputs=("input1", "input2"))(row.translate)
+    translator(row.op, versions=row.versions)(row.translate)
 
 
 # One operand -------------------------------------------------------------------------------------
@@ -369,7 +369,7 @@ def _failing_below_0(g: Graph, codes: ir.Value) -> ir.Value:
     return failing(g, codes, g.op("Less", codes, g.constant(0, np.int64)))
 
 
-@translator(Op.EXP, versions=(1, 2), inputs=("input",))
+@translator(Op.EXP, versions=(1, 2))
 def exp(op: View, g: Graph) -> None:
     """Exp."""
     if _by_table(op, g):
@@ -378,7 +378,7 @@ def exp(op: View, g: Graph) -> None:
     g.write(op.output, g.op("Exp", x), layout=layout)
 
 
-@translator(Op.LOG, versions=(1, 2), inputs=("input",))
+@translator(Op.LOG, versions=(1, 2))
 def log(op: View, g: Graph) -> None:
     """Log; quantised numbers below 0 are taken as 0, whose logarithm is the lowest code."""
     if _by_table(op, g):
@@ -389,7 +389,7 @@ def log(op: View, g: Graph) -> None:
     g.write(op.output, g.op("Log", x), layout=layout)
 
 
-@translator(Op.SQRT, versions=(1, 2), inputs=("input",))
+@translator(Op.SQRT, versions=(1, 2))
 def sqrt(op: View, g: Graph) -> None:
     """Sqrt; of quantised numbers Floor(Sqrt(x) / scale) * scale, since TFLite cuts the code."""
     x, layout = _read(op, g, _FLOAT32 | {_T.INT8})
@@ -403,7 +403,7 @@ def sqrt(op: View, g: Graph) -> None:
     g.write(op.output, root, layout=layout)
 
 
-@translator(Op.RSQRT, versions=(1, 3), inputs=("input",))
+@translator(Op.RSQRT, versions=(1, 3))
 def rsqrt(op: View, g: Graph) -> None:
     """Reciprocal(Sqrt(x)); infinity saturates when it is quantised. The graph fails where 16-bit
     codes are negative, if there is no kernel to say so."""
@@ -417,7 +417,7 @@ def rsqrt(op: View, g: Graph) -> None:
     g.write(op.output, g.op("Reciprocal", g.op("Sqrt", x)), layout=layout)
 
 
-@translator(Op.ABS, versions=(1, 5), inputs=("input",))
+@translator(Op.ABS, versions=(1, 5))
 def abs(op: View, g: Graph) -> None:
     """Abs of real numbers, or of plain INT16 and INT32."""
     input, output, layout = op["input"], op.output, g.layout(op["input"])
@@ -432,7 +432,7 @@ def abs(op: View, g: Graph) -> None:
     g.write(output, result, layout=layout, domain=Domain.FILE)
 
 
-@translator(Op.NEG, versions=(1, 1), inputs=("input",))
+@translator(Op.NEG, versions=(1, 1))
 def neg(op: View, g: Graph) -> None:
     """Neg of the numbers as the file has them: TFLite ignores the quantisation."""
     input, layout = op["input"], g.layout(op["input"])
@@ -483,10 +483,10 @@ for operator, last, emit, types in (
     (Op.SIGN, 2, _sign, _FLOAT32 | {_T.FLOAT64, _T.INT32}),
     (Op.ZEROS_LIKE, 1, _zeros, _FLOAT32 | _INTEGERS),
 ):
-    translator(operator, versions=(1, last), inputs=("input",))(partial(unary, emit, types))
+    translator(operator, versions=(1, last))(partial(unary, emit, types))
 
 
-@translator(Op.ADD_N, versions=(1, 1), inputs=("values*",))
+@translator(Op.ADD_N, versions=(1, 1))
 def add_n(op: View, g: Graph) -> None:
     """A chain of Add; sums of floats stay finite."""
     values, layout = op.present_inputs(), g.layout(*op.present_inputs())
@@ -505,14 +505,14 @@ def add_n(op: View, g: Graph) -> None:
     g.write(op.output, total, layout=layout, domain=Domain.FILE)
 
 
-@translator(Op.BUCKETIZE, versions=(1, 1), inputs=("input",))
+@translator(Op.BUCKETIZE, versions=(1, 1))
 def bucketize(op: OperatorView[BucketizeOptions], g: Graph) -> None:
     """ReduceSum(Not(x < boundary)) over the boundaries; that way NaN is above all of them."""
     input, layout = op["input"], g.layout(op["input"])
     if input.type not in _FLOAT32 | _INTEGERS | {_T.FLOAT64}:
         raise refusal(op)
     boundaries = np.asarray(op.options.boundaries or (), np.float32)
-    if np.any(np.diff(boundaries) < 0):
+    if not np.all(boundaries[1:] >= boundaries[:-1]):
         raise Untranslatable(f"boundaries {boundaries.tolist()} are not in ascending order")
     x = g.read(input, layout=layout, domain=Domain.FILE)
     if input.type is _T.FLOAT64:

@@ -37,6 +37,6 @@ def same_as_builtin(op: OperatorView[Any], g: Graph) -> None:
 
 
 for _name in UNARY:
-    custom_translator(_name, versions=(1, 1), inputs=("x",))(unary)
+    custom_translator(_name, versions=(1, 1))(unary)
 for _name in SAME_AS_BUILTIN:
-    custom_translator(f"Flex{_name}", versions=(1, 1), inputs=("inputs*",))(same_as_builtin)
+    custom_translator(f"Flex{_name}", versions=(1, 1))(same_as_builtin)

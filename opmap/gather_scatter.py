@@ -37,7 +37,7 @@ _ON_OFF = ("on_value", "off_value")
 _LAST = np.iinfo(np.int64).max
 
 
-@translator(Op.GATHER, versions=(1, 8), inputs=("input", "positions"))
+@translator(Op.GATHER, versions=(1, 8))
 def gather(op: OperatorView[GatherOptions], g: Graph) -> None:
     """Gather; with batch dimensions GatherND between two Transposes that bring `axis` forward."""
     input, positions, output = op["input"], op["positions"], op.output
@@ -82,7 +82,7 @@ def _batched(
     return value
 
 
-@translator(Op.GATHER_ND, versions=(1, 6), inputs=("params", "indices"))
+@translator(Op.GATHER_ND, versions=(1, 6))
 def gather_nd(op: OperatorView[Any], g: Graph) -> None:
     """GatherND."""
     params, indices = op["params"], op["indices"]
@@ -94,7 +94,7 @@ def gather_nd(op: OperatorView[Any], g: Graph) -> None:
     g.write(op.output, g.op("GatherND", g.read(params, domain=domain), tuples), domain=domain)
 
 
-@translator(Op.SCATTER_ND, versions=(1, 1), inputs=("indices", "updates", "shape"))
+@translator(Op.SCATTER_ND, versions=(1, 1))
 def scatter_nd(op: OperatorView[Any], g: Graph) -> None:
     """ScatterElements (add) of zeros; 8 bits and bool wrap in int32."""
     indices, updates, output = op["indices"], op["updates"], op.output
@@ -124,9 +124,7 @@ def _of_sizes(g: Graph, value: ir.Value, sizes: Sizes) -> ir.Value:
     return g.reshape(value, sizes)
 
 
-@translator(
-    Op.SPARSE_TO_DENSE, versions=(1, 3), inputs=("indices", "shape", "values", "default_value")
-)
+@translator(Op.SPARSE_TO_DENSE, versions=(1, 3))
 def sparse_to_dense(op: OperatorView[SparseToDenseOptions], g: Graph) -> None:
     """ScatterElements of the default; one value is written everywhere."""
     indices, values, default, output = op["indices"], op["values"], op["default_value"], op.output
@@ -142,7 +140,7 @@ def sparse_to_dense(op: OperatorView[SparseToDenseOptions], g: Graph) -> None:
     g.write(output, _of_sizes(g, value, sizes), domain=domain)
 
 
-@translator(Op.ONE_HOT, versions=(1, 1), inputs=("indices", "depth", "on_value", "off_value"))
+@translator(Op.ONE_HOT, versions=(1, 1))
 def one_hot(op: OperatorView[OneHotOptions], g: Graph) -> None:
     """Where(index == position, on, off): ONNX's OneHot counts negative indices from the end."""
     indices, output = op["indices"], op.output
@@ -170,7 +168,7 @@ def _positions(depth: TensorView, g: Graph, rank: int) -> ir.Value:
     return reshaped(g, g.op("Cast", upwards, to=ir.DataType.INT32), (-1, *(1,) * rank))
 
 
-@translator(Op.SEGMENT_SUM, versions=(1, 1), inputs=("data", "segment_ids"))
+@translator(Op.SEGMENT_SUM, versions=(1, 1))
 def segment_sum(op: OperatorView[Any], g: Graph) -> None:
     """ScatterElements (add)."""
     _segments(op, g, g.read(op["data"]), "add")
@@ -179,7 +177,7 @@ def segment_sum(op: OperatorView[Any], g: Graph) -> None:
 def unsorted_segment(op_: Op, reduction: str) -> None:
     """ScatterElements with `reduction`, on what an empty segment holds."""
 
-    @translator(op_, versions=(1, 1), inputs=("data", "segment_ids", "num_segments"))
+    @translator(op_, versions=(1, 1))
     def combined(op: OperatorView[Any], g: Graph) -> None:
         data = op["data"]
         value = g.read(data)
@@ -207,7 +205,7 @@ def _count(k: TensorView, g: Graph) -> ir.Value:
     return g.larger(count, g.constant(0, np.int64))
 
 
-@translator(Op.WHERE, versions=(1, 2), inputs=("condition",))
+@translator(Op.WHERE, versions=(1, 2))
 def where(op: OperatorView[Any], g: Graph) -> None:
     """NonZero, transposed to one row of coordinates for each element."""
     condition = op["condition"]
@@ -217,7 +215,7 @@ def where(op: OperatorView[Any], g: Graph) -> None:
     g.write(op.output, g.op("Transpose", g.op("NonZero", value), perm=[1, 0]))
 
 
-@translator(Op.UNIQUE, versions=(1, 1), inputs=("input",))
+@translator(Op.UNIQUE, versions=(1, 1))
 def unique(op: OperatorView[UniqueOptions], g: Graph) -> None:
     """Unique, in order of appearance."""
     input, (values, places) = op["input"], op.outputs
@@ -274,7 +272,7 @@ def _segment_count(op: OperatorView[Any], g: Graph) -> ir.Value:
     return failing(g, g.op("Add", last, one), g.op("Greater", count, zero))
 
 
-@translator(Op.TOPK_V2, versions=(1, 3), inputs=("input", "k"))
+@translator(Op.TOPK_V2, versions=(1, 3))
 def topk_v2(op: OperatorView[Any], g: Graph) -> None:
     """TopK; a NaN counts as -inf, and is picked up again from the input."""
     input, (values, indices) = op["input"], op.outputs

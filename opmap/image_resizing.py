@@ -29,8 +29,11 @@ from tflite_ort.schema.values.sizes import is_known, known_product, may_differ
 # What ONNX Runtime's Resize takes, among what is carried in the graph.
 _RESIZED_BY_ORT = frozenset({TensorType.FLOAT32, TensorType.UINT8, TensorType.INT32})
 
+# ONNX Runtime computes places in float32: with more rows weights are wrong by more than 1/1024.
+_FINE = 1 << 14
 
-@translator(Op.RESIZE_BILINEAR, versions=(1, 4), inputs=("input", "size"))
+
+@translator(Op.RESIZE_BILINEAR, versions=(1, 4))
 def resize_bilinear(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
     """Resize (linear) of reals, as ONNX Runtime cuts off the fraction of uint8 codes; the mean of
     four int16 codes, whose weights TFLite rounds to 1/1024."""
@@ -54,6 +57,8 @@ def resize_bilinear(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
         value = g.read(input, layout=layout)
         g.write(output, _resize(op, g, value, layout, "linear", points), layout=layout)
         return
+    if any(is_known(size) and size > _FINE for size in (*input.shape[1:3], *output.shape[1:3])):
+        raise Untranslatable(f"more than {_FINE} rows or columns")
     # TFLite keeps the input's codes, and XNNPACK rounds halves up: there are many of them.
     value = g.read_units(input, input.quantization.scalar_scale, layout=layout, rank=input.rank)
     codes = g.quantize_units(_resize(op, g, value, layout, "linear", points), input)
@@ -76,7 +81,7 @@ def _weighted_codes(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
     g.write(output, codes, domain=Domain.STORED)
 
 
-@translator(Op.RESIZE_NEAREST_NEIGHBOR, versions=(1, 4), inputs=("input", "size"))
+@translator(Op.RESIZE_NEAREST_NEIGHBOR, versions=(1, 4))
 def resize_nearest_neighbor(op: OperatorView[ResizeNearestNeighborOptions], g: Graph) -> None:
     """Channels-first and by whole factors Resize (nearest), else a Gather along each axis: the
     float arithmetic by which ONNX Runtime picks a pixel differs from TFLite's in the last bit."""

@@ -29,7 +29,7 @@ from tflite_ort.schema.values.sizes import is_known, may_differ
 BLOCKWISE = (TensorType.FLOAT32, TensorType.INT4)
 
 
-@translator(Op.FULLY_CONNECTED, versions=(1, 14), inputs=("input", "filter", "bias?"))
+@translator(Op.FULLY_CONNECTED, versions=(1, 14))
 def fully_connected(op: OperatorView[FullyConnectedOptions], g: Graph) -> None:
     """Gemm of the input as rows with the transposed filter [units, depth].
 
@@ -95,7 +95,7 @@ def _product(op: OperatorView[FullyConnectedOptions], g: Graph, rows: ir.Value) 
     return g.op("Gemm", rows, weights, bias, transB=1)
 
 
-@translator(Op.BATCH_MATMUL, versions=(1, 4), inputs=("x", "y"))
+@translator(Op.BATCH_MATMUL, versions=(1, 4))
 def batch_matmul(op: OperatorView[BatchMatMulOptions], g: Graph) -> None:
     """MatMul after the transpositions asked for; an int32 result is that of the bare codes."""
     x, y, options = op["x"], op["y"], op.options

@@ -36,7 +36,7 @@ Shape = tuple[int, ...]
 _CODES = 1  # bytes of an element
 
 
-@translator(Op.EMBEDDING_LOOKUP, versions=(1, 5), inputs=("ids", "table"))
+@translator(Op.EMBEDDING_LOOKUP, versions=(1, 5))
 def embedding_lookup(op: OperatorView[Any], g: Graph) -> None:
     """Gather of rows; of integer codes for a float output, times the Gather of their scales, which
     blockwise ones repeat along the row."""
@@ -81,7 +81,7 @@ def _rows_of_blocks(
 @translator(
     Op.EMBEDDING_LOOKUP_SPARSE,
     versions=(1, 1),
-    inputs=("ids", "indices", "dense_shape!", "weights", "params"),
+    constants=("dense_shape",),
 )
 def embedding_lookup_sparse(op: OperatorView[EmbeddingLookupSparseOptions], g: Graph) -> None:
     """ScatterElements (add) of weighted rows; divided by that of the weights, or of their squares
@@ -164,7 +164,7 @@ def _visits(indices: TensorView, sizes: Shape) -> Iterator[_Visit]:
         yield _Visit(items, rows[items], others)
 
 
-@translator(Op.HASHTABLE_LOOKUP, versions=(1, 1), inputs=("lookup", "keys", "values"))
+@translator(Op.HASHTABLE_LOOKUP, versions=(1, 1))
 def hashtable_lookup(op: OperatorView[Any], g: Graph) -> None:
     """Gather at the key that a binary search finds; what it does not find gets a row of zeros,
     which stands behind the last."""

@@ -24,9 +24,7 @@ from tflite_ort.schema.values.well_known_options import (
 )
 
 
-@custom_translator(
-    "Convolution2DTransposeBias", versions=(1, 1), inputs=("input", "filter!", "bias")
-)
+@custom_translator("Convolution2DTransposeBias", versions=(1, 1), constants=("filter",))
 def convolution2dtransposebias(op: OperatorView[Any], g: Graph) -> None:
     """ConvTranspose with filter [N, KH, KW, C] re-laid to [C, N, KH, KW]."""
     options, input, filter = transpose_conv_options(op), op["input"], op["filter"]
@@ -47,7 +45,7 @@ def convolution2dtransposebias(op: OperatorView[Any], g: Graph) -> None:
     g.write(op.output, result, layout=Layout.FIRST)
 
 
-@custom_translator("MaxPoolingWithArgmax2D", versions=(1, 1), inputs=("input",))
+@custom_translator("MaxPoolingWithArgmax2D", versions=(1, 1))
 def maxpoolingwithargmax2d(op: OperatorView[Any], g: Graph) -> None:
     """MaxPool with the indices, which are of the image and become positions in the window."""
     options, input = pool_options(op), op["input"]
@@ -98,7 +96,7 @@ def _in_window(
     return g.op("Add", g.op("Mul", row, g.constant(filter_width, np.int64)), column)
 
 
-@custom_translator("MaxUnpooling2D", versions=(1, 1), inputs=("input", "indices"))
+@custom_translator("MaxUnpooling2D", versions=(1, 1))
 def maxunpooling2d(op: OperatorView[Any], g: Graph) -> None:
     """ScatterElements into zeros, by the place of each cell in the whole output."""
     options, input = pool_options(op), op["input"]
@@ -119,7 +117,7 @@ def maxunpooling2d(op: OperatorView[Any], g: Graph) -> None:
     g.write(op.output, reshaped(g, g.op("ScatterElements", zeros, *cells), op.output.shape))
 
 
-@custom_translator("TransformTensorBilinear", versions=(2, 2), inputs=("image", "transform"))
+@custom_translator("TransformTensorBilinear", versions=(2, 2))
 def transformtensorbilinear(op: OperatorView[Any], g: Graph) -> None:
     """GridSample at the transformed centres of the output's cells, zero outside the image."""
     image, (_, rows, columns, _) = op["image"], op.output.shape
@@ -137,7 +135,7 @@ def transformtensorbilinear(op: OperatorView[Any], g: Graph) -> None:
     g.write(op.output, result, layout=Layout.FIRST)
 
 
-@custom_translator("TransformLandmarks", versions=(2, 2), inputs=("landmarks", "transform"))
+@custom_translator("TransformLandmarks", versions=(2, 2))
 def transformlandmarks(op: OperatorView[Any], g: Graph) -> None:
     """MatMul of x and y; z as it is."""
     landmarks = g.read(op["landmarks"])
@@ -162,7 +160,7 @@ def _part(g: Graph, value: ir.Value, starts: Sequence[int], ends: Sequence[int])
     return g.op("Slice", value, g.constant(starts, np.int64), g.constant(ends, np.int64))
 
 
-@custom_translator("Landmarks2TransformMatrix", versions=(2, 2), inputs=("landmarks",))
+@custom_translator("Landmarks2TransformMatrix", versions=(2, 2))
 def landmarks2transformmatrix(op: OperatorView[Any], g: Graph) -> None:
     """The box of turned points; cosine and sine of the turn come from the two points' difference,
     with no angle between."""

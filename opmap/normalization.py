@@ -20,7 +20,7 @@ from tflite_ort.schema import (
 _T = TensorType
 
 
-@translator(Op.L2_NORMALIZATION, versions=(1, 2), inputs=("input",))
+@translator(Op.L2_NORMALIZATION, versions=(1, 2))
 def l2_normalization(op: OperatorView[L2NormOptions], g: Graph) -> None:
     """x / Max(ReduceL2(x), 1e-6) along the last axis; of codes the limit is a tenth of a step,
     since TFLite knows none: only what is all zero meets it."""
@@ -42,7 +42,7 @@ def l2_normalization(op: OperatorView[L2NormOptions], g: Graph) -> None:
     g.write(output, g.op("Div", x, norm), layout=layout)
 
 
-@translator(Op.LOCAL_RESPONSE_NORMALIZATION, versions=(1, 1), inputs=("input",))
+@translator(Op.LOCAL_RESPONSE_NORMALIZATION, versions=(1, 1))
 def local_response_normalization(
     op: OperatorView[LocalResponseNormalizationOptions], g: Graph
 ) -> None:

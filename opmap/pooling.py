@@ -26,7 +26,7 @@ from tflite_ort.schema.values.sizes import may_differ
 _POOLED_AS_STORED = frozenset({TensorType.FLOAT32, TensorType.INT8, TensorType.UINT8})
 
 
-@translator(Op.AVERAGE_POOL_2D, versions=(1, 3), inputs=("input",))
+@translator(Op.AVERAGE_POOL_2D, versions=(1, 3))
 def average_pool_2d(op: OperatorView[Pool2DOptions], g: Graph) -> None:
     """AveragePool over the cells inside the image.
 
@@ -51,7 +51,7 @@ def average_pool_2d(op: OperatorView[Pool2DOptions], g: Graph) -> None:
     g.write(output, codes, layout=Layout.FIRST, domain=domain, activation=activation)
 
 
-@translator(Op.MAX_POOL_2D, versions=(1, 3), inputs=("input",))
+@translator(Op.MAX_POOL_2D, versions=(1, 3))
 def max_pool_2d(op: OperatorView[Pool2DOptions], g: Graph) -> None:
     """MaxPool of the stored codes."""
     input, activation = op["input"], op.options.fused_activation_function
@@ -70,7 +70,7 @@ def max_pool_2d(op: OperatorView[Pool2DOptions], g: Graph) -> None:
     g.write(op.output, pooled, layout=Layout.FIRST, domain=moved, activation=activation)
 
 
-@translator(Op.L2_POOL_2D, versions=(1, 1), inputs=("input",))
+@translator(Op.L2_POOL_2D, versions=(1, 1))
 def l2_pool_2d(op: OperatorView[Pool2DOptions], g: Graph) -> None:
     """Sqrt(AveragePool(x * x)): LpPool would divide nothing."""
     input = op["input"]

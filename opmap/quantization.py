@@ -25,7 +25,8 @@ from tflite_ort.schema import (
     Untranslatable,
 )
 from tflite_ort.schema.arithmetic.fixed_point import quantize_multiplier, rescale, saturate
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE, fake_quant_range, quantized_range
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE, PACKED_BITS
+from tflite_ort.schema.values.semantics import fake_quant_range, quantized_range
 
 Array = npt.NDArray[Any]
 View = OperatorView[Any]
@@ -37,7 +38,7 @@ _INTEGERS = frozenset(
     {_T.INT8, _T.UINT8, _T.INT16, _T.UINT16, _T.INT32, _T.UINT32, _T.INT64, _T.BOOL}
 )
 # These are cast to it alone.
-_TO_FLOAT32 = frozenset({_T.INT4, _T.INT2, _T.UINT4, _T.COMPLEX64})
+_TO_FLOAT32 = frozenset({*PACKED_BITS, _T.COMPLEX64})
 
 # Codes that are read a little larger round halves away from zero, as TFLite does; in which of
 # these units most of them come out the same is found by trying all codes.
@@ -48,7 +49,7 @@ def refusal(op: View) -> Untranslatable:
     return Untranslatable(f"{op['input'].type.name} to {op.output.type.name} is not translated")
 
 
-@translator(Op.QUANTIZE, versions=(1, 6), inputs=("input",))
+@translator(Op.QUANTIZE, versions=(1, 6))
 def quantize(op: View, g: Graph) -> None:
     """QuantizeLinear of real numbers; nothing at all where the carried codes stay the same."""
     input, output = op["input"], op.output
@@ -169,7 +170,7 @@ def _carried_alike(a: TensorView, b: TensorView) -> bool:
     return len(set(zeros)) == 1 and first.scalar_scale == second.scalar_scale
 
 
-@translator(Op.DEQUANTIZE, versions=(1, 9), inputs=("input",))
+@translator(Op.DEQUANTIZE, versions=(1, 9))
 def dequantize(op: View, g: Graph) -> None:
     """DequantizeLinear; Cast of FLOAT16."""
     input, layout = op["input"], g.layout(op["input"])
@@ -181,7 +182,7 @@ def dequantize(op: View, g: Graph) -> None:
     g.write(op.output, value, layout=layout)
 
 
-@translator(Op.FAKE_QUANT, versions=(1, 2), inputs=("input",))
+@translator(Op.FAKE_QUANT, versions=(1, 2))
 def fake_quant(op: OperatorView[FakeQuantOptions], g: Graph) -> None:
     """Floor((clipped - low) / step + 1/2) * step + low; what is no number is clipped to low.
 
@@ -200,7 +201,7 @@ def fake_quant(op: OperatorView[FakeQuantOptions], g: Graph) -> None:
     g.write(op.output, g.op("Add", g.op("Mul", codes, g.constant(step)), bottom), layout=layout)
 
 
-@translator(Op.CAST, versions=(1, 9), inputs=("input",))
+@translator(Op.CAST, versions=(1, 9))
 def cast(op: View, g: Graph) -> None:
     """Cast of the numbers as the file has them; of complex ones, of their real parts.
 
@@ -243,7 +244,7 @@ def _saturated(g: Graph, value: ir.Value, input: TensorView, output: TensorView)
     return g.op("Where", inside, result, g.constant(bounds.max, output.dtype))
 
 
-@translator(Op.DENSIFY, versions=(1, 1), inputs=("input!",))
+@translator(Op.DENSIFY, versions=(1, 1), constants=("input",))
 def densify(op: View, g: Graph) -> None:
     """The constant itself: a view holds sparse constants densely."""
     codes = g.read(op["input"], domain=Domain.STORED)

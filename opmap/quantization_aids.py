@@ -18,7 +18,7 @@ from tflite_ort.schema.values.well_known_options import (
 )
 
 
-@custom_translator("NumericVerify", versions=(1, 1), inputs=("input", "reference"))
+@custom_translator("NumericVerify", versions=(1, 1))
 def numericverify(op: OperatorView[Any], g: Graph) -> None:
     """Sub of the reference from the dequantised codes; ONNX cannot fail on a difference."""
     if map_options(op, NumericVerifyOptions).checks:
@@ -31,7 +31,7 @@ def numericverify(op: OperatorView[Any], g: Graph) -> None:
     g.write(op.output, g.op("Sub", real, g.read(op["reference"])))
 
 
-@custom_translator("aeq.hadamard_rotation", versions=(1, 1), inputs=("input",))
+@custom_translator("aeq.hadamard_rotation", versions=(1, 1))
 def aeq_hadamard_rotation(op: OperatorView[Any], g: Graph) -> None:
     """MatMul of every `hadamard_size` values with the normalised Hadamard matrix."""
     input, size = op["input"], map_options(op, HadamardRotationOptions).hadamard_size

@@ -24,14 +24,14 @@ _LOWEST = np.finfo(np.float32).min
 _KEY_BITS = 53  # as many as a float64 has
 
 
-@translator(Op.RANDOM_UNIFORM, versions=(1, 1), inputs=("shape", "position?"))
+@translator(Op.RANDOM_UNIFORM, versions=(1, 1))
 def random_uniform(op: OperatorView[RandomOptions], g: Graph) -> None:
     """23 bits of each number."""
     shape, count = _sizes(op, g)
     g.write(op.output, _shaped(g, unit(g, _taken(op, g, count)), count, shape))
 
 
-@translator(Op.RANDOM_STANDARD_NORMAL, versions=(1, 1), inputs=("shape", "position?"))
+@translator(Op.RANDOM_STANDARD_NORMAL, versions=(1, 1))
 def random_standard_normal(op: OperatorView[RandomOptions], g: Graph) -> None:
     """Box-Muller pairs Sqrt(-2 Log u) * (Sin, Cos)(2 pi v)."""
     shape, count = _sizes(op, g)
@@ -46,7 +46,7 @@ def random_standard_normal(op: OperatorView[RandomOptions], g: Graph) -> None:
     g.write(op.output, _shaped(g, numbers, count, shape))
 
 
-@translator(Op.MULTINOMIAL, versions=(1, 1), inputs=("logits", "num_samples", "position?"))
+@translator(Op.MULTINOMIAL, versions=(1, 1))
 def multinomial(op: OperatorView[RandomOptions], g: Graph) -> None:
     """How many of a row's running sums are not above a number in [0, 1) times the last of them."""
     logits = op["logits"]

@@ -39,18 +39,11 @@ from tflite_ort.schema import (
     UnidirectionalSequenceLSTMOptions,
     Untranslatable,
 )
-from tflite_ort.schema.shapes.recurrent import (
-    BIDIRECTIONAL_RNN_INPUTS,
-    RNN_INPUTS,
-    SVDF_INPUTS,
-)
 from tflite_ort.schema.values.lstm import (
     BASIC_LSTM_INPUTS,
-    BIDIRECTIONAL_LSTM_INPUTS,
-    LSTM_INPUTS,
     named,
 )
-from tflite_ort.schema.values.sizes import is_one
+from tflite_ort.schema.values.sizes import has_zero, is_known, is_one
 
 View = OperatorView[Any]
 _TIME, _BATCH_MAJOR = 0, (1, 0, 2)
@@ -61,7 +54,7 @@ _WEIGHTS = (
 _OF_NARROW = 12  # intermediates of a cell whose partial sums have 8 bits
 
 
-@translator(Op.LSTM, versions=(1, 4), inputs=LSTM_INPUTS)
+@translator(Op.LSTM, versions=(1, 4))
 def lstm(op: OperatorView[LSTMOptions], g: Graph) -> None:
     """One step of the cell on a whole batch [B, I]."""
     if op.options.kernel_type == LSTMKernelType.BASIC:
@@ -97,7 +90,7 @@ def _integer_lstm(op: View, g: Graph, x: ir.Value, *, single: bool) -> ir.Value:
     return centred_codes(g, y, states[0])
 
 
-@translator(Op.UNIDIRECTIONAL_SEQUENCE_LSTM, versions=(1, 4), inputs=LSTM_INPUTS)
+@translator(Op.UNIDIRECTIONAL_SEQUENCE_LSTM, versions=(1, 4))
 def unidirectional_sequence_lstm(
     op: OperatorView[UnidirectionalSequenceLSTMOptions], g: Graph
 ) -> None:
@@ -113,7 +106,7 @@ def unidirectional_sequence_lstm(
     _write_sequence(op, g, op.output, y)
 
 
-@translator(Op.BIDIRECTIONAL_SEQUENCE_LSTM, versions=(1, 3), inputs=BIDIRECTIONAL_LSTM_INPUTS)
+@translator(Op.BIDIRECTIONAL_SEQUENCE_LSTM, versions=(1, 3))
 def bidirectional_sequence_lstm(
     op: OperatorView[BidirectionalSequenceLSTMOptions], g: Graph
 ) -> None:
@@ -136,8 +129,10 @@ def _run(
     cell = read_cell(op, prefix, _rounding(op, g))
     h, c = op[f"{prefix}output_state"], op[f"{prefix}cell_state"]
     outputs = cell.recurrent_weights.codes.shape[1]
+    if has_zero(*h.shape) and not is_known(_batch(op)):
+        raise Untranslatable("a state without rows")
     states = _rows(g, h, outputs), _rows(g, c, cell.size)
-    return Run(cell, x, *states, single, _is_single_row(op), reverse)
+    return Run(cell, x, *states, single, _batch(op), reverse)
 
 
 def _rounding(op: View, g: Graph) -> Rounding | None:
@@ -167,11 +162,15 @@ def _is_single(op: View) -> bool:
     return is_one(op["input"].shape[_time_axis(op)])
 
 
-def _is_single_row(op: View) -> bool:
-    """Whether the batch is known to be 1."""
+def _batch(op: View) -> int:
     *_, batch, second, _ = (1, *op["input"].shape)
     is_step = op["input"].rank == 2
-    return is_one(second if is_step or op.options.time_major else batch)
+    return second if is_step or op.options.time_major else batch
+
+
+def _is_single_row(op: View) -> bool:
+    """Whether the batch is known to be 1."""
+    return is_one(_batch(op))
 
 
 def _time_axis(op: View) -> int:
@@ -217,7 +216,7 @@ def _write_directions(op: View, g: Graph, sequences: Sequence[ir.Value]) -> None
         _write_sequence(op, g, tensor, y)
 
 
-@translator(Op.RNN, versions=(1, 3), inputs=RNN_INPUTS)
+@translator(Op.RNN, versions=(1, 3))
 def rnn(op: OperatorView[RNNOptions], g: Graph) -> None:
     """One step on a whole batch [B, I]: Gemm of the input, Gemm of the state, activation."""
     ((y, h),) = run_rnns(g, [_rnn_run(op, g, [g.read(op["input"])], single=True)])
@@ -225,7 +224,7 @@ def rnn(op: OperatorView[RNNOptions], g: Graph) -> None:
     g.write(op.output, y)
 
 
-@translator(Op.UNIDIRECTIONAL_SEQUENCE_RNN, versions=(1, 3), inputs=RNN_INPUTS)
+@translator(Op.UNIDIRECTIONAL_SEQUENCE_RNN, versions=(1, 3))
 def unidirectional_sequence_rnn(op: OperatorView[SequenceRNNOptions], g: Graph) -> None:
     """RNN, or a Scan of the step for activations that ONNX's lacks."""
     x = _read_sequence(op, g, op["input"])
@@ -234,7 +233,7 @@ def unidirectional_sequence_rnn(op: OperatorView[SequenceRNNOptions], g: Graph) 
     _write_sequence(op, g, op.output, y)
 
 
-@translator(Op.BIDIRECTIONAL_SEQUENCE_RNN, versions=(1, 3), inputs=BIDIRECTIONAL_RNN_INPUTS)
+@translator(Op.BIDIRECTIONAL_SEQUENCE_RNN, versions=(1, 3))
 def bidirectional_sequence_rnn(op: OperatorView[BidirectionalSequenceRNNOptions], g: Graph) -> None:
     """One RNN in both directions where that is possible, else one by one.
 
@@ -290,7 +289,7 @@ def _rnn_run(
     )
 
 
-@translator(Op.SVDF, versions=(1, 4), inputs=SVDF_INPUTS)
+@translator(Op.SVDF, versions=(1, 4))
 def svdf(op: OperatorView[SVDFOptions], g: Graph) -> None:
     """MatMul to filters, Concat behind the last steps of each, ReduceSum of these times weights.
 

@@ -47,7 +47,7 @@ _COMPARED = frozenset(
 _SEARCHED = _COMPARED - {TensorType.INT16, TensorType.INT64} | {TensorType.BOOL}
 
 
-@translator(Op.MEAN, versions=(1, 3), inputs=("input", "axes"))
+@translator(Op.MEAN, versions=(1, 3))
 def mean(op: OperatorView[ReducerOptions], g: Graph) -> None:
     """GlobalAveragePool of channels-first images, else ReduceMean; integers are divided as in C."""
     input = op["input"]
@@ -83,7 +83,7 @@ def _terms(
     return g.larger(g.op("Div", g.op("Size", value), sums), one)
 
 
-@translator(Op.SUM, versions=(1, 2), inputs=("input", "axes"))
+@translator(Op.SUM, versions=(1, 2))
 def sum(op: OperatorView[ReducerOptions], g: Graph) -> None:
     """ReduceSum of reals; of integers Add upon Add; of truths as REDUCE_ANY."""
     if op["input"].type is TensorType.BOOL:
@@ -117,13 +117,13 @@ def _total(
     return g.op("Cast", total, to=ir.DataType[type.name])
 
 
-@translator(Op.REDUCE_MAX, versions=(1, 3), inputs=("input", "axes"))
+@translator(Op.REDUCE_MAX, versions=(1, 3))
 def reduce_max(op: OperatorView[ReducerOptions], g: Graph) -> None:
     """ReduceMax of the codes."""
     _extremum(op, g, "ReduceMax")
 
 
-@translator(Op.REDUCE_MIN, versions=(1, 3), inputs=("input", "axes"))
+@translator(Op.REDUCE_MIN, versions=(1, 3))
 def reduce_min(op: OperatorView[ReducerOptions], g: Graph) -> None:
     """ReduceMin of the codes."""
     _extremum(op, g, "ReduceMin")
@@ -149,7 +149,7 @@ def _extremum(op: OperatorView[ReducerOptions], g: Graph, name: str) -> None:
     _write(op, g, largest, layout, Domain.STORED)
 
 
-@translator(Op.REDUCE_PROD, versions=(1, 2), inputs=("input", "axes"))
+@translator(Op.REDUCE_PROD, versions=(1, 2))
 def reduce_prod(op: OperatorView[ReducerOptions], g: Graph) -> None:
     """ReduceProd of floats; of integers Mul upon Mul; of truths as REDUCE_ALL."""
     input, layout = op["input"], _layout(op, g)
@@ -172,13 +172,13 @@ def reduce_prod(op: OperatorView[ReducerOptions], g: Graph) -> None:
     _write(op, g, narrow, layout, Domain.REAL)
 
 
-@translator(Op.REDUCE_ANY, versions=(1, 1), inputs=("input", "axes"))
+@translator(Op.REDUCE_ANY, versions=(1, 1))
 def reduce_any(op: OperatorView[ReducerOptions], g: Graph) -> None:
     """ReduceMax of truths."""
     _of_truths(op, g, "ReduceMax")
 
 
-@translator(Op.REDUCE_ALL, versions=(1, 1), inputs=("input", "axes"))
+@translator(Op.REDUCE_ALL, versions=(1, 1))
 def reduce_all(op: OperatorView[ReducerOptions], g: Graph) -> None:
     """ReduceMin of truths."""
     _of_truths(op, g, "ReduceMin")
@@ -190,7 +190,7 @@ def _of_truths(op: OperatorView[ReducerOptions], g: Graph, name: str) -> None:
     _reduce(op, g, name, _layout(op, g), Domain.REAL)
 
 
-@translator(Op.CUMSUM, versions=(1, 1), inputs=("input", "axis"))
+@translator(Op.CUMSUM, versions=(1, 1))
 def cumsum(op: OperatorView[CumsumOptions], g: Graph) -> None:
     """CumSum along a constant axis in either layout, a computed one channels-last."""
     input, where = op["input"], op["axis"]
@@ -215,13 +215,13 @@ def cumsum(op: OperatorView[CumsumOptions], g: Graph) -> None:
     g.write(op.output, result, layout=layout)
 
 
-@translator(Op.ARG_MAX, versions=(1, 3), inputs=("input", "axis"))
+@translator(Op.ARG_MAX, versions=(1, 3))
 def arg_max(op: OperatorView[ArgMaxOptions], g: Graph) -> None:
     """ArgMax of the codes, the first of equals."""
     _first_index(op, g, "ArgMax")
 
 
-@translator(Op.ARG_MIN, versions=(1, 3), inputs=("input", "axis"))
+@translator(Op.ARG_MIN, versions=(1, 3))
 def arg_min(op: OperatorView[ArgMinOptions], g: Graph) -> None:
     """ArgMin of the codes, the first of equals."""
     _first_index(op, g, "ArgMin")
@@ -380,7 +380,11 @@ _COMPUTED_AS = {
 @translator(
     Op.REDUCE_WINDOW,
     versions=(1, 1),
-    inputs=("input", "init", "window!", "strides!", "dilations!"),
+    constants=(
+        "window",
+        "strides",
+        "dilations",
+    ),
 )
 def reduce_window(op: OperatorView[ReduceWindowOptions], g: Graph) -> None:
     """Slices of the input, combined axis by axis: any function, rank and dilation."""

@@ -60,7 +60,7 @@ _BOOL = ir.DataType.BOOL
 _BLOCKED_BY_ORT = frozenset({TensorType.FLOAT32, TensorType.FLOAT16, TensorType.UINT8})
 
 
-@translator(Op.RESHAPE, versions=(1, 1), inputs=("input", "shape?"))
+@translator(Op.RESHAPE, versions=(1, 1))
 def reshape(op: OperatorView[ReshapeOptions], g: Graph) -> None:
     """Reshape; to the shape that is computed where it does not follow from the input's."""
     input, output, wanted = op["input"], op.output, shape_operand(op)
@@ -80,7 +80,7 @@ def _is_told(wanted: TensorView, input: TensorView, output: TensorView) -> bool:
     return known and same_elements(input.shape, output.shape)
 
 
-@translator(Op.SQUEEZE, versions=(1, 2), inputs=("input",))
+@translator(Op.SQUEEZE, versions=(1, 2))
 def squeeze(op: OperatorView[SqueezeOptions], g: Graph) -> None:
     """Reshape; Squeeze, which fails on other sizes than 1, where one is unknown."""
     input, output = op["input"], op.output
@@ -93,7 +93,7 @@ def squeeze(op: OperatorView[SqueezeOptions], g: Graph) -> None:
     g.write(output, value, domain=domain)
 
 
-@translator(Op.EXPAND_DIMS, versions=(1, 1), inputs=("input", "axis"))
+@translator(Op.EXPAND_DIMS, versions=(1, 1))
 def expand_dims(op: OperatorView[Any], g: Graph) -> None:
     """Reshape; Unsqueeze at a computed axis."""
     axis, domain = op["axis"], moved_domain(op["input"], op.output)
@@ -121,7 +121,7 @@ def _same_elements(op: OperatorView[Any], g: Graph) -> None:
     g.write(output, value, domain=domain)
 
 
-@translator(Op.TRANSPOSE, versions=(1, 9), inputs=("input", "perm"))
+@translator(Op.TRANSPOSE, versions=(1, 9))
 def transpose(op: OperatorView[Any], g: Graph) -> None:
     """Transpose, or none when the result is the input in its other layout."""
     input, output, rank = op["input"], op.output, op["input"].rank
@@ -191,7 +191,7 @@ def _order(perm: list[int], source: Layout, target: Layout) -> list[int]:
     return [source.axis(perm[axis], rank) for axis in target.permutation(rank)]
 
 
-@translator(Op.CONCATENATION, versions=(1, 7), inputs=("values*",))
+@translator(Op.CONCATENATION, versions=(1, 7))
 def concatenation(op: OperatorView[ConcatenationOptions], g: Graph) -> None:
     """Concat of the codes; of reals when uint8 inputs differ in scale from the output."""
     values, output = op.present_inputs(), op.output
@@ -215,7 +215,7 @@ def _rescaled(value: TensorView, output: TensorView) -> bool:
     return value.type is TensorType.UINT8
 
 
-@translator(Op.PACK, versions=(1, 5), inputs=("values*",))
+@translator(Op.PACK, versions=(1, 5))
 def pack(op: OperatorView[PackOptions], g: Graph) -> None:
     """Unsqueeze and Concat."""
     values, output = op.present_inputs(), op.output
@@ -226,7 +226,7 @@ def pack(op: OperatorView[PackOptions], g: Graph) -> None:
     g.write(output, g.op("Concat", *parts, axis=axis), domain=domain)
 
 
-@translator(Op.UNPACK, versions=(1, 6), inputs=("input",))
+@translator(Op.UNPACK, versions=(1, 6))
 def unpack(op: OperatorView[UnpackOptions], g: Graph) -> None:
     """Split, and Squeeze of the parts."""
     input = op["input"]
@@ -239,7 +239,7 @@ def unpack(op: OperatorView[UnpackOptions], g: Graph) -> None:
         g.write(output, squeezed, domain=domain)
 
 
-@translator(Op.SPLIT, versions=(1, 5), inputs=("axis", "input"))
+@translator(Op.SPLIT, versions=(1, 5))
 def split(op: OperatorView[SplitOptions], g: Graph) -> None:
     """Split into equal parts; the graph fails where they would not be equal."""
     axis, count = _axis(op, g), len(op.outputs)
@@ -251,7 +251,7 @@ def split(op: OperatorView[SplitOptions], g: Graph) -> None:
     _split(op, g, axis, g.op("Expand", part, parts))
 
 
-@translator(Op.SPLIT_V, versions=(1, 3), inputs=("input", "size_splits", "axis"))
+@translator(Op.SPLIT_V, versions=(1, 3))
 def split_v(op: OperatorView[SplitVOptions], g: Graph) -> None:
     """Split into parts of given sizes, which have to sum to the whole."""
     axis, listed = _axis(op, g), op["size_splits"]
@@ -300,20 +300,20 @@ def _split(op: OperatorView[Any], g: Graph, axis: int | ComputedAxis, sizes: ir.
         g.write(output, part, layout=layout, domain=domain)
 
 
-@translator(Op.SHAPE, versions=(1, 1), inputs=("input",))
+@translator(Op.SHAPE, versions=(1, 1))
 def shape(op: OperatorView[Any], g: Graph) -> None:
     """Shape, as far as it depends on data; else a constant."""
     shape = g.shape(op["input"].shape)
     g.write(op.output, g.op("Cast", shape, to=ir.DataType.from_numpy(op.output.dtype)))
 
 
-@translator(Op.RANK, versions=(1, 1), inputs=("input",))
+@translator(Op.RANK, versions=(1, 1))
 def rank(op: OperatorView[Any], g: Graph) -> None:
     """A constant."""
     g.write(op.output, g.constant(op["input"].rank, np.int32))
 
 
-@translator(Op.BITCAST, versions=(1, 1), inputs=("input",))
+@translator(Op.BITCAST, versions=(1, 1))
 def bitcast(op: OperatorView[Any], g: Graph) -> None:
     """Cast between integers of one size, whose bits it keeps. Else ONNX 21 has nothing: the bits
     are computed as integers, which are cut up, or put together, along a last dimension."""
@@ -351,7 +351,7 @@ def _recut(op: OperatorView[Any], g: Graph, bits: ir.Value) -> ir.Value:
     return whole
 
 
-@translator(Op.FILL, versions=(1, 5), inputs=("dims", "value"))
+@translator(Op.FILL, versions=(1, 5))
 def fill(op: OperatorView[Any], g: Graph) -> None:
     """Expand of the code; the graph fails on a negative size."""
     value, output = op["value"], op.output
@@ -364,7 +364,7 @@ def fill(op: OperatorView[Any], g: Graph) -> None:
     g.write(output, g.op("Expand", g.read(value, domain=domain), shape), domain=domain)
 
 
-@translator(Op.RANGE, versions=(1, 2), inputs=("start", "limit", "delta"))
+@translator(Op.RANGE, versions=(1, 2))
 def range_(op: OperatorView[Any], g: Graph) -> None:
     """Range; the graph fails where there is no way from start to limit.
 
@@ -393,7 +393,7 @@ def range_(op: OperatorView[Any], g: Graph) -> None:
     g.write(op.output, g.op("Slice", longer, *bounded))
 
 
-@translator(Op.SPACE_TO_DEPTH, versions=(1, 2), inputs=("input",))
+@translator(Op.SPACE_TO_DEPTH, versions=(1, 2))
 def space_to_depth(op: OperatorView[SpaceToDepthOptions], g: Graph) -> None:
     """SpaceToDepth channels-first; Reshape, Transpose, Reshape channels-last."""
     n, h, w, c = op.output.shape
@@ -401,7 +401,7 @@ def space_to_depth(op: OperatorView[SpaceToDepthOptions], g: Graph) -> None:
     _blocks(op, g, "SpaceToDepth", lambda: (n, h, b, w, b, c // (b * b)))
 
 
-@translator(Op.DEPTH_TO_SPACE, versions=(1, 2), inputs=("input",))
+@translator(Op.DEPTH_TO_SPACE, versions=(1, 2))
 def depth_to_space(op: OperatorView[DepthToSpaceOptions], g: Graph) -> None:
     """DepthToSpace (DCR) channels-first; Reshape, Transpose, Reshape channels-last."""
     n, h, w, c = op["input"].shape
@@ -428,7 +428,7 @@ def _blocks(
     g.write(output, value, layout=layout, domain=domain)
 
 
-@translator(Op.PAD, versions=(1, 6), inputs=("input", "paddings", "value?"))
+@translator(Op.PAD, versions=(1, 6))
 def pad(op: OperatorView[Any], g: Graph) -> None:
     """Pad with the value given, else with what stands for zero in the output."""
     input, output, given = op["input"], op.output, op.get("value")
@@ -440,13 +440,13 @@ def pad(op: OperatorView[Any], g: Graph) -> None:
     g.write(output, narrowed(g, padded, input.type), layout=layout, domain=domain)
 
 
-@translator(Op.PADV2, versions=(1, 6), inputs=("input", "paddings", "value?"))
+@translator(Op.PADV2, versions=(1, 6))
 def padv2(op: OperatorView[Any], g: Graph) -> None:
     """PAD; converters use it when the value is given."""
     pad(op, g)
 
 
-@translator(Op.MIRROR_PAD, versions=(1, 3), inputs=("input", "paddings"))
+@translator(Op.MIRROR_PAD, versions=(1, 3))
 def mirror_pad(op: OperatorView[MirrorPadOptions], g: Graph) -> None:
     """Pad (reflect); SYMMETRIC, which ONNX lacks, joins reversed Slices along each padded axis."""
     input, output = op["input"], op.output

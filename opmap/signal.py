@@ -21,7 +21,7 @@ View = OperatorView[Any]
 _BY_PRODUCT = 512
 
 
-@translator(Op.RFFT2D, versions=(1, 1), inputs=("input", "fft_length!"))
+@translator(Op.RFFT2D, versions=(1, 1), constants=("fft_length",))
 def rfft2d(op: View, g: Graph) -> None:
     """DFT of the rows, of which the first half is kept, and then of the columns; either cuts what
     is too long and fills up with zeros what is too short. Of short rows a MatMul on the CPU."""
@@ -58,13 +58,13 @@ def _transformed(
     return g.op("DFT", value, *parameters, onesided=onesided)
 
 
-@translator(Op.REAL, versions=(1, 1), inputs=("input",))
+@translator(Op.REAL, versions=(1, 1))
 def real(op: View, g: Graph) -> None:
     """Gather of the first of each pair."""
     g.write(op.output, _part(g, op, 0))
 
 
-@translator(Op.IMAG, versions=(1, 1), inputs=("input",))
+@translator(Op.IMAG, versions=(1, 1))
 def imag(op: View, g: Graph) -> None:
     """Gather of the second of each pair."""
     g.write(op.output, _part(g, op, 1))
@@ -74,7 +74,7 @@ def _part(g: Graph, op: View, which: int) -> ir.Value:
     return g.op("Gather", g.read(op["input"]), g.constant(which, np.int64), axis=-1)
 
 
-@translator(Op.COMPLEX_ABS, versions=(1, 1), inputs=("input",))
+@translator(Op.COMPLEX_ABS, versions=(1, 1))
 def complex_abs(op: View, g: Graph) -> None:
     """Sqrt of the sum of the squares, in double: no square of a float32 overflows there.
     What has an infinite part is infinite, whatever the other part is.

@@ -23,7 +23,7 @@ _FARTHEST = np.iinfo(np.int64).max
 
 
 # `slice` is the builtin.
-@translator(Op.SLICE, versions=(1, 8), inputs=("input", "begin", "size"))
+@translator(Op.SLICE, versions=(1, 8))
 def slice_(op: OperatorView[Any], g: Graph) -> None:
     """Slice of `size` elements from `begin`; both may be computed at run time."""
     input, output, begin, size = op["input"], op.output, op["begin"], op["size"]
@@ -51,7 +51,7 @@ def _region(op: OperatorView[Any], g: Graph) -> tuple[ir.Value, ir.Value]:
     return failing(g, starts, wrong), ends
 
 
-@translator(Op.STRIDED_SLICE, versions=(1, 8), inputs=("input", "begin", "end", "strides"))
+@translator(Op.STRIDED_SLICE, versions=(1, 8))
 def strided_slice(op: OperatorView[StridedSliceOptions], g: Graph) -> None:
     """Slice, then Reshape where axes are dropped or inserted."""
     bounds = [op[name] for name in ("begin", "end", "strides")]
@@ -198,7 +198,7 @@ def _sliced(
     return g.op("Slice", value, *arguments)
 
 
-@translator(Op.DYNAMIC_UPDATE_SLICE, versions=(1, 6), inputs=("operand", "update", "start"))
+@translator(Op.DYNAMIC_UPDATE_SLICE, versions=(1, 6))
 def dynamic_update_slice(op: OperatorView[Any], g: Graph) -> None:
     """ScatterND of whole slices, at the start (held where the update fits) plus a constant grid
     of positions along the axes that are not replaced whole."""

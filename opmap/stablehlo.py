@@ -136,10 +136,10 @@ ELEMENTWISE = (
 )
 
 for row in ELEMENTWISE:
-    translator(row.op, versions=(1, 1), inputs=("lhs", "rhs"))(row.translate)
+    translator(row.op, versions=(1, 1))(row.translate)
 
 
-@translator(Op.STABLEHLO_PAD, versions=(1, 1), inputs=("input", "value"))
+@translator(Op.STABLEHLO_PAD, versions=(1, 1))
 def stablehlo_pad(op: OperatorView[StablehloPadOptions], g: Graph) -> None:
     """`spread_and_padded` with the value."""
     input, shape = op["input"], op["input"].shape
@@ -152,7 +152,7 @@ def stablehlo_pad(op: OperatorView[StablehloPadOptions], g: Graph) -> None:
     g.write(op.output, narrowed(g, value, input.type), domain=domain)
 
 
-@translator(Op.STABLEHLO_GATHER, versions=(1, 1), inputs=("operand", "start_indices"))
+@translator(Op.STABLEHLO_GATHER, versions=(1, 1))
 def stablehlo_gather(op: OperatorView[StablehloGatherOptions], g: Graph) -> None:
     """GatherND of the elements of each slice, whose start is moved back to where it fits."""
     operand, starts, options = op["operand"], op["start_indices"], op.options
@@ -194,7 +194,7 @@ def _start_of_slices(
     return _along_axes(g, index, mapped, depth)
 
 
-@translator(Op.STABLEHLO_REDUCE_WINDOW, versions=(1, 1), inputs=("input", "init"))
+@translator(Op.STABLEHLO_REDUCE_WINDOW, versions=(1, 1))
 def stablehlo_reduce_window(op: OperatorView[StablehloReduceWindowOptions], g: Graph) -> None:
     """`spread_and_padded` with the start, and slices combined axis by axis."""
     shape = op["input"].shape
@@ -216,7 +216,7 @@ _REDUCTIONS = {
 }
 
 
-@translator(Op.STABLEHLO_SCATTER, versions=(1, 1), inputs=("operand", "indices", "updates"))
+@translator(Op.STABLEHLO_SCATTER, versions=(1, 1))
 def stablehlo_scatter(op: OperatorView[StablehloScatterOptions], g: Graph) -> None:
     """ScatterElements of the updates into a line of all elements and one more, for those that are
     outside; of those in one place the last one counts."""
@@ -287,7 +287,7 @@ def _along_axes(g: Graph, starts: ir.Value, mapped: list[int], depth: int) -> ir
     return g.op("Gather", wide, g.constant(columns, np.int64), axis=-1)
 
 
-@translator(Op.STABLEHLO_RNG_BIT_GENERATOR, versions=(1, 1), inputs=("state",))
+@translator(Op.STABLEHLO_RNG_BIT_GENERATOR, versions=(1, 1))
 def stablehlo_rng_bit_generator(
     op: OperatorView[StablehloRngBitGeneratorOptions], g: Graph
 ) -> None:

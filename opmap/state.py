@@ -18,13 +18,13 @@ from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import Op, OperatorView, TensorView, Untranslatable
 
 
-@translator(Op.READ_VARIABLE, versions=(1, 1), inputs=("variable",))
+@translator(Op.READ_VARIABLE, versions=(1, 1))
 def read_variable(op: OperatorView[None], g: Graph) -> None:
     """The present value of the variable, its codes as they are."""
     _pass_on(op["variable"], op.output, g)
 
 
-@translator(Op.ASSIGN_VARIABLE, versions=(1, 1), inputs=("variable", "value"))
+@translator(Op.ASSIGN_VARIABLE, versions=(1, 1))
 def assign_variable(op: OperatorView[None], g: Graph) -> None:
     """From here on the variable is the value, in the layout that this has."""
     _pass_on(op["value"], op["variable"], g)
@@ -38,7 +38,7 @@ def _pass_on(source: TensorView, target: TensorView, g: Graph) -> None:
     g.write(target, g.read(source, layout=layout, domain=domain), layout=layout, domain=domain)
 
 
-@translator(Op.HASHTABLE_FIND, versions=(1, 1), inputs=("table", "keys", "default"))
+@translator(Op.HASHTABLE_FIND, versions=(1, 1))
 def hashtable_find(op: OperatorView[None], g: Graph) -> None:
     """LabelEncoder (ai.onnx.ml) from keys to values; to places, and Gather of the values with the
     default behind them, where the default is computed."""

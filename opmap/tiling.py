@@ -38,7 +38,7 @@ from tflite_ort.schema.values.sizes import has_zero, is_known
 Array = npt.NDArray[Any]
 
 
-@translator(Op.TILE, versions=(1, 3), inputs=("input", "multiples"))
+@translator(Op.TILE, versions=(1, 3))
 def tile(op: OperatorView[Any], g: Graph) -> None:
     """Tile."""
     if op["multiples"].is_constant:
@@ -51,7 +51,7 @@ def tile(op: OperatorView[Any], g: Graph) -> None:
     g.write(op.output, g.op("Tile", value, multiples), layout=layout, domain=domain)
 
 
-@translator(Op.BROADCAST_TO, versions=(2, 4), inputs=("input", "shape"))
+@translator(Op.BROADCAST_TO, versions=(2, 4))
 def broadcast_to(op: OperatorView[Any], g: Graph) -> None:
     """Expand; the graph fails where that would enlarge the shape asked for."""
     input, output = op["input"], op.output
@@ -65,7 +65,7 @@ def broadcast_to(op: OperatorView[Any], g: Graph) -> None:
     g.write(output, g.op("Expand", g.read(input, domain=domain), shape), domain=domain)
 
 
-@translator(Op.BROADCAST_ARGS, versions=(1, 1), inputs=("a", "b"))
+@translator(Op.BROADCAST_ARGS, versions=(1, 1))
 def broadcast_args(op: OperatorView[Any], g: Graph) -> None:
     """Where(a == 1, b, a); the graph fails where a and b differ and none of them is 1."""
     a, b = (_of_rank(g, op[name], op.output.shape[0]) for name in ("a", "b"))
@@ -85,7 +85,7 @@ def _of_rank(g: Graph, shape: TensorView, rank: int) -> ir.Value:
     return g.op("Concat", g.constant(np.ones(missing, np.int64)), value, axis=0)
 
 
-@translator(Op.REVERSE_V2, versions=(1, 4), inputs=("input", "axes"))
+@translator(Op.REVERSE_V2, versions=(1, 4))
 def reverse_v2(op: OperatorView[Any], g: Graph) -> None:
     """Slice with steps of -1 from the last element to before the first."""
     listed, rank = op["axes"], op["input"].rank
@@ -105,7 +105,7 @@ def reverse_v2(op: OperatorView[Any], g: Graph) -> None:
     g.write(op.output, value, layout=layout, domain=domain)
 
 
-@translator(Op.REVERSE_SEQUENCE, versions=(1, 1), inputs=("input", "lengths"))
+@translator(Op.REVERSE_SEQUENCE, versions=(1, 1))
 def reverse_sequence(op: OperatorView[ReverseSequenceOptions], g: Graph) -> None:
     """ReverseSequence, which wants batch and time in front: between two Transposes elsewhere."""
     input, output = op["input"], op.output
@@ -127,7 +127,7 @@ def reverse_sequence(op: OperatorView[ReverseSequenceOptions], g: Graph) -> None
     g.write(output, value, domain=domain)
 
 
-@translator(Op.MATRIX_DIAG, versions=(1, 1), inputs=("diagonal",))
+@translator(Op.MATRIX_DIAG, versions=(1, 1))
 def matrix_diag(op: OperatorView[Any], g: Graph) -> None:
     """MATRIX_SET_DIAG of zeros; in a quantised tensor these are the code 0, as in TFLite."""
     diagonal, output = op["diagonal"], op.output
@@ -137,7 +137,7 @@ def matrix_diag(op: OperatorView[Any], g: Graph) -> None:
     _write_with_diagonal(op, g, zeros, g.read(diagonal, domain=domain), domain)
 
 
-@translator(Op.MATRIX_SET_DIAG, versions=(1, 1), inputs=("input", "diagonal"))
+@translator(Op.MATRIX_SET_DIAG, versions=(1, 1))
 def matrix_set_diag(op: OperatorView[Any], g: Graph) -> None:
     """ScatterElements along the rows laid end to end: element i of a diagonal at i * (N + 1)."""
     input, diagonal, output = op["input"], op["diagonal"], op.output
@@ -174,7 +174,7 @@ def _write_with_diagonal(
     g.write(op.output, reshaped(g, value, op.output.shape), domain=domain)
 
 
-@translator(Op.DILATE, versions=(1, 1), inputs=("input", "dilations", "padding"))
+@translator(Op.DILATE, versions=(1, 1))
 def dilate(op: OperatorView[Any], g: Graph) -> None:
     """A dimension of size 1 behind each dilated one, padded and joined with it; then Slice, since
     nothing follows the last element."""
@@ -216,7 +216,7 @@ def _computed_dilate(op: OperatorView[Any], g: Graph, domain: Domain) -> None:
     g.write(op.output, narrowed(g, value, input.type), domain=domain)
 
 
-@translator(Op.SPACE_TO_BATCH_ND, versions=(1, 4), inputs=("input", "block_shape", "paddings"))
+@translator(Op.SPACE_TO_BATCH_ND, versions=(1, 4))
 def space_to_batch_nd(op: OperatorView[Any], g: Graph) -> None:
     """Pad; each spatial axis as (size / block, block); the blocks moved in front of the batch."""
     if not _is_known(op):
@@ -259,7 +259,7 @@ def _padded_by(
     return narrowed(g, g.op("Pad", widened(g, value, type), pads, code), type)
 
 
-@translator(Op.BATCH_TO_SPACE_ND, versions=(1, 4), inputs=("input", "block_shape", "crops"))
+@translator(Op.BATCH_TO_SPACE_ND, versions=(1, 4))
 def batch_to_space_nd(op: OperatorView[Any], g: Graph) -> None:
     """The blocks out of the batch to behind their spatial axes, joined with these and cropped."""
     if not _is_known(op):

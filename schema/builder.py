@@ -12,6 +12,7 @@ from flatbuffers import flexbuffers
 
 from tflite_ort.schema.file import strings
 from tflite_ort.schema.file.declare import Array, Table
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE, PACKED_BITS, type_of
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
 from tflite_ort.schema.file.enums import TensorType
 from tflite_ort.schema.file.errors import ModelError
@@ -28,12 +29,11 @@ from tflite_ort.schema.file.model import (
     Tensor,
     TensorMap,
 )
-from tflite_ort.schema.file.operators import OPTIONS
+from tflite_ort.schema.file.unions import OPTIONS
 from tflite_ort.schema.file.write import write_model
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE, PACKED_BITS, pack, quantized_range
+from tflite_ort.schema.values.semantics import pack, quantized_range
 
 FLOAT32 = TensorType.FLOAT32
-_TYPES = {dtype: type for type, dtype in reversed(NUMPY_DTYPE.items())}
 # Of numbers that have no dtype of their own.
 _PLAIN = {"b": np.bool_, "i": np.int32, "f": np.float32}
 _SCHEMA_VERSION = 3
@@ -360,7 +360,7 @@ class SubgraphBuilder:
     ) -> tuple[bytes, TensorType, Sequence[int]]:
         """The bytes of a constant, with its type and shape."""
         array = _array(data, type)
-        type = _TYPES.get(array.dtype) if type is None else type
+        type = type_of(array.dtype) if type is None else type
         if type is None or NUMPY_DTYPE[type] != array.dtype:
             what = "TFLite has no type of" if type is None else f"{type.name} does not hold"
             raise self._error(f"constant {name!r}: {what} {array.dtype}")
@@ -394,9 +394,10 @@ def tensor_type(dtype: npt.DTypeLike) -> TensorType:
     Raises:
         ModelError: TFLite has no such type.
     """
-    if np.dtype(dtype) not in _TYPES:
+    type = type_of(dtype)
+    if type is None:
         raise ModelError(f"TFLite has no type of {np.dtype(dtype)} elements")
-    return _TYPES[np.dtype(dtype)]
+    return type
 
 
 def _array(data: Any, type: TensorType | None) -> Array:

@@ -21,7 +21,8 @@ from tflite_ort.schema import (
     TensorType,
 )
 from tflite_ort.schema.builder import tensor_type
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE, quantized_range
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE
+from tflite_ort.schema.values.semantics import quantized_range
 
 Array = npt.NDArray[Any]
 

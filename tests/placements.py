@@ -18,7 +18,7 @@ from tflite_ort.plan.context import PlanContext
 from tflite_ort.plan.report import Placement
 from tflite_ort.providers.delegates import ExecutionProviderDelegate
 from tflite_ort.schema import BridgeError, Op, OperatorView, TensorType
-from tflite_ort.schema.values.element_types import DATA_INPUT
+from tflite_ort.schema.values.operators import data_input
 
 FILE = Path(__file__).parents[1] / "bridge" / "command" / "placements.json"
 WRITE = "python -m pytest --write-placements"
@@ -84,7 +84,7 @@ def data_type(op: OperatorView[Any]) -> TensorType:
         return op.present_inputs()[0].type
     tensors = [*op.present_inputs(), *op.outputs]
     computed = [tensor for tensor in tensors if not tensor.is_constant] or tensors
-    place = DATA_INPUT.get(op.op, 0)
+    place = data_input(op.op)
     data = [tensor for tensor in op.inputs[place : place + 1] if tensor is not None]
     types = [tensor.type for tensor in computed]
     codes = [tensor.type for tensor in computed if tensor.is_quantized]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,10 @@ from tflite_ort.fallback_kernels import kernel
 from tflite_ort.opmap import translator
 from tflite_ort.schema import ModelError, Op, OperatorView, TensorType, TensorView, Untranslatable
 from tflite_ort.schema.shapes.registry import RULES
+from tflite_ort.schema.values.inputs import Inputs
 from tflite_ort.specialize.called_subgraphs import CALLERS
 from tflite_ort.specialize.resources import NAMES
-from tflite_ort.versioning.registry import Inputs, Registry
+from tflite_ort.versioning.registry import Registry
 
 Function = Callable[..., Any]
 
@@ -38,7 +40,7 @@ def view(*constant: bool | None) -> OperatorView[Any]:
 
 def test_lookup_is_exact() -> None:
     registry: Registry[Function] = Registry("test")
-    registry(Op.ADD, versions=(2, 4), inputs=("a",))(print)
+    registry(Op.ADD, versions=(2, 4))(print)
     assert registry.find(Op.ADD, 1) is None
     assert registry.find(Op.ADD, 5) is None
     assert registry.find(Op.SUB, 2) is None
@@ -51,29 +53,29 @@ def test_lookup_is_exact() -> None:
 
 def test_a_second_registration_of_a_pair_raises() -> None:
     registry: Registry[Function] = Registry("test")
-    registry(Op.ADD, versions=(1, 2), inputs=())(print)
+    registry(Op.ADD, versions=(1, 2))(print)
     with pytest.raises(ValueError, match="ADD version 2 has a test already"):
-        registry(Op.ADD, versions=(2, 3), inputs=())(repr)
+        registry(Op.ADD, versions=(2, 3))(repr)
 
 
 @pytest.mark.parametrize("versions", [(0, 1), (3, 2), (-1, -1)])
 def test_ranges_that_are_none(versions: tuple[int, int]) -> None:
     with pytest.raises(ValueError, match="range"):
-        Registry[Function]("test")(Op.ADD, versions=versions, inputs=())(print)
+        Registry[Function]("test")(Op.ADD, versions=versions)(print)
 
 
 @pytest.mark.parametrize("declared", [("a", "a?"), ("a*", "b")])
 def test_declarations_that_say_nothing(declared: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match="input"):
-        Inputs.parse(declared)
+        Inputs.of(declared)
 
 
 def test_inputs_are_bound_by_name() -> None:
-    inputs = Inputs.parse(("input", "filter!", "bias?"))
+    inputs = Inputs.of(("input", "filter!", "bias?"))
     bound = inputs.bind(view(False, True))
     assert bound["filter"].name == "t1"
     assert bound.get("bias") is None
-    with pytest.raises(KeyError, match="bias"):
+    with pytest.raises(ModelError, match="ADD_0 lacks input 'bias'"):
         bound["bias"]
     assert inputs.bind(view(False, True, None)).get("bias") is None
 
@@ -91,12 +93,34 @@ def test_inputs_that_do_not_fit(
     given: tuple[bool | None, ...], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        Inputs.parse(("input", "filter!", "bias?")).bind(view(*given))
+        Inputs.of(("input", "filter!", "bias?")).bind(view(*given))
 
 
 def test_a_last_name_takes_all_that_remain() -> None:
-    inputs = Inputs.parse(("axis", "values*"))
+    inputs = Inputs.of(("axis", "values*"))
     assert len(inputs.bind(view(True, False, False, False)).inputs) == 4
+
+
+def test_inputs_of_other_types_are_refused() -> None:
+    inputs = Inputs.parse("ids: i32 i64, values*: f32")
+    assert inputs.declared == ("ids", "values*")
+    with pytest.raises(ModelError, match=r"ADD_0: FLOAT32 is not one of the types .*INT32, INT64"):
+        inputs.check_types(view(True))
+    inputs.without_types().check_types(view(True))
+    first, *rest = view(True).inputs * 2
+    assert first is not None
+    of_bools = replace(first, type=TensorType.BOOL)
+    floats = Inputs.parse("x, values*: i8 f32")
+    floats.check_types(replace(view(), inputs=(of_bools, None, *rest)))
+    with pytest.raises(ModelError, match="BOOL"):
+        floats.check_types(replace(view(), inputs=(first, *rest, of_bools)))
+
+
+def test_what_is_not_declared_is_not_registered() -> None:
+    with pytest.raises(ValueError, match="HASHTABLES has no row"):
+        Registry[Function]("test")("HASHTABLES", versions=(1, 1))(print)
+    with pytest.raises(ValueError, match=r"no inputs .*'z'"):
+        Registry[Function]("test")(Op.ADD, versions=(1, 1), constants=("z",))(print)
 
 
 def test_every_operator_that_runs_has_a_shape_rule() -> None:

@@ -51,6 +51,7 @@ class Rule:
 
 
 def rule(*rows: tuple[int, *tuple[Condition, ...]], otherwise: int = 1) -> Rule:
+    """Rows of a version and its conditions; `otherwise` where no row holds."""
     return Rule(tuple((version, tuple(conditions)) for version, *conditions in rows), otherwise)
 
 
@@ -63,10 +64,12 @@ def first(*types: TensorType) -> Condition:
 
 
 def second(*types: TensorType) -> Condition:
+    """Input 1 is of one of these types."""
     return lambda s: s.input(1).type in types
 
 
 def third(*types: TensorType) -> Condition:
+    """Input 2 is of one of these types."""
     return lambda s: s.input(2).type in types
 
 
@@ -76,6 +79,7 @@ def result(*types: TensorType) -> Condition:
 
 
 def second_result(*types: TensorType) -> Condition:
+    """Output 1 is of one of these types."""
     return lambda s: s.output(1).type in types
 
 
@@ -85,6 +89,7 @@ def either_end(*types: TensorType) -> Condition:
 
 
 def both_ends(type: TensorType) -> Condition:
+    """Input 0 and output 0 are of this type."""
     return lambda s: s.input(0).type == s.output(0).type == type
 
 
@@ -112,6 +117,7 @@ def rank_above(rank: int) -> Condition:
 
 
 def rank_is(rank: int) -> Condition:
+    """Of input 0."""
     return lambda s: len(s.input(0).shape) == rank
 
 
@@ -159,6 +165,7 @@ def unquantized_int16(s: Signature) -> bool:
 
 
 def sparse_weights(s: Signature) -> bool:
+    """Input 1 is sparse."""
     return s.input(1).sparse
 
 
@@ -173,6 +180,7 @@ def per_channel_data(s: Signature) -> bool:
 
 
 def per_channel_result(s: Signature) -> bool:
+    """Output 0 has several scales along the axis it names."""
     return _one_scale_each(s.output(0), s.output(0).axis, 2)
 
 
@@ -203,6 +211,7 @@ def option(name: str) -> Condition:
 
 
 def option_is(name: str, value: int) -> Condition:
+    """The option has this value."""
     return lambda s: bool(s.option(name) == value)
 
 
@@ -217,8 +226,10 @@ def free_scales(s: Signature) -> bool:
 
 
 def no(condition: Condition) -> Condition:
+    """The condition does not hold."""
     return lambda s: not condition(s)
 
 
 def either(*conditions: Condition) -> Condition:
+    """One of the conditions holds."""
     return lambda s: any(holds(s) for holds in conditions)

@@ -2,63 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from tflite_ort.schema import ModelError, Op, OperatorView, Untranslatable
+from tflite_ort.schema import Op, OperatorView
+from tflite_ort.schema.values.inputs import Inputs
+from tflite_ort.schema.values.operators import INPUTS, Key, key_of
 from tflite_ort.versioning.known import is_known, known_versions, span
 
 F = TypeVar("F", bound=Callable[..., Any])
-Key = Op | str  # a builtin operator, or the name of a custom one
 Pair = tuple[Key, int]  # with a version
 StateFactory = Callable[[OperatorView[Any]], Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Inputs:
-    """An operator's declared inputs: ``filter!`` must be constant, ``bias?`` may be absent,
-    a last ``values*`` takes all that remain."""
-
-    declared: tuple[str, ...]
-    names: tuple[str, ...]
-    constant: frozenset[str]
-    required: int
-    variadic: bool
-
-    @classmethod
-    def parse(cls, declared: tuple[str, ...]) -> Inputs:
-        names = tuple(name.rstrip("?!*") for name in declared)
-        if len(set(names)) != len(names):
-            raise ValueError(f"an input is declared twice: {declared}")
-        if any(name.endswith("*") for name in declared[:-1]):
-            raise ValueError(f"only the last input may end in '*': {declared}")
-        optional = [i for i, name in enumerate(declared) if "?" in name or "*" in name]
-        constant = frozenset(name.rstrip("?!") for name in declared if "!" in name)
-        variadic = bool(declared) and declared[-1].endswith("*")
-        return cls(declared, names, constant, min(optional, default=len(names)), variadic)
-
-    def of_kernel(self) -> Inputs:
-        """The same inputs for a kernel, which takes a constant as it takes any other array."""
-        return Inputs.parse(tuple(name.replace("!", "") for name in self.declared))
-
-    def bind(self, op: OperatorView[Any]) -> OperatorView[Any]:
-        """`op` with its inputs named; refuses a count, a gap or a non-constant not declared."""
-        given = len(op.inputs)
-        if given < self.required or (given > len(self.names) and not self.variadic):
-            expected = f"{self.required} to {len(self.names)}" if self.names else "no"
-            raise ModelError(f"{op.label} has {given} inputs, expected {expected}")
-        for name, tensor in zip(self.names, op.inputs, strict=False):
-            if tensor is None and self.names.index(name) < self.required:
-                raise ModelError(f"{op.label}: input {name!r} was optional but was expected")
-            if tensor is not None and name in self.constant and not tensor.is_constant:
-                raise Untranslatable(f"input {name!r} is not a constant")
-        return replace(op, names=self.names)
-
-
-def key_of(op: OperatorView[Any]) -> Key:
-    """What an operator in its graph is registered under."""
-    return op.op if op.custom_code is None else op.custom_code
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +34,17 @@ class Entry(Generic[F]):
 
     @property
     def pairs(self) -> list[tuple[Key, int]]:
+        """The operator with each of its versions."""
         return [(self.op, version) for version in range(self.first, self.last + 1)]
 
 
 class Registry(Generic[F]):
     """Functions by exact (operator, version).
 
-    Used as a decorator, ``@registry(Op.ADD, versions=(1, 5), inputs=("a", "b"))``, it takes
-    builtin operators in versions that TFLite has. A second registration of a pair raises: nothing
-    is replaced in silence at import time.
+    Used as a decorator, ``@registry(Op.ADD, versions=(1, 5))``, it takes builtin operators in
+    versions that TFLite has, and custom ones. The function reads the inputs by the names that
+    `schema/values/operators.py` declares; it is not called where one of `constants` is computed.
+    A second registration of a pair raises: nothing is replaced in silence at import time.
     """
 
     def __init__(self, kind: str) -> None:
@@ -99,15 +56,13 @@ class Registry(Generic[F]):
         op: Key,
         *,
         versions: tuple[int, int],
-        inputs: tuple[str, ...],
+        constants: Sequence[str] = (),
         state: StateFactory | None = None,
     ) -> Callable[[F], F]:
-        declared = Inputs.parse(inputs)
-
         def register(function: F) -> F:
-            entry = Entry(op, *versions, declared, function, state)
-            self._check(entry)
-            self.replace(entry)
+            self._check(op, *versions)
+            inputs = INPUTS[op].with_constants(constants)
+            self.replace(Entry(op, *versions, inputs, function, state))
             return function
 
         return register
@@ -150,12 +105,13 @@ class Registry(Generic[F]):
         """Every entry once, in the order of registration."""
         return iter(dict.fromkeys(self._entries.values()))
 
-    def _check(self, entry: Entry[F]) -> None:
-        """A range from 1 up, of versions that TFLite has and nothing has taken."""
-        name = entry.op.name if isinstance(entry.op, Op) else entry.op
-        if not 1 <= entry.first <= entry.last:
-            raise ValueError(f"{name}: versions {entry.first, entry.last} are not a range from 1")
-        for op, version in entry.pairs:
+    def _check(self, op: Key, first: int, last: int) -> None:
+        """A range from 1 up, of versions that TFLite has and nothing has taken, of an operator
+        whose inputs are declared."""
+        name = op if isinstance(op, str) else op.name
+        if not 1 <= first <= last:
+            raise ValueError(f"{name}: versions {first, last} are not a range from 1")
+        for version in range(first, last + 1):
             if (op, version) in self._entries:
                 raise ValueError(f"{name} version {version} has a {self.kind} already")
             if isinstance(op, Op) and not is_known(op, version):
@@ -165,3 +121,5 @@ class Registry(Generic[F]):
                     if known
                     else f"TFLite has no kernel for {name}"
                 )
+        if op not in INPUTS:
+            raise ValueError(f"{name} has no row in schema/values/operators.py")

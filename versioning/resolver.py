@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from tflite_ort.schema import Model, Op, OperatorCode
+from tflite_ort.schema.values.inputs import Inputs
+from tflite_ort.schema.values.operators import Key
 from tflite_ort.versioning.registration import Registration
-from tflite_ort.versioning.registry import Entry, Inputs, Key, Pair, Registry
+from tflite_ort.versioning.registry import Entry, Pair, Registry
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -129,13 +131,13 @@ class MutableOpResolver(OpResolver):
         for version in range(first, last + 1):
             self._remove(op, version)
             self.registered[op, version] = registration
-        inputs = Inputs.parse(registration.inputs)
+        inputs = Inputs.of(registration.inputs)
         translate = registration.reported_translator
         kernel = registration.reported_kernel
         if translate is not None:
             self.translators.replace(Entry(op, first, last, inputs, translate))
         if kernel is not None:
-            of_kernel = inputs.of_kernel()
+            of_kernel = inputs.with_constants(())
             self.kernels.replace(Entry(op, first, last, of_kernel, kernel, registration.state))
 
     def _remove(self, op: Key, version: int) -> None:

@@ -51,12 +51,15 @@ class Signature:
     options: Mapping[str, Any] | None = None
 
     def input(self, position: int) -> TensorSignature:
+        """The input at `position`; an absent one beyond the last."""
         return self.inputs[position] if position < len(self.inputs) else ABSENT
 
     def output(self, position: int) -> TensorSignature:
+        """The output at `position`; an absent one beyond the last."""
         return self.outputs[position] if position < len(self.outputs) else ABSENT
 
     def option(self, name: str) -> Any:
+        """The value of an option; 0 where it is missing."""
         return (self.options or {}).get(name, 0)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tflite_ort.schema import Op, TensorType
-from tflite_ort.schema.values.element_types import DATA_INPUT, ELEMENT_TYPES, JUDGED
+from tflite_ort.schema.values.operators import data_input, data_types
 from tflite_ort.versioning.known import known_versions
 from tflite_ort.versioning.rules import required_version
 from tflite_ort.versioning.signature import Signature, TensorSignature
@@ -28,16 +28,16 @@ def first_version(op: Op, type: TensorType) -> int:
 def accepted_types(op: Op) -> frozenset[TensorType]:
     """The types of data that TFLite has a kernel for, as far as tables tell, and those that
     brought a version of their own."""
-    named = {
+    declared = data_types(op)
+    if declared is not None:
+        return declared
+    return frozenset(
         type for type in TensorType if _version_for_data(op, type) != _version_for_data(op, _ANY)
-    }
-    if op in ELEMENT_TYPES:  # which are all of those that it judges
-        return ELEMENT_TYPES[op] | (named - JUDGED)
-    return frozenset(named)
+    )
 
 
 def _version_for_data(op: Op, type: TensorType) -> int:
     other, data = TensorSignature(_ANY, _SHAPE), TensorSignature(type, _SHAPE)
-    place = DATA_INPUT.get(op, 0)
+    place = data_input(op)
     inputs = [data if i == place else other for i in range(_INPUTS)]
     return required_version(Signature(op, tuple(inputs), (other,) * _OUTPUTS, _PLAIN))

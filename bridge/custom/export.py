@@ -10,8 +10,9 @@ import onnx_ir as ir
 
 from tflite_ort.opmap import Domain, Graph
 from tflite_ort.schema import Model, Op, OperatorView
+from tflite_ort.schema.values.inputs import Inputs
 from tflite_ort.schema.values.sizes import is_known
-from tflite_ort.versioning.registry import Entry, Inputs, Pair
+from tflite_ort.versioning.registry import Entry, Pair
 from tflite_ort.versioning.resolver import MutableOpResolver, OpResolver, operator_key
 
 DOMAIN = "tflite.custom"
@@ -29,7 +30,7 @@ def untranslated(model: Model, resolver: OpResolver) -> set[Pair]:
 
 def with_custom_nodes(resolver: OpResolver, pairs: Iterable[Pair]) -> OpResolver:
     """`resolver`, but every operator of `pairs` becomes a node of the domain ``tflite.custom``."""
-    extended, inputs = MutableOpResolver(), Inputs.parse(("inputs*",))
+    extended, inputs = MutableOpResolver(), Inputs.parse("inputs*")
     extended.add_all(resolver)
     for name, version in pairs:
         extended.translators.replace(Entry(name, version, version, inputs, custom_node))

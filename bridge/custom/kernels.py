@@ -12,8 +12,10 @@ from tflite_ort.custom.life_cycle import LifeCycleNode
 from tflite_ort.schema import Model, OperatorView
 from tflite_ort.schema.file.flow import inlined_subgraph
 from tflite_ort.schema.values.inlining import FlatModel, flat
+from tflite_ort.schema.values.inputs import Inputs
+from tflite_ort.schema.values.operators import Key, key_of
 from tflite_ort.versioning.registration import Function, Registration
-from tflite_ort.versioning.registry import Entry, Inputs, Key, Pair, key_of
+from tflite_ort.versioning.registry import Entry, Pair
 from tflite_ort.versioning.resolver import OpResolver, operator_key
 
 # The outputs of an operator with their shapes, None where these depend on data; it is told
@@ -111,7 +113,7 @@ class BoundResolver(OpResolver):
         kernel: Function,
         state: Callable[[OperatorView[Any]], Any],
     ) -> None:
-        inputs = Inputs.parse(registration.inputs).of_kernel()
+        inputs = Inputs.of(registration.inputs).with_constants(())
         self.kernels.replace(Entry(key, version, version, inputs, kernel, state))
 
     def _initialize(self, subgraphs: Iterable[int], num_threads: int) -> None:

@@ -12,14 +12,12 @@ import numpy.typing as npt
 from tflite_ort.custom.functions import checked_result, read_only, shaped
 from tflite_ort.custom.nodes import Context, KernelTensor, Node, zeros
 from tflite_ort.schema import KernelError, OperatorView, TensorType, TensorView
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE
+from tflite_ort.schema.file.element_types import type_of
 from tflite_ort.schema.values.sizes import is_known
 from tflite_ort.versioning.registration import Registration, reported
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
-
-_TYPES = {dtype: type for type, dtype in reversed(NUMPY_DTYPE.items())}
 
 
 class LifeCycleNode:
@@ -156,9 +154,10 @@ def _view(view: TensorView, tensor: KernelTensor) -> TensorView:
 
 
 def _tensor_type(dtype: np.dtype[Any]) -> TensorType:
-    if dtype not in _TYPES:
+    type = type_of(dtype)
+    if type is None:
         raise KernelError(f"no tensor has dtype {dtype}")
-    return _TYPES[dtype]
+    return type
 
 
 def _shapes(tensors: Sequence[KernelTensor | TensorView | Array | None]) -> list[Shape | None]:

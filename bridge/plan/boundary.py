@@ -98,7 +98,8 @@ class BoundaryTensor:
     def store(self, result: Array, memory: Memory) -> None:
         """Put down what the session made in an array of its own."""
         if self.bound is not None:
-            self.bound[...] = result
+            fits = result.dtype == self.bound.dtype
+            self.bound[...] = result if fits else _in_file_type(result, self.tensor)
             return
         own = result if result.dtype == self.tensor.dtype else _in_file_type(result, self.tensor)
         if self.variable is not None:

@@ -30,7 +30,9 @@ _REGIONS = frozenset({Op.STABLEHLO_REDUCE_WINDOW, Op.STABLEHLO_SCATTER})
 
 def is_caller(op: OperatorView[Any]) -> bool:
     """Whether `op` calls subgraphs."""
-    return op.custom_code is None and any(called_subgraphs(op.options))
+    if op.custom_code is not None:
+        return False
+    return op.op in CALLERS or any(called_subgraphs(op.options))
 
 
 def with_bodies(op: OperatorView[Any], resources: Resources, enter: Enter) -> OperatorView[Any]:
@@ -41,6 +43,8 @@ def with_bodies(op: OperatorView[Any], resources: Resources, enter: Enter) -> Op
         ModelError: a subgraph does not take or give what the operator does.
     """
     indices = [index for _, index in called_subgraphs(op.options)]
+    if not indices:
+        raise ModelError(f"{op.label} names no subgraph")
     if op.op in _REGIONS:
         return replace(op, bodies=tuple(enter(index, None) for index in indices))
     if op.op is Op.WHILE:
@@ -107,6 +111,7 @@ def _loop(
         _check_arity(op, bodies[1], len(given), len(given))
         _check_arity(op, bodies[1], len(given), len(op.outputs))
         _check_types(op, bodies[1], state)
+        _check_types(op, bodies[1], op.outputs)
         following = _following(state, bodies[1], _lists(given, bodies), varying)
         if all(a is b for a, b in zip(state, following, strict=True)):
             break

@@ -28,8 +28,8 @@ from tflite_ort.schema.file.errors import MALFORMED_OPERATOR
 from tflite_ort.schema.file.flow import order_problems
 from tflite_ort.schema.shapes import output_shapes
 from tflite_ort.schema.shapes.registry import RULES, Shapes, check_rank
-from tflite_ort.schema.values.element_types import check_element_type
 from tflite_ort.schema.values.inlining import FlatModel
+from tflite_ort.schema.values.operators import check_types, key_of
 from tflite_ort.schema.values.resolve import meter_of, operator_view, tensor_views
 from tflite_ort.schema.values.result_types import result_type
 from tflite_ort.schema.values.sizes import LARGEST_SIZE, is_known, known_product, unknown_shape
@@ -39,7 +39,7 @@ from tflite_ort.specialize.folding import OF_SHAPE, folded
 from tflite_ort.specialize.hash_tables import constant_tables
 from tflite_ort.specialize.resources import NAMES, Contents, Resources
 from tflite_ort.specialize.size_lists import whole, with_size_lists
-from tflite_ort.versioning.registry import Pair, Registry, key_of
+from tflite_ort.versioning.registry import Pair, Registry
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
@@ -160,7 +160,7 @@ class _Specializer:
         is_custom = op.op is Op.CUSTOM
         is_ours = self.kernels.of(op) is (custom_kernel if is_custom else kernel).of(op)
         if is_ours:  # a user's may take other types
-            check_element_type(op)
+            check_types(op)
             op = resources.with_position(_retyped(op))
         if prepare is not None:
             op = _prepared(op, declared, prepare)

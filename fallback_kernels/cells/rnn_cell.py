@@ -49,8 +49,7 @@ class RnnCell:
         sums = self.bias + self.weights.times(x)[..., 0, :]
         if aux is not None and self.auxiliary is not None:
             sums = sums + self.auxiliary.times(aux)[..., 0, :]
-        outputs = []
-        for step in sums:
-            h = activated(step + self.recurrent.times(h)[..., 0, :], self.activation)
-            outputs.append(h)
-        return np.stack(outputs), h
+        outputs = np.empty_like(sums)
+        for step, output in zip(sums, outputs, strict=True):
+            output[...] = h = activated(step + self.recurrent.times(h)[..., 0, :], self.activation)
+        return outputs, h

@@ -25,18 +25,11 @@ from tflite_ort.schema.arithmetic.fixed_point import (
     rescale,
     round_half_away,
 )
+from tflite_ort.schema.values.operators import FILTER_TYPES
 from tflite_ort.schema.values.semantics import activation_bounds, quantized_activation_bounds
 
 Array = npt.NDArray[Any]
 Rounding = Callable[[Array, Array], Array]
-
-_NARROW = frozenset({TensorType.INT8, TensorType.INT4, TensorType.INT2})
-_FILTER_TYPES = {
-    TensorType.FLOAT32: _NARROW | {TensorType.FLOAT32},
-    TensorType.UINT8: frozenset({TensorType.UINT8}),
-    TensorType.INT8: _NARROW,
-    TensorType.INT16: _NARROW | {TensorType.INT16},
-}
 
 
 def rescale_wide(accumulator: Array, multiplier: Array) -> Array:
@@ -74,7 +67,7 @@ class Accumulator:
         Args:
             axes, asymmetric: how a float `x` is quantised before it meets an integer filter.
         """
-        if self.filter.type not in _FILTER_TYPES.get(self.input.type, ()):
+        if self.filter.type not in FILTER_TYPES.get(self.input.type, ()):
             raise KernelError(
                 f"{self.input.type.name} input with {self.filter.type.name} filter: no kernel"
             )

@@ -20,9 +20,15 @@ _SEED = 81
 
 @dataclass(frozen=True, slots=True)
 class _Strings:
-    """Bytes [N, length]."""
+    """Bytes [N, length], and those of them that are in whole words: [length // 8, N]."""
 
     bytes: npt.NDArray[np.uint8]
+    words: npt.NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, strings: npt.NDArray[np.uint8]) -> _Strings:
+        whole = np.ascontiguousarray(strings[:, : strings.shape[1] // 8 * 8]).view("<u8")
+        return cls(strings, np.ascontiguousarray(whole.T).astype(np.uint64, copy=False))
 
     @property
     def length(self) -> int:
@@ -37,13 +43,16 @@ class _Strings:
         """The little-endian number of `size` bytes from `start`; a negative one counts from the
         end."""
         first = start if start >= 0 else self.length + start
+        if size == first % 8 + 8:
+            word: Word = self.words[first // 8]
+            return word
         part = np.ascontiguousarray(self.bytes[:, first : first + size])
         return part.view(f"<u{size}")[:, 0].astype(np.uint64)
 
 
 def fingerprint(strings: npt.NDArray[np.uint8]) -> Word:
     """[N] of [N, length] bytes."""
-    s = _Strings(strings)
+    s = _Strings.of(strings)
     if s.length <= 16:
         return _to_16(s)
     if s.length <= 32:

@@ -6,14 +6,15 @@ D directions, T time, B batch, C cells.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.idioms.scan import Values
-from tflite_ort.schema import ActivationFunctionType
+from tflite_ort.schema import ActivationFunctionType, Untranslatable
+from tflite_ort.schema.values.sizes import has_zero
 
 # The activations that ONNX has under the same meaning.
 ONNX_ACTIVATIONS = {ActivationFunctionType.TANH: "Tanh", ActivationFunctionType.RELU: "Relu"}
@@ -29,6 +30,44 @@ class Directed(Protocol):
 def direction(runs: Sequence[Directed]) -> str | None:
     """The attribute of a node for these; None is forward."""
     return "bidirectional" if len(runs) == 2 else "reverse" if runs[0].reverse else None
+
+
+def recurrent_node(
+    g: Graph,
+    op_type: str,
+    x: ir.Value,
+    weights: Values,
+    states: Values,
+    peephole: ir.Value | None = None,
+    *,
+    sizes: Sequence[int],
+    **attributes: Any,
+) -> Values:
+    """All outputs [T, D, B, C] and the last states [D, B, C] of an RNN, a GRU or an LSTM.
+
+    ONNX Runtime ends the process in a GRU or an LSTM without rows or cells, whose results are
+    known, and in a GRU without columns.
+
+    Args:
+        x: [T, B, I].
+        weights: input weights, recurrent weights, biases.
+        states: [D, B, C] of each.
+        sizes: B, C, and of a GRU I.
+    """
+    rows, cells, *columns = sizes
+    if op_type != "RNN":
+        if has_zero(rows, cells):
+            return _empty(g, x, states)
+        if op_type == "GRU" and has_zero(*columns):
+            raise Untranslatable("a recurrent cell without inputs")
+    inputs = (x, *weights, None, *states, peephole)
+    return g.op_multi(op_type, *inputs, outputs=1 + len(states), **attributes)
+
+
+def _empty(g: Graph, x: ir.Value, states: Values) -> Values:
+    """[T, D, B, C] without elements, and the states."""
+    shape = g.op("Concat", g.op("Shape", x, end=1), g.op("Shape", states[0]), axis=0)
+    return [g.op("Expand", g.constant(np.float32(0)), shape), *states]
 
 
 def stacked_states(g: Graph, states: Values) -> ir.Value:

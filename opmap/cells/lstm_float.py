@@ -20,6 +20,7 @@ from tflite_ort.opmap.cells.directions import (
     ONNX_ACTIVATIONS,
     direction,
     per_direction,
+    recurrent_node,
     stacked_states,
 )
 from tflite_ort.opmap.cells.lstm_float_step import OUTPUT, LstmStep
@@ -28,6 +29,7 @@ from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.idioms.hybrid_products import Matrix, keeps_codes, sum_of_products
 from tflite_ort.opmap.idioms.scan import scan
 from tflite_ort.schema import ActivationFunctionType
+from tflite_ort.schema.values.sizes import has_zero, is_one
 
 Array = npt.NDArray[Any]
 Result = tuple[ir.Value, ir.Value, ir.Value]  # outputs [T, B, O], last output and cell state
@@ -48,7 +50,7 @@ class Run:
         output_state: [B, O].
         cell_state: [B, C].
         single: there is one step; so its output is [B, O].
-        single_row: B is 1.
+        batch: B.
     """
 
     cell: Cell
@@ -56,8 +58,13 @@ class Run:
     output_state: ir.Value
     cell_state: ir.Value
     single: bool
-    single_row: bool
+    batch: int
     reverse: bool = False
+
+    @property
+    def single_row(self) -> bool:
+        """Whether B is known to be 1."""
+        return is_one(self.batch)
 
 
 def run_cells(g: Graph, runs: Sequence[Run]) -> list[Result]:
@@ -77,7 +84,7 @@ def _run(g: Graph, run: Run) -> Result:
         return _stepped(g, run)
     if _is_in_steps(g, run):
         return _scanned(g, run)
-    if not cell.cell_clip:
+    if not cell.cell_clip or has_zero(run.batch):
         return _lstm(g, [run])[0]
     if cell.activation is ActivationFunctionType.TANH and cell.peephole is None:
         return _guarded(g, run)
@@ -102,17 +109,23 @@ def _lstm(g: Graph, runs: Sequence[Run]) -> list[Result]:
     activation = ONNX_ACTIVATIONS[first.activation]
     activations = None if activation == "Tanh" else ["Sigmoid", activation, activation] * len(runs)
     x, *others = runs[0].x
-    made = g.op_multi(
+    x = g.op("Concat", x, *others, axis=2) if others else x
+    recurrent_weights = [c.recurrent_weights.reals for c in cells]
+    made = recurrent_node(
+        g,
         "LSTM",
-        g.op("Concat", x, *others, axis=2) if others else x,
-        _onnx_weights(g, [_joined(c.input_weights) for c in cells], "input_weights"),
-        _onnx_weights(g, [c.recurrent_weights.reals for c in cells], "recurrent_weights"),
-        g.constants.add(np.stack(biases), "bias"),
-        None,
-        stacked_states(g, [run.output_state for run in runs]),
-        stacked_states(g, [run.cell_state for run in runs]),
+        x,
+        [
+            _onnx_weights(g, [_joined(c.input_weights) for c in cells], "input_weights"),
+            _onnx_weights(g, recurrent_weights, "recurrent_weights"),
+            g.constants.add(np.stack(biases), "bias"),
+        ],
+        [
+            stacked_states(g, [run.output_state for run in runs]),
+            stacked_states(g, [run.cell_state for run in runs]),
+        ],
         _onnx_peepholes(g, cells),
-        outputs=3,
+        sizes=(runs[0].batch, first.size),
         hidden_size=first.size,
         direction=direction(runs),
         activations=activations,

@@ -22,7 +22,8 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE, quantized_range
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE
+from tflite_ort.schema.values.semantics import quantized_range
 
 _REACH = 255  # of an 8-bit code less its zero point
 _STATE_REACH = 32768

@@ -11,7 +11,7 @@ import numpy as np
 
 from tflite_ort.opmap.graph.constants import carried_type
 from tflite_ort.schema import TensorView
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 from tflite_ort.schema.values.sizes import is_one
 
 

@@ -20,6 +20,7 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 from tflite_ort.schema.values import semantics
 
 Array = npt.NDArray[Any]
@@ -188,7 +189,8 @@ class QuantizedNodes(Nodes):
     ) -> tuple[ir.Value, ir.Value]:
         """Scale and zero point of an activation: scalars, since QLinearAdd refuses [1]."""
         quantization = tensor.quantization
-        assert quantization is not None
+        if quantization is None:
+            raise Untranslatable(f"{tensor.name!r} has no scale")
         if quantization.per_channel:
             raise Untranslatable(f"activation {tensor.name!r} is quantised per channel")
         low, high = semantics.quantized_range(tensor.type)
@@ -198,7 +200,7 @@ class QuantizedNodes(Nodes):
                 f"{tensor.type.name} code"
             )
         zero_point = quantization.scalar_zero_point + _shift(tensor.type, type_)
-        dtype = semantics.NUMPY_DTYPE[type_]
+        dtype = NUMPY_DTYPE[type_]
         return (
             self.constant(np.float32(quantization.scalar_scale / unit)),
             self.constant(np.asarray(zero_point, dtype)),
@@ -206,7 +208,7 @@ class QuantizedNodes(Nodes):
 
     def _code_parameters(self, tensor: TensorView, step: float) -> tuple[ir.Value, ir.Value]:
         type_ = carried_type(tensor)
-        zero_point = np.asarray(_shift(tensor.type, type_), semantics.NUMPY_DTYPE[type_])
+        zero_point = np.asarray(_shift(tensor.type, type_), NUMPY_DTYPE[type_])
         return self.constant(np.float32(step)), self.constant(zero_point)
 
     def _dequantize(self, value: ir.Value, tensor: TensorView, type_: TensorType) -> ir.Value:
@@ -238,7 +240,7 @@ class QuantizedNodes(Nodes):
             reals = dequantized(np.asarray([low, high]), quantization)
             real = self._dequantize(value, tensor, type_)
             return self.quantize(self.op("Clip", real, *map(self.constant, reals)), tensor)
-        shift, dtype = _shift(tensor.type, type_), semantics.NUMPY_DTYPE[type_]
+        shift, dtype = _shift(tensor.type, type_), NUMPY_DTYPE[type_]
         bounds = (self.constant(bound + shift, dtype) for bound in (low, high))
         return self.op("Clip", value, *bounds)
 

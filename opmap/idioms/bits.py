@@ -7,7 +7,7 @@ import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.schema import TensorType, TensorView, Untranslatable
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 
 _MANTISSA, _SIGN = 2**23, 2**31
 _INFINITY, _NAN = 0x7F800000, 0x7FC00000

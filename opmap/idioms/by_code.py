@@ -11,7 +11,8 @@ import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.schema import OperatorView, TensorType
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE, quantized_range
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE
+from tflite_ort.schema.values.semantics import quantized_range
 
 Array = npt.NDArray[Any]
 

@@ -12,7 +12,7 @@ from tflite_ort.opmap.graph import Graph, Layout
 from tflite_ort.opmap.graph.constants import carried_type
 from tflite_ort.schema import TensorView, Untranslatable
 from tflite_ort.schema.arithmetic.fixed_point import quantize_multiplier
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 
 Array = npt.NDArray[Any]
 

@@ -10,29 +10,10 @@ from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.graph.constants import carried_type
 from tflite_ort.opmap.graph.forms import same_order as same_order
 from tflite_ort.schema import TensorType, TensorView, Untranslatable
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE, named_types
 
 # 4-bit and 2-bit values stand in the graph as 8-bit ones.
-_MOVED = frozenset(
-    {
-        TensorType.FLOAT16,
-        TensorType.FLOAT32,
-        TensorType.FLOAT64,
-        TensorType.BOOL,
-        TensorType.INT2,
-        TensorType.INT4,
-        TensorType.INT8,
-        TensorType.INT16,
-        TensorType.INT32,
-        TensorType.INT64,
-        TensorType.UINT4,
-        TensorType.UINT8,
-        TensorType.UINT16,
-        TensorType.UINT32,
-        TensorType.UINT64,
-        TensorType.STRING,
-    }
-)
+_MOVED = named_types("f16 f32 f64 bool i2 i4 i8 i16 i32 i64 u4 u8 u16 u32 u64 str")
 
 
 def moved_domain(*tensors: TensorView) -> Domain:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from tflite_ort.opmap.cells.directions import stacked_states
+from tflite_ort.opmap.cells.directions import recurrent_node, stacked_states
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.loops.affine_expressions import Affine
 from tflite_ort.opmap.loops.recurrent_cells import Cell
@@ -31,13 +31,15 @@ def run_cell(g: Graph, cell: Cell, sequences: Sequences) -> dict[int, ir.Value]:
     sources = [sequences.body.tensors[source] for source in cell.sources]
     parts = [sequences.value(source) for source in sources]
     initial = [g.read(state.initial) for state in cell.states]
-    outputs, *finals = g.op_multi(
+    joined = parts[0] if len(parts) == 1 else g.op("Concat", *parts, axis=2)
+    sizes = (*output.argument.shape, sum(source.shape[1] for source in sources))
+    outputs, *finals = recurrent_node(
+        g,
         cell.op_type,
-        parts[0] if len(parts) == 1 else g.op("Concat", *parts, axis=2),
-        *_weights(g, cell, sources),
-        None,
-        *(stacked_states(g, [value]) for value in initial),
-        outputs=1 + len(cell.states),
+        joined,
+        _weights(g, cell, sources),
+        [stacked_states(g, [value]) for value in initial],
+        sizes=sizes,
         hidden_size=output.argument.shape[1],
         activations=list(cell.activations),
         linear_before_reset=int(cell.reset_after) if cell.op_type == "GRU" else None,

@@ -24,6 +24,7 @@ def hann(window: int) -> Floats:
 
 
 def window_starts(samples: int, window: int, stride: int) -> npt.NDArray[np.int64]:
+    """Where the windows begin that fit whole into `samples`."""
     return np.arange(0, max(0, samples - window + 1), stride)
 
 

@@ -71,11 +71,13 @@ def multiply_by_quantized_multiplier(
 ) -> Int32Array:
     """`round(x * q31 * 2**(shift - 31))` with two roundings: high product, then right shift.
 
-    `x` is int32 or fits it; a left shift wraps in 32 bits as the C code does.
+    `x` is int32 or fits it; a left shift wraps in 32 bits as the C code does. One by 32 bits and
+    more, which C leaves undefined, gives the lowest or the highest number.
     """
     value, shift = np.asarray(x), np.asarray(shift, np.int64)
     if shift.max(initial=0) > 0:
-        value = (value.astype(np.int64) << np.maximum(shift, 0)).astype(np.int32)
+        wide = value.astype(np.int64) << np.clip(shift, 0, 32)
+        value = np.where(shift < 32, wide.astype(np.int32), saturate(wide, np.int32))
     return np.asarray(
         rounding_shift_right(rounding_doubling_high_mul(value, q31), np.maximum(-shift, 0)),
         np.int32,

@@ -149,6 +149,11 @@ def code_limit(clip: float, scale: np.float32, dtype: npt.DTypeLike) -> int:
 
 
 def quantization(tensor: TensorView) -> Quantization:
+    """The scales of `tensor`, which has to have some.
+
+    Raises:
+        ModelError: it has none.
+    """
     if tensor.quantization is None:
         raise ModelError(f"{tensor.name!r} has no scale")
     return tensor.quantization

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence, Set
 
 from tflite_ort.schema.file.budgets import MOST_DIMENSIONS
 from tflite_ort.schema.file.declare import Table
+from tflite_ort.schema.file.element_types import BITS
 from tflite_ort.schema.file.enums import BuiltinOperator, TensorType
 from tflite_ort.schema.file.errors import MalformedModel
 from tflite_ort.schema.file.flow import Problem, call_problems, called_subgraphs
@@ -27,30 +28,6 @@ from tflite_ort.schema.file.model import (
 )
 from tflite_ort.schema.file.sparse_levels import sparse_levels
 from tflite_ort.schema.file.strings import string_ends
-
-# Bits per element; strings, resources and variants have no fixed size.
-_BITS = {
-    TensorType.INT2: 2,
-    TensorType.INT4: 4,
-    TensorType.UINT4: 4,
-    TensorType.BOOL: 8,
-    TensorType.INT8: 8,
-    TensorType.UINT8: 8,
-    TensorType.FLOAT8_E4M3FN: 8,
-    TensorType.FLOAT8_E5M2: 8,
-    TensorType.INT16: 16,
-    TensorType.UINT16: 16,
-    TensorType.FLOAT16: 16,
-    TensorType.BFLOAT16: 16,
-    TensorType.INT32: 32,
-    TensorType.UINT32: 32,
-    TensorType.FLOAT32: 32,
-    TensorType.INT64: 64,
-    TensorType.UINT64: 64,
-    TensorType.FLOAT64: 64,
-    TensorType.COMPLEX64: 64,
-    TensorType.COMPLEX128: 128,
-}
 
 _MOST_BYTES = 2**63 - 1  # of an array in numpy
 
@@ -152,7 +129,7 @@ def _strided(shape: Sequence[int]) -> int:
 
 def _constant(model: Model, tensor: Tensor) -> Iterator[Problem]:
     data = model.buffers[tensor.buffer].data
-    bits = _BITS.get(tensor.type)
+    bits = BITS.get(tensor.type)
     if tensor.is_variable and data is not None and data.size:
         yield f"a variable has no data, this one {data.size} bytes", "buffer", tensor
     if not tensor.buffer or data is None or not data.size:

@@ -9,12 +9,16 @@
         dilation_w_factor: int = scalar(4, INT32, default=1, since=2)
 
 makes a frozen, slotted dataclass. The reader, its verification and the writer follow the fields
-that :func:`fields_of` lists; the values of a table are plain attributes.
+that :func:`fields_of` lists; the values of a table are plain attributes. A table of an operator's
+options is declared by `options`, with its number in the union and its operators::
+
+    @options(1, Op.CONV_2D)
+    class Conv2DOptions(Table):
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from types import MappingProxyType
@@ -22,6 +26,8 @@ from typing import Any, ClassVar, TypeVar, cast, dataclass_transform
 
 import numpy as np
 import numpy.typing as npt
+
+from tflite_ort.schema.file.enums import Op
 
 Array = npt.NDArray[Any]
 
@@ -36,6 +42,7 @@ class Number:
 
     @property
     def dtype(self) -> np.dtype[Any]:
+        """numpy's type of it, in the byte order of a file."""
         return np.dtype("<f4" if self.code == "f" else f"<{_KIND[self.code]}{self.size}")
 
 
@@ -173,11 +180,27 @@ class Local(Field):
     """Not in the file, and no part of equality."""
 
 
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A table's place in the unions of options.
+
+    Args:
+        number: in its union; the first has 1.
+        second: the union is BuiltinOptions2.
+        operators: those whose options these are; none for an empty table.
+    """
+
+    number: int
+    second: bool
+    operators: tuple[Op, ...]
+
+
 class Table:
     """Base of all tables: compares arrays by type, shape and bytes."""
 
     __slots__ = ()
     _fields: ClassVar[Mapping[str, Field]] = MappingProxyType({})
+    _member: ClassVar[Member | None] = None
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -196,6 +219,11 @@ class Table:
             if not _same(getattr(self, name), field.default)
         )
         return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def member_of(cls: type[Table]) -> Member | None:
+    """What the declaration of an operator's options says; None for any other table."""
+    return cls._member
 
 
 def fields_of(cls: type[Table]) -> Mapping[str, Field]:
@@ -256,6 +284,24 @@ def table(cls: type[T]) -> type[T]:
     made = dataclass(frozen=True, slots=True, eq=False, repr=False)(cls)
     made._fields = MappingProxyType(fields)
     return made
+
+
+@dataclass_transform(frozen_default=True)
+def options(number: int, *operators: Op, second: bool = False) -> Callable[[type[T]], type[T]]:
+    """Makes the declared class a table of operators' options.
+
+    Args:
+        number: of the member in the union of options; the first has 1.
+        operators: those whose options these are; none for an empty table.
+        second: the member is one of BuiltinOptions2.
+    """
+
+    def make(cls: type[T]) -> type[T]:
+        made = table(cls)
+        made._member = Member(number, second, operators)
+        return made
+
+    return make
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

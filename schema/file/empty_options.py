@@ -2,344 +2,348 @@
 
 from __future__ import annotations
 
-from tflite_ort.schema.file.declare import Table, table
+from tflite_ort.schema.file.declare import Table, options
+from tflite_ort.schema.file.exports import export_classes
 
 
-@table
+@options(22)
 class PadOptions(Table):
     """Empty options of PAD."""
 
 
-@table
+@options(24)
 class BatchToSpaceNDOptions(Table):
     """Empty options of BATCH_TO_SPACE_ND."""
 
 
-@table
+@options(25)
 class SpaceToBatchNDOptions(Table):
     """Empty options of SPACE_TO_BATCH_ND."""
 
 
-@table
+@options(26)
 class TransposeOptions(Table):
     """Empty options of TRANSPOSE."""
 
 
-@table
+@options(33)
 class ExpOptions(Table):
     """Empty options of EXP."""
 
 
-@table
+@options(34)
 class TopKV2Options(Table):
     """Empty options of TOPK_V2."""
 
 
-@table
+@options(36)
 class LogSoftmaxOptions(Table):
     """Empty options of LOG_SOFTMAX."""
 
 
-@table
+@options(38)
 class DequantizeOptions(Table):
     """Empty options of DEQUANTIZE."""
 
 
-@table
+@options(39)
 class MaximumMinimumOptions(Table):
     """Empty options of MAXIMUM, MINIMUM."""
 
 
-@table
+@options(41)
 class LessOptions(Table):
     """Empty options of LESS."""
 
 
-@table
+@options(42)
 class NegOptions(Table):
     """Empty options of NEG."""
 
 
-@table
+@options(43)
 class PadV2Options(Table):
     """Empty options of PADV2."""
 
 
-@table
+@options(44)
 class GreaterOptions(Table):
     """Empty options of GREATER."""
 
 
-@table
+@options(45)
 class GreaterEqualOptions(Table):
     """Empty options of GREATER_EQUAL."""
 
 
-@table
+@options(46)
 class LessEqualOptions(Table):
     """Empty options of LESS_EQUAL."""
 
 
-@table
+@options(47)
 class SelectOptions(Table):
     """Empty options of SELECT."""
 
 
-@table
+@options(48)
 class SliceOptions(Table):
     """Empty options of SLICE."""
 
 
-@table
+@options(51)
 class TileOptions(Table):
     """Empty options of TILE."""
 
 
-@table
+@options(52)
 class ExpandDimsOptions(Table):
     """Empty options of EXPAND_DIMS."""
 
 
-@table
+@options(53)
 class EqualOptions(Table):
     """Empty options of EQUAL."""
 
 
-@table
+@options(54)
 class NotEqualOptions(Table):
     """Empty options of NOT_EQUAL."""
 
 
-@table
+@options(56)
 class PowOptions(Table):
     """Empty options of POW."""
 
 
-@table
+@options(60)
 class LogicalOrOptions(Table):
     """Empty options of LOGICAL_OR."""
 
 
-@table
+@options(62)
 class LogicalAndOptions(Table):
     """Empty options of LOGICAL_AND."""
 
 
-@table
+@options(63)
 class LogicalNotOptions(Table):
     """Empty options of LOGICAL_NOT."""
 
 
-@table
+@options(65)
 class FloorDivOptions(Table):
     """Empty options of FLOOR_DIV."""
 
 
-@table
+@options(66)
 class SquareOptions(Table):
     """Empty options of SQUARE."""
 
 
-@table
+@options(67)
 class ZerosLikeOptions(Table):
     """Empty options of ZEROS_LIKE."""
 
 
-@table
+@options(68)
 class FillOptions(Table):
     """Empty options of FILL."""
 
 
-@table
+@options(72)
 class FloorModOptions(Table):
     """Empty options of FLOOR_MOD."""
 
 
-@table
+@options(73)
 class RangeOptions(Table):
     """Empty options of RANGE."""
 
 
-@table
+@options(76)
 class SquaredDifferenceOptions(Table):
     """Empty options of SQUARED_DIFFERENCE."""
 
 
-@table
+@options(78)
 class AbsOptions(Table):
     """Empty options of ABS."""
 
 
-@table
+@options(81)
 class ReverseV2Options(Table):
     """Empty options of REVERSE_V2."""
 
 
-@table
+@options(82)
 class AddNOptions(Table):
     """Empty options of ADD_N."""
 
 
-@table
+@options(83)
 class GatherNdOptions(Table):
     """Empty options of GATHER_ND."""
 
 
-@table
+@options(84)
 class CosOptions(Table):
     """Empty options of COS."""
 
 
-@table
+@options(85)
 class WhereOptions(Table):
     """Empty options of WHERE."""
 
 
-@table
+@options(86)
 class RankOptions(Table):
     """Empty options of RANK."""
 
 
-@table
+@options(88)
 class MatrixDiagOptions(Table):
     """Empty options of MATRIX_DIAG."""
 
 
-@table
+@options(89)
 class QuantizeOptions(Table):
     """Empty options of QUANTIZE."""
 
 
-@table
+@options(90)
 class MatrixSetDiagOptions(Table):
     """Empty options of MATRIX_SET_DIAG."""
 
 
-@table
+@options(91)
 class HardSwishOptions(Table):
     """Empty options of HARD_SWISH."""
 
 
-@table
+@options(95)
 class NonMaxSuppressionV4Options(Table):
     """Empty options of NON_MAX_SUPPRESSION_V4."""
 
 
-@table
+@options(96)
 class NonMaxSuppressionV5Options(Table):
     """Empty options of NON_MAX_SUPPRESSION_V5."""
 
 
-@table
+@options(97)
 class ScatterNdOptions(Table):
     """Empty options of SCATTER_ND."""
 
 
-@table
+@options(98)
 class SelectV2Options(Table):
     """Empty options of SELECT_V2."""
 
 
-@table
+@options(99)
 class DensifyOptions(Table):
     """Empty options of DENSIFY."""
 
 
-@table
+@options(100)
 class SegmentSumOptions(Table):
     """Empty options of SEGMENT_SUM."""
 
 
-@table
+@options(104)
 class BroadcastToOptions(Table):
     """Empty options of BROADCAST_TO."""
 
 
-@table
+@options(105)
 class Rfft2dOptions(Table):
     """Empty options of RFFT2D."""
 
 
-@table
+@options(108)
 class HashtableFindOptions(Table):
     """Empty options of HASHTABLE_FIND."""
 
 
-@table
+@options(109)
 class HashtableImportOptions(Table):
     """Empty options of HASHTABLE_IMPORT."""
 
 
-@table
+@options(110)
 class HashtableSizeOptions(Table):
     """Empty options of HASHTABLE_SIZE."""
 
 
-@table
+@options(112)
 class ReadVariableOptions(Table):
     """Empty options of READ_VARIABLE."""
 
 
-@table
+@options(113)
 class AssignVariableOptions(Table):
     """Empty options of ASSIGN_VARIABLE."""
 
 
-@table
+@options(117)
 class DynamicUpdateSliceOptions(Table):
     """Empty options of DYNAMIC_UPDATE_SLICE."""
 
 
-@table
+@options(118)
 class UnsortedSegmentProdOptions(Table):
     """Empty options of UNSORTED_SEGMENT_PROD."""
 
 
-@table
+@options(119)
 class UnsortedSegmentMaxOptions(Table):
     """Empty options of UNSORTED_SEGMENT_MAX."""
 
 
-@table
+@options(120)
 class UnsortedSegmentMinOptions(Table):
     """Empty options of UNSORTED_SEGMENT_MIN."""
 
 
-@table
+@options(121)
 class UnsortedSegmentSumOptions(Table):
     """Empty options of UNSORTED_SEGMENT_SUM."""
 
 
-@table
+@options(122)
 class ATan2Options(Table):
     """Empty options of ATAN2."""
 
 
-@table
+@options(123)
 class SignOptions(Table):
     """Empty options of SIGN."""
 
 
-@table
+@options(124)
 class BitcastOptions(Table):
     """Empty options of BITCAST."""
 
 
-@table
+@options(125)
 class BitwiseXorOptions(Table):
     """Empty options of BITWISE_XOR."""
 
 
-@table
+@options(126)
 class RightShiftOptions(Table):
     """Empty options of RIGHT_SHIFT."""
 
 
-@table
+@options(18, second=True)
 class DilateOptions(Table):
     """Empty options of DILATE."""
 
 
-@table
+@options(22, second=True)
 class StablehloShiftLeftOptions(Table):
     """Empty options of STABLEHLO_SHIFT_LEFT."""
+
+
+export_classes(globals())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from tflite_ort.schema.file.exports import export_classes
+
 
 class TensorType(IntEnum):
     """Element type of a tensor as the file numbers it (the C API numbers them differently)."""
@@ -366,3 +368,6 @@ class CustomOptionsFormat(IntEnum):
 
 
 Op = BuiltinOperator
+
+
+export_classes(globals())

@@ -32,6 +32,8 @@ Each leaf is also the builtin exception that ``tf.lite.Interpreter`` raises in t
 
 from __future__ import annotations
 
+from tflite_ort.schema.file.exports import export_classes
+
 # What code written for well-formed operators raises when it meets a malformed one.
 MALFORMED_OPERATOR = (ValueError, TypeError, LookupError, ArithmeticError)
 
@@ -146,3 +148,6 @@ class TranslatorError(BridgeError, RuntimeError):
 
 class StateError(BridgeError, RuntimeError):
     """A method was called before what it depends on."""
+
+
+export_classes(globals())

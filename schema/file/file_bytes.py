@@ -31,6 +31,7 @@ class Corrupt(Exception):
 
     @property
     def path(self) -> str:
+        """Where in the model, such as ``subgraphs[0].inputs``."""
         return "".join(reversed(self.steps)).removeprefix(".")
 
 

@@ -8,8 +8,8 @@ from tflite_ort.schema.file.declare import (
     Table,
     boolean,
     enum,
+    options,
     scalar,
-    table,
     vector,
 )
 from tflite_ort.schema.file.enums import (
@@ -18,12 +18,14 @@ from tflite_ort.schema.file.enums import (
     FullyConnectedOptionsWeightsFormat,
     LSHProjectionType,
     LSTMKernelType,
+    Op,
     Padding,
     TensorType,
 )
+from tflite_ort.schema.file.exports import export_classes
 
 
-@table
+@options(1, Op.CONV_2D)
 class Conv2DOptions(Table):
     """Options of CONV_2D."""
 
@@ -36,7 +38,7 @@ class Conv2DOptions(Table):
     quantized_bias_type: TensorType = enum(6, TensorType, since=8)
 
 
-@table
+@options(2, Op.DEPTHWISE_CONV_2D)
 class DepthwiseConv2DOptions(Table):
     """Options of DEPTHWISE_CONV_2D."""
 
@@ -49,7 +51,7 @@ class DepthwiseConv2DOptions(Table):
     dilation_h_factor: int = scalar(6, INT32, default=1, since=2)
 
 
-@table
+@options(3, Op.CONCAT_EMBEDDINGS)
 class ConcatEmbeddingsOptions(Table):
     """Options of CONCAT_EMBEDDINGS."""
 
@@ -58,14 +60,14 @@ class ConcatEmbeddingsOptions(Table):
     embedding_dim_per_channel: tuple[int, ...] | None = vector(2, INT32)
 
 
-@table
+@options(4, Op.LSH_PROJECTION)
 class LSHProjectionOptions(Table):
     """Options of LSH_PROJECTION."""
 
     type: LSHProjectionType = enum(0, LSHProjectionType)
 
 
-@table
+@options(5, Op.AVERAGE_POOL_2D, Op.L2_POOL_2D, Op.MAX_POOL_2D)
 class Pool2DOptions(Table):
     """Options of AVERAGE_POOL_2D, L2_POOL_2D, MAX_POOL_2D."""
 
@@ -77,7 +79,7 @@ class Pool2DOptions(Table):
     fused_activation_function: ActivationFunctionType = enum(5, ActivationFunctionType)
 
 
-@table
+@options(6, Op.SVDF)
 class SVDFOptions(Table):
     """Options of SVDF."""
 
@@ -86,7 +88,7 @@ class SVDFOptions(Table):
     asymmetric_quantize_inputs: bool = boolean(2, since=4)
 
 
-@table
+@options(7, Op.RNN)
 class RNNOptions(Table):
     """Options of RNN."""
 
@@ -94,7 +96,7 @@ class RNNOptions(Table):
     asymmetric_quantize_inputs: bool = boolean(1, since=3)
 
 
-@table
+@options(8, Op.FULLY_CONNECTED)
 class FullyConnectedOptions(Table):
     """Options of FULLY_CONNECTED."""
 
@@ -107,21 +109,21 @@ class FullyConnectedOptions(Table):
     quantized_bias_type: TensorType = enum(4, TensorType, since=11)
 
 
-@table
+@options(9, Op.SOFTMAX)
 class SoftmaxOptions(Table):
     """Options of SOFTMAX."""
 
     beta: float = scalar(0, FLOAT32)
 
 
-@table
+@options(12, Op.L2_NORMALIZATION)
 class L2NormOptions(Table):
     """Options of L2_NORMALIZATION."""
 
     fused_activation_function: ActivationFunctionType = enum(0, ActivationFunctionType)
 
 
-@table
+@options(13, Op.LOCAL_RESPONSE_NORMALIZATION)
 class LocalResponseNormalizationOptions(Table):
     """Options of LOCAL_RESPONSE_NORMALIZATION."""
 
@@ -131,7 +133,7 @@ class LocalResponseNormalizationOptions(Table):
     beta: float = scalar(3, FLOAT32)
 
 
-@table
+@options(14, Op.LSTM)
 class LSTMOptions(Table):
     """Options of LSTM."""
 
@@ -142,7 +144,7 @@ class LSTMOptions(Table):
     asymmetric_quantize_inputs: bool = boolean(4, since=4)
 
 
-@table
+@options(15, Op.RESIZE_BILINEAR)
 class ResizeBilinearOptions(Table):
     """Options of RESIZE_BILINEAR."""
 
@@ -152,7 +154,7 @@ class ResizeBilinearOptions(Table):
     half_pixel_centers: bool = boolean(3, since=3)
 
 
-@table
+@options(18, Op.SKIP_GRAM)
 class SkipGramOptions(Table):
     """Options of SKIP_GRAM."""
 
@@ -161,14 +163,14 @@ class SkipGramOptions(Table):
     include_all_ngrams: bool = boolean(2)
 
 
-@table
+@options(20, Op.EMBEDDING_LOOKUP_SPARSE)
 class EmbeddingLookupSparseOptions(Table):
     """Options of EMBEDDING_LOOKUP_SPARSE."""
 
     combiner: CombinerType = enum(0, CombinerType)
 
 
-@table
+@options(31, Op.UNIDIRECTIONAL_SEQUENCE_RNN)
 class SequenceRNNOptions(Table):
     """Options of UNIDIRECTIONAL_SEQUENCE_RNN."""
 
@@ -177,7 +179,7 @@ class SequenceRNNOptions(Table):
     asymmetric_quantize_inputs: bool = boolean(2, since=3)
 
 
-@table
+@options(49, Op.TRANSPOSE_CONV)
 class TransposeConvOptions(Table):
     """Options of TRANSPOSE_CONV."""
 
@@ -188,7 +190,7 @@ class TransposeConvOptions(Table):
     quantized_bias_type: TensorType = enum(4, TensorType, since=5)
 
 
-@table
+@options(58, Op.FAKE_QUANT)
 class FakeQuantOptions(Table):
     """Options of FAKE_QUANT."""
 
@@ -198,7 +200,7 @@ class FakeQuantOptions(Table):
     narrow_range: bool = boolean(3, since=2)
 
 
-@table
+@options(69, Op.BIDIRECTIONAL_SEQUENCE_LSTM)
 class BidirectionalSequenceLSTMOptions(Table):
     """Options of BIDIRECTIONAL_SEQUENCE_LSTM."""
 
@@ -210,7 +212,7 @@ class BidirectionalSequenceLSTMOptions(Table):
     asymmetric_quantize_inputs: bool = boolean(5, since=3)
 
 
-@table
+@options(70, Op.BIDIRECTIONAL_SEQUENCE_RNN)
 class BidirectionalSequenceRNNOptions(Table):
     """Options of BIDIRECTIONAL_SEQUENCE_RNN."""
 
@@ -220,7 +222,7 @@ class BidirectionalSequenceRNNOptions(Table):
     asymmetric_quantize_inputs: bool = boolean(3, since=3)
 
 
-@table
+@options(71, Op.UNIDIRECTIONAL_SEQUENCE_LSTM)
 class UnidirectionalSequenceLSTMOptions(Table):
     """Options of UNIDIRECTIONAL_SEQUENCE_LSTM."""
 
@@ -232,7 +234,7 @@ class UnidirectionalSequenceLSTMOptions(Table):
     diagonal_recurrent_tensors: bool = boolean(5, since=4)
 
 
-@table
+@options(74, Op.RESIZE_NEAREST_NEIGHBOR)
 class ResizeNearestNeighborOptions(Table):
     """Options of RESIZE_NEAREST_NEIGHBOR."""
 
@@ -240,14 +242,14 @@ class ResizeNearestNeighborOptions(Table):
     half_pixel_centers: bool = boolean(1, since=3)
 
 
-@table
+@options(75, Op.LEAKY_RELU)
 class LeakyReluOptions(Table):
     """Options of LEAKY_RELU."""
 
     alpha: float = scalar(0, FLOAT32)
 
 
-@table
+@options(101, Op.BATCH_MATMUL)
 class BatchMatMulOptions(Table):
     """Options of BATCH_MATMUL."""
 
@@ -256,7 +258,7 @@ class BatchMatMulOptions(Table):
     asymmetric_quantize_inputs: bool = boolean(2, since=4)
 
 
-@table
+@options(106, Op.CONV_3D, Op.CONV_3D_TRANSPOSE)
 class Conv3DOptions(Table):
     """Options of CONV_3D, CONV_3D_TRANSPOSE."""
 
@@ -270,8 +272,11 @@ class Conv3DOptions(Table):
     dilation_h_factor: int = scalar(7, INT32, default=1)
 
 
-@table
+@options(116, Op.GELU)
 class GeluOptions(Table):
     """Options of GELU."""
 
     approximate: bool = boolean(0)
+
+
+export_classes(globals())

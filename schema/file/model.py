@@ -40,6 +40,7 @@ from tflite_ort.schema.file.enums import (
     DimensionType,
     TensorType,
 )
+from tflite_ort.schema.file.exports import export_classes
 from tflite_ort.schema.file.unions import BuiltinOptions, BuiltinOptions2
 
 
@@ -307,3 +308,6 @@ def stored_data(model: Model, tensor: Tensor) -> Array | None:
     not looked for."""
     data = model.buffers[tensor.buffer].data if tensor.buffer else None
     return None if data is None or not data.size else data
+
+
+export_classes(globals())

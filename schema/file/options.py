@@ -10,15 +10,16 @@ from tflite_ort.schema.file.declare import (
     Table,
     boolean,
     enum,
+    options,
     scalar,
     string,
-    table,
     vector,
 )
-from tflite_ort.schema.file.enums import ActivationFunctionType, MirrorPadMode, TensorType
+from tflite_ort.schema.file.enums import ActivationFunctionType, MirrorPadMode, Op, TensorType
+from tflite_ort.schema.file.exports import export_classes
 
 
-@table
+@options(10, Op.CONCATENATION)
 class ConcatenationOptions(Table):
     """Options of CONCATENATION."""
 
@@ -26,7 +27,7 @@ class ConcatenationOptions(Table):
     fused_activation_function: ActivationFunctionType = enum(1, ActivationFunctionType)
 
 
-@table
+@options(11, Op.ADD)
 class AddOptions(Table):
     """Options of ADD."""
 
@@ -34,35 +35,35 @@ class AddOptions(Table):
     pot_scale_int16: bool = boolean(1, default=True, since=3)
 
 
-@table
+@options(16, Op.CALL)
 class CallOptions(Table):
     """Options of CALL."""
 
     subgraph: int = scalar(0, UINT32)
 
 
-@table
+@options(17, Op.RESHAPE)
 class ReshapeOptions(Table):
     """Options of RESHAPE."""
 
     new_shape: tuple[int, ...] | None = vector(0, INT32)
 
 
-@table
+@options(19, Op.SPACE_TO_DEPTH)
 class SpaceToDepthOptions(Table):
     """Options of SPACE_TO_DEPTH."""
 
     block_size: int = scalar(0, INT32)
 
 
-@table
+@options(21, Op.MUL)
 class MulOptions(Table):
     """Options of MUL."""
 
     fused_activation_function: ActivationFunctionType = enum(0, ActivationFunctionType)
 
 
-@table
+@options(23, Op.GATHER)
 class GatherOptions(Table):
     """Options of GATHER."""
 
@@ -70,14 +71,16 @@ class GatherOptions(Table):
     batch_dims: int = scalar(1, INT32, since=5)
 
 
-@table
+@options(
+    27, Op.MEAN, Op.SUM, Op.REDUCE_PROD, Op.REDUCE_MAX, Op.REDUCE_MIN, Op.REDUCE_ANY, Op.REDUCE_ALL
+)
 class ReducerOptions(Table):
     """Options of MEAN, SUM, REDUCE_PROD, REDUCE_MAX, REDUCE_MIN, REDUCE_ANY, REDUCE_ALL."""
 
     keep_dims: bool = boolean(0)
 
 
-@table
+@options(28, Op.SUB)
 class SubOptions(Table):
     """Options of SUB."""
 
@@ -85,21 +88,21 @@ class SubOptions(Table):
     pot_scale_int16: bool = boolean(1, default=True, since=5)
 
 
-@table
+@options(29, Op.DIV)
 class DivOptions(Table):
     """Options of DIV."""
 
     fused_activation_function: ActivationFunctionType = enum(0, ActivationFunctionType)
 
 
-@table
+@options(30, Op.SQUEEZE)
 class SqueezeOptions(Table):
     """Options of SQUEEZE."""
 
     squeeze_dims: tuple[int, ...] | None = vector(0, INT32)
 
 
-@table
+@options(32, Op.STRIDED_SLICE)
 class StridedSliceOptions(Table):
     """Options of STRIDED_SLICE."""
 
@@ -111,14 +114,14 @@ class StridedSliceOptions(Table):
     offset: bool = boolean(5, since=8)
 
 
-@table
+@options(35, Op.SPLIT)
 class SplitOptions(Table):
     """Options of SPLIT."""
 
     num_splits: int = scalar(0, INT32)
 
 
-@table
+@options(37, Op.CAST)
 class CastOptions(Table):
     """Options of CAST."""
 
@@ -126,35 +129,35 @@ class CastOptions(Table):
     out_data_type: TensorType = enum(1, TensorType)
 
 
-@table
+@options(40, Op.ARG_MAX)
 class ArgMaxOptions(Table):
     """Options of ARG_MAX."""
 
     output_type: TensorType = enum(0, TensorType)
 
 
-@table
+@options(50, Op.SPARSE_TO_DENSE)
 class SparseToDenseOptions(Table):
     """Options of SPARSE_TO_DENSE."""
 
     validate_indices: bool = boolean(0)
 
 
-@table
+@options(55, Op.SHAPE)
 class ShapeOptions(Table):
     """Options of SHAPE."""
 
     out_type: TensorType = enum(0, TensorType)
 
 
-@table
+@options(57, Op.ARG_MIN)
 class ArgMinOptions(Table):
     """Options of ARG_MIN."""
 
     output_type: TensorType = enum(0, TensorType)
 
 
-@table
+@options(59, Op.PACK)
 class PackOptions(Table):
     """Options of PACK."""
 
@@ -162,14 +165,14 @@ class PackOptions(Table):
     axis: int = scalar(1, INT32)
 
 
-@table
+@options(61, Op.ONE_HOT)
 class OneHotOptions(Table):
     """Options of ONE_HOT."""
 
     axis: int = scalar(0, INT32)
 
 
-@table
+@options(64, Op.UNPACK)
 class UnpackOptions(Table):
     """Options of UNPACK."""
 
@@ -177,28 +180,28 @@ class UnpackOptions(Table):
     axis: int = scalar(1, INT32)
 
 
-@table
+@options(77, Op.MIRROR_PAD)
 class MirrorPadOptions(Table):
     """Options of MIRROR_PAD."""
 
     mode: MirrorPadMode = enum(0, MirrorPadMode)
 
 
-@table
+@options(79, Op.SPLIT_V)
 class SplitVOptions(Table):
     """Options of SPLIT_V."""
 
     num_splits: int = scalar(0, INT32)
 
 
-@table
+@options(80, Op.UNIQUE)
 class UniqueOptions(Table):
     """Options of UNIQUE."""
 
     idx_out_type: TensorType = enum(0, TensorType, default=2)
 
 
-@table
+@options(87, Op.REVERSE_SEQUENCE)
 class ReverseSequenceOptions(Table):
     """Options of REVERSE_SEQUENCE."""
 
@@ -206,7 +209,7 @@ class ReverseSequenceOptions(Table):
     batch_dim: int = scalar(1, INT32)
 
 
-@table
+@options(92, Op.IF)
 class IfOptions(Table):
     """Options of IF."""
 
@@ -214,7 +217,7 @@ class IfOptions(Table):
     else_subgraph_index: int = scalar(1, INT32)
 
 
-@table
+@options(93, Op.WHILE)
 class WhileOptions(Table):
     """Options of WHILE."""
 
@@ -222,14 +225,14 @@ class WhileOptions(Table):
     body_subgraph_index: int = scalar(1, INT32)
 
 
-@table
+@options(94, Op.DEPTH_TO_SPACE)
 class DepthToSpaceOptions(Table):
     """Options of DEPTH_TO_SPACE."""
 
     block_size: int = scalar(0, INT32)
 
 
-@table
+@options(102, Op.CUMSUM)
 class CumsumOptions(Table):
     """Options of CUMSUM."""
 
@@ -237,14 +240,14 @@ class CumsumOptions(Table):
     reverse: bool = boolean(1)
 
 
-@table
+@options(103, Op.CALL_ONCE)
 class CallOnceOptions(Table):
     """Options of CALL_ONCE."""
 
     init_subgraph_index: int = scalar(0, INT32)
 
 
-@table
+@options(107, Op.HASHTABLE)
 class HashtableOptions(Table):
     """Options of HASHTABLE."""
 
@@ -253,7 +256,7 @@ class HashtableOptions(Table):
     value_dtype: TensorType = enum(2, TensorType)
 
 
-@table
+@options(111, Op.VAR_HANDLE)
 class VarHandleOptions(Table):
     """Options of VAR_HANDLE."""
 
@@ -261,7 +264,7 @@ class VarHandleOptions(Table):
     shared_name: str = string(1)
 
 
-@table
+@options(114, Op.RANDOM_STANDARD_NORMAL, Op.RANDOM_UNIFORM, Op.MULTINOMIAL)
 class RandomOptions(Table):
     """Options of RANDOM_STANDARD_NORMAL, RANDOM_UNIFORM, MULTINOMIAL."""
 
@@ -269,8 +272,11 @@ class RandomOptions(Table):
     seed2: int = scalar(1, INT64)
 
 
-@table
+@options(115, Op.BUCKETIZE)
 class BucketizeOptions(Table):
     """Options of BUCKETIZE."""
 
     boundaries: tuple[float, ...] | None = vector(0, FLOAT32)
+
+
+export_classes(globals())

@@ -10,37 +10,39 @@ from tflite_ort.schema.file.declare import (
     Table,
     boolean,
     enum,
+    options,
     scalar,
     string,
-    table,
     vector,
     view,
 )
 from tflite_ort.schema.file.enums import (
     CustomOptionsFormat,
+    Op,
     ReduceWindowFunction,
     RngAlgorithm,
     StablehloComparisonDirection,
     StablehloComparisonType,
     StablehloPrecisionConfig,
 )
+from tflite_ort.schema.file.exports import export_classes
 
 
-@table
+@options(1, Op.STABLEHLO_CONCATENATE, second=True)
 class StablehloConcatenateOptions(Table):
     """Options of STABLEHLO_CONCATENATE."""
 
     dimension: int = scalar(0, INT64)
 
 
-@table
+@options(2, Op.STABLEHLO_BROADCAST_IN_DIM, second=True)
 class StablehloBroadcastInDimOptions(Table):
     """Options of STABLEHLO_BROADCAST_IN_DIM."""
 
     broadcast_dimensions: tuple[int, ...] | None = vector(0, INT64)
 
 
-@table
+@options(3, Op.STABLEHLO_SLICE, second=True)
 class StablehloSliceOptions(Table):
     """Options of STABLEHLO_SLICE."""
 
@@ -49,7 +51,7 @@ class StablehloSliceOptions(Table):
     strides: tuple[int, ...] | None = vector(2, INT64)
 
 
-@table
+@options(4, Op.STABLEHLO_CONVOLUTION, second=True)
 class StablehloConvolutionOptions(Table):
     """Options of STABLEHLO_CONVOLUTION."""
 
@@ -74,7 +76,7 @@ class StablehloConvolutionOptions(Table):
     )
 
 
-@table
+@options(5, Op.STABLEHLO_CUSTOM_CALL, second=True)
 class StablehloCustomCallOptions(Table):
     """Options of STABLEHLO_CUSTOM_CALL."""
 
@@ -86,7 +88,7 @@ class StablehloCustomCallOptions(Table):
     custom_attributes: Array | None = view(5)
 
 
-@table
+@options(6, Op.STABLEHLO_REDUCE, second=True)
 class StablehloReduceOptions(Table):
     """Options of STABLEHLO_REDUCE."""
 
@@ -94,7 +96,7 @@ class StablehloReduceOptions(Table):
     body_subgraph_index: int = scalar(1, INT32)
 
 
-@table
+@options(7, Op.STABLEHLO_SCATTER, second=True)
 class StablehloScatterOptions(Table):
     """Options of STABLEHLO_SCATTER."""
 
@@ -107,7 +109,7 @@ class StablehloScatterOptions(Table):
     update_computation_subgraph_index: int = scalar(6, INT32)
 
 
-@table
+@options(8, Op.STABLEHLO_COMPARE, second=True)
 class StablehloCompareOptions(Table):
     """Options of STABLEHLO_COMPARE."""
 
@@ -115,14 +117,14 @@ class StablehloCompareOptions(Table):
     compare_type: StablehloComparisonType = enum(1, StablehloComparisonType)
 
 
-@table
+@options(9, Op.STABLEHLO_DYNAMIC_SLICE, second=True)
 class StablehloDynamicSliceOptions(Table):
     """Options of STABLEHLO_DYNAMIC_SLICE."""
 
     slice_sizes: tuple[int, ...] | None = vector(0, INT64)
 
 
-@table
+@options(10, Op.STABLEHLO_PAD, second=True)
 class StablehloPadOptions(Table):
     """Options of STABLEHLO_PAD."""
 
@@ -131,14 +133,14 @@ class StablehloPadOptions(Table):
     interior_padding: tuple[int, ...] | None = vector(2, INT64)
 
 
-@table
+@options(11, Op.STABLEHLO_IOTA, second=True)
 class StablehloIotaOptions(Table):
     """Options of STABLEHLO_IOTA."""
 
     iota_dimension: int = scalar(0, INT64)
 
 
-@table
+@options(12, Op.STABLEHLO_DOT_GENERAL, second=True)
 class StablehloDotGeneralOptions(Table):
     """Options of STABLEHLO_DOT_GENERAL."""
 
@@ -151,7 +153,7 @@ class StablehloDotGeneralOptions(Table):
     )
 
 
-@table
+@options(13, Op.STABLEHLO_REDUCE_WINDOW, second=True)
 class StablehloReduceWindowOptions(Table):
     """Options of STABLEHLO_REDUCE_WINDOW."""
 
@@ -163,7 +165,7 @@ class StablehloReduceWindowOptions(Table):
     body_subgraph_index: int = scalar(5, INT32)
 
 
-@table
+@options(14, Op.STABLEHLO_SORT, second=True)
 class StablehloSortOptions(Table):
     """Options of STABLEHLO_SORT."""
 
@@ -172,7 +174,7 @@ class StablehloSortOptions(Table):
     comparator_subgraph_index: int = scalar(2, INT32)
 
 
-@table
+@options(15, Op.STABLEHLO_WHILE, second=True)
 class StablehloWhileOptions(Table):
     """Options of STABLEHLO_WHILE."""
 
@@ -180,7 +182,7 @@ class StablehloWhileOptions(Table):
     body_subgraph_index: int = scalar(1, INT32)
 
 
-@table
+@options(16, Op.STABLEHLO_GATHER, second=True)
 class StablehloGatherOptions(Table):
     """Options of STABLEHLO_GATHER."""
 
@@ -192,28 +194,28 @@ class StablehloGatherOptions(Table):
     indices_are_sorted: bool = boolean(5)
 
 
-@table
+@options(17, Op.STABLEHLO_TRANSPOSE, second=True)
 class StablehloTransposeOptions(Table):
     """Options of STABLEHLO_TRANSPOSE."""
 
     permutation: tuple[int, ...] | None = vector(0, INT64)
 
 
-@table
+@options(19, Op.STABLEHLO_RNG_BIT_GENERATOR, second=True)
 class StablehloRngBitGeneratorOptions(Table):
     """Options of STABLEHLO_RNG_BIT_GENERATOR."""
 
     algorithm: RngAlgorithm = enum(0, RngAlgorithm)
 
 
-@table
+@options(20, Op.REDUCE_WINDOW, second=True)
 class ReduceWindowOptions(Table):
     """Options of REDUCE_WINDOW."""
 
     reduce_function: ReduceWindowFunction = enum(0, ReduceWindowFunction)
 
 
-@table
+@options(21, Op.STABLEHLO_COMPOSITE, second=True)
 class StableHLOCompositeOptions(Table):
     """Options of STABLEHLO_COMPOSITE."""
 
@@ -224,8 +226,11 @@ class StableHLOCompositeOptions(Table):
     version: int = scalar(4, INT32)
 
 
-@table
+@options(23, Op.STABLEHLO_CASE, second=True)
 class StablehloCaseOptions(Table):
     """Options of STABLEHLO_CASE."""
 
     branch_subgraph_indices: tuple[int, ...] | None = vector(0, INT32)
+
+
+export_classes(globals())

@@ -36,13 +36,15 @@ from tflite_ort.schema.shapes import (
     tiling,
 )
 from tflite_ort.schema.shapes.registry import RULES, Shapes
+from tflite_ort.schema.values.operators import INPUTS, key_of
 from tflite_ort.schema.values.view import OperatorView
 
 
 def output_shapes(op: OperatorView[Any]) -> Shapes | None:
     """One shape per output; None without a rule, or when the shapes depend on data."""
-    found = RULES.get(op.op if op.custom_code is None else op.custom_code)
-    return found(op) if found is not None else None
+    key = key_of(op)
+    found = RULES.get(key)
+    return None if found is None else found(INPUTS[key].named(op))
 
 
 __all__ = [

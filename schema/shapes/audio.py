@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from tflite_ort.schema.arithmetic.audio_features import fft_length
-from tflite_ort.schema.file.enums import TensorType
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.shapes.registry import Shapes, of_rank, rule
 from tflite_ort.schema.values.view import OperatorView
@@ -20,7 +19,7 @@ from tflite_ort.schema.values.well_known_options import (
 def audio_spectrogram(op: OperatorView[Any]) -> Shapes:
     """Samples [S, C] to [C, windows, bins]."""
     options = map_options(op, AudioSpectrogramOptions)
-    samples, channels = of_rank(op, 0, 2, TensorType.FLOAT32)
+    samples, channels = of_rank(op, "input", 2)
     if options.window_size < 2 or options.stride < 1:
         raise ModelError(
             f"{op.label}: windows of {options.window_size} samples every {options.stride}"
@@ -37,4 +36,4 @@ def mfcc(op: OperatorView[Any]) -> Shapes:
     if not 1 <= coefficients <= options.filterbank_channel_count:
         filters = options.filterbank_channel_count
         raise ModelError(f"{op.label}: {coefficients} coefficients of {filters} filters")
-    return ((*of_rank(op, 0, 3, TensorType.FLOAT32)[:2], coefficients),)
+    return ((*of_rank(op, "spectrogram", 3)[:2], coefficients),)

@@ -10,7 +10,6 @@ from tflite_ort.schema.shapes.registry import (
     Shapes,
     broadcast,
     broadcast_pair,
-    required,
     rule,
     same_shape,
 )
@@ -28,13 +27,13 @@ rule(Op.EQUAL, Op.GREATER, Op.GREATER_EQUAL, Op.LESS, Op.LESS_EQUAL, Op.NOT_EQUA
 @rule(Op.SELECT)
 def select(op: OperatorView[Any]) -> Shapes:
     """The shape of the values; the condition has it too, or their first dimension, or none."""
-    return _selected(op, required(op, 1).shape)
+    return _selected(op, op["x"].shape)
 
 
 @rule(Op.SELECT_V2)
 def select_v2(op: OperatorView[Any]) -> Shapes:
     """Condition and values broadcast together."""
-    return _selected(op, broadcast(op, *(required(op, position).shape for position in range(3))))
+    return _selected(op, broadcast(op, *(op[name].shape for name in op.names)))
 
 
 def _selected(op: OperatorView[Any], shape: Shape) -> Shapes:

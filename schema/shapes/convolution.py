@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
-from tflite_ort.schema.file.enums import TensorType
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.file.layer_options import Conv3DOptions
 from tflite_ort.schema.shapes.registry import (
@@ -13,7 +12,6 @@ from tflite_ort.schema.shapes.registry import (
     Shapes,
     listed,
     of_rank,
-    of_type,
     rule,
 )
 from tflite_ort.schema.values.semantics import check_window, conv_output_size
@@ -22,8 +20,8 @@ from tflite_ort.schema.values.view import OperatorView
 
 
 def window_counts(op: OperatorView[Any], kernel: Shape, dilation: Shape) -> Shape:
-    """(OH, OW) of windows over the image that is input 0."""
-    options, size = op.options, of_rank(op, 0, 4)[1:3]
+    """(OH, OW) of windows over the image that is the input."""
+    options, size = op.options, of_rank(op, "input", 4)[1:3]
     rows = conv_output_size(options.padding, size[0], kernel[0], options.stride_h, dilation[0])
     columns = conv_output_size(options.padding, size[1], kernel[1], options.stride_w, dilation[1])
     if any(is_known(count) and count < 1 for count in (rows, columns)):
@@ -34,18 +32,18 @@ def window_counts(op: OperatorView[Any], kernel: Shape, dilation: Shape) -> Shap
 @rule(Op.CONV_2D, Op.DEPTHWISE_CONV_2D)
 def convolution(op: OperatorView[Any]) -> Shapes:
     """Filter [N, KH, KW, C / groups], or [1, KH, KW, N] for a depthwise one."""
-    filter, options = of_rank(op, 1, 4), op.options
+    filter, options = of_rank(op, "filter", 4), op.options
     dilation = (options.dilation_h_factor, options.dilation_w_factor)
-    channels, (divisor, dividend) = of_rank(op, 0, 4)[3], _channels(op, filter)
+    channels, (divisor, dividend) = of_rank(op, "input", 4)[3], _channels(op, filter)
     if is_known(divisor, dividend) and (0 in (divisor, dividend) or dividend % divisor):
         raise ModelError(f"{op.label}: filter {filter} does not fit {channels} input channels")
     outputs = filter[3] if op.op is Op.DEPTHWISE_CONV_2D else filter[0]
-    return ((of_rank(op, 0, 4)[0], *window_counts(op, filter[1:3], dilation), outputs),)
+    return ((of_rank(op, "input", 4)[0], *window_counts(op, filter[1:3], dilation), outputs),)
 
 
 def _channels(op: OperatorView[Any], filter: Shape) -> Shape:
     """(divisor, dividend): what has to divide what."""
-    channels = of_rank(op, 0, 4)[3]
+    channels = of_rank(op, "input", 4)[3]
     return (channels, filter[3]) if op.op is Op.DEPTHWISE_CONV_2D else (filter[3], channels)
 
 
@@ -61,7 +59,7 @@ def volume_windows(
 @rule(Op.CONV_3D)
 def conv_3d(op: OperatorView[Any]) -> Shapes:
     """Filter [KD, KH, KW, C, N]."""
-    shape, filter = (of_type(op, position, TensorType.FLOAT32).shape for position in (0, 1))
+    shape, filter = (op[name].shape for name in ("input", "filter"))
     options = op.options
     if (len(shape), len(filter)) != (5, 5) or differ(shape[4:], filter[3:4]):
         raise ModelError(f"{op.label}: filter {filter} does not fit an input of {shape}")
@@ -76,19 +74,19 @@ def conv_3d(op: OperatorView[Any]) -> Shapes:
 def transpose_conv(op: OperatorView[Any]) -> Shapes | None:
     """What the output_shape input says; batch and channels have to be those there are."""
     for kernel, stride in zip(
-        of_rank(op, 1, 4)[1:3], (op.options.stride_h, op.options.stride_w), strict=True
+        of_rank(op, "filter", 4)[1:3], (op.options.stride_h, op.options.stride_w), strict=True
     ):
         check_window(op.options.padding, kernel, stride)
-    size = listed(op, 0)
+    size = listed(op["output_shape"])
     if size is None or is_known(*size):
         return None if size is None else (size,)
     batch, height, width, channels = size
     return (
         (
-            common(of_rank(op, 2, 4)[0], batch),
+            common(of_rank(op, "input", 4)[0], batch),
             height,
             width,
-            common(of_rank(op, 1, 4)[0], channels),
+            common(of_rank(op, "filter", 4)[0], channels),
         ),
     )
 
@@ -96,8 +94,8 @@ def transpose_conv(op: OperatorView[Any]) -> Shapes | None:
 @rule(Op.CONV_3D_TRANSPOSE)
 def conv_3d_transpose(op: OperatorView[Any]) -> Shapes | None:
     """What the output_shape input says; filter [KD, KH, KW, N, C]."""
-    filter = of_type(op, 1, TensorType.FLOAT32).shape
+    filter = of_rank(op, "filter", 5)
     for _, *window in volume_windows(op.options, filter[:3], filter[:3]):
         check_window(op.options.padding, *window)
-    size = listed(op, 0)
+    size = listed(op["output_shape"])
     return None if size is None else (size,)

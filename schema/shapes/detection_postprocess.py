@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tflite_ort.schema.file.enums import TensorType
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.shapes.registry import MOST_CELLS, Shapes, of_rank, rule
 from tflite_ort.schema.values.view import OperatorView
@@ -13,16 +12,14 @@ from tflite_ort.schema.values.well_known_options import (
     map_options,
 )
 
-_BOXES = (TensorType.FLOAT32, TensorType.UINT8)
-
 
 @rule("TFLite_Detection_PostProcess")
 def tflite_detection_postprocess(op: OperatorView[Any]) -> Shapes:
     """Boxes [1, N, 4], classes and scores [1, N], and the number of detections [1]."""
     options = map_options(op, DetectionPostProcessOptions)
     _check_detections(op, options)
-    encodings, scores = (of_rank(op, position, 3, *_BOXES) for position in (0, 1))
-    anchors = of_rank(op, 2, 2, *_BOXES)
+    encodings, scores = (of_rank(op, name, 3) for name in op.names[:2])
+    anchors = of_rank(op, "anchors", 2)
     if (encodings[0], scores[:2]) != (1, encodings[:2]) or encodings[2] < 4:
         raise ModelError(f"boxes {encodings} with scores {scores} are not [1, N, 4] and [1, N, C]")
     if anchors[0] < encodings[1] or anchors[1] != 4:

@@ -9,7 +9,6 @@ from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.shapes.registry import (
     Shapes,
     broadcast_pair,
-    required,
     rule,
     same_shape,
 )
@@ -59,7 +58,7 @@ rule(
 @rule(Op.ATAN2)
 def same_shapes(op: OperatorView[Any]) -> Shapes:
     """The two inputs have one shape: ATAN2 does not broadcast."""
-    y, x = required(op, 0).shape, required(op, 1).shape
+    y, x = op["input1"].shape, op["input2"].shape
     if differ(y, x):
         raise ModelError(f"{op.label}: shapes {y} and {x} differ")
     return (tuple(map(common, y, x)),)

@@ -13,5 +13,6 @@ rule("Atan", "ATAN", "Sinh", "FlexErf", "FlexSoftplus")(same_shape)
 
 @rule(*(f"Flex{name}" for name in SAME_AS_BUILTIN))
 def same_as_builtin(op: OperatorView[Any]) -> Shapes | None:
+    """The shapes of TFLite's own operator."""
     builtin = as_builtin(op)
     return RULES[builtin.op](builtin)

@@ -19,4 +19,5 @@ def of_text(op: OperatorView[Any]) -> Shapes:
 
 @rule("FlexRaggedRange")
 def ragged_range(op: OperatorView[Any]) -> Shapes:
+    """The splits and the values, of which only the data says how many."""
     return unknown_shape(1), unknown_shape(1)

@@ -13,9 +13,7 @@ from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.shapes.registry import (
     Shape,
     Shapes,
-    constant,
     listed,
-    of_type,
     rule,
     single,
 )
@@ -23,13 +21,6 @@ from tflite_ort.schema.values.semantics import normalized_axis
 from tflite_ort.schema.values.sizes import differ, is_known, known_product, unknown_size
 from tflite_ort.schema.values.view import Array, OperatorView, TensorView
 
-_WHOLE = (TensorType.INT32, TensorType.INT64)
-_SCATTERED = (TensorType.FLOAT32, TensorType.UINT8, TensorType.INT8, TensorType.BOOL, *_WHOLE)
-_DENSE = (TensorType.FLOAT32, TensorType.UINT8, TensorType.INT8, *_WHOLE)
-_ONE_HOT = (*_DENSE, TensorType.BOOL)
-_SEGMENTED = (TensorType.FLOAT32, TensorType.INT32)
-_CONDITIONS = (*_ONE_HOT, TensorType.UINT32)
-_COMPARED = (*_DENSE, TensorType.INT16)
 _MOST_DENSE_DIMENSIONS = 4
 
 
@@ -47,9 +38,9 @@ def scatter_shape(indices: Shape, updates: Shape, shape: Array) -> Shape:
 
 @rule(Op.SCATTER_ND)
 def scatter_nd(op: OperatorView[Any]) -> Shapes | None:
-    indices, updates = of_type(op, 0, TensorType.INT32), of_type(op, 1, *_SCATTERED)
-    of_type(op, 2, TensorType.INT32)
-    shape, sizes = constant(op, 2), listed(op, 2)
+    """What the shape input says."""
+    indices, updates = op["indices"], op["updates"]
+    shape, sizes = op["shape"].data, listed(op["shape"])
     if shape is not None:
         return (scatter_shape(indices.shape, updates.shape, shape),)
     return None if sizes is None else (sizes,)
@@ -72,15 +63,19 @@ def dense_shape(indices: Shape, shape: Array, values: Shape) -> Shape:
 
 @rule(Op.SPARSE_TO_DENSE)
 def sparse_to_dense(op: OperatorView[Any]) -> Shapes | None:
-    indices, values, shape = of_type(op, 0, *_WHOLE), of_type(op, 2, *_DENSE), constant(op, 1)
-    _check_single(of_type(op, 3, values.type))
+    """What the shape input says."""
+    indices, values, shape = op["indices"], op["values"], op["shape"].data
+    _check_single(op["default_value"], values.type)
     if shape is not None:
         return (dense_shape(indices.shape, shape, values.shape),)
-    sizes = listed(op, 1)
+    sizes = listed(op["shape"])
     return None if sizes is None else (sizes,)
 
 
-def _check_single(tensor: TensorView) -> None:
+def _check_single(tensor: TensorView, type: TensorType) -> None:
+    """`tensor` is one value of `type`."""
+    if tensor.type is not type:
+        raise ModelError(f"{tensor.type.name} is not one of the types accepted: {type.name}")
     if known_product(tensor.shape) != 1:
         raise ModelError(f"expected one value, got shape {tensor.shape}")
 
@@ -95,10 +90,10 @@ def one_hot_shape(indices: Shape, depth: int, axis: int) -> Shape:
 
 @rule(Op.ONE_HOT)
 def one_hot(op: OperatorView[Any]) -> Shapes | None:
-    indices, depth = of_type(op, 0, *_WHOLE), constant(op, 1)
-    on = of_type(op, 2, *_ONE_HOT)
-    for value in (on, of_type(op, 3, on.type)):
-        _check_single(value)
+    """The indices' shape with `depth` at `axis`."""
+    indices, depth = op["indices"], op["depth"].data
+    for value in (op["on_value"], op["off_value"]):
+        _check_single(value, op["on_value"].type)
     size = unknown_size() if depth is None else single(depth)
     return (one_hot_shape(indices.shape, size, op.options.axis),)
 
@@ -115,8 +110,8 @@ def segment_count(ids: Array, rows: int) -> int:
 
 @rule(Op.SEGMENT_SUM)
 def segment_sum(op: OperatorView[Any]) -> Shapes | None:
-    shape, ids = of_type(op, 0, *_SEGMENTED).shape, constant(op, 1)
-    of_type(op, 1, TensorType.INT32)
+    """[segments, D...] of data [N, D...]."""
+    shape, ids = op["data"].shape, op["segment_ids"].data
     if not shape:
         raise ModelError("a scalar has no segments")
     count = unknown_size() if ids is None else segment_count(ids, shape[0])
@@ -144,9 +139,9 @@ def segment_start(op: Op, dtype: np.dtype[Any]) -> Any:
     Op.UNSORTED_SEGMENT_MIN,
 )
 def unsorted_segments(op: OperatorView[Any]) -> Shapes | None:
-    data, ids = of_type(op, 0, *_SEGMENTED), of_type(op, 1, TensorType.INT32)
-    of_type(op, 2, TensorType.INT32)
-    segments = constant(op, 2)
+    """[num_segments, D...] of data [I..., D...] whose ids have shape I."""
+    data, ids = op["data"], op["segment_ids"]
+    segments = op["num_segments"].data
     count = unknown_size() if segments is None else single(segments)
     return (segments_shape(data.shape, ids.shape, count),)
 
@@ -154,7 +149,7 @@ def unsorted_segments(op: OperatorView[Any]) -> Shapes | None:
 @rule(Op.WHERE)
 def where(op: OperatorView[Any]) -> Shapes:
     """[how many are true, rank]."""
-    shape = of_type(op, 0, *_CONDITIONS).shape
+    shape = op["condition"].shape
     if not shape:
         raise ModelError("a scalar condition has no coordinates")
     return ((unknown_size(), len(shape)),)
@@ -163,7 +158,7 @@ def where(op: OperatorView[Any]) -> Shapes:
 @rule(Op.UNIQUE)
 def unique(op: OperatorView[Any]) -> Shapes:
     """[how many differ], and the input's shape."""
-    shape = of_type(op, 0, *_COMPARED).shape
+    shape = op["input"].shape
     if len(shape) != 1:
         raise ModelError(f"expected a 1-D tensor, got shape {shape}")
     return (unknown_size(),), shape
@@ -178,19 +173,9 @@ def top_shape(shape: Shape, k: int) -> Shape:
 
 @rule(Op.TOPK_V2)
 def topk_v2(op: OperatorView[Any]) -> Shapes | None:
-    shape, k = of_type(op, 0, *_COMPARED).shape, constant(op, 1)
-    of_type(op, 1, TensorType.INT32, TensorType.INT16)
+    """The input's shape with `k` for its last size, twice."""
+    shape, k = op["input"].shape, op["k"].data
     return (top_shape(shape, unknown_size() if k is None else single(k)),) * 2
-
-
-_POSITIONS = (TensorType.INT16, TensorType.INT32, TensorType.INT64)
-
-
-_PICKED = (
-    *(*_POSITIONS, TensorType.INT4, TensorType.INT8, TensorType.UINT8, TensorType.BOOL),
-    *(TensorType.FLOAT32, TensorType.FLOAT16, TensorType.BFLOAT16, TensorType.STRING),
-    *(TensorType.FLOAT8_E4M3FN, TensorType.FLOAT8_E5M2),
-)
 
 
 def gather_axes(rank: int, positions_rank: int, axis: int, batch_dims: int) -> tuple[int, int]:
@@ -204,7 +189,8 @@ def gather_axes(rank: int, positions_rank: int, axis: int, batch_dims: int) -> t
 
 @rule(Op.GATHER)
 def gather(op: OperatorView[Any]) -> Shapes | None:
-    shape, positions = of_type(op, 0, *_PICKED).shape, of_type(op, 1, *_POSITIONS).shape
+    """The positions in place of the axis that they index."""
+    shape, positions = op["input"].shape, op["positions"].shape
     axis, batch = gather_axes(len(shape), len(positions), op.options.axis, op.options.batch_dims)
     if differ(shape[:batch], positions[:batch]):
         raise ModelError(f"batch dimensions of {shape} and {positions} differ")
@@ -213,7 +199,8 @@ def gather(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.GATHER_ND)
 def gather_nd(op: OperatorView[Any]) -> Shapes | None:
-    shape, indices = of_type(op, 0, *_PICKED).shape, of_type(op, 1, *_POSITIONS).shape
+    """[N..., D...] of index tuples [N..., K] into K dimensions and D."""
+    shape, indices = op["params"].shape, op["indices"].shape
     if indices and not is_known(indices[-1]):
         return None
     if not indices or indices[-1] > len(shape):

@@ -6,15 +6,16 @@ from typing import Any
 
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
 from tflite_ort.schema.file.errors import ModelError
-from tflite_ort.schema.shapes.registry import Shapes, constant, listed, required, rule
+from tflite_ort.schema.shapes.registry import Shapes, listed, rule
 from tflite_ort.schema.values.view import OperatorView
 
 
 @rule(Op.RESIZE_BILINEAR, Op.RESIZE_NEAREST_NEIGHBOR)
 def resize(op: OperatorView[Any]) -> Shapes | None:
-    shape, size = required(op, 0).shape, constant(op, 1)
+    """[N, height, width, C]."""
+    shape, size = op["input"].shape, op["size"].data
     if len(shape) != 4 or (size is not None and (size.shape != (2,) or (size <= 0).any())):
         wanted = "computed" if size is None else size.tolist()
         raise ModelError(f"size {wanted} does not resize an image of shape {shape}")
-    height, width = listed(op, 1) or ()
+    height, width = listed(op["size"]) or ()
     return ((shape[0], height, width, shape[3]),)

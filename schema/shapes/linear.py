@@ -10,7 +10,6 @@ from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.shapes.registry import (
     Shapes,
     broadcast,
-    required,
     rule,
 )
 from tflite_ort.schema.values.sizes import differ, is_known, quotient
@@ -21,7 +20,7 @@ from tflite_ort.schema.values.view import OperatorView
 def fully_connected(op: OperatorView[Any]) -> Shapes:
     """[B, N] of filter [N, D]; the input's shape with N for its last with keep_num_dims, and
     wherever D is 0, then flattened."""
-    shape, filter = required(op, 0).shape, required(op, 1).shape
+    shape, filter = op["input"].shape, op["filter"].shape
     if len(filter) == 2 and is_known(filter[1]) and filter[1] == 0:
         rows = shape[:-1] if op.options.keep_num_dims else (math.prod(shape[:-1]),)
         return ((*rows, filter[0]),)
@@ -37,7 +36,7 @@ def fully_connected(op: OperatorView[Any]) -> Shapes:
 @rule(Op.BATCH_MATMUL)
 def batch_matmul(op: OperatorView[Any]) -> Shapes:
     """The product of the last two dimensions, after adj_x and adj_y; the others broadcast."""
-    x, y = required(op, 0).shape, required(op, 1).shape
+    x, y = op["x"].shape, op["y"].shape
     if min(len(x), len(y)) < 2:
         raise ModelError(f"{op.label}: ranks are {len(x)} and {len(y)}, expected at least 2")
     rows, depth = x[-1:-3:-1] if op.options.adj_x else x[-2:]

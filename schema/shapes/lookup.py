@@ -9,14 +9,15 @@ from tflite_ort.schema.file.enums import BuiltinOperator as Op
 from tflite_ort.schema.file.enums import LSHProjectionType, TensorType
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.file.layer_options import LSHProjectionOptions
-from tflite_ort.schema.shapes.registry import Shape, Shapes, constant, of_type, required, rule
+from tflite_ort.schema.shapes.registry import Shape, Shapes, rule
 from tflite_ort.schema.values.sizes import differ, is_known, unknown_shape
 from tflite_ort.schema.values.view import Array, OperatorView
 
 
 @rule(Op.EMBEDDING_LOOKUP)
 def embedding_lookup(op: OperatorView[Any]) -> Shapes | None:
-    ids, table = of_type(op, 0, TensorType.INT32).shape, required(op, 1)
+    """[N, D...]: a row of the table [rows, D...] for each id."""
+    ids, table = op["ids"].shape, op["table"]
     if len(ids) != 1 or table.rank < 2:
         raise ModelError(f"ids of shape {ids} for a table of shape {table.shape}")
     quantization = table.quantization
@@ -39,26 +40,28 @@ def combined_shape(shape: Array, params: Shape) -> Shape:
 
 @rule(Op.EMBEDDING_LOOKUP_SPARSE)
 def embedding_lookup_sparse(op: OperatorView[Any]) -> Shapes | None:
-    ids, indices = (of_type(op, position, TensorType.INT32).shape for position in (0, 1))
-    dense, weights = required(op, 2).shape, of_type(op, 3, TensorType.FLOAT32).shape
+    """The dense shape with a row of `params` for its last size."""
+    ids, indices = op["ids"].shape, op["indices"].shape
+    dense, weights = op["dense_shape"].shape, op["weights"].shape
     if not len(ids) == 1 == len(weights) or len(indices) != 2:
         raise ModelError(f"ids {ids}, indices {indices} and weights {weights} are of other ranks")
     if differ(ids, indices[:1]) or differ(ids, weights):
         raise ModelError(f"{ids[0]} ids, {indices[0]} indices and {weights[0]} weights")
     if differ(dense, indices[1:]):
         raise ModelError(f"a dense shape of shape {dense} for indices of shape {indices}")
-    shape = constant(op, 2)
+    shape = op["dense_shape"].data
     if shape is None:
         if not is_known(*dense):
             return None
-        return ((*unknown_shape(dense[0] - 1), *required(op, 4).shape[1:]),)
-    return (combined_shape(shape, required(op, 4).shape),)
+        return ((*unknown_shape(dense[0] - 1), *op["params"].shape[1:]),)
+    return (combined_shape(shape, op["params"].shape),)
 
 
 @rule(Op.HASHTABLE_LOOKUP)
 def hashtable_lookup(op: OperatorView[Any]) -> Shapes | None:
-    ids, keys = (of_type(op, position, TensorType.INT32).shape for position in (0, 1))
-    values = required(op, 2).shape
+    """[N, D...]: a value for each key looked up, and whether it was found."""
+    ids, keys = op["lookup"].shape, op["keys"].shape
+    values = op["values"].shape
     empty = is_known(*keys) and not prod(keys)
     if not len(ids) == 1 == len(keys) or differ(values[:1], keys) or empty:
         raise ModelError(f"lookups {ids} of keys {keys} with values {values}")
@@ -76,16 +79,17 @@ def lsh_sizes(options: LSHProjectionOptions, seeds: Shape) -> tuple[int, int]:
 
 @rule(Op.LSH_PROJECTION)
 def lsh_projection(op: OperatorView[Any]) -> Shapes:
-    hashes, bits = lsh_sizes(op.options, of_type(op, 0, TensorType.FLOAT32).shape)
-    items = required(op, 1).shape
+    """[hashes] of a sparse projection, [hashes * bits] of a dense one."""
+    hashes, bits = lsh_sizes(op.options, op["hash"].shape)
+    items = op["input"].shape
     if not items or not items[0]:
         raise ModelError(f"input has shape {items}, expected at least one item")
-    if len(op.inputs) > 2 and of_type(op, 2, TensorType.FLOAT32).shape != items[:1]:
-        raise ModelError(f"weight has shape {required(op, 2).shape}, expected {items[:1]}")
+    weight = op.get("weight")
+    if weight is not None and weight.shape != items[:1]:
+        raise ModelError(f"weight has shape {weight.shape}, expected {items[:1]}")
     return ((hashes if op.options.type == LSHProjectionType.SPARSE else hashes * bits,),)
 
 
 @rule(Op.SKIP_GRAM)
 def skip_gram(op: OperatorView[Any]) -> None:
     """As many strings as the sentence has groups of words."""
-    of_type(op, 0, TensorType.STRING)

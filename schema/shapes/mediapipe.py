@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tflite_ort.schema.file.enums import Padding, TensorType
+from tflite_ort.schema.file.enums import Padding
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.shapes.registry import MOST_CELLS, Shapes, of_rank, rule
 from tflite_ort.schema.values.semantics import check_window, conv_output_size
@@ -20,7 +20,8 @@ from tflite_ort.schema.values.well_known_options import (
 
 @rule("TransformLandmarks")
 def transform_landmarks(op: OperatorView[Any]) -> Shapes:
-    shape = of_rank(op, 0, 3, TensorType.FLOAT32)
+    """The landmarks' shape, [1, points, 2 or 3]."""
+    shape = of_rank(op, "landmarks", 3)
     if shape[0] != 1 or shape[2] not in (2, 3):
         raise ModelError(f"{op.label}: {shape} is no list of points of 2 or 3 coordinates")
     return (shape,)
@@ -31,10 +32,10 @@ def convolution_2d_transpose_bias(op: OperatorView[Any]) -> Shapes:
     """Filter [N, KH, KW, C], bias [N]; as large as the windows reach, less the padding."""
     options = transpose_conv_options(op)
     (batch, *size, channels), filter = (
-        of_rank(op, 0, 4, TensorType.FLOAT32),
-        of_rank(op, 1, 4, TensorType.FLOAT32),
+        of_rank(op, "input", 4),
+        of_rank(op, "filter", 4),
     )
-    if filter[3] != channels or of_rank(op, 2, 1, TensorType.FLOAT32) != filter[:1]:
+    if filter[3] != channels or of_rank(op, "bias", 1) != filter[:1]:
         raise ModelError(f"{op.label}: filter {filter} does not fit {channels} input channels")
     padding = options.padding
     windows = list(zip(size, filter[1:3], (options.stride_h, options.stride_w), strict=True))
@@ -57,7 +58,7 @@ def transposed_padding(padding: Padding, count: int, kernel: int, stride: int) -
 def max_pooling_with_argmax_2d(op: OperatorView[Any]) -> Shapes:
     """The greatest cells, and where in its window each stands."""
     options = pool_options(op)
-    batch, height, width, channels = of_rank(op, 0, 4, TensorType.FLOAT32)
+    batch, height, width, channels = of_rank(op, "input", 4)
     rows = conv_output_size(options.padding, height, options.filter_height, options.stride_h)
     columns = conv_output_size(options.padding, width, options.filter_width, options.stride_w)
     if min(rows, columns) < 1:
@@ -69,17 +70,18 @@ def max_pooling_with_argmax_2d(op: OperatorView[Any]) -> Shapes:
 def max_unpooling_2d(op: OperatorView[Any]) -> Shapes:
     """An image of as many windows as the input has cells."""
     options = pool_options(op)
-    batch, height, width, channels = shape = of_rank(op, 0, 4, TensorType.FLOAT32)
-    if of_rank(op, 1, 4, TensorType.FLOAT32, TensorType.INT32) != shape:
+    batch, height, width, channels = shape = of_rank(op, "input", 4)
+    if of_rank(op, "indices", 4) != shape:
         raise ModelError(f"{op.label}: indices have another shape than {shape}")
     return ((batch, height * options.filter_height, width * options.filter_width, channels),)
 
 
 @rule("TransformTensorBilinear")
 def transform_tensor_bilinear(op: OperatorView[Any]) -> Shapes:
+    """[1, height, width, C], which the options say."""
     options = map_options(op, TransformTensorOptions)
     shape, size = (
-        of_rank(op, 0, 4, TensorType.FLOAT32),
+        of_rank(op, "image", 4),
         (options.output_height, options.output_width),
     )
     if shape[0] != 1 or min(size) < 1 or size[0] * size[1] > MOST_CELLS:
@@ -89,8 +91,9 @@ def transform_tensor_bilinear(op: OperatorView[Any]) -> Shapes:
 
 @rule("Landmarks2TransformMatrix")
 def landmarks_to_transform_matrix(op: OperatorView[Any]) -> Shapes:
+    """[1, 4, 4]."""
     options = map_options(op, LandmarksToMatrixOptions)
-    batch, points, coordinates = of_rank(op, 0, 3, TensorType.FLOAT32)
+    batch, points, coordinates = of_rank(op, "landmarks", 3)
     if (batch, coordinates) != (1, 3):
         raise ModelError(f"{op.label}: landmarks are not one list of points of 3 coordinates")
     used = (options.left_rotation_idx, options.right_rotation_idx, *options.subset_idxs)

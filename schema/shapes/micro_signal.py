@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tflite_ort.schema.file.enums import TensorType
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.shapes.micro_streams import samples
 from tflite_ort.schema.shapes.registry import Shapes, rule, same_shape
@@ -15,21 +14,19 @@ from tflite_ort.schema.values.signal_options import (
 from tflite_ort.schema.values.view import OperatorView
 from tflite_ort.schema.values.well_known_options import map_options
 
-_TRANSFORMED = (TensorType.INT16, TensorType.INT32, TensorType.FLOAT32)
-
-
 rule("SignalWindow", "SignalPCAN", "SignalFilterBankSquareRoot", "SignalFilterBankLog")(same_shape)
 
 
 @rule("SignalFftAutoScale")
 def fft_auto_scale(op: OperatorView[Any]) -> Shapes:
-    return samples(op, TensorType.INT16), ()
+    """The input's shape, and one shift."""
+    return samples(op), ()
 
 
 @rule("SignalRfft")
 def rfft(op: OperatorView[Any]) -> Shapes:
     """[..., samples] to [..., fft_length + 2]: real and imaginary parts side by side."""
-    shape, length = samples(op, *_TRANSFORMED), _fft_length(op)
+    shape, length = samples(op), _fft_length(op)
     if shape[-1] > length:
         raise ModelError(f"{op.label}: {shape[-1]} samples for a transform of {length}")
     return ((*shape[:-1], length + 2),)
@@ -38,7 +35,7 @@ def rfft(op: OperatorView[Any]) -> Shapes:
 @rule("SignalIrfft")
 def irfft(op: OperatorView[Any]) -> Shapes:
     """[..., fft_length + 2] to [..., fft_length]."""
-    shape, length = samples(op, *_TRANSFORMED), _fft_length(op)
+    shape, length = samples(op), _fft_length(op)
     if shape[-1] != length + 2:
         raise ModelError(f"{op.label}: {shape[-1]} parts for a transform of {length}")
     return ((*shape[:-1], length),)
@@ -59,14 +56,16 @@ def _fft_length(op: OperatorView[Any]) -> int:
 @rule("SignalEnergy")
 def energy(op: OperatorView[Any]) -> Shapes:
     """Half as many as there are real and imaginary parts."""
-    return ((samples(op, TensorType.INT16)[0] // 2,),)
+    return ((samples(op)[0] // 2,),)
 
 
 @rule("SignalFilterBank")
 def filter_bank(op: OperatorView[Any]) -> Shapes:
+    """One number for each channel."""
     return ((map_options(op, FilterBankOptions).num_channels,),)
 
 
 @rule("SignalFilterBankSpectralSubtraction")
 def spectral_subtraction(op: OperatorView[Any]) -> Shapes:
-    return (samples(op, TensorType.UINT32),) * 2
+    """The input's shape, twice: what is left, and the noise."""
+    return (samples(op),) * 2

@@ -16,6 +16,7 @@ from tflite_ort.schema.values.view import OperatorView
 
 @rule(Op.AVERAGE_POOL_2D, Op.MAX_POOL_2D, Op.L2_POOL_2D)
 def pool_2d(op: OperatorView[Any]) -> Shapes:
-    batch, _, _, channels = of_rank(op, 0, 4)
+    """[N, rows, columns, C] of windows."""
+    batch, _, _, channels = of_rank(op, "input", 4)
     kernel = (op.options.filter_height, op.options.filter_width)
     return ((batch, *window_counts(op, kernel, (1, 1)), channels),)

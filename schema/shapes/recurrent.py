@@ -6,12 +6,10 @@ from typing import Any
 
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
 from tflite_ort.schema.file.enums import LSTMKernelType, TensorType
-from tflite_ort.schema.shapes.registry import Shapes, required, rule
+from tflite_ort.schema.shapes.registry import Shapes, rule
 from tflite_ort.schema.values.lstm import (
     BASIC_LSTM_INPUTS,
-    BIDIRECTIONAL_LSTM_INPUTS,
     GATES,
-    LSTM_INPUTS,
     LstmKind,
     named,
 )
@@ -28,18 +26,10 @@ from tflite_ort.schema.values.sizes import Shape
 from tflite_ort.schema.values.view import OperatorView
 
 View = OperatorView[Any]
-RNN_INPUTS = ("input", "weights", "recurrent_weights", "bias", "hidden_state")
-BIDIRECTIONAL_RNN_INPUTS = (
-    "input",
-    *(f"fw_{name}" for name in RNN_INPUTS[1:]),
-    *(f"bw_{name}" for name in RNN_INPUTS[1:]),
-    *("aux_input?", "fw_aux_weights?", "bw_aux_weights?"),
-)
-SVDF_INPUTS = ("input", "weights_feature", "weights_time", "bias?", "state?")
 
 
 def _input(op: View, rank: int) -> Shape:
-    shape = required(op, 0).shape
+    shape = op["input"].shape
     require(len(shape) == rank, op, f"input has rank {len(shape)}, expected {rank}")
     return shape
 
@@ -56,7 +46,6 @@ def lstm(op: View) -> Shapes:
     """[B, O], or the four outputs of the basic kernel."""
     if op.options.kernel_type == LSTMKernelType.BASIC:
         return _basic_lstm(named(op, BASIC_LSTM_INPUTS))
-    op = named(op, LSTM_INPUTS)
     _counts(op, (20, 24), 1)
     batch, features = _input(op, 2)
     cell = CellCheck(op)
@@ -84,7 +73,6 @@ def _batch(op: View, shape: Shape) -> int:
 @rule(Op.UNIDIRECTIONAL_SEQUENCE_LSTM)
 def unidirectional_sequence_lstm(op: View) -> Shapes:
     """[T, B, O] or [B, T, O], as the input."""
-    op = named(op, LSTM_INPUTS)
     _counts(op, (20, 24), 1)
     shape, cell = _input(op, 3), CellCheck(op, diagonal=True)
     cell.everything(_batch(op, shape), shape[2])
@@ -95,7 +83,6 @@ def unidirectional_sequence_lstm(op: View) -> Shapes:
 @rule(Op.BIDIRECTIONAL_SEQUENCE_LSTM)
 def bidirectional_sequence_lstm(op: View) -> Shapes:
     """One output per direction, or one with the forward direction's first."""
-    op = named(op, BIDIRECTIONAL_LSTM_INPUTS)
     _counts(op, (48,), 1 if op.options.merge_outputs else 2)
     shape = _input(op, 3)
     of_type(op, "input", TensorType.FLOAT32)
@@ -161,10 +148,9 @@ def _rnn_cell(op: View, prefix: str, batch: int, features: int) -> int:
 @rule(Op.RNN, Op.UNIDIRECTIONAL_SEQUENCE_RNN)
 def rnn(op: View) -> Shapes:
     """[B, C], or [T, B, C] or [B, T, C] as the input."""
-    op, sequence = named(op, RNN_INPUTS), op.op is not Op.RNN
+    sequence = op.op is not Op.RNN
     _counts(op, (5,), 1)
     shape = _input(op, 3 if sequence else 2)
-    of_type(op, "input", TensorType.FLOAT32)
     batch = _batch(op, shape) if sequence else shape[0]
     return ((*shape[:-1], _rnn_cell(op, "", batch, shape[-1])),)
 
@@ -172,10 +158,8 @@ def rnn(op: View) -> Shapes:
 @rule(Op.BIDIRECTIONAL_SEQUENCE_RNN)
 def bidirectional_sequence_rnn(op: View) -> Shapes:
     """One output per direction, or one with the forward direction's first."""
-    op = named(op, BIDIRECTIONAL_RNN_INPUTS)
     _counts(op, (12,), 1 if op.options.merge_outputs else 2)
     shape = _input(op, 3)
-    of_type(op, "input", TensorType.FLOAT32)
     units = [_rnn_cell(op, prefix, _batch(op, shape), shape[2]) for prefix in ("fw_", "bw_")]
     weights = [op.get(f"{prefix}aux_weights") for prefix in ("fw_", "bw_")]
     found = sum(tensor is not None for tensor in weights)
@@ -192,10 +176,8 @@ def bidirectional_sequence_rnn(op: View) -> Shapes:
 @rule(Op.SVDF)
 def svdf(op: View) -> Shapes:
     """[B, units]: each unit the sum of `rank` filters over M steps of memory."""
-    op = named(op, SVDF_INPUTS)
     _counts(op, (5,), 1)
     batch, features = _input(op, 2)
-    of_type(op, "input", TensorType.FLOAT32, TensorType.INT8)
     filters, _ = matrix(op, "weights_feature")
     _, memory = matrix(op, "weights_time")
     rank = op.options.rank

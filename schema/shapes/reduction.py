@@ -6,7 +6,7 @@ from typing import Any
 
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
 from tflite_ort.schema.file.errors import ModelError
-from tflite_ort.schema.shapes.registry import Shape, Shapes, constant, required, rule, same_shape
+from tflite_ort.schema.shapes.registry import Shape, Shapes, rule, same_shape
 from tflite_ort.schema.values.semantics import normalized_axes, normalized_axis
 from tflite_ort.schema.values.sizes import is_known, quotient, unknown_shape
 from tflite_ort.schema.values.view import OperatorView
@@ -27,11 +27,11 @@ Windows = list[tuple[int, int, int, int]]
 )
 def reduce(op: OperatorView[Any]) -> Shapes | None:
     """Computed axes are taken to be different ones; the sizes of the rest are not known."""
-    shape, listed = required(op, 0).shape, constant(op, 1)
+    shape, listed = op["input"].shape, op["axes"].data
     if listed is None and op.options.keep_dims:
         return (unknown_shape(len(shape)),)
     if listed is None:
-        count = quotient(required(op, 1).shape)
+        count = quotient(op["axes"].shape)
         return (unknown_shape(max(len(shape) - count, 0)),) if is_known(count) else None
     axes = normalized_axes(listed, len(shape))
     if op.options.keep_dims:
@@ -41,7 +41,8 @@ def reduce(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.ARG_MAX, Op.ARG_MIN)
 def arg_extremum(op: OperatorView[Any]) -> Shapes | None:
-    shape, where = required(op, 0).shape, constant(op, 1)
+    """The input's shape without the axis."""
+    shape, where = op["input"].shape, op["axis"].data
     if where is None:
         return (unknown_shape(len(shape) - 1),)
     axis = normalized_axis(int(where.reshape(-1)[0]), len(shape))
@@ -62,10 +63,11 @@ def reduced_windows(shape: Shape, window: Shape, strides: Shape, dilations: Shap
 
 @rule(Op.REDUCE_WINDOW)
 def reduce_window(op: OperatorView[Any]) -> Shapes | None:
-    listed = [constant(op, position) for position in (2, 3, 4)]
+    """How many windows there are along each axis."""
+    listed = [op[name].data for name in ("window", "strides", "dilations")]
     values = [tuple(array.tolist()) for array in listed if array is not None]
     if len(values) < len(listed):
         raise ModelError("window, strides and dilations have to be constants")
     window, strides, dilations = values
-    rows = reduced_windows(required(op, 0).shape, window, strides, dilations)
+    rows = reduced_windows(op["input"].shape, window, strides, dilations)
     return (tuple(count for count, *_ in rows),)

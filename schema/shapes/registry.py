@@ -2,18 +2,21 @@
 
 One module ``schema/shapes/<family>.py`` per family registers its rules::
 
-    from tflite_ort.schema.shapes.registry import Shapes, required, rule
+    from tflite_ort.schema.shapes.registry import Shapes, rule
 
-    @rule(Op.ADD, Op.SUB)
-    def broadcast(op: OperatorView[Any]) -> Shapes | None:
-        return (np.broadcast_shapes(required(op, 0).shape, required(op, 1).shape),)
+    @rule(Op.ATAN2)
+    def same_shapes(op: OperatorView[Any]) -> Shapes | None:
+        if op["input1"].shape != op["input2"].shape:
+            raise ModelError("shapes differ")
+        return (op["input1"].shape,)
 
-and `schema/shapes/__init__.py` imports that module. A rule reads its inputs by position (names are
-not bound here) with `required` and `constant`: their shapes, constant data, the options. It returns
-one shape per output, with an unknown size where one depends on data, or None when even a rank
-does. It raises ModelError for shapes that are known not to fit; it never reads the shapes of the
-outputs. A rule that asks for the number of an unknown size is left by Untranslatable, and then
-all sizes of the outputs are unknown: so a rule looks only after sizes that are worth passing on.
+and `schema/shapes/__init__.py` imports that module. A rule reads the inputs by the names that
+`schema/values/operators.py` declares; their element types are checked before. It returns one shape
+per output, with an unknown size where one depends on data, or None when even a rank does. It raises
+ModelError for shapes that are known not to fit. It never reads the shapes of the outputs.
+
+A rule that asks for the number of an unknown size is left by Untranslatable, and then all sizes of
+the outputs are unknown. So a rule looks only after sizes that are worth passing on.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from math import prod
 from typing import Any
 
 from tflite_ort.schema.file.budgets import MOST_DIMENSIONS
-from tflite_ort.schema.file.enums import BuiltinOperator, TensorType
+from tflite_ort.schema.file.enums import BuiltinOperator
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.values.sizes import Shape as Shape
 from tflite_ort.schema.values.sizes import (
@@ -60,27 +63,12 @@ def rule(*operators: BuiltinOperator | str) -> Callable[[Rule], Rule]:
     return register
 
 
-def required(op: OperatorView[Any], position: int) -> TensorView:
-    """The input at `position`, which the operator cannot do without."""
-    tensor = op.inputs[position] if position < len(op.inputs) else None
-    if tensor is None:
-        raise ModelError(f"{op.label} lacks input {position}")
-    return tensor
-
-
-def constant(op: OperatorView[Any], position: int) -> Array | None:
-    """The values of the input at `position`, None when they are computed at run time."""
-    return required(op, position).data
-
-
-def listed(op: OperatorView[Any], position: int) -> Shape | None:
-    """The values of the list of sizes at `position`, as far as they are known; None when not even
-    their number is.
+def listed(tensor: TensorView) -> Shape | None:
+    """The values of a list of sizes, as far as they are known; None when not even their number is.
 
     Raises:
         ModelError: a shape cannot have so many.
     """
-    tensor = required(op, position)
     if tensor.data is not None:
         check_rank(tensor.data.size)
         return tuple(tensor.data.reshape(-1).tolist())
@@ -105,22 +93,12 @@ def some(shapes: Sequence[Shape]) -> str:
     return f"{list(shapes[:_NAMED])}{more}"
 
 
-def of_type(op: OperatorView[Any], position: int, *types: TensorType) -> TensorView:
-    """The input at `position`, which has to be of one of `types`."""
-    tensor = required(op, position)
-    if tensor.type not in types:
-        accepted = ", ".join(type.name for type in types)
-        raise ModelError(f"{tensor.type.name} is not one of the types accepted: {accepted}")
-    return tensor
-
-
-def of_rank(op: OperatorView[Any], position: int, rank: int, *types: TensorType) -> Shape:
-    """The shape of the input at `position`, which has `rank` dimensions and one of `types`, where
-    any are named."""
-    tensor = of_type(op, position, *types) if types else required(op, position)
-    if tensor.rank != rank:
-        raise ModelError(f"{op.label}: input {position} has rank {tensor.rank}, expected {rank}")
-    return tensor.shape
+def of_rank(op: OperatorView[Any], name: str, rank: int) -> Shape:
+    """The shape of the input `name`, which has `rank` dimensions."""
+    shape = op[name].shape
+    if len(shape) != rank:
+        raise ModelError(f"{op.label}: input {name!r} has rank {len(shape)}, expected {rank}")
+    return shape
 
 
 def single(values: Array) -> int:
@@ -132,12 +110,12 @@ def single(values: Array) -> int:
 
 def same_shape(op: OperatorView[Any]) -> Shapes:
     """The first input's shape."""
-    return (required(op, 0).shape,)
+    return (op[op.names[0]].shape,)
 
 
 def broadcast_pair(op: OperatorView[Any]) -> Shapes:
     """The two inputs' shapes broadcast as numpy does."""
-    return (broadcast(op, required(op, 0).shape, required(op, 1).shape),)
+    return (broadcast(op, op["input1"].shape, op["input2"].shape),)
 
 
 def broadcast(op: OperatorView[Any], *shapes: Shape) -> Shape:

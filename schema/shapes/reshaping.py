@@ -7,20 +7,19 @@ from typing import Any
 
 import numpy as np
 
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
 from tflite_ort.schema.file.enums import TensorType
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.shapes.registry import (
     Shape,
     Shapes,
-    constant,
     listed,
     of_rank,
-    required,
     rule,
     some,
 )
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE, normalized_axes, normalized_axis
+from tflite_ort.schema.values.semantics import normalized_axes, normalized_axis
 from tflite_ort.schema.values.sizes import (
     cancelled,
     common,
@@ -83,14 +82,15 @@ def shape_operand(op: OperatorView[Any]) -> TensorView | None:
 
 @rule(Op.RESHAPE)
 def reshape(op: OperatorView[Any]) -> Shapes | None:
+    """What the shape input or the option says, with its -1 filled in."""
     if shape_operand(op) is None:
         new_shape = legacy_shape(op.options.new_shape)
     else:
-        found = listed(op, 1)
+        found = listed(op["shape"])
         if found is None:
             return None
         new_shape = found
-    source = required(op, 0)
+    source = op["input"]
     if source.ranked:
         return (resolved_shape(source.shape, new_shape),)
     return (tuple(unknown_size() if is_known(dim) and dim == -1 else dim for dim in new_shape),)
@@ -106,7 +106,8 @@ def squeezed_axes(shape: Shape, listed: Shape | None) -> Shape:
 
 @rule(Op.SQUEEZE)
 def squeeze(op: OperatorView[Any]) -> Shapes | None:
-    shape = required(op, 0).shape
+    """The shape without the listed axes of size 1, or without all of them."""
+    shape = op["input"].shape
     if not op.options.squeeze_dims and not is_known(*shape):
         return None  # an unknown size may be 1
     axes = squeezed_axes(shape, op.options.squeeze_dims)
@@ -115,7 +116,8 @@ def squeeze(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.EXPAND_DIMS)
 def expand_dims(op: OperatorView[Any]) -> Shapes | None:
-    shape, where = required(op, 0).shape, constant(op, 1)
+    """The shape with a 1 at the axis."""
+    shape, where = op["input"].shape, op["axis"].data
     if where is None:
         return (unknown_shape(len(shape) + 1),)
     axis = normalized_axis(int(where.reshape(-1)[0]), len(shape) + 1)
@@ -124,7 +126,8 @@ def expand_dims(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.TRANSPOSE)
 def transpose(op: OperatorView[Any]) -> Shapes | None:
-    shape, perm = required(op, 0).shape, constant(op, 1)
+    """The sizes in the order of the permutation."""
+    shape, perm = op["input"].shape, op["perm"].data
     if perm is None:
         return (unknown_shape(len(shape)),)
     order = [normalized_axis(int(axis), len(shape)) for axis in perm]
@@ -135,7 +138,8 @@ def transpose(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.CONCATENATION)
 def concatenation(op: OperatorView[Any]) -> Shapes | None:
-    shapes = [required(op, position).shape for position in range(len(op.inputs))]
+    """One shape, with the sum of the sizes along the axis."""
+    shapes = [tensor.shape for tensor in op.every("values")]
     rank = len(shapes[0])
     axis = normalized_axis(op.options.axis, rank)
     if any(len(shape) != rank for shape in shapes):
@@ -151,7 +155,8 @@ def concatenation(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.PACK)
 def pack(op: OperatorView[Any]) -> Shapes | None:
-    shapes = [required(op, position).shape for position in range(len(op.inputs))]
+    """The one shape of all values, with their number at the axis."""
+    shapes = [tensor.shape for tensor in op.every("values")]
     shape = tuple(map(common, *shapes))
     if any(differ(shape, other) for other in shapes):
         raise ModelError(f"shapes {some(shapes)} differ")
@@ -161,7 +166,8 @@ def pack(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.UNPACK)
 def unpack(op: OperatorView[Any]) -> Shapes | None:
-    shape = required(op, 0).shape
+    """As many shapes without the axis as it is long."""
+    shape = op["input"].shape
     axis = normalized_axis(op.options.axis, len(shape))
     if is_known(shape[axis]) and shape[axis] != op.options.num:
         raise ModelError(f"axis {axis} of {shape} does not unpack into {op.options.num}")
@@ -170,7 +176,8 @@ def unpack(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.SPLIT)
 def split(op: OperatorView[Any]) -> Shapes | None:
-    where, shape, parts = constant(op, 0), required(op, 1).shape, int(op.options.num_splits)
+    """Equal parts along the axis."""
+    where, shape, parts = op["axis"].data, op["input"].shape, int(op.options.num_splits)
     if where is None:
         return (unknown_shape(len(shape)),) * parts
     axis = normalized_axis(int(where.reshape(-1)[0]), len(shape))
@@ -194,7 +201,8 @@ def split_sizes(total: int, sizes: Shape) -> Shape:
 
 @rule(Op.SPLIT_V)
 def split_v(op: OperatorView[Any]) -> Shapes | None:
-    shape, sizes, where = required(op, 0).shape, constant(op, 1), constant(op, 2)
+    """Parts of the listed sizes along the axis."""
+    shape, sizes, where = op["input"].shape, op["size_splits"].data, op["axis"].data
     if sizes is None or where is None:
         return tuple(unknown_shape(len(shape)) for _ in op.outputs)
     axis = normalized_axis(int(where.reshape(-1)[0]), len(shape))
@@ -204,11 +212,13 @@ def split_v(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.SHAPE)
 def shape_(op: OperatorView[Any]) -> Shapes | None:
-    return ((required(op, 0).rank,),)
+    """A list of as many sizes as there are dimensions."""
+    return ((op["input"].rank,),)
 
 
 @rule(Op.RANK)
 def rank(op: OperatorView[Any]) -> Shapes | None:
+    """A scalar."""
     return ((),)
 
 
@@ -226,16 +236,18 @@ def bitcast_shape(shape: Shape, source: TensorType, target: TensorType) -> Shape
 
 @rule(Op.BITCAST)
 def bitcast(op: OperatorView[Any]) -> Shapes | None:
-    input = required(op, 0)
+    """The shape for another type of the same bits."""
+    input = op["input"]
     return (bitcast_shape(input.shape, input.type, op.output.type),)
 
 
 @rule(Op.FILL)
 def fill(op: OperatorView[Any]) -> Shapes | None:
-    dims = constant(op, 0)
+    """What the dims input says."""
+    dims = op["dims"].data
     if dims is not None and (dims.ndim != 1 or (dims < 0).any()):
         raise ModelError(f"Fill dimensions must be >= 0 and one list, got {dims.tolist()[:8]}")
-    shape = listed(op, 0)
+    shape = listed(op["dims"])
     return None if shape is None else (shape,)
 
 
@@ -254,7 +266,8 @@ def range_shape(start: Array, limit: Array, delta: Array) -> Shape:
 
 @rule(Op.RANGE)
 def range_(op: OperatorView[Any]) -> Shapes | None:
-    values = [constant(op, position) for position in range(3)]
+    """A list of the numbers from `start` to before `limit`."""
+    values = [op[name].data for name in op.names]
     if any(value is None for value in values):
         return (unknown_shape(1),)
     return (range_shape(*(np.asarray(value) for value in values)),)
@@ -262,7 +275,8 @@ def range_(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.SPACE_TO_DEPTH)
 def space_to_depth(op: OperatorView[Any]) -> Shapes | None:
-    (n, h, w, c), block = of_rank(op, 0, 4), int(op.options.block_size)
+    """[N, H / block, W / block, C * block * block]."""
+    (n, h, w, c), block = of_rank(op, "input", 4), int(op.options.block_size)
     if block <= 0 or any(is_known(size) and size % block for size in (h, w)):
         raise ModelError(f"blocks of {block} do not tile {h} x {w}")
     return ((n, quotient((h,), block), quotient((w,), block), c * block * block),)
@@ -270,7 +284,8 @@ def space_to_depth(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.DEPTH_TO_SPACE)
 def depth_to_space(op: OperatorView[Any]) -> Shapes | None:
-    (n, h, w, c), block = of_rank(op, 0, 4), int(op.options.block_size)
+    """[N, H * block, W * block, C / (block * block)]."""
+    (n, h, w, c), block = of_rank(op, "input", 4), int(op.options.block_size)
     if block <= 0 or c % (block * block):
         raise ModelError(f"{c} channels do not make blocks of {block} x {block}")
     sizes = (size * block if is_known(size) else unknown_size() for size in (h, w))
@@ -279,7 +294,8 @@ def depth_to_space(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.PAD, Op.PADV2, Op.MIRROR_PAD)
 def pad(op: OperatorView[Any]) -> Shapes | None:
-    shape, pads = required(op, 0).shape, constant(op, 1)
+    """Each size with its paddings added."""
+    shape, pads = op["input"].shape, op["paddings"].data
     if pads is None:
         return (unknown_shape(len(shape)),)
     if pads.shape != (len(shape), 2) or (pads < 0).any():

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
-from tflite_ort.schema.file.enums import TensorType
 from tflite_ort.schema.file.errors import ModelError
-from tflite_ort.schema.shapes.registry import Shapes, of_type, rule
+from tflite_ort.schema.shapes.registry import Shapes, rule
 from tflite_ort.schema.values.sizes import unknown_shape
 from tflite_ort.schema.values.view import Array, OperatorView
 
@@ -28,8 +27,8 @@ def check_lengths(rank: int, lengths: Array) -> tuple[int, int]:
 @rule(Op.RFFT2D)
 def rfft2d(op: OperatorView[Any]) -> Shapes | None:
     """[..., height, width / 2 + 1]."""
-    shape = of_type(op, 0, TensorType.FLOAT32).shape
-    lengths = of_type(op, 1, TensorType.INT32).data
+    shape = op["input"].shape
+    lengths = op["fft_length"].data
     if lengths is None:
         return ((*shape[:-2], *unknown_shape(2)),)
     height, width = check_lengths(len(shape), lengths)
@@ -38,4 +37,5 @@ def rfft2d(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.REAL, Op.IMAG, Op.COMPLEX_ABS)
 def parts(op: OperatorView[Any]) -> Shapes:
-    return (of_type(op, 0, TensorType.COMPLEX64, TensorType.COMPLEX128).shape,)
+    """The input's shape."""
+    return (op["input"].shape,)

@@ -9,9 +9,7 @@ from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.shapes.registry import (
     Shape,
     Shapes,
-    constant,
     listed,
-    required,
     rule,
 )
 from tflite_ort.schema.values.semantics import strided_slice
@@ -43,16 +41,19 @@ def _rest(dim: int, first: int, length: int) -> int:
 
 @rule(Op.SLICE)
 def slice_(op: OperatorView[Any]) -> Shapes | None:
-    shape = required(op, 0).shape
-    rows = (listed(op, position) or unknown_shape(len(shape)) for position in (1, 2))
+    """The sizes of the slice; -1 takes the rest."""
+    shape = op["input"].shape
+    rows = (listed(op[name]) or unknown_shape(len(shape)) for name in ("begin", "size"))
     return (slice_sizes(shape, *rows),)
 
 
 @rule(Op.STRIDED_SLICE)
 def strided_slice_(op: OperatorView[Any]) -> Shapes | None:
-    shape, bounds = required(op, 0).shape, [listed(op, position) for position in (1, 2, 3)]
+    """The sizes of the slice that bounds, strides and masks say."""
+    shape, places = op["input"].shape, [op[name] for name in ("begin", "end", "strides")]
+    bounds = [listed(place) for place in places]
     begin, end, strides = (bound or () for bound in bounds)
-    if all(constant(op, position) is not None for position in (1, 2, 3)) and is_known(*shape):
+    if all(place.is_constant for place in places) and is_known(*shape):
         return (strided_slice(shape, begin, end, strides, op.options).shape,)
     if any(bound is None for bound in bounds):
         return None
@@ -70,6 +71,7 @@ def check_update(shape: Shape, update: Shape, start: Shape) -> None:
 
 @rule(Op.DYNAMIC_UPDATE_SLICE)
 def dynamic_update_slice(op: OperatorView[Any]) -> Shapes | None:
-    shape = required(op, 0).shape
-    check_update(shape, required(op, 1).shape, required(op, 2).shape)
+    """The operand's shape."""
+    shape = op["operand"].shape
+    check_update(shape, op["update"].shape, op["start"].shape)
     return (shape,)

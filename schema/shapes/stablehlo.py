@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
-from tflite_ort.schema.file.enums import TensorType
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.file.stablehlo_options import StablehloGatherOptions, StablehloPadOptions
 from tflite_ort.schema.shapes.reduction import reduced_windows
-from tflite_ort.schema.shapes.registry import Shape, Shapes, of_type, required, rule
+from tflite_ort.schema.shapes.registry import Shape, Shapes, rule
 from tflite_ort.schema.values.regions import WindowAttributes
 from tflite_ort.schema.values.view import OperatorView
 
@@ -28,7 +27,7 @@ from tflite_ort.schema.values.view import OperatorView
 )
 def elementwise(op: OperatorView[Any]) -> Shapes:
     """The shape of both: nothing is broadcast."""
-    one, other = required(op, 0), required(op, 1)
+    one, other = op["lhs"], op["rhs"]
     if one.shape != other.shape:
         raise ModelError(f"shapes {one.shape} and {other.shape} differ")
     if one.type is not other.type:
@@ -64,7 +63,8 @@ def padded_shape(shape: Shape, options: StablehloPadOptions) -> Shape:
 
 @rule(Op.STABLEHLO_PAD)
 def pad(op: OperatorView[Any]) -> Shapes:
-    input, value = required(op, 0), required(op, 1)
+    """Each size with low, high and interior padding."""
+    input, value = op["input"], op["value"]
     if value.type is not input.type or math.prod(value.shape) != 1:
         expected = f"one {input.type.name}"
         raise ModelError(f"value is {value.type.name} {value.shape}, expected {expected}")
@@ -107,14 +107,11 @@ def batch_shape(indices: Shape, options: StablehloGatherOptions) -> Shape:
     return indices[:vector] + indices[vector + 1 :]
 
 
-def _starts(op: OperatorView[Any]) -> Shape:
-    return of_type(op, 1, TensorType.INT32, TensorType.INT64).shape
-
-
 @rule(Op.STABLEHLO_GATHER)
 def gather(op: OperatorView[Any]) -> Shapes:
-    shape, options = required(op, 0).shape, op.options
-    sizes, batches = slice_sizes(shape, options), batch_shape(_starts(op), options)
+    """The batches of the start indices around the kept axes of a slice."""
+    shape, options = op["operand"].shape, op.options
+    sizes, batches = slice_sizes(shape, options), batch_shape(op["start_indices"].shape, options)
     kept = [sizes[axis] for axis in kept_axes(len(shape), options)]
     offsets = offset_axes(len(shape), len(batches), options)
     return (interleaved(batches, kept, offsets),)
@@ -150,12 +147,13 @@ def slice_grid(
 @rule(Op.STABLEHLO_RNG_BIT_GENERATOR)
 def rng_bit_generator(op: OperatorView[Any]) -> Shapes:
     """How many bits are wanted is said by the output's shape alone."""
-    return of_type(op, 0, TensorType.UINT64).shape, op.outputs[1].shape
+    return op["state"].shape, op.outputs[1].shape
 
 
 @rule(Op.STABLEHLO_REDUCE_WINDOW)
 def reduce_window(op: OperatorView[Any]) -> Shapes:
-    input = required(op, 0)
+    """How many windows there are along each axis of the padded input."""
+    input = op["input"]
     each = WindowAttributes.of(op.options, input.rank)
     shape = each.padded(input.shape)
     rows = reduced_windows(shape, each.window, each.strides, each.dilations)
@@ -164,5 +162,5 @@ def reduce_window(op: OperatorView[Any]) -> Shapes:
 
 @rule(Op.STABLEHLO_SCATTER)
 def scatter(op: OperatorView[Any]) -> Shapes:
-    _starts(op)
-    return (required(op, 0).shape,)
+    """The operand's shape."""
+    return (op["operand"].shape,)

@@ -6,15 +6,11 @@ from math import prod
 from typing import Any
 
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
-from tflite_ort.schema.file.enums import TensorType
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.shapes.registry import (
     Shape,
     Shapes,
-    constant,
     listed,
-    of_type,
-    required,
     rule,
 )
 from tflite_ort.schema.values.semantics import normalized_axis
@@ -30,16 +26,6 @@ from tflite_ort.schema.values.sizes import (
 )
 from tflite_ort.schema.values.view import Array, OperatorView
 
-_REVERSED = (
-    *(TensorType.FLOAT32, TensorType.FLOAT16, TensorType.BFLOAT16, TensorType.BOOL),
-    *(TensorType.INT8, TensorType.UINT8, TensorType.INT16, TensorType.INT32, TensorType.INT64),
-    *(TensorType.FLOAT8_E4M3FN, TensorType.FLOAT8_E5M2),
-)
-_SEQUENCES = (
-    *(TensorType.FLOAT32, TensorType.UINT8, TensorType.INT16),
-    *(TensorType.INT32, TensorType.INT64),
-)
-_DIAGONALS = (*_SEQUENCES, TensorType.INT8, TensorType.UINT32)
 _BLOCKED_RANKS = (3, 4)
 
 
@@ -58,8 +44,9 @@ def _times(size: int, factor: int) -> int:
 
 @rule(Op.TILE)
 def tile(op: OperatorView[Any]) -> Shapes | None:
-    multiples = listed(op, 1)
-    return None if multiples is None else (tiled_shape(required(op, 0).shape, multiples),)
+    """Each size times its multiple."""
+    multiples = listed(op["multiples"])
+    return None if multiples is None else (tiled_shape(op["input"].shape, multiples),)
 
 
 def broadcast_shape(shape: Shape, wanted: Shape) -> Shape:
@@ -75,15 +62,17 @@ def broadcast_shape(shape: Shape, wanted: Shape) -> Shape:
 
 @rule(Op.BROADCAST_TO)
 def broadcast_to(op: OperatorView[Any]) -> Shapes | None:
-    wanted = listed(op, 1)
-    if required(op, 1).rank != 1:
-        raise ModelError(f"a shape of shape {required(op, 1).shape} is none")
-    return None if wanted is None else (broadcast_shape(required(op, 0).shape, wanted),)
+    """What the shape input says."""
+    wanted = listed(op["shape"])
+    if op["shape"].rank != 1:
+        raise ModelError(f"a shape of shape {op['shape'].shape} is none")
+    return None if wanted is None else (broadcast_shape(op["input"].shape, wanted),)
 
 
 @rule(Op.BROADCAST_ARGS)
 def broadcast_args(op: OperatorView[Any]) -> Shapes | None:
-    shapes = [required(op, position).shape for position in (0, 1)]
+    """The longer of two lists."""
+    shapes = [op[name].shape for name in op.names]
     if any(len(shape) != 1 for shape in shapes):
         raise ModelError(f"expected two 1-D shapes, got tensors of shapes {shapes}")
     return (max(shapes),)
@@ -99,7 +88,8 @@ def reversed_axes(axes: Array, rank: int) -> Shape:
 
 @rule(Op.REVERSE_V2)
 def reverse_v2(op: OperatorView[Any]) -> Shapes | None:
-    input, axes = of_type(op, 0, *_REVERSED), constant(op, 1)
+    """The input's shape."""
+    input, axes = op["input"], op["axes"].data
     if axes is not None:
         reversed_axes(axes, input.rank)
     return (input.shape,)
@@ -107,7 +97,8 @@ def reverse_v2(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.REVERSE_SEQUENCE)
 def reverse_sequence(op: OperatorView[Any]) -> Shapes | None:
-    shape, lengths = of_type(op, 0, *_SEQUENCES).shape, required(op, 1).shape
+    """The input's shape."""
+    shape, lengths = op["input"].shape, op["lengths"].shape
     time, batch = op.options.seq_dim, op.options.batch_dim
     if time == batch or not all(0 <= axis < len(shape) for axis in (time, batch)):
         raise ModelError(f"sequence axis {time} and batch axis {batch} of rank {len(shape)}")
@@ -118,7 +109,8 @@ def reverse_sequence(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.MATRIX_DIAG)
 def matrix_diag(op: OperatorView[Any]) -> Shapes | None:
-    shape = of_type(op, 0, *_DIAGONALS).shape
+    """[..., N, N] of diagonals [..., N]."""
+    shape = op["diagonal"].shape
     if not shape:
         raise ModelError("a scalar has no diagonal")
     return ((*shape, shape[-1]),)
@@ -126,7 +118,8 @@ def matrix_diag(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.MATRIX_SET_DIAG)
 def matrix_set_diag(op: OperatorView[Any]) -> Shapes | None:
-    shape, diagonal = of_type(op, 0, *_DIAGONALS).shape, required(op, 1).shape
+    """The input's shape."""
+    shape, diagonal = op["input"].shape, op["diagonal"].shape
     if len(shape) < 2:
         raise ModelError(f"shape {shape} has no diagonal")
     known = is_known(*diagonal, *shape)
@@ -158,7 +151,8 @@ def _dilated(size: int, factor: int) -> int:
 
 @rule(Op.DILATE)
 def dilate(op: OperatorView[Any]) -> Shapes | None:
-    input, value, dilations = required(op, 0), required(op, 2), constant(op, 1)
+    """(n - 1) * dilation + 1 of each size n."""
+    input, value, dilations = op["input"], op["padding"], op["dilations"].data
     if not input.shape:
         raise ModelError("a scalar cannot be dilated")
     if value.type is not input.type or known_product(value.shape) != 1:
@@ -211,25 +205,27 @@ def _framed(shape: Shape, blocks: Array, frame: Array) -> list[tuple[int, int, t
 
 @rule(Op.SPACE_TO_BATCH_ND)
 def space_to_batch_nd(op: OperatorView[Any]) -> Shapes | None:
-    blocks, paddings = constant(op, 1), constant(op, 2)
+    """[N * blocks, D / block..., C]."""
+    blocks, paddings = op["block_shape"].data, op["paddings"].data
     _check_scales(op)
     if blocks is None or paddings is None:
-        return (unknown_shape(required(op, 0).rank),)
-    return (space_to_batch_shape(required(op, 0).shape, blocks, paddings),)
+        return (unknown_shape(op["input"].rank),)
+    return (space_to_batch_shape(op["input"].shape, blocks, paddings),)
 
 
 @rule(Op.BATCH_TO_SPACE_ND)
 def batch_to_space_nd(op: OperatorView[Any]) -> Shapes | None:
-    blocks, crops = constant(op, 1), constant(op, 2)
+    """[N / blocks, D * block..., C], cropped."""
+    blocks, crops = op["block_shape"].data, op["crops"].data
     _check_scales(op)
     if blocks is None or crops is None:
-        return (unknown_shape(required(op, 0).rank),)
-    return (batch_to_space_shape(required(op, 0).shape, blocks, crops),)
+        return (unknown_shape(op["input"].rank),)
+    return (batch_to_space_shape(op["input"].shape, blocks, crops),)
 
 
 def _check_scales(op: OperatorView[Any]) -> None:
     """TFLite refuses to move codes to an output of another scale here."""
-    source, target = required(op, 0), op.output
+    source, target = op["input"], op.output
     if source.quantization is None or not (source.is_quantized and target.is_quantized):
         return
     if not source.quantization.equals(target.quantization):

@@ -78,6 +78,11 @@ class WindowAttributes:
 
     @classmethod
     def of(cls, options: StablehloReduceWindowOptions, rank: int) -> WindowAttributes:
+        """What `options` say of an input of `rank`: ones and zeros where they are silent.
+
+        Raises:
+            ModelError: a list has another length, or a dilation is below 1.
+        """
         ones = (1,) * rank
         spread, edges = options.base_dilations or ones, options.padding or (0,) * 2 * rank
         if len(spread) != rank or min(spread, default=1) < 1 or len(edges) != 2 * rank:

@@ -12,6 +12,7 @@ import numpy as np
 from tflite_ort.schema.file.budgets import Meter
 from tflite_ort.schema.file.custom_options import custom_options
 from tflite_ort.schema.file.declare import Array
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE, PACKED_BITS
 from tflite_ort.schema.file.enums import BuiltinOperator, TensorType
 from tflite_ort.schema.file.errors import MalformedModel
 from tflite_ort.schema.file.external import ExternalData
@@ -27,7 +28,8 @@ from tflite_ort.schema.file.model import (
 )
 from tflite_ort.schema.file.operators import options_of
 from tflite_ort.schema.file.strings import decoded
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE, PACKED_BITS, densify
+from tflite_ort.schema.values.operators import INPUTS
+from tflite_ort.schema.values.semantics import densify, quantized_range
 from tflite_ort.schema.values.view import Blocks, OperatorView, Packed, Quantization, TensorView
 
 _Op = BuiltinOperator
@@ -150,6 +152,8 @@ def operator_view(
     """
     operator = model.subgraphs[subgraph].operators[index]
     code = model.operator_codes[operator.opcode_index]
+    custom = code.builtin_code is BuiltinOperator.CUSTOM
+    declared = INPUTS.get(code.custom_code or "" if custom else code.builtin_code)
     return OperatorView(
         op=code.builtin_code,
         version=code.version,
@@ -157,7 +161,8 @@ def operator_view(
         inputs=tuple(None if i is None else _input(code, tensors[i]) for i in operator.inputs),
         outputs=tuple(tensors[i] for i in operator.outputs),
         options=_options(code, operator, meter or Meter(model.budgets)),
-        custom_code=code.custom_code if code.builtin_code is BuiltinOperator.CUSTOM else None,
+        names=() if declared is None else declared.names,
+        custom_code=code.custom_code if custom else None,
         custom_options=operator.custom_options,
         subgraph=subgraph,
         intermediates=tuple(tensors[i] for i in operator.intermediates or ()),
@@ -243,7 +248,7 @@ def _packed(data: Array, tensor: Tensor, bits: int) -> Packed:
         raise MalformedModel(
             f"tensor {tensor.name!r}: {data.size} bytes hold {held} of {count} {bits}-bit values"
         )
-    return Packed(data, bits, tensor.shape, tensor.type is not TensorType.UINT4)
+    return Packed(data, bits, tensor.shape, quantized_range(tensor.type)[0] < 0)
 
 
 def _typed(data: Array, tensor: Tensor, nbytes: int) -> Array:
@@ -251,6 +256,8 @@ def _typed(data: Array, tensor: Tensor, nbytes: int) -> Array:
     dtype = NUMPY_DTYPE[tensor.type]
     if data.nbytes < nbytes:
         raise MalformedModel(f"tensor {tensor.name!r} needs {nbytes} bytes, has {data.nbytes}")
+    if dtype.hasobject:
+        raise MalformedModel(f"tensor {tensor.name!r}: a {tensor.type.name} has no data in a file")
     flat = data[: nbytes // dtype.itemsize * dtype.itemsize].view(dtype)
     if tensor.sparsity is not None:
         return flat

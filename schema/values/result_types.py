@@ -7,7 +7,7 @@ from typing import Any
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
 from tflite_ort.schema.file.enums import TensorType
 from tflite_ort.schema.file.errors import ModelError
-from tflite_ort.schema.values.element_types import DATA_INPUT
+from tflite_ort.schema.values.operators import data_input
 from tflite_ort.schema.values.view import OperatorView
 
 
@@ -53,7 +53,7 @@ def result_type(op: OperatorView[Any]) -> TensorType | None:
         if type not in (TensorType.INT32, TensorType.INT64):
             raise ModelError(f"{op.label}: a result of {type.name}, expected INT32 or INT64")
         return type
-    position = DATA_INPUT.get(op.op, 0)
+    position = data_input(op.op)
     data = op.inputs[position] if position < len(op.inputs) else None
     if data is None:
         return None

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from math import ceil, copysign, floor
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.schema.file.element_types import ELEMENT_TYPES
 from tflite_ort.schema.file.enums import ActivationFunctionType, Padding, TensorType
 from tflite_ort.schema.file.errors import MalformedModel, ModelError
 from tflite_ort.schema.file.layer_options import FakeQuantOptions, ResizeNearestNeighborOptions
@@ -20,45 +20,6 @@ from tflite_ort.schema.values.sparsity import densify as densify
 
 Shape = tuple[int, ...]
 Array = npt.NDArray[Any]
-
-NUMPY_DTYPE: dict[TensorType, np.dtype[Any]] = {
-    TensorType.FLOAT32: np.dtype(np.float32),
-    TensorType.FLOAT16: np.dtype(np.float16),
-    TensorType.BFLOAT16: np.dtype(ml_dtypes.bfloat16),
-    TensorType.FLOAT64: np.dtype(np.float64),
-    TensorType.FLOAT8_E4M3FN: np.dtype(ml_dtypes.float8_e4m3fn),
-    TensorType.FLOAT8_E5M2: np.dtype(ml_dtypes.float8_e5m2),
-    TensorType.INT8: np.dtype(np.int8),
-    TensorType.INT16: np.dtype(np.int16),
-    TensorType.INT32: np.dtype(np.int32),
-    TensorType.INT64: np.dtype(np.int64),
-    TensorType.UINT8: np.dtype(np.uint8),
-    TensorType.UINT16: np.dtype(np.uint16),
-    TensorType.UINT32: np.dtype(np.uint32),
-    TensorType.UINT64: np.dtype(np.uint64),
-    TensorType.INT4: np.dtype(np.int8),
-    TensorType.INT2: np.dtype(np.int8),
-    TensorType.UINT4: np.dtype(np.uint8),
-    TensorType.BOOL: np.dtype(np.bool_),
-    TensorType.COMPLEX64: np.dtype(np.complex64),
-    TensorType.COMPLEX128: np.dtype(np.complex128),
-    TensorType.STRING: np.dtype(np.object_),
-    TensorType.RESOURCE: np.dtype(np.int32),
-    TensorType.VARIANT: np.dtype(np.object_),
-}
-
-PACKED_BITS = {TensorType.INT4: 4, TensorType.UINT4: 4, TensorType.INT2: 2}
-
-_QUANTIZED_RANGE = {
-    TensorType.INT2: (-2, 1),
-    TensorType.INT4: (-8, 7),
-    TensorType.UINT4: (0, 15),
-    TensorType.INT8: (-128, 127),
-    TensorType.UINT8: (0, 255),
-    TensorType.INT16: (-32768, 32767),
-    TensorType.UINT16: (0, 65535),
-    TensorType.INT32: (-(2**31), 2**31 - 1),
-}
 
 _ACTIVATION_BOUNDS: dict[ActivationFunctionType, tuple[float | None, float | None]] = {
     ActivationFunctionType.RELU: (0.0, None),
@@ -124,9 +85,10 @@ def normalized_axes(axes: Sequence[int] | Array, rank: int) -> tuple[int, ...]:
 
 def quantized_range(type: TensorType) -> tuple[int, int]:
     """The lowest and highest code of a quantised type."""
-    if type not in _QUANTIZED_RANGE:
+    codes = ELEMENT_TYPES[type].codes
+    if codes is None:
         raise ModelError(f"{TensorType(type).name} is not a quantised type")
-    return _QUANTIZED_RANGE[type]
+    return codes
 
 
 def activation_bounds(function: ActivationFunctionType) -> tuple[float | None, float | None]:

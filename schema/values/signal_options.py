@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class WindowOptions:
+    """SignalWindow."""
+
     shift: int = 0
 
 
@@ -19,12 +21,16 @@ class FourierOptions:
 
 @dataclass(frozen=True, slots=True)
 class EnergyOptions:
+    """SignalEnergy."""
+
     start_index: int = 0
     end_index: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class FilterBankOptions:
+    """SignalFilterBank."""
+
     num_channels: int = 0
 
 
@@ -45,17 +51,23 @@ class SpectralSubtractionOptions:
 
 @dataclass(frozen=True, slots=True)
 class PcanOptions:
+    """SignalPCAN."""
+
     snr_shift: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
+    """SignalFilterBankLog."""
+
     input_correction_bits: int = 0
     output_scale: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class FramerOptions:
+    """SignalFramer."""
+
     frame_size: int = 0
     frame_step: int = 0
     prefill: bool = False
@@ -63,6 +75,8 @@ class FramerOptions:
 
 @dataclass(frozen=True, slots=True)
 class StackerOptions:
+    """SignalStacker."""
+
     num_channels: int = 0
     stacker_left_context: int = 0
     stacker_right_context: int = 0
@@ -76,9 +90,13 @@ class StackerOptions:
 
 @dataclass(frozen=True, slots=True)
 class DelayOptions:
+    """SignalDelay."""
+
     delay_length: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class OverlapAddOptions:
+    """SignalOverlapAdd."""
+
     frame_step: int = 0

@@ -37,6 +37,7 @@ class StridedSlice:
 
     @property
     def slices(self) -> tuple[slice, ...]:
+        """For numpy, one for each dimension of the input."""
         bounds = zip(self.starts, self.ends, self.steps, strict=True)
         return tuple(slice(*bound) for bound in bounds)
 

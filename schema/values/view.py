@@ -10,8 +10,10 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.schema.file.element_types import CODES, NUMPY_DTYPE
 from tflite_ort.schema.file.enums import BuiltinOperator, TensorType
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE, unpack
+from tflite_ort.schema.file.errors import ModelError
+from tflite_ort.schema.values.semantics import unpack
 from tflite_ort.schema.values.sizes import is_known
 
 Array = npt.NDArray[Any]
@@ -20,18 +22,6 @@ Shape = tuple[int, ...]
 # (subgraph, operator) of how far an operator has got in its random numbers.
 VariableKey = tuple[int, int] | tuple[str, str] | tuple[str, int] | tuple[int, str]
 O = TypeVar("O")  # noqa: E741 - the options type of an operator
-
-_INTEGER_CODES = frozenset(
-    {
-        TensorType.INT2,
-        TensorType.INT4,
-        TensorType.UINT4,
-        TensorType.INT8,
-        TensorType.UINT8,
-        TensorType.INT16,
-        TensorType.UINT16,
-    }
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,6 +40,7 @@ class Quantization:
 
     @property
     def per_channel(self) -> bool:
+        """Whether there is more than one scale."""
         return self.scale.size > 1
 
     @property
@@ -59,9 +50,11 @@ class Quantization:
 
     @property
     def scalar_zero_point(self) -> int:
+        """The single zero point; the first one when there are several."""
         return int(self.zero_point[0])
 
     def equals(self, other: Quantization | None) -> bool:
+        """Whether both say the same of every element."""
         return (
             other is not None
             and np.array_equal(self.scale, other.scale)
@@ -134,10 +127,12 @@ class TensorView:
 
     @property
     def dtype(self) -> np.dtype[Any]:
+        """The type of an array of the tensor's values."""
         return NUMPY_DTYPE[self.type]
 
     @property
     def rank(self) -> int:
+        """How many dimensions there are."""
         return len(self.shape)
 
     @property
@@ -152,13 +147,14 @@ class TensorView:
 
     @property
     def is_constant(self) -> bool:
+        """Whether the values are known before the model runs."""
         return self.constant is not None
 
     @property
     def is_quantized(self) -> bool:
         """Integer codes that stand for real values; TFLite takes INT32 as plain numbers, whatever
         scale it carries."""
-        return self.quantization is not None and self.type in _INTEGER_CODES
+        return self.quantization is not None and self.type in CODES
 
     @property
     def zero(self) -> int:
@@ -204,6 +200,7 @@ class OperatorView(Generic[O]):
 
     @property
     def output(self) -> TensorView:
+        """The first output."""
         return self.outputs[0]
 
     def makes(self, index: int) -> bool:
@@ -218,10 +215,18 @@ class OperatorView(Generic[O]):
     def __getitem__(self, name: str) -> TensorView:
         tensor = self.get(name)
         if tensor is None:
-            raise KeyError(f"{self.label} has no input {name!r}")
+            raise ModelError(f"{self.label} lacks input {name!r}")
         return tensor
 
+    def every(self, name: str) -> Sequence[TensorView]:
+        """The inputs from the one declared as `name` on; none may be absent."""
+        tensors = self.inputs[self.names.index(name) :]
+        if None in tensors:
+            raise ModelError(f"{self.label} lacks one of {name!r}")
+        return [tensor for tensor in tensors if tensor is not None]
+
     def present_inputs(self) -> Sequence[TensorView]:
+        """The inputs without those that the model leaves out."""
         return [tensor for tensor in self.inputs if tensor is not None]
 
     def variables(self) -> Sequence[TensorView]:

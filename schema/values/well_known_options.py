@@ -40,6 +40,8 @@ class DetectionPostProcessOptions:
 
 @dataclass(frozen=True, slots=True)
 class NumericVerifyOptions:
+    """NumericVerify."""
+
     tolerance: float = 0.0
     log_if_failed: bool = False
 
@@ -51,6 +53,8 @@ class NumericVerifyOptions:
 
 @dataclass(frozen=True, slots=True)
 class AudioSpectrogramOptions:
+    """AudioSpectrogram."""
+
     window_size: int = 0
     stride: int = 0
     magnitude_squared: bool = False
@@ -58,6 +62,8 @@ class AudioSpectrogramOptions:
 
 @dataclass(frozen=True, slots=True)
 class MfccOptions:
+    """Mfcc."""
+
     upper_frequency_limit: int = 0
     lower_frequency_limit: int = 0
     filterbank_channel_count: int = 0
@@ -66,6 +72,8 @@ class MfccOptions:
 
 @dataclass(frozen=True, slots=True)
 class HadamardRotationOptions:
+    """aeq.hadamard_rotation."""
+
     hadamard_size: int = 0
 
 

@@ -16,7 +16,7 @@ from tflite_ort.opmap.graph.constants import carried_type
 from tflite_ort.opmap.graph.lowering import PORTABLE, translate
 from tflite_ort.providers.session import Session
 from tflite_ort.schema import OperatorView, TensorType, TensorView, read_model
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 from tflite_ort.specialize.specialization import specialize
 
 Array = npt.NDArray[Any]

@@ -33,7 +33,8 @@ from tflite_ort.schema import (
     TransposeConvOptions,
     UnpackOptions,
 )
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE, strided_slice
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE
+from tflite_ort.schema.values.semantics import strided_slice
 
 BOOL, INT32, INT64 = TensorType.BOOL, TensorType.INT32, TensorType.INT64
 SHAPE = ShapeOptions(out_type=INT32)

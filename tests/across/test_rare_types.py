@@ -10,7 +10,7 @@ from tests.one_op import T, one_op_model, ours
 from tests.oracle import litert
 from tests.samples import SAMPLES, sample
 from tflite_ort.schema import CastOptions, Op, SqueezeOptions, TensorType
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 from tflite_ort.versioning.type_versions import accepted_types
 
 FLOAT32, STRING = TensorType.FLOAT32, TensorType.STRING

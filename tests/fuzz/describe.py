@@ -6,7 +6,7 @@ from itertools import groupby
 
 from tests.fuzz.tree import with_data
 from tflite_ort.schema import BridgeError, Model, SubGraph, Tensor, read_model, write_model
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE, PACKED_BITS
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE, PACKED_BITS
 from tflite_ort.schema.values.sparsity import densify
 
 

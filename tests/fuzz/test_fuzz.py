@@ -21,7 +21,7 @@ from tests.fuzz.tree import Unfit
 from tests.one_op import Node, T, one_op_model
 from tests.subgraph_models import Sub, model_of
 from tflite_ort.schema import Model, Op, TensorType, WhileOptions, read_model, write_model
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 from tflite_ort.schema.values.sparsity import densify
 
 pytestmark = pytest.mark.usefixtures("unmeasured")

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.schema import Buffer, Model, Operator, SubGraph, Tensor
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE, PACKED_BITS
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE, PACKED_BITS
 
 Array = npt.NDArray[Any]
 T = TypeVar("T")

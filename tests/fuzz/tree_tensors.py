@@ -25,7 +25,7 @@ from tests.fuzz.tree import (
     with_tensor,
 )
 from tflite_ort.schema import Model, QuantizationParameters, Tensor, TensorType
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 
 Array = npt.NDArray[Any]
 

@@ -21,7 +21,8 @@ from tflite_ort.schema import (
     read_model,
     write_model,
 )
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE, quantized_range
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE
+from tflite_ort.schema.values.semantics import quantized_range
 
 Array = npt.NDArray[Any]
 INPUT_SCALE = 0.02

@@ -19,7 +19,8 @@ from tflite_ort.schema import (
     SoftmaxOptions,
     TensorType,
 )
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE, quantized_range
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE
+from tflite_ort.schema.values.semantics import quantized_range
 
 FLOAT32, FLOAT16 = TensorType.FLOAT32, TensorType.FLOAT16
 UINT8, INT8, INT16 = TensorType.UINT8, TensorType.INT8, TensorType.INT16

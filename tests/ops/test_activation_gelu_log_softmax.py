@@ -13,7 +13,8 @@ from tests.ops.moved import FLOAT32, INT8, INT16, UINT8
 from tests.ops.versions import check_versions, one_per_operator
 from tests.oracle import litert
 from tflite_ort.schema import GeluOptions, KernelError, Op, TensorType
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE, quantized_range
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE
+from tflite_ort.schema.values.semantics import quantized_range
 
 FLOAT16 = TensorType.FLOAT16
 Shape = tuple[int, ...]

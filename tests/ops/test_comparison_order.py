@@ -15,7 +15,8 @@ from tests.ops.moved import BOOL, FLOAT32, INT8, INT16, INT32, INT64, UINT8
 from tests.ops.versions import check_versions, one_per_operator
 from tests.oracle import litert
 from tflite_ort.schema import KernelError, Op, TensorType
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE, quantized_range
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE
+from tflite_ort.schema.values.semantics import quantized_range
 
 FLOAT16 = TensorType.FLOAT16
 

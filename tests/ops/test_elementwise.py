@@ -26,7 +26,8 @@ from tflite_ort.schema import (
     SubOptions,
     TensorType,
 )
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE, quantized_range
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE
+from tflite_ort.schema.values.semantics import quantized_range
 
 FLOAT32, FLOAT16, INT32, INT64 = (
     TensorType.FLOAT32,

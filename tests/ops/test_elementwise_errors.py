@@ -11,7 +11,7 @@ from tests.ops.operands import exported
 from tests.ops.test_elementwise import options
 from tests.oracle import litert
 from tflite_ort.schema import KernelError, Op, TensorType
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 
 INT32, INT64 = TensorType.INT32, TensorType.INT64
 UINT8, INT8, INT16 = TensorType.UINT8, TensorType.INT8, TensorType.INT16

@@ -15,7 +15,7 @@ from tests.ops.moved import BOOL, INT8, INT16, INT32, UINT8
 from tests.ops.test_comparison_order import SHAPES, Shape
 from tests.ops.versions import check_versions, one_per_operator
 from tflite_ort.schema import Op, TensorType
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 
 LOGICAL = (Op.LOGICAL_AND, Op.LOGICAL_OR)
 BITWISE = (Op.BITWISE_XOR, Op.RIGHT_SHIFT)

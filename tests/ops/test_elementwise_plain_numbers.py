@@ -17,7 +17,7 @@ from tests.ops.moved import FLOAT32, INT8, INT16, INT32, INT64
 from tests.ops.versions import check_versions, one_per_operator
 from tests.oracle import litert
 from tflite_ort.schema import KernelError, ModelError, Op, TensorType
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 
 FLOAT16, FLOAT64, BFLOAT16 = TensorType.FLOAT16, TensorType.FLOAT64, TensorType.BFLOAT16
 Shape = tuple[int, ...]

@@ -26,7 +26,7 @@ from tflite_ort.schema import (
     TensorType,
     UniqueOptions,
 )
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]

@@ -37,7 +37,8 @@ from tflite_ort.schema import (
     Op,
     TensorType,
 )
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE, quantized_range
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE
+from tflite_ort.schema.values.semantics import quantized_range
 
 Shape = tuple[int, ...]
 NONE, RELU, RELU6, RELU_N1_TO_1 = (

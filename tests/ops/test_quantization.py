@@ -22,7 +22,8 @@ from tflite_ort.schema import (
     SparsityParameters,
     TensorType,
 )
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE, quantized_range
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE
+from tflite_ort.schema.values.semantics import quantized_range
 
 FLOAT32, FLOAT16, FLOAT64 = TensorType.FLOAT32, TensorType.FLOAT16, TensorType.FLOAT64
 UINT8, INT8, INT16, INT32 = TensorType.UINT8, TensorType.INT8, TensorType.INT16, TensorType.INT32

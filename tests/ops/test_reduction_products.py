@@ -15,7 +15,7 @@ from tests.ops.moved import BOOL, FLOAT32, INT8, INT16, INT32, INT64, UINT8, int
 from tests.ops.test_reduction import SHAPES, Shape, reduced
 from tests.ops.versions import check_versions, one_per_operator
 from tflite_ort.schema import CumsumOptions, KernelError, Op, ReducerOptions, TensorType
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 
 TRUTHS = (Op.REDUCE_ANY, Op.REDUCE_ALL)
 

@@ -14,7 +14,7 @@ from tests.one_op import Case, T, check, ours
 from tests.ops.versions import check_versions
 from tflite_ort import KernelError, ModelError
 from tflite_ort.schema import Op, ReduceWindowFunction, ReduceWindowOptions, TensorType
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 
 Shape = tuple[int, ...]
 

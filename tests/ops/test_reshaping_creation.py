@@ -16,7 +16,7 @@ from tests.ops.operands import exported
 from tests.ops.versions import check_versions, one_per_operator
 from tests.oracle import litert
 from tflite_ort.schema import BridgeError, Op, TensorType
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 
 FLOAT64, UINT32, UINT16 = TensorType.FLOAT64, TensorType.UINT32, TensorType.UINT16
 Shape = tuple[int, ...]

@@ -25,7 +25,7 @@ from tflite_ort.schema import (
     StablehloRngBitGeneratorOptions,
     TensorType,
 )
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 
 Shape = tuple[int, ...]
 _T = TensorType

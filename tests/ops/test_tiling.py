@@ -27,10 +27,10 @@ from tests.ops.moved import (
 )
 from tests.ops.versions import check_versions, one_per_operator
 from tflite_ort.schema import BridgeError, Op, ReverseSequenceOptions, TensorType
-from tflite_ort.schema.values.semantics import NUMPY_DTYPE
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 
 SEQUENCES = (FLOAT32, UINT8, INT16, INT32, INT64)
-DIAGONALS = (FLOAT32, INT8, *SEQUENCES[1:])
+DIAGONALS = (FLOAT32, INT8, TensorType.UINT32, *SEQUENCES[1:])
 # TFLite moves these by their size alone; the last two stand in no ONNX graph here.
 WIDE = tuple(TensorType[name] for name in ("FLOAT16", "FLOAT64", "UINT16", "UINT32", "UINT64"))
 NOT_IN_ONNX = (TensorType.BFLOAT16, TensorType.COMPLEX64)

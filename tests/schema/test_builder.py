@@ -27,8 +27,9 @@ from tflite_ort.schema import (
     TensorType,
     read_model,
 )
+from tflite_ort.schema.file.element_types import PACKED_BITS
 from tflite_ort.schema.file.strings import decoded
-from tflite_ort.schema.values.semantics import PACKED_BITS, quantized_range, unpack
+from tflite_ort.schema.values.semantics import quantized_range, unpack
 from tflite_ort.versioning import update_versions
 
 

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from enum import IntEnum
 from pathlib import Path
+from types import FunctionType, ModuleType
 from typing import Any
 
 import pytest
@@ -55,12 +56,21 @@ def reference() -> Any:
 
 
 def declared_tables() -> dict[str, type[Table]]:
-    found = {name: getattr(schema, name) for name in schema.__all__}
+    found = vars(schema)
     return {
         name: cls
         for name, cls in found.items()
         if isinstance(cls, type) and issubclass(cls, Table) and cls is not Table
     }
+
+
+def test_the_package_has_only_what_it_defines() -> None:
+    """Its modules are imported by star, and import names of their own."""
+    for name, value in vars(schema).items():
+        if not name.startswith("_") and name != "annotations":
+            assert isinstance(value, type | FunctionType | ModuleType | Union), name
+            owner = getattr(value, "__module__", "tflite_ort.schema")
+            assert owner.startswith("tflite_ort.schema"), name
 
 
 def type_name(number: Number, enum: type[IntEnum] | None) -> str:

@@ -200,7 +200,7 @@ def test_unknown_sizes_are_passed_on(
         (Op.GATHER_ND, None, (computed(4), computed(1, 2)), "do not index"),
         (Op.ARG_MIN, None, (computed(4), constant(1)), "Axis 1"),
         (Op.RESIZE_BILINEAR, None, (computed(1, 4, 5, 3), constant([0, 1])), "does not resize"),
-        (Op.SQUEEZE, SqueezeOptions(), (None,), "lacks input 0"),
+        (Op.SQUEEZE, SqueezeOptions(), (None,), "lacks input 'input'"),
         (Op.ADD, None, (computed(A, 3), computed(A, 2)), "do not broadcast"),
         (Op.CONCATENATION, ConcatenationOptions(0), (computed(A, 3), computed(A, 2)), "differ"),
         (Op.PACK, PackOptions(2), (computed(A, 3), computed(A, 2)), "differ"),

@@ -1,0 +1,124 @@
+"""An operator's inputs by name: which there are, which types they take, which may be absent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tflite_ort.schema.file.element_types import named_types
+from tflite_ort.schema.file.enums import TensorType
+from tflite_ort.schema.file.errors import ModelError, Untranslatable
+from tflite_ort.schema.values.view import OperatorView
+
+Types = frozenset[TensorType]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Inputs:
+    """An operator's inputs.
+
+    Args:
+        names: in the order of the file.
+        required: as many inputs are always there.
+        variadic: the last name stands for all inputs that remain.
+        constant: names of those that must be constant.
+        types: by position, the element types that are taken; any where there is no entry.
+    """
+
+    names: tuple[str, ...]
+    required: int
+    variadic: bool = False
+    constant: frozenset[str] = frozenset()
+    types: Mapping[int, Types] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, declared: Sequence[str]) -> Inputs:
+        """From one text each: ``filter!`` must be constant, ``bias?`` may be absent, a last
+        ``values*`` takes all that remain, ``ids: i32 i64`` takes these types.
+
+        Raises:
+            ValueError: a name occurs twice, or one before the last ends in ``*``.
+        """
+        marked, types = [], {}
+        for position, text in enumerate(declared):
+            name, _, accepted = text.partition(":")
+            marked.append(name.strip())
+            if accepted:
+                types[position] = named_types(accepted)
+        names = tuple(name.rstrip("?!*") for name in marked)
+        if len(set(names)) != len(names):
+            raise ValueError(f"an input is declared twice: {declared}")
+        if any(name.endswith("*") for name in marked[:-1]):
+            raise ValueError(f"only the last input may end in '*': {declared}")
+        optional = (i for i, name in enumerate(marked) if "?" in name or "*" in name)
+        constant = frozenset(name.rstrip("?!") for name in marked if "!" in name)
+        variadic = bool(marked) and marked[-1].endswith("*")
+        return cls(names, min(optional, default=len(names)), variadic, constant, types)
+
+    @classmethod
+    def parse(cls, declared: str) -> Inputs:
+        """From one text of all, with commas between them."""
+        return cls.of([text for text in declared.split(",") if text.strip()])
+
+    @property
+    def declared(self) -> tuple[str, ...]:
+        """One text each, as `of` takes them; without the types."""
+        marks = ["!" if name in self.constant else "" for name in self.names]
+        marks[self.required :] = [mark + "?" for mark in marks[self.required :]]
+        if self.variadic:
+            marks[-1] = "*"
+        return tuple(name + mark for name, mark in zip(self.names, marks, strict=True))
+
+    def with_constants(self, names: Sequence[str]) -> Inputs:
+        """The same inputs, of which those of `names` must be constant.
+
+        Raises:
+            ValueError: there is no input of such a name.
+        """
+        if not set(names) <= set(self.names):
+            raise ValueError(f"no inputs {sorted(set(names) - set(self.names))}")
+        return self if self.constant == set(names) else replace(self, constant=frozenset(names))
+
+    def without_types(self) -> Inputs:
+        """The same inputs, of any type."""
+        return replace(self, types={})
+
+    def named(self, op: OperatorView[Any]) -> OperatorView[Any]:
+        """`op` with its inputs named."""
+        return op if op.names is self.names else replace(op, names=self.names)
+
+    def bind(self, op: OperatorView[Any]) -> OperatorView[Any]:
+        """`op` with its inputs named and checked.
+
+        Raises:
+            ModelError: there are too many or too few inputs, or a required one is absent.
+            Untranslatable: an input that must be constant is computed.
+        """
+        given = len(op.inputs)
+        if given < self.required or (given > len(self.names) and not self.variadic):
+            expected = f"{self.required} to {len(self.names)}" if self.names else "no"
+            raise ModelError(f"{op.label} has {given} inputs, expected {expected}")
+        for name, tensor in zip(self.names[: self.required], op.inputs, strict=False):
+            if tensor is None:
+                raise ModelError(f"{op.label}: input {name!r} was optional but was expected")
+        op = self.named(op)
+        for name in self.constant:
+            tensor = op.get(name)
+            if tensor is not None and not tensor.is_constant:
+                raise Untranslatable(f"input {name!r} is not a constant")
+        return op
+
+    def check_types(self, op: OperatorView[Any]) -> None:
+        """Refuse an input of a type that is not among those declared.
+
+        Raises:
+            ModelError: names the type, and those that are taken.
+        """
+        for position, accepted in self.types.items():
+            last = self.variadic and position == len(self.names) - 1
+            for tensor in op.inputs[position : None if last else position + 1]:
+                if tensor is not None and tensor.type not in accepted:
+                    names = ", ".join(sorted(type.name for type in accepted))
+                    refused = f"{tensor.type.name} is not one of the types accepted: {names}"
+                    raise ModelError(f"{op.label}: {refused}")
