@@ -96,7 +96,7 @@ def _float_rescaled_sum(
     source, target = _parameters(op)
     count = prod(array.shape[axis] for axis in axes)
     total = np.asarray(array.sum(axis=axes, keepdims=op.options.keep_dims, dtype=np.int32))
-    scale = source.scale[0] / target.scale[0]
+    scale = source.sole_scale / target.sole_scale
     bias = np.float32(-source.scalar_zero_point) * scale * np.float32(count)
     rounded = round_half_away(total.astype(np.float32) * scale + bias)
     return saturate(rounded + target.scalar_zero_point, array.dtype)

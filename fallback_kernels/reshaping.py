@@ -96,7 +96,7 @@ def _rescaled(codes: Array, source: Quantization | None, target: Quantization | 
     """uint8 codes of `source` as codes of `target`, in float32 as the reference kernel does it."""
     if source is None or target is None or source.equals(target):
         return codes
-    scale = source.scale[0] * (np.float32(1) / target.scale[0])
+    scale = source.sole_scale * (np.float32(1) / target.sole_scale)
     bias = np.float32(-source.scalar_zero_point) * scale
     rounded = round_half_away(codes.astype(np.float32) * scale + bias)
     return saturate(rounded + target.scalar_zero_point, np.uint8)

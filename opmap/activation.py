@@ -89,7 +89,7 @@ def _of_every_code(op: View, function: Callable[[Array, np.float32], Array]) -> 
     exact = math.isclose(made.scalar_scale, 1 / 32768, rel_tol=1e-3)
     if not exact or given.scalar_zero_point or made.scalar_zero_point:
         raise Untranslatable("INT16 with a zero point, or an output scale other than 1/32768")
-    return function(every_code(_T.INT16), given.scale[0])
+    return function(every_code(_T.INT16), given.sole_scale)
 
 
 @translator(Op.LOGISTIC, versions=(1, 3))
@@ -154,7 +154,7 @@ def leaky_relu(op: OperatorView[LeakyReluOptions], g: Graph) -> None:
     if input.type is _T.FLOAT32 or given is None or made is None:
         unary("LeakyRelu", _FLOAT32, {"alpha": float(alpha)}, op, g)
         return
-    scale, unit = given.scale[0], made.scale[0]
+    scale, unit = given.sole_scale, made.sole_scale
     if input.type is _T.INT16:
         centred = every_code(_T.INT16).astype(np.int32) - np.int32(given.scalar_zero_point)
         codes = leaky_relu_codes(centred, scale, alpha, unit)

@@ -398,7 +398,7 @@ def sqrt(op: View, g: Graph) -> None:
     if op["input"].is_quantized and quantization is not None:
         if not _starts_at_zero(op["input"]):
             raise Untranslatable("square root of codes that may be negative")
-        unit = g.constant(quantization.scale[0], np.float32)
+        unit = g.constant(quantization.sole_scale, np.float32)
         root = g.op("Mul", g.op("Floor", g.op("Div", root, unit)), unit)
     g.write(op.output, root, layout=layout)
 

@@ -59,10 +59,11 @@ def embedding_lookup(op: OperatorView[Any], g: Graph) -> None:
     # TFLite reads uint8 codes as int8 ones.
     codes = g.constants.add(table.data.view(np.int8), table.name)
     rows = g.op("Cast", g.op("Gather", codes, places), to=ir.DataType.FLOAT)
-    scale = g.constant(quantization.scale[0])
     if quantization.per_channel:
         scales = quantization.scale.reshape(-1, *(1,) * (table.rank - 1))
         scale = g.op("Gather", g.constant(scales), places)
+    else:
+        scale = g.constant(quantization.sole_scale)
     value = g.op("Mul", rows, scale)
     g.write(output, g.op("Cast", value, to=ir.DataType.from_numpy(output.dtype)))
 

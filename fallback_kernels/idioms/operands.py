@@ -35,7 +35,7 @@ def scale(op: OperatorView[Any], tensor: TensorView | None) -> np.float32:
     if tensor is None or tensor.quantization is None or tensor.quantization.per_channel:
         name = "none" if tensor is None else repr(tensor.name)
         raise KernelError(f"tensor {name} is not quantised by a single scale")
-    return np.float32(tensor.quantization.scale[0])
+    return tensor.quantization.sole_scale
 
 
 def zero_point(op: OperatorView[Any], tensor: TensorView) -> int:

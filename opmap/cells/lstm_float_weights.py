@@ -138,7 +138,7 @@ def matrix(op: View, name: str) -> Matrix | None:
         return Matrix(np.diag(weights))
     if tensor.quantization is None or tensor.type not in _CODED:
         return Matrix(weights)
-    scale = np.full(len(weights), tensor.quantization.scale[0], np.float32)
+    scale = np.full(len(weights), tensor.quantization.sole_scale, np.float32)
     return Matrix(tensor.data.view(np.int8), scale)
 
 
@@ -154,5 +154,5 @@ def reals(op: View, name: str) -> npt.NDArray[np.float32] | None:
         if tensor.quantization is None:
             raise Untranslatable(f"{name} has no scale")
         codes = tensor.data.view(np.int8).astype(np.float32)
-        return codes * np.float32(tensor.quantization.scale[0])
+        return codes * tensor.quantization.sole_scale
     return tensor.data.astype(np.float32)

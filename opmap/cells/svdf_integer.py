@@ -107,4 +107,4 @@ def _constant(tensor: TensorView) -> npt.NDArray[Any]:
 def _scale(tensor: TensorView) -> np.float32:
     if tensor.quantization is None:
         raise Untranslatable(f"{tensor.name!r} has no scale")
-    return np.float32(tensor.quantization.scale[0])
+    return tensor.quantization.sole_scale

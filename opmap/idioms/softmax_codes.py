@@ -24,7 +24,7 @@ def softmax_of_int16(op: OperatorView[SoftmaxOptions], g: Graph) -> None:
     assert input is not None and output is not None
     if not math.isclose(output.scalar_scale, 2**-15, rel_tol=1e-3) or output.scalar_zero_point:
         raise Untranslatable("INT16 with a zero point, or an output scale other than 1/32768")
-    powers = _powers(op, g, float(input.scale[0] * np.float32(op.options.beta)))
+    powers = _powers(op, g, float(input.sole_scale * np.float32(op.options.beta)))
     total = g.op("ReduceSum", powers, g.constant([-1], np.int64), keepdims=1)
     shrink = _to_power_of_two(g, total, op["input"].shape[-1])
     place = _rounded(g, g.op("Mul", g.op("Mul", total, shrink), g.constant(4, np.float64)))

@@ -49,6 +49,13 @@ _CODES = frozenset(
         *(TensorType.UINT4, TensorType.UINT8, TensorType.UINT16),
     }
 )
+# Where there are several scales these take all zero points for 0.
+_SYMMETRIC = frozenset(
+    {
+        *(BuiltinOperator.DEPTHWISE_CONV_2D, BuiltinOperator.TRANSPOSE_CONV),
+        *(BuiltinOperator.FULLY_CONNECTED, BuiltinOperator.BATCH_MATMUL),
+    }
+)
 
 
 def tensor_views(model: Model, subgraph: int, meter: Meter | None = None) -> list[TensorView]:
@@ -170,9 +177,17 @@ def operator_view(
 
 
 def _input(code: OperatorCode, tensor: TensorView) -> TensorView:
-    """`tensor` as this operator has it: a variable that it only reads is a value like others."""
-    only_read = tensor.is_variable and code.builtin_code not in _KEEPING
-    return replace(tensor, is_variable=False) if only_read else tensor
+    """`tensor` as this operator has it: a variable that it only reads is a value like others, and
+    weights with several scales have no zero points."""
+    if tensor.is_variable and code.builtin_code not in _KEEPING:
+        tensor = replace(tensor, is_variable=False)
+    quantization = tensor.quantization
+    if quantization is None or not quantization.per_channel or not quantization.zero_point.any():
+        return tensor
+    if code.builtin_code not in _SYMMETRIC:
+        return tensor
+    zeros = np.zeros_like(quantization.zero_point)
+    return replace(tensor, quantization=replace(quantization, zero_point=zeros))
 
 
 def _options(code: OperatorCode, operator: Operator, meter: Meter) -> Any:
@@ -184,7 +199,7 @@ def _options(code: OperatorCode, operator: Operator, meter: Meter) -> Any:
 
 def _quantization(tensor: Tensor) -> Quantization | None:
     """The affine part; None for a tensor without a scale or of another type than codes have, and
-    where there are details, which take its place."""
+    where there are details, which take its place. A scale is a number, a single one is not 0."""
     parameters = tensor.quantization if tensor.type in _CODES else None
     if parameters is None or parameters.scale is None or parameters.scale.size == 0:
         return None
@@ -193,7 +208,10 @@ def _quantization(tensor: Tensor) -> Quantization | None:
     zero_point = parameters.zero_point
     if zero_point is None or zero_point.size != parameters.scale.size:
         zero_point = np.zeros(parameters.scale.size, np.int64)
-    return Quantization(parameters.scale, zero_point, parameters.quantized_dimension)
+    if not np.isfinite(parameters.scale).all() or parameters.scale.tolist() == [0]:
+        return None
+    lowest_bits = zero_point.astype(np.int32).astype(np.int64)  # those that TFLite keeps
+    return Quantization(parameters.scale, lowest_bits, parameters.quantized_dimension)
 
 
 def _blocks(model: Model, graph: SubGraph, tensor: Tensor, external: ExternalData) -> Blocks | None:

@@ -44,9 +44,20 @@ class Quantization:
         return self.scale.size > 1
 
     @property
+    def sole_scale(self) -> np.float32:
+        """The scale of all elements.
+
+        Raises:
+            ModelError: there are several; TFLite's kernels that take one compute with 0 then.
+        """
+        if self.per_channel:
+            raise ModelError(f"{self.scale.size} scales where one is taken")
+        return np.float32(self.scale[0])
+
+    @property
     def scalar_scale(self) -> float:
-        """The single scale; the first one when there are several."""
-        return float(self.scale[0])
+        """`sole_scale` in double precision."""
+        return float(self.sole_scale)
 
     @property
     def scalar_zero_point(self) -> int:

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import count, islice
 from pathlib import Path
 
-from tests.fuzz.corpus import Corpus, full_corpus, small_corpus
+from tests.fuzz.corpus import Corpus, fix, fixed_corpus, full_corpus, small_corpus
 from tests.fuzz.litert import LiteRT, Question
 from tests.fuzz.mutate import mutant
 from tests.fuzz.pool import judge_all
@@ -24,13 +24,22 @@ def main() -> int:
         wrong = contradictions()
         print(f"{len(known())} files replayed", *wrong, sep="\n")
         return 1 if wrong else 0
-    folders = [options.models] if options.models else []
-    corpus = small_corpus() if options.small else full_corpus(options.seeds, folders)
+    corpus = _corpus(options)
+    if options.fix:
+        fix(corpus)
+        return 0
     if options.replay:
         return _replay(corpus, options.replay, options.keep)
     if options.thorough:
         options.count, options.seconds = None, options.seconds or 8 * 3600
     return _judge(corpus, options)
+
+
+def _corpus(options: argparse.Namespace) -> Corpus:
+    if options.fixed:
+        return fixed_corpus()
+    folders = [options.models] if options.models else []
+    return small_corpus() if options.small else full_corpus(options.seeds, folders)
 
 
 def _judge(corpus: Corpus, options: argparse.Namespace) -> int:
@@ -65,6 +74,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--regressions", action="store_true", help="replay what was found once")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="examples and a report go here")
     parser.add_argument("--small", action="store_true", help="few seeds, made in a second")
+    parser.add_argument("--fixed", action="store_true", help="seeds that tests do not change")
+    parser.add_argument("--fix", action="store_true", help="write the seeds of --fixed anew")
     parser.add_argument("--alone", action="store_true", help="do not ask LiteRT")
     parser.add_argument("--seeds", type=Path, metavar="ZIP", help="the models of the tests")
     parser.add_argument("--models", type=Path, metavar="DIR", help="a folder of further seeds")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import lzma
 import os
+import struct
 import subprocess
 import sys
 import zipfile
@@ -12,14 +14,20 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from tests.fuzz.describe import operators, types
 from tests.models import MODELS_DIR
 from tests.ops.test_control_flow import MODELS as CONTROL_FLOW
 from tests.ops.test_state import MODELS as STATE
-from tests.samples import SAMPLES, sample, types
+from tests.samples import SAMPLES, sample
+from tests.samples import types as sample_types
 from tflite_ort.schema import BridgeError, Model, read_model
 
 # Larger models are no seeds: they take longer than what they would find is worth.
 MOST_BYTES = 1 << 16
+# Those that stay the same whatever becomes of the tests, and how large one of them may be.
+FIXED = Path(__file__).with_name("seeds.xz")
+_MOST_FIXED_BYTES = 1 << 11
+_LENGTH = struct.Struct("<I")
 ROOT = Path(__file__).parents[2]
 CACHE = ROOT / ".fuzz"
 
@@ -56,7 +64,7 @@ def _readable(seed: Seed) -> bool:
 
 def small_corpus() -> Corpus:
     """One-operator models of every type, and control-flow programs: made in a second."""
-    samples = [sample(op, type)[0] for op in SAMPLES for type in types(op)]
+    samples = [sample(op, type)[0] for op in SAMPLES for type in sample_types(op)]
     programs = [model for models in (CONTROL_FLOW, STATE) for model, _ in models.values()]
     return Corpus(each for each in (*samples, *programs) if len(each) <= MOST_BYTES)
 
@@ -75,6 +83,27 @@ def full_corpus(file: Path | None = None, folders: Sequence[Path] = ()) -> Corpu
         small = (path for path in folder.glob("*.tflite") if path.stat().st_size <= MOST_BYTES)
         contents += [path.read_bytes() for path in small]
     return Corpus(contents)
+
+
+def fixed_corpus() -> Corpus:
+    """The smallest model of each kind, as they were when `fix` was last called."""
+    data, contents, place = lzma.decompress(FIXED.read_bytes()), [], 0
+    while place < len(data):
+        start = place + _LENGTH.size
+        place = start + _LENGTH.unpack_from(data, place)[0]
+        contents.append(data[start:place])
+    return Corpus(contents)
+
+
+def fix(corpus: Corpus) -> None:
+    """Writes the seeds of `fixed_corpus`: of `corpus` the smallest of each list of operators and
+    types."""
+    kinds: dict[tuple[str, str], bytes] = {}
+    for seed in corpus.seeds:
+        if len(seed.content) <= _MOST_FIXED_BYTES:
+            kinds.setdefault((operators(seed.content), types(seed.content)), seed.content)
+    joined = b"".join(_LENGTH.pack(len(content)) + content for content in kinds.values())
+    FIXED.write_bytes(lzma.compress(joined, preset=9 | lzma.PRESET_EXTREME))
 
 
 def _harvested() -> Path:

@@ -14,7 +14,8 @@ import pytest
 
 from tests.fuzz import tree_sparsity
 from tests.fuzz.compare import difference
-from tests.fuzz.corpus import Corpus, small_corpus
+from tests.fuzz.corpus import Corpus, fixed_corpus, small_corpus
+from tests.fuzz.describe import operators
 from tests.fuzz.mutate import CHANGES, GRAFTS, mutant
 from tests.fuzz.regressions import FOLDER, known
 from tests.fuzz.tree import Unfit
@@ -48,6 +49,14 @@ def test_a_number_names_a_file(corpus: Corpus) -> None:
     for number in range(200):
         assert mutant(corpus, "x", number) == mutant(again, "x", number)
     assert mutant(corpus, "x", 0).content != mutant(corpus, "y", 0).content
+
+
+def test_the_fixed_seeds_have_every_operator_of_the_small_ones(corpus: Corpus) -> None:
+    seeds = fixed_corpus()
+    assert fixed_corpus().digest == seeds.digest
+    kinds = {operators(seed.content) for seed in seeds.seeds}
+    ones = {operators(s.content) for s in corpus.seeds if len(s.model.subgraphs[0].operators) == 1}
+    assert ones <= kinds
 
 
 @pytest.mark.parametrize("change", [*CHANGES, *GRAFTS], ids=lambda change: change.__name__)
@@ -137,7 +146,7 @@ def test_a_short_run_finds_no_fault(tmp_path: Path, request: pytest.FixtureReque
     thorough = request.config.getoption("--thorough")
     salt = str(random.randrange(2**32)) if thorough else "suite"
     seconds = "300" if thorough else "20"
-    arguments = ("--small", "--salt", salt, "--seconds", seconds, "--keep", str(tmp_path))
+    arguments = ("--fixed", "--salt", salt, "--seconds", seconds, "--keep", str(tmp_path))
     print(fuzz(*arguments, "--count", "100000" if thorough else "400"))
     (file,) = tmp_path.glob("report-*.json")
     report = json.loads(file.read_text())

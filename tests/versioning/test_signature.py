@@ -43,8 +43,10 @@ def image(type: TensorType, channels: int = 4, **quantization: Any) -> T:
 
 
 def weights(type: TensorType, shape: tuple[int, ...], scales: int = 0) -> T:
+    """One scale for each channel of the first axis, or of the last where the first is 1."""
     scale = [0.5] * scales if scales else None
-    return T(shape, type, scale, [0] * scales, data=np.ones(shape, np.int8))
+    axis = len(shape) - 1 if shape[0] < scales else 0
+    return T(shape, type, scale, [0] * scales, axis=axis, data=np.ones(shape, np.int8))
 
 
 CONV, DEPTHWISE = Conv2DOptions(Padding.SAME, 1, 1), DepthwiseConv2DOptions(Padding.SAME, 1, 1)
