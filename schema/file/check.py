@@ -115,7 +115,7 @@ def _tensor(model: Model, graph: SubGraph, tensor: Tensor, external: Set[int]) -
     elif min(tensor.shape, default=0) < 0:
         yield f"shape {list(tensor.shape)}", "shape", tensor
     elif 0 in tensor.shape and _strided(tensor.shape) > _MOST_BYTES:
-        yield f"shape {list(tensor.shape)} is too large", "shape", tensor
+        yield f"a tensor of shape {list(tensor.shape)} is too large", "shape", tensor
     elif tensor.buffer < len(model.buffers):
         yield from _constant(model, tensor)
     if tensor.quantization is not None:

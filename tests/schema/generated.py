@@ -41,7 +41,7 @@ from tflite_ort.schema.file.declare import (
     fields_of,
 )
 from tflite_ort.schema.file.model import Buffer
-from tflite_ort.schema.file.operators import OPTIONS as OWN
+from tflite_ort.schema.file.unions import OPTIONS as OWN
 
 TENSORS = 3
 OUTSIDE = st.sampled_from((0, EXTERNAL := 7))
