@@ -261,8 +261,6 @@ class Graph(QuantizedNodes):
 
     def boundary_type(self, tensor: TensorView) -> ir.DataType:
         """The type of `tensor` as an input or output of the graph."""
-        if tensor.type is TensorType.VARIANT:
-            raise Untranslatable(f"{tensor.name!r} is a VARIANT, which ONNX does not have")
         return ir.DataType.from_numpy(part_dtype(self.target.boundary_dtype(tensor)))
 
     def reserve(self, names: Sequence[str]) -> None:

@@ -110,6 +110,8 @@ def _check_held(op: OperatorView[Any]) -> None:
         raise Untranslatable("strings of any bytes are left to the kernels")
     if TensorType.BFLOAT16 in types:
         raise Untranslatable("ONNX Runtime takes no arrays of BFLOAT16")
+    if TensorType.VARIANT in types and not op.bodies:
+        raise Untranslatable("ONNX Runtime has no VARIANT")
 
 
 def unique_names(tensors: Sequence[TensorView], fallback: str, taken: set[str]) -> list[str]:

@@ -407,7 +407,7 @@ def test_scales_that_litert_does_not_check(
     ("form", "changed", "message"),
     [
         (HYBRID, {"recurrent_to_cell_weights": {"scale": None}}, "recurrent_.* has no scale"),
-        (WIDE_CELL, {"output_state": {"scale": 0.0}}, "output_state has scale 0.0, expected a pos"),
+        (WIDE_CELL, {"output_state": {"scale": 0.0}}, "output_state has no scale"),
         (Lstm(projection=True), {"projection_weights": None}, "5 outputs of 6 cells"),
         (CROSS, {"aux_input": {"type": TensorType.INT8}}, "aux_input is INT8, expected FLOAT32"),
         (Lstm(diagonal=("cell",), projection=True), {}, r".* \(6,\), expected \(5,\)"),
