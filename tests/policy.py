@@ -38,6 +38,7 @@ LAYERS = {
         {"specialize"},
         {"plan"},
         {"*"},
+        {"verification"},
         {"command"},
         {"__main__"},
     ),

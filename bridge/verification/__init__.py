@@ -1,0 +1,1 @@
+"""Verification: a model run in several runtimes, and where they differ."""
