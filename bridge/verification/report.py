@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.differences import Difference, Tolerance
+
 Array = npt.NDArray[Any]
 
 # The exit code of a command whose check found a difference.
@@ -25,61 +27,6 @@ class Verdict(StrEnum):
     SPREAD = "within LiteRT's own spread"
     TOLERANCE = "within the tolerance"
     OFF = "off"
-
-
-@dataclass(frozen=True, slots=True)
-class Tolerance:
-    """What a difference may be.
-
-    Args:
-        relative: of floats, the largest difference over the largest magnitude of the reference.
-        quanta: of quantised tensors, the largest difference in steps of the scale.
-        share: of quantised tensors, the share of elements that may differ at all where a single
-            operator is fed the reference's inputs.
-    """
-
-    relative: float = 1e-4
-    quanta: float = 1.0
-    share: float = 0.05
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """How far one tensor is from the reference's, over all samples.
-
-    Args:
-        elements: how many were compared.
-        equal: how many of them are the same; NaN equals NaN.
-        largest: the largest absolute difference; of a quantised tensor in real numbers.
-        mean: the mean absolute difference, in the same unit.
-        relative: `largest` over the largest magnitude of the reference.
-        quanta, mean_quanta: the same differences of a quantised tensor in steps of its scale, of
-            other integers in units; None for floats.
-        nan: elements that are NaN on one side alone.
-        infinite: elements that are infinite on one side alone, or with the other sign.
-        problem: why it cannot be compared, such as a shape that is another one; the numbers
-            then mean nothing.
-    """
-
-    elements: int
-    equal: int
-    largest: float = 0.0
-    mean: float = 0.0
-    relative: float = 0.0
-    quanta: float | None = None
-    mean_quanta: float | None = None
-    nan: int = 0
-    infinite: int = 0
-    problem: str = ""
-
-    @property
-    def changed(self) -> float:
-        """The share of elements that differ."""
-        return 1.0 - self.equal / self.elements if self.elements else 0.0
-
-    @property
-    def exact(self) -> bool:
-        return self.equal == self.elements and not self.problem
 
 
 @dataclass(frozen=True, slots=True)
