@@ -21,12 +21,13 @@ class Tolerance:
     Args:
         relative: of floats, the largest difference over the largest magnitude of the reference.
         quanta: of quantised tensors, the largest difference in steps of the scale.
-        share: of quantised tensors, the share of elements that may differ at all where a single
-            operator is fed the reference's inputs.
+        isolated: as `relative`, of a single operator that is fed the reference's inputs.
+        share: of such an operator's 8-bit results, the share of elements that may differ at all.
     """
 
     relative: float = 1e-4
     quanta: float = 1.0
+    isolated: float = 1e-5
     share: float = 0.05
 
 

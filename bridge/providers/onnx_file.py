@@ -21,6 +21,9 @@ _WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
 # 4-bit weights times activations in float32: see docs/numbers.md.
 _CONFIG = {"session.qdq_matmulnbits_accuracy_level": "1"}
 
+# ValueError: of arrays that do not fit.
+_FAILURES: tuple[type[Exception], ...] = (*ORT_ERRORS, ValueError)
+
 
 class OnnxSession:
     """An ONNX model on the CPU.
@@ -62,6 +65,6 @@ class OnnxSession:
         names = None if wanted is None else list(wanted)
         try:
             found = self._session.run(names, dict(feeds))
-        except (*ORT_ERRORS, ValueError) as error:
+        except _FAILURES as error:
             raise DelegateError(f"ONNX Runtime failed: {said(error)}") from error
         return [np.asarray(each) if isinstance(each, np.ndarray) else each for each in found]

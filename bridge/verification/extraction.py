@@ -11,6 +11,7 @@ from tflite_ort.verification.submodel import submodel
 
 Tensor = int | str
 
+_RANDOM = ("RANDOM", "MULTINOMIAL", "STABLEHLO_RNG", "VAR_HANDLE", "HASHTABLE", "CUSTOM")
 _HANDLES = frozenset({Op.VAR_HANDLE, Op.HASHTABLE})
 
 
@@ -62,14 +63,37 @@ def extract(
 
 
 def one_operator(model: Model, index: int, subgraph: int = 0) -> tuple[Model, list[int], list[int]]:
-    """Operator `index` alone, and the tensors of `model` that are its inputs and outputs."""
+    """Operator `index` with those that compute its constants, and the tensors of `model` that are
+    its inputs and outputs."""
     graph = model.subgraphs[subgraph]
-    operator = graph.operators[index]
-    views = tensor_views(model, subgraph)
-    given = dict.fromkeys(each for each in operator.inputs if each is not None)
+    fixed = constant_operators(model, subgraph)
+    producer = {each: i for i, op in enumerate(graph.operators) for each in op.outputs}
+    made_of = {each for i in fixed for each in graph.operators[i].outputs}
+    operators, waiting = {index}, [index]
+    while waiting:
+        for each in graph.operators[waiting.pop()].inputs:
+            if each in made_of and producer[each] not in operators:
+                operators.add(producer[each])
+                waiting.append(producer[each])
+    own, views = graph.operators[index], tensor_views(model, subgraph)
+    given = dict.fromkeys(each for each in own.inputs if each is not None and each not in made_of)
     inputs = [each for each in given if not (views[each].is_constant or views[each].is_variable)]
-    outputs = list(dict.fromkeys(operator.outputs))
-    return submodel(model, subgraph, [index], inputs, outputs), inputs, outputs
+    outputs = list(dict.fromkeys(own.outputs))
+    return submodel(model, subgraph, sorted(operators), inputs, outputs), inputs, outputs
+
+
+def constant_operators(model: Model, subgraph: int = 0) -> set[int]:
+    """The operators whose results depend on constants alone."""
+    graph = model.subgraphs[subgraph]
+    fixed = {view.index for view in tensor_views(model, subgraph) if view.is_constant}
+    found = set()
+    for position, op in enumerate(graph.operators):
+        name = model.operator_codes[op.opcode_index].builtin_code.name
+        inputs = {each for each in op.inputs if each is not None}
+        if inputs and inputs <= fixed and op.outputs and not name.startswith(_RANDOM):
+            found.add(position)
+            fixed.update(op.outputs)
+    return found
 
 
 def tensor_index(graph: SubGraph, tensor: Tensor) -> int:

@@ -182,6 +182,7 @@ class Report:
         model: its file name, or what stands for it.
         reference: the name of the runtime that counts as right.
         inputs: what was fed, in words.
+        skipped: by runtime, why it did not take part.
         complete: False where the run was interrupted; what was done so far is here.
         versions: of the packages that took part.
     """
@@ -193,6 +194,7 @@ class Report:
     samples: int
     steps: int
     runtimes: tuple[RuntimeResult, ...] = ()
+    skipped: Mapping[str, str] = field(default_factory=dict)
     complete: bool = True
     versions: Mapping[str, str] = field(default_factory=dict)
 
