@@ -12,7 +12,7 @@ import numpy.typing as npt
 from tflite_ort.differences import Difference, Tolerance, badness, difference, merged, worst
 from tflite_ort.schema import BridgeError, Model, OperatorView, TensorView
 from tflite_ort.verification.extraction import constant_operators
-from tflite_ort.verification.judgement import Outputs, is_within, judged
+from tflite_ort.verification.judgement import Outputs, is_near, is_within, judged
 from tflite_ort.verification.known import known_difference
 from tflite_ort.verification.options import option_texts
 from tflite_ort.verification.report import (
@@ -254,7 +254,7 @@ class Comparing:
         spread = self._spreads.get(op.index)
         near = None if isolated is None else self._is_near(op)
         if near is False and isolated is not None and spread is not None:
-            near = isolated.as_near_as(spread) and isolated.changed <= 2 * spread.changed
+            near = is_near(isolated, spread)
         failed = self._reasons.get(op.index, "").startswith("alone it fails")
         runs_on, reason = self._placed.get(op.index, ("", ""))
         return OperatorResult(
@@ -294,5 +294,6 @@ def largest(found: Sequence[Difference]) -> Difference | None:
         both.mean_quanta,
         both.nan,
         both.infinite,
+        both.crowded,
         both.problem,
     )

@@ -23,6 +23,10 @@ Array = npt.NDArray[Any]
 
 # So few elements say nothing about a share.
 _FEW = 3
+# The spread is that of a few samples: another sample may have one that is larger by as much.
+_SAMPLED = 1.5
+# How much larger the share of one channel may be than that of all.
+_CROWD = 50
 _ORDER = tuple(Verdict)
 
 
@@ -95,7 +99,7 @@ def verdict_of(found: Difference, spread: Difference | None, tolerance: Toleranc
     """Of one output."""
     if found.exact:
         return Verdict.EXACT
-    if spread is not None and found.as_near_as(spread):
+    if spread is not None and found.as_near_as(spread, _SAMPLED):
         return Verdict.SPREAD
     return Verdict.TOLERANCE if found.within(tolerance) else Verdict.OFF
 
@@ -108,9 +112,18 @@ def is_within(found: Difference, tolerance: Tolerance, tensor: TensorView) -> bo
         return found.relative <= tolerance.isolated
     if not tensor.is_quantized:
         return False
+    if found.quanta > tolerance.quanta or tensor.type is TensorType.INT16:
+        return found.quanta <= tolerance.quanta  # of 65536 codes one is nothing
     few = found.elements - found.equal <= _FEW
-    wide = tensor.type is TensorType.INT16  # one of 65536 codes is nothing
-    return found.quanta <= tolerance.quanta and (few or wide or found.changed <= tolerance.share)
+    spread_out = found.crowded <= _CROWD * tolerance.share
+    return few or (found.changed <= tolerance.share and spread_out)
+
+
+def is_near(found: Difference, spread: Difference) -> bool:
+    """Whether one operator's result is as near as LiteRT's kernels are to each other."""
+    few = found.elements - found.equal <= _FEW
+    alike = found.changed <= 2 * spread.changed and found.crowded <= 2 * spread.crowded
+    return found.as_near_as(spread) and (found.quanta is None or few or alike)
 
 
 def judged(

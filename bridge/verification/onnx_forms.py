@@ -70,9 +70,9 @@ class ValueForm:
             array = np.transpose(array, self.permutation)
         elif array.size == np.prod(self.shape, dtype=int):
             array = array.reshape(self.shape)
-        if array.dtype.kind not in "OSU":
-            array = array.astype(self.dtype)
-        return np.asarray(array, order="C")
+        if array.dtype.kind in "OSU":
+            return _texts(array)
+        return np.asarray(array.astype(self.dtype), order="C")
 
 
 class TensorNames:
@@ -170,3 +170,11 @@ def declared_form(
 def _fits(shape: Sequence[int], sizes: Sequence[int]) -> bool:
     pairs = zip(shape, sizes, strict=False)
     return len(shape) == len(sizes) and all(size in (-1, n) for n, size in pairs)
+
+
+def _texts(array: Array) -> Array:
+    """Strings as ONNX Runtime takes them: text."""
+    words = [w.decode("utf-8", "replace") if isinstance(w, bytes) else str(w) for w in array.flat]
+    texts = np.empty(len(words), object)
+    texts[:] = words
+    return texts.reshape(array.shape)

@@ -53,6 +53,7 @@ class OnnxRuntime:
         self._value: dict[int, str] = {}
         self._form: dict[str, ValueForm] = {}
         self._last: dict[int, str] = {}
+        self._shape: dict[int, tuple[int, ...]] = {}
 
     # As a whole --------------------------------------------------------------------------------
 
@@ -88,6 +89,7 @@ class OnnxRuntime:
             if index in right and isinstance(values.get(name), np.ndarray):
                 self._fit(name, values[name], [index], right, found)
                 self._last[index] = name
+                self._shape[index] = right[index].shape
         return found
 
     def _fit(
@@ -249,4 +251,4 @@ class OnnxRuntime:
     def _plain(self, value: Array, view: TensorView) -> Array:
         """An output in the tensor's layout, where that is certain."""
         form = self._form.get(self._last.get(view.index, ""))
-        return value if form is None else form.to_tensor(value, tuple(view.shape))
+        return value if form is None else form.to_tensor(value, self._shape[view.index])
