@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tflite_ort import BridgeError
-from tflite_ort.verification import Report, RuntimeResult, Verdict, verify
+from tflite_ort.verification import Random, Report, RuntimeResult, Verdict, verify
 from tflite_ort.verification.judgement import in_words
 
 MODELS = Path(
@@ -46,7 +46,7 @@ class Row:
 def measured(path: Path) -> Row:
     started = time.perf_counter()
     try:
-        report = verify(path, samples=2)
+        report = verify(path, inputs=Random(samples=2))
     except (BridgeError, OSError) as error:
         row = Row(path.stem, error=str(error).splitlines()[0])
     else:

@@ -22,7 +22,7 @@ from benchmarks.how_close import MODELS
 from tests.verification.faults import operators, plant
 from tflite_ort import BridgeError, Interpreter, export_onnx
 from tflite_ort.drawn import random_inputs
-from tflite_ort.verification import Report, Verdict, verify
+from tflite_ort.verification import Random, Report, Verdict, verify
 
 NETWORKS = (
     "coral__movenet_single_pose_lightning_ptq",
@@ -53,7 +53,7 @@ NETWORKS = (
 
 @cache
 def unchanged(path: Path) -> Report:
-    return verify(path, onnx_file=exported(path), samples=1)
+    return verify(path, onnx_file=exported(path), inputs=Random(samples=1))
 
 
 @cache
@@ -72,7 +72,7 @@ def attempt(path: Path, rng: np.random.Generator) -> bool | None:
     fault = plant(model, label, dict(zip(names, arrays, strict=True)), rng)
     if fault is None:
         return None
-    (result,) = verify(path, onnx_file=fault.model, samples=1).runtimes
+    (result,) = verify(path, onnx_file=fault.model, inputs=Random(samples=1)).runtimes
     named = "nothing" if result.named is None else result.named.label
     mark = "named" if named == label else f"{named} NAMED INSTEAD"
     print(f"{path.stem}: {fault.what}: {mark}; {result.verdict}: {result.reason}", flush=True)

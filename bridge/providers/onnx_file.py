@@ -11,7 +11,8 @@ import numpy.typing as npt
 import onnx
 import onnxruntime
 
-from tflite_ort.providers.session import CPU, ORT_ERRORS, said
+from tflite_ort.providers.session import ORT_ERRORS, said
+from tflite_ort.providers.traits import CPU
 from tflite_ort.schema import DelegateError
 
 Array = npt.NDArray[Any]

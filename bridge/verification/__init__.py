@@ -14,6 +14,8 @@ from tflite_ort.verification.report import (
     Values,
     Verdict,
 )
+from tflite_ort.verification.runtimes import Settings
+from tflite_ort.verification.samples import Random
 from tflite_ort.verification.verifying import VerificationError, verify
 
 __all__ = [
@@ -21,9 +23,11 @@ __all__ = [
     "ExtractionError",
     "OperatorResult",
     "OutputResult",
+    "Random",
     "Report",
     "RuntimeResult",
     "Scores",
+    "Settings",
     "TensorResult",
     "Tolerance",
     "Values",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,26 +21,36 @@ Given = Mapping[str, npt.ArrayLike] | Mapping[int, npt.ArrayLike]
 _LARGEST_PIXEL = 255.0
 
 
-def random_samples(
-    details: Sequence[Mapping[str, Any]],
-    metadata: Metadata | None,
-    count: int,
-    steps: int,
-    seed: int,
-) -> list[Sample]:
-    """`count` samples of `steps` runs; every run has a seed of its own, from `seed` on.
+@dataclass(frozen=True, slots=True)
+class Random:
+    """Random inputs: floats from the range that the metadata tell, or of pixels after its
+    normalisation, else [-1, 1); codes over their whole range.
 
-    Floats are drawn from the range that the metadata tell, or of pixels after its normalisation;
-    without from [-1, 1).
+    Args:
+        samples: how many.
+        steps: runs one after the other, over which state lasts, of each sample.
+        seed: of the first run; every other run has the next one.
     """
+
+    samples: int = 2
+    steps: int = 1
+    seed: int = 0
+
+
+RANDOM = Random()
+
+
+def random_samples(
+    details: Sequence[Mapping[str, Any]], metadata: Metadata | None, random: Random
+) -> list[Sample]:
+    """Random inputs by tensor index, of each run of each sample."""
     described = () if metadata is None else metadata.inputs
     pairs = zip(details, described, strict=False)
     found = {int(each["index"]): value_range(said) for each, said in pairs}
     ranges = {index: each for index, each in found.items() if each is not None}
-    return [
-        [random_inputs(details, seed + number * steps + step, ranges) for step in range(steps)]
-        for number in range(count)
-    ]
+    seeds = range(random.seed, random.seed + random.samples * random.steps)
+    runs = [random_inputs(details, seed, ranges) for seed in seeds]
+    return [runs[at : at + random.steps] for at in range(0, len(runs), random.steps)]
 
 
 def value_range(said: TensorDescription) -> tuple[float, float] | None:

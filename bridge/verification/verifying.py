@@ -15,8 +15,7 @@ from google.protobuf.message import DecodeError
 from tflite_ort.differences import Difference, Tolerance, difference
 from tflite_ort.export import export_onnx
 from tflite_ort.metadata import Metadata, model_metadata
-from tflite_ort.providers.delegates import ProviderChoice
-from tflite_ort.schema import BridgeError, Budgets, ExportError, MalformedModel, Model, read_model
+from tflite_ort.schema import BridgeError, ExportError, MalformedModel, Model, read_model
 from tflite_ort.schema.values.inlining import inlined
 from tflite_ort.schema.values.resolve import operator_view, tensor_views
 from tflite_ort.verification.comparing import Comparing, Progress, Reference, largest
@@ -30,9 +29,8 @@ from tflite_ort.verification.runtimes import (
     Sample,
     Settings,
 )
-from tflite_ort.verification.samples import Given, given_samples, random_samples
+from tflite_ort.verification.samples import RANDOM, Given, Random, given_samples, random_samples
 from tflite_ort.verification.versions import package_versions
-from tflite_ort.versioning.resolver import OpResolver
 
 Source = str | os.PathLike[str] | bytes | memoryview | Model
 
@@ -51,45 +49,33 @@ def verify(
     onnx_file: str | os.PathLike[str] | onnx.ModelProto | None = None,
     mapping: Mapping[str, str | int] | None = None,
     reference: str | None = None,
-    inputs: Sequence[Given] | Sequence[Sequence[Given]] | None = None,
-    samples: int = 2,
-    steps: int = 1,
-    seed: int = 0,
+    inputs: Random | Sequence[Given] | Sequence[Sequence[Given]] = RANDOM,
     tolerance: Tolerance | None = None,
-    providers: Sequence[ProviderChoice] | None = None,
-    hybrid: str = "float",
-    resolver: OpResolver | None = None,
-    num_threads: int = 1,
+    settings: Settings | None = None,
     profiled_runs: int = 0,
-    budgets: Budgets | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """Run a model in several runtimes on the same inputs, and compare every tensor.
 
     Args:
         model: a ``.tflite`` file, its bytes, or a model read before.
-        runtimes: of ``"interpreter"`` (this library's), ``"export"`` (what `export_onnx` makes, in
-            plain ONNX Runtime), ``"kernels"`` (the numpy kernels), ``"litert"``,
-            ``"litert-optimized"`` and ``"litert-reference"``. Default: the first two, or none
-            besides `onnx_file`.
+        runtimes: of `NAMES`: ``"interpreter"`` (this library's), ``"export"`` (what `export_onnx`
+            makes, in plain ONNX Runtime), ``"kernels"`` (the numpy kernels), ``"litert"``,
+            ``"litert-optimized"``, ``"litert-reference"``. Default: the first two, or none besides
+            `onnx_file`.
         onnx_file: an ONNX file that anybody made from the model, or such a model.
         mapping: of `onnx_file`, by name of a value, the name or index of its tensor; other values
             are matched by name.
-        reference: which of the runtimes counts as right; default LiteRT, where that is not
-            installed or cannot run the model ``"kernels"``.
-        inputs: arrays by input name or index, one mapping a sample; for sequences a list of
-            mappings a sample, one for each step. Default: random ones.
-        samples: how many random ones.
-        steps: runs one after the other, over which state lasts, of each random sample.
-        seed: of random inputs.
-        tolerance: what outputs and operators may differ by.
-        providers, hybrid, resolver: as `Interpreter` takes them.
-        profiled_runs: invokes from which the interpreter's times by operator are taken; 0: none.
-        budgets: as `Interpreter` takes them.
+        reference: the runtime that counts as right; default LiteRT, or ``"kernels"`` where that is
+            not installed or cannot run the model.
+        inputs: `Random`, or arrays by input name or index: one mapping a sample; for sequences a
+            list of mappings a sample, one a step.
+        settings: how this library runs the model.
+        profiled_runs: invokes from which the interpreter's times are taken; 0: none.
         progress: told of each piece of work: what, how much is done, how much there is.
 
     Returns:
-        A report; one of what was done so far if it is interrupted by KeyboardInterrupt.
+        A report; after KeyboardInterrupt one of what was done so far.
 
     Raises:
         ModelError, VersionError: the model cannot be read.
@@ -97,34 +83,21 @@ def verify(
         MismatchedFile: `onnx_file` was not made from this model.
         TensorError: `inputs` do not fit.
     """
-    wanted = [*(runtimes or (() if onnx_file is not None else ("interpreter", "export")))]
-    for name in (*wanted, *([reference] if reference else [])):
-        if name not in NAMES:
-            raise VerificationError(f"no runtime {name!r}; there are {', '.join(NAMES)}")
-    with ExitStack() as stack:
+    default = () if onnx_file is not None else ("interpreter", "export")
+    choice = _Choice(runtimes or default, bool(runtimes), onnx_file, mapping or {}, reference)
+    choice.check()
+    settings = settings or Settings()
+    with closing(LitertProcess(settings.threads or 1)) as process:
         job = _Job(
-            _read(model, budgets),
+            _read(model),
             _metadata(model),
-            Settings(providers, num_threads, hybrid, resolver),
+            settings,
             tolerance or Tolerance(),
             progress or _silent,
             profiled_runs,
-            stack.enter_context(closing(LitertProcess(num_threads))),
+            process,
         )
-        if inputs is None:
-            fed = random_samples(job.details(), job.metadata, samples, steps, seed)
-            said = f"{samples} random samples from seed {seed}"
-        else:
-            runs = [[each] if isinstance(each, Mapping) else each for each in inputs]
-            fed = given_samples(job.model, runs)
-            said = f"{len(fed)} given samples"
-        report = Report(_name(model), "", said, job.tolerance, len(fed), max(map(len, fed)))
-        return job.run(
-            replace(report, versions=package_versions()),
-            _Choice(wanted, bool(runtimes), onnx_file, mapping or {}, reference),
-            fed,
-            stack,
-        )
+        return job.run(_name(model), choice, inputs)
 
 
 @dataclass(frozen=True)
@@ -136,6 +109,11 @@ class _Choice:
     onnx_file: str | os.PathLike[str] | onnx.ModelProto | None
     mapping: Mapping[str, str | int]
     reference: str | None
+
+    def check(self) -> None:
+        for name in (*self.runtimes, *([self.reference] if self.reference else [])):
+            if name not in NAMES:
+                raise VerificationError(f"no runtime {name!r}; there are {', '.join(NAMES)}")
 
 
 @dataclass
@@ -152,43 +130,58 @@ class _Job:
     skipped: dict[str, str] = field(default_factory=dict)
 
     def run(
-        self, report: Report, choice: _Choice, fed: Sequence[Sample], stack: ExitStack
+        self, name: str, choice: _Choice, inputs: Random | Sequence[Given | Sequence[Given]]
     ) -> Report:
-        """Fill in the report, as far as it comes."""
+        """The report, as far as it comes."""
+        if isinstance(inputs, Random):
+            fed = random_samples(self.details(), self.metadata, inputs)
+            said = f"{inputs.samples} random samples from seed {inputs.seed}"
+        else:
+            runs = [[each] if isinstance(each, Mapping) else each for each in inputs]
+            fed, said = given_samples(self.model, runs), f"{len(inputs)} given samples"
         done: list[Comparing] = []
-        name = choice.reference or ""
         complete = False
         try:
-            reference, spread, kernels = self._reference(choice, fed, stack)
-            name = reference.name
-            views = tensor_views(self.model, 0)
-            count = len(self.model.subgraphs[0].operators)
-            operators = [operator_view(self.model, 0, index, views) for index in range(count)]
-            for runtime in self._runtimes(choice, name):
-                stack.enter_context(closing(runtime))
-                done.append(
-                    Comparing(
-                        self.model,
-                        views,
-                        operators,
-                        runtime,
-                        reference,
-                        self.tolerance,
-                        spread,
-                        kernels,
-                    )
-                )
-                done[-1].run(self.progress, self.profiled_runs)
+            with ExitStack() as stack:
+                self._compare(choice, fed, done, stack)
             complete = True
         except KeyboardInterrupt:
             pass
-        return replace(
-            report,
-            reference=name,
-            runtimes=tuple(each.result() for each in done),
-            skipped=self.skipped,
-            complete=complete,
+        return Report(
+            name,
+            done[0].reference.name if done else choice.reference or "",
+            said,
+            self.tolerance,
+            len(fed),
+            max(map(len, fed), default=0),
+            tuple(each.result() for each in done),
+            self.skipped,
+            complete,
+            package_versions(),
         )
+
+    def _compare(
+        self, choice: _Choice, fed: Sequence[Sample], done: list[Comparing], stack: ExitStack
+    ) -> None:
+        """Add to `done` a comparison of each runtime."""
+        reference, spread, kernels = self._reference(choice, fed, stack)
+        views = tensor_views(self.model, 0)
+        count = len(self.model.subgraphs[0].operators)
+        operators = [operator_view(self.model, 0, index, views) for index in range(count)]
+        for runtime in self._runtimes(choice, reference.name):
+            stack.enter_context(closing(runtime))
+            comparing = Comparing(
+                self.model,
+                views,
+                operators,
+                runtime,
+                reference,
+                self.tolerance,
+                spread,
+                kernels,
+            )
+            done.append(comparing)
+            comparing.run(self.progress, self.profiled_runs)
 
     def details(self) -> list[dict[str, Any]]:
         """Of the inputs, as `Interpreter` tells them."""
@@ -266,11 +259,11 @@ class _Job:
         return {index: each for index, each in pairs if each is not None}
 
 
-def _read(model: Source, budgets: Budgets | None) -> Model:
-    source = model if isinstance(model, Model) else read_model(model, budgets=budgets)
+def _read(model: Source) -> Model:
+    source = model if isinstance(model, Model) else read_model(model)
     if not source.subgraphs:
         raise VerificationError("The model has no subgraph.")
-    return inlined(source if budgets is None else replace(source, budgets=budgets))
+    return inlined(source)
 
 
 def _metadata(model: Source) -> Metadata | None:
