@@ -18,7 +18,6 @@ from pathlib import Path
 
 from tflite_ort import BridgeError
 from tflite_ort.verification import Random, Report, RuntimeResult, Verdict, verify
-from tflite_ort.verification.judgement import in_words
 
 MODELS = Path(
     os.environ.get("TFLITE_ORT_MODELS") or Path(__file__).parents[2] / "shared" / "models"
@@ -85,8 +84,8 @@ def _line(name: str, result: RuntimeResult) -> str:
     far = max(
         result.outputs, key=lambda each: (not each.difference.finite, each.difference.relative)
     )
-    spread = "" if far.spread is None else in_words(far.spread)
-    apart = "" if far.difference.exact else in_words(far.difference)
+    spread = "" if far.spread is None else far.spread.words
+    apart = "" if far.difference.exact else far.difference.words
     named = "" if result.named is None else result.named.label
     return f"| {name} | {result.runtime} | {result.verdict} | {apart} | {spread} | {named} |"
 

@@ -81,6 +81,22 @@ class Difference:
         """Whether NaN and infinity stand in the same places."""
         return not (self.nan or self.infinite or self.problem)
 
+    @property
+    def words(self) -> str:
+        """How large it is."""
+        if self.problem:
+            return self.problem
+        parts = []
+        if self.quanta is not None:
+            parts.append(f"{self.quanta:.3g} quanta in {self.changed:.2%} of the elements")
+        elif self.relative or not (self.nan or self.infinite):
+            parts.append(f"{self.relative:.2g} of the largest value")
+        if self.nan:
+            parts.append(f"{self.nan} NaN")
+        if self.infinite:
+            parts.append(f"{self.infinite} infinities")
+        return ", ".join(parts)
+
     def within(self, tolerance: Tolerance) -> bool:
         """Whether the values are near enough; `tolerance.share` is not asked for."""
         if self.exact or not self.finite:

@@ -39,7 +39,7 @@ LAYERS = {
         {"plan"},
         {"*"},
         {"verification"},
-        {"command"},
+        {"__init__", "command"},
         {"__main__"},
     ),
 }

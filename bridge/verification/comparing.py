@@ -221,7 +221,13 @@ class Comparing:
             self.error,
             self.reference.error or self.runtime.outputs_only,
             (*self._outputs.values(self.views), *([self._worst[1]] if self._worst else ())),
+            {} if first is None else self._fed(first),
         )
+
+    def _fed(self, op: OperatorResult) -> dict[int, Array]:
+        """What the reference feeds an operator in the first sample."""
+        known = self.reference.tensors[0]
+        return {i: known[i] for i in op.inputs if i is not None and i in known}
 
     def _tensor(self, index: int) -> TensorResult:
         view, accumulated = self.views[index], merged(self._accumulated.get(index, ()))

@@ -151,11 +151,11 @@ def _of_outputs(verdict: Verdict, outputs: Sequence[OutputResult], tolerance: To
         return "All outputs are the same."
     named = [each for each in outputs if each.verdict is verdict]
     far = max(named, key=lambda each: (not each.difference.finite, each.difference.relative))
-    text = f"Output {far.name!r} differs by {in_words(far.difference)}"
+    text = f"Output {far.name!r} differs by {far.difference.words}"
     if verdict is Verdict.SPREAD and far.spread is not None:
-        return f"{text}; LiteRT's own kernels by {in_words(far.spread)}."
+        return f"{text}; LiteRT's own kernels by {far.spread.words}."
     allowed = f"{tolerance.quanta:g} quanta" if _in_quanta(far) else f"{tolerance.relative:g}"
-    beside = "" if far.spread is None else f", LiteRT's own kernels by {in_words(far.spread)}"
+    beside = "" if far.spread is None else f", LiteRT's own kernels by {far.spread.words}"
     return f"{text}{beside}; {allowed} {'is' if allowed[-1] != 'a' else 'are'} allowed."
 
 
@@ -170,21 +170,5 @@ def _of_operator(op: OperatorResult) -> str:
     beside = f" (together with operators {', '.join(others)})" if others else ""
     return (
         f"{op.label}{beside} is the first operator that is off by itself: fed the reference's "
-        f"inputs, it differs by {in_words(op.isolated)}."
+        f"inputs, it differs by {op.isolated.words}."
     )
-
-
-def in_words(found: Difference) -> str:
-    """The size of a difference."""
-    if found.problem:
-        return found.problem
-    parts = []
-    if found.quanta is not None:
-        parts.append(f"{found.quanta:.3g} quanta in {found.changed:.2%} of the elements")
-    elif found.relative or not (found.nan or found.infinite):
-        parts.append(f"{found.relative:.2g} of the largest value")
-    if found.nan:
-        parts.append(f"{found.nan} NaN")
-    if found.infinite:
-        parts.append(f"{found.infinite} infinities")
-    return ", ".join(parts)

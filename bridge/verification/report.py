@@ -154,6 +154,7 @@ class RuntimeResult:
         error: why the runtime could not run at all; its verdict is then OFF.
         outputs_only: why nothing but outputs was compared; empty where more was.
         values: of the outputs, and of the worst tensor as the last one.
+        fed: by index, the reference's values of what the operator `first` reads, of one sample.
     """
 
     runtime: str
@@ -167,6 +168,7 @@ class RuntimeResult:
     error: str = ""
     outputs_only: str = ""
     values: tuple[Values, ...] = ()
+    fed: Mapping[int, Array] = field(default_factory=dict)
 
     @property
     def named(self) -> OperatorResult | None:
@@ -215,11 +217,15 @@ class Report:
         return json.dumps(record, indent=2, allow_nan=False) + "\n"
 
 
+# Fields that hold arrays.
+_ARRAYS = frozenset({"fed", "values"})
+
+
 def plain(value: Any) -> Any:
-    """Dataclasses, mappings and sequences as what JSON has; `Values` are left out."""
+    """Dataclasses, mappings and sequences as what JSON has; arrays are left out."""
     if is_dataclass(value) and not isinstance(value, type):
         pairs = ((each.name, getattr(value, each.name)) for each in fields(value))
-        return {name: plain(item) for name, item in pairs if name != "values"}
+        return {name: plain(item) for name, item in pairs if name not in _ARRAYS}
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
