@@ -260,7 +260,8 @@ def _of_numbers(got: Array, want: Array) -> Difference:
     nan = np.isnan(got) != np.isnan(want)
     infinite = ~(same | nan) & ~(np.isfinite(got) & np.isfinite(want))
     apart = np.zeros(want.shape)
-    np.abs(got - want, out=apart, where=~(same | nan | infinite))
+    with np.errstate(invalid="ignore", over="ignore"):
+        np.abs(got - want, out=apart, where=~(same | nan | infinite))
     largest = float(apart.max())
     magnitude = float(np.abs(want).max(where=np.isfinite(want), initial=0.0)) or 1.0
     return Difference(

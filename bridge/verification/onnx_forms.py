@@ -133,6 +133,19 @@ def best_form(value: Array, name: str, tensor: TensorView, reference: Array) -> 
     return None if best is None else best[1]
 
 
+def misfit_form(value: Array, name: str, tensor: TensorView, reference: Array) -> ValueForm | None:
+    """The form that `value`, whose sizes are wrong, should have: the layout with more sizes right;
+    None where rank or type are wrong too."""
+    kind = _domain(value, tensor, reference)
+    if kind is None or value.ndim != reference.ndim:
+        return None
+    permuted = Layout.FIRST.shape(reference.shape)
+    fits = [sum(map(int.__eq__, value.shape, each)) for each in (reference.shape, permuted)]
+    if value.ndim > 2 and ("/nchw" in name[len(_SUFFIX.sub("", name)) :] or fits[1] > fits[0]):
+        return ValueForm(Layout.FIRST.permutation(value.ndim), permuted, value.dtype, **kind)
+    return ValueForm(None, reference.shape, value.dtype, **kind)
+
+
 def _domain(value: Array, tensor: TensorView, reference: Array) -> dict[str, Any] | None:
     """What of a form says how elements stand for elements; None where they cannot."""
     if value.dtype == reference.dtype:

@@ -16,7 +16,13 @@ from tflite_ort.providers.onnx_file import OnnxSession
 from tflite_ort.schema import BridgeError, Model, TensorView
 from tflite_ort.schema.values.resolve import tensor_views
 from tflite_ort.verification.extraction import tensor_index
-from tflite_ort.verification.onnx_forms import TensorNames, ValueForm, best_form, declared_form
+from tflite_ort.verification.onnx_forms import (
+    TensorNames,
+    ValueForm,
+    best_form,
+    declared_form,
+    misfit_form,
+)
 from tflite_ort.verification.onnx_graph import OnnxGraph
 from tflite_ort.verification.runtimes import Isolated, NotIsolated, Sample, Tensors, results
 
@@ -103,6 +109,8 @@ class OnnxRuntime:
         """Note which of the tensors `value` stands for, and how."""
         for index in candidates:
             form = best_form(value, name, self._views[index], right[index])
+            if form is None and len(candidates) == 1:
+                form = misfit_form(value, name, self._views[index], right[index])
             if form is None:
                 continue
             self._form[name] = form
