@@ -27,12 +27,27 @@ class OnnxGraph:
         self.producer = {
             name: at for at, node in enumerate(graph.node) for name in node.output if name
         }
+        self.readers: dict[str, list[int]] = {}
+        for at, node in enumerate(graph.node):
+            for name in set(read_by(node)):
+                self.readers.setdefault(name, []).append(at)
 
     def values(self) -> Iterator[str]:
         """Names of the inputs and of what nodes make, in the order in which they are there."""
         yield from (name for name in self.inputs if name not in self.initializers)
         for node in self.model.graph.node:
             yield from (name for name in node.output if name)
+
+    def following(self, name: str, named: Container[str], count: int) -> Iterator[str]:
+        """What is made of a value alone, up to `count` nodes on and to a value of `named`."""
+        for _ in range(count):
+            readers = self.readers.get(name, ())
+            if len(readers) != 1 or len(self.model.graph.node[readers[0]].output) != 1:
+                return
+            (name,) = self.model.graph.node[readers[0]].output
+            if name in named:
+                return
+            yield name
 
     def showing(self, names: Iterable[str]) -> onnx.ModelProto:
         """The model with these values as outputs."""

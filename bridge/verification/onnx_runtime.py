@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 
+from tflite_ort.differences import badness, difference
 from tflite_ort.providers.onnx_file import OnnxSession
 from tflite_ort.schema import BridgeError, Model, TensorView
 from tflite_ort.schema.values.resolve import tensor_views
@@ -27,6 +28,10 @@ from tflite_ort.verification.onnx_graph import OnnxGraph
 from tflite_ort.verification.runtimes import Isolated, NotIsolated, Sample, Tensors, results
 
 Array = npt.NDArray[Any]
+
+_PRODUCER = "tflite-ort"
+# How many nodes after a value other tools have made of the same operator.
+_AFTER = 4
 
 
 class MismatchedFile(BridgeError, ValueError):
@@ -55,6 +60,7 @@ class OnnxRuntime:
         self._views = tensor_views(self.model, 0)
         self._names = TensorNames(self._views)
         self._inputs, self._outputs = self._by_place()
+        self._ours = self.proto.producer_name == _PRODUCER
         # The first value that stands for each tensor, and in which form.
         self._value: dict[int, str] = {}
         self._form: dict[str, ValueForm] = {}
@@ -109,16 +115,25 @@ class OnnxRuntime:
         """Note which of the tensors `value` stands for, and how."""
         for index in candidates:
             form = best_form(value, name, self._views[index], right[index])
-            if form is None and len(candidates) == 1:
+            if form is None and len(candidates) == 1 and self._ours:
                 form = misfit_form(value, name, self._views[index], right[index])
             if form is None:
                 continue
             self._form[name] = form
-            if index not in self._value:
-                self._value[index] = name
-            if index not in found:
-                found[index] = form.to_tensor(value, right[index].shape)
+            array = form.to_tensor(value, right[index].shape)
+            if self._is_better(index, array, found, right[index]):
+                self._value[index], found[index] = name, array
             return
+
+    def _is_better(self, index: int, array: Array, found: dict[int, Array], right: Array) -> bool:
+        """Whether a value stands for a tensor rather than the one before: in files of other tools
+        the nearer one, since what has the name may be the tensor before its bias or activation."""
+        if index not in found or self._ours:
+            return index not in found
+        view = self._views[index]
+        codes = view.quantization if view.is_quantized else None
+        near, nearer = (badness(difference(a, right, codes)) for a in (found[index], array))
+        return nearer < near
 
     def unreadable(self, tensor: int) -> str:
         return (
@@ -206,6 +221,10 @@ class OnnxRuntime:
                 candidates = self._names.of(name)
             if kept := [index for index in candidates if index in right]:
                 matched[name] = kept
+        if not self._ours:
+            for name, candidates in list(matched.items()):
+                for after in self.graph.following(name, matched, _AFTER):
+                    matched[after] = candidates
         return matched
 
     def _by_place(self) -> tuple[dict[str, int], dict[str, int]]:
