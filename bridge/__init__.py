@@ -44,6 +44,7 @@ from tflite_ort.schema import (
     VersionError,
 )
 from tflite_ort.signatures import SignatureRunner
+from tflite_ort.verification import Report, extract, verify
 from tflite_ort.versioning import MutableOpResolver, OpResolver, Registration
 
 __all__ = [
@@ -69,6 +70,7 @@ __all__ = [
     "OpResolver",
     "OpResolverType",
     "Registration",
+    "Report",
     "ResizeError",
     "SignatureRunner",
     "StateError",
@@ -83,6 +85,8 @@ __all__ = [
     "VersionError",
     "WellKnownOpResolver",
     "export_onnx",
+    "extract",
     "install_as",
     "load_delegate",
+    "verify",
 ]

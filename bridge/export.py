@@ -15,6 +15,7 @@ import onnx_ir as ir
 
 from tflite_ort.custom.export import DOMAIN, untranslated, with_custom_nodes
 from tflite_ort.custom.kernels import BoundResolver
+from tflite_ort.export_check import check_export
 from tflite_ort.export_state import first_values, lower_with_state
 from tflite_ort.files import is_replaceable, write_bytes, writing
 from tflite_ort.metadata import properties
@@ -52,22 +53,19 @@ def export_onnx(
     stateful: bool = True,
     external_roots: Sequence[str | os.PathLike[str]] = (),
     budgets: Budgets | None = None,
+    check: bool = False,
 ) -> onnx.ModelProto:
     """Translate a TFLite model into ONNX (opset 21; hash tables take ``ai.onnx.ml`` too).
 
     Args:
         model: a ``.tflite`` file, its bytes, or a model read before.
         output: where to write; weights above 2 GB go into a file beside it, ``<output>.data``.
-        weights: ``"uint8"`` writes quantised int8 weights as uint8 with zero point 128, the same
-            real values, exact and fast on every CPU; ``"int8"`` keeps them signed, for TensorRT
-            and QNN. ONNX Runtime on an x86 CPU without VNNI needs the session entry
-            ``session.x64quantprecision=1`` for exact results from the signed ones.
-        hybrid: of float activations with integer weights. ``"float"`` dequantises the weights: more
-            accurate than TFLite. ``"dynamic"`` rounds the activations to 8 bits at each invoke, as
-            TFLite's reference kernels do.
+        weights: ``"uint8"`` writes quantised int8 weights as uint8, exact on every CPU; ``"int8"``
+            keeps them signed, for TensorRT and QNN. ONNX Runtime on an x86 CPU without VNNI is
+            exact with these only if the session entry ``session.x64quantprecision`` is 1.
+        hybrid: of float activations with integer weights, as `Interpreter` takes it.
         input_shapes: shapes by input name, where they are not to be the file's. A size that is None
-            or a name stays open: ``{"image": ("batch", None, None, 3)}``; the same name is the
-            same size.
+            or a name stays open: ``{"image": ("batch", None, None, 3)}``.
         resolver: where translators are looked up; default `BuiltinOpResolver`.
         custom_ops: ``"domain"`` writes a custom operator without a translation as a node of the
             domain ``tflite.custom``, its options as attributes. None refuses such a model.
@@ -76,6 +74,7 @@ def export_onnx(
             lists the pairs, and an input that is not fed starts the state. False: every run
             starts from the first values.
         external_roots, budgets: as of `read_model`; a model read before keeps its own.
+        check: run file and interpreter on the same random inputs, see `check_export`.
 
     Returns:
         The model; where `output` is given and weights are external, without their data. Inputs
@@ -86,7 +85,7 @@ def export_onnx(
 
     Raises:
         ModelError, VersionError: it cannot be read, exceeds a budget, or has unknown operators.
-        ExportError: lists all operators without a translation; or the graph does not load.
+        ExportError: lists all operators without a translation; graph does not load; `check` fails.
         OSError: `output` cannot be written; what was there before still is.
     """
     _check_choices(weights, hybrid, custom_ops)
@@ -98,7 +97,10 @@ def export_onnx(
     shapes, target = _shapes_by_index(source, input_shapes or {}), Target(weights, hybrid=hybrid)
     lowered = _lowered(source, shapes, resolver, target, domain=domain, stateful=stateful)
     lowered.model.metadata_props.update(properties(source, path))
-    return _written(lowered.model, output)
+    proto = _written(lowered.model, output)
+    if check:
+        check_export(proto, output, source, hybrid=hybrid, resolver=resolver)
+    return proto
 
 
 def _source(

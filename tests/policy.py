@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "versioning": {"tflite_ort.schema"},
     "opmap": {"ml_dtypes", "numpy", "onnx_ir", "tflite_ort.schema", "tflite_ort.versioning"},
     "fallback_kernels": {"ml_dtypes", "numpy", "tflite_ort.schema", "tflite_ort.versioning"},
-    "bridge": {"ml_dtypes", "numpy", "onnx", "onnx_ir", "onnxruntime", "rich", "typer"}
+    "bridge": {"google", "ml_dtypes", "numpy", "onnx", "onnx_ir", "onnxruntime", "rich", "typer"}
     | set(PACKAGES.values()),
 }
 
@@ -38,14 +38,15 @@ LAYERS = {
         {"specialize"},
         {"plan"},
         {"*"},
-        {"command"},
+        {"verification"},
+        {"__init__", "command"},
         {"__main__"},
     ),
 }
 
 # Library -> the only files, or folders, that name it.
 ONLY_IN = {
-    "onnxruntime": {"bridge/providers/session.py"},
+    "onnxruntime": {"bridge/providers/onnx_file.py", "bridge/providers/session.py"},
     "rich": {"bridge/command/"},
     "typer": {"bridge/command/"},
 }

@@ -19,6 +19,7 @@ from tflite_ort.command import arrays
 from tflite_ort.command.cli import app
 from tflite_ort.command.demo import digits_model, held_out
 from tflite_ort.command.provider_choices import provider_choices
+from tflite_ort.drawn import random_inputs
 from tflite_ort.schema import (
     AddOptions,
     ExternalBuffer,
@@ -288,14 +289,14 @@ def test_without_pillow_one_line_says_what_to_install(
     ],
 )
 def test_random_inputs_fill_their_range(dtype: type, scale: float, low: int, high: int) -> None:
-    drawn = arrays.random_inputs([details(dtype, (1000, 20), scale)], 0)[0].astype(np.float64)
+    drawn = random_inputs([details(dtype, (1000, 20), scale)], 0)[0].astype(np.float64)
     assert low <= drawn.min() <= low + 0.01 * (high - low)
     assert high - 0.01 * (high - low) <= drawn.max() <= high
 
 
 def test_random_strings_and_complex_numbers() -> None:
-    assert isinstance(arrays.random_inputs([details(np.bytes_, (3,))], 0)[0][0], bytes)
-    assert arrays.random_inputs([details(np.complex64, (3,))], 0)[0].dtype == np.complex64
+    assert isinstance(random_inputs([details(np.bytes_, (3,))], 0)[0][0], bytes)
+    assert random_inputs([details(np.complex64, (3,))], 0)[0].dtype == np.complex64
 
 
 def test_written_outputs_keep_apart_names_that_one_file_would_have(tmp_path: Path) -> None:

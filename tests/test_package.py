@@ -40,6 +40,7 @@ PUBLIC = [
     "OpResolver",
     "OpResolverType",
     "Registration",
+    "Report",
     "ResizeError",
     "SignatureRunner",
     "StateError",
@@ -54,8 +55,10 @@ PUBLIC = [
     "VersionError",
     "WellKnownOpResolver",
     "export_onnx",
+    "extract",
     "install_as",
     "load_delegate",
+    "verify",
 ]
 
 

@@ -24,8 +24,6 @@ Array = npt.NDArray[Any]
 # What get_input_details and get_output_details say of one tensor.
 Details = Mapping[str, Any]
 
-# Integers that are not quantised are mostly indices or token numbers: small ones fit most tables.
-_SMALL_INTEGERS = 10
 _TOP = 5
 _LONGEST_NAME = 200
 # What numpy and its libraries raise for a file that is not theirs, or is damaged.
@@ -73,40 +71,6 @@ class Normalization:
 
     mean: tuple[float, ...] = (0.0,)
     std: tuple[float, ...] = (255.0,)
-
-
-# Drawn -------------------------------------------------------------------------------------------
-
-
-def random_input(details: Details, generator: np.random.Generator) -> Array:
-    """Values for one input: floats in [-1, 1), quantised ones and bytes over their whole range,
-    other integers from 0 to 9."""
-    dtype, shape = np.dtype(details["dtype"]), tuple(int(size) for size in details["shape"])
-    if dtype.kind in "OS":
-        words = np.array([b"word%d" % number for number in range(_SMALL_INTEGERS)], object)
-        return np.asarray(words[generator.integers(0, _SMALL_INTEGERS, shape)], object)
-    if dtype.kind == "b":
-        return generator.integers(0, 2, shape).astype(dtype)
-    if dtype.kind in "iu":
-        low, high = _drawn_range(dtype, details)
-        return generator.integers(low, high, shape, endpoint=True).astype(dtype)
-    real = generator.uniform(-1, 1, shape)
-    if dtype.kind == "c":
-        return (real + 1j * generator.uniform(-1, 1, shape)).astype(dtype)
-    return real.astype(dtype)
-
-
-def random_inputs(details: Sequence[Details], seed: int) -> dict[int, Array]:
-    """`random_input` of each, by tensor index; one seed always gives the same values."""
-    generator = np.random.default_rng(seed)
-    return {int(each["index"]): random_input(each, generator) for each in details}
-
-
-def _drawn_range(dtype: np.dtype[Any], details: Details) -> tuple[int, int]:
-    if dtype.itemsize == 1 or _scales(details).size:
-        limits = np.iinfo(dtype)
-        return int(limits.min), int(limits.max)
-    return 0, _SMALL_INTEGERS - 1
 
 
 # Read --------------------------------------------------------------------------------------------

@@ -25,7 +25,8 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.command.arrays import AnyInterpreter, random_inputs, set_inputs, unique_names
+from tflite_ort.command.arrays import AnyInterpreter, set_inputs, unique_names
+from tflite_ort.drawn import random_inputs
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.optional import optional_module
 from tflite_ort.plan.profiling import OperatorTime

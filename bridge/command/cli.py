@@ -1,4 +1,4 @@
-"""The command ``tflite-ort``: run, export, inspect, versions, bench, providers, demo."""
+"""The command ``tflite-ort``: run, export, verify and so on."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from typer.core import TyperGroup
 from tflite_ort.command.bench import bench
 from tflite_ort.command.demo import run_demo
 from tflite_ort.command.export import export
+from tflite_ort.command.extract import extract
 from tflite_ort.command.inspect import inspect
 from tflite_ort.command.run import run
 from tflite_ort.command.terminal import complain, new_console, new_table, say, warn
+from tflite_ort.command.verify import verify
 from tflite_ort.command.versions import versions_command
 from tflite_ort.providers.available import provider_reports
 from tflite_ort.schema import BridgeError
@@ -94,7 +96,7 @@ def demo() -> None:
     run_demo(new_console())
 
 
-for _verb in (run, export, versions, providers, demo, inspect, bench):
+for _verb in (run, export, verify, extract, versions, providers, demo, inspect, bench):
     app.command()(_verb)
 
 

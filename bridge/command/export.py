@@ -7,6 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
+import onnx
 import typer
 
 from tflite_ort.command.arguments import (
@@ -19,8 +20,11 @@ from tflite_ort.command.arguments import (
     budgets,
     resolver_of,
 )
-from tflite_ort.command.terminal import new_console, new_table, say
+from tflite_ort.command.terminal import complain, new_console, new_table, say
 from tflite_ort.export import export_onnx
+from tflite_ort.export_check import ExportMismatch, check_export
+from tflite_ort.schema import read_model
+from tflite_ort.verification.report import OFF
 
 
 class Weights(StrEnum):
@@ -66,6 +70,9 @@ def export(
             help="Variables as inputs and outputs, or every run starts from their first values.",
         ),
     ] = True,
+    check: Annotated[
+        bool, typer.Option("--check", help="Run it beside the interpreter; exit code 4 if off.")
+    ] = False,
 ) -> None:
     """Write a model as ONNX."""
     target = model.with_suffix(".onnx") if out is None else out
@@ -89,6 +96,29 @@ def export(
     for name, count in nodes.most_common():
         table.add_row(name, str(count))
     new_console().print(table)
+    if check:
+        _check(exported, target, model, hybrid.value, resolver)
+
+
+def _check(
+    exported: onnx.ModelProto, target: Path, model: Path, hybrid: str, resolver: str | None
+) -> None:
+    """Print the largest difference from the interpreter.
+
+    Raises:
+        Exit: with code 4 where it is too large.
+    """
+    source = read_model(model)
+    try:
+        found = check_export(
+            exported, target, source, hybrid=hybrid, resolver=resolver_of(resolver)
+        )
+    except ExportMismatch as error:
+        complain(error)
+        raise typer.Exit(OFF) from error
+    for name, each in found.items():
+        same = "the same as the interpreter's" if each.exact else f"within {each.words}"
+        say(f"checked {name}: {same}")
 
 
 def _named_shape(text: str) -> tuple[str, list[int | str | None]]:

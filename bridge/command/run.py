@@ -24,7 +24,6 @@ from tflite_ort.command.arguments import (
 )
 from tflite_ort.command.arrays import (
     Normalization,
-    random_inputs,
     read_inputs,
     set_inputs,
     top_scores,
@@ -32,6 +31,7 @@ from tflite_ort.command.arrays import (
     write_outputs,
 )
 from tflite_ort.command.terminal import new_console, new_table, say, shape_text
+from tflite_ort.drawn import random_inputs
 from tflite_ort.interpreter import Interpreter
 
 Array = npt.NDArray[Any]

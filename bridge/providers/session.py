@@ -94,7 +94,7 @@ def register_library(path: str) -> None:
     try:
         onnxruntime.register_execution_provider_library(name, path)
     except ORT_ERRORS as error:
-        raise DelegateError(f"ONNX Runtime could not load {path}: {_said(error)}") from error
+        raise DelegateError(f"ONNX Runtime could not load {path}: {said(error)}") from error
 
 
 class Session:
@@ -144,7 +144,7 @@ class Session:
                 enable_fallback=0,  # it would print a message and run on the CPU
             )
         except ORT_ERRORS as error:
-            text = f"ONNX Runtime could not load the graph: {_said(error)}"
+            text = f"ONNX Runtime could not load the graph: {said(error)}"
             raise DelegateError(text) from error
         if provider.name not in self._session.get_providers():
             raise DelegateError(f"ONNX Runtime could not load {provider}, its log says why")
@@ -208,7 +208,7 @@ class Session:
                 self._bind_inputs(binding)
             self._session.run_with_iobinding(binding.bound)
         except ORT_ERRORS as error:
-            raise DelegateError(f"ONNX Runtime failed: {_said(error)}") from _cause(error)
+            raise DelegateError(f"ONNX Runtime failed: {said(error)}") from _cause(error)
         if binding.unmade:
             self._keep(binding)
 
@@ -238,7 +238,7 @@ class Session:
             feeds = dict(zip(self._inputs, map(paired, inputs), strict=True))
             results = self._session.run(None, {**feeds, **self._in_place})
         except ORT_ERRORS as error:
-            raise DelegateError(f"ONNX Runtime failed: {_said(error)}") from _cause(error)
+            raise DelegateError(f"ONNX Runtime failed: {said(error)}") from _cause(error)
         if any(result is None for result in results):
             raise DelegateError("ONNX Runtime failed: an output was given no value")
         return [_named(np.asarray(result)) for result in results]
@@ -258,7 +258,7 @@ def _cause(error: Exception) -> Exception:
     return error.with_traceback(None)
 
 
-def _said(error: Exception) -> str:
+def said(error: Exception) -> str:
     """The message of one of ONNX Runtime's errors in a line, without the place in its source."""
     return _SOURCE_PLACE.sub("", " ".join(str(error).split()))
 

@@ -59,6 +59,16 @@ def same_order(shape: Sequence[int]) -> bool:
 Form = tuple[Layout, Domain]
 
 
+def form_suffix(tensor: TensorView, form: Form) -> str:
+    """What follows the name of `tensor` in the name of a value that has it in `form`; nothing where
+    it is as TFLite has it, or as uint8 codes for int8 ones."""
+    layout, domain = form
+    real = tensor.is_quantized and domain is Domain.REAL
+    file = domain is Domain.FILE
+    parts = ("/nchw", layout is Layout.FIRST), ("/real", real), ("/file", file)
+    return "".join(part for part, there in parts if there)
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """What a graph is made for; the defaults are exact on every ONNX runtime.

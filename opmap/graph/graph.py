@@ -25,7 +25,7 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from tflite_ort.opmap.graph.constants import carried, carried_type
-from tflite_ort.opmap.graph.forms import Domain, Form, Layout, Target, same_order
+from tflite_ort.opmap.graph.forms import Domain, Form, Layout, Target, form_suffix, same_order
 from tflite_ort.opmap.graph.nodes import Build
 from tflite_ort.opmap.graph.pairs import is_complex, paired, paired_shape, part_dtype
 from tflite_ort.opmap.graph.quantized_nodes import QuantizedNodes
@@ -63,6 +63,8 @@ class Graph(QuantizedNodes):
         self._sizes: dict[int, ir.Value] = {}
         self._body = ""
         self.output_names: set[str] = set()
+        self._bases: dict[int, str] = {}
+        self._after_tensors: set[str] = set()
 
     # What translators use -------------------------------------------------------------------
 
@@ -256,6 +258,7 @@ class Graph(QuantizedNodes):
             shape=None if shape is None else ir.Shape(paired_shape(tensor, shape)),
             type=ir.TensorType(self.boundary_type(tensor)),
         )
+        self._bases.setdefault(tensor.index, name)
         self._record(tensor, self.form(tensor, Layout.LAST, self.target.boundary), value)
         return value
 
@@ -301,7 +304,7 @@ class Graph(QuantizedNodes):
         """A graph for the tensors of a called subgraph, which adds its nodes to this graph."""
         inner = Graph(self.target, self._translate)
         inner.nodes, inner.constants, inner._names = self.nodes, self.constants, self._names
-        inner._counts = self._counts
+        inner._counts, inner._after_tensors = self._counts, self._after_tensors
         inner._within = f"{self._label}/"
         return inner
 
@@ -355,6 +358,18 @@ class Graph(QuantizedNodes):
         forms = self._forms.setdefault(tensor.index, {})
         self._journal.append((tensor.index, form, forms.get(form)))
         forms[form] = value
+        if value.producer() is not None and value.name not in self._after_tensors:
+            value.name = self._unique(self._base(tensor) + form_suffix(tensor, form))
+            self._after_tensors.add(value.name)
+
+    def _base(self, tensor: TensorView) -> str:
+        """What names of the values of `tensor` begin with: its own name, and its index too where
+        something else is called so."""
+        if tensor.index not in self._bases:
+            name = self._within + (tensor.name or "tensor")
+            taken = not tensor.name or name in self._names
+            self._bases[tensor.index] = f"{name}#{tensor.index}" if taken else name
+        return self._bases[tensor.index]
 
     def _forget(self, index: int, form: Form) -> None:
         self._journal.append((index, form, self._forms[index].pop(form)))

@@ -1,0 +1,40 @@
+"""The verb ``extract``: a part of a model as a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tflite_ort.command.arguments import ModelFile
+from tflite_ort.command.terminal import say
+from tflite_ort.files import write_bytes
+from tflite_ort.schema import read_model, write_model
+from tflite_ort.verification.extraction import extract as extracted
+
+
+def extract(
+    model: ModelFile,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The .tflite file to write.")],
+    start: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--from",
+            metavar="TENSOR",
+            help="Name or index, repeatable; default the inputs that the part needs.",
+        ),
+    ] = None,
+    stop: Annotated[
+        list[str] | None,
+        typer.Option("--to", metavar="TENSOR", help="Name or index, repeatable; default: outputs."),
+    ] = None,
+    subgraph: Annotated[int, typer.Option(min=0, help="Which subgraph it is cut from.")] = 0,
+) -> None:
+    """Cut out what leads from some tensors to others."""
+    part = extracted(read_model(model), start or (), stop or (), subgraph)
+    content = write_model(part)
+    write_bytes(out, content)
+    graph = part.subgraphs[0]
+    count = f"{len(graph.operators)} operators, {len(graph.inputs)} inputs"
+    say(f"wrote {out}: {len(content) / 1e6:.2f} MB, {count}, {len(graph.outputs)} outputs")

@@ -1,0 +1,228 @@
+"""The verb ``verify``: which operator is off, and by how much."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy.typing as npt
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from tflite_ort.command.arguments import (
+    Hybrid,
+    HybridOption,
+    ModelFile,
+    ProviderOptions,
+    Providers,
+    ResolverName,
+    Seed,
+    choices_of,
+    resolver_of,
+)
+from tflite_ort.command.arrays import InputError, Normalization, read_inputs, write_outputs
+from tflite_ort.command.terminal import new_console, new_table, say, shown
+from tflite_ort.differences import Tolerance
+from tflite_ort.drawn import random_inputs
+from tflite_ort.files import write_bytes, write_text
+from tflite_ort.interpreter import Interpreter
+from tflite_ort.schema import read_model, write_model
+from tflite_ort.schema.values.inlining import inlined
+from tflite_ort.verification.comparing import Progress as Told
+from tflite_ort.verification.extraction import one_operator
+from tflite_ort.verification.report import Report, RuntimeResult
+from tflite_ort.verification.runtimes import Settings
+from tflite_ort.verification.samples import Random
+from tflite_ort.verification.verifying import NAMES
+from tflite_ort.verification.verifying import verify as verified
+
+Array = npt.NDArray[Any]
+
+_IMAGES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp"})
+_WORST = 5
+
+
+def verify(
+    model: ModelFile,
+    runtime: Annotated[
+        list[str] | None, typer.Option(help=f"Repeatable; of {', '.join(NAMES)}.")
+    ] = None,
+    onnx: Annotated[Path | None, typer.Option(help="An ONNX file made from the model.")] = None,
+    value_map: Annotated[
+        Path | None,
+        typer.Option("--map", help="JSON: the tensor that each value of the ONNX file stands for."),
+    ] = None,
+    reference: Annotated[str | None, typer.Option(help="What counts as right.")] = None,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input",
+            metavar="[NAME=]FILE|FOLDER",
+            help="As of run; a folder of images is a sample each.",
+        ),
+    ] = None,
+    samples: Annotated[int, typer.Option(min=1, help="Random ones.")] = 2,
+    steps: Annotated[int, typer.Option(min=1, help="Runs in a row, over which state lasts.")] = 1,
+    seed: Seed = 0,
+    tolerance: Annotated[
+        float, typer.Option(min=0.0, help="Of floats, relative to the largest value.")
+    ] = 1e-3,
+    quanta: Annotated[float, typer.Option(min=0.0, help="Of quantised tensors.")] = 1.0,
+    json_file: Annotated[
+        str | None, typer.Option("--json", metavar="FILE|-", help="Write the report as JSON.")
+    ] = None,
+    extract: Annotated[
+        Path | None,
+        typer.Option(help="Write the first operator that is off as a model, its inputs beside it."),
+    ] = None,
+    threads: Annotated[int | None, typer.Option(min=1)] = None,
+    hybrid: HybridOption = Hybrid.FLOAT,
+    provider: Providers = None,
+    provider_option: ProviderOptions = None,
+    resolver: ResolverName = None,
+) -> None:
+    """Run a model in several runtimes and say which operator is off; exit code 4 if one is."""
+    chosen, found = choices_of(provider, provider_option), resolver_of(resolver)
+    with _bar() as progress:
+        report = verified(
+            model,
+            runtimes=runtime,
+            onnx_file=onnx,
+            mapping=None if value_map is None else _mapping(value_map),
+            reference=reference,
+            inputs=_given(model, inputs, seed) if inputs else Random(samples, steps, seed),
+            tolerance=Tolerance(tolerance, quanta),
+            settings=Settings(chosen, threads, hybrid.value, found),
+            progress=progress,
+        )
+    if json_file is not None and json_file != "-":
+        write_text(json_file, report.to_json())
+    print(report.to_json(), end="") if json_file == "-" else _print(report)
+    if extract is not None:
+        _extract(model, report, extract)
+    raise typer.Exit(report.exit_code)
+
+
+def _mapping(path: Path) -> dict[str, str | int]:
+    try:
+        read = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"{path} is not JSON: {error}") from error
+    if not isinstance(read, dict) or not all(isinstance(v, (str, int)) for v in read.values()):
+        raise InputError(f"{path} is not a JSON object of names or indices of tensors")
+    return read
+
+
+def _given(model: Path, files: Sequence[str], seed: int) -> list[dict[int, Array]]:
+    """A sample of the files; of a folder of images one each."""
+    interpreter = Interpreter(model)
+    details = interpreter.get_input_details()
+    described = interpreter.metadata.inputs
+    first = described[0] if described else None
+    normalised = first is not None and first.mean and first.std
+    how = Normalization(first.mean, first.std) if first is not None and normalised else None
+    folder = Path(files[0])
+    if len(files) > 1 or not folder.is_dir():
+        return [random_inputs(details, seed) | read_inputs(files, details, how)]
+    images = sorted(path for path in folder.iterdir() if path.suffix.lower() in _IMAGES)
+    if not images:
+        raise InputError(f"no images in {folder}")
+    return [random_inputs(details, seed) | read_inputs([str(p)], details, how) for p in images]
+
+
+@contextmanager
+def _bar() -> Iterator[Told]:
+    """A progress bar on stderr while there is a terminal."""
+    console = Console(stderr=True, markup=False)
+    columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task("")
+
+        def told(what: str, done: int, count: int) -> None:
+            bar.update(task, description=shown(what), completed=done, total=count)
+
+        yield told
+
+
+# Printed -----------------------------------------------------------------------------------------
+
+
+def _print(report: Report) -> None:
+    for name, reason in report.skipped.items():
+        say(f"{name} left out: {reason}")
+    say(f"{report.model}: {report.inputs}, beside {report.reference}")
+    for result in report.runtimes:
+        _print_runtime(result)
+    if not report.complete:
+        say("interrupted: this is what was done so far")
+
+
+def _print_runtime(result: RuntimeResult) -> None:
+    say("")
+    say(f"{result.runtime}: {result.verdict}. {result.reason}")
+    if result.outputs_only:
+        say(f"only outputs were compared: {result.outputs_only}")
+    if result.error:
+        return
+    table = new_table("output", "verdict", "difference", "LiteRT's kernels", "top 1", "top 5")
+    for each in result.outputs:
+        scores = each.scores
+        tops = ("", "") if scores is None else (str(scores.top1), str(scores.top5))
+        spread = "" if each.spread is None else each.spread.words
+        apart = "none" if each.difference.exact else each.difference.words
+        table.add_row(each.name, each.verdict, apart, spread, *tops)
+    console = new_console()
+    console.print(table)
+    _print_operators(result)
+    unread = sum(bool(tensor.unreadable) for tensor in result.tensors)
+    if unread:
+        say(f"{unread} of {len(result.tensors)} tensors cannot be read; --json says why")
+
+
+def _print_operators(result: RuntimeResult) -> None:
+    """Those that are off by themselves, the first ones."""
+    off = [each for each in result.operators if each.within is False]
+    if not off:
+        return
+    table = new_table("operator off by itself", "version", "alone", "in the network", "known")
+    for each in off[:_WORST]:
+        alone, network = (
+            "" if found is None else found.words for found in (each.isolated, each.accumulated)
+        )
+        table.add_row(
+            each.label, str(each.version), alone or each.not_isolated, network, each.known
+        )
+    new_console().print(table)
+    if len(off) > _WORST:
+        say(f"and {len(off) - _WORST} more")
+    named = off[0]
+    say(f"{named.label}: {', '.join(f'{k}={v}' for k, v in named.options.items())}")
+    for tensor in result.tensors:
+        if tensor.index in (*named.inputs, *named.outputs) and tensor.scales:
+            role = "output" if tensor.index in named.outputs else "input"
+            scale = f"{tensor.scales[0]:.6g}" if len(tensor.scales) == 1 else "per channel"
+            say(f"  {role} {tensor.name}: {tensor.type} {list(tensor.shape)}, scale {scale}")
+
+
+def _extract(model: Path, report: Report, out: Path) -> None:
+    """Write the first operator that is off, and what the reference fed it as ``.npz``."""
+    result = next((each for each in report.runtimes if each.named is not None), None)
+    if result is None or result.named is None:
+        say("no operator is off by itself: nothing is extracted")
+        return
+    part, inputs, _ = one_operator(inlined(read_model(model)), result.named.index)
+    write_bytes(out, write_model(part))
+    say(f"wrote {out}: {result.named.label} alone")
+    if all(index in result.fed for index in inputs):
+        graph = part.subgraphs[0]
+        names = [graph.tensors[index].name for index in graph.inputs]
+        arrays = dict(zip(names, (result.fed[index] for index in inputs), strict=True))
+        beside = out.with_suffix(".npz")
+        write_outputs(beside, arrays)
+        say(f"wrote {beside}: its inputs; verify {out} --input {beside}")

@@ -1,0 +1,275 @@
+"""How far a tensor is from what it should be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.schema.values.view import Quantization
+
+Array = npt.NDArray[Any]
+
+# Channels of fewer elements say nothing about a share.
+_CHANNEL = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """What a difference may be.
+
+    Args:
+        relative: of floats, the largest difference over the largest magnitude of the reference.
+        quanta: of quantised tensors, the largest difference in steps of the scale.
+        isolated: as `relative`, of a single operator that is fed the reference's inputs.
+        share: of such an operator's 8-bit results, the share of elements that may differ at all;
+            50 times as large a share of one channel may.
+    """
+
+    relative: float = 1e-3
+    quanta: float = 1.0
+    isolated: float = 1e-5
+    share: float = 0.005
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How far one tensor is from the reference's, over all samples.
+
+    Args:
+        elements: how many were compared.
+        equal: how many of them are the same; NaN equals NaN.
+        largest: the largest absolute difference; of a quantised tensor in real numbers.
+        mean: the mean absolute difference, in the same unit.
+        relative: `largest` over the largest magnitude of the reference.
+        quanta, mean_quanta: the same differences of a quantised tensor in steps of its scale, of
+            other integers in units; None for floats.
+        nan: elements that are NaN on one side alone.
+        infinite: elements that are infinite on one side alone, or with the other sign.
+        crowded: of quantised tensors, the largest share of elements that differ in one channel
+            (the last axis), of channels with 16 elements and more.
+        problem: why it cannot be compared, such as a shape that is another one; the numbers
+            then mean nothing.
+    """
+
+    elements: int
+    equal: int
+    largest: float = 0.0
+    mean: float = 0.0
+    relative: float = 0.0
+    quanta: float | None = None
+    mean_quanta: float | None = None
+    nan: int = 0
+    infinite: int = 0
+    crowded: float = 0.0
+    problem: str = ""
+
+    @property
+    def changed(self) -> float:
+        """The share of elements that differ."""
+        return 1.0 - self.equal / self.elements if self.elements else 0.0
+
+    @property
+    def exact(self) -> bool:
+        return self.equal == self.elements and not self.problem
+
+    @property
+    def finite(self) -> bool:
+        """Whether NaN and infinity stand in the same places."""
+        return not (self.nan or self.infinite or self.problem)
+
+    @property
+    def words(self) -> str:
+        """How large it is."""
+        if self.problem:
+            return self.problem
+        parts = []
+        if self.quanta is not None:
+            parts.append(f"{self.quanta:.3g} quanta in {self.changed:.2%} of the elements")
+        elif self.relative or not (self.nan or self.infinite):
+            parts.append(f"{self.relative:.2g} of the largest value")
+        if self.nan:
+            parts.append(f"{self.nan} NaN")
+        if self.infinite:
+            parts.append(f"{self.infinite} infinities")
+        return ", ".join(parts)
+
+    def within(self, tolerance: Tolerance) -> bool:
+        """Whether the values are near enough; `tolerance.share` is not asked for."""
+        if self.exact or not self.finite:
+            return self.exact
+        if self.quanta is not None:
+            return self.quanta <= tolerance.quanta
+        return self.relative <= tolerance.relative
+
+    def as_near_as(self, other: Difference, times: float = 1.0) -> bool:
+        """Whether the values are no further away than `times` as far as those of `other`."""
+        if self.exact or not self.finite:
+            return self.exact
+        if self.quanta is not None and other.quanta is not None:
+            return self.quanta <= times * other.quanta
+        return self.relative <= times * other.relative
+
+
+def difference(got: Array, want: Array, quantization: Quantization | None = None) -> Difference:
+    """How far `got` is from the reference's `want`.
+
+    Args:
+        quantization: of `want`, whose elements are codes then. `got` has codes too, or the real
+            numbers that they stand for as floats.
+    """
+    if got.shape != want.shape:
+        return Difference(0, 0, problem=f"shape {got.shape}, the reference has {want.shape}")
+    if got.dtype.kind in "OSU" or want.dtype.kind in "OSU":
+        return _of_words(got, want)
+    if quantization is not None:
+        return _of_codes(got, want, quantization)
+    if not _comparable(got.dtype, want.dtype):
+        problem = f"elements of {got.dtype}, the reference has {want.dtype}"
+        return Difference(0, 0, problem=problem)
+    if got.dtype == want.dtype and want.dtype.kind in "iub":
+        if np.array_equal(got, want):
+            return Difference(want.size, want.size, quanta=0.0, mean_quanta=0.0)
+        found = _of_numbers(got.astype(np.float64), want.astype(np.float64))
+        return _with_quanta(found, 1.0)
+    wide = np.complex128 if "c" in (got.dtype.kind, want.dtype.kind) else np.float64
+    return _of_numbers(got.astype(wide), want.astype(wide))
+
+
+def merged(found: Sequence[Difference]) -> Difference | None:
+    """The largest of the largest and the mean of the means; None of none."""
+    if not found:
+        return None
+    problem = next((each.problem for each in found if each.problem), "")
+    elements = sum(each.elements for each in found)
+    quanta = [each.quanta for each in found if each.quanta is not None]
+
+    def mean(values: Sequence[float | None]) -> float:
+        pairs = zip(found, values, strict=True)
+        return sum(each.elements * (value or 0.0) for each, value in pairs) / max(1, elements)
+
+    return Difference(
+        elements,
+        sum(each.equal for each in found),
+        max(each.largest for each in found),
+        mean([each.mean for each in found]),
+        max(each.relative for each in found),
+        max(quanta) if quanta else None,
+        mean([each.mean_quanta for each in found]) if quanta else None,
+        sum(each.nan for each in found),
+        sum(each.infinite for each in found),
+        max(each.crowded for each in found),
+        problem,
+    )
+
+
+def worst(found: Sequence[Difference]) -> Difference | None:
+    """The one that is furthest away; None of none."""
+    return max(found, key=badness, default=None)
+
+
+def badness(found: Difference) -> tuple[bool, float]:
+    """The order of differences of any kind: a larger one is worse."""
+    return not found.finite, found.relative
+
+
+def real_values(codes: Array, quantization: Quantization) -> npt.NDArray[np.float64]:
+    """The real numbers that `codes` stand for."""
+    scale, zero_point = _parameters(quantization, codes.ndim)
+    return (codes.astype(np.float64) - zero_point) * scale
+
+
+def _parameters(quantization: Quantization, rank: int) -> tuple[Array, Array]:
+    shape = [1] * rank
+    if quantization.per_channel:
+        shape[quantization.axis] = -1
+    scale = quantization.scale.astype(np.float64)
+    return scale.reshape(shape), quantization.zero_point.reshape(shape)
+
+
+def _comparable(got: np.dtype[Any], want: np.dtype[Any]) -> bool:
+    floats = {"f", "c", "V"}
+    return got == want or (got.kind in floats and want.kind in floats)
+
+
+def _of_words(got: Array, want: Array) -> Difference:
+    pairs = zip(got.reshape(-1).tolist(), want.reshape(-1).tolist(), strict=True)
+    equal = sum(_octets(a) == _octets(b) for a, b in pairs)
+    off = 0.0 if equal == want.size else 1.0
+    return Difference(want.size, equal, off, off, off)
+
+
+def _octets(word: Any) -> Any:
+    return word.encode() if isinstance(word, str) else word
+
+
+def _of_codes(got: Array, want: Array, quantization: Quantization) -> Difference:
+    if got.dtype == want.dtype and np.array_equal(got, want):
+        return Difference(want.size, want.size, quanta=0.0, mean_quanta=0.0)
+    scale, zero_point = _parameters(quantization, want.ndim)
+    codes = want.astype(np.float64) - zero_point
+    if got.dtype.kind in "iu":
+        found, same = got.astype(np.float64) - zero_point, got == want
+    else:  # real numbers are the same where they would be rounded to the same code
+        found = got.astype(np.float64) / np.where(scale == 0, 1, scale)
+        with np.errstate(invalid="ignore"):
+            same = np.rint(found) == codes
+    steps = _of_numbers(found, codes)
+    reals = _of_numbers(found * scale, codes * scale)
+    return Difference(
+        want.size,
+        int(same.sum()),
+        reals.largest,
+        reals.mean,
+        reals.relative,
+        steps.largest,
+        steps.mean,
+        reals.nan,
+        reals.infinite,
+        _crowded(~same),
+    )
+
+
+def _crowded(changed: npt.NDArray[np.bool_]) -> float:
+    """The largest share that is true along the last axis."""
+    if changed.ndim < 2 or changed.size < _CHANNEL * changed.shape[-1]:
+        return 0.0
+    return float(changed.reshape(-1, changed.shape[-1]).mean(axis=0).max(initial=0.0))
+
+
+def _with_quanta(found: Difference, step: float) -> Difference:
+    return Difference(
+        found.elements,
+        found.equal,
+        found.largest,
+        found.mean,
+        found.relative,
+        found.largest / step,
+        found.mean / step,
+    )
+
+
+def _of_numbers(got: Array, want: Array) -> Difference:
+    """Of float64 or complex128."""
+    if not want.size:
+        return Difference(0, 0)
+    same = (got == want) | (np.isnan(got) & np.isnan(want))
+    nan = np.isnan(got) != np.isnan(want)
+    infinite = ~(same | nan) & ~(np.isfinite(got) & np.isfinite(want))
+    apart = np.zeros(want.shape)
+    with np.errstate(invalid="ignore", over="ignore"):
+        np.abs(got - want, out=apart, where=~(same | nan | infinite))
+    largest = float(apart.max())
+    magnitude = float(np.abs(want).max(where=np.isfinite(want), initial=0.0)) or 1.0
+    return Difference(
+        want.size,
+        int(same.sum()),
+        largest,
+        float(apart.mean()),
+        largest / magnitude,
+        nan=int(nan.sum()),
+        infinite=int(infinite.sum()),
+    )

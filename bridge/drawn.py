@@ -1,0 +1,61 @@
+"""Random values for a model's inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+# What get_input_details says of one tensor.
+Details = Mapping[str, Any]
+
+# Integers that are not quantised are mostly indices or token numbers: small ones fit most tables.
+_SMALL_INTEGERS = 10
+
+
+def random_input(
+    details: Details, generator: np.random.Generator, real: tuple[float, float] = (-1.0, 1.0)
+) -> Array:
+    """Values for one input: floats in the range `real`, quantised ones and bytes over their whole
+    range, other integers from 0 to 9."""
+    dtype, shape = np.dtype(details["dtype"]), tuple(int(size) for size in details["shape"])
+    if dtype.kind in "OS":
+        words = np.array([b"word%d" % number for number in range(_SMALL_INTEGERS)], object)
+        return np.asarray(words[generator.integers(0, _SMALL_INTEGERS, shape)], object)
+    if dtype.kind == "b":
+        return generator.integers(0, 2, shape).astype(dtype)
+    if dtype.kind in "iu":
+        low, high = _drawn_range(dtype, details)
+        return generator.integers(low, high, shape, endpoint=True).astype(dtype)
+    values = generator.uniform(*real, shape)
+    if dtype.kind == "c":
+        return (values + 1j * generator.uniform(*real, shape)).astype(dtype)
+    return values.astype(dtype)
+
+
+def random_inputs(
+    details: Sequence[Details],
+    seed: int,
+    ranges: Mapping[int, tuple[float, float]] | None = None,
+) -> dict[int, Array]:
+    """`random_input` of each, by tensor index; one seed always gives the same values.
+
+    Args:
+        ranges: of float inputs, by tensor index; [-1, 1) where there is none.
+    """
+    generator, ranges = np.random.default_rng(seed), ranges or {}
+    return {
+        index: random_input(each, generator, ranges.get(index, (-1.0, 1.0)))
+        for index, each in ((int(each["index"]), each) for each in details)
+    }
+
+
+def _drawn_range(dtype: np.dtype[Any], details: Details) -> tuple[int, int]:
+    quantised = np.asarray(details["quantization_parameters"]["scales"]).size > 0
+    if dtype.itemsize == 1 or quantised:
+        limits = np.iinfo(dtype)
+        return int(limits.min), int(limits.max)
+    return 0, _SMALL_INTEGERS - 1

@@ -1,0 +1,148 @@
+"""Whether an exported file gives what the interpreter gives."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+
+from tflite_ort.differences import Difference, Tolerance, badness, difference
+from tflite_ort.drawn import random_inputs
+from tflite_ort.interpreter import Interpreter
+from tflite_ort.opmap.graph.pairs import paired
+from tflite_ort.providers.onnx_file import OnnxSession
+from tflite_ort.schema import DelegateError, ExportError, Model, write_model
+from tflite_ort.schema.values.resolve import tensor_views
+from tflite_ort.versioning.resolver import OpResolver
+
+Array = npt.NDArray[Any]
+
+
+class ExportMismatch(ExportError):
+    """An exported file that differs from the interpreter.
+
+    Args:
+        kept: where the file is now; None where none was written.
+    """
+
+    def __init__(self, message: str, kept: Path | None = None) -> None:
+        self.kept = kept
+        super().__init__(message if kept is None else f"{message}; the file is now {kept}")
+
+
+def check_export(
+    proto: onnx.ModelProto,
+    output: str | os.PathLike[str] | None,
+    model: Model,
+    *,
+    hybrid: str = "float",
+    resolver: OpResolver | None = None,
+    seed: int = 0,
+    tolerance: Tolerance | None = None,
+) -> dict[str, Difference]:
+    """Run an exported model and the interpreter once on the same random inputs.
+
+    Args:
+        proto, output: what `export_onnx` returned, and where it wrote it.
+        model: what was exported.
+
+    Returns:
+        By name of an output, how far it is from the interpreter's.
+
+    Raises:
+        ExportMismatch: one leaves the tolerance, or ONNX Runtime cannot run the file, which then
+            has ``.off`` before its suffix.
+        BridgeError: the interpreter cannot run the model.
+    """
+    try:
+        found = _differences(proto, output, model, hybrid, resolver, seed)
+    except DelegateError as error:
+        raise ExportMismatch(f"the exported file does not run: {error}", _moved(output)) from error
+    off = {n: each for n, each in found.items() if not each.within(tolerance or Tolerance())}
+    if off:
+        name, far = max(off.items(), key=lambda pair: badness(pair[1]))
+        text = f"output {name!r} differs from the interpreter's by {far.words}"
+        raise ExportMismatch(text, _moved(output))
+    return found
+
+
+def _differences(
+    proto: onnx.ModelProto,
+    output: str | os.PathLike[str] | None,
+    model: Model,
+    hybrid: str,
+    resolver: OpResolver | None,
+    seed: int,
+) -> dict[str, Difference]:
+    folder = None if output is None else Path(output).absolute().parent
+    session = OnnxSession(proto, folder)
+    views = tensor_views(model, 0)
+    content = write_model(model)
+    with closing(
+        Interpreter(model_content=content, hybrid=hybrid, resolver=resolver, budgets=model.budgets)
+    ) as interpreter:
+        details = interpreter.get_input_details()
+        _resize(interpreter, details, proto)
+        details = interpreter.get_input_details()
+        arrays = random_inputs(details, seed)
+        interpreter.allocate_tensors()
+        for index, array in arrays.items():
+            interpreter.set_tensor(index, array)
+        interpreter.invoke()
+        feeds = dict(zip(session.inputs, map(_as_onnx, arrays.values()), strict=False))
+        found: dict[str, Difference] = {}
+        outputs = interpreter.get_output_details()
+        # State, which comes after them, is left out.
+        for name, value, detail in zip(session.outputs, session.run(feeds), outputs, strict=False):
+            view = views[detail["index"]]
+            right = np.asarray(interpreter.get_tensor(detail["index"]))
+            codes = view.quantization if view.is_quantized else None
+            found[name] = difference(_as_tensor(np.asarray(value), right), right, codes)
+    return found
+
+
+def _resize(
+    interpreter: Interpreter, details: list[dict[str, Any]], proto: onnx.ModelProto
+) -> None:
+    """Give inputs the sizes that the file fixes; open ones stay as they are."""
+    declared: Mapping[str, onnx.ValueInfoProto] = {each.name: each for each in proto.graph.input}
+    for detail in details:
+        value = declared.get(detail["name"])
+        if value is None:
+            continue
+        dims = value.type.tensor_type.shape.dim
+        sizes = [
+            each.dim_value if each.HasField("dim_value") else int(size)
+            for each, size in zip(dims, detail["shape"], strict=False)
+        ]
+        if len(sizes) == len(detail["shape"]) and sizes != list(detail["shape"]):
+            interpreter.resize_tensor_input(detail["index"], sizes)
+
+
+def _as_onnx(array: Array) -> Array:
+    """Strings as text, complex numbers as pairs."""
+    if array.dtype.kind in "OS":
+        words = np.empty(array.size, object)
+        words[:] = [each.decode("utf-8", "replace") for each in array.flat]
+        return words.reshape(array.shape)
+    return paired(array)
+
+
+def _as_tensor(value: Array, right: Array) -> Array:
+    if right.dtype.kind == "c" and value.dtype.kind == "f":
+        return np.ascontiguousarray(value).view(right.dtype)[..., 0]
+    return value.reshape(right.shape) if value.size == right.size else value
+
+
+def _moved(output: str | os.PathLike[str] | None) -> Path | None:
+    """Where a file that is off goes: to ``name.off.onnx``."""
+    if output is None:
+        return None
+    path = Path(output)
+    return path.replace(path.with_suffix(f".off{path.suffix}"))

@@ -1,0 +1,71 @@
+"""Any ONNX model in ONNX Runtime as it is, arrays by name in and out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import onnxruntime
+
+from tflite_ort.providers.session import ORT_ERRORS, said
+from tflite_ort.providers.traits import CPU
+from tflite_ort.schema import DelegateError
+
+Array = npt.NDArray[Any]
+
+# Where the weights lie that a model in memory refers to.
+_WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
+# 4-bit weights times activations in float32: see docs/numbers.md.
+_CONFIG = {"session.qdq_matmulnbits_accuracy_level": "1"}
+
+# ValueError: of arrays that do not fit.
+_FAILURES: tuple[type[Exception], ...] = (*ORT_ERRORS, ValueError)
+
+
+class OnnxSession:
+    """An ONNX model on the CPU.
+
+    Args:
+        model: what to run.
+        folder: where its external weights lie.
+        num_threads: within an operator.
+
+    Raises:
+        DelegateError: ONNX Runtime cannot load it.
+    """
+
+    def __init__(
+        self, model: onnx.ModelProto, folder: Path | None = None, num_threads: int = 1
+    ) -> None:
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4
+        options.intra_op_num_threads = num_threads
+        for key, value in _CONFIG.items():
+            options.add_session_config_entry(key, value)
+        if folder is not None:
+            options.add_session_config_entry(_WEIGHTS_FOLDER, str(folder))
+        try:
+            self._session = onnxruntime.InferenceSession(
+                model.SerializeToString(), options, providers=[CPU]
+            )
+        except ORT_ERRORS as error:
+            raise DelegateError(f"ONNX Runtime could not load it: {said(error)}") from error
+        self.inputs = [each.name for each in self._session.get_inputs()]
+        self.outputs = [each.name for each in self._session.get_outputs()]
+
+    def run(self, feeds: Mapping[str, Array], wanted: Sequence[str] | None = None) -> list[Any]:
+        """One inference: the outputs `wanted`, or all; None for one that has no value.
+
+        Raises:
+            DelegateError: it fails.
+        """
+        names = None if wanted is None else list(wanted)
+        try:
+            found = self._session.run(names, dict(feeds))
+        except _FAILURES as error:
+            raise DelegateError(f"ONNX Runtime failed: {said(error)}") from error
+        return [np.asarray(each) if isinstance(each, np.ndarray) else each for each in found]

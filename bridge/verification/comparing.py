@@ -1,0 +1,305 @@
+"""One runtime held against the reference: collected piece by piece, a result at any time."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy.typing as npt
+
+from tflite_ort.differences import Difference, Tolerance, badness, difference, merged, worst
+from tflite_ort.schema import BridgeError, Model, OperatorView, TensorView
+from tflite_ort.verification.extraction import constant_operators
+from tflite_ort.verification.judgement import Outputs, is_near, is_within, judged
+from tflite_ort.verification.known import known_difference
+from tflite_ort.verification.options import option_texts
+from tflite_ort.verification.report import (
+    OperatorResult,
+    RuntimeResult,
+    TensorResult,
+    Values,
+    Verdict,
+)
+from tflite_ort.verification.runtimes import (
+    Litert,
+    NotIsolated,
+    OurInterpreter,
+    Runtime,
+    Sample,
+    Tensors,
+    results,
+)
+
+Array = npt.NDArray[Any]
+# Told of each piece of work: what, how much of it is done, and how much there is.
+Progress = Callable[[str, int, int], None]
+
+_CONSTANT = "it depends on constants alone"
+
+
+@dataclass
+class Reference:
+    """What counts as right.
+
+    Args:
+        outputs: of each sample and run, outputs and variables by tensor index.
+        tensors: of each sample, all after its first run, the inputs too.
+        error: why `tensors` has nothing but inputs and outputs.
+    """
+
+    name: str
+    samples: Sequence[Sample]
+    outputs: list[list[Tensors]] = field(default_factory=list)
+    tensors: list[Tensors] = field(default_factory=list)
+    error: str = ""
+
+    def add(self, runtime: Runtime, sample: Sample) -> None:
+        """Run one more sample."""
+        runs = list(runtime.outputs(sample))
+        try:
+            inside = runtime.tensors(sample)
+        except BridgeError as error:
+            inside, self.error = {}, str(error)
+        self.outputs.append(runs)
+        self.tensors.append({**inside, **runs[0], **sample[0]})
+
+
+@dataclass
+class Comparing:
+    """How far a runtime is from the reference, as far as it is known.
+
+    Args:
+        views, operators: of the primary subgraph.
+        spread: of outputs by tensor index, how far LiteRT's kernels are apart.
+        kernels: LiteRT with its kernels, the reference's first, to measure the spread of one
+            operator; None without LiteRT.
+    """
+
+    model: Model
+    views: Sequence[TensorView]
+    operators: Sequence[OperatorView[Any]]
+    runtime: Runtime
+    reference: Reference
+    tolerance: Tolerance
+    spread: Mapping[int, Difference]
+    kernels: Sequence[Litert] = ()
+    error: str = ""
+
+    def __post_init__(self) -> None:
+        self._outputs = Outputs(self.model, self.reference.outputs)
+        self._accumulated: dict[int, list[Difference]] = defaultdict(list)
+        self._isolated: dict[int, Difference] = {}
+        self._shapes: dict[int, tuple[int, ...]] = {}
+        self._together: dict[int, tuple[int, ...]] = {}
+        self._reasons: dict[int, str] = {}
+        self._spreads: dict[int, Difference | None] = {}
+        self._placed: dict[int, tuple[str, str]] = {}
+        self._times: Mapping[str, float] = {}
+        self._worst: tuple[tuple[bool, float], Values] | None = None
+
+    # Collecting --------------------------------------------------------------------------------
+
+    def run(self, progress: Progress, profiled_runs: int = 0) -> None:
+        """Compare all; what fails is noted as the runtime's error."""
+        try:
+            self._run_whole(progress)
+            self._run_operators(progress)
+            if isinstance(self.runtime, OurInterpreter):
+                self._note_places(self.runtime, profiled_runs)
+        except BridgeError as error:
+            self.error = str(error)
+
+    def _run_whole(self, progress: Progress) -> None:
+        count = len(self.reference.samples)
+        for number, sample in enumerate(self.reference.samples):
+            progress(f"{self.runtime.name}: network", number, count)
+            self._compare_tensors(number, sample)
+            for step, found in enumerate(self.runtime.outputs(sample)):
+                self._outputs.add(number, step, found)
+        progress(f"{self.runtime.name}: network", count, count)
+
+    def _compare_tensors(self, number: int, sample: Sample) -> None:
+        known = self.reference.tensors[number]
+        made = set(results(self.model))
+        for index, got in self.runtime.tensors(sample, known).items():
+            if index in known and index in made:
+                found = self._difference(index, got, known[index])
+                self._accumulated[index].append(found)
+                self._shapes[index] = known[index].shape
+
+    def _run_operators(self, progress: Progress) -> None:
+        fixed, count = constant_operators(self.model), len(self.operators)
+        given = self.reference.tensors
+        for op in self.operators:
+            progress(f"{self.runtime.name}: operators", op.index, count)
+            if op.index in fixed:
+                self._reasons[op.index] = _CONSTANT
+                continue
+            try:
+                found = self.runtime.isolated(op.index, given)
+            except NotIsolated as reason:
+                self._reasons[op.index] = str(reason)
+                continue
+            except BridgeError as error:
+                self._reasons[op.index] = f"alone it fails: {error}"
+                continue
+            self._together[op.index] = found.operators
+            self._compare_operator(op, found.outputs)
+        progress(f"{self.runtime.name}: operators", count, count)
+
+    def _compare_operator(self, op: OperatorView[Any], outputs: Sequence[Tensors]) -> None:
+        for tensor in op.outputs:
+            pairs = [
+                (got[tensor.index], right[tensor.index])
+                for got, right in zip(outputs, self.reference.tensors, strict=True)
+                if tensor.index in got and tensor.index in right
+            ]
+            found = merged([self._difference(tensor.index, *pair) for pair in pairs])
+            if found is None:
+                self._reasons.setdefault(op.index, "the reference has no value of what it makes")
+                continue
+            self._isolated[tensor.index] = found
+            if self._worst is None or badness(found) > self._worst[0]:
+                self._worst = badness(found), self._values(tensor.index, *pairs[0])
+        if not self._is_near(op) and self.kernels:
+            self._spreads[op.index] = self._spread_of(op)
+
+    def _is_near(self, op: OperatorView[Any]) -> bool:
+        found = ((tensor, self._isolated.get(tensor.index)) for tensor in op.outputs)
+        return all(
+            each is None or is_within(each, self.tolerance, tensor) for tensor, each in found
+        )
+
+    def _spread_of(self, op: OperatorView[Any]) -> Difference | None:
+        """How far LiteRT's kernels are apart when they are fed the same; None if they fail."""
+        found = []
+        for kernels in self.kernels:
+            try:
+                outputs = kernels.isolated(op.index, self.reference.tensors).outputs
+            except BridgeError:
+                continue
+            for got, right in zip(outputs, self.reference.tensors, strict=True):
+                found += [self._difference(i, got[i], right[i]) for i in got if i in right]
+        return largest(found)
+
+    def _note_places(self, runtime: OurInterpreter, profiled_runs: int) -> None:
+        inputs = self.reference.samples[0][0]
+        for row in runtime.placements(inputs):
+            if row.subgraph == 0:
+                self._placed[row.index] = row.runs_on, row.reason
+        if profiled_runs:
+            self._times = runtime.times(inputs, profiled_runs)
+
+    def _difference(self, index: int, got: Array, want: Array) -> Difference:
+        view = self.views[index]
+        return difference(got, want, view.quantization if view.is_quantized else None)
+
+    def _values(self, index: int, got: Array, want: Array) -> Values:
+        return Values(index, self.views[index].name, want, got)
+
+    # The result --------------------------------------------------------------------------------
+
+    def result(self) -> RuntimeResult:
+        """What is known by now."""
+        operators = [self._operator(op) for op in self.operators]
+        outputs, state = self._outputs.results(self.views, self.spread, self.tolerance)
+        first = next((op for op in operators if op.within is False), None)
+        verdict, reason = judged(outputs, state, operators, self.tolerance)
+        if self.error:
+            verdict, reason = Verdict.OFF, f"It does not run: {self.error}"
+        return RuntimeResult(
+            self.runtime.name,
+            verdict,
+            reason,
+            outputs,
+            state,
+            tuple(self._tensor(index) for index in results(self.model)),
+            tuple(operators),
+            None if first is None else first.index,
+            self.error,
+            self.reference.error or self.runtime.outputs_only,
+            (*self._outputs.values(self.views), *([self._worst[1]] if self._worst else ())),
+            {} if first is None else self._fed(first),
+        )
+
+    def _fed(self, op: OperatorResult) -> dict[int, Array]:
+        """What the reference feeds an operator in the first sample."""
+        known = self.reference.tensors[0]
+        return {i: known[i] for i in op.inputs if i is not None and i in known}
+
+    def _tensor(self, index: int) -> TensorResult:
+        view, accumulated = self.views[index], merged(self._accumulated.get(index, ()))
+        quantization = view.quantization
+        shape = self._shapes.get(index, tuple(self.model.subgraphs[0].tensors[index].shape))
+        producers = (op.index for op in self.operators if any(t.index == index for t in op.outputs))
+        return TensorResult(
+            index,
+            view.name,
+            view.type.name,
+            shape,
+            next(producers, None),
+            () if quantization is None else tuple(map(float, quantization.scale)),
+            () if quantization is None else tuple(map(int, quantization.zero_point)),
+            accumulated,
+            self._isolated.get(index),
+            "" if accumulated else self._unreadable(index),
+        )
+
+    def _unreadable(self, index: int) -> str:
+        if not any(index in tensors for tensors in self.reference.tensors):
+            return f"{self.reference.name} does not give it"
+        return self.runtime.unreadable(index)
+
+    def _operator(self, op: OperatorView[Any]) -> OperatorResult:
+        made = [tensor.index for tensor in op.outputs]
+        isolated = worst([self._isolated[index] for index in made if index in self._isolated])
+        whole = [merged(self._accumulated.get(index, ())) for index in made]
+        accumulated = worst([each for each in whole if each is not None])
+        spread = self._spreads.get(op.index)
+        near = None if isolated is None else self._is_near(op)
+        if near is False and isolated is not None and spread is not None:
+            near = is_near(isolated, spread)
+        failed = self._reasons.get(op.index, "").startswith("alone it fails")
+        runs_on, reason = self._placed.get(op.index, ("", ""))
+        return OperatorResult(
+            op.index,
+            op.name,
+            op.version,
+            option_texts(op.options),
+            tuple(None if tensor is None else tensor.index for tensor in op.inputs),
+            tuple(made),
+            accumulated,
+            isolated,
+            spread,
+            False if failed else near,
+            self._together.get(op.index, ()),
+            self._reasons.get(op.index, ""),
+            known_difference(op),
+            runs_on,
+            reason,
+            self._times.get(op.label),
+        )
+
+
+def largest(found: Sequence[Difference]) -> Difference | None:
+    """The largest of each number; None of none."""
+    if not found:
+        return None
+    both = merged(found)
+    assert both is not None
+    changed = max(found, key=lambda each: each.changed)
+    return Difference(
+        changed.elements,
+        changed.equal,
+        both.largest,
+        both.mean,
+        both.relative,
+        both.quanta,
+        both.mean_quanta,
+        both.nan,
+        both.infinite,
+        both.crowded,
+        both.problem,
+    )

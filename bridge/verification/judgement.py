@@ -1,0 +1,174 @@
+"""From differences to a verdict and its reason."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy.typing as npt
+
+from tflite_ort.differences import Difference, Tolerance, difference, merged
+from tflite_ort.schema import Model, TensorType, TensorView
+from tflite_ort.verification.report import (
+    OperatorResult,
+    OutputResult,
+    Values,
+    Verdict,
+)
+from tflite_ort.verification.runtimes import Tensors, variables
+from tflite_ort.verification.scores import agreement
+
+Array = npt.NDArray[Any]
+
+# So few elements say nothing about a share.
+_FEW = 3
+# The spread is that of a few samples: another sample may have one that is larger by as much.
+_SAMPLED = 1.5
+# How much larger the share of one channel may be than that of all.
+_CROWD = 50
+_ORDER = tuple(Verdict)
+
+
+class Outputs:
+    """The outputs of a runtime beside those of the reference."""
+
+    def __init__(self, model: Model, reference: Sequence[Sequence[Tensors]]) -> None:
+        self._reference = reference
+        self._outputs = list(dict.fromkeys(model.subgraphs[0].outputs))
+        self._variables = [index for index in variables(model) if index not in self._outputs]
+        self._pairs: dict[int, dict[int, list[tuple[Array, Array]]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
+
+    def add(self, sample: int, step: int, found: Tensors) -> None:
+        right = self._reference[sample][step]
+        for index in (*self._outputs, *self._variables):
+            if index in found and index in right:
+                self._pairs[index][step].append((found[index], right[index]))
+
+    def results(
+        self,
+        views: Sequence[TensorView],
+        spread: Mapping[int, Difference],
+        tolerance: Tolerance,
+    ) -> tuple[tuple[OutputResult, ...], tuple[OutputResult, ...]]:
+        """Of the outputs, and of the variables."""
+        outputs, state = (
+            tuple(
+                _output(views[index], self._pairs[index], spread.get(index), tolerance)
+                for index in indices
+                if index in self._pairs
+            )
+            for indices in (self._outputs, self._variables)
+        )
+        return outputs, state
+
+    def values(self, views: Sequence[TensorView]) -> Iterator[Values]:
+        """Of the first sample."""
+        for index in self._outputs:
+            if pairs := self._pairs.get(index, {}).get(0):
+                yield Values(index, views[index].name, pairs[0][1], pairs[0][0])
+
+
+def _output(
+    view: TensorView,
+    pairs: Mapping[int, Sequence[tuple[Array, Array]]],
+    spread: Difference | None,
+    tolerance: Tolerance,
+) -> OutputResult:
+    quantization = view.quantization if view.is_quantized else None
+    steps = [
+        merged([difference(got, want, quantization) for got, want in at_step])
+        for at_step in pairs.values()
+    ]
+    by_step = [each for each in steps if each is not None]
+    found = merged(by_step) or Difference(0, 0)
+    return OutputResult(
+        view.index,
+        view.name,
+        verdict_of(found, spread, tolerance),
+        found,
+        spread,
+        agreement([pair for at_step in pairs.values() for pair in at_step]),
+        tuple(by_step) if len(by_step) > 1 else (),
+    )
+
+
+def verdict_of(found: Difference, spread: Difference | None, tolerance: Tolerance) -> Verdict:
+    """Of one output."""
+    if found.exact:
+        return Verdict.EXACT
+    if spread is not None and found.as_near_as(spread, _SAMPLED):
+        return Verdict.SPREAD
+    return Verdict.TOLERANCE if found.within(tolerance) else Verdict.OFF
+
+
+def is_within(found: Difference, tolerance: Tolerance, tensor: TensorView) -> bool:
+    """Whether one operator's result, which was fed right inputs, is near enough."""
+    if found.exact or not found.finite:
+        return found.exact
+    if found.quanta is None:
+        return found.relative <= tolerance.isolated
+    if not tensor.is_quantized:
+        return False
+    if found.quanta > tolerance.quanta or tensor.type is TensorType.INT16:
+        return found.quanta <= tolerance.quanta  # of 65536 codes one is nothing
+    few = found.elements - found.equal <= _FEW
+    spread_out = found.crowded <= _CROWD * tolerance.share
+    return few or (found.changed <= tolerance.share and spread_out)
+
+
+def is_near(found: Difference, spread: Difference) -> bool:
+    """Whether one operator's result is as near as LiteRT's kernels are to each other."""
+    few = found.elements - found.equal <= _FEW
+    alike = found.changed <= 2 * spread.changed and found.crowded <= 2 * spread.crowded
+    return found.as_near_as(spread) and (found.quanta is None or few or alike)
+
+
+def judged(
+    outputs: Sequence[OutputResult],
+    state: Sequence[OutputResult],
+    operators: Sequence[OperatorResult],
+    tolerance: Tolerance,
+) -> tuple[Verdict, str]:
+    """The verdict on a runtime, and why."""
+    everything = (*outputs, *state)
+    if not everything:
+        return Verdict.OFF, "No output could be compared."
+    verdict = max((each.verdict for each in everything), key=_ORDER.index)
+    said = [_of_outputs(verdict, everything, tolerance)]
+    first = next((op for op in operators if op.within is False), None)
+    if first is not None:
+        said.append(_of_operator(first))
+    elif verdict is Verdict.OFF and any(op.isolated for op in operators):
+        said.append("No operator alone leaves the tolerance: small differences add up.")
+    return verdict, " ".join(said)
+
+
+def _of_outputs(verdict: Verdict, outputs: Sequence[OutputResult], tolerance: Tolerance) -> str:
+    if verdict is Verdict.EXACT:
+        return "All outputs are the same."
+    named = [each for each in outputs if each.verdict is verdict]
+    far = max(named, key=lambda each: (not each.difference.finite, each.difference.relative))
+    text = f"Output {far.name!r} differs by {far.difference.words}"
+    if verdict is Verdict.SPREAD and far.spread is not None:
+        return f"{text}; LiteRT's own kernels by {far.spread.words}."
+    allowed = f"{tolerance.quanta:g} quanta" if _in_quanta(far) else f"{tolerance.relative:g}"
+    beside = "" if far.spread is None else f", LiteRT's own kernels by {far.spread.words}"
+    return f"{text}{beside}; {allowed} {'is' if allowed[-1] != 'a' else 'are'} allowed."
+
+
+def _in_quanta(output: OutputResult) -> bool:
+    return output.difference.quanta is not None
+
+
+def _of_operator(op: OperatorResult) -> str:
+    if op.isolated is None:
+        return f"{op.label} is the first operator that fails: {op.not_isolated}."
+    others = [str(index) for index in op.together if index != op.index]
+    beside = f" (together with operators {', '.join(others)})" if others else ""
+    return (
+        f"{op.label}{beside} is the first operator that is off by itself: fed the reference's "
+        f"inputs, it differs by {op.isolated.words}."
+    )

@@ -1,0 +1,74 @@
+"""Where LiteRT and ONNX Runtime are known to compute differently: the rows of docs/numbers.md."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tflite_ort.schema import OperatorView, TensorType
+
+_LAYERS = frozenset(
+    {
+        *("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV", "BATCH_MATMUL"),
+        *("LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_LSTM"),
+        *("RNN", "UNIDIRECTIONAL_SEQUENCE_RNN", "BIDIRECTIONAL_SEQUENCE_RNN", "SVDF"),
+        *("EMBEDDING_LOOKUP", "CONV_3D"),
+    }
+)
+_INTEGERS = frozenset(
+    {TensorType.INT8, TensorType.UINT8, TensorType.INT4, TensorType.UINT4, TensorType.INT2}
+)
+_FLOATS = frozenset({TensorType.FLOAT32, TensorType.FLOAT16})
+
+_HYBRID = (
+    "Its weights are integers and its activations floats: TFLite rounds each row of activations to "
+    "8 bits, this library dequantises the weights unless hybrid is 'dynamic'."
+)
+_LAYER = (
+    "8-bit layers add in int32; on x86 without VNNI ONNX Runtime saturates the 16-bit sums of "
+    "uint8 activations with int8 weights."
+)
+_FLOAT_LAYER = "ONNX Runtime adds up in another order: the last bits of floats differ."
+_INT16 = "16-bit activations are real numbers in float32 between 16-bit codes: one quantum off."
+_RECURRENT = "Each step feeds the next: small differences grow along a sequence."
+
+# By operator: of quantised tensors, and of floats.
+_QUANTISED = {
+    "AVERAGE_POOL_2D": "LiteRT rounds halves away from zero, ONNX Runtime to even.",
+    "ADD": "LiteRT multiplies by 21-bit numbers, ONNX Runtime in float32: halves go either way.",
+    "SUB": "LiteRT rounds halves up, ONNX Runtime to even.",
+    "RESIZE_BILINEAR": "LiteRT rounds halves up, ONNX Runtime to even.",
+    "SOFTMAX": "LiteRT makes 255/256 of a softmax of one element, ONNX Runtime wraps it to 0.",
+    "QUANTIZE": "LiteRT multiplies by fixed-point numbers, halves away from zero; ONNX Runtime "
+    "multiplies in float32, halves to even.",
+    "LEAKY_RELU": "LiteRT has slopes in 256ths; its two kernels differ in 1 to 16 % of the codes.",
+    "TRANSPOSE_CONV": "ONNX Runtime's ConvTranspose takes floats.",
+}
+_FLOAT = {
+    "LOGISTIC": "ONNX Runtime's Sigmoid is off by 1e-8: very small results become 0.",
+    "MAXIMUM": "Of NaN LiteRT gives the second operand, ONNX Runtime NaN.",
+    "MINIMUM": "Of NaN LiteRT gives the second operand, ONNX Runtime NaN.",
+    "CAST": "LiteRT saturates in a cast to integers; ONNX leaves it undefined.",
+    "PAD": "Of a Pad and a MaxPool ONNX Runtime makes one, which pads with the lowest number.",
+    "DIV": "ONNX Runtime ends the process at a division of integers by 0.",
+}
+
+
+def known_difference(op: OperatorView[object]) -> str:
+    """A sentence on what is known to differ in `op`; empty if nothing is."""
+    types = [tensor.type for tensor in op.present_inputs()]
+    quantised = any(tensor.is_quantized for tensor in op.outputs)
+    said = []
+    if op.name in _LAYERS and types and types[0] in _FLOATS and _INTEGERS.intersection(types):
+        said.append(_HYBRID)
+    elif op.name in _LAYERS:
+        said.append(_LAYER if quantised else _FLOAT_LAYER)
+    if "LSTM" in op.name or "RNN" in op.name or op.name == "SVDF":
+        said.append(_RECURRENT)
+    if quantised and TensorType.INT16 in types:
+        said.append(_INT16)
+    table = _QUANTISED if quantised else _FLOAT
+    return " ".join([*said, *_listed(table.get(op.name, ""))])
+
+
+def _listed(text: str) -> Sequence[str]:
+    return [text] if text else []

@@ -1,0 +1,120 @@
+"""LiteRT, asked in a process of its own, which a model may end."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Timer
+from typing import Any
+
+import numpy.typing as npt
+
+from tflite_ort.schema import BridgeError, Model, write_model
+from tflite_ort.verification.frames import receive, send
+
+Array = npt.NDArray[Any]
+
+# Of one message: a model that takes longer hangs.
+_SECONDS = 600.0
+_MODULE = "tflite_ort.verification.litert_worker"
+
+
+class LitertError(BridgeError, RuntimeError):
+    """LiteRT refused a model, died of it, or is not installed."""
+
+
+def litert_installed() -> bool:
+    return importlib.util.find_spec("ai_edge_litert") is not None
+
+
+class LitertProcess:
+    """A process with LiteRT, started at once where it is installed, and again after a model ended
+    it."""
+
+    def __init__(self, threads: int = 1) -> None:
+        self._threads = threads
+        self._process: subprocess.Popen[bytes] | None = None
+        self._folder = TemporaryDirectory()
+        if litert_installed():
+            self._started()
+
+    def load(self, model: Model, kernels: str) -> None:
+        """Make `model` the one that `run` runs, with fresh state.
+
+        Raises:
+            LitertError: LiteRT cannot read it.
+        """
+        if model.external_buffers and model.folder is not None:
+            raise LitertError("LiteRT takes no external buffers here")
+        path = Path(self._folder.name) / "model.tflite"
+        path.write_bytes(write_model(model))
+        self._ask({"do": "load", "path": str(path), "kernels": kernels, "threads": self._threads})
+
+    def run(
+        self, inputs: Sequence[Array], read: Sequence[int] = ()
+    ) -> tuple[list[Array], dict[int, Array]]:
+        """One inference: the outputs by position, and the tensors `read` by index.
+
+        Raises:
+            LitertError: it fails.
+        """
+        arrays = {f"i{at}": array for at, array in enumerate(inputs)}
+        found = self._ask({"do": "run", "read": list(read)}, arrays)
+        count = len(found) - len(read)
+        return [found[f"o{at}"] for at in range(count)], {i: found[f"t{i}"] for i in read}
+
+    def close(self) -> None:
+        self._stop()
+        self._folder.cleanup()
+
+    def _ask(
+        self, message: dict[str, Any], arrays: dict[str, Array] | None = None
+    ) -> dict[str, Array]:
+        process = self._process or self._started()
+        assert process.stdin is not None and process.stdout is not None
+        timer = Timer(_SECONDS, process.kill)
+        timer.start()
+        try:
+            send(process.stdin, message, arrays or {})
+            answer, found = receive(process.stdout)
+        except (EOFError, OSError) as error:
+            raise LitertError(f"LiteRT ended with {self._stop()}") from error
+        finally:
+            timer.cancel()
+        if "error" in answer:
+            raise LitertError(f"LiteRT: {answer['error'].partition(chr(10))[0]}")
+        return found
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if not litert_installed():
+            raise LitertError("LiteRT is not installed: pip install ai-edge-litert")
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", _MODULE],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=os.name == "posix",  # an interrupt of the terminal is ours
+        )
+        return self._process
+
+    def _stop(self) -> str:
+        """End the process; how it ended."""
+        process, self._process = self._process, None
+        if process is None:
+            return "nothing"
+        assert process.stdin is not None and process.stdout is not None
+        code = process.poll()
+        if code is None:
+            process.kill()
+            code = process.wait()
+        with suppress(OSError):  # what was not sent any more
+            process.stdin.close()
+        process.stdout.close()
+        return signal.Signals(-code).name if code < 0 else f"exit code {code}"

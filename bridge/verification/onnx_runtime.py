@@ -1,0 +1,281 @@
+"""An ONNX file, made by this library or by any other, run as the model that it was made from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+
+from tflite_ort.differences import badness, difference
+from tflite_ort.providers.onnx_file import OnnxSession
+from tflite_ort.schema import BridgeError, Model, TensorView
+from tflite_ort.schema.values.resolve import tensor_views
+from tflite_ort.verification.extraction import tensor_index
+from tflite_ort.verification.onnx_forms import (
+    TensorNames,
+    ValueForm,
+    best_form,
+    declared_form,
+    misfit_form,
+)
+from tflite_ort.verification.onnx_graph import OnnxGraph
+from tflite_ort.verification.runtimes import Isolated, NotIsolated, Sample, Tensors, results
+
+Array = npt.NDArray[Any]
+
+_PRODUCER = "tflite-ort"
+# How many nodes after a value other tools have made of the same operator.
+_AFTER = 4
+
+
+class MismatchedFile(BridgeError, ValueError):
+    """An ONNX file that cannot have been made from the model."""
+
+
+@dataclass
+class OnnxRuntime:
+    """An ONNX file in ONNX Runtime.
+
+    Args:
+        model: the TFLite model, composites inlined.
+        proto: the ONNX model; what lies outside of it is in `folder`.
+        mapping: by name of a value, the name or index of the tensor that it stands for.
+    """
+
+    model: Model
+    proto: onnx.ModelProto
+    name: str = "export"
+    folder: Path | None = None
+    mapping: Mapping[str, str | int] = field(default_factory=dict)
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        self.graph = OnnxGraph(self.proto)
+        self._views = tensor_views(self.model, 0)
+        self._names = TensorNames(self._views)
+        self._inputs, self._outputs = self._by_place()
+        self._ours = self.proto.producer_name == _PRODUCER
+        # The first value that stands for each tensor, and in which form.
+        self._value: dict[int, str] = {}
+        self._form: dict[str, ValueForm] = {}
+        self._last: dict[int, str] = {}
+        self._shape: dict[int, tuple[int, ...]] = {}
+
+    # As a whole --------------------------------------------------------------------------------
+
+    def outputs(self, sample: Sample) -> Iterator[Tensors]:
+        session = OnnxSession(self.proto, self.folder, self.threads)
+        state: dict[str, Array] = {}
+        pairs = self._state()
+        for inputs in sample:
+            found = dict(
+                zip(session.outputs, session.run({**self._feeds(inputs), **state}), strict=True)
+            )
+            state = {before: found[after] for before, after in pairs if after in found}
+            tensors = {}
+            for name, index in self._outputs.items():
+                if found.get(name) is not None:
+                    tensors[index] = self._plain(np.asarray(found[name]), self._views[index])
+            yield tensors
+
+    def tensors(self, sample: Sample, reference: Tensors | None = None) -> Tensors:
+        known = reference or {}
+        matched = self._matched(known)
+        inputs = sample[0]
+        shown = list(dict.fromkeys([*matched, *self._outputs]))
+        session = OnnxSession(self.graph.showing(shown), self.folder, self.threads)
+        feeds = self._feeds(inputs)
+        values = dict(zip(session.outputs, session.run(feeds), strict=True)) | feeds
+        right = {**known, **inputs}
+        found: dict[int, Array] = {}
+        for name, candidates in matched.items():
+            if isinstance(values.get(name), np.ndarray):
+                self._fit(name, values[name], candidates, right, found)
+        for name, index in self._outputs.items():
+            if index in right and isinstance(values.get(name), np.ndarray):
+                self._fit(name, values[name], [index], right, found)
+                self._last[index] = name
+                self._shape[index] = right[index].shape
+        return found
+
+    def _fit(
+        self,
+        name: str,
+        value: Array,
+        candidates: Sequence[int],
+        right: Tensors,
+        found: dict[int, Array],
+    ) -> None:
+        """Note which of the tensors `value` stands for, and how."""
+        for index in candidates:
+            form = best_form(value, name, self._views[index], right[index])
+            if form is None and len(candidates) == 1 and self._ours:
+                form = misfit_form(value, name, self._views[index], right[index])
+            if form is None:
+                continue
+            self._form[name] = form
+            array = form.to_tensor(value, right[index].shape)
+            if self._is_better(index, array, found, right[index]):
+                self._value[index], found[index] = name, array
+            return
+
+    def _is_better(self, index: int, array: Array, found: dict[int, Array], right: Array) -> bool:
+        """Whether a value stands for a tensor rather than the one before: in files of other tools
+        the nearer one, since what has the name may be the tensor before its bias or activation."""
+        if index not in found or self._ours:
+            return index not in found
+        view = self._views[index]
+        codes = view.quantization if view.is_quantized else None
+        near, nearer = (badness(difference(a, right, codes)) for a in (found[index], array))
+        return nearer < near
+
+    def unreadable(self, tensor: int) -> str:
+        return (
+            f"no value of the file stands for {self._views[tensor].name!r}: fused away or renamed"
+        )
+
+    @property
+    def outputs_only(self) -> str:
+        """Why nothing but outputs can be compared; empty where more can."""
+        inside = set(self._value) - {
+            *self.model.subgraphs[0].inputs,
+            *self.model.subgraphs[0].outputs,
+        }
+        if inside or len(results(self.model)) <= len(set(self.model.subgraphs[0].outputs)):
+            return ""
+        return "no value inside the file has the name of a tensor; --map says which is which"
+
+    # One operator ------------------------------------------------------------------------------
+
+    def isolated(self, operator: int, given: Sequence[Tensors]) -> Isolated:
+        graph = self.model.subgraphs[0]
+        outputs = [index for index in graph.operators[operator].outputs if index in self._value]
+        if not outputs:
+            raise NotIsolated("no value of the file stands for what it makes")
+        stops = {
+            name: index
+            for index, name in self._value.items()
+            if index not in outputs and all(index in sample for sample in given)
+        }
+        targets = [self._last.get(index, self._value[index]) for index in outputs]
+        nodes, borders = self.graph.between(stops, targets)
+        if not nodes:
+            raise NotIsolated("it is no node of the file")
+        if unknown := [name for name in borders if name not in stops]:
+            raise NotIsolated(f"the reference has no value of {unknown[0]!r}")
+        fed = [{n: self._form[n].to_value(each[stops[n]]) for n in borders} for each in given]
+        part = self.graph.cut(nodes, fed[0], targets)
+        session = OnnxSession(part, self.folder, self.threads)
+        found = []
+        for feeds, sample in zip(fed, given, strict=True):
+            values = session.run(feeds, targets)
+            found.append(
+                {
+                    index: self._form[name].to_tensor(np.asarray(value), sample[index].shape)
+                    for index, name, value in zip(outputs, targets, values, strict=True)
+                    if index in sample
+                }
+            )
+        return Isolated(found, self._spanned(outputs, {stops[name] for name in borders}))
+
+    def _spanned(self, outputs: Sequence[int], borders: set[int]) -> tuple[int, ...]:
+        """The operators that lead from the tensors `borders` to `outputs`."""
+        graph = self.model.subgraphs[0]
+        producer = {index: at for at, op in enumerate(graph.operators) for index in op.outputs}
+        found: set[int] = set()
+        waiting = list(outputs)
+        while waiting:
+            at = producer.get(waiting.pop())
+            if at is None or at in found:
+                continue
+            found.add(at)
+            inputs = (index for index in graph.operators[at].inputs if index is not None)
+            waiting += [index for index in inputs if index not in borders]
+        return tuple(sorted(found))
+
+    def close(self) -> None:
+        pass
+
+    # What stands for what ----------------------------------------------------------------------
+
+    def _matched(self, known: Tensors) -> dict[str, list[int]]:
+        """By value, the tensors that it may stand for and whose right value is known."""
+        graph = self.model.subgraphs[0]
+        by_map = {name: tensor_index(graph, each) for name, each in self.mapping.items()}
+        right = {*known, *graph.inputs}
+        matched: dict[str, list[int]] = {}
+        for name in self.graph.values():
+            if name in by_map:
+                candidates = [by_map[name]]
+            elif name in self._inputs:
+                candidates = [self._inputs[name]]
+            elif name in self._outputs:
+                candidates = [self._outputs[name]]
+            else:
+                candidates = self._names.of(name)
+            if kept := [index for index in candidates if index in right]:
+                matched[name] = kept
+        if not self._ours:
+            for name, candidates in list(matched.items()):
+                for after in self.graph.following(name, matched, _AFTER):
+                    matched[after] = candidates
+        return matched
+
+    def _by_place(self) -> tuple[dict[str, int], dict[str, int]]:
+        """The tensors that the file's inputs and outputs are, by name or else in order."""
+        graph, state = self.model.subgraphs[0], self._state()
+        inputs = [name for name in self.graph.inputs if name not in self.graph.initializers]
+        inputs = [name for name in inputs if name not in {before for before, _ in state}]
+        outputs = [name for name in self.graph.outputs if name not in {after for _, after in state}]
+        variables = [index for index in graph.inputs if self._views[index].is_variable]
+        given = [index for index in graph.inputs if index not in variables]
+        return self._paired("input", inputs, given), self._paired("output", outputs, graph.outputs)
+
+    def _paired(self, role: str, names: Sequence[str], tensors: Sequence[int]) -> dict[str, int]:
+        graph = self.model.subgraphs[0]
+        mapped = {n: tensor_index(graph, self.mapping[n]) for n in names if n in self.mapping}
+        left = [index for index in tensors if index not in mapped.values()]
+        for name in names:
+            same = [index for index in left if index in self._names.of(name)]
+            if name not in mapped and len(same) == 1:
+                mapped[name] = same[0]
+                left.remove(same[0])
+        rest = [name for name in names if name not in mapped]
+        if role == "output" and len(rest) != len(left):
+            return mapped
+        if len(rest) != len(left):
+            raise MismatchedFile(f"the file has {len(names)} {role}s, the model {len(tensors)}")
+        return mapped | dict(zip(rest, left, strict=True))
+
+    def _state(self) -> list[tuple[str, str]]:
+        """The inputs and outputs between which state goes, in this library's exports."""
+        for entry in self.proto.metadata_props:
+            if entry.key == "tflite.state":
+                pairs = json.loads(entry.value)
+                return [(str(a), str(b)) for a, b in pairs if a is not None]
+        return []
+
+    def _feeds(self, inputs: Tensors) -> dict[str, Array]:
+        return {name: self._fed(name, inputs[index], index) for name, index in self._inputs.items()}
+
+    def _fed(self, name: str, array: Array, index: int) -> Array:
+        """An input as the file declares it."""
+        declared = self.graph.inputs[name].type.tensor_type
+        sizes = [
+            each.dim_value if each.HasField("dim_value") else -1 for each in declared.shape.dim
+        ]
+        if not declared.HasField("shape"):
+            sizes = list(array.shape)
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(declared.elem_type)
+        return declared_form(array, sizes, dtype, self._views[index]).to_value(array)
+
+    def _plain(self, value: Array, view: TensorView) -> Array:
+        """An output in the tensor's layout, where that is certain."""
+        form = self._form.get(self._last.get(view.index, ""))
+        return value if form is None else form.to_tensor(value, self._shape[view.index])

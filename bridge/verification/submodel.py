@@ -1,0 +1,260 @@
+"""Some operators of a subgraph as a model of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tflite_ort.schema import (
+    BlockwiseQuantization,
+    Buffer,
+    MalformedModel,
+    Model,
+    MultiAxisQuantization,
+    Operator,
+    SignatureDef,
+    SubGraph,
+    Table,
+    Tensor,
+)
+from tflite_ort.schema.file.declare import fields_of
+from tflite_ort.schema.file.model_metadata import (
+    NAME,
+    ModelMetadata,
+    SubGraphMetadata,
+    TensorMetadata,
+    read_metadata,
+    write_metadata,
+)
+
+_WITH_SCALE_TENSORS = (BlockwiseQuantization, MultiAxisQuantization)
+
+
+def submodel(
+    model: Model,
+    subgraph: int,
+    operators: Sequence[int],
+    inputs: Sequence[int],
+    outputs: Sequence[int],
+) -> Model:
+    """`operators` of a subgraph with only what they need: tensors, called subgraphs, buffers.
+
+    Signatures and metadata stay where they name all inputs and outputs of the new model.
+
+    Args:
+        operators: indices, in execution order.
+        inputs, outputs: tensors that are the new model's; the other tensors keep their order.
+    """
+    graph = model.subgraphs[subgraph]
+    kept = [graph.operators[index] for index in operators]
+    called = _called(model, kept)
+    place = {old: new for new, old in enumerate([subgraph, *called])}
+    tensors = _tensors(graph, kept, inputs, outputs)
+    where = {old: new for new, old in enumerate(tensors)}
+    first = replace(
+        graph,
+        tensors=tuple(_renumbered_scales(graph.tensors[index], where) for index in tensors),
+        inputs=tuple(where[index] for index in inputs),
+        outputs=tuple(where[index] for index in outputs),
+        operators=tuple(_renumbered(each, where, place) for each in kept),
+    )
+    bodies = [
+        replace(
+            model.subgraphs[index],
+            operators=tuple(_calling(each, place) for each in model.subgraphs[index].operators),
+        )
+        for index in called
+    ]
+    made = replace(
+        model,
+        subgraphs=(first, *bodies),
+        signature_defs=_signatures(model, subgraph, where, first, place),
+    )
+    return _compact(_with_metadata(made, graph, inputs, outputs, subgraph))
+
+
+def called_by(operator: Operator) -> list[int]:
+    """The subgraphs that the options of `operator` name."""
+    found: list[int] = []
+    for name in _subgraph_fields(operator.options):
+        value = getattr(operator.options, name)
+        found += value if isinstance(value, tuple) else [] if value is None else [value]
+    return [index for index in found if index >= 0]
+
+
+def _subgraph_fields(options: Table | None) -> list[str]:
+    return [] if options is None else [n for n in fields_of(type(options)) if "subgraph" in n]
+
+
+def _called(model: Model, operators: Iterable[Operator]) -> list[int]:
+    """The subgraphs that `operators` call, and those that these call, in the file's order."""
+    found: set[int] = set()
+    waiting = [index for operator in operators for index in called_by(operator)]
+    while waiting:
+        index = waiting.pop()
+        if index not in found:
+            found.add(index)
+            waiting += [i for each in model.subgraphs[index].operators for i in called_by(each)]
+    return sorted(found)
+
+
+def _tensors(
+    graph: SubGraph, operators: Sequence[Operator], inputs: Sequence[int], outputs: Sequence[int]
+) -> list[int]:
+    used = {*inputs, *outputs}
+    for operator in operators:
+        used.update(index for index in operator.inputs if index is not None)
+        used.update(operator.outputs, operator.intermediates)
+    for index in list(used):
+        used.update(index for index in _scale_tensors(graph.tensors[index]).values())
+    return sorted(used)
+
+
+def _scale_tensors(tensor: Tensor) -> dict[str, int]:
+    """By field of its quantisation, the tensors that hold scales or zero points."""
+    details = None if tensor.quantization is None else tensor.quantization.details
+    if not isinstance(details, _WITH_SCALE_TENSORS):
+        return {}
+    named = {name: getattr(details, name) for name in ("scales", "zero_points")}
+    return {name: index for name, index in named.items() if index >= 0}
+
+
+def _renumbered_scales(tensor: Tensor, where: Mapping[int, int]) -> Tensor:
+    scales = {name: where[index] for name, index in _scale_tensors(tensor).items()}
+    if not scales or tensor.quantization is None or tensor.quantization.details is None:
+        return tensor
+    unchanged: Any = tensor.quantization.details
+    details = replace(unchanged, **scales)
+    return replace(tensor, quantization=replace(tensor.quantization, details=details))
+
+
+def _renumbered(operator: Operator, where: Mapping[int, int], place: Mapping[int, int]) -> Operator:
+    return replace(
+        _calling(operator, place),
+        inputs=tuple(None if index is None else where[index] for index in operator.inputs),
+        outputs=tuple(where[index] for index in operator.outputs),
+        intermediates=tuple(where[index] for index in operator.intermediates),
+    )
+
+
+def _calling(operator: Operator, place: Mapping[int, int]) -> Operator:
+    """`operator` with the new numbers of the subgraphs that it calls."""
+
+    def moved(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(moved, value))
+        return value if value is None else place.get(value, value)
+
+    options: Any = operator.options
+    numbers = {name: moved(getattr(options, name)) for name in _subgraph_fields(options)}
+    return replace(operator, options=replace(options, **numbers)) if options else operator
+
+
+def _signatures(
+    model: Model,
+    subgraph: int,
+    where: Mapping[int, int],
+    graph: SubGraph,
+    place: Mapping[int, int],
+) -> tuple[SignatureDef, ...]:
+    """Those of the subgraph that name all that is left, and those of called subgraphs."""
+    kept = []
+    for each in model.signature_defs:
+        if each.subgraph_index != subgraph:
+            if each.subgraph_index in place:
+                kept.append(replace(each, subgraph_index=place[each.subgraph_index]))
+            continue
+        inputs, outputs = (
+            tuple(
+                replace(entry, tensor_index=where[entry.tensor_index])
+                for entry in entries
+                if where.get(entry.tensor_index) in present
+            )
+            for entries, present in ((each.inputs, graph.inputs), (each.outputs, graph.outputs))
+        )
+        named = {entry.tensor_index for entry in (*inputs, *outputs)}
+        if named.issuperset({*graph.inputs, *graph.outputs}):
+            kept.append(replace(each, inputs=inputs, outputs=outputs, subgraph_index=0))
+    return tuple(kept)
+
+
+def _with_metadata(
+    made: Model, graph: SubGraph, inputs: Sequence[int], outputs: Sequence[int], subgraph: int
+) -> Model:
+    """`made` with its TFLite metadata cut to the inputs and outputs that there are."""
+    others = tuple(entry for entry in made.metadata if entry.name != NAME)
+    try:
+        table = read_metadata(made)
+    except MalformedModel:
+        return replace(made, metadata=others)
+    if table is None:
+        return made
+    cut = _cut(table, graph, inputs, outputs) if subgraph == 0 else None
+    if cut is None:
+        return replace(made, metadata=others)
+    entry = next(entry for entry in made.metadata if entry.name == NAME)
+    buffer = Buffer(data=np.frombuffer(write_metadata(cut), np.uint8))
+    moved = replace(entry, buffer=len(made.buffers))
+    return replace(made, metadata=(*others, moved), buffers=(*made.buffers, buffer))
+
+
+def _cut(
+    table: ModelMetadata, graph: SubGraph, inputs: Sequence[int], outputs: Sequence[int]
+) -> ModelMetadata | None:
+    """None where nothing that it says of tensors holds any more."""
+    if not table.subgraph_metadata:
+        return table
+    said = table.subgraph_metadata[0]
+
+    def of(
+        indices: Sequence[int], before: Sequence[int], entries: Sequence[TensorMetadata]
+    ) -> tuple[TensorMetadata, ...]:
+        known = dict(zip(before, entries, strict=False))
+        if not any(index in known for index in indices):
+            return ()
+        return tuple(known.get(index, TensorMetadata()) for index in indices)
+
+    left = of(inputs, graph.inputs, said.input_tensor_metadata)
+    right = of(outputs, graph.outputs, said.output_tensor_metadata)
+    if not (left or right):
+        return None
+    whole = tuple(inputs) == graph.inputs and tuple(outputs) == graph.outputs
+    subgraph = SubGraphMetadata(
+        name=said.name,
+        description=said.description,
+        input_tensor_metadata=left,
+        output_tensor_metadata=right,
+        associated_files=said.associated_files,
+    )
+    return table if whole else replace(table, subgraph_metadata=(subgraph,))
+
+
+def _compact(model: Model) -> Model:
+    """`model` with only the buffers and operator codes that it uses; the first buffer is empty."""
+    used = {tensor.buffer for graph in model.subgraphs for tensor in graph.tensors}
+    used |= {entry.buffer for entry in model.metadata}
+    order = [0, *sorted(used - {0})]
+    buffers = {old: new for new, old in enumerate(order)}
+    codes = {op.opcode_index for graph in model.subgraphs for op in graph.operators}
+    code = {old: new for new, old in enumerate(sorted(codes))}
+    graphs = (
+        replace(
+            graph,
+            tensors=tuple(replace(each, buffer=buffers[each.buffer]) for each in graph.tensors),
+            operators=tuple(
+                replace(each, opcode_index=code[each.opcode_index]) for each in graph.operators
+            ),
+        )
+        for graph in model.subgraphs
+    )
+    return replace(
+        model,
+        subgraphs=tuple(graphs),
+        buffers=tuple(model.buffers[index] if index else Buffer() for index in order),
+        operator_codes=tuple(model.operator_codes[index] for index in code),
+        metadata=tuple(replace(each, buffer=buffers[each.buffer]) for each in model.metadata),
+        metadata_buffer=(),
+    )

@@ -1,0 +1,302 @@
+"""A model in several runtimes on the same inputs, held against one that counts as right."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import onnx
+from google.protobuf.message import DecodeError
+
+from tflite_ort.differences import Difference, Tolerance, difference
+from tflite_ort.export import export_onnx
+from tflite_ort.metadata import Metadata, model_metadata
+from tflite_ort.schema import BridgeError, ExportError, MalformedModel, Model, read_model
+from tflite_ort.schema.values.inlining import inlined
+from tflite_ort.schema.values.resolve import operator_view, tensor_views
+from tflite_ort.verification.comparing import Comparing, Progress, Reference, largest
+from tflite_ort.verification.litert import LitertError, LitertProcess, litert_installed
+from tflite_ort.verification.onnx_runtime import MismatchedFile, OnnxRuntime
+from tflite_ort.verification.report import Report
+from tflite_ort.verification.runtimes import (
+    Litert,
+    OurInterpreter,
+    Runtime,
+    Sample,
+    Settings,
+)
+from tflite_ort.verification.samples import RANDOM, Given, Random, given_samples, random_samples
+from tflite_ort.verification.versions import package_versions
+
+Source = str | os.PathLike[str] | bytes | memoryview | Model
+
+_LITERT = {"litert": "default", "litert-optimized": "optimized", "litert-reference": "reference"}
+NAMES = ("interpreter", "export", "kernels", *_LITERT)
+
+
+class VerificationError(BridgeError, ValueError):
+    """A model that cannot be verified as it was asked for."""
+
+
+def verify(
+    model: Source,
+    *,
+    runtimes: Sequence[str] | None = None,
+    onnx_file: str | os.PathLike[str] | onnx.ModelProto | None = None,
+    mapping: Mapping[str, str | int] | None = None,
+    reference: str | None = None,
+    inputs: Random | Sequence[Given] | Sequence[Sequence[Given]] = RANDOM,
+    tolerance: Tolerance | None = None,
+    settings: Settings | None = None,
+    profiled_runs: int = 0,
+    progress: Progress | None = None,
+) -> Report:
+    """Run a model in several runtimes on the same inputs, and compare every tensor.
+
+    Args:
+        model: a ``.tflite`` file, its bytes, or a model read before.
+        runtimes: of `NAMES`: ``"interpreter"`` (this library's), ``"export"`` (what `export_onnx`
+            makes, in plain ONNX Runtime), ``"kernels"`` (the numpy kernels), ``"litert"``,
+            ``"litert-optimized"``, ``"litert-reference"``. Default: the first two, or none besides
+            `onnx_file`.
+        onnx_file: an ONNX file that anybody made from the model, or such a model.
+        mapping: of `onnx_file`, by name of a value, the name or index of its tensor; other values
+            are matched by name.
+        reference: the runtime that counts as right; default LiteRT, or ``"kernels"`` where that is
+            not installed or cannot run the model.
+        inputs: `Random`, or arrays by input name or index: one mapping a sample; for sequences a
+            list of mappings a sample, one a step.
+        settings: how this library runs the model.
+        profiled_runs: invokes from which the interpreter's times are taken; 0: none.
+        progress: told of each piece of work: what, how much is done, how much there is.
+
+    Returns:
+        A report; after KeyboardInterrupt one of what was done so far.
+
+    Raises:
+        ModelError, VersionError: the model cannot be read.
+        VerificationError: there is no such runtime, or the reference cannot run the model.
+        MismatchedFile: `onnx_file` was not made from this model.
+        TensorError: `inputs` do not fit.
+    """
+    default = () if onnx_file is not None else ("interpreter", "export")
+    choice = _Choice(runtimes or default, bool(runtimes), onnx_file, mapping or {}, reference)
+    choice.check()
+    settings = settings or Settings()
+    with closing(LitertProcess(settings.threads or 1)) as process:
+        job = _Job(
+            _read(model),
+            _metadata(model),
+            settings,
+            tolerance or Tolerance(),
+            progress or _silent,
+            profiled_runs,
+            process,
+        )
+        return job.run(_name(model), choice, inputs)
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """Which runtimes are wanted."""
+
+    runtimes: Sequence[str]
+    named: bool
+    onnx_file: str | os.PathLike[str] | onnx.ModelProto | None
+    mapping: Mapping[str, str | int]
+    reference: str | None
+
+    def check(self) -> None:
+        for name in (*self.runtimes, *([self.reference] if self.reference else [])):
+            if name not in NAMES:
+                raise VerificationError(f"no runtime {name!r}; there are {', '.join(NAMES)}")
+
+
+@dataclass
+class _Job:
+    """One verification."""
+
+    model: Model
+    metadata: Metadata | None
+    settings: Settings
+    tolerance: Tolerance
+    progress: Progress
+    profiled_runs: int
+    process: LitertProcess
+    skipped: dict[str, str] = field(default_factory=dict)
+
+    def run(
+        self, name: str, choice: _Choice, inputs: Random | Sequence[Given | Sequence[Given]]
+    ) -> Report:
+        """The report, as far as it comes."""
+        if isinstance(inputs, Random):
+            fed = random_samples(self.details(), self.metadata, inputs)
+            said = f"{inputs.samples} random samples from seed {inputs.seed}"
+        else:
+            runs = [[each] if isinstance(each, Mapping) else each for each in inputs]
+            fed, said = given_samples(self.model, runs), f"{len(inputs)} given samples"
+        done: list[Comparing] = []
+        complete = False
+        try:
+            with ExitStack() as stack:
+                self._compare(choice, fed, done, stack)
+            complete = True
+        except KeyboardInterrupt:
+            pass
+        return Report(
+            name,
+            done[0].reference.name if done else choice.reference or "",
+            said,
+            self.tolerance,
+            len(fed),
+            max(map(len, fed), default=0),
+            tuple(each.result() for each in done),
+            self.skipped,
+            complete,
+            package_versions(),
+        )
+
+    def _compare(
+        self, choice: _Choice, fed: Sequence[Sample], done: list[Comparing], stack: ExitStack
+    ) -> None:
+        """Add to `done` a comparison of each runtime."""
+        reference, spread, kernels = self._reference(choice, fed, stack)
+        views = tensor_views(self.model, 0)
+        count = len(self.model.subgraphs[0].operators)
+        operators = [operator_view(self.model, 0, index, views) for index in range(count)]
+        for runtime in self._runtimes(choice, reference.name):
+            stack.enter_context(closing(runtime))
+            comparing = Comparing(
+                self.model,
+                views,
+                operators,
+                runtime,
+                reference,
+                self.tolerance,
+                spread,
+                kernels,
+            )
+            done.append(comparing)
+            comparing.run(self.progress, self.profiled_runs)
+
+    def details(self) -> list[dict[str, Any]]:
+        """Of the inputs, as `Interpreter` tells them."""
+        with closing(OurInterpreter(self.model, self.settings).opened(self.model)) as interpreter:
+            return interpreter.get_input_details()
+
+    # Which runtimes ----------------------------------------------------------------------------
+
+    def _runtimes(self, choice: _Choice, reference: str) -> list[Runtime]:
+        found: list[Runtime] = []
+        for name in choice.runtimes:
+            if name == reference:
+                continue
+            try:
+                found.append(self._runtime(name))
+            except ExportError as error:
+                if choice.named:
+                    raise
+                self.skipped[name] = str(error)
+        if choice.onnx_file is not None:
+            found.append(_file_runtime(self.model, choice.onnx_file, choice.mapping, self.settings))
+        return found
+
+    def _runtime(self, name: str) -> Runtime:
+        settings = self.settings
+        if name in _LITERT:
+            return Litert(self.model, self.process, _LITERT[name], name)
+        if name == "export":
+            proto = export_onnx(self.model, hybrid=settings.hybrid, resolver=settings.resolver)
+            return OnnxRuntime(self.model, proto, threads=settings.threads or 1)
+        return OurInterpreter(self.model, replace(settings, kernels=name == "kernels"), name)
+
+    def _reference(
+        self, choice: _Choice, fed: Sequence[Sample], stack: ExitStack
+    ) -> tuple[Reference, dict[int, Difference], list[Litert]]:
+        """The reference after its runs; how far LiteRT's other kernels are from it; and these."""
+        name = choice.reference or ("litert" if litert_installed() else "kernels")
+        try:
+            reference = self._ran(name, fed, stack)
+        except BridgeError as error:
+            if choice.reference or name == "kernels":
+                raise VerificationError(f"the reference {name} cannot run it: {error}") from error
+            self.skipped[name] = str(error)
+            return self._ran("kernels", fed, stack), {}, []
+        if name not in _LITERT:
+            return reference, {}, []
+        others = [other for other in _LITERT if other != name]
+        kernels = [Litert(self.model, self.process, _LITERT[other], other) for other in others]
+        return reference, self._spread(reference, kernels), kernels
+
+    def _ran(self, name: str, fed: Sequence[Sample], stack: ExitStack) -> Reference:
+        runtime = stack.enter_context(closing(self._runtime(name)))
+        reference = Reference(name, fed)
+        for number, sample in enumerate(fed):
+            self.progress(f"{name}: network", number, len(fed))
+            reference.add(runtime, sample)
+        self.progress(f"{name}: network", len(fed), len(fed))
+        return reference
+
+    def _spread(self, reference: Reference, kernels: Sequence[Litert]) -> dict[int, Difference]:
+        """By output, the largest difference of other kernels from the reference."""
+        views, found = tensor_views(self.model, 0), dict[int, list[Difference]]()
+        for each in kernels:
+            try:
+                for sample, runs in zip(reference.samples, reference.outputs, strict=True):
+                    for got, right in zip(each.outputs(sample), runs, strict=True):
+                        for index in got.keys() & right.keys():
+                            view = views[index]
+                            codes = view.quantization if view.is_quantized else None
+                            apart = difference(got[index], right[index], codes)
+                            found.setdefault(index, []).append(apart)
+            except LitertError as error:
+                self.skipped[each.name] = str(error)
+        pairs = ((index, largest(differences)) for index, differences in found.items())
+        return {index: each for index, each in pairs if each is not None}
+
+
+def _read(model: Source) -> Model:
+    source = model if isinstance(model, Model) else read_model(model)
+    if not source.subgraphs:
+        raise VerificationError("The model has no subgraph.")
+    return inlined(source)
+
+
+def _metadata(model: Source) -> Metadata | None:
+    if isinstance(model, Model):
+        return model_metadata(model, None)
+    try:
+        return model_metadata(read_model(model), model)
+    except MalformedModel:  # of the metadata: the model itself was read before
+        return None
+
+
+def _name(model: Source) -> str:
+    if isinstance(model, (str, os.PathLike)):
+        return os.path.basename(os.fspath(model))
+    return (model.subgraphs[0].name if isinstance(model, Model) else "") or "model"
+
+
+def _file_runtime(
+    model: Model,
+    file: str | os.PathLike[str] | onnx.ModelProto,
+    mapping: Mapping[str, str | int],
+    settings: Settings,
+) -> OnnxRuntime:
+    threads = settings.threads or 1
+    if isinstance(file, onnx.ModelProto):
+        return OnnxRuntime(model, file, "onnx", None, mapping, threads)
+    path = Path(file)
+    try:
+        proto = onnx.load(path, load_external_data=False)
+    except DecodeError as error:
+        raise MismatchedFile(f"{path} is no ONNX file: {error}") from error
+    return OnnxRuntime(model, proto, path.name, path.absolute().parent, mapping, threads)
+
+
+def _silent(what: str, done: int, count: int) -> None:
+    pass
