@@ -25,7 +25,7 @@ def resize_bilinear(
     op: OperatorView[ResizeBilinearOptions], inputs: Inputs, state: State
 ) -> Outputs:
     """Weighted mean of the four nearest pixels; int8 and int16 with weights of 10 bits."""
-    image, size = inputs[0], _size(inputs[1])
+    image, size = inputs[0], _size(inputs[0], inputs[1])
     if op.options.align_corners and op.options.half_pixel_centers:
         raise KernelError("align_corners and half_pixel_centers exclude each other")
     if image.dtype in (np.float32, np.uint8):
@@ -40,16 +40,19 @@ def resize_nearest_neighbor(
     op: OperatorView[ResizeNearestNeighborOptions], inputs: Inputs, state: State
 ) -> Outputs:
     """The nearest pixel."""
-    image, (height, width) = inputs[0], _size(inputs[1])
+    image, (height, width) = inputs[0], _size(inputs[0], inputs[1])
     rows = nearest_indices(image.shape[1], height, op.options)
     columns = nearest_indices(image.shape[2], width, op.options)
     return (image[:, rows[:, None], columns],)
 
 
-def _size(size: Array) -> tuple[int, int]:
+def _size(image: Array, size: Array) -> tuple[int, int]:
+    """Height and width. What does not fit into memory fails here, before any of it is used."""
     if size.shape != (2,) or (size <= 0).any():
         raise KernelError(f"an image cannot have size {size.tolist()}")
-    return int(size[0]), int(size[1])
+    height, width = int(size[0]), int(size[1])
+    np.empty((max(image.shape[0], 1), height, width, max(image.shape[3], 1)), np.int64)
+    return height, width
 
 
 def _bilinear_float(image: Array, size: tuple[int, int], options: ResizeBilinearOptions) -> Array:

@@ -101,5 +101,5 @@ def test_a_shape_without_elements_can_be_too_large_for_an_array(
 ) -> None:
     huge = T((2**30, 2**30, 2**30, 0))
     model = one_op_model(Op.ADD, [huge, huge], [huge], AddOptions())
-    with pytest.raises(BridgeError, match=r"a tensor of shape .*too (large|big)"):
+    with pytest.raises(BridgeError, match=r"shape .* is too large"):
         Interpreter(model_content=model, providers=providers).allocate_tensors()

@@ -32,7 +32,13 @@ from tflite_ort.schema.values.inlining import FlatModel
 from tflite_ort.schema.values.operators import check_types, key_of
 from tflite_ort.schema.values.resolve import meter_of, operator_view, tensor_views
 from tflite_ort.schema.values.result_types import result_type
-from tflite_ort.schema.values.sizes import LARGEST_SIZE, is_known, known_product, unknown_shape
+from tflite_ort.schema.values.sizes import (
+    LARGEST_SIZE,
+    has_zero,
+    is_known,
+    known_product,
+    unknown_shape,
+)
 from tflite_ort.schema.values.view import VariableKey
 from tflite_ort.specialize.called_subgraphs import is_caller, with_bodies
 from tflite_ort.specialize.folding import OF_SHAPE, folded
@@ -146,7 +152,9 @@ class _Specializer:
         return tensors
 
     def _check_size(self, tensor: TensorView, what: str) -> None:
-        size = known_product(tensor.shape) * tensor.dtype.itemsize
+        """Without its sizes of 0: kernels list the places along every axis."""
+        sizes = [size for size in tensor.shape if not has_zero(size)]
+        size = known_product(sizes) * tensor.dtype.itemsize
         self.meter.budgets.check("tensor_bytes", size, what)
 
     def _with_shapes(
