@@ -19,6 +19,7 @@ from tflite_ort.command.run import run
 from tflite_ort.command.terminal import complain, new_console, new_table, say, warn
 from tflite_ort.command.verify import verify
 from tflite_ort.command.versions import versions_command
+from tflite_ort.command.view import view
 from tflite_ort.providers.available import provider_reports
 from tflite_ort.schema import BridgeError
 
@@ -96,7 +97,7 @@ def demo() -> None:
     run_demo(new_console())
 
 
-for _verb in (run, export, verify, extract, versions, providers, demo, inspect, bench):
+for _verb in (run, export, verify, extract, versions, providers, demo, inspect, bench, view):
     app.command()(_verb)
 
 
