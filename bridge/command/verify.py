@@ -28,22 +28,27 @@ from tflite_ort.command.arrays import InputError, Normalization, read_inputs, wr
 from tflite_ort.command.terminal import new_console, new_table, say, shown
 from tflite_ort.differences import Tolerance
 from tflite_ort.drawn import random_inputs
+from tflite_ort.export import export_onnx
 from tflite_ort.files import write_bytes, write_text
 from tflite_ort.interpreter import Interpreter
-from tflite_ort.schema import read_model, write_model
+from tflite_ort.schema import ExportError, read_model, write_model
 from tflite_ort.schema.values.inlining import inlined
 from tflite_ort.verification.comparing import Progress as Told
 from tflite_ort.verification.extraction import one_operator
+from tflite_ort.verification.html import environment, to_html
+from tflite_ort.verification.overlay import node_names, write_overlays
 from tflite_ort.verification.report import Report, RuntimeResult
 from tflite_ort.verification.runtimes import Settings
 from tflite_ort.verification.samples import Random
 from tflite_ort.verification.verifying import NAMES
 from tflite_ort.verification.verifying import verify as verified
+from tflite_ort.versioning.resolver import OpResolver
 
 Array = npt.NDArray[Any]
 
 _IMAGES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp"})
 _WORST = 5
+_PROFILED = 20
 
 
 def verify(
@@ -75,6 +80,12 @@ def verify(
     json_file: Annotated[
         str | None, typer.Option("--json", metavar="FILE|-", help="Write the report as JSON.")
     ] = None,
+    html: Annotated[
+        Path | None, typer.Option("--report", metavar="FILE", help="Write it as an HTML page.")
+    ] = None,
+    overlay: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Write node data for Model Explorer.")
+    ] = None,
     extract: Annotated[
         Path | None,
         typer.Option(help="Write the first operator that is off as a model, its inputs beside it."),
@@ -87,6 +98,8 @@ def verify(
 ) -> None:
     """Run a model in several runtimes and say which operator is off; exit code 4 if one is."""
     chosen, found = choices_of(provider, provider_option), resolver_of(resolver)
+    if html is not None:
+        environment()  # says now what is missing, not after the work
     with _bar() as progress:
         report = verified(
             model,
@@ -97,14 +110,27 @@ def verify(
             inputs=_given(model, inputs, seed) if inputs else Random(samples, steps, seed),
             tolerance=Tolerance(tolerance, quanta),
             settings=Settings(chosen, threads, hybrid.value, found),
+            profiled_runs=_PROFILED if html or overlay else 0,
             progress=progress,
         )
     if json_file is not None and json_file != "-":
         write_text(json_file, report.to_json())
+    if html is not None:
+        write_text(html, to_html(report))
+    if overlay is not None:
+        write_overlays(report, overlay, _exported_nodes(model, hybrid.value, found))
     print(report.to_json(), end="") if json_file == "-" else _print(report)
     if extract is not None:
         _extract(model, report, extract)
     raise typer.Exit(report.exit_code)
+
+
+def _exported_nodes(model: Path, hybrid: str, resolver: OpResolver | None) -> list[str]:
+    """The names of the nodes of an export; none where the model cannot be exported."""
+    try:
+        return node_names(export_onnx(model, hybrid=hybrid, resolver=resolver))
+    except ExportError:
+        return []
 
 
 def _mapping(path: Path) -> dict[str, str | int]:

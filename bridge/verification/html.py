@@ -47,6 +47,23 @@ def to_html(report: Report) -> str:
     Raises:
         BridgeError: Jinja2 is not installed.
     """
+    templates = environment()
+    sources = {name: templates.get_template(f"report.{name}").render() for name in ("css", "js")}
+    html: str = templates.get_template("report.html").render(
+        report=report,
+        sections=[_section(at, each, report.tolerance) for at, each in enumerate(report.runtimes)],
+        hashes={name: _hash(source) for name, source in sources.items()},
+        places=PLACES,
+    )
+    return html
+
+
+def environment() -> Any:
+    """Jinja2 with the templates; all that they say is escaped.
+
+    Raises:
+        BridgeError: Jinja2 is not installed.
+    """
     jinja2 = optional_module("jinja2")
     if jinja2 is None:
         raise BridgeError("an HTML report needs Jinja2: pip install 'tflite-ort[report]'")
@@ -67,14 +84,7 @@ def to_html(report: Report) -> str:
         shape=_shape,
         some=_some,
     )
-    sources = {name: templates.get_template(f"report.{name}").render() for name in ("css", "js")}
-    html: str = templates.get_template("report.html").render(
-        report=report,
-        sections=[_section(at, each, report.tolerance) for at, each in enumerate(report.runtimes)],
-        hashes={name: _hash(source) for name, source in sources.items()},
-        places=PLACES,
-    )
-    return html
+    return templates
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,7 @@ def plentiful() -> Report:
         runtimes=(off, dead),
         complete=False,
         versions=versions,
+        skipped={"litert-reference": "it is not installed"},
     )
 
 
@@ -103,7 +104,11 @@ def hostile() -> Report:
         )
     last = HARM[0]
     versions = {name: name for name in HARM}
-    return Report(last, last, last, Tolerance(), 1, 1, tuple(runtimes), versions=versions)
+    return Report(
+        *(last, last, last, Tolerance(), 1, 1, tuple(runtimes)),
+        versions=versions,
+        skipped=versions,
+    )
 
 
 def _tensor(

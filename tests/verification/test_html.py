@@ -138,6 +138,7 @@ def test_what_is_not_known_is_said():
         "0 relative, 3 NaN, 1 infinite",
         "shape (1, 2), the reference has (1, 3)",
         "computed at load",
+        "it is not installed",
     ):
         assert text in said
 

@@ -21,7 +21,7 @@ from tflite_ort.schema import (
     Op,
     Padding,
 )
-from tflite_ort.verification import Tolerance, verify
+from tflite_ort.verification import Tolerance, html, verify
 from tflite_ort.verification.html import to_html
 from tflite_ort.verification.overlay import node_names, overlays, write_overlays
 
@@ -250,3 +250,20 @@ def test_view_says_what_to_install(tmp_path, monkeypatch):
     assert missing.exit_code == 1 and "model-explorer-onnx" in missing.output
     absent = CliRunner().invoke(app, ["view", str(tmp_path / "absent.tflite")])
     assert absent.exit_code == 1 and "absent.tflite" in absent.output
+
+
+def test_verify_writes_report_and_overlays(tmp_path):
+    model, page, folder = tmp_path / "model.tflite", tmp_path / "out.html", tmp_path / "data"
+    model.write_bytes(network())
+    options = ["--reference", "kernels", "--report", str(page), "--overlay", str(folder)]
+    answer = CliRunner().invoke(app, ["verify", str(model), *options])
+    assert answer.exit_code == 0, answer.output
+    assert "model.tflite" in page.read_text(encoding="utf-8")
+    times = json.loads((folder / "interpreter-time.json").read_text())
+    assert "CONV_2D_0/Conv" in times["results"]
+
+
+def test_verify_says_at_once_that_a_report_needs_jinja(tmp_path, monkeypatch):
+    monkeypatch.setattr(html, "optional_module", lambda name: None)
+    answer = CliRunner().invoke(app, ["verify", "absent.tflite", "--report", str(tmp_path / "a")])
+    assert answer.exit_code == 1 and "tflite-ort[report]" in answer.output
