@@ -50,6 +50,25 @@ _IMAGES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp"})
 _WORST = 5
 _PROFILED = 20
 
+InputFiles = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input",
+        metavar="[NAME=]FILE|FOLDER",
+        help="As of run; a folder of images is a sample each.",
+    ),
+]
+ReportFile = Annotated[
+    Path | None, typer.Option("--report", metavar="FILE", help="Write it as an HTML page.")
+]
+OverlayFolder = Annotated[
+    Path | None, typer.Option(metavar="FOLDER", help="Write node data for Model Explorer.")
+]
+PartFile = Annotated[
+    Path | None,
+    typer.Option(help="Write the first operator that is off as a model, its inputs beside it."),
+]
+
 
 def verify(
     model: ModelFile,
@@ -62,14 +81,7 @@ def verify(
         typer.Option("--map", help="JSON: the tensor that each value of the ONNX file stands for."),
     ] = None,
     reference: Annotated[str | None, typer.Option(help="What counts as right.")] = None,
-    inputs: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--input",
-            metavar="[NAME=]FILE|FOLDER",
-            help="As of run; a folder of images is a sample each.",
-        ),
-    ] = None,
+    inputs: InputFiles = None,
     samples: Annotated[int, typer.Option(min=1, help="Random ones.")] = 2,
     steps: Annotated[int, typer.Option(min=1, help="Runs in a row, over which state lasts.")] = 1,
     seed: Seed = 0,
@@ -80,16 +92,9 @@ def verify(
     json_file: Annotated[
         str | None, typer.Option("--json", metavar="FILE|-", help="Write the report as JSON.")
     ] = None,
-    html: Annotated[
-        Path | None, typer.Option("--report", metavar="FILE", help="Write it as an HTML page.")
-    ] = None,
-    overlay: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Write node data for Model Explorer.")
-    ] = None,
-    extract: Annotated[
-        Path | None,
-        typer.Option(help="Write the first operator that is off as a model, its inputs beside it."),
-    ] = None,
+    html: ReportFile = None,
+    overlay: OverlayFolder = None,
+    extract: PartFile = None,
     threads: Annotated[int | None, typer.Option(min=1)] = None,
     hybrid: HybridOption = Hybrid.FLOAT,
     provider: Providers = None,
