@@ -193,11 +193,13 @@ class CheckedSubgraph:
 
 
 def _sizes(shape: npt.ArrayLike) -> Shape:
-    """`shape` as whole numbers of 32 bits."""
+    """`shape` as whole numbers of 32 bits; None and what has it are a TypeError, as in LiteRT."""
     try:
         sizes = np.asarray(shape)
     except ValueError as error:
         raise TensorError(f"Shape should be 1D: {error}") from error
+    if None in sizes.ravel().tolist():
+        raise TypeError("Shape should be 1D, of whole numbers instead of None.")
     if sizes.ndim != 1:
         raise TensorError(f"Shape should be 1D instead of {sizes.ndim}.")
     if sizes.size and sizes.dtype.kind not in "iu":

@@ -149,7 +149,8 @@ def test_an_interrupt_leaves_the_file(out: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_killed_process_leaves_the_file(out: Path, number: int) -> None:
     code = (
-        "import time\nfrom tflite_ort.files import writing\n"
+        "import signal\nimport time\nfrom tflite_ort.files import writing\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # ignored in the background
         f"with writing({str(out)!r}) as (stream,):\n"
         "    stream.write(b'x' * 100000)\n    stream.flush()\n"
         "    print('written', flush=True)\n    time.sleep(60)\n"

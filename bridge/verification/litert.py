@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy.typing as npt
 
+from tflite_ort.files import write_bytes
 from tflite_ort.schema import BridgeError, Model, write_model
 from tflite_ort.verification.frames import receive, send
 
@@ -54,7 +55,7 @@ class LitertProcess:
         if model.external_buffers and model.folder is not None:
             raise LitertError("LiteRT takes no external buffers here")
         path = Path(self._folder.name) / "model.tflite"
-        path.write_bytes(write_model(model))
+        write_bytes(path, write_model(model))
         self._ask({"do": "load", "path": str(path), "kernels": kernels, "threads": self._threads})
 
     def run(

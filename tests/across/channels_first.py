@@ -46,7 +46,7 @@ def _translated(
     for position, tensor in enumerate(arguments):
         dtype = NUMPY_DTYPE[carried_type(tensor) if tensor.is_quantized else tensor.type]
         value = ir.Value(
-            name=f"in{position}",
+            name=f"given{position}",
             shape=ir.Shape(Layout.FIRST.shape(tensor.shape)),
             type=ir.TensorType(ir.DataType.from_numpy(np.dtype(dtype))),
         )

@@ -9,7 +9,7 @@ import pytest
 
 from tests.one_op import Node, T, graph_model
 from tflite_ort import Interpreter
-from tflite_ort.providers.available import large_weights
+from tflite_ort.providers import large_weights
 from tflite_ort.providers.session import Session
 from tflite_ort.schema import (
     AddOptions,
