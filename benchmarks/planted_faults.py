@@ -21,7 +21,7 @@ import onnx
 from benchmarks.how_close import MODELS
 from tests.verification.faults import operators, plant
 from tflite_ort import BridgeError, Interpreter, export_onnx
-from tflite_ort.drawn import random_inputs
+from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.verification import Random, Report, Verdict, verify
 
 NETWORKS = (

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 
-from tflite_ort.differences import Difference, Tolerance, badness, difference
-from tflite_ort.drawn import random_inputs
+from tflite_ort.comparison.differences import Difference, Tolerance, badness, difference
+from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.opmap.graph.pairs import paired
 from tflite_ort.providers.onnx_file import OnnxSession

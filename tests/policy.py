@@ -37,6 +37,7 @@ LAYERS = {
         {"custom"},
         {"specialize"},
         {"plan"},
+        {"comparison"},
         {"*"},
         {"verification"},
         {"__init__", "command"},

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.command.arrays import AnyInterpreter, set_inputs, unique_names
-from tflite_ort.drawn import random_inputs
+from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.optional import optional_module
 from tflite_ort.plan.profiling import OperatorTime

@@ -31,7 +31,7 @@ from tflite_ort.command.arrays import (
     write_outputs,
 )
 from tflite_ort.command.terminal import new_console, new_table, say, shape_text
-from tflite_ort.drawn import random_inputs
+from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.interpreter import Interpreter
 
 Array = npt.NDArray[Any]

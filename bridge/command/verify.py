@@ -26,8 +26,8 @@ from tflite_ort.command.arguments import (
 )
 from tflite_ort.command.arrays import InputError, Normalization, read_inputs, write_outputs
 from tflite_ort.command.terminal import new_console, new_table, say, shown
-from tflite_ort.differences import Tolerance
-from tflite_ort.drawn import random_inputs
+from tflite_ort.comparison.differences import Tolerance
+from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.export import export_onnx
 from tflite_ort.files import write_bytes, write_text
 from tflite_ort.interpreter import Interpreter

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tflite_ort.differences import Difference, Tolerance
+from tflite_ort.comparison.differences import Difference, Tolerance
 from tflite_ort.verification.extraction import ExtractionError, extract
 from tflite_ort.verification.report import (
     OperatorResult,

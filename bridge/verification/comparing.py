@@ -9,7 +9,14 @@ from typing import Any
 
 import numpy.typing as npt
 
-from tflite_ort.differences import Difference, Tolerance, badness, difference, merged, worst
+from tflite_ort.comparison.differences import (
+    Difference,
+    Tolerance,
+    badness,
+    difference,
+    merged,
+    worst,
+)
 from tflite_ort.schema import BridgeError, Model, OperatorView, TensorView
 from tflite_ort.verification.extraction import constant_operators
 from tflite_ort.verification.judgement import Outputs, is_near, is_within, judged

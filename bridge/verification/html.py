@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.differences import Difference, Tolerance
+from tflite_ort.comparison.differences import Difference, Tolerance
 from tflite_ort.optional import optional_module
 from tflite_ort.schema import BridgeError
 from tflite_ort.verification.pictures import Picture, picture_of

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from tflite_ort.differences import Difference, Tolerance, difference, merged
+from tflite_ort.comparison.differences import Difference, Tolerance, difference, merged
 from tflite_ort.schema import Model, TensorType, TensorView
 from tflite_ort.verification.report import (
     OperatorResult,

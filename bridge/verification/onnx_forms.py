@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.differences import badness, difference, real_values
+from tflite_ort.comparison.differences import badness, difference, real_values
 from tflite_ort.opmap.graph.forms import Layout
 from tflite_ort.opmap.graph.pairs import paired
 from tflite_ort.schema import TensorView

@@ -18,7 +18,7 @@ from typing import Any
 
 import onnx
 
-from tflite_ort.differences import Difference, Tolerance
+from tflite_ort.comparison.differences import Difference, Tolerance
 from tflite_ort.files import write_text
 from tflite_ort.verification.plots import size_of
 from tflite_ort.verification.report import OperatorResult, Report, RuntimeResult

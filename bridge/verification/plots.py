@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.differences import Difference
+from tflite_ort.comparison.differences import Difference
 
 Array = npt.NDArray[Any]
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.differences import Difference, Tolerance
+from tflite_ort.comparison.differences import Difference, Tolerance
 
 Array = npt.NDArray[Any]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.drawn import random_inputs
+from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.metadata import Metadata, TensorDescription
 from tflite_ort.schema import Model, TensorError
 from tflite_ort.verification.extraction import tensor_index

@@ -12,7 +12,7 @@ from typing import Any
 import onnx
 from google.protobuf.message import DecodeError
 
-from tflite_ort.differences import Difference, Tolerance, difference
+from tflite_ort.comparison.differences import Difference, Tolerance, difference
 from tflite_ort.export import export_onnx
 from tflite_ort.metadata import Metadata, model_metadata
 from tflite_ort.schema import BridgeError, ExportError, MalformedModel, Model, read_model

@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 
-from tflite_ort.differences import Difference, Tolerance, difference
+from tflite_ort.comparison.differences import Difference, Tolerance, difference
 from tflite_ort.verification.report import (
     OperatorResult,
     OutputResult,

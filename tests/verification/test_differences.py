@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tflite_ort.differences import Difference, Tolerance, difference, merged
+from tflite_ort.comparison.differences import Difference, Tolerance, difference, merged
 from tflite_ort.schema.values.view import Quantization
 
 CODES = Quantization(np.float32([0.5]), np.int64([3]))

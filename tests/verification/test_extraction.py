@@ -7,7 +7,7 @@ import pytest
 
 from tests.models import model_path
 from tflite_ort import Interpreter, extract
-from tflite_ort.drawn import random_inputs
+from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.schema import Model, read_model, write_model
 from tflite_ort.verification.extraction import ExtractionError, one_operator
 

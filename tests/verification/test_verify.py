@@ -14,8 +14,8 @@ from tests.models import model_path
 from tests.verification.faults import plant
 from tflite_ort import Interpreter, export_onnx, verify
 from tflite_ort.command.cli import app
-from tflite_ort.differences import Tolerance
-from tflite_ort.drawn import random_inputs
+from tflite_ort.comparison.differences import Tolerance
+from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.export_check import ExportMismatch, check_export
 from tflite_ort.schema import read_model
 from tflite_ort.verification import Random, Verdict, VerificationError
