@@ -24,6 +24,7 @@ from tflite_ort.schema import (
     TensorError,
 )
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
+from tflite_ort.schema.file.errors import OversizedError
 from tflite_ort.schema.file.model import stored_data
 from tflite_ort.schema.values.sizes import LARGEST_SIZE
 from tflite_ort.tensor_values import given, stored
@@ -205,7 +206,7 @@ def _sizes(shape: npt.ArrayLike) -> Shape:
     if sizes.size and sizes.dtype.kind not in "iu":
         raise ResizeError(f"Tensor cannot be resized to {sizes.tolist()}: sizes are whole numbers")
     if sizes.size and sizes.max() > LARGEST_SIZE:
-        raise ResizeError(
+        raise OversizedError(
             f"Tensor cannot be resized to {sizes.tolist()}: sizes end at {LARGEST_SIZE}"
         )
     return tuple(sizes.tolist())

@@ -118,6 +118,10 @@ class ResizeError(TensorError, RuntimeError):
     """A tensor cannot be given this shape."""
 
 
+class OversizedError(ResizeError, OverflowError):
+    """A size beyond 32 bits; LiteRT raises OverflowError there."""
+
+
 class Untranslatable(BridgeError, ValueError):
     """An operator that cannot be said in ONNX; the message is the reason."""
 
