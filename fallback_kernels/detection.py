@@ -126,12 +126,8 @@ def _suppressed(boxes: Array, scores: Array, size: int, limits: _Limits) -> list
     A selected box goes back into the queue, where it suppresses itself. A box without an area does
     not overlap itself, and is selected repeatedly.
     """
-    queue, corners = (
-        _Queue(),
-        np.concatenate(
-            [np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])], axis=1
-        ),
-    )
+    low, high = np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])
+    queue, corners = _Queue(), np.concatenate([low, high], axis=1)
     for index in np.flatnonzero(scores > limits.lowest):
         queue.push(_Candidate(int(index), scores[index]))
     selected: list[_Candidate] = []

@@ -148,9 +148,8 @@ def bidirectional_sequence_rnn(
 ) -> Outputs:
     """A forward and a backward cell.
 
-    The backward cell reads a time-major auxiliary input without weights in place of the input; a
-    batch-major one is not read. LiteRT runs a time-major hybrid sequence as often as it has steps,
-    and keeps the state between the runs.
+    An auxiliary input without weights is the input of the backward cell if time-major, else unread.
+    LiteRT runs a time-major hybrid sequence as often as it has steps, and keeps the state between.
     """
     cells = [RnnCell.of(CellTensors(op, inputs, prefix)) for prefix in ("fw_", "bw_")]
     x, aux = time_first(op, inputs[0]), inputs[op.names.index("aux_input")]

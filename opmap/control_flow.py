@@ -65,8 +65,7 @@ def _choose(op: OperatorView[Any], tests: Sequence[ir.Value], g: Graph) -> None:
         return
 
     def branch(number: int) -> Sequence[ir.Value]:
-        inner = inlined(g, op.bodies[number], forms[number])
-        return results(g, inner, bodies[number], domains)
+        return results(g, inlined(g, op.bodies[number], forms[number]), bodies[number], domains)
 
     def chosen(number: int) -> Sequence[ir.Value]:
         if number == len(tests):

@@ -321,12 +321,9 @@ def write_cut(
     """
     step = g.ints([stride for _, _, stride, _ in windows])
     cells = g.ints([(k - 1) * dilation + 1 for _, k, _, dilation in windows])
-    one, none = g.ints(1), g.ints([0] * len(windows))
-    before = none
+    one, before = g.ints(1), g.ints([0] * len(windows))
     if op.options.padding == Padding.SAME:
-        last = g.op("Mul", g.op("Div", g.op("Sub", sizes, one), step), step)
-        beyond = g.op("Sub", g.op("Add", last, cells), sizes)
-        before = g.op("Div", g.larger(beyond, none), g.ints(2))
+        before = _half_beyond(g, sizes, step, cells, least=before)
     last = g.op("Mul", g.op("Sub", g.shape([count for count, _, _, _ in windows]), one), step)
     after = g.op("Sub", g.op("Add", sizes, before), g.op("Add", last, cells))
     edge = g.ints((0, 0))
@@ -334,12 +331,19 @@ def write_cut(
     result = g.op("Pad", whole, g.op("Concat", edge, g.op("Neg", before), edge, after, axis=0))
     bias = accumulator_bias(g, op["input"], op["filter"], op.get("bias"))
     if bias is not None:
-        channels = g.op("Unsqueeze", bias, g.ints(range(1, 1 + len(windows))))
-        result = g.op("Add", result, channels)
+        result = g.op("Add", result, g.op("Unsqueeze", bias, g.ints(range(1, 1 + len(windows)))))
     if op.op is Op.CONV_3D_TRANSPOSE:
         result = g.finite(result)
-    activation = op.options.fused_activation_function
-    g.write(op.output, result, layout=Layout.FIRST, activation=activation)
+    g.write(op.output, result, layout=Layout.FIRST, activation=op.options.fused_activation_function)
+
+
+def _half_beyond(
+    g: Graph, sizes: ir.Value, step: ir.Value, cells: ir.Value, *, least: ir.Value
+) -> ir.Value:
+    """SAME padding before the first cell: half of what the last window has beyond `sizes`."""
+    last = g.op("Mul", g.op("Div", g.op("Sub", sizes, g.ints(1)), step), step)
+    beyond = g.op("Sub", g.op("Add", last, cells), sizes)
+    return g.op("Div", g.larger(beyond, least), g.ints(2))
 
 
 @translator(Op.CONV_3D, versions=(1, 1))
@@ -411,12 +415,8 @@ def volume_convolution(
         **window_padding(options.padding, windows),
         output_padding=past_last_window(input, windows) if transposed else None,
     )
-    g.write(
-        op.output,
-        g.finite(result),
-        layout=Layout.FIRST,
-        activation=options.fused_activation_function,
-    )
+    activation = options.fused_activation_function
+    g.write(op.output, g.finite(result), layout=Layout.FIRST, activation=activation)
 
 
 def past_last_window(input: TensorView, windows: Windows) -> list[int]:

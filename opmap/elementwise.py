@@ -85,11 +85,7 @@ class Binary:
             raise refusal(op)
         if quantized and not (a.is_quantized and b.is_quantized):
             raise Untranslatable(f"{a.type.name} input without a scale")
-        activation = ActivationFunctionType.NONE
-        if self.fused:
-            activation = op.options.fused_activation_function
-        if activation and not quantized and output.type not in _FLOATS:
-            raise Untranslatable(f"{activation.name} fused to {output.type.name} arithmetic")
+        activation = self._activation(op, quantized=quantized)
         if quantized and self.op is Op.SUB and output.type in _BYTES:
             difference_of_bytes(op, g)
             return
@@ -102,6 +98,15 @@ class Binary:
         )
         result = self.emit(op, g, first, second)
         g.write(output, result, layout=layout, domain=domain, activation=activation)
+
+    def _activation(self, op: View, *, quantized: bool) -> ActivationFunctionType:
+        """The fused activation, which plain integers cannot have."""
+        if not self.fused:
+            return ActivationFunctionType.NONE
+        activation: ActivationFunctionType = op.options.fused_activation_function
+        if activation and not quantized and op.output.type not in _FLOATS:
+            raise Untranslatable(f"{activation.name} fused to {op.output.type.name} arithmetic")
+        return activation
 
 
 def difference_of_bytes(op: View, g: Graph) -> None:

@@ -74,12 +74,9 @@ def _batched(
     """
     rank, picked = tensors[0].rank, tensors[1].rank - batch
     if axis > batch:
-        between = range(batch, axis)
-        value = g.op(
-            "Transpose", value, perm=[*range(batch), axis, *between, *range(axis + 1, rank)]
-        )
-    indices = g.cast(indices, ir.DataType.INT64)
-    tuples = g.op("Unsqueeze", indices, g.ints([tensors[1].rank]))
+        order = [*range(batch), axis, *range(batch, axis), *range(axis + 1, rank)]
+        value = g.op("Transpose", value, perm=order)
+    tuples = g.op("Unsqueeze", g.cast(indices, ir.DataType.INT64), g.ints([tensors[1].rank]))
     value = g.op("GatherND", value, tuples, batch_dims=batch)
     if axis > batch and picked:
         first = batch + picked
@@ -240,8 +237,7 @@ def unique(op: OperatorView[UniqueOptions], g: Graph) -> None:
 def _segments(op: OperatorView[Any], g: Graph, value: ir.Value, reduction: str) -> None:
     """The rows of `value`, combined by segment.
 
-    Negative ids go to a row in front, which is sliced off. So an id that is too large stays too
-    large, and the graph fails.
+    Negative ids go to a row in front, which is sliced off; so the graph fails on too large an id.
     """
     ids, output = op["segment_ids"], op.output
     if has_zero(*op["data"].shape, *output.shape):

@@ -93,10 +93,7 @@ def resize_nearest_neighbor(op: OperatorView[ResizeNearestNeighborOptions], g: G
     input, output = op["input"], op.output
     domain = moved_domain(input, output)
     if not is_known(*input.shape[1:3], *output.shape[1:3]):
-        value = g.read(input, domain=domain)
-        for axis in (2, 1):
-            value = g.op("Gather", value, _computed_picks(op, g, axis), axis=axis)
-        g.write(output, value, domain=domain)
+        g.write(output, _gathered(op, g, domain), domain=domain)
         return
     picks = [
         nearest_indices(old, new, op.options)
@@ -112,6 +109,14 @@ def resize_nearest_neighbor(op: OperatorView[ResizeNearestNeighborOptions], g: G
         for axis in (2, 1):
             value = g.op("Gather", value, g.ints(picks[axis - 1]), axis=axis)
     g.write(output, value, layout=layout, domain=domain)
+
+
+def _gathered(op: OperatorView[ResizeNearestNeighborOptions], g: Graph, domain: Domain) -> ir.Value:
+    """The rows and columns nearest to those of the result, for sizes that are not known."""
+    value = g.read(op["input"], domain=domain)
+    for axis in (2, 1):
+        value = g.op("Gather", value, _computed_picks(op, g, axis), axis=axis)
+    return value
 
 
 def _computed_picks(

@@ -305,11 +305,7 @@ def svdf(op: OperatorView[SVDFOptions], g: Graph) -> None:
     rounding, single_row = _rounding(op, g), _is_single_row(op)
     terms = [(g.read(op["input"]), feature)]
     made = sum_of_products(g, terms, rounding=rounding, single_row=single_row)
-    made = g.op("Unsqueeze", made, g.ints([2]))
-    state = g.reshape(g.read(op["state"]), (-1, filters, memory))
-    kept = g.op("Slice", state, *(g.ints([bound]) for bound in (1, memory, 2)))
-    state = g.op("Concat", kept, made, axis=2)
-    g.write(op["state"], g.reshape(state, (-1, filters * memory)))
+    state = _with_newest_step(op["state"], g, made, filters, memory)
     rank, steps = op.options.rank, g.op("Mul", state, g.constants.add(time, "weights_time"))
     if rank > 1:
         steps = g.reshape(steps, (-1, filters // rank, rank * memory))
@@ -317,3 +313,15 @@ def svdf(op: OperatorView[SVDFOptions], g: Graph) -> None:
     bias = reals(op, "bias")
     value = value if bias is None else g.op("Add", value, g.constant(bias))
     g.write(op.output, activated(g, value, op.options.fused_activation_function))
+
+
+def _with_newest_step(
+    tensor: TensorView, g: Graph, newest: ir.Value, filters: int, memory: int
+) -> ir.Value:
+    """The state [B, F, M] of SVDF after the step `newest` [B, F]; it is written too."""
+    newest = g.op("Unsqueeze", newest, g.ints([2]))
+    state = g.reshape(g.read(tensor), (-1, filters, memory))
+    kept = g.op("Slice", state, *(g.ints([bound]) for bound in (1, memory, 2)))
+    state = g.op("Concat", kept, newest, axis=2)
+    g.write(tensor, g.reshape(state, (-1, filters * memory)))
+    return state

@@ -351,8 +351,7 @@ def range_(op: OperatorView[Any], g: Graph) -> None:
     count = g.op("Ceil", g.op("Abs", g.op("Div", span, delta)))
     count = failing(g, g.cast(count, ir.DataType.INT64), wrong)
     longer = g.op("Range", start, g.op("Add", limit, delta), delta)
-    bounded = (g.ints([0]), g.reshape(count, (1,)))
-    g.write(op.output, g.op("Slice", longer, *bounded))
+    g.write(op.output, g.op("Slice", longer, g.ints([0]), g.reshape(count, (1,))))
 
 
 @translator(Op.SPACE_TO_DEPTH, versions=(1, 2))

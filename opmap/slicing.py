@@ -137,8 +137,7 @@ def _bounds(
         ends = g.op("Where", g.op("And", before, backwards), zero, ends)
     if single.any():
         following = g.op("Add", starts, g.ints(1))
-        final = g.op("Equal", starts, g.ints(-1))
-        following = g.op("Where", final, farthest, following)
+        following = g.op("Where", g.op("Equal", starts, g.ints(-1)), farthest, following)
         ends = g.op("Where", g.constant(single), following, ends)
     return [starts, ends, g.ints(axes), steps]
 

@@ -95,7 +95,6 @@ class NarrowCell:
             KernelError: a required input is absent.
         """
         scales = narrow_scales(cell.op)
-        factor = Multiplier.of(scales.norm)
         gates = [(f"{gate}_layer_norm_coefficients", f"{gate}_gate_bias") for gate in NARROW_GATES]
         return cls(
             input=PartialSum.of(cell, "input_to_{}_weights", "input", scales.input),
@@ -104,7 +103,7 @@ class NarrowCell:
             ),
             norm=np.stack([cell.required(norm) for norm, _ in gates]),
             bias=np.stack([cell.required(bias) for _, bias in gates]),
-            norm_scale=(factor.q31 * 2.0 ** (factor.shift - 31)).astype(np.float32),
+            norm_scale=_as_float32(Multiplier.of(scales.norm)),
             cell_clip=scales.cell_limit,
             projection=cell.required("projection_weights").T.astype(np.int64),
             projection_bias=cell.required("projection_bias").astype(np.int64),
@@ -150,3 +149,8 @@ class NarrowCell:
         real = real + self.bias[which].astype(np.float32) * (np.float32(2.0**-10) * scale)
         codes = saturate(round_half_away(real * np.float32(4096)), np.int16)
         return codes.view(np.uint16)
+
+
+def _as_float32(factor: Multiplier) -> Array:
+    real: Array = factor.q31 * 2.0 ** (factor.shift - 31)
+    return real.astype(np.float32)

@@ -5,10 +5,9 @@ channels-first as ONNX convolutions take it) and a domain (`REAL` numbers, the `
 quantised tensor, or the codes as the `FILE` has them). A translator reads the form it needs and
 writes the form it has computed. A missing form is derived once from one that exists.
 
-Quantised int8 tensors are carried as uint8 with the zero point moved by 128. The real values are
-the same, and ONNX Runtime's integer operators are fast and exact with these types. `STORED` codes
-are such carried codes. `FILE` codes are int8 again, for CAST and for the graph's own inputs and
-outputs.
+Quantised int8 tensors are carried as uint8 with the zero point moved by 128: the same real values,
+with which ONNX Runtime's integer operators are fast and exact. `STORED` codes are such carried
+codes. `FILE` codes are int8 again, for CAST and for the graph's own inputs and outputs.
 """
 
 from __future__ import annotations
@@ -105,8 +104,7 @@ class Graph(QuantizedNodes):
         """Record `value` as `tensor`; real numbers for a quantised tensor are quantised first.
 
         Args:
-            activation: the fused activation, which is applied here: as Relu or Clip of real
-                numbers, and as Clip of codes unless the range of the codes implies it.
+            activation: as Relu or Clip of reals, or as Clip of codes unless their range implies it.
         """
         form = self.form(tensor, layout, domain)
         if tensor.is_quantized:
@@ -363,8 +361,7 @@ class Graph(QuantizedNodes):
             self._after_tensors.add(value.name)
 
     def _base(self, tensor: TensorView) -> str:
-        """What names of the values of `tensor` begin with: its own name, and its index too where
-        something else is called so."""
+        """What names of values of `tensor` begin with: its name, and its index if that is taken."""
         if tensor.index not in self._bases:
             name = self._within + (tensor.name or "tensor")
             taken = not tensor.name or name in self._names
@@ -402,8 +399,7 @@ class Graph(QuantizedNodes):
             if domain is Domain.STORED:
                 return self._relayout(tensor, forms[other, domain], layout)
         place = Layout.LAST if (Layout.LAST, Domain.FILE) in forms else Layout.FIRST
-        value = forms[place, Domain.FILE]
-        value = self._recode(value, tensor, tensor.type, carried_type(tensor))
+        value = self._recode(forms[place, Domain.FILE], tensor, tensor.type, carried_type(tensor))
         if layout is place:
             return value
         self._record(tensor, (place, Domain.STORED), value)
@@ -427,8 +423,7 @@ class Graph(QuantizedNodes):
         shape = (1,) * (rank - tensor.rank) + tensor.shape
         if not tensor.is_constant:
             value = self.read(tensor, domain=domain)
-            front = self.ints(range(rank - tensor.rank))
-            value = self.op("Unsqueeze", value, front)
+            value = self.op("Unsqueeze", value, self.ints(range(rank - tensor.rank)))
             return self.op("Transpose", value, perm=layout.permutation(rank))
         assert tensor.data is not None
         expanded = replace(tensor, shape=shape, constant=tensor.data.reshape(shape))

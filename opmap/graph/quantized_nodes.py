@@ -182,12 +182,7 @@ class QuantizedNodes(Nodes):
             for array, what in ((scale, "scale"), (zero_point, "zero_point"))
             if array is not None
         ]
-        return self.op(
-            "DequantizeLinear",
-            codes,
-            *parameters,
-            axis=axis if per_channel else None,
-        )
+        return self.op("DequantizeLinear", codes, *parameters, axis=axis if per_channel else None)
 
     def _parameters(
         self, tensor: TensorView, type_: TensorType, step: float | None = None

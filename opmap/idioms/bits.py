@@ -72,10 +72,14 @@ def _bits_of_floats(g: Graph, x: ir.Value) -> ir.Value:
     bits = g.op("Add", mantissa, g.op("Mul", field, g.ints(_MANTISSA)))
     bits = g.op("Where", is_infinite, g.ints(_INFINITY), bits)
     bits = g.op("Where", is_nan, g.ints(_NAN), bits)
+    return g.op("Add", bits, _sign_bit(g, x))
+
+
+def _sign_bit(g: Graph, x: ir.Value) -> ir.Value:
+    """The sign bit of float32, also of -0, whose reciprocal is negative."""
     zero = g.constant(0, np.float32)
     negative = g.op("Or", g.op("Less", x, zero), g.op("Less", g.op("Reciprocal", x), zero))
-    sign = g.op("Where", negative, g.ints(_SIGN), g.ints(0))
-    return g.op("Add", bits, sign)
+    return g.op("Where", negative, g.ints(_SIGN), g.ints(0))
 
 
 def _power(g: Graph, exponent: ir.Value, table: np.ndarray) -> ir.Value:

@@ -101,11 +101,7 @@ def _symmetric(g: Graph, value: ir.Value, axes: Sequence[int]) -> Codes:
 
 
 def _asymmetric(g: Graph, value: ir.Value, axes: Sequence[int]) -> Codes:
-    """Codes -128 to 127.
-
-    The zero point is computed in double precision from the end of the range that is nearer to 0,
-    and added to whole steps.
-    """
+    """Codes -128 to 127: whole steps, to which the zero point is added."""
     over, zero = g.ints(axes), g.constant(0, np.float32)
     low = g.op("Min", g.op("ReduceMin", value, over, keepdims=1), zero)
     high = g.op("Max", g.op("ReduceMax", value, over, keepdims=1), zero)
@@ -114,6 +110,14 @@ def _asymmetric(g: Graph, value: ir.Value, axes: Sequence[int]) -> Codes:
     flat = g.cast(g.op("Equal", width, g.constant(0, np.float64)), _DOUBLE)
     width = g.op("Add", width, g.op("Mul", flat, g.constant(255, np.float64)))
     step = g.op("Div", width, g.constant(255, np.float64))
+    zero_point, scale = _zero_point(g, low, high, step), g.cast(step, _FLOAT)
+    steps = _rounded(g, g.op("Mul", value, g.op("Reciprocal", scale)))
+    codes = _clipped(g, g.op("Add", zero_point, steps))
+    return Codes(codes, g.cast(zero_point, _FLOAT), scale)
+
+
+def _zero_point(g: Graph, low: ir.Value, high: ir.Value, step: ir.Value) -> ir.Value:
+    """The code of 0, in double precision from the end of the range that is nearer to 0."""
     below, above = (g.op("Div", end, step) for end in (low, high))
     nearer = g.op(
         "Less",
@@ -124,11 +128,7 @@ def _asymmetric(g: Graph, value: ir.Value, axes: Sequence[int]) -> Codes:
         g.op("Sub", g.constant(end, np.float64), steps)
         for end, steps in ((_LOWEST, below), (_HIGHEST, above))
     )
-    zero_point = _rounded(g, g.op("Where", nearer, *zero_points))
-    zero_point, scale = _clipped(g, zero_point), g.cast(step, _FLOAT)
-    steps = _rounded(g, g.op("Mul", value, g.op("Reciprocal", scale)))
-    codes = _clipped(g, g.op("Add", zero_point, steps))
-    return Codes(codes, g.cast(zero_point, _FLOAT), scale)
+    return _clipped(g, _rounded(g, g.op("Where", nearer, *zero_points)))
 
 
 def _rounded(g: Graph, value: ir.Value) -> ir.Value:

@@ -129,10 +129,8 @@ def sum_of_products(
         codes = None if rounding is None else rounded(g, x, rounding, [-1])
         if not keeps_codes(g, matrix, rounding, single_row=single_row):
             reals.append((x if codes is None else codes.reals(g), matrix))
-        elif codes is None:
-            products.append(_product_of_digits(g, x, matrix))
         else:
-            products.append(_product_of_codes(g, codes, matrix))
+            products.append(_coded_product(g, x, codes, matrix))
     if reals:
         added = _float_product(g, reals, added)
     return reduce(partial(g.op, "Add"), products if added is None else [added, *products])
@@ -147,6 +145,13 @@ def _float_product(g: Graph, terms: Sequence[Term], added: ir.Value | None) -> i
     if added is None:
         return g.op("MatMul", x, g.constants.add(joined.T, "weights"))
     return g.op("Gemm", x, g.constants.add(joined, "weights"), added, transB=1)
+
+
+def _coded_product(g: Graph, x: ir.Value, codes: Codes | None, matrix: WeightMatrix) -> ir.Value:
+    """The product of `x`, rounded to `codes` if there are any, and a matrix that keeps its own."""
+    if codes is None:
+        return _product_of_digits(g, x, matrix)
+    return _product_of_codes(g, codes, matrix)
 
 
 def _product_of_codes(g: Graph, x: Codes, matrix: WeightMatrix) -> ir.Value:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import onnx_ir as ir
 
 from tflite_ort.opmap.graph import Graph
@@ -88,15 +90,10 @@ def flat_rows(
         depth: so many numbers of a tuple are used.
     """
     if indices.data is not None and not isinstance(sizes, ir.Value):
-        strides = [prod(sizes[axis + 1 :]) for axis in range(depth)]
-        tuples = indices.data.reshape(count, width)[:, :depth].astype(np.int64)
-        if ((tuples < 0) | (tuples >= np.asarray(sizes))).any():
-            raise Untranslatable("an index out of bounds")
-        return g.constant(tuples @ np.asarray(strides, np.int64))
+        return g.constant(_known_rows(indices.data.reshape(count, width)[:, :depth], sizes))
     if not depth:  # each tuple is of the one row there is
         return g.constant(np.zeros(count, np.int64))
-    value = g.cast(g.read(indices), ir.DataType.INT64)
-    value = g.reshape(value, (count, width))
+    value = g.reshape(g.cast(g.read(indices), ir.DataType.INT64), (count, width))
     if depth < width:
         bounds = (g.ints([bound]) for bound in (0, depth, 1))
         value = g.op("Slice", value, *bounds)
@@ -107,6 +104,15 @@ def flat_rows(
         return g.reshape(value, (count,))
     value = g.op("Mul", value, _strides(g, sizes, depth))
     return g.op("ReduceSum", value, g.ints([1]), keepdims=0)
+
+
+def _known_rows(indices: npt.NDArray[Any], sizes: Sequence[int]) -> npt.NDArray[np.int64]:
+    """As `flat_rows`, for constant tuples [count, depth]."""
+    tuples = indices.astype(np.int64)
+    if ((tuples < 0) | (tuples >= np.asarray(sizes))).any():
+        raise Untranslatable("an index out of bounds")
+    strides = [prod(sizes[axis + 1 :]) for axis in range(tuples.shape[1])]
+    return tuples @ np.asarray(strides, np.int64)
 
 
 def _strides(g: Graph, sizes: Sizes, depth: int) -> ir.Value:

@@ -90,8 +90,7 @@ def spread_and_padded(
     """The padding of StableHLO: Pad between elements, Pad of the edges, Slice of cut elements.
 
     Args:
-        rows: for every axis, how often `fill` is put before, after, and between elements; negative
-            numbers before and after cut elements off.
+        rows: for every axis, how many `fill` go before, after (below 0: cut off), and between.
     """
     lows, highs, interior = np.reshape(rows, (-1, 3)).astype(np.int64).T
     if interior.any():

@@ -105,13 +105,20 @@ def loop_node(
     def build(arguments: Sequence[ir.Value]) -> Sequence[ir.Value]:
         for scalar in arguments[:2]:  # ONNX Runtime needs their shapes
             scalar.shape = ir.Shape([])
-        forms: list[Forms] = []
-        for each, value in zip(carried, arguments[2:], strict=True):
-            declare(value, each.argument)
-            forms.append({g.form(each.argument, Layout.LAST, each.domain): value})
-        return build_body(arguments[1], forms)
+        return build_body(arguments[1], _forms_of_arguments(g, carried, arguments[2:]))
 
     types = [element_type(each.argument, each.domain) for each in carried]
     body = g.body([ir.DataType.INT64, ir.DataType.BOOL, *types], build)
     initial = [g.read(each.initial, layout=Layout.LAST, domain=each.domain) for each in carried]
     return g.op_multi("Loop", trip_count, condition, *initial, outputs=len(carried), body=body)
+
+
+def _forms_of_arguments(
+    g: Graph, carried: Sequence[LoopCarried], values: Sequence[ir.Value]
+) -> list[Forms]:
+    """The loop-carried values as the body has them, from its arguments `values`."""
+    forms: list[Forms] = []
+    for each, value in zip(carried, values, strict=True):
+        declare(value, each.argument)
+        forms.append({g.form(each.argument, Layout.LAST, each.domain): value})
+    return forms

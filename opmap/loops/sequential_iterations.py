@@ -76,9 +76,8 @@ class Step:
                 inner.take(state.argument, {form: value})
             for op in self.operators:
                 translate_inside(g, op, inner)
-            outputs = [*(state.result for state in states), *self.rows]
             domains = [*(state.domain for state in states), *map(domain_of, self.rows)]
-            values = results(g, inner, outputs, domains)
+            values = results(g, inner, [*(state.result for state in states), *self.rows], domains)
             return values[: len(states)], values[len(states) :]
 
         types = [element_type(state.argument, state.domain) for state in states]

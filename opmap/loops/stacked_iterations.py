@@ -155,13 +155,7 @@ class Sequences:
             return False
         outputs = zip(op.outputs, shapes, strict=True)
         spread = replace(spread, outputs=tuple(replace(t, shape=s) for t, s in outputs))
-        inner = self.inside()
-        for before, after in zip(op.inputs, inputs, strict=True):
-            if before is not None and after is not None and after is not before:
-                value = self.value(before)
-                if after.shape != (count, *before.shape):
-                    value = self.g.reshape(value, after.shape)
-                inner.take(after, {inner.form(after, Layout.LAST, domain_of(after)): value})
+        inner = self._inside_with(op.inputs, inputs)
         try:
             self.g.translate(spread, inner)
         except Untranslatable:  # with one more axis
@@ -169,6 +163,19 @@ class Sequences:
         for out, whole in zip(op.outputs, spread.outputs, strict=True):
             self._set(out, inner.read(whole, domain=domain_of(whole)), whole.shape)
         return True
+
+    def _inside_with(
+        self, inputs: Sequence[TensorView | None], spread: Sequence[TensorView | None]
+    ) -> Graph:
+        """As `inside`, where each of `spread` has the values of an input in all iterations."""
+        inner = self.inside()
+        for before, after in zip(inputs, spread, strict=True):
+            if before is not None and after is not None and after is not before:
+                value = self.value(before)
+                if after.shape != (self.loop.trip_count, *before.shape):
+                    value = self.g.reshape(value, after.shape)
+                inner.take(after, {inner.form(after, Layout.LAST, domain_of(after)): value})
+        return inner
 
     def _spread_inputs(self, op: View) -> tuple[TensorView | None, ...] | None:
         """The inputs of `op` with the iterations as a new first axis of the sequences.
