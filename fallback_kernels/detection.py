@@ -121,11 +121,8 @@ class _Limits:
 
 
 def _suppressed(boxes: Array, scores: Array, size: int, limits: _Limits) -> list[_Candidate]:
-    """The candidates in the order of selection.
-
-    A selected box goes back into the queue, where it suppresses itself. A box without an area does
-    not overlap itself, and is selected repeatedly.
-    """
+    """The candidates in the order of selection. A selected box returns to the queue and suppresses
+    itself; a box without an area does not, and is selected repeatedly."""
     queue, corners = (
         _Queue(),
         np.concatenate(

@@ -146,12 +146,9 @@ def unidirectional_sequence_rnn(
 def bidirectional_sequence_rnn(
     op: OperatorView[BidirectionalSequenceRNNOptions], inputs: Inputs, state: State
 ) -> Outputs:
-    """A forward and a backward cell.
-
-    The backward cell reads a time-major auxiliary input without weights in place of the input; a
-    batch-major one is not read. LiteRT runs a time-major hybrid sequence as often as it has steps,
-    and keeps the state between the runs.
-    """
+    """A forward and a backward cell. The backward cell reads a time-major auxiliary input without
+    weights in place of the input; a batch-major one is not read. LiteRT runs a time-major hybrid
+    sequence as often as it has steps, and keeps the state between the runs."""
     cells = [RnnCell.of(CellTensors(op, inputs, prefix)) for prefix in ("fw_", "bw_")]
     x, aux = time_first(op, inputs[0]), inputs[op.names.index("aux_input")]
     sources, hybrid = [x, x], cells[0].weights.scales is not None

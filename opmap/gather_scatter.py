@@ -67,11 +67,8 @@ def _batched(
     axis: int,
     batch: int,
 ) -> ir.Value:
-    """GATHER with batch dimensions B.
-
-    [B..., axis, P..., Q...] at indices [B..., I...] gives [B..., I..., P..., Q...]; then P..., the
-    dimensions between the batch and `axis`, move before I....
-    """
+    """[B..., axis, P..., Q...] at [B..., I...] gives [B..., I..., P..., Q...]; then P..., the
+    dimensions between the batch and `axis`, move before I...."""
     rank, picked = tensors[0].rank, tensors[1].rank - batch
     if axis > batch:
         between = range(batch, axis)
@@ -238,11 +235,8 @@ def unique(op: OperatorView[UniqueOptions], g: Graph) -> None:
 
 
 def _segments(op: OperatorView[Any], g: Graph, value: ir.Value, reduction: str) -> None:
-    """The rows of `value`, combined by segment.
-
-    Negative ids go to a row in front, which is sliced off. So an id that is too large stays too
-    large, and the graph fails.
-    """
+    """The rows of `value`, combined by segment. Negative ids go to a row in front, which is sliced
+    off: so an id that is too large stays too large, and the graph fails."""
     ids, output = op["segment_ids"], op.output
     if has_zero(*op["data"].shape, *output.shape):
         raise Untranslatable("no element")

@@ -101,11 +101,7 @@ def _symmetric(g: Graph, value: ir.Value, axes: Sequence[int]) -> Codes:
 
 
 def _asymmetric(g: Graph, value: ir.Value, axes: Sequence[int]) -> Codes:
-    """Codes -128 to 127.
-
-    The zero point is computed in double precision from the end of the range that is nearer to 0,
-    and added to whole steps.
-    """
+    """Codes -128 to 127, with a zero point from the end of the range nearer to 0, in double."""
     over, zero = g.ints(axes), g.constant(0, np.float32)
     low = g.op("Min", g.op("ReduceMin", value, over, keepdims=1), zero)
     high = g.op("Max", g.op("ReduceMax", value, over, keepdims=1), zero)
