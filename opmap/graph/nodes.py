@@ -60,20 +60,20 @@ class Nodes:
         return node.outputs
 
     def larger(self, a: ir.Value, *others: ir.Value) -> ir.Value:
-        """The largest of 64-bit integers. Not Max: ONNX Runtime's is wrong beyond 32 bits."""
+        """The largest of 64-bit integers, without Max: ONNX Runtime's is wrong beyond 32 bits."""
         for b in others:
             a = self.op("Where", self.op("Greater", a, b), a, b)
         return a
 
     def smaller(self, a: ir.Value, *others: ir.Value) -> ir.Value:
-        """The smallest of 64-bit integers; as `larger`."""
+        """The smallest of 64-bit integers, without Min, as `larger`."""
         for b in others:
             a = self.op("Where", self.op("Less", a, b), a, b)
         return a
 
     def finite(self, value: ir.Value) -> ir.Value:
-        """Floats held between the largest ones: TFLite's own kernels clamp what no activation is
-        fused to, too. XNNPACK's do not."""
+        """Floats clipped to the largest finite ones. TFLite's own kernels clip results even without
+        a fused activation; XNNPACK does not."""
         largest = np.finfo(np.float32).max
         return self.op("Clip", value, self.constant(-largest), self.constant(largest))
 

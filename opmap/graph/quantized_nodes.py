@@ -115,8 +115,8 @@ class QuantizedNodes(Nodes):
         return self.constants.add(tensor.data, tensor.name)
 
     def _wide_bias(self, codes: Array, scales: npt.NDArray[np.float32], name: str) -> ir.Value:
-        """64-bit codes as floats. ONNX Runtime quantises these to 32 bits of its own, which wrap:
-        large ones are cut to their 31 highest bits here."""
+        """A bias of 64-bit codes as floats. ONNX Runtime quantises these again, to 32 bits that
+        wrap, so large codes are rounded to their 31 highest bits here."""
         reals = codes * scales.astype(np.float64)
         if np.all(np.abs(codes.astype(np.float64)) < 2**30):
             return self.constants.add(reals.astype(np.float32), name)
@@ -155,7 +155,7 @@ class QuantizedNodes(Nodes):
         return self.op("QuantizeLinear", value, *self._code_parameters(tensor, 1.0))
 
     def filed(self, value: ir.Value, tensor: TensorView) -> ir.Value:
-        """Carried codes of `tensor` as the file has them."""
+        """The codes of the file for carried codes of `tensor`."""
         carried = carried_type(tensor)
         return (
             value if carried is tensor.type else self._recode(value, tensor, carried, tensor.type)

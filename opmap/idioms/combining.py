@@ -1,4 +1,4 @@
-"""Windows of numbers made one by an operation upon two, in as few steps as powers of two allow."""
+"""Reduction of windows by an operation on pairs of numbers, in a logarithmic number of steps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Pair = Callable[[ir.Value, ir.Value], ir.Value]
 
 
 def pairing(g: Graph, name: str, type: TensorType) -> Pair:
-    """How two numbers of a type become one."""
+    """The operation `name` on two numbers of a type."""
     if type is TensorType.INT64 and name in ("Max", "Min"):
         return g.larger if name == "Max" else g.smaller
     return functools.partial(g.op, name)
@@ -23,8 +23,8 @@ def pairing(g: Graph, name: str, type: TensorType) -> Pair:
 def combined_axis(
     g: Graph, name: str, type: TensorType, value: ir.Value, axis: int, size: int
 ) -> ir.Value:
-    """All of an axis as one, which is kept. The extremes of 64-bit integers are the first of TopK:
-    ONNX Runtime's ReduceMax and ReduceMin are wrong beyond 32 bits."""
+    """The reduction of a whole axis, which is kept. Extremes of 64-bit integers are the first of
+    TopK: ONNX Runtime's ReduceMax and ReduceMin are wrong beyond 32 bits."""
     if type is TensorType.INT64 and name in ("Max", "Min"):
         first, largest = g.ints([1]), int(name == "Max")
         return g.op_multi("TopK", value, first, outputs=2, axis=axis, largest=largest)[0]
@@ -34,9 +34,9 @@ def combined_axis(
 def combined(
     g: Graph, pair: Pair, value: ir.Value, axis: int, size: int, row: tuple[int, int, int, int]
 ) -> ir.Value:
-    """The windows along one axis, from blocks of 1, 2, 4, ... cells."""
+    """The reduction of the windows along one axis, by blocks of 1, 2, 4, ... cells."""
     _, window, stride, dilation = row
-    cells = size - (window - 1) * dilation  # where a window can start
+    cells = size - (window - 1) * dilation  # positions at which a window can start
     pieces: list[ir.Value] = []
     reached, width = 0, 1
     while True:
