@@ -55,12 +55,11 @@ def stablehlo_case(op: OperatorView[StablehloCaseOptions], g: Graph) -> None:
 
 def _choose(op: OperatorView[Any], tests: Sequence[ir.Value], g: Graph) -> None:
     """Run the first body whose test is true, or the last body if none is."""
-    inputs = op.present_inputs()[1:]
     places, targets = list(results_by_place(op)), list(results_by_place(op).values())
     bodies = [[body.tensors[body.outputs[place]] for place in places] for body in op.bodies]
     _check_strings(targets, g)
     domains = [shared_domain(*row) for row in zip(targets, *bodies, strict=True)]
-    forms = [forms_inside(g, inputs, body) for body in op.bodies]
+    forms = [forms_inside(g, op.present_inputs()[1:], body) for body in op.bodies]
     if not targets:
         return
 

@@ -314,11 +314,7 @@ def computed_sizes(op: TransposedConvolution, g: Graph, channels: int) -> ir.Val
 def write_cut(
     op: TransposedConvolution, g: Graph, whole: ir.Value, sizes: ir.Value, windows: Windows
 ) -> None:
-    """Write a transposed convolution without padding: cropped or extended to `sizes`, plus bias.
-
-    Args:
-        windows: one for every cell of the input.
-    """
+    """Write a transposed convolution without padding, cropped or extended to `sizes`, plus bias."""
     step = g.ints([stride for _, _, stride, _ in windows])
     cells = g.ints([(k - 1) * dilation + 1 for _, k, _, dilation in windows])
     one, before = g.ints(1), g.ints([0] * len(windows))
@@ -395,11 +391,7 @@ def check_volumes(input: TensorView, filter: TensorView) -> None:
 def volume_convolution(
     op: OperatorView[Conv3DOptions], g: Graph, name: str, sizes: tuple[int, ...]
 ) -> None:
-    """A node `name`, Conv or ConvTranspose, over windows of a volume.
-
-    Args:
-        sizes: (D, H, W) of the input of a convolution, or of the output of a transposed one.
-    """
+    """Conv, or ConvTranspose, called `name`, whose input, or output, is a volume of `sizes`."""
     input, filter, options = op["input"], op["filter"], op.options
     check_volumes(input, filter)
     windows = volume_windows(options, sizes, filter.shape[:3])

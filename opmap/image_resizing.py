@@ -86,10 +86,7 @@ def _weighted_codes(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
 @translator(Op.RESIZE_NEAREST_NEIGHBOR, versions=(1, 4))
 def resize_nearest_neighbor(op: OperatorView[ResizeNearestNeighborOptions], g: Graph) -> None:
     """Resize (nearest) for channels-first images and integer factors, otherwise Gather by axis.
-
-    ONNX Runtime computes the index of a pixel in float arithmetic that differs from TFLite's in the
-    last bit.
-    """
+    ONNX Runtime computes an index in floats that differ from TFLite's in the last bit."""
     input, output = op["input"], op.output
     domain = moved_domain(input, output)
     if not is_known(*input.shape[1:3], *output.shape[1:3]):

@@ -291,10 +291,8 @@ def _rnn_run(
 
 @translator(Op.SVDF, versions=(1, 4))
 def svdf(op: OperatorView[SVDFOptions], g: Graph) -> None:
-    """MatMul gives the newest step of the filters; ReduceSum weights and sums their last steps.
-
-    B batch, F filters, M steps, U units of F / U filters each: a state [B, F, M].
-    """
+    """MatMul gives the newest step of the F filters; ReduceSum weights and sums their last M steps.
+    B batch, U units of F / U filters: the state is [B, F, M]."""
     if op["input"].is_quantized:
         integer_svdf(op, g)
         return

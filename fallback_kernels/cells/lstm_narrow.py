@@ -90,9 +90,7 @@ class NarrowCell:
         """Reads the cell from the inputs of its operator, and its multipliers from their scales.
 
         The input gate is one less the forget gate, whatever its weights; peepholes are not read.
-
-        Raises:
-            KernelError: a required input is absent.
+        KernelError: a required input is absent.
         """
         scales = narrow_scales(cell.op)
         gates = [(f"{gate}_layer_norm_coefficients", f"{gate}_gate_bias") for gate in NARROW_GATES]

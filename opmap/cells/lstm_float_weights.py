@@ -75,14 +75,10 @@ class FloatWeights:
 def read_float_weights(
     op: View, prefix: str = "", rounding: Rounding | None = None
 ) -> FloatWeights:
-    """The weights of the cell of `op`, an LSTM; 8-bit ones stay codes with a scale.
+    """The weights of the cell of `op`, an LSTM whose inputs have the prefix; 8-bit ones stay codes.
 
     Without an input gate TFLite takes 1 - forget gate. That is sigmoid(-z): an input gate with
     the negated weights of the forget gate.
-
-    Args:
-        prefix: of the names of the cell's inputs, such as ``fw_``.
-        rounding: of the rows that meet the weights; None for none.
 
     Raises:
         Untranslatable: weights that are not constant, or a cell that ONNX cannot express.

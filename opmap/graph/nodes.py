@@ -39,11 +39,8 @@ class Nodes:
         domain: str = "",
         **attributes: Any,
     ) -> Sequence[ir.Value]:
-        """Append a node with several outputs.
-
-        Attributes that are None are left out. So are None inputs at the end: some providers would
-        look for them.
-        """
+        """Append a node with several outputs. Attributes that are None are left out. So are None
+        inputs at the end: some providers would look for them."""
         count = max((i for i, value in enumerate(inputs, 1) if value is not None), default=0)
         name = self._unique(f"{self._label}/{op_type}")
         results = [

@@ -169,11 +169,8 @@ class QuantizedNodes(Nodes):
         axis: int,
         name: str,
     ) -> ir.Value:
-        """DequantizeLinear of an initializer.
-
-        It has a scale and a zero point of its own: ONNX Runtime rewrites weights, and fails where
-        they share these.
-        """
+        """DequantizeLinear of an initializer, with a scale and a zero point of its own: when ONNX
+        Runtime rewrites weights it fails on shared ones."""
         per_channel = scale.size > 1
         parameters = [
             self.constants.add(

@@ -49,10 +49,7 @@ def number_of(g: Graph, bits: ir.Value, type: TensorType) -> ir.Value:
 
 
 def _bits_of_floats(g: Graph, x: ir.Value) -> ir.Value:
-    """The bits of float32, from its exponent and mantissa.
-
-    They are computed in double, which holds every float32 times a power of two exactly.
-    """
+    """Exponent and mantissa, in double, which holds every float32 times a power of two exactly."""
     is_nan, is_infinite = g.op("IsNaN", x), g.op("IsInf", x)
     special = g.op("Or", is_nan, is_infinite)
     size = g.op("Abs", g.op("Where", special, g.constant(1, np.float32), x))

@@ -83,12 +83,8 @@ def part(g: Graph, sizes: Sizes, first: int, last: int) -> Sizes:
 def flat_rows(
     g: Graph, indices: TensorView, count: int, width: int, sizes: Sizes, depth: int
 ) -> ir.Value:
-    """The row numbers, int64 [count], of index tuples [count, width].
-
-    Args:
-        sizes: [depth], the axes that a tuple indexes.
-        depth: so many numbers of a tuple are used.
-    """
+    """The row numbers, int64 [count], of index tuples [count, width], whose first `depth` numbers
+    index axes of `sizes`."""
     if indices.data is not None and not isinstance(sizes, ir.Value):
         return g.constant(_known_rows(indices.data.reshape(count, width)[:, :depth], sizes))
     if not depth:  # each tuple is of the one row there is

@@ -22,11 +22,8 @@ Array = npt.NDArray[np.float32]
 
 
 def run_cell(g: Graph, cell: Cell, sequences: Sequences) -> dict[int, ir.Value]:
-    """Add the node of `cell`: its output in all iterations becomes known.
-
-    Returns:
-        the final values of its states, by their place among the inputs of WHILE.
-    """
+    """Add the node of `cell`: its output in all iterations becomes known. Returns the final values
+    of its states, by their place among the inputs of WHILE."""
     output = cell.states[0]
     sources = [sequences.body.tensors[source] for source in cell.sources]
     parts = [sequences.value(source) for source in sources]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from tflite_ort.opmap.graph import Graph, Layout
+from tflite_ort.opmap.graph import Domain, Graph, Layout
 from tflite_ort.opmap.graph.bodies import element_type, results, translate_inside
 from tflite_ort.opmap.idioms.scan import Values, scan
 from tflite_ort.opmap.loops.loop_carried import LoopCarried
@@ -52,7 +52,7 @@ class Step:
         for iteration in range(count):
             inner = self.sequences.inside()
             for tensor, values in zip(self.used, slices, strict=True):
-                self._take(inner, tensor, values[iteration])
+                _take(inner, tensor, values[iteration], domain_of(tensor))
             for state, forms in zip(self.states, arguments, strict=True):
                 inner.take(state.argument, forms)
             for op in self.operators:
@@ -70,10 +70,9 @@ class Step:
         def step(arguments: Values, slices: Values) -> tuple[Values, Values]:
             inner = self.sequences.inside()
             for tensor, value in zip(used, slices, strict=False):
-                self._take(inner, tensor, value)
+                _take(inner, tensor, value, domain_of(tensor))
             for state, value in zip(states, arguments, strict=True):
-                form = g.form(state.argument, Layout.LAST, state.domain)
-                inner.take(state.argument, {form: value})
+                _take(inner, state.argument, value, state.domain)
             for op in self.operators:
                 translate_inside(g, op, inner)
             domains = [*(state.domain for state in states), *map(domain_of, self.rows)]
@@ -89,9 +88,6 @@ class Step:
             types.append(ir.DataType.INT64)
         return scan(g, step, initial, values, single=False, types=types)
 
-    def _take(self, inner: Graph, tensor: TensorView, value: ir.Value) -> None:
-        inner.take(tensor, {inner.form(tensor, Layout.LAST, domain_of(tensor)): value})
-
     def _slices(self, tensor: TensorView) -> Sequence[ir.Value]:
         """The values of a sequence in each iteration."""
         g, loop = self.g, self.sequences.loop
@@ -105,3 +101,8 @@ class Step:
         sizes = g.ints([first] * loop.trip_count)
         parts = g.op_multi("Split", joined, sizes, outputs=loop.trip_count, axis=0)
         return parts if tensor.rank else [g.reshape(part, ()) for part in parts]
+
+
+def _take(inner: Graph, tensor: TensorView, value: ir.Value, domain: Domain) -> None:
+    """Let `value`, channels-last in `domain`, be `tensor` in one iteration."""
+    inner.take(tensor, {inner.form(tensor, Layout.LAST, domain): value})
