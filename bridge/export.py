@@ -139,19 +139,14 @@ def _lowered(
     domain `tflite.custom`, if they are to be."""
     with closing(BoundResolver(resolver, source)) as bound:
         graph = specialize(bound.model, 0, shapes, bound.kernels, bound.preparers())
-        lowered_by = partial(
-            lower_with_state,
-            graph,
-            first_values(graph, bound),
-            target=target,
-            name=source.subgraphs[0].name or "main",
-            stateful=stateful,
-        )
-    lowered = lowered_by(resolver.translators)
+        values = first_values(graph, bound)
+    name = source.subgraphs[0].name or "main"
+    lower = partial(lower_with_state, graph, values, target=target, name=name, stateful=stateful)
+    lowered = lower(resolver.translators)
     if domain and lowered.refusals:
         refused = [op for op in graph.operators if op.index in lowered.refusals and op.custom_code]
         custom = with_custom_nodes(resolver, {(op.name, op.version) for op in refused})
-        lowered = lowered_by(custom.translators)
+        lowered = lower(custom.translators)
     if lowered.refusals:
         raise _refused(graph, lowered.refusals)
     _check_loads(lowered.model)

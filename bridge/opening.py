@@ -31,23 +31,29 @@ def opened_model(
     """The model in a file, or in the bytes of one.
 
     Args:
-        budgets: limits of what it may ask for; default `Budgets`.
         external_roots: folders of external constants, besides the model's own.
 
     Raises:
-        BudgetExceeded: it asks for more.
-        ValueError: both are given, or none.
-        TypeError: the content is text.
+        BudgetExceeded: it asks for more than `budgets`, by default `Budgets`.
+        ValueError: both are given, or none; TypeError where the content is text.
         ModelError: it is no model; UnreadableModel where the file cannot be opened.
     """
     if path and content:
         raise ValueError("Can't both provide `model_path` and `model_content`")
     if isinstance(content, str):
         raise TypeError("model_content must be bytes, got str")
-    if content is not None and not path:
-        return read_model(content, external_roots=external_roots, budgets=budgets)
-    if not path:
+    if path:
+        return _model_at(path, budgets, external_roots)
+    if content is None:
         raise ValueError("`model_path` or `model_content` must be specified.")
+    return read_model(content, external_roots=external_roots, budgets=budgets)
+
+
+def _model_at(
+    path: str | os.PathLike[str],
+    budgets: Budgets | None,
+    external_roots: Sequence[str | os.PathLike[str]],
+) -> Model:
     try:
         return read_model(os.fsdecode(path), external_roots=external_roots, budgets=budgets)
     except OSError as error:

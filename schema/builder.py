@@ -171,14 +171,7 @@ class SubgraphBuilder:
         Raises:
             ModelError: there is a tensor of this name, or a size is less than -1.
         """
-        return self._add(
-            name,
-            shape,
-            shape_signature,
-            type=type,
-            quantization=quantization,
-            is_variable=is_variable,
-        )
+        return self._add(name, shape, type, quantization, shape_signature, is_variable=is_variable)
 
     def constant(
         self,
@@ -210,8 +203,8 @@ class SubgraphBuilder:
         return self._add(
             name,
             shape,
-            type=type,
-            quantization=quantization,
+            type,
+            quantization,
             sparsity=sparsity,
             buffer=self._model.add_buffer(data),
         )
@@ -328,20 +321,20 @@ class SubgraphBuilder:
         self,
         name: str,
         shape: Sequence[int] | None,
+        type: TensorType,
+        quantization: QuantizationParameters | None,
         signature: Sequence[int] | None = None,
         **fields: Any,
     ) -> Self:
         """Add the table of a tensor with these further fields."""
-        if name in self._places:
-            raise self._error(f"there is a tensor {name!r} already")
-        sizes = tuple(int(size) for size in shape or ())
-        if any(size < -1 for size in sizes):
-            raise self._error(f"tensor {name!r} has a negative size: {sizes}")
+        sizes = self._checked_sizes(name, shape or ())
         if -1 in sizes and signature is None:
             signature = sizes
         tensor = Tensor(
             shape=tuple(1 if size == -1 else size for size in sizes),
             name=name,
+            type=type,
+            quantization=quantization,
             shape_signature=None if signature is None else tuple(signature),
             has_rank=shape is not None,
             **fields,
@@ -349,6 +342,15 @@ class SubgraphBuilder:
         self._places[name] = len(self._tensors)
         self._tensors.append(tensor)
         return self
+
+    def _checked_sizes(self, name: str, shape: Sequence[int]) -> tuple[int, ...]:
+        """The sizes of a new tensor; an error if its name is taken or a size is negative."""
+        if name in self._places:
+            raise self._error(f"there is a tensor {name!r} already")
+        sizes = tuple(int(size) for size in shape)
+        if any(size < -1 for size in sizes):
+            raise self._error(f"tensor {name!r} has a negative size: {sizes}")
+        return sizes
 
     def _encoded(
         self,

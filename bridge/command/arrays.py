@@ -203,21 +203,26 @@ def read_image(path: Path, details: Details, normalization: Normalization | None
     if pillow is None:
         raise InputError(f"reading the image {path} needs Pillow: pip install pillow")
     height, width, channels = _image_size(details)
-    try:
-        with pillow.open(path) as file:
-            image = file.convert(_PILLOW_MODES[channels])
-    except pillow.DecompressionBombError as error:
-        raise InputError(f"{path} is too large: {error}") from error
-    except (*_DAMAGED, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:  # not about what is in the file
-            raise
-        raise InputError(f"{path} is not an image that can be read") from error
+    image = _decoded(pillow, path, channels)
     size = (image.width if width < 0 else width, image.height if height < 0 else height)
     pixels = np.asarray(image.resize(size, pillow.Resampling.BILINEAR))
     pixels = pixels.reshape(size[1], size[0], channels)
     return _pixel_values(pixels, details, normalization).reshape(
         (1,) * (len(details["shape"]) - 3) + pixels.shape
     )
+
+
+def _decoded(pillow: Any, path: Path, channels: int) -> Any:
+    """Pillow's image of the file, with so many channels."""
+    try:
+        with pillow.open(path) as file:
+            return file.convert(_PILLOW_MODES[channels])
+    except pillow.DecompressionBombError as error:
+        raise InputError(f"{path} is too large: {error}") from error
+    except (*_DAMAGED, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # not about what is in the file
+            raise
+        raise InputError(f"{path} is not an image that can be read") from error
 
 
 def _image_size(details: Details) -> tuple[int, int, int]:

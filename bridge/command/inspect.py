@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from rich.console import Console
 from rich.table import Table
 
@@ -16,7 +18,7 @@ from tflite_ort.command.arguments import (
     choices_of,
     resolver_of,
 )
-from tflite_ort.command.placements import placed, unplaced
+from tflite_ort.command.placements import Row, placed, unplaced
 from tflite_ort.command.terminal import new_console, new_table, say, shape_text
 from tflite_ort.metadata import Metadata, model_metadata
 from tflite_ort.schema import (
@@ -39,10 +41,8 @@ def inspect(
 ) -> None:
     """Show inputs, outputs, operators, where each would run and why not."""
     content = read_model(model, budgets=budgets(budget))
-    providers = choices_of(provider, provider_option)
-    rows, problem = placed(
-        model, providers, resolver_of(resolver), content.budgets, external_root or ()
-    )
+    providers, roots = choices_of(provider, provider_option), external_root or ()
+    rows, problem = placed(model, providers, resolver_of(resolver), content.budgets, roots)
     console = new_console()
     for number, graph in enumerate(content.subgraphs):
         console.print(_tensor_table(graph, number))
@@ -50,11 +50,7 @@ def inspect(
         _print_metadata(console, model_metadata(content, model))
     except ModelError as error:
         say(f"warning: {error}")
-    table = new_table("operator", "version", "count", "runs on", "refused because")
-    for row, count in (rows or unplaced(content)).items():
-        operator, version, place, reason = row
-        table.add_row(operator, str(version), str(count), place, reason)
-    console.print(table)
+    console.print(_operator_table(rows or unplaced(content)))
     for warning in version_warnings(content):
         say(f"warning: {warning}")
     if problem:
@@ -77,6 +73,13 @@ def _print_metadata(console: Console, metadata: Metadata) -> None:
             labels = f"{len(each.labels)}: {each.labels[0]}, ..." if each.labels else ""
             table.add_row(role, each.name, *numbers, labels, each.description)
     console.print(table)
+
+
+def _operator_table(rows: Counter[Row]) -> Table:
+    table = new_table("operator", "version", "count", "runs on", "refused because")
+    for (operator, version, place, reason), count in rows.items():
+        table.add_row(operator, str(version), str(count), place, reason)
+    return table
 
 
 def _tensor_table(graph: SubGraph, number: int) -> Table:

@@ -108,19 +108,27 @@ def versions_command(
     """
     op = find_operator(os.fspath(path))
     if op is not None and not Path(path).exists():
-        record = read_record()
-        found = operator_dict(op, record)
-        return json.dumps(found, indent=2) if as_json else operator_text(op, record), 0
+        return _operator_answer(op, as_json), 0
     try:
         model = read_model(path)
     except UnknownOperator as error:
-        refusal = {"refused": True, "error": str(error)}
-        return json.dumps(refusal, indent=2) if as_json else str(error), REFUSED
+        return _refusal(error, as_json), REFUSED
     report = version_report(model)
     if fix is not None:
         write_bytes(fix, write_model(update_versions(model)))
     text = json.dumps(report.as_dict(), indent=2) if as_json else str(report)
     return text, REFUSED if report.refused else 0
+
+
+def _operator_answer(op: Op, as_json: bool) -> str:
+    record = read_record()
+    if as_json:
+        return json.dumps(operator_dict(op, record), indent=2)
+    return operator_text(op, record)
+
+
+def _refusal(error: UnknownOperator, as_json: bool) -> str:
+    return json.dumps({"refused": True, "error": str(error)}, indent=2) if as_json else str(error)
 
 
 def version_report(model: Model, resolver: OpResolver | None = None) -> VersionReport:

@@ -26,6 +26,8 @@ from tflite_ort.schema import DelegateError, TensorView
 from tflite_ort.state import moved
 
 Array = npt.NDArray[Any]
+# Inputs that are handed on as they are, each with the output that is the same.
+Passed = list[tuple[TensorView, TensorView]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +74,10 @@ def _with_copies(
     run: Run,
     inputs: Sequence[BoundaryTensor],
     outputs: Sequence[BoundaryTensor],
-    passed: Sequence[tuple[TensorView, TensorView]],
+    passed: Passed,
     memory: Memory,
 ) -> Run:
-    """`run` with int8 codes moved by 128 before and after it, and the tensors that are handed on.
-
-    Args:
-        passed: pairs of an input and the output that is the same.
-    """
+    """`run` with int8 codes moved by 128 before and after it, and with `passed` handed on."""
     moves_in = [x.moved for x in inputs if x.moved is not None]
     moves_out = [x.moved for x in outputs if x.moved is not None]
     if not (moves_in or moves_out or passed):
@@ -150,13 +148,11 @@ def _session(model: ir.Model, provider: Provider, context: PlanContext) -> Sessi
     return session
 
 
-def _without_passed(
-    part: Partition, graph: ir.Graph, memory: Memory
-) -> tuple[Partition, list[tuple[TensorView, TensorView]]]:
+def _without_passed(part: Partition, graph: ir.Graph, memory: Memory) -> tuple[Partition, Passed]:
     """`part` and `graph` without the outputs that are inputs, such as what a loop hands on as it
     is, and without inputs that nothing reads; and these pairs of input and output."""
     sources = {id(value): t for value, t in zip(graph.inputs, part.inputs, strict=True)}
-    passed: list[tuple[TensorView, TensorView]] = []
+    passed: Passed = []
     outputs = list(part.outputs)
     for value, tensor in zip(list(graph.outputs), [*part.outputs, *part.copies], strict=True):
         if tensor.index in part.places:

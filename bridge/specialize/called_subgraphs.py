@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 from tflite_ort.schema import ModelError, Op, OperatorView, Specialized, TensorType, TensorView
@@ -140,11 +140,7 @@ def _following(
         lists: the places that keep their shape.
         varying: the unknown sizes that stand for another number in each iteration.
     """
-
-    def same(one: int, other: int) -> bool:
-        return same_size(one, other) or any(one is size for size in varying)
-
-    following = []
+    following, same = [], partial(_same_or_varying, varying)
     rows = zip(state, body.inputs, body.outputs, strict=True)
     for place, (given, taken, made) in enumerate(rows):
         if taken == made:
@@ -157,6 +153,10 @@ def _following(
         kept = not known and result.ranked == given.ranked and not sizes
         following.append(given if kept else replace(result, constant=None, sizes=None))
     return following
+
+
+def _same_or_varying(varying: Sequence[int], one: int, other: int) -> bool:
+    return same_size(one, other) or any(one is size for size in varying)
 
 
 def _shaped(tensor: TensorView, like: TensorView) -> TensorView:

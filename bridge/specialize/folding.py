@@ -49,9 +49,7 @@ def folded(
     if op.op in OF_SHAPE:
         return _of_shape(op, entry)
     is_constant = all(tensor.is_constant for tensor in op.present_inputs())
-    # A user's own kernel is not run beside invokes.
-    is_known = is_constant or (entry is kernel.of(op) and _is_without_data(op))
-    if not is_known or _is_large(op) or any(tensor.is_variable for tensor in op.outputs):
+    if not _is_foldable(op, entry, is_constant):
         return None
     if meter is not None:
         meter.spend("folded_bytes", _bytes_made(op), op.label)
@@ -61,6 +59,12 @@ def folded(
         if is_constant:
             raise
         return None  # it may fail at each invoke
+
+
+def _is_foldable(op: OperatorView[Any], entry: Entry[Kernel], is_constant: bool) -> bool:
+    # A user's own kernel is not run beside invokes.
+    is_known = is_constant or (entry is kernel.of(op) and _is_without_data(op))
+    return is_known and not (_is_large(op) or any(each.is_variable for each in op.outputs))
 
 
 def _of_constants(op: OperatorView[Any], entry: Entry[Kernel]) -> Sequence[Array]:
@@ -116,10 +120,7 @@ def _data(tensor: TensorView | None) -> Array | None:
 
 
 def run_kernel(
-    op: OperatorView[Any],
-    entry: Entry[Kernel],
-    inputs: Sequence[Array | None],
-    state: Any = None,
+    op: OperatorView[Any], entry: Entry[Kernel], inputs: Sequence[Array | None], state: Any = None
 ) -> Sequence[Array]:
     """The results of a numpy kernel: the outputs, then the new values of variable inputs.
 

@@ -173,6 +173,16 @@ class Comparing:
         if not self._is_near(op) and self.kernels:
             self._spreads[op.index] = self._spread_of(op)
 
+    def _within(
+        self, op: OperatorView[Any], isolated: Difference | None, spread: Difference | None
+    ) -> bool | None:
+        """Whether `op` alone is within the tolerance or `spread`; None where it is unknown."""
+        if self._reasons.get(op.index, "").startswith("alone it fails"):
+            return False
+        if isolated is None:
+            return None
+        return self._is_near(op) or (spread is not None and is_near(isolated, spread))
+
     def _is_near(self, op: OperatorView[Any]) -> bool:
         found = ((tensor, self._isolated.get(tensor.index)) for tensor in op.outputs)
         return all(
@@ -265,10 +275,6 @@ class Comparing:
         whole = [merged(self._accumulated.get(index, ())) for index in made]
         accumulated = worst([each for each in whole if each is not None])
         spread = self._spreads.get(op.index)
-        near = None if isolated is None else self._is_near(op)
-        if near is False and isolated is not None and spread is not None:
-            near = is_near(isolated, spread)
-        failed = self._reasons.get(op.index, "").startswith("alone it fails")
         runs_on, reason = self._placed.get(op.index, ("", ""))
         return OperatorResult(
             op.index,
@@ -280,7 +286,7 @@ class Comparing:
             accumulated,
             isolated,
             spread,
-            False if failed else near,
+            self._within(op, isolated, spread),
             self._together.get(op.index, ()),
             self._reasons.get(op.index, ""),
             known_difference(op),

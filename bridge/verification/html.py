@@ -58,15 +58,20 @@ def to_html(report: Report) -> str:
     return html
 
 
+def _jinja2() -> Any:
+    jinja2 = optional_module("jinja2")
+    if jinja2 is None:
+        raise BridgeError("an HTML report needs Jinja2: pip install 'tflite-ort[report]'")
+    return jinja2
+
+
 def environment() -> Any:
     """Jinja2 with the templates; all that they say is escaped.
 
     Raises:
         BridgeError: Jinja2 is not installed.
     """
-    jinja2 = optional_module("jinja2")
-    if jinja2 is None:
-        raise BridgeError("an HTML report needs Jinja2: pip install 'tflite-ort[report]'")
+    jinja2 = _jinja2()
     templates = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
         autoescape=True,
@@ -157,8 +162,8 @@ def _section(at: int, result: RuntimeResult, tolerance: Tolerance) -> _Section:
     )
 
 
-def _error_plots(operators: Sequence[OperatorResult], tolerance: Tolerance) -> Sequence[Plot]:
-    """Errors along the network: of quantised tensors, and of floats."""
+def _errors(operators: Sequence[OperatorResult]) -> dict[str, dict[str, list[Sample]]]:
+    """The points of a plot by unit and by the name of what was measured."""
     measures: tuple[tuple[str, Callable[[OperatorResult], Difference | None]], ...] = (
         ("accumulated", lambda each: each.accumulated),
         ("isolated", lambda each: each.isolated),
@@ -171,6 +176,12 @@ def _error_plots(operators: Sequence[OperatorResult], tolerance: Tolerance) -> S
                 unit, size = size_of(error)
                 text = f"{op.label}: {name} {difference_text(error)}"
                 found[unit].setdefault(name, []).append(Sample(op.index, size, text))
+    return found
+
+
+def _error_plots(operators: Sequence[OperatorResult], tolerance: Tolerance) -> Sequence[Plot]:
+    """Errors along the network: of quantised tensors, and of floats."""
+    found = _errors(operators)
     along = "Error along the network"
     plots = (
         size_plot(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -174,15 +174,17 @@ class OnnxRuntime:
         session = OnnxSession(part, self.folder, self.threads)
         found = []
         for feeds, sample in zip(fed, given, strict=True):
-            values = session.run(feeds, targets)
-            found.append(
-                {
-                    index: self._form[name].to_tensor(np.asarray(value), sample[index].shape)
-                    for index, name, value in zip(outputs, targets, values, strict=True)
-                    if index in sample
-                }
-            )
+            values = zip(outputs, targets, session.run(feeds, targets), strict=True)
+            found.append(self._as_tensors(values, sample))
         return Isolated(found, self._spanned(outputs, {stops[name] for name in borders}))
+
+    def _as_tensors(self, values: Iterable[tuple[int, str, Any]], sample: Tensors) -> Tensors:
+        """Values of the file, each after its tensor and its name, as the tensors of `sample`."""
+        return {
+            index: self._form[name].to_tensor(np.asarray(value), sample[index].shape)
+            for index, name, value in values
+            if index in sample
+        }
 
     def _spanned(self, outputs: Sequence[int], borders: set[int]) -> tuple[int, ...]:
         """The operators that lead from the tensors `borders` to `outputs`."""

@@ -76,6 +76,11 @@ def picture_of(reference: Array, got: Array) -> Picture | None:
         worst = int(np.nan_to_num(apart, nan=np.inf).max(axis=(0, 1)).argmax())
         kind, part = "heat map", f"channel {worst} of {want.shape[2]}" * (want.shape[2] > 1)
         want, found, apart = (each[..., worst : worst + 1] for each in (want, found, apart))
+    return _picture(kind, part, want, found, apart)
+
+
+def _picture(kind: str, part: str, want: Array, found: Array, apart: Array) -> Picture:
+    """Planes [H, W, C] and how far they are apart, as a picture."""
     low, high = _bounds(want, found)
     largest = _bounds(apart)[1]
     return Picture(

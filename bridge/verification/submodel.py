@@ -175,8 +175,7 @@ def _signatures(
             )
             for entries, present in ((each.inputs, graph.inputs), (each.outputs, graph.outputs))
         )
-        named = {entry.tensor_index for entry in (*inputs, *outputs)}
-        if named.issuperset({*graph.inputs, *graph.outputs}):
+        if {*graph.inputs, *graph.outputs} <= {entry.tensor_index for entry in (*inputs, *outputs)}:
             kept.append(replace(each, inputs=inputs, outputs=outputs, subgraph_index=0))
     return tuple(kept)
 
@@ -208,17 +207,8 @@ def _cut(
     if not table.subgraph_metadata:
         return table
     said = table.subgraph_metadata[0]
-
-    def of(
-        indices: Sequence[int], before: Sequence[int], entries: Sequence[TensorMetadata]
-    ) -> tuple[TensorMetadata, ...]:
-        known = dict(zip(before, entries, strict=False))
-        if not any(index in known for index in indices):
-            return ()
-        return tuple(known.get(index, TensorMetadata()) for index in indices)
-
-    left = of(inputs, graph.inputs, said.input_tensor_metadata)
-    right = of(outputs, graph.outputs, said.output_tensor_metadata)
+    left = _entries(inputs, graph.inputs, said.input_tensor_metadata)
+    right = _entries(outputs, graph.outputs, said.output_tensor_metadata)
     if not (left or right):
         return None
     whole = tuple(inputs) == graph.inputs and tuple(outputs) == graph.outputs
@@ -232,6 +222,16 @@ def _cut(
     return table if whole else replace(table, subgraph_metadata=(subgraph,))
 
 
+def _entries(
+    indices: Sequence[int], before: Sequence[int], entries: Sequence[TensorMetadata]
+) -> tuple[TensorMetadata, ...]:
+    """What `entries` say of the tensors `indices`, if of any; they are about those `before`."""
+    known = dict(zip(before, entries, strict=False))
+    if not any(index in known for index in indices):
+        return ()
+    return tuple(known.get(index, TensorMetadata()) for index in indices)
+
+
 def _compact(model: Model) -> Model:
     """`model` with only the buffers and operator codes that it uses; the first buffer is empty."""
     used = {tensor.buffer for graph in model.subgraphs for tensor in graph.tensors}
@@ -240,21 +240,24 @@ def _compact(model: Model) -> Model:
     buffers = {old: new for new, old in enumerate(order)}
     codes = {op.opcode_index for graph in model.subgraphs for op in graph.operators}
     code = {old: new for new, old in enumerate(sorted(codes))}
-    graphs = (
-        replace(
-            graph,
-            tensors=tuple(replace(each, buffer=buffers[each.buffer]) for each in graph.tensors),
-            operators=tuple(
-                replace(each, opcode_index=code[each.opcode_index]) for each in graph.operators
-            ),
-        )
-        for graph in model.subgraphs
-    )
     return replace(
         model,
-        subgraphs=tuple(graphs),
+        subgraphs=tuple(_with_numbers(graph, buffers, code) for graph in model.subgraphs),
         buffers=tuple(model.buffers[index] if index else Buffer() for index in order),
         operator_codes=tuple(model.operator_codes[index] for index in code),
         metadata=tuple(replace(each, buffer=buffers[each.buffer]) for each in model.metadata),
         metadata_buffer=(),
+    )
+
+
+def _with_numbers(
+    graph: SubGraph, buffers: Mapping[int, int], codes: Mapping[int, int]
+) -> SubGraph:
+    """`graph` with new numbers for its buffers and operator codes."""
+    return replace(
+        graph,
+        tensors=tuple(replace(each, buffer=buffers[each.buffer]) for each in graph.tensors),
+        operators=tuple(
+            replace(each, opcode_index=codes[each.opcode_index]) for each in graph.operators
+        ),
     )

@@ -129,16 +129,21 @@ class _Job:
     process: LitertProcess
     skipped: dict[str, str] = field(default_factory=dict)
 
+    def _samples(
+        self, inputs: Random | Sequence[Given | Sequence[Given]]
+    ) -> tuple[list[Sample], str]:
+        """What the model is fed, and how a report calls it."""
+        if isinstance(inputs, Random):
+            fed = random_samples(self.details(), self.metadata, inputs)
+            return fed, f"{inputs.samples} random samples from seed {inputs.seed}"
+        runs = [[each] if isinstance(each, Mapping) else each for each in inputs]
+        return given_samples(self.model, runs), f"{len(inputs)} given samples"
+
     def run(
         self, name: str, choice: _Choice, inputs: Random | Sequence[Given | Sequence[Given]]
     ) -> Report:
         """The report, as far as it comes."""
-        if isinstance(inputs, Random):
-            fed = random_samples(self.details(), self.metadata, inputs)
-            said = f"{inputs.samples} random samples from seed {inputs.seed}"
-        else:
-            runs = [[each] if isinstance(each, Mapping) else each for each in inputs]
-            fed, said = given_samples(self.model, runs), f"{len(inputs)} given samples"
+        fed, said = self._samples(inputs)
         done: list[Comparing] = []
         complete = False
         try:

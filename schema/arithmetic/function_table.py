@@ -50,11 +50,8 @@ def int16_table(
     dtype: type[np.floating[Any]] = np.float32,
 ) -> Int16Array:
     """513 points of `function` over the int16 codes; each is moved by half of what a straight
-    line errs in the middle of the step after it.
-
-    Args:
-        dtype: the type of the arithmetic: float32, but float64 for SOFTMAX.
-    """
+    line errs in the middle of the step after it. `dtype` is of the arithmetic: float64 for SOFTMAX,
+    else float32."""
     low, high = (dtype(input_scale) * dtype(code - input_zero_point) for code in (-32768, 32767))
     output_span = dtype(output_scale) * dtype(32767) - dtype(output_scale) * dtype(-32768)
     to_code = dtype(65536) / output_span

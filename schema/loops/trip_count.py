@@ -107,8 +107,7 @@ def _bounds(
 def _counters(given: Sequence[TensorView], body: Specialized) -> dict[int, InductionVariable]:
     """The induction variables among the loop-carried values, by place.
 
-    Those that start as constants get the step of the first iteration. A counter is kept if every
-    iteration then adds its step.
+    Those that start as constants get the step of the first iteration, if every one then adds it.
     """
     constants = {place: of_constant(tensor) for place, tensor in enumerate(given)}
     starts = {place: induction for place, induction in constants.items() if induction is not None}

@@ -106,18 +106,15 @@ def scatter_places(
 ) -> Indices:
     """[rank of the operand, *updates]: where each of the updates goes; it may be outside."""
     vector, windows = options.index_vector_dim, options.update_window_dims or ()
-    inserted, mapped = (
-        options.inserted_window_dims or (),
-        options.scatter_dims_to_operand_dims or (),
-    )
+    inserted = options.inserted_window_dims or ()
+    mapped = options.scatter_dims_to_operand_dims or ()
     if vector == indices.ndim:
         indices = indices[..., np.newaxis]
     starts = np.moveaxis(indices, vector, 0)
     axes = [axis for axis in range(len(updates)) if axis not in windows]
     kept = [axis for axis in range(len(operand)) if axis not in inserted]
-    if starts.shape != (len(mapped), *(updates[axis] for axis in axes)) or len(kept) != len(
-        windows
-    ):
+    expected = (len(mapped), *(updates[axis] for axis in axes))
+    if starts.shape != expected or len(kept) != len(windows):
         raise ModelError(
             f"indices of shape {indices.shape} do not place updates {updates} in {operand}"
         )

@@ -152,15 +152,11 @@ def operator_view(
     tensors: Sequence[TensorView],
     meter: Meter | None = None,
 ) -> OperatorView[Any]:
-    """Operator `index` of a subgraph over `tensors`, the views of that subgraph's tensors.
-
-    Args:
-        meter: counts what is decoded of custom options.
-    """
+    """Operator `index` of a subgraph over `tensors`, the views of that subgraph's tensors; `meter`
+    counts what is decoded of custom options."""
     operator = model.subgraphs[subgraph].operators[index]
     code = model.operator_codes[operator.opcode_index]
     custom = code.builtin_code is BuiltinOperator.CUSTOM
-    declared = INPUTS.get(code.custom_code or "" if custom else code.builtin_code)
     return OperatorView(
         op=code.builtin_code,
         version=code.version,
@@ -168,12 +164,18 @@ def operator_view(
         inputs=tuple(None if i is None else _input(code, tensors[i]) for i in operator.inputs),
         outputs=tuple(tensors[i] for i in operator.outputs),
         options=_options(code, operator, meter or Meter(model.budgets)),
-        names=() if declared is None else declared.names,
+        names=_input_names(code),
         custom_code=code.custom_code if custom else None,
         custom_options=operator.custom_options,
         subgraph=subgraph,
         intermediates=tuple(tensors[i] for i in operator.intermediates or ()),
     )
+
+
+def _input_names(code: OperatorCode) -> tuple[str, ...]:
+    custom = code.builtin_code is BuiltinOperator.CUSTOM
+    declared = INPUTS.get(code.custom_code or "" if custom else code.builtin_code)
+    return () if declared is None else declared.names
 
 
 def _input(code: OperatorCode, tensor: TensorView) -> TensorView:

@@ -57,21 +57,31 @@ def strided_slice(
             result.append(1)
             continue
         axis, size = len(bounds), shape[len(bounds)]
-        if entry is None:
-            bounds.append((0, size, 1))
-            result.append(size)
-        elif bit & options.shrink_axis_mask:
+        if entry is not None and bit & options.shrink_axis_mask:
             first = 0 if bit & options.begin_mask else int(begin[entry])
             bounds.append(_single(size, first, int(strides[entry])))
             squeezed.append(axis)
         else:
-            start = None if bit & options.begin_mask else int(begin[entry])
-            stop = None if bit & options.end_mask else int(end[entry])
-            resolved = _bounds(size, start, stop, int(strides[entry]), options.offset)
-            bounds.append(resolved)
-            result.append(len(range(size)[slice(*resolved)]))
+            bounds.append(_of_entry(entry, size, begin, end, strides, options))
+            result.append(len(range(size)[slice(*bounds[-1])]))
     starts, ends, steps = zip(*bounds, strict=True) if bounds else ((), (), ())
     return StridedSlice(starts, ends, steps, tuple(squeezed), tuple(new_axes), tuple(result))
+
+
+def _of_entry(
+    entry: int | None,
+    size: int,
+    begin: Bounds,
+    end: Bounds,
+    strides: Bounds,
+    options: StridedSliceOptions,
+) -> tuple[int, int, int]:
+    """The slice of an axis that stays; of all of it where no entry says more."""
+    if entry is None:
+        return 0, size, 1
+    start = None if options.begin_mask >> entry & 1 else int(begin[entry])
+    stop = None if options.end_mask >> entry & 1 else int(end[entry])
+    return _bounds(size, start, stop, int(strides[entry]), options.offset)
 
 
 def sliced_shape(
