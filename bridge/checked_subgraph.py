@@ -24,7 +24,7 @@ from tflite_ort.schema import (
     TensorError,
 )
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
-from tflite_ort.schema.file.errors import OversizedError
+from tflite_ort.schema.file.errors import AbsentSizeError, OversizedError
 from tflite_ort.schema.file.model import stored_data
 from tflite_ort.schema.values.sizes import LARGEST_SIZE
 from tflite_ort.tensor_values import given, stored
@@ -194,13 +194,13 @@ class CheckedSubgraph:
 
 
 def _sizes(shape: npt.ArrayLike) -> Shape:
-    """`shape` as whole numbers of 32 bits; None and what has it are a TypeError, as in LiteRT."""
+    """`shape` as whole numbers of 32 bits."""
     try:
         sizes = np.asarray(shape)
     except ValueError as error:
         raise TensorError(f"Shape should be 1D: {error}") from error
     if None in sizes.ravel().tolist():
-        raise TypeError("Shape should be 1D, of whole numbers instead of None.")
+        raise AbsentSizeError("Shape should be 1D, of whole numbers instead of None.")
     if sizes.ndim != 1:
         raise TensorError(f"Shape should be 1D instead of {sizes.ndim}.")
     if sizes.size and sizes.dtype.kind not in "iu":

@@ -122,6 +122,10 @@ class OversizedError(ResizeError, OverflowError):
     """A size beyond 32 bits; LiteRT raises OverflowError there."""
 
 
+class AbsentSizeError(ResizeError, TypeError):
+    """A shape that is None, or has None as a size; LiteRT raises TypeError there."""
+
+
 class Untranslatable(BridgeError, ValueError):
     """An operator that cannot be said in ONNX; the message is the reason."""
 
