@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from tflite_ort.bundles import Bundle, open_bundle
 from tflite_ort.custom_interpreter import InterpreterWithCustomOps
 from tflite_ort.export import export_onnx
 from tflite_ort.install import Installed, install_as
@@ -28,8 +29,10 @@ from tflite_ort.schema import (
     DelegateWarning,
     ExportError,
     KernelError,
+    MalformedBundle,
     MalformedModel,
     MissingDelegate,
+    MissingEntry,
     ModelError,
     ResizeError,
     StateError,
@@ -53,6 +56,7 @@ __all__ = [
     "BudgetExceeded",
     "Budgets",
     "BuiltinOpResolver",
+    "Bundle",
     "Delegate",
     "DelegateError",
     "DelegateWarning",
@@ -62,9 +66,11 @@ __all__ = [
     "Interpreter",
     "InterpreterWithCustomOps",
     "KernelError",
+    "MalformedBundle",
     "MalformedModel",
     "Metadata",
     "MissingDelegate",
+    "MissingEntry",
     "ModelError",
     "MutableOpResolver",
     "OpResolver",
@@ -88,5 +94,6 @@ __all__ = [
     "extract",
     "install_as",
     "load_delegate",
+    "open_bundle",
     "verify",
 ]

@@ -13,6 +13,7 @@ from typing import IO
 import onnx
 import onnx_ir as ir
 
+from tflite_ort.bundles.bundle import Source
 from tflite_ort.custom.export import DOMAIN, untranslated, with_custom_nodes
 from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.export_check import check_export
@@ -20,6 +21,7 @@ from tflite_ort.export_state import first_values, lower_with_state
 from tflite_ort.files import is_replaceable, write_bytes, writing
 from tflite_ort.metadata import properties
 from tflite_ort.missing_operators import check_operators
+from tflite_ort.opening import model_source
 from tflite_ort.opmap import Lowered, Target
 from tflite_ort.plan.context import check_hybrid
 from tflite_ort.providers.session import Session
@@ -58,7 +60,7 @@ def export_onnx(
     """Translate a TFLite model into ONNX (opset 21; hash tables take ``ai.onnx.ml`` too).
 
     Args:
-        model: a ``.tflite`` file, its bytes, or a model read before.
+        model: a ``.tflite`` file, a bundle of one model, the bytes of one, or a model read before.
         output: where to write; weights above 2 GB go into a file beside it, ``<output>.data``.
         weights: ``"uint8"`` writes quantised int8 weights as uint8, exact on every CPU; ``"int8"``
             keeps them signed, for TensorRT and QNN. ONNX Runtime on an x86 CPU without VNNI is
@@ -89,14 +91,14 @@ def export_onnx(
         OSError: `output` cannot be written; what was there before still is.
     """
     _check_choices(weights, hybrid, custom_ops)
-    source, resolver = _source(model, budgets, external_roots), resolver or BuiltinOpResolver()
-    domain, path = custom_ops is not None, None if isinstance(model, Model) else model
+    (source, origin), domain = _source(model, budgets, external_roots), custom_ops is not None
+    resolver = resolver or BuiltinOpResolver()
     if domain:
         resolver = with_custom_nodes(resolver, untranslated(source, resolver))
     check_operators(source, resolver)
     shapes, target = _shapes_by_index(source, input_shapes or {}), Target(weights, hybrid=hybrid)
     lowered = _lowered(source, shapes, resolver, target, domain=domain, stateful=stateful)
-    lowered.model.metadata_props.update(properties(source, path))
+    lowered.model.metadata_props.update(properties(source, origin))
     proto = _written(lowered.model, output)
     if check:
         check_export(proto, output, source, hybrid=hybrid, resolver=resolver)
@@ -107,15 +109,18 @@ def _source(
     model: str | os.PathLike[str] | bytes | memoryview | Model,
     budgets: Budgets | None,
     external_roots: Sequence[str | os.PathLike[str]],
-) -> Model:
+) -> tuple[Model, Source | None]:
+    """The model, and what it was read from."""
+    origin = None
     if isinstance(model, Model):
         source = model
         check(source)
     else:
-        source = read_model(model, external_roots=external_roots, budgets=budgets)
+        origin = model_source(model, budgets=budgets)
+        source = read_model(origin, external_roots=external_roots, budgets=budgets)
     if not source.subgraphs:
         raise ExportError("The model has no subgraph.")
-    return source if budgets is None else replace(source, budgets=budgets)
+    return source if budgets is None else replace(source, budgets=budgets), origin
 
 
 def _check_choices(weights: str, hybrid: str, custom_ops: str | None) -> None:

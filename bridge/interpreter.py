@@ -16,7 +16,7 @@ from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.live_views import LiveViews
 from tflite_ort.metadata import Metadata, model_metadata
 from tflite_ort.missing_operators import check_versions
-from tflite_ort.opening import check_threads, opened_model
+from tflite_ort.opening import check_threads, model_source, opened_model
 from tflite_ort.plan.context import PlanContext, check_hybrid
 from tflite_ort.plan.profiling import OperatorTime
 from tflite_ort.plan.report import LoadTimes, Placement
@@ -39,8 +39,8 @@ class Interpreter(ToolMethods):
     """Runs a TFLite model on ONNX Runtime, with the methods of ``tf.lite.Interpreter``.
 
     Args:
-        model_path: a ``.tflite`` file, which is read whole; one of more than 256 MiB is mapped, and
-            must not be changed in place while it is in use.
+        model_path: a ``.tflite`` file, or a bundle, which is read whole; one of more than 256 MiB
+            is mapped, and must not be changed in place while it is in use.
         model_content: the bytes of one, instead of a path; not copied.
         experimental_delegates: what `load_delegate` returned; asked before the providers.
         num_threads: threads within an operator; None is one, as in LiteRT.
@@ -62,6 +62,8 @@ class Interpreter(ToolMethods):
             folder; links do not lead out of them.
         budgets: limits of what the model may ask for; default `Budgets`, which no real model comes
             near.
+        model: of a bundle (``.task``, ``.litertlm``), the name of the model to run, with or without
+            folders and suffix; None for the only one.
 
     The other arguments are there for code that gives them: they tune TFLite's delegates.
 
@@ -107,6 +109,7 @@ class Interpreter(ToolMethods):
         strict: bool = False,
         external_roots: Sequence[str | os.PathLike[str]] = (),
         budgets: Budgets | None = None,
+        model: str | None = None,
     ) -> None:
         # As given, for `copy` and for pickling.
         self._arguments = {name: value for name, value in locals().items() if name != "self"}
@@ -116,7 +119,7 @@ class Interpreter(ToolMethods):
             experimental_op_resolver_type, experimental_delegates or (), providers
         )
         started = time.perf_counter()
-        self._model = opened_model(model_path, model_content, budgets, external_roots)
+        self._model = opened_model(model_path, model_content, budgets, external_roots, model)
         resolver = BuiltinOpResolver() if resolver is None else resolver
         check_versions(self._model, resolver)
         self._read_seconds = time.perf_counter() - started
@@ -326,9 +329,11 @@ class Interpreter(ToolMethods):
         Raises:
             MalformedModel: its metadata is damaged.
         """
-        return model_metadata(
-            self._model, self._arguments["model_path"] or self._arguments["model_content"]
-        )
+        given = self._arguments
+        source = given.get("model_path") or given.get("model_content")
+        assert source is not None
+        inner = model_source(source, given.get("model"), given.get("budgets"))
+        return model_metadata(self._model, inner)
 
     def profile(self, runs: int = 50) -> Sequence[OperatorTime]:
         """Where the time of an invoke goes: what each operator took in `runs` invokes over the

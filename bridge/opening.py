@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 
+from tflite_ort.bundles import open_bundle
+from tflite_ort.bundles.bundle import Source, is_bundle
 from tflite_ort.schema import Budgets, Model, UnreadableModel, read_model
+
+# Bytes by which a bundle is known.
+_MAGIC = 8
 
 
 def check_threads(num_threads: int | None) -> None:
@@ -27,10 +33,12 @@ def opened_model(
     content: bytes | bytearray | memoryview | None,
     budgets: Budgets | None = None,
     external_roots: Sequence[str | os.PathLike[str]] = (),
+    name: str | None = None,
 ) -> Model:
     """The model in a file, or in the bytes of one.
 
     Args:
+        name: of the model in a bundle.
         external_roots: folders of external constants, besides the model's own.
 
     Raises:
@@ -42,11 +50,39 @@ def opened_model(
         raise ValueError("Can't both provide `model_path` and `model_content`")
     if isinstance(content, str):
         raise TypeError("model_content must be bytes, got str")
-    if path:
-        return _model_at(path, budgets, external_roots)
-    if content is None:
+    source = path or content
+    if source is None:
         raise ValueError("`model_path` or `model_content` must be specified.")
-    return read_model(content, external_roots=external_roots, budgets=budgets)
+    source = model_source(source, name, budgets)
+    if isinstance(source, (str, os.PathLike)):
+        return _model_at(source, budgets, external_roots)
+    return read_model(source, external_roots=external_roots, budgets=budgets)
+
+
+def holds_bundle(source: Source) -> bool:
+    """Whether a plain file, or bytes, are a ``.task`` or a ``.litertlm``."""
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        return is_bundle(memoryview(source).cast("B"))
+    if not os.path.isfile(source):
+        return False
+    with suppress(OSError), open(source, "rb") as stream:
+        return is_bundle(memoryview(stream.read(_MAGIC)))
+    return False
+
+
+def model_source(source: Source, name: str | None = None, budgets: Budgets | None = None) -> Source:
+    """What a model and the files behind it are read from: `source`, or bytes in it if it is a
+    bundle.
+
+    Args:
+        name: of the model in a bundle; None for the only one.
+
+    Raises:
+        ModelError: as `open_bundle` and `Bundle.model_entry`.
+    """
+    if name is None and not holds_bundle(source):
+        return source
+    return open_bundle(source, budgets=budgets).model_content(name)
 
 
 def _model_at(

@@ -38,6 +38,7 @@ LAYERS = {
         {"specialize"},
         {"plan"},
         {"comparison"},
+        {"bundles"},
         {"*"},
         {"verification"},
         {"__init__", "command"},

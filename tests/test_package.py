@@ -23,6 +23,7 @@ PUBLIC = [
     "BudgetExceeded",
     "Budgets",
     "BuiltinOpResolver",
+    "Bundle",
     "Delegate",
     "DelegateError",
     "DelegateWarning",
@@ -32,9 +33,11 @@ PUBLIC = [
     "Interpreter",
     "InterpreterWithCustomOps",
     "KernelError",
+    "MalformedBundle",
     "MalformedModel",
     "Metadata",
     "MissingDelegate",
+    "MissingEntry",
     "ModelError",
     "MutableOpResolver",
     "OpResolver",
@@ -58,6 +61,7 @@ PUBLIC = [
     "extract",
     "install_as",
     "load_delegate",
+    "open_bundle",
     "verify",
 ]
 

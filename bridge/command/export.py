@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import onnx
 import typer
 
+from tflite_ort.bundles import open_bundle
 from tflite_ort.command.arguments import (
     BudgetNumbers,
     ExternalRoots,
@@ -22,7 +24,9 @@ from tflite_ort.command.arguments import (
 )
 from tflite_ort.command.terminal import complain, new_console, new_table, say
 from tflite_ort.export import export_onnx
+from tflite_ort.export_bundle import export_bundle
 from tflite_ort.export_check import ExportMismatch, check_export
+from tflite_ort.opening import holds_bundle
 from tflite_ort.schema import read_model
 from tflite_ort.verification.report import OFF
 
@@ -43,7 +47,10 @@ class CustomOps(StrEnum):
 def export(
     model: ModelFile,
     out: Annotated[
-        Path | None, typer.Argument(metavar="[OUT]", help="Default: MODEL with suffix .onnx.")
+        Path | None,
+        typer.Argument(
+            metavar="[OUT]", help="Default: MODEL with suffix .onnx; of a bundle a folder."
+        ),
     ] = None,
     weights: Annotated[
         Weights, typer.Option(help="int8 keeps signed weights, as some accelerators need.")
@@ -74,20 +81,29 @@ def export(
         bool, typer.Option("--check", help="Run it beside the interpreter; exit code 4 if off.")
     ] = False,
 ) -> None:
-    """Write a model as ONNX."""
+    """Write a model as ONNX; of a bundle every model, with a list of them, into a folder."""
+    options: dict[str, Any] = {
+        "weights": weights.value,
+        "hybrid": hybrid.value,
+        "input_shapes": dict(map(_named_shape, shape or ())),
+        "resolver": resolver_of(resolver),
+        "custom_ops": None if custom_ops is None else custom_ops.value,
+        "stateful": stateful,
+        "external_roots": external_root or (),
+        "budgets": budgets(budget),
+    }
+    if holds_bundle(model):
+        _export_bundle(model, model.with_suffix("") if out is None else out, check, options)
+        return
     target = model.with_suffix(".onnx") if out is None else out
-    exported = export_onnx(
-        model,
-        target,
-        weights=weights.value,
-        hybrid=hybrid.value,
-        input_shapes=dict(map(_named_shape, shape or ())),
-        resolver=resolver_of(resolver),
-        custom_ops=None if custom_ops is None else custom_ops.value,
-        stateful=stateful,
-        external_roots=external_root or (),
-        budgets=budgets(budget),
-    )
+    exported = export_onnx(model, target, **options)
+    _describe(exported, target)
+    if check:
+        _check(exported, target, model, hybrid.value, resolver)
+
+
+def _describe(exported: onnx.ModelProto, target: Path) -> None:
+    """Print what was written."""
     nodes = Counter(node.op_type for node in exported.graph.node)
     parts = [target, target.with_name(f"{target.name}.data")]
     size = sum(part.stat().st_size for part in parts if part.exists())
@@ -96,8 +112,22 @@ def export(
     for name, count in nodes.most_common():
         table.add_row(name, str(count))
     new_console().print(table)
-    if check:
-        _check(exported, target, model, hybrid.value, resolver)
+
+
+def _export_bundle(model: Path, folder: Path, check: bool, options: dict[str, Any]) -> None:
+    """Write every model of a bundle, and list what was written."""
+    index = export_bundle(
+        open_bundle(model, budgets=options["budgets"]), folder, **options, check=check
+    )
+    written = json.loads(index.read_text())
+    table = new_table("file", "from", "inputs", "outputs")
+    for each in written["models"]:
+        sides = (", ".join(value["name"] for value in each[side]) for side in ("inputs", "outputs"))
+        table.add_row(each["file"], each["name"], *sides)
+    for each in written["files"]:
+        table.add_row(each["file"], each["name"], "", "")
+    new_console().print(table)
+    say(f"wrote {index}")
 
 
 def _check(

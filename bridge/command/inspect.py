@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Annotated
 
+import typer
 from rich.console import Console
 from rich.table import Table
 
+from tflite_ort.bundles import Bundle, open_bundle
 from tflite_ort.command.arguments import (
     BudgetNumbers,
     ExternalRoots,
@@ -21,6 +24,7 @@ from tflite_ort.command.arguments import (
 from tflite_ort.command.placements import Row, placed, unplaced
 from tflite_ort.command.terminal import new_console, new_table, say, shape_text
 from tflite_ort.metadata import Metadata, model_metadata
+from tflite_ort.opening import holds_bundle, model_source
 from tflite_ort.schema import (
     ModelError,
     SubGraph,
@@ -38,16 +42,24 @@ def inspect(
     resolver: ResolverName = None,
     external_root: ExternalRoots = None,
     budget: BudgetNumbers = None,
+    name: Annotated[
+        str | None, typer.Option("--model", metavar="NAME", help="Of a model in a bundle.")
+    ] = None,
 ) -> None:
-    """Show inputs, outputs, operators, where each would run and why not."""
-    content = read_model(model, budgets=budgets(budget))
+    """Show inputs, outputs, operators, where each would run and why not; of a bundle, what is in
+    it, or with --model one of its models."""
+    if holds_bundle(model) and name is None:
+        _print_bundle(open_bundle(model, budgets=budgets(budget)))
+        return
+    source = model_source(model, name, budgets(budget))
+    content = read_model(source, budgets=budgets(budget))
     providers, roots = choices_of(provider, provider_option), external_root or ()
-    rows, problem = placed(model, providers, resolver_of(resolver), content.budgets, roots)
+    rows, problem = placed(model, providers, resolver_of(resolver), content.budgets, roots, name)
     console = new_console()
     for number, graph in enumerate(content.subgraphs):
         console.print(_tensor_table(graph, number))
     try:
-        _print_metadata(console, model_metadata(content, model))
+        _print_metadata(console, model_metadata(content, source))
     except ModelError as error:
         say(f"warning: {error}")
     console.print(_operator_table(rows or unplaced(content)))
@@ -55,6 +67,23 @@ def inspect(
         say(f"warning: {warning}")
     if problem:
         say(f"cannot run: {problem}")
+
+
+def _print_bundle(bundle: Bundle) -> None:
+    """What is in it, with the inputs and outputs of the models."""
+    console = new_console()
+    table = new_table("entry", "kind", "offset", "bytes", "unpacked", "says")
+    for entry in bundle.entries:
+        said = ", ".join(f"{key}={value}" for key, value in entry.properties.items())
+        size = str(entry.size) if entry.packed else ""
+        table.add_row(entry.name, entry.kind, str(entry.offset), str(entry.stored), size, said)
+    console.print(table)
+    for key, value in bundle.properties.items():
+        say(f"{key}: {value}")
+    for entry in bundle.models:
+        say(f"model {entry.name}:")
+        for number, graph in enumerate(bundle.model(entry.name).subgraphs):
+            console.print(_tensor_table(graph, number))
 
 
 def _print_metadata(console: Console, metadata: Metadata) -> None:

@@ -22,8 +22,9 @@ def placed(
     resolver: OpResolver | None,
     budgets: Budgets | None = None,
     external_roots: Sequence[Path] = (),
+    name: str | None = None,
 ) -> tuple[Counter[Row], str]:
-    """The rows of a model, or why it cannot run."""
+    """The rows of a model, of a bundle of the one called `name`, or why it cannot run."""
     try:
         interpreter = Interpreter(
             path,
@@ -31,6 +32,7 @@ def placed(
             resolver=resolver,
             external_roots=external_roots,
             budgets=budgets,
+            model=name,
         )
         interpreter.allocate_tensors()
     except BridgeError as error:

@@ -32,6 +32,7 @@ class Budgets:
         option_values: values and bytes of text in the options of custom operators, beyond 16 for
             each of their bytes.
         metadata_bytes: bytes of the unpacked files that come with a model.
+        bundle_bytes: bytes of the compressed entries of a bundle, unpacked.
         used: filled with the largest amount of each that was asked for so far, if it is given.
 
     Raises:
@@ -45,6 +46,7 @@ class Budgets:
     outputs: int = 8192
     option_values: int = 1 << 14
     metadata_bytes: int = 1 << 28
+    bundle_bytes: int = 1 << 30
     used: dict[str, int] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -5,6 +5,8 @@
     BridgeError
       ModelError(ValueError)
         MalformedModel          the bytes are not a valid TFLite file
+        MalformedBundle         the bytes are not a valid bundle of models
+        MissingEntry(LookupError)  a bundle has no such entry, or several
         UnsupportedSchema       the file's schema version is not 3
         UnreadableModel(OSError)  the file cannot be opened
         BudgetExceeded(RuntimeError)  the model asks for more than a limit of `Budgets`
@@ -60,6 +62,27 @@ class MalformedModel(ModelError):
         where = f" at {path}" if path else ""
         at = f" (byte {offset})" if offset is not None else ""
         super().__init__(f"The model is not a valid Flatbuffer buffer: {reason}{where}{at}")
+
+
+class MalformedBundle(ModelError):
+    """The bytes are no bundle of models, or a damaged or dishonest one.
+
+    Args:
+        reason: what is wrong.
+        offset: byte offset in the bundle, or None.
+    """
+
+    def __init__(self, reason: str, offset: int | None = None) -> None:
+        self.reason, self.offset = reason, offset
+        at = f" (byte {offset})" if offset is not None else ""
+        super().__init__(f"The bundle is not valid: {reason}{at}")
+
+    def __reduce__(self) -> tuple[type[MalformedBundle], tuple[str, int | None]]:
+        return type(self), (self.reason, self.offset)
+
+
+class MissingEntry(ModelError, LookupError):
+    """A bundle has no such entry, or several of them; the message lists what it has."""
 
 
 class UnsupportedSchema(ModelError):

@@ -1,0 +1,94 @@
+"""What a bundle holds, and names that lead nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tflite_ort.schema import MalformedBundle
+
+MODEL, BUNDLE, FILE = "model", "bundle", "file"
+
+_LONGEST_PART = 255
+_RESERVED = frozenset('<>:"|?*\\')
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing in a bundle.
+
+    Args:
+        name: where it is, with ``/`` between a bundle and what it holds.
+        kind: ``model``, ``bundle``, ``file``, or the type of a section, such as ``SP_Tokenizer``.
+        offset: of its first byte in the file that holds it.
+        stored: bytes that it takes there.
+        size: its bytes when unpacked.
+        packed: whether it is compressed.
+        checksum: the CRC-32 of the unpacked bytes; None where the format has none.
+        properties: what the bundle says about it, such as the ``model_type`` of a section.
+    """
+
+    name: str
+    kind: str
+    offset: int
+    stored: int
+    size: int
+    packed: bool = False
+    checksum: int | None = None
+    properties: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def stem(self) -> str:
+        """The last part of its name, without a suffix."""
+        return self.name.rpartition("/")[2].removesuffix(".tflite")
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that could lead out of a folder, or that some system cannot write.
+
+    Raises:
+        MalformedBundle: it is such a name.
+    """
+    for part in name.split("/"):
+        if part in ("", ".", "..") or len(part) > _LONGEST_PART or part[-1] in ". ":
+            raise MalformedBundle(f"entry name {name[:300]!r} is no plain relative path")
+        if not part.isprintable() or _RESERVED.intersection(part):
+            raise MalformedBundle(f"entry name {name[:300]!r} has characters that no name may have")
+
+
+def check_distinct(names: Iterable[str]) -> None:
+    """Refuse two entries of one name, upper and lower case being the same, and a file that has
+    another one inside.
+
+    Raises:
+        MalformedBundle: there are such entries.
+    """
+    seen: set[str] = set()
+    folders: set[str] = set()
+    for name in names:
+        key = name.casefold()
+        if key in seen:
+            raise MalformedBundle(f"two entries are called {name!r}")
+        seen.add(key)
+        parts = key.split("/")
+        folders.update("/".join(parts[:end]) for end in range(1, len(parts)))
+    if both := seen & folders:
+        raise MalformedBundle(f"{min(both)!r} is a file and a folder")
+
+
+def check_disjoint(spans: Iterable[tuple[int, int, str]]) -> None:
+    """Refuse entries that share bytes.
+
+    Args:
+        spans: where each begins and ends, and its name.
+
+    Raises:
+        MalformedBundle: two of them do.
+    """
+    reached, last = 0, "the header"
+    for start, end, name in sorted(spans):
+        if start < reached and end > start:
+            raise MalformedBundle(f"{name!r} overlaps {last!r}", start)
+        if end > reached:
+            reached, last = end, name

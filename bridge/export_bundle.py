@@ -1,0 +1,121 @@
+"""A bundle as a folder: one ONNX file a model, the other files, and a JSON file that says how they
+fit together."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from tflite_ort.bundles import Bundle, Entry
+from tflite_ort.bundles.entries import BUNDLE, MODEL
+from tflite_ort.export import export_onnx
+from tflite_ort.files import write_bytes, write_text
+from tflite_ort.schema import BridgeError, ExportError, Model, read_model
+
+INDEX = "bundle.json"
+FILES = "files"
+
+
+def export_bundle(bundle: Bundle, folder: str | os.PathLike[str], **options: Any) -> Path:
+    """Write what is in a bundle.
+
+    Args:
+        folder: where to; made where it is not there. Models become ``<name>.onnx`` in it, other
+            files and sections ``files/<name>``, and ``bundle.json`` lists them with their inputs,
+            outputs and signatures.
+        options: of `export_onnx`, for every model.
+
+    Returns:
+        The path of ``bundle.json``.
+
+    Raises:
+        ExportError: models that cannot be exported; lists them. All else is written.
+        MalformedBundle: an entry is damaged.
+        OSError: a file cannot be written.
+    """
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    names = _file_names(bundle.models)
+    models = [_model(bundle, entry, target, names[entry.name], options) for entry in bundle.models]
+    files = [_file(bundle, entry, target) for entry in bundle.entries if entry.kind != MODEL]
+    index = {
+        "format": "tflite-ort bundle 1",
+        "kind": bundle.kind,
+        "properties": dict(bundle.properties),
+        "models": models,
+        "files": [each for each in files if each],
+    }
+    path = target / INDEX
+    write_text(path, json.dumps(index, indent=2) + "\n")
+    if failed := [f"  {each['name']}: {each['error']}" for each in models if "error" in each]:
+        raise ExportError("\n".join([f"{len(failed)} models cannot be exported:", *failed]))
+    return path
+
+
+def _file_names(entries: Sequence[Entry]) -> Mapping[str, str]:
+    """By the name of a model, its file; the folders of nested bundles become a part of it."""
+    plain = {each.name: each.name.replace("/", ".").removesuffix(".tflite") for each in entries}
+    folded = [name.casefold() for name in plain.values()]
+    once = {key: folded.count(name.casefold()) == 1 for key, name in plain.items()}
+    return {
+        key: f"{name}.onnx" if once[key] else f"{name}_{number}.onnx"
+        for number, (key, name) in enumerate(plain.items())
+    }
+
+
+def _model(
+    bundle: Bundle, entry: Entry, folder: Path, file: str, options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Write one model; what the index says of it."""
+    said: dict[str, Any] = {"name": entry.name, **_properties(entry)}
+    content = bundle.model_content(entry.name)
+    try:
+        model = read_model(content, budgets=options.get("budgets"))
+        exported = export_onnx(content, folder / file, **options)
+    except BridgeError as error:
+        return {**said, "error": str(error)}
+    return {**said, "file": file, **_interface(exported), "signatures": _signatures(model)}
+
+
+def _interface(model: onnx.ModelProto) -> dict[str, Any]:
+    return {
+        "inputs": [_tensor(value) for value in model.graph.input],
+        "outputs": [_tensor(value) for value in model.graph.output],
+    }
+
+
+def _tensor(value: onnx.ValueInfoProto) -> dict[str, Any]:
+    kind = value.type.tensor_type
+    sizes = [dim.dim_param or dim.dim_value for dim in kind.shape.dim]
+    dtype = onnx.TensorProto.DataType.Name(kind.elem_type).lower()
+    return {"name": value.name, "type": dtype, "shape": sizes}
+
+
+def _signatures(model: Model) -> dict[str, dict[str, list[str]]]:
+    return {
+        each.signature_key: {
+            "inputs": sorted(entry.name for entry in each.inputs),
+            "outputs": sorted(entry.name for entry in each.outputs),
+        }
+        for each in model.signature_defs
+    }
+
+
+def _file(bundle: Bundle, entry: Entry, folder: Path) -> dict[str, Any] | None:
+    """Write anything else; nothing of a bundle, whose files stand for it."""
+    if entry.kind == BUNDLE:
+        return None
+    name = f"{FILES}/{entry.name}"
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_bytes(path, bundle.content(entry.name))
+    return {"name": entry.name, "kind": entry.kind, "file": name, **_properties(entry)}
+
+
+def _properties(entry: Entry) -> dict[str, Any]:
+    return {"properties": dict(entry.properties)} if entry.properties else {}
