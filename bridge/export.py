@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import IO
 
 import onnx
-import onnx_ir as ir
 
 from tflite_ort.bundles.bundle import Source
 from tflite_ort.custom.export import DOMAIN, untranslated, with_custom_nodes
@@ -23,6 +22,8 @@ from tflite_ort.metadata import properties
 from tflite_ort.missing_operators import check_operators
 from tflite_ort.opening import model_source
 from tflite_ort.opmap import Lowered, Target
+from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.graph.serialization import Place, serialized
 from tflite_ort.plan.context import check_hybrid
 from tflite_ort.providers.session import Session
 from tflite_ort.resolvers import BuiltinOpResolver
@@ -165,15 +166,10 @@ def _check_loads(model: ir.Model) -> None:
         raise ExportError("The model has no output.")
     if any(node.domain not in _KNOWN_DOMAINS for node in model.graph.all_nodes()):
         return
-    values = list(model.graph.initializers.values())
-    weights = [value.const_value for value in values]
     try:
         Session(model, num_threads=1, optimized=False)
     except DelegateError as error:
         raise ExportError(f"the result is no valid graph. {error}") from error
-    finally:  # the session had them handed over
-        for value, weight in zip(values, weights, strict=True):
-            value.const_value = weight
 
 
 def _shapes_by_index(
@@ -215,32 +211,29 @@ def _written(model: ir.Model, output: str | os.PathLike[str] | None) -> onnx.Mod
     if output is None or size <= _INLINE_LIMIT:
         if size > _INLINE_LIMIT:
             raise ExportError(f"weights of {size} bytes do not fit a protobuf: give an output path")
-        proto = ir.to_proto(model)
+        content = serialized(model)
         if output is not None:
-            write_bytes(output, proto.SerializeToString())
-        return proto
+            write_bytes(output, content)
+        return onnx.load_model_from_string(content)
     if not is_replaceable(output):
         raise ExportError(f"weights of {size} bytes need a file beside {os.fspath(output)}")
     data = f"{os.fspath(output)}.data"
     with writing(output, data) as (graph, weights):
-        _write_weights(model, weights, Path(data).name)
-        proto = ir.to_proto(model)
-        graph.write(proto.SerializeToString())
-    return proto
+        places = _write_weights(model.graph, weights, Path(data).name)
+        content = serialized(model, external=places)
+        graph.write(content)
+    return onnx.load_model_from_string(content)
 
 
-def _write_weights(model: ir.Model, stream: IO[bytes], location: str) -> None:
-    """Write the large initializers one after the other, and let `model` refer to them."""
-    for name, value in model.graph.initializers.items():
+def _write_weights(graph: ir.Graph, stream: IO[bytes], location: str) -> dict[str, Place]:
+    """Write the large initializers one after the other; returns where they are."""
+    places = {}
+    for name, value in graph.initializers.items():
         tensor = value.const_value
-        if tensor is None or tensor.dtype is ir.DataType.STRING:
-            continue
-        if tensor.nbytes < _EXTERNAL_BYTES:
+        if tensor is None or tensor.dtype is ir.DataType.STRING or tensor.nbytes < _EXTERNAL_BYTES:
             continue
         start = -stream.tell() % _ALIGNMENT + stream.tell()
         stream.seek(start)
-        stream.write(tensor.tobytes())
-        shape = ir.Shape(tensor.shape.numpy())
-        value.const_value = ir.ExternalTensor(
-            location, start, tensor.nbytes, tensor.dtype, shape=shape, name=name
-        )
+        stream.write(tensor.data())
+        places[name] = Place(location, start)
+    return places

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnx_ir as ir
 
 from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.opmap import Lowered, Target, Translator, lower
+from tflite_ort.opmap.graph import ir
 from tflite_ort.plan.build import make_plan
 from tflite_ort.plan.context import PlanContext
 from tflite_ort.plan.partition import only_sets
@@ -130,8 +130,7 @@ def _give_first_value(
     graph: ir.Graph, value: ir.Value, tensor: TensorView, first: Array | None, stateful: bool
 ) -> None:
     if first is not None:
-        assert value.name is not None
-        value.const_value = ir.Tensor(np.asarray(first, order="C"), name=value.name)
+        value.const_value = ir.Tensor(np.asarray(first, order="C"))
         graph.initializers[value.name] = value
     elif not stateful:
         raise ExportError(f"variable {tensor.name!r} is read and has no first value")

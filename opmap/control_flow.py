@@ -11,9 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import onnx_ir as ir
 
-from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.graph.bodies import Forms, inlined, results, shared_domain
 from tflite_ort.opmap.loops.bounded_loop import bounded_loop
 from tflite_ort.opmap.loops.counted_loop import counted_loop

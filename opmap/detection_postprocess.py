@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnx_ir as ir
 
-from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.idioms.partial_sort import greatest
 from tflite_ort.opmap.registry import custom_translator
 from tflite_ort.schema import OperatorView, Untranslatable

@@ -13,9 +13,8 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import onnx_ir as ir
 
-from tflite_ort.opmap.graph import Domain, Graph
+from tflite_ort.opmap.graph import Domain, Graph, ir
 from tflite_ort.opmap.graph.pairs import is_complex
 from tflite_ort.opmap.idioms.angles import atan2
 from tflite_ort.opmap.idioms.by_code import by_tabulated_code

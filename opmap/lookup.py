@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnx_ir as ir
 
-from tflite_ort.opmap.graph import Domain, Graph
+from tflite_ort.opmap.graph import Domain, Graph, ir
 from tflite_ort.opmap.idioms.indices import bounded, flat_rows, scattered
 from tflite_ort.opmap.idioms.movement import code_constant, moved_domain
 from tflite_ort.opmap.registry import translator

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnx_ir as ir
 
-from tflite_ort.opmap.graph import Graph, Layout
+from tflite_ort.opmap.graph import Graph, Layout, ir
 from tflite_ort.opmap.registry import custom_translator
 from tflite_ort.schema import OperatorView, TensorView, Untranslatable
 from tflite_ort.schema.shapes.mediapipe import transposed_padding

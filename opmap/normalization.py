@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import onnx_ir as ir
 
 from tflite_ort.opmap.activation import check_types
-from tflite_ort.opmap.graph import Graph, Layout
+from tflite_ort.opmap.graph import Graph, Layout, ir
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     L2NormOptions,

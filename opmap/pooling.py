@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import onnx_ir as ir
-
 from tflite_ort.opmap.convolution import window_padding
-from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.graph.quantized_nodes import origin
 from tflite_ort.opmap.idioms.movement import moved_domain
 from tflite_ort.opmap.registry import translator

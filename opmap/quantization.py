@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import onnx_ir as ir
 
-from tflite_ort.opmap.graph import Domain, Graph
+from tflite_ort.opmap.graph import Domain, Graph, ir
 from tflite_ort.opmap.graph.constants import carried, carried_type
 from tflite_ort.opmap.graph.pairs import is_complex
 from tflite_ort.opmap.idioms.by_code import by_code, every_code

@@ -10,9 +10,8 @@ from __future__ import annotations
 from math import pi
 
 import numpy as np
-import onnx_ir as ir
 
-from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.idioms.counters import check_count, philox, unit, unit_double
 from tflite_ort.opmap.idioms.indices import product, sizes_of
 from tflite_ort.opmap.registry import translator

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import onnx_ir as ir
-
 from tflite_ort.opmap.cells.lstm_basic import basic_lstm
 from tflite_ort.opmap.cells.lstm_float import Run, run_cells
 from tflite_ort.opmap.cells.lstm_float_weights import read_float_weights, reals, weight_matrix
@@ -16,7 +14,7 @@ from tflite_ort.opmap.cells.lstm_narrow import narrow_lstm
 from tflite_ort.opmap.cells.recurrent_activation import activated
 from tflite_ort.opmap.cells.rnn_cell import RnnRun, run_rnns
 from tflite_ort.opmap.cells.svdf_integer import integer_svdf
-from tflite_ort.opmap.graph import Domain, Graph
+from tflite_ort.opmap.graph import Domain, Graph, ir
 from tflite_ort.opmap.idioms.fixed_point import centred_codes
 from tflite_ort.opmap.idioms.hybrid import Rounding, row_rounding
 from tflite_ort.opmap.idioms.hybrid_products import sum_of_products

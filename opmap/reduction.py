@@ -7,9 +7,8 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import onnx_ir as ir
 
-from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.idioms.combining import combined, combined_axis, pairing
 from tflite_ort.opmap.idioms.computed_axes import ComputedAxis, counted_axes
 from tflite_ort.opmap.idioms.indices import failing

@@ -9,9 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import onnx_ir as ir
 
-from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.graph.constants import carried_type
 from tflite_ort.opmap.graph.pairs import is_complex, paired_shape
 from tflite_ort.opmap.idioms.bits import bits_of, check_types, number_of

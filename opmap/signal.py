@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnx_ir as ir
 
-from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.graph.pairs import part_dtype
 from tflite_ort.opmap.idioms.movement import integers
 from tflite_ort.opmap.registry import translator

@@ -13,9 +13,8 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import onnx_ir as ir
 
-from tflite_ort.opmap.graph import Domain, Graph
+from tflite_ort.opmap.graph import Domain, Graph, ir
 from tflite_ort.opmap.idioms.counters import check_count, integers, philox, threefry
 from tflite_ort.opmap.idioms.movement import moved_domain, narrowed, widened
 from tflite_ort.opmap.idioms.padding import spread_and_padded

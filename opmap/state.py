@@ -11,9 +11,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import onnx_ir as ir
 
-from tflite_ort.opmap.graph import Domain, Graph
+from tflite_ort.opmap.graph import Domain, Graph, ir
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import Op, OperatorView, TensorView, Untranslatable
 

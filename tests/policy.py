@@ -19,9 +19,9 @@ PACKAGES = {
 MAY_IMPORT = {
     "schema": {"flatbuffers", "ml_dtypes", "numpy"},
     "versioning": {"tflite_ort.schema"},
-    "opmap": {"ml_dtypes", "numpy", "onnx_ir", "tflite_ort.schema", "tflite_ort.versioning"},
+    "opmap": {"ml_dtypes", "numpy", "tflite_ort.schema", "tflite_ort.versioning"},
     "fallback_kernels": {"ml_dtypes", "numpy", "tflite_ort.schema", "tflite_ort.versioning"},
-    "bridge": {"google", "ml_dtypes", "numpy", "onnx", "onnx_ir", "onnxruntime", "rich", "typer"}
+    "bridge": {"google", "ml_dtypes", "numpy", "onnx", "onnxruntime", "rich", "typer"}
     | set(PACKAGES.values()),
 }
 

@@ -90,7 +90,7 @@ def test_int8_is_carried_as_uint8_and_given_back_as_int8(g: Graph) -> None:
         "QuantizeLinear",  # to int8
     ]
     zero_points = {
-        node.op_type + str(i): node.inputs[2].const_value.numpy()  # type: ignore[union-attr]
+        node.op_type + str(i): node.inputs[2].const_value.array  # type: ignore[union-attr]
         for i, node in enumerate(g.nodes)
         if node.op_type != "Relu"
     }
@@ -120,7 +120,7 @@ def test_constants_change_form_without_nodes(g: Graph) -> None:
     data = np.arange(192, dtype=np.float32).reshape(IMAGE)
     value = g.read(tensor(0, constant=data), layout=Layout.FIRST)
     assert value.const_value is not None
-    np.testing.assert_array_equal(value.const_value.numpy(), data.transpose(0, 3, 1, 2))
+    np.testing.assert_array_equal(value.const_value.array, data.transpose(0, 3, 1, 2))
     low_rank = g.read(tensor(1, (8,), constant=data.ravel()[:8]), layout=Layout.FIRST, rank=4)
     assert low_rank.const_value is not None
     assert low_rank.const_value.shape == (1, 8, 1, 1)
@@ -135,7 +135,7 @@ def test_weights_of_either_sign_are_the_same_numbers(weights: str, dtype: Any) -
     g = Graph(Target(weights))
     node = g.weights(t).producer()
     assert node is not None
-    stored, scale, zero = (value.const_value.numpy() for value in node.inputs)  # type: ignore[union-attr]
+    stored, scale, zero = (value.const_value.array for value in node.inputs)  # type: ignore[union-attr]
     assert stored.dtype == zero.dtype == dtype
     real = (stored.astype(int) - zero.astype(int)[:, None]) * scale[:, None]
     np.testing.assert_array_equal(real, data * np.array([[0.5], [2]]))
@@ -166,7 +166,7 @@ def test_a_body_captures_forms_and_records_none(g: Graph) -> None:
     g.add_input(t, "x", t.shape)
     stored = g.read(t, domain=Domain.STORED)
     body = g.body((), lambda _: [g.op("Identity", g.read(t, domain=Domain.STORED))])
-    assert body[0].inputs[0] is stored
+    assert body.nodes[0].inputs[0] is stored
     u = codes(1)
     g.add_input(u, "y", u.shape)
     with pytest.raises(RuntimeError, match=r"body records tensor 't1' as channels-last, stored"):

@@ -218,7 +218,7 @@ CLEAN = [
         "bridge/command/x.py",
         "from tflite_ort.interpreter import A\nfrom tflite_ort.plan.build import B",
     ),
-    ("opmap/x.py", "import onnx_ir as ir\nfrom tflite_ort.versioning.registry import Registry"),
+    ("opmap/x.py", "import ml_dtypes\nfrom tflite_ort.versioning.registry import Registry"),
     ("bridge/providers/session.py", "import onnxruntime\nfrom tflite_ort.opmap import graph"),
     ("bridge/x.py", "try:\n    pass\nexcept (KeyError, ValueError) as error:\n    raise"),
     ("versioning/registration.py", "try:\n    pass\nexcept Exception:\n    raise"),

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import onnx_ir as ir
 
 from tflite_ort.opmap import Domain, Graph
+from tflite_ort.opmap.graph import ir
 from tflite_ort.schema import Model, Op, OperatorView
 from tflite_ort.schema.values.inputs import Inputs
 from tflite_ort.schema.values.sizes import is_known
@@ -44,54 +44,51 @@ def custom_node(op: OperatorView[Any], g: Graph) -> None:
     ]
     values = g.op_multi(op.name, *inputs, outputs=len(op.outputs), domain=DOMAIN)
     for tensor, value in zip(op.outputs, values, strict=True):
-        value.type = ir.TensorType(ir.DataType.from_numpy(tensor.dtype))
+        value.dtype = ir.DataType.from_numpy(tensor.dtype)
         if tensor.ranked:
-            value.shape = ir.Shape([size if is_known(size) else None for size in tensor.shape])
+            value.shape = tuple(size if is_known(size) else None for size in tensor.shape)
         g.write(tensor, value, domain=Domain.FILE)
     for node in {value.producer() for value in values}:
         assert node is not None
-        for attribute in attributes(op):
-            node.attributes[attribute.name] = attribute
+        node.attributes.update(attributes(op))
 
 
-def attributes(op: OperatorView[Any]) -> Sequence[ir.Attr]:
+def attributes(op: OperatorView[Any]) -> Mapping[str, ir.Attribute]:
     """The fields of an option map that ONNX has attributes for; or else all options as one
     attribute ``custom_options``, a tensor of their bytes."""
     if isinstance(op.options, Mapping):
-        fields = [_attribute(name, value) for name, value in op.options.items()]
-        known = [field for field in fields if field is not None]
-        if len(known) == len(fields):
+        fields = {name: _attribute(value) for name, value in op.options.items() if name}
+        known = {name: value for name, value in fields.items() if value is not None}
+        if len(known) == len(op.options):
             return known
     assert op.custom_options is not None
-    return [_bytes("custom_options", op.custom_options.tobytes())]
+    return {"custom_options": _bytes(op.custom_options.tobytes())}
 
 
-def _attribute(name: str, value: Any) -> ir.Attr | None:
+def _attribute(value: Any) -> ir.Attribute | None:
     """None for what no attribute can hold: nested maps, mixed lists, numbers out of range."""
-    if not name:
-        return None
     if isinstance(value, bytes):
-        return _bytes(name, value)
+        return _bytes(value)
     if isinstance(value, str):
-        return ir.AttrString(name, value)
+        return value
     if isinstance(value, list):
-        return _list_attribute(name, value)
+        return _list_attribute(value)
     if isinstance(value, int):
-        return ir.AttrInt64(name, int(value)) if value in _INT64 else None
-    return ir.AttrFloat32(name, value) if _is_number(value) else None
+        return int(value) if value in _INT64 else None
+    return float(value) if _is_number(value) else None
 
 
-def _list_attribute(name: str, values: Sequence[Any]) -> ir.Attr | None:
+def _list_attribute(values: Sequence[Any]) -> ir.Attribute | None:
     if all(isinstance(value, int) and value in _INT64 for value in values):
-        return ir.AttrInt64s(name, [int(value) for value in values])
+        return [int(value) for value in values]
     if all(isinstance(value, str) for value in values):
-        return ir.AttrStrings(name, values)
-    return ir.AttrFloat32s(name, values) if all(map(_is_number, values)) else None
+        return values
+    return list(map(float, values)) if all(map(_is_number, values)) else None
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not _FLOAT32_MAX < abs(value) < float("inf")
 
 
-def _bytes(name: str, data: bytes) -> ir.Attr:
-    return ir.AttrTensor(name, ir.Tensor(np.frombuffer(data, np.uint8), name=name))
+def _bytes(data: bytes) -> ir.Tensor:
+    return ir.Tensor(np.frombuffer(data, np.uint8))

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnx_ir as ir
 
 from tflite_ort.opmap import Lowered
+from tflite_ort.opmap.graph import ir
 from tflite_ort.plan.boundary import BoundaryTensor
 from tflite_ort.plan.context import PlanContext
 from tflite_ort.plan.memory import Memory
@@ -167,8 +167,8 @@ def _without_passed(part: Partition, graph: ir.Graph, memory: Memory) -> tuple[P
         passed.append((source, tensor))
         outputs.remove(tensor)
         graph.outputs.remove(value)
-        graph.remove(node, safe=True)
-    for value in [value for value in graph.inputs if not value.uses()]:
-        graph.inputs.remove(value)
+        graph.nodes.remove(node)
+    read = {id(value) for value, _, _ in graph.reads()}
+    graph.inputs = [value for value in graph.inputs if id(value) in read]
     inputs = [sources[id(value)] for value in graph.inputs]
     return replace(part, inputs=inputs, outputs=outputs), passed

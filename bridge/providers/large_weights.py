@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
-import onnx_ir as ir
+
+from tflite_ort.opmap.graph import ir
 
 Array = npt.NDArray[Any]
 
@@ -20,27 +21,23 @@ _LARGE_BYTES = 1 << 24
 _READERS = {("Gemm", 1), ("MatMul", 0), ("MatMul", 1), ("Gather", 0)}
 
 
-def read_in_place(model: ir.Model) -> dict[str, Array]:
-    """Make the large float weights of a large model inputs of the graph; returns them by name."""
-    large = {name: value for name, value in model.graph.initializers.items() if _is_large(value)}
-    if sum(map(_size, large.values())) < LARGE_MODEL_BYTES:
+def read_in_place(graph: ir.Graph) -> dict[str, Array]:
+    """By name, the large float weights of a large model, which are to become inputs of `graph`."""
+    large = {n: value.const_value for n, value in graph.initializers.items() if _is_large(value)}
+    if _size(large) < LARGE_MODEL_BYTES:
         return {}
-    weights: dict[str, Array] = {}
-    for name, value in large.items():
-        assert value.const_value is not None
-        weights[name] = np.asarray(value.const_value.numpy(), order="C")
-        del model.graph.initializers[name]
-        value.const_value = None
-        model.graph.inputs.append(value)
-    return weights
+    for value, node, position in graph.reads():
+        if (node.op_type, position) not in _READERS:
+            large.pop(value.name, None)
+    if _size(large) < LARGE_MODEL_BYTES:
+        return {}
+    return {name: tensor.array for name, tensor in large.items() if tensor is not None}
 
 
-def _size(value: ir.Value) -> int:
-    return 0 if value.const_value is None else value.const_value.nbytes
+def _size(tensors: Mapping[str, ir.Tensor | None]) -> int:
+    return sum(tensor.nbytes for tensor in tensors.values() if tensor is not None)
 
 
 def _is_large(value: ir.Value) -> bool:
     floats = value.dtype in (ir.DataType.FLOAT, ir.DataType.FLOAT16)
-    if not floats or _size(value) < _LARGE_BYTES:
-        return False
-    return all((use.node.op_type, use.idx) in _READERS for use in value.uses())
+    return floats and value.const_value is not None and value.const_value.nbytes >= _LARGE_BYTES

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnx_ir as ir
 import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as _ort_errors
 
+from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.pairs import paired
+from tflite_ort.opmap.graph.serialization import Place, serialized
 from tflite_ort.providers.binding import Binding, DeviceTensor, Tensor
 from tflite_ort.providers.large_weights import read_in_place
 from tflite_ort.providers.node_times import NodeTime, node_times
@@ -61,6 +62,7 @@ _HOST = "Cpu"  # how ONNX Runtime names the memory of the host
 _INLINE_BYTES = 1024
 # Sizes and places have to be there when it infers shapes.
 _INLINE_SIZES = 1 << 17
+_HANDED_OVER = Place("bound", 0)
 
 
 def available_providers() -> list[str]:
@@ -129,16 +131,17 @@ class Session:
         if not optimized:
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
             options.add_session_config_entry("session.disable_prepacking", "1")
-        self._in_place = read_in_place(model) if traits.weights_in_place else {}
+        self._in_place = read_in_place(model.graph) if traits.weights_in_place else {}
         # They must outlive the session, which may read them in place.
-        self._weights = _externalized(model)
+        self._weights = _handed_over(model.graph, self._in_place)
         if self._weights:
             options.add_external_initializers(
                 list(self._weights), [weights.value for weights in self._weights.values()]
             )
+        handed_over = dict.fromkeys(self._weights, _HANDED_OVER)
         try:
             self._session = onnxruntime.InferenceSession(
-                ir.to_proto(model).SerializeToString(),
+                serialized(model, external=handed_over, fed=self._in_place),
                 options,
                 providers=_chosen(provider, options, num_threads),
                 enable_fallback=0,  # it would print a message and run on the CPU
@@ -310,27 +313,27 @@ def _named(array: Array) -> Array:
     return array.view(array.dtype.str) if array.dtype.kind in "iu" else array
 
 
-def _externalized(model: ir.Model) -> dict[str, _Weights]:
-    """Replace the large initializers of `model` by external ones; returns what they were."""
-    weights: dict[str, _Weights] = {}
-    for name, value in model.graph.initializers.items():
-        tensor = value.const_value
-        inline = _INLINE_SIZES if value.dtype is ir.DataType.INT64 else _INLINE_BYTES
-        if tensor is None or tensor.nbytes < inline:
-            continue
-        weights[name] = _weights(tensor)
-        value.const_value = ir.ExternalTensor(
-            "bound", 0, tensor.nbytes, tensor.dtype, shape=ir.Shape(tensor.shape.numpy()), name=name
-        )
-    return weights
+def _handed_over(graph: ir.Graph, fed: Collection[str]) -> dict[str, _Weights]:
+    """The large initializers of `graph`, without those that are `fed` at each run."""
+    return {
+        name: _weights(value.const_value)
+        for name, value in graph.initializers.items()
+        if name not in fed and value.const_value is not None and _is_large(value.const_value)
+    }
 
 
-def _weights(tensor: ir.TensorProtocol) -> _Weights:
+def _is_large(tensor: ir.Tensor) -> bool:
+    if tensor.dtype is ir.DataType.STRING:
+        return False
+    return tensor.nbytes >= (_INLINE_SIZES if tensor.dtype is ir.DataType.INT64 else _INLINE_BYTES)
+
+
+def _weights(tensor: ir.Tensor) -> _Weights:
+    array = tensor.array
     if tensor.dtype is not ir.DataType.INT4:
-        array = np.asarray(tensor.numpy(), order="C")
         return _Weights(array, onnxruntime.OrtValue.ortvalue_from_numpy(array))
     # ONNX Runtime wants an array of the tensor's shape, of which it reads half the bytes.
-    packed, shape = np.frombuffer(tensor.tobytes(), np.int8), tensor.shape.numpy()
-    codes = np.lib.stride_tricks.as_strided(packed, shape, np.empty(shape, np.int8).strides)
+    strides = np.empty(tensor.shape, np.int8).strides
+    codes = np.lib.stride_tricks.as_strided(array.view(np.int8), tensor.shape, strides)
     from_numpy = onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type
-    return _Weights(packed, from_numpy(codes, int(tensor.dtype)))
+    return _Weights(array, from_numpy(codes, int(tensor.dtype)))

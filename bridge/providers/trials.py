@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-import onnx_ir as ir
 
+from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.graph.lowering import OPSET
 from tflite_ort.providers.binding import DeviceTensor
 from tflite_ort.providers.provider import DeviceMemory, Provider
 from tflite_ort.providers.session import Session
@@ -59,12 +60,9 @@ def _device_memory(
 
 def _identity() -> ir.Model:
     """The smallest model there is."""
-    value = ir.Value(name="x", shape=ir.Shape([1]), type=ir.TensorType(ir.DataType.FLOAT))
-    node = ir.Node("", "Identity", [value])
-    result = node.outputs[0]
-    result.name, result.type, result.shape = "y", value.type, value.shape
-    graph = ir.Graph([value], [result], nodes=[node], opset_imports={"": 21})
-    return ir.Model(graph, ir_version=10)
+    x, y = (ir.Value(name, dtype=ir.DataType.FLOAT, shape=(1,)) for name in "xy")
+    graph = ir.Graph([x], [y], [ir.Node("Identity", [x], [y])], name="identity")
+    return ir.Model(graph, opset_imports={"": OPSET})
 
 
 @cache
@@ -75,17 +73,12 @@ def exact_weight_type() -> str:
     saturates; uint8 x uint8 is exact but takes twice the time where VNNI is there.
     """
     depth, codes = 64, np.full((64, 32), 127, np.int8)
-    activations = ir.Value(
-        name="a", shape=ir.Shape([4, depth]), type=ir.TensorType(ir.DataType.UINT8)
-    )
-    weights = ir.Value(name="b", const_value=ir.Tensor(codes, name="b"))
-    node = ir.Node("", "MatMulInteger", [activations, weights])
-    result = node.outputs[0]
-    result.name, result.type = "y", ir.TensorType(ir.DataType.INT32)
-    graph = ir.Graph(
-        [activations], [result], nodes=[node], initializers=[weights], opset_imports={"": 21}
-    )
-    session = Session(ir.Model(graph, ir_version=10), num_threads=1)
+    activations = ir.Value("a", dtype=ir.DataType.UINT8, shape=(4, depth))
+    weights = ir.Value("b", const_value=ir.Tensor(codes))
+    result = ir.Value("y", dtype=ir.DataType.INT32)
+    node = ir.Node("MatMulInteger", [activations, weights], [result])
+    graph = ir.Graph([activations], [result], [node], initializers=[weights], name="products")
+    session = Session(ir.Model(graph, opset_imports={"": OPSET}), num_threads=1)
     products = np.zeros((4, 32), np.int32)
     session.run(session.bind([np.full((4, depth), 255, np.uint8)], [products]))
     return "int8" if (products == depth * 255 * 127).all() else "uint8"

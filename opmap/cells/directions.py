@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
-import onnx_ir as ir
 
-from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.idioms.scan import Values
 from tflite_ort.schema import ActivationFunctionType, Untranslatable
 from tflite_ort.schema.values.sizes import has_zero

@@ -7,11 +7,10 @@ floats that hold them exactly. B batch, I input, C cells.
 from __future__ import annotations
 
 import numpy as np
-import onnx_ir as ir
 
 from tflite_ort.opmap.cells.lstm_integer import clip, gate_tables, looked_up
 from tflite_ort.opmap.cells.lstm_integer_weights import SHORT
-from tflite_ort.opmap.graph import Domain, Graph
+from tflite_ort.opmap.graph import Domain, Graph, ir
 from tflite_ort.opmap.idioms.fixed_point import (
     TIE_BREAK,
     exact_product,

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnx_ir as ir
 
 from tflite_ort.opmap.cells.directions import (
     ONNX_ACTIVATIONS,
@@ -26,7 +25,7 @@ from tflite_ort.opmap.cells.directions import (
 )
 from tflite_ort.opmap.cells.lstm_float_step import OUTPUT, FloatStep
 from tflite_ort.opmap.cells.lstm_float_weights import FloatWeights
-from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.idioms.hybrid_products import WeightMatrix, keeps_codes, sum_of_products
 from tflite_ort.opmap.idioms.scan import scan
 from tflite_ort.schema import ActivationFunctionType

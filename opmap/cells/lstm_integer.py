@@ -10,11 +10,10 @@ from functools import cache
 
 import numpy as np
 import numpy.typing as npt
-import onnx_ir as ir
 
 from tflite_ort.opmap.cells.lstm_integer_weights import SHORT, IntegerWeights
 from tflite_ort.opmap.cells.normalization_integer import normalized
-from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.idioms.fixed_point import TIE_BREAK, rescaled
 from tflite_ort.opmap.idioms.scan import Values, scan
 from tflite_ort.schema.arithmetic.fixed_point16 import logistic, tanh

@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnx_ir as ir
 
 from tflite_ort.opmap.cells.normalization_integer import Norm
-from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.idioms.fixed_point import exact_product, rescaled
 from tflite_ort.schema import OperatorView, Untranslatable
 from tflite_ort.schema.arithmetic.lstm_scales import CellScales, cell_scales, quantization

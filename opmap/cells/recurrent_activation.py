@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import onnx_ir as ir
 
-from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.schema import ActivationFunctionType
 from tflite_ort.schema.values.semantics import activation_bounds
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnx_ir as ir
 
 from tflite_ort.opmap.cells.directions import (
     ONNX_ACTIVATIONS,
@@ -20,7 +19,7 @@ from tflite_ort.opmap.cells.directions import (
     stacked_states,
 )
 from tflite_ort.opmap.cells.recurrent_activation import activated
-from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.idioms.hybrid import Rounding
 from tflite_ort.opmap.idioms.hybrid_products import Term, WeightMatrix, keeps_codes, sum_of_products
 from tflite_ort.opmap.idioms.scan import Values, scan

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnx_ir as ir
 
-from tflite_ort.opmap.graph import Domain, Graph
+from tflite_ort.opmap.graph import Domain, Graph, ir
 from tflite_ort.opmap.graph.constants import carried_type
 from tflite_ort.opmap.idioms.fixed_point import exact_product, rescaled
 from tflite_ort.schema import (

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import onnx_ir as ir
-
+from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.constants import carried_type
 from tflite_ort.opmap.graph.forms import Domain, Form, Layout
 from tflite_ort.opmap.graph.graph import Graph
@@ -65,7 +64,7 @@ def element_type(tensor: TensorView, domain: Domain) -> ir.DataType:
 def declare(value: ir.Value, tensor: TensorView) -> None:
     """Give `value` the shape of `tensor`, where all sizes are known."""
     if not tensor.dynamic:
-        value.shape = ir.Shape(paired_shape(tensor, tensor.shape))
+        value.shape = paired_shape(tensor, tensor.shape)
 
 
 def results(

@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnx_ir as ir
 
+from tflite_ort.opmap.graph import ir
 from tflite_ort.schema import TensorType, TensorView, Untranslatable
 from tflite_ort.schema.values.semantics import pack
 
 Array = npt.NDArray[Any]
 _SHARED_ELEMENTS = 64
-_Tensor = ir.Tensor[Any] | ir.PackedTensor[Any] | ir.StringTensor
 
 
 class Constants:
@@ -36,26 +35,20 @@ class Constants:
         if array.dtype == np.object_:
             if not all(isinstance(word, (bytes, str)) for word in array.flat):
                 raise Untranslatable("numbers in place of text")
-            words = ir.StringTensor(list(array.reshape(-1)), shape=ir.Shape(array.shape))
-            return self._added(words, name)
+            words = [word if isinstance(word, bytes) else word.encode() for word in array.flat]
+            array = np.array(words, np.object_).reshape(array.shape)
+            return self._added(ir.Tensor(array), name)
         return self._added(ir.Tensor(np.asarray(array, order="C")), name)
 
     def add_packed(self, codes: npt.NDArray[np.int8], name: str) -> ir.Value:
         """As `add`, for 4-bit codes: an INT4 of ONNX, with two codes in a byte."""
-        packed = pack(codes, 4)
-        return self._added(ir.PackedTensor(packed, ir.DataType.INT4, shape=codes.shape), name)
+        return self._added(ir.Tensor(pack(codes, 4), ir.DataType.INT4, codes.shape), name)
 
-    def _added(self, tensor: _Tensor, name: str) -> ir.Value:
+    def _added(self, tensor: ir.Tensor, name: str) -> ir.Value:
         count = self._names.get(name, 0)
         self._names[name] = count + 1
         unique = f"const/{name}" if count == 0 else f"const/{name}#{count}"
-        tensor.name = unique
-        value = ir.Value(
-            name=unique,
-            shape=ir.Shape(tensor.shape),
-            type=ir.TensorType(tensor.dtype),
-            const_value=tensor,
-        )
+        value = ir.Value(unique, dtype=tensor.dtype, shape=tensor.shape, const_value=tensor)
         self.values.append(value)
         return value
 

@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnx_ir as ir
 
+from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.constants import carried, carried_type
 from tflite_ort.opmap.graph.forms import Domain, Form, Layout, Target, form_suffix, same_order
 from tflite_ort.opmap.graph.nodes import Build
@@ -252,9 +252,9 @@ class Graph(QuantizedNodes):
     ) -> ir.Value:
         """Add an input of the graph for `tensor`, channels-last."""
         value = ir.Value(
-            name=self._unique(name),
-            shape=None if shape is None else ir.Shape(paired_shape(tensor, shape)),
-            type=ir.TensorType(self.boundary_type(tensor)),
+            self._unique(name),
+            dtype=self.boundary_type(tensor),
+            shape=None if shape is None else paired_shape(tensor, shape),
         )
         self._bases.setdefault(tensor.index, name)
         self._record(tensor, self.form(tensor, Layout.LAST, self.target.boundary), value)
@@ -271,7 +271,7 @@ class Graph(QuantizedNodes):
     def stand_in(self, tensors: Sequence[TensorView]) -> None:
         """Give the outputs of a refused operator values, so that later operators can be tried."""
         for tensor in tensors:
-            value = ir.Value(name=self._unique(f"{self._label}/refused"))
+            value = ir.Value(self._unique(f"{self._label}/refused"))
             self._record(tensor, self.form(tensor, Layout.LAST, Domain.FILE), value)
 
     @contextmanager
@@ -283,9 +283,6 @@ class Graph(QuantizedNodes):
         try:
             yield
         except Untranslatable:
-            for node in reversed(self.nodes[nodes:]):
-                for i in range(len(node.inputs)):
-                    node.replace_input_with(i, None)
             del self.nodes[nodes:]
             self._sizes = sizes
             for index, form, before in reversed(self._journal):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import onnx_ir as ir
-
+from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.forms import Layout, Target
 from tflite_ort.opmap.graph.graph import Graph
 from tflite_ort.opmap.graph.pairs import paired_shape
@@ -27,7 +26,6 @@ from tflite_ort.schema.values.sizes import is_known, name_of
 from tflite_ort.versioning.registry import Registry
 
 OPSET = 21
-_IR_VERSION = 10
 # The versions of other domains, where they are not 1.
 _VERSIONS = {"ai.onnx.ml": 2}
 PORTABLE = Target()
@@ -150,46 +148,30 @@ def _output(g: Graph, tensor: TensorView, name: str, dimensions: dict[int, str])
         value = g.op("Identity", value)
     g.output_names.add(name)
     value.name = name
-    value.type = ir.TensorType(g.boundary_type(tensor))
+    value.dtype = g.boundary_type(tensor)
     sizes = _dimensions(tensor, name, dimensions)
-    value.shape = None if sizes is None else ir.Shape(paired_shape(tensor, sizes))
+    value.shape = None if sizes is None else paired_shape(tensor, sizes)
     return value
 
 
 def _model(
     g: Graph, inputs: Sequence[ir.Value], outputs: Sequence[ir.Value], name: str
 ) -> ir.Model:
-    nodes = _used(g.nodes, {id(value) for value in outputs})
-    nested = list(_nested(nodes))
-    used = {id(value) for node in nested for value in node.inputs}
-    domains = dict.fromkeys(node.domain for node in nested if node.domain)
-    graph = ir.Graph(
-        inputs,
-        outputs,
-        nodes=nodes,
-        initializers=[value for value in g.constants.values if id(value) in used],
-        opset_imports={"": OPSET, **{name: _VERSIONS.get(name, 1) for name in domains}},
-        name=name,
-    )
-    return ir.Model(graph, ir_version=_IR_VERSION, producer_name="tflite-ort")
+    nodes = _used(g.nodes, outputs)
+    graph = ir.Graph(inputs, outputs, nodes, name=name)
+    used = {id(value) for value, _, _ in graph.reads()}
+    initializers = (value for value in g.constants.values if id(value) in used)
+    graph.initializers.update((value.name, value) for value in initializers)
+    domains = dict.fromkeys(node.domain for node in graph.all_nodes() if node.domain)
+    versions = {"": OPSET, **{name: _VERSIONS.get(name, 1) for name in domains}}
+    return ir.Model(graph, opset_imports=versions, producer_name="tflite-ort")
 
 
-def _used(nodes: Sequence[ir.Node], results: set[int]) -> list[ir.Node]:
-    """The nodes that lead to `results`; the others lose their inputs."""
-    used = []
+def _used(nodes: Sequence[ir.Node], results: Sequence[ir.Value]) -> list[ir.Node]:
+    """The nodes that lead to `results`."""
+    wanted, used = set(map(id, results)), list[ir.Node]()
     for node in reversed(nodes):
-        if any(value.uses() or id(value) in results for value in node.outputs):
+        if any(id(value) in wanted for value in node.outputs):
             used.append(node)
-            continue
-        for i in range(len(node.inputs)):
-            node.replace_input_with(i, None)
+            wanted.update(id(value) for each in ir.nested([node]) for value in each.inputs)
     return used[::-1]
-
-
-def _nested(nodes: Iterable[ir.Node]) -> Iterator[ir.Node]:
-    """`nodes`, and all nodes in their bodies."""
-    for node in nodes:
-        yield node
-        for attribute in node.attributes.values():
-            if attribute.type is ir.AttributeType.GRAPH:
-                yield from _nested(attribute.as_graph())

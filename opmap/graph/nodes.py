@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnx_ir as ir
 
+from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.constants import Constants
 
 Build = Callable[[Sequence[ir.Value]], Sequence[ir.Value]]
@@ -44,18 +44,11 @@ class Nodes:
         count = max((i for i, value in enumerate(inputs, 1) if value is not None), default=0)
         name = self._unique(f"{self._label}/{op_type}")
         results = [
-            ir.Value(name=self._unique(f"{name}_out" if i == 0 else f"{name}_out{i}"))
+            ir.Value(self._unique(f"{name}_out" if i == 0 else f"{name}_out{i}"))
             for i in range(outputs)
         ]
         given = {key: value for key, value in attributes.items() if value is not None}
-        node = ir.Node(
-            domain,
-            op_type,
-            inputs=inputs[:count],
-            attributes=ir.convenience.convert_attributes(given) if given else (),
-            outputs=results,
-            name=name,
-        )
+        node = ir.Node(op_type, inputs[:count], results, domain=domain, attributes=given, name=name)
         self.nodes.append(node)
         return node.outputs
 
@@ -85,13 +78,12 @@ class Nodes:
             build: takes the arguments and returns the results, which must be new values.
         """
         inputs = [
-            ir.Value(name=self._unique(f"{self._label}/argument"), type=ir.TensorType(type))
-            for type in arguments
+            ir.Value(self._unique(f"{self._label}/argument"), dtype=type) for type in arguments
         ]
         outer, self.nodes = self.nodes, []
         try:
             results = build(inputs)
-            return ir.Graph(inputs, results, nodes=self.nodes, name=f"{self._label}/body")
+            return ir.Graph(inputs, results, self.nodes, name=f"{self._label}/body")
         finally:
             self.nodes = outer
 

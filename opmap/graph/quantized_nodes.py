@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnx_ir as ir
 
+from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.constants import carried, carried_type
 from tflite_ort.opmap.graph.forms import Domain
 from tflite_ort.opmap.graph.nodes import Nodes

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnx_ir as ir
 
-from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.idioms.indices import matched
 from tflite_ort.schema import OperatorView, Untranslatable
 from tflite_ort.schema.values.sizes import differ, may_differ

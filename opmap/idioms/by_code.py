@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnx_ir as ir
 
-from tflite_ort.opmap.graph import Domain, Graph
+from tflite_ort.opmap.graph import Domain, Graph, ir
 from tflite_ort.opmap.idioms.indices import failing
 from tflite_ort.schema import Op, OperatorView, TensorType, Untranslatable
 from tflite_ort.schema.arithmetic.function_table import (

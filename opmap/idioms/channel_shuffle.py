@@ -6,11 +6,10 @@ joins them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-import onnx_ir as ir
-
-from tflite_ort.opmap.graph import Graph, Layout
+from tflite_ort.opmap.graph import Graph, Layout, ir
 from tflite_ort.opmap.graph.pairs import is_complex
 from tflite_ort.opmap.idioms.movement import moved_domain
 from tflite_ort.schema import OperatorView, TensorView
@@ -27,7 +26,7 @@ def splits_channels(input: TensorView, output: TensorView) -> bool:
 
 def mark_split(value: ir.Value) -> None:
     """Mark `value` as the result of a RESHAPE that splits channels of channels-last elements."""
-    value.meta[_SPLIT] = True
+    value.marks |= {_SPLIT}
 
 
 def joined_channels_first(op: OperatorView[Any], g: Graph) -> bool:
@@ -55,7 +54,7 @@ def _split_image(value: ir.Value, rank: int) -> ir.Value | None:
     """The channels-first image of `rank` dimensions whose channels were split and transposed to
     `value`; None if `value` is anything else."""
     split = _transposed(value, (*range(rank - 1), rank, rank - 1))
-    reshape = None if split is None or _SPLIT not in split.meta else split.producer()
+    reshape = None if split is None or _SPLIT not in split.marks else split.producer()
     if reshape is None or reshape.inputs[0] is None:
         return None
     return _transposed(reshape.inputs[0], (0, *range(2, rank), 1))
@@ -66,4 +65,6 @@ def _transposed(value: ir.Value, permutation: tuple[int, ...]) -> ir.Value | Non
     node = value.producer()
     if node is None or node.op_type != "Transpose":
         return None
-    return node.inputs[0] if tuple(node.attributes["perm"].as_ints()) == permutation else None
+    order = node.attributes["perm"]
+    same = isinstance(order, Sequence) and tuple(order) == permutation
+    return node.inputs[0] if same else None

@@ -5,9 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-import onnx_ir as ir
-
-from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.schema import TensorType
 
 Pair = Callable[[ir.Value, ir.Value], ir.Value]

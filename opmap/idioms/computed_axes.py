@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-import onnx_ir as ir
 
-from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.idioms.indices import failing
 from tflite_ort.schema import TensorView
 

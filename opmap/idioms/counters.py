@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-import onnx_ir as ir
 
-from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.idioms.bits import number_of
 from tflite_ort.schema import TensorType, Untranslatable
 from tflite_ort.schema.arithmetic.generators import (

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnx_ir as ir
 
-from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.graph.constants import carried_type
 from tflite_ort.schema import TensorView
 from tflite_ort.schema.arithmetic.fixed_point import quantize_multiplier

@@ -8,9 +8,8 @@ from enum import Enum
 from typing import Any
 
 import numpy as np
-import onnx_ir as ir
 
-from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.schema import OperatorView, TensorType, TensorView
 
 _FLOAT, _DOUBLE, _INT32 = ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32

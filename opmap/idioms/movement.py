@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import onnx_ir as ir
-
-from tflite_ort.opmap.graph import Domain, Graph
+from tflite_ort.opmap.graph import Domain, Graph, ir
 from tflite_ort.opmap.graph.constants import carried_type
 from tflite_ort.opmap.graph.forms import same_order as same_order
 from tflite_ort.schema import TensorType, TensorView, Untranslatable

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import onnx_ir as ir
 
-from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.idioms.indices import failing, sizes_of
 from tflite_ort.opmap.idioms.movement import code_constant
 from tflite_ort.schema import MirrorPadMode, Op, OperatorView

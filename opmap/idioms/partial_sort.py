@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import onnx_ir as ir
 
-from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.idioms.scan import scan
 
 # A vector of scores, and of the columns that they come from.

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import onnx_ir as ir
-
-from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.graph import Graph, ir
 
 Values = Sequence[ir.Value]
 Step = Callable[[Values, Values], tuple[Values, Values]]

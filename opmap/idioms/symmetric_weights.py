@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import onnx_ir as ir
 
-from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.schema import TensorType, TensorView
 
 _INT8 = np.iinfo(np.int8)

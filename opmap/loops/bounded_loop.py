@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import onnx_ir as ir
-
-from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.graph.bodies import Forms, results, translate_inside
 from tflite_ort.opmap.loops.loop_carried import (
     LoopCarried,

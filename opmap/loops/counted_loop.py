@@ -13,9 +13,8 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import onnx_ir as ir
 
-from tflite_ort.opmap.graph import Domain, Graph
+from tflite_ort.opmap.graph import Domain, Graph, ir
 from tflite_ort.opmap.loops.affine_expressions import AffineExpressions
 from tflite_ort.opmap.loops.loop_carried import (
     LoopCarried,

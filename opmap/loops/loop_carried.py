@@ -6,9 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import onnx_ir as ir
-
-from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.graph.bodies import Forms, declare, element_type, shared_domain
 from tflite_ort.schema import OperatorView, Specialized, TensorView, WhileOptions
 
@@ -104,7 +102,7 @@ def loop_node(
 
     def build(arguments: Sequence[ir.Value]) -> Sequence[ir.Value]:
         for scalar in arguments[:2]:  # ONNX Runtime needs their shapes
-            scalar.shape = ir.Shape([])
+            scalar.shape = ()
         return build_body(arguments[1], _forms_of_arguments(g, carried, arguments[2:]))
 
     types = [element_type(each.argument, each.domain) for each in carried]

@@ -9,10 +9,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-import onnx_ir as ir
 
 from tflite_ort.opmap.cells.directions import recurrent_node, stacked_states
-from tflite_ort.opmap.graph import Graph
+from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.loops.affine_expressions import Affine
 from tflite_ort.opmap.loops.recurrent_cells import Cell
 from tflite_ort.opmap.loops.stacked_iterations import Sequences

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import onnx_ir as ir
 
-from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.graph.bodies import element_type, results, translate_inside
 from tflite_ort.opmap.idioms.scan import Values, scan
 from tflite_ort.opmap.loops.loop_carried import LoopCarried

@@ -11,9 +11,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
-import onnx_ir as ir
-
-from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.graph.bodies import Forms, translate_inside
 from tflite_ort.schema import Op, OperatorView, Specialized, TensorView, Untranslatable
 from tflite_ort.schema.loops.loop_rows import rows_read

@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnx_ir as ir
 
 from tests.one_op import Case, assert_close
 from tflite_ort.fallback_kernels import kernel
 from tflite_ort.opmap import OPSET, Domain, Graph, Layout, translator
-from tflite_ort.opmap.graph import Target
+from tflite_ort.opmap.graph import Target, ir
 from tflite_ort.opmap.graph.constants import carried_type
 from tflite_ort.opmap.graph.lowering import PORTABLE, translate
 from tflite_ort.providers.session import Session
@@ -46,9 +45,9 @@ def _translated(
     for position, tensor in enumerate(arguments):
         dtype = NUMPY_DTYPE[carried_type(tensor) if tensor.is_quantized else tensor.type]
         value = ir.Value(
-            name=f"given{position}",
-            shape=ir.Shape(Layout.FIRST.shape(tensor.shape)),
-            type=ir.TensorType(ir.DataType.from_numpy(np.dtype(dtype))),
+            f"given{position}",
+            dtype=ir.DataType.from_numpy(np.dtype(dtype)),
+            shape=Layout.FIRST.shape(tensor.shape),
         )
         g.write(tensor, value, layout=Layout.FIRST, domain=Domain.STORED)
         inputs.append(value)
@@ -56,17 +55,11 @@ def _translated(
     nodes = list(g.nodes)
     outputs = [g.op("Identity", g.read(out, domain=Domain.FILE)) for out in op.outputs]
     for value, tensor in zip(outputs, op.outputs, strict=True):
-        value.type = ir.TensorType(ir.DataType.from_numpy(tensor.dtype))
-        value.shape = ir.Shape(tensor.shape)
-    graph = ir.Graph(
-        inputs,
-        outputs,
-        nodes=g.nodes,
-        initializers=g.constants.values,
-        opset_imports={"": OPSET},
-        name="channels_first",
-    )
-    return ir.Model(graph, ir_version=10), nodes
+        value.dtype = ir.DataType.from_numpy(tensor.dtype)
+        value.shape = tensor.shape
+    constants = g.constants.values
+    graph = ir.Graph(inputs, outputs, g.nodes, initializers=constants, name="channels_first")
+    return ir.Model(graph, opset_imports={"": OPSET}), nodes
 
 
 def _carried(array: Array, tensor: TensorView) -> Array:

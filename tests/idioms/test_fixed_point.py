@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnx_ir as ir
 import onnxruntime
 import pytest
 
-from tflite_ort.opmap import Graph, Target
+from tflite_ort.opmap import OPSET, Graph, Target
+from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.graph.serialization import serialized
 from tflite_ort.opmap.idioms.fixed_point import rescaled
 from tflite_ort.schema.arithmetic.fixed_point import (
     multiply_by_quantized_multiplier,
@@ -24,13 +25,11 @@ MULTIPLIERS = [2.0**-23, 0.0078125, 1.3, 0.29, 3 * 2.0**-17, 0.7e-6, 1.19e-7, 0.
 
 def by_nodes(values: Array, multiplier: float, largest: float, bits: int) -> Array:
     g = Graph(Target())
-    x = ir.Value(name="x", shape=ir.Shape([len(values)]), type=ir.TensorType(ir.DataType.DOUBLE))
+    x = ir.Value("x", dtype=ir.DataType.DOUBLE, shape=(len(values),))
     y = rescaled(g, x, np.float32(multiplier), largest, bits=bits)
-    y.type = ir.TensorType(ir.DataType.DOUBLE)
-    graph = ir.Graph(
-        [x], [y], nodes=g.nodes, initializers=g.constants.values, opset_imports={"": 21}, name="g"
-    )
-    content = ir.to_proto(ir.Model(graph, ir_version=10)).SerializeToString()
+    y.dtype = ir.DataType.DOUBLE
+    graph = ir.Graph([x], [y], g.nodes, initializers=g.constants.values, name="g")
+    content = serialized(ir.Model(graph, opset_imports={"": OPSET}))
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     return np.asarray(session.run(None, {"x": values.astype(np.float64)})[0])
 

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnx_ir as ir
 import onnxruntime
 import pytest
 
-from tflite_ort.opmap import Graph, Target
+from tflite_ort.opmap import OPSET, Graph, Target
+from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.graph.serialization import serialized
 from tflite_ort.opmap.idioms.hybrid import Rounding
 from tflite_ort.opmap.idioms.hybrid_products import WeightMatrix, keeps_codes, sum_of_products
 from tflite_ort.providers.trials import exact_weight_type
@@ -42,14 +43,13 @@ def computed(
 ) -> tuple[Array, set[str]]:
     """What the nodes give, and which they are."""
     g = Graph(target)
-    value = ir.Value(name="x", shape=ir.Shape(x.shape), type=ir.TensorType(ir.DataType.FLOAT))
+    value = ir.Value("x", dtype=ir.DataType.FLOAT, shape=x.shape)
     bias = g.constant(np.zeros(len(matrix.codes), np.float32))
     y = sum_of_products(g, [(value, matrix)], rounding=rounding, single_row=len(x) == 1, added=bias)
-    y.type = ir.TensorType(ir.DataType.FLOAT)
+    y.dtype = ir.DataType.FLOAT
     constants = g.constants.values
-    graph = ir.Graph([value], [y], nodes=g.nodes, initializers=constants, opset_imports={"": 21})
-    graph.name = "g"
-    content = ir.to_proto(ir.Model(graph, ir_version=10)).SerializeToString()
+    graph = ir.Graph([value], [y], g.nodes, initializers=constants, name="g")
+    content = serialized(ir.Model(graph, opset_imports={"": OPSET}))
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     result = np.asarray(session.run(None, {"x": x.astype(np.float32)})[0])
     return result, {node.op_type for node in g.nodes}

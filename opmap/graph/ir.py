@@ -1,0 +1,233 @@
+"""ONNX graphs in memory: models, graphs, nodes, values and tensors as plain objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import IntEnum
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+Shape = tuple[int | str | None, ...]
+
+
+class DataType(IntEnum):
+    """The element types of ONNX, with the numbers of its TensorProto."""
+
+    FLOAT = 1
+    UINT8 = 2
+    INT8 = 3
+    UINT16 = 4
+    INT16 = 5
+    INT32 = 6
+    INT64 = 7
+    STRING = 8
+    BOOL = 9
+    FLOAT16 = 10
+    DOUBLE = 11
+    UINT32 = 12
+    UINT64 = 13
+    COMPLEX64 = 14
+    COMPLEX128 = 15
+    BFLOAT16 = 16
+    FLOAT8E4M3FN = 17
+    FLOAT8E5M2 = 19
+    UINT4 = 21
+    INT4 = 22
+
+    @classmethod
+    def from_numpy(cls, dtype: npt.DTypeLike) -> DataType:
+        """The type of an array of `dtype`.
+
+        Raises:
+            TypeError: ONNX has none.
+        """
+        found = _BY_NUMPY.get(np.dtype(dtype))
+        if found is None:
+            raise TypeError(f"ONNX has no element type for {np.dtype(dtype)}")
+        return found
+
+    def numpy(self) -> np.dtype[Any]:
+        """The dtype of an array of these elements."""
+        return _NUMPY[self]
+
+
+_D = DataType
+_NUMPY: dict[DataType, np.dtype[Any]] = {
+    type: np.dtype(dtype)
+    for type, dtype in {
+        _D.FLOAT: np.float32,
+        _D.UINT8: np.uint8,
+        _D.INT8: np.int8,
+        _D.UINT16: np.uint16,
+        _D.INT16: np.int16,
+        _D.INT32: np.int32,
+        _D.INT64: np.int64,
+        _D.STRING: np.object_,
+        _D.BOOL: np.bool_,
+        _D.FLOAT16: np.float16,
+        _D.DOUBLE: np.float64,
+        _D.UINT32: np.uint32,
+        _D.UINT64: np.uint64,
+        _D.COMPLEX64: np.complex64,
+        _D.COMPLEX128: np.complex128,
+        _D.BFLOAT16: ml_dtypes.bfloat16,
+        _D.FLOAT8E4M3FN: ml_dtypes.float8_e4m3fn,
+        _D.FLOAT8E5M2: ml_dtypes.float8_e5m2,
+        _D.UINT4: ml_dtypes.uint4,
+        _D.INT4: ml_dtypes.int4,
+    }.items()
+}
+_BY_NUMPY = {dtype: type for type, dtype in _NUMPY.items()}
+
+
+class Tensor:
+    """A constant.
+
+    Args:
+        array: the elements, contiguous; strings as bytes. Elements of 4 bits stand two to a byte,
+            the first one in the low half.
+        dtype, shape: of the elements, where `array` has others.
+    """
+
+    __slots__ = ("array", "dtype", "shape")
+
+    def __init__(
+        self, array: Array, dtype: DataType | None = None, shape: Sequence[int] | None = None
+    ) -> None:
+        self.array = array
+        self.dtype = DataType.from_numpy(array.dtype) if dtype is None else dtype
+        self.shape: tuple[int, ...] = array.shape if shape is None else tuple(shape)
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the data; of strings, that of their references."""
+        return self.array.nbytes
+
+    def data(self) -> memoryview:
+        """The bytes of elements that are no strings, not copied."""
+        return self.array.reshape(-1).view(np.uint8).data
+
+
+class Value:
+    """What a node computes, an input of a graph or an initializer.
+
+    Args:
+        dtype, shape: as far as they are declared; sizes are numbers, names or None.
+        const_value: the elements of an initializer.
+    """
+
+    __slots__ = ("_producer", "const_value", "dtype", "marks", "name", "shape")
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        dtype: DataType | None = None,
+        shape: Shape | None = None,
+        const_value: Tensor | None = None,
+    ) -> None:
+        self.name, self.dtype, self.shape = name, dtype, shape
+        self.const_value = const_value
+        # What translators note for each other.
+        self.marks: frozenset[str] = frozenset()
+        self._producer: Node | None = None
+
+    def producer(self) -> Node | None:
+        """The node that computes it; None for inputs and initializers."""
+        return self._producer
+
+
+class Node:
+    """An operator of ONNX; it becomes the producer of its outputs.
+
+    Args:
+        attributes: a list has elements of one type. An empty one is a list of integers.
+    """
+
+    __slots__ = ("attributes", "domain", "inputs", "name", "op_type", "outputs")
+
+    def __init__(
+        self,
+        op_type: str,
+        inputs: Sequence[Value | None],
+        outputs: Sequence[Value],
+        *,
+        domain: str = "",
+        attributes: Mapping[str, Attribute] | None = None,
+        name: str = "",
+    ) -> None:
+        self.op_type, self.domain, self.name = op_type, domain, name
+        self.inputs, self.outputs = tuple(inputs), tuple(outputs)
+        self.attributes = {} if attributes is None else dict(attributes)
+        for value in self.outputs:
+            value._producer = self
+
+
+class Graph:
+    """Nodes in execution order: a whole network, or the body of a Loop, a Scan or an If."""
+
+    __slots__ = ("initializers", "inputs", "name", "nodes", "outputs")
+
+    def __init__(
+        self,
+        inputs: Iterable[Value],
+        outputs: Iterable[Value],
+        nodes: Iterable[Node],
+        *,
+        initializers: Iterable[Value] = (),
+        name: str = "",
+    ) -> None:
+        self.inputs, self.outputs, self.nodes = list(inputs), list(outputs), list(nodes)
+        self.initializers = {value.name: value for value in initializers}
+        self.name = name
+
+    def all_nodes(self) -> Iterator[Node]:
+        """The nodes, each before those of its bodies."""
+        return nested(self.nodes)
+
+    def reads(self) -> Iterator[tuple[Value, Node, int]]:
+        """Every value that a node reads, in bodies too, with the node and the number of its input;
+        a value as often as it is read."""
+        for node in self.all_nodes():
+            for position, value in enumerate(node.inputs):
+                if value is not None:
+                    yield value, node, position
+
+
+Attribute = int | float | str | Sequence[int] | Sequence[float] | Sequence[str] | Tensor | Graph
+
+
+class Model:
+    """A graph and what it needs to be read.
+
+    Args:
+        opset_imports: the versions of operators by domain.
+        metadata_props: texts by name, for people and tools.
+    """
+
+    __slots__ = ("graph", "ir_version", "metadata_props", "opset_imports", "producer_name")
+
+    def __init__(
+        self,
+        graph: Graph,
+        *,
+        opset_imports: Mapping[str, int],
+        ir_version: int = 10,
+        producer_name: str = "",
+    ) -> None:
+        self.graph, self.ir_version, self.producer_name = graph, ir_version, producer_name
+        self.opset_imports = dict(opset_imports)
+        self.metadata_props: dict[str, str] = {}
+
+
+def nested(nodes: Iterable[Node]) -> Iterator[Node]:
+    """`nodes`, each before the nodes of its bodies."""
+    for node in nodes:
+        yield node
+        for attribute in node.attributes.values():
+            if isinstance(attribute, Graph):
+                yield from nested(attribute.nodes)

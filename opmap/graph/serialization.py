@@ -1,0 +1,211 @@
+"""ONNX models as bytes, in the encoding of protocol buffers.
+
+A field is a key (its number in onnx.proto and how it is encoded) and a value: an integer of 7 bits
+a byte, four bytes, or a length and so many bytes. These three forms are all that ONNX takes. The
+bytes are those that the `onnx` package writes for the same model; without it a process starts
+sooner, and weights are copied once.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from types import MappingProxyType
+
+from tflite_ort.opmap.graph import ir
+
+# Parts of the encoded model. Large weights stay where they are until the parts are joined.
+Part = bytes | memoryview
+
+_VARINT, _BYTES, _FIXED32 = 0, 2, 5
+_EXTERNAL = 1  # DataLocation
+# AttributeProto.AttributeType
+_FLOAT, _INT, _STRING, _TENSOR, _GRAPH, _FLOATS, _INTS, _STRINGS = range(1, 9)
+
+_NOWHERE: Mapping[str, Place] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the bytes of an initializer are that is written without them.
+
+    Args:
+        location: the path of a file beside the model, or a name that its reader knows.
+        offset: the place there, in bytes.
+    """
+
+    location: str
+    offset: int
+
+
+def serialized(
+    model: ir.Model, *, external: Mapping[str, Place] = _NOWHERE, fed: Collection[str] = ()
+) -> bytes:
+    """`model` as a ModelProto.
+
+    Args:
+        external: by name, initializers whose bytes are elsewhere.
+        fed: names of initializers that become inputs of the graph.
+    """
+    graph = list(_graph(model.graph, external, fed))
+    opsets = model.opset_imports.items()
+    return b"".join(
+        (
+            _int(1, model.ir_version),
+            _text(2, model.producer_name) if model.producer_name else b"",
+            _key(7, _BYTES) + _varint(sum(map(len, graph))),
+            *graph,
+            *(_bytes(8, _text(1, domain) + _int(2, version)) for domain, version in opsets),
+            *(_entry(14, key, value) for key, value in sorted(model.metadata_props.items())),
+        )
+    )
+
+
+def _graph(
+    graph: ir.Graph, external: Mapping[str, Place] = _NOWHERE, fed: Collection[str] = ()
+) -> Iterable[Part]:
+    outputs = set(map(id, graph.outputs))
+    computed = chain.from_iterable(node.outputs for node in graph.nodes)
+    declared = (value for value in computed if value.dtype is not None and id(value) not in outputs)
+    tensors = [(name, value) for name, value in graph.initializers.items() if name not in fed]
+    inputs = chain(graph.inputs, (graph.initializers[name] for name in fed))
+    return chain(
+        (_bytes(1, _node(node)) for node in graph.nodes),
+        (_text(2, graph.name),) if graph.name else (),
+        chain.from_iterable(_initializer(n, value, external.get(n)) for n, value in tensors),
+        (_bytes(11, _value(value)) for value in inputs),
+        (_bytes(12, _value(value)) for value in graph.outputs),
+        (_bytes(13, _value(value)) for value in declared),
+    )
+
+
+def _node(node: ir.Node) -> bytes:
+    return b"".join(
+        (
+            *(_text(1, "" if value is None else value.name) for value in node.inputs),
+            *(_text(2, value.name) for value in node.outputs),
+            _text(3, node.name) if node.name else b"",
+            _text(4, node.op_type),
+            *(_bytes(5, _attribute(name, value)) for name, value in node.attributes.items()),
+            _text(7, node.domain) if node.domain else b"",
+        )
+    )
+
+
+def _attribute(name: str, value: ir.Attribute) -> bytes:
+    return _text(1, name) + _attribute_value(value)
+
+
+def _attribute_value(value: ir.Attribute) -> bytes:
+    if isinstance(value, int):
+        return _int(3, value) + _int(20, _INT)
+    if isinstance(value, float):
+        return _float(2, value) + _int(20, _FLOAT)
+    if isinstance(value, str):
+        return _text(4, value) + _int(20, _STRING)
+    if isinstance(value, ir.Tensor):
+        return _bytes(5, b"".join(_tensor("", value))) + _int(20, _TENSOR)
+    if isinstance(value, ir.Graph):
+        return _bytes(6, b"".join(_graph(value))) + _int(20, _GRAPH)
+    return _attribute_list(value)
+
+
+def _attribute_list(values: Sequence[int] | Sequence[float] | Sequence[str]) -> bytes:
+    parts: list[bytes] = []
+    kinds = set()
+    for value in values:
+        if isinstance(value, int):
+            parts.append(_int(8, value))
+            kinds.add(_INTS)
+        elif isinstance(value, float):
+            parts.append(_float(7, value))
+            kinds.add(_FLOATS)
+        else:
+            parts.append(_text(9, value))
+            kinds.add(_STRINGS)
+    if len(kinds) > 1:
+        raise TypeError(f"an attribute of several types: {values!r}")
+    return b"".join(parts) + _int(20, kinds.pop() if kinds else _INTS)
+
+
+def _value(value: ir.Value) -> bytes:
+    """A ValueInfoProto."""
+    name = _text(1, value.name)
+    if value.dtype is None:
+        return name
+    shape = b""
+    if value.shape is not None:
+        shape = _bytes(2, b"".join(_bytes(1, _dimension(size)) for size in value.shape))
+    return name + _bytes(2, _bytes(1, _int(1, value.dtype) + shape))
+
+
+def _dimension(size: int | str | None) -> bytes:
+    if size is None:
+        return b""
+    return _text(2, size) if isinstance(size, str) else _int(1, size)
+
+
+def _initializer(name: str, value: ir.Value, place: Place | None) -> Iterable[Part]:
+    assert value.const_value is not None
+    tensor = _tensor(name, value.const_value, place)
+    return _key(5, _BYTES) + _varint(sum(map(len, tensor))), *tensor
+
+
+def _tensor(name: str, tensor: ir.Tensor, place: Place | None = None) -> Sequence[Part]:
+    """The parts of a TensorProto."""
+    kind = b"".join(_int(1, size) for size in tensor.shape) + _int(2, tensor.dtype)
+    title = _text(8, name) if name else b""
+    if place is not None:
+        fields = {"location": place.location, "offset": place.offset, "length": tensor.nbytes}
+        entries = (_entry(13, key, str(value)) for key, value in fields.items())
+        return kind, title, *entries, _int(14, _EXTERNAL)
+    if tensor.dtype is ir.DataType.STRING:
+        return kind, b"".join(_bytes(6, word) for word in tensor.array.flat), title
+    return kind, title, _key(9, _BYTES) + _varint(tensor.nbytes), tensor.data()
+
+
+def _entry(number: int, key: str, value: str) -> bytes:
+    """A StringStringEntryProto."""
+    return _bytes(number, _text(1, key) + _text(2, value))
+
+
+# Fields --------------------------------------------------------------------------------------
+
+
+def _key(number: int, encoding: int) -> bytes:
+    return _varint(number << 3 | encoding)
+
+
+def _int(number: int, value: int) -> bytes:
+    return _key(number, _VARINT) + _varint(value)
+
+
+def _float(number: int, value: float) -> bytes:
+    return _key(number, _FIXED32) + struct.pack("<f", value)
+
+
+def _text(number: int, value: str) -> bytes:
+    return _bytes(number, value.encode())
+
+
+def _bytes(number: int, value: bytes) -> bytes:
+    return _key(number, _BYTES) + _varint(len(value)) + value
+
+
+def _varint(value: int) -> bytes:
+    """An integer of 64 bits, 7 a byte, the lowest first; a negative one as what it is modulo
+    2**64."""
+    if 0 <= value < 128:
+        return _SMALL[value]
+    value &= 2**64 - 1
+    encoded = bytearray()
+    while value > 127:
+        encoded.append(value & 127 | 128)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+_SMALL = tuple(bytes([value]) for value in range(128))
