@@ -196,5 +196,5 @@ def test_a_body_has_a_graph_of_its_own_for_the_tensors_of_a_subgraph(g: Graph) -
         return [g.op("Neg", inner.read(u, layout=Layout.FIRST))]
 
     body = g.body((), build)
-    assert [node.op_type for node in body] == ["Transpose", "Neg"]
+    assert [node.op_type for node in body.nodes] == ["Transpose", "Neg"]
     assert op_types(g) == []
