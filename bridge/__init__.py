@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from tflite_ort.bundles import Bundle, open_bundle
+from tflite_ort.batch import batch_shape, batched_model
 from tflite_ort.custom_interpreter import InterpreterWithCustomOps
 from tflite_ort.export import export_onnx
 from tflite_ort.install import Installed, install_as
@@ -38,6 +39,7 @@ from tflite_ort.schema import (
     StateError,
     TensorError,
     TranslatorError,
+    Unbatchable,
     UnknownOperator,
     UnreadableModel,
     UnresolvedOperator,
@@ -82,6 +84,7 @@ __all__ = [
     "StateError",
     "TensorError",
     "TranslatorError",
+    "Unbatchable",
     "UnknownOperator",
     "UnreadableModel",
     "UnresolvedOperator",
@@ -90,6 +93,8 @@ __all__ = [
     "Untranslatable",
     "VersionError",
     "WellKnownOpResolver",
+    "batch_shape",
+    "batched_model",
     "export_onnx",
     "extract",
     "install_as",

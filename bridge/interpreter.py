@@ -11,6 +11,7 @@ from typing import Any, Self, SupportsIndex
 
 import numpy.typing as npt
 
+from tflite_ort.batch import batched_model
 from tflite_ort.checked_subgraph import CheckedSubgraph
 from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.live_views import LiveViews
@@ -58,6 +59,8 @@ class Interpreter(ToolMethods):
             an error; otherwise the next one takes over with a DelegateWarning, and `delegation`
             tells.
         resolver: where translators and kernels are looked up; default `BuiltinOpResolver`.
+        batch: run this many samples at a time, see `batched_model`; inputs and outputs have the
+            batch in front. None runs the model as it is.
         external_roots: folders in which constants outside the model's file may be, besides its own
             folder; links do not lead out of them.
         budgets: limits of what the model may ask for; default `Budgets`, which no real model comes
@@ -72,6 +75,7 @@ class Interpreter(ToolMethods):
         BudgetExceeded: it asks for more than a limit of `budgets`, here or in later calls.
         VersionError: operators or versions that TFLite does not have; lists all of them.
         DelegateError: the installed onnxruntime has no such provider.
+        Unbatchable: an operator cannot run over a batch of samples.
         ValueError: neither or both of `model_path` and `model_content` are given.
 
     Several interpreters may run at a time, each in a thread of its own; one interpreter is for one
@@ -107,6 +111,7 @@ class Interpreter(ToolMethods):
         resolver: OpResolver | None = None,
         hybrid: str = "float",
         strict: bool = False,
+        batch: int | None = None,
         external_roots: Sequence[str | os.PathLike[str]] = (),
         budgets: Budgets | None = None,
         model: str | None = None,
@@ -122,6 +127,8 @@ class Interpreter(ToolMethods):
         self._model = opened_model(model_path, model_content, budgets, external_roots, model)
         resolver = BuiltinOpResolver() if resolver is None else resolver
         check_versions(self._model, resolver)
+        if batch is not None:
+            self._model = batched_model(self._model, batch, resolver=resolver)
         self._read_seconds = time.perf_counter() - started
         if not self._model.subgraphs:
             raise TensorError("No subgraph in the model.")

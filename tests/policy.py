@@ -36,6 +36,7 @@ LAYERS = {
         {"providers"},
         {"custom"},
         {"specialize"},
+        {"batching"},
         {"plan"},
         {"comparison"},
         {"bundles"},

@@ -20,6 +20,7 @@
         ResizeError(RuntimeError)  a tensor cannot be given a shape
       Untranslatable(ValueError)  one operator that a translator cannot say in ONNX
       ExportError(ValueError)     all operators that keep a model from being exported
+        Unbatchable               an operator that cannot run over a batch of samples
       DelegateError(RuntimeError) an execution provider failed
         MissingDelegate(ValueError, OSError)  there is no such execution provider, or it cannot
                                 be loaded with these options
@@ -155,6 +156,28 @@ class Untranslatable(BridgeError, ValueError):
 
 class ExportError(BridgeError, ValueError):
     """A model cannot be exported; the message lists every operator in the way."""
+
+
+class Unbatchable(ExportError):
+    """An operator cannot run over a batch of samples so that each has the result that it has alone.
+
+    Args:
+        reason: one sentence.
+        operator: its name; empty if it is no single one.
+        index: of the operator in its subgraph; -1 if it is no single one.
+        subgraph: of the operator.
+    """
+
+    def __init__(
+        self, reason: str, operator: str = "", index: int = -1, subgraph: int = 0
+    ) -> None:
+        self.reason, self.operator, self.index, self.subgraph = reason, operator, index, subgraph
+        where = f" of subgraph {subgraph}" if subgraph else ""
+        what = f"{operator}_{index}{where}" if operator else "the model"
+        super().__init__(f"{what} cannot run over a batch: {reason}")
+
+    def __reduce__(self) -> tuple[type[Unbatchable], tuple[str, str, int, int]]:
+        return type(self), (self.reason, self.operator, self.index, self.subgraph)
 
 
 class DelegateError(BridgeError, RuntimeError):

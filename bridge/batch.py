@@ -1,0 +1,54 @@
+"""A model of one sample as a model of a batch of samples."""
+
+from __future__ import annotations
+
+from tflite_ort.batching.graph import batch_shape
+from tflite_ort.batching.transformation import batched
+from tflite_ort.resolvers import BuiltinOpResolver
+from tflite_ort.schema import Model
+from tflite_ort.versioning.resolver import OpResolver
+
+__all__ = ["batch_shape", "batched_model"]
+
+
+def batched_model(
+    model: Model, batch: int | str | None, *, resolver: OpResolver | None = None
+) -> Model:
+    """The model that computes for a batch of samples what `model` computes for each of them.
+
+    Every input and output gets the batch in front: in place of a leading 1, or as an axis of its
+    own, see `batch_shape`. Names, types, order, signatures and metadata stay. Each variable has a
+    row for each sample.
+
+    Args:
+        model: as read.
+        batch: how many samples; None or a name for any number: the inputs then have -1 in their
+            ``shape_signature``.
+        resolver: where operators are looked up; default `BuiltinOpResolver`.
+
+    Raises:
+        Unbatchable: an operator cannot run over a batch; the error has its name and the reason.
+        ModelError: an operator cannot take the shapes that reach it.
+        ValueError: `batch` is less than 1.
+
+    Example:
+        >>> from tflite_ort.command.demo import digits_model
+        >>> from tflite_ort.schema import read_model
+        >>> model = batched_model(read_model(digits_model("float32")), 8)
+        >>> model.subgraphs[0].tensors[model.subgraphs[0].inputs[0]].shape
+        (8, 28, 28, 1)
+    """
+    return batched(model, checked_batch(batch), resolver or BuiltinOpResolver())
+
+
+def checked_batch(batch: int | str | None) -> int | None:
+    """The number of samples; None for any number.
+
+    Raises:
+        ValueError: it is less than 1.
+    """
+    if not isinstance(batch, int):
+        return None
+    if batch < 1:
+        raise ValueError(f"a batch has at least one sample, got {batch}")
+    return batch

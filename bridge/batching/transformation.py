@@ -1,0 +1,127 @@
+"""From a model of one sample to the model of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+from tflite_ort.batching.graph import BatchedGraph
+from tflite_ort.batching.parts import Parts
+from tflite_ort.batching.registry import RULES
+from tflite_ort.batching.sample_loop import sample_by_sample
+from tflite_ort.custom.kernels import BoundResolver
+from tflite_ort.schema import (
+    Model,
+    OperatorView,
+    SignatureDef,
+    Specialized,
+    TensorMap,
+    Unbatchable,
+)
+from tflite_ort.schema.values.operators import key_of
+from tflite_ort.specialize.specialization import specialize
+from tflite_ort.versioning.resolver import OpResolver
+
+View = OperatorView[Any]
+
+
+def batched(model: Model, size: int | None, resolver: OpResolver) -> Model:
+    """The model for a batch of `size` samples; None for any number.
+
+    Raises:
+        Unbatchable: an operator cannot run over a batch.
+        ModelError: an operator cannot take the shapes that reach it.
+    """
+    with closing(BoundResolver(resolver, model)) as bound:
+        sample = specialize(bound.model, 0, {}, bound.kernels, bound.preparers())
+        return _batched(bound.model, sample, size)
+
+
+def _batched(model: Model, sample: Specialized, size: int | None) -> Model:
+    graph = BatchedGraph(Parts(model), sample, size)
+    inputs = [graph.take(sample.tensors[index]) for index in sample.inputs]
+    for tensor in sample.tensors[: len(graph.source.tensors)]:
+        if tensor.is_variable:
+            graph.take_variable(tensor)
+    for op in sample.operators:
+        _add(op, graph)
+    outputs = _outputs(graph, sample)
+    made = replace(
+        graph.source,
+        tensors=tuple(graph.tensors),
+        operators=tuple(graph.operators),
+        inputs=tuple(inputs),
+        outputs=tuple(outputs),
+    )
+    place = dict(zip(sample.outputs, outputs, strict=True))
+    whole = graph.parts.made(made)
+    return replace(
+        whole, signature_defs=tuple(_moved(each, place) for each in model.signature_defs)
+    )
+
+
+def _moved(signature: SignatureDef, place: Mapping[int, int]) -> SignatureDef:
+    """A signature of the first subgraph with its outputs in their new places."""
+    if signature.subgraph_index:
+        return signature
+    outputs = (
+        TensorMap(each.name, place.get(each.tensor_index, each.tensor_index))
+        for each in signature.outputs
+    )
+    return replace(signature, outputs=tuple(outputs))
+
+
+def _outputs(graph: BatchedGraph, sample: Specialized) -> list[int]:
+    """The outputs, under their own names."""
+    places = []
+    for index in sample.outputs:
+        tensor = sample.tensors[index]
+        try:
+            place = graph.boundary(tensor)
+        except Unbatchable as error:
+            raise Unbatchable(f"output {tensor.name!r}: {error.reason}") from None
+        if place != index:
+            name = graph.source.tensors[index].name
+            graph.tensors[index] = replace(graph.tensors[index], name=f"{name}/of_all")
+            graph.tensors[place] = replace(graph.tensors[place], name=name)
+        places.append(place)
+    return places
+
+
+def _add(op: View, graph: BatchedGraph) -> None:
+    """What computes the results of `op` for each sample.
+
+    Raises:
+        Unbatchable: with the operator's name.
+    """
+    try:
+        if not any(map(graph.is_batched, op.inputs)) and not op.variables():
+            _add_same(op, graph)
+        else:
+            _add_batched(op, graph)
+    except Unbatchable as error:
+        raise Unbatchable(error.reason, op.name, op.index, op.subgraph) from None
+
+
+def _add_same(op: View, graph: BatchedGraph) -> None:
+    graph.copy(op, graph.all_same(op.inputs), [graph.result_same(out) for out in op.outputs])
+
+
+def _add_batched(op: View, graph: BatchedGraph) -> None:
+    rule = RULES.get(key_of(op))
+    if rule is not None:
+        try:
+            rule(op, graph)
+        except Unbatchable as error:
+            graph.forget(op.outputs)
+            reason = error.reason
+        else:
+            return
+    try:
+        sample_by_sample(op, graph)
+    except Unbatchable as error:
+        if rule is None:
+            raise
+        raise Unbatchable(f"{reason}, and {error.reason}") from None
