@@ -40,8 +40,8 @@ def bitcast(op: View, g: BatchedGraph) -> None:
 def transpose(op: View, g: BatchedGraph) -> None:
     """The axes of a sample; in rows if the first stays where it is."""
     source, given = op["input"], known_values(op["perm"], "permutation")
-    axes = normalized_axes(given.reshape(-1).tolist(), source.rank)
-    if axes[:1] == (0,) and g.has_rows(source):
+    axes = [normalized_axis(int(axis), source.rank) for axis in given.reshape(-1)]
+    if axes[:1] == [0] and g.has_rows(source):
         g.copy(op, [g.rows(source), g.same(op["perm"])], [g.result_rows(op.output)])
     else:
         shifted = g.constant([0, *(axis + 1 for axis in axes)], given.dtype)

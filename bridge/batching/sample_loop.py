@@ -38,6 +38,12 @@ View = OperatorView[Any]
 _INT32 = TensorType.INT32
 
 # The results of these do not depend on their inputs alone.
+_STREAMS = frozenset(
+    {
+        *("SignalFramer", "SignalStacker", "SignalDelay", "SignalOverlapAdd"),
+        "SignalFilterBankSpectralSubtraction",
+    }
+)
 _RANDOM = frozenset({Op.RANDOM_UNIFORM, Op.RANDOM_STANDARD_NORMAL, Op.MULTINOMIAL})
 
 
@@ -77,6 +83,8 @@ def sample_by_sample(op: View, g: BatchedGraph) -> None:
 
 
 def _check(op: View, g: BatchedGraph) -> None:
+    if op.custom_code in _STREAMS:
+        raise Unbatchable("it keeps a stream of its own")
     if op.op in _RANDOM:
         raise Unbatchable("its random numbers follow from run to run")
     tensors = [*op.present_inputs(), *op.outputs]

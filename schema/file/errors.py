@@ -168,9 +168,7 @@ class Unbatchable(ExportError):
         subgraph: of the operator.
     """
 
-    def __init__(
-        self, reason: str, operator: str = "", index: int = -1, subgraph: int = 0
-    ) -> None:
+    def __init__(self, reason: str, operator: str = "", index: int = -1, subgraph: int = 0) -> None:
         self.reason, self.operator, self.index, self.subgraph = reason, operator, index, subgraph
         where = f" of subgraph {subgraph}" if subgraph else ""
         what = f"{operator}_{index}{where}" if operator else "the model"

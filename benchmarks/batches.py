@@ -1,0 +1,174 @@
+"""Batches against single runs over the real networks.
+
+    python benchmarks/batches.py [FOLDER] [--sizes 4,3,1] [--open]
+
+Prints a row a network whose inputs all lead with 1: right, refused with the reason, misgrouped
+(another result than the single runs), or failing. `--open` runs the exported graph with an open
+batch in place of the interpreter's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnxruntime
+
+from tflite_ort import BridgeError, Interpreter, Unbatchable, WellKnownOpResolver, export_onnx
+from tflite_ort.comparison.differences import Tolerance, difference
+from tflite_ort.comparison.drawn import random_input
+
+Array = npt.NDArray[Any]
+Runner = Callable[[Mapping[str, Array]], list[Array]]
+
+# Sums of floats come in another order where there are more rows.
+_TOLERANCE = Tolerance(relative=2e-5)
+# Stateful models are run so many times.
+_STEPS = 2
+
+
+def main() -> None:
+    """Print the table; the exit code is 1 if a network is misgrouped or fails."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    default = Path(__file__).parents[2] / "shared" / "models"
+    parser.add_argument("folder", nargs="?", type=Path, default=default)
+    parser.add_argument("--sizes", default="4,3,1")
+    parser.add_argument("--open", action="store_true", dest="is_open")
+    parser.add_argument("--only", default="")
+    given = parser.parse_args()
+    sizes = [int(size) for size in given.sizes.split(",")]
+    outcomes: Counter[str] = Counter()
+    for path in sorted(given.folder.glob("*.tflite")):
+        if given.only not in path.name:
+            continue
+        outcome = judged(path, sizes, is_open=given.is_open)
+        if outcome is not None:
+            outcomes[outcome[0]] += 1
+            print(f"| {path.stem} | {outcome[0]} | {outcome[1]} |", flush=True)
+    total = outcomes.total()
+    print(", ".join(f"{count} {what}" for what, count in outcomes.items()), f"of {total}")
+    sys.exit(bool(outcomes["misgrouped"] or outcomes["failing"]))
+
+
+def judged(path: Path, sizes: Sequence[int], *, is_open: bool) -> tuple[str, str] | None:
+    """The outcome for one network, and what is to be said of it; None if it does not run at all,
+    or an input does not lead with 1."""
+    try:
+        single = opened(path)
+    except BridgeError:
+        return None
+    details = single.get_input_details()
+    if not details or not all(len(each["shape"]) and each["shape"][0] == 1 for each in details):
+        return None
+    try:
+        wanted = {size: singles(path, inputs_of(details, size)) for size in sizes}
+    except BridgeError:
+        return None
+    found = []
+    for size in sizes:
+        try:
+            got = batches(path, inputs_of(details, size), size, is_open=is_open)
+        except Unbatchable as error:
+            return "refused", str(error)
+        except (BridgeError, RuntimeError) as error:
+            return "failing", f"{size}: {type(error).__name__}: {str(error)[:200]}"
+        found += [different(a, b) for a, b in zip(got, wanted[size], strict=True)]
+    wrong = [words for words in found if words]
+    return ("misgrouped", wrong[0]) if wrong else ("right", "")
+
+
+def opened(path: Path, **arguments: Any) -> Interpreter:
+    """An interpreter that is ready."""
+    interpreter = Interpreter(path, resolver=WellKnownOpResolver(), **arguments)
+    interpreter.allocate_tensors()
+    return interpreter
+
+
+def inputs_of(details: Sequence[Mapping[str, Any]], size: int) -> list[list[Array]]:
+    """By step, the inputs for `size` samples, [size, ...] each."""
+    generator = np.random.default_rng(size)
+    return [
+        [np.concatenate([random_input(each, generator) for _ in range(size)]) for each in details]
+        for _ in range(_STEPS)
+    ]
+
+
+def singles(path: Path, steps: Sequence[Sequence[Array]]) -> list[Array]:
+    """By step and output, the results of the samples one by one, each from a start of its own."""
+    rows = []
+    for sample in range(len(steps[0][0])):
+        with opened(path) as interpreter:
+            row = []
+            for inputs in steps:
+                row += run(interpreter, [each[sample : sample + 1] for each in inputs])
+            rows.append(row)
+    return [joined(results) for results in zip(*rows, strict=True)]
+
+
+def joined(results: Sequence[Array]) -> Array:
+    """The results of samples as a batch has them."""
+    leads = results[0].ndim > 0 and results[0].shape[0] == 1
+    return np.concatenate(results) if leads else np.stack(results)
+
+
+def run(interpreter: Interpreter, inputs: Sequence[Array]) -> list[Array]:
+    """The outputs."""
+    for details, value in zip(interpreter.get_input_details(), inputs, strict=True):
+        interpreter.set_tensor(details["index"], value)
+    interpreter.invoke()
+    return [
+        np.asarray(interpreter.get_tensor(details["index"]))
+        for details in interpreter.get_output_details()
+    ]
+
+
+def batches(
+    path: Path, steps: Sequence[Sequence[Array]], size: int, *, is_open: bool
+) -> list[Array]:
+    """By step and output, the results of the whole batch."""
+    if is_open:
+        return open_batches(path, steps)
+    with opened(path, batch=size) as interpreter:
+        return [result for inputs in steps for result in run(interpreter, inputs)]
+
+
+def open_batches(path: Path, steps: Sequence[Sequence[Array]]) -> list[Array]:
+    """As `batches`, of the exported graph with an open batch."""
+    proto = export_onnx(path, batch="N", resolver=WellKnownOpResolver())
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    pairs = [pair for pair in state_pairs(proto) if None not in pair]
+    outputs = [each.name for each in proto.graph.output]
+    names = [each.name for each in proto.graph.input]
+    state: dict[str, Array] = {}
+    results: list[Array] = []
+    for inputs in steps:
+        feeds = {**dict(zip(names, inputs, strict=False)), **state}
+        made = dict(zip(outputs, session.run(outputs, feeds), strict=True))
+        state = {before: made.pop(after) for before, after in pairs}
+        results += made.values()
+    return results
+
+
+def state_pairs(proto: Any) -> list[list[str]]:
+    """The inputs and outputs that are one run's and the next one's state."""
+    for each in proto.metadata_props:
+        if each.key == "tflite.state":
+            return list(json.loads(each.value))
+    return []
+
+
+def different(got: Array, want: Array) -> str:
+    """How far the batch is from the single runs, if too far."""
+    found = difference(got, want)
+    return "" if found.within(_TOLERANCE) else found.words
+
+
+if __name__ == "__main__":
+    main()
