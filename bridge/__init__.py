@@ -7,8 +7,8 @@
 
 from __future__ import annotations
 
-from tflite_ort.bundles import Bundle, open_bundle
 from tflite_ort.batch import batch_shape, batched_model
+from tflite_ort.bundles import Bundle, open_bundle
 from tflite_ort.custom_interpreter import InterpreterWithCustomOps
 from tflite_ort.export import export_onnx
 from tflite_ort.install import Installed, install_as
