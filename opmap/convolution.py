@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
+from tflite_ort.opmap.graph.choices import build_chosen
+from tflite_ort.opmap.idioms.column_groups import image_lowerings
 from tflite_ort.opmap.idioms.convolution_phases import convolution_of_phases, phases_of
 from tflite_ort.opmap.idioms.hybrid import hybrid_input
 from tflite_ort.opmap.idioms.indices import failing, sizes_of
 from tflite_ort.opmap.idioms.symmetric_weights import symmetric, with_repeated
+from tflite_ort.opmap.idioms.windows import Edges, WindowAxis, image_windows, without_pad
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     Conv2DOptions,
@@ -35,6 +39,8 @@ from tflite_ort.schema.values.sizes import is_known, may_differ
 FloatArray = npt.NDArray[np.float32]
 # For a spatial axis: size (or number of windows), kernel, stride, dilation.
 Windows = Sequence[tuple[int, int, int, int]]
+ImageConvolution = OperatorView[Conv2DOptions] | OperatorView[DepthwiseConv2DOptions]
+Operands = tuple[ir.Value, ir.Value, int]
 TransposedConvolution = OperatorView[TransposeConvOptions] | OperatorView[Conv3DOptions]
 
 # Up to so many channels a Transpose of the image costs more than a convolution of rows.
@@ -116,18 +122,22 @@ def accumulator_scale(input: Quantization | None, filter: Quantization | None) -
 @translator(Op.CONV_2D, versions=(1, 8))
 def conv_2d(op: OperatorView[Conv2DOptions], g: Graph) -> None:
     """Conv with the filter [out, kh, kw, in / groups] as [out, in / groups, kh, kw]."""
-    input, filter, options = op["input"], op["filter"], op.options
-    check_types(input, filter)
-    _, kh, kw, depth = filter.shape
+    filter = op["filter"]
+    check_types(op["input"], filter)
     if g.target.cpu_kernels and _is_read_in_rows(op, g):
         convolution_of_rows(op, g)
         return
-    groups = input.shape[3] // depth
+    op, edges = without_pad(op, g)
+    convolution(op, g, edges, partial(_conv_2d_operands, op, g, filter))
+
+
+def _conv_2d_operands(op: OperatorView[Conv2DOptions], g: Graph, filter: TensorView) -> Operands:
+    input = op["input"]
+    groups = input.shape[3] // filter.shape[3]
     image = hybrid_image(op, g, g.read(input, layout=Layout.FIRST), _asymmetric(filter))
     filter, repeated = symmetric(g, filter, may_repeat=groups == 1)
     weights = relaid_filter(g, input, filter, (0, 3, 1, 2))
-    image = with_repeated(g, image, repeated)
-    convolution(op, g, options, image, weights, (kh, kw), groups)
+    return with_repeated(g, image, repeated), weights, groups
 
 
 def _asymmetric(filter: TensorView) -> bool:
@@ -186,16 +196,20 @@ def depthwise_conv_2d(op: OperatorView[DepthwiseConv2DOptions], g: Graph) -> Non
     On the CPU there is one group for every output channel: otherwise ONNX Runtime is slow, by a
     factor of up to 100 with codes, except for a single group.
     """
-    input, filter, options = op["input"], op["filter"], op.options
-    check_types(input, filter)
-    _, kh, kw, outputs = filter.shape
-    filter, _ = symmetric(g, filter, may_repeat=False)
+    check_types(op["input"], op["filter"])
+    op, edges = without_pad(op, g)
+    convolution(op, g, edges, partial(_depthwise_operands, op, g))
+
+
+def _depthwise_operands(op: OperatorView[DepthwiseConv2DOptions], g: Graph) -> Operands:
+    input, outputs = op["input"], op["filter"].shape[3]
+    filter, _ = symmetric(g, op["filter"], may_repeat=False)
     weights = relaid_filter(g, input, filter, (3, 0, 1, 2))
     if g.target.cpu_kernels and 1 < input.shape[3] < outputs:
         image, groups = repeated_channels(op, g, outputs // input.shape[3]), outputs
     else:
         image, groups = g.read(input, layout=Layout.FIRST), input.shape[3]
-    convolution(op, g, options, hybrid_image(op, g, image), weights, (kh, kw), groups)
+    return hybrid_image(op, g, image), weights, groups
 
 
 def repeated_channels(
@@ -210,38 +224,51 @@ def repeated_channels(
 
 
 def convolution(
-    op: OperatorView[Conv2DOptions] | OperatorView[DepthwiseConv2DOptions],
-    g: Graph,
-    options: Conv2DOptions | DepthwiseConv2DOptions,
-    image: ir.Value,
-    weights: ir.Value,
-    kernel: tuple[int, int],
-    groups: int,
+    op: ImageConvolution, g: Graph, edges: Edges, operands: Callable[[], Operands]
 ) -> None:
-    """Conv of `image`, with the bias, padding and activation of `op`, written channels-first.
+    """Conv with the bias, padding and activation of `op`, or another lowering of it.
 
     Args:
-        image: the input [N, C, H, W], of `groups` groups of channels.
-        weights: [out, C / groups, kh, kw], real numbers.
-        kernel: (kh, kw).
+        edges: see `without_pad`.
+        operands: makes the image [N, C, H, W], the weights [out, C / groups, kh, kw] as real
+            numbers, and the number of groups.
 
     Raises:
         Untranslatable: a computed bias of quantised activations.
     """
-    input = op["input"]
+    kernel = op["filter"].shape[1:3]
+    windows = image_windows(op, kernel, edges)
+    plain = partial(_plain_convolution, op, g, windows, operands)
+    lowerings = image_lowerings(op, g, windows, plain)
+    build_chosen(op, lowerings, g.target.choose)
+
+
+def _plain_convolution(
+    op: ImageConvolution,
+    g: Graph,
+    windows: tuple[WindowAxis, WindowAxis] | None,
+    operands: Callable[[], Operands],
+) -> None:
+    options, kernel = op.options, op["filter"].shape[1:3]
+    image, weights, groups = operands()
     strides = (options.stride_h, options.stride_w)
     dilations = (options.dilation_h_factor, options.dilation_w_factor)
-    windows = list(zip(input.shape[1:3], kernel, strides, dilations, strict=True))
+    if windows is None:
+        sizes = zip(op["input"].shape[1:3], kernel, strides, dilations, strict=True)
+        padding = window_padding(options.padding, list(sizes))
+    else:
+        ends = [each.before for each in windows], [each.after for each in windows]
+        padding = {"pads": [*ends[0], *ends[1]]}
     result = g.op(
         "Conv",
         image,
         weights,
-        accumulator_bias(g, input, op["filter"], op.get("bias")),
+        accumulator_bias(g, op["input"], op["filter"], op.get("bias")),
         group=groups,
         kernel_shape=kernel,
         strides=strides,
         dilations=dilations,
-        **window_padding(options.padding, windows),
+        **padding,
     )
     g.write(op.output, result, layout=Layout.FIRST, activation=options.fused_activation_function)
 

@@ -34,6 +34,7 @@ LAYERS = {
     "bridge": (
         {"live_views", "optional", "state"},
         {"providers"},
+        {"tuning"},
         {"custom"},
         {"specialize"},
         {"batching"},

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.opmap import Target
+from tflite_ort.opmap.graph.choices import plainest
 from tflite_ort.plan.profiling import Profile
 from tflite_ort.providers.delegates import Delegate
 from tflite_ort.providers.provider import DeviceMemory
@@ -14,6 +15,7 @@ from tflite_ort.providers.traits import traits_of
 from tflite_ort.providers.trials import device_memory, exact_weight_type
 from tflite_ort.schema.file.budgets import DEFAULT, Budgets
 from tflite_ort.state import State
+from tflite_ort.tuning.costs import modelled_chooser
 
 
 def check_hybrid(hybrid: str) -> None:
@@ -75,4 +77,6 @@ class PlanContext:
         """What graphs for `delegate` are made for, by the traits of its provider."""
         traits = traits_of(delegate.name)
         weights = exact_weight_type() if traits.exact_weights else traits.target.weights
-        return replace(traits.target, weights=weights, hybrid=self.hybrid)
+        target = replace(traits.target, weights=weights, hybrid=self.hybrid)
+        choose = modelled_chooser(weights) if target.cpu_kernels else plainest
+        return replace(target, choose=choose)

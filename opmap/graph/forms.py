@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tflite_ort.opmap.graph.choices import Chooser, plainest
 from tflite_ort.opmap.graph.constants import carried_type
 from tflite_ort.schema import TensorView
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
@@ -88,6 +89,7 @@ class Target:
             runs it flips the top bit.
         fallback: numpy kernels stand by: what ONNX says only nearly is left to them, such as
             strings, which are text in UTF-8 there and any bytes in TFLite.
+        choose: which lowering an operator gets where it has several, see `Lowering`.
     """
 
     weights: str = "uint8"
@@ -97,6 +99,7 @@ class Target:
     hybrid: str = "float"
     carried_boundary: bool = False
     fallback: bool = False
+    choose: Chooser = plainest
 
     @property
     def boundary(self) -> Domain:

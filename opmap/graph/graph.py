@@ -16,7 +16,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,7 @@ from tflite_ort.opmap.graph.constants import carried, carried_type
 from tflite_ort.opmap.graph.forms import Domain, Form, Layout, Target, form_suffix, same_order
 from tflite_ort.opmap.graph.nodes import Build
 from tflite_ort.opmap.graph.pairs import is_complex, paired, paired_shape, part_dtype
-from tflite_ort.opmap.graph.quantized_nodes import QuantizedNodes
+from tflite_ort.opmap.graph.shaped_nodes import ShapedNodes, one_is_inferred
 from tflite_ort.schema import (
     ActivationFunctionType,
     OperatorView,
@@ -35,7 +34,7 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
-from tflite_ort.schema.values.sizes import is_known, known_product, may_differ
+from tflite_ort.schema.values.sizes import known_product
 
 Array = npt.NDArray[Any]
 
@@ -48,7 +47,7 @@ Translate = Callable[[OperatorView[Any], "Graph"], None]
 _FAILING_ON_NONE = frozenset({"Add", "Mul", "Softmax"})
 
 
-class Graph(QuantizedNodes):
+class Graph(ShapedNodes):
     """The ONNX nodes, and the forms of every tensor so far."""
 
     def __init__(self, target: Target, translate: Translate | None = None) -> None:
@@ -56,14 +55,12 @@ class Graph(QuantizedNodes):
         self.target = target
         self._translate = translate
         self._within = ""
-        self._forms: dict[int, dict[Form, ir.Value]] = {}
         self._journal: list[tuple[int, Form, ir.Value | None]] = []
-        self._sized: Sequence[TensorView] = ()
-        self._sizes: dict[int, ir.Value] = {}
         self._body = ""
         self.output_names: set[str] = set()
         self._bases: dict[int, str] = {}
         self._after_tensors: set[str] = set()
+        self._padded: dict[int, tuple[TensorView, Sequence[tuple[int, int]]]] = {}
 
     # What translators use -------------------------------------------------------------------
 
@@ -150,46 +147,16 @@ class Graph(QuantizedNodes):
             self._sizes = sizes  # those looked up inside have no value outside
             self._body = body
 
-    def shape(self, sizes: Sequence[int]) -> ir.Value:
-        """`sizes` as int64 [n]: a constant, the shape of an input, or a Concat of `size` values."""
-        if is_known(*sizes):
-            return self.ints(sizes)
-        for tensor in self._sized:
-            whole = self._forms.get(tensor.index, {}).get((Layout.LAST, Domain.REAL))
-            if whole is not None and not may_differ(tensor.shape, sizes):
-                return self.op("Shape", whole)
-        parts: list[ir.Value] = []
-        for run in (list(run) for _, run in groupby(sizes, is_known)):
-            parts += [self.ints(run)] if is_known(*run) else map(self.size, run)
-        return parts[0] if len(parts) == 1 else self.op("Concat", *parts, axis=0)
+    def note_padded(
+        self, tensor: TensorView, source: TensorView, pads: Sequence[tuple[int, int]]
+    ) -> None:
+        """Remember that `tensor` is `source` between zeros: so many before and after each axis."""
+        if not source.is_variable:
+            self._padded[tensor.index] = source, pads
 
-    def size(self, size: int) -> ir.Value:
-        """`size` as int64 [1]: a constant, or a dimension of an input of the operator.
-
-        Raises:
-            Untranslatable: no input has it as a dimension.
-        """
-        if is_known(size):
-            return self.ints([size])
-        for tensor in self._sized:
-            axis = next((i for i, n in enumerate(tensor.shape) if n is size), None)
-            if axis is not None:
-                if id(size) not in self._sizes:
-                    self._sizes[id(size)] = self._dimension(tensor, axis)
-                return self._sizes[id(size)]
-        raise Untranslatable("a shape depends on data")
-
-    def _dimension(self, tensor: TensorView, axis: int) -> ir.Value:
-        (layout, _), value = next(iter(self._forms[tensor.index].items()))
-        place = layout.axis(axis, tensor.rank)
-        return self.op("Shape", value, start=place, end=place + 1)
-
-    def reshape(self, value: ir.Value, shape: Sequence[int]) -> ir.Value:
-        """Reshape; sizes of 0 are allowed, and one unknown size is inferred."""
-        if not _one_is_inferred(shape) and (not is_known(*shape) or 0 in shape):
-            return self.op("Reshape", value, self.shape(shape), allowzero=1)
-        target = [size if is_known(size) else -1 for size in shape]
-        return self.op("Reshape", value, self.ints(target))
+    def padded(self, tensor: TensorView) -> tuple[TensorView, Sequence[tuple[int, int]]] | None:
+        """What `note_padded` was told about `tensor`."""
+        return self._padded.get(tensor.index)
 
     def layout(self, *tensors: TensorView) -> Layout:
         """The layout in which reading all `tensors` moves the least data."""
@@ -408,7 +375,7 @@ class Graph(QuantizedNodes):
 
     def _relayout(self, tensor: TensorView, value: ir.Value, to: Layout) -> ir.Value:
         rank = tensor.rank
-        if same_order(tensor.shape) and (not tensor.dynamic or _one_is_inferred(tensor.shape)):
+        if same_order(tensor.shape) and (not tensor.dynamic or one_is_inferred(tensor.shape)):
             # Nothing changes place in memory.
             return self.reshape(value, to.shape(tensor.shape))
         permutation = to.permutation(rank) if to is Layout.FIRST else Layout.FIRST.inverse(rank)
@@ -440,8 +407,3 @@ class Graph(QuantizedNodes):
             return stored
         axis = layout.axis(quantization.axis, tensor.rank) if quantization.per_channel else 0
         return self._dequantized_constant(stored, quantization.scale, zero_point, axis, tensor.name)
-
-
-def _one_is_inferred(shape: Sequence[int]) -> bool:
-    """Whether `shape` has one unknown size, which Reshape infers from a -1."""
-    return sum(not is_known(size) for size in shape) == 1 and known_product(shape) > 0

@@ -79,6 +79,18 @@ def pad_value(op: OperatorView[Any], g: Graph, domain: Domain) -> ir.Value:
     return code_constant(g, output.zero, output, domain)
 
 
+def edges_of_zeros(op: OperatorView[Any]) -> Sequence[tuple[int, int]] | None:
+    """How many zeros a PAD puts before and after each axis of codes; None where it does not, or
+    that is computed."""
+    paddings, given, quantization = op["paddings"].data, op.get("value"), op["input"].quantization
+    if paddings is None or quantization is None or not quantization.equals(op.output.quantization):
+        return None
+    same = given is None or (given.data is not None and bool((given.data == op.output.zero).all()))
+    if not same or paddings.min(initial=0) < 0:
+        return None
+    return [(before, after) for before, after in paddings.tolist()]
+
+
 def spread_and_padded(
     g: Graph,
     value: ir.Value,

@@ -1,0 +1,186 @@
+"""Times the lowerings of many layers, and fits the cost model that the library ships.
+
+python benchmarks/lowerings.py measure --threads 1 --seconds 100 --out FILE.json
+python benchmarks/lowerings.py fit FILE.json... --out bridge/tuning/costs.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.opmap import Target
+from tflite_ort.opmap.graph.choices import Lowering
+from tflite_ort.providers.trials import exact_weight_type
+from tflite_ort.resolvers import BuiltinOpResolver
+from tflite_ort.schema import (
+    Conv2DOptions,
+    DepthwiseConv2DOptions,
+    Model,
+    ModelBuilder,
+    Op,
+    OperatorView,
+    Padding,
+    QuantizationParameters,
+    TensorType,
+    read_model,
+)
+from tflite_ort.specialize.specialization import specialize
+from tflite_ort.tuning.costs import cheapest, kind_of_cpu
+from tflite_ort.tuning.timing import Effort, lowering_times, lowerings_of
+
+FloatArray = npt.NDArray[np.float64]
+
+_EFFORT = Effort(seconds=0.006, rounds=3)
+_SEED = 20
+_INT8 = TensorType.INT8
+_MOST_LOWERINGS = 8
+
+
+def convolution(rng: np.random.Generator) -> Model:
+    """A drawn CONV_2D or DEPTHWISE_CONV_2D of int8 codes over few channels."""
+    depthwise = rng.random() < 0.4
+    channels = int(rng.choice([1, 2, 3, 4, 6, 8, 12, 16, 24, 32]))
+    outputs = channels if depthwise else int(rng.choice([4, 8, 12, 16, 24, 32, 48, 64]))
+    most = int(2.5e5 / max(channels, outputs))
+    width = int(rng.integers(4, min(225, max(5, most // 4))))
+    height = int(rng.integers(1, min(225, max(2, most // width))))
+    kernel = (
+        (1, 1) if rng.random() < 0.25 and not depthwise else tuple(map(int, rng.integers(2, 6, 2)))
+    )
+    stride = int(rng.choice([1, 1, 2]))
+    padding = Padding.SAME if min(height, width) < 6 or rng.random() < 0.7 else Padding.VALID
+    shape = (1, *kernel, outputs) if depthwise else (outputs, *kernel, channels)
+    lost = [k - 1 if padding == Padding.VALID else 0 for k in kernel]
+    count = -(-(height - lost[0]) // stride), -(-(width - lost[1]) // stride)
+    options = Conv2DOptions(padding=padding, stride_w=stride, stride_h=stride)
+    if depthwise:
+        options = DepthwiseConv2DOptions(
+            padding=padding, stride_w=stride, stride_h=stride, depth_multiplier=1
+        )
+    affine = QuantizationParameters.affine
+    scales = (rng.random(outputs) / 100 + 0.002).astype(np.float32)
+    builder = ModelBuilder("layer")
+    main = builder.subgraph("main")
+    main.tensor("x", (1, height, width, channels), _INT8, affine(0.02, -3))
+    codes = rng.integers(-127, 127, shape, np.int8, endpoint=True)
+    axis = 3 if depthwise else 0
+    main.constant("w", codes, _INT8, affine(scales.tolist(), [0] * outputs, axis))
+    bias = rng.integers(-1000, 1000, outputs, np.int32)
+    main.constant("b", bias, TensorType.INT32, affine((scales * 0.02).tolist(), [0] * outputs, 0))
+    main.tensor("y", (1, *count, outputs), _INT8, affine(0.3, 3))
+    op = Op.DEPTHWISE_CONV_2D if depthwise else Op.CONV_2D
+    main.operator(op, ["x", "w", "b"], ["y"], options, version=3)
+    main.inputs("x").outputs("y")
+    return read_model(builder.write())
+
+
+def operators(model: Model) -> Iterator[OperatorView[Any]]:
+    """The operators of a model, with all shapes."""
+    resolver = BuiltinOpResolver()
+    graph = specialize(model, 0, {}, resolver.kernels)
+    for op in graph.operators:
+        entry = resolver.translators.of(op)
+        assert entry is not None
+        yield entry.inputs.bind(op)
+
+
+def measure(threads: int, seconds: float) -> Iterator[Mapping[str, Any]]:
+    """Rows of work and microseconds until the time is over."""
+    rng, end = np.random.default_rng(_SEED), time.perf_counter() + seconds
+    target = Target(exact_weight_type(), cpu_kernels=True, carried_boundary=True)
+    translators = BuiltinOpResolver().translators
+    while time.perf_counter() < end:
+        for op in operators(convolution(rng)):
+            lowerings = lowerings_of(op, target, translators)
+            if len(lowerings) < 2:
+                continue
+            some = rng.choice(len(lowerings) - 1, min(_MOST_LOWERINGS, len(lowerings) - 1), False)
+            kept = [lowerings[0], *(lowerings[1 + i] for i in some)]
+            names = [each.name for each in kept]
+            times = lowering_times(
+                op, names, target, translators, num_threads=threads, effort=_EFFORT
+            )
+            layer = f"{op.name} {op['input'].shape} {op['filter'].shape} {op.output.shape}"
+            for each in kept:
+                row = {"layer": layer, "lowering": each.name, "threads": threads}
+                yield row | {"work": each.work, "us": times[each.name] * 1e6}
+
+
+def fit(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Microseconds for one of each kind of work: the least relative errors, none below 0."""
+    kinds = sorted({what for row in rows for what in row["work"]})
+    work = np.array([[row["work"].get(what, 0.0) for what in kinds] for row in rows])
+    work = np.column_stack([work, np.ones(len(rows))])  # what a session takes
+    unit = work.max(axis=0)
+    times = np.array([row["us"] for row in rows])
+    costs = not_negative(work / unit / times[:, np.newaxis], np.ones(len(rows))) / unit
+    return {what: float(f"{cost:.3g}") for what, cost in zip(kinds, costs, strict=False)}
+
+
+def not_negative(matrix: FloatArray, wanted: FloatArray) -> FloatArray:
+    """Least squares with no solution below 0, one coordinate at a time."""
+    products, sums = matrix.T @ matrix, matrix.T @ wanted
+    found = np.zeros(len(sums))
+    for _ in range(2000):
+        for i, sum_ in enumerate(sums):
+            step = (products[i] @ found - sum_) / max(products[i, i], 1e-12)
+            found[i] = max(0.0, found[i] - step)
+    return found
+
+
+def judge(rows: Sequence[Mapping[str, Any]], costs: Mapping[str, float]) -> str:
+    """How good the choices by the model are: geometric means over the layers."""
+    layers = defaultdict(list)
+    for row in rows:
+        layers[row["layer"]].append((Lowering(row["lowering"], row["work"], plain), row["us"]))
+    chosen, best, worse = [], [], 0
+    for tried in layers.values():
+        times = {lowering.name: us for lowering, us in tried}
+        first = tried[0][1]
+        taken = times[cheapest([lowering for lowering, _ in tried], costs).name]
+        chosen.append(taken / first)
+        best.append(min(times.values()) / first)
+        worse += taken > 1.05 * first
+    means = [float(np.exp(np.mean(np.log(each)))) for each in (chosen, best)]
+    return (
+        f"{len(layers)} layers: times the first lowering's time, chosen {means[0]:.2f}, best "
+        f"{means[1]:.2f}; {worse} are slower than the first by more than 5 %"
+    )
+
+
+def plain() -> None:
+    """Stands for the nodes of a lowering."""
+
+
+def main() -> None:
+    """Measure, or fit."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=["measure", "fit"])
+    parser.add_argument("files", nargs="*", type=Path)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--out", type=Path, required=True)
+    arguments = parser.parse_args()
+    if arguments.what == "measure":
+        rows = list(measure(arguments.threads, arguments.seconds))
+        arguments.out.write_text(json.dumps(rows))
+        return
+    rows = [row for file in arguments.files for row in json.loads(file.read_text())]
+    costs = fit(rows)
+    print(judge(rows, costs))
+    known = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
+    known[kind_of_cpu(exact_weight_type())] = costs
+    arguments.out.write_text(json.dumps(known, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

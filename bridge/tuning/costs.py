@@ -1,0 +1,62 @@
+"""The cost model: what each kind of work takes, by kind of CPU."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tflite_ort.opmap.graph.choices import Chooser, Lowering, plainest
+from tflite_ort.schema import OperatorView
+
+_FILE = Path(__file__).with_name("costs.json")
+_MACHINES = {"AMD64": "x86_64", "arm64": "aarch64"}
+# Another lowering than the first has to be better by this factor, or the model may be wrong.
+_MARGIN = 0.93
+
+
+def kind_of_cpu(weights: str) -> str:
+    """The kind of this CPU that the model distinguishes, such as ``"x86_64 int8"``.
+
+    Args:
+        weights: the type of weights that it multiplies exactly and fast.
+    """
+    machine = platform.machine()
+    return f"{_MACHINES.get(machine, machine)} {weights}"
+
+
+def modelled_chooser(weights: str) -> Chooser:
+    """Takes the lowering that costs least by the model that ships with the library; the first one
+    on a kind of CPU on which nothing was measured."""
+    costs = _costs().get(kind_of_cpu(weights))
+    if costs is None:
+        return plainest
+
+    def choose(op: OperatorView[Any], lowerings: Sequence[Lowering]) -> str:
+        return cheapest(lowerings, costs).name
+
+    return choose
+
+
+def cheapest(lowerings: Sequence[Lowering], costs: Mapping[str, float]) -> Lowering:
+    """The lowering with the least cost; the first one unless another is clearly better."""
+    first = lowerings[0]
+    best = min(lowerings, key=lambda each: cost_of(each, costs))
+    return best if cost_of(best, costs) < _MARGIN * cost_of(first, costs) else first
+
+
+def cost_of(lowering: Lowering, costs: Mapping[str, float]) -> float:
+    """Microseconds by the model; infinite for work that it has no cost of."""
+    if not lowering.work.keys() <= costs.keys():
+        return float("inf")
+    return sum(costs[what] * amount for what, amount in lowering.work.items())
+
+
+@cache
+def _costs() -> Mapping[str, Mapping[str, float]]:
+    """Microseconds for one of each kind of work, by kind of CPU."""
+    costs: dict[str, dict[str, float]] = json.loads(_FILE.read_text(encoding="utf-8"))
+    return costs

@@ -1,0 +1,120 @@
+"""The time of each lowering of an operator, measured in sessions of this operator alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.opmap import Target, Translator, lower
+from tflite_ort.opmap.graph.choices import Chooser, Lowering
+from tflite_ort.providers.session import Session
+from tflite_ort.schema import OperatorView, TensorView
+from tflite_ort.versioning.registry import Registry
+
+Array = npt.NDArray[Any]
+View = OperatorView[Any]
+
+_ROUNDS = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How long lowerings are timed.
+
+    Args:
+        seconds: for each lowering, all rounds together.
+        rounds: the lowerings take turns so many times; the shortest turn counts.
+    """
+
+    seconds: float = 0.02
+    rounds: int = _ROUNDS
+
+
+def lowering_times(
+    op: View,
+    names: Sequence[str],
+    target: Target,
+    translators: Registry[Translator],
+    *,
+    num_threads: int,
+    effort: Effort = Effort(),
+) -> dict[str, float]:
+    """Seconds of one run of `op` by each of these lowerings, over random inputs."""
+    runs = [_run_of(op, name, target, translators, num_threads) for name in names]
+    return dict(zip(names, shortest_turns(runs, effort), strict=True))
+
+
+def _run_of(
+    op: View, name: str, target: Target, translators: Registry[Translator], num_threads: int
+) -> Callable[[], None]:
+    inputs = [tensor for tensor in op.present_inputs() if not tensor.is_constant]
+    target = replace(target, choose=partial(_always, name))
+    lowered = lower([op], inputs, op.outputs, translators, target=target)
+    session = Session(lowered.model, num_threads=num_threads)
+    sources = [random_array(tensor, target) for tensor in inputs]
+    results = [np.zeros(tensor.shape, target.boundary_dtype(tensor)) for tensor in op.outputs]
+    return partial(session.run, session.bind(sources, results))
+
+
+def _always(name: str, op: View, lowerings: Sequence[Lowering]) -> str:
+    return name
+
+
+def forced(name: str) -> Chooser:
+    """Takes the lowering `name` wherever there is one, and the first one elsewhere."""
+    return partial(_always, name)
+
+
+def random_array(tensor: TensorView, target: Target) -> Array:
+    """Numbers that are likely in the tensor: all codes, or a normal distribution."""
+    rng, dtype = np.random.default_rng(0), target.boundary_dtype(tensor)
+    if dtype.kind == "f":
+        return rng.standard_normal(tensor.shape).astype(dtype)
+    if dtype.kind == "b":
+        return rng.random(tensor.shape) < 0.5
+    low, high = (np.iinfo(dtype).min, np.iinfo(dtype).max) if tensor.is_quantized else (0, 1)
+    return rng.integers(low, high, tensor.shape, dtype, endpoint=True)
+
+
+def shortest_turns(runs: Sequence[Callable[[], None]], effort: Effort) -> list[float]:
+    """Seconds of one call of each, in the shortest of the turns that they take."""
+    counts = [max(1, int(effort.seconds / effort.rounds / _first(run))) for run in runs]
+    turns = [
+        [_turn(run, n) for run, n in zip(runs, counts, strict=True)] for _ in range(effort.rounds)
+    ]
+    return [min(times) for times in zip(*turns, strict=True)]
+
+
+def _first(run: Callable[[], None]) -> float:
+    run()
+    return max(_turn(run, 2), 1e-7)
+
+
+def _turn(run: Callable[[], None], count: int) -> float:
+    started = time.perf_counter()
+    for _ in range(count):
+        run()
+    return (time.perf_counter() - started) / count
+
+
+def lowerings_of(op: View, target: Target, translators: Registry[Translator]) -> list[Lowering]:
+    """The lowerings that `op` can get; none where it has a single one.
+
+    Raises:
+        Untranslatable: with the reason.
+    """
+    found: list[Lowering] = []
+
+    def noted(op: View, lowerings: Sequence[Lowering]) -> str:
+        found.extend(lowerings)
+        return lowerings[0].name
+
+    inputs = [tensor for tensor in op.present_inputs() if not tensor.is_constant]
+    lower([op], inputs, op.outputs, translators, target=replace(target, choose=noted))
+    return found

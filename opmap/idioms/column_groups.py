@@ -1,0 +1,264 @@
+"""Convolutions of 8-bit codes over few channels: neighbouring cells of a row become channels.
+
+Channels-last, a row of W cells of C channels is a row of W / p cells of p * C channels: the same
+bytes. So a convolution of few channels is also one of more channels over fewer cells, with zeros
+among its weights. It multiplies more. It is faster where ONNX Runtime spends its time on
+collecting short runs of bytes. The sums are the same integers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.opmap.graph import Domain, Graph
+from tflite_ort.opmap.graph.choices import Lowering
+from tflite_ort.opmap.idioms.windows import WindowAxis
+from tflite_ort.schema import (
+    Op,
+    OperatorView,
+    TensorType,
+    TensorView,
+)
+from tflite_ort.schema.values.sizes import is_known
+
+Array = npt.NDArray[Any]
+
+_BYTES = frozenset({TensorType.INT8, TensorType.UINT8})
+# With more channels of input and output there is nothing to gain. ONNX Runtime is fast at depthwise
+# layers of 16 channels.
+_FEW_CHANNELS, _FEW_DEPTHWISE = 32, 15
+# Nor is there in a layer that collects fewer runs of bytes.
+_FEWEST_RUNS = 1500
+_MOST_MADE, _MOST_READ = 16, 8
+_MOST_CHANNELS = 512
+_MOST_WEIGHTS = 2**20
+# ONNX Runtime multiplies in blocks of so many columns, and of so many rows of weights.
+_BLOCK_COLUMNS, _BLOCK_ROWS = 16, 4
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A convolution of 8-bit codes with constant weights.
+
+    Args:
+        filter: [out, kh, kw, in], of all input channels.
+    """
+
+    op: OperatorView[Any]
+    filter: TensorView
+    rows: WindowAxis
+    columns: WindowAxis
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """How many cells of a row are channels of one cell: `read` of the input, `made` of the output.
+
+    The first window of a group of outputs begins in block `first` of the input, counted from the
+    first cell that is no padding; the windows of the group reach over `blocks` blocks.
+    """
+
+    made: int
+    read: int
+    groups: int
+    first: int
+    blocks: int
+    after: int
+
+    @classmethod
+    def of(cls, columns: WindowAxis, made: int, read: int) -> Grouping:
+        """The grouping of the cells of all rows; `read` divides the input and the step."""
+        groups = -(-columns.count // made)
+        last = (made - 1) * columns.stride + (columns.kernel - 1) * columns.dilation
+        first = -columns.before // read
+        blocks = (last - columns.before) // read - first + 1
+        end = (groups - 1) * (made * columns.stride // read) + first + blocks
+        return cls(made, read, groups, first, blocks, max(0, end - columns.cells // read))
+
+    @property
+    def name(self) -> str:
+        """Such as ``columns 4x2``."""
+        return f"columns {self.made}x{self.read}"
+
+
+def image_lowerings(
+    op: OperatorView[Any],
+    g: Graph,
+    windows: tuple[WindowAxis, WindowAxis] | None,
+    plain: Callable[[], None],
+) -> list[Lowering]:
+    """The lowerings of CONV_2D or DEPTHWISE_CONV_2D, of which the first is `plain`."""
+    if windows is None or not (g.target.cpu_kernels and _is_integer(op)):
+        return [Lowering("windows", {}, plain)]
+    depthwise = op.op is Op.DEPTHWISE_CONV_2D
+    filter, channels = op["filter"], op["input"].shape[3]
+    cells, size = windows[0].count * windows[1].count, math.prod(filter.shape[1:3])
+    few = _FEW_DEPTHWISE if depthwise and channels > 1 else _FEW_CHANNELS
+    whole = depthwise or filter.shape[3] == channels
+    if cells * size < _FEWEST_RUNS or not whole or min(op.output.shape[3], channels) > few:
+        return [Lowering("windows", {}, plain)]
+    if depthwise and channels > 1:
+        work = depthwise_work(cells, size, op.output.shape[3])
+    else:
+        work = integer_work(cells, size, size * channels, op.output.shape[3])
+    dense = of_all_channels(filter, channels) if depthwise else filter
+    layer = Layer(op, dense, *windows)
+    return [Lowering("windows", work, plain), *_grouped(g, layer)]
+
+
+def _grouped(g: Graph, layer: Layer) -> Iterator[Lowering]:
+    outputs, height, _, channels = layer.filter.shape
+    for grouping in _groupings(layer.columns, outputs):
+        runs = height * grouping.blocks
+        depth = runs * grouping.read * channels
+        if depth * grouping.made * outputs > _MOST_WEIGHTS:
+            continue
+        cells = layer.rows.count * grouping.groups
+        work = integer_work(cells, runs, depth, grouping.made * outputs)
+        work["Reshape"] = 1.0 + (grouping.read > 1)
+        if grouping.groups * grouping.made > layer.columns.count:
+            work |= {"Slice": 1.0, "Slice results": float(cells * grouping.made * outputs)}
+        yield Lowering(grouping.name, work, partial(_build, g, layer, grouping))
+
+
+def integer_work(cells: int, runs: int, depth: int, outputs: int) -> dict[str, float]:
+    """What ONNX Runtime's QLinearConv does for a group.
+
+    Args:
+        cells: of the output.
+        runs: of bytes that are collected for a cell.
+        depth: bytes of all these runs.
+        outputs: channels of a cell.
+    """
+    columns = -(-outputs // _BLOCK_COLUMNS) * _BLOCK_COLUMNS
+    rows = -(-depth // _BLOCK_ROWS) * _BLOCK_ROWS
+    work = {
+        "Conv": 1.0,
+        "Conv cells": cells,
+        "Conv results": cells * outputs,
+        "Conv products": cells * columns * rows,
+        "Conv blocks": cells * columns,
+        "Conv weights": outputs * depth,
+    }
+    if runs > 1:
+        work |= {"Conv runs": cells * runs, "Conv bytes": cells * depth}
+    return {key: float(amount) for key, amount in work.items()}
+
+
+def depthwise_work(cells: int, kernel: int, channels: int) -> dict[str, float]:
+    """What ONNX Runtime's QLinearConv does with a group for each channel."""
+    return {
+        "Depthwise": 1.0,
+        "Depthwise runs": float(cells * kernel),
+        "Depthwise results": float(cells * channels),
+        "Depthwise products": float(cells * kernel * -(-channels // 16) * 16),
+    }
+
+
+def _is_integer(op: OperatorView[Any]) -> bool:
+    """Whether a convolution of few channels multiplies 8-bit codes by constant ones."""
+    input, filter, bias = op["input"], op["filter"], op.get("bias")
+    tensors = (input, op.output, filter)
+    return (
+        all(tensor.type in _BYTES and tensor.is_quantized for tensor in tensors)
+        and filter.is_constant
+        and (bias is None or bias.is_constant)
+        and is_known(*input.shape[1:])
+        and is_known(*op.output.shape[1:])
+        and 0 not in (*input.shape[1:], *op.output.shape[1:])
+        and op.output.shape[2] > 1
+    )
+
+
+def _groupings(columns: WindowAxis, outputs: int) -> Iterator[Grouping]:
+    for made in range(2, min(columns.count, _MOST_MADE) + 1):
+        step = math.gcd(made * columns.stride, columns.cells)
+        beyond = -columns.count % made
+        if made * outputs > _MOST_CHANNELS or beyond * 4 > columns.count:
+            continue
+        for read in (read for read in range(1, _MOST_READ + 1) if step % read == 0):
+            yield Grouping.of(columns, made, read)
+
+
+def _build(g: Graph, layer: Layer, grouping: Grouping) -> None:
+    """Reshape, Conv of the groups, Reshape; and Slice of cells that no row has."""
+    op, rows = layer.op, layer.rows
+    input, output, given = op["input"], op.output, op.get("bias")
+    batch, height, width, channels = input.shape
+    filter = _grouped_filter(layer, grouping)
+    codes = g.read(input, domain=Domain.STORED)
+    if grouping.read > 1:
+        grouped = (batch, height, width // grouping.read, grouping.read * channels)
+        codes = g.reshape(codes, grouped)
+    assert input.quantization is not None and filter.quantization is not None
+    scale = input.quantization.scale * filter.quantization.scale
+    bias = None if given is None else g.bias(_repeated(given, grouping.made), scale)
+    step = grouping.made * layer.columns.stride // grouping.read
+    sums = g.op(
+        "Conv",
+        g.dequantize(g.op("Transpose", codes, perm=[0, 3, 1, 2]), input),
+        g.weights(filter, permutation=(0, 3, 1, 2)),
+        bias,
+        kernel_shape=[rows.kernel, grouping.blocks],
+        strides=[rows.stride, step],
+        dilations=[rows.dilation, 1],
+        pads=[rows.before, -grouping.first, rows.after, grouping.after],
+    )
+    codes = g.op("Transpose", g.quantize(sums, output), perm=[0, 2, 3, 1])
+    made = (batch, rows.count, grouping.groups * grouping.made, output.shape[3])
+    codes = g.reshape(codes, made)
+    if made[2] > output.shape[2]:
+        codes = g.op("Slice", codes, g.ints([0]), g.ints([output.shape[2]]), g.ints([2]))
+    activation = op.options.fused_activation_function
+    g.write(output, codes, domain=Domain.STORED, activation=activation)
+
+
+def _repeated(tensor: TensorView, count: int) -> TensorView:
+    """A constant vector `count` times in a row."""
+    assert tensor.data is not None
+    data = np.tile(tensor.data, count)
+    return replace(tensor, constant=data, shape=data.shape)
+
+
+def _grouped_filter(layer: Layer, grouping: Grouping) -> TensorView:
+    """The filter [made * out, kh, blocks, read * in]."""
+    data, quantization, columns = layer.filter.data, layer.filter.quantization, layer.columns
+    assert data is not None and quantization is not None
+    outputs, height, width, channels = data.shape
+    shape = (grouping.made, outputs, height, grouping.blocks, grouping.read, channels)
+    codes = np.empty(shape, data.dtype)
+    codes[:] = quantization.zero_point.reshape(-1, 1, 1, 1, 1)
+    for made in range(grouping.made):
+        for k in range(width):
+            cell = made * columns.stride - columns.before + k * columns.dilation
+            block, place = divmod(cell, grouping.read)
+            codes[made, :, :, block - grouping.first, place] = data[:, :, k]
+    joined = codes.reshape(grouping.made * outputs, height, grouping.blocks, -1)
+    if quantization.per_channel:
+        quantization = replace(
+            quantization,
+            scale=np.tile(quantization.scale, grouping.made),
+            zero_point=np.tile(quantization.zero_point, grouping.made),
+            axis=0,
+        )
+    return replace(layer.filter, constant=joined, shape=joined.shape, quantization=quantization)
+
+
+def of_all_channels(filter: TensorView, channels: int) -> TensorView:
+    """A depthwise filter [1, kh, kw, out] as [out, kh, kw, channels], with zeros."""
+    data, quantization = filter.data, filter.quantization
+    assert data is not None and quantization is not None
+    _, height, width, outputs = data.shape
+    codes = np.empty((outputs, height, width, channels), data.dtype)
+    codes[:] = quantization.zero_point.reshape(-1, 1, 1, 1)
+    places = np.arange(outputs)
+    codes[places, :, :, places // (outputs // channels)] = data[0].transpose(2, 0, 1)
+    quantization = replace(quantization, axis=0)
+    return replace(filter, constant=codes, shape=codes.shape, quantization=quantization)

@@ -1,0 +1,88 @@
+"""The windows of a convolution along an axis, and the padding that a PAD before it gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tflite_ort.opmap.graph import Graph
+from tflite_ort.schema import OperatorView, Padding
+from tflite_ort.schema.values.semantics import explicit_padding
+from tflite_ort.schema.values.sizes import is_known
+
+Edges = tuple[tuple[int, int], tuple[int, int]]
+
+_NO_EDGES: Edges = ((0, 0), (0, 0))
+
+
+@dataclass(frozen=True, slots=True)
+class WindowAxis:
+    """The windows of a convolution along one axis.
+
+    Args:
+        cells: of the input, without padding.
+        before, after: cells of padding.
+    """
+
+    cells: int
+    kernel: int
+    stride: int
+    dilation: int
+    before: int
+    after: int
+
+    @property
+    def count(self) -> int:
+        """How many windows there are."""
+        reach = (self.kernel - 1) * self.dilation + 1
+        return (self.cells + self.before + self.after - reach) // self.stride + 1
+
+
+def without_pad(op: OperatorView[Any], g: Graph) -> tuple[OperatorView[Any], Edges]:
+    """`op` over what a PAD with zeros padded, and the rows and columns that it padded.
+
+    A quantised convolution pads with zeros itself, so the PAD needs no node. ONNX Runtime fuses
+    such a Pad of floats.
+    """
+    padded = g.padded(op["input"])
+    if padded is None or not op["input"].is_quantized:
+        return op, _NO_EDGES
+    source, pads = padded
+    if (
+        source.rank != 4
+        or pads[0] != (0, 0)
+        or pads[3] != (0, 0)
+        or not is_known(*source.shape[1:])
+    ):
+        return op, _NO_EDGES
+    place = op.names.index("input")
+    inputs = (*op.inputs[:place], source, *op.inputs[place + 1 :])
+    return replace(op, inputs=inputs), (pads[1], pads[2])
+
+
+def image_windows(
+    op: OperatorView[Any], kernel: Sequence[int], edges: Edges
+) -> tuple[WindowAxis, WindowAxis] | None:
+    """The windows along rows and columns of an image [N, H, W, C]; None where a size is unknown.
+
+    Args:
+        edges: what `without_pad` found.
+    """
+    sizes, options = op["input"].shape[1:3], op.options
+    if not is_known(*sizes):
+        return None
+    strides = (options.stride_h, options.stride_w)
+    dilations = (options.dilation_h_factor, options.dilation_w_factor)
+    rows, columns = (
+        _windows(options.padding, *axis)
+        for axis in zip(sizes, kernel, strides, dilations, edges, strict=True)
+    )
+    return rows, columns
+
+
+def _windows(
+    padding: Padding, size: int, kernel: int, stride: int, dilation: int, edge: tuple[int, int]
+) -> WindowAxis:
+    before, after = explicit_padding(padding, size + sum(edge), kernel, stride, dilation)
+    return WindowAxis(size, kernel, stride, dilation, before + edge[0], after + edge[1])

@@ -1,0 +1,166 @@
+"""Every lowering of a layer gives the same codes."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import replace
+from typing import Any
+
+import hypothesis
+import numpy as np
+import numpy.typing as npt
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tflite_ort.opmap import Target, lower
+from tflite_ort.providers.session import Session
+from tflite_ort.providers.trials import exact_weight_type
+from tflite_ort.resolvers import BuiltinOpResolver
+from tflite_ort.schema import (
+    ActivationFunctionType,
+    Conv2DOptions,
+    DepthwiseConv2DOptions,
+    Model,
+    ModelBuilder,
+    Op,
+    OperatorView,
+    Padding,
+    QuantizationParameters,
+    Specialized,
+    TensorType,
+    read_model,
+)
+from tflite_ort.specialize.specialization import specialize
+from tflite_ort.tuning.costs import modelled_chooser
+from tflite_ort.tuning.timing import forced, lowerings_of
+
+Array = npt.NDArray[Any]
+
+_TARGET = Target(cpu_kernels=True)
+_RESOLVER = BuiltinOpResolver()
+_affine = QuantizationParameters.affine
+_SIDES = st.integers(1, 4)
+_ACTIVATIONS = [ActivationFunctionType.NONE, ActivationFunctionType.RELU6]
+
+
+@st.composite
+def convolutions(draw: st.DrawFn) -> Model:
+    """A convolution of 8-bit codes over few channels, behind a PAD or not."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    type_ = draw(st.sampled_from([TensorType.INT8, TensorType.UINT8]))
+    depthwise, padded = draw(st.booleans()), draw(st.booleans())
+    kernel, stride = (draw(_SIDES), draw(_SIDES)), (draw(_SIDES), draw(_SIDES))
+    dilation = (1, draw(st.integers(1, 2))) if stride == (1, 1) else (1, 1)
+    padding = draw(st.sampled_from([Padding.SAME, Padding.VALID]))
+    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
+    size = [r + draw(st.integers(9, 60)) for r in reach]
+    channels = draw(st.integers(1, 5))
+    outputs = channels * draw(st.integers(1, 2)) if depthwise else draw(st.integers(1, 6))
+    edges = [(draw(st.integers(0, 2)), draw(st.integers(0, 2))) for _ in "hw"]
+    edges = edges if padded else [(0, 0), (0, 0)]
+    whole = [n + sum(edge) for n, edge in zip(size, edges, strict=True)]
+    lost = [r - 1 if padding == Padding.VALID else 0 for r in reach]
+    cells = [-(-(n - gone) // s) for n, gone, s in zip(whole, lost, stride, strict=True)]
+    builder = ModelBuilder()
+    main = builder.subgraph("main")
+    low, zero = (0, 7) if type_ is TensorType.UINT8 else (-128, -100)
+    codes = _affine(0.02, zero)
+    main.tensor("image", (2, *size, channels), type_, codes)
+    main.tensor("padded", (2, *whole, channels), type_, codes)
+    main.constant("edges", np.int32([(0, 0), *edges, (0, 0)]))
+    shape = (1, *kernel, outputs) if depthwise else (outputs, *kernel, channels)
+    weights = rng.integers(low, low + 255, shape, type_.name.lower(), endpoint=True)
+    axis = 3 if depthwise else 0
+    scales, zeros = [0.01], [121]
+    if type_ is TensorType.INT8:
+        weights = weights.clip(-127)
+        scales, zeros = rng.uniform(0.001, 0.02, outputs).tolist(), [0] * outputs
+    main.constant("weights", weights, type_, _affine(scales, zeros, axis))
+    bias = rng.integers(-3000, 3000, outputs, np.int32)
+    units = (np.float32(scales) * np.float32(0.02)).tolist()
+    main.constant("bias", bias, TensorType.INT32, _affine(units, [0] * len(units), 0))
+    main.tensor("result", (2, *cells, outputs), type_, _affine(0.15, low + 9))
+    if padded:
+        main.operator(Op.PAD, ["image", "edges"], ["padded"])
+    common: dict[str, Any] = {
+        "padding": padding,
+        "stride_h": stride[0],
+        "stride_w": stride[1],
+        "dilation_h_factor": dilation[0],
+        "dilation_w_factor": dilation[1],
+        "fused_activation_function": draw(st.sampled_from(_ACTIVATIONS)),
+    }
+    source = ["padded" if padded else "image", "weights", "bias"]
+    if depthwise:
+        options: Any = DepthwiseConv2DOptions(depth_multiplier=outputs // channels, **common)
+        main.operator(Op.DEPTHWISE_CONV_2D, source, ["result"], options, version=3)
+    else:
+        main.operator(Op.CONV_2D, source, ["result"], Conv2DOptions(**common), version=3)
+    main.inputs("image").outputs("result")
+    return read_model(builder.write())
+
+
+def graph_of(model: Model) -> Specialized:
+    return specialize(model, 0, {}, _RESOLVER.kernels)
+
+
+def last_operator(graph: Specialized) -> OperatorView[Any]:
+    op = graph.operators[-1]
+    entry = _RESOLVER.translators.of(op)
+    assert entry is not None
+    return entry.inputs.bind(op)
+
+
+def result_of(graph: Specialized, name: str, image: Array, weights: str = "uint8") -> Array:
+    target = replace(_TARGET, weights=weights, choose=forced(name))
+    inputs = [graph.tensors[i] for i in graph.inputs]
+    outputs = [graph.tensors[i] for i in graph.outputs]
+    lowered = lower(graph.operators, inputs, outputs, _RESOLVER.translators, target=target)
+    assert not lowered.refusals
+    return Session(lowered.model, num_threads=1).call([image])[0]
+
+
+@given(convolutions(), st.integers(0, 2**32 - 1))
+def test_lowerings_of_a_convolution_give_the_same_codes(model: Model, seed: int) -> None:
+    graph, rng = graph_of(model), np.random.default_rng(seed)
+    input = graph.tensors[graph.inputs[0]]
+    bounds = np.iinfo(input.dtype)
+    image = rng.integers(bounds.min, bounds.max, input.shape, input.dtype, endpoint=True)
+    names = [
+        each.name for each in lowerings_of(last_operator(graph), _TARGET, _RESOLVER.translators)
+    ]
+    hypothesis.assume(names)
+    first = result_of(graph, "windows", image)
+    for name in names[1:]:
+        np.testing.assert_array_equal(result_of(graph, name, image), first, name)
+    if exact_weight_type() == "int8":
+        for name in names:
+            np.testing.assert_array_equal(result_of(graph, name, image, "int8"), first, name)
+
+
+def image_layer(width: int, channels: int) -> OperatorView[Any]:
+    """A first layer of an image network: 3x3 windows of stride 2 to 8 channels, int8."""
+    builder = ModelBuilder()
+    main = builder.subgraph("main")
+    main.tensor("image", (1, 48, width, channels), TensorType.INT8, _affine(0.02, 3))
+    weights = np.ones((8, 3, 3, channels), np.int8)
+    main.constant("weights", weights, TensorType.INT8, _affine([0.01] * 8, [0] * 8, 0))
+    main.tensor("result", (1, 24, -(-width // 2), 8), TensorType.INT8, _affine(0.1, 0))
+    options = Conv2DOptions(stride_w=2, stride_h=2)
+    main.operator(Op.CONV_2D, ["image", "weights", None], ["result"], options, version=3)
+    main.inputs("image").outputs("result")
+    return last_operator(graph_of(read_model(builder.write())))
+
+
+def test_the_model_groups_columns_of_an_image() -> None:
+    op = image_layer(96, 3)
+    lowerings = lowerings_of(op, _TARGET, _RESOLVER.translators)
+    assert len(lowerings) > 10
+    by_model = modelled_chooser("int8")(op, lowerings)
+    assert by_model.startswith("columns") or platform.machine() not in ("x86_64", "AMD64")
+    assert modelled_chooser("unheard of")(op, lowerings) == "windows"
+    assert modelled_chooser("int8")(op, lowerings) == by_model
+
+
+def test_other_targets_have_one_lowering() -> None:
+    assert len(lowerings_of(image_layer(96, 3), Target(), _RESOLVER.translators)) <= 1
