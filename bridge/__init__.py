@@ -14,6 +14,7 @@ from tflite_ort.export import export_onnx
 from tflite_ort.install import Installed, install_as
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.metadata import Metadata
+from tflite_ort.prediction.predictor import Predictor
 from tflite_ort.providers.delegates import (
     Delegate,
     ExecutionProviderDelegate,
@@ -77,6 +78,7 @@ __all__ = [
     "MutableOpResolver",
     "OpResolver",
     "OpResolverType",
+    "Predictor",
     "Registration",
     "Report",
     "ResizeError",

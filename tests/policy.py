@@ -42,7 +42,7 @@ LAYERS = {
         {"comparison"},
         {"bundles"},
         {"*"},
-        {"verification"},
+        {"prediction", "verification"},
         {"__init__", "command"},
         {"__main__"},
     ),

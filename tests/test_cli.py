@@ -20,6 +20,7 @@ from tflite_ort.command.cli import app
 from tflite_ort.command.demo import digits_model, held_out
 from tflite_ort.command.provider_choices import provider_choices
 from tflite_ort.comparison.drawn import random_inputs
+from tflite_ort.prediction import images
 from tflite_ort.schema import (
     AddOptions,
     ExternalBuffer,
@@ -238,25 +239,25 @@ def details(dtype: type, shape: tuple[int, ...], scale: float = 0.0) -> dict[str
         (np.float32, 0.0, None, 0.2),
         (np.uint8, 0.5, None, 51),
         (np.int8, 0.5, None, 51 - 128),
-        (np.float32, 0.0, arrays.Normalization((50.0, 49.0, 51.0), (2.0,)), (0.5, 1.0, 0.0)),
-        (np.int16, 0.5, arrays.Normalization((1.0,), (1.0,)), 100),
+        (np.float32, 0.0, images.Normalization((50.0, 49.0, 51.0), (2.0,)), (0.5, 1.0, 0.0)),
+        (np.int16, 0.5, images.Normalization((1.0,), (1.0,)), 100),
     ],
 )
 def test_pixels_become_values(
     gray: Path,
     dtype: type,
     scale: float,
-    normalization: arrays.Normalization | None,
+    normalization: images.Normalization | None,
     value: object,
 ) -> None:
-    array = arrays.read_image(gray, details(dtype, (1, 4, 6, 3), scale), normalization)
+    array = images.read_image(gray, details(dtype, (1, 4, 6, 3), scale), normalization)
     assert array.shape == (1, 4, 6, 3)
     assert array.dtype == dtype
     np.testing.assert_allclose(array, np.broadcast_to(value, (1, 4, 6, 3)), rtol=1e-6)
 
 
 def test_an_image_keeps_its_size_where_the_model_takes_any(gray: Path) -> None:
-    assert arrays.read_image(gray, details(np.uint8, (1, -1, -1, 1))).shape == (1, 30, 20, 1)
+    assert images.read_image(gray, details(np.uint8, (1, -1, -1, 1))).shape == (1, 30, 20, 1)
 
 
 def test_an_image_is_refused_by_what_takes_none(gray: Path, add: Path) -> None:
@@ -266,7 +267,7 @@ def test_an_image_is_refused_by_what_takes_none(gray: Path, add: Path) -> None:
 def test_without_pillow_one_line_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arrays, "optional_module", lambda name: None)
+    monkeypatch.setattr(images, "optional_module", lambda name: None)
     message = refusal("run", FLOAT, "--input", tmp_path / "x.png")
     assert message.splitlines() == [
         f"error: reading the image {tmp_path / 'x.png'} needs Pillow: pip install pillow"

@@ -12,9 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.one_op import T, one_op_model
-from tflite_ort.command.arrays import InputError, read_inputs, write_outputs
+from tflite_ort.command.arrays import read_inputs, write_outputs
 from tflite_ort.command.cli import app
 from tflite_ort.command.terminal import say, shown
+from tflite_ort.prediction.array_files import InputError
 from tflite_ort.schema import (
     AddOptions,
     Op,

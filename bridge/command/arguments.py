@@ -11,6 +11,7 @@ import typer
 
 from tflite_ort.command.budget_choices import budgets_of
 from tflite_ort.command.provider_choices import provider_choices
+from tflite_ort.prediction.images import Normalization
 from tflite_ort.providers.delegates import ProviderChoice
 from tflite_ort.resolvers import load_resolver
 from tflite_ort.schema import Budgets
@@ -37,6 +38,10 @@ ProviderOptions = Annotated[
         help="Of the provider named, or the first one; repeatable.",
     ),
 ]
+Mean = Annotated[
+    str | None, typer.Option(help="Of images: (pixel - mean) / std; one or one per channel.")
+]
+Std = Annotated[str | None, typer.Option(help="See --mean. Without: 0 and 255.")]
 Seed = Annotated[int, typer.Option(min=0, help="Of the random inputs.")]
 HybridOption = Annotated[
     Hybrid, typer.Option("--hybrid", help="dynamic rounds activations to 8 bits, as TFLite does.")
@@ -103,3 +108,25 @@ def choices_of(
         return provider_choices(names, options)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--provider-option") from error
+
+
+def normalization_of(mean: str | None, std: str | None) -> Normalization | None:
+    """What ``--mean`` and ``--std`` say of images; None where neither is given.
+
+    Raises:
+        BadParameter: they are no numbers, or a deviation is 0.
+    """
+    if mean is None and std is None:
+        return None
+    means, stds = _numbers(mean or "0", "--mean"), _numbers(std or "255", "--std")
+    if 0 in stds:
+        raise typer.BadParameter("a standard deviation is 0", param_hint="--std")
+    return Normalization(means, stds)
+
+
+def _numbers(text: str, option: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError as error:
+        message = f"{text!r} is not a number, nor numbers with commas between"
+        raise typer.BadParameter(message, param_hint=option) from error

@@ -25,11 +25,12 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.command.arrays import AnyInterpreter, set_inputs, unique_names
+from tflite_ort.command.arrays import AnyInterpreter, set_inputs
 from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.optional import optional_module
 from tflite_ort.plan.profiling import OperatorTime
+from tflite_ort.prediction.tensors import unique_names
 from tflite_ort.providers.delegates import ProviderChoice
 from tflite_ort.resolvers import load_resolver
 from tflite_ort.schema import BridgeError

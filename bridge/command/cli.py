@@ -15,6 +15,7 @@ from tflite_ort.command.demo import run_demo
 from tflite_ort.command.export import export
 from tflite_ort.command.extract import extract
 from tflite_ort.command.inspect import inspect
+from tflite_ort.command.predict import predict
 from tflite_ort.command.run import run
 from tflite_ort.command.terminal import complain, new_console, new_table, say, warn
 from tflite_ort.command.verify import verify
@@ -97,7 +98,19 @@ def demo() -> None:
     run_demo(new_console())
 
 
-for _verb in (run, export, verify, extract, versions, providers, demo, inspect, bench, view):
+for _verb in (
+    run,
+    predict,
+    export,
+    verify,
+    extract,
+    versions,
+    providers,
+    demo,
+    inspect,
+    bench,
+    view,
+):
     app.command()(_verb)
 
 

@@ -13,26 +13,28 @@ import typer
 from tflite_ort.command.arguments import (
     BudgetNumbers,
     ExternalRoots,
+    Mean,
     ModelFile,
     ProviderOptions,
     Providers,
     ResolverName,
     Seed,
+    Std,
     budgets,
     choices_of,
+    normalization_of,
     resolver_of,
 )
 from tflite_ort.command.arrays import (
-    Normalization,
     read_inputs,
     set_inputs,
     top_scores,
-    unique_names,
     write_outputs,
 )
 from tflite_ort.command.terminal import new_console, new_table, say, shape_text
 from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.interpreter import Interpreter
+from tflite_ort.prediction.tensors import unique_names
 
 Array = npt.NDArray[Any]
 
@@ -50,10 +52,8 @@ def run(
     output: Annotated[
         Path | None, typer.Option(help="Save outputs: an .npz file, or a folder of .npy files.")
     ] = None,
-    mean: Annotated[
-        str | None, typer.Option(help="Of images: (pixel - mean) / std; one or one per channel.")
-    ] = None,
-    std: Annotated[str | None, typer.Option(help="See --mean. Without: 0 and 255.")] = None,
+    mean: Mean = None,
+    std: Std = None,
     seed: Seed = 0,
     threads: Annotated[int | None, typer.Option(min=1)] = None,
     provider: Providers = None,
@@ -63,7 +63,7 @@ def run(
     budget: BudgetNumbers = None,
 ) -> None:
     """Run a model once and print what comes out."""
-    normalization = _normalization(mean, std)
+    normalization = normalization_of(mean, std)
     providers = choices_of(provider, provider_option)
     interpreter = Interpreter(
         model,
@@ -84,23 +84,6 @@ def run(
     if output is not None:
         files = write_outputs(output, dict(zip(names, results, strict=True)))
         say(f"wrote {', '.join(map(str, files))}")
-
-
-def _normalization(mean: str | None, std: str | None) -> Normalization | None:
-    if mean is None and std is None:
-        return None
-    means, stds = _numbers(mean or "0", "--mean"), _numbers(std or "255", "--std")
-    if 0 in stds:
-        raise typer.BadParameter("a standard deviation is 0", param_hint="--std")
-    return Normalization(means, stds)
-
-
-def _numbers(text: str, option: str) -> tuple[float, ...]:
-    try:
-        return tuple(float(part) for part in text.split(","))
-    except ValueError as error:
-        message = f"{text!r} is not a number, nor numbers with commas between"
-        raise typer.BadParameter(message, param_hint=option) from error
 
 
 def _print_outputs(names: Sequence[str], results: Sequence[Array], details: list[Any]) -> None:

@@ -24,13 +24,15 @@ from tflite_ort.command.arguments import (
     choices_of,
     resolver_of,
 )
-from tflite_ort.command.arrays import InputError, Normalization, read_inputs, write_outputs
+from tflite_ort.command.arrays import read_inputs, write_outputs
 from tflite_ort.command.terminal import new_console, new_table, say, shown
 from tflite_ort.comparison.differences import Tolerance
 from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.export import export_onnx
 from tflite_ort.files import write_bytes, write_text
 from tflite_ort.interpreter import Interpreter
+from tflite_ort.prediction.array_files import InputError
+from tflite_ort.prediction.images import Normalization
 from tflite_ort.schema import ExportError, read_model, write_model
 from tflite_ort.schema.values.inlining import inlined
 from tflite_ort.verification.comparing import Progress as Told

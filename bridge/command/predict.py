@@ -1,0 +1,184 @@
+"""The verb ``predict``: a model over many files and tables, with results in one file."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from tflite_ort.command.arguments import (
+    BudgetNumbers,
+    ExternalRoots,
+    Hybrid,
+    HybridOption,
+    Mean,
+    ModelFile,
+    ProviderOptions,
+    Providers,
+    ResolverName,
+    Std,
+    budgets,
+    choices_of,
+    normalization_of,
+    resolver_of,
+)
+from tflite_ort.command.terminal import new_console, say
+from tflite_ort.prediction.job import Job, locked, opened_job
+from tflite_ort.prediction.local import Tell, run_processes, run_threads
+from tflite_ort.prediction.pool import cores
+from tflite_ort.prediction.preparation import Preparation
+from tflite_ort.prediction.units import units_of
+from tflite_ort.prediction.work import Setup, Worker
+from tflite_ort.prediction.writers import writer_for
+
+
+class Engine(StrEnum):
+    """What the workers are."""
+
+    THREADS = "threads"
+    PROCESSES = "processes"
+
+
+def predict(
+    model: ModelFile,
+    inputs: Annotated[
+        list[str],
+        typer.Argument(help="Files, folders and patterns: images, .wav, .npy, .npz, .parquet."),
+    ],
+    out: Annotated[Path, typer.Option(help="Results: .parquet, .csv, .jsonl or .npz.")],
+    rows: Annotated[
+        bool, typer.Option("--rows", help="The first axis of .npy and .npz files is rows.")
+    ] = False,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(metavar="INPUT=COLUMN", help="What of a table an input reads; repeatable."),
+    ] = None,
+    mean: Mean = None,
+    std: Std = None,
+    rate: Annotated[
+        int | None, typer.Option(min=1, help="Samples a second, of sound for the model.")
+    ] = None,
+    batch_size: Annotated[
+        int | None, typer.Option(min=1, help="The most rows at once. Without: chosen.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Without: one for each core, or one on a device.")
+    ] = None,
+    engine: Annotated[Engine, typer.Option(help="What the workers are.")] = Engine.THREADS,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Begin anew, whatever results there are.")
+    ] = False,
+    provider: Providers = None,
+    provider_option: ProviderOptions = None,
+    resolver: ResolverName = None,
+    hybrid: HybridOption = Hybrid.FLOAT,
+    external_root: ExternalRoots = None,
+    budget: BudgetNumbers = None,
+) -> None:
+    """Run a model over many inputs. The same command goes on with a job that was interrupted."""
+    arguments = {
+        "providers": choices_of(provider, provider_option),
+        "resolver": resolver_of(resolver),
+        "hybrid": hybrid.value,
+        "external_roots": external_root or (),
+        "budgets": budgets(budget),
+    }
+    normalization = normalization_of(mean, std)
+    preparation = Preparation(normalization=normalization, rate=rate)
+    setup = Setup(os.fspath(model), batch_size, arguments, preparation, _columns(column))
+    worker = Worker(setup)
+    description = {
+        "model": _digest(model),
+        "inputs": inputs,
+        "folder": os.getcwd(),
+        "rows": rows,
+        "columns": dict(setup.columns),
+        "normalization": normalization and [normalization.mean, normalization.std],
+        "rate": rate,
+        "batch size": worker.rows_at_once,
+        "providers": provider,
+        "hybrid": hybrid.value,
+    }
+    count = workers or (cores() if worker.on_cpu else 1)
+    with locked(out):
+        units = units_of(inputs, rows=rows)
+        writer = writer_for(out, worker.columns)
+        job = opened_job(out, writer, _stored(description), units, overwrite=overwrite)
+        _run(job, setup, worker, engine, count)
+
+
+def _run(job: Job, setup: Setup, worker: Worker, engine: Engine, workers: int) -> None:
+    """Do what is left, and say how it went."""
+    if job.left < job.total:
+        say(f"going on: {job.total - job.left} of {job.total} inputs are done", error=True)
+    started, sums = time.monotonic(), [0, 0]
+    with _progress(job) as tell:
+
+        def told(units: int, rows: int, failed: int) -> None:
+            sums[0] += rows
+            sums[1] += failed
+            tell(units, rows, failed)
+
+        if engine is Engine.PROCESSES:
+            run_processes(job, setup, workers, worker.rows_at_once, told)
+        else:
+            run_threads(job, worker, workers, told)
+    job.finish()
+    seconds = time.monotonic() - started
+    rate = f"{sums[0]} rows in {seconds:.1f} s ({sums[0] / max(seconds, 1e-9):.0f} rows/s)"
+    say(f"wrote {job.out}: {rate}" + (f", {sums[1]} with an error" if sums[1] else ""))
+
+
+@contextmanager
+def _progress(job: Job) -> Iterator[Tell]:
+    """A bar with the rate and the time left, on a terminal; elsewhere nothing."""
+    console = new_console()
+    columns = (
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, disable=not sys.stdout.isatty()) as progress:
+        bar = progress.add_task("", total=job.total, completed=job.total - job.left, rate="")
+        started, done = time.monotonic(), 0
+
+        def tell(units: int, rows: int, failed: int) -> None:
+            nonlocal done
+            done += rows
+            rate = done / max(time.monotonic() - started, 1e-9)
+            progress.update(bar, advance=units, rate=f"{rate:.0f} rows/s")
+
+        yield tell
+
+
+def _columns(given: list[str] | None) -> dict[str, str]:
+    found = {}
+    for text in given or ():
+        name, equals, column = text.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"{text!r} is not INPUT=COLUMN", param_hint="--column")
+        found[name] = column
+    return found
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _stored(description: Mapping[str, Any]) -> dict[str, Any]:
+    """What JSON gives back of it."""
+    return {
+        name: list(map(list, value)) if name == "normalization" and value else value
+        for name, value in description.items()
+    }

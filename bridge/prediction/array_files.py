@@ -1,0 +1,148 @@
+"""Arrays in numpy's files, in the dtype and the shape of an input."""
+
+from __future__ import annotations
+
+import re
+import struct
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.schema import BridgeError
+
+Array = npt.NDArray[Any]
+# What get_input_details and get_output_details say of one tensor.
+Details = Mapping[str, Any]
+
+# What numpy and its libraries raise for a file that is not theirs, or is damaged.
+DAMAGED = (
+    *(ValueError, EOFError, KeyError, IndexError, OverflowError, TypeError, SyntaxError),
+    *(MemoryError, RecursionError, RuntimeError, NotImplementedError),
+    *(zipfile.BadZipFile, zlib.error, struct.error, tokenize.TokenError),
+)
+_LONGEST_NAME = 200
+_EXTENDED_FLOATS = (np.dtype(ml_dtypes.bfloat16),)
+
+
+class InputError(BridgeError, ValueError):
+    """What is given as an input cannot be one of this model's."""
+
+
+def loaded_array(path: Path, *, mapped: bool = False) -> Array:
+    """The array of an ``.npy`` file.
+
+    Args:
+        mapped: its data are read where they are looked at.
+
+    Raises:
+        InputError: it is no such file.
+    """
+    array = _loaded(path, "r" if mapped else None)
+    if not isinstance(array, np.ndarray):
+        raise InputError(f"{path} is an .npz archive")
+    return array
+
+
+def read_npz(path: Path) -> dict[str, Array]:
+    """The arrays of an ``.npz`` file by name.
+
+    Raises:
+        InputError: it is no such file.
+    """
+    archive = _loaded(path)
+    if not isinstance(archive, np.lib.npyio.NpzFile):
+        raise InputError(f"{path} is not an .npz archive")
+    try:
+        with archive:
+            return {name: np.asarray(archive[name]) for name in archive.files}
+    except DAMAGED as error:
+        raise InputError(f"{path} cannot be read: {error}") from error
+
+
+def _loaded(path: Path, mode: Any = None) -> Any:
+    try:
+        return np.load(path, mmap_mode=mode, allow_pickle=False)
+    except DAMAGED as error:
+        raise InputError(f"{path} is not a numpy file, or holds Python objects") from error
+
+
+def fitted(array: Array, details: Details, origin: object) -> Array:
+    """`array` in the dtype and a shape of its input: a batch of 1 may be left out.
+
+    Args:
+        origin: what it is called in errors, as a path.
+
+    Raises:
+        InputError: it has another shape, or values that the dtype cannot hold.
+    """
+    name, signature = details["name"], signature_of(details)
+    if array.ndim + 1 == len(signature) and signature[0] in (-1, 1):
+        array = array[np.newaxis]
+    fits = array.ndim == len(signature) and all(
+        declared in (-1, size) for declared, size in zip(signature, array.shape, strict=True)
+    )
+    if not fits:
+        raise InputError(f"{origin} has shape {array.shape}, input {name!r} takes {signature}")
+    return cast(array, details, origin)
+
+
+def cast(array: Array, details: Details, origin: object) -> Array:
+    """`array` in the dtype of its input, where its values keep their meaning.
+
+    Raises:
+        InputError: they do not.
+    """
+    name, dtype = details["name"], np.dtype(details["dtype"])
+    if array.dtype.kind == "V" and array.dtype.itemsize == dtype.itemsize:
+        array = array.view(dtype)  # numpy stores bfloat16 as two bytes without a name
+    if not _castable(array, dtype):
+        raise InputError(f"{origin} holds {array.dtype}, input {name!r} takes {dtype_name(dtype)}")
+    if array.dtype.kind == "U":
+        array = np.strings.encode(array, "utf-8")
+    return array.astype(object if dtype.kind == "S" else dtype, copy=False)
+
+
+def signature_of(details: Details) -> tuple[int, ...]:
+    """The sizes of a tensor; -1 where the model takes any."""
+    return tuple(int(size) for size in details["shape_signature"])
+
+
+def dtype_name(dtype: np.dtype[Any]) -> str:
+    """What a dtype is called in messages."""
+    return "strings" if dtype.kind in "OS" else dtype.name
+
+
+def _castable(array: Array, dtype: np.dtype[Any]) -> bool:
+    """Whether values keep their meaning: no fractions cut, no integers wrapped."""
+    if dtype.kind in "OS" or array.dtype == dtype:
+        return array.dtype.kind in "OSU" or array.dtype == dtype
+    if array.dtype.kind in "iu" and dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return not array.size or (array.min() >= limits.min and array.max() <= limits.max)
+    if dtype.kind in "fc" or dtype in _EXTENDED_FLOATS:
+        return array.dtype.kind in "iuf" or array.dtype in _EXTENDED_FLOATS
+    return False
+
+
+def entry_names(names: Iterable[str]) -> list[str]:
+    """`names` as those of files in an archive: what unpacks it writes none outside its folder."""
+    safe = [_entry_name(name) for name in names]
+    same = {name for name in safe if safe.count(name) > 1}
+    return [f"{i}_{name}" if name in same else name for i, name in enumerate(safe)]
+
+
+def _entry_name(name: str) -> str:
+    """Relative, without ``..``, drives and control characters; other names stay as they are."""
+    plain = "".join(c if c.isprintable() else "_" for c in name)[:_LONGEST_NAME]
+    parts = re.sub(r"^([A-Za-z]):(?=[/\\])", r"\1_", plain).replace("\\", "/").split("/")
+    return (
+        "/".join("_" * max(len(part), 1) if part in ("", ".", "..") else part for part in parts)
+        or "_"
+    )

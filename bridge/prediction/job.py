@@ -1,0 +1,204 @@
+"""A job: what is to be done, what of it is done, and the file of results at the end.
+
+Beside the file of results stands a folder while the job is under way, with the list of all units,
+a description of the job, and the parts that are done. Parts are named by the units they hold. Each
+is written whole or not at all, so a job that is killed at any moment goes on where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from tflite_ort.files import write_text, writing
+from tflite_ort.optional import optional_module
+from tflite_ort.prediction.array_files import InputError
+from tflite_ort.prediction.results import Block
+from tflite_ort.prediction.units import ANY, Unit
+from tflite_ort.prediction.writers import Writer
+
+_FORMAT = 1
+_DESCRIPTION, _LISTING, _LOCK = "job.json", "units.jsonl", "lock"
+_DIGITS = 12
+
+
+class JobError(InputError):
+    """A job cannot begin or go on."""
+
+
+class Job:
+    """A job whose units are listed.
+
+    Args:
+        out: the file of results.
+        writer: of the format of `out`.
+
+    Attributes:
+        total: how many units there are.
+        done: the stretches [first, after) of units whose parts are written, in order.
+    """
+
+    def __init__(self, out: Path, writer: Writer) -> None:
+        self.out, self.folder, self._writer = out, folder_of(out), writer
+        stored = json.loads((self.folder / _DESCRIPTION).read_text("utf-8"))
+        self.total: int = stored["units"]
+        self.description: dict[str, Any] = stored["description"]
+        self.done = self._written()
+
+    @property
+    def left(self) -> int:
+        """How many units are not done."""
+        return self.total - sum(after - first for first, after in self.done)
+
+    def groups(self, rows: int) -> Iterator[tuple[int, list[Unit]]]:
+        """(number of the first, units) of what is left, in groups of about so many rows."""
+        done = deque(self.done)
+        group: list[Unit] = []
+        size = 0
+        for number, unit in enumerate(self._units()):
+            while done and number >= done[0][1]:
+                done.popleft()
+            written = bool(done) and number >= done[0][0]
+            if group and (written or size >= rows):
+                yield number - len(group), group
+                group, size = [], 0
+            if not written:
+                group.append(unit)
+                size += 1 if unit.count == ANY else unit.count
+        if group:
+            yield self.total - len(group), group
+
+    def write(self, first: int, after: int, block: Block) -> None:
+        """Write the part of the units [first, after)."""
+        self._writer.part(self.folder / _part_name(first, after), block)
+
+    def finish(self) -> None:
+        """Join the parts to the file of results, and remove them.
+
+        Raises:
+            JobError: a unit is missing, or is there twice.
+        """
+        self.done = self._written()
+        if self.left:
+            raise JobError(f"{self.left} of {self.total} units are missing in {self.folder}")
+        self._writer.join([self.folder / _part_name(*each) for each in self.done], self.out)
+        (self.folder / _DESCRIPTION).unlink()  # without it the folder is no job any more
+        shutil.rmtree(self.folder)
+
+    def _units(self) -> Iterator[Unit]:
+        with (self.folder / _LISTING).open(encoding="utf-8") as lines:
+            yield from (Unit(*json.loads(line)) for line in lines)
+
+    def _written(self) -> list[tuple[int, int]]:
+        found = []
+        for name in os.listdir(self.folder):
+            first, dash, after = name.partition("-")
+            if dash and first.isdecimal() and after.isdecimal():
+                found.append((int(first), int(after)))
+        found.sort()
+        for before, behind in pairwise(found):
+            if behind[0] < before[1]:
+                raise JobError(f"{self.folder} has unit {behind[0]} twice")
+        return found
+
+
+def folder_of(out: Path) -> Path:
+    """Where the job of a file of results is kept while it is under way."""
+    return out.with_name(f"{out.name}.job")
+
+
+def opened_job(
+    out: Path,
+    writer: Writer,
+    description: Mapping[str, Any],
+    units: Iterator[Unit],
+    *,
+    overwrite: bool = False,
+) -> Job:
+    """The job that is under way for `out`, or a new one.
+
+    Args:
+        description: of what the results are made, which a job that goes on must have too.
+        units: what a new one is made of.
+        overwrite: begin anew, whatever is there.
+
+    Raises:
+        JobError: another job is under way for this file, or it is there already.
+    """
+    folder = folder_of(out)
+    if overwrite:
+        shutil.rmtree(folder, ignore_errors=True)
+    elif not (folder / _DESCRIPTION).exists() and out.exists():
+        raise JobError(f"{out} is there already; --overwrite begins anew")
+    if not (folder / _DESCRIPTION).exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        _begin(folder, description, units)
+    job = Job(out, writer)
+    differing = {
+        name
+        for name in {*description, *job.description}
+        if description.get(name) != job.description.get(name)
+    }
+    if differing:
+        raise JobError(
+            f"{folder} holds a job with another {', '.join(sorted(differing))}; finish it with the "
+            "command that began it, or --overwrite begins anew"
+        )
+    return job
+
+
+def _begin(folder: Path, description: Mapping[str, Any], units: Iterator[Unit]) -> None:
+    folder.mkdir(parents=True)
+    total = 0
+    with writing(folder / _LISTING) as (stream,):
+        for unit in units:
+            stream.write(json.dumps(unit.stored()).encode() + b"\n")
+            total += 1
+    stored = {"format": _FORMAT, "units": total, "description": dict(description)}
+    write_text(folder / _DESCRIPTION, json.dumps(stored))
+
+
+@contextmanager
+def locked(out: Path) -> Iterator[None]:
+    """No other process works on `out` while the block runs, where the system has such locks.
+
+    Raises:
+        JobError: another one does.
+    """
+    fcntl: Any = optional_module("fcntl")
+    if fcntl is None:
+        yield
+        return
+    path = out.with_name(f".{out.name}.{_LOCK}")
+    while True:
+        with path.open("w") as stream:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise JobError(f"another process writes {out}") from error
+            if not _is_at(stream.fileno(), path):
+                continue  # the one before has removed it in between
+            try:
+                yield
+            finally:
+                path.unlink(missing_ok=True)
+            return
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    """Whether an open file still has its name."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
+def _part_name(first: int, after: int) -> str:
+    return f"{first:0{_DIGITS}d}-{after:0{_DIGITS}d}"

@@ -1,0 +1,114 @@
+"""Workers on this machine: threads of this process, or processes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from tflite_ort.prediction.job import Job
+from tflite_ort.prediction.reading import Tables
+from tflite_ort.prediction.results import Block, joined
+from tflite_ort.prediction.row_model import LARGEST_BATCH, BatchWarning
+from tflite_ort.prediction.units import Unit
+from tflite_ort.prediction.work import Loaded, Setup, Worker
+
+# A part is written after so many seconds or bytes; what a kill loses.
+_SECONDS, _BYTES = 5.0, 64 << 20
+# Groups of units that wait or are done before the first of them, for each worker.
+_AHEAD = 3
+
+# Called with units, rows and rows with an error, that are done since the last call.
+Tell = Callable[[int, int, int], None]
+
+Work = Callable[[list[Unit], list[Loaded]], Block]
+
+
+def run_threads(job: Job, worker: Worker, workers: int, tell: Tell) -> None:
+    """Do what is left of a job in threads of this process."""
+    with ThreadPoolExecutor(workers, "predict") as pool:
+        _run(job, pool, worker, workers, max(LARGEST_BATCH, worker.rows_at_once), tell)
+
+
+def run_processes(job: Job, setup: Setup, workers: int, rows: int, tell: Tell) -> None:
+    """Do what is left of a job in processes, each with a model of its own."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, context, _start, (setup,)) as pool:
+        _run(job, pool, _work, workers, max(LARGEST_BATCH, rows), tell)
+
+
+_workers: list[Worker] = []
+
+
+def _start(setup: Setup) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BatchWarning)  # the process that started this one tells
+        _workers[:] = [Worker(setup)]
+
+
+def _work(units: list[Unit], loaded: list[Loaded]) -> Block:
+    return _workers[0](units, loaded)
+
+
+@dataclass(slots=True)
+class _Draft:
+    """Rows that wait to be written as one part, of the units [first, after)."""
+
+    first: int
+    after: int
+    blocks: list[Block] = field(default_factory=list)
+    size: int = 0
+    begun: float = field(default_factory=time.monotonic)
+
+    def add(self, after: int, block: Block) -> None:
+        """Put the rows of the units up to `after` behind the others."""
+        self.blocks.append(block)
+        self.after, self.size = after, self.size + block.size
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time to write."""
+        return self.size >= _BYTES or time.monotonic() - self.begun >= _SECONDS
+
+
+def _run(job: Job, pool: Executor, work: Work, workers: int, rows: int, tell: Tell) -> None:
+    draft: _Draft | None = None
+    try:
+        for first, units, block in _in_order(job, pool, work, workers, rows):
+            if draft is not None and draft.after != first:
+                draft = _write(job, draft)
+            draft = draft or _Draft(first, first)
+            draft.add(first + len(units), block)
+            tell(len(units), len(block.sources), block.failed)
+            if draft.due:
+                draft = _write(job, draft)
+    finally:  # an interrupt loses nothing that is done
+        pool.shutdown(wait=False, cancel_futures=True)
+        _write(job, draft)
+
+
+def _write(job: Job, draft: _Draft | None) -> _Draft | None:
+    """Write a draft, if there is one; none is left."""
+    if draft is not None:
+        job.write(draft.first, draft.after, joined(draft.blocks))
+    return None
+
+
+def _in_order(
+    job: Job, pool: Executor, work: Work, workers: int, rows: int
+) -> Iterator[tuple[int, list[Unit], Block]]:
+    """(number of the first unit, units, results) of each group, in the order of the job."""
+    tables = Tables()
+    waiting: deque[tuple[int, list[Unit], Future[Block]]] = deque()
+    for first, units in job.groups(rows):
+        if len(waiting) >= workers * _AHEAD:
+            number, group, future = waiting.popleft()
+            yield number, group, future.result()
+        waiting.append((first, units, pool.submit(work, units, [*map(tables.loaded, units)])))
+    while waiting:
+        number, group, future = waiting.popleft()
+        yield number, group, future.result()

@@ -1,0 +1,121 @@
+"""Columns of a caller as rows of a model's inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tflite_ort.prediction.array_files import Array, InputError, cast
+from tflite_ort.prediction.images import Normalization, image_of_pixels, takes_images
+from tflite_ort.prediction.sound import Ear
+from tflite_ort.prediction.tensors import InputColumn
+
+# What a caller gives for an input: an array [n, ...], or n arrays.
+Column = Array | Sequence[Any]
+
+
+def columns_of(
+    batch: Mapping[str, Column], inputs: Sequence[InputColumn], named: Mapping[str, str]
+) -> dict[str, str]:
+    """By input, the column of `batch` that it reads.
+
+    Args:
+        named: columns by input, where the caller has named them.
+
+    Raises:
+        InputError: an input has none.
+    """
+    found = {each.name: named.get(each.name, each.name) for each in inputs}
+    if len(inputs) == len(batch) == 1 and not named:
+        return {inputs[0].name: next(iter(batch))}
+    missing = [name for name, column in found.items() if column not in batch]
+    if missing:
+        raise InputError(
+            f"no column for the inputs {', '.join(map(repr, missing))}; "
+            f"there are {', '.join(map(repr, batch)) or 'none'}: columns= says which is which"
+        )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """What values become before a model takes them.
+
+    Args:
+        media: uint8 arrays are images, and arrays of samples are sound; False: they are values.
+        normalization: of pixels, in the place of the metadata's.
+        rate: samples a second of sound, where the metadata do not tell.
+    """
+
+    media: bool = False
+    normalization: Normalization | None = None
+    rate: int | None = None
+
+    def normalization_of(self, column: InputColumn) -> Normalization | None:
+        """What pixels of an input become; None: what `read_image` makes of them."""
+        return self.normalization or column.normalization
+
+    def ear_of(self, column: InputColumn) -> Ear:
+        """How an input takes sound.
+
+        Raises:
+            InputError: it takes none.
+        """
+        told = column.sound
+        rate = self.rate or (None if told is None else told.sample_rate or None)
+        return Ear.of(column.details, rate, None if told is None else told.channels or None)
+
+    def rows(self, values: Column, column: InputColumn) -> Array | list[Array]:
+        """The rows [n, ...] of an input, or n arrays where the model takes any sizes.
+
+        Raises:
+            InputError: they do not fit the input.
+        """
+        if self.media and (takes_images(column.details) or column.sound is not None):
+            rows = [self._medium(value, column) for value in values]
+            return _stacked(rows) if rows else rows
+        if isinstance(values, np.ndarray) and values.dtype != np.object_:
+            return _fitted(values, column)
+        if np.dtype(column.details["dtype"]).kind in "SO":
+            return _fitted(np.asarray(values, np.object_), column)
+        return _stacked([_fitted(np.asarray(each)[np.newaxis], column)[0] for each in values])
+
+    def _medium(self, value: Any, column: InputColumn) -> Array:
+        """An image or a stretch of sound as a row."""
+        array = np.asarray(value)
+        if column.sound is None:
+            how = self.normalization_of(column)
+            image = image_of_pixels(array, column.details, how, f"the image for {column.name!r}")
+            return image[0] if column.leads else image
+        samples = array[:, np.newaxis] if array.ndim == 1 else array
+        if samples.ndim != 2 or samples.dtype.kind not in "fi":
+            raise InputError(f"sound is [n] or [n, channels], not {array.dtype} {array.shape}")
+        if samples.dtype.kind == "i":
+            samples = samples.astype(np.float32) / (np.iinfo(samples.dtype).max + 1)
+        heard = self.ear_of(column).input_of(samples.astype(np.float32))
+        return heard[0] if column.leads else heard
+
+
+def _fitted(values: Array, column: InputColumn) -> Array:
+    """`values` [n, *row] in the dtype of the input."""
+    row = column.row
+    fits = values.ndim == len(row) + 1 and all(
+        declared in (-1, size) for declared, size in zip(row, values.shape[1:], strict=True)
+    )
+    if not fits:
+        wanted = ("n", *("any" if size < 0 else str(size) for size in row))
+        raise InputError(
+            f"rows {values.shape} do not fit input {column.name!r}, which takes "
+            f"({', '.join(wanted)})"
+        )
+    return cast(values, column.details, f"the column for {column.name!r}")
+
+
+def _stacked(rows: list[Array]) -> Array | list[Array]:
+    """Rows of one shape as one array."""
+    if len({row.shape for row in rows}) == 1:
+        return np.stack(rows)
+    return rows

@@ -1,0 +1,132 @@
+"""Results as columns: what a job writes of each row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tflite_ort.prediction.array_files import Array
+from tflite_ort.prediction.predictor import LABEL, SCORE, labelled
+from tflite_ort.prediction.tensors import OutputColumn, ragged
+
+SOURCE, ROW, ERROR = "source", "row", "error"
+
+TEXT = np.dtype(np.str_)
+BYTES = np.dtype(np.object_)
+
+
+@dataclass(frozen=True, slots=True)
+class ResultColumn:
+    """A column of values.
+
+    Args:
+        name: unique, and none of `SOURCE`, `ROW` and `ERROR`.
+        dtype: numbers, `TEXT`, or `BYTES`, of which each is an object.
+        row: the sizes of one row; None where they differ from row to row.
+        scale, zero_point: of codes, real values are scale * (code - zero_point); else 0.
+    """
+
+    name: str
+    dtype: np.dtype[Any]
+    row: tuple[int, ...] | None = ()
+    scale: float = 0.0
+    zero_point: int = 0
+
+    @property
+    def stored(self) -> np.dtype[Any]:
+        """The dtype that files have: float32 for those that numpy has no name for."""
+        if self.dtype.kind != "V":
+            return self.dtype
+        return np.dtype(np.int8 if "int" in self.dtype.name else np.float32)
+
+
+@dataclass(slots=True)
+class Block:
+    """Rows of results.
+
+    Args:
+        sources, numbers: by row, its file and its number in it.
+        errors: by row, why it has no values; None where it has.
+        values: by column, those of the rows without error, in their order.
+    """
+
+    sources: list[str]
+    numbers: list[int]
+    errors: list[str | None]
+    values: list[Array] = field(default_factory=list)
+
+    @property
+    def failed(self) -> int:
+        """How many rows have no values."""
+        return sum(error is not None for error in self.errors)
+
+    @property
+    def valid(self) -> Array:
+        """By row, whether it has values."""
+        return np.array([error is None for error in self.errors], np.bool_)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the values."""
+        return sum(_bytes(each) for each in self.values)
+
+
+def _bytes(column: Array) -> int:
+    if column.dtype.kind != "O":
+        return column.nbytes
+    return sum(each.nbytes if isinstance(each, np.ndarray) else len(each) for each in column.flat)
+
+
+def joined(blocks: Sequence[Block]) -> Block:
+    """Blocks one after the other."""
+    return Block(
+        [each for block in blocks for each in block.sources],
+        [each for block in blocks for each in block.numbers],
+        [each for block in blocks for each in block.errors],
+        [np.concatenate(columns) for columns in zip(*(b.values for b in blocks), strict=True)],
+    )
+
+
+def result_columns(outputs: Iterable[OutputColumn]) -> list[ResultColumn]:
+    """The columns that results of a model have, those of labels after their output."""
+    taken = {SOURCE, ROW, ERROR}
+    found = []
+    for each in outputs:
+        name = _free(each.name, taken)
+        found.append(ResultColumn(name, each.dtype, each.row, each.scale, each.zero_point))
+        if each.labelled:
+            found.append(ResultColumn(_free(f"{each.name}{LABEL}", taken), TEXT))
+            found.append(ResultColumn(_free(f"{each.name}{SCORE}", taken), np.dtype(np.float32)))
+        elif each.by_value and each.labels and each.row is not None:
+            found.append(ResultColumn(_free(f"{each.name}{LABEL}", taken), TEXT, each.row))
+    return found
+
+
+def _free(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name
+
+
+def result_values(outputs: Sequence[OutputColumn], made: Sequence[Array]) -> list[Array]:
+    """The values of `result_columns` for what the model has made."""
+    values = []
+    for column, rows in zip(outputs, made, strict=True):
+        values += [rows, *labelled(column, rows).values()]
+    return values
+
+
+def no_values(columns: Iterable[ResultColumn]) -> list[Array]:
+    """Of columns, those of no row."""
+    return [
+        ragged([]) if each.row is None else np.zeros((0, *each.row), _in_memory(each.dtype))
+        for each in columns
+    ]
+
+
+def _in_memory(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return BYTES if dtype == TEXT else dtype

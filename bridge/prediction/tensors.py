@@ -1,0 +1,148 @@
+"""Inputs and outputs as columns of rows, one row a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tflite_ort.metadata import TensorDescription
+from tflite_ort.prediction.array_files import Array, Details, signature_of
+from tflite_ort.prediction.images import Normalization
+from tflite_ort.schema.file.model_metadata import AssociatedFileType, AudioProperties
+
+
+@dataclass(frozen=True, slots=True)
+class InputColumn:
+    """An input.
+
+    Args:
+        name: unique among the inputs.
+        details: as `Interpreter.get_input_details` gives them.
+        description: what the model's metadata say of it; None without.
+    """
+
+    name: str
+    details: Details
+    description: TensorDescription | None = None
+
+    @property
+    def leads(self) -> bool:
+        """Whether rows stand in the place of the first size, which is 1 for one sample."""
+        return leads_with_one(self.details)
+
+    @property
+    def row(self) -> tuple[int, ...]:
+        """The sizes of one row; -1 where the model takes any."""
+        signature = signature_of(self.details)
+        return signature[1:] if self.leads else signature
+
+    @property
+    def normalization(self) -> Normalization | None:
+        """What the metadata say that pixels become; None without."""
+        if self.description is None or not (self.description.mean and self.description.std):
+            return None
+        return Normalization(self.description.mean, self.description.std)
+
+    @property
+    def sound(self) -> AudioProperties | None:
+        """What the metadata say of sound; None without."""
+        content = None if self.description is None else self.description.table.content
+        found = None if content is None else content.content_properties
+        return found if isinstance(found, AudioProperties) else None
+
+
+@dataclass(frozen=True, slots=True)
+class OutputColumn:
+    """An output.
+
+    Args:
+        name: unique among the outputs.
+        dtype: numpy's object stands for strings.
+        row: the sizes of one row; None where rows may differ.
+        leads: the output of one sample has a first size of 1, in whose place the rows stand.
+        scale, zero_point: of codes, real values are scale * (code - zero_point); a scale of 0
+            means that values are real.
+        labels: along the last axis, or of values.
+        by_value: values are numbers of labels.
+    """
+
+    name: str
+    dtype: np.dtype[Any]
+    row: tuple[int, ...] | None
+    leads: bool
+    scale: float = 0.0
+    zero_point: int = 0
+    labels: tuple[str, ...] = ()
+    by_value: bool = False
+
+    @property
+    def labelled(self) -> bool:
+        """Whether a row has one best label: a vector of as many scores as there are labels."""
+        return not self.by_value and bool(self.labels) and self.row == (len(self.labels),)
+
+    def joined(self, singles: Sequence[Array]) -> Array:
+        """Outputs of one sample each as rows; an object array where their shapes may differ."""
+        if self.row is None:
+            return ragged(singles)
+        return np.concatenate(singles) if self.leads else np.stack(singles)
+
+    def best(self, rows: Array) -> tuple[Array, Array]:
+        """(label, score) of the largest value of each row [n, labels]; scores are float32."""
+        places = rows.argmax(axis=-1) if len(rows) else np.zeros(0, np.intp)
+        top = np.take_along_axis(rows, places[:, np.newaxis], axis=-1)[:, 0].astype(np.float32)
+        scores = (top - self.zero_point) * self.scale if self.scale else top
+        return np.array(self.labels, np.object_)[places], scores.astype(np.float32)
+
+
+def ragged(rows: Sequence[Array]) -> Array:
+    """An object array of arrays."""
+    column = np.empty(len(rows), np.object_)
+    for place, row in enumerate(rows):
+        column[place] = row
+    return column
+
+
+def unique_names(details: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The tensors' names, with the position added to a name that occurs twice."""
+    names = [str(each["name"]) for each in details]
+    return [
+        name if names.count(name) == 1 else f"{name}_{position}"
+        for position, name in enumerate(names)
+    ]
+
+
+def leads_with_one(details: Details) -> bool:
+    """Whether the first size of a tensor is 1, or open."""
+    return signature_of(details)[:1] in ((1,), (-1,))
+
+
+def output_column(
+    name: str, details: Details, description: TensorDescription | None, *, fixed: bool
+) -> OutputColumn:
+    """What an output is as a column.
+
+    Args:
+        fixed: its shape is known before the model runs, and is the same for all inputs.
+    """
+    dtype: np.dtype[Any] = np.dtype(details["dtype"])
+    shape = tuple(int(size) for size in details["shape"])
+    leads = shape[:1] == (1,)
+    scale, zero_point = details["quantization"]
+    return OutputColumn(
+        name,
+        np.dtype(np.object_) if dtype.kind in "SU" else dtype,
+        (shape[1:] if leads else shape) if fixed else None,
+        leads,
+        float(scale),
+        int(zero_point),
+        () if description is None else description.labels,
+        description is not None and _by_value(description),
+    )
+
+
+def _by_value(description: TensorDescription) -> bool:
+    files = description.table.associated_files
+    return any(each.type is AssociatedFileType.TENSOR_VALUE_LABELS for each in files)

@@ -1,0 +1,139 @@
+"""What a job works on: files and stretches of rows in files, in a fixed order."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tflite_ort.optional import optional_module
+from tflite_ort.prediction.array_files import InputError, loaded_array, read_npz
+
+IMAGES = frozenset(
+    {*(".bmp", ".gif", ".jpeg", ".jpg", ".pgm"), *(".png", ".ppm", ".tif", ".tiff", ".webp")}
+)
+SOUND, ARRAY, ARRAYS, TABLE = ".wav", ".npy", ".npz", ".parquet"
+_KNOWN = IMAGES | {SOUND, ARRAY, ARRAYS, TABLE}
+
+# Of a file with many rows.
+_ROWS = 256
+# Of a file that does not tell how many rows it has until it is read.
+ANY = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Rows that are worked on together.
+
+    Args:
+        path: the file.
+        first, count: of its rows; a `count` of `ANY` stands for those that come.
+        table: the file is a table of rows.
+    """
+
+    path: str
+    first: int = 0
+    count: int = ANY
+    table: bool = False
+
+    def stored(self) -> list[Any]:
+        """As JSON."""
+        return [self.path, self.first, self.count, self.table]
+
+
+def units_of(inputs: Sequence[str], *, rows: bool) -> Iterator[Unit]:
+    """What the inputs of a command stand for: files, folders (with all below), and patterns.
+
+    Args:
+        rows: the first axis of arrays is rows.
+
+    Raises:
+        InputError: nothing is found; OSError: a file that is named is missing.
+    """
+    found = False
+    for text in inputs:
+        for path in _paths(text):
+            found = True
+            yield from _units(path, rows=rows)
+    if not found:
+        raise InputError(f"no inputs: {', '.join(inputs)} hold no file with a known suffix")
+
+
+def suffix_of(path: str) -> str:
+    """The suffix of a file in small letters."""
+    return os.path.splitext(path)[1].lower()
+
+
+def _paths(text: str) -> Iterator[str]:
+    if os.path.isdir(text):
+        for folder, folders, names in os.walk(text):
+            folders.sort()
+            yield from (
+                os.path.join(folder, name) for name in sorted(names) if suffix_of(name) in _KNOWN
+            )
+    elif glob.has_magic(text) and not os.path.exists(text):
+        yield from (
+            path for path in sorted(glob.iglob(text, recursive=True)) if os.path.isfile(path)
+        )
+    else:
+        os.stat(text)
+        yield text
+
+
+def _units(path: str, *, rows: bool) -> Iterator[Unit]:
+    table = suffix_of(path) == TABLE or (rows and suffix_of(path) in (ARRAY, ARRAYS))
+    if not table:
+        yield Unit(path)
+        return
+    try:
+        total = row_count(path)
+    except (InputError, OSError):
+        yield Unit(path, 0, ANY, True)  # who reads it says what is wrong with it
+        return
+    for first in range(0, total, _ROWS):
+        yield Unit(path, first, min(_ROWS, total - first), True)
+
+
+def row_count(path: str) -> int:
+    """How many rows a table has.
+
+    Raises:
+        InputError, OSError: it cannot be read.
+    """
+    if suffix_of(path) == ARRAY:
+        array = loaded_array(Path(path), mapped=True)
+        if not array.ndim:
+            raise InputError(f"{path} holds one number, no rows")
+        return len(array)
+    if suffix_of(path) == ARRAYS:
+        return min((len(array) for array in read_npz(Path(path)).values() if array.ndim), default=0)
+    return int(open_table(path).metadata.num_rows)
+
+
+def open_table(path: str) -> Any:
+    """A parquet file, as pyarrow gives it.
+
+    Raises:
+        InputError: pyarrow is missing, or it is no such file.
+    """
+    parquet = parquet_module()
+    arrow: Any = optional_module("pyarrow")
+    try:
+        return parquet.ParquetFile(path)
+    except arrow.ArrowException as error:
+        raise InputError(f"{path} is not a parquet file that can be read: {error}") from error
+
+
+def parquet_module() -> Any:
+    """pyarrow.parquet.
+
+    Raises:
+        InputError: it is not installed.
+    """
+    module = optional_module("pyarrow.parquet")
+    if module is None:
+        raise InputError("parquet files need pyarrow: pip install 'tflite-ort[predict]'")
+    return module

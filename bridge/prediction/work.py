@@ -1,0 +1,123 @@
+"""What a worker does: read units, run the model, and give the rows of results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tflite_ort.prediction.array_files import Array
+from tflite_ort.prediction.preparation import Preparation
+from tflite_ort.prediction.reading import ROW_ERRORS, Row, Table, Tables, rows_of
+from tflite_ort.prediction.results import Block, no_values, result_columns, result_values
+from tflite_ort.prediction.row_model import LARGEST_BATCH, ModelSource, RowModel
+from tflite_ort.prediction.units import Unit
+from tflite_ort.schema import BridgeError
+
+Loaded = Table | Exception | None
+
+# What a row, or the model over it, can fail with.
+_FAILURES = (BridgeError, *ROW_ERRORS)
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a worker is made from, in any process.
+
+    Args:
+        model, batch_size: as of `RowModel`.
+        arguments: of each `Interpreter`.
+        preparation: what images and sound become.
+        columns: of tables, by input.
+    """
+
+    model: ModelSource
+    batch_size: int | None = None
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    preparation: Preparation = field(default_factory=Preparation)
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+
+class Worker:
+    """Runs groups of units; several threads may call it at a time."""
+
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        self._model = RowModel(setup.model, setup.batch_size, 1, setup.arguments)
+        self.columns = result_columns(self._model.outputs)
+
+    @property
+    def rows_at_once(self) -> int:
+        """How many rows the model takes at once."""
+        return self._model.batch_size
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether the model runs on the cores of the host."""
+        return self._model.on_cpu
+
+    def __call__(self, units: Sequence[Unit], loaded: Sequence[Loaded] | None = None) -> Block:
+        """The rows of results of some units.
+
+        Args:
+            loaded: what `Tables.loaded` gives of each; None: it is read here.
+        """
+        tables = Tables()
+        block = Block([], [], [])
+        waiting: list[tuple[int, list[Array]]] = []
+        parts: list[list[Array]] = []
+        for place, unit in enumerate(units):
+            table = tables.loaded(unit) if loaded is None else loaded[place]
+            for number, row in self._rows(unit, table):
+                if not isinstance(row, Exception):
+                    waiting.append((len(block.sources), row))
+                block.sources.append(unit.path)
+                block.numbers.append(number)
+                block.errors.append(_said(row) if isinstance(row, Exception) else None)
+                if len(waiting) >= self._most_rows:
+                    parts += self._run(waiting, block)
+                    waiting = []
+        parts += self._run(waiting, block)
+        values = zip(*parts, strict=True)
+        block.values = [np.concatenate(e) for e in values] if parts else no_values(self.columns)
+        return block
+
+    @property
+    def _most_rows(self) -> int:
+        """How many rows wait for the model at a time."""
+        return max(LARGEST_BATCH, self._model.batch_size)
+
+    def _rows(self, unit: Unit, table: Loaded) -> Iterator[tuple[int, Row]]:
+        setup = self._setup
+        return rows_of(unit, table, self._model.inputs, setup.preparation, setup.columns)
+
+    def _run(self, waiting: list[tuple[int, list[Array]]], block: Block) -> list[list[Array]]:
+        """The values of some rows, which are known by their place in `block`. If the model fails
+        over them it runs each by itself, and those over which it fails then get an error."""
+        if not waiting:
+            return []
+        try:
+            return [self._made([row for _, row in waiting])]
+        except _FAILURES as error:
+            if len(waiting) == 1:
+                block.errors[waiting[0][0]] = _said(error)
+                return []
+        return [part for each in waiting for part in self._run([each], block)]
+
+    def _made(self, rows: list[list[Array]]) -> list[Array]:
+        columns = [_column(each) for each in zip(*rows, strict=True)]
+        return result_values(self._model.outputs, self._model.run(columns))
+
+
+def _column(rows: Sequence[Array]) -> Array | list[Array]:
+    """Rows as one array, if they have one shape."""
+    return np.stack(rows) if len({row.shape for row in rows}) == 1 else list(rows)
+
+
+def _said(error: Exception) -> str:
+    """What an error says, in a line."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return " ".join(str(error).split()) or type(error).__name__
