@@ -74,6 +74,9 @@ def predict(
         int | None, typer.Option(min=1, help="Without: one for each core, or one on a device.")
     ] = None,
     engine: Annotated[Engine, typer.Option(help="What the workers are.")] = Engine.THREADS,
+    save_every: Annotated[
+        float, typer.Option(min=0, metavar="SECONDS", help="How much a kill may lose.")
+    ] = 5.0,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Begin anew, whatever results there are.")
     ] = False,
@@ -112,7 +115,14 @@ def predict(
     with locked(out):
         units = units_of(inputs, rows=rows)
         writer = writer_for(out, worker.columns)
-        job = opened_job(out, writer, _stored(description), units, overwrite=overwrite)
+        job = opened_job(
+            out,
+            writer,
+            _stored(description),
+            units,
+            overwrite=overwrite,
+            save_seconds=save_every,
+        )
         _run(job, setup, worker, engine, count)
 
 

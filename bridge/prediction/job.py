@@ -39,13 +39,15 @@ class Job:
     Args:
         out: the file of results.
         writer: of the format of `out`.
+        save_seconds: how long results may wait until they are written as a part.
 
     Attributes:
         total: how many units there are.
         done: the stretches [first, after) of units whose parts are written, in order.
     """
 
-    def __init__(self, out: Path, writer: Writer) -> None:
+    def __init__(self, out: Path, writer: Writer, save_seconds: float) -> None:
+        self.save_seconds = save_seconds
         self.out, self.folder, self._writer = out, folder_of(out), writer
         stored = json.loads((self.folder / _DESCRIPTION).read_text("utf-8"))
         self.total: int = stored["units"]
@@ -121,6 +123,7 @@ def opened_job(
     units: Iterator[Unit],
     *,
     overwrite: bool = False,
+    save_seconds: float = 5.0,
 ) -> Job:
     """The job that is under way for `out`, or a new one.
 
@@ -128,6 +131,7 @@ def opened_job(
         description: of what the results are made, which a job that goes on must have too.
         units: what a new one is made of.
         overwrite: begin anew, whatever is there.
+        save_seconds: as of `Job`.
 
     Raises:
         JobError: another job is under way for this file, or it is there already.
@@ -140,7 +144,7 @@ def opened_job(
     if not (folder / _DESCRIPTION).exists():
         shutil.rmtree(folder, ignore_errors=True)
         _begin(folder, description, units)
-    job = Job(out, writer)
+    job = Job(out, writer, save_seconds)
     differing = {
         name
         for name in {*description, *job.description}

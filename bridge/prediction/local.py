@@ -17,8 +17,8 @@ from tflite_ort.prediction.row_model import LARGEST_BATCH, BatchWarning
 from tflite_ort.prediction.units import Unit
 from tflite_ort.prediction.work import Loaded, Setup, Worker
 
-# A part is written after so many seconds or bytes; what a kill loses.
-_SECONDS, _BYTES = 5.0, 64 << 20
+# A part is written at the latest when it has so many bytes.
+_BYTES = 64 << 20
 # Groups of units that wait or are done before the first of them, for each worker.
 _AHEAD = 3
 
@@ -69,10 +69,9 @@ class _Draft:
         self.blocks.append(block)
         self.after, self.size = after, self.size + block.size
 
-    @property
-    def due(self) -> bool:
+    def is_due(self, seconds: float) -> bool:
         """Whether it is time to write."""
-        return self.size >= _BYTES or time.monotonic() - self.begun >= _SECONDS
+        return self.size >= _BYTES or time.monotonic() - self.begun >= seconds
 
 
 def _run(job: Job, pool: Executor, work: Work, workers: int, rows: int, tell: Tell) -> None:
@@ -84,7 +83,7 @@ def _run(job: Job, pool: Executor, work: Work, workers: int, rows: int, tell: Te
             draft = draft or _Draft(first, first)
             draft.add(first + len(units), block)
             tell(len(units), len(block.sources), block.failed)
-            if draft.due:
+            if draft.is_due(job.save_seconds):
                 draft = _write(job, draft)
     finally:  # an interrupt loses nothing that is done
         pool.shutdown(wait=False, cancel_futures=True)

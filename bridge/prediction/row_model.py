@@ -27,7 +27,7 @@ from tflite_ort.prediction.tensors import (
 )
 from tflite_ort.providers.delegates import Delegate, ProviderChoice
 from tflite_ort.providers.traits import traits_of
-from tflite_ort.schema import Model, TensorError
+from tflite_ort.schema import Model, TensorError, Unbatchable
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 
 ModelSource = str | os.PathLike[str] | bytes
@@ -135,12 +135,24 @@ class RowModel:
 
     def _interpreter(self, size: int) -> Interpreter:
         path, content = self._source
-        return Interpreter(path, content, num_threads=1, **self._arguments)
+        batch = None if size == 1 else size
+        return Interpreter(path, content, num_threads=1, batch=batch, **self._arguments)
 
     def _provable(self, size: int) -> int:
         """`size`, or 1 with a warning where a batch is refused."""
-        if size > 1:
-            warnings.warn("rows run one at a time", BatchWarning, stacklevel=4)
+        if size == 1:
+            return 1
+        if any(-1 in each.row for each in self.inputs):
+            refused = "an input takes any size"
+        else:
+            try:
+                interpreter = self._interpreter(size)
+            except Unbatchable as error:
+                refused = str(error)
+            else:
+                self._idle[size].append(self._runner(interpreter, size))
+                return size
+        warnings.warn(f"rows run one at a time: {refused}", BatchWarning, stacklevel=4)
         return 1
 
     def _read(self) -> Model:

@@ -168,11 +168,12 @@ class Ear:
             yield self.input_of(waiting)
 
     def input_of(self, samples: Array) -> Array:
-        """Samples [n, channels] in [-1, 1] as the input, with silence at the end.
+        """Samples [n, any channels] in [-1, 1] as the input, with silence at the end.
 
         Raises:
             InputError: there are more than it takes, or none.
         """
+        samples = self._mixed(samples)
         if self.length is not None and len(samples) > self.length:
             raise InputError(f"{len(samples)} samples; the model takes {self.length}")
         if not len(samples):

@@ -1,0 +1,1 @@
+"""Tests of predictors, jobs, engines and model repositories."""

@@ -1,0 +1,290 @@
+"""tflite-ort predict: files and tables in, one row for each in the results."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+import wave
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from tests.prediction.models import above_zero, colours, loudness, picks, sums, two_inputs
+from tflite_ort.command.cli import app
+
+Array = npt.NDArray[Any]
+
+
+def predict(*arguments: object, code: int = 0) -> str:
+    result = CliRunner().invoke(app, ["predict", *map(str, arguments)])
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return written(tmp_path / "sums.tflite", sums())
+
+
+def arrays(path: Path) -> dict[str, Array]:
+    with np.load(path) as archive:
+        return dict(archive)
+
+
+def written(path: Path, content: bytes) -> Path:
+    path.write_bytes(content)
+    return path
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> Path:
+    """A red, a green and a blue picture, and a file that is none."""
+    folder = tmp_path / "pictures"
+    (folder / "more").mkdir(parents=True)
+    for place, name in enumerate(("a.png", "b.jpg", "more/c.webp")):
+        pixels = np.zeros((20, 10 + place, 3), np.uint8)
+        pixels[..., place] = 255
+        Image.fromarray(pixels).save(folder / name, quality=100)
+    (folder / "bad.jpg").write_bytes(b"no picture")
+    (folder / "notes.txt").write_text("not looked at")
+    return folder
+
+
+# Files -------------------------------------------------------------------------------------------
+
+
+def test_pictures_of_a_folder(tmp_path: Path, pictures: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    said = predict(written(tmp_path / "m.tflite", colours()), pictures, "--out", out)
+    assert "4 rows" in said and "1 with an error" in said
+    rows = lines(out)
+    assert [Path(each["source"]).name for each in rows] == ["a.png", "b.jpg", "bad.jpg", "c.webp"]
+    assert [each["y_label"] for each in rows] == ["red", "green", None, "blue"]
+    assert "not an image" in rows[2]["error"] and rows[2]["y"] is None
+    np.testing.assert_allclose(rows[0]["y"], [1, -1, -1], atol=1e-6)
+    assert not list(tmp_path.glob("*.job")) and not list(tmp_path.glob(".*lock"))
+
+
+@pytest.mark.parametrize(("engine", "workers"), [("threads", 1), ("threads", 3), ("processes", 2)])
+def test_patterns_and_engines_keep_the_order(
+    tmp_path: Path, model: Path, engine: str, workers: int
+) -> None:
+    for number in range(70):
+        np.save(tmp_path / f"{number:03}.npy", np.full((1, 4) if number % 2 else 4, number, "f4"))
+    out = tmp_path / "out.jsonl"
+    how = ("--engine", engine, "--workers", workers)
+    predict(model, tmp_path / "*.npy", "--out", out, *how)
+    assert [each["y"][0] for each in lines(out)] == [number * 4 + 1 for number in range(70)]
+
+
+def test_rows_of_arrays(tmp_path: Path, model: Path) -> None:
+    given = np.random.default_rng(0).normal(size=(700, 4)).astype(np.float32)
+    np.save(tmp_path / "rows.npy", given)
+    out = tmp_path / "out.npz"
+    predict(model, tmp_path / "rows.npy", "--rows", "--out", out)
+    made = arrays(out)
+    np.testing.assert_allclose(made["y"], given.sum(1, keepdims=True) + 1, rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(made["row"], np.arange(700))
+    assert set(made["source"]) == {str(tmp_path / "rows.npy")} and not any(made["error"])
+
+
+def test_archives_name_the_inputs(tmp_path: Path) -> None:
+    model = written(tmp_path / "m.tflite", two_inputs())
+    a, b = np.ones((300, 2, 2), np.float32), np.arange(1200, dtype=np.float32).reshape(300, 4)
+    np.savez(tmp_path / "many.npz", a=a, b=b)
+    np.savez(tmp_path / "one.npz", a=a[:1], b=b[0])
+    np.save(tmp_path / "alone.npy", a)
+    predict(model, tmp_path / "many.npz", "--rows", "--out", tmp_path / "many.jsonl")
+    made = [each["y"] for each in lines(tmp_path / "many.jsonl")]
+    np.testing.assert_array_equal(made, b + 1)
+    given = (tmp_path / "one.npz", tmp_path / "alone.npy")
+    predict(model, *given, "--out", tmp_path / "one.jsonl")
+    one, alone = lines(tmp_path / "one.jsonl")
+    assert one["y"] == (b[0] + 1).tolist()
+    assert "2 inputs" in alone["error"]
+
+
+def test_sound_is_cut_into_stretches(tmp_path: Path) -> None:
+    model = written(tmp_path / "m.tflite", loudness(rate=8000))
+    seconds = np.arange(2000 * 2) / 16000  # at twice the rate, 2.5 stretches of 800 samples
+    samples = (np.sin(2 * np.pi * 500 * seconds) * 16384).astype("<i2")
+    with wave.open(str(tmp_path / "tone.wav"), "wb") as stream:
+        stream.setnchannels(2), stream.setsampwidth(2), stream.setframerate(16000)
+        stream.writeframes(np.repeat(samples[:, np.newaxis], 2, axis=1).tobytes())
+    (tmp_path / "bad.wav").write_bytes(b"RIFF....WAVEfmt ")
+    predict(model, tmp_path / "tone.wav", tmp_path / "bad.wav", "--out", tmp_path / "out.jsonl")
+    *heard, bad = lines(tmp_path / "out.jsonl")
+    assert [each["row"] for each in heard] == [0, 1, 2]
+    powers = [each["power"] for each in heard]
+    np.testing.assert_allclose(powers, [0.125, 0.125, 0.0625], rtol=0.02)
+    assert "without samples" in bad["error"]
+
+
+def test_arrays_that_do_not_fit(tmp_path: Path) -> None:
+    model = written(tmp_path / "m.tflite", sums())
+    good, long = np.ones(4, np.float32), np.ones(5, np.float32)
+    for name, array in (("a", good), ("b", long), ("c", good)):
+        np.save(tmp_path / f"{name}.npy", array)
+    predict(model, tmp_path / "*.npy", "--out", tmp_path / "out.csv")
+    rows = list(csv.DictReader((tmp_path / "out.csv").read_text().splitlines()))
+    assert [each["y"] for each in rows] == ["[5.0]", "", "[5.0]"]
+    assert "shape (1, 5)" in rows[1]["error"]
+
+
+def test_rows_that_the_model_fails_over(tmp_path: Path) -> None:
+    model = written(tmp_path / "m.tflite", picks())
+    np.save(tmp_path / "in.npy", np.int32([[0], [2], [7], [1], [-9]]))
+    predict(model, tmp_path / "in.npy", "--rows", "--out", tmp_path / "out.jsonl")
+    rows = lines(tmp_path / "out.jsonl")
+    assert [each["y"] for each in rows] == [10, 30, None, 20, None]
+    assert [bool(each["error"]) for each in rows] == [False, False, True, False, True]
+
+
+# Tables ------------------------------------------------------------------------------------------
+
+
+def test_tables(tmp_path: Path, model: Path) -> None:
+    given = np.random.default_rng(0).normal(size=(1000, 4)).astype(np.float32)
+    lists: list[Any] = [row.tolist() for row in given]
+    lists[7], lists[500] = None, [1.0]
+    table = pa.table({"features": pa.array(lists, pa.list_(pa.float32())), "id": range(1000)})
+    pq.write_table(table, tmp_path / "in.parquet", row_group_size=300)
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1 no table")
+    inputs = (tmp_path / "in.parquet", tmp_path / "broken.parquet")
+    predict(model, *inputs, "--column", "x=features", "--out", tmp_path / "out.parquet")
+    made = pq.read_table(tmp_path / "out.parquet")
+    assert made.column_names == ["source", "row", "y", "error"]
+    assert made["row"].to_pylist() == [*range(1000), 0]
+    wrong = {place for place, each in enumerate(made["error"].to_pylist()) if each}
+    assert wrong == {7, 500, 1000}
+    for place, each in enumerate(made["y"].to_pylist()[:1000]):
+        if place not in wrong:
+            np.testing.assert_allclose(each, given[place : place + 1].sum(1) + 1, atol=1e-4)
+    assert made.schema.field("y").metadata == {b"shape": b"[1]"}
+
+
+def test_pictures_in_a_table(tmp_path: Path, pictures: Path) -> None:
+    content = [(pictures / name).read_bytes() for name in ("a.png", "bad.jpg", "b.jpg")]
+    kinds = {
+        "bytes": pa.array(content),
+        "files": pa.array([{"bytes": each, "path": "x"} for each in content]),
+    }
+    model = written(tmp_path / "m.tflite", colours())
+    for name, column in kinds.items():
+        pq.write_table(pa.table({name: column}), tmp_path / f"{name}.parquet")
+        out = tmp_path / f"{name}.jsonl"
+        predict(model, tmp_path / f"{name}.parquet", "--out", out)
+        assert [each["y_label"] for each in lines(out)] == ["red", None, "green"]
+
+
+def test_shapes_that_differ_in_every_format(tmp_path: Path) -> None:
+    model = written(tmp_path / "m.tflite", above_zero())
+    given = np.float32([[1, -1, 1, 0], [-1, -1, -1, -1], [0, 0, 0, 1]])
+    np.save(tmp_path / "in.npy", given)
+    expected = [np.argwhere(row > 0) for row in given]
+    for suffix in ("jsonl", "parquet", "npz"):
+        how = ("--rows", "--batch-size", 1, "--out", tmp_path / f"out.{suffix}")
+        predict(model, tmp_path / "in.npy", *how)
+    assert [each["where"] for each in lines(tmp_path / "out.jsonl")] == [
+        each.tolist() for each in expected
+    ]
+    table = pq.read_table(tmp_path / "out.parquet")
+    shapes = table["where_shape"].to_pylist()
+    flat = table["where"].to_pylist()
+    made = arrays(tmp_path / "out.npz")
+    np.testing.assert_array_equal(made["where_shape"], shapes)
+    np.testing.assert_array_equal(made["where"], np.concatenate(expected).ravel())
+    for values, shape, want in zip(flat, shapes, expected, strict=True):
+        np.testing.assert_array_equal(np.reshape(values, shape), want)
+
+
+# Jobs --------------------------------------------------------------------------------------------
+
+
+def test_results_are_not_overwritten_unasked(tmp_path: Path, model: Path) -> None:
+    np.save(tmp_path / "a.npy", np.ones(4, np.float32))
+    command = (model, tmp_path / "a.npy", "--out", tmp_path / "out.jsonl")
+    predict(*command)
+    assert "is there already" in predict(*command, code=1)
+    predict(*command, "--overwrite")
+
+
+def test_another_job_is_not_gone_on_with(tmp_path: Path, model: Path) -> None:
+    np.save(tmp_path / "a.npy", np.ones(4, np.float32))
+    out = tmp_path / "out.npz"
+    folder = tmp_path / "out.npz.job"
+    folder.mkdir()
+    stored = {"format": 1, "units": 1, "description": {"model": "another"}}
+    (folder / "job.json").write_text(json.dumps(stored))
+    message = predict(model, tmp_path / "a.npy", "--out", out, code=1)
+    assert "a job with another" in message and "model" in message
+    predict(model, tmp_path / "a.npy", "--out", out, "--overwrite")
+
+
+@pytest.mark.parametrize(
+    ("out", "inputs", "message"),
+    [
+        ("out.txt", ["a.npy"], "results are written as .parquet, .csv, .jsonl, .npz"),
+        ("out.csv", ["missing.npy"], "missing.npy"),
+        ("out.csv", ["*.wav"], "no inputs"),
+    ],
+)
+def test_what_cannot_begin(
+    tmp_path: Path,
+    model: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    out: str,
+    inputs: list[str],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.save(tmp_path / "a.npy", np.ones(4, np.float32))
+    assert message in predict(model, *inputs, "--out", out, code=1)
+    assert not (tmp_path / out).exists()
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "jsonl"])
+def test_a_killed_job_goes_on(tmp_path: Path, model: Path, suffix: str) -> None:
+    """kill -9 at random moments: at the end every row is there once, and right."""
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    moments = random.Random(seed)
+    given = np.random.default_rng(seed).normal(size=(30_000, 4)).astype(np.float32)
+    np.save(tmp_path / "in.npy", given)
+    out = tmp_path / f"out.{suffix}"
+    command = [sys.executable, "-m", "tflite_ort", "predict", model, "in.npy", "--rows"]
+    kills = 0
+    while not out.exists():
+        process = subprocess.Popen(
+            [*map(str, command), "--save-every", "0.1", "--batch-size", "4", "--out", str(out)],
+            cwd=tmp_path,
+            stdout=subprocess.DEVNULL,
+        )
+        try:
+            assert process.wait(moments.uniform(0.4, 2.5) if kills < 3 else 120) == 0
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            kills += 1
+            time.sleep(0.01)
+    table = pq.read_table(out).to_pylist() if suffix == "parquet" else lines(out)
+    assert [each["row"] for each in table] == list(range(len(given)))
+    made = np.array([each["y"] for each in table])
+    np.testing.assert_allclose(made, given.sum(1, keepdims=True) + 1, rtol=1e-4, atol=1e-4)
+    assert [each.name for each in tmp_path.iterdir() if each.suffix == ".job"] == []
