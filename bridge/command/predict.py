@@ -6,7 +6,7 @@ import hashlib
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -48,38 +48,50 @@ class Engine(StrEnum):
     PROCESSES = "processes"
 
 
+Inputs = Annotated[
+    list[str],
+    typer.Argument(help="Files, folders and patterns: images, .wav, .npy, .npz, .parquet."),
+]
+Out = Annotated[Path, typer.Option(help="Results: .parquet, .csv, .jsonl or .npz.")]
+Rows = Annotated[
+    bool, typer.Option("--rows", help="The first axis of .npy and .npz files is rows.")
+]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column", metavar="INPUT=COLUMN", help="What of a table an input reads; repeatable."
+    ),
+]
+Rate = Annotated[int | None, typer.Option(min=1, help="Samples a second, of sound for the model.")]
+BatchSize = Annotated[
+    int | None, typer.Option(min=1, help="The most rows at once. Without: chosen.")
+]
+Workers = Annotated[
+    int | None, typer.Option(min=1, help="Without: one for each core, or one on a device.")
+]
+EngineOption = Annotated[Engine, typer.Option("--engine", help="What the workers are.")]
+SaveEvery = Annotated[
+    float, typer.Option(min=0, metavar="SECONDS", help="How much work a kill may lose.")
+]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Begin anew, whatever results there are.")
+]
+
+
 def predict(
     model: ModelFile,
-    inputs: Annotated[
-        list[str],
-        typer.Argument(help="Files, folders and patterns: images, .wav, .npy, .npz, .parquet."),
-    ],
-    out: Annotated[Path, typer.Option(help="Results: .parquet, .csv, .jsonl or .npz.")],
-    rows: Annotated[
-        bool, typer.Option("--rows", help="The first axis of .npy and .npz files is rows.")
-    ] = False,
-    column: Annotated[
-        list[str] | None,
-        typer.Option(metavar="INPUT=COLUMN", help="What of a table an input reads; repeatable."),
-    ] = None,
+    inputs: Inputs,
+    out: Out,
+    rows: Rows = False,
+    column: Columns = None,
     mean: Mean = None,
     std: Std = None,
-    rate: Annotated[
-        int | None, typer.Option(min=1, help="Samples a second, of sound for the model.")
-    ] = None,
-    batch_size: Annotated[
-        int | None, typer.Option(min=1, help="The most rows at once. Without: chosen.")
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Without: one for each core, or one on a device.")
-    ] = None,
-    engine: Annotated[Engine, typer.Option(help="What the workers are.")] = Engine.THREADS,
-    save_every: Annotated[
-        float, typer.Option(min=0, metavar="SECONDS", help="How much a kill may lose.")
-    ] = 5.0,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Begin anew, whatever results there are.")
-    ] = False,
+    rate: Rate = None,
+    batch_size: BatchSize = None,
+    workers: Workers = None,
+    engine: EngineOption = Engine.THREADS,
+    save_every: SaveEvery = 5.0,
+    overwrite: Overwrite = False,
     provider: Providers = None,
     provider_option: ProviderOptions = None,
     resolver: ResolverName = None,
@@ -95,35 +107,34 @@ def predict(
         "external_roots": external_root or (),
         "budgets": budgets(budget),
     }
-    normalization = normalization_of(mean, std)
-    preparation = Preparation(normalization=normalization, rate=rate)
+    preparation = Preparation(normalization=normalization_of(mean, std), rate=rate)
     setup = Setup(os.fspath(model), batch_size, arguments, preparation, _columns(column))
     worker = Worker(setup)
-    description = {
-        "model": _digest(model),
-        "inputs": inputs,
-        "folder": os.getcwd(),
-        "rows": rows,
-        "columns": dict(setup.columns),
-        "normalization": normalization and [normalization.mean, normalization.std],
-        "rate": rate,
-        "batch size": worker.rows_at_once,
-        "providers": provider,
-        "hybrid": hybrid.value,
-    }
-    count = workers or (cores() if worker.on_cpu else 1)
+    given = {"inputs": inputs, "rows": rows, "provider": [provider, provider_option]}
+    given |= {"mean": mean, "std": std, "rate": rate, "hybrid": hybrid.value}
+    description = {**given, **_description(model, setup, worker)}
     with locked(out):
-        units = units_of(inputs, rows=rows)
-        writer = writer_for(out, worker.columns)
         job = opened_job(
             out,
-            writer,
-            _stored(description),
-            units,
+            writer_for(out, worker.columns),
+            description,
+            units_of(inputs, rows=rows),
             overwrite=overwrite,
             save_seconds=save_every,
         )
-        _run(job, setup, worker, engine, count)
+        _run(job, setup, worker, engine, workers or (cores() if worker.on_cpu else 1))
+
+
+def _description(model: Path, setup: Setup, worker: Worker) -> dict[str, Any]:
+    """What results depend on besides the options."""
+    with model.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    return {
+        "model": digest,
+        "folder": os.getcwd(),  # where the names of inputs are looked up
+        "columns": dict(setup.columns),
+        "batch size": worker.rows_at_once,
+    }
 
 
 def _run(job: Job, setup: Setup, worker: Worker, engine: Engine, workers: int) -> None:
@@ -179,16 +190,3 @@ def _columns(given: list[str] | None) -> dict[str, str]:
             raise typer.BadParameter(f"{text!r} is not INPUT=COLUMN", param_hint="--column")
         found[name] = column
     return found
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _stored(description: Mapping[str, Any]) -> dict[str, Any]:
-    """What JSON gives back of it."""
-    return {
-        name: list(map(list, value)) if name == "normalization" and value else value
-        for name, value in description.items()
-    }

@@ -35,9 +35,8 @@ def test_rows_are_what_single_runs_give(batch_size: int | None, threads: int) ->
     predictor = Predictor(model, batch_size, threads=threads)
     for count in (1, 2, 3, 8, 21):
         images = rows(count, 8, 8, 1, seed=count)
-        expected = np.concatenate(
-            [litert(model.read_bytes(), [image[np.newaxis]])[0] for image in images]
-        )
+        singles = [litert(model.read_bytes(), [image[np.newaxis]])[0] for image in images]
+        expected = np.concatenate(singles)
         np.testing.assert_allclose(predictor(images), expected, rtol=1e-4, atol=1e-5)
 
 
