@@ -42,6 +42,7 @@ PUBLIC = [
     "MutableOpResolver",
     "OpResolver",
     "OpResolverType",
+    "Predictor",
     "Registration",
     "Report",
     "ResizeError",
