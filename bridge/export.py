@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -16,6 +16,7 @@ from tflite_ort.bundles.bundle import Source
 from tflite_ort.custom.export import DOMAIN, untranslated, with_custom_nodes
 from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.export_check import check_export
+from tflite_ort.export_shapes import Given, Shaped, opened, shaped
 from tflite_ort.export_state import first_values, lower_with_state
 from tflite_ort.files import is_replaceable, write_bytes, writing
 from tflite_ort.metadata import properties
@@ -27,10 +28,17 @@ from tflite_ort.opmap.graph.serialization import Place, serialized
 from tflite_ort.plan.context import check_hybrid
 from tflite_ort.providers.session import Session
 from tflite_ort.resolvers import BuiltinOpResolver
-from tflite_ort.schema import Budgets, DelegateError, ExportError, Model, Specialized, read_model
+from tflite_ort.schema import (
+    Budgets,
+    DelegateError,
+    ExportError,
+    Model,
+    ModelError,
+    Specialized,
+    read_model,
+)
 from tflite_ort.schema.file.check import check
-from tflite_ort.schema.values.sizes import unknown_size
-from tflite_ort.specialize.specialization import Shape, specialize
+from tflite_ort.specialize.specialization import specialize
 from tflite_ort.versioning.resolver import OpResolver
 
 _ADVICE = f"custom_ops='domain' writes custom operators as nodes of the domain {DOMAIN}."
@@ -51,6 +59,7 @@ def export_onnx(
     weights: str = "uint8",
     hybrid: str = "float",
     input_shapes: Mapping[str, Sequence[int | str | None]] | None = None,
+    batch: int | str | None = None,
     resolver: OpResolver | None = None,
     custom_ops: str | None = None,
     stateful: bool = True,
@@ -68,7 +77,12 @@ def export_onnx(
             exact with these only if the session entry ``session.x64quantprecision`` is 1.
         hybrid: of float activations with integer weights, as `Interpreter` takes it.
         input_shapes: shapes by input name, where they are not to be the file's. A size that is None
-            or a name stays open: ``{"image": ("batch", None, None, 3)}``.
+            or a name stays open: ``{"image": ("batch", None, None, 3)}``. Another first size than
+            1 makes a batch, as `batch` does, of the inputs that have it. Sizes that the file's
+            ``shape_signature`` leaves open are open unless a shape is given here.
+        batch: run so many samples at a time, or any number of that name: all inputs and outputs
+            get a batch dimension in front, see `batched_model`; `input_shapes` are then of one
+            sample.
         resolver: where translators are looked up; default `BuiltinOpResolver`.
         custom_ops: ``"domain"`` writes a custom operator without a translation as a node of the
             domain ``tflite.custom``, its options as attributes. None refuses such a model.
@@ -89,6 +103,7 @@ def export_onnx(
     Raises:
         ModelError, VersionError: it cannot be read, exceeds a budget, or has unknown operators.
         ExportError: lists all operators without a translation; graph does not load; `check` fails.
+        Unbatchable: an operator cannot run over the batch.
         OSError: `output` cannot be written; what was there before still is.
     """
     _check_choices(weights, hybrid, custom_ops)
@@ -97,13 +112,32 @@ def export_onnx(
     if domain:
         resolver = with_custom_nodes(resolver, untranslated(source, resolver))
     check_operators(source, resolver)
-    shapes, target = _shapes_by_index(source, input_shapes or {}), Target(weights, hybrid=hybrid)
-    lowered = _lowered(source, shapes, resolver, target, domain=domain, stateful=stateful)
+    lower = partial(
+        _lowered,
+        resolver=resolver,
+        target=Target(weights, hybrid=hybrid),
+        domain=domain,
+        stateful=stateful,
+    )
+    given = shaped(source, input_shapes or {}, batch, resolver)
+    lowered = _opened(lower, given, input_shapes or {})
     lowered.model.metadata_props.update(properties(source, origin))
     proto = _written(lowered.model, output)
     if check:
-        check_export(proto, output, source, hybrid=hybrid, resolver=resolver)
+        check_export(proto, output, given.model, hybrid=hybrid, resolver=resolver)
     return proto
+
+
+def _opened(lower: Callable[[Shaped], Lowered], given: Shaped, shapes: Given) -> Lowered:
+    """With the sizes open that the file leaves open, or with those that it has where an operator
+    cannot be translated so."""
+    wider = opened(given, shapes)
+    if wider.opened:
+        try:
+            return lower(wider)
+        except (ExportError, ModelError):
+            pass
+    return lower(given)
 
 
 def _source(
@@ -133,8 +167,7 @@ def _check_choices(weights: str, hybrid: str, custom_ops: str | None) -> None:
 
 
 def _lowered(
-    source: Model,
-    shapes: Mapping[int, Shape],
+    given: Shaped,
     resolver: OpResolver,
     target: Target,
     *,
@@ -143,10 +176,10 @@ def _lowered(
 ) -> Lowered:
     """The primary subgraph as one graph; custom operators without a translation as nodes of the
     domain `tflite.custom`, if they are to be."""
-    with closing(BoundResolver(resolver, source)) as bound:
-        graph = specialize(bound.model, 0, shapes, bound.kernels, bound.preparers())
+    with closing(BoundResolver(resolver, given.model)) as bound:
+        graph = specialize(bound.model, 0, given.shapes, bound.kernels, bound.preparers())
         values = first_values(graph, bound)
-    name = source.subgraphs[0].name or "main"
+    name = given.model.subgraphs[0].name or "main"
     lower = partial(lower_with_state, graph, values, target=target, name=name, stateful=stateful)
     lowered = lower(resolver.translators)
     if domain and lowered.refusals:
@@ -170,25 +203,6 @@ def _check_loads(model: ir.Model) -> None:
         Session(model, num_threads=1, optimized=False)
     except DelegateError as error:
         raise ExportError(f"the result is no valid graph. {error}") from error
-
-
-def _shapes_by_index(
-    model: Model, shapes: Mapping[str, Sequence[int | str | None]]
-) -> dict[int, Shape]:
-    graph = model.subgraphs[0]
-    indices = {graph.tensors[index].name: index for index in graph.inputs}
-    unknown = sorted(set(shapes) - set(indices))
-    if unknown:
-        raise ExportError(f"no inputs named {unknown}; the model has {sorted(indices)}")
-    names = {size for shape in shapes.values() for size in shape if isinstance(size, str)}
-    named = {name: unknown_size(name) for name in names}
-
-    def size(given: int | str | None) -> int:
-        if isinstance(given, str):
-            return named[given]
-        return unknown_size() if given in (None, -1) else int(given)
-
-    return {indices[name]: tuple(map(size, shape)) for name, shape in shapes.items()}
 
 
 def _refused(graph: Specialized, refusals: Mapping[int, str]) -> ExportError:

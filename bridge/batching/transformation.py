@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import closing
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from tflite_ort.batching.graph import BatchedGraph
@@ -21,14 +22,25 @@ from tflite_ort.schema import (
     Unbatchable,
 )
 from tflite_ort.schema.values.operators import key_of
-from tflite_ort.specialize.specialization import specialize
+from tflite_ort.specialize.specialization import Shape, specialize
 from tflite_ort.versioning.resolver import OpResolver
 
 View = OperatorView[Any]
 
 
-def batched(model: Model, size: int | None, resolver: OpResolver) -> Model:
+def batched(
+    model: Model,
+    size: int | None,
+    resolver: OpResolver,
+    shapes: Mapping[int, Shape] = MappingProxyType({}),
+    given: Collection[int] | None = None,
+) -> Model:
     """The model for a batch of `size` samples; None for any number.
+
+    Args:
+        shapes: of inputs for one sample, where they are not the file's.
+        given: the inputs of which there is one for each sample, None for all. Other inputs are
+            the same for all samples, and so are the outputs that depend on these alone.
 
     Raises:
         Unbatchable: an operator cannot run over a batch.
@@ -36,18 +48,25 @@ def batched(model: Model, size: int | None, resolver: OpResolver) -> Model:
     """
     with closing(BoundResolver(resolver, model)) as bound:
         sample = specialize(bound.model, 0, {}, bound.kernels, bound.preparers())
-        return _batched(bound.model, sample, size)
+        return _batched(bound.model, sample, size, given)
 
 
-def _batched(model: Model, sample: Specialized, size: int | None) -> Model:
+def _batched(
+    model: Model, sample: Specialized, size: int | None, given: Collection[int] | None
+) -> Model:
     graph = BatchedGraph(Parts(model), sample, size)
-    inputs = [graph.take(sample.tensors[index]) for index in sample.inputs]
+    inputs = [
+        graph.take(sample.tensors[index])
+        if given is None or index in given
+        else graph.result_same(sample.tensors[index])
+        for index in sample.inputs
+    ]
     for tensor in sample.tensors[: len(graph.source.tensors)]:
         if tensor.is_variable:
             graph.take_variable(tensor)
     for op in sample.operators:
         _add(op, graph)
-    outputs = _outputs(graph, sample)
+    outputs = _outputs(graph, sample, spread=given is None)
     made = replace(
         graph.source,
         tensors=tuple(graph.tensors),
@@ -73,11 +92,18 @@ def _moved(signature: SignatureDef, place: Mapping[int, int]) -> SignatureDef:
     return replace(signature, outputs=tuple(outputs))
 
 
-def _outputs(graph: BatchedGraph, sample: Specialized) -> list[int]:
-    """The outputs, under their own names."""
+def _outputs(graph: BatchedGraph, sample: Specialized, *, spread: bool) -> list[int]:
+    """The outputs, under their own names.
+
+    Args:
+        spread: what is the same for all samples is given for each.
+    """
     places = []
     for index in sample.outputs:
         tensor = sample.tensors[index]
+        if not spread and not graph.is_batched(tensor):
+            places.append(graph.same(tensor))
+            continue
         try:
             place = graph.boundary(tensor)
         except Unbatchable as error:
