@@ -79,6 +79,7 @@ def lower_with_state(
     onnx = lowered.model.graph
     inputs, outputs = onnx.inputs[len(given) :], onnx.outputs[len(results) :]
     for value, tensor in zip(inputs, read, strict=True):
+        start_in_rows(onnx, value, tensor, given)
         _give_first_value(onnx, value, tensor, first.get(tensor.index), stateful)
     if stateful and (read or written):
         before = {tensor.index: value.name for tensor, value in zip(read, inputs, strict=True)}
@@ -124,6 +125,42 @@ def _resized(tensor: TensorView) -> TensorView:
 
 def _named(tensor: TensorView) -> TensorView:
     return tensor if tensor.name else replace(tensor, name=f"state_{tensor.index}")
+
+
+def start_in_rows(
+    graph: ir.Graph, value: ir.Value, tensor: TensorView, given: Sequence[TensorView]
+) -> None:
+    """Let the variable `value` of an open batch take one row for all samples too, as its first
+    value is: it is expanded to the batch of an input before it is used."""
+    if is_known(*tensor.shape):
+        return
+    places = (
+        (source, axis)
+        for source, each in zip(graph.inputs, given, strict=False)
+        for axis, size in enumerate(each.shape)
+        if size is tensor.shape[0]
+    )
+    source, axis = next(places, (None, 0))
+    if source is None or not is_known(*tensor.shape[1:]):
+        raise ExportError(f"variable {tensor.name!r}: its size depends on data")
+    readers = [(node, position) for read, node, position in graph.reads() if read is value]
+    whole = ir.Value(f"{value.name}/rows", dtype=value.dtype, shape=value.shape)
+    count = ir.Value(f"{value.name}/count", dtype=ir.DataType.INT64, shape=(1,))
+    sizes = ir.Value(f"{value.name}/sizes", dtype=ir.DataType.INT64, shape=(tensor.rank,))
+    rest = ir.Value(
+        f"{value.name}/rest", const_value=ir.Tensor(np.array(tensor.shape[1:], np.int64))
+    )
+    graph.initializers[rest.name] = rest
+    graph.nodes[:0] = [
+        ir.Node("Shape", [source], [count], attributes={"start": axis, "end": axis + 1}),
+        ir.Node("Concat", [count, rest], [sizes], attributes={"axis": 0}),
+        ir.Node("Expand", [value, sizes], [whole]),
+    ]
+    for node, position in readers:
+        inputs = list(node.inputs)
+        inputs[position] = whole
+        node.inputs = tuple(inputs)
+    value.shape = (f"{value.name}_rows", *(value.shape or ())[1:])
 
 
 def _give_first_value(

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.schema import TensorType, TensorView
+from tflite_ort.schema.values.sizes import is_known
 from tflite_ort.schema.values.view import VariableKey
 
 Array = npt.NDArray[Any]
@@ -180,8 +181,10 @@ class State:
 
 
 def initial_value(tensor: TensorView) -> Array:
-    """Of a variable tensor: zeros; of int8 the code that stands for zero."""
+    """Of a variable tensor: zeros; of int8 the code that stands for zero. A size that is unknown
+    is 1."""
+    shape = tuple(size if is_known(size) else 1 for size in tensor.shape)
     quantization = tensor.quantization
     if tensor.type is not TensorType.INT8 or quantization is None:
-        return np.zeros(tensor.shape, tensor.dtype)
-    return np.full(tensor.shape, quantization.scalar_zero_point, tensor.dtype)
+        return np.zeros(shape, tensor.dtype)
+    return np.full(shape, quantization.scalar_zero_point, tensor.dtype)

@@ -15,7 +15,7 @@ from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import Op, OperatorView, StridedSliceOptions, TensorView, Untranslatable
 from tflite_ort.schema.values.semantics import StridedSlice
 from tflite_ort.schema.values.semantics import strided_slice as resolved
-from tflite_ort.schema.values.sizes import is_known, known_product
+from tflite_ort.schema.values.sizes import Shape, is_known, known_product, may_differ
 from tflite_ort.schema.values.slices import slice_entries
 
 _FARTHEST = np.iinfo(np.int64).max
@@ -203,9 +203,9 @@ def dynamic_update_slice(op: OperatorView[Any], g: Graph) -> None:
     """
     operand, update, output = op["operand"], op["update"], op.output
     domain = moved_domain(operand, update, output)
-    pairs = zip(operand.shape, update.shape, strict=True)
-    room = [0 if size is part else size - part for size, part in pairs]
-    parts = max((axis + 1 for axis, size in enumerate(room) if size), default=0)
+    pairs = list(zip(operand.shape, update.shape, strict=True))
+    moves = (axis for axis, pair in enumerate(pairs) if may_differ(*([size] for size in pair)))
+    parts = max((axis + 1 for axis in moves), default=0)
     if not parts or not known_product(update.shape):
         whole = operand if parts else update
         g.write(output, g.read(whole, domain=domain), domain=domain)
@@ -214,8 +214,15 @@ def dynamic_update_slice(op: OperatorView[Any], g: Graph) -> None:
     if parts < operand.rank:
         start = g.op("Slice", start, g.ints([0]), g.ints([parts]))
     start = g.larger(start, g.ints(0))
-    start = g.smaller(start, g.ints(room[:parts]))
+    start = g.smaller(start, _room(operand.shape[:parts], update.shape[:parts], g))
     grid = np.moveaxis(np.indices(update.shape[:parts]), 0, -1)
     places = g.op("Add", g.ints(grid), start)
     into, values = (g.read(tensor, domain=domain) for tensor in (operand, update))
     g.write(output, g.op("ScatterND", into, places, values), domain=domain)
+
+
+def _room(shape: Shape, part: Shape, g: Graph) -> ir.Value:
+    """How far a part can be moved inside a shape, along each axis."""
+    if is_known(*shape, *part):
+        return g.ints([size - taken for size, taken in zip(shape, part, strict=True)])
+    return g.op("Sub", g.shape(shape), g.shape(part))

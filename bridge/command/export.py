@@ -26,7 +26,9 @@ from tflite_ort.command.terminal import complain, new_console, new_table, say
 from tflite_ort.export import export_onnx
 from tflite_ort.export_bundle import export_bundle
 from tflite_ort.export_check import ExportMismatch, check_export
+from tflite_ort.export_shapes import shaped
 from tflite_ort.opening import holds_bundle
+from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import read_model
 from tflite_ort.verification.report import OFF
 
@@ -70,6 +72,13 @@ def export(
             help="An input's shape, as image=batch,224,224,3: a name or ? leaves a size open.",
         ),
     ] = None,
+    batch: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N|8",
+            help="A batch dimension in front of every input and output: a name, or a number.",
+        ),
+    ] = None,
     stateful: Annotated[
         bool,
         typer.Option(
@@ -86,6 +95,7 @@ def export(
         "weights": weights.value,
         "hybrid": hybrid.value,
         "input_shapes": dict(map(_named_shape, shape or ())),
+        "batch": int(batch) if batch is not None and batch.isdigit() else batch,
         "resolver": resolver_of(resolver),
         "custom_ops": None if custom_ops is None else custom_ops.value,
         "stateful": stateful,
@@ -99,7 +109,7 @@ def export(
     exported = export_onnx(model, target, **options)
     _describe(exported, target)
     if check:
-        _check(exported, target, model, hybrid.value, resolver)
+        _check(exported, target, model, options)
 
 
 def _describe(exported: onnx.ModelProto, target: Path) -> None:
@@ -130,19 +140,17 @@ def _export_bundle(model: Path, folder: Path, check: bool, options: dict[str, An
     say(f"wrote {index}")
 
 
-def _check(
-    exported: onnx.ModelProto, target: Path, model: Path, hybrid: str, resolver: str | None
-) -> None:
+def _check(exported: onnx.ModelProto, target: Path, model: Path, options: dict[str, Any]) -> None:
     """Print the largest difference from the interpreter.
 
     Raises:
         Exit: with code 4 where it is too large.
     """
-    source = read_model(model)
+    shapes, batch = options["input_shapes"], options["batch"]
+    hybrid, resolver = options["hybrid"], options["resolver"] or BuiltinOpResolver()
+    source = shaped(read_model(model), shapes, batch, resolver).model
     try:
-        found = check_export(
-            exported, target, source, hybrid=hybrid, resolver=resolver_of(resolver)
-        )
+        found = check_export(exported, target, source, hybrid=hybrid, resolver=resolver)
     except ExportMismatch as error:
         complain(error)
         raise typer.Exit(OFF) from error

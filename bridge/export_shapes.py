@@ -1,0 +1,154 @@
+"""What the inputs of an exported model are shaped like, and the model whose inputs they are.
+
+Where a shape makes a batch of one sample, the model is transformed into that of a batch, or it is
+refused: resized alone, its samples could run into each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tflite_ort.batch import batch_shape, checked_batch
+from tflite_ort.batching.transformation import batched
+from tflite_ort.schema import ExportError, Model, Tensor
+from tflite_ort.schema.values.sizes import is_known, is_one, unknown_size
+from tflite_ort.specialize.resources import same_size
+from tflite_ort.specialize.specialization import Shape
+from tflite_ort.versioning.resolver import OpResolver
+
+Given = Mapping[str, Sequence[int | str | None]]
+# What an open first size of a signature is called.
+BATCH = "batch"
+
+
+@dataclass(frozen=True, slots=True)
+class Shaped:
+    """A model with the shapes of its inputs.
+
+    Args:
+        model: as the file has it, or for a batch.
+        shapes: by tensor, where they are not those of `model`.
+        opened: the inputs whose sizes are open because the file says so.
+    """
+
+    model: Model
+    shapes: Mapping[int, Shape]
+    opened: Sequence[str] = ()
+
+
+def shaped(model: Model, given: Given, batch: int | str | None, resolver: OpResolver) -> Shaped:
+    """`model` for a batch, or with inputs of other shapes.
+
+    Args:
+        given: by name of an input, its shape, of one sample if there is a `batch`; a size that is
+            None or a name is open.
+        batch: a number of samples, or the name of any number; None for no batch.
+
+    Raises:
+        Unbatchable: the shapes make a batch, and an operator cannot run over it.
+        ExportError: there is no such input.
+    """
+    sizes = _Sizes()
+    shapes = _by_index(model, given, sizes)
+    if batch is not None:
+        return _batch(model, shapes, sizes.size(batch), resolver, all_inputs=True)
+    changed = [shapes[index][0] for index in shapes if _makes_batch(model, index, shapes[index])]
+    if changed:
+        if not all(same_size(changed[0], size) or _unnamed(size) for size in changed):
+            raise ExportError(f"inputs of batches of {changed}: give all of them one size")
+        return _batch(model, shapes, changed[0], resolver, all_inputs=False)
+    return Shaped(model, shapes)
+
+
+def opened(given: Shaped, named: Given) -> Shaped:
+    """`given` with the sizes open that the signatures of inputs leave open, but for the inputs
+    that are `named`."""
+    graph, sizes, names = given.model.subgraphs[0], _Sizes(), []
+    shapes = dict(given.shapes)
+    for index in graph.inputs:
+        tensor = graph.tensors[index]
+        if index in shapes or tensor.name in named or -1 not in (tensor.shape_signature or ()):
+            continue
+        shapes[index] = _open(tensor, sizes)
+        names.append(tensor.name)
+    return Shaped(given.model, shapes, names)
+
+
+def _open(tensor: Tensor, sizes: _Sizes) -> Shape:
+    first, *others = tensor.shape_signature or ()
+    rest = (unknown_size() if size == -1 else size for size in others)
+    return (sizes.size(BATCH) if first == -1 else first, *rest)
+
+
+class _Sizes:
+    """Sizes by name: one name is one size."""
+
+    def __init__(self) -> None:
+        self._named: dict[str, int] = {}
+
+    def size(self, given: int | str | None) -> int:
+        """The size that is given; unknown for a name, None and -1."""
+        if isinstance(given, str):
+            return self._named.setdefault(given, unknown_size(given))
+        return unknown_size() if given in (None, -1) else int(given)
+
+
+def _by_index(model: Model, shapes: Given, sizes: _Sizes) -> dict[int, Shape]:
+    graph = model.subgraphs[0]
+    indices = {graph.tensors[index].name: index for index in graph.inputs}
+    unknown = sorted(set(shapes) - set(indices))
+    if unknown:
+        raise ExportError(f"no inputs named {unknown}; the model has {sorted(indices)}")
+    return {indices[name]: tuple(map(sizes.size, shape)) for name, shape in shapes.items()}
+
+
+def _makes_batch(model: Model, index: int, shape: Shape) -> bool:
+    """Whether `shape` puts another number of samples in the place of the file's one."""
+    tensor = model.subgraphs[0].tensors[index]
+    if tensor.shape[:1] != (1,) or len(shape) != len(tensor.shape) or is_one(shape[0]):
+        return False
+    return not tensor.shape_signature or tensor.shape_signature[0] != -1
+
+
+def _unnamed(size: Any) -> bool:
+    return not is_known(size) and not size.name
+
+
+def _batch(
+    model: Model, shapes: Mapping[int, Shape], size: int, resolver: OpResolver, *, all_inputs: bool
+) -> Shaped:
+    """`model` for a batch of `size` samples."""
+    graph = model.subgraphs[0]
+    given = (
+        set(graph.inputs)
+        if all_inputs
+        else {i for i in shapes if _makes_batch(model, i, shapes[i])}
+    )
+    samples = {
+        index: (1, *shape[1:]) if index in given and not all_inputs else shape
+        for index, shape in shapes.items()
+    }
+    number = checked_batch(size) if is_known(size) else None
+    made = batched(model, number, resolver, samples, None if all_inputs else given)
+    declared = {index: samples.get(index, graph.tensors[index].shape) for index in graph.inputs}
+    whole = {
+        index: batch_shape(shape, size) if index in given else shape
+        for index, shape in declared.items()
+    }
+    return Shaped(made, {**_variables(made, size), **whole})
+
+
+def _variables(model: Model, size: int) -> dict[int, Shape]:
+    """The shapes of the variables of an open batch."""
+    tensors = model.subgraphs[0].tensors
+    open_ones = (
+        (index, tensor)
+        for index, tensor in enumerate(tensors)
+        if tensor.is_variable and tensor.shape_signature and tensor.shape_signature[0] == -1
+    )
+    return {
+        index: (size if tensor.shape[0] == 1 else unknown_size(), *tensor.shape[1:])
+        for index, tensor in open_ones
+    }
