@@ -46,6 +46,22 @@ class CustomOps(StrEnum):
     DOMAIN = "domain"
 
 
+Shapes = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=SIZES",
+        help="An input's shape, as image=batch,224,224,3: a name or ? leaves a size open.",
+    ),
+]
+Batch = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N|8",
+        help="A batch dimension in front of every input and output: a name, or a number.",
+    ),
+]
+
+
 def export(
     model: ModelFile,
     out: Annotated[
@@ -65,20 +81,8 @@ def export(
         CustomOps | None,
         typer.Option(help="domain writes what has no translation as nodes of tflite.custom."),
     ] = None,
-    shape: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=SIZES",
-            help="An input's shape, as image=batch,224,224,3: a name or ? leaves a size open.",
-        ),
-    ] = None,
-    batch: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N|8",
-            help="A batch dimension in front of every input and output: a name, or a number.",
-        ),
-    ] = None,
+    shape: Shapes = None,
+    batch: Batch = None,
     stateful: Annotated[
         bool,
         typer.Option(
