@@ -58,7 +58,7 @@ def export_onnx(
     *,
     weights: str = "uint8",
     hybrid: str = "float",
-    input_shapes: Mapping[str, Sequence[int | str | None]] | None = None,
+    input_shapes: Given | None = None,
     batch: int | str | None = None,
     resolver: OpResolver | None = None,
     custom_ops: str | None = None,
@@ -78,18 +78,15 @@ def export_onnx(
         hybrid: of float activations with integer weights, as `Interpreter` takes it.
         input_shapes: shapes by input name, where they are not to be the file's. A size that is None
             or a name stays open: ``{"image": ("batch", None, None, 3)}``. Another first size than
-            1 makes a batch, as `batch` does, of the inputs that have it. Sizes that the file's
-            ``shape_signature`` leaves open are open unless a shape is given here.
-        batch: run so many samples at a time, or any number of that name: all inputs and outputs
-            get a batch dimension in front, see `batched_model`; `input_shapes` are then of one
-            sample.
+            1 makes a batch of these inputs. Sizes that ``shape_signature`` leaves open are open.
+        batch: a batch dimension in front of all inputs and outputs, of this number or name, see
+            `batched_model`; `input_shapes` are then of one sample.
         resolver: where translators are looked up; default `BuiltinOpResolver`.
         custom_ops: ``"domain"`` writes a custom operator without a translation as a node of the
             domain ``tflite.custom``, its options as attributes. None refuses such a model.
         stateful: variables, and how far random numbers have got, become inputs and outputs: ``h``
             and ``h_next``, which is to be the next run's ``h``; ``metadata_props["tflite.state"]``
-            lists the pairs, and an input that is not fed starts the state. False: every run
-            starts from the first values.
+            lists the pairs; an input that is not fed starts the state. False: every run starts it.
         external_roots, budgets: as of `read_model`; a model read before keeps its own.
         check: run file and interpreter on the same random inputs, see `check_export`.
 
@@ -102,30 +99,41 @@ def export_onnx(
 
     Raises:
         ModelError, VersionError: it cannot be read, exceeds a budget, or has unknown operators.
-        ExportError: lists all operators without a translation; graph does not load; `check` fails.
-        Unbatchable: an operator cannot run over the batch.
+        ExportError: lists all operators without a translation; graph does not load; `check` fails;
+            Unbatchable: one cannot run over the batch.
         OSError: `output` cannot be written; what was there before still is.
     """
     _check_choices(weights, hybrid, custom_ops)
-    (source, origin), domain = _source(model, budgets, external_roots), custom_ops is not None
-    resolver = resolver or BuiltinOpResolver()
-    if domain:
-        resolver = with_custom_nodes(resolver, untranslated(source, resolver))
-    check_operators(source, resolver)
-    lower = partial(
-        _lowered,
-        resolver=resolver,
-        target=Target(weights, hybrid=hybrid),
-        domain=domain,
-        stateful=stateful,
-    )
-    given = shaped(source, input_shapes or {}, batch, resolver)
-    lowered = _opened(lower, given, input_shapes or {})
+    source, origin = _source(model, budgets, external_roots)
+    resolver, sizes = resolver or BuiltinOpResolver(), (input_shapes or {}, batch)
+    target = Target(weights, hybrid=hybrid)
+    given, lowered = _translated(source, sizes, resolver, target, custom_ops, stateful)
     lowered.model.metadata_props.update(properties(source, origin))
     proto = _written(lowered.model, output)
     if check:
-        check_export(proto, output, given.model, hybrid=hybrid, resolver=resolver)
+        check_export(proto, output, given, hybrid=hybrid, resolver=resolver)
     return proto
+
+
+def _translated(
+    source: Model,
+    sizes: tuple[Given, int | str | None],
+    resolver: OpResolver,
+    target: Target,
+    custom_ops: str | None,
+    stateful: bool,
+) -> tuple[Model, Lowered]:
+    """The model of these shapes and of this batch, and what it becomes."""
+    domain, (shapes, batch) = custom_ops is not None, sizes
+    if domain:
+        resolver = with_custom_nodes(resolver, untranslated(source, resolver))
+    check_operators(source, resolver)
+    given = shaped(source, shapes, batch, resolver)
+
+    def lower(given: Shaped) -> Lowered:
+        return _lowered(given, resolver, target, domain=domain, stateful=stateful)
+
+    return given.model, _opened(lower, given, shapes)
 
 
 def _opened(lower: Callable[[Shaped], Lowered], given: Shaped, shapes: Given) -> Lowered:
