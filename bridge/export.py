@@ -80,7 +80,7 @@ def export_onnx(
             or a name stays open: ``{"image": ("batch", None, None, 3)}``. Another first size than
             1 makes a batch of these inputs. Sizes that ``shape_signature`` leaves open are open.
         batch: a batch dimension in front of all inputs and outputs, of this number or name, see
-            `batched_model`; `input_shapes` are then of one sample.
+            `batched_model`; `input_shapes` are then of one sample. May raise Unbatchable.
         resolver: where translators are looked up; default `BuiltinOpResolver`.
         custom_ops: ``"domain"`` writes a custom operator without a translation as a node of the
             domain ``tflite.custom``, its options as attributes. None refuses such a model.
@@ -99,8 +99,7 @@ def export_onnx(
 
     Raises:
         ModelError, VersionError: it cannot be read, exceeds a budget, or has unknown operators.
-        ExportError: lists all operators without a translation; graph does not load; `check` fails;
-            Unbatchable: one cannot run over the batch.
+        ExportError: lists all operators without a translation; graph does not load; `check` fails.
         OSError: `output` cannot be written; what was there before still is.
     """
     _check_choices(weights, hybrid, custom_ops)
