@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,8 @@ Array = npt.NDArray[Any]
 
 # Channels of fewer elements say nothing about a share.
 _CHANNEL = 16
+# Elements that are compared at a time.
+_BLOCK = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +132,14 @@ def difference(got: Array, want: Array, quantization: Quantization | None = None
     if not _comparable(got.dtype, want.dtype):
         problem = f"elements of {got.dtype}, the reference has {want.dtype}"
         return Difference(0, 0, problem=problem)
-    if got.dtype == want.dtype and want.dtype.kind in "iub":
-        if np.array_equal(got, want):
-            return Difference(want.size, want.size, quanta=0.0, mean_quanta=0.0)
-        found = _of_numbers(got.astype(np.float64), want.astype(np.float64))
-        return _with_quanta(found, 1.0)
+    whole = got.dtype == want.dtype and want.dtype.kind in "iub"
+    if whole and np.array_equal(got, want):
+        return Difference(want.size, want.size, quanta=0.0, mean_quanta=0.0)
     wide = np.complex128 if "c" in (got.dtype.kind, want.dtype.kind) else np.float64
-    return _of_numbers(got.astype(wide), want.astype(wide))
+    sums = _Sums()
+    for some, right in _blocks(got, want):
+        sums.add(some.astype(wide), right.astype(wide))
+    return sums.difference(sums if whole else None)
 
 
 def merged(found: Sequence[Difference]) -> Difference | None:
@@ -210,27 +213,25 @@ def _of_codes(got: Array, want: Array, quantization: Quantization) -> Difference
     if got.dtype == want.dtype and np.array_equal(got, want):
         return Difference(want.size, want.size, quanta=0.0, mean_quanta=0.0)
     scale, zero_point = _parameters(quantization, want.ndim)
-    codes = want.astype(np.float64) - zero_point
-    if got.dtype.kind in "iu":
-        found, same = got.astype(np.float64) - zero_point, got == want
-    else:  # real numbers are the same where they would be rounded to the same code
-        found = got.astype(np.float64) / np.where(scale == 0, 1, scale)
-        with np.errstate(invalid="ignore"):
-            same = np.rint(found) == codes
-    steps = _of_numbers(found, codes)
-    reals = _of_numbers(found * scale, codes * scale)
-    return Difference(
-        want.size,
-        int(same.sum()),
-        reals.largest,
-        reals.mean,
-        reals.relative,
-        steps.largest,
-        steps.mean,
-        reals.nan,
-        reals.infinite,
-        _crowded(~same),
-    )
+    steps, reals, changed = _Sums(), _Sums(), list[npt.NDArray[np.bool_]]()
+    # Scales of channels fit the whole alone.
+    blocks = [(got, want)] if quantization.per_channel else _blocks(got, want)
+    if not quantization.per_channel:
+        scale, zero_point = scale.reshape(-1), zero_point.reshape(-1)
+    for some, right in blocks:
+        codes = right.astype(np.float64) - zero_point
+        if got.dtype.kind in "iu":
+            found, same = some.astype(np.float64) - zero_point, some == right
+        else:  # real numbers are the same where they would be rounded to the same code
+            found = some.astype(np.float64) / np.where(scale == 0, 1, scale)
+            with np.errstate(invalid="ignore"):
+                same = np.rint(found) == codes
+        steps.add(found, codes)
+        reals.add(found * scale, codes * scale)
+        changed.append(~same.reshape(-1))
+    apart = np.concatenate(changed).reshape(want.shape) if changed else np.zeros(want.shape, bool)
+    reals.same = want.size - int(apart.sum())
+    return reals.difference(steps, _crowded(apart))
 
 
 def _crowded(changed: npt.NDArray[np.bool_]) -> float:
@@ -240,36 +241,57 @@ def _crowded(changed: npt.NDArray[np.bool_]) -> float:
     return float(changed.reshape(-1, changed.shape[-1]).mean(axis=0).max(initial=0.0))
 
 
-def _with_quanta(found: Difference, step: float) -> Difference:
-    return Difference(
-        found.elements,
-        found.equal,
-        found.largest,
-        found.mean,
-        found.relative,
-        found.largest / step,
-        found.mean / step,
-    )
+def _blocks(got: Array, want: Array) -> Iterator[tuple[Array, Array]]:
+    """Both in pieces, so that wider copies of them stay small."""
+    flat = got.reshape(-1), want.reshape(-1)
+    for at in range(0, want.size, _BLOCK):
+        yield flat[0][at : at + _BLOCK], flat[1][at : at + _BLOCK]
 
 
-def _of_numbers(got: Array, want: Array) -> Difference:
-    """Of float64 or complex128."""
-    if not want.size:
-        return Difference(0, 0)
-    same = (got == want) | (np.isnan(got) & np.isnan(want))
-    nan = np.isnan(got) != np.isnan(want)
-    infinite = ~(same | nan) & ~(np.isfinite(got) & np.isfinite(want))
-    apart = np.zeros(want.shape)
-    with np.errstate(invalid="ignore", over="ignore"):
-        np.abs(got - want, out=apart, where=~(same | nan | infinite))
-    largest = float(apart.max())
-    magnitude = float(np.abs(want).max(where=np.isfinite(want), initial=0.0)) or 1.0
-    return Difference(
-        want.size,
-        int(same.sum()),
-        largest,
-        float(apart.mean()),
-        largest / magnitude,
-        nan=int(nan.sum()),
-        infinite=int(infinite.sum()),
-    )
+@dataclass(slots=True)
+class _Sums:
+    """Differences of numbers, as float64 or complex128, over several pieces."""
+
+    elements: int = 0
+    same: int = 0
+    nan: int = 0
+    infinite: int = 0
+    largest: float = 0.0
+    total: float = 0.0
+    magnitude: float = 0.0
+
+    def add(self, got: Array, want: Array) -> None:
+        """One more piece."""
+        same = (got == want) | (np.isnan(got) & np.isnan(want))
+        nan = np.isnan(got) != np.isnan(want)
+        infinite = ~(same | nan) & ~(np.isfinite(got) & np.isfinite(want))
+        apart = np.zeros(want.shape)
+        with np.errstate(invalid="ignore", over="ignore"):
+            np.abs(got - want, out=apart, where=~(same | nan | infinite))
+            magnitude = np.abs(want).max(where=np.isfinite(want), initial=0.0)
+        self.elements += want.size
+        self.same += int(same.sum())
+        self.nan += int(nan.sum())
+        self.infinite += int(infinite.sum())
+        self.largest = max(self.largest, float(apart.max(initial=0.0)))
+        self.total += float(apart.sum())
+        self.magnitude = max(self.magnitude, float(magnitude))
+
+    @property
+    def mean(self) -> float:
+        return self.total / max(1, self.elements)
+
+    def difference(self, quanta: _Sums | None, crowded: float = 0.0) -> Difference:
+        """These, and `quanta` in steps."""
+        return Difference(
+            self.elements,
+            self.same,
+            self.largest,
+            self.mean,
+            self.largest / (self.magnitude or 1.0),
+            None if quanta is None else quanta.largest,
+            None if quanta is None else quanta.mean,
+            self.nan,
+            self.infinite,
+            crowded,
+        )

@@ -44,6 +44,7 @@ class OnnxSession:
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
         options.intra_op_num_threads = num_threads
+        options.enable_cpu_mem_arena = False  # a session runs a few times: nothing is kept for more
         for key, value in _CONFIG.items():
             options.add_session_config_entry(key, value)
         if folder is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,7 @@ from tflite_ort.comparison.differences import (
 from tflite_ort.schema import BridgeError, Model, OperatorView, TensorView
 from tflite_ort.verification.extraction import constant_operators
 from tflite_ort.verification.judgement import Outputs, is_near, is_within, judged
+from tflite_ort.verification.kept import ArrayFile, KeptArrays
 from tflite_ort.verification.known import known_difference
 from tflite_ort.verification.options import option_texts
 from tflite_ort.verification.report import (
@@ -58,19 +59,25 @@ class Reference:
 
     name: str
     samples: Sequence[Sample]
-    outputs: list[list[Tensors]] = field(default_factory=list)
-    tensors: list[Tensors] = field(default_factory=list)
+    outputs: list[list[KeptArrays]] = field(default_factory=list)
+    tensors: list[KeptArrays] = field(default_factory=list)
     error: str = ""
+    _file: ArrayFile = field(default_factory=ArrayFile)
 
     def add(self, runtime: Runtime, sample: Sample) -> None:
         """Run one more sample."""
-        runs = list(runtime.outputs(sample))
+        runs = [self._file.keep(found.items()) for found in runtime.outputs(sample)]
         try:
-            inside = runtime.tensors(sample)
+            inside = self._file.keep(runtime.tensors(sample))
         except BridgeError as error:
-            inside, self.error = {}, str(error)
+            inside, self.error = self._file.keep(()), str(error)
+        inputs = self._file.keep(sample[0].items())
         self.outputs.append(runs)
-        self.tensors.append({**inside, **runs[0], **sample[0]})
+        self.tensors.append(inputs.over(runs[0].over(inside)))
+
+    def close(self) -> None:
+        """Forget all values."""
+        self._file.close()
 
 
 @dataclass
@@ -95,7 +102,7 @@ class Comparing:
     error: str = ""
 
     def __post_init__(self) -> None:
-        self._outputs = Outputs(self.model, self.reference.outputs)
+        self._outputs = Outputs(self.model, self.views, self.reference.outputs)
         self._accumulated: dict[int, list[Difference]] = defaultdict(list)
         self._isolated: dict[int, Difference] = {}
         self._shapes: dict[int, tuple[int, ...]] = {}
@@ -130,11 +137,14 @@ class Comparing:
     def _compare_tensors(self, number: int, sample: Sample) -> None:
         known = self.reference.tensors[number]
         made = set(results(self.model))
-        for index, got in self.runtime.tensors(sample, known).items():
+        found: dict[int, Difference] = {}
+        for index, got in self.runtime.tensors(sample, known):
             if index in known and index in made:
-                found = self._difference(index, got, known[index])
-                self._accumulated[index].append(found)
-                self._shapes[index] = known[index].shape
+                right = known[index]
+                found[index] = self._difference(index, got, right)
+                self._shapes[index] = right.shape
+        for index, each in found.items():
+            self._accumulated[index].append(each)
 
     def _run_operators(self, progress: Progress) -> None:
         fixed, count = constant_operators(self.model), len(self.operators)
@@ -146,30 +156,27 @@ class Comparing:
                 continue
             try:
                 found = self.runtime.isolated(op.index, given)
+                self._compare_operator(op, found.outputs)
             except NotIsolated as reason:
                 self._reasons[op.index] = str(reason)
-                continue
             except BridgeError as error:
                 self._reasons[op.index] = f"alone it fails: {error}"
-                continue
-            self._together[op.index] = found.operators
-            self._compare_operator(op, found.outputs)
+            else:
+                self._together[op.index] = found.operators
         progress(f"{self.runtime.name}: operators", count, count)
 
-    def _compare_operator(self, op: OperatorView[Any], outputs: Sequence[Tensors]) -> None:
-        for tensor in op.outputs:
-            pairs = [
-                (got[tensor.index], right[tensor.index])
-                for got, right in zip(outputs, self.reference.tensors, strict=True)
-                if tensor.index in got and tensor.index in right
-            ]
-            found = merged([self._difference(tensor.index, *pair) for pair in pairs])
-            if found is None:
+    def _compare_operator(self, op: OperatorView[Any], outputs: Iterator[Tensors]) -> None:
+        by_tensor: dict[int, list[Difference]] = {tensor.index: [] for tensor in op.outputs}
+        for got, right in zip(outputs, self.reference.tensors, strict=True):
+            for index, found in by_tensor.items():
+                if index in got and index in right:
+                    found.append(self._noted(index, got[index], right[index]))
+        for index, found in by_tensor.items():
+            whole = merged(found)
+            if whole is None:
                 self._reasons.setdefault(op.index, "the reference has no value of what it makes")
-                continue
-            self._isolated[tensor.index] = found
-            if self._worst is None or badness(found) > self._worst[0]:
-                self._worst = badness(found), self._values(tensor.index, *pairs[0])
+            else:
+                self._isolated[index] = whole
         if not self._is_near(op) and self.kernels:
             self._spreads[op.index] = self._spread_of(op)
 
@@ -195,10 +202,10 @@ class Comparing:
         for kernels in self.kernels:
             try:
                 outputs = kernels.isolated(op.index, self.reference.tensors).outputs
+                for got, right in zip(outputs, self.reference.tensors, strict=True):
+                    found += [self._difference(i, got[i], right[i]) for i in got if i in right]
             except BridgeError:
                 continue
-            for got, right in zip(outputs, self.reference.tensors, strict=True):
-                found += [self._difference(i, got[i], right[i]) for i in got if i in right]
         return largest(found)
 
     def _note_places(self, runtime: OurInterpreter, profiled_runs: int) -> None:
@@ -213,15 +220,19 @@ class Comparing:
         view = self.views[index]
         return difference(got, want, view.quantization if view.is_quantized else None)
 
-    def _values(self, index: int, got: Array, want: Array) -> Values:
-        return Values(index, self.views[index].name, want, got)
+    def _noted(self, index: int, got: Array, want: Array) -> Difference:
+        """How far an operator's result is; the values of the worst one are kept."""
+        found = self._difference(index, got, want)
+        if self._worst is None or badness(found) > self._worst[0]:
+            self._worst = badness(found), Values(index, self.views[index].name, want, got)
+        return found
 
     # The result --------------------------------------------------------------------------------
 
     def result(self) -> RuntimeResult:
         """What is known by now."""
         operators = [self._operator(op) for op in self.operators]
-        outputs, state = self._outputs.results(self.views, self.spread, self.tolerance)
+        outputs, state = self._outputs.results(self.spread, self.tolerance)
         first = next((op for op in operators if op.within is False), None)
         verdict, reason = judged(outputs, state, operators, self.tolerance)
         if self.error:
@@ -237,7 +248,7 @@ class Comparing:
             None if first is None else first.index,
             self.error,
             self.reference.error or self.runtime.outputs_only,
-            (*self._outputs.values(self.views), *([self._worst[1]] if self._worst else ())),
+            (*self._outputs.values(), *([self._worst[1]] if self._worst else ())),
             {} if first is None else self._fed(first),
         )
 

@@ -13,11 +13,12 @@ from tflite_ort.schema import Model, TensorType, TensorView
 from tflite_ort.verification.report import (
     OperatorResult,
     OutputResult,
+    Scores,
     Values,
     Verdict,
 )
 from tflite_ort.verification.runtimes import Tensors, variables
-from tflite_ort.verification.scores import agreement
+from tflite_ort.verification.scores import agreement, total
 
 Array = npt.NDArray[Any]
 
@@ -31,68 +32,73 @@ _ORDER = tuple(Verdict)
 
 
 class Outputs:
-    """The outputs of a runtime beside those of the reference."""
+    """The outputs of a runtime beside those of the reference; what they were is not kept, but for
+    the first sample."""
 
-    def __init__(self, model: Model, reference: Sequence[Sequence[Tensors]]) -> None:
-        self._reference = reference
+    def __init__(
+        self, model: Model, views: Sequence[TensorView], reference: Sequence[Sequence[Tensors]]
+    ) -> None:
+        self._reference, self._views = reference, views
         self._outputs = list(dict.fromkeys(model.subgraphs[0].outputs))
         self._variables = [index for index in variables(model) if index not in self._outputs]
-        self._pairs: dict[int, dict[int, list[tuple[Array, Array]]]] = defaultdict(
-            lambda: defaultdict(list)
-        )
+        self._found: dict[int, _Output] = {}
 
     def add(self, sample: int, step: int, found: Tensors) -> None:
+        """Compare what one run gave."""
         right = self._reference[sample][step]
         for index in (*self._outputs, *self._variables):
             if index in found and index in right:
-                self._pairs[index][step].append((found[index], right[index]))
+                so_far = self._found.setdefault(index, _Output(self._views[index]))
+                so_far.add(step, found[index], right[index])
 
     def results(
-        self,
-        views: Sequence[TensorView],
-        spread: Mapping[int, Difference],
-        tolerance: Tolerance,
+        self, spread: Mapping[int, Difference], tolerance: Tolerance
     ) -> tuple[tuple[OutputResult, ...], tuple[OutputResult, ...]]:
         """Of the outputs, and of the variables."""
         outputs, state = (
             tuple(
-                _output(views[index], self._pairs[index], spread.get(index), tolerance)
+                self._found[index].result(spread.get(index), tolerance)
                 for index in indices
-                if index in self._pairs
+                if index in self._found
             )
             for indices in (self._outputs, self._variables)
         )
         return outputs, state
 
-    def values(self, views: Sequence[TensorView]) -> Iterator[Values]:
+    def values(self) -> Iterator[Values]:
         """Of the first sample."""
-        for index in self._outputs:
-            if pairs := self._pairs.get(index, {}).get(0):
-                yield Values(index, views[index].name, pairs[0][1], pairs[0][0])
+        yield from (self._found[index].first for index in self._outputs if index in self._found)
 
 
-def _output(
-    view: TensorView,
-    pairs: Mapping[int, Sequence[tuple[Array, Array]]],
-    spread: Difference | None,
-    tolerance: Tolerance,
-) -> OutputResult:
-    quantization = view.quantization if view.is_quantized else None
-    steps = [
-        merged([difference(got, want, quantization) for got, want in at_step])
-        for at_step in pairs.values()
-    ]
-    by_step = [each for each in steps if each is not None]
-    found = merged(by_step) or Difference(0, 0)
-    return OutputResult(
-        view.index,
-        view.name,
-        verdict_of(found, spread, tolerance),
-        found,
-        spread,
-        agreement([pair for at_step in pairs.values() for pair in at_step]),
-        tuple(by_step) if len(by_step) > 1 else (),
-    )
+class _Output:
+    """One output over all samples and steps."""
+
+    def __init__(self, view: TensorView) -> None:
+        self._view = view
+        self._steps: dict[int, list[Difference]] = defaultdict(list)
+        self._scores: list[Scores | None] = []
+        self.first: Values
+
+    def add(self, step: int, got: Array, want: Array) -> None:
+        if not self._steps:
+            self.first = Values(self._view.index, self._view.name, want, got)
+        quantization = self._view.quantization if self._view.is_quantized else None
+        self._steps[step].append(difference(got, want, quantization))
+        self._scores.append(agreement(got, want))
+
+    def result(self, spread: Difference | None, tolerance: Tolerance) -> OutputResult:
+        steps = [merged(at_step) for at_step in self._steps.values()]
+        by_step = [each for each in steps if each is not None]
+        found = merged(by_step) or Difference(0, 0)
+        return OutputResult(
+            self._view.index,
+            self._view.name,
+            verdict_of(found, spread, tolerance),
+            found,
+            spread,
+            total(self._scores),
+            tuple(by_step) if len(by_step) > 1 else (),
+        )
 
 
 def verdict_of(found: Difference, spread: Difference | None, tolerance: Tolerance) -> Verdict:

@@ -47,7 +47,7 @@ class LitertProcess:
             self._started()
 
     def load(self, model: Model, kernels: str) -> None:
-        """Make `model` the one that `run` runs, with fresh state.
+        """Make `model` the one that `invoke` runs, with fresh state.
 
         Raises:
             LitertError: LiteRT cannot read it.
@@ -58,18 +58,27 @@ class LitertProcess:
         write_bytes(path, write_model(model))
         self._ask({"do": "load", "path": str(path), "kernels": kernels, "threads": self._threads})
 
-    def run(
-        self, inputs: Sequence[Array], read: Sequence[int] = ()
-    ) -> tuple[list[Array], dict[int, Array]]:
-        """One inference: the outputs by position, and the tensors `read` by index.
+    def invoke(self, inputs: Sequence[Array]) -> None:
+        """One inference.
 
         Raises:
             LitertError: it fails.
         """
-        arrays = {f"i{at}": array for at, array in enumerate(inputs)}
-        found = self._ask({"do": "run", "read": list(read)}, arrays)
-        count = len(found) - len(read)
-        return [found[f"o{at}"] for at in range(count)], {i: found[f"t{i}"] for i in read}
+        self._ask({"do": "invoke"}, {f"i{at}": array for at, array in enumerate(inputs)})
+
+    def outputs(self) -> list[Array]:
+        """Of the last inference, by position."""
+        found = self._ask({"do": "outputs"})
+        return [found[f"o{at}"] for at in range(len(found))]
+
+    def read(self, tensors: Sequence[int]) -> dict[int, Array]:
+        """Tensors by index; outputs and variables can be read.
+
+        Raises:
+            LitertError: it has no value.
+        """
+        found = self._ask({"do": "read", "read": list(tensors)})
+        return {index: found[f"t{index}"] for index in tensors}
 
     def close(self) -> None:
         self._stop()

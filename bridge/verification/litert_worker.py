@@ -34,7 +34,12 @@ class Worker:
         if message["do"] == "load":
             self._load(message["path"], message["kernels"], message["threads"])
             return {}
-        return self._run(arrays, message["read"])
+        if message["do"] == "invoke":
+            self._invoke(arrays)
+            return {}
+        if message["do"] == "outputs":
+            return self._outputs()
+        return {f"t{index}": self._value(index) for index in message["read"]}
 
     def _load(self, path: str, kernels: str, threads: int) -> None:
         litert = optional_module("ai_edge_litert.interpreter")
@@ -46,8 +51,7 @@ class Worker:
             experimental_op_resolver_type=getattr(litert.OpResolverType, _RESOLVERS[kernels]),
         )
 
-    def _run(self, arrays: dict[str, Array], read: list[int]) -> dict[str, Array]:
-        """Outputs by position as ``o0``, the tensors of `read` by index as ``t0``."""
+    def _invoke(self, arrays: dict[str, Array]) -> None:
         interpreter = self._interpreter
         details = interpreter.get_input_details()
         for position, detail in enumerate(details):
@@ -57,10 +61,14 @@ class Worker:
         for position, detail in enumerate(details):
             interpreter.set_tensor(detail["index"], arrays[f"i{position}"])
         interpreter.invoke()
-        outputs = enumerate(interpreter.get_output_details())
-        found = {f"o{at}": interpreter.get_tensor(detail["index"]) for at, detail in outputs}
-        found |= {f"t{index}": interpreter.get_tensor(index) for index in read}
-        return {name: np.asarray(array) for name, array in found.items()}
+
+    def _outputs(self) -> dict[str, Array]:
+        """By position, as ``o0``."""
+        outputs = enumerate(self._interpreter.get_output_details())
+        return {f"o{at}": self._value(detail["index"]) for at, detail in outputs}
+
+    def _value(self, index: int) -> Array:
+        return np.asarray(self._interpreter.get_tensor(index))
 
 
 def serve(source: IO[bytes], target: IO[bytes]) -> None:

@@ -25,7 +25,15 @@ from tflite_ort.verification.onnx_forms import (
     misfit_form,
 )
 from tflite_ort.verification.onnx_graph import OnnxGraph
-from tflite_ort.verification.runtimes import Isolated, NotIsolated, Sample, Tensors, results
+from tflite_ort.verification.runtimes import (
+    AT_A_TIME,
+    Isolated,
+    NotIsolated,
+    Sample,
+    Tensors,
+    grouped,
+    results,
+)
 
 Array = npt.NDArray[Any]
 
@@ -84,25 +92,41 @@ class OnnxRuntime:
                     tensors[index] = self._plain(np.asarray(found[name]), self._views[index])
             yield tensors
 
-    def tensors(self, sample: Sample, reference: Tensors | None = None) -> Tensors:
-        known = reference or {}
-        matched = self._matched(known)
-        inputs = sample[0]
-        shown = list(dict.fromkeys([*matched, *self._outputs]))
-        session = OnnxSession(self.graph.showing(shown), self.folder, self.threads)
-        feeds = self._feeds(inputs)
-        values = dict(zip(session.outputs, session.run(feeds), strict=True)) | feeds
-        right = {**known, **inputs}
-        found: dict[int, Array] = {}
-        for name, candidates in matched.items():
-            if isinstance(values.get(name), np.ndarray):
-                self._fit(name, values[name], candidates, right, found)
+    def tensors(
+        self, sample: Sample, reference: Tensors | None = None
+    ) -> Iterator[tuple[int, Array]]:
+        right = sample[0] if reference is None else reference
+        matched = self._matched(right)
         for name, index in self._outputs.items():
-            if index in right and isinstance(values.get(name), np.ndarray):
-                self._fit(name, values[name], [index], right, found)
-                self._last[index] = name
-                self._shape[index] = right[index].shape
-        return found
+            if index in right:
+                matched[name] = [index]
+        feeds = self._feeds(sample[0])
+        near: dict[int, tuple[bool, float]] = {}
+        for names in self._groups(matched):
+            values = self._values(names, feeds)
+            for name in names:
+                if isinstance(values.get(name), np.ndarray):
+                    yield from self._fit(name, values[name], matched[name], right, near)
+        for name, index in self._outputs.items():
+            if name in self._form:
+                self._last[index], self._shape[index] = name, right[index].shape
+
+    def _values(self, names: Sequence[str], feeds: Mapping[str, Array]) -> dict[str, Any]:
+        """Of these values those that the file has."""
+        made = [name for name in names if name in self.graph.producer]
+        if not made:
+            return dict(feeds)
+        session = OnnxSession(self.graph.showing(made), self.folder, self.threads)
+        return {**dict(zip(session.outputs, session.run(feeds), strict=True)), **feeds}
+
+    def _groups(self, matched: Mapping[str, Sequence[int]]) -> Iterator[list[str]]:
+        """Values in groups that are shown at a time."""
+        names: dict[int, list[str]] = {}
+        for name, candidates in matched.items():
+            names.setdefault(candidates[0], []).append(name)
+        most = max(map(len, names.values()), default=1)
+        for group in grouped(self.model, names, AT_A_TIME // most):
+            yield [name for index in group for name in names[index]]
 
     def _fit(
         self,
@@ -110,30 +134,29 @@ class OnnxRuntime:
         value: Array,
         candidates: Sequence[int],
         right: Tensors,
-        found: dict[int, Array],
-    ) -> None:
-        """Note which of the tensors `value` stands for, and how."""
+        near: dict[int, tuple[bool, float]],
+    ) -> Iterator[tuple[int, Array]]:
+        """Note which of the tensors `value` stands for, and how; the tensor if it is the best so
+        far.
+
+        In files of other tools that is the nearest one, since what has the name may be the tensor
+        before its bias or activation.
+        """
         for index in candidates:
-            form = best_form(value, name, self._views[index], right[index])
+            want, view = right[index], self._views[index]
+            form = best_form(value, name, view, want)
             if form is None and len(candidates) == 1 and self._ours:
-                form = misfit_form(value, name, self._views[index], right[index])
+                form = misfit_form(value, name, view, want)
             if form is None:
                 continue
             self._form[name] = form
-            array = form.to_tensor(value, right[index].shape)
-            if self._is_better(index, array, found, right[index]):
-                self._value[index], found[index] = name, array
+            array = form.to_tensor(value, want.shape)
+            codes = view.quantization if view.is_quantized else None
+            apart = (False, 0.0) if self._ours else badness(difference(array, want, codes))
+            if index not in near or apart < near[index]:
+                self._value[index], near[index] = name, apart
+                yield index, array
             return
-
-    def _is_better(self, index: int, array: Array, found: dict[int, Array], right: Array) -> bool:
-        """Whether a value stands for a tensor rather than the one before: in files of other tools
-        the nearer one, since what has the name may be the tensor before its bias or activation."""
-        if index not in found or self._ours:
-            return index not in found
-        view = self._views[index]
-        codes = view.quantization if view.is_quantized else None
-        near, nearer = (badness(difference(a, right, codes)) for a in (found[index], array))
-        return nearer < near
 
     def unreadable(self, tensor: int) -> str:
         return (
@@ -169,14 +192,26 @@ class OnnxRuntime:
             raise NotIsolated("it is no node of the file")
         if unknown := [name for name in borders if name not in stops]:
             raise NotIsolated(f"the reference has no value of {unknown[0]!r}")
-        fed = [{n: self._form[n].to_value(each[stops[n]]) for n in borders} for each in given]
-        part = self.graph.cut(nodes, fed[0], targets)
-        session = OnnxSession(part, self.folder, self.threads)
-        found = []
-        for feeds, sample in zip(fed, given, strict=True):
-            values = zip(outputs, targets, session.run(feeds, targets), strict=True)
-            found.append(self._as_tensors(values, sample))
-        return Isolated(found, self._spanned(outputs, {stops[name] for name in borders}))
+        read = {name: stops[name] for name in borders}
+        runs = self._runs(nodes, read, dict(zip(outputs, targets, strict=True)), given)
+        return Isolated(runs, self._spanned(outputs, set(read.values())))
+
+    def _runs(
+        self,
+        nodes: Sequence[int],
+        borders: Mapping[str, int],
+        targets: Mapping[int, str],
+        given: Sequence[Tensors],
+    ) -> Iterator[Tensors]:
+        """Of each sample, what `nodes` make of the values `borders`."""
+        names, session = list(targets.values()), None
+        for sample in given:
+            feeds = {n: self._form[n].to_value(sample[index]) for n, index in borders.items()}
+            if session is None:
+                part = self.graph.cut(nodes, feeds, names)
+                session = OnnxSession(part, self.folder, self.threads)
+            values = zip(targets, names, session.run(feeds, names), strict=True)
+            yield self._as_tensors(values, sample)
 
     def _as_tensors(self, values: Iterable[tuple[int, str, Any]], sample: Tensors) -> Tensors:
         """Values of the file, each after its tensor and its name, as the tensors of `sample`."""
@@ -223,10 +258,11 @@ class OnnxRuntime:
                 candidates = self._names.of(name)
             if kept := [index for index in candidates if index in right]:
                 matched[name] = kept
-        if not self._ours:
-            for name, candidates in list(matched.items()):
-                for after in self.graph.following(name, matched, _AFTER):
-                    matched[after] = candidates
+        if self._ours:
+            return _first_of_each(matched)
+        for name, candidates in list(matched.items()):
+            for after in self.graph.following(name, matched, _AFTER):
+                matched[after] = candidates
         return matched
 
     def _by_place(self) -> tuple[dict[str, int], dict[str, int]]:
@@ -281,3 +317,15 @@ class OnnxRuntime:
         """An output in the tensor's layout, where that is certain."""
         form = self._form.get(self._last.get(view.index, ""))
         return value if form is None else form.to_tensor(value, self._shape[view.index])
+
+
+def _first_of_each(matched: Mapping[str, list[int]]) -> dict[str, list[int]]:
+    """Of several values that stand for a tensor the first one: if all were shown, ONNX Runtime
+    would compute the real numbers between codes besides the codes."""
+    known: set[int] = set()
+    found: dict[str, list[int]] = {}
+    for name, candidates in matched.items():
+        if len(candidates) > 1 or candidates[0] not in known:
+            found[name] = candidates
+            known.update(candidates if len(candidates) == 1 else ())
+    return found

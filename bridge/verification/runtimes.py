@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -14,6 +15,7 @@ from tflite_ort.interpreter import Interpreter
 from tflite_ort.plan.report import Placement
 from tflite_ort.providers.delegates import OpResolverType, ProviderChoice
 from tflite_ort.schema import BridgeError, Model, TensorType, write_model
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 from tflite_ort.verification.extraction import one_operator
 from tflite_ort.verification.litert import LitertProcess
 from tflite_ort.versioning.resolver import OpResolver
@@ -24,6 +26,8 @@ Tensors = Mapping[int, Array]
 # Inputs of one run after the other, over which state lasts.
 Sample = Sequence[Tensors]
 
+# Of the tensors of a network that are there at the same time.
+AT_A_TIME = 16 << 20
 _WITHOUT_VALUES = frozenset({TensorType.RESOURCE, TensorType.VARIANT})
 
 
@@ -33,14 +37,14 @@ class NotIsolated(BridgeError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Isolated:
-    """What an operator gave when it was fed given inputs.
+    """What an operator gives when it is fed given inputs.
 
     Args:
-        outputs: of each sample, by tensor index.
+        outputs: of each sample, by tensor index; it runs when they are asked for.
         operators: those that ran; more than one where it could not be run alone.
     """
 
-    outputs: Sequence[Tensors]
+    outputs: Iterator[Tensors]
     operators: tuple[int, ...]
 
 
@@ -58,8 +62,11 @@ class Runtime(Protocol):
         """Of each run of a sample, the outputs and variables that can be read."""
         ...
 
-    def tensors(self, sample: Sample, reference: Tensors | None = None) -> Tensors:
-        """All that can be read after the first run of a sample.
+    def tensors(
+        self, sample: Sample, reference: Tensors | None = None
+    ) -> Iterator[tuple[int, Array]]:
+        """All that can be read after the first run of a sample; of one that comes again the last
+        counts.
 
         Args:
             reference: the right values, for a runtime that has to find out in which form it has
@@ -71,7 +78,7 @@ class Runtime(Protocol):
         """An operator fed with tensors of each sample.
 
         Raises:
-            NotIsolated: it cannot be.
+            NotIsolated: it cannot be. Errors of the run come when outputs are asked for.
         """
         ...
 
@@ -95,7 +102,31 @@ def variables(model: Model) -> list[int]:
     return [index for index, tensor in enumerate(graph.tensors) if tensor.is_variable]
 
 
-def fed(model: Model, operator: int, given: Sequence[Tensors]) -> tuple[Model, list[int], Any]:
+def grouped(model: Model, tensors: Iterable[int], limit: int = AT_A_TIME) -> Iterator[list[int]]:
+    """`tensors` of the primary subgraph in groups of about `limit` bytes, as the file declares
+    them."""
+    group, size = list[int](), 0
+    for index in tensors:
+        tensor = model.subgraphs[0].tensors[index]
+        own = math.prod(max(1, size) for size in tensor.shape) * NUMPY_DTYPE[tensor.type].itemsize
+        if group and size + own > limit:
+            yield group
+            group, size = [], 0
+        group.append(index)
+        size += own
+    if group:
+        yield group
+
+
+def with_outputs(model: Model, outputs: Sequence[int]) -> Model:
+    """The model with other outputs."""
+    first = replace(model.subgraphs[0], outputs=tuple(outputs))
+    return replace(model, subgraphs=(first, *model.subgraphs[1:]), signature_defs=())
+
+
+def fed(
+    model: Model, operator: int, given: Sequence[Tensors]
+) -> tuple[Model, list[int], Iterator[list[Array]]]:
     """An operator as a model, its outputs, and its inputs in each sample.
 
     Raises:
@@ -112,7 +143,7 @@ def fed(model: Model, operator: int, given: Sequence[Tensors]) -> tuple[Model, l
         raise NotIsolated("it makes a resource")
     if not outputs:
         raise NotIsolated("it has no output")
-    return alone, outputs, [[sample[index] for index in inputs] for sample in given]
+    return alone, outputs, ([sample[index] for index in inputs] for sample in given)
 
 
 # Ours --------------------------------------------------------------------------------------------
@@ -137,13 +168,12 @@ class OurInterpreter:
     settings: Settings = field(default_factory=Settings)
     name: str = "interpreter"
 
-    def opened(self, model: Model, *, keep_all: bool = False) -> Interpreter:
+    def opened(self, model: Model) -> Interpreter:
         kernels = OpResolverType.BUILTIN_REF if self.settings.kernels else OpResolverType.AUTO
         return Interpreter(
             model_content=write_model(replace(model, folder=None)),
             num_threads=self.settings.threads,
             experimental_op_resolver_type=kernels,
-            experimental_preserve_all_tensors=keep_all,
             providers=None if self.settings.kernels else self.settings.providers,
             resolver=self.settings.resolver,
             hybrid=self.settings.hybrid,
@@ -157,23 +187,32 @@ class OurInterpreter:
                 invoke(interpreter, inputs)
                 yield read(interpreter, wanted)
 
-    def tensors(self, sample: Sample, reference: Tensors | None = None) -> Tensors:
-        with closing(self.opened(self.model, keep_all=True)) as interpreter:
-            invoke(interpreter, sample[0])
-            return read(interpreter, results(self.model))
+    def tensors(
+        self, sample: Sample, reference: Tensors | None = None
+    ) -> Iterator[tuple[int, Array]]:
+        for group in grouped(self.model, results(self.model)):
+            with closing(self.opened(with_outputs(self.model, group))) as interpreter:
+                invoke(interpreter, sample[0])
+                for index in group:
+                    yield from read(interpreter, [index]).items()
 
     def isolated(self, operator: int, given: Sequence[Tensors]) -> Isolated:
         alone, outputs, samples = fed(self.model, operator, given)
-        found: list[Tensors] = []
+        return Isolated(self._runs(alone, outputs, samples), (operator,))
+
+    def _runs(
+        self, alone: Model, outputs: Sequence[int], samples: Iterable[Sequence[Array]]
+    ) -> Iterator[Tensors]:
+        """Of each sample, what the model `alone` gives, by index of `outputs`."""
+        graph = alone.subgraphs[0]
         with closing(self.opened(alone)) as interpreter:
-            for arrays in samples:
-                if found:
+            for number, arrays in enumerate(samples):
+                if number:
                     interpreter.reset_all_variables()
-                invoke(interpreter, dict(zip(alone.subgraphs[0].inputs, arrays, strict=True)))
-                made = read(interpreter, alone.subgraphs[0].outputs)
-                pairs = zip(outputs, alone.subgraphs[0].outputs, strict=True)
-                found.append({old: made[new] for old, new in pairs if new in made})
-        return Isolated(found, (operator,))
+                invoke(interpreter, dict(zip(graph.inputs, arrays, strict=True)))
+                made = read(interpreter, graph.outputs)
+                pairs = zip(outputs, graph.outputs, strict=True)
+                yield {old: made[new] for old, new in pairs if new in made}
 
     def placements(self, inputs: Tensors) -> Sequence[Placement]:
         """Where each operator runs."""
@@ -244,29 +283,31 @@ class Litert:
         graph, kept = self.model.subgraphs[0], variables(self.model)
         for inputs in sample:
             arrays = [inputs[index] for index in graph.inputs]
-            outputs, state = self.process.run(arrays, kept)
-            yield {**state, **dict(zip(graph.outputs, outputs, strict=True))}
+            self.process.invoke(arrays)
+            outputs = dict(zip(graph.outputs, self.process.outputs(), strict=True))
+            yield {**self.process.read(kept), **outputs}
 
-    def tensors(self, sample: Sample, reference: Tensors | None = None) -> Tensors:
+    def tensors(
+        self, sample: Sample, reference: Tensors | None = None
+    ) -> Iterator[tuple[int, Array]]:
         """Made outputs, since what the delegate makes inside it leaves nowhere to read."""
-        graph = self.model.subgraphs[0]
-        exposed = replace(graph, outputs=tuple(results(self.model)))
-        whole = replace(
-            self.model,
-            subgraphs=(exposed, *self.model.subgraphs[1:]),
-            signature_defs=(),
-        )
-        self.process.load(whole, self.kernels)
-        arrays = [sample[0][index] for index in graph.inputs]
-        return dict(zip(exposed.outputs, self.process.run(arrays)[0], strict=True))
+        exposed = results(self.model)
+        self.process.load(with_outputs(self.model, exposed), self.kernels)
+        self.process.invoke([sample[0][index] for index in self.model.subgraphs[0].inputs])
+        for index in exposed:
+            yield from self.process.read([index]).items()
 
     def isolated(self, operator: int, given: Sequence[Tensors]) -> Isolated:
         alone, outputs, samples = fed(self.model, operator, given)
-        found = []
+        return Isolated(self._runs(alone, outputs, samples), (operator,))
+
+    def _runs(
+        self, alone: Model, outputs: Sequence[int], samples: Iterable[Sequence[Array]]
+    ) -> Iterator[Tensors]:
         for arrays in samples:
             self.process.load(alone, self.kernels)
-            found.append(dict(zip(outputs, self.process.run(arrays)[0], strict=True)))
-        return Isolated(found, (operator,))
+            self.process.invoke(arrays)
+            yield dict(zip(outputs, self.process.outputs(), strict=True))
 
     outputs_only = ""
 

@@ -15,13 +15,23 @@ Array = npt.NDArray[Any]
 _TOP = 5
 
 
-def agreement(pairs: Sequence[tuple[Array, Array]]) -> Scores | None:
-    """Of pairs of what a runtime gave and the reference; None if they are not vectors of scores."""
-    if not pairs or not all(_are_scores(got) and _are_scores(want) for got, want in pairs):
+def agreement(got: Array, want: Array) -> Scores | None:
+    """Of what a runtime gave and the reference; None if they are not vectors of scores."""
+    if not (_are_scores(got) and _are_scores(want)):
         return None
-    flat = [(_flat(got), _flat(want)) for got, want in pairs if got.size == want.size]
-    best = sum(_agree(got, want, 1) for got, want in flat)
-    return Scores(len(pairs), best, sum(_agree(got, want, _TOP) for got, want in flat))
+    if got.size != want.size:
+        return Scores(1, 0, 0)
+    pair = _flat(got), _flat(want)
+    return Scores(1, int(_agree(*pair, 1)), int(_agree(*pair, _TOP)))
+
+
+def total(found: Sequence[Scores | None]) -> Scores | None:
+    """Of several samples; None if one is not a vector of scores, or there is none."""
+    known = [each for each in found if each is not None]
+    if not known or len(known) < len(found):
+        return None
+    top1, top5 = sum(each.top1 for each in known), sum(each.top5 for each in known)
+    return Scores(sum(each.samples for each in known), top1, top5)
 
 
 def _are_scores(array: Array) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -143,15 +143,22 @@ class _Job:
         self, name: str, choice: _Choice, inputs: Random | Sequence[Given | Sequence[Given]]
     ) -> Report:
         """The report, as far as it comes."""
+        with ExitStack() as stack:
+            return self._report(name, choice, inputs, stack)
+
+    def _report(
+        self,
+        name: str,
+        choice: _Choice,
+        inputs: Random | Sequence[Given | Sequence[Given]],
+        stack: ExitStack,
+    ) -> Report:
         fed, said = self._samples(inputs)
         done: list[Comparing] = []
         complete = False
-        try:
-            with ExitStack() as stack:
-                self._compare(choice, fed, done, stack)
+        with suppress(KeyboardInterrupt):
+            self._compare(choice, fed, done, stack)
             complete = True
-        except KeyboardInterrupt:
-            pass
         return Report(
             name,
             done[0].reference.name if done else choice.reference or "",
@@ -239,7 +246,7 @@ class _Job:
 
     def _ran(self, name: str, fed: Sequence[Sample], stack: ExitStack) -> Reference:
         runtime = stack.enter_context(closing(self._runtime(name)))
-        reference = Reference(name, fed)
+        reference = stack.enter_context(closing(Reference(name, fed)))
         for number, sample in enumerate(fed):
             self.progress(f"{name}: network", number, len(fed))
             reference.add(runtime, sample)
