@@ -34,11 +34,11 @@ from tflite_ort.interpreter import Interpreter
 from tflite_ort.prediction.array_files import InputError
 from tflite_ort.prediction.images import Normalization
 from tflite_ort.schema import ExportError, read_model, write_model
-from tflite_ort.schema.values.inlining import inlined
 from tflite_ort.verification.comparing import Progress as Told
 from tflite_ort.verification.extraction import one_operator
 from tflite_ort.verification.html import environment, to_html
 from tflite_ort.verification.overlay import node_names, write_overlays
+from tflite_ort.verification.reading import as_verified
 from tflite_ort.verification.report import Report, RuntimeResult
 from tflite_ort.verification.runtimes import Settings
 from tflite_ort.verification.samples import Random
@@ -249,7 +249,7 @@ def _extract(model: Path, report: Report, out: Path) -> None:
     if result is None or result.named is None:
         say("no operator is off by itself: nothing is extracted")
         return
-    part, inputs, _ = one_operator(inlined(read_model(model)), result.named.index)
+    part, inputs, _ = one_operator(as_verified(read_model(model)), result.named.index)
     write_bytes(out, write_model(part))
     say(f"wrote {out}: {result.named.label} alone")
     if all(index in result.fed for index in inputs):

@@ -30,7 +30,12 @@ from tflite_ort.schema.shapes import output_shapes
 from tflite_ort.schema.shapes.registry import RULES, Shapes, check_rank
 from tflite_ort.schema.values.inlining import FlatModel
 from tflite_ort.schema.values.operators import check_types, key_of
-from tflite_ort.schema.values.resolve import meter_of, operator_view, tensor_views
+from tflite_ort.schema.values.resolve import (
+    meter_of,
+    operator_view,
+    quantization_as,
+    tensor_views,
+)
 from tflite_ort.schema.values.result_types import result_type
 from tflite_ort.schema.values.sizes import (
     LARGEST_SIZE,
@@ -169,7 +174,7 @@ class _Specializer:
         is_ours = self.kernels.of(op) is (custom_kernel if is_custom else kernel).of(op)
         if is_ours:  # a user's may take other types
             check_types(op)
-            op = resources.with_position(_retyped(op))
+            op = resources.with_position(_retyped(op, declared))
         if prepare is not None:
             op = _prepared(op, declared, prepare)
         else:  # a user's may have the name of one of ours, and other shapes
@@ -237,12 +242,19 @@ def _shaped_as(op: OperatorView[Any], shapes: Shapes) -> OperatorView[Any]:
     return replace(op, outputs=tuple(replace(out, shape=shape) for out, shape in outputs))
 
 
-def _retyped(op: OperatorView[Any]) -> OperatorView[Any]:
-    """`op` with the types of its results that its kernel gives them."""
+def _retyped(op: OperatorView[Any], declared: Sequence[Tensor]) -> OperatorView[Any]:
+    """`op` with the types of its results that its kernel gives them; codes have the scale that the
+    file says, even if it says another type."""
     type = result_type(op)
     if type is None or all(tensor.type is type for tensor in op.outputs):
         return op
-    return replace(op, outputs=tuple(replace(tensor, type=type) for tensor in op.outputs))
+    outputs = (
+        tensor
+        if tensor.type is type
+        else replace(tensor, type=type, quantization=quantization_as(declared[tensor.index], type))
+        for tensor in op.outputs
+    )
+    return replace(op, outputs=tuple(outputs))
 
 
 def _is_size(size: Any) -> bool:

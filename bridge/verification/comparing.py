@@ -234,7 +234,8 @@ class Comparing:
         operators = [self._operator(op) for op in self.operators]
         outputs, state = self._outputs.results(self.spread, self.tolerance)
         first = next((op for op in operators if op.within is False), None)
-        verdict, reason = judged(outputs, state, operators, self.tolerance)
+        has_outputs = bool(self.model.subgraphs[0].outputs)
+        verdict, reason = judged(outputs, state, operators, self.tolerance, has_outputs)
         if self.error:
             verdict, reason = Verdict.OFF, f"It does not run: {self.error}"
         return RuntimeResult(

@@ -137,14 +137,23 @@ def judged(
     state: Sequence[OutputResult],
     operators: Sequence[OperatorResult],
     tolerance: Tolerance,
+    has_outputs: bool = True,
 ) -> tuple[Verdict, str]:
-    """The verdict on a runtime, and why."""
+    """The verdict on a runtime, and why.
+
+    Args:
+        has_outputs: the model has some; where it has none, its operators alone are judged.
+    """
     everything = (*outputs, *state)
-    if not everything:
-        return Verdict.OFF, "No output could be compared."
-    verdict = max((each.verdict for each in everything), key=_ORDER.index)
-    said = [_of_outputs(verdict, everything, tolerance)]
     first = next((op for op in operators if op.within is False), None)
+    if not has_outputs:
+        said = ["The model has no output: only its operators were compared."]
+        verdict = Verdict.EXACT if first is None else Verdict.OFF
+    elif not everything:
+        return Verdict.OFF, "No output could be compared."
+    else:
+        verdict = max((each.verdict for each in everything), key=_ORDER.index)
+        said = [_of_outputs(verdict, everything, tolerance)]
     if first is not None:
         said.append(_of_operator(first))
     elif verdict is Verdict.OFF and any(op.isolated for op in operators):

@@ -16,11 +16,11 @@ from tflite_ort.comparison.differences import Difference, Tolerance, difference
 from tflite_ort.export import export_onnx
 from tflite_ort.metadata import Metadata, model_metadata
 from tflite_ort.schema import BridgeError, ExportError, MalformedModel, Model, read_model
-from tflite_ort.schema.values.inlining import inlined
 from tflite_ort.schema.values.resolve import operator_view, tensor_views
 from tflite_ort.verification.comparing import Comparing, Progress, Reference, largest
 from tflite_ort.verification.litert import LitertError, LitertProcess, litert_installed
 from tflite_ort.verification.onnx_runtime import MismatchedFile, OnnxRuntime
+from tflite_ort.verification.reading import as_verified
 from tflite_ort.verification.report import Report
 from tflite_ort.verification.runtimes import (
     Litert,
@@ -275,7 +275,7 @@ def _read(model: Source) -> Model:
     source = model if isinstance(model, Model) else read_model(model)
     if not source.subgraphs:
         raise VerificationError("The model has no subgraph.")
-    return inlined(source)
+    return as_verified(source)
 
 
 def _metadata(model: Source) -> Metadata | None:

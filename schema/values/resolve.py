@@ -85,7 +85,7 @@ def tensor_views(model: Model, subgraph: int, meter: Meter | None = None) -> lis
             tensor.type,
             tensor.shape,
             _data(model, tensor, external, meter, index in filled),
-            _quantization(tensor),
+            quantization_as(tensor, tensor.type),
             tensor.is_variable and index not in given and index not in computed,
             blocks=_blocks(model, graph, tensor, external),
         )
@@ -199,10 +199,11 @@ def _options(code: OperatorCode, operator: Operator, meter: Meter) -> Any:
     return custom_options(b"" if data is None else data.tobytes(), meter)
 
 
-def _quantization(tensor: Tensor) -> Quantization | None:
-    """The affine part; None for a tensor without a scale or of another type than codes have, and
-    where there are details, which take its place. A scale is a number, a single one is not 0."""
-    parameters = tensor.quantization if tensor.type in _CODES else None
+def quantization_as(tensor: Tensor, type: TensorType) -> Quantization | None:
+    """What the file says of a tensor's codes, if they are of `type`: the affine part; None for a
+    tensor without a scale or if codes have other types, and where there are details, which take its
+    place. A scale is a number, a single one is not 0."""
+    parameters = tensor.quantization if type in _CODES else None
     if parameters is None or parameters.scale is None or parameters.scale.size == 0:
         return None
     if isinstance(parameters.details, (BlockwiseQuantization, MultiAxisQuantization)):

@@ -72,6 +72,22 @@ def test_the_data_decide(op: Op) -> None:
         assert got[0].dtype == want[0].dtype == litert(other, feeds)[0].dtype
 
 
+@pytest.mark.parametrize("op", [Op.ADD, Op.SUB, Op.MAXIMUM, Op.PRELU], ids=lambda op: op.name)
+def test_codes_have_the_scale_that_the_file_says(op: Op) -> None:
+    """Even if it says that they are floats."""
+    model, feeds = sample(op, INT8)
+    other = saying(model, FLOAT32)
+    want = litert(other, feeds)[0]
+    for got in (ours(other, feeds)[0], ours(other, feeds, [])[0], exported(other, feeds)):
+        assert got[0].dtype == want.dtype == np.int8
+        np.testing.assert_allclose(got[0], want, atol=1)
+    details = []
+    for interpreter in (litert_interpreter(other), Interpreter(model_content=other)):
+        interpreter.allocate_tensors()
+        details.append(interpreter.get_output_details()[0]["quantization"])
+    assert details[0] == details[1] != (0.0, 0)
+
+
 @pytest.mark.parametrize("op", sorted(_LIKE_DATA), ids=lambda op: op.name)
 def test_another_type_is_refused(op: Op) -> None:
     """Codes of one type would be taken for those of another."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from tflite_ort.command.cli import app
 from tflite_ort.comparison.differences import Tolerance
 from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.export_check import ExportMismatch, check_export
-from tflite_ort.schema import read_model
+from tflite_ort.schema import read_model, write_model
 from tflite_ort.verification import Random, Verdict, VerificationError
 from tflite_ort.verification.litert import LitertError, LitertProcess
 from tflite_ort.verification.onnx_runtime import MismatchedFile
@@ -128,6 +129,18 @@ def test_a_file_of_another_model_is_refused(tmp_path: Path) -> None:
     (tmp_path / "no.onnx").write_bytes(b"\xff" * 99)
     with pytest.raises(MismatchedFile, match="no ONNX file"):
         verify(model_path(QUANTISED), onnx_file=tmp_path / "no.onnx", inputs=ONE)
+
+
+def test_a_model_without_outputs_is_judged_by_its_operators() -> None:
+    """Nothing differs where there is nothing; an operator that is off makes it off."""
+    whole = read_model(model_path(HYBRID))
+    graph = replace(whole.subgraphs[0], outputs=())
+    cut = replace(whole, subgraphs=(graph, *whole.subgraphs[1:]), signature_defs=())
+    empty = replace(cut, subgraphs=(replace(graph, inputs=(), operators=(), tensors=()),))
+    for model, verdict in ((empty, Verdict.EXACT), (cut, Verdict.OFF)):
+        report = verify(write_model(model), runtimes=["interpreter"], inputs=ONE, tolerance=STRICT)
+        assert report.verdict is verdict
+        assert "The model has no output" in report.runtimes[0].reason
 
 
 def test_unknown_runtimes_are_refused() -> None:
