@@ -17,7 +17,7 @@ from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.opmap.graph.pairs import paired
 from tflite_ort.providers.onnx_file import OnnxSession
-from tflite_ort.schema import DelegateError, ExportError, Model, write_model
+from tflite_ort.schema import DelegateError, ExportError, Model, with_own_data, write_model
 from tflite_ort.schema.values.resolve import tensor_views
 from tflite_ort.versioning.resolver import OpResolver
 
@@ -83,7 +83,7 @@ def _differences(
     folder = None if output is None else Path(output).absolute().parent
     session = OnnxSession(proto, folder)
     views = tensor_views(model, 0)
-    content = write_model(model)
+    content = write_model(with_own_data(model))
     with closing(
         Interpreter(model_content=content, hybrid=hybrid, resolver=resolver, budgets=model.budgets)
     ) as interpreter:

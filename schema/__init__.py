@@ -11,6 +11,7 @@ from tflite_ort.schema.file.empty_options import *  # noqa: F403
 from tflite_ort.schema.file.enums import *  # noqa: F403
 from tflite_ort.schema.file.errors import *  # noqa: F403
 from tflite_ort.schema.file.external import ExternalData as ExternalData
+from tflite_ort.schema.file.external import with_own_data as with_own_data
 from tflite_ort.schema.file.layer_options import *  # noqa: F403
 from tflite_ort.schema.file.model import *  # noqa: F403
 from tflite_ort.schema.file.options import *  # noqa: F403

@@ -152,7 +152,9 @@ def _check(exported: onnx.ModelProto, target: Path, model: Path, options: dict[s
     """
     shapes, batch = options["input_shapes"], options["batch"]
     hybrid, resolver = options["hybrid"], options["resolver"] or BuiltinOpResolver()
-    source = shaped(read_model(model), shapes, batch, resolver).model
+    roots, limits = options["external_roots"], options["budgets"]
+    read = read_model(model, external_roots=roots, budgets=limits)
+    source = shaped(read, shapes, batch, resolver).model
     try:
         found = check_export(exported, target, source, hybrid=hybrid, resolver=resolver)
     except ExportMismatch as error:

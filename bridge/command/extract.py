@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tflite_ort.command.arguments import ModelFile
+from tflite_ort.command.arguments import BudgetNumbers, ExternalRoots, ModelFile, budgets
 from tflite_ort.command.terminal import say
 from tflite_ort.files import write_bytes
 from tflite_ort.schema import read_model, write_model
@@ -30,9 +30,12 @@ def extract(
         typer.Option("--to", metavar="TENSOR", help="Name or index, repeatable; default: outputs."),
     ] = None,
     subgraph: Annotated[int, typer.Option(min=0, help="Which subgraph it is cut from.")] = 0,
+    external_root: ExternalRoots = None,
+    budget: BudgetNumbers = None,
 ) -> None:
     """Cut out what leads from some tensors to others."""
-    part = extracted(read_model(model), start or (), stop or (), subgraph)
+    source = read_model(model, external_roots=external_root or (), budgets=budgets(budget))
+    part = extracted(source, start or (), stop or (), subgraph)
     content = write_model(part)
     write_bytes(out, content)
     graph = part.subgraphs[0]

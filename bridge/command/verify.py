@@ -14,6 +14,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from tflite_ort.command.arguments import (
+    BudgetNumbers,
+    ExternalRoots,
     Hybrid,
     HybridOption,
     ModelFile,
@@ -21,6 +23,7 @@ from tflite_ort.command.arguments import (
     Providers,
     ResolverName,
     Seed,
+    budgets,
     choices_of,
     resolver_of,
 )
@@ -33,13 +36,14 @@ from tflite_ort.files import write_bytes, write_text
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.prediction.array_files import InputError
 from tflite_ort.prediction.images import Normalization
-from tflite_ort.schema import ExportError, read_model, write_model
+from tflite_ort.schema import ExportError, Model, read_model, write_model
 from tflite_ort.verification.comparing import Progress as Told
 from tflite_ort.verification.extraction import one_operator
 from tflite_ort.verification.html import environment, to_html
 from tflite_ort.verification.overlay import node_names, write_overlays
 from tflite_ort.verification.reading import as_verified
-from tflite_ort.verification.report import Report, RuntimeResult
+from tflite_ort.verification.report import Report
+from tflite_ort.verification.results import RuntimeResult
 from tflite_ort.verification.runtimes import Settings
 from tflite_ort.verification.samples import Random
 from tflite_ort.verification.verifying import NAMES
@@ -51,6 +55,8 @@ Array = npt.NDArray[Any]
 _IMAGES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp"})
 _WORST = 5
 _PROFILED = 20
+# What shells tell of a command that Ctrl-C ended.
+_INTERRUPTED = 130
 
 InputFiles = Annotated[
     list[str] | None,
@@ -72,28 +78,37 @@ PartFile = Annotated[
 ]
 
 
+Runtimes = Annotated[list[str] | None, typer.Option(help=f"Repeatable; of {', '.join(NAMES)}.")]
+OnnxFile = Annotated[Path | None, typer.Option(help="An ONNX file made from the model.")]
+MapFile = Annotated[
+    Path | None,
+    typer.Option("--map", help="JSON: the tensor that each value of the ONNX file stands for."),
+]
+JsonFile = Annotated[
+    str | None, typer.Option("--json", metavar="FILE|-", help="Write the report as JSON.")
+]
+RelativeTolerance = Annotated[
+    float, typer.Option(min=0.0, help="Of floats, relative to the largest value.")
+]
+Profiled = Annotated[
+    bool | None,
+    typer.Option(help="Time each operator; by default with --report and --overlay."),
+]
+
+
 def verify(
     model: ModelFile,
-    runtime: Annotated[
-        list[str] | None, typer.Option(help=f"Repeatable; of {', '.join(NAMES)}.")
-    ] = None,
-    onnx: Annotated[Path | None, typer.Option(help="An ONNX file made from the model.")] = None,
-    value_map: Annotated[
-        Path | None,
-        typer.Option("--map", help="JSON: the tensor that each value of the ONNX file stands for."),
-    ] = None,
+    runtime: Runtimes = None,
+    onnx: OnnxFile = None,
+    value_map: MapFile = None,
     reference: Annotated[str | None, typer.Option(help="What counts as right.")] = None,
     inputs: InputFiles = None,
     samples: Annotated[int, typer.Option(min=1, help="Random ones.")] = 2,
     steps: Annotated[int, typer.Option(min=1, help="Runs in a row, over which state lasts.")] = 1,
     seed: Seed = 0,
-    tolerance: Annotated[
-        float, typer.Option(min=0.0, help="Of floats, relative to the largest value.")
-    ] = 1e-3,
+    tolerance: RelativeTolerance = 1e-3,
     quanta: Annotated[float, typer.Option(min=0.0, help="Of quantised tensors.")] = 1.0,
-    json_file: Annotated[
-        str | None, typer.Option("--json", metavar="FILE|-", help="Write the report as JSON.")
-    ] = None,
+    json_file: JsonFile = None,
     html: ReportFile = None,
     overlay: OverlayFolder = None,
     extract: PartFile = None,
@@ -102,11 +117,16 @@ def verify(
     provider: Providers = None,
     provider_option: ProviderOptions = None,
     resolver: ResolverName = None,
+    profile: Profiled = None,
+    external_root: ExternalRoots = None,
+    budget: BudgetNumbers = None,
 ) -> None:
     """Run a model in several runtimes and say which operator is off; exit code 4 if one is."""
     chosen, found = choices_of(provider, provider_option), resolver_of(resolver)
+    wants_times = bool(html or overlay) if profile is None else profile
     if html is not None:
         environment()  # says now what is missing, not after the work
+    source = read_model(model, external_roots=external_root or (), budgets=budgets(budget))
     with _bar() as progress:
         report = verified(
             model,
@@ -114,25 +134,27 @@ def verify(
             onnx_file=onnx,
             mapping=None if value_map is None else _mapping(value_map),
             reference=reference,
-            inputs=_given(model, inputs, seed) if inputs else Random(samples, steps, seed),
+            inputs=_given(source, model, inputs, seed) if inputs else Random(samples, steps, seed),
             tolerance=Tolerance(tolerance, quanta),
             settings=Settings(chosen, threads, hybrid.value, found),
-            profiled_runs=_PROFILED if html or overlay else 0,
+            profiled_runs=_PROFILED if wants_times else 0,
             progress=progress,
+            external_roots=external_root or (),
+            budgets=source.budgets,
         )
     if json_file is not None and json_file != "-":
         write_text(json_file, report.to_json())
     if html is not None:
         write_text(html, to_html(report))
     if overlay is not None:
-        write_overlays(report, overlay, _exported_nodes(model, hybrid.value, found))
+        write_overlays(report, overlay, _exported_nodes(source, hybrid.value, found))
     print(report.to_json(), end="") if json_file == "-" else _print(report)
     if extract is not None:
-        _extract(model, report, extract)
-    raise typer.Exit(report.exit_code)
+        _extract(source, report, extract)
+    raise typer.Exit(report.exit_code if report.complete else _INTERRUPTED)
 
 
-def _exported_nodes(model: Path, hybrid: str, resolver: OpResolver | None) -> list[str]:
+def _exported_nodes(model: Model, hybrid: str, resolver: OpResolver | None) -> list[str]:
     """The names of the nodes of an export; none where the model cannot be exported."""
     try:
         return node_names(export_onnx(model, hybrid=hybrid, resolver=resolver))
@@ -150,9 +172,9 @@ def _mapping(path: Path) -> dict[str, str | int]:
     return read
 
 
-def _given(model: Path, files: Sequence[str], seed: int) -> list[dict[int, Array]]:
+def _given(source: Model, path: Path, files: Sequence[str], seed: int) -> list[dict[int, Array]]:
     """A sample of the files; of a folder of images one each."""
-    interpreter = Interpreter(model)
+    interpreter = Interpreter(path, external_roots=source.external_roots, budgets=source.budgets)
     details = interpreter.get_input_details()
     described = interpreter.metadata.inputs
     first = described[0] if described else None
@@ -203,6 +225,17 @@ def _print_runtime(result: RuntimeResult) -> None:
         say(f"only outputs were compared: {result.outputs_only}")
     if result.error:
         return
+    _print_outputs(result)
+    _print_operators(result)
+    _print_times(result)
+    unread = sum(bool(tensor.unreadable) for tensor in result.tensors)
+    if unread:
+        say(f"{unread} of {len(result.tensors)} tensors cannot be read; --json says why")
+
+
+def _print_outputs(result: RuntimeResult) -> None:
+    if not result.outputs:
+        return
     table = new_table("output", "verdict", "difference", "LiteRT's kernels", "top 1", "top 5")
     for each in result.outputs:
         scores = each.scores
@@ -210,12 +243,19 @@ def _print_runtime(result: RuntimeResult) -> None:
         spread = "" if each.spread is None else each.spread.words
         apart = "none" if each.difference.exact else each.difference.words
         table.add_row(each.name, each.verdict, apart, spread, *tops)
-    console = new_console()
-    console.print(table)
-    _print_operators(result)
-    unread = sum(bool(tensor.unreadable) for tensor in result.tensors)
-    if unread:
-        say(f"{unread} of {len(result.tensors)} tensors cannot be read; --json says why")
+    new_console().print(table)
+
+
+def _print_times(result: RuntimeResult) -> None:
+    """Of the operators that take the longest."""
+    timed = [(op.milliseconds, op) for op in result.operators if op.milliseconds is not None]
+    if not timed:
+        return
+    whole = sum(time for time, _ in timed)
+    table = new_table("slowest operators", "ms", "share", "ran in")
+    for time, op in sorted(timed, key=lambda pair: -pair[0])[:_WORST]:
+        table.add_row(op.label, f"{time:.3f}", f"{time / (whole or 1.0):.0%}", op.runs_on)
+    new_console().print(table)
 
 
 def _print_operators(result: RuntimeResult) -> None:
@@ -243,13 +283,13 @@ def _print_operators(result: RuntimeResult) -> None:
             say(f"  {role} {tensor.name}: {tensor.type} {list(tensor.shape)}, scale {scale}")
 
 
-def _extract(model: Path, report: Report, out: Path) -> None:
+def _extract(model: Model, report: Report, out: Path) -> None:
     """Write the first operator that is off, and what the reference fed it as ``.npz``."""
     result = next((each for each in report.runtimes if each.named is not None), None)
     if result is None or result.named is None:
         say("no operator is off by itself: nothing is extracted")
         return
-    part, inputs, _ = one_operator(as_verified(read_model(model)), result.named.index)
+    part, inputs, _ = one_operator(as_verified(model), result.named.index)
     write_bytes(out, write_model(part))
     say(f"wrote {out}: {result.named.label} alone")
     if all(index in result.fed for index in inputs):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
 
+from tflite_ort.command.arguments import BudgetNumbers, ExternalRoots, budgets
+from tflite_ort.files import write_bytes
 from tflite_ort.optional import optional_module
-from tflite_ort.schema import BridgeError
+from tflite_ort.schema import BridgeError, Budgets, read_model, with_own_data, write_model
 
 # By a file's suffix: the package that teaches Model Explorer its format, and its name to pip.
 _ADAPTERS = {".onnx": ("model_explorer_onnx", "model-explorer-onnx")}
@@ -24,21 +27,39 @@ def view(
     host: Annotated[str, typer.Option(help="Where the page is served.")] = "localhost",
     port: Annotated[int, typer.Option(min=1, max=65535)] = 8080,
     browser: Annotated[bool, typer.Option(help="Open a browser.")] = True,
+    external_root: ExternalRoots = None,
+    budget: BudgetNumbers = None,
 ) -> None:
     """Show a model as a graph in Model Explorer, until Ctrl-C."""
     explorer = optional_module("model_explorer")
     if explorer is None:
         raise BridgeError("view needs Model Explorer: pip install 'tflite-ort[view]'")
-    config = explorer.config().add_model_from_path(str(_existing(model)))
-    for path in node_data_files(data or []):
-        config.add_node_data_from_path(str(path))
-    explorer.visualize_from_config(
-        config,
-        host=host,
-        port=port,
-        extensions=_extensions(model),
-        no_open_in_browser=not browser,
-    )
+    extensions = _extensions(_existing(model))
+    with TemporaryDirectory() as folder:
+        whole = _with_constants(model, Path(folder), external_root or (), budgets(budget))
+        config = explorer.config().add_model_from_path(str(whole))
+        for path in node_data_files(data or []):
+            config.add_node_data_from_path(str(path))
+        explorer.visualize_from_config(
+            config, host=host, port=port, extensions=extensions, no_open_in_browser=not browser
+        )
+
+
+def _with_constants(model: Path, folder: Path, roots: Sequence[Path], budgets: Budgets) -> Path:
+    """The model, or a copy in `folder` with its external constants, which Model Explorer does not
+    look for.
+
+    Raises:
+        ModelError: a ``.tflite`` file is malformed, or its constants cannot be read.
+    """
+    if model.suffix in _ADAPTERS:
+        return model
+    source = read_model(model, external_roots=roots, budgets=budgets)
+    if not source.external_buffers:
+        return model
+    copy = folder / model.name
+    write_bytes(copy, write_model(with_own_data(source)))
+    return copy
 
 
 def node_data_files(data: Sequence[Path]) -> list[Path]:

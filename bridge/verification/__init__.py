@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tflite_ort.comparison.differences import Difference, Tolerance
 from tflite_ort.verification.extraction import ExtractionError, extract
-from tflite_ort.verification.report import (
+from tflite_ort.verification.report import Report
+from tflite_ort.verification.results import (
     OperatorResult,
     OutputResult,
-    Report,
     RuntimeResult,
     Scores,
     TensorResult,

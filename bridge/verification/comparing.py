@@ -23,7 +23,7 @@ from tflite_ort.verification.judgement import Outputs, is_near, is_within, judge
 from tflite_ort.verification.kept import ArrayFile, KeptArrays
 from tflite_ort.verification.known import known_difference
 from tflite_ort.verification.options import option_texts
-from tflite_ort.verification.report import (
+from tflite_ort.verification.results import (
     OperatorResult,
     RuntimeResult,
     TensorResult,

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
-from tflite_ort.schema import BridgeError, Model, Op, Operator, SubGraph, VarHandleOptions
+from tflite_ort.schema import (
+    BridgeError,
+    Model,
+    Op,
+    Operator,
+    SubGraph,
+    VarHandleOptions,
+    with_own_data,
+)
 from tflite_ort.schema.values.resolve import tensor_views
 from tflite_ort.verification.submodel import submodel
 
@@ -25,8 +33,8 @@ def extract(
     """The part of a subgraph that computes the tensors `stop` from the tensors `start`.
 
     Inputs of the model that it needs besides stay inputs. Constants, variables and called
-    subgraphs come along, and so does what sets a variable that the part reads. Signatures and
-    metadata stay where they still hold.
+    subgraphs come along, and so does what sets a variable that the part reads. The part has the
+    data of external files itself. Signatures and metadata stay where they still hold.
 
     Args:
         start: names or indices; they become the first inputs. Empty: from the model's inputs.
@@ -35,6 +43,7 @@ def extract(
     Raises:
         ExtractionError: there is no such tensor or subgraph, several have the name, a start does
             not lead to a stop, or a stop is not computed.
+        ModelError: an external file cannot be read.
     """
     if not 0 <= subgraph < len(model.subgraphs):
         raise ExtractionError(f"no subgraph {subgraph}; the model has {len(model.subgraphs)}")
@@ -59,7 +68,8 @@ def extract(
     if fixed := constant.intersection(starts):
         raise ExtractionError(f"{_named(graph, min(fixed))} is a constant")
     besides = [index for index in graph.inputs if index in walk.reached and index not in starts]
-    return submodel(model, subgraph, sorted(walk.operators), [*starts, *besides], stops)
+    part = submodel(model, subgraph, sorted(walk.operators), [*starts, *besides], stops)
+    return with_own_data(part)
 
 
 def one_operator(model: Model, index: int, subgraph: int = 0) -> tuple[Model, list[int], list[int]]:

@@ -18,10 +18,10 @@ from tflite_ort.optional import optional_module
 from tflite_ort.schema import BridgeError
 from tflite_ort.verification.pictures import Picture, picture_of
 from tflite_ort.verification.plots import Plot, Sample, histogram, size_of, size_plot
-from tflite_ort.verification.report import (
+from tflite_ort.verification.results import (
     OperatorResult,
     OutputResult,
-    Report,
+    Results,
     RuntimeResult,
     TensorResult,
     Values,
@@ -41,7 +41,7 @@ PLACES = {
 }
 
 
-def to_html(report: Report) -> str:
+def to_html(report: Results) -> str:
     """A report as one HTML file that needs no network.
 
     Raises:

@@ -10,13 +10,7 @@ import numpy.typing as npt
 
 from tflite_ort.comparison.differences import Difference, Tolerance, difference, merged
 from tflite_ort.schema import Model, TensorType, TensorView
-from tflite_ort.verification.report import (
-    OperatorResult,
-    OutputResult,
-    Scores,
-    Values,
-    Verdict,
-)
+from tflite_ort.verification.results import OperatorResult, OutputResult, Scores, Values, Verdict
 from tflite_ort.verification.runtimes import Tensors, variables
 from tflite_ort.verification.scores import agreement, total
 

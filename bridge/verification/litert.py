@@ -52,8 +52,6 @@ class LitertProcess:
         Raises:
             LitertError: LiteRT cannot read it.
         """
-        if model.external_buffers and model.folder is not None:
-            raise LitertError("LiteRT takes no external buffers here")
         path = Path(self._folder.name) / "model.tflite"
         write_bytes(path, write_model(model))
         self._ask({"do": "load", "path": str(path), "kernels": kernels, "threads": self._threads})

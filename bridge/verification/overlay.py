@@ -21,7 +21,8 @@ import onnx
 from tflite_ort.comparison.differences import Difference, Tolerance
 from tflite_ort.files import write_text
 from tflite_ort.verification.plots import size_of
-from tflite_ort.verification.report import OperatorResult, Report, RuntimeResult
+from tflite_ort.verification.report import Report
+from tflite_ort.verification.results import OperatorResult, RuntimeResult
 
 Value = float | str
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tflite_ort.schema import Model, ModelError
+from tflite_ort.schema import Model, ModelError, with_own_data
 from tflite_ort.schema.values.inlining import inlined
 from tflite_ort.schema.values.resolve import operator_view, quantization_as, tensor_views
 from tflite_ort.schema.values.result_types import result_type
 
 
 def as_verified(model: Model) -> Model:
-    """`model` with composites inlined, and with tensors of the types that operators make, where the
-    file says others: parts of it then fit together."""
-    return _with_result_types(inlined(model))
+    """`model` with composites inlined, with the data of external files, and with tensors of the
+    types that operators make, where the file says others: parts of it then fit together.
+
+    Raises:
+        ModelError: an external file cannot be read.
+    """
+    return _with_result_types(inlined(with_own_data(model)))
 
 
 def _with_result_types(model: Model) -> Model:

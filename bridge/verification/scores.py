@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.verification.report import Scores
+from tflite_ort.verification.results import Scores
 
 Array = npt.NDArray[Any]
 

@@ -15,7 +15,14 @@ from google.protobuf.message import DecodeError
 from tflite_ort.comparison.differences import Difference, Tolerance, difference
 from tflite_ort.export import export_onnx
 from tflite_ort.metadata import Metadata, model_metadata
-from tflite_ort.schema import BridgeError, ExportError, MalformedModel, Model, read_model
+from tflite_ort.schema import (
+    BridgeError,
+    Budgets,
+    ExportError,
+    MalformedModel,
+    Model,
+    read_model,
+)
 from tflite_ort.schema.values.resolve import operator_view, tensor_views
 from tflite_ort.verification.comparing import Comparing, Progress, Reference, largest
 from tflite_ort.verification.litert import LitertError, LitertProcess, litert_installed
@@ -54,6 +61,8 @@ def verify(
     settings: Settings | None = None,
     profiled_runs: int = 0,
     progress: Progress | None = None,
+    external_roots: Sequence[str | os.PathLike[str]] = (),
+    budgets: Budgets | None = None,
 ) -> Report:
     """Run a model in several runtimes on the same inputs, and compare every tensor.
 
@@ -73,6 +82,7 @@ def verify(
         settings: how this library runs the model.
         profiled_runs: invokes from which the interpreter's times are taken; 0: none.
         progress: told of each piece of work: what, how much is done, how much there is.
+        external_roots, budgets: as `Interpreter` takes them; a model read before has its own.
 
     Returns:
         A report; after KeyboardInterrupt one of what was done so far.
@@ -87,10 +97,11 @@ def verify(
     choice = _Choice(runtimes or default, bool(runtimes), onnx_file, mapping or {}, reference)
     choice.check()
     settings = settings or Settings()
+    source = _read(model, external_roots, budgets)
     with closing(LitertProcess(settings.threads or 1)) as process:
         job = _Job(
-            _read(model),
-            _metadata(model),
+            as_verified(source),
+            _metadata(source, model),
             settings,
             tolerance or Tolerance(),
             progress or _silent,
@@ -271,18 +282,19 @@ class _Job:
         return {index: each for index, each in pairs if each is not None}
 
 
-def _read(model: Source) -> Model:
-    source = model if isinstance(model, Model) else read_model(model)
+def _read(model: Source, roots: Sequence[str | os.PathLike[str]], budgets: Budgets | None) -> Model:
+    if isinstance(model, Model):
+        source = model
+    else:
+        source = read_model(model, external_roots=roots, budgets=budgets)
     if not source.subgraphs:
         raise VerificationError("The model has no subgraph.")
-    return as_verified(source)
+    return source
 
 
-def _metadata(model: Source) -> Metadata | None:
-    if isinstance(model, Model):
-        return model_metadata(model, None)
+def _metadata(read: Model, model: Source) -> Metadata | None:
     try:
-        return model_metadata(read_model(model), model)
+        return model_metadata(read, None if isinstance(model, Model) else model)
     except MalformedModel:  # of the metadata: the model itself was read before
         return None
 

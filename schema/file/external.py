@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tflite_ort.schema.file.declare import Array
 from tflite_ort.schema.file.errors import MalformedModel, ModelError, UnreadableModel
-from tflite_ort.schema.file.model import ExternalBuffer, Model, Tensor
+from tflite_ort.schema.file.model import Buffer, ExternalBuffer, Model, SubGraph, Tensor
 from tflite_ort.schema.file.plain_files import content_below
 
 
@@ -44,3 +46,37 @@ class ExternalData:
             except (OSError, UnreadableModel) as error:
                 raise ModelError(f"external buffer {buffer.id} cannot be read: {error}") from error
         return self._files[buffer.group]
+
+
+def with_own_data(model: Model) -> Model:
+    """`model` with the data of external files as buffers of its own, so that it can be written
+    anywhere.
+
+    Raises:
+        ModelError: a file cannot be read, or is outside the folders that are allowed.
+    """
+    if not model.external_buffers:
+        return model
+    external, buffers = ExternalData(model), list(model.buffers)
+    places: dict[int, int] = {}  # by id of an external buffer
+
+    def own(tensor: Tensor) -> Tensor:
+        data = external.data(tensor)
+        if data is None:
+            return tensor
+        if tensor.external_buffer not in places:
+            places[tensor.external_buffer] = len(buffers)
+            buffers.append(Buffer(data=data))
+        return replace(tensor, buffer=places[tensor.external_buffer], external_buffer=0)
+
+    def of(graph: SubGraph) -> SubGraph:
+        return replace(graph, tensors=tuple(map(own, graph.tensors)))
+
+    graphs = tuple(map(of, model.subgraphs))
+    return replace(
+        model,
+        subgraphs=graphs,
+        buffers=tuple(buffers),
+        external_buffers=(),
+        external_buffer_groups=(),
+    )

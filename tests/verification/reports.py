@@ -7,10 +7,10 @@ import dataclasses
 import numpy as np
 
 from tflite_ort.comparison.differences import Difference, Tolerance, difference
-from tflite_ort.verification.report import (
+from tflite_ort.verification.report import Report
+from tflite_ort.verification.results import (
     OperatorResult,
     OutputResult,
-    Report,
     RuntimeResult,
     Scores,
     TensorResult,

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,10 +17,18 @@ from tflite_ort.optional import optional_module
 from tflite_ort.schema import (
     AddOptions,
     BridgeError,
+    Buffer,
     Conv2DOptions,
+    ExternalBuffer,
+    ExternalBufferGroup,
+    Model,
     ModelBuilder,
     Op,
     Padding,
+    SubGraph,
+    Tensor,
+    read_model,
+    write_model,
 )
 from tflite_ort.verification import Tolerance, html, verify
 from tflite_ort.verification.html import to_html
@@ -221,7 +230,7 @@ def test_view_opens_model_and_data(tmp_path, monkeypatch):
     modules = {"model_explorer": explorer}
     monkeypatch.setattr(view_module, "optional_module", modules.get)
     model = tmp_path / "model.tflite"
-    model.write_bytes(b"")
+    model.write_bytes(network())
     folder = tmp_path / "data"
     folder.mkdir()
     for name in ("b.json", "a.json", "notes.txt"):
@@ -236,6 +245,42 @@ def test_view_opens_model_and_data(tmp_path, monkeypatch):
     options = SimpleNamespace(**explorer.asked[3][1])
     assert (options.host, options.port, options.no_open_in_browser) == ("localhost", 9000, True)
     assert options.extensions == []
+
+
+def test_view_shows_constants_outside_the_file(tmp_path, monkeypatch):
+    (tmp_path / "weights.bin").write_bytes(np.arange(4, dtype=np.float32).tobytes())
+    x = Tensor((4,), name="x")
+    graph = SubGraph((x, Tensor((4,), name="y", external_buffer=7)), inputs=(0,), outputs=(1,))
+    model = Model(
+        version=3,
+        subgraphs=(graph,),
+        buffers=(Buffer(),),
+        external_buffer_groups=(ExternalBufferGroup("weights.bin"),),
+        external_buffers=(ExternalBuffer(7, 0, 0, 16),),
+    )
+    (tmp_path / "model.tflite").write_bytes(write_model(model))
+    shown = []
+
+    class Looking(Explorer):
+        def visualize_from_config(self, config, **options):
+            shown.append(read_model(self.asked[0][1]))
+
+    explorer = Looking()
+    modules = {"model_explorer": explorer}
+    monkeypatch.setattr(view_module, "optional_module", modules.get)
+    assert CliRunner().invoke(app, ["view", str(tmp_path / "model.tflite")]).exit_code == 0
+    (found,) = shown
+    assert not found.external_buffers
+    assert found.buffers[found.subgraphs[0].tensors[1].buffer].data.size == 16
+    assert not Path(explorer.asked[0][1]).exists()
+
+
+def test_view_refuses_a_file_that_is_no_model(tmp_path, monkeypatch):
+    modules = {"model_explorer": Explorer()}
+    monkeypatch.setattr(view_module, "optional_module", modules.get)
+    (tmp_path / "text.tflite").write_text("no flatbuffer, however long it may be")
+    refused = CliRunner().invoke(app, ["view", str(tmp_path / "text.tflite")])
+    assert refused.exit_code == 1 and len(refused.output.splitlines()) == 1
 
 
 def test_view_says_what_to_install(tmp_path, monkeypatch):
