@@ -73,6 +73,8 @@ def hybrid_operators(path: Path) -> set[int]:
 def quantiles(values: Iterable[float]) -> str:
     """The median, what 99 % do not exceed, and the largest."""
     found = np.array(sorted(values))
+    if not found.size:
+        return "- | - | -"
     return " | ".join(f"{np.quantile(found, q):.2g}" for q in (0.5, 0.99, 1.0))
 
 

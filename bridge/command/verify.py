@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import numpy.typing as npt
 import typer
+from onnx import ModelProto
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -147,19 +148,21 @@ def verify(
     if html is not None:
         write_text(html, to_html(report))
     if overlay is not None:
-        write_overlays(report, overlay, _exported_nodes(source, hybrid.value, found))
+        exported = _exported(source, hybrid.value, found)
+        nodes, graph = ([], "") if exported is None else (node_names(exported), exported.graph.name)
+        write_overlays(report, overlay, nodes, graph)
     print(report.to_json(), end="") if json_file == "-" else _print(report)
     if extract is not None:
         _extract(source, report, extract)
     raise typer.Exit(report.exit_code if report.complete else _INTERRUPTED)
 
 
-def _exported_nodes(model: Model, hybrid: str, resolver: OpResolver | None) -> list[str]:
-    """The names of the nodes of an export; none where the model cannot be exported."""
+def _exported(model: Model, hybrid: str, resolver: OpResolver | None) -> ModelProto | None:
+    """The model as ONNX; None where it cannot be exported."""
     try:
-        return node_names(export_onnx(model, hybrid=hybrid, resolver=resolver))
+        return export_onnx(model, hybrid=hybrid, resolver=resolver)
     except ExportError:
-        return []
+        return None
 
 
 def _mapping(path: Path) -> dict[str, str | int]:

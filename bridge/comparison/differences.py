@@ -15,6 +15,8 @@ Array = npt.NDArray[Any]
 
 # Channels of fewer elements say nothing about a share.
 _CHANNEL = 16
+# What a product and a quotient in float32 may be off, relative.
+_FLOAT_NOISE = 4 * float(np.finfo(np.float32).eps)
 # Elements that are compared at a time.
 _BLOCK = 1 << 18
 
@@ -223,7 +225,7 @@ def _of_codes(got: Array, want: Array, quantization: Quantization) -> Difference
         if got.dtype.kind in "iu":
             found, same = some.astype(np.float64) - zero_point, some == right
         else:  # real numbers are the same where they would be rounded to the same code
-            found = some.astype(np.float64) / np.where(scale == 0, 1, scale)
+            found = _snapped(some.astype(np.float64) / np.where(scale == 0, 1, scale))
             with np.errstate(invalid="ignore"):
                 same = np.rint(found) == codes
         steps.add(found, codes)
@@ -232,6 +234,15 @@ def _of_codes(got: Array, want: Array, quantization: Quantization) -> Difference
     apart = np.concatenate(changed).reshape(want.shape) if changed else np.zeros(want.shape, bool)
     reals.same = want.size - int(apart.sum())
     return reals.difference(steps, _crowded(apart))
+
+
+def _snapped(steps: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Whole numbers of steps where float32 cannot tell them from these: codes that were made real
+    numbers."""
+    whole = np.rint(steps)
+    with np.errstate(invalid="ignore"):
+        near = np.abs(steps - whole) <= _FLOAT_NOISE * np.maximum(np.abs(steps), 1)
+    return np.where(near, whole, steps)
 
 
 def _crowded(changed: npt.NDArray[np.bool_]) -> float:

@@ -6,6 +6,7 @@ from tflite_ort.comparison.differences import Difference, Tolerance
 from tflite_ort.verification.extraction import ExtractionError, extract
 from tflite_ort.verification.report import Report
 from tflite_ort.verification.results import (
+    CalledOperator,
     OperatorResult,
     OutputResult,
     RuntimeResult,
@@ -19,6 +20,7 @@ from tflite_ort.verification.samples import Random
 from tflite_ort.verification.verifying import VerificationError, verify
 
 __all__ = [
+    "CalledOperator",
     "Difference",
     "ExtractionError",
     "OperatorResult",

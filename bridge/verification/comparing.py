@@ -17,13 +17,15 @@ from tflite_ort.comparison.differences import (
     merged,
     worst,
 )
+from tflite_ort.plan.report import Placement
 from tflite_ort.schema import BridgeError, Model, OperatorView, TensorView
 from tflite_ort.verification.extraction import constant_operators
-from tflite_ort.verification.judgement import Outputs, is_near, is_within, judged
+from tflite_ort.verification.judgement import Outputs, first_off, is_near, is_within, judged
 from tflite_ort.verification.kept import ArrayFile, KeptArrays
 from tflite_ort.verification.known import known_difference
 from tflite_ort.verification.options import option_texts
 from tflite_ort.verification.results import (
+    CalledOperator,
     OperatorResult,
     RuntimeResult,
     TensorResult,
@@ -110,6 +112,7 @@ class Comparing:
         self._reasons: dict[int, str] = {}
         self._spreads: dict[int, Difference | None] = {}
         self._placed: dict[int, tuple[str, str]] = {}
+        self._called: list[CalledOperator] = []
         self._times: Mapping[str, float] = {}
         self._worst: tuple[tuple[bool, float], Values] | None = None
 
@@ -213,8 +216,16 @@ class Comparing:
         for row in runtime.placements(inputs):
             if row.subgraph == 0:
                 self._placed[row.index] = row.runs_on, row.reason
+            else:
+                self._called.append(self._called_operator(row))
         if profiled_runs:
             self._times = runtime.times(inputs, profiled_runs)
+
+    def _called_operator(self, row: Placement) -> CalledOperator:
+        graph = self.model.subgraphs[row.subgraph]
+        outputs = (graph.tensors[index].name for index in graph.operators[row.index].outputs)
+        place = row.runs_on, row.reason
+        return CalledOperator(row.subgraph, row.index, row.operator, tuple(outputs), *place)
 
     def _difference(self, index: int, got: Array, want: Array) -> Difference:
         view = self.views[index]
@@ -233,7 +244,7 @@ class Comparing:
         """What is known by now."""
         operators = [self._operator(op) for op in self.operators]
         outputs, state = self._outputs.results(self.spread, self.tolerance)
-        first = next((op for op in operators if op.within is False), None)
+        first = first_off(operators, self.tolerance)
         has_outputs = bool(self.model.subgraphs[0].outputs)
         verdict, reason = judged(outputs, state, operators, self.tolerance, has_outputs)
         if self.error:
@@ -251,6 +262,7 @@ class Comparing:
             self.reference.error or self.runtime.outputs_only,
             (*self._outputs.values(), *([self._worst[1]] if self._worst else ())),
             {} if first is None else self._fed(first),
+            tuple(self._called),
         )
 
     def _fed(self, op: OperatorResult) -> dict[int, Array]:

@@ -126,6 +126,14 @@ def is_near(found: Difference, spread: Difference) -> bool:
     return found.as_near_as(spread) and (found.quanta is None or few or alike)
 
 
+def first_off(operators: Sequence[OperatorResult], tolerance: Tolerance) -> OperatorResult | None:
+    """The first operator that is off by itself. One that leaves the tolerance of outputs comes
+    before those that round many elements the other way."""
+    off = [op for op in operators if op.within is False]
+    far = (op for op in off if op.isolated is None or not op.isolated.within(tolerance))
+    return next(far, off[0] if off else None)
+
+
 def judged(
     outputs: Sequence[OutputResult],
     state: Sequence[OutputResult],
@@ -139,7 +147,7 @@ def judged(
         has_outputs: the model has some; where it has none, its operators alone are judged.
     """
     everything = (*outputs, *state)
-    first = next((op for op in operators if op.within is False), None)
+    first = first_off(operators, tolerance)
     if not has_outputs:
         said = ["The model has no output: only its operators were compared."]
         verdict = Verdict.EXACT if first is None else Verdict.OFF

@@ -38,6 +38,7 @@ class ValueForm:
         moved: it has codes as uint8 that the tensor has as int8.
         quantization: where the value has the real numbers that codes of the tensor stand for.
         complex_parts: it has pairs of reals.
+        integers: the tensor's type, where the value has integers of another size.
     """
 
     permutation: tuple[int, ...] | None
@@ -46,6 +47,7 @@ class ValueForm:
     moved: bool = False
     quantization: Quantization | None = None
     complex_parts: bool = False
+    integers: np.dtype[Any] | None = None
 
     def to_tensor(self, value: Array, shape: tuple[int, ...]) -> Array:
         """`value` in the layout of its tensor, which has `shape`; real numbers stay real."""
@@ -57,6 +59,9 @@ class ValueForm:
             array = np.transpose(array, np.argsort(self.permutation))
         elif array.size == np.prod(shape, dtype=int):
             array = array.reshape(shape)
+        if self.integers is not None:
+            narrow = array.astype(self.integers)
+            return narrow if np.array_equal(narrow, array) else array
         return np.bitwise_xor(array, _TOP_BIT).view(np.int8) if self.moved else array
 
     def to_value(self, tensor: Array) -> Array:
@@ -158,7 +163,8 @@ def _domain(value: Array, tensor: TensorView, reference: Array) -> dict[str, Any
         return {"moved": True}
     if value.dtype.kind in "fV" and reference.dtype.kind in "fcV":
         return {}
-    return {} if value.dtype.kind in "iu" and reference.dtype.kind in "iu" else None
+    whole = value.dtype.kind in "iu" and reference.dtype.kind in "iu"
+    return {"integers": reference.dtype} if whole else None
 
 
 def declared_form(

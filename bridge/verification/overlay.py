@@ -2,7 +2,8 @@
 
 The keys are names of output tensors, which Model Explorer knows of ``.tflite`` files. Its adapter
 for ONNX knows nodes by their names alone, so those of an exported file are keys too. Keys that a
-graph lacks do no harm: one file fits both.
+graph lacks do no harm: one file fits both. Of a model with several subgraphs the keys stand under
+the identifiers that Model Explorer gives these graphs.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,9 @@ class Overlay:
     Args:
         metric: such as ``"isolated-quanta"``, the end of its file name.
         name: as Model Explorer shows it.
-        values: by key, a number or a text.
+        values: by key, a number or a text; of the primary subgraph.
+        graphs: identifiers of the graphs that have these values; empty: of the graph that is open.
+        called: by identifier of another subgraph, its values.
         colours: of texts, by value.
         thresholds: of numbers: up to which value which colour, rising.
     """
@@ -52,19 +55,31 @@ class Overlay:
     values: Mapping[str, Value]
     colours: Mapping[str, str] = field(default_factory=dict)
     thresholds: Sequence[tuple[float, str]] = ()
+    graphs: Sequence[str] = ()
+    called: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        """What Model Explorer reads, of the graph that is open: the model's first."""
+        """What Model Explorer reads."""
+        record = self._record(self.values)
+        if self.graphs:
+            record = {
+                **{name: self._record(values) for name, values in self.called.items()},
+                **dict.fromkeys(self.graphs, record),
+            }
+        return json.dumps(record, indent=1, allow_nan=False) + "\n"
+
+    def _record(self, values: Mapping[str, Value]) -> dict[str, Any]:
+        """The data of one graph."""
         record: dict[str, Any] = {
             "name": self.name,
-            "results": {key: self._node(value) for key, value in self.values.items()},
+            "results": {key: self._node(value) for key, value in values.items()},
         }
         if self.thresholds:
             record["thresholds"] = [
                 {"value": value, "bgColor": colour, "textColor": _INK}
                 for value, colour in self.thresholds
             ]
-        return json.dumps(record, indent=1, allow_nan=False) + "\n"
+        return record
 
     def _node(self, value: Value) -> dict[str, Value]:
         if isinstance(value, str):
@@ -73,12 +88,15 @@ class Overlay:
         return {"value": value}
 
 
-def overlays(report: Report, result: RuntimeResult, nodes: Sequence[str] = ()) -> list[Overlay]:
+def overlays(
+    report: Report, result: RuntimeResult, nodes: Sequence[str] = (), graph: str = ""
+) -> list[Overlay]:
     """The metrics of one runtime that have a value: accumulated and isolated error, each of integer
     tensors in quanta and of floats relative to the largest value, the time, and where it ran.
 
     Args:
         nodes: the names of an exported file's nodes; see `node_names`.
+        graph: the name of its graph.
     """
     last = {name.partition("/")[0]: name for name in nodes}
     tensors = {each.index: each for each in result.tensors}
@@ -91,9 +109,18 @@ def overlays(report: Report, result: RuntimeResult, nodes: Sequence[str] = ()) -
         *_errors("accumulated", result, lambda each: each.accumulated, keys, report.tolerance),
         *_errors("isolated", result, lambda each: each.isolated, keys, report.tolerance),
         _times(result, keys),
-        _places(result, keys),
+        _places(report, result, keys),
     ]
-    return [each for each in found if each.values]
+    graphs = _graph_ids(report.subgraphs)
+    if len(graphs) < 2:
+        return [each for each in found if each.values]
+    primary = tuple(name for name in (graphs[0], graph) if name and name != _RESERVED)
+    return [replace(each, graphs=primary) for each in found if each.values or each.called]
+
+
+def _graph_ids(names: Sequence[str]) -> list[str]:
+    """What Model Explorer calls the subgraphs of a ``.tflite`` file."""
+    return [name or (f"subgraph_{at}" if at else "main") for at, name in enumerate(names)]
 
 
 def node_names(model: onnx.ModelProto) -> list[str]:
@@ -102,13 +129,16 @@ def node_names(model: onnx.ModelProto) -> list[str]:
 
 
 def write_overlays(
-    report: Report, folder: str | os.PathLike[str], nodes: Sequence[str] = ()
+    report: Report,
+    folder: str | os.PathLike[str],
+    nodes: Sequence[str] = (),
+    graph: str = "",
 ) -> list[Path]:
     """Write the overlays of every runtime, such as ``interpreter-isolated-quanta.json``.
 
     Args:
         folder: is made if it is missing.
-        nodes: as `overlays` takes them.
+        nodes, graph: as `overlays` takes them.
 
     Returns:
         The files.
@@ -121,7 +151,7 @@ def write_overlays(
     written: list[Path] = []
     for result in report.runtimes:
         name = _file_name(result.runtime, written)
-        for each in overlays(report, result, nodes):
+        for each in overlays(report, result, nodes, graph):
             path = target / f"{name}-{each.metric}.json"
             write_text(path, each.to_json())
             written.append(path)
@@ -166,17 +196,27 @@ def _times(result: RuntimeResult, keys: Callable[[OperatorResult], list[str]]) -
     values: dict[str, float] = {}
     for op in result.operators:
         if op.milliseconds is not None:
-            _put_worst(values, keys(op), op.milliseconds)
+            _put_worst(values, keys(op), float(f"{op.milliseconds:.3g}"))
     longest = max(values.values(), default=0.0)
     shares = ((0.05, _EXACT), (0.25, _WITHIN), (0.5, _NEAR), (1.0, _OFF))
     thresholds = [(share * longest, colour) for share, colour in shares]
     return Overlay("time", f"{result.runtime}: time (ms)", values, thresholds=thresholds)
 
 
-def _places(result: RuntimeResult, keys: Callable[[OperatorResult], list[str]]) -> Overlay:
+def _places(
+    report: Report, result: RuntimeResult, keys: Callable[[OperatorResult], list[str]]
+) -> Overlay:
+    """Of the subgraphs that others call too."""
     values = {key: op.runs_on for op in result.operators if op.runs_on for key in keys(op)}
     values.pop(_RESERVED, None)
-    return Overlay("place", f"{result.runtime}: where it ran", values, colours=_COLOURS)
+    called: dict[str, dict[str, Value]] = {}
+    graphs = _graph_ids(report.subgraphs)
+    for op in result.called:
+        if graphs[op.subgraph] != _RESERVED:
+            found = called.setdefault(graphs[op.subgraph], {})
+            found.update((name, op.runs_on) for name in op.outputs if name and name != _RESERVED)
+    name = f"{result.runtime}: where it ran"
+    return Overlay("place", name, values, colours=_COLOURS, called=called)
 
 
 def _put_worst(values: dict[str, float], keys: Iterable[str], value: float) -> None:

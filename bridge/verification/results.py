@@ -137,6 +137,24 @@ class Values:
 
 
 @dataclass(frozen=True, slots=True)
+class CalledOperator:
+    """One operator of a subgraph that others call; only where it ran is known.
+
+    Args:
+        subgraph, index: as in the file.
+        outputs: names of its tensors.
+        runs_on, reason: as of `OperatorResult`.
+    """
+
+    subgraph: int
+    index: int
+    name: str
+    outputs: tuple[str, ...]
+    runs_on: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class RuntimeResult:
     """How far one runtime is from the reference.
 
@@ -149,6 +167,7 @@ class RuntimeResult:
         outputs_only: why nothing but outputs was compared; empty where more was.
         values: of the outputs, and of the worst tensor as the last one.
         fed: by index, the reference's values of what the operator `first` reads, of one sample.
+        called: the operators of the other subgraphs, of this library's interpreter.
     """
 
     runtime: str
@@ -163,6 +182,7 @@ class RuntimeResult:
     outputs_only: str = ""
     values: tuple[Values, ...] = ()
     fed: Mapping[int, Array] = field(default_factory=dict)
+    called: tuple[CalledOperator, ...] = ()
 
     @property
     def named(self) -> OperatorResult | None:
@@ -181,6 +201,7 @@ class Results:
         skipped: by runtime, why it did not take part.
         complete: False where the run was interrupted; what was done so far is here.
         versions: of the packages that took part.
+        subgraphs: names of the model's subgraphs, the primary one first.
     """
 
     model: str
@@ -193,6 +214,7 @@ class Results:
     skipped: Mapping[str, str] = field(default_factory=dict)
     complete: bool = True
     versions: Mapping[str, str] = field(default_factory=dict)
+    subgraphs: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> Verdict:

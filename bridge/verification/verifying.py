@@ -181,6 +181,7 @@ class _Job:
             self.skipped,
             complete,
             package_versions(),
+            tuple(each.name or "" for each in self.model.subgraphs),
         )
 
     def _compare(

@@ -1,8 +1,8 @@
-"""Faults planted in an exported ONNX model: one constant, attribute or scale of one operator."""
+"""Faults planted in an ONNX model: one constant, attribute or scale of one operator."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,33 +20,61 @@ _ATTEMPTS = 40
 
 @dataclass(frozen=True)
 class Fault:
-    """A model with a fault.
-
-    Args:
-        operator: as the report labels the operator that has it.
-        what: was changed, in words.
-    """
+    """A model with a fault; `what` was changed, in words."""
 
     model: onnx.ModelProto
-    operator: str
     what: str
 
 
-def operators(model: onnx.ModelProto) -> list[str]:
-    """The TFLite operators that nodes of an export are named after."""
-    labels = (node.name.partition("/")[0] for node in model.graph.node)
-    return list(dict.fromkeys(label for label in labels if label != "boundary"))
+def operators(model: onnx.ModelProto) -> dict[str, list[int]]:
+    """The TFLite operators that nodes of an export are named after, and these nodes."""
+    found: dict[str, list[int]] = {}
+    for at, node in enumerate(model.graph.node):
+        label = node.name.partition("/")[0]
+        if label != "boundary":
+            found.setdefault(label, []).append(at)
+    return found
+
+
+def owners(model: onnx.ModelProto, makers: Mapping[str, str]) -> dict[int, set[str]]:
+    """The TFLite operators that each node of another tool's file may be of: those whose tensors its
+    results lead to; and, of a node whose result has no name, that of the value that it reads, since
+    a name may stand before the activation.
+
+    Args:
+        makers: labels of operators by the names of their results.
+    """
+    made: dict[str, str] = {}
+    for output in (output for node in model.graph.node for output in node.output):
+        name = output if output in makers else output.partition(":")[0]
+        if name in makers:
+            made[output] = makers[name]
+    after: dict[str, set[str]] = {}
+    found: dict[int, set[str]] = {}
+    for at, node in reversed(list(enumerate(model.graph.node))):
+        labels = set[str]()
+        for output in node.output:
+            labels |= {made[output]} if output in made else after.get(output, set())
+        named = any(output in made for output in node.output)
+        before = {made[each] for each in node.input if each in made}
+        found[at] = labels if named else labels | before
+        for each in node.input:
+            after[each] = after.get(each, set()) | labels
+    return found
 
 
 def plant(
-    model: onnx.ModelProto, operator: str, feeds: Mapping[str, Array], rng: np.random.Generator
+    model: onnx.ModelProto,
+    nodes: Collection[int],
+    feeds: Mapping[str, Array],
+    rng: np.random.Generator,
 ) -> Fault | None:
-    """A fault in `operator` that changes an output; None where none of many attempts does."""
+    """A fault in one of `nodes` that changes an output; None where none of many attempts does."""
     right = OnnxSession(model).run(feeds)
     for _ in range(_ATTEMPTS):
         changed = onnx.ModelProto()
         changed.CopyFrom(model)
-        choices = list(_changes(changed, operator, rng))
+        choices = list(_changes(changed, nodes, rng))
         if not choices:
             return None
         what = choices[rng.integers(len(choices))]()
@@ -55,7 +83,7 @@ def plant(
         except DelegateError:
             continue
         if _differ(right, outputs):
-            return Fault(changed, operator, what)
+            return Fault(changed, what)
     return None
 
 
@@ -66,11 +94,13 @@ def _differ(right: list[Array], outputs: list[Array]) -> bool:
     return any(not np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in pairs)
 
 
-def _changes(model: onnx.ModelProto, operator: str, rng: np.random.Generator) -> Iterator[Any]:
+def _changes(
+    model: onnx.ModelProto, nodes: Collection[int], rng: np.random.Generator
+) -> Iterator[Any]:
     """Functions that make a change each and tell what it is."""
     initializers = {each.name: each for each in model.graph.initializer}
-    for node in model.graph.node:
-        if node.name.partition("/")[0] != operator:
+    for number, node in enumerate(model.graph.node):
+        if number not in nodes:
             continue
         for at, name in enumerate(node.input):
             if name in initializers:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from tests.models import model_path
 from tests.verification.reports import HARM, hostile, plentiful
 from tflite_ort import export_onnx
 from tflite_ort.command import view as view_module
@@ -30,7 +31,7 @@ from tflite_ort.schema import (
     read_model,
     write_model,
 )
-from tflite_ort.verification import Tolerance, html, verify
+from tflite_ort.verification import Random, Tolerance, html, verify
 from tflite_ort.verification.html import to_html
 from tflite_ort.verification.overlay import node_names, overlays, write_overlays
 
@@ -194,6 +195,40 @@ def test_model_explorer_finds_every_operator(written, suffix, module, adapter, l
         # An operator that ONNX Runtime joined to another has no time of its own.
         assert shown and (shown <= labels if "time" in path.name else shown == labels)
     assert config.node_data_sources == [str(path) for path in paths]
+
+
+@pytest.mark.explorer
+def test_model_explorer_calls_graphs_as_overlays_do():
+    path = model_path("tf__gru_f32.tflite")
+    adapter = vars(optional_module("model_explorer.builtin_tflite_flatbuffer_adapter"))
+    answer = adapter["BuiltinTfliteFlatbufferAdapter"]().convert(str(path), {})
+    found = {graph.id for graph in answer["graphCollections"][0].graphs}
+    report = verify(path, runtimes=["interpreter"], inputs=Random(1))
+    place = next(each for each in overlays(report, report.runtimes[0]) if each.metric == "place")
+    assert json.loads(place.to_json()).keys() == found
+
+
+def test_places_in_the_subgraphs_that_others_call(tmp_path):
+    """Each under the identifier that Model Explorer gives its graph."""
+    name = "tf__gru_f32.tflite"
+    report = verify(model_path(name), runtimes=["interpreter"], inputs=Random(1))
+    found = {path.name: json.loads(path.read_text()) for path in write_overlays(report, tmp_path)}
+    places = found["interpreter-place.json"]
+    assert list(places) == ["while_cond", "while_body", "main"]
+    model = read_model(model_path(name))
+    for graph in model.subgraphs:
+        made = {graph.tensors[index].name for op in graph.operators for index in op.outputs}
+        assert places[graph.name]["results"].keys() == made
+    assert list(found["interpreter-isolated-relative.json"]) == ["main"]
+
+
+def test_times_have_three_digits():
+    report = plentiful()
+    (first, *others), *more = report.runtimes[0].operators, *report.runtimes[1:]
+    timed = dataclasses.replace(first, milliseconds=0.123456)
+    result = dataclasses.replace(report.runtimes[0], operators=(timed, *others))
+    found = read(dataclasses.replace(report, runtimes=(result, *more)))
+    assert values(found["time"])["conv/out"] == 0.123
 
 
 @pytest.mark.parametrize("path", ["missing.json", "empty"])

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.models import model_path
-from tests.verification.faults import plant
+from tests.verification.faults import operators, plant
 from tflite_ort import Interpreter, export_onnx, verify
 from tflite_ort.command.cli import app
 from tflite_ort.comparison.differences import Tolerance
@@ -37,7 +37,7 @@ def faulty(name: str, operator: str, seed: int) -> onnx.ModelProto:
     names = [each.name for each in model.graph.input]
     print(f"seed {seed}")
     feeds = dict(zip(names, arrays, strict=True))
-    fault = plant(model, operator, feeds, np.random.default_rng(seed))
+    fault = plant(model, operators(model)[operator], feeds, np.random.default_rng(seed))
     assert fault is not None
     print(fault.what)
     return fault.model
