@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import warnings
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,13 +22,9 @@ from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.prediction import images
 from tflite_ort.schema import (
     AddOptions,
-    ExternalBuffer,
-    ExternalBufferGroup,
     GatherOptions,
     Op,
     TensorType,
-    read_model,
-    write_model,
 )
 
 FLOAT, INT8 = str(digits_model("float32")), str(digits_model("int8"))
@@ -392,44 +387,6 @@ def test_a_file_that_is_no_model_is_one_line(command: str, tmp_path: Path) -> No
     path = tmp_path / "text.tflite"
     path.write_text("no flatbuffer, however long it may be")
     assert len(refusal(command, path).splitlines()) == 1
-
-
-@pytest.mark.parametrize("command", ["run", "export", "inspect", "bench", "verify", "extract"])
-def test_constants_outside_the_folder_need_a_root(command: str, tmp_path: Path) -> None:
-    (tmp_path / "weights.bin").write_bytes(np.arange(4, dtype=np.float32).tobytes())
-    add = read_model(one_op_model(Op.ADD, [T((4,)), T((4,))], [T((4,))], AddOptions()))
-    (graph,) = add.subgraphs
-    x, weights, y = graph.tensors
-    outside = (x, replace(weights, external_buffer=1), y)
-    model = replace(
-        add,
-        subgraphs=(replace(graph, tensors=outside, inputs=(0,)),),
-        external_buffer_groups=(ExternalBufferGroup(str(tmp_path / "weights.bin")),),
-        external_buffers=(ExternalBuffer(1, 0, 0, 16),),
-    )
-    (tmp_path / "below").mkdir()
-    path = tmp_path / "below" / "model.tflite"
-    path.write_bytes(write_model(model))
-    few = {
-        "bench": ["--rounds", "1", "--min-time", "0", "--no-litert"],
-        "export": ["--check"],
-        "extract": [tmp_path / "part.tflite"],
-    }.get(command, [])
-    without = call(command, path, *few)
-    assert "outside the model's folder: external_roots=" in without.output
-    result = call(command, path, "--external-root", tmp_path, *few)
-    assert result.exit_code == 0
-    assert "external_roots" not in result.output
-
-
-@pytest.mark.parametrize("command", ["verify", "extract", "export"])
-def test_a_budget_reaches_every_verb(command: str, tmp_path: Path) -> None:
-    more = {"extract": [tmp_path / "part.tflite"], "export": [tmp_path / "out.onnx", "--check"]}
-    few = ["--budget", "tensor_bytes=1", *more.get(command, [])]
-    refused = call(command, INT8, *few)
-    said = "tensor_bytes" in refused.output
-    assert said == (command != "extract")  # which runs nothing
-    assert call(command, INT8, "--budget", "none=1", *more.get(command, [])).exit_code == 2
 
 
 def test_versions_prints_json() -> None:

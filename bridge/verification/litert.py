@@ -18,13 +18,15 @@ import numpy.typing as npt
 
 from tflite_ort.files import write_bytes
 from tflite_ort.schema import BridgeError, Model, write_model
-from tflite_ort.verification.frames import receive, send
+from tflite_ort.verification import litert_worker
+from tflite_ort.verification.litert_worker import receive, send
 
 Array = npt.NDArray[Any]
 
 # Of one message: a model that takes longer hangs.
 _SECONDS = 600.0
-_MODULE = "tflite_ort.verification.litert_worker"
+# -P: what lies beside the script has names of the standard library.
+_COMMAND = [sys.executable, "-P", str(litert_worker.__file__)]
 
 
 class LitertError(BridgeError, RuntimeError):
@@ -104,7 +106,7 @@ class LitertProcess:
         if not litert_installed():
             raise LitertError("LiteRT is not installed: pip install ai-edge-litert")
         self._process = subprocess.Popen(
-            [sys.executable, "-m", _MODULE],
+            _COMMAND,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

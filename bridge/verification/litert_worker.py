@@ -1,19 +1,83 @@
-"""LiteRT in a process of its own: ``python -m tflite_ort.verification.litert_worker``.
+"""LiteRT in a process of its own, and the messages to it: JSON and arrays, nothing that could run.
 
-It reads messages from its input and answers each on its output. A model that ends LiteRT ends this
+The file is run as a script. It imports nothing of this library, so that the process starts at once.
+It reads messages from its input and answers each on its output. A model that ends LiteRT ends that
 process alone.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import struct
 import sys
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from importlib import import_module
 from typing import IO, Any
 
+import ml_dtypes
 import numpy as np
+import numpy.typing as npt
 
-from tflite_ort.optional import optional_module
-from tflite_ort.verification.frames import Array, Message, receive, send
+Array = npt.NDArray[Any]
+Message = dict[str, Any]
+
+_LENGTHS = struct.Struct("<QQ")
+_EXTENDED = {np.dtype(ml_dtypes.bfloat16).name: np.dtype(ml_dtypes.bfloat16)}
+
+
+def send(stream: IO[bytes], message: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
+    """Write one message and its arrays."""
+    heads, parts = {}, []
+    for name, array in arrays.items():
+        head: Message = {"shape": array.shape}
+        if array.dtype.kind in "OSU":
+            head["words"] = [b64encode(_octets(each)).decode() for each in array.reshape(-1)]
+        else:
+            parts.append(np.ascontiguousarray(array).tobytes())
+            head |= {"dtype": array.dtype.name, "size": len(parts[-1])}
+        heads[name] = head
+    text = json.dumps({"message": message, "arrays": heads}).encode()
+    stream.write(_LENGTHS.pack(len(text), sum(map(len, parts))))
+    stream.write(text)
+    for part in parts:
+        stream.write(part)
+    stream.flush()
+
+
+def receive(stream: IO[bytes]) -> tuple[Message, dict[str, Array]]:
+    """Read one message.
+
+    Raises:
+        EOFError: the other side has gone.
+    """
+    length, _ = _LENGTHS.unpack(_exactly(stream, _LENGTHS.size))
+    frame = json.loads(_exactly(stream, length))
+    return frame["message"], {n: _array(stream, head) for n, head in frame["arrays"].items()}
+
+
+def _array(stream: IO[bytes], head: Mapping[str, Any]) -> Array:
+    if "words" in head:
+        words = np.empty(len(head["words"]), object)
+        words[:] = [b64decode(word) for word in head["words"]]
+        return words.reshape(head["shape"])
+    dtype = _EXTENDED.get(head["dtype"]) or np.dtype(head["dtype"])
+    return np.frombuffer(_exactly(stream, head["size"]), dtype).reshape(head["shape"])
+
+
+def _exactly(stream: IO[bytes], size: int) -> bytes:
+    content = stream.read(size)
+    if len(content) < size:
+        raise EOFError
+    return content
+
+
+def _octets(word: Any) -> bytes:
+    return word.encode() if isinstance(word, str) else bytes(word)
+
+
+# The process -------------------------------------------------------------------------------------
 
 _RESOLVERS = {
     "default": "AUTO",
@@ -42,9 +106,7 @@ class Worker:
         return {f"t{index}": self._value(index) for index in message["read"]}
 
     def _load(self, path: str, kernels: str, threads: int) -> None:
-        litert = optional_module("ai_edge_litert.interpreter")
-        if litert is None:
-            raise RuntimeError("LiteRT is not installed: pip install ai-edge-litert")
+        litert: Any = import_module("ai_edge_litert.interpreter")
         self._interpreter = litert.Interpreter(
             path,
             num_threads=threads,

@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,8 @@ _SUFFIX = re.compile(r"(/nchw)?(/real)?(/file)?$")
 # What tf2onnx adds: numbers of nodes that it puts in, and of a node's outputs.
 _NUMBERS = re.compile(r"(__\d+)?(:\d+)?$")
 _TOP_BIT = np.uint8(128)
+# Other tools move transposes; of so many axes all orders are tried.
+_PERMUTED = 5
 
 
 @dataclass(frozen=True)
@@ -125,6 +128,16 @@ def possible_forms(
         yield ValueForm(permutation, value.shape, dtype, **kind)
     if not exact and value.size == reference.size and not parts:
         yield ValueForm(None, value.shape, dtype, **kind)
+        for order in _orders(shape, found):
+            yield ValueForm(order, value.shape, dtype, **kind)
+
+
+def _orders(shape: tuple[int, ...], found: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """The permutations of axes that make `found` of `shape`, of not too many axes."""
+    if len(shape) <= _PERMUTED and sorted(shape) == sorted(found):
+        for order in permutations(range(len(shape))):
+            if tuple(shape[axis] for axis in order) == found:
+                yield order
 
 
 def best_form(value: Array, name: str, tensor: TensorView, reference: Array) -> ValueForm | None:

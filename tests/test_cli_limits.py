@@ -1,0 +1,58 @@
+"""Budgets and folders of constants on the command line."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.one_op import T, one_op_model
+from tests.test_cli import INT8, call
+from tflite_ort.schema import (
+    AddOptions,
+    ExternalBuffer,
+    ExternalBufferGroup,
+    Op,
+    read_model,
+    write_model,
+)
+
+
+@pytest.mark.parametrize("command", ["run", "export", "inspect", "bench", "verify", "extract"])
+def test_constants_outside_the_folder_need_a_root(command: str, tmp_path: Path) -> None:
+    (tmp_path / "weights.bin").write_bytes(np.arange(4, dtype=np.float32).tobytes())
+    add = read_model(one_op_model(Op.ADD, [T((4,)), T((4,))], [T((4,))], AddOptions()))
+    (graph,) = add.subgraphs
+    x, weights, y = graph.tensors
+    outside = (x, replace(weights, external_buffer=1), y)
+    model = replace(
+        add,
+        subgraphs=(replace(graph, tensors=outside, inputs=(0,)),),
+        external_buffer_groups=(ExternalBufferGroup(str(tmp_path / "weights.bin")),),
+        external_buffers=(ExternalBuffer(1, 0, 0, 16),),
+    )
+    (tmp_path / "below").mkdir()
+    path = tmp_path / "below" / "model.tflite"
+    path.write_bytes(write_model(model))
+    few = {
+        "bench": ["--rounds", "1", "--min-time", "0", "--no-litert"],
+        "export": ["--check"],
+        "extract": [tmp_path / "part.tflite"],
+    }.get(command, [])
+    without = call(command, path, *few)
+    assert "outside the model's folder: external_roots=" in without.output
+    result = call(command, path, "--external-root", tmp_path, *few)
+    assert result.exit_code == 0
+    assert "external_roots" not in result.output
+
+
+@pytest.mark.parametrize("command", ["verify", "extract", "export"])
+def test_a_budget_reaches_every_verb(command: str, tmp_path: Path) -> None:
+    more = {"extract": [tmp_path / "part.tflite"], "export": [tmp_path / "out.onnx", "--check"]}
+    few = ["--budget", "tensor_bytes=1", *more.get(command, [])]
+    refused = call(command, INT8, *few)
+    said = "tensor_bytes" in refused.output
+    assert said == (command != "extract")  # which runs nothing
+    assert call(command, INT8, "--budget", "none=1", *more.get(command, [])).exit_code == 2
