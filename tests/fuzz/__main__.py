@@ -38,6 +38,11 @@ def main() -> int:
 def _corpus(options: argparse.Namespace) -> Corpus:
     if options.fixed:
         return fixed_corpus()
+    corpus = _every_seed(options)
+    return corpus.only(options.only) if options.only else corpus
+
+
+def _every_seed(options: argparse.Namespace) -> Corpus:
     folders = [options.models] if options.models else []
     return small_corpus() if options.small else full_corpus(options.seeds, folders)
 
@@ -78,6 +83,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--fix", action="store_true", help="write the seeds of --fixed anew")
     parser.add_argument("--alone", action="store_true", help="do not ask LiteRT")
     parser.add_argument("--seeds", type=Path, metavar="ZIP", help="the models of the tests")
+    parser.add_argument("--only", metavar="OPERATOR", help="seeds that have this operator alone")
     parser.add_argument("--models", type=Path, metavar="DIR", help="a folder of further seeds")
     parser.add_argument("--kinds", type=int, default=12, help="how many of each bucket to print")
     return parser.parse_args()

@@ -54,6 +54,10 @@ class Corpus:
             joined.update(hashlib.sha256(seed.content).digest())
         self.digest = joined.hexdigest()[:12]
 
+    def only(self, operator: str) -> Corpus:
+        """The seeds with an operator whose name has `operator` in it."""
+        return Corpus(each.content for each in self.seeds if operator in operators(each.content))
+
 
 def _readable(seed: Seed) -> bool:
     try:

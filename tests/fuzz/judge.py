@@ -51,6 +51,8 @@ class Record:
 def judged(mutant: Mutant, litert: LiteRT | None, seconds: float) -> Record:
     """The record of a file that does not end this process."""
     seed, before, started = mutant.inputs, peak(), time.monotonic()
+    if litert is not None:
+        litert.post(Question(mutant.content, seed, seconds=_ASKED_SECONDS))
     deadline(seconds)
     outcome = taken(mutant.content, seed, load=seed % _LOADED == 0)
     deadline(0)
@@ -58,7 +60,7 @@ def judged(mutant: Mutant, litert: LiteRT | None, seconds: float) -> Record:
     findings = [*_faults(mutant.content, outcome)]
     answer = Answer("")
     if litert is not None:
-        answer = litert.ask(Question(mutant.content, seed, seconds=_ASKED_SECONDS))
+        answer = litert.answer()
         findings += _against(mutant.content, seed, outcome, answer, litert, seconds)
     if grown > max(GROWTH, answer.grown):
         kind = f"{operators(mutant.content)} | {outcome.stage}"

@@ -66,7 +66,15 @@ class LiteRT:
 
     def ask(self, question: Question) -> Answer:
         """What LiteRT makes of a file; it may die of it."""
+        self.post(question)
+        return self.answer()
+
+    def post(self, question: Question) -> None:
+        """Ask without waiting; `answer` has to follow before the next question."""
         self._connection.send(question)
+
+    def answer(self) -> Answer:
+        """The answer to what was posted."""
         answer = self._connection.recv()
         assert isinstance(answer, Answer)
         return answer
