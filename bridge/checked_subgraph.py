@@ -16,6 +16,7 @@ from tflite_ort.plan.context import PlanContext
 from tflite_ort.schema import (
     AllocationError,
     BudgetExceeded,
+    InsufficientMemory,
     Model,
     ModelError,
     ResizeError,
@@ -91,15 +92,18 @@ class CheckedSubgraph:
             UnresolvedOperator: operators that nothing here runs; the message lists all of them.
             AllocationError: an operator cannot take the shapes that reach it; names the operator.
             BudgetExceeded: the model asks for more than a limit of its `Budgets`.
+            InsufficientMemory: there is not as much memory.
         """
         if self.executor.plan is None:
             check_operators(self._model, self._resolver)
         try:
             self.executor.allocate()
-        except BudgetExceeded:
+        except (BudgetExceeded, InsufficientMemory):
             raise
         except ModelError as error:
             raise AllocationError(str(error)) from error
+        except MemoryError as error:
+            raise InsufficientMemory(f"the model's tensors cannot be allocated: {error}") from error
 
     def invoke(self) -> None:
         """Run the subgraph once over its tensors; where that fails, its state is as before."""
@@ -110,6 +114,8 @@ class CheckedSubgraph:
         try:
             plan.run()
             failed = False
+        except MemoryError as error:
+            raise InsufficientMemory(f"the model cannot be run: {error}") from error
         finally:
             self._state.settle(failed=failed)
 
@@ -134,11 +140,14 @@ class CheckedSubgraph:
         checked = self._checked(index)
         tensor = self._tensor(checked)
         data = stored_data(self._model, tensor)
-        if tensor.sparsity is not None and data is not None:
-            dtype = NUMPY_DTYPE[tensor.type]
-            whole = data[: data.size // dtype.itemsize * dtype.itemsize]
-            return given(whole.view(dtype), tensor)
-        return given(self.buffer(checked), tensor)
+        try:
+            if tensor.sparsity is not None and data is not None:
+                dtype = NUMPY_DTYPE[tensor.type]
+                whole = data[: data.size // dtype.itemsize * dtype.itemsize]
+                return given(whole.view(dtype), tensor)
+            return given(self.buffer(checked), tensor)
+        except MemoryError as error:
+            raise InsufficientMemory(f"tensor {checked} cannot be copied: {error}") from error
 
     def buffer(self, index: SupportsIndex) -> Array:
         """The memory of a tensor that is kept, or of a constant.

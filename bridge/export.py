@@ -32,6 +32,7 @@ from tflite_ort.schema import (
     Budgets,
     DelegateError,
     ExportError,
+    InsufficientMemory,
     Model,
     ModelError,
     Specialized,
@@ -106,9 +107,12 @@ def export_onnx(
     source, origin = _source(model, budgets, external_roots)
     resolver, sizes = resolver or BuiltinOpResolver(), (input_shapes or {}, batch)
     target = Target(weights, hybrid=hybrid)
-    given, lowered = _translated(source, sizes, resolver, target, custom_ops, stateful)
-    lowered.model.metadata_props.update(properties(source, origin))
-    proto = _written(lowered.model, output)
+    try:
+        given, lowered = _translated(source, sizes, resolver, target, custom_ops, stateful)
+        lowered.model.metadata_props.update(properties(source, origin))
+        proto = _written(lowered.model, output)
+    except MemoryError as error:
+        raise InsufficientMemory(f"the model cannot be exported: {error}") from error
     if check:
         check_export(proto, output, given, hybrid=hybrid, resolver=resolver)
     return proto

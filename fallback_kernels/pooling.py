@@ -19,7 +19,11 @@ from tflite_ort.schema import (
     Pool2DOptions,
     TensorView,
 )
-from tflite_ort.schema.values.semantics import quantized_activation_bounds, quantized_range
+from tflite_ort.schema.values.semantics import (
+    quantized_activation_bounds,
+    quantized_range,
+    within_reach,
+)
 
 Array = npt.NDArray[Any]
 
@@ -67,9 +71,11 @@ def _checked(x: Array, *integers: type[np.integer[Any]]) -> Array:
 
 
 def _spans(x: Array, options: Pool2DOptions) -> tuple[Span, Span]:
+    rows = within_reach(options.padding, x.shape[1], options.filter_height)
+    columns = within_reach(options.padding, x.shape[2], options.filter_width)
     return (
-        Span.over(x.shape[1], options.padding, options.filter_height, options.stride_h),
-        Span.over(x.shape[2], options.padding, options.filter_width, options.stride_w),
+        Span.over(x.shape[1], options.padding, rows, options.stride_h),
+        Span.over(x.shape[2], options.padding, columns, options.stride_w),
     )
 
 

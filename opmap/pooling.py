@@ -17,7 +17,7 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
-from tflite_ort.schema.values.semantics import quantized_range
+from tflite_ort.schema.values.semantics import quantized_range, within_reach
 from tflite_ort.schema.values.sizes import may_differ
 
 # The types that MaxPool takes. Other codes are pooled as real numbers, in the same order.
@@ -94,7 +94,8 @@ def _covers(input: TensorView, options: Pool2DOptions) -> bool:
 def _windows(op: OperatorView[Pool2DOptions]) -> dict[str, Any]:
     """The attributes that ONNX pooling operators share."""
     options, sizes = op.options, op["input"].shape[1:3]
-    kernel = (options.filter_height, options.filter_width)
+    filter = (options.filter_height, options.filter_width)
+    kernel = [within_reach(options.padding, *pair) for pair in zip(sizes, filter, strict=True)]
     strides = (options.stride_h, options.stride_w)
     windows = list(zip(sizes, kernel, strides, (1, 1), strict=True))
     padding = window_padding(options.padding, windows)

@@ -247,7 +247,7 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str, float, int]] = {
     "flexbuffer": (flex, "option_values", 2, 50),
     "a large tensor": (
         lambda: graph_model(
-            {"x": f32(1 << 30), "y": f32(1 << 30)},
+            {"x": f32(1 << 28), "y": f32(1 << 28)},
             [Node(Op.ADD, ["x", "x"], ["y"], AddOptions())],
             ["y"],
         ),
@@ -257,7 +257,7 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str, float, int]] = {
     ),
     "a larger tensor": (
         lambda: graph_model(
-            {"x": f32(1 << 16, 1 << 24), "y": f32(1 << 16, 1 << 24)},
+            {"x": f32(1 << 29), "y": f32(1 << 29)},
             [Node(Op.ADD, ["x", "x"], ["y"], AddOptions())],
             ["y"],
         ),
@@ -409,6 +409,12 @@ def test_budgets_on_the_command_line(tmp_path: Path) -> None:
         done = CliRunner().invoke(app, [verb, str(path), "--budget", "called_operators=1000"])
         assert done.exit_code == 0
         assert "raise it" not in done.output
+    done = CliRunner().invoke(app, ["bench", str(path), "--budget", "called_operators=20"])
+    assert "raise it with budgets=Budgets(called_operators=" in done.output.replace("\n", " ")
+    enough = ["--budget", "called_operators=1000"]
+    quick = ["--rounds", "1", "--min-time", "0", "--threads", "1", "--no-litert"]
+    done = CliRunner().invoke(app, ["bench", str(path), *quick, *enough])
+    assert done.exit_code == 0
     for wrong in ("tables", "tablets=3", "tables=x", "tables=-1"):
         done = CliRunner().invoke(app, ["run", str(path), "--budget", wrong])
         assert done.exit_code == 2

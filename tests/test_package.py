@@ -29,6 +29,7 @@ PUBLIC = [
     "DelegateWarning",
     "ExecutionProviderDelegate",
     "ExportError",
+    "InsufficientMemory",
     "Installed",
     "Interpreter",
     "InterpreterWithCustomOps",

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from tflite_ort.command.arguments import (
+    BudgetNumbers,
     ExternalRoots,
     Hybrid,
     HybridOption,
@@ -16,6 +17,7 @@ from tflite_ort.command.arguments import (
     Providers,
     ResolverName,
     Seed,
+    budgets,
     choices_of,
     resolver_of,
 )
@@ -51,6 +53,7 @@ def bench(
         bool, typer.Option("--profile", help="The time of each operator and its nodes instead.")
     ] = False,
     external_root: ExternalRoots = None,
+    budget: BudgetNumbers = None,
 ) -> None:
     """Time models, beside LiteRT where ai-edge-litert is installed.
 
@@ -59,10 +62,12 @@ def bench(
     """
     counts = _thread_counts(threads)
     resolver_of(resolver)
+    budgets(budget)
     providers = choices_of(provider, provider_option)
     roots = tuple(map(str, external_root or ()))
     settings = Settings(
-        rounds, min_time, seed, litert, check, memory, providers, resolver, hybrid.value, roots
+        *(rounds, min_time, seed, litert, check, memory, providers, resolver, hybrid.value, roots),
+        tuple(budget or ()),
     )
     results, failed = [], False
     for model in models:

@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.command.arrays import AnyInterpreter, set_inputs
+from tflite_ort.command.budget_choices import budgets_of
 from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.optional import optional_module
@@ -61,6 +62,7 @@ class Settings:
         hybrid: of our runtime, as `Interpreter` takes it.
         resolver: ``module:name`` of an `OpResolver` for our runtime, as `load_resolver` takes it.
         external_roots: of our runtime, as `Interpreter` takes it.
+        budgets: of our runtime, as `budgets_of` takes them.
     """
 
     rounds: int = 15
@@ -73,6 +75,7 @@ class Settings:
     resolver: str | None = None
     hybrid: str = "float"
     external_roots: Sequence[str] = ()
+    budgets: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +156,7 @@ def _our_interpreter(model: Path, threads: int, settings: Settings) -> Interpret
         resolver=resolver,
         hybrid=settings.hybrid,
         external_roots=settings.external_roots,
+        budgets=budgets_of(settings.budgets),
     )
 
 

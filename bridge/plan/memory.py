@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.plan.partition import NUMPY, Partition
-from tflite_ort.schema import KernelError, ModelError, Specialized, StateError, TensorView
+from tflite_ort.schema import InsufficientMemory, KernelError, Specialized, StateError, TensorView
 from tflite_ort.schema.values.sizes import known_product
 from tflite_ort.state import State, Variable
 
@@ -83,7 +83,7 @@ def allocated(graph: Specialized, parts: Sequence[Partition], state: State) -> M
     binding it anew.
 
     Raises:
-        ModelError: there is not as much memory.
+        InsufficientMemory: there is not as much memory.
     """
     variables = {
         index: state.variable(key, graph.tensors[index]) for index, key in graph.variables.items()
@@ -91,8 +91,8 @@ def allocated(graph: Specialized, parts: Sequence[Partition], state: State) -> M
     kept = [tensor for tensor in _kept(graph, parts) if tensor.index not in variables]
     try:
         arrays = {tensor.index: _blank(tensor) for tensor in kept}
-    except (MemoryError, ValueError) as error:
-        raise ModelError(f"the model's tensors cannot be allocated: {error}") from error
+    except (MemoryError, ValueError) as error:  # ValueError: numpy has no such array
+        raise InsufficientMemory(f"the model's tensors cannot be allocated: {error}") from error
     return Memory(arrays, variables)
 
 

@@ -160,7 +160,7 @@ class _Specializer:
         """Without its sizes of 0: kernels list the places along every axis."""
         sizes = [size for size in tensor.shape if not has_zero(size)]
         size = known_product(sizes) * tensor.dtype.itemsize
-        self.meter.budgets.check("tensor_bytes", size, what)
+        self.meter.check("tensor_bytes", size, what)
 
     def _with_shapes(
         self, op: OperatorView[Any], declared: Sequence[Tensor], resources: Resources

@@ -26,7 +26,7 @@ class Budgets:
             those of a loop count at each look at its body, not at each iteration.
         folded_bytes: bytes of constants that are computed or made dense when tensors are
             allocated, beyond four times the constants of the file.
-        tensor_bytes: bytes of a single tensor.
+        tensor_bytes: bytes of a single tensor, beyond four times the constants of the file.
         outputs: tensors that one ONNX Runtime session gives back. Making a session takes time
             quadratic in their number.
         option_values: values and bytes of text in the options of custom operators, beyond 16 for
@@ -42,7 +42,7 @@ class Budgets:
     tables: int = 1_000_000
     called_operators: int = 20_000
     folded_bytes: int = 1 << 28
-    tensor_bytes: int = 1 << 34
+    tensor_bytes: int = 2_000_000_000
     outputs: int = 8192
     option_values: int = 1 << 14
     metadata_bytes: int = 1 << 28
@@ -86,6 +86,14 @@ class Meter:
         self.budgets = DEFAULT if budgets is None else budgets
         self._free = free
         self._spent = Counter[str]()
+
+    def check(self, name: str, needed: int, what: str = "the model") -> None:
+        """Refuse `needed` of the quantity `name` at once, whatever else was spent.
+
+        Raises:
+            BudgetExceeded: it is more than the limit and what is free.
+        """
+        self.budgets.check(name, max(needed - self._free.get(name, 0), 0), what)
 
     def spend(self, name: str, amount: int, what: str = "the model") -> None:
         """Count `amount` more of the quantity `name`.

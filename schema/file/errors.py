@@ -11,6 +11,7 @@
         UnreadableModel(OSError)  the file cannot be opened
         BudgetExceeded(RuntimeError)  the model asks for more than a limit of `Budgets`
         AllocationError(RuntimeError)  an operator cannot take the shapes that reach it
+          InsufficientMemory(MemoryError)  there is not as much memory as the model asks for
       VersionError(ValueError)
         UnknownOperator         an operator code or custom name that nothing is registered for
         UnsupportedVersion      an operator version outside the known range
@@ -96,6 +97,10 @@ class UnreadableModel(ModelError, OSError):
 
 class AllocationError(ModelError, RuntimeError):
     """The tensors cannot be allocated; the message names the operator and the shapes."""
+
+
+class InsufficientMemory(AllocationError, MemoryError):
+    """There is not as much memory as the model asks for."""
 
 
 class BudgetExceeded(ModelError, RuntimeError):

@@ -94,9 +94,10 @@ def tensor_views(model: Model, subgraph: int, meter: Meter | None = None) -> lis
 
 
 def meter_of(model: Model) -> Meter:
-    """A meter that counts the constants made at load beyond those of the file."""
+    """A meter that counts the bytes made of a model beyond four times its constants."""
     constants = sum(buffer.data.nbytes for buffer in model.buffers if buffer.data is not None)
-    return Meter(model.budgets, folded_bytes=4 * constants)
+    free = 4 * constants
+    return Meter(model.budgets, folded_bytes=free, tensor_bytes=free)
 
 
 def _kept(model: Model, operator: Operator) -> Sequence[int]:

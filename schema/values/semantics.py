@@ -55,6 +55,14 @@ def explicit_padding(
     return total // 2, total - total // 2
 
 
+def within_reach(padding: Padding, size: int, kernel: int) -> int:
+    """The kernel of a pool along one dimension, where it is larger than every window can use: with
+    SAME padding, each window of twice the size and more holds all cells."""
+    if padding != Padding.SAME or not is_known(size):
+        return kernel
+    return min(kernel, max(2 * size, 1))
+
+
 def _effective(kernel: int, dilation: int) -> int:
     return (kernel - 1) * dilation + 1
 

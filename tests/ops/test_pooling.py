@@ -70,6 +70,7 @@ ROWS: dict[str, dict[str, Any]] = {
     "whole image": {"kernel": (9, 11), "padding": VALID},
     "whole image, same": {"image": (1, 7, 6, 16), "kernel": (7, 6), "stride": (7, 6)},
     "window beyond the image": {"image": (1, 3, 3, 4), "kernel": (5, 5), "stride": (1, 1)},
+    "window far beyond the image": {"image": (1, 3, 3, 4), "kernel": (9, 1000)},
     "one cell": {"kernel": (1, 1), "activation": ActivationFunctionType.RELU_N1_TO_1},
     "one channel": {"image": (2, 6, 6, 1)},
 }
