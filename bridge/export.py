@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -94,9 +94,8 @@ def export_onnx(
     Returns:
         The model; where `output` is given and weights are external, without their data. Inputs
         and outputs have the TFLite model's names, dtypes and channels-last layout, but a complex
-        one is a float one with a last dimension of 2, real and imaginary part; nodes are named
-        after the TFLite operator and its index, such as ``CONV_2D_12/Conv``; ``metadata_props``
-        hold what `tflite_ort.metadata.properties` lists.
+        one is a float one with a last dimension of 2; nodes are named after the TFLite operator and
+        its index, such as ``CONV_2D_12/Conv``; ``metadata_props`` hold `metadata.properties`.
 
     Raises:
         ModelError, VersionError: it cannot be read, exceeds a budget, or has unknown operators.
@@ -107,12 +106,10 @@ def export_onnx(
     source, origin = _source(model, budgets, external_roots)
     resolver, sizes = resolver or BuiltinOpResolver(), (input_shapes or {}, batch)
     target = Target(weights, hybrid=hybrid)
-    try:
+    with _enough_memory():
         given, lowered = _translated(source, sizes, resolver, target, custom_ops, stateful)
         lowered.model.metadata_props.update(properties(source, origin))
         proto = _written(lowered.model, output)
-    except MemoryError as error:
-        raise InsufficientMemory(f"the model cannot be exported: {error}") from error
     if check:
         check_export(proto, output, given, hybrid=hybrid, resolver=resolver)
     return proto
@@ -149,6 +146,15 @@ def _opened(lower: Callable[[Shaped], Lowered], given: Shaped, shapes: Given) ->
         except (ExportError, ModelError):
             pass
     return lower(given)
+
+
+@contextmanager
+def _enough_memory() -> Iterator[None]:
+    """Names what there is too little memory for."""
+    try:
+        yield
+    except MemoryError as error:
+        raise InsufficientMemory(f"the model cannot be exported: {error}") from error
 
 
 def _source(
