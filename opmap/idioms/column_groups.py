@@ -39,8 +39,6 @@ _FEWEST_RUNS = 1500
 _MOST_MADE, _MOST_READ = 16, 8
 _MOST_CHANNELS = 512
 _MOST_WEIGHTS = 2**20
-# ONNX Runtime multiplies in blocks of so many columns, and of so many rows of weights.
-_BLOCK_COLUMNS, _BLOCK_ROWS = 16, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +105,7 @@ def image_lowerings(
     if depthwise and channels > 1:
         work = depthwise_work(cells, size, op.output.shape[3])
     else:
-        work = integer_work(cells, size, size * channels, op.output.shape[3])
+        work = integer_work(cells, size, channels, op.output.shape[3])
     dense = of_all_channels(filter, channels) if depthwise else filter
     layer = Layer(op, dense, *windows)
     return [Lowering("windows", work, plain), *_grouped(g, layer)]
@@ -117,39 +115,45 @@ def _grouped(g: Graph, layer: Layer) -> Iterator[Lowering]:
     outputs, height, _, channels = layer.filter.shape
     for grouping in _groupings(layer.columns, outputs):
         runs = height * grouping.blocks
-        depth = runs * grouping.read * channels
-        if depth * grouping.made * outputs > _MOST_WEIGHTS:
+        length = grouping.read * channels
+        if runs * length * grouping.made * outputs > _MOST_WEIGHTS:
             continue
         cells = layer.rows.count * grouping.groups
-        work = integer_work(cells, runs, depth, grouping.made * outputs)
+        work = integer_work(cells, runs, length, grouping.made * outputs)
         work["Reshape"] = 1.0 + (grouping.read > 1)
         if grouping.groups * grouping.made > layer.columns.count:
             work |= {"Slice": 1.0, "Slice results": float(cells * grouping.made * outputs)}
         yield Lowering(grouping.name, work, partial(_build, g, layer, grouping))
 
 
-def integer_work(cells: int, runs: int, depth: int, outputs: int) -> dict[str, float]:
-    """What ONNX Runtime's QLinearConv does for a group.
+def integer_work(cells: int, runs: int, length: int, outputs: int) -> dict[str, float]:
+    """What ONNX Runtime's QLinearConv does for one group.
 
     Args:
         cells: of the output.
         runs: of bytes that are collected for a cell.
-        depth: bytes of all these runs.
+        length: bytes of a run. It has another kernel for runs that are no multiple of 4 bytes.
         outputs: channels of a cell.
     """
-    columns = -(-outputs // _BLOCK_COLUMNS) * _BLOCK_COLUMNS
-    rows = -(-depth // _BLOCK_ROWS) * _BLOCK_ROWS
+    kind = "" if length % 4 == 0 or runs == 1 else " ragged"
+    depth = -(-runs * length // 4) * 4
     work = {
-        "Conv": 1.0,
-        "Conv cells": cells,
+        "Conv": 1,
+        f"Conv cells{kind}": cells,
+        "Conv rests": cells * (outputs % 16 != 0),
         "Conv results": cells * outputs,
-        "Conv products": cells * columns * rows,
-        "Conv blocks": cells * columns,
+        "Conv blocks": cells * _rounded_up(outputs, 64),
+        f"Conv products{kind}": cells * depth * _rounded_up(outputs, 16),
+        f"Conv products by 48{kind}": cells * depth * _rounded_up(outputs, 48),
         "Conv weights": outputs * depth,
     }
     if runs > 1:
-        work |= {"Conv runs": cells * runs, "Conv bytes": cells * depth}
+        work |= {f"Conv runs{kind}": cells * runs, f"Conv bytes{kind}": cells * runs * length}
     return {key: float(amount) for key, amount in work.items()}
+
+
+def _rounded_up(number: int, step: int) -> int:
+    return -(-number // step) * step
 
 
 def depthwise_work(cells: int, kernel: int, channels: int) -> dict[str, float]:
