@@ -32,9 +32,9 @@ from ai_edge_litert.interpreter import OpResolverType
 from tflite_ort import BridgeError, Interpreter, export_onnx
 from tflite_ort.command.benchmark import machine
 from tflite_ort.files import write_text
-from tflite_ort.opmap.graph.pairs import paired
 from tflite_ort.providers.session import ORT_ERRORS
 from tflite_ort.schema import Model, Op, TensorType, read_model
+from tflite_ort.schema.values.complex_pairs import paired
 
 Array = npt.NDArray[Any]
 

@@ -10,14 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.details import tensor_details
-from tflite_ort.executor import SubgraphExecutor
-from tflite_ort.missing_operators import check_operators
-from tflite_ort.plan.context import PlanContext
+from tflite_ort.executor import Shared, SubgraphExecutor
+from tflite_ort.opened_model import DeclaredSubgraph, OpenedModel
 from tflite_ort.schema import (
     AllocationError,
     BudgetExceeded,
     InsufficientMemory,
-    Model,
     ModelError,
     ResizeError,
     StateError,
@@ -26,7 +24,6 @@ from tflite_ort.schema import (
 )
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 from tflite_ort.schema.file.errors import AbsentSizeError, OversizedError
-from tflite_ort.schema.file.model import stored_data
 from tflite_ort.schema.values.sizes import LARGEST_SIZE
 from tflite_ort.tensor_values import given, stored
 
@@ -42,22 +39,26 @@ class CheckedSubgraph:
     """
 
     def __init__(
-        self, model: Model, index: int, context: PlanContext, *, compress_zero_points: bool = False
+        self, opened: OpenedModel, index: int, shared: Shared, *, compress_zero_points: bool = False
     ) -> None:
-        self.declared = model.subgraphs[index]
-        self.executor = SubgraphExecutor(index, context)
-        self._model, self._index, self._resolver = model, index, context.resolver
-        self._compress_zero_points, self._state = compress_zero_points, context.state
+        self.executor = SubgraphExecutor(index, opened, shared)
+        self._opened, self._index, self._state = opened, index, shared.state
+        self._compress_zero_points = compress_zero_points
+
+    @property
+    def declared(self) -> DeclaredSubgraph:
+        """What the file says of the subgraph."""
+        return self._opened.declared(self._index)
 
     def details(self, index: SupportsIndex) -> dict[str, Any]:
         """What `tensor_details` says of a tensor with the shape it has now."""
-        checked = self._checked(index)
+        checked, tensors = self._checked(index), self.declared.tensors
         return tensor_details(
-            self._model,
-            self._index,
+            tensors[checked],
             checked,
             self.executor.shape(checked),
             self.executor.element_type(checked),
+            lambda other: self._opened.constant(tensors[other]),
             compress_zero_points=self._compress_zero_points,
         )
 
@@ -94,8 +95,6 @@ class CheckedSubgraph:
             BudgetExceeded: the model asks for more than a limit of its `Budgets`.
             InsufficientMemory: there is not as much memory.
         """
-        if self.executor.plan is None:
-            check_operators(self._model, self._resolver)
         try:
             self.executor.allocate()
         except (BudgetExceeded, InsufficientMemory):
@@ -139,7 +138,7 @@ class CheckedSubgraph:
         """A copy of a tensor that is kept, or of a constant; of a sparse one what is stored."""
         checked = self._checked(index)
         tensor = self._tensor(checked)
-        data = stored_data(self._model, tensor)
+        data = self._opened.constant(tensor)
         try:
             if tensor.sparsity is not None and data is not None:
                 dtype = NUMPY_DTYPE[tensor.type]
@@ -193,7 +192,7 @@ class CheckedSubgraph:
 
     def _is_constant(self, index: int) -> bool:
         tensor = self.declared.tensors[index]
-        return stored_data(self._model, tensor) is not None or tensor.external_buffer > 0
+        return self._opened.constant(tensor) is not None or tensor.external_buffer > 0
 
     def _not_kept(self, index: int) -> str:
         return (

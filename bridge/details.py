@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,23 +19,23 @@ from tflite_ort.schema import (
     TensorType,
 )
 from tflite_ort.schema.file.element_types import shown_type
-from tflite_ort.schema.file.model import stored_data
 
 Array = npt.NDArray[Any]
 
 
 def tensor_details(
-    model: Model,
-    subgraph: int,
+    tensor: Tensor,
     index: int,
     shape: Sequence[int],
     type: TensorType,
+    constant: Callable[[int], Array | None],
     *,
     compress_zero_points: bool = False,
 ) -> dict[str, Any]:
-    """A tensor of `model` with the shape and the element type it has now.
+    """A tensor with the shape and the element type it has now.
 
     Args:
+        constant: the uint8 bytes that the file has for a tensor of the same subgraph.
         compress_zero_points: equal zero points are shown once.
 
     Returns:
@@ -44,7 +44,6 @@ def tensor_details(
         one), quantization_parameters (scales, zero_points, quantized_dimension, block_size) and
         sparsity_parameters (empty for a dense tensor).
     """
-    tensor = model.subgraphs[subgraph].tensors[index]
     return {
         "name": tensor.name,
         "index": index,
@@ -52,7 +51,7 @@ def tensor_details(
         "shape_signature": np.array(tensor.shape_signature or shape, np.int32),
         "dtype": shown_type(type),
         "quantization": _scale_and_point(tensor.quantization),
-        "quantization_parameters": _parameters(model, subgraph, tensor, compress_zero_points),
+        "quantization_parameters": _parameters(tensor, constant, compress_zero_points),
         "sparsity_parameters": {} if tensor.sparsity is None else _sparsity(tensor.sparsity),
     }
 
@@ -66,15 +65,15 @@ def _scale_and_point(quantization: QuantizationParameters | None) -> tuple[float
 
 
 def _parameters(
-    model: Model, subgraph: int, tensor: Tensor, compress_zero_points: bool
+    tensor: Tensor, constant: Callable[[int], Array | None], compress_zero_points: bool
 ) -> dict[str, Any]:
     quantization = tensor.quantization
     axis = block = 0
     scales, points = np.zeros(0, np.float32), np.zeros(0, np.int32)
     if quantization is not None and isinstance(quantization.details, BlockwiseQuantization):
         details = quantization.details
-        scales = _stored(model, subgraph, details.scales, np.dtype(np.float16))
-        points = _stored(model, subgraph, details.zero_points, np.dtype(np.int32))
+        scales = _values(constant, details.scales, np.dtype(np.float16))
+        points = _values(constant, details.zero_points, np.dtype(np.int32))
         axis, block = quantization.quantized_dimension, details.block_size
     elif quantization is not None and quantization.scale is not None:
         scales, axis = quantization.scale.astype(np.float32), quantization.quantized_dimension
@@ -90,12 +89,9 @@ def _parameters(
     }
 
 
-def _stored(model: Model, subgraph: int, index: int, dtype: np.dtype[Any]) -> Array:
+def _values(constant: Callable[[int], Array | None], index: int, dtype: np.dtype[Any]) -> Array:
     """The values of a constant; none for the index -1."""
-    if index < 0:
-        return np.zeros(0, dtype)
-    tensor = model.subgraphs[subgraph].tensors[index]
-    data = stored_data(model, tensor)
+    data = None if index < 0 else constant(index)
     if data is None:
         return np.zeros(0, dtype)
     return data[: data.size // dtype.itemsize * dtype.itemsize].view(dtype).copy()

@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy.typing as npt
 
+from tflite_ort.cache.folder import UNREADABLE
+from tflite_ort.cache.plans import PlanCache, StoredEntry, discard
+from tflite_ort.missing_operators import check_operators
+from tflite_ort.opened_model import OpenedModel
 from tflite_ort.plan.build import Plan, make_plan
 from tflite_ort.plan.context import PlanContext
+from tflite_ort.plan.failures import explanation
 from tflite_ort.plan.observers import observed
+from tflite_ort.plan.partition import NUMPY, partitions
+from tflite_ort.plan.placements import LoadTimes
 from tflite_ort.plan.profiling import OperatorTime, Profile
-from tflite_ort.plan.report import LoadTimes
-from tflite_ort.schema import Specialized, TensorType
+from tflite_ort.plan.recording import Recorder
+from tflite_ort.plan.stored import (
+    StaleEntry,
+    StoredPlan,
+    StoredScopes,
+    Surroundings,
+    whole_plan,
+    whole_row,
+)
+from tflite_ort.providers.provider import Provider
+from tflite_ort.schema import DelegateError, Specialized, TensorType
 from tflite_ort.schema.values.resolve import tensor_views
 from tflite_ort.specialize.specialization import Shape, specialize
 from tflite_ort.state import State, Variable, initial_value
@@ -24,26 +41,46 @@ from tflite_ort.state import State, Variable, initial_value
 Array = npt.NDArray[Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What the subgraphs of one interpreter share.
+
+    Args:
+        context: of plans that are made here; made when the first one is.
+        state: the values that last from one invoke to the next.
+        providers: by backend.
+        cache: the plans that are stored; None for none.
+    """
+
+    context: Callable[[], PlanContext]
+    state: State
+    providers: Mapping[str, Provider]
+    num_threads: int
+    cache: PlanCache | None = None
+
+
 class SubgraphExecutor:
     """A subgraph, its input shapes, and the plan for these shapes once it is allocated.
 
     Args:
-        subgraph: which of the subgraphs of the context's model.
-        context: what the interpreter's plans share.
+        subgraph: which of the subgraphs of the model.
+        opened: the model.
+        shared: what the interpreter's subgraphs share.
     """
 
-    def __init__(self, subgraph: int, context: PlanContext) -> None:
+    def __init__(self, subgraph: int, opened: OpenedModel, shared: Shared) -> None:
         self.subgraph = subgraph
-        self._model = context.resolver.model
-        self._declared = self._model.subgraphs[subgraph]
-        self._context = context
+        self._opened, self._shared = opened, shared
         self._shapes: dict[int, Shape] = {}
         self._resized: set[int] = set()
-        self._graph: Specialized | None = None
+        self._made_for: dict[int, Shape] | None = None
+        self._specialized: Specialized | None = None
         self._arrays: dict[int, Array] = {}
         self._last_shapes: dict[int, Shape] = {}
         self._variables: Mapping[int, Variable] = {}
-        self.plan: Plan | None = None
+        self._unusable: Mapping[str, str] = {}
+        self._specialize_seconds = 0.0
+        self.plan: Plan | StoredPlan | None = None
 
     def resize(self, index: int, shape: Shape) -> None:
         """Give a tensor another shape; `allocate` has to follow unless it has it already."""
@@ -59,26 +96,127 @@ class SubgraphExecutor:
 
         Raises:
             ModelError: an operator cannot take the shapes that reach it; names the operator.
+            VersionError: operators that nothing here runs.
         """
-        if self.plan is not None:
-            return
-        if self._graph is None or self._resized:
-            self._specialize()
-            self._context.state.reset(self.subgraph)
-        assert self._graph is not None
-        graph = _with_all_results(self._graph) if self._context.keep_all else self._graph
-        self.plan = observed(make_plan(graph, self._context), self._context)
-        self._context = replace(self._context, unusable=self.plan.unusable)
+        if self.plan is None:
+            plan = self._stored_plan()
+            if plan is None:
+                check_operators(self._opened.model, self._context.resolver)
+                plan = self._new_plan()
+            self._use(plan)
+
+    def _use(self, plan: Plan | StoredPlan) -> None:
+        self.plan, self._unusable = plan, plan.unusable
         self._last_shapes |= {index: array.shape for index, array in self._arrays.items()}
-        self._arrays, self._variables = self.plan.arrays, self.plan.memory.variables
+        self._arrays, self._variables = plan.arrays, plan.memory.variables
         self._resized.clear()
+
+    @property
+    def _context(self) -> PlanContext:
+        return replace(self._shared.context(), unusable=self._unusable)
+
+    @property
+    def _changed(self) -> bool:
+        """Whether the subgraph was not made ready for its present shapes before."""
+        return self._made_for is None or bool(self._resized)
+
+    def _begin(self) -> None:
+        """The subgraph is made ready for its present shapes."""
+        if self._changed:
+            self._made_for, self._specialized = dict(self._shapes), None
+            self._shared.state.reset(self.subgraph)
+
+    # The cache -------------------------------------------------------------------------------
+
+    def _stored_plan(self) -> Plan | StoredPlan | None:
+        """The plan that the cache has for the present shapes."""
+        cache = self._shared.cache
+        entry = None if cache is None else cache.find(self.subgraph, self._shapes)
+        if cache is None or entry is None:
+            return None
+        try:
+            if entry.whole is None:
+                return self._new_plan(entry.scopes())
+            around = Surroundings(self._shared.providers, self._shared.num_threads)
+            explain = partial(self._explain, entry)
+            state = self._shared.state
+            plan = whole_plan(entry.whole, entry.graph, state, around, explain, entry.rows)
+            self._opened.show(entry.face)
+        except (StaleEntry, *UNREADABLE):
+            cache.drop(self.subgraph, self._shapes)
+            return None
+        self._begin()
+        return plan
+
+    def _explain(self, entry: StoredEntry, number: int, error: DelegateError) -> DelegateError:
+        """An error of a partition of a stored plan, with what its operator says."""
+        assert self.plan is not None
+        graph, scope = self._wanted(), entry.scopes().scope("")
+        part = partitions(graph.operators, scope.backends, graph.outputs)[number]
+        return explanation(error, part=part, memory=self.plan.memory, context=self._context)
+
+    def _recorded(self, graph: Specialized, cache: PlanCache) -> Plan:
+        """A new plan, which is stored."""
+        recorder = cache.recorder(self.subgraph, self._shapes)
+        plan = make_plan(graph, replace(self._context, recorder=recorder))
+        if recorder is not None:
+            if not recorder.spoiled:
+                rows = [astuple(row) for row in plan.placements]
+                whole = _whole(plan, recorder)
+                cache.store(self.subgraph, self._shapes, recorder, self._opened.model, whole, rows)
+            discard(recorder)
+        return observed(plan, self._context)
+
+    # Making a plan ---------------------------------------------------------------------------
+
+    def _new_plan(self, stored: StoredScopes | None = None) -> Plan:
+        """A plan for the present shapes.
+
+        Args:
+            stored: sessions to use again.
+
+        Raises:
+            StaleEntry: these cannot be used.
+        """
+        started = time.perf_counter()
+        specialized = self._graph
+        if self._changed or specialized is None:
+            specialized = self._specialize(self._shapes)
+        self._specialize_seconds = time.perf_counter() - started
+        self._begin()
+        self._specialized = specialized
+        graph, cache = self._wanted(), self._shared.cache
+        if stored is not None:
+            return make_plan(graph, replace(self._context, stored=stored))
+        if cache is not None:
+            return self._recorded(graph, cache)
+        return observed(make_plan(graph, self._context), self._context)
+
+    def _wanted(self) -> Specialized:
+        """The subgraph with all that is to be there after an invoke."""
+        assert self._graph is not None
+        return _with_all_results(self._graph) if self._context.keep_all else self._graph
+
+    @property
+    def _graph(self) -> Specialized | None:
+        """The subgraph as it was made ready last; None before that."""
+        if self._specialized is None and self._made_for is not None:
+            self._specialized = self._specialize(self._made_for)
+        return self._specialized
+
+    def _specialize(self, shapes: Mapping[int, Shape]) -> Specialized:
+        resolver = self._context.resolver
+        return specialize(
+            resolver.model, self.subgraph, shapes, resolver.kernels, resolver.preparers()
+        )
 
     def reset_variables(self) -> None:
         """Give the variable tensors of all subgraphs their first value again, and inputs that the
         file calls variables."""
-        self._context.state.reset()
-        for index in self._declared.inputs:
-            if self._graph is not None and self._declared.tensors[index].is_variable:
+        self._shared.state.reset()
+        declared = self._opened.declared(self.subgraph)
+        for index in declared.inputs:
+            if declared.tensors[index].is_variable and self._graph is not None:
                 self.assign(index, initial_value(self._graph.tensors[index]))
 
     def shape(self, index: int) -> Shape:
@@ -89,12 +227,16 @@ class SubgraphExecutor:
             return self._arrays[index].shape
         if self._graph is not None and not self._graph.tensors[index].dynamic:
             return self._graph.tensors[index].shape
-        return self._last_shapes.get(index, self._declared.tensors[index].shape)
+        declared = self._opened.declared(self.subgraph).tensors[index]
+        return self._last_shapes.get(index, declared.shape)
 
     def element_type(self, index: int) -> TensorType:
         """The element type a tensor has now: as its operator makes it, or as declared."""
-        tensors = self._declared.tensors if self._graph is None else self._graph.tensors
-        return tensors[index].type
+        if isinstance(self.plan, StoredPlan) and index in self.plan.types:
+            return self.plan.types[index]
+        if self._graph is not None:
+            return self._graph.tensors[index].type
+        return self._opened.declared(self.subgraph).tensors[index].type
 
     def array(self, index: int) -> Array | None:
         """The buffer that is kept for a tensor, also while `allocate` has to follow."""
@@ -112,7 +254,7 @@ class SubgraphExecutor:
     def constant(self, index: int) -> Array | None:
         """The value of a tensor that is the same at every invoke; None for any other."""
         if self._graph is None:
-            return tensor_views(self._model, self.subgraph)[index].data
+            return tensor_views(self._context.resolver.model, self.subgraph)[index].data
         return self._graph.tensors[index].data
 
     def load_times(self, read: float) -> LoadTimes:
@@ -136,16 +278,14 @@ class SubgraphExecutor:
                 plan.run()
             return profile.times()
 
-    def _specialize(self) -> None:
-        started = time.perf_counter()
-        self._graph = specialize(
-            self._model,
-            self.subgraph,
-            self._shapes,
-            self._context.resolver.kernels,
-            self._context.resolver.preparers(),
-        )
-        self._specialize_seconds = time.perf_counter() - started
+
+def _whole(plan: Plan, recorder: Recorder) -> dict[str, Any] | None:
+    """The plan as JSON, if its every step is a session."""
+    scope = recorder.scopes[""]
+    if len(recorder.scopes) > 1 or any(name == NUMPY for name in scope["backends"].values()):
+        return None
+    variables = {index: plan.graph.variables[index] for index in plan.memory.variables}
+    return whole_row(scope, plan.graph.tensors, variables, list(plan.arrays))
 
 
 def _with_all_results(graph: Specialized) -> Specialized:

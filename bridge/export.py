@@ -26,7 +26,7 @@ from tflite_ort.opmap import Lowered, Target
 from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.serialization import Place, serialized
 from tflite_ort.plan.context import check_hybrid
-from tflite_ort.providers.session import Session
+from tflite_ort.providers.model_session import model_session
 from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import (
     Budgets,
@@ -217,7 +217,7 @@ def _check_loads(model: ir.Model) -> None:
     if any(node.domain not in _KNOWN_DOMAINS for node in model.graph.all_nodes()):
         return
     try:
-        Session(model, num_threads=1, optimized=False)
+        model_session(model, num_threads=1, optimized=False)
     except DelegateError as error:
         raise ExportError(f"the result is no valid graph. {error}") from error
 

@@ -15,9 +15,9 @@ import onnx
 from tflite_ort.comparison.differences import Difference, Tolerance, badness, difference
 from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.interpreter import Interpreter
-from tflite_ort.opmap.graph.pairs import paired
 from tflite_ort.providers.onnx_file import OnnxSession
 from tflite_ort.schema import DelegateError, ExportError, Model, with_own_data, write_model
+from tflite_ort.schema.values.complex_pairs import paired
 from tflite_ort.schema.values.resolve import tensor_views
 from tflite_ort.versioning.resolver import OpResolver
 

@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from types import TracebackType
 from typing import Any, Self, SupportsIndex
 
 import numpy.typing as npt
 
-from tflite_ort.batch import batched_model
+from tflite_ort.cache.choice import CacheChoice
 from tflite_ort.checked_subgraph import CheckedSubgraph
-from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.live_views import LiveViews
+from tflite_ort.loading import LoadedModel
 from tflite_ort.metadata import Metadata, model_metadata
-from tflite_ort.missing_operators import check_versions
-from tflite_ort.opening import check_threads, model_source, opened_model
-from tflite_ort.plan.context import PlanContext, check_hybrid
+from tflite_ort.opening import check_threads, model_source
+from tflite_ort.plan.context import check_hybrid
+from tflite_ort.plan.placements import LoadTimes, Placement
 from tflite_ort.plan.profiling import OperatorTime
-from tflite_ort.plan.report import LoadTimes, Placement
 from tflite_ort.providers.delegates import (
     Delegate,
     OpResolverType,
     ProviderChoice,
     chosen_delegates,
 )
-from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import Budgets, Model, StateError, TensorError
-from tflite_ort.signatures import SignatureRunner, signatures
+from tflite_ort.signature import Signature
+from tflite_ort.signatures import SignatureRunner
 from tflite_ort.tool_methods import ToolMethods
 from tflite_ort.versioning.resolver import OpResolver
 
@@ -115,6 +113,7 @@ class Interpreter(ToolMethods):
         external_roots: Sequence[str | os.PathLike[str]] = (),
         budgets: Budgets | None = None,
         model: str | None = None,
+        cache: CacheChoice | None = None,
     ) -> None:
         # As given, for `copy` and for pickling.
         self._arguments = {name: value for name, value in locals().items() if name != "self"}
@@ -123,27 +122,8 @@ class Interpreter(ToolMethods):
         self._delegates = chosen_delegates(
             experimental_op_resolver_type, experimental_delegates or (), providers
         )
-        started = time.perf_counter()
-        self._model = opened_model(model_path, model_content, budgets, external_roots, model)
-        resolver = BuiltinOpResolver() if resolver is None else resolver
-        check_versions(self._model, resolver)
-        if batch is not None:
-            self._model = batched_model(self._model, batch, resolver=resolver)
-        self._read_seconds = time.perf_counter() - started
-        if not self._model.subgraphs:
-            raise TensorError("No subgraph in the model.")
-        bound = BoundResolver(resolver, self._model, num_threads or 1)
-        self._context = PlanContext(
-            self._delegates,
-            bound,
-            num_threads or 1,
-            keep_all=experimental_preserve_all_tensors,
-            hybrid=hybrid,
-            strict=strict,
-            budgets=self._model.budgets,
-        )
+        self._loaded = LoadedModel(self._arguments, self._delegates)
         self._compress_zero_points = experimental_compress_quantization_zero_points
-        self._signatures = signatures(self._model)
         self._subgraphs: dict[int, CheckedSubgraph] = {}
         self._views = LiveViews()
         self._closed = False
@@ -207,9 +187,9 @@ class Interpreter(ToolMethods):
 
     def close(self) -> None:
         """Give back sessions and memory; every later call raises a StateError."""
-        self._closed, self._model = True, Model()
+        self._closed = True
         self._subgraphs.clear()
-        self._context.resolver.close()
+        self._loaded.close()
 
     def __enter__(self) -> Self:
         return self
@@ -286,7 +266,9 @@ class Interpreter(ToolMethods):
 
     def num_subgraphs(self) -> int:
         """How many subgraphs the model has."""
-        return len(self._opened().subgraphs)
+        if self._closed:
+            raise StateError("The interpreter is closed.")
+        return self._loaded.opened.subgraph_count
 
     def get_signature_list(self) -> dict[str, dict[str, list[str]]]:
         """By signature key, the names of its ``inputs`` and ``outputs``."""
@@ -357,7 +339,7 @@ class Interpreter(ToolMethods):
     def load_times(self) -> LoadTimes:
         """Seconds spent on reading, translating and making sessions, of the last allocation."""
         self.delegation()
-        return self._subgraph(0).executor.load_times(self._read_seconds)
+        return self._subgraph(0).executor.load_times(self._loaded.seconds)
 
     # Checks ------------------------------------------------------------------------------------
 
@@ -372,10 +354,13 @@ class Interpreter(ToolMethods):
                 "a numpy array or slice: hold the function that tensor() returns, not its arrays."
             )
 
-    def _opened(self) -> Model:
-        if self._closed:
-            raise StateError("The interpreter is closed.")
-        return self._model
+    @property
+    def _model(self) -> Model:
+        return self._loaded.opened.model
+
+    @property
+    def _signatures(self) -> Mapping[str, Signature]:
+        return self._loaded.opened.signatures
 
     def _subgraph(self, index: int) -> CheckedSubgraph:
         count = self.num_subgraphs()
@@ -383,9 +368,9 @@ class Interpreter(ToolMethods):
             raise TensorError(f"Invalid subgraph index {index} exceeds max subgraph index {count}")
         if index not in self._subgraphs:
             self._subgraphs[index] = CheckedSubgraph(
-                self._model,
+                self._loaded.opened,
                 index,
-                self._context,
+                self._loaded.shared,
                 compress_zero_points=self._compress_zero_points,
             )
         return self._subgraphs[index]

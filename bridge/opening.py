@@ -5,10 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
 
 from tflite_ort.bundles import open_bundle
 from tflite_ort.bundles.bundle import Source, is_bundle
-from tflite_ort.schema import Budgets, Model, UnreadableModel, read_model
+from tflite_ort.schema import Budgets, Model, UnreadableModel
+from tflite_ort.schema.file.plain_files import file_content
+from tflite_ort.schema.file.read import bytes_content, read_content
+
+Array = npt.NDArray[Any]
 
 # Bytes by which a bundle is known.
 _MAGIC = 8
@@ -26,6 +34,49 @@ def check_threads(num_threads: int | None) -> None:
         raise ValueError("type of num_threads should be int")
     if num_threads < 1:
         raise ValueError("num_threads should >= 1")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFile:
+    """The content of a model, which is not read yet.
+
+    Args:
+        content: its bytes.
+        folder: where the file is; None where it is none.
+        status: of the file, the same before and after it was opened; None where it is none.
+    """
+
+    content: Array
+    folder: str | None = None
+    status: os.stat_result | None = None
+
+
+def opened_file(
+    path: str | os.PathLike[str] | None,
+    content: bytes | bytearray | memoryview | None,
+    budgets: Budgets | None = None,
+    name: str | None = None,
+) -> ModelFile:
+    """The content of a file, or the bytes of one.
+
+    Args:
+        name: of the model in a bundle.
+
+    Raises:
+        ValueError: both are given, or none; TypeError where the content is text.
+        ModelError: it is no model; UnreadableModel where the file cannot be opened.
+    """
+    if path and content:
+        raise ValueError("Can't both provide `model_path` and `model_content`")
+    if isinstance(content, str):
+        raise TypeError("model_content must be bytes, got str")
+    source: Source | None = os.fsdecode(path) if path else content
+    if source is None:
+        raise ValueError("`model_path` or `model_content` must be specified.")
+    source = model_source(source, name, budgets)
+    if isinstance(source, (str, os.PathLike)):
+        return _file_at(source)
+    return ModelFile(bytes_content(source))
 
 
 def opened_model(
@@ -46,17 +97,8 @@ def opened_model(
         ValueError: both are given, or none; TypeError where the content is text.
         ModelError: it is no model; UnreadableModel where the file cannot be opened.
     """
-    if path and content:
-        raise ValueError("Can't both provide `model_path` and `model_content`")
-    if isinstance(content, str):
-        raise TypeError("model_content must be bytes, got str")
-    source = path or content
-    if source is None:
-        raise ValueError("`model_path` or `model_content` must be specified.")
-    source = model_source(source, name, budgets)
-    if isinstance(source, (str, os.PathLike)):
-        return _model_at(source, budgets, external_roots)
-    return read_model(source, external_roots=external_roots, budgets=budgets)
+    file = opened_file(path, content, budgets, name)
+    return read_content(file.content, file.folder, external_roots=external_roots, budgets=budgets)
 
 
 def holds_bundle(source: Source) -> bool:
@@ -85,12 +127,17 @@ def model_source(source: Source, name: str | None = None, budgets: Budgets | Non
     return open_bundle(source, budgets=budgets).model_content(name)
 
 
-def _model_at(
-    path: str | os.PathLike[str],
-    budgets: Budgets | None,
-    external_roots: Sequence[str | os.PathLike[str]],
-) -> Model:
+def _file_at(path: str | os.PathLike[str]) -> ModelFile:
     try:
-        return read_model(os.fsdecode(path), external_roots=external_roots, budgets=budgets)
+        name = os.fsdecode(path)
+        before, content, after = os.stat(name), file_content(name), os.stat(name)
     except OSError as error:
         raise UnreadableModel(f"Could not open '{path}': {error.strerror or error}") from error
+    folder = os.path.dirname(os.path.abspath(name))
+    return ModelFile(content, folder, after if identity(before) == identity(after) else None)
+
+
+def identity(status: os.stat_result) -> list[int]:
+    """What is another for another file, and after every change of a file but one through a map."""
+    times = [status.st_mtime_ns, status.st_ctime_ns]
+    return [status.st_dev, status.st_ino, status.st_size, *times]

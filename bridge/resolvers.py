@@ -52,6 +52,22 @@ class WellKnownOpResolver(BuiltinOpResolver):
         self.kernels.update(custom_kernel)
 
 
+def library_name(resolver: OpResolver | None) -> str | None:
+    """The name of a resolver of this library that nothing was added to; None for any other.
+
+    Args:
+        resolver: None for the default one.
+    """
+    if resolver is None:
+        return BuiltinOpResolver.__name__
+    kind = type(resolver)
+    if kind not in (BuiltinOpResolver, WellKnownOpResolver) or resolver.registered:
+        return None
+    fresh = kind()
+    own = (resolver.translators, resolver.kernels) == (fresh.translators, fresh.kernels)
+    return kind.__name__ if own else None
+
+
 def load_resolver(reference: str) -> OpResolver:
     """The resolver that ``module:name`` names, or that it returns when it is called.
 

@@ -3,37 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.checked_subgraph import CheckedSubgraph
-from tflite_ort.schema import Model, SignatureDef, TensorError
-
-
-@dataclass(frozen=True, slots=True)
-class Signature:
-    """A signature with its tensors by name, in the order of the names as LiteRT has them."""
-
-    inputs: dict[str, int]
-    outputs: dict[str, int]
-    subgraph: int
-
-    @classmethod
-    def of(cls, definition: SignatureDef) -> Signature:
-        """The signature that a file defines."""
-        inputs = {entry.name: entry.tensor_index for entry in definition.inputs}
-        outputs = {entry.name: entry.tensor_index for entry in definition.outputs}
-        return cls(
-            dict(sorted(inputs.items())), dict(sorted(outputs.items())), definition.subgraph_index
-        )
-
-
-def signatures(model: Model) -> dict[str, Signature]:
-    """The signatures of a model by key, in the order of the file."""
-    return {each.signature_key: Signature.of(each) for each in model.signature_defs}
+from tflite_ort.schema import TensorError
+from tflite_ort.signature import Signature
 
 
 class SignatureRunner:

@@ -9,15 +9,21 @@ from typing import Any
 from tflite_ort.checked_subgraph import CheckedSubgraph
 from tflite_ort.details import op_details
 from tflite_ort.schema import Model, TensorError
-from tflite_ort.signatures import Signature
+from tflite_ort.signature import Signature
 
 
 class ToolMethods(ABC):
     """What LiteRT's own tools ask of an interpreter."""
 
-    _model: Model
-    _signatures: Mapping[str, Signature]
     _compress_zero_points: bool
+
+    @property
+    @abstractmethod
+    def _model(self) -> Model: ...
+
+    @property
+    @abstractmethod
+    def _signatures(self) -> Mapping[str, Signature]: ...
 
     @abstractmethod
     def _subgraph(self, index: int) -> CheckedSubgraph: ...

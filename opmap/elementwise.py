@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from tflite_ort.opmap.graph import Domain, Graph, ir
-from tflite_ort.opmap.graph.pairs import is_complex
 from tflite_ort.opmap.idioms.angles import atan2
 from tflite_ort.opmap.idioms.by_code import by_tabulated_code
 from tflite_ort.opmap.idioms.division import floor_modulo, floor_quotient, quotient
@@ -31,6 +30,7 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
+from tflite_ort.schema.values.complex_pairs import is_complex
 from tflite_ort.schema.values.semantics import quantized_range
 from tflite_ort.schema.values.sizes import differ, may_differ
 

@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Domain, Graph, ir
 from tflite_ort.opmap.graph.constants import carried, carried_type
-from tflite_ort.opmap.graph.pairs import is_complex
 from tflite_ort.opmap.idioms.by_code import by_code, every_code
 from tflite_ort.opmap.idioms.fixed_point import centred_codes, rescaled
 from tflite_ort.opmap.registry import translator
@@ -25,6 +24,7 @@ from tflite_ort.schema import (
 )
 from tflite_ort.schema.arithmetic.fixed_point import quantize_multiplier, rescale, saturate
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE, PACKED_BITS
+from tflite_ort.schema.values.complex_pairs import is_complex
 from tflite_ort.schema.values.semantics import fake_quant_range, quantized_range
 
 Array = npt.NDArray[Any]

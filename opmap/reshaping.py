@@ -12,7 +12,6 @@ import numpy as np
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.graph.constants import carried_type
-from tflite_ort.opmap.graph.pairs import is_complex, paired_shape
 from tflite_ort.opmap.idioms.bits import bits_of, check_types, number_of
 from tflite_ort.opmap.idioms.channel_shuffle import (
     joined_channels_first,
@@ -57,6 +56,7 @@ from tflite_ort.schema import (
     Untranslatable,
 )
 from tflite_ort.schema.shapes.reshaping import shape_operand, split_sizes, squeezed_axes
+from tflite_ort.schema.values.complex_pairs import is_complex, paired_shape
 from tflite_ort.schema.values.semantics import normalized_axis
 from tflite_ort.schema.values.sizes import is_known, is_one, may_differ, same_elements
 

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Graph, ir
-from tflite_ort.opmap.graph.pairs import part_dtype
 from tflite_ort.opmap.idioms.movement import integers
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import Op, OperatorView, Untranslatable
+from tflite_ort.schema.values.complex_pairs import part_dtype
 from tflite_ort.schema.values.sizes import has_zero, is_one, may_differ
 
 View = OperatorView[Any]

@@ -15,7 +15,7 @@ from tflite_ort.files import write_text
 from tflite_ort.opmap import lower, translator
 from tflite_ort.plan.build import Plan
 from tflite_ort.plan.context import PlanContext
-from tflite_ort.plan.report import Placement
+from tflite_ort.plan.placements import Placement
 from tflite_ort.providers.delegates import ExecutionProviderDelegate
 from tflite_ort.schema import BridgeError, Op, OperatorView, TensorType
 from tflite_ort.schema.values.operators import data_input

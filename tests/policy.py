@@ -32,7 +32,7 @@ LAYERS = {
     "opmap": ({"graph", "registry"}, {"idioms"}, {"cells"}, {"loops"}, {"*"}),
     "fallback_kernels": ({"idioms", "registry"}, {"cells"}, {"*"}),
     "bridge": (
-        {"live_views", "optional", "state"},
+        {"files", "live_views", "optional", "signature", "state"},
         {"providers"},
         {"tuning"},
         {"custom"},
@@ -41,6 +41,8 @@ LAYERS = {
         {"plan"},
         {"comparison"},
         {"bundles"},
+        {"opened_model", "opening"},
+        {"cache"},
         {"*"},
         {"prediction", "verification"},
         {"__init__", "command"},

@@ -179,7 +179,7 @@ def test_a_copy_has_the_same_custom_operators() -> None:
     interpreter = InterpreterWithCustomOps([register], model_content=permute_float())
     again = pickle.loads(pickle.dumps(interpreter))
     assert type(again) is InterpreterWithCustomOps
-    assert again._context.resolver.versions("Double") == [1]
+    assert again._loaded.context().resolver.versions("Double") == [1]
 
 
 # Closing ----------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ PUBLIC = [
     "BridgeError",
     "BudgetExceeded",
     "Budgets",
+    "CacheWarning",
     "BuiltinOpResolver",
     "Bundle",
     "Delegate",

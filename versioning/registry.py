@@ -95,6 +95,12 @@ class Registry(Generic[F]):
         """Every (operator, version) registered."""
         return list(self._entries)
 
+    def __eq__(self, other: object) -> bool:
+        """Whether both have the same entries."""
+        return isinstance(other, Registry) and self._entries == other._entries
+
+    __hash__ = object.__hash__
+
     def narrowed(self, pairs: Collection[tuple[Key, int]]) -> Registry[F]:
         """A registry of only those of `pairs` that are registered here."""
         narrow: Registry[F] = Registry(self.kind)

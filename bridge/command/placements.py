@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tflite_ort.interpreter import Interpreter
-from tflite_ort.plan.report import Placement
+from tflite_ort.plan.placements import Placement
 from tflite_ort.providers.delegates import ProviderChoice
 from tflite_ort.schema import BridgeError, Budgets, Model, Op
 from tflite_ort.versioning.resolver import OpResolver

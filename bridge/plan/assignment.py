@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +12,7 @@ from tflite_ort.opmap import Lowered, Target, Translator, lower
 from tflite_ort.plan.context import PlanContext
 from tflite_ort.plan.partition import NUMPY, partitions
 from tflite_ort.plan.refusals import Refusals
+from tflite_ort.plan.stored import StoredScope
 from tflite_ort.providers.delegates import Delegate
 from tflite_ort.schema import OperatorView, Specialized
 from tflite_ort.versioning.registry import Registry
@@ -49,6 +51,11 @@ def assign(
             return claims.assignment(whole)
     claims.keep_small_partitions(context.resolver.kernels)
     return claims.assignment()
+
+
+def assigned(stored: StoredScope) -> Assignment:
+    """The assignment of a plan that was stored."""
+    return Assignment(dict(stored.backends), defaultdict(str, stored.reasons))
 
 
 @dataclass(slots=True)

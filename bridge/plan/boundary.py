@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap import Target
-from tflite_ort.opmap.graph.pairs import is_complex
 from tflite_ort.plan.memory import Memory, unassigned
 from tflite_ort.providers.binding import DeviceTensor
 from tflite_ort.schema import DelegateError, StateError, TensorView
+from tflite_ort.schema.values.complex_pairs import is_complex
 from tflite_ort.state import Variable, moved
 
 Array = npt.NDArray[Any]
@@ -41,10 +40,13 @@ class BoundaryTensor:
 
     @classmethod
     def of(
-        cls, tensor: TensorView, target: Target, memory: Memory, place: DeviceTensor | None = None
+        cls,
+        tensor: TensorView,
+        dtype: np.dtype[Any],
+        memory: Memory,
+        place: DeviceTensor | None = None,
     ) -> BoundaryTensor:
-        """`tensor` at the boundary of a session whose graph is made for `target`."""
-        dtype = target.boundary_dtype(tensor)
+        """`tensor` at the boundary of a session in which it has `dtype`."""
         if place is not None:
             return cls(tensor, dtype, None, place=place)
         variable = memory.variables.get(tensor.index)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import dropwhile
 from typing import Any
 
@@ -13,17 +14,21 @@ import numpy.typing as npt
 from tflite_ort.fallback_kernels import Kernel
 from tflite_ort.fallback_kernels.control_flow import Call
 from tflite_ort.opmap import Lowered, lower
-from tflite_ort.plan.assignment import Assignment, assign
+from tflite_ort.plan.assignment import Assignment, assign, assigned
 from tflite_ort.plan.context import PlanContext
 from tflite_ort.plan.custom_checks import check_step, checked_operators, with_checked_results
 from tflite_ort.plan.device_memory import with_places
-from tflite_ort.plan.failures import explained
+from tflite_ort.plan.failures import explanation
 from tflite_ort.plan.memory import Memory, allocated
 from tflite_ort.plan.partition import NUMPY, Partition, partitions
+from tflite_ort.plan.placements import Placement
 from tflite_ort.plan.refusals import PartitionFailure, Refusals
-from tflite_ort.plan.report import Placement, Report
+from tflite_ort.plan.report import Report
+from tflite_ort.plan.runs import Run, explained, sequence
 from tflite_ort.plan.session_step import session_step
-from tflite_ort.plan.steps import Run, kernel_step, sequence
+from tflite_ort.plan.steps import kernel_step
+from tflite_ort.plan.stored import SessionStep, StoredScope
+from tflite_ort.providers.delegates import Delegate
 from tflite_ort.schema import DelegateError, Op, OperatorView, Specialized, Untranslatable
 from tflite_ort.specialize.called_subgraphs import CALLERS
 from tflite_ort.state import State
@@ -87,6 +92,8 @@ def make_plan(graph: Specialized, context: PlanContext) -> Plan:
         if context.strict:
             raise plan.error from plan.error.__cause__
         refusals = refusals.after(plan, context.backends[plan.part.backend])
+        if context.recorder is not None:
+            context.recorder.spoil("a delegate failed, which it may not the next time")
         plan = _attempt(graph, context, refusals)
     return plan
 
@@ -98,14 +105,18 @@ def _attempt(
     started = time.perf_counter()
     checked = checked_operators(graph, context.resolver)
     wanted = with_checked_results(graph, checked)
-    assignment = assign(wanted, context, refusals)
+    stored = None if context.stored is None else context.stored.scope(context.scope)
+    assignment = assign(wanted, context, refusals) if stored is None else assigned(stored)
     _check_kernels(graph, assignment, context.resolver.kernels)
     parts = partitions(graph.operators, assignment.backends, wanted.outputs)
-    parts = with_places(parts, wanted.outputs, graph.variables, context.device_memory)
+    if stored is None:  # what stays on a device is never stored
+        parts = with_places(parts, wanted.outputs, graph.variables, context.device_memory)
+    if context.recorder is not None:
+        context.recorder.begin(context.scope, assignment.backends, assignment.reasons)
     memory = allocated(wanted, parts, context.state)
     continued = context.continued or _continues(parts, checked)
     context = replace(context, unusable=refusals.unusable, continued=continued)
-    steps = _Steps(context, assignment, memory, [time.perf_counter() - started, 0.0])
+    steps = _Steps(context, assignment, memory, [time.perf_counter() - started, 0.0], stored)
     for part in parts:
         failure = steps.add(part)
         if failure is not None:
@@ -121,6 +132,7 @@ class _Steps:
     Args:
         context: what these steps share; it learns what the plans of called subgraphs find.
         seconds: spent on translating and on making sessions by now.
+        stored: the sessions that were stored of this plan, which are used again.
         runs: the steps in order.
         providers: see `Report`.
         called: see `Report`.
@@ -130,6 +142,7 @@ class _Steps:
     assignment: Assignment
     memory: Memory
     seconds: list[float]
+    stored: StoredScope | None
     runs: list[Run] = field(default_factory=list)
     providers: dict[int, str] = field(default_factory=dict)
     called: list[tuple[OperatorView[Any], Sequence[Placement]]] = field(default_factory=list)
@@ -165,10 +178,12 @@ class _Steps:
         """What the kernel of `op` is given to run each subgraph that it calls."""
         calls, once = [], op.op is Op.CALL_ONCE
         context = replace(self.context, continued=True)
+        scope = f"{context.scope}/{op.index}"
         if once:  # for one run a session is not worth its while
             context = replace(context, delegates=())
-        for body in op.bodies:
-            plan = make_plan(body, replace(context, unusable=self.context.unusable))
+        for number, body in enumerate(op.bodies):
+            context = replace(context, unusable=self.context.unusable, scope=f"{scope}.{number}")
+            plan = make_plan(body, context)
             self.context = replace(self.context, unusable=plan.unusable)
             self.called.append((op, plan.placements))
             calls.append(_once(plan, self.context.state) if once else plan.call)
@@ -177,17 +192,29 @@ class _Steps:
     def _add_session(self, part: Partition) -> PartitionFailure | None:
         self.context.budgets.check("outputs", len(part.outputs), "the graph")
         started, delegate = time.perf_counter(), self.context.backends[part.backend]
-        lowered = self.assignment.whole or self._lowered(part)
+        lowered = None
+        if self.stored is None:
+            lowered = self.assignment.whole or self._lowered(part)
         translated = time.perf_counter()
         try:
-            step = session_step(part, lowered, delegate, self.memory, self.context)
+            step = self._session_step(part, lowered, delegate)
         except DelegateError as error:
             return PartitionFailure(part, error, self.context.unusable)
-        self.runs.append(explained(step.run, part, self.memory, self.context))
+        explain = partial(explanation, part=part, memory=self.memory, context=self.context)
+        self.runs.append(explained(step.run, explain))
         self.providers.update(step.providers)
         self.seconds[0] += translated - started
         self.seconds[1] += time.perf_counter() - translated
         return None
+
+    def _session_step(
+        self, part: Partition, lowered: Lowered | None, delegate: Delegate
+    ) -> SessionStep:
+        """The step of a partition, of its translation or of what is stored."""
+        if lowered is not None:
+            return session_step(part, lowered, delegate, self.memory, self.context)
+        assert self.stored is not None
+        return self.stored.take(self.memory, self.context.surroundings)
 
     def _lowered(self, part: Partition) -> Lowered:
         target = self.context.target(self.context.backends[part.backend])

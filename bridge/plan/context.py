@@ -9,6 +9,8 @@ from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.opmap import Target
 from tflite_ort.opmap.graph.choices import plainest
 from tflite_ort.plan.profiling import Profile
+from tflite_ort.plan.recording import Recorder
+from tflite_ort.plan.stored import StoredScopes, Surroundings
 from tflite_ort.providers.delegates import Delegate
 from tflite_ort.providers.provider import DeviceMemory
 from tflite_ort.providers.traits import traits_of
@@ -28,6 +30,15 @@ def check_hybrid(hybrid: str) -> None:
         raise ValueError(f"hybrid must be 'float' or 'dynamic', got {hybrid!r}")
 
 
+def named(delegates: Sequence[Delegate]) -> dict[str, Delegate]:
+    """The delegates by name, in order; the second of one name is ``"NAME #2"``."""
+    backends: dict[str, Delegate] = {}
+    for delegate in delegates:
+        same = sum(delegate.name == each.name for each in backends.values())
+        backends[f"{delegate.name} #{same + 1}" if same else delegate.name] = delegate
+    return backends
+
+
 @dataclass(frozen=True, slots=True)
 class PlanContext:
     """What all plans of one interpreter share.
@@ -45,6 +56,9 @@ class PlanContext:
             before it has to be kept.
         strict: a delegate that fails, or leaves nodes to another provider, is an error.
         unusable: by backend, why it can run nothing; a plan says what it has found.
+        recorder: collects what the plans are made of, to be stored; None: they are not.
+        stored: what was stored of these plans, which is used again; None: nothing.
+        scope: the place of a plan among those of called subgraphs.
     """
 
     delegates: Sequence[Delegate]
@@ -58,15 +72,20 @@ class PlanContext:
     continued: bool = False
     strict: bool = False
     unusable: Mapping[str, str] = field(default_factory=dict)
+    recorder: Recorder | None = None
+    stored: StoredScopes | None = None
+    scope: str = ""
 
     @property
     def backends(self) -> dict[str, Delegate]:
         """The delegates by name, in order; the second of one name is ``"NAME #2"``."""
-        named: dict[str, Delegate] = {}
-        for delegate in self.delegates:
-            same = sum(delegate.name == each.name for each in named.values())
-            named[f"{delegate.name} #{same + 1}" if same else delegate.name] = delegate
-        return named
+        return named(self.delegates)
+
+    @property
+    def surroundings(self) -> Surroundings:
+        """What stored sessions need."""
+        providers = {name: delegate.provider for name, delegate in self.backends.items()}
+        return Surroundings(providers, self.num_threads)
 
     def device_memory(self, backend: str) -> DeviceMemory | None:
         """Where sessions of a backend hand tensors on; None for the host's memory."""

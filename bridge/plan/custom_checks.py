@@ -12,7 +12,7 @@ from ml_dtypes import finfo
 
 from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.plan.memory import Memory
-from tflite_ort.plan.steps import Run
+from tflite_ort.plan.runs import Run
 from tflite_ort.schema import KernelError, OperatorView, Specialized, TensorView
 from tflite_ort.specialize.folding import run_kernel
 

@@ -15,12 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap import lower
-from tflite_ort.opmap.graph.pairs import is_complex
 from tflite_ort.plan.context import PlanContext
 from tflite_ort.plan.memory import Memory
 from tflite_ort.plan.partition import Partition
-from tflite_ort.plan.steps import Run
-from tflite_ort.providers.session import Session
+from tflite_ort.providers.model_session import model_session
 from tflite_ort.schema import (
     BridgeError,
     DelegateError,
@@ -29,6 +27,7 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
+from tflite_ort.schema.values.complex_pairs import is_complex
 from tflite_ort.specialize.folding import run_kernel
 
 Array = npt.NDArray[Any]
@@ -37,21 +36,10 @@ Array = npt.NDArray[Any]
 _NODE = re.compile(r"([\w:.-]+_\d+)/")
 
 
-def explained(run: Run, part: Partition, memory: Memory, context: PlanContext) -> Run:
-    """`run`, whose errors also say what the kernel of the operator that failed says."""
-
-    def run_or_explain() -> None:
-        try:
-            run()
-        except DelegateError as error:
-            raise _explained(error, part, memory, context) from error.__cause__
-
-    return run_or_explain
-
-
-def _explained(
-    error: DelegateError, part: Partition, memory: Memory, context: PlanContext
+def explanation(
+    error: DelegateError, *, part: Partition, memory: Memory, context: PlanContext
 ) -> DelegateError:
+    """`error` of a partition with what the kernel of the operator that failed says."""
     named = _NODE.findall(str(error))
     failed = next((op for op in part.operators if op.label in named), None)
     if failed is None:
@@ -98,7 +86,7 @@ def _inputs(
     lowered = lower(before, given, wanted, context.resolver.translators)
     if lowered.refusals or any(map(is_complex, wanted)):  # which would be pairs
         raise Untranslatable("what comes before is not run by itself")
-    session = Session(lowered.model, num_threads=context.num_threads)
+    session = model_session(lowered.model, num_threads=context.num_threads)
     results = session.call([memory.value(tensor) for tensor in given])
     return values | {tensor.index: result for tensor, result in zip(wanted, results, strict=True)}
 

@@ -90,7 +90,7 @@ def allocated(graph: Specialized, parts: Sequence[Partition], state: State) -> M
     }
     kept = [tensor for tensor in _kept(graph, parts) if tensor.index not in variables]
     try:
-        arrays = {tensor.index: _blank(tensor) for tensor in kept}
+        arrays = {tensor.index: blank(tensor) for tensor in kept}
     except (MemoryError, ValueError) as error:  # ValueError: numpy has no such array
         raise InsufficientMemory(f"the model's tensors cannot be allocated: {error}") from error
     return Memory(arrays, variables)
@@ -110,7 +110,7 @@ def _bytes(tensor: TensorView) -> int:
     return known_product(tensor.shape) * tensor.dtype.itemsize
 
 
-def _blank(tensor: TensorView) -> Array:
+def blank(tensor: TensorView) -> Array:
     """Zeros, or empty strings; numbers take memory only as they are written."""
     if tensor.dtype == np.object_:
         return np.full(tensor.shape, b"", tensor.dtype)

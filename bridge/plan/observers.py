@@ -17,7 +17,7 @@ _observers: list[Observer] = []
 @contextmanager
 def observing(observer: Observer) -> Iterator[None]:
     """Within the context `observer` is called for each plan that is made, once, when the plan has
-    run for the first time without an error."""
+    run for the first time without an error. A plan that the cache has was told when it was made."""
     _observers.append(observer)
     try:
         yield

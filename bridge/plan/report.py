@@ -1,4 +1,4 @@
-"""What a plan tells of itself: where each operator runs and why, and how long loading took."""
+"""Where each operator of a plan runs and why, found as the plan is made."""
 
 from __future__ import annotations
 
@@ -9,43 +9,9 @@ from typing import Any
 from tflite_ort.plan.assignment import Assignment
 from tflite_ort.plan.context import PlanContext
 from tflite_ort.plan.partition import NUMPY, Partition
+from tflite_ort.plan.placements import Placement
 from tflite_ort.schema import Op, OperatorView, Specialized
 from tflite_ort.specialize.called_subgraphs import CALLERS
-
-
-@dataclass(frozen=True, slots=True)
-class Placement:
-    """Where one operator runs.
-
-    Args:
-        index: the operator's position in its subgraph.
-        operator: its TFLite name.
-        runs_on: ``"ort"``, ``"numpy"``, or ``"constant"`` when its result was computed at load.
-        delegate: the delegate that runs it; empty in numpy.
-        partition: which partition it is part of; None for a constant.
-        reason: why the delegates refused it; empty when the first one took it.
-        provider: the execution provider that ONNX Runtime really gave its nodes to, with commas
-            where there are several; empty in numpy.
-    """
-
-    index: int
-    operator: str
-    version: int
-    runs_on: str
-    delegate: str = ""
-    partition: int | None = None
-    reason: str = ""
-    subgraph: int = 0
-    provider: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class LoadTimes:
-    """Seconds: reading the file, translating it, making the ONNX Runtime sessions."""
-
-    read: float
-    translate: float
-    session: float
 
 
 @dataclass(frozen=True, slots=True)

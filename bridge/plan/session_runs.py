@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tflite_ort.plan.boundary import BoundaryTensor
 from tflite_ort.plan.memory import Memory
-from tflite_ort.plan.steps import Run
+from tflite_ort.plan.runs import Run
 from tflite_ort.providers.binding import Binding
 from tflite_ort.providers.session import Session
 from tflite_ort.state import Variable

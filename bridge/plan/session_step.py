@@ -2,44 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap import Lowered
+from tflite_ort.opmap import Lowered, Target
 from tflite_ort.opmap.graph import ir
+from tflite_ort.plan.bound_step import bound_run
 from tflite_ort.plan.boundary import BoundaryTensor
 from tflite_ort.plan.context import PlanContext
 from tflite_ort.plan.memory import Memory
 from tflite_ort.plan.partition import Partition
 from tflite_ort.plan.refusals import LeftToTheCPU
-from tflite_ort.plan.session_runs import session_run
-from tflite_ort.plan.steps import Run
+from tflite_ort.plan.stored import SessionStep
+from tflite_ort.providers.binding import DeviceTensor
 from tflite_ort.providers.delegates import Delegate
+from tflite_ort.providers.model_session import model_session
 from tflite_ort.providers.provider import Provider
 from tflite_ort.providers.session import Session
 from tflite_ort.providers.traits import traits_of
 from tflite_ort.schema import DelegateError, TensorView
-from tflite_ort.state import moved
 
 Array = npt.NDArray[Any]
-# Inputs that are handed on as they are, each with the output that is the same.
-Passed = list[tuple[TensorView, TensorView]]
-
-
-@dataclass(frozen=True, slots=True)
-class SessionStep:
-    """A partition made ready.
-
-    Args:
-        providers: by operator, the execution providers that ONNX Runtime really uses.
-    """
-
-    run: Run
-    providers: Mapping[int, str]
+_NO_TENSORS: list[BoundaryTensor] = []
 
 
 def session_step(
@@ -51,48 +39,34 @@ def session_step(
         LeftToTheCPU: some operators are better run by the next delegate.
         DelegateError: ONNX Runtime could not make it, or not as a strict context wants it.
     """
+    backend = part.backend
     part, passed = _without_passed(part, lowered.model.graph, memory)
     if not part.outputs:
-        return SessionStep(_with_copies(_nothing, (), (), passed, memory), {})
-    session = _session(lowered.model, delegate.provider, context)
-    providers = _providers(part, session, delegate, context)
-    target, places = context.target(delegate), part.places
-    inputs = [BoundaryTensor.of(t, target, memory, places.get(t.index)) for t in part.inputs]
-    outputs = [BoundaryTensor.of(t, target, memory, places.get(t.index)) for t in part.outputs]
-    outputs += [BoundaryTensor.of(t, target, memory) for t in part.copies]
-    if session.on_device and not any(op.bodies for op in part.operators):
-        _try(session, inputs)
-    run = session_run(session, inputs, outputs, memory, noted=context.continued)
-    return SessionStep(_with_copies(run, inputs, outputs, passed, memory), providers)
+        session, providers, inputs, outputs = None, dict[int, str](), _NO_TENSORS, _NO_TENSORS
+    else:
+        session = _session(lowered.model, delegate.provider, context)
+        providers = _providers(part, session, delegate, context)
+        inputs, outputs = _boundary(part, context.target(delegate), memory)
+        if session.on_device and not any(op.bodies for op in part.operators):
+            _try(session, inputs)
+    if context.recorder is not None:
+        facts = {"backend": backend, "noted": context.continued, "providers": providers}
+        context.recorder.add(context.scope, session, inputs, outputs, passed, **facts)
+    run = bound_run(session, inputs, outputs, passed, memory, noted=context.continued)
+    return SessionStep(run, providers)
 
 
-def _nothing() -> None:
-    """A run of no operator."""
+def _boundary(
+    part: Partition, target: Target, memory: Memory
+) -> tuple[list[BoundaryTensor], list[BoundaryTensor]]:
+    """What enters and leaves a session that is made for `target`."""
 
+    def crossing(tensor: TensorView, place: DeviceTensor | None = None) -> BoundaryTensor:
+        return BoundaryTensor.of(tensor, target.boundary_dtype(tensor), memory, place)
 
-def _with_copies(
-    run: Run,
-    inputs: Sequence[BoundaryTensor],
-    outputs: Sequence[BoundaryTensor],
-    passed: Passed,
-    memory: Memory,
-) -> Run:
-    """`run` with int8 codes moved by 128 before and after it, and with `passed` handed on."""
-    moves_in = [x.moved for x in inputs if x.moved is not None]
-    moves_out = [x.moved for x in outputs if x.moved is not None]
-    if not (moves_in or moves_out or passed):
-        return run
-
-    def run_with_copies() -> None:
-        for codes, carried in moves_in:
-            moved(codes, out=carried)
-        run()
-        for codes, carried in moves_out:
-            moved(carried, out=codes)
-        for source, target in passed:
-            memory.put(target, memory.value(source))
-
-    return run_with_copies
+    inputs = [crossing(t, part.places.get(t.index)) for t in part.inputs]
+    outputs = [crossing(t, part.places.get(t.index)) for t in part.outputs]
+    return inputs, [*outputs, *map(crossing, part.copies)]
 
 
 def _try(session: Session, inputs: Sequence[BoundaryTensor]) -> None:
@@ -142,17 +116,22 @@ def _next_takes_them(delegate: Delegate, context: PlanContext) -> bool:
 def _session(model: ir.Model, provider: Provider, context: PlanContext) -> Session:
     profile = context.profile
     prefix = None if profile is None else profile.prefix
-    session = Session(model, provider, num_threads=context.num_threads, profile=prefix)
+    save = None if context.recorder is None else context.recorder.file()
+    session = model_session(
+        model, provider, num_threads=context.num_threads, profile=prefix, save=save
+    )
     if profile is not None:
         profile.sessions.append(session)
     return session
 
 
-def _without_passed(part: Partition, graph: ir.Graph, memory: Memory) -> tuple[Partition, Passed]:
+def _without_passed(
+    part: Partition, graph: ir.Graph, memory: Memory
+) -> tuple[Partition, list[tuple[TensorView, TensorView]]]:
     """`part` and `graph` without the outputs that are inputs, such as what a loop hands on as it
     is, and without inputs that nothing reads; and these pairs of input and output."""
     sources = {id(value): t for value, t in zip(graph.inputs, part.inputs, strict=True)}
-    passed: Passed = []
+    passed: list[tuple[TensorView, TensorView]] = []
     outputs = list(part.outputs)
     for value, tensor in zip(list(graph.outputs), [*part.outputs, *part.copies], strict=True):
         if tensor.index in part.places:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,12 +15,12 @@ from tflite_ort.fallback_kernels.control_flow import Call
 from tflite_ort.plan.context import PlanContext
 from tflite_ort.plan.memory import Memory
 from tflite_ort.plan.partition import Partition, only_sets
+from tflite_ort.plan.runs import Run, sequence
 from tflite_ort.schema import KernelError, Op, OperatorView
 from tflite_ort.specialize.folding import run_kernel
 from tflite_ort.versioning.registry import Entry
 
 Array = npt.NDArray[Any]
-Run = Callable[[], object]
 
 
 def kernel_step(
@@ -87,15 +87,3 @@ def _run_kernel(
             memory.arrays[tensor.index] = result.copy() if variables else result
     for tensor, result in zip(variables, results[len(op.outputs) :], strict=True):
         memory.variables[tensor.index].set(result)
-
-
-def sequence(steps: Sequence[Run]) -> Run:
-    """A run of all `steps` in order; it stops at the first that raises."""
-    if len(steps) == 1:
-        return steps[0]
-
-    def run() -> None:
-        for step in steps:
-            step()
-
-    return run

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy.typing as npt
 
-from tflite_ort.opmap.graph.pairs import paired
 from tflite_ort.providers.provider import DeviceMemory
+from tflite_ort.schema.values.complex_pairs import paired
 
 Array = npt.NDArray[Any]
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,19 +14,25 @@ import numpy.typing as npt
 import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as _ort_errors
 
-from tflite_ort.opmap.graph import ir
-from tflite_ort.opmap.graph.pairs import paired
-from tflite_ort.opmap.graph.serialization import Place, serialized
 from tflite_ort.providers.binding import Binding, DeviceTensor, Tensor
-from tflite_ort.providers.large_weights import read_in_place
 from tflite_ort.providers.node_times import NodeTime, node_times
 from tflite_ort.providers.provider import ON_CPU, Device, DeviceMemory, Provider
+from tflite_ort.providers.stored_graph import (
+    COMPILED,
+    MAPPED,
+    MAPPED_BYTES,
+    PACKED,
+    SavedGraph,
+    StoredGraph,
+)
 from tflite_ort.providers.traits import MEMORY_OF_VENDOR, traits_of
 from tflite_ort.schema import DelegateError
+from tflite_ort.schema.values.complex_pairs import paired
 
 Array = npt.NDArray[Any]
 
 ORT_VERSION: str = onnxruntime.__version__
+ORT_BUILD: str = f"{ORT_VERSION} {onnxruntime.get_build_info()}"
 ORT_RELEASE = tuple(int(number) for number in ORT_VERSION.split(".")[:2])
 
 # What ONNX Runtime raises; it has no common base below Exception.
@@ -58,11 +64,8 @@ _LIBRARY_AFFIXES = re.compile(r"^(lib)?(onnxruntime_)?(providers_)?|\.(so|dll|dy
 
 _HOST = "Cpu"  # how ONNX Runtime names the memory of the host
 
-# Below this size an initializer stays in the protobuf, where graph optimisations look at it.
+# Smaller initializers of a graph that is saved stay in it.
 _INLINE_BYTES = 1024
-# Sizes and places have to be there when it infers shapes.
-_INLINE_SIZES = 1 << 17
-_HANDED_OVER = Place("bound", 0)
 
 
 def available_providers() -> list[str]:
@@ -99,16 +102,58 @@ def register_library(path: str) -> None:
         raise DelegateError(f"ONNX Runtime could not load {path}: {said(error)}") from error
 
 
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """An initializer as ONNX Runtime takes it, over the array that it is a view of."""
+
+    array: Array
+    value: onnxruntime.OrtValue
+
+    @classmethod
+    def of(cls, array: Array) -> Weights:
+        """Those of an array of their type."""
+        return cls(array, onnxruntime.OrtValue.ortvalue_from_numpy(array))
+
+    @classmethod
+    def packed(cls, array: Array, shape: Sequence[int], onnx_type: int) -> Weights:
+        """Those of a type of which a byte holds two."""
+        # ONNX Runtime wants an array of the tensor's shape, of which it reads half the bytes.
+        strides = np.empty(shape, np.int8).strides
+        codes = np.lib.stride_tricks.as_strided(array.view(np.int8), shape, strides)
+        from_numpy = onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type
+        return cls(array, from_numpy(codes, onnx_type))
+
+
+@dataclass(frozen=True, slots=True)
+class SessionGraph:
+    """What a session is made of.
+
+    Args:
+        content: a ModelProto.
+        weights: by name, the initializers that are handed over beside it.
+        in_place: by name, the inputs of the graph that are always these weights.
+    """
+
+    content: bytes
+    weights: Mapping[str, Weights]
+    in_place: Mapping[str, Array]
+
+
 class Session:
     """An ONNX Runtime session, run over arrays that were bound to it before.
 
     Args:
-        model: its initializers are handed over as views, not serialised.
+        graph: what it runs.
         provider: what it does not take is left to the CPU's.
         num_threads: threads within an operator; 0 is ONNX Runtime's default.
         config: entries of ONNX Runtime's session configuration.
         optimized: False: the graph as it is, which is not to be run but to be looked at.
         profile: where `node_times` are noted, as the beginning of a file name.
+        save: the path of a file to write what the session can be made of again; nothing is written
+            where that is not possible.
+
+    Attributes:
+        saved: what was written; None for nothing.
 
     Raises:
         DelegateError: ONNX Runtime could not make or run the session.
@@ -116,46 +161,70 @@ class Session:
 
     def __init__(
         self,
-        model: ir.Model,
+        graph: SessionGraph | StoredGraph,
         provider: Provider = ON_CPU,
         *,
         num_threads: int = 0,
         config: Mapping[str, str] | None = None,
         optimized: bool = True,
         profile: str | None = None,
+        save: Path | None = None,
     ) -> None:
         traits = traits_of(provider.name)
-        self._records = not traits.takes_all_nodes
+        stored = isinstance(graph, StoredGraph)
+        self._records = not (traits.takes_all_nodes or stored)
         record = {_RECORD_ASSIGNMENT: str(int(self._records))}
-        options = _options(num_threads, {**_CONFIG, **record, **(config or {})}, profile)
-        if not optimized:
-            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-            options.add_session_config_entry("session.disable_prepacking", "1")
-        self._in_place = read_in_place(model.graph) if traits.weights_in_place else {}
+        settings = _Settings(num_threads, {**_CONFIG, **record, **(config or {})}, profile)
+        if isinstance(graph, StoredGraph):
+            form = {"session.load_model_format": "ORT" if graph.kind == PACKED else "ONNX"}
+            settings = replace(
+                settings, config={**settings.config, **form}, finished=graph.kind != COMPILED
+            )
+        elif not optimized:
+            settings = replace(settings, finished=True, packed=False)
+        self.in_place = graph.in_place
         # They must outlive the session, which may read them in place.
-        self._weights = _handed_over(model.graph, self._in_place)
+        self._weights = {} if isinstance(graph, StoredGraph) else graph.weights
+        self.saved: SavedGraph | None = None
+        self._session = self._made(graph, provider, settings, save)
+        if provider.name not in self._session.get_providers():
+            raise DelegateError(f"ONNX Runtime could not load {provider}, its log says why")
+        names = [value.name for value in self._session.get_inputs()]
+        self._inputs = [name for name in names if name not in self.in_place]
+        self._outputs = [value.name for value in self._session.get_outputs()]
+        places = self._session.get_input_memory_infos()
+        self.on_device = any(place.name != _HOST for place in places)
+
+    def _made(
+        self,
+        graph: SessionGraph | StoredGraph,
+        provider: Provider,
+        settings: _Settings,
+        save: Path | None,
+    ) -> onnxruntime.InferenceSession:
+        """ONNX Runtime's session; one that cannot be saved is made without that."""
+        options = settings.options()
+        saved = None if save is None else _save(options, provider, save, self._weights)
         if self._weights:
             options.add_external_initializers(
                 list(self._weights), [weights.value for weights in self._weights.values()]
             )
-        handed_over = dict.fromkeys(self._weights, _HANDED_OVER)
+        content = str(graph.path) if isinstance(graph, StoredGraph) else graph.content
         try:
-            self._session = onnxruntime.InferenceSession(
-                serialized(model, external=handed_over, fed=self._in_place),
+            session = onnxruntime.InferenceSession(
+                content,
                 options,
-                providers=_chosen(provider, options, num_threads),
+                providers=_chosen(provider, options, settings.num_threads),
                 enable_fallback=0,  # it would print a message and run on the CPU
             )
         except ORT_ERRORS as error:
+            if saved is not None:
+                return self._made(graph, provider, settings, None)
             text = f"ONNX Runtime could not load the graph: {said(error)}"
             raise DelegateError(text) from error
-        if provider.name not in self._session.get_providers():
-            raise DelegateError(f"ONNX Runtime could not load {provider}, its log says why")
-        names = [value.name for value in self._session.get_inputs()]
-        self._inputs = [name for name in names if name not in self._in_place]
-        self._outputs = [value.name for value in self._session.get_outputs()]
-        places = self._session.get_input_memory_infos()
-        self.on_device = any(place.name != _HOST for place in places)
+        if saved is not None and saved.files[0].exists():
+            self.saved = replace(saved, files=[path for path in saved.files if path.exists()])
+        return session
 
     def options(self) -> Mapping[str, str]:
         """The options of the first provider, defaults too where it tells them."""
@@ -184,7 +253,7 @@ class Session:
         """What `run` needs to read from and write to these tensors, given in graph order."""
         bound = self._session.io_binding()
         binding = Binding(self, bound, inputs, outputs, on_device=self.on_device)
-        for name, weights in self._in_place.items():
+        for name, weights in self.in_place.items():
             _bind_array(binding, name, weights)
         if not binding.copied:
             self._bind_inputs(binding)
@@ -239,7 +308,7 @@ class Session:
         """One inference over arrays in graph order; returns what it made, in arrays of its own."""
         try:
             feeds = dict(zip(self._inputs, map(paired, inputs), strict=True))
-            results = self._session.run(None, {**feeds, **self._in_place})
+            results = self._session.run(None, {**feeds, **self.in_place})
         except ORT_ERRORS as error:
             raise DelegateError(f"ONNX Runtime failed: {said(error)}") from _cause(error)
         if any(result is None for result in results):
@@ -266,17 +335,61 @@ def said(error: Exception) -> str:
     return _SOURCE_PLACE.sub("", " ".join(str(error).split()))
 
 
-def _options(
-    num_threads: int, config: Mapping[str, str], profile: str | None
-) -> onnxruntime.SessionOptions:
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4  # what it would log as an error is raised
-    options.intra_op_num_threads = num_threads
-    if profile is not None:
-        options.enable_profiling, options.profile_file_prefix = True, profile
-    for key, value in config.items():
-        options.add_session_config_entry(key, value)
-    return options
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    """How a session is made.
+
+    Args:
+        finished: the graph is optimised already, or is not to be.
+        packed: weights are packed for the products of this processor.
+    """
+
+    num_threads: int
+    config: Mapping[str, str]
+    profile: str | None
+    finished: bool = False
+    packed: bool = True
+
+    def options(self) -> onnxruntime.SessionOptions:
+        """These settings as ONNX Runtime takes them."""
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4  # what it would log as an error is raised
+        options.intra_op_num_threads = self.num_threads
+        if self.profile is not None:
+            options.enable_profiling, options.profile_file_prefix = True, self.profile
+        for key, value in self.config.items():
+            options.add_session_config_entry(key, value)
+        if self.finished:
+            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        if not self.packed:
+            options.add_session_config_entry("session.disable_prepacking", "1")
+        return options
+
+
+def _save(
+    options: onnxruntime.SessionOptions,
+    provider: Provider,
+    path: Path,
+    weights: Mapping[str, Weights],
+) -> SavedGraph:
+    """Have a session write what it can be made of again; what that will be."""
+    beside = path.with_name(f"{path.name}.weights")
+    if not traits_of(provider.name).takes_all_nodes:
+        _configure(options, "ep.context_", enable="1", file_path=str(path), embed_mode="1")
+        return SavedGraph(COMPILED, [path])
+    options.optimized_model_filepath = str(path)
+    if sum(each.array.nbytes for each in weights.values()) <= MAPPED_BYTES:
+        _configure(options, "session.", save_model_format="ORT")
+        return SavedGraph(PACKED, [path])
+    _configure(options, "session.", save_model_format="ONNX")
+    external = "session.optimized_model_external_initializers_"
+    _configure(options, external, file_name=beside.name, min_size_in_bytes=str(_INLINE_BYTES))
+    return SavedGraph(MAPPED, [path, beside])
+
+
+def _configure(options: onnxruntime.SessionOptions, prefix: str, **entries: str) -> None:
+    for key, value in entries.items():
+        options.add_session_config_entry(f"{prefix}{key}", value)
 
 
 def _chosen(
@@ -300,40 +413,6 @@ def _chosen(
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Weights:
-    """An initializer as ONNX Runtime takes it, over the array that it is a view of."""
-
-    array: Array
-    value: onnxruntime.OrtValue
-
-
 def _named(array: Array) -> Array:
     """`array` with integers of numpy's named types: ONNX Runtime gives longlong for int64."""
     return array.view(array.dtype.str) if array.dtype.kind in "iu" else array
-
-
-def _handed_over(graph: ir.Graph, fed: Collection[str]) -> dict[str, _Weights]:
-    """The large initializers of `graph`, without those that are `fed` at each run."""
-    return {
-        name: _weights(value.const_value)
-        for name, value in graph.initializers.items()
-        if name not in fed and value.const_value is not None and _is_large(value.const_value)
-    }
-
-
-def _is_large(tensor: ir.Tensor) -> bool:
-    if tensor.dtype is ir.DataType.STRING:
-        return False
-    return tensor.nbytes >= (_INLINE_SIZES if tensor.dtype is ir.DataType.INT64 else _INLINE_BYTES)
-
-
-def _weights(tensor: ir.Tensor) -> _Weights:
-    array = tensor.array
-    if tensor.dtype is not ir.DataType.INT4:
-        return _Weights(array, onnxruntime.OrtValue.ortvalue_from_numpy(array))
-    # ONNX Runtime wants an array of the tensor's shape, of which it reads half the bytes.
-    strides = np.empty(tensor.shape, np.int8).strides
-    codes = np.lib.stride_tricks.as_strided(array.view(np.int8), tensor.shape, strides)
-    from_numpy = onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type
-    return _Weights(array, from_numpy(codes, int(tensor.dtype)))

@@ -9,15 +9,15 @@ import numpy as np
 from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.lowering import OPSET
 from tflite_ort.providers.binding import DeviceTensor
+from tflite_ort.providers.model_session import model_session
 from tflite_ort.providers.provider import DeviceMemory, Provider
-from tflite_ort.providers.session import Session
 from tflite_ort.schema import DelegateError
 
 
 def known_options(provider: str) -> list[str]:
     """The options that a provider tells of in a session, where it does; needs its hardware."""
     try:
-        session = Session(_identity(), Provider(provider))
+        session = model_session(_identity(), Provider(provider))
     except DelegateError:
         return []
     return sorted(session.options())
@@ -29,7 +29,7 @@ def check_provider(provider: Provider) -> None:
     Raises:
         DelegateError: it could not be made ready, with what ONNX Runtime says.
     """
-    Session(_identity(), provider)
+    model_session(_identity(), provider)
 
 
 def device_memory(provider: Provider) -> DeviceMemory | None:
@@ -45,7 +45,7 @@ def _device_memory(
 ) -> DeviceMemory | None:
     provider = Provider(name, dict(options), plugin, device)
     try:
-        session = Session(_identity(), provider)
+        session = model_session(_identity(), provider)
         place = session.output_place()
         if place is None:
             return None
@@ -78,7 +78,7 @@ def exact_weight_type() -> str:
     result = ir.Value("y", dtype=ir.DataType.INT32)
     node = ir.Node("MatMulInteger", [activations, weights], [result])
     graph = ir.Graph([activations], [result], [node], initializers=[weights], name="products")
-    session = Session(ir.Model(graph, opset_imports={"": OPSET}), num_threads=1)
+    session = model_session(ir.Model(graph, opset_imports={"": OPSET}), num_threads=1)
     products = np.zeros((4, 32), np.int32)
     session.run(session.bind([np.full((4, depth), 255, np.uint8)], [products]))
     return "int8" if (products == depth * 255 * 127).all() else "uint8"

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from tflite_ort.opmap import Target, Translator, lower
 from tflite_ort.opmap.graph.choices import Chooser, Lowering
-from tflite_ort.providers.session import Session
+from tflite_ort.providers.model_session import model_session
 from tflite_ort.schema import OperatorView, TensorView
 from tflite_ort.versioning.registry import Registry
 
@@ -56,7 +56,7 @@ def _run_of(
     inputs = [tensor for tensor in op.present_inputs() if not tensor.is_constant]
     target = replace(target, choose=partial(_always, name))
     lowered = lower([op], inputs, op.outputs, translators, target=target)
-    session = Session(lowered.model, num_threads=num_threads)
+    session = model_session(lowered.model, num_threads=num_threads)
     sources = [random_array(tensor, target) for tensor in inputs]
     results = [np.zeros(tensor.shape, target.boundary_dtype(tensor)) for tensor in op.outputs]
     return partial(session.run, session.bind(sources, results))

@@ -17,7 +17,7 @@ from tflite_ort.comparison.differences import (
     merged,
     worst,
 )
-from tflite_ort.plan.report import Placement
+from tflite_ort.plan.placements import Placement
 from tflite_ort.schema import BridgeError, Model, OperatorView, TensorView
 from tflite_ort.verification.extraction import constant_operators
 from tflite_ort.verification.judgement import Outputs, first_off, is_near, is_within, judged

@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from tflite_ort.comparison.differences import badness, difference, real_values
 from tflite_ort.opmap.graph.forms import Layout
-from tflite_ort.opmap.graph.pairs import paired
 from tflite_ort.schema import TensorView
+from tflite_ort.schema.values.complex_pairs import paired
 from tflite_ort.schema.values.view import Quantization
 
 Array = npt.NDArray[Any]

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.interpreter import Interpreter
-from tflite_ort.plan.report import Placement
+from tflite_ort.plan.placements import Placement
 from tflite_ort.providers.delegates import OpResolverType, ProviderChoice
 from tflite_ort.schema import BridgeError, Model, TensorType, write_model
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE

@@ -25,7 +25,6 @@ from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.constants import carried, carried_type
 from tflite_ort.opmap.graph.forms import Domain, Form, Layout, Target, form_suffix, same_order
 from tflite_ort.opmap.graph.nodes import Build
-from tflite_ort.opmap.graph.pairs import is_complex, paired, paired_shape, part_dtype
 from tflite_ort.opmap.graph.shaped_nodes import ShapedNodes, one_is_inferred
 from tflite_ort.schema import (
     ActivationFunctionType,
@@ -34,6 +33,7 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
+from tflite_ort.schema.values.complex_pairs import is_complex, paired, paired_shape, part_dtype
 from tflite_ort.schema.values.sizes import known_product
 
 Array = npt.NDArray[Any]

@@ -11,7 +11,6 @@ from typing import Any
 from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.forms import Layout, Target
 from tflite_ort.opmap.graph.graph import Graph
-from tflite_ort.opmap.graph.pairs import paired_shape
 from tflite_ort.opmap.registry import Translator
 from tflite_ort.schema import (
     BridgeError,
@@ -22,6 +21,7 @@ from tflite_ort.schema import (
     Untranslatable,
 )
 from tflite_ort.schema.file.errors import MALFORMED_OPERATOR
+from tflite_ort.schema.values.complex_pairs import paired_shape
 from tflite_ort.schema.values.sizes import is_known, name_of
 from tflite_ort.versioning.registry import Registry
 

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from tflite_ort.opmap.graph import Graph, Layout, ir
-from tflite_ort.opmap.graph.pairs import is_complex
 from tflite_ort.opmap.idioms.movement import moved_domain
 from tflite_ort.schema import OperatorView, TensorView
+from tflite_ort.schema.values.complex_pairs import is_complex
 from tflite_ort.schema.values.sizes import is_known
 
 _SPLIT = "tflite_ort.splits_channels"

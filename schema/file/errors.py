@@ -195,6 +195,10 @@ class DelegateWarning(UserWarning):
     """An execution provider failed, and the next one takes over."""
 
 
+class CacheWarning(UserWarning):
+    """The folder of the cache, or its limit, is not used as it is."""
+
+
 class KernelError(BridgeError, RuntimeError):
     """A numpy kernel refused its inputs, or one that was registered failed."""
 

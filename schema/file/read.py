@@ -52,16 +52,36 @@ def read_model(
         UnreadableModel: the path is that of a folder, a pipe or a device.
         OSError: the path cannot be read.
     """
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        content, folder = bytes_content(source), None
+    else:
+        content, folder = file_content(source), os.path.dirname(os.path.abspath(source))
+    return read_content(content, folder, external_roots=external_roots, budgets=budgets)
+
+
+def bytes_content(source: bytes | bytearray | memoryview) -> Array:
+    """The content of a model given as bytes, as a read-only array over them."""
+    content = np.asarray(memoryview(source).cast("B"))
+    content.flags.writeable = False
+    return content
+
+
+def read_content(
+    content: Array,
+    folder: str | None,
+    *,
+    external_roots: Sequence[str | os.PathLike[str]] = (),
+    budgets: Budgets | None = None,
+) -> Model:
+    """As `read_model`, of what `file_content` or `bytes_content` gave.
+
+    Args:
+        folder: where the file is; None for bytes.
+    """
     if isinstance(external_roots, (str, os.PathLike)):
         raise TypeError("external_roots is a list of folders, not one folder")
     roots = tuple(os.path.abspath(root) for root in external_roots)
-    if isinstance(source, (bytes, bytearray, memoryview)):
-        content = np.asarray(memoryview(source).cast("B"))
-        content.flags.writeable = False
-        return replace(_read(content, budgets or DEFAULT), external_roots=roots)
-    model = _read(file_content(source), budgets or DEFAULT)
-    folder = os.path.dirname(os.path.abspath(source))
-    return replace(model, folder=folder, external_roots=roots)
+    return replace(_read(content, budgets or DEFAULT), folder=folder, external_roots=roots)
 
 
 def _read(content: Array, budgets: Budgets) -> Model:

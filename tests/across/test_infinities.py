@@ -11,8 +11,8 @@ from tests.one_op import Array, T, one_op_model, ours
 from tests.ops.operands import exported
 from tests.oracle import litert
 from tflite_ort import schema
-from tflite_ort.opmap.graph.pairs import paired
 from tflite_ort.schema import Op, TensorType
+from tflite_ort.schema.values.complex_pairs import paired
 
 INT32 = TensorType.INT32
 WIDE = np.array([np.inf, -np.inf, np.nan, 3e38, -3e38, 1, -0.0, 1e-45], np.float32)

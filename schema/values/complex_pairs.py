@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.schema import TensorView
+from tflite_ort.schema.values.view import TensorView
 
 Array = npt.NDArray[Any]
 _PARTS: dict[np.dtype[Any], np.dtype[Any]] = {

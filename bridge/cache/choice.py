@@ -1,0 +1,65 @@
+"""Which folder an interpreter caches in, if any."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+
+from tflite_ort.cache.folder import CacheFolder
+from tflite_ort.optional import optional_module
+from tflite_ort.schema import CacheWarning
+
+# What stands for a choice: whether to cache in the default folder, or a folder.
+CacheChoice = bool | str | os.PathLike[str]
+
+VARIABLE, LIMIT_VARIABLE = "TFLITE_ORT_CACHE", "TFLITE_ORT_CACHE_LIMIT"
+DEFAULT_LIMIT = 2 << 30
+
+_OFF, _ON = frozenset({"", "0", "false", "off"}), frozenset({"1", "true", "on"})
+
+
+def default_folder() -> Path:
+    """The folder of this user for caches of this library, as the system has it."""
+    platformdirs = optional_module("platformdirs")
+    if platformdirs is None:  # an installation without dependencies
+        return Path.home() / ".cache" / "tflite-ort"
+    return Path(platformdirs.user_cache_path("tflite-ort", appauthor=False))
+
+
+def chosen_folder(choice: CacheChoice | None) -> CacheFolder | None:
+    """The folder that is meant; None for no cache.
+
+    Args:
+        choice: None: what the environment says, which is no cache if it says nothing.
+
+    A folder that others may write to is not used, with a CacheWarning.
+    """
+    text = os.environ.get(VARIABLE, "")
+    if choice is None:
+        if text.lower() in _OFF:
+            return None
+        choice = True
+    if choice is False:
+        return None
+    if choice is not True:
+        path = Path(choice)
+    elif text.lower() in _OFF | _ON:
+        path = default_folder()
+    else:
+        path = Path(text)
+    folder = CacheFolder(path.absolute(), size_limit())
+    if reason := folder.distrusted():
+        warnings.warn(f"nothing is cached: {reason}", CacheWarning, stacklevel=2)
+        return None
+    return folder
+
+
+def size_limit() -> int:
+    """The most bytes of all entries together, as the environment says, such as ``5e9``."""
+    text = os.environ.get(LIMIT_VARIABLE, "")
+    try:
+        return int(float(text)) if text else DEFAULT_LIMIT
+    except (OverflowError, ValueError):
+        warnings.warn(f"{LIMIT_VARIABLE}={text!r} is no number", CacheWarning, stacklevel=2)
+        return DEFAULT_LIMIT

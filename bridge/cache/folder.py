@@ -1,0 +1,317 @@
+"""The folder of the cache: entries that appear whole, are checked when they are read, and leave,
+the least recently used first, when there are too many.
+
+An entry is a document, ``KEY.json``, and the files that it names. The files come first and have
+names that nothing else has; then the document appears in one step. So a reader finds all of an
+entry or nothing, whatever other processes do and whenever one of them is killed. What is damaged
+later differs from the checksums in the document.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import stat
+import time
+import zlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tflite_ort.files import write_bytes
+
+# The format of the documents and of what they name.
+FORMAT = 1
+
+_MAGIC = b"tflite-ort cache"
+_DOCUMENT = ".json"
+_STAGING = "staging-"
+# A file that no document names may belong to an entry that is being written.
+_ABANDONED_SECONDS = 3600
+# The use of an entry is noted once in this time.
+_NOTED_SECONDS = 600
+_CHUNK = 1 << 20
+
+# What a folder or file that somebody else changes can raise while it is read.
+UNREADABLE = (OSError, ValueError, KeyError, TypeError, IndexError)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What an entry says.
+
+    Args:
+        hot: what every hit needs.
+        cold: JSON of what few ask for.
+    """
+
+    hot: dict[str, Any]
+    cold: bytes
+
+    def rest(self) -> dict[str, Any]:
+        """What few ask for."""
+        rest: dict[str, Any] = json.loads(self.cold)
+        return rest
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """An entry as `tflite-ort cache list` shows it.
+
+    Args:
+        size: bytes of all its files.
+        used: when it was made or used last, in seconds since 1970.
+        about: what its document says of itself; empty where it cannot be read.
+    """
+
+    key: str
+    size: int
+    used: float
+    about: Mapping[str, Any]
+
+
+class CacheFolder:
+    """A folder of entries. Reading gives None for what is not there or not whole; writing gives
+    False where it fails. Neither raises.
+
+    Args:
+        path: the folder; made when the first entry is written.
+        limit: bytes of all entries together.
+    """
+
+    def __init__(self, path: Path, limit: int) -> None:
+        self.path, self.limit = path, limit
+
+    def distrusted(self) -> str:
+        """Why nothing is read from the folder; empty where it may be. Whoever can write to it can
+        change what a model computes."""
+        try:
+            status = os.stat(self.path)
+        except FileNotFoundError:
+            return ""
+        except OSError as error:
+            return str(error)
+        if not stat.S_ISDIR(status.st_mode):
+            return f"{self.path} is no folder"
+        if os.name != "posix":
+            return ""
+        if status.st_uid not in (0, os.geteuid()):
+            return f"{self.path} belongs to another user"
+        if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            return f"{self.path} can be written to by other users (chmod go-w)"
+        return ""
+
+    # Reading ---------------------------------------------------------------------------------
+
+    def read(self, key: str) -> Document | None:
+        """The document of an entry; its use is noted."""
+        try:
+            document = _parsed((self.path / f"{key}{_DOCUMENT}").read_bytes())
+        except FileNotFoundError:
+            return None
+        except UNREADABLE:
+            self.remove(key)
+            return None
+        return document
+
+    def touch(self, key: str) -> None:
+        """Note that an entry is used."""
+        document = self.path / f"{key}{_DOCUMENT}"
+        with suppress(OSError):
+            if time.time() - document.stat().st_mtime > _NOTED_SECONDS:
+                os.utime(document)
+
+    def whole(self, blob: Sequence[Any]) -> Path:
+        """The path of a file of an entry, which is as it was written.
+
+        Args:
+            blob: its name, size and checksum.
+
+        Raises:
+            ValueError: it is not; OSError where it cannot be read.
+        """
+        name, size, checksum = blob
+        path = self.path / os.path.basename(str(name))
+        if file_checksum(path, size) != checksum:
+            raise ValueError(f"{path} is damaged")
+        return path
+
+    # Writing ---------------------------------------------------------------------------------
+
+    def stage(self) -> Path:
+        """A new folder inside this one, for files that are to be part of an entry.
+
+        Raises:
+            OSError: it cannot be made.
+        """
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        stage = self.path / f"{_STAGING}{secrets.token_hex(8)}"
+        stage.mkdir(mode=0o700)
+        return stage
+
+    def write(
+        self, key: str, hot: Mapping[str, Any], cold: Mapping[str, Any], files: Collection[Path]
+    ) -> bool:
+        """Put an entry in the place of what there is under its key.
+
+        Args:
+            files: those that the document names, in a folder of `stage`; they are moved.
+        """
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if sum(path.stat().st_size for path in files) > self.limit:
+                return False
+            for path in files:
+                os.replace(path, self.path / path.name)
+            write_bytes(self.path / f"{key}{_DOCUMENT}", _text(hot, cold))
+        except OSError:
+            for path in files:
+                _unlink(self.path / path.name)
+            return False
+        self.shrink(keep=key)
+        return True
+
+    def remove(self, key: str) -> None:
+        """Delete an entry, its document first."""
+        _unlink(self.path / f"{key}{_DOCUMENT}")
+        for name, _ in self._files():
+            if name.startswith(f"{key}."):
+                _unlink(self.path / name)
+
+    def clear(self) -> int:
+        """Delete all entries and what was left of interrupted writes; how many bytes that frees."""
+        freed = 0
+        for name, status in self._files():
+            freed += status.st_size
+            _unlink(self.path / name)
+        for stage in self._stages():
+            freed += sum(each.stat().st_size for each in stage.rglob("*") if each.is_file())
+            shutil.rmtree(stage, ignore_errors=True)
+        return freed
+
+    def shrink(self, keep: str = "") -> None:
+        """Delete abandoned files, and of the entries the least recently used until the rest is
+        within the limit.
+
+        Args:
+            keep: an entry that stays.
+        """
+        old = time.time() - _ABANDONED_SECONDS
+        for stage in self._stages():
+            with suppress(OSError):
+                if stage.stat().st_mtime < old:
+                    shutil.rmtree(stage, ignore_errors=True)
+        entries = sorted(self.entries(old), key=lambda entry: entry.used)
+        total = sum(entry.size for entry in entries)
+        for entry in entries:
+            if total <= self.limit:
+                break
+            if entry.key != keep:
+                self.remove(entry.key)
+                total -= entry.size
+
+    # Listing ---------------------------------------------------------------------------------
+
+    def entries(self, abandoned_before: float = 0.0) -> list[Listed]:
+        """What is in the folder.
+
+        Args:
+            abandoned_before: files older than this that no document names are deleted.
+        """
+        groups: dict[str, dict[str, os.stat_result]] = {}
+        for name, status in self._files():
+            groups.setdefault(name.partition(".")[0], {})[name] = status
+        found = []
+        for key, files in groups.items():
+            document = self._peek(key) if f"{key}{_DOCUMENT}" in files else None
+            named = {f"{key}{_DOCUMENT}", *_names(document)}
+            for name, status in list(files.items()):
+                if name not in named and status.st_mtime < abandoned_before:
+                    _unlink(self.path / name)
+                    del files[name]
+            if files:
+                size = sum(status.st_size for status in files.values())
+                about = {} if document is None else document.hot.get("about", {})
+                latest = files.get(f"{key}{_DOCUMENT}") or max(
+                    files.values(), key=lambda status: status.st_mtime
+                )
+                found.append(Listed(key, size, latest.st_mtime, about))
+        return found
+
+    def _peek(self, key: str) -> Document | None:
+        try:
+            return _parsed((self.path / f"{key}{_DOCUMENT}").read_bytes())
+        except UNREADABLE:
+            return None
+
+    def _files(self) -> Iterator[tuple[str, os.stat_result]]:
+        """The plain files of the folder that can be parts of entries."""
+        with suppress(OSError), os.scandir(self.path) as scan:
+            for each in scan:
+                with suppress(OSError):
+                    if each.is_file(follow_symlinks=False) and _is_key(each.name.partition(".")[0]):
+                        yield each.name, each.stat(follow_symlinks=False)
+
+    def _stages(self) -> list[Path]:
+        with suppress(OSError), os.scandir(self.path) as scan:
+            return [Path(each.path) for each in scan if each.name.startswith(_STAGING)]
+        return []
+
+
+def file_checksum(path: Path, size: int = -1) -> int:
+    """The CRC-32 of a file.
+
+    Args:
+        size: what it must have; -1 for any.
+
+    Raises:
+        ValueError: it has another; OSError where it cannot be read.
+    """
+    checksum, total, buffer = 0, 0, bytearray(_CHUNK)
+    view = memoryview(buffer)
+    with open(path, "rb", buffering=0) as file:
+        if size >= 0 and os.fstat(file.fileno()).st_size != size:
+            raise ValueError(f"{path} has another size")
+        while count := file.readinto(buffer):
+            checksum = zlib.crc32(view[:count], checksum)
+            total += count
+    if size >= 0 and total != size:
+        raise ValueError(f"{path} has another size")
+    return checksum
+
+
+def _is_key(text: str) -> bool:
+    return len(text) == 40 and set(text) <= set("0123456789abcdef")
+
+
+def _names(document: Document | None) -> list[str]:
+    """The files that a document names."""
+    return [] if document is None else [blob[0] for blob in document.hot.get("blobs", ())]
+
+
+def _text(hot: Mapping[str, Any], cold: Mapping[str, Any]) -> bytes:
+    """A document as it is written: two lines of JSON after a line with their checksum."""
+    lines = (json.dumps(part, separators=(",", ":"), allow_nan=False) for part in (hot, cold))
+    body = "\n".join(lines).encode()
+    return b"%s %d %08x\n%s" % (_MAGIC, FORMAT, zlib.crc32(body), body)
+
+
+def _parsed(text: bytes) -> Document:
+    """
+    Raises:
+        ValueError: it is no document of this format, or damaged.
+    """
+    header, _, body = text.partition(b"\n")
+    if header != b"%s %d %08x" % (_MAGIC, FORMAT, zlib.crc32(body)):
+        raise ValueError("damaged")
+    hot, _, cold = body.partition(b"\n")
+    return Document(json.loads(hot), cold)
+
+
+def _unlink(path: Path) -> None:
+    with suppress(OSError):
+        os.unlink(path)

@@ -1,0 +1,217 @@
+"""The plans of one model in the cache: found, recorded and stored."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.cache.faces import face_of, face_row
+from tflite_ort.cache.folder import UNREADABLE, CacheFolder, Document, file_checksum
+from tflite_ort.cache.keys import digest, key_of, release, short
+from tflite_ort.opened_model import Face
+from tflite_ort.opening import ModelFile, identity
+from tflite_ort.plan.recording import Recorder
+from tflite_ort.plan.stored import Row, StoredScopes
+from tflite_ort.providers.stored_graph import StoredGraph
+from tflite_ort.schema import Model
+from tflite_ort.schema.file.plain_files import MAPPED_BYTES
+
+Array = npt.NDArray[Any]
+Shape = tuple[int, ...]
+
+# A file may be changed twice within the resolution of its times.
+_SETTLED_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEntry:
+    """An entry that was found.
+
+    Args:
+        content: the bytes of the model, where some of the weights may be.
+    """
+
+    folder: CacheFolder
+    document: Document
+    content: Array
+
+    @property
+    def face(self) -> Face:
+        """What it says of the model."""
+        return face_of(self.document.hot["face"])
+
+    @property
+    def whole(self) -> Mapping[str, Any] | None:
+        """The plan, if its every step is a session."""
+        plan: Mapping[str, Any] | None = self.document.hot["plan"]
+        return plan
+
+    def rows(self) -> Sequence[Row]:
+        """Of the placements."""
+        rows: Sequence[Row] = self.document.rest()["placements"]
+        return rows
+
+    def scopes(self) -> StoredScopes:
+        """The plans of the subgraph and of those that it calls."""
+        return StoredScopes(self.document.rest()["scopes"], self.graph)
+
+    def graph(self, row: Row) -> StoredGraph:
+        """What the row of a session's graph describes; its files are as they were written.
+
+        Raises:
+            ValueError: one of them is not; OSError where it cannot be read.
+        """
+        kind, files, weights = row
+        blobs = self.document.hot["blobs"]
+        paths = [self.folder.whole(blobs[number]) for number in files]
+        in_place = {each[0]: self._weights(each, blobs) for each in weights}
+        return StoredGraph(kind, paths[0], in_place)
+
+    def _weights(self, row: Row, blobs: Sequence[Row]) -> Array:
+        """Weights that a session reads where they are."""
+        _, dtype, shape, blob, offset = row
+        if blob is not None:
+            path = self.folder.whole(blobs[blob])
+            return np.memmap(path, np.dtype(dtype), "r", 0, tuple(shape))
+        kind, count = np.dtype(dtype), int(np.prod(shape, dtype=np.int64))
+        end = offset + count * kind.itemsize
+        return self.content[offset:end].view(kind).reshape(shape)
+
+
+def plan_cache(
+    folder: CacheFolder, file: ModelFile, settings: Mapping[str, Any], name: str
+) -> PlanCache:
+    """The entries of the model in `file`."""
+    about = {"model": name, "bytes": int(file.content.size), "library": release()}
+    return PlanCache(folder, file_digest(folder, file), settings, file.content, about)
+
+
+class PlanCache:
+    """The entries of one interpreter's model.
+
+    Args:
+        digest: of the model.
+        settings: what the interpreter was given that its plans depend on.
+        content: the bytes of the model.
+        about: what `tflite-ort cache list` shows.
+    """
+
+    def __init__(
+        self,
+        folder: CacheFolder,
+        digest: str,
+        settings: Mapping[str, Any],
+        content: Array,
+        about: Mapping[str, Any],
+    ) -> None:
+        self._folder, self._digest, self._settings = folder, digest, settings
+        self._content, self._about = content, about
+        self._found: dict[str, StoredEntry] = {}
+
+    def find(self, subgraph: int, shapes: Mapping[int, Shape]) -> StoredEntry | None:
+        """The entry of a subgraph with inputs of these shapes, else as the file says."""
+        key = self._key(subgraph, shapes)
+        if key in self._found:
+            return self._found.pop(key)
+        document = self._folder.read(key)
+        if document is None:
+            return None
+        self._folder.touch(key)
+        return StoredEntry(self._folder, document, self._content)
+
+    def face(self) -> Face | None:
+        """What the entry of the first subgraph, with inputs as the file says, says of the model."""
+        entry = self.find(0, {})
+        if entry is None:
+            return None
+        try:
+            face = entry.face
+        except UNREADABLE:
+            self.drop(0, {})
+            return None
+        self._found[self._key(0, {})] = entry
+        return face
+
+    def drop(self, subgraph: int, shapes: Mapping[int, Shape]) -> None:
+        """Delete an entry that cannot be used."""
+        self._folder.remove(self._key(subgraph, shapes))
+
+    def recorder(self, subgraph: int, shapes: Mapping[int, Shape]) -> Recorder | None:
+        """What collects a plan; None where nothing can be written."""
+        with suppress(OSError):
+            token = f"{self._key(subgraph, shapes)}.{token_hex(8)}"
+            return Recorder(self._folder.stage(), token, self._content)
+        return None
+
+    def store(
+        self,
+        subgraph: int,
+        shapes: Mapping[int, Shape],
+        recorder: Recorder,
+        model: Model,
+        plan: Mapping[str, Any] | None,
+        rows: Sequence[Row],
+    ) -> None:
+        """Store what was recorded; where that fails, nothing is stored.
+
+        Args:
+            plan: as `StoredEntry.whole`.
+            rows: of the placements.
+        """
+        with suppress(OSError):
+            blobs = [_blob(path) for path in recorder.blobs]
+            hot = {
+                "about": self._about,
+                "blobs": blobs,
+                "face": face_row(model, subgraph),
+                "plan": plan,
+            }
+            cold = {"placements": rows, "scopes": recorder.scopes}
+            self._folder.write(self._key(subgraph, shapes), hot, cold, recorder.blobs)
+
+    def _key(self, subgraph: int, shapes: Mapping[int, Shape]) -> str:
+        sizes = sorted((index, list(shape)) for index, shape in shapes.items())
+        settings = {**self._settings, "subgraph": subgraph, "shapes": sizes}
+        return key_of(self._digest, settings)
+
+
+def file_digest(folder: CacheFolder, file: ModelFile) -> str:
+    """The digest of a model.
+
+    That of a file so large that it is mapped is looked up by what the system says of the file: it
+    would take longer than all else. Every change but one through a map shows there, and a mapped
+    file must not be changed in place.
+    """
+    status = file.status
+    if status is None or status.st_size <= MAPPED_BYTES or os.name != "posix":
+        return digest(file.content)
+    key = short("file", identity(status))
+    known = folder.read(key)
+    if known is not None:
+        folder.touch(key)
+        return str(known.hot["digest"])
+    found = digest(file.content)
+    if time.time() - max(status.st_mtime, status.st_ctime) > _SETTLED_SECONDS:
+        about = {"digest of": int(file.content.size)}
+        folder.write(key, {"about": about, "digest": found}, {}, ())
+    return found
+
+
+def discard(recorder: Recorder) -> None:
+    """Delete the files that were recorded and not stored."""
+    shutil.rmtree(recorder.stage, ignore_errors=True)
+
+
+def _blob(path: Path) -> list[Any]:
+    size = path.stat().st_size
+    return [path.name, size, file_checksum(path, size)]

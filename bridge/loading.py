@@ -1,0 +1,116 @@
+"""A model that an interpreter was given: what is known of it, and what its plans are made with."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tflite_ort.batch import batched_model
+from tflite_ort.cache.choice import chosen_folder
+from tflite_ort.cache.keys import settings_of
+from tflite_ort.cache.plans import PlanCache, plan_cache
+from tflite_ort.custom.kernels import BoundResolver
+from tflite_ort.executor import Shared
+from tflite_ort.missing_operators import check_versions
+from tflite_ort.opened_model import OpenedModel
+from tflite_ort.opening import ModelFile, opened_file
+from tflite_ort.plan.context import PlanContext, named
+from tflite_ort.providers.delegates import Delegate
+from tflite_ort.resolvers import BuiltinOpResolver, library_name
+from tflite_ort.schema import Budgets, Model, TensorError
+from tflite_ort.schema.file.read import read_content
+from tflite_ort.state import State
+
+
+class LoadedModel:
+    """A model that was opened; it is read at once unless the cache has a plan of it.
+
+    Args:
+        arguments: those of `Interpreter`.
+        delegates: what they stand for.
+
+    Attributes:
+        opened: the model.
+        shared: what its subgraphs share.
+        seconds: spent on reading.
+    """
+
+    def __init__(self, arguments: Mapping[str, Any], delegates: Sequence[Delegate]) -> None:
+        self._arguments, self._delegates = arguments, delegates
+        self._choices: dict[str, Any] = {
+            "num_threads": arguments["num_threads"] or 1,
+            "keep_all": arguments["experimental_preserve_all_tensors"],
+            "hybrid": arguments["hybrid"],
+            "strict": arguments["strict"],
+        }
+        self._context: PlanContext | None = None
+        started = time.perf_counter()
+        self._file = opened_file(
+            *(arguments["model_path"], arguments["model_content"]),
+            *(arguments["budgets"], arguments["model"]),
+        )
+        cache = self._cache(self._file)
+        face = None if cache is None else cache.face()
+        self.opened = OpenedModel(self._read, face)
+        providers = {name: each.provider for name, each in named(delegates).items()}
+        threads = self._choices["num_threads"]
+        self.shared = Shared(self.context, State(), providers, threads, cache)
+        if face is None:  # else the model was valid when the plan was made
+            self.context()
+        self.seconds = time.perf_counter() - started
+
+    def context(self) -> PlanContext:
+        """What plans are made with; made when the first one is."""
+        if self._context is None:
+            model, resolver = self.opened.model, self._resolver()
+            self._context = PlanContext(
+                self._delegates,
+                BoundResolver(resolver, model, self._choices["num_threads"]),
+                state=self.shared.state,
+                budgets=model.budgets,
+                **self._choices,
+            )
+        return self._context
+
+    def close(self) -> None:
+        """Give back the memory of the model, and free the nodes of custom operators."""
+        self.opened, self._file = OpenedModel(Model), _NO_FILE
+        if self._context is not None:
+            self._context.resolver.close()
+
+    def _resolver(self) -> Any:
+        given = self._arguments["resolver"]
+        return BuiltinOpResolver() if given is None else given
+
+    def _read(self) -> Model:
+        """The model, whose operators are known."""
+        roots, budgets = self._arguments["external_roots"], self._arguments["budgets"]
+        file, batch, resolver = self._file, self._arguments["batch"], self._resolver()
+        model = read_content(file.content, file.folder, external_roots=roots, budgets=budgets)
+        check_versions(model, resolver)
+        if batch is not None:
+            model = batched_model(model, batch, resolver=resolver)
+        if not model.subgraphs:
+            raise TensorError("No subgraph in the model.")
+        return model
+
+    def _cache(self, file: ModelFile) -> PlanCache | None:
+        """The stored plans of this model; None where nothing is to be stored."""
+        given = self._arguments
+        folder = chosen_folder(given["cache"])
+        resolver = None if folder is None else library_name(given["resolver"])
+        if folder is None or resolver is None or given["external_roots"]:
+            return None
+        budgets, batch = given["budgets"] or Budgets(), given["batch"] or 0
+        settings = settings_of(self._delegates, resolver, budgets, batch=batch, **self._choices)
+        if settings is None:
+            return None
+        path = given["model_path"]
+        return plan_cache(folder, file, settings, os.path.basename(path) if path else "(bytes)")
+
+
+_NO_FILE = ModelFile(np.zeros(0, np.uint8))

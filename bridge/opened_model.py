@@ -1,0 +1,120 @@
+"""A model that is read when somebody asks for more of it than is known already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol, overload
+
+from tflite_ort.schema import Model, Tensor
+from tflite_ort.schema.file.model import stored_data
+from tflite_ort.schema.values.view import Array
+from tflite_ort.signature import Signature
+
+
+class DeclaredSubgraph(Protocol):
+    """What a file declares of a subgraph, as far as an interpreter shows it."""
+
+    @property
+    def tensors(self) -> Sequence[Tensor]:
+        """By index."""
+
+    @property
+    def inputs(self) -> Sequence[int]:
+        """Indices of tensors."""
+
+    @property
+    def outputs(self) -> Sequence[int]:
+        """Indices of tensors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """What a stored plan says of its model.
+
+    Args:
+        subgraphs: how many there are.
+        signatures: by key.
+        subgraph: the one that the plan is of.
+        count: how many tensors that has.
+        tensors: some of them, which have no constant value.
+    """
+
+    subgraphs: int
+    signatures: Mapping[str, Signature]
+    subgraph: int
+    count: int
+    inputs: Sequence[int]
+    outputs: Sequence[int]
+    tensors: Mapping[int, Tensor]
+
+
+class OpenedModel:
+    """A model of which some is known before it is read.
+
+    Args:
+        read: reads it.
+        face: what is known.
+    """
+
+    def __init__(self, read: Callable[[], Model], face: Face | None = None) -> None:
+        self._read, self._face = read, face
+        self._known: dict[int, DeclaredSubgraph] = {}
+        if face is not None:
+            self.show(face)
+
+    def show(self, face: Face) -> None:
+        """Use what a stored plan says of another subgraph."""
+        tensors = _Tensors(face, lambda: self.model.subgraphs[face.subgraph].tensors)
+        self._known[face.subgraph] = _Known(tensors, face.inputs, face.outputs)
+
+    @cached_property
+    def model(self) -> Model:
+        """All of it."""
+        return self._read()
+
+    @property
+    def subgraph_count(self) -> int:
+        """How many subgraphs there are."""
+        return len(self.model.subgraphs) if self._face is None else self._face.subgraphs
+
+    @cached_property
+    def signatures(self) -> Mapping[str, Signature]:
+        """The signatures by key, in the order of the file."""
+        if self._face is not None:
+            return self._face.signatures
+        return {each.signature_key: Signature.of(each) for each in self.model.signature_defs}
+
+    def declared(self, subgraph: int) -> DeclaredSubgraph:
+        """What the file declares of a subgraph."""
+        return self._known.get(subgraph) or self.model.subgraphs[subgraph]
+
+    def constant(self, tensor: Tensor) -> Array | None:
+        """The uint8 bytes that the file has for a tensor; None without any."""
+        return stored_data(self.model, tensor) if tensor.buffer else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    tensors: Sequence[Tensor]
+    inputs: Sequence[int]
+    outputs: Sequence[int]
+
+
+class _Tensors(Sequence[Tensor]):
+    """The tensors of a subgraph, read from the file where one is asked for that is not known."""
+
+    def __init__(self, face: Face, rest: Callable[[], Sequence[Tensor]]) -> None:
+        self._face, self._rest = face, rest
+
+    def __len__(self) -> int:
+        return self._face.count
+
+    @overload
+    def __getitem__(self, index: int) -> Tensor: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Tensor]: ...
+    def __getitem__(self, index: Any) -> Any:
+        known = self._face.tensors.get(index) if isinstance(index, int) else None
+        return self._rest()[index] if known is None else known

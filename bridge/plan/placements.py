@@ -1,0 +1,40 @@
+"""What an interpreter tells of its plan: where each operator runs, and how long loading took."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where one operator runs.
+
+    Args:
+        index: the operator's position in its subgraph.
+        operator: its TFLite name.
+        runs_on: ``"ort"``, ``"numpy"``, or ``"constant"`` when its result was computed at load.
+        delegate: the delegate that runs it; empty in numpy.
+        partition: which partition it is part of; None for a constant.
+        reason: why the delegates refused it; empty when the first one took it.
+        provider: the execution provider that ONNX Runtime really gave its nodes to, with commas
+            where there are several; empty in numpy.
+    """
+
+    index: int
+    operator: str
+    version: int
+    runs_on: str
+    delegate: str = ""
+    partition: int | None = None
+    reason: str = ""
+    subgraph: int = 0
+    provider: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadTimes:
+    """Seconds: reading the file, translating it, making the ONNX Runtime sessions."""
+
+    read: float
+    translate: float
+    session: float

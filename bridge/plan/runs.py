@@ -1,0 +1,33 @@
+"""What an invoke runs, as functions without arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tflite_ort.schema import DelegateError
+
+Run = Callable[[], object]
+
+
+def sequence(steps: Sequence[Run]) -> Run:
+    """A run of all `steps` in order; it stops at the first that raises."""
+    if len(steps) == 1:
+        return steps[0]
+
+    def run() -> None:
+        for step in steps:
+            step()
+
+    return run
+
+
+def explained(run: Run, explain: Callable[[DelegateError], DelegateError]) -> Run:
+    """`run`, whose errors are explained."""
+
+    def run_or_explain() -> None:
+        try:
+            run()
+        except DelegateError as error:
+            raise explain(error) from error.__cause__
+
+    return run_or_explain

@@ -1,0 +1,271 @@
+"""Plans as data, and plans made of that data: the sessions of a plan without its operators.
+
+A stored plan is JSON and the files of its sessions. A plan whose every step is a session is made
+ready from that alone. Where numpy kernels run some of the operators, the subgraph is specialised
+as always, and the stored part spares the translation and the making of the sessions.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.plan.bound_step import bound_run
+from tflite_ort.plan.boundary import BoundaryTensor
+from tflite_ort.plan.memory import Memory, blank
+from tflite_ort.plan.placements import Placement
+from tflite_ort.plan.runs import Run, explained, sequence
+from tflite_ort.providers.provider import Provider
+from tflite_ort.providers.session import Session
+from tflite_ort.providers.stored_graph import StoredGraph
+from tflite_ort.schema import DelegateError, TensorType, TensorView
+from tflite_ort.schema.values.sizes import is_known, unknown_size
+from tflite_ort.schema.values.view import Quantization, VariableKey
+from tflite_ort.state import State
+
+Array = npt.NDArray[Any]
+Row = Sequence[Any]
+
+
+class StaleEntry(Exception):
+    """What was stored cannot be used; the plan has to be made anew."""
+
+
+# Rows of tensors --------------------------------------------------------------------------------
+
+
+def tensor_row(tensor: TensorView) -> list[Any]:
+    """A tensor at the boundary of a session as JSON; it is no constant."""
+    shape = [int(size) if is_known(size) else None for size in tensor.shape]
+    quantization = tensor.quantization
+    codes = None
+    if quantization is not None:
+        scale, zero_point = quantization.scale.tolist(), quantization.zero_point.tolist()
+        codes = [scale, zero_point, quantization.axis]
+    row = [tensor.index, tensor.name, int(tensor.type), shape, codes]
+    return [*row, tensor.is_variable, tensor.ranked]
+
+
+def tensor_of(row: Row) -> TensorView:
+    """The tensor that a row stands for."""
+    index, name, kind, shape, codes, is_variable, ranked = row
+    sizes = tuple(unknown_size() if size is None else size for size in shape)
+    quantization = None
+    if codes is not None:
+        scale, zero_point, axis = codes
+        quantization = Quantization(
+            np.array(scale, np.float32), np.array(zero_point, np.int64), axis
+        )
+    return TensorView(index, name, TensorType(kind), sizes, None, quantization, is_variable, ranked)
+
+
+def variable_key(key: Row) -> VariableKey:
+    """A variable's key, which JSON has as a list."""
+    first, second = key
+    return (first, second)
+
+
+# Sessions ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SessionStep:
+    """A partition made ready.
+
+    Args:
+        providers: by operator, the execution providers that ONNX Runtime really uses.
+    """
+
+    run: Run
+    providers: Mapping[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What stored sessions need of the process.
+
+    Args:
+        providers: by backend.
+        num_threads: within an operator.
+    """
+
+    providers: Mapping[str, Provider]
+    num_threads: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredScope:
+    """One of the plans that are stored together.
+
+    Args:
+        row: as `Recorder` made it.
+        graph: what the row of a session's graph describes.
+    """
+
+    row: Mapping[str, Any]
+    graph: Callable[[Row], StoredGraph]
+    _taken: list[int] = field(default_factory=lambda: [0])
+
+    @property
+    def backends(self) -> dict[int, str]:
+        """The backend of each operator."""
+        return {int(index): name for index, name in self.row["backends"].items()}
+
+    @property
+    def reasons(self) -> dict[int, str]:
+        """By operator, why earlier delegates do not have it."""
+        return {int(index): reason for index, reason in self.row["reasons"].items()}
+
+    def take(self, memory: Memory, around: Surroundings) -> SessionStep:
+        """The next session over `memory`.
+
+        Raises:
+            StaleEntry: its files cannot be used.
+        """
+        number = self._taken[0]
+        self._taken[0] += 1
+        step = self.row["steps"][number]
+        tensors = {int(index): tensor_of(row) for index, row in self.row["tensors"].items()}
+        run = session_run_of(step, tensors, self.graph, memory, around)
+        return SessionStep(run, {int(i): name for i, name in step["providers"].items()})
+
+
+@dataclass(frozen=True, slots=True)
+class StoredScopes:
+    """The plans of a subgraph and of those that it calls, by place."""
+
+    rows: Mapping[str, Any]
+    graph: Callable[[Row], StoredGraph]
+
+    def scope(self, place: str) -> StoredScope:
+        """The plan of this place.
+
+        Raises:
+            StaleEntry: there is none.
+        """
+        if place not in self.rows:
+            raise StaleEntry(f"no plan {place!r}")
+        return StoredScope(self.rows[place], self.graph)
+
+
+def session_run_of(
+    row: Mapping[str, Any],
+    tensors: Mapping[int, TensorView],
+    graph: Callable[[Row], StoredGraph],
+    memory: Memory,
+    around: Surroundings,
+) -> Run:
+    """The run of a stored session over `memory`.
+
+    Raises:
+        StaleEntry: its files cannot be used.
+    """
+    inputs = [_boundary(each, tensors, memory) for each in row["inputs"]]
+    outputs = [_boundary(each, tensors, memory) for each in row["outputs"]]
+    passed = [(tensors[source], tensors[target]) for source, target in row["passed"]]
+    session = None
+    if row["graph"] is not None:
+        try:
+            provider = around.providers[row["backend"]]
+            session = Session(graph(row["graph"]), provider, num_threads=around.num_threads)
+        except (DelegateError, KeyError, OSError, TypeError, ValueError) as error:
+            raise StaleEntry(str(error)) from error
+    return bound_run(session, inputs, outputs, passed, memory, noted=row["noted"])
+
+
+def _boundary(row: Row, tensors: Mapping[int, TensorView], memory: Memory) -> BoundaryTensor:
+    index, dtype = row
+    return BoundaryTensor.of(tensors[index], np.dtype(dtype), memory)
+
+
+# Whole plans ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class StoredPlan:
+    """A plan whose every step is a session, as `Plan` otherwise.
+
+    Args:
+        types: of the tensors that it keeps.
+        rows: of the placements, read when somebody asks.
+    """
+
+    run: Run
+    memory: Memory
+    types: Mapping[int, TensorType]
+    rows: Callable[[], Sequence[Row]]
+    seconds: tuple[float, float]
+    unusable: Mapping[str, str]
+
+    @property
+    def arrays(self) -> dict[int, Array]:
+        """By tensor index, the buffers of inputs, outputs and what crosses partitions."""
+        return self.memory.arrays
+
+    @cached_property
+    def placements(self) -> tuple[Placement, ...]:
+        """Where each operator runs, by subgraph and index."""
+        return tuple(Placement(*row) for row in self.rows())
+
+
+def whole_plan(
+    row: Mapping[str, Any],
+    graph: Callable[[Row], StoredGraph],
+    state: State,
+    around: Surroundings,
+    explain: Callable[[int, DelegateError], DelegateError],
+    rows: Callable[[], Sequence[Row]],
+) -> StoredPlan:
+    """The plan that `whole_row` described.
+
+    Args:
+        graph: what the row of a session's graph describes.
+        explain: an error of a partition by its number, with what its operator says.
+        rows: of the placements.
+
+    Raises:
+        StaleEntry: its files cannot be used.
+    """
+    started = time.perf_counter()
+    tensors = {each[0]: tensor_of(each) for each in row["tensors"]}
+    variables = {
+        index: state.variable(variable_key(key), tensors[index]) for index, key in row["variables"]
+    }
+    memory = Memory({index: blank(tensors[index]) for index in row["arrays"]}, variables)
+    runs = [
+        explained(session_run_of(step, tensors, graph, memory, around), partial(explain, number))
+        for number, step in enumerate(row["steps"])
+    ]
+    types = {index: tensor.type for index, tensor in tensors.items()}
+    seconds = (0.0, time.perf_counter() - started)
+    return StoredPlan(sequence(runs), memory, types, rows, seconds, {})
+
+
+def whole_row(
+    scope: Mapping[str, Any],
+    tensors: Sequence[TensorView],
+    variables: Mapping[int, VariableKey],
+    arrays: Sequence[int],
+) -> dict[str, Any]:
+    """A plan whose every step is a session, as JSON.
+
+    Args:
+        scope: as `Recorder` made it.
+        tensors: of the subgraph.
+        variables, arrays: those of the plan's memory.
+    """
+    rows = dict(scope["tensors"])
+    rows.update({index: tensor_row(tensors[index]) for index in (*variables, *arrays)})
+    steps = [{**step, "providers": {}} for step in scope["steps"]]
+    return {
+        "tensors": list(rows.values()),
+        "variables": [[index, list(key)] for index, key in variables.items()],
+        "arrays": list(arrays),
+        "steps": steps,
+    }

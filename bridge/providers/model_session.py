@@ -1,0 +1,73 @@
+"""Sessions of graphs as translators make them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.graph.serialization import Place, serialized
+from tflite_ort.providers.large_weights import read_in_place
+from tflite_ort.providers.provider import ON_CPU, Provider
+from tflite_ort.providers.session import Session, SessionGraph, Weights
+from tflite_ort.providers.traits import traits_of
+
+# Below this size an initializer stays in the protobuf, where graph optimisations look at it.
+_INLINE_BYTES = 1024
+# Sizes and places have to be there when it infers shapes.
+_INLINE_SIZES = 1 << 17
+_HANDED_OVER = Place("bound", 0)
+
+
+def model_session(
+    model: ir.Model,
+    provider: Provider = ON_CPU,
+    *,
+    num_threads: int = 0,
+    config: Mapping[str, str] | None = None,
+    optimized: bool = True,
+    profile: str | None = None,
+    save: Path | None = None,
+) -> Session:
+    """A session of `model`, whose initializers are handed over as views, not serialised.
+
+    Args: see `Session`.
+
+    Raises:
+        DelegateError: ONNX Runtime could not make the session.
+    """
+    in_place = traits_of(provider.name).weights_in_place
+    fed = read_in_place(model.graph) if in_place else {}
+    weights = _handed_over(model.graph, fed)
+    handed_over = dict.fromkeys(weights, _HANDED_OVER)
+    graph = SessionGraph(serialized(model, external=handed_over, fed=fed), weights, fed)
+    return Session(
+        graph,
+        provider,
+        num_threads=num_threads,
+        config=config,
+        optimized=optimized,
+        profile=profile,
+        save=save,
+    )
+
+
+def _handed_over(graph: ir.Graph, fed: Collection[str]) -> dict[str, Weights]:
+    """The large initializers of `graph`, without those that are `fed` at each run."""
+    return {
+        name: _weights(value.const_value)
+        for name, value in graph.initializers.items()
+        if name not in fed and value.const_value is not None and _is_large(value.const_value)
+    }
+
+
+def _is_large(tensor: ir.Tensor) -> bool:
+    if tensor.dtype is ir.DataType.STRING:
+        return False
+    return tensor.nbytes >= (_INLINE_SIZES if tensor.dtype is ir.DataType.INT64 else _INLINE_BYTES)
+
+
+def _weights(tensor: ir.Tensor) -> Weights:
+    if tensor.dtype is not ir.DataType.INT4:
+        return Weights.of(tensor.array)
+    return Weights.packed(tensor.array, tensor.shape, int(tensor.dtype))
