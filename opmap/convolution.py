@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.graph.choices import build_chosen
 from tflite_ort.opmap.idioms.column_groups import image_lowerings
+from tflite_ort.opmap.idioms.convolution_operands import (
+    Windows,
+    accumulator_bias,
+    check_types,
+    pads,
+    relaid_filter,
+    window_padding,
+)
 from tflite_ort.opmap.idioms.convolution_phases import convolution_of_phases, phases_of
 from tflite_ort.opmap.idioms.hybrid import hybrid_input
 from tflite_ort.opmap.idioms.indices import failing, sizes_of
 from tflite_ort.opmap.idioms.symmetric_weights import symmetric, with_repeated
+from tflite_ort.opmap.idioms.wide_channels import (
+    convolution_of_wide,
+    depthwise_over_wide,
+    narrowed_again,
+    offer_wide_outputs,
+)
 from tflite_ort.opmap.idioms.windows import Edges, WindowAxis, image_windows, without_pad
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
@@ -25,20 +38,15 @@ from tflite_ort.schema import (
     Op,
     OperatorView,
     Padding,
-    Quantization,
     TensorType,
     TensorView,
     TransposeConvOptions,
     Untranslatable,
 )
 from tflite_ort.schema.shapes.convolution import volume_windows
-from tflite_ort.schema.values.operators import FILTER_TYPES
 from tflite_ort.schema.values.semantics import explicit_padding
 from tflite_ort.schema.values.sizes import is_known, may_differ
 
-FloatArray = npt.NDArray[np.float32]
-# For a spatial axis: size (or number of windows), kernel, stride, dilation.
-Windows = Sequence[tuple[int, int, int, int]]
 ImageConvolution = OperatorView[Conv2DOptions] | OperatorView[DepthwiseConv2DOptions]
 Operands = tuple[ir.Value, ir.Value, int]
 TransposedConvolution = OperatorView[TransposeConvOptions] | OperatorView[Conv3DOptions]
@@ -47,92 +55,20 @@ TransposedConvolution = OperatorView[TransposeConvOptions] | OperatorView[Conv3D
 _ROW_CHANNELS = 4
 
 
-def check_types(input: TensorView, filter: TensorView) -> None:
-    """Refuses operand types that TFLite does not multiply, and codes without a scale."""
-    if filter.type not in FILTER_TYPES.get(input.type, ()):
-        raise Untranslatable(f"{input.type.name} input with {filter.type.name} filter")
-    for tensor in (input, filter):
-        if tensor.type is not TensorType.FLOAT32 and not tensor.is_quantized:
-            raise Untranslatable(f"{tensor.type.name} tensor {tensor.name!r} without a scale")
-
-
-def pads(
-    options: Conv2DOptions | DepthwiseConv2DOptions, size: tuple[int, ...], kernel: tuple[int, int]
-) -> list[int]:
-    """ONNX pads (top, left, bottom, right) of a window over an image of `size` (H, W)."""
-    top, bottom = explicit_padding(
-        options.padding, size[0], kernel[0], options.stride_h, options.dilation_h_factor
-    )
-    left, right = explicit_padding(
-        options.padding, size[1], kernel[1], options.stride_w, options.dilation_w_factor
-    )
-    return [top, left, bottom, right]
-
-
-def window_padding(padding: Padding, windows: Windows) -> dict[str, Any]:
-    """The padding attributes of ONNX for windows (size, kernel, stride, dilation) along all axes.
-
-    Where the pads depend on an unknown size, `auto_pad` lets ONNX compute the same ones.
-    """
-    open = any(not is_known(size) and stride > 1 for size, _, stride, _ in windows)
-    if open and padding == Padding.SAME and all(dilation == 1 for *_, dilation in windows):
-        return {"auto_pad": "SAME_UPPER"}
-    pairs = [explicit_padding(padding, *window) for window in windows]
-    return {"pads": [before for before, _ in pairs] + [after for _, after in pairs]}
-
-
-def relaid_filter(
-    g: Graph, input: TensorView, filter: TensorView, permutation: tuple[int, ...], axis: int = 0
-) -> ir.Value:
-    """A filter in the layout of ONNX; for float activations (hybrid models) in floats.
-
-    Args:
-        axis: the axis of the output channels in the result.
-    """
-    if not filter.is_constant:
-        return g.op("Transpose", g.read(filter), perm=permutation)
-    real = not input.is_quantized
-    return g.weights(filter, permutation=permutation, axis=axis, real=real)
-
-
-def accumulator_bias(
-    g: Graph, input: TensorView, filter: TensorView, bias: TensorView | None
-) -> ir.Value | None:
-    """The bias [N], in units of input scale times filter scale, those of the integer accumulator.
-
-    Raises:
-        Untranslatable: a computed bias of quantised activations.
-    """
-    if bias is None:
-        return None
-    if bias.is_constant:
-        return g.bias(bias, accumulator_scale(input.quantization, filter.quantization))
-    if input.is_quantized:
-        raise Untranslatable(f"bias {bias.name!r} of quantised activations is not a constant")
-    return g.read(bias)
-
-
-def accumulator_scale(input: Quantization | None, filter: Quantization | None) -> FloatArray:
-    """The scale [1] or [N] of a sum of products: input scale times filter scale; 1 for floats."""
-    if input is None or filter is None:
-        return np.ones(1, np.float32)
-    return input.scale * filter.scale
-
-
 @translator(Op.CONV_2D, versions=(1, 8))
 def conv_2d(op: OperatorView[Conv2DOptions], g: Graph) -> None:
     """Conv with the filter [out, kh, kw, in / groups] as [out, in / groups, kh, kw]."""
-    filter = op["filter"]
-    check_types(op["input"], filter)
+    check_types(op["input"], op["filter"])
     if g.target.cpu_kernels and _is_read_in_rows(op, g):
         convolution_of_rows(op, g)
         return
-    op, edges = without_pad(op, g)
-    convolution(op, g, edges, partial(_conv_2d_operands, op, g, filter))
+    op, edges = without_pad(convolution_of_wide(op, g), g)
+    convolution(op, g, edges, partial(_conv_2d_operands, op, g))
+    offer_wide_outputs(op, g, conv_2d)
 
 
-def _conv_2d_operands(op: OperatorView[Conv2DOptions], g: Graph, filter: TensorView) -> Operands:
-    input = op["input"]
+def _conv_2d_operands(op: OperatorView[Conv2DOptions], g: Graph) -> Operands:
+    input, filter = op["input"], op["filter"]
     groups = input.shape[3] // filter.shape[3]
     image = hybrid_image(op, g, g.read(input, layout=Layout.FIRST), _asymmetric(filter))
     filter, repeated = symmetric(g, filter, may_repeat=groups == 1)
@@ -198,7 +134,10 @@ def depthwise_conv_2d(op: OperatorView[DepthwiseConv2DOptions], g: Graph) -> Non
     """
     check_types(op["input"], op["filter"])
     op, edges = without_pad(op, g)
-    convolution(op, g, edges, partial(_depthwise_operands, op, g))
+    wide = depthwise_over_wide(op, g)
+    convolution(wide, g, edges, partial(_depthwise_operands, wide, g))
+    if wide is not op:
+        narrowed_again(op, wide, g)
 
 
 def _depthwise_operands(op: OperatorView[DepthwiseConv2DOptions], g: Graph) -> Operands:

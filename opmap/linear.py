@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from tflite_ort.opmap.convolution import accumulator_bias, check_types
 from tflite_ort.opmap.graph import Domain, Graph, ir
+from tflite_ort.opmap.idioms.convolution_operands import accumulator_bias, check_types
 from tflite_ort.opmap.idioms.hybrid import hybrid_input, input_rounding
 from tflite_ort.opmap.idioms.hybrid_products import WeightMatrix, keeps_codes, sum_of_products
 from tflite_ort.opmap.idioms.symmetric_weights import symmetric, with_repeated

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tflite_ort.opmap.convolution import window_padding
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.graph.quantized_nodes import origin
+from tflite_ort.opmap.idioms.convolution_operands import window_padding
 from tflite_ort.opmap.idioms.movement import moved_domain
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (

@@ -16,6 +16,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,8 @@ class Graph(ShapedNodes):
         self._bases: dict[int, str] = {}
         self._after_tensors: set[str] = set()
         self._padded: dict[int, tuple[TensorView, Sequence[tuple[int, int]]]] = {}
+        self._wide: dict[int, TensorView] = {}
+        self._offers: dict[int, tuple[TensorView, Callable[[], None], str]] = {}
 
     # What translators use -------------------------------------------------------------------
 
@@ -157,6 +160,35 @@ class Graph(ShapedNodes):
     def padded(self, tensor: TensorView) -> tuple[TensorView, Sequence[tuple[int, int]]] | None:
         """What `note_padded` was told about `tensor`."""
         return self._padded.get(tensor.index)
+
+    def offer_wide(
+        self, tensor: TensorView, channels: int, make: Callable[[TensorView], None]
+    ) -> None:
+        """Remember how `tensor` is made with more channels, after its own, of any content.
+
+        Args:
+            make: writes the wide tensor that it is given.
+        """
+        wide = replace(tensor, index=~tensor.index, shape=(*tensor.shape[:-1], channels))
+        self._offers[tensor.index] = wide, partial(make, wide), self._label
+
+    def wide(self, tensor: TensorView) -> TensorView | None:
+        """`tensor` with more channels, made now if it was only offered; None where it was not."""
+        if tensor.index in self._offers:
+            wide, make, label = self._offers.pop(tensor.index)
+            present, self._label = self._label, label
+            make()
+            self._label = present
+            self.has_wide(tensor, wide)
+        return self.made_wide(tensor)
+
+    def has_wide(self, tensor: TensorView, wide: TensorView) -> None:
+        """Remember that `wide` is `tensor` with more channels."""
+        self._wide[tensor.index] = wide
+
+    def made_wide(self, tensor: TensorView) -> TensorView | None:
+        """`tensor` with more channels, where it was made."""
+        return self._wide.get(tensor.index)
 
     def layout(self, *tensors: TensorView) -> Layout:
         """The layout in which reading all `tensors` moves the least data."""

@@ -1,0 +1,99 @@
+"""The operands of convolutions and matrix products: filters, biases and padding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.schema import (
+    Conv2DOptions,
+    DepthwiseConv2DOptions,
+    Padding,
+    Quantization,
+    TensorType,
+    TensorView,
+    Untranslatable,
+)
+from tflite_ort.schema.values.operators import FILTER_TYPES
+from tflite_ort.schema.values.semantics import explicit_padding
+from tflite_ort.schema.values.sizes import is_known
+
+FloatArray = npt.NDArray[np.float32]
+# For a spatial axis: size (or number of windows), kernel, stride, dilation.
+Windows = Sequence[tuple[int, int, int, int]]
+
+
+def check_types(input: TensorView, filter: TensorView) -> None:
+    """Refuses operand types that TFLite does not multiply, and codes without a scale."""
+    if filter.type not in FILTER_TYPES.get(input.type, ()):
+        raise Untranslatable(f"{input.type.name} input with {filter.type.name} filter")
+    for tensor in (input, filter):
+        if tensor.type is not TensorType.FLOAT32 and not tensor.is_quantized:
+            raise Untranslatable(f"{tensor.type.name} tensor {tensor.name!r} without a scale")
+
+
+def pads(
+    options: Conv2DOptions | DepthwiseConv2DOptions, size: tuple[int, ...], kernel: tuple[int, int]
+) -> list[int]:
+    """ONNX pads (top, left, bottom, right) of a window over an image of `size` (H, W)."""
+    top, bottom = explicit_padding(
+        options.padding, size[0], kernel[0], options.stride_h, options.dilation_h_factor
+    )
+    left, right = explicit_padding(
+        options.padding, size[1], kernel[1], options.stride_w, options.dilation_w_factor
+    )
+    return [top, left, bottom, right]
+
+
+def window_padding(padding: Padding, windows: Windows) -> dict[str, Any]:
+    """The padding attributes of ONNX for windows (size, kernel, stride, dilation) along all axes.
+
+    Where the pads depend on an unknown size, `auto_pad` lets ONNX compute the same ones.
+    """
+    open = any(not is_known(size) and stride > 1 for size, _, stride, _ in windows)
+    if open and padding == Padding.SAME and all(dilation == 1 for *_, dilation in windows):
+        return {"auto_pad": "SAME_UPPER"}
+    pairs = [explicit_padding(padding, *window) for window in windows]
+    return {"pads": [before for before, _ in pairs] + [after for _, after in pairs]}
+
+
+def relaid_filter(
+    g: Graph, input: TensorView, filter: TensorView, permutation: tuple[int, ...], axis: int = 0
+) -> ir.Value:
+    """A filter in the layout of ONNX; for float activations (hybrid models) in floats.
+
+    Args:
+        axis: the axis of the output channels in the result.
+    """
+    if not filter.is_constant:
+        return g.op("Transpose", g.read(filter), perm=permutation)
+    real = not input.is_quantized
+    return g.weights(filter, permutation=permutation, axis=axis, real=real)
+
+
+def accumulator_bias(
+    g: Graph, input: TensorView, filter: TensorView, bias: TensorView | None
+) -> ir.Value | None:
+    """The bias [N], in units of input scale times filter scale, those of the integer accumulator.
+
+    Raises:
+        Untranslatable: a computed bias of quantised activations.
+    """
+    if bias is None:
+        return None
+    if bias.is_constant:
+        return g.bias(bias, accumulator_scale(input.quantization, filter.quantization))
+    if input.is_quantized:
+        raise Untranslatable(f"bias {bias.name!r} of quantised activations is not a constant")
+    return g.read(bias)
+
+
+def accumulator_scale(input: Quantization | None, filter: Quantization | None) -> FloatArray:
+    """The scale [1] or [N] of a sum of products: input scale times filter scale; 1 for floats."""
+    if input is None or filter is None:
+        return np.ones(1, np.float32)
+    return input.scale * filter.scale
