@@ -26,6 +26,7 @@ from tflite_ort.schema.values.sizes import (
     differ,
     is_known,
     known_product,
+    multiple,
     padded_size,
     quotient,
     unknown_shape,
@@ -61,8 +62,8 @@ def _partly_resolved(old: Shape, new: Shape) -> Shape:
         return new
     if not left and size % rest == 0:
         inferred = size // rest
-    elif len(left) == 1 and size == rest:
-        inferred = left[0]
+    elif len(left) == 1 and size and size % rest == 0:
+        inferred = multiple(left[0], size // rest)
     else:
         return new
     return tuple(inferred if dim is right[0] else dim for dim in new)

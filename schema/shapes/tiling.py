@@ -19,6 +19,7 @@ from tflite_ort.schema.values.sizes import (
     is_known,
     is_one,
     known_product,
+    multiple,
     padded_size,
     quotient,
     unknown_shape,
@@ -39,7 +40,7 @@ def tiled_shape(shape: Shape, multiples: Shape) -> Shape:
 def _times(size: int, factor: int) -> int:
     if is_one(factor) or is_one(size):
         return size if is_one(factor) else factor
-    return size * factor if is_known(size, factor) else unknown_size()
+    return multiple(size, factor) if is_known(factor) else unknown_size()
 
 
 @rule(Op.TILE)

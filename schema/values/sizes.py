@@ -23,12 +23,21 @@ class UnknownSize:
 
     Args:
         name: what an exported model calls the dimension; empty: named after a tensor.
+        root, factor: of a size that is known to be `factor` times another one.
     """
 
-    __slots__ = ("name",)
+    __slots__ = ("_multiples", "factor", "name", "root")
 
-    def __init__(self, name: str = "") -> None:
-        self.name = name
+    def __init__(self, name: str = "", root: UnknownSize | None = None, factor: int = 1) -> None:
+        self.name, self.root, self.factor = name, self if root is None else root, factor
+        self._multiples: dict[int, UnknownSize] = {}
+
+    def times(self, factor: int) -> UnknownSize:
+        """The size `factor` times as large: the same object each time."""
+        root, whole = self.root, self.factor * factor
+        return (
+            root if whole == 1 else root._multiples.setdefault(whole, UnknownSize("", root, whole))
+        )
 
     def __eq__(self, other: object) -> bool:
         return self is other or self._refuse()
@@ -56,6 +65,19 @@ def unknown_size(name: str = "") -> int:
     return cast(int, UnknownSize(name))
 
 
+def multiple(size: int, factor: int) -> int:
+    """`factor` times `size`; unknown for an unknown one, but the same for the same factor."""
+    unknown = _unknown(size)
+    if unknown is None:
+        return size * factor
+    return cast(int, unknown.times(factor)) if factor > 0 else 0
+
+
+def _unknown(size: Any) -> UnknownSize | None:
+    """`size` as what it is, where that is no int."""
+    return size if isinstance(size, UnknownSize) else None
+
+
 def unknown_shape(rank: int) -> Shape:
     """`rank` fresh unknown sizes."""
     return tuple(unknown_size() for _ in range(rank))
@@ -77,8 +99,9 @@ def has_zero(*sizes: int) -> bool:
 
 
 def known_product(shape: Sequence[int]) -> int:
-    """The product of the sizes that are known: how large a tensor is at least, if not empty."""
-    return prod(size for size in shape if is_known(size))
+    """The product of what is known of the sizes: how large a tensor is at least, if not empty."""
+    sizes = ((size, _unknown(size)) for size in shape)
+    return prod(size if unknown is None else unknown.factor for size, unknown in sizes)
 
 
 def may_differ(one: Sequence[int], other: Sequence[int]) -> bool:
@@ -102,16 +125,22 @@ def common(*sizes: int) -> int:
 
 
 def cancelled(one: Sequence[int], other: Sequence[int]) -> tuple[list[int], list[int]]:
-    """The unknown sizes of two shapes without those that both have."""
-    left = [size for size in one if not is_known(size)]
-    right: list[int] = []
-    for size in other:
-        place = next((i for i, unknown in enumerate(left) if unknown is size), None)
-        if place is not None:
+    """The unknown sizes of two shapes without those that both have; of a multiple, what it is a
+    multiple of."""
+    left, right = _roots(one), []
+    for root in _roots(other):
+        place = next((i for i, unknown in enumerate(left) if unknown is root), None)
+        if place is None:
+            right.append(root)
+        else:
             del left[place]
-        elif not is_known(size):
-            right.append(size)
     return left, right
+
+
+def _roots(shape: Sequence[int]) -> list[int]:
+    """What the unknown sizes of a shape are multiples of."""
+    unknown = (each for each in map(_unknown, shape) if each is not None)
+    return [cast(int, each.root) for each in unknown]
 
 
 def same_elements(one: Sequence[int], other: Sequence[int]) -> bool:
@@ -132,5 +161,7 @@ def quotient(shape: Sequence[int], divisor: int = 1) -> int:
     unknown = [size for size in shape if not is_known(size)]
     if not unknown:
         return prod(shape) // divisor
-    whole = is_known(divisor) and known_product(shape) == divisor
-    return unknown[0] if whole and len(unknown) == 1 else unknown_size()
+    known = known_product(shape)
+    if len(unknown) != 1 or not is_known(divisor) or not known or known % divisor:
+        return unknown_size()
+    return multiple(cancelled(unknown, ())[0][0], known // divisor)

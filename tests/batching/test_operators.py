@@ -28,7 +28,7 @@ from tests.ops import (
     test_slicing,
     test_tiling,
 )
-from tflite_ort import ModelError, Unbatchable
+from tflite_ort import Unbatchable
 
 MODULES = (
     test_activation,
@@ -58,6 +58,7 @@ CASES = [
 ]
 
 
+@pytest.mark.usefixtures("unmeasured")
 @pytest.mark.parametrize("case", CASES)
 def test_a_batch_of_an_operator(case: Case) -> None:
     rng = np.random.default_rng(len(case.name))
