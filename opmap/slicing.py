@@ -15,7 +15,7 @@ from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import Op, OperatorView, StridedSliceOptions, TensorView, Untranslatable
 from tflite_ort.schema.values.semantics import StridedSlice
 from tflite_ort.schema.values.semantics import strided_slice as resolved
-from tflite_ort.schema.values.sizes import Shape, is_known, known_product, may_differ
+from tflite_ort.schema.values.sizes import Shape, is_known, known_product, may_differ, unknown_size
 from tflite_ort.schema.values.slices import slice_entries
 
 _FARTHEST = np.iinfo(np.int64).max
@@ -215,9 +215,16 @@ def dynamic_update_slice(op: OperatorView[Any], g: Graph) -> None:
         start = g.op("Slice", start, g.ints([0]), g.ints([parts]))
     start = g.larger(start, g.ints(0))
     start = g.smaller(start, _room(operand.shape[:parts], update.shape[:parts], g))
-    grid = np.moveaxis(np.indices(update.shape[:parts]), 0, -1)
-    places = g.op("Add", g.ints(grid), start)
     into, values = (g.read(tensor, domain=domain) for tensor in (operand, update))
+    moved = update.shape[:parts]
+    if is_known(*moved):
+        grid = g.ints(np.moveaxis(np.indices(moved), 0, -1))
+    else:  # a list of places
+        grid = g.op(
+            "Transpose", g.op("NonZero", g.op("Expand", g.ints(1), g.shape(moved))), perm=[1, 0]
+        )
+        values = g.reshape(values, (unknown_size(), *update.shape[parts:]))
+    places = g.op("Add", grid, start)
     g.write(output, g.op("ScatterND", into, places, values), domain=domain)
 
 
