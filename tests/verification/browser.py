@@ -22,7 +22,7 @@ from tests.verification.reports import hostile, plentiful
 from tflite_ort.verification.html import to_html
 
 # Width in pixels, and scheme.
-SIZES = ((1280, "light"), (1280, "dark"), (400, "light"))
+SIZES = ((1280, "light"), (1280, "dark"), (400, "light"), (400, "dark"))
 _LOUD = {"Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown"}
 _SECONDS = 180
 _TALLEST = 6000
