@@ -218,7 +218,8 @@ def _print(report: Report) -> None:
     for result in report.runtimes:
         _print_runtime(result)
     if not report.complete:
-        say("interrupted: this is what was done so far")
+        done = "this is what was done so far" if report.runtimes else "nothing was compared yet"
+        say(f"interrupted: {done}")
 
 
 def _print_runtime(result: RuntimeResult) -> None:
@@ -244,7 +245,7 @@ def _print_outputs(result: RuntimeResult) -> None:
         scores = each.scores
         tops = ("", "") if scores is None else (str(scores.top1), str(scores.top5))
         spread = "" if each.spread is None else each.spread.words
-        apart = "none" if each.difference.exact else each.difference.words
+        apart = each.difference.words
         table.add_row(each.name, each.verdict, apart, spread, *tops)
     new_console().print(table)
 
@@ -301,4 +302,5 @@ def _extract(model: Model, report: Report, out: Path) -> None:
         arrays = dict(zip(names, (result.fed[index] for index in inputs), strict=True))
         beside = out.with_suffix(".npz")
         write_outputs(beside, arrays)
-        say(f"wrote {beside}: its inputs; verify {out} --input {beside}")
+        again = f"; verify {out} --input {beside}" if result.runtime in NAMES else ""
+        say(f"wrote {beside}: its inputs{again}")

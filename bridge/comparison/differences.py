@@ -90,9 +90,11 @@ class Difference:
         """How large it is."""
         if self.problem:
             return self.problem
+        if self.exact:
+            return "nothing"
         parts = []
         if self.quanta is not None:
-            parts.append(f"{self.quanta:.3g} quanta in {self.changed:.2%} of the elements")
+            parts.append(f"{steps_text(self.quanta)} in {self.changed:.2%} of the elements")
         elif self.relative or not (self.nan or self.infinite):
             parts.append(f"{self.relative:.2g} of the largest value")
         if self.nan:
@@ -116,6 +118,12 @@ class Difference:
         if self.quanta is not None and other.quanta is not None:
             return self.quanta <= times * other.quanta
         return self.relative <= times * other.relative
+
+
+def steps_text(count: float) -> str:
+    """So many quanta."""
+    number = f"{count:.3g}"
+    return f"{number} {'quantum' if number == '1' else 'quanta'}"
 
 
 def difference(got: Array, want: Array, quantization: Quantization | None = None) -> Difference:

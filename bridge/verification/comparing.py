@@ -25,6 +25,7 @@ from tflite_ort.verification.kept import ArrayFile, KeptArrays
 from tflite_ort.verification.known import known_difference
 from tflite_ort.verification.options import option_texts
 from tflite_ort.verification.results import (
+    CONSTANT,
     CalledOperator,
     OperatorResult,
     RuntimeResult,
@@ -45,8 +46,6 @@ from tflite_ort.verification.runtimes import (
 Array = npt.NDArray[Any]
 # Told of each piece of work: what, how much of it is done, and how much there is.
 Progress = Callable[[str, int, int], None]
-
-_CONSTANT = "it depends on constants alone"
 
 
 @dataclass
@@ -155,7 +154,7 @@ class Comparing:
         for op in self.operators:
             progress(f"{self.runtime.name}: operators", op.index, count)
             if op.index in fixed:
-                self._reasons[op.index] = _CONSTANT
+                self._reasons[op.index] = CONSTANT
                 continue
             try:
                 found = self.runtime.isolated(op.index, given)

@@ -8,7 +8,13 @@ from typing import Any
 
 import numpy.typing as npt
 
-from tflite_ort.comparison.differences import Difference, Tolerance, difference, merged
+from tflite_ort.comparison.differences import (
+    Difference,
+    Tolerance,
+    difference,
+    merged,
+    steps_text,
+)
 from tflite_ort.schema import Model, TensorType, TensorView
 from tflite_ort.verification.results import OperatorResult, OutputResult, Scores, Values, Verdict
 from tflite_ort.verification.runtimes import Tensors, variables
@@ -23,6 +29,10 @@ _SAMPLED = 1.5
 # How much larger the share of one channel may be than that of all.
 _CROWD = 50
 _ORDER = tuple(Verdict)
+_ADDED = (
+    "Every operator is right by itself: small differences add up. LiteRT would tell how far its "
+    "own kernels are apart there: pip install ai-edge-litert."
+)
 
 
 class Outputs:
@@ -156,11 +166,22 @@ def judged(
     else:
         verdict = max((each.verdict for each in everything), key=_ORDER.index)
         said = [_of_outputs(verdict, everything, tolerance)]
+        if verdict is Verdict.OFF and _adds_up(everything, operators):
+            return Verdict.TOLERANCE, f"{said[0]} {_ADDED}"
     if first is not None:
         said.append(_of_operator(first))
     elif verdict is Verdict.OFF and any(op.isolated for op in operators):
         said.append("No operator alone leaves the tolerance: small differences add up.")
     return verdict, " ".join(said)
+
+
+def _adds_up(outputs: Sequence[OutputResult], operators: Sequence[OperatorResult]) -> bool:
+    """Whether nothing is wrong but sums of small differences: every operator is right by itself,
+    and how much LiteRT's kernels make of such differences is not known."""
+    off = [each for each in outputs if each.verdict is Verdict.OFF]
+    unknown = all(each.spread is None and each.difference.finite for each in off)
+    checked = any(op.within for op in operators)
+    return unknown and checked and all(op.within or op.is_constant for op in operators)
 
 
 def _of_outputs(verdict: Verdict, outputs: Sequence[OutputResult], tolerance: Tolerance) -> str:
@@ -171,9 +192,9 @@ def _of_outputs(verdict: Verdict, outputs: Sequence[OutputResult], tolerance: To
     text = f"Output {far.name!r} differs by {far.difference.words}"
     if verdict is Verdict.SPREAD and far.spread is not None:
         return f"{text}; LiteRT's own kernels by {far.spread.words}."
-    allowed = f"{tolerance.quanta:g} quanta" if _in_quanta(far) else f"{tolerance.relative:g}"
+    allowed = steps_text(tolerance.quanta) if _in_quanta(far) else f"{tolerance.relative:g}"
     beside = "" if far.spread is None else f", LiteRT's own kernels by {far.spread.words}"
-    return f"{text}{beside}; {allowed} {'is' if allowed[-1] != 'a' else 'are'} allowed."
+    return f"{text}{beside}; {allowed} {'are' if allowed.endswith('quanta') else 'is'} allowed."
 
 
 def _in_quanta(output: OutputResult) -> bool:

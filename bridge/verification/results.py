@@ -14,6 +14,10 @@ from tflite_ort.comparison.differences import Difference, Tolerance
 Array = npt.NDArray[Any]
 
 
+# Why an operator is not run alone, if its result is computed at load.
+CONSTANT = "it depends on constants alone"
+
+
 class Verdict(StrEnum):
     """How far the outputs are from the reference's, the best first."""
 
@@ -98,6 +102,11 @@ class OperatorResult:
     runs_on: str = ""
     reason: str = ""
     milliseconds: float | None = None
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it depends on constants alone, and is computed at load."""
+        return self.not_isolated == CONSTANT
 
     @property
     def label(self) -> str:

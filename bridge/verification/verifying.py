@@ -121,6 +121,11 @@ class _Choice:
     mapping: Mapping[str, str | int]
     reference: str | None
 
+    @property
+    def wanted_reference(self) -> str:
+        """The one that is tried first."""
+        return self.reference or ("litert" if litert_installed() else "kernels")
+
     def check(self) -> None:
         for name in (*self.runtimes, *([self.reference] if self.reference else [])):
             if name not in NAMES:
@@ -172,7 +177,7 @@ class _Job:
             complete = True
         return Report(
             name,
-            done[0].reference.name if done else choice.reference or "",
+            done[0].reference.name if done else choice.wanted_reference,
             said,
             self.tolerance,
             len(fed),
@@ -242,7 +247,7 @@ class _Job:
         self, choice: _Choice, fed: Sequence[Sample], stack: ExitStack
     ) -> tuple[Reference, dict[int, Difference], list[Litert]]:
         """The reference after its runs; how far LiteRT's other kernels are from it; and these."""
-        name = choice.reference or ("litert" if litert_installed() else "kernels")
+        name = choice.wanted_reference
         try:
             reference = self._ran(name, fed, stack)
         except BridgeError as error:
