@@ -107,7 +107,7 @@ def verify(
     samples: Annotated[int, typer.Option(min=1, help="Random ones.")] = 2,
     steps: Annotated[int, typer.Option(min=1, help="Runs in a row, over which state lasts.")] = 1,
     seed: Seed = 0,
-    tolerance: RelativeTolerance = 1e-3,
+    tolerance: RelativeTolerance = 1e-4,
     quanta: Annotated[float, typer.Option(min=0.0, help="Of quantised tensors.")] = 1.0,
     json_file: JsonFile = None,
     html: ReportFile = None,

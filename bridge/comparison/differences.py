@@ -23,20 +23,23 @@ _BLOCK = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """What a difference may be.
+    """What a difference may be. docs/verify.md tells what the numbers were measured by.
 
     Args:
         relative: of floats, the largest difference over the largest magnitude of the reference.
         quanta: of quantised tensors, the largest difference in steps of the scale.
-        isolated: as `relative`, of a single operator that is fed the reference's inputs.
+        isolated: as `relative`, of a single operator that is fed the reference's inputs; a tenth of
+            it of operators that neither add up nor approximate.
         share: of such an operator's 8-bit results, the share of elements that may differ at all;
             50 times as large a share of one channel may.
+        absolute: of the floats of outputs, what is near enough however small the reference is.
     """
 
-    relative: float = 1e-3
+    relative: float = 1e-4
     quanta: float = 1.0
     isolated: float = 1e-5
     share: float = 0.005
+    absolute: float = 1e-7
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +112,7 @@ class Difference:
             return self.exact
         if self.quanta is not None:
             return self.quanta <= tolerance.quanta
-        return self.relative <= tolerance.relative
+        return self.relative <= tolerance.relative or self.largest <= tolerance.absolute
 
     def as_near_as(self, other: Difference, times: float = 1.0) -> bool:
         """Whether the values are no further away than `times` as far as those of `other`."""
