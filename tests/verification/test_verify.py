@@ -20,6 +20,8 @@ from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.export_check import ExportMismatch, check_export
 from tflite_ort.schema import read_model, write_model
 from tflite_ort.verification import Random, Verdict, VerificationError
+from tflite_ort.verification.comparing import Comparing
+from tflite_ort.verification.html import to_html
 from tflite_ort.verification.litert import LitertError, LitertProcess
 from tflite_ort.verification.onnx_runtime import MismatchedFile
 
@@ -182,6 +184,11 @@ def test_the_report_as_json() -> None:
     assert operator["isolated"]["quanta"] == 0
 
 
+def test_the_report_as_a_page() -> None:
+    report = verify(model_path(FLOAT), runtimes=["interpreter"], inputs=ONE)
+    assert report.to_html() == to_html(report) and report.model in report.to_html()
+
+
 # The command -------------------------------------------------------------------------------------
 
 
@@ -194,6 +201,29 @@ def test_the_command_names_extracts_and_shows_the_difference_again(tmp_path: Pat
     assert json.loads(told.read_text())["runtimes"][0]["first"] is not None
     again = ["verify", str(out), *arguments[:4], "--input", str(out.with_suffix(".npz"))]
     assert CliRunner().invoke(app, again).exit_code == 4
+
+
+@pytest.mark.parametrize("option", ["--profile", "--no-profile"])
+def test_the_command_times_operators(option: str, tmp_path: Path) -> None:
+    told = tmp_path / "told.json"
+    given = [str(model_path(FLOAT)), "--runtime", "interpreter", "--json", str(told), option]
+    done = CliRunner().invoke(app, ["verify", *given])
+    assert done.exit_code == 0 and ("slowest operators" in done.output) == (option == "--profile")
+    (operator,) = json.loads(told.read_text())["runtimes"][0]["operators"]
+    assert (operator["milliseconds"] is not None) == (option == "--profile")
+
+
+def test_an_interrupted_command_writes_what_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Comparing, "_run_operators", interrupted)
+    told = tmp_path / "told.json"
+    done = CliRunner().invoke(app, ["verify", str(model_path(FLOAT)), "--json", str(told)])
+    assert done.exit_code == 130 and "interrupted: this is what was done so far" in done.output
+    assert json.loads(told.read_text())["complete"] is False
 
 
 def test_the_command_cuts_a_part_out(tmp_path: Path) -> None:
