@@ -45,6 +45,7 @@ from tflite_ort.schema.arithmetic.fixed_point import (
     rounding_shift_right,
     saturating_shift_left,
 )
+from tflite_ort.schema.arithmetic.function_table import exact_gelu, exactly, gelu_by_tanh
 
 Array = npt.NDArray[Any]
 Float32Array = npt.NDArray[np.float32]
@@ -158,19 +159,13 @@ def _real(x: Array) -> Float32Array:
     return np.asarray(x, np.float32)
 
 
-def _exactly(function: Any, x: Float32Array) -> Float32Array:
-    """`function` in float64, rounded once."""
-    with np.errstate(over="ignore"):
-        return np.asarray(function(x.astype(np.float64)), np.float32)
-
-
 def _logistic(x: Float32Array) -> Float32Array:
     with np.errstate(over="ignore"):
-        return np.float32(1) / (np.float32(1) + _exactly(np.exp, -x))
+        return np.float32(1) / (np.float32(1) + exactly(np.exp, -x))
 
 
 def _elu(x: Float32Array) -> Float32Array:
-    return np.where(x < 0, _exactly(np.expm1, np.minimum(x, np.float32(0))), x)
+    return np.where(x < 0, exactly(np.expm1, np.minimum(x, np.float32(0))), x)
 
 
 @kernel(Op.LOGISTIC, versions=(1, 3))
@@ -199,7 +194,7 @@ def tanh(op: View, inputs: Inputs, state: State) -> Outputs:
         if not math.isclose(scale(op, op.output), 1 / 32768, rel_tol=1e-3):
             raise KernelError(f"output scale is {scale(op, op.output)}, not 1/32768")
         return (tanh_int16(x, _symmetric_scale(op)),)
-    return (tabulated(op, x, partial(_exactly, np.tanh)),)
+    return (tabulated(op, x, partial(exactly, np.tanh)),)
 
 
 def _symmetric_scale(op: View) -> np.float32:
@@ -221,26 +216,11 @@ def elu(op: View, inputs: Inputs, state: State) -> Outputs:
     return (tabulated(op, x, _elu),)
 
 
-_erfc = np.frompyfunc(math.erfc, 1, 1)
-_SQRT_2_OVER_PI = np.float32(math.sqrt(2 / math.pi))
-
-
-def _gelu(x: Float32Array) -> Float32Array:
-    """x times the normal distribution function of x."""
-    share = np.asarray(_erfc(x * np.float32(-math.sqrt(0.5))), np.float32)
-    return np.asarray(np.float32(0.5) * x * share)
-
-
-def _gelu_by_tanh(x: Float32Array) -> Float32Array:
-    inner = _SQRT_2_OVER_PI * (x + np.float32(0.044715) * x * x * x)
-    return np.float32(0.5) * x * (np.float32(1) + _exactly(np.tanh, inner))
-
-
 @kernel(Op.GELU, versions=(1, 3))
 def gelu(op: OperatorView[GeluOptions], inputs: Inputs, state: State) -> Outputs:
     """x/2 * erfc(-x / sqrt 2), or its approximation by tanh; codes by table."""
     (x,) = inputs
-    function = _gelu_by_tanh if op.options.approximate else _gelu
+    function = gelu_by_tanh if op.options.approximate else exact_gelu
     if op["input"].type in (TensorType.FLOAT32, TensorType.FLOAT16):
         with np.errstate(over="ignore", invalid="ignore"):
             return (function(_real(x)).astype(x.dtype),)

@@ -23,6 +23,7 @@ from tflite_ort.schema import (
     ReduceWindowOptions,
 )
 from tflite_ort.schema.arithmetic.fixed_point import (
+    divided_multiplier,
     multiply_by_quantized_multiplier,
     multiply_wide_by_quantized_multiplier,
     quantize_multiplier,
@@ -84,7 +85,7 @@ def _quantized_sum(
     source, target = _parameters(op)
     q31, shift = quantize_multiplier(source.scalar_scale / target.scalar_scale)
     if divisor > 1:
-        q31, shift = _divided(int(q31), int(shift), divisor)
+        q31, shift = divided_multiplier(int(q31), int(shift), divisor)
     total -= source.scalar_zero_point * prod(array.shape[axis] for axis in axes)
     codes = multiply_by_quantized_multiplier(total.astype(np.int32), q31, shift)
     return saturate(codes.astype(np.int64) + target.scalar_zero_point, array.dtype)
@@ -107,12 +108,6 @@ def _parameters(op: OperatorView[ReducerOptions]) -> tuple[Quantization, Quantiz
     if source is None or target is None:
         raise KernelError(f"{op.name} of {op['input'].dtype} needs scales on both sides")
     return source, target
-
-
-def _divided(q31: int, shift: int, divisor: int) -> tuple[Array, Array]:
-    """The multiplier over `divisor`, cut to 31 bits after as many shifts as they leave room for."""
-    room = min(divisor.bit_length() - 1, 32, 31 + shift)
-    return np.asarray((q31 << room) // divisor, np.int32), np.asarray(shift - room, np.int32)
 
 
 @kernel(Op.REDUCE_MAX, versions=(1, 3))

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
-from tflite_ort.opmap.idioms.by_code import by_code, every_code
+from tflite_ort.opmap.idioms.by_code import by_code, by_tabulated_code, every_code
 from tflite_ort.opmap.idioms.leaky_slopes import leaky_slopes
 from tflite_ort.opmap.idioms.softmax_codes import softmax_of_int16
 from tflite_ort.opmap.registry import translator
@@ -170,7 +170,9 @@ def leaky_relu(op: OperatorView[LeakyReluOptions], g: Graph) -> None:
 
 @translator(Op.GELU, versions=(1, 3))
 def gelu(op: OperatorView[GeluOptions], g: Graph) -> None:
-    """Gelu, exact or by Tanh; INT16 codes are left to the kernel and TFLite's coarse table."""
+    """Gelu, exact or by Tanh; for 16-bit codes a Gather."""
+    if by_tabulated_code(op, g):
+        return
     approximation = "tanh" if op.options.approximate else "none"
     unary("Gelu", _HALF | _BYTES, {"approximate": approximation}, op, g)
 

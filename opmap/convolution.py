@@ -20,6 +20,7 @@ from tflite_ort.opmap.idioms.convolution_operands import (
     window_padding,
 )
 from tflite_ort.opmap.idioms.convolution_phases import convolution_of_phases, phases_of
+from tflite_ort.opmap.idioms.exact_sums import ExactSums, rounded_twice, rounded_wide
 from tflite_ort.opmap.idioms.hybrid import hybrid_input
 from tflite_ort.opmap.idioms.indices import failing, sizes_of
 from tflite_ort.opmap.idioms.symmetric_weights import symmetric, with_repeated
@@ -51,6 +52,8 @@ ImageConvolution = OperatorView[Conv2DOptions] | OperatorView[DepthwiseConv2DOpt
 Operands = tuple[ir.Value, ir.Value, int]
 TransposedConvolution = OperatorView[TransposeConvOptions] | OperatorView[Conv3DOptions]
 
+# From the layout of a filter to the output channels, those of the input, rows and columns.
+_PERMUTATIONS = {Op.CONV_2D: (0, 3, 1, 2), Op.DEPTHWISE_CONV_2D: (3, 0, 1, 2)}
 # Up to so many channels a Transpose of the image costs more than a convolution of rows.
 _ROW_CHANNELS = 4
 
@@ -72,7 +75,7 @@ def _conv_2d_operands(op: OperatorView[Conv2DOptions], g: Graph) -> Operands:
     groups = input.shape[3] // filter.shape[3]
     image = hybrid_image(op, g, g.read(input, layout=Layout.FIRST), _asymmetric(filter))
     filter, repeated = symmetric(g, filter, may_repeat=groups == 1)
-    weights = relaid_filter(g, input, filter, (0, 3, 1, 2))
+    weights = relaid_filter(g, input, filter, _PERMUTATIONS[op.op])
     return with_repeated(g, image, repeated), weights, groups
 
 
@@ -143,7 +146,7 @@ def depthwise_conv_2d(op: OperatorView[DepthwiseConv2DOptions], g: Graph) -> Non
 def _depthwise_operands(op: OperatorView[DepthwiseConv2DOptions], g: Graph) -> Operands:
     input, outputs = op["input"], op["filter"].shape[3]
     filter, _ = symmetric(g, op["filter"], may_repeat=False)
-    weights = relaid_filter(g, input, filter, (3, 0, 1, 2))
+    weights = relaid_filter(g, input, filter, _PERMUTATIONS[op.op])
     if g.target.cpu_kernels and 1 < input.shape[3] < outputs:
         image, groups = repeated_channels(op, g, outputs // input.shape[3]), outputs
     else:
@@ -177,6 +180,10 @@ def convolution(
     """
     kernel = op["filter"].shape[1:3]
     windows = image_windows(op, kernel, edges)
+    sums = ExactSums.of(op, g, _PERMUTATIONS[op.op])
+    if sums is not None:
+        _exact_convolution(op, g, windows, sums)
+        return
     plain = partial(_plain_convolution, op, g, windows, operands)
     lowerings = image_lowerings(op, g, windows, plain)
     build_chosen(op, lowerings, g.target.choose)
@@ -188,8 +195,38 @@ def _plain_convolution(
     windows: tuple[WindowAxis, WindowAxis] | None,
     operands: Callable[[], Operands],
 ) -> None:
-    options, kernel = op.options, op["filter"].shape[1:3]
     image, weights, groups = operands()
+    bias = accumulator_bias(g, op["input"], op["filter"], op.get("bias"))
+    result = g.op("Conv", image, weights, bias, **_attributes(op, windows, groups))
+    activation = op.options.fused_activation_function
+    g.write(op.output, result, layout=Layout.FIRST, activation=activation)
+
+
+def _exact_convolution(
+    op: ImageConvolution,
+    g: Graph,
+    windows: tuple[WindowAxis, WindowAxis] | None,
+    sums: ExactSums,
+) -> None:
+    """The convolution of 16-bit codes, as TFLite rounds it."""
+    options, groups = op.options, op["input"].shape[3] // sums.weights.shape[1]
+    attributes = _attributes(op, windows, groups)
+    narrow = isinstance(options, Conv2DOptions) and options.quantized_bias_type == TensorType.INT32
+    codes = sums.codes(
+        g,
+        g.read_steps(op["input"], layout=Layout.FIRST),
+        lambda image, weights: g.op("Conv", image, weights, **attributes),
+        (-1, 1, 1),
+        rounded_twice if narrow else rounded_wide,
+    )
+    g.write(op.output, codes, layout=Layout.FIRST, domain=Domain.STORED)
+
+
+def _attributes(
+    op: ImageConvolution, windows: tuple[WindowAxis, WindowAxis] | None, groups: int
+) -> dict[str, Any]:
+    """The attributes of Conv for an image in `groups` groups of channels."""
+    options, kernel = op.options, op["filter"].shape[1:3]
     strides = (options.stride_h, options.stride_w)
     dilations = (options.dilation_h_factor, options.dilation_w_factor)
     if windows is None:
@@ -198,18 +235,13 @@ def _plain_convolution(
     else:
         ends = [each.before for each in windows], [each.after for each in windows]
         padding = {"pads": [*ends[0], *ends[1]]}
-    result = g.op(
-        "Conv",
-        image,
-        weights,
-        accumulator_bias(g, op["input"], op["filter"], op.get("bias")),
-        group=groups,
-        kernel_shape=kernel,
-        strides=strides,
-        dilations=dilations,
+    return {
+        "group": groups,
+        "kernel_shape": kernel,
+        "strides": strides,
+        "dilations": dilations,
         **padding,
-    )
-    g.write(op.output, result, layout=Layout.FIRST, activation=options.fused_activation_function)
+    }
 
 
 @translator(Op.TRANSPOSE_CONV, versions=(1, 5))

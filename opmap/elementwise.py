@@ -18,6 +18,7 @@ from tflite_ort.opmap.graph import Domain, Graph, ir
 from tflite_ort.opmap.idioms.angles import atan2
 from tflite_ort.opmap.idioms.by_code import by_tabulated_code
 from tflite_ort.opmap.idioms.division import floor_modulo, floor_quotient, quotient
+from tflite_ort.opmap.idioms.exact_arithmetic import exact_codes, takes_exact_codes
 from tflite_ort.opmap.idioms.indices import failing, matched
 from tflite_ort.opmap.idioms.movement import moved_domain
 from tflite_ort.opmap.registry import translator
@@ -85,6 +86,9 @@ class Binary:
         if quantized and not (a.is_quantized and b.is_quantized):
             raise Untranslatable(f"{a.type.name} input without a scale")
         activation = self._activation(op, quantized=quantized)
+        if quantized and self.op in EXACT and takes_exact_codes(op, g):
+            exact_codes(op, g)
+            return
         if quantized and self.op is Op.SUB and output.type in _BYTES:
             difference_of_bytes(op, g)
             return
@@ -201,6 +205,8 @@ def _choice(comparison: str, op_type: str) -> Emit:
     return emit
 
 
+# Those of 16-bit codes that are rounded as TFLite rounds them.
+EXACT = frozenset({Op.ADD, Op.SUB, Op.MUL})
 _INT16 = frozenset({_T.INT16})
 _ORDERED = _FLOATS | _INTEGERS | _CODES
 
@@ -304,10 +310,8 @@ def sqrt(op: View, g: Graph) -> None:
 def rsqrt(op: View, g: Graph) -> None:
     """Reciprocal(Sqrt(x)); infinity becomes the highest code.
 
-    The graph fails on negative 16-bit codes, unless a kernel is available.
+    The graph fails on negative 16-bit codes.
     """
-    if op["input"].type is _T.INT16 and g.target.fallback:
-        raise Untranslatable("square root of codes that may be negative")
     if by_tabulated_code(op, g):
         return
     x, layout = _read(op, g, _FLOAT32 | {_T.INT8})

@@ -8,6 +8,15 @@ import numpy as np
 
 from tflite_ort.opmap.graph import Domain, Graph, ir
 from tflite_ort.opmap.idioms.convolution_operands import accumulator_bias, check_types
+from tflite_ort.opmap.idioms.exact_sums import (
+    ExactProduct,
+    ExactSums,
+    Layer,
+    Rounding,
+    rounded_once,
+    rounded_upwards_twice,
+    rounded_wide,
+)
 from tflite_ort.opmap.idioms.hybrid import hybrid_input, input_rounding
 from tflite_ort.opmap.idioms.hybrid_products import WeightMatrix, keeps_codes, sum_of_products
 from tflite_ort.opmap.idioms.symmetric_weights import symmetric, with_repeated
@@ -44,9 +53,11 @@ def fully_connected(op: OperatorView[FullyConnectedOptions], g: Graph) -> None:
         zeros = np.zeros(output.shape, output.dtype)
         g.write(output, g.constant(zeros), domain=Domain.FILE)
         return
-    x = g.read(input)
-    if input.rank != 2 or may_differ(input.shape[1:], (depth,)):
-        x = g.op("Reshape", x, g.constant([-1, depth], "int64"))
+    codes = _exact_rows(op, g)
+    if codes is not None:
+        g.write(op.output, _of_rank(g, codes, op.output), domain=Domain.STORED)
+        return
+    x = _rows(g, g.read(input), input, depth)
     asymmetric = options.asymmetric_quantize_inputs or filter.blocks is not None
     y = _coded_product(op, g, x, asymmetric=asymmetric)
     if y is None:
@@ -61,6 +72,55 @@ def fully_connected(op: OperatorView[FullyConnectedOptions], g: Graph) -> None:
     y = g.quantize(y, output) if output.is_quantized else y
     y = g.reshape(y, output.shape)
     g.write(output, y, domain=domain, activation=activation)
+
+
+def _of_rank(g: Graph, rows: ir.Value, output: TensorView) -> ir.Value:
+    return rows if output.rank == 2 else g.reshape(rows, output.shape)
+
+
+def _rows(g: Graph, value: ir.Value, input: TensorView, depth: int) -> ir.Value:
+    """`value` of `input` as [rows, depth]."""
+    if input.rank == 2 and not may_differ(input.shape[1:], (depth,)):
+        return value
+    return g.op("Reshape", value, g.ints([-1, depth]))
+
+
+def _exact_rows(op: OperatorView[FullyConnectedOptions], g: Graph) -> ir.Value | None:
+    """The codes [rows, units] of 16-bit activations as TFLite rounds them; None if these sums are
+    not to be exact."""
+    input, filter = op["input"], op["filter"]
+    depth, rounding = filter.shape[1], _rounding(op)
+    channels = filter.quantization is not None and filter.quantization.per_channel
+    wide = channels or rounding is rounded_once
+    sums = ExactSums.of(op, g, (0, 1), np.float64 if wide else np.float32)
+    if sums is not None:
+        rows = _rows(g, g.read_steps(input), input, depth)
+        return sums.codes(g, rows, _gemm(g), (-1,), rounding)
+    plain = op.get("bias") is None and not op.options.fused_activation_function
+    if filter.type is not TensorType.INT16 or not plain or not is_known(depth):
+        return None
+    product = ExactProduct.of(g, input, filter, op.output, depth)
+    if product is None:
+        return None
+    columns = g.op("Transpose", g.read_steps(filter), perm=[1, 0])
+    return product.codes(g, _rows(g, g.read_steps(input), input, depth), columns)
+
+
+def _rounding(op: OperatorView[FullyConnectedOptions]) -> Rounding:
+    """How TFLite rounds sums of 16-bit activations: by its own kernel if the weights have 16 bits
+    or the bias has 64, otherwise by ruy, whose accumulator has 32 bits."""
+    bias = op.get("bias")
+    if op["filter"].type is TensorType.INT16:
+        return rounded_wide
+    return (
+        rounded_once
+        if bias is not None and bias.type is TensorType.INT64
+        else rounded_upwards_twice
+    )
+
+
+def _gemm(g: Graph) -> Layer:
+    return lambda rows, weights: g.op("Gemm", rows, weights, transB=1)
 
 
 def _coded_product(
@@ -105,6 +165,13 @@ def batch_matmul(op: OperatorView[BatchMatMulOptions], g: Graph) -> None:
             for tensor, adjoint in ((x, options.adj_x), (y, options.adj_y))
         )
         g.write(op.output, g.op("MatMulInteger", *codes), domain=Domain.STORED)
+        return
+    depth = x.shape[-2 if options.adj_x else -1]
+    exact = ExactProduct.of(g, x, y, op.output, depth) if is_known(depth) else None
+    if exact is not None:
+        factors = (x, options.adj_x), (y, options.adj_y)
+        steps = (_transposed(g, g.read_steps(each), each, adjoint) for each, adjoint in factors)
+        g.write(op.output, exact.codes(g, *steps), domain=Domain.STORED)
         return
     left = _transposed(g, g.read(x), x, options.adj_x)
     asymmetric = options.asymmetric_quantize_inputs

@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
-from tflite_ort.opmap.idioms.combining import combined, combined_axis, pairing
+from tflite_ort.opmap.idioms.combining import combined_axis
 from tflite_ort.opmap.idioms.computed_axes import ComputedAxis, counted_axes
+from tflite_ort.opmap.idioms.exact_sums import clipped_codes, is_centred
+from tflite_ort.opmap.idioms.fixed_point import rescaled_by
 from tflite_ort.opmap.idioms.indices import failing
 from tflite_ort.opmap.idioms.movement import integers, narrowed, same_order, widened
-from tflite_ort.opmap.idioms.padding import spread_and_padded
+from tflite_ort.opmap.idioms.window_reduction import windows_reduced
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
+    ActivationFunctionType,
     ArgMaxOptions,
     ArgMinOptions,
     CumsumOptions,
     Op,
     OperatorView,
     ReducerOptions,
-    ReduceWindowFunction,
     ReduceWindowOptions,
     TensorType,
     TensorView,
     Untranslatable,
 )
-from tflite_ort.schema.shapes.reduction import Windows, reduced_windows
+from tflite_ort.schema.arithmetic.fixed_point import divided_multiplier, quantize_multiplier
+from tflite_ort.schema.shapes.reduction import reduced_windows
 from tflite_ort.schema.values.semantics import normalized_axes, normalized_axis
 from tflite_ort.schema.values.sizes import is_known
 
@@ -55,11 +57,49 @@ def mean(op: OperatorView[ReducerOptions], g: Graph) -> None:
         return
     _check_real(input, op.output)
     layout = _layout(op, g)
+    if _takes_exact_mean(op, g):
+        _exact_mean(op, g, layout)
+        return
     if layout is Layout.FIRST and _axes(op) == tuple(range(1, input.rank - 1)):
         pooled = g.op("GlobalAveragePool", g.read(input, layout=layout))
         _write(op, g, pooled, layout, Domain.REAL)
     else:
         _reduce(op, g, "ReduceMean", layout, Domain.REAL)
+
+
+def _takes_exact_mean(op: OperatorView[ReducerOptions], g: Graph) -> bool:
+    """Whether the sum of 16-bit codes is to be rounded as TFLite does, and stays in 32 bits."""
+    input, output = op["input"], op.output
+    if not (g.target.exact and input.type is output.type is TensorType.INT16):
+        return False
+    if not (is_centred(input) and is_centred(output) and op["axes"].is_constant):
+        return False
+    if not is_known(*input.shape) or 0 in input.shape:
+        return False
+    assert input.quantization is not None and output.quantization is not None
+    ratio = input.quantization.scalar_scale / output.quantization.scalar_scale
+    return _terms_of(op) <= 2**15 and ratio * 2.0**15 < 2**31
+
+
+def _exact_mean(op: OperatorView[ReducerOptions], g: Graph, layout: Layout) -> None:
+    """The sum of the codes times one multiplier."""
+    input, output, count = op["input"], op.output, _terms_of(op)
+    assert input.quantization is not None and output.quantization is not None
+    q31, shift = quantize_multiplier(
+        input.quantization.scalar_scale / output.quantization.scalar_scale
+    )
+    if count > 1:
+        q31, shift = divided_multiplier(int(q31), int(shift), count)
+    codes = g.read(input, layout=layout, domain=Domain.STORED)
+    total = _reduced(op, g, "ReduceSum", g.cast(codes, ir.DataType.DOUBLE), layout)
+    mean = rescaled_by(g, total, q31, shift, count * 2.0**15, bits=17)
+    codes = clipped_codes(g, mean, output, ActivationFunctionType.NONE)
+    _write(op, g, codes, layout, Domain.STORED)
+
+
+def _terms_of(op: OperatorView[ReducerOptions]) -> int:
+    """The number of elements in a sum over known axes."""
+    return prod(op["input"].shape[axis] for axis in _axes(op))
 
 
 def _integer_mean(op: OperatorView[ReducerOptions], g: Graph) -> None:
@@ -76,7 +116,7 @@ def _terms(
 ) -> ir.Value:
     """The number of elements of `value` in one of `total`; 1 for none, so that 0 stays 0."""
     if op["axes"].is_constant and is_known(*op["input"].shape):
-        return g.ints(prod(op["input"].shape[axis] for axis in _axes(op)))
+        return g.ints(_terms_of(op))
     one = g.ints(1)
     sums = g.larger(g.op("Size", total), one)
     return g.larger(g.op("Div", g.op("Size", value), sums), one)
@@ -359,25 +399,6 @@ def _write(
         g.write(op.output, g.reshape(value, op.output.shape), domain=domain)
 
 
-_COMBINERS = {
-    ReduceWindowFunction.ADD: "Add",
-    ReduceWindowFunction.MUL: "Mul",
-    ReduceWindowFunction.MINIMUM: "Min",
-    ReduceWindowFunction.MAXIMUM: "Max",
-    ReduceWindowFunction.ALL: "And",
-    ReduceWindowFunction.ANY: "Or",
-}
-# The type to compute in, by element type: ONNX Runtime lacks kernels for most types.
-_COMPUTED_AS = {
-    TensorType.FLOAT32: ir.DataType.FLOAT,
-    TensorType.FLOAT64: ir.DataType.DOUBLE,
-    TensorType.INT64: ir.DataType.INT64,
-} | dict.fromkeys(
-    (TensorType.BOOL, TensorType.INT8, TensorType.UINT8, TensorType.INT16, TensorType.INT32),
-    ir.DataType.INT32,
-)
-
-
 @translator(
     Op.REDUCE_WINDOW,
     versions=(1, 1),
@@ -392,39 +413,3 @@ def reduce_window(op: OperatorView[ReduceWindowOptions], g: Graph) -> None:
     listed = (tuple(integers(op[name])) for name in ("window", "strides", "dilations"))
     rows = reduced_windows(op["input"].shape, *listed)
     windows_reduced(op, g, rows, op.options.reduce_function)
-
-
-def windows_reduced(
-    op: OperatorView[Any],
-    g: Graph,
-    rows: Windows,
-    function: ReduceWindowFunction,
-    edges: Sequence[tuple[int, int, int]] = (),
-) -> None:
-    """Every window, and `init`, reduced to one number.
-
-    Args:
-        edges: how often `init` is put before, after and between the elements of an axis; see
-            `spread_and_padded`.
-    """
-    input, name = op["input"], _COMBINERS.get(function)
-    if name is None or input.type not in _COMPUTED_AS:
-        raise Untranslatable(f"{function.name} over windows of {input.type.name}")
-    if 0 in op.output.shape:  # no window fits
-        g.write(op.output, g.constant(np.zeros(op.output.shape, input.dtype)), domain=Domain.FILE)
-        return
-    logical = name in ("And", "Or")
-    between = ir.DataType.BOOL if logical else _COMPUTED_AS[input.type]
-    values = (g.read(tensor, domain=Domain.FILE) for tensor in (input, op["init"]))
-    result, init = (g.cast(value, between) for value in values)
-    init, sizes = g.reshape(init, ()), input.shape
-    if any(map(any, edges)):
-        result = spread_and_padded(g, result, sizes, edges, init)
-        pairs = zip(sizes, edges, strict=True)
-        sizes = tuple(low + n + (n - 1) * inside + high for n, (low, high, inside) in pairs)
-    pair = pairing(g, name, input.type)
-    for axis, (size, row) in enumerate(zip(sizes, rows, strict=True)):
-        result = combined(g, pair, result, axis, size, row)
-    result = pair(result, init)
-    narrow = g.cast(result, input.dtype)
-    g.write(op.output, narrow, domain=Domain.FILE)

@@ -18,7 +18,7 @@ from tflite_ort.opmap.graph import Domain, Graph, ir
 from tflite_ort.opmap.idioms.counters import check_count, integers, philox, threefry
 from tflite_ort.opmap.idioms.movement import moved_domain, narrowed, widened
 from tflite_ort.opmap.idioms.padding import spread_and_padded
-from tflite_ort.opmap.reduction import windows_reduced
+from tflite_ort.opmap.idioms.window_reduction import windows_reduced
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     Op,

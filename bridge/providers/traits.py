@@ -134,7 +134,7 @@ TRAITS: Mapping[str, ProviderTraits] = {
     #   by 128 outside, which spares the graph a node.
     # - It is the last one: ONNX Runtime gives it what the other providers of a session leave.
     CPU: ProviderTraits(
-        Target(cpu_kernels=True, carried_boundary=True, fallback=True),
+        Target(cpu_kernels=True, carried_boundary=True, exact=True, fallback=True),
         exact_weights=True,
         takes_all_nodes=True,
         host_memory=True,

@@ -28,7 +28,10 @@ _LAYER = (
     "uint8 activations with int8 weights."
 )
 _FLOAT_LAYER = "ONNX Runtime adds up in another order: the last bits of floats differ."
-_INT16 = "16-bit activations are real numbers in float32 between 16-bit codes: one quantum off."
+_INT16 = (
+    "The interpreter computes 16-bit activations as LiteRT on the CPU; in exports and on other "
+    "providers they are real numbers in float32 between 16-bit codes: one quantum off."
+)
 _RECURRENT = "Each step feeds the next: small differences grow along a sequence."
 
 # By operator: of quantised tensors, and of floats.

@@ -14,6 +14,7 @@ from tflite_ort.fallback_kernels.idioms.operands import centred, refusal, scale
 from tflite_ort.schema import KernelError, OperatorView, TensorType
 from tflite_ort.schema.arithmetic.fixed_point import (
     leading_zeros,
+    power_of_two_shifts,
     quantize_multiplier,
     reciprocal,
     rescale,
@@ -34,13 +35,16 @@ def refuse_zero(divisor: Array) -> None:
 def quantized_sum(op: View, a: Array, b: Array, *, sign: int) -> Array:
     """a + sign * b, both in units of twice the larger scale over 2**20 (int16: 2**15)."""
     if op.output.type is TensorType.INT16 and op.options.pot_scale_int16:
-        shifts = _power_of_two_shifts(op)
+        scales = [scale(op, tensor) for tensor in (*op.present_inputs(), op.output)]
+        shifts = power_of_two_shifts(scales)
         if shifts is not None:
-            first, second = (
+            if min(shifts) != 0:
+                raise KernelError(f"int16 inputs are to be shifted by {shifts[0]} and {shifts[1]}")
+            a, b = (
                 rounding_shift_right(centred(op, tensor, codes), shift)
                 for tensor, codes, shift in zip(op.present_inputs(), (a, b), shifts, strict=True)
             )
-            return first + sign * second
+            return a + sign * b
     bits = 15 if op.output.type is TensorType.INT16 else 20
     first, second, twice = _common_scale(op, a, b, bits)
     return rescale(first + sign * second, twice / float(np.float32(2**bits) * scale(op, op.output)))
@@ -57,18 +61,6 @@ def _common_scale(
         for tensor, codes in zip(tensors, (a, b), strict=True)
     )
     return first, second, twice
-
-
-def _power_of_two_shifts(op: View) -> tuple[int, int] | None:
-    """The right shifts of both operands, if all three scales are powers of two."""
-    logs = [np.log2(scale(op, tensor)) for tensor in (*op.present_inputs(), op.output)]
-    exponents = [round(float(log)) for log in logs]
-    if any(np.abs(float(log) - e) >= 1e-3 for log, e in zip(logs, exponents, strict=True)):
-        return None
-    first, second = (exponents[2] - exponent for exponent in exponents[:2])
-    if min(first, second) != 0:
-        raise KernelError(f"int16 inputs are to be shifted by {first} and {second}")
-    return first, second
 
 
 def quantized_product(op: View, a: Array, b: Array) -> Array:

@@ -87,6 +87,8 @@ class Target:
             ``"dynamic"``, the activations rounded to 8 bits at each invoke as TFLite does.
         carried_boundary: the graph's own int8 inputs and outputs are uint8 too, moved by 128; who
             runs it flips the top bit.
+        exact: 16-bit activations are multiplied and rounded as TFLite does, in digits and 64-bit
+            floats; otherwise in 32-bit floats, within one quantum an operator.
         fallback: numpy kernels stand by: what ONNX says only nearly is left to them, such as
             strings, which are text in UTF-8 there and any bytes in TFLite.
         choose: which lowering an operator gets where it has several, see `Lowering`.
@@ -98,6 +100,7 @@ class Target:
     symmetric_weights: bool = False
     hybrid: str = "float"
     carried_boundary: bool = False
+    exact: bool = False
     fallback: bool = False
     choose: Chooser = plainest
 

@@ -19,6 +19,8 @@ Array = npt.NDArray[Any]
 _NARROW = 2**22
 # Up to this the multiplier decides, see `_may_round_wrongly`, if the results have few bits.
 _WIDE, _BITS_LOOKED_AT = 2**31, 17
+# Integers that float64 holds, with a bit to spare.
+_HELD = 2.0**52
 # A factor that moves halves away from zero before Round, and moves no other number past a half.
 TIE_BREAK = 1 + 2.0**-34
 
@@ -39,6 +41,7 @@ def rescaled(
     largest: float,
     *,
     bits: int = 32,
+    zeros: int = 0,
     upwards: bool = False,
 ) -> ir.Value:
     """`value * multiplier` with both roundings of TFLite.
@@ -51,19 +54,33 @@ def rescaled(
         multiplier: one real number, or an array that broadcasts.
         largest: the largest magnitude of `value`.
         bits: the results are clipped to so many bits later.
+        zeros: TFLite's value is `value` shifted to the left by so many bits.
         upwards: the second rounding takes halves upwards too.
     """
     q31, shift = quantize_multiplier(multiplier)
+    return rescaled_by(g, value, q31, shift, largest, bits=bits, zeros=zeros, upwards=upwards)
+
+
+def rescaled_by(
+    g: Graph,
+    value: ir.Value,
+    q31: Array,
+    shift: Array,
+    largest: float,
+    *,
+    bits: int = 32,
+    zeros: int = 0,
+    upwards: bool = False,
+) -> ir.Value:
+    """`rescaled` by the multiplier q31 * 2**(shift - 31)."""
     left, right = np.maximum(shift, 0), np.maximum(-shift, 0)
-    factor = q31 * 2.0 ** (left - 31)
+    factor = q31 * 2.0 ** (left + zeros - 31)
     is_wide = largest * np.max(2.0**left) >= _NARROW
     if is_wide and (upwards or largest > _WIDE or _may_round_wrongly(q31, shift, bits)):
-        whole = g.cast(value, ir.DataType.INT64)
-        whole = high_half(g, whole, g.constant(q31.astype(np.int64) << left))
-        high = g.cast(whole, ir.DataType.DOUBLE)
+        high = _high_half_in_parts(g, value, q31.astype(np.int64) << (left + zeros), largest)
     else:
         scaled = g.op("Mul", value, g.constant(factor))
-        high = rounded_upwards(g, scaled)
+        high = scaled if np.all(factor == np.rint(factor)) else rounded_upwards(g, scaled)
     if not right.any():
         return high
     if upwards:
@@ -101,6 +118,23 @@ def _may_round_wrongly(q31: Array, shift: Array, bits: int) -> bool:
 def rounded_upwards(g: Graph, value: ir.Value) -> ir.Value:
     """The nearest integers to doubles, halves upwards."""
     return g.op("Floor", g.op("Add", value, g.constant(0.5, np.float64)))
+
+
+def _high_half_in_parts(g: Graph, value: ir.Value, factor: Array, largest: float) -> ir.Value:
+    """`high_half` of integers in float64. Unless the products of the factor's upper bits, all but
+    16, are too large for float64, it stays there, where dividing is faster.
+
+    value * factor + 2**30 is 2**16 * (value * upper + 2**14) + value * lower. Of the last product
+    only what it carries counts: floor(value * lower / 2**16).
+    """
+    upper, lower = factor >> 16, factor & 0xFFFF
+    if largest * float(np.max(upper, initial=0)) >= _HELD:
+        whole = high_half(g, g.cast(value, ir.DataType.INT64), g.constant(factor))
+        return g.cast(whole, ir.DataType.DOUBLE)
+    carried = g.op("Floor", g.op("Mul", value, g.constant(lower * 2.0**-16)))
+    scaled = g.op("Mul", value, g.constant(upper * 2.0**-15))
+    carried = g.op("Mul", carried, g.constant(2.0**-15, np.float64))
+    return rounded_upwards(g, g.op("Add", scaled, carried))
 
 
 def high_half(g: Graph, value: ir.Value, factor: ir.Value) -> ir.Value:

@@ -6,6 +6,7 @@ may be arrays (one per channel): they broadcast over the last axis, as numpy doe
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,12 @@ def quantize_multiplier(multiplier: npt.ArrayLike) -> tuple[Int32Array, Int32Arr
     tiny = (shift < -31) | (q31 == 0)
     q31, shift = np.where(tiny, 0, q31), np.where(tiny, 0, shift)
     return q31.astype(np.int32), shift.astype(np.int32)
+
+
+def divided_multiplier(q31: int, shift: int, divisor: int) -> tuple[Int32Array, Int32Array]:
+    """A multiplier over `divisor`, cut to 31 bits after as many shifts as they leave room for."""
+    room = min(divisor.bit_length() - 1, 32, 31 + shift)
+    return np.asarray((q31 << room) // divisor, np.int32), np.asarray(shift - room, np.int32)
 
 
 def rounding_doubling_high_mul(a: npt.ArrayLike, b: npt.ArrayLike) -> Int32Array:
@@ -98,6 +105,16 @@ def multiply_wide_by_quantized_multiplier(
 def rescale(x: npt.ArrayLike, multiplier: npt.ArrayLike) -> Int32Array:
     """`x * multiplier` for int32 `x`, as `multiply_by_quantized_multiplier` rounds it."""
     return multiply_by_quantized_multiplier(x, *quantize_multiplier(multiplier))
+
+
+def power_of_two_shifts(scales: Sequence[np.float32]) -> tuple[int, int] | None:
+    """The right shifts of two 16-bit operands to the unit of the output, if all three `scales` are
+    powers of two. TFLite refuses them unless the smaller one is 0."""
+    logs = [np.log2(scale) for scale in scales]
+    exponents = [round(float(log)) for log in logs]
+    if any(np.abs(float(log) - e) >= 1e-3 for log, e in zip(logs, exponents, strict=True)):
+        return None
+    return exponents[2] - exponents[0], exponents[2] - exponents[1]
 
 
 def saturate(x: npt.NDArray[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -24,12 +25,35 @@ def rounded_once(function: Function) -> Function:
     return lambda real: function(real.astype(np.float64)).astype(real.dtype)
 
 
+def exactly(function: Any, x: Array) -> Array:
+    """`function` in float64, rounded once."""
+    with np.errstate(over="ignore"):
+        return np.asarray(function(x.astype(np.float64)), np.float32)
+
+
+_erfc = np.frompyfunc(math.erfc, 1, 1)
+_SQRT_2_OVER_PI = np.float32(math.sqrt(2 / math.pi))
+
+
+def exact_gelu(x: Array) -> Array:
+    """x times the normal distribution function of x."""
+    share = np.asarray(_erfc(x * np.float32(-math.sqrt(0.5))), np.float32)
+    return np.asarray(np.float32(0.5) * x * share)
+
+
+def gelu_by_tanh(x: Array) -> Array:
+    inner = _SQRT_2_OVER_PI * (x + np.float32(0.044715) * x * x * x)
+    return np.float32(0.5) * x * (np.float32(1) + exactly(np.tanh, inner))
+
+
 def tabulated_function(op: OperatorView[Any], scale: np.float32, zero_point: int) -> Function:
-    """What TFLite tabulates of a quantised EXP, LOG or RSQRT: where the function is not defined,
-    the lowest or the highest number of the output, which has this scale and zero point."""
+    """What TFLite tabulates of a quantised EXP, GELU, LOG or RSQRT: where it is not defined, the
+    lowest or the highest number of the output, which has this scale and zero point."""
     limits = np.iinfo(op.output.dtype)
     if op.op is Op.EXP:
         return rounded_once(np.exp)
+    if op.op is Op.GELU:
+        return gelu_by_tanh if op.options.approximate else exact_gelu
     if op.op is Op.LOG:
         bottom = np.float32(limits.min - zero_point) * scale
         return rounded_once(lambda x: np.where(x > 0, np.log(np.where(x > 0, x, 1)), bottom))

@@ -30,7 +30,7 @@ from tflite_ort.schema import Model, Op
 OPENVINO = "OpenVINOExecutionProvider"
 # What graphs are made of by provider: "exact" weights are those that this CPU multiplies exactly.
 TARGETS: Mapping[str, tuple[str, Target]] = {
-    CPU: ("exact", Target(cpu_kernels=True, carried_boundary=True, fallback=True)),
+    CPU: ("exact", Target(cpu_kernels=True, carried_boundary=True, exact=True, fallback=True)),
     OPENVINO: ("exact", Target(real_transposes=True, symmetric_weights=True, fallback=True)),
     "TensorrtExecutionProvider": ("int8", Target("int8", fallback=True)),
     "NvTensorRTRTXExecutionProvider": ("int8", Target("int8", fallback=True)),

@@ -1,0 +1,89 @@
+"""ADD, SUB and MUL of 16-bit codes in TFLite's fixed point, in float64 that holds it exactly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
+from tflite_ort.opmap.idioms.exact_sums import clipped_codes, is_centred
+from tflite_ort.opmap.idioms.fixed_point import TIE_BREAK, rescaled
+from tflite_ort.schema import Op, OperatorView, TensorType, TensorView, Untranslatable
+from tflite_ort.schema.arithmetic.fixed_point import power_of_two_shifts
+
+View = OperatorView[Any]
+
+_LARGEST_CODE = 2.0**15
+_LARGEST_RESULT = 2.0**31
+# The operands of a sum are counted in twice the larger scale over 2**15.
+_SUM_BITS = 15
+
+
+def takes_exact_codes(op: View, g: Graph) -> bool:
+    """Whether both operands and the output are 16-bit codes and the target wants them exact, with
+    scales at which TFLite's results stay within 32 bits."""
+    tensors = (*op.present_inputs(), op.output)
+    if not (g.target.exact and all(t.type is TensorType.INT16 and is_centred(t) for t in tensors)):
+        return False
+    first, second, output = _scales(op)
+    if op.op is Op.MUL:
+        return bool(_LARGEST_CODE**2 * first * second / output < _LARGEST_RESULT)
+    return bool(_LARGEST_CODE * 2 * max(first, second) / output < _LARGEST_RESULT)
+
+
+def exact_codes(op: View, g: Graph) -> None:
+    """Write the output of ADD, SUB or MUL as TFLite rounds it."""
+    a, b = op.present_inputs()
+    layout = g.layout(a, b)
+    x, y = (_codes(g, tensor, layout, op.output.rank) for tensor in (a, b))
+    result = _product(op, g, x, y) if op.op is Op.MUL else _sum(op, g, x, y)
+    codes = clipped_codes(g, result, op.output, op.options.fused_activation_function)
+    g.write(op.output, codes, layout=layout, domain=Domain.STORED)
+
+
+def _codes(g: Graph, tensor: TensorView, layout: Layout, rank: int) -> ir.Value:
+    codes = g.read(tensor, layout=layout, domain=Domain.STORED, rank=rank)
+    return g.cast(codes, ir.DataType.DOUBLE)
+
+
+def _product(op: View, g: Graph, x: ir.Value, y: ir.Value) -> ir.Value:
+    """The product of the codes times s_x * s_y / s_out, in float32 as TFLite has it."""
+    first, second, output = _scales(op)
+    product = g.op("Mul", x, y)
+    return rescaled(g, product, first * second / output, _LARGEST_CODE**2, bits=17)
+
+
+def _sum(op: View, g: Graph, x: ir.Value, y: ir.Value) -> ir.Value:
+    """x + y or x - y: both rounded to a common unit, the sum rounded to that of the output."""
+    op_type = "Sub" if op.op is Op.SUB else "Add"
+    first, second, output = _scales(op)
+    shifts = power_of_two_shifts(_scales(op)) if op.options.pot_scale_int16 else None
+    if shifts is not None:
+        if min(shifts) != 0:
+            raise Untranslatable(f"operands to be shifted by {shifts[0]} and {shifts[1]}")
+        x, y = (_shifted(g, value, shift) for value, shift in zip((x, y), shifts, strict=True))
+        return g.op(op_type, x, y)
+    twice = float(2 * max(first, second))
+    x, y = (
+        rescaled(g, value, float(scale) / twice, _LARGEST_CODE, zeros=_SUM_BITS)
+        for value, scale in ((x, first), (y, second))
+    )
+    to_output = twice / float(np.float32(2**_SUM_BITS) * output)
+    return rescaled(g, g.op(op_type, x, y), to_output, 2.0**31, bits=17)
+
+
+def _shifted(g: Graph, value: ir.Value, shift: int) -> ir.Value:
+    """`value` / 2**shift, halves away from zero."""
+    return (
+        g.op("Round", g.op("Mul", value, g.constant(2.0**-shift * TIE_BREAK))) if shift else value
+    )
+
+
+def _scales(op: View) -> tuple[np.float32, np.float32, np.float32]:
+    first, second, output = (
+        tensor.quantization.sole_scale
+        for tensor in (*op.present_inputs(), op.output)
+        if tensor.quantization is not None
+    )
+    return first, second, output

@@ -1,0 +1,266 @@
+"""Sums of products of 16-bit activations, exact, with the rounding of TFLite's integer kernels.
+
+A float32 holds all integers up to 2**24, and two products of 16-bit codes can be more. So codes are
+written in digits, of eight bits or fewer: such that every sum of products with a digit stays below
+2**24. Float32 kernels are then exact, in whatever order they add. The digits lie behind each other
+along the first axis, so that one node multiplies them all; float64 puts the sums together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.opmap.idioms.fixed_point import rescaled, rounded_upwards
+from tflite_ort.schema import ActivationFunctionType, OperatorView, TensorType, TensorView
+from tflite_ort.schema.arithmetic.fixed_point import quantize_multiplier
+from tflite_ort.schema.values.semantics import quantized_activation_bounds
+from tflite_ort.schema.values.sizes import is_known
+
+Array = npt.NDArray[Any]
+# Adds the node that multiplies a value and weights.
+Layer = Callable[[ir.Value, ir.Value], ir.Value]
+# Rounds sums in float64, of which the largest magnitude is known, times a multiplier.
+Rounding = Callable[[Graph, ir.Value, Array, float], ir.Value]
+
+_LARGEST_CODE = 2.0**15
+# Digits and their base: together they make up 16 bits and a sign.
+_BASES = ((2, 256), (3, 64), (4, 16))
+# Sums of digits that a float32 holds.
+_LARGEST_SUM = 2.0**24
+# Sums of codes that a float64 holds times a multiplier of 16 bits.
+_LARGEST_TOTAL = 2.0**37
+
+
+@dataclass(frozen=True, slots=True)
+class ExactSums:
+    """The sums of products of an operator with inputs "input", "filter" and "bias".
+
+    Args:
+        weights: integers, the weights less their zero points, with the output channels first.
+        digits, base: how the codes of the input are written.
+        largest: what no magnitude of a sum, bias included, passes.
+        multiplier: float64 [1], or one for each output channel.
+    """
+
+    op: OperatorView[Any]
+    weights: Array
+    digits: int
+    base: int
+    largest: float
+    multiplier: Array
+
+    @classmethod
+    def of(
+        cls,
+        op: OperatorView[Any],
+        g: Graph,
+        permutation: Sequence[int],
+        product: type[np.floating[Any]] = np.float64,
+    ) -> ExactSums | None:
+        """None unless the target wants exact sums, weights and bias are constants, and floats hold
+        all the numbers.
+
+        Args:
+            permutation: of the filter, after which its output channels are the first axis.
+            product: in what the kernel multiplies the two scales.
+        """
+        input, filter, bias = op["input"], op["filter"], op.get("bias")
+        if not (g.target.exact and input.type is op.output.type is TensorType.INT16):
+            return None
+        if not (is_centred(input) and is_centred(op.output) and filter.is_quantized):
+            return None
+        if filter.data is None or (bias is not None and bias.data is None):
+            return None
+        weights = np.transpose(_centred(filter), permutation)
+        reach = np.abs(weights).sum(axis=tuple(range(1, weights.ndim))).max(initial=0)
+        largest = float(reach * _LARGEST_CODE + _largest_magnitude(bias))
+        multiplier = _multiplier(input, filter, op.output, product)
+        fits = [row for row in _BASES if row[1] / 2 * reach < _LARGEST_SUM]
+        if not fits or not _held(largest, multiplier):
+            return None
+        return cls(op, weights, *fits[0], largest, multiplier)
+
+    def codes(
+        self, g: Graph, steps: ir.Value, layer: Layer, channels: tuple[int, ...], rounding: Rounding
+    ) -> ir.Value:
+        """The int16 codes of the output.
+
+        Args:
+            steps: codes of the input, in float32.
+            layer: the node that multiplies `steps` and `weights`.
+            channels: the shape in which one number for each output channel broadcasts.
+        """
+        stacked = g.op("Concat", *self._split(g, steps), axis=0)
+        weights = g.constants.add(self.weights.astype(np.float32), self.op["filter"].name)
+        total = self._joined(g, g.cast(layer(stacked, weights), ir.DataType.DOUBLE))
+        bias = self.op.get("bias")
+        if bias is not None and bias.data is not None:
+            added = bias.data.astype(np.float64).reshape(channels)
+            total = g.op("Add", total, g.constant(added))
+        along = channels if self.multiplier.size > 1 else (1,)
+        rounded = rounding(g, total, self.multiplier.reshape(along), self.largest)
+        return clipped_codes(g, rounded, self.op.output, self.op.options.fused_activation_function)
+
+    def _split(self, g: Graph, steps: ir.Value) -> list[ir.Value]:
+        """The digits of codes, from -base / 2 to base / 2, the highest first."""
+        lower: list[ir.Value] = []
+        base, inverse = (g.constant(x, np.float32) for x in (self.base, 1 / self.base))
+        half = g.constant(0.5, np.float32)
+        for _ in range(self.digits - 1):
+            higher = g.op("Floor", g.op("Add", g.op("Mul", steps, inverse), half))
+            lower.insert(0, g.op("Sub", steps, g.op("Mul", higher, base)))
+            steps = higher
+        return [steps, *lower]
+
+    def _joined(self, g: Graph, sums: ir.Value) -> ir.Value:
+        """The sums of all digits, which lie behind each other along the first axis."""
+        count, base = self.digits, g.constant(self.base, np.float64)
+        if is_known(*self.op["input"].shape) and 0 not in self.op["input"].shape:
+            parts = g.op_multi("Split", sums, outputs=count, axis=0, num_outputs=count)
+        else:  # without lengths ONNX Runtime fails on none
+            rows = g.op("Div", g.op("Shape", sums, start=0, end=1), g.ints([count]))
+            lengths = g.op("Concat", *(rows for _ in range(count)), axis=0)
+            parts = g.op_multi("Split", sums, lengths, outputs=count, axis=0)
+        total = parts[0]
+        for part in parts[1:]:
+            total = g.op("Add", g.op("Mul", total, base), part)
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class ExactProduct:
+    """The matrix product of two computed factors of an operator, without bias and activation.
+
+    Args:
+        largest: what no magnitude of a sum passes.
+        multiplier: float64 [1].
+    """
+
+    output: TensorView
+    largest: float
+    multiplier: Array
+
+    @classmethod
+    def of(
+        cls, g: Graph, left: TensorView, right: TensorView, output: TensorView, depth: int
+    ) -> ExactProduct | None:
+        """None unless the target wants it exact, the output and a factor are 16-bit codes, the
+        other factor has one scale, and floats hold all the numbers.
+
+        Args:
+            depth: the number of products in a sum.
+        """
+        if not g.target.exact or not (left.type is output.type is TensorType.INT16):
+            return None
+        found = right.quantization
+        if not (is_centred(left) and is_centred(output)) or found is None or found.per_channel:
+            return None
+        multiplier = _multiplier(left, right, output, np.float32)
+        largest = _LARGEST_CODE * 2.0**16 * depth
+        return cls(output, largest, multiplier) if _held(largest, multiplier) else None
+
+    def codes(self, g: Graph, left: ir.Value, right: ir.Value) -> ir.Value:
+        """The int16 codes of the output for factors that are codes less their zero points."""
+        product = g.op("MatMul", *(g.cast(codes, ir.DataType.DOUBLE) for codes in (left, right)))
+        rounded = rounded_wide(g, product, self.multiplier, self.largest)
+        return clipped_codes(g, rounded, self.output, ActivationFunctionType.NONE)
+
+
+def _held(largest: float, multiplier: Array) -> bool:
+    """Whether float64 holds the products of sums and 16 bits of the multiplier, or at least those
+    that are not clipped to 16 bits afterwards, and TFLite's results of 32 bits do not wrap."""
+    _, shift = quantize_multiplier(multiplier)
+    held = largest < _LARGEST_TOTAL or (largest < 2.0**53 and int(shift.min()) >= -21)
+    return held and bool(largest * multiplier.max() < 2.0**31)
+
+
+def _largest_magnitude(bias: TensorView | None) -> float:
+    if bias is None or bias.data is None:
+        return 0.0
+    return float(np.abs(bias.data.astype(np.float64)).max(initial=0))
+
+
+def is_centred(tensor: TensorView) -> bool:
+    """Whether the tensor has one scale and no zero point: TFLite's 16-bit kernels take no other."""
+    found = tensor.quantization
+    return found is not None and not found.per_channel and found.scalar_zero_point == 0
+
+
+def _centred(filter: TensorView) -> Array:
+    """The codes of constant weights less their zero points."""
+    found, data = filter.quantization, filter.data
+    assert found is not None and data is not None
+    shape = [1] * filter.rank
+    if found.per_channel:
+        shape[found.axis] = -1
+    centred: Array = data.astype(np.int64) - found.zero_point.reshape(shape)
+    return centred
+
+
+def _multiplier(
+    input: TensorView,
+    filter: TensorView,
+    output: TensorView,
+    dtype: type[np.floating[Any]] = np.float64,
+) -> Array:
+    """Input scale times filter scale, a product in `dtype`, over output scale, in float64."""
+    assert input.quantization and filter.quantization and output.quantization
+    product = np.multiply(input.quantization.scale, filter.quantization.scale, dtype=dtype)
+    return np.asarray(product.astype(np.float64) / output.quantization.scale.astype(np.float64))
+
+
+def clipped_codes(
+    g: Graph, value: ir.Value, output: TensorView, activation: ActivationFunctionType
+) -> ir.Value:
+    """Whole numbers in float64 as int16 codes, within the range of the type and the activation."""
+    found = output.quantization
+    assert found is not None
+    bounds = quantized_activation_bounds(activation, output.type, found.scalar_scale, 0)
+    low, high = (g.constant(bound, np.float64) for bound in bounds)
+    return g.cast(g.op("Clip", value, low, high), ir.DataType.INT16)
+
+
+# How kernels round --------------------------------------------------------------------------------
+
+
+def rounded_wide(g: Graph, sums: ir.Value, multiplier: Array, largest: float) -> ir.Value:
+    """With a 64-bit accumulator: the multiplier has 15 bits, and halves go upwards."""
+    q31, shift = quantize_multiplier(multiplier)
+    wide = q31.astype(np.int64)
+    q15 = np.where(wide < 0x7FFF0000, (wide + 2**15) >> 16, 0x7FFF)
+    factor = q15 * np.ldexp(1.0, shift - 15)
+    return rounded_upwards(g, g.op("Mul", sums, g.constant(factor)))
+
+
+def rounded_twice(g: Graph, sums: ir.Value, multiplier: Array, largest: float) -> ir.Value:
+    """With a 32-bit accumulator: the multiplier has 31 bits, see `rescaled`."""
+    return rescaled(g, sums, multiplier, largest, bits=17)
+
+
+def rounded_upwards_twice(g: Graph, sums: ir.Value, multiplier: Array, largest: float) -> ir.Value:
+    """As `rounded_twice`, but the second rounding takes halves upwards too."""
+    return rescaled(g, sums, multiplier, largest, bits=17, upwards=True)
+
+
+def rounded_once(g: Graph, sums: ir.Value, multiplier: Array, largest: float) -> ir.Value:
+    """With a multiplier of type double: halves go away from zero."""
+    product = g.op("Mul", sums, g.constant(multiplier))
+    if not _has_halves(multiplier, largest):
+        return rounded_upwards(g, product)
+    whole = g.op("Floor", g.op("Add", g.op("Abs", product), g.constant(0.5, np.float64)))
+    return g.op("Mul", whole, g.op("Sign", product))
+
+
+def _has_halves(multiplier: Array, largest: float) -> bool:
+    """Whether a product with an integer up to `largest` can be a whole number and a half.
+
+    A multiplier is m * 2**-e with an odd m: a half is a product with a multiple of 2**(e - 1).
+    """
+    halves = (float(each).as_integer_ratio()[1] / 2 for each in np.ravel(multiplier))
+    return any(denominator <= largest for denominator in halves)
