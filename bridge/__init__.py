@@ -52,6 +52,7 @@ from tflite_ort.schema import (
     VersionError,
 )
 from tflite_ort.signatures import SignatureRunner
+from tflite_ort.tuning.tuner import Tuning
 from tflite_ort.verification import Report, extract, verify
 from tflite_ort.versioning import MutableOpResolver, OpResolver, Registration
 
@@ -90,6 +91,7 @@ __all__ = [
     "StateError",
     "TensorError",
     "TranslatorError",
+    "Tuning",
     "Unbatchable",
     "UnknownOperator",
     "UnreadableModel",

@@ -29,6 +29,7 @@ from tflite_ort.schema import Budgets, Model, StateError, TensorError
 from tflite_ort.signature import Signature
 from tflite_ort.signatures import SignatureRunner
 from tflite_ort.tool_methods import ToolMethods
+from tflite_ort.tuning.tuner import TuneChoice
 from tflite_ort.versioning.resolver import OpResolver
 
 Array = npt.NDArray[Any]
@@ -63,6 +64,10 @@ class Interpreter(ToolMethods):
             folder; links do not lead out of them.
         budgets: limits of what the model may ask for; default `Budgets`, which no real model comes
             near.
+        tune: True times the lowerings of each layer that has several, once, and keeps the results
+            in a file of the user's cache folder; later interpreters with the same processor and
+            number of threads read them. A path names another file; a `Tuning` says more. Results
+            are the same codes, and the same floats within the bounds of docs/numbers.md.
         model: of a bundle (``.task``, ``.litertlm``), the name of the model to run, with or without
             folders and suffix; None for the only one.
 
@@ -114,6 +119,7 @@ class Interpreter(ToolMethods):
         budgets: Budgets | None = None,
         model: str | None = None,
         cache: CacheChoice | None = None,
+        tune: TuneChoice = False,
     ) -> None:
         # As given, for `copy` and for pickling.
         self._arguments = {name: value for name, value in locals().items() if name != "self"}

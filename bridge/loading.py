@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tflite_ort.batch import batched_model
-from tflite_ort.cache.choice import chosen_folder
+from tflite_ort.cache.choice import chosen_folder, tuning_file
 from tflite_ort.cache.keys import settings_of
 from tflite_ort.cache.plans import PlanCache, plan_cache
 from tflite_ort.custom.kernels import BoundResolver
@@ -24,6 +25,7 @@ from tflite_ort.resolvers import BuiltinOpResolver, library_name
 from tflite_ort.schema import Budgets, Model, TensorError
 from tflite_ort.schema.file.read import read_content
 from tflite_ort.state import State
+from tflite_ort.tuning.tuner import TuneChoice, Tuner, Tuning
 
 
 class LoadedModel:
@@ -47,6 +49,7 @@ class LoadedModel:
             "hybrid": arguments["hybrid"],
             "strict": arguments["strict"],
         }
+        self._tuner = self._chosen_tuner(arguments["tune"])
         self._context: PlanContext | None = None
         started = time.perf_counter()
         self._file = opened_file(
@@ -72,6 +75,7 @@ class LoadedModel:
                 BoundResolver(resolver, model, self._choices["num_threads"]),
                 state=self.shared.state,
                 budgets=model.budgets,
+                tuner=self._tuner,
                 **self._choices,
             )
         return self._context
@@ -85,6 +89,16 @@ class LoadedModel:
     def _resolver(self) -> Any:
         given = self._arguments["resolver"]
         return BuiltinOpResolver() if given is None else given
+
+    def _chosen_tuner(self, choice: TuneChoice) -> Tuner | None:
+        """What chooses lowerings, if they are tuned."""
+        if choice is False:
+            return None
+        if not isinstance(choice, Tuning):
+            choice = Tuning(None if choice is True else choice)
+        path = tuning_file() if choice.file is None else Path(choice.file).absolute()
+        threads = self._choices["num_threads"]
+        return Tuner(choice, path, threads, self._resolver().translators)
 
     def _read(self) -> Model:
         """The model, whose operators are known."""
@@ -106,7 +120,8 @@ class LoadedModel:
         if folder is None or resolver is None or given["external_roots"]:
             return None
         budgets, batch = given["budgets"] or Budgets(), given["batch"] or 0
-        settings = settings_of(self._delegates, resolver, budgets, batch=batch, **self._choices)
+        choices = self._choices | ({} if self._tuner is None else {"tuned": self._tuner.digest()})
+        settings = settings_of(self._delegates, resolver, budgets, batch=batch, **choices)
         if settings is None:
             return None
         path = given["model_path"]

@@ -55,6 +55,13 @@ def chosen_folder(choice: CacheChoice | None) -> CacheFolder | None:
     return folder
 
 
+def tuning_file() -> Path:
+    """Where tuned layers are kept: in the folder that the environment says, or the default one."""
+    text = os.environ.get(VARIABLE, "")
+    folder = default_folder() if text.lower() in _OFF | _ON else Path(text)
+    return folder.absolute() / "tuning.json"
+
+
 def size_limit() -> int:
     """The most bytes of all entries together, as the environment says, such as ``5e9``."""
     text = os.environ.get(LIMIT_VARIABLE, "")

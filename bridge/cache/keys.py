@@ -19,9 +19,9 @@ import numpy.typing as npt
 
 from tflite_ort.cache.folder import FORMAT
 from tflite_ort.providers.delegates import Delegate, ExecutionProviderDelegate
+from tflite_ort.providers.processor import processor
 from tflite_ort.providers.session import ORT_BUILD, devices
 from tflite_ort.providers.traits import traits_of
-from tflite_ort.providers.trials import exact_weight_type
 from tflite_ort.schema import Budgets
 
 Array = npt.NDArray[Any]
@@ -29,16 +29,6 @@ Shape = tuple[int, ...]
 
 _PACKAGE = Path(__file__).parents[1]
 _SUBPACKAGES = ("schema", "versioning", "opmap", "fallback_kernels")
-
-# As many bytes of Linux's list of processors describe the first one.
-_PROCESSOR_BYTES = 4096
-_PROCESSOR_FACTS = frozenset(
-    {
-        *("vendor_id", "cpu family", "model", "model name", "stepping", "flags"),
-        *("Features", "CPU implementer", "CPU architecture", "CPU variant", "CPU part"),
-        *("isa", "cpu", "machine"),
-    }
-)
 
 
 def digest(content: Array) -> str:
@@ -140,15 +130,3 @@ def _beside(package: Path) -> list[Path]:
         Path(place) for spec in specs if spec for place in spec.submodule_search_locations or ()
     ]
     return [place for place in places if not place.is_relative_to(package)]
-
-
-@cache
-def processor() -> list[str]:
-    """What tells this processor from others, as far as kernels are concerned."""
-    try:
-        with open("/proc/cpuinfo", "rb", buffering=0) as file:
-            text = file.read(_PROCESSOR_BYTES).decode(errors="replace")
-    except OSError:
-        return [os.environ.get("PROCESSOR_IDENTIFIER", ""), exact_weight_type()]
-    first = text.partition("\n\n")[0].splitlines()
-    return [line for line in first if line.partition("\t")[0].strip() in _PROCESSOR_FACTS]

@@ -18,6 +18,7 @@ from tflite_ort.command.inspect import inspect
 from tflite_ort.command.predict import predict
 from tflite_ort.command.run import run
 from tflite_ort.command.terminal import complain, new_console, new_table, say, warn
+from tflite_ort.command.tune import tune
 from tflite_ort.command.verify import verify
 from tflite_ort.command.versions import versions_command
 from tflite_ort.command.view import view
@@ -109,6 +110,7 @@ for _verb in (
     demo,
     inspect,
     bench,
+    tune,
     view,
 ):
     app.command()(_verb)

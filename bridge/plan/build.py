@@ -95,6 +95,8 @@ def make_plan(graph: Specialized, context: PlanContext) -> Plan:
         if context.recorder is not None:
             context.recorder.spoil("a delegate failed, which it may not the next time")
         plan = _attempt(graph, context, refusals)
+    if context.tuner is not None:
+        context.tuner.save()
     return plan
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 
 from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.opmap import Target
-from tflite_ort.opmap.graph.choices import plainest
 from tflite_ort.plan.profiling import Profile
 from tflite_ort.plan.recording import Recorder
 from tflite_ort.plan.stored import StoredScopes, Surroundings
@@ -18,6 +17,7 @@ from tflite_ort.providers.trials import device_memory, exact_weight_type
 from tflite_ort.schema.file.budgets import DEFAULT, Budgets
 from tflite_ort.state import State
 from tflite_ort.tuning.costs import modelled_chooser
+from tflite_ort.tuning.tuner import Tuner
 
 
 def check_hybrid(hybrid: str) -> None:
@@ -59,6 +59,7 @@ class PlanContext:
         recorder: collects what the plans are made of, to be stored; None: they are not.
         stored: what was stored of these plans, which is used again; None: nothing.
         scope: the place of a plan among those of called subgraphs.
+        tuner: chooses lowerings by timing them; None: the cost model does.
     """
 
     delegates: Sequence[Delegate]
@@ -75,6 +76,7 @@ class PlanContext:
     recorder: Recorder | None = None
     stored: StoredScopes | None = None
     scope: str = ""
+    tuner: Tuner | None = None
 
     @property
     def backends(self) -> dict[str, Delegate]:
@@ -97,5 +99,8 @@ class PlanContext:
         traits = traits_of(delegate.name)
         weights = exact_weight_type() if traits.exact_weights else traits.target.weights
         target = replace(traits.target, weights=weights, hybrid=self.hybrid)
-        choose = modelled_chooser(weights) if target.cpu_kernels else plainest
-        return replace(target, choose=choose)
+        if not target.cpu_kernels:
+            return target
+        if self.tuner is not None:
+            return replace(target, choose=self.tuner.chooser(target))
+        return replace(target, choose=modelled_chooser(weights))

@@ -48,6 +48,14 @@ def cheapest(lowerings: Sequence[Lowering], costs: Mapping[str, float]) -> Lower
     return best if cost_of(best, costs) < _MARGIN * cost_of(first, costs) else first
 
 
+def by_cost(lowerings: Sequence[Lowering], weights: str) -> list[Lowering]:
+    """The lowerings, the cheapest by the model first; as they are where there is no model."""
+    costs = _costs().get(kind_of_cpu(weights))
+    if costs is None:
+        return list(lowerings)
+    return sorted(lowerings, key=lambda each: cost_of(each, costs))
+
+
 def cost_of(lowering: Lowering, costs: Mapping[str, float]) -> float:
     """Microseconds by the model; infinite for work that it has no cost of."""
     if not lowering.work.keys() <= costs.keys():

@@ -1,0 +1,71 @@
+"""The verb ``tune``: times the lowerings of the layers of models, and keeps the fastest."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from tflite_ort.command.arguments import ExternalRoots, ResolverName, resolver_of
+from tflite_ort.command.terminal import complain, new_console, say
+from tflite_ort.interpreter import Interpreter
+from tflite_ort.schema import BridgeError
+from tflite_ort.tuning.tuner import Tuning
+
+
+def tune(
+    models: Annotated[list[Path], typer.Argument(metavar="MODEL...", help=".tflite files.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Keep the results here, for Interpreter(tune=FILE)."),
+    ] = None,
+    threads: Annotated[int, typer.Option(min=1, help="Threads within an operator.")] = 1,
+    seconds: Annotated[
+        float, typer.Option(min=0.0, help="At most so long for each model; then a model decides.")
+    ] = 20.0,
+    resolver: ResolverName = None,
+    external_root: ExternalRoots = None,
+) -> None:
+    """Time the lowerings of each layer on this machine, once, and keep the fastest.
+
+    Interpreter(tune=True) reads what was found. Layers that were timed before take no time.
+    """
+    roots, failed = tuple(map(str, external_root or ())), False
+    for model in models:
+        started = time.perf_counter()
+        try:
+            count = _timed(
+                model,
+                Tuning(out, seconds),
+                num_threads=threads,
+                resolver=resolver_of(resolver),
+                external_roots=roots,
+            )
+        except (BridgeError, OSError, MemoryError, RecursionError) as error:
+            complain(error, model)
+            failed = True
+            continue
+        took = time.perf_counter() - started
+        say(f"{model.name}: {count} layers timed in {took:.1f} s")
+    raise typer.Exit(int(failed))
+
+
+def _timed(model: Path, settings: Tuning, **options: Any) -> int:
+    """Tune a model, and show the layer that is being timed; how many were."""
+    count = 0
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=new_console(), transient=True) as bar:
+        task = bar.add_task(model.name)
+
+        def progress(label: str) -> None:
+            nonlocal count
+            count += 1
+            bar.update(task, description=f"{model.name}: {label}")
+
+        tuning = replace(settings, progress=progress)
+        Interpreter(model, tune=tuning, **options).allocate_tensors()
+    return count

@@ -1,0 +1,30 @@
+"""What tells the processor of this machine from others."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+
+from tflite_ort.providers.trials import exact_weight_type
+
+# As many bytes of Linux's list of processors describe the first one.
+_PROCESSOR_BYTES = 4096
+_PROCESSOR_FACTS = frozenset(
+    {
+        *("vendor_id", "cpu family", "model", "model name", "stepping", "flags"),
+        *("Features", "CPU implementer", "CPU architecture", "CPU variant", "CPU part"),
+        *("isa", "cpu", "machine"),
+    }
+)
+
+
+@cache
+def processor() -> list[str]:
+    """What tells this processor from others, as far as kernels are concerned."""
+    try:
+        with open("/proc/cpuinfo", "rb", buffering=0) as file:
+            text = file.read(_PROCESSOR_BYTES).decode(errors="replace")
+    except OSError:
+        return [os.environ.get("PROCESSOR_IDENTIFIER", ""), exact_weight_type()]
+    first = text.partition("\n\n")[0].splitlines()
+    return [line for line in first if line.partition("\t")[0].strip() in _PROCESSOR_FACTS]

@@ -1,0 +1,105 @@
+"""The tuner: a chooser that times the lowerings of a layer that no table knows."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tflite_ort.opmap import Target, Translator
+from tflite_ort.opmap.graph.choices import Chooser, Lowering
+from tflite_ort.schema import CacheWarning, DelegateError, OperatorView
+from tflite_ort.tuning.costs import by_cost, modelled_chooser
+from tflite_ort.tuning.table import TuningTable, layer_key
+from tflite_ort.tuning.timing import lowering_times
+from tflite_ort.versioning.registry import Registry
+
+View = OperatorView[Any]
+# Of a layer's lowerings, how many are timed: those that cost least by the model, and the first.
+_TIMED = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """What `Interpreter(tune=...)` does.
+
+    Args:
+        file: where the results are kept; None for the file in the library's cache folder.
+        seconds: after so long, layers that were not timed get what the cost model says.
+        progress: is told the name of each operator before it is timed.
+    """
+
+    file: str | os.PathLike[str] | None = None
+    seconds: float = 20.0
+    progress: Callable[[str], None] | None = None
+
+
+# What `Interpreter(tune=...)` takes: whether to tune, or the file with the results.
+TuneChoice = bool | str | os.PathLike[str] | Tuning
+
+
+class Tuner:
+    """Chooses by a table, and times the layers that it lacks.
+
+    Args:
+        settings: see `Tuning`.
+        path: of the table.
+        translators: of the operators.
+    """
+
+    def __init__(
+        self, settings: Tuning, path: Path, num_threads: int, translators: Registry[Translator]
+    ) -> None:
+        self._settings, self._threads, self._translators = settings, num_threads, translators
+        self.table = TuningTable(path, num_threads)
+        self._left = settings.seconds
+
+    def chooser(self, target: Target) -> Chooser:
+        """Chooses lowerings for graphs that are made for `target`."""
+        return partial(self._choose, target)
+
+    def digest(self) -> str:
+        """Changes when a choice does."""
+        return self.table.digest()
+
+    def save(self) -> None:
+        """Keep what was found; a table that cannot be written is a CacheWarning."""
+        try:
+            self.table.save()
+        except OSError as error:
+            warnings.warn(f"tuned layers are not kept: {error}", CacheWarning, stacklevel=2)
+
+    def _choose(self, target: Target, op: View, lowerings: Sequence[Lowering]) -> str:
+        modelled = modelled_chooser(target.weights)
+        tensors = (*op.present_inputs(), *op.outputs)
+        if any(tensor.dynamic for tensor in tensors) or not all(each.alone for each in lowerings):
+            return modelled(op, lowerings)
+        layer = layer_key(op)
+        known = self.table.get(layer)
+        if known is not None:
+            return known
+        if self._left <= 0:
+            return modelled(op, lowerings)
+        started = time.perf_counter()
+        name = self._fastest(target, op, lowerings) or modelled(op, lowerings)
+        self._left -= time.perf_counter() - started
+        self.table.set(layer, name)
+        return name
+
+    def _fastest(self, target: Target, op: View, lowerings: Sequence[Lowering]) -> str | None:
+        """The lowering with the shortest time; None where a session cannot be made."""
+        if self._settings.progress is not None:
+            self._settings.progress(op.label)
+        names = [each.name for each in by_cost(lowerings, target.weights)[:_TIMED]]
+        names = list(dict.fromkeys([lowerings[0].name, *names]))
+        plain = replace(target, carried_boundary=True)
+        try:
+            times = lowering_times(op, names, plain, self._translators, num_threads=self._threads)
+        except DelegateError:
+            return None
+        return min(times, key=lambda name: times[name])

@@ -1,0 +1,156 @@
+"""Lowerings that are chosen by timing them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from tflite_ort import Interpreter
+from tflite_ort.command.cli import app
+from tflite_ort.schema import (
+    CacheWarning,
+    Conv2DOptions,
+    ModelBuilder,
+    Op,
+    QuantizationParameters,
+    TensorType,
+)
+from tflite_ort.tuning.tuner import Tuning
+
+_affine = QuantizationParameters.affine
+
+
+def image_model() -> bytes:
+    """Two first layers of an image network, int8, of the same shape."""
+    builder, rng = ModelBuilder(), np.random.default_rng(3)
+    main = builder.subgraph("main")
+    main.tensor("x", (1, 48, 64, 3), TensorType.INT8, _affine(0.02, 3))
+    for name in ("a", "b"):
+        codes = rng.integers(-127, 127, (8, 3, 3, 3), np.int8, endpoint=True)
+        main.constant(f"{name}/w", codes, TensorType.INT8, _affine([0.01] * 8, [0] * 8, 0))
+        main.tensor(name, (1, 24, 32, 8), TensorType.INT8, _affine(0.1, 0))
+        options = Conv2DOptions(stride_w=2, stride_h=2)
+        main.operator(Op.CONV_2D, ["x", f"{name}/w", None], [name], options, version=3)
+    main.inputs("x").outputs("a", "b")
+    return builder.write()
+
+
+def tuned(model: bytes, file: Path, **more: Any) -> tuple[list[str], Interpreter]:
+    """The layers that were timed, and the interpreter."""
+    timed: list[str] = []
+    interpreter = Interpreter(model_content=model, tune=Tuning(file, progress=timed.append, **more))
+    interpreter.allocate_tensors()
+    return timed, interpreter
+
+
+def outputs(interpreter: Interpreter) -> list[np.ndarray[Any, Any]]:
+    interpreter.allocate_tensors()
+    details = interpreter.get_input_details()[0]
+    image = np.random.default_rng(0).integers(-128, 127, details["shape"], np.int8)
+    interpreter.set_tensor(details["index"], image)
+    interpreter.invoke()
+    return [interpreter.get_tensor(each["index"]) for each in interpreter.get_output_details()]
+
+
+def chosen(file: Path) -> dict[str, str]:
+    (layers,) = json.loads(file.read_text())["machines"].values()
+    return dict(layers)
+
+
+def test_equal_layers_are_timed_once_and_read_the_next_time(tmp_path: Path) -> None:
+    model, file = image_model(), tmp_path / "folder" / "tuning.json"
+    timed, first = tuned(model, file)
+    assert timed == ["CONV_2D_0"]
+    layers = chosen(file)
+    assert len(layers) == 1
+    assert next(iter(layers)).startswith("CONV_2D INT8[1x48x64x3] const INT8*[8x3x3x3] -")
+    before = file.read_bytes()
+    again, second = tuned(model, file)
+    assert again == []
+    assert file.read_bytes() == before
+    plain = Interpreter(model_content=model)
+    for one, two, three in zip(outputs(first), outputs(second), outputs(plain), strict=True):
+        np.testing.assert_array_equal(one, two)
+        np.testing.assert_array_equal(one, three)
+
+
+def test_another_number_of_threads_is_another_machine(tmp_path: Path) -> None:
+    model, file = image_model(), tmp_path / "tuning.json"
+    tuned(model, file)
+    Interpreter(model_content=model, num_threads=2, tune=file).allocate_tensors()
+    assert len(json.loads(file.read_text())["machines"]) == 2
+
+
+def test_what_the_file_says_is_taken(tmp_path: Path) -> None:
+    model, file = image_model(), tmp_path / "tuning.json"
+    tuned(model, file)
+    text = json.loads(file.read_text())
+    (machine,) = text["machines"]
+    expected = outputs(Interpreter(model_content=model))
+    for name in ("windows", "columns 4x4", "no lowering"):
+        for layer in text["machines"][machine]:
+            text["machines"][machine][layer] = name
+        file.write_text(json.dumps(text))
+        timed, interpreter = tuned(model, file)
+        assert timed == []
+        for one, two in zip(outputs(interpreter), expected, strict=True):
+            np.testing.assert_array_equal(one, two)
+
+
+def test_without_time_the_model_decides_and_nothing_is_kept(tmp_path: Path) -> None:
+    file = tmp_path / "tuning.json"
+    timed, _ = tuned(image_model(), file, seconds=0.0)
+    assert timed == []
+    assert not file.exists()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": 99}', '{"format": 1, "machines": 3}'])
+def test_a_damaged_file_is_no_table(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "tuning.json"
+    file.write_text(text)
+    if "machines" in text:
+        timed, _ = tuned(image_model(), file)
+    else:
+        with pytest.warns(CacheWarning, match="tuning.json"):
+            timed, _ = tuned(image_model(), file)
+    assert timed == ["CONV_2D_0"]
+    assert len(chosen(file)) == 1
+
+
+def test_a_file_that_cannot_be_written_is_a_warning(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    with pytest.warns(CacheWarning):
+        timed, _ = tuned(image_model(), blocked / "tuning.json")
+    assert timed == ["CONV_2D_0"]
+
+
+def test_the_command(tmp_path: Path) -> None:
+    model, file = tmp_path / "m.tflite", tmp_path / "tuning.json"
+    model.write_bytes(image_model())
+    for count in ("1 layers", "0 layers"):
+        result = CliRunner().invoke(app, ["tune", str(model), "--out", str(file)])
+        assert result.exit_code == 0, result.output
+        assert count in result.output
+    assert CliRunner().invoke(app, ["tune", str(tmp_path / "none.tflite")]).exit_code == 1
+
+
+def test_another_process_reads_the_results(tmp_path: Path) -> None:
+    model, file = tmp_path / "m.tflite", tmp_path / "tuning.json"
+    model.write_bytes(image_model())
+    tuned(model.read_bytes(), file)
+    program = (
+        "import sys; from tflite_ort import Interpreter; "
+        "from tflite_ort.tuning.tuner import Tuning; "
+        "i = Interpreter(sys.argv[1], tune=Tuning(sys.argv[2], progress=print)); "
+        "i.allocate_tensors(); print('ready')"
+    )
+    run = [sys.executable, "-c", program, str(model), str(file)]
+    assert subprocess.run(run, capture_output=True, text=True, check=True).stdout == "ready\n"
