@@ -141,7 +141,9 @@ def start_in_rows(
         if size is tensor.shape[0]
     )
     source, axis = next(places, (None, 0))
-    if source is None or not is_known(*tensor.shape[1:]):
+    if source is None:  # no batch: the size is that of earlier runs
+        return
+    if not is_known(*tensor.shape[1:]):
         raise ExportError(f"variable {tensor.name!r}: its size depends on data")
     readers = [(node, position) for read, node, position in graph.reads() if read is value]
     whole = ir.Value(f"{value.name}/rows", dtype=value.dtype, shape=value.shape)
