@@ -52,6 +52,7 @@ PUBLIC = [
     "StateError",
     "TensorError",
     "TranslatorError",
+    "Tuning",
     "Unbatchable",
     "UnknownOperator",
     "UnreadableModel",
