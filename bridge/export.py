@@ -16,6 +16,7 @@ from tflite_ort.bundles.bundle import Source
 from tflite_ort.custom.export import DOMAIN, untranslated, with_custom_nodes
 from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.export_check import check_export
+from tflite_ort.export_decoded import IMAGE, write_decoded
 from tflite_ort.export_shapes import Given, Shaped, opened, shaped
 from tflite_ort.export_state import first_values, lower_with_state
 from tflite_ort.files import is_replaceable, write_bytes, writing
@@ -67,6 +68,7 @@ def export_onnx(
     external_roots: Sequence[str | os.PathLike[str]] = (),
     budgets: Budgets | None = None,
     check: bool = False,
+    decode: bool | str = False,
 ) -> onnx.ModelProto:
     """Translate a TFLite model into ONNX (opset 21; hash tables take ``ai.onnx.ml`` too).
 
@@ -90,29 +92,29 @@ def export_onnx(
             lists the pairs; an input that is not fed starts the state. False: every run starts it.
         external_roots, budgets: as of `read_model`; a model read before keeps its own.
         check: run file and interpreter on the same random inputs, see `check_export`.
+        decode: end in boxes, landmarks, masks or classes; ``"image"``: and begin at a picture.
 
     Returns:
-        The model; where `output` is given and weights are external, without their data. Inputs
-        and outputs have the TFLite model's names, dtypes and channels-last layout, but a complex
-        one is a float one with a last dimension of 2; nodes are named after the TFLite operator and
-        its index, such as ``CONV_2D_12/Conv``; ``metadata_props`` hold `metadata.properties`.
+        The model; where `output` is given and weights are external, without their data. Names,
+        dtypes and layout are the TFLite model's, but a complex value is two floats; nodes are named
+        after operators, as ``CONV_2D_12/Conv``; `properties` says what ``metadata_props`` hold.
 
     Raises:
         ModelError, VersionError: it cannot be read, exceeds a budget, or has unknown operators.
         ExportError: lists all operators without a translation; graph does not load; `check` fails.
         OSError: `output` cannot be written; what was there before still is.
     """
-    _check_choices(weights, hybrid, custom_ops)
+    _check_choices(weights, hybrid, custom_ops, decode)
     source, origin = _source(model, budgets, external_roots)
     resolver, sizes = resolver or BuiltinOpResolver(), (input_shapes or {}, batch)
     target = Target(weights, hybrid=hybrid)
     with _enough_memory():
         given, lowered = _translated(source, sizes, resolver, target, custom_ops, stateful)
         lowered.model.metadata_props.update(properties(source, origin))
-        proto = _written(lowered.model, output)
+        proto = _written(lowered.model, path := None if decode else output)
     if check:
-        check_export(proto, output, given, hybrid=hybrid, resolver=resolver)
-    return proto
+        check_export(proto, path, given, hybrid=hybrid, resolver=resolver)
+    return write_decoded(proto, given, origin, decode, output) if decode else proto
 
 
 def _translated(
@@ -175,7 +177,9 @@ def _source(
     return source if budgets is None else replace(source, budgets=budgets), origin
 
 
-def _check_choices(weights: str, hybrid: str, custom_ops: str | None) -> None:
+def _check_choices(weights: str, hybrid: str, custom_ops: str | None, decode: bool | str) -> None:
+    if decode not in (False, True, IMAGE):
+        raise ValueError(f"decode must be True, False or {IMAGE!r}, got {decode!r}")
     if weights not in ("uint8", "int8"):
         raise ValueError(f"weights must be 'uint8' or 'int8', got {weights!r}")
     if custom_ops not in (None, "domain"):

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ import onnx
 
 from tflite_ort.bundles import Bundle, Entry
 from tflite_ort.bundles.entries import BUNDLE, MODEL
+from tflite_ort.decode.regions import REGIONS
 from tflite_ort.export import export_onnx
+from tflite_ort.export_decoded import known_kind
 from tflite_ort.files import write_bytes, write_text
 from tflite_ort.schema import BridgeError, ExportError, Model, read_model
 
@@ -28,7 +31,7 @@ def export_bundle(bundle: Bundle, folder: str | os.PathLike[str], **options: Any
         folder: where to; made where it is not there. Models become ``<name>.onnx`` in it, other
             files and sections ``files/<name>``, and ``bundle.json`` lists them with their inputs,
             outputs and signatures.
-        options: of `export_onnx`, for every model.
+        options: of `export_onnx`, for every model; models of no known kind are not decoded.
 
     Returns:
         The path of ``bundle.json``.
@@ -48,6 +51,7 @@ def export_bundle(bundle: Bundle, folder: str | os.PathLike[str], **options: Any
         "kind": bundle.kind,
         "properties": dict(bundle.properties),
         "models": models,
+        "regions": _regions(models),
         "files": [each for each in files if each],
     }
     path = target / INDEX
@@ -76,10 +80,28 @@ def _model(
     content = bundle.model_content(entry.name)
     try:
         model = read_model(content, budgets=options.get("budgets"))
-        exported = export_onnx(content, folder / file, **options)
+        said |= _kind(model, content)
+        decode = options.get("decode", False) if "kind" in said else False
+        exported = export_onnx(content, folder / file, **{**options, "decode": decode})
     except BridgeError as error:
         return {**said, "error": str(error)}
     return {**said, "file": file, **_interface(exported), "signatures": _signatures(model)}
+
+
+def _kind(model: Model, content: memoryview) -> dict[str, Any]:
+    """What the model is, as far as it is known."""
+    kind = known_kind(model, content)
+    return {} if kind is None else {"kind": kind.name, **kind.facts}
+
+
+def _regions(models: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Which landmark network looks at what a detector finds, and where: see `Region`."""
+    names = {model["kind"]: model["name"] for model in models if "kind" in model}
+    return [
+        {**asdict(region), "detector": names[region.detector], "landmarks": names[kind]}
+        for kind, region in REGIONS.items()
+        if kind in names and region.detector in names
+    ]
 
 
 def _interface(model: onnx.ModelProto) -> dict[str, Any]:

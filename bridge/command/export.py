@@ -26,6 +26,7 @@ from tflite_ort.command.terminal import complain, new_console, new_table, say
 from tflite_ort.export import export_onnx
 from tflite_ort.export_bundle import export_bundle
 from tflite_ort.export_check import ExportMismatch, check_export
+from tflite_ort.export_decoded import IMAGE
 from tflite_ort.export_shapes import shaped
 from tflite_ort.opening import holds_bundle
 from tflite_ort.resolvers import BuiltinOpResolver
@@ -60,6 +61,10 @@ Batch = Annotated[
         help="A batch dimension in front of every input and output: a name, or a number.",
     ),
 ]
+CustomOpsOption = Annotated[
+    CustomOps | None,
+    typer.Option(help="domain writes what has no translation as nodes of tflite.custom."),
+]
 
 
 def export(
@@ -77,10 +82,7 @@ def export(
     resolver: ResolverName = None,
     external_root: ExternalRoots = None,
     budget: BudgetNumbers = None,
-    custom_ops: Annotated[
-        CustomOps | None,
-        typer.Option(help="domain writes what has no translation as nodes of tflite.custom."),
-    ] = None,
+    custom_ops: CustomOpsOption = None,
     shape: Shapes = None,
     batch: Batch = None,
     stateful: Annotated[
@@ -90,6 +92,12 @@ def export(
             help="Variables as inputs and outputs, or every run starts from their first values.",
         ),
     ] = True,
+    decode: Annotated[
+        bool, typer.Option("--decode", help="End in boxes, landmarks, masks or classes.")
+    ] = False,
+    image_input: Annotated[
+        bool, typer.Option("--image-input", help="Decode, and begin at a picture of any size.")
+    ] = False,
     check: Annotated[
         bool, typer.Option("--check", help="Run it beside the interpreter; exit code 4 if off.")
     ] = False,
@@ -105,14 +113,15 @@ def export(
         "stateful": stateful,
         "external_roots": external_root or (),
         "budgets": budgets(budget),
+        "decode": IMAGE if image_input else decode,
     }
     if holds_bundle(model):
         _export_bundle(model, model.with_suffix("") if out is None else out, check, options)
         return
     target = model.with_suffix(".onnx") if out is None else out
-    exported = export_onnx(model, target, **options)
+    exported = export_onnx(model, target, **options, check=check and bool(options["decode"]))
     _describe(exported, target)
-    if check:
+    if check and not options["decode"]:
         _check(exported, target, model, options)
 
 

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import onnx
 import onnxruntime
 
-from tflite_ort.providers.session import ORT_ERRORS, said
-from tflite_ort.providers.traits import CPU
+from tflite_ort.providers.provider import ON_CPU, Provider
+from tflite_ort.providers.session import ORT_ERRORS, chosen, said
 from tflite_ort.schema import DelegateError
 
 Array = npt.NDArray[Any]
@@ -27,19 +27,24 @@ _FAILURES: tuple[type[Exception], ...] = (*ORT_ERRORS, ValueError)
 
 
 class OnnxSession:
-    """An ONNX model on the CPU.
+    """An ONNX model as it is.
 
     Args:
         model: what to run.
         folder: where its external weights lie.
         num_threads: within an operator.
+        provider: what it does not take is left to the CPU's.
 
     Raises:
         DelegateError: ONNX Runtime cannot load it.
     """
 
     def __init__(
-        self, model: onnx.ModelProto, folder: Path | None = None, num_threads: int = 1
+        self,
+        model: onnx.ModelProto,
+        folder: Path | None = None,
+        num_threads: int = 1,
+        provider: Provider = ON_CPU,
     ) -> None:
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
@@ -51,7 +56,9 @@ class OnnxSession:
             options.add_session_config_entry(_WEIGHTS_FOLDER, str(folder))
         try:
             self._session = onnxruntime.InferenceSession(
-                model.SerializeToString(), options, providers=[CPU]
+                model.SerializeToString(),
+                options,
+                providers=chosen(provider, options, num_threads),
             )
         except ORT_ERRORS as error:
             raise DelegateError(f"ONNX Runtime could not load it: {said(error)}") from error

@@ -214,7 +214,7 @@ class Session:
             session = onnxruntime.InferenceSession(
                 content,
                 options,
-                providers=_chosen(provider, options, settings.num_threads),
+                providers=chosen(provider, options, settings.num_threads),
                 enable_fallback=0,  # it would print a message and run on the CPU
             )
         except ORT_ERRORS as error:
@@ -392,7 +392,7 @@ def _configure(options: onnxruntime.SessionOptions, prefix: str, **entries: str)
         options.add_session_config_entry(f"{prefix}{key}", value)
 
 
-def _chosen(
+def chosen(
     provider: Provider, options: onnxruntime.SessionOptions, num_threads: int
 ) -> list[tuple[str, dict[str, str]]] | None:
     """The provider as a session takes it; a plug-in is put in `options` instead."""

@@ -1,0 +1,172 @@
+"""Boxes, scores and keypoints from what a detector gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.decode.image_input import Projection, projected
+from tflite_ort.decode.nodes import Nodes
+
+Array = npt.NDArray[Any]
+Outputs = dict[str, tuple[str, npt.DTypeLike, list[int | str]]]
+
+# Before the sigmoid.
+_MOST_LOGIT = 100.0
+_UNLIMITED = 1 << 30
+
+
+def anchored_detections(
+    nodes: Nodes,
+    raw: str,
+    logits: str,
+    anchors: Array,
+    scale: tuple[int, int],
+    to: Projection,
+    overlap: float,
+) -> Outputs:
+    """The detections of a single-shot detector, after weighted non-maximum suppression.
+
+    Args:
+        raw: [1, N, 4 + 2 K]: middle, size and K keypoints relative to the anchors, in pixels.
+        logits: [1, N, 1].
+        anchors: [N, 2].
+        scale: width and height of the network's input.
+        overlap: the default of ``min_suppression_threshold``.
+    """
+    min_score = nodes.input("min_score", np.float32, [], 0.5)
+    threshold = nodes.input("min_suppression_threshold", np.float32, [], overlap)
+    most = nodes.input("max_results", np.int64, [], _UNLIMITED)
+    points = nodes.div(nodes.reshape(raw, len(anchors), -1, 2), np.array(scale, np.float32))
+    clipped = nodes.op("Clip", nodes.reshape(logits, -1), -_MOST_LOGIT, _MOST_LOGIT)
+    scores = nodes.op("Sigmoid", clipped)
+    points, scores = _candidates(nodes, points, scores, anchors, min_score)
+    kept, corners, keypoints = _merged(nodes, points, scores, threshold, most)
+    return {
+        "boxes": (_boxes(nodes, corners, to), np.float32, ["detections", 4]),
+        "scores": (nodes.op("Gather", scores, kept), np.float32, ["detections"]),
+        "keypoints": (projected(nodes, keypoints, to), np.float32, ["detections", "keypoints", 2]),
+    }
+
+
+def _candidates(
+    nodes: Nodes, points: str, scores: str, anchors: Array, min_score: str
+) -> tuple[str, str]:
+    """Points [M, 2 + K, 2] of those that score high enough, the first and last corner of the box
+    first, and their scores [M]."""
+    size = nodes.pick(points, 1, axis=1)
+    sized = nodes.op("ReduceMin", size, np.array([1]), keepdims=0)
+    good = nodes.op("And", nodes.op("GreaterOrEqual", scores, min_score), _positive(nodes, sized))
+    places = nodes.reshape(nodes.op("NonZero", good), -1)
+    points, scores = (nodes.op("Gather", each, places) for each in (points, scores))
+    middle = nodes.op("Unsqueeze", nodes.op("Gather", anchors, places), np.array([1]))
+    half = nodes.mul(nodes.part(points, 1, 2, axis=1), 0.5)
+    centre = nodes.add(nodes.part(points, 0, 1, axis=1), middle)
+    marks = nodes.add(nodes.part(points, 2, 1 << 30, axis=1), middle)
+    corners = [nodes.sub(centre, half), nodes.add(centre, half)]
+    return nodes.join(*corners, marks, axis=1), scores
+
+
+def _positive(nodes: Nodes, sizes: str) -> str:
+    return nodes.op("GreaterOrEqual", sizes, 0.0)
+
+
+def _merged(
+    nodes: Nodes, points: str, scores: str, threshold: str, most: str
+) -> tuple[str, str, str]:
+    """Which candidates are kept, best first; their corners [K, 2, 2] and keypoints.
+
+    A kept candidate takes with it all that overlap it more than `threshold` and that no better one
+    took; its points are their means, weighted by their scores.
+    """
+    boxes = nodes.reshape(nodes.part(points, 0, 2, axis=1), -1, 4)
+    sides = nodes.pick(boxes, 1, 0, 3, 2, axis=1)
+    chosen = nodes.op(
+        "NonMaxSuppression",
+        nodes.op("Unsqueeze", sides, np.array([0])),
+        nodes.op("Unsqueeze", scores, np.array([0, 1])),
+        most,
+        threshold,
+    )
+    kept = nodes.reshape(nodes.pick(chosen, 2, axis=1), -1)
+    overlaps = nodes.op("Greater", _overlap(nodes, boxes, kept), threshold)
+    own = nodes.op("Equal", nodes.op("Unsqueeze", kept, np.array([1])), _counted(nodes, scores))
+    near = nodes.cast(nodes.op("Or", overlaps, own), np.float32)
+    taken = nodes.op("CumSum", near, np.array(0), exclusive=1)
+    free = nodes.cast(nodes.op("Equal", taken, 0.0), np.float32)
+    weights = nodes.mul(nodes.mul(near, free), scores)
+    total = nodes.op("ReduceSum", weights, np.array([1]), keepdims=1)
+    flat = nodes.op("Reshape", points, nodes.join(nodes.op("Shape", scores), _width(nodes, points)))
+    means = nodes.div(nodes.op("MatMul", weights, flat), total)
+    shape = nodes.join(nodes.op("Shape", kept), nodes.op("Shape", points, start=1))
+    means = nodes.op("Reshape", means, shape)
+    return kept, nodes.part(means, 0, 2, axis=1), nodes.part(means, 2, 1 << 30, axis=1)
+
+
+def _width(nodes: Nodes, points: str) -> str:
+    """How many numbers a candidate has, [1]."""
+    return nodes.op("ReduceProd", nodes.op("Shape", points, start=1), np.array([0]), keepdims=1)
+
+
+def _counted(nodes: Nodes, values: str) -> str:
+    """0, 1, ... as many as there are `values`."""
+    return nodes.op("Range", 0, nodes.op("Size", values), 1)
+
+
+def _overlap(nodes: Nodes, boxes: str, kept: str) -> str:
+    """[K, N]: intersection over union of the kept boxes with all."""
+    ours = nodes.op("Unsqueeze", nodes.op("Gather", boxes, kept), np.array([1]))
+    low = nodes.op("Max", *(nodes.part(each, 0, 2, axis=-1) for each in (ours, boxes)))
+    high = nodes.op("Min", *(nodes.part(each, 2, 4, axis=-1) for each in (ours, boxes)))
+    common = _area(nodes, nodes.op("Max", nodes.sub(high, low), 0.0))
+    sizes = [
+        _area(nodes, nodes.sub(nodes.part(each, 2, 4, axis=-1), nodes.part(each, 0, 2, axis=-1)))
+        for each in (ours, boxes)
+    ]
+    return nodes.div(common, nodes.sub(nodes.add(*sizes), common))
+
+
+def _area(nodes: Nodes, sizes: str) -> str:
+    return nodes.mul(nodes.pick(sizes, 0, axis=-1), nodes.pick(sizes, 1, axis=-1))
+
+
+def _boxes(nodes: Nodes, corners: str, to: Projection) -> str:
+    """Left, top, right and bottom in the picture of boxes [K, 2, 2], of which a rotated one is
+    bounded."""
+    picks = np.array([[0, 1], [2, 1], [0, 3], [2, 3]])
+    flat = nodes.reshape(corners, -1, 4)
+    four = nodes.op("Gather", flat, picks, axis=1)
+    turned = projected(nodes, four, to)
+    axis = np.array([1])
+    ends = [nodes.op(kind, turned, axis, keepdims=0) for kind in ("ReduceMin", "ReduceMax")]
+    return nodes.join(*ends, axis=1)
+
+
+def listed_detections(
+    nodes: Nodes, boxes: str, classes: str, scores: str, count: str, to: Projection
+) -> Outputs:
+    """The detections of a model that ends in TFLite_Detection_PostProcess.
+
+    Args:
+        boxes: [1, N, 4]: top, left, bottom, right in 0..1.
+        classes, scores: [1, N].
+        count: how many there are, [1].
+    """
+    min_score = nodes.input("min_score", np.float32, [], 0.0)
+    most = nodes.input("max_results", np.int64, [], _UNLIMITED)
+    scores, classes = nodes.reshape(scores, -1), nodes.reshape(classes, -1)
+    numbers = nodes.cast(_counted(nodes, scores), np.float32)
+    there = nodes.op("Less", numbers, nodes.reshape(count, 1))
+    good = nodes.op("And", there, nodes.op("GreaterOrEqual", scores, min_score))
+    found = nodes.reshape(nodes.op("NonZero", good), -1)
+    places = nodes.op("Slice", found, np.array([0]), nodes.reshape(most, 1), np.array([0]))
+    sides = nodes.pick(nodes.reshape(boxes, -1, 4), 1, 0, 3, 2, axis=1)
+    corners = nodes.reshape(nodes.op("Gather", sides, places), -1, 2, 2)
+    kinds = nodes.cast(nodes.op("Gather", classes, places), np.int64)
+    return {
+        "boxes": (_boxes(nodes, corners, to), np.float32, ["detections", 4]),
+        "scores": (nodes.op("Gather", scores, places), np.float32, ["detections"]),
+        "classes": (kinds, np.int64, ["detections"]),
+    }

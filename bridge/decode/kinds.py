@@ -1,0 +1,258 @@
+"""Which kind of network a model is: told by its metadata and by the shapes of its outputs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from tflite_ort.decode import landmarks, scores
+from tflite_ort.decode.anchors import anchors_for
+from tflite_ort.decode.detections import Outputs, anchored_detections, listed_detections
+from tflite_ort.decode.image_input import Preparation, Projection
+from tflite_ort.decode.nodes import Nodes
+from tflite_ort.schema import Model, Op, SubGraph, TensorType
+from tflite_ort.schema.file.model_metadata import (
+    AudioProperties,
+    NormalizationOptions,
+    TensorMetadata,
+)
+
+Shape = tuple[int, ...]
+# Writes the nodes after a network, given the names of its outputs.
+Build = Callable[[Nodes, list[str], Projection], Outputs]
+
+_FROM_MINUS_ONE = ((127.5,), (127.5,))
+_PALM_POINTS = 7
+# By the number of their keypoints.
+_DETECTORS = {6: "face detector", _PALM_POINTS: "palm detector", 4: "pose detector"}
+_OVERLAP = 0.3
+_POSTPROCESS = "TFLite_Detection_PostProcess"
+_INTEGERS = {TensorType.UINT8: "uint8", TensorType.INT8: "int8"}
+_FEWEST_SAMPLES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a network is, and what comes before and after it.
+
+    Args:
+        name: such as ``"hand landmarks"``.
+        build: writes the nodes after it.
+        preparation: how a picture becomes its input; None where that is no picture.
+        facts: what is told of it besides, as JSON.
+    """
+
+    name: str
+    build: Build
+    preparation: Preparation | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Network:
+    """What a kind is told by."""
+
+    model: Model
+    described: Sequence[TensorMetadata]
+    labels: tuple[str, ...]
+
+    @property
+    def graph(self) -> SubGraph:
+        return self.model.subgraphs[0]
+
+    @property
+    def input(self) -> Shape:
+        return tuple(self.graph.tensors[self.graph.inputs[0]].shape)
+
+    @property
+    def outputs(self) -> list[Shape]:
+        return [tuple(self.graph.tensors[index].shape) for index in self.graph.outputs]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(map(math.prod, self.outputs))
+
+    @property
+    def picture(self) -> tuple[int, int] | None:
+        """Height and width of an input that is a picture."""
+        shape = self.input
+        if len(shape) == 4 and shape[0] == 1 and shape[3] == 3 and min(shape) > 0:
+            return shape[1], shape[2]
+        return None
+
+    def last(self) -> str:
+        """The operator that makes the first output; of a custom one its name."""
+        for op in reversed(self.graph.operators):
+            if self.graph.outputs[0] in op.outputs:
+                code = self.model.operator_codes[op.opcode_index]
+                custom = code.builtin_code is Op.CUSTOM and code.custom_code
+                return custom or code.builtin_code.name
+        return ""
+
+    def prepared(self, default: tuple[tuple[float, ...], tuple[float, ...]]) -> Preparation | None:
+        """How a picture becomes the input: as the metadata says, or by the default mean and std."""
+        if self.picture is None:
+            return None
+        dtype = _INTEGERS.get(self.graph.tensors[self.graph.inputs[0]].type, "float32")
+        said = [
+            unit.options
+            for tensor in self.described[:1]
+            for unit in tensor.process_units
+            if isinstance(unit.options, NormalizationOptions)
+        ]
+        usable = [each for each in said if each.mean and each.std and all(each.std)]
+        mean, std = (usable[0].mean, usable[0].std) if usable else default
+        return Preparation(*self.picture, mean, std, dtype=dtype)
+
+
+def kind_of(
+    model: Model, described: Sequence[TensorMetadata] = (), labels: tuple[str, ...] = ()
+) -> Kind | None:
+    """What `model` is; None where it is nothing that is known here.
+
+    Args:
+        described: what its metadata says of the inputs.
+        labels: of its classes.
+    """
+    if not model.subgraphs or len(model.subgraphs[0].inputs) != 1:
+        return None
+    network = _Network(model, described, labels)
+    for told in (_listed, _anchored, _landmarks, _segmentation, _classifier):
+        if (kind := told(network)) is not None:
+            return replace(kind, facts={**kind.facts, **({"labels": labels} if labels else {})})
+    return None
+
+
+def _anchored(network: _Network) -> Kind | None:
+    """A single-shot detector of one class: boxes with keypoints, and scores."""
+    shapes, size = network.outputs, network.picture
+    if size is None or len(shapes) != 2 or {len(shape) for shape in shapes} != {3}:
+        return None
+    (_, count, numbers), (_, scored, classes) = shapes
+    if scored != count or classes != 1 or numbers < 4 or numbers % 2:
+        return None
+    anchors = anchors_for(count, *size)
+    if anchors is None:
+        return None
+    points = numbers // 2 - 2
+    prepared = network.prepared(((0.0,), (255.0,)) if points == _PALM_POINTS else _FROM_MINUS_ONE)
+    assert prepared is not None
+
+    def build(nodes: Nodes, raw: list[str], to: Projection) -> Outputs:
+        boxes, logits = raw
+        scale = (size[1], size[0])
+        return anchored_detections(nodes, boxes, logits, anchors, scale, to, _OVERLAP)
+
+    letterbox = replace(prepared, letterbox=True, outside="zeros")
+    name = _DETECTORS.get(points, "detector")
+    return Kind(name, build, letterbox, {"keypoints": points})
+
+
+def _listed(network: _Network) -> Kind | None:
+    """A detector that ends in TFLite's own post-processing."""
+    if network.last() != _POSTPROCESS or len(network.outputs) != 4:
+        return None
+    last = next(
+        op for op in reversed(network.graph.operators) if network.graph.outputs[0] in op.outputs
+    )
+    order = [network.graph.outputs.index(index) for index in last.outputs]
+
+    def build(nodes: Nodes, raw: list[str], to: Projection) -> Outputs:
+        boxes, classes, sure, count = (raw[place] for place in order)
+        return listed_detections(nodes, boxes, classes, sure, count, to)
+
+    return Kind("object detector", build, network.prepared(_FROM_MINUS_ONE))
+
+
+# By the elements of the outputs.
+_LANDMARKS: Mapping[tuple[int, ...], tuple[str, Callable[..., Outputs]]] = {
+    (63, 1, 1, 63): ("hand landmarks", landmarks.hand),
+    (1404, 1): ("face landmarks", partial(landmarks.face, count=468)),
+    (1434, 1): ("face landmarks", partial(landmarks.face, count=478)),
+    (1434, 1, 1): ("face landmarks", partial(landmarks.face, count=478)),
+    (1404, 160, 142, 142, 10, 10, 1): ("face landmarks", landmarks.face_with_attention),
+    (213, 15): ("iris landmarks", landmarks.iris),
+}
+
+
+def _landmarks(network: _Network) -> Kind | None:
+    size = network.picture
+    if size is None or size[0] != size[1]:
+        return None
+    name, decode = _LANDMARKS.get(network.sizes, ("", None))
+    if decode is None and _is_pose(network, size[0]):
+        name, decode = "pose landmarks", landmarks.pose
+    if decode is None:
+        return None
+
+    def build(nodes: Nodes, raw: list[str], to: Projection) -> Outputs:
+        return decode(nodes, raw, size[0], to)
+
+    return Kind(name, build, network.prepared(((0.0,), (255.0,))))
+
+
+def _is_pose(network: _Network, size: int) -> bool:
+    shapes, sizes = network.outputs, network.sizes
+    if len(sizes) != 5 or (sizes[0], sizes[1], sizes[2], sizes[4]) != (195, 1, size * size, 117):
+        return False
+    return len(shapes[3]) == 4 and shapes[3][3] == 39
+
+
+def _segmentation(network: _Network) -> Kind | None:
+    shapes = network.outputs
+    if network.picture is None or len(shapes) != 1 or len(shapes[0]) != 4:
+        return None
+    _, height, width, channels = shapes[0]
+    if min(height, width) < 2 or not 0 < channels <= 256:
+        return None
+    done = network.last() in ("LOGISTIC", "SOFTMAX")
+    activation = "" if done else "Sigmoid" if channels == 1 else "Softmax"
+
+    def build(nodes: Nodes, raw: list[str], to: Projection) -> Outputs:
+        return scores.masks(nodes, raw[0], channels, activation, to)
+
+    return Kind("segmentation", build, network.prepared(((0.0,), (255.0,))))
+
+
+def _classifier(network: _Network) -> Kind | None:
+    """Scores of classes, of a picture, of sound or of features."""
+    shapes = network.outputs
+    if len(shapes) != 1 or not shapes[0] or math.prod(shapes[0]) != shapes[0][-1]:
+        return None
+    count = shapes[0][-1]
+    scored = network.last() in ("LOGISTIC", "SOFTMAX") or len(network.labels) == count
+    if count < 2:
+        return None
+    if not scored:
+        return Kind("embedding", _embedding(count), network.prepared(_FROM_MINUS_ONE))
+
+    def build(nodes: Nodes, raw: list[str], to: Projection) -> Outputs:
+        return scores.classes(nodes, raw[0], count)
+
+    if _is_sound(network):
+        return Kind("audio classifier", build, None, _sound_facts(network))
+    return Kind("classifier", build, network.prepared(_FROM_MINUS_ONE))
+
+
+def _embedding(count: int) -> Build:
+    def build(nodes: Nodes, raw: list[str], to: Projection) -> Outputs:
+        return {"embedding": (nodes.reshape(raw[0], count), "float32", [count])}
+
+    return build
+
+
+def _is_sound(network: _Network) -> bool:
+    if _sound_facts(network):
+        return True
+    return len(network.input) in (1, 2) and math.prod(network.input) >= _FEWEST_SAMPLES
+
+
+def _sound_facts(network: _Network) -> dict[str, Any]:
+    for tensor in network.described[:1]:
+        content = tensor.content.content_properties if tensor.content else None
+        if isinstance(content, AudioProperties):
+            return {"sample_rate": content.sample_rate, "channels": content.channels}
+    return {}

@@ -1,0 +1,65 @@
+"""MediaPipe's tasks on ONNX Runtime: code written for ``mediapipe.tasks`` runs with these names.
+
+::
+
+    from tflite_ort import tasks as mp
+    from tflite_ort.tasks import vision
+
+    options = vision.HandLandmarkerOptions(
+        base_options=mp.BaseOptions(model_asset_path="hand_landmarker.task"), num_hands=2
+    )
+    with vision.HandLandmarker.create_from_options(options) as landmarker:
+        result = landmarker.detect(mp.Image.create_from_file("hands.jpg"))
+"""
+
+from __future__ import annotations
+
+from tflite_ort.tasks import audio, containers, vision
+from tflite_ort.tasks.classifiers import (
+    AudioClassifier,
+    AudioClassifierOptions,
+    AudioData,
+    ImageClassifier,
+    ImageClassifierOptions,
+)
+from tflite_ort.tasks.detectors import (
+    FaceDetector,
+    FaceDetectorOptions,
+    ObjectDetector,
+    ObjectDetectorOptions,
+)
+from tflite_ort.tasks.face_landmarker import FaceLandmarker, FaceLandmarkerOptions
+from tflite_ort.tasks.hand_landmarker import HandLandmarker, HandLandmarkerOptions
+from tflite_ort.tasks.image import Image, ImageFormat
+from tflite_ort.tasks.image_segmenter import ImageSegmenter, ImageSegmenterOptions
+from tflite_ort.tasks.options import BaseOptions, ImageProcessingOptions, RectF, RunningMode
+from tflite_ort.tasks.pose_landmarker import PoseLandmarker, PoseLandmarkerOptions
+
+__all__ = [
+    "AudioClassifier",
+    "AudioClassifierOptions",
+    "AudioData",
+    "BaseOptions",
+    "FaceDetector",
+    "FaceDetectorOptions",
+    "FaceLandmarker",
+    "FaceLandmarkerOptions",
+    "HandLandmarker",
+    "HandLandmarkerOptions",
+    "Image",
+    "ImageClassifier",
+    "ImageClassifierOptions",
+    "ImageFormat",
+    "ImageProcessingOptions",
+    "ImageSegmenter",
+    "ImageSegmenterOptions",
+    "ObjectDetector",
+    "ObjectDetectorOptions",
+    "PoseLandmarker",
+    "PoseLandmarkerOptions",
+    "RectF",
+    "RunningMode",
+    "audio",
+    "containers",
+    "vision",
+]

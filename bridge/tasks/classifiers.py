@@ -1,0 +1,208 @@
+"""`ImageClassifier` and `AudioClassifier`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.tasks.containers import ClassificationResult, Classifications
+from tflite_ort.tasks.detectors import Choice
+from tflite_ort.tasks.image import Image
+from tflite_ort.tasks.network import Network, networks
+from tflite_ort.tasks.options import AudioRunningMode, BaseOptions, ImageProcessingOptions
+from tflite_ort.tasks.vision_task import Frame, VisionTask, VisionTaskOptions
+
+Array = npt.NDArray[Any]
+
+_DEFAULT_RATE = 16_000.0
+
+
+@dataclass
+class ImageClassifierOptions(VisionTaskOptions):
+    """Options of `ImageClassifier`, which are those of `ObjectDetector` too."""
+
+    display_names_locale: str | None = None
+    max_results: int | None = None
+    score_threshold: float | None = None
+    category_allowlist: Sequence[str] | None = None
+    category_denylist: Sequence[str] | None = None
+
+
+class ImageClassifier(VisionTask[ClassificationResult]):
+    """What a picture shows, the surest class first."""
+
+    _options_class = ImageClassifierOptions
+    _takes_region = True
+
+    def __init__(self, options: ImageClassifierOptions) -> None:
+        super().__init__(options)
+        (self._network,) = networks(options.base_options, {"classifier": "classifier"})
+        self._choice = Choice.of(options, self._network.labels)
+
+    def classify(
+        self, image: Image | Array, image_processing_options: ImageProcessingOptions | None = None
+    ) -> ClassificationResult:
+        """The classes of a single picture."""
+        return self._on_image(image, image_processing_options)
+
+    def classify_for_video(
+        self,
+        image: Image | Array,
+        timestamp_ms: int,
+        image_processing_options: ImageProcessingOptions | None = None,
+    ) -> ClassificationResult:
+        """The classes of the next frame of a video."""
+        return self._on_video(image, timestamp_ms, image_processing_options)
+
+    def classify_async(
+        self,
+        image: Image | Array,
+        timestamp_ms: int,
+        image_processing_options: ImageProcessingOptions | None = None,
+    ) -> None:
+        """Look at a frame of a live stream; the callback gets the result."""
+        self._on_stream(image, timestamp_ms, image_processing_options)
+
+    def _result(self, frame: Frame) -> ClassificationResult:
+        found = _classes(
+            self._network, self._choice, frame.pixels, self._options.score_threshold, roi=frame.rect
+        )
+        time = None if frame.seconds is None else round(frame.seconds * 1000)
+        return ClassificationResult([found], time)
+
+
+def _classes(
+    network: Network, choice: Choice, array: Array, threshold: float | None, **named: Any
+) -> Classifications:
+    if threshold is not None:
+        named["min_score"] = float(threshold)
+    found = network(array, **named)
+    pairs = zip(found["classes"].tolist(), found["scores"].tolist(), strict=True)
+    categories = [choice.category(*pair) for pair in pairs]
+    given = [each for each in categories if each is not None]
+    return Classifications(given[: choice.most], 0, None)
+
+
+@dataclass
+class AudioData:
+    """A piece of sound.
+
+    Args:
+        samples: float32 [samples] or [samples, channels], from -1 to 1.
+        sample_rate: in hertz.
+    """
+
+    samples: Array
+    sample_rate: float
+
+    @classmethod
+    def create_from_array(cls, src: Array, sample_rate: float) -> AudioData:
+        """Sound of samples; whole numbers are scaled to -1..1."""
+        array = np.asarray(src)
+        if array.dtype.kind == "i":
+            array = array / -float(np.iinfo(array.dtype).min)
+        return cls(array.astype(np.float32), sample_rate)
+
+
+@dataclass
+class AudioClassifierOptions:
+    """Options of `AudioClassifier`.
+
+    Args:
+        result_callback: in the stream mode, called with each result and its timestamp.
+    """
+
+    base_options: BaseOptions
+    running_mode: AudioRunningMode = AudioRunningMode.AUDIO_CLIPS
+    display_names_locale: str | None = None
+    max_results: int | None = None
+    score_threshold: float | None = None
+    category_allowlist: Sequence[str] | None = None
+    category_denylist: Sequence[str] | None = None
+    result_callback: Callable[[ClassificationResult, int], None] | None = None
+
+
+class AudioClassifier:
+    """What is heard in each window of a sound. Windows are as long as the model's input and follow
+    each other without overlap; the last one is filled with silence."""
+
+    def __init__(self, options: AudioClassifierOptions) -> None:
+        streams = options.running_mode is AudioRunningMode.AUDIO_STREAM
+        if streams != (options.result_callback is not None):
+            raise ValueError("a result callback is for the audio stream mode, and needed there")
+        self._options = options
+        (self._network,) = networks(options.base_options, {"classifier": "audio classifier"})
+        self._choice = Choice.of(options, self._network.labels)
+        self._rate = float(self._network.kind.facts.get("sample_rate") or _DEFAULT_RATE)
+        self._shape = self._network.input_shape
+        self._waiting = np.zeros(0, np.float32)
+
+    @classmethod
+    def create_from_model_path(cls, model_path: str | os.PathLike[str]) -> Self:
+        """A task for clips, with default options."""
+        return cls(AudioClassifierOptions(BaseOptions(model_asset_path=model_path)))
+
+    @classmethod
+    def create_from_options(cls, options: AudioClassifierOptions) -> Self:
+        """A task with these options."""
+        return cls(options)
+
+    def classify(self, audio_clip: AudioData) -> list[ClassificationResult]:
+        """The classes of each window of a clip.
+
+        Raises:
+            ValueError: the task is in another mode.
+        """
+        if self._options.running_mode is not AudioRunningMode.AUDIO_CLIPS:
+            raise ValueError("Task is not initialized with the audio clips mode.")
+        sound, size = self._resampled(audio_clip), self._window
+        starts = range(0, max(len(sound), 1), size)
+        return [self._heard(sound[start:][:size], start) for start in starts]
+
+    def classify_async(self, audio_block: AudioData, timestamp_ms: int) -> None:
+        """Take the next block of a stream; the callback gets the result of each full window.
+
+        Raises:
+            ValueError: the task is in another mode.
+        """
+        callback = self._options.result_callback
+        if callback is None:
+            raise ValueError("Task is not initialized with the audio stream mode.")
+        self._waiting = np.concatenate([self._waiting, self._resampled(audio_block)])
+        while len(self._waiting) >= self._window:
+            window, self._waiting = np.split(self._waiting, [self._window])
+            callback(self._heard(window, 0), timestamp_ms)
+
+    @property
+    def _window(self) -> int:
+        return int(np.prod(self._shape))
+
+    def _heard(self, window: Array, start: int) -> ClassificationResult:
+        whole = np.zeros(self._window, np.float32)
+        whole[: len(window)] = window
+        threshold = self._options.score_threshold
+        found = _classes(self._network, self._choice, whole.reshape(self._shape), threshold)
+        return ClassificationResult([found], int(start * 1000 / self._rate))
+
+    def _resampled(self, sound: AudioData) -> Array:
+        """One channel at the model's rate, by linear interpolation."""
+        samples = np.asarray(sound.samples, np.float32)
+        mono = samples if samples.ndim == 1 else samples.mean(axis=1)
+        if sound.sample_rate == self._rate or not len(mono):
+            return mono
+        times = np.arange(0, len(mono), sound.sample_rate / self._rate)
+        return np.asarray(np.interp(times, np.arange(len(mono)), mono), np.float32)
+
+    def close(self) -> None:
+        """End it."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,168 @@
+"""What tasks return, with the names and fields of ``mediapipe.tasks``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+@dataclass
+class Category:
+    """A class and how sure the model is of it.
+
+    Args:
+        index: of the class.
+        score: from 0 to 1.
+        category_name: its label; empty without labels.
+    """
+
+    index: int | None = None
+    score: float | None = None
+    display_name: str | None = None
+    category_name: str | None = None
+
+
+@dataclass
+class BoundingBox:
+    """A box in pixels."""
+
+    origin_x: int
+    origin_y: int
+    width: int
+    height: int
+
+
+@dataclass
+class NormalizedKeypoint:
+    """A point in 0..1 of the picture."""
+
+    x: float
+    y: float
+    label: str | None = None
+    score: float | None = None
+
+
+@dataclass
+class Detection:
+    """An object: where it is and what it is."""
+
+    bounding_box: BoundingBox
+    categories: list[Category]
+    keypoints: list[NormalizedKeypoint] | None = None
+
+
+@dataclass
+class DetectionResult:
+    """All objects of a picture, the surest first."""
+
+    detections: list[Detection]
+
+
+FaceDetectorResult = ObjectDetectorResult = DetectionResult
+
+
+@dataclass
+class NormalizedLandmark:
+    """A point in 0..1 of the picture; z in the units of x, smaller is nearer."""
+
+    x: float | None = None
+    y: float | None = None
+    z: float | None = None
+    visibility: float | None = None
+    presence: float | None = None
+
+
+@dataclass
+class Landmark:
+    """A point in metres from the middle of the hand or the hips."""
+
+    x: float | None = None
+    y: float | None = None
+    z: float | None = None
+    visibility: float | None = None
+    presence: float | None = None
+
+
+@dataclass
+class HandLandmarkerResult:
+    """By hand: which it is, and its 21 points."""
+
+    handedness: list[list[Category]]
+    hand_landmarks: list[list[NormalizedLandmark]]
+    hand_world_landmarks: list[list[Landmark]]
+
+
+@dataclass
+class FaceLandmarkerResult:
+    """By face, its points. Blendshapes and matrices are not computed."""
+
+    face_landmarks: list[list[NormalizedLandmark]]
+    face_blendshapes: list[list[Category]] = field(default_factory=list)
+    facial_transformation_matrixes: list[Array] = field(default_factory=list)
+
+
+@dataclass
+class PoseLandmarkerResult:
+    """By person, 33 points."""
+
+    pose_landmarks: list[list[NormalizedLandmark]]
+    pose_world_landmarks: list[list[Landmark]]
+    segmentation_masks: list[Any] | None = None
+
+
+@dataclass
+class ImageSegmenterResult:
+    """Masks of the picture's size.
+
+    Args:
+        confidence_masks: by class, float32 from 0 to 1.
+        category_mask: the class of each pixel, uint8.
+    """
+
+    confidence_masks: list[Any] | None = None
+    category_mask: Any | None = None
+
+
+@dataclass
+class Classifications:
+    """The classes of one head of a model, the surest first."""
+
+    categories: list[Category]
+    head_index: int
+    head_name: str | None = None
+
+
+@dataclass
+class ClassificationResult:
+    """The classes of a picture, or of a piece of sound that begins at `timestamp_ms`."""
+
+    classifications: list[Classifications]
+    timestamp_ms: int | None = None
+
+
+ImageClassifierResult = AudioClassifierResult = ClassificationResult
+
+
+def landmark_list(
+    points: Array, visibility: Array | None = None, presence: Array | None = None
+) -> list[NormalizedLandmark]:
+    """Points [N, 3] as landmarks."""
+    return [NormalizedLandmark(*row) for row in _rows(points, visibility, presence)]
+
+
+def world_landmark_list(
+    points: Array, visibility: Array | None = None, presence: Array | None = None
+) -> list[Landmark]:
+    """Points [N, 3] in metres as landmarks."""
+    return [Landmark(*row) for row in _rows(points, visibility, presence)]
+
+
+def _rows(points: Array, *more: Array | None) -> list[list[float]]:
+    columns = [points, *(each[:, np.newaxis] for each in more if each is not None)]
+    rows: list[list[float]] = np.concatenate(columns, axis=1).tolist()
+    return rows

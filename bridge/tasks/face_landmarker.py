@@ -1,0 +1,72 @@
+"""`FaceLandmarker`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy.typing as npt
+
+from tflite_ort.tasks.containers import FaceLandmarkerResult, landmark_list
+from tflite_ort.tasks.landmarkers import Landmarker, Limits, smoothed
+from tflite_ort.tasks.rects import Rect, Size, face_rect, new_before_kept
+from tflite_ort.tasks.smoothing import OneEuro
+from tflite_ort.tasks.vision_task import Frame, VisionTaskOptions
+
+Array = npt.NDArray[Any]
+
+_SCALE = 1.5
+
+
+@dataclass
+class FaceLandmarkerOptions(VisionTaskOptions):
+    """Options of `FaceLandmarker`. Blendshapes and matrices are not computed here."""
+
+    num_faces: int = 1
+    min_face_detection_confidence: float = 0.5
+    min_face_presence_confidence: float = 0.5
+    min_tracking_confidence: float = 0.5
+    output_face_blendshapes: bool = False
+    output_facial_transformation_matrixes: bool = False
+
+
+class FaceLandmarker(Landmarker[FaceLandmarkerResult]):
+    """Faces as 478 or 468 points each, from a bundle of a face detector (``face_detector``) and a
+    landmark network (``face_landmarks_detector``)."""
+
+    _options_class = FaceLandmarkerOptions
+    _models: ClassVar[Mapping[str, str]] = {
+        "face_detector": "face detector",
+        "face_landmarks_detector": "face landmarks",
+    }
+
+    def __init__(self, options: FaceLandmarkerOptions) -> None:
+        if options.output_face_blendshapes or options.output_facial_transformation_matrixes:
+            raise ValueError("blendshapes and transformation matrices are not computed here")
+        limits = Limits(
+            options.num_faces,
+            options.min_face_detection_confidence,
+            options.min_face_presence_confidence,
+            options.min_tracking_confidence,
+        )
+        super().__init__(options, limits)
+        self._filter: OneEuro | None = None
+
+    def _associated(self, tracked: Sequence[Rect], found: Sequence[Rect]) -> list[Rect]:
+        return new_before_kept(tracked, found, self._limits.tracking)
+
+    def _next_rect(self, outputs: Mapping[str, Array], size: Size) -> Rect:
+        return face_rect(outputs["landmarks"], size).scaled(size, _SCALE, square=True)
+
+    def _result(self, frame: Frame) -> FaceLandmarkerResult:
+        points = [each.points for each in self._found(frame)]
+        if frame.seconds is not None and self._limits.number == 1:
+            points = [self._smoothed(each, frame, frame.seconds) for each in points]
+            if not points:
+                self._filter = None
+        return FaceLandmarkerResult([landmark_list(each) for each in points])
+
+    def _smoothed(self, points: Array, frame: Frame, seconds: float) -> Array:
+        self._filter = self._filter or OneEuro(0.05, 80.0)
+        return smoothed(self._filter, points, frame.size, seconds)

@@ -1,0 +1,104 @@
+"""Pictures, as ``mediapipe.Image`` has them."""
+
+from __future__ import annotations
+
+import enum
+import os
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.optional import optional_module
+
+Array = npt.NDArray[Any]
+
+
+class ImageFormat(enum.Enum):
+    """What the channels of a picture are."""
+
+    SRGB = 1
+    SRGBA = 2
+    GRAY8 = 3
+    VEC32F1 = 9
+
+
+_CHANNELS = {
+    ImageFormat.SRGB: (3, np.uint8),
+    ImageFormat.SRGBA: (4, np.uint8),
+    ImageFormat.GRAY8: (0, np.uint8),
+    ImageFormat.VEC32F1: (0, np.float32),
+}
+
+
+class Image:
+    """A picture.
+
+    Args:
+        image_format: of the data.
+        data: [height, width, channels] in RGB order, or [height, width]. Not copied.
+
+    Raises:
+        ValueError: the data are not of that format.
+    """
+
+    def __init__(self, image_format: ImageFormat, data: Array) -> None:
+        channels, dtype = _CHANNELS[image_format]
+        array = np.asarray(data)
+        shaped = array.ndim == 3 and array.shape[2] == channels if channels else array.ndim == 2
+        if not shaped or array.dtype != dtype or not array.size:
+            raise ValueError(
+                f"{image_format.name} is {np.dtype(dtype)} [height, width"
+                f"{f', {channels}' if channels else ''}], got {array.dtype} {list(array.shape)}"
+            )
+        self.image_format, self._data = image_format, array
+
+    @classmethod
+    def create_from_file(cls, file_name: str | os.PathLike[str]) -> Image:
+        """Read a file, with Pillow or OpenCV.
+
+        Raises:
+            ImportError: neither is installed.
+            OSError: it is no picture.
+        """
+        pillow = optional_module("PIL.Image")
+        if pillow is not None:
+            with pillow.open(file_name) as picture:
+                return cls(ImageFormat.SRGB, np.array(picture.convert("RGB")))
+        opencv = optional_module("cv2")
+        if opencv is None:
+            raise ImportError("to read pictures install Pillow: pip install tflite-ort[images]")
+        pixels = opencv.imread(os.fspath(file_name))
+        if pixels is None:
+            raise OSError(f"{os.fspath(file_name)} is no picture")
+        return cls(ImageFormat.SRGB, np.ascontiguousarray(pixels[..., ::-1]))
+
+    @property
+    def width(self) -> int:
+        """In pixels."""
+        return int(self._data.shape[1])
+
+    @property
+    def height(self) -> int:
+        """In pixels."""
+        return int(self._data.shape[0])
+
+    def numpy_view(self) -> Array:
+        """The data."""
+        return self._data
+
+
+def pixels_of(image: Image | Array) -> Array:
+    """A picture as uint8 [height, width, 3], contiguous.
+
+    Raises:
+        ValueError: it is none.
+    """
+    array = image.numpy_view() if isinstance(image, Image) else np.asarray(image)
+    if array.ndim == 2:
+        array = np.repeat(array[:, :, np.newaxis], 3, axis=2)
+    if array.ndim != 3 or array.shape[2] not in (3, 4) or array.dtype != np.uint8 or not array.size:
+        raise ValueError(
+            f"a picture is uint8 [height, width, 3], got {array.dtype} {list(array.shape)}"
+        )
+    return np.ascontiguousarray(array[:, :, :3])

@@ -1,0 +1,92 @@
+"""A network of a task: its decoded form, which begins at a picture, in ONNX Runtime."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.bundles import Bundle, open_bundle
+from tflite_ort.decode import Kind, decoded
+from tflite_ort.export import export_onnx
+from tflite_ort.export_decoded import known_kind
+from tflite_ort.providers.delegates import OpResolverType, chosen_delegates
+from tflite_ort.providers.onnx_file import OnnxSession
+from tflite_ort.providers.provider import ON_CPU
+from tflite_ort.resolvers import WellKnownOpResolver
+from tflite_ort.schema import ModelError, read_model
+from tflite_ort.tasks.options import BaseOptions
+from tflite_ort.tasks.rects import Rect
+
+Array = npt.NDArray[Any]
+
+
+class Network:
+    """One model of a task.
+
+    Args:
+        content: of the model, with the files behind it.
+        base: providers and threads.
+        expected: its kind.
+
+    Raises:
+        ModelError: it is of another kind.
+        BridgeError: it cannot be read, exported or loaded.
+    """
+
+    def __init__(self, content: memoryview, base: BaseOptions, expected: str) -> None:
+        model = read_model(content)
+        kind = known_kind(model, content)
+        if kind is None or kind.name != expected:
+            found = "of no kind that is known" if kind is None else f"a network for {kind.name}"
+            raise ModelError(f"the model is {found}, a network for {expected} is needed")
+        self.kind: Kind = kind
+        self.labels: tuple[str, ...] = kind.facts.get("labels", ())
+        exported = export_onnx(content, resolver=WellKnownOpResolver())
+        whole = decoded(exported, model, kind, image_input=kind.preparation is not None)
+        delegates = chosen_delegates(OpResolverType.AUTO, (), base.providers)
+        provider = delegates[0].provider if delegates else ON_CPU
+        threads = base.num_threads or os.cpu_count() or 1
+        self._session = OnnxSession(whole, num_threads=threads, provider=provider)
+        self.input = self._session.inputs[0]
+        first = model.subgraphs[0]
+        self.input_shape = tuple(first.tensors[first.inputs[0]].shape)
+
+    def __call__(self, array: Array, **named: Any) -> dict[str, Array]:
+        """The decoded outputs by name.
+
+        Args:
+            array: a picture uint8 [height, width, 3], or what the network takes.
+            named: further inputs, such as ``roi`` or ``min_score``.
+        """
+        feeds = {self.input: array, **{name: _fed(value) for name, value in named.items()}}
+        return dict(zip(self._session.outputs, self._session.run(feeds), strict=True))
+
+
+def _fed(value: Any) -> Array:
+    if isinstance(value, Rect):
+        return value.array
+    return np.array(value, np.float32 if isinstance(value, float) else np.int64)
+
+
+def networks(base: BaseOptions, names: Mapping[str, str]) -> list[Network]:
+    """The networks of a task, out of its bundle.
+
+    Args:
+        names: of the models in the bundle, each with its kind. The only model of a bundle
+            may have any name.
+
+    Raises:
+        ModelError: one is not there.
+    """
+    bundle = open_bundle(base.source)
+    return [_network(bundle, base, name, kind) for name, kind in names.items()]
+
+
+def _network(bundle: Bundle, base: BaseOptions, name: str, kind: str) -> Network:
+    if len(bundle.models) == 1:
+        return Network(bundle.model_content(), base, kind)
+    return Network(bundle.model_content(name), base, kind)

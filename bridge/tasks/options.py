@@ -1,0 +1,107 @@
+"""How a task is set up, with the names of ``mediapipe.tasks``."""
+
+from __future__ import annotations
+
+import enum
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tflite_ort.providers.delegates import ProviderChoice
+from tflite_ort.tasks.rects import Rect
+
+
+class RunningMode(enum.Enum):
+    """What pictures come from: IMAGE, single ones; VIDEO, frames in order, each answered before the
+    next one; LIVE_STREAM, frames as they come, answered by a callback."""
+
+    IMAGE = "IMAGE"
+    VIDEO = "VIDEO"
+    LIVE_STREAM = "LIVE_STREAM"
+
+
+class AudioRunningMode(enum.Enum):
+    """What sound comes from: single clips, or a stream answered by a callback."""
+
+    AUDIO_CLIPS = "AUDIO_CLIPS"
+    AUDIO_STREAM = "AUDIO_STREAM"
+
+
+@dataclass
+class BaseOptions:
+    """The model of a task, and what runs it.
+
+    Args:
+        model_asset_path: a ``.task`` or ``.tflite`` file.
+        model_asset_buffer: the bytes of one, instead.
+        providers: ONNX Runtime execution providers, as `Interpreter` takes them; default the CPU.
+        num_threads: within an operator; None is one for each core.
+    """
+
+    model_asset_path: str | os.PathLike[str] | None = None
+    model_asset_buffer: bytes | None = None
+    providers: Sequence[ProviderChoice] | None = None
+    num_threads: int | None = None
+
+    @property
+    def source(self) -> str | os.PathLike[str] | bytes:
+        """What was given.
+
+        Raises:
+            ValueError: neither or both are.
+        """
+        if (self.model_asset_path is None) == (self.model_asset_buffer is None):
+            raise ValueError("give one of model_asset_path and model_asset_buffer")
+        if self.model_asset_path is not None:
+            return self.model_asset_path
+        assert self.model_asset_buffer is not None
+        return self.model_asset_buffer
+
+
+@dataclass
+class RectF:
+    """A part of a picture, in 0..1 of it."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+
+@dataclass
+class ImageProcessingOptions:
+    """Which part of a picture is looked at, and how it is turned.
+
+    Args:
+        region_of_interest: None for all of it.
+        rotation_degrees: clockwise, a multiple of 90, by which the picture is turned first.
+    """
+
+    region_of_interest: RectF | None = None
+    rotation_degrees: int = 0
+
+
+def region(options: ImageProcessingOptions | None, width: int, height: int, roi: bool) -> Rect:
+    """The rectangle that options mean in a picture of this size.
+
+    Args:
+        roi: whether the task takes a region of interest.
+
+    Raises:
+        ValueError: they are no such options.
+    """
+    if options is None:
+        return Rect(0.5, 0.5, 1.0, 1.0)
+    if options.rotation_degrees % 90:
+        raise ValueError("Expected rotation to be a multiple of 90 degrees.")
+    part = options.region_of_interest or RectF(0.0, 0.0, 1.0, 1.0)
+    if options.region_of_interest is not None and not roi:
+        raise ValueError("This task doesn't support region-of-interest.")
+    if not (0 <= part.left < part.right <= 1 and 0 <= part.top < part.bottom <= 1):
+        raise ValueError("Expected Rect with left < right and top < bottom, all in [0,1].")
+    across, down = part.right - part.left, part.bottom - part.top
+    if options.rotation_degrees % 180:
+        across, down = down * height / width, across * width / height
+    turn = -options.rotation_degrees * math.pi / 180
+    return Rect((part.left + part.right) / 2, (part.top + part.bottom) / 2, across, down, turn)

@@ -1,0 +1,51 @@
+"""Tasks on pictures, as ``mediapipe.tasks.python.vision`` has them."""
+
+from __future__ import annotations
+
+from tflite_ort.tasks.classifiers import ImageClassifier, ImageClassifierOptions
+from tflite_ort.tasks.containers import (
+    FaceDetectorResult,
+    FaceLandmarkerResult,
+    HandLandmarkerResult,
+    ImageClassifierResult,
+    ImageSegmenterResult,
+    ObjectDetectorResult,
+    PoseLandmarkerResult,
+)
+from tflite_ort.tasks.detectors import (
+    FaceDetector,
+    FaceDetectorOptions,
+    ObjectDetector,
+    ObjectDetectorOptions,
+)
+from tflite_ort.tasks.face_landmarker import FaceLandmarker, FaceLandmarkerOptions
+from tflite_ort.tasks.hand_landmarker import HandLandmarker, HandLandmarkerOptions
+from tflite_ort.tasks.image_segmenter import ImageSegmenter, ImageSegmenterOptions
+from tflite_ort.tasks.options import ImageProcessingOptions, RunningMode
+from tflite_ort.tasks.pose_landmarker import PoseLandmarker, PoseLandmarkerOptions
+
+__all__ = [
+    "FaceDetector",
+    "FaceDetectorOptions",
+    "FaceDetectorResult",
+    "FaceLandmarker",
+    "FaceLandmarkerOptions",
+    "FaceLandmarkerResult",
+    "HandLandmarker",
+    "HandLandmarkerOptions",
+    "HandLandmarkerResult",
+    "ImageClassifier",
+    "ImageClassifierOptions",
+    "ImageClassifierResult",
+    "ImageProcessingOptions",
+    "ImageSegmenter",
+    "ImageSegmenterOptions",
+    "ImageSegmenterResult",
+    "ObjectDetector",
+    "ObjectDetectorOptions",
+    "ObjectDetectorResult",
+    "PoseLandmarker",
+    "PoseLandmarkerOptions",
+    "PoseLandmarkerResult",
+    "RunningMode",
+]

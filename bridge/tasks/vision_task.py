@@ -1,0 +1,200 @@
+"""What all vision tasks share: making one, running modes, and closing it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+import numpy.typing as npt
+
+from tflite_ort.tasks.image import Image, pixels_of
+from tflite_ort.tasks.options import BaseOptions, ImageProcessingOptions, RunningMode, region
+from tflite_ort.tasks.rects import Rect, Size
+
+Array = npt.NDArray[Any]
+Result = TypeVar("Result")
+
+
+@dataclass
+class VisionTaskOptions:
+    """What the options of all vision tasks have.
+
+    Args:
+        result_callback: in the live stream mode, called with the result, the picture and its
+            timestamp, in a thread of its own.
+    """
+
+    base_options: BaseOptions
+    running_mode: RunningMode = RunningMode.IMAGE
+    result_callback: Callable[[Any, Any, int], None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A picture that a task looks at.
+
+    Args:
+        pixels: uint8 [height, width, 3].
+        rect: the part that is looked at.
+        seconds: when it was taken; None for a single picture.
+    """
+
+    pixels: Array
+    rect: Rect
+    seconds: float | None
+
+    @property
+    def size(self) -> Size:
+        """Width and height in pixels."""
+        return int(self.pixels.shape[1]), int(self.pixels.shape[0])
+
+
+class VisionTask(Generic[Result]):
+    """A task on pictures. Make one by `create_from_options` or `create_from_model_path`.
+
+    One task is for one thread at a time.
+    """
+
+    _options_class: ClassVar[Callable[..., VisionTaskOptions]]
+    # Whether a part of a picture can be looked at.
+    _takes_region: ClassVar[bool] = False
+
+    def __init__(self, options: Any) -> None:
+        live = options.running_mode is RunningMode.LIVE_STREAM
+        if live != (options.result_callback is not None):
+            raise ValueError(
+                "The vision task is in live stream mode, a user-defined result callback must be "
+                "provided."
+                if live
+                else "The vision task is in image or video mode, a user-defined result callback "
+                "should not be provided."
+            )
+        self._options = options
+        self._last: int | None = None
+        self._pending: Future[None] | None = None
+        self._worker = ThreadPoolExecutor(1) if live else None
+
+    @classmethod
+    def create_from_model_path(cls, model_path: str | os.PathLike[str]) -> Self:
+        """A task for single pictures, with default options."""
+        return cls(cls._options_class(base_options=BaseOptions(model_asset_path=model_path)))
+
+    @classmethod
+    def create_from_options(cls, options: Any) -> Self:
+        """A task with these options.
+
+        Raises:
+            BridgeError: the model cannot be read or run, or is of another kind.
+            ValueError: the options contradict each other.
+        """
+        return cls(options)
+
+    def _result(self, frame: Frame) -> Result:
+        raise NotImplementedError
+
+    def _on_image(self, image: Image | Array, options: ImageProcessingOptions | None) -> Result:
+        self._check_mode(RunningMode.IMAGE)
+        return self._result(self._frame(image, options, None))
+
+    def _on_video(
+        self, image: Image | Array, timestamp_ms: int, options: ImageProcessingOptions | None
+    ) -> Result:
+        self._check_mode(RunningMode.VIDEO)
+        self._check_time(timestamp_ms)
+        return self._result(self._frame(image, options, timestamp_ms))
+
+    def _on_stream(
+        self, image: Image | Array, timestamp_ms: int, options: ImageProcessingOptions | None
+    ) -> None:
+        """Frames that come while one is being looked at are dropped."""
+        self._check_mode(RunningMode.LIVE_STREAM)
+        self._check_time(timestamp_ms)
+        if self._pending is not None and not self._pending.done():
+            return
+        assert self._worker is not None
+        frame = self._frame(image, options, timestamp_ms)
+        self._pending = self._worker.submit(self._answer, frame, image, timestamp_ms)
+
+    def _answer(self, frame: Frame, image: Image | Array, timestamp_ms: int) -> None:
+        self._options.result_callback(self._result(frame), image, timestamp_ms)
+
+    def _frame(
+        self, image: Image | Array, options: ImageProcessingOptions | None, time_ms: int | None
+    ) -> Frame:
+        pixels = pixels_of(image)
+        height, width = pixels.shape[:2]
+        rect = region(options, width, height, self._takes_region)
+        return Frame(pixels, rect, None if time_ms is None else time_ms / 1000)
+
+    def _check_mode(self, wanted: RunningMode) -> None:
+        mode = self._options.running_mode
+        if mode is not wanted:
+            raise ValueError(
+                f"Task is not initialized with the {wanted.name.lower()} mode. Current running "
+                f"mode: {mode.name}"
+            )
+
+    def _check_time(self, timestamp_ms: int) -> None:
+        if self._last is not None and timestamp_ms <= self._last:
+            raise ValueError(
+                f"Input timestamp must be monotonically increasing: {timestamp_ms} follows "
+                f"{self._last}"
+            )
+        self._last = timestamp_ms
+
+    def close(self) -> None:
+        """End it; a frame that is being looked at is answered first."""
+        if self._worker is not None:
+            self._worker.shutdown()
+            if self._pending is not None:
+                self._pending.result()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class DetectingTask(VisionTask[Result]):
+    """A task whose methods are called ``detect``."""
+
+    def detect(
+        self, image: Image | Array, image_processing_options: ImageProcessingOptions | None = None
+    ) -> Result:
+        """What is in a single picture.
+
+        Args:
+            image: an `Image`, or uint8 [height, width, 3] in RGB.
+
+        Raises:
+            ValueError: it is no picture, or the task is in another mode.
+        """
+        return self._on_image(image, image_processing_options)
+
+    def detect_for_video(
+        self,
+        image: Image | Array,
+        timestamp_ms: int,
+        image_processing_options: ImageProcessingOptions | None = None,
+    ) -> Result:
+        """What is in the next frame of a video; later than the last one."""
+        return self._on_video(image, timestamp_ms, image_processing_options)
+
+    def detect_async(
+        self,
+        image: Image | Array,
+        timestamp_ms: int,
+        image_processing_options: ImageProcessingOptions | None = None,
+    ) -> None:
+        """Look at a frame of a live stream; the callback gets the result."""
+        self._on_stream(image, timestamp_ms, image_processing_options)
