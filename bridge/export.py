@@ -73,7 +73,7 @@ def export_onnx(
     """Translate a TFLite model into ONNX (opset 21; hash tables take ``ai.onnx.ml`` too).
 
     Args:
-        model: a ``.tflite`` file, a bundle of one model, the bytes of one, or a model read before.
+        model: a ``.tflite`` file, a bundle of one, the bytes of either, or a model read before.
         output: where to write; weights above 2 GB go into a file beside it, ``<output>.data``.
         weights: ``"uint8"`` writes quantised int8 weights as uint8, exact on every CPU; ``"int8"``
             keeps them signed, for TensorRT and QNN. ONNX Runtime on an x86 CPU without VNNI is
@@ -88,16 +88,16 @@ def export_onnx(
         custom_ops: ``"domain"`` writes a custom operator without a translation as a node of the
             domain ``tflite.custom``, its options as attributes. None refuses such a model.
         stateful: variables, and how far random numbers have got, become inputs and outputs: ``h``
-            and ``h_next``, which is to be the next run's ``h``; ``metadata_props["tflite.state"]``
-            lists the pairs; an input that is not fed starts the state. False: every run starts it.
+            and ``h_next``, the next run's ``h``; ``metadata_props["tflite.state"]`` lists the pairs;
+            an input that is not fed starts the state. False: every run starts it.
         external_roots, budgets: as of `read_model`; a model read before keeps its own.
         check: run file and interpreter on the same random inputs, see `check_export`.
         decode: end in boxes, landmarks, masks or classes; ``"image"``: and begin at a picture.
 
     Returns:
         The model; where `output` is given and weights are external, without their data. Names,
-        dtypes and layout are the TFLite model's, but a complex value is two floats; nodes are named
-        after operators, as ``CONV_2D_12/Conv``; `properties` says what ``metadata_props`` hold.
+        dtypes and layout are the TFLite model's, but a complex value is two floats. Nodes are named
+        as ``CONV_2D_12/Conv``; `properties` says what ``metadata_props`` hold.
 
     Raises:
         ModelError, VersionError: it cannot be read, exceeds a budget, or has unknown operators.
@@ -105,9 +105,8 @@ def export_onnx(
         OSError: `output` cannot be written; what was there before still is.
     """
     _check_choices(weights, hybrid, custom_ops, decode)
-    source, origin = _source(model, budgets, external_roots)
-    resolver, sizes = resolver or BuiltinOpResolver(), (input_shapes or {}, batch)
-    target = Target(weights, hybrid=hybrid)
+    (source, origin), sizes = _source(model, budgets, external_roots), (input_shapes or {}, batch)
+    resolver, target = resolver or BuiltinOpResolver(), Target(weights, hybrid=hybrid)
     with _enough_memory():
         given, lowered = _translated(source, sizes, resolver, target, custom_ops, stateful)
         lowered.model.metadata_props.update(properties(source, origin))
