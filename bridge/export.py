@@ -88,7 +88,7 @@ def export_onnx(
         custom_ops: ``"domain"`` writes a custom operator without a translation as a node of the
             domain ``tflite.custom``, its options as attributes. None refuses such a model.
         stateful: variables, and how far random numbers have got, become inputs and outputs: ``h``
-            and ``h_next``, the next run's ``h``; ``metadata_props["tflite.state"]`` lists the pairs;
+            and ``h_next``, the next ``h``; ``metadata_props["tflite.state"]`` lists the pairs;
             an input that is not fed starts the state. False: every run starts it.
         external_roots, budgets: as of `read_model`; a model read before keeps its own.
         check: run file and interpreter on the same random inputs, see `check_export`.
