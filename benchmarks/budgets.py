@@ -33,7 +33,8 @@ def used_by(model: Path) -> dict[str, int]:
     return used
 
 
-def _models(given: list[Path]) -> Iterator[Path]:
+def models_in(given: list[Path]) -> Iterator[Path]:
+    """The models, and those in the folders."""
     for path in given:
         yield from sorted(path.rglob("*.tflite")) if path.is_dir() else [path]
 
@@ -43,7 +44,7 @@ def main() -> None:
     parser.add_argument("models", type=Path, nargs="*", default=MODELS)
     warnings.simplefilter("ignore")
     largest: dict[str, tuple[int, str]] = {}
-    models = list(_models(parser.parse_args().models))
+    models = list(models_in(parser.parse_args().models))
     for model in models:
         for name, amount in used_by(model).items():
             largest[name] = max(largest.get(name, (0, "")), (amount, model.name))

@@ -153,8 +153,15 @@ def _write_states(op: View, g: Graph, prefix: str, h: ir.Value, c: ir.Value) -> 
 
 
 def _is_single(op: View) -> bool:
-    """Whether the sequence is known to have one step."""
-    return is_one(op["input"].shape[_time_axis(op)])
+    """Whether the sequence is known to have one step.
+
+    Raises:
+        Untranslatable: it has none, which ONNX Runtime's Scan fails at.
+    """
+    steps = op["input"].shape[_time_axis(op)]
+    if has_zero(steps):
+        raise Untranslatable("a sequence without steps")
+    return is_one(steps)
 
 
 def _batch(op: View) -> int:

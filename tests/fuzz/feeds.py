@@ -11,6 +11,8 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 Detail = dict[str, Any]
+Shape = tuple[int, ...]
+Shapes = Sequence[tuple[int, Shape]]
 
 # More elements than this are not drawn: a part of them is repeated.
 _DRAWN = 1 << 12
@@ -26,8 +28,14 @@ class TooLarge(Exception):
     """A model asks for more input than is worth making."""
 
 
-def resized(details: Sequence[Detail], seed: int) -> dict[int, tuple[int, ...]]:
-    """New shapes by tensor index, for one file in twelve."""
+def resized(details: Sequence[Detail], seed: int, wanted: Shapes = ()) -> dict[int, Shape]:
+    """New shapes by tensor index: those that are wanted, else drawn ones for one file in twelve.
+
+    Args:
+        wanted: pairs of an input's position and its shape.
+    """
+    if wanted:
+        return {details[position]["index"]: shape for position, shape in wanted}
     rng = np.random.default_rng((seed, 1))
     if rng.random() > 1 / 12:
         return {}

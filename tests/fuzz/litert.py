@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy.typing as npt
 
+from tests.fuzz.feeds import Shapes
+
 Array = npt.NDArray[Any]
 
 
@@ -23,6 +25,7 @@ class Question:
         unset: what memory holds that is not set.
         seconds: how long it may take.
         tensors: those that are wanted in the place of the outputs.
+        shapes: of inputs, see `resized`.
     """
 
     content: bytes
@@ -31,6 +34,7 @@ class Question:
     unset: int = 0
     seconds: float = 20.0
     tensors: tuple[int, ...] = ()
+    shapes: Shapes = ()
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,8 @@ def ran(question: Question) -> Answer:
     try:
         keep = bool(question.tensors)
         interpreter = litert_interpreter(question.content, question.kernels, keep)
-        for index, shape in resized(interpreter.get_input_details(), question.seed).items():
+        details = interpreter.get_input_details()
+        for index, shape in resized(details, question.seed, question.shapes).items():
             interpreter.resize_tensor_input(index, shape)
         stage = "allocate"
         interpreter.allocate_tensors()

@@ -17,6 +17,7 @@ from tests.fuzz import (
     tree_tensors,
 )
 from tests.fuzz.corpus import Corpus, Seed
+from tests.fuzz.feeds import Shapes
 from tests.fuzz.mutate_bytes import BY_WORDS, BYTES, damaged
 from tests.fuzz.tree import Unfit
 from tflite_ort.schema import Model, write_model
@@ -81,6 +82,7 @@ class Mutant:
         inputs: what its inputs are drawn from.
         seed: the number of the model that was changed.
         changes: the names of the changes.
+        shapes: of inputs, see `resized`.
     """
 
     number: int
@@ -88,6 +90,7 @@ class Mutant:
     inputs: int
     seed: int = -1
     changes: tuple[str, ...] = ()
+    shapes: Shapes = ()
 
 
 def mutant(corpus: Corpus, salt: str, number: int) -> Mutant:

@@ -27,13 +27,16 @@ _FAULT = 113
 
 
 Make = Callable[[int], Mutant]
+Judge = Callable[[Mutant, LiteRT | None, float], Record]
 
 
 class Slot:
     """One child at a time, with LiteRT beside it."""
 
-    def __init__(self, make: Make, oracle: bool, patience: tuple[float, float]) -> None:
-        self.make, self.oracle, self.patience = make, oracle, patience
+    def __init__(
+        self, make: Make, oracle: bool, patience: tuple[float, float], judge: Judge = judged
+    ) -> None:
+        self.make, self.oracle, self.patience, self._judge = make, oracle, patience, judge
         self.litert = LiteRT() if oracle else None
         self.numbers: list[int] = []
         self.alone = False
@@ -76,7 +79,7 @@ class Slot:
             answer = self.litert.ask(Question(made.content, made.inputs, seconds=self.patience[0]))
             if answer.stage == "hung":
                 return Record(number, "loop", litert="hung")
-        return judged(made, self.litert, self.patience[self.alone])
+        return self._judge(made, self.litert, self.patience[self.alone])
 
     def ended(self) -> Record | None:
         """The record of the file that the child died of; None when it is done or tried again."""
@@ -117,6 +120,7 @@ def judge_all(
     seconds: float | None = None,
     oracle: bool = True,
     patience: tuple[float, float] = PATIENCE,
+    judge: Judge = judged,
 ) -> None:
     """Judges the files of these numbers.
 
@@ -127,12 +131,13 @@ def judge_all(
         seconds: when to stop.
         oracle: whether LiteRT is asked.
         patience: seconds for a file, and for one that took longer when it is tried alone.
+        judge: what is said of a file.
     """
     deadline(0)
     gc.collect()
     gc.freeze()
     until = time.monotonic() + seconds if seconds is not None else float("inf")
-    slots = [Slot(make, oracle, patience) for _ in range(jobs)]
+    slots = [Slot(make, oracle, patience, judge) for _ in range(jobs)]
     try:
         for slot in slots:
             _next(slot, numbers)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
-from tests.fuzz.feeds import TooLarge, feed, resized
+from tests.fuzz.feeds import Shapes, TooLarge, feed, resized
 from tflite_ort import BridgeError, Interpreter, export_onnx
 
 Array = npt.NDArray[Any]
@@ -52,16 +52,19 @@ def taken(content: bytes, seed: int, load: bool = False) -> Outcome:
     return replace(outcome, exported=exported, export_error=error)
 
 
-def run(content: bytes, seed: int, tensors: Sequence[int] = (), **options: Any) -> Outcome:
+def run(
+    content: bytes, seed: int, tensors: Sequence[int] = (), shapes: Shapes = (), **options: Any
+) -> Outcome:
     """What the interpreter makes of a file.
 
     Args:
         tensors: those that are wanted in the place of the outputs.
+        shapes: of inputs, see `resized`.
         options: of the interpreter.
     """
     stage = ["read"]
     try:
-        outputs, quantised = _invoked(content, seed, stage, tensors, options)
+        outputs, quantised = _invoked(content, (seed, shapes), stage, tensors, options)
     except BridgeError as error:
         return Outcome(stage[0], _shown(error))
     except TooLarge:
@@ -73,7 +76,11 @@ def run(content: bytes, seed: int, tensors: Sequence[int] = (), **options: Any) 
 
 
 def _invoked(
-    content: bytes, seed: int, stage: list[str], tensors: Sequence[int], options: dict[str, Any]
+    content: bytes,
+    drawn: tuple[int, Shapes],
+    stage: list[str],
+    tensors: Sequence[int],
+    options: dict[str, Any],
 ) -> tuple[tuple[Array, ...], tuple[bool, ...]]:
     interpreter = Interpreter(
         model_content=content,
@@ -86,13 +93,13 @@ def _invoked(
     interpreter.get_output_details()
     interpreter.get_tensor_details()
     interpreter.get_signature_list()
-    for index, shape in resized(details, seed).items():
+    for index, shape in resized(details, *drawn).items():
         interpreter.resize_tensor_input(index, shape)
     stage[0] = "allocate"
     interpreter.allocate_tensors()
     stage[0] = "invoke"
     for detail in interpreter.get_input_details():
-        interpreter.set_tensor(detail["index"], feed(detail, seed))
+        interpreter.set_tensor(detail["index"], feed(detail, drawn[0]))
     interpreter.invoke()
     results = interpreter.get_output_details()
     if tensors:

@@ -29,6 +29,9 @@ EMPTY = [
     Lstm(SEQUENCE, batch=0, cell_clip=10.0),
     Lstm(SEQUENCE, "hybrid", batch=0),
     Lstm(Op.LSTM, batch=0),
+    Lstm(SEQUENCE, "8x8_16", time=0),
+    Lstm(SEQUENCE, "hybrid", time=0),
+    Lstm(SEQUENCE, time=0, cell_clip=1.0),
     *(
         Rnn(op, batch, time)
         for op in (Op.UNIDIRECTIONAL_SEQUENCE_RNN, Op.BIDIRECTIONAL_SEQUENCE_RNN)
