@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
@@ -16,13 +15,13 @@ from tflite_ort.cache.folder import UNREADABLE
 from tflite_ort.cache.plans import PlanCache, StoredEntry, discard
 from tflite_ort.missing_operators import check_operators
 from tflite_ort.opened_model import OpenedModel
+from tflite_ort.optional import late
 from tflite_ort.plan.build import Plan, make_plan
 from tflite_ort.plan.context import PlanContext
 from tflite_ort.plan.failures import explanation
 from tflite_ort.plan.observers import observed
 from tflite_ort.plan.partition import NUMPY, partitions
 from tflite_ort.plan.placements import LoadTimes
-from tflite_ort.plan.profiling import OperatorTime, Profile
 from tflite_ort.plan.recording import Recorder
 from tflite_ort.plan.stored import (
     StaleEntry,
@@ -37,6 +36,14 @@ from tflite_ort.schema import DelegateError, Specialized, TensorType
 from tflite_ort.schema.values.resolve import tensor_views
 from tflite_ort.specialize.specialization import Shape, specialize
 from tflite_ort.state import State, Variable, initial_value
+
+if TYPE_CHECKING:
+    import tempfile
+
+    from tflite_ort.plan import profiling
+else:
+    tempfile = late("tempfile")
+    profiling = late("tflite_ort.plan.profiling")
 
 Array = npt.NDArray[Any]
 
@@ -263,12 +270,12 @@ class SubgraphExecutor:
         translate, session = self.plan.seconds
         return LoadTimes(read, self._specialize_seconds + translate, session)
 
-    def profiled(self, runs: int) -> Sequence[OperatorTime]:
+    def profiled(self, runs: int) -> Sequence[profiling.OperatorTime]:
         """The times of `runs` invokes over the present inputs, by a plan and a state of their own;
         tensors have to be allocated."""
         assert self._graph is not None
-        with TemporaryDirectory() as folder:
-            profile = Profile(Path(folder))
+        with tempfile.TemporaryDirectory() as folder:
+            profile = profiling.Profile(Path(folder))
             plan = make_plan(self._graph, replace(self._context, profile=profile, state=State()))
             for index in self._graph.inputs:
                 array = self.array(index)

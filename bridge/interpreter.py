@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from types import TracebackType
-from typing import Any, Self, SupportsIndex
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 import numpy.typing as npt
 
@@ -14,11 +14,10 @@ from tflite_ort.cache.choice import CacheChoice
 from tflite_ort.checked_subgraph import CheckedSubgraph
 from tflite_ort.live_views import LiveViews
 from tflite_ort.loading import LoadedModel
-from tflite_ort.metadata import Metadata, model_metadata
 from tflite_ort.opening import check_threads, model_source
+from tflite_ort.optional import late
 from tflite_ort.plan.context import check_hybrid
 from tflite_ort.plan.placements import LoadTimes, Placement
-from tflite_ort.plan.profiling import OperatorTime
 from tflite_ort.providers.delegates import (
     Delegate,
     OpResolverType,
@@ -31,6 +30,13 @@ from tflite_ort.signatures import SignatureRunner
 from tflite_ort.tool_methods import ToolMethods
 from tflite_ort.tuning.tuner import TuneChoice
 from tflite_ort.versioning.resolver import OpResolver
+
+if TYPE_CHECKING:
+    from tflite_ort import metadata as model_metadata
+    from tflite_ort.plan import profiling
+else:
+    model_metadata = late("tflite_ort.metadata")
+    profiling = late("tflite_ort.plan.profiling")
 
 Array = npt.NDArray[Any]
 
@@ -318,7 +324,7 @@ class Interpreter(ToolMethods):
         return plan.placements
 
     @cached_property
-    def metadata(self) -> Metadata:
+    def metadata(self) -> model_metadata.Metadata:
         """What the model says about itself: descriptions, normalisation, labels and other files.
 
         Raises:
@@ -328,9 +334,9 @@ class Interpreter(ToolMethods):
         source = given.get("model_path") or given.get("model_content")
         assert source is not None
         inner = model_source(source, given.get("model"), given.get("budgets"))
-        return model_metadata(self._model, inner)
+        return model_metadata.model_metadata(self._model, inner)
 
-    def profile(self, runs: int = 50) -> Sequence[OperatorTime]:
+    def profile(self, runs: int = 50) -> Sequence[profiling.OperatorTime]:
         """Where the time of an invoke goes: what each operator took in `runs` invokes over the
         present inputs, the longest first. ONNX Runtime's profiling takes some time itself.
 

@@ -6,11 +6,10 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tflite_ort.batch import batched_model
 from tflite_ort.cache.choice import chosen_folder, tuning_file
 from tflite_ort.cache.keys import settings_of
 from tflite_ort.cache.plans import PlanCache, plan_cache
@@ -19,6 +18,7 @@ from tflite_ort.executor import Shared
 from tflite_ort.missing_operators import check_versions
 from tflite_ort.opened_model import OpenedModel
 from tflite_ort.opening import ModelFile, opened_file
+from tflite_ort.optional import late
 from tflite_ort.plan.context import PlanContext, named
 from tflite_ort.providers.delegates import Delegate
 from tflite_ort.resolvers import BuiltinOpResolver, library_name
@@ -26,6 +26,11 @@ from tflite_ort.schema import Budgets, Model, TensorError
 from tflite_ort.schema.file.read import read_content
 from tflite_ort.state import State
 from tflite_ort.tuning.tuner import TuneChoice, Tuner, Tuning
+
+if TYPE_CHECKING:
+    from tflite_ort import batch as batches
+else:
+    batches = late("tflite_ort.batch")
 
 
 class LoadedModel:
@@ -107,7 +112,7 @@ class LoadedModel:
         model = read_content(file.content, file.folder, external_roots=roots, budgets=budgets)
         check_versions(model, resolver)
         if batch is not None:
-            model = batched_model(model, batch, resolver=resolver)
+            model = batches.batched_model(model, batch, resolver=resolver)
         if not model.subgraphs:
             raise TensorError("No subgraph in the model.")
         return model

@@ -17,7 +17,6 @@ import numpy as np
 
 from tflite_ort.schema import BudgetExceeded, MalformedModel, Model, Table
 from tflite_ort.schema.file.budgets import DEFAULT, Budgets
-from tflite_ort.schema.file.declare import fields_of
 from tflite_ort.schema.file.metadata import metadata_text
 from tflite_ort.schema.file.model_metadata import (
     AssociatedFile,
@@ -28,6 +27,7 @@ from tflite_ort.schema.file.model_metadata import (
     TensorMetadata,
     read_metadata,
 )
+from tflite_ort.schema.file.tables import fields_of
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tflite_ort.fallback_kernels import custom_kernel
+from tflite_ort.optional import late
 from tflite_ort.schema import (
     Model,
     Op,
@@ -18,7 +20,11 @@ from tflite_ort.schema import (
 from tflite_ort.schema.file.flow import INLINED
 from tflite_ort.versioning.known import KNOWN, is_known, known_versions, span
 from tflite_ort.versioning.resolver import OpResolver, operator_key
-from tflite_ort.versioning.runtime import runtime_version
+
+if TYPE_CHECKING:
+    from tflite_ort.versioning import runtime
+else:
+    runtime = late("tflite_ort.versioning.runtime")
 
 _ADVICE = (
     "Use a newer tflite-ort, give the interpreter a resolver that has these operators, "
@@ -68,7 +74,7 @@ class MissingOperator:
             brings = f" ({row.brings})" if row.brings else ""
             return f"TFLite has it since {row.runtime}{brings}, {self._library()}"
         if not known:
-            release = runtime_version(self.op, self.version)
+            release = runtime.runtime_version(self.op, self.version)
             named = f", though {release} lists it" if release else ""
             return f"TFLite has no kernel for it{named}"
         if self.version < known[0]:
@@ -106,7 +112,7 @@ def missing_operators(model: Model, resolver: OpResolver) -> list[MissingOperato
         key = operator_key(code)
         if key in INLINED and (key is Op.CALL or is_known(code.builtin_code, code.version)):
             continue
-        if resolver.find(key, code.version) is None:
+        if not resolver.has(key, code.version):
             name = key.name if isinstance(key, Op) else key
             here = resolver.versions(key)
             similar = "" if isinstance(key, Op) else _similar(key, resolver)

@@ -6,15 +6,19 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
-from tflite_ort.bundles import open_bundle
-from tflite_ort.bundles.bundle import Source, is_bundle
+from tflite_ort.optional import late
 from tflite_ort.schema import Budgets, Model, UnreadableModel
 from tflite_ort.schema.file.plain_files import file_content
-from tflite_ort.schema.file.read import bytes_content, read_content
+from tflite_ort.schema.file.read import IDENTIFIER, bytes_content, read_content
+
+if TYPE_CHECKING:
+    from tflite_ort.bundles import bundle
+else:
+    bundle = late("tflite_ort.bundles.bundle")
 
 Array = npt.NDArray[Any]
 
@@ -70,7 +74,7 @@ def opened_file(
         raise ValueError("Can't both provide `model_path` and `model_content`")
     if isinstance(content, str):
         raise TypeError("model_content must be bytes, got str")
-    source: Source | None = os.fsdecode(path) if path else content
+    source: bundle.Source | None = os.fsdecode(path) if path else content
     if source is None:
         raise ValueError("`model_path` or `model_content` must be specified.")
     source = model_source(source, name, budgets)
@@ -101,18 +105,24 @@ def opened_model(
     return read_content(file.content, file.folder, external_roots=external_roots, budgets=budgets)
 
 
-def holds_bundle(source: Source) -> bool:
+def holds_bundle(source: bundle.Source) -> bool:
     """Whether a plain file, or bytes, are a ``.task`` or a ``.litertlm``."""
     if isinstance(source, (bytes, bytearray, memoryview)):
-        return is_bundle(memoryview(source).cast("B"))
+        return _is_bundle(memoryview(source).cast("B"))
     if not os.path.isfile(source):
         return False
     with suppress(OSError), open(source, "rb") as stream:
-        return is_bundle(memoryview(stream.read(_MAGIC)))
+        return _is_bundle(memoryview(stream.read(_MAGIC)))
     return False
 
 
-def model_source(source: Source, name: str | None = None, budgets: Budgets | None = None) -> Source:
+def _is_bundle(content: memoryview) -> bool:
+    return content[4:8] != IDENTIFIER and bundle.is_bundle(content)
+
+
+def model_source(
+    source: bundle.Source, name: str | None = None, budgets: Budgets | None = None
+) -> bundle.Source:
     """What a model and the files behind it are read from: `source`, or bytes in it if it is a
     bundle.
 
@@ -124,7 +134,7 @@ def model_source(source: Source, name: str | None = None, budgets: Budgets | Non
     """
     if name is None and not holds_bundle(source):
         return source
-    return open_bundle(source, budgets=budgets).model_content(name)
+    return bundle.open_bundle(source, budgets=budgets).model_content(name)
 
 
 def _file_at(path: str | os.PathLike[str]) -> ModelFile:

@@ -1,4 +1,12 @@
-"""Modules imported by name: packages that are never required, and what a command line names."""
+"""Modules imported by name: what may be absent, what a command line names, what is imported late.
+
+`late` stands for a module of ours that few processes need; type checkers see the module itself::
+
+    if TYPE_CHECKING:
+        from tflite_ort import verification
+    else:
+        verification = late("tflite_ort.verification")
+"""
 
 from __future__ import annotations
 
@@ -6,6 +14,7 @@ import importlib
 import importlib.util
 import os
 import sys
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -16,6 +25,44 @@ def optional_module(name: str) -> ModuleType | None:
         return None
     # By name: an import statement would make the package a dependency of ours.
     return importlib.import_module(name)
+
+
+def load(name: str) -> ModuleType | None:
+    """The module `name` (dotted), or None where its package, which is there, has no such module."""
+    module = sys.modules.get(name)
+    if module is None and importlib.util.find_spec(name) is None:
+        return None
+    return importlib.import_module(name)  # waits for another thread that imports it
+
+
+class late:  # noqa: N801  # reads as a statement
+    """A module that is imported when something of it is first used."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        return getattr(importlib.import_module(self._name), attribute)
+
+
+def late_names(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a package whose names are imported when they are first used.
+
+    Args:
+        modules: by name, the module that has it. Submodules are found without.
+    """
+
+    def get(name: str) -> Any:
+        if name in modules:
+            value = getattr(importlib.import_module(modules[name]), name)
+        else:
+            value = None if name.startswith("_") else load(f"{package}.{name}")
+            if value is None:
+                raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return get
 
 
 def referenced(reference: str) -> Any:

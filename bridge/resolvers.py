@@ -34,8 +34,7 @@ class BuiltinOpResolver(MutableOpResolver):
             (self.translators, custom_translator),
             (self.kernels, custom_kernel),
         ):
-            pairs = [pair for pair in custom.pairs() if pair[0] in _UNASKED]
-            all_of.update(custom.narrowed(pairs))
+            all_of.update(custom, _UNASKED)
 
 
 class WellKnownOpResolver(BuiltinOpResolver):

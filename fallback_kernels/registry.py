@@ -16,6 +16,6 @@ Outputs = tuple[Array, ...]
 State = Any
 Kernel = Callable[[OperatorView[Any], Inputs, State], Outputs]
 
-kernel: Registry[Kernel] = Registry("kernel")
+kernel: Registry[Kernel] = Registry("kernel", "tflite_ort.fallback_kernels")
 # The kernels of well-known custom operators, by name.
-custom_kernel: Registry[Kernel] = Registry("kernel")
+custom_kernel: Registry[Kernel] = Registry("kernel", "tflite_ort.fallback_kernels")

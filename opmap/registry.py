@@ -11,6 +11,6 @@ from tflite_ort.versioning.registry import Registry
 
 Translator = Callable[[OperatorView[Any], Graph], None]
 
-translator: Registry[Translator] = Registry("translator")
+translator: Registry[Translator] = Registry("translator", "tflite_ort.opmap")
 # The translators of well-known custom operators, by name.
-custom_translator: Registry[Translator] = Registry("translator")
+custom_translator: Registry[Translator] = Registry("translator", "tflite_ort.opmap")

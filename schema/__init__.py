@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from tflite_ort.optional import late_names
+
 # Every class that these modules define: options, tables, enumerations and errors.
-from tflite_ort.schema.builder import ModelBuilder as ModelBuilder
-from tflite_ort.schema.builder import SubgraphBuilder as SubgraphBuilder
 from tflite_ort.schema.file.budgets import Budgets as Budgets
-from tflite_ort.schema.file.declare import Table as Table
 from tflite_ort.schema.file.empty_options import *  # noqa: F403
 from tflite_ort.schema.file.enums import *  # noqa: F403
 from tflite_ort.schema.file.errors import *  # noqa: F403
@@ -17,11 +18,25 @@ from tflite_ort.schema.file.model import *  # noqa: F403
 from tflite_ort.schema.file.options import *  # noqa: F403
 from tflite_ort.schema.file.read import read_model as read_model
 from tflite_ort.schema.file.stablehlo_options import *  # noqa: F403
+from tflite_ort.schema.file.tables import Table as Table
 from tflite_ort.schema.file.unions import BuiltinOptions as BuiltinOptions
 from tflite_ort.schema.file.unions import BuiltinOptions2 as BuiltinOptions2
-from tflite_ort.schema.file.write import write_model as write_model
 from tflite_ort.schema.values.view import Blocks as Blocks
 from tflite_ort.schema.values.view import OperatorView as OperatorView
 from tflite_ort.schema.values.view import Quantization as Quantization
 from tflite_ort.schema.values.view import Specialized as Specialized
 from tflite_ort.schema.values.view import TensorView as TensorView
+
+if TYPE_CHECKING:
+    from tflite_ort.schema.builder import ModelBuilder as ModelBuilder
+    from tflite_ort.schema.builder import SubgraphBuilder as SubgraphBuilder
+    from tflite_ort.schema.file.write import write_model as write_model
+
+__getattr__ = late_names(
+    __name__,
+    {
+        "ModelBuilder": "tflite_ort.schema.builder",
+        "SubgraphBuilder": "tflite_ort.schema.builder",
+        "write_model": "tflite_ort.schema.file.write",
+    },
+)

@@ -11,7 +11,6 @@ import numpy.typing as npt
 from flatbuffers import flexbuffers
 
 from tflite_ort.schema.file import strings
-from tflite_ort.schema.file.declare import Array, Table
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE, PACKED_BITS, type_of
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
 from tflite_ort.schema.file.enums import TensorType
@@ -29,6 +28,7 @@ from tflite_ort.schema.file.model import (
     Tensor,
     TensorMap,
 )
+from tflite_ort.schema.file.tables import Array, Table
 from tflite_ort.schema.file.unions import OPTIONS
 from tflite_ort.schema.file.write import write_model
 from tflite_ort.schema.values.semantics import pack, quantized_range

@@ -58,9 +58,12 @@ ONLY_IN = {
     "typer": {"bridge/command/"},
 }
 
-# The only files that import by a computed name: packages that are not required, and LiteRT in a
-# process of its own, which imports nothing of this library.
+# The only files that import by a computed name: one for all, and LiteRT in a process of its own,
+# which imports nothing of this library.
 DYNAMIC_IMPORT = ("bridge/optional.py", "bridge/verification/litert_worker.py")
+
+# The module of the first: every package may import it, and it imports none of ours.
+LATE = "tflite_ort.optional"
 
 # The only file that catches all that code of a user may raise, and reports it.
 CALLS_USER_CODE = "versioning/registration.py"
@@ -106,6 +109,8 @@ def import_direction(path: PurePosixPath, tree: ast.Module) -> Iterator[Finding]
     folder = path.parts[0]
     for line, module in imports(tree):
         owner = package(module)
+        if module == LATE:
+            continue
         if owner not in MAY_IMPORT[folder] | {PACKAGES[folder]} | sys.stdlib_module_names:
             yield line, f"{folder} may not import {module}"
 

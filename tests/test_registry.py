@@ -12,7 +12,7 @@ import pytest
 from tflite_ort.fallback_kernels import kernel
 from tflite_ort.opmap import translator
 from tflite_ort.schema import ModelError, Op, OperatorView, TensorType, TensorView, Untranslatable
-from tflite_ort.schema.shapes.registry import RULES
+from tflite_ort.schema.shapes.registry import all_rules
 from tflite_ort.schema.values.inputs import Inputs
 from tflite_ort.specialize.called_subgraphs import CALLERS
 from tflite_ort.specialize.resources import NAMES
@@ -127,7 +127,7 @@ def test_every_operator_that_runs_has_a_shape_rule() -> None:
     """An operator without one could not follow a resized input; but what calls subgraphs has their
     shapes, and handles have none."""
     known = {entry.op for entry in (*translator, *kernel)}
-    assert known - set(RULES) == CALLERS | NAMES
+    assert known - set(all_rules()) == CALLERS | NAMES
 
 
 def test_every_translator_has_a_kernel_of_the_same_versions() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tests.attempts import Attempt
 from tflite_ort.schema import Buffer, Model, SubGraph, Tensor, read_model, write_model
-from tflite_ort.schema.file.declare import fields_of
+from tflite_ort.schema.file.tables import fields_of
 
 
 def zeroed(content: bytes, name: str = "") -> Iterator[Attempt]:

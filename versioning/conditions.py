@@ -7,7 +7,7 @@ from ctypes import c_float
 from dataclasses import dataclass
 
 from tflite_ort.schema import TensorType
-from tflite_ort.versioning.signature import Signature, TensorSignature
+from tflite_ort.versioning.operator_signature import Signature, TensorSignature
 
 Condition = Callable[[Signature], bool]
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from tflite_ort.schema import Model, Op, OperatorCode
 from tflite_ort.schema.file.metadata import with_metadata_text
 from tflite_ort.versioning.known import KNOWN, known_versions
+from tflite_ort.versioning.operator_signature import signature
 from tflite_ort.versioning.rules import required_version
 from tflite_ort.versioning.runtime import (
     METADATA,
@@ -15,7 +16,6 @@ from tflite_ort.versioning.runtime import (
     minimum_runtime,
     release,
 )
-from tflite_ort.versioning.signature import signature
 
 
 def required_versions(model: Model) -> Mapping[int, int]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Generic, TypeVar
 
+from tflite_ort.optional import load
 from tflite_ort.schema import Op, OperatorView
 from tflite_ort.schema.values.inputs import Inputs
-from tflite_ort.schema.values.operators import INPUTS, Key, key_of
+from tflite_ort.schema.values.operators import FAMILIES, INPUTS, Key, key_of
 from tflite_ort.versioning.known import is_known, known_versions, span
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -45,11 +47,20 @@ class Registry(Generic[F]):
     versions that TFLite has, and custom ones. The function reads the inputs by the names that
     `schema/values/operators.py` declares; it is not called where one of `constants` is computed.
     A second registration of a pair raises: nothing is replaced in silence at import time.
+
+    Args:
+        kind: of the functions, for messages.
+        package: whose module of an operator's family is imported when the operator is first looked
+            up; none for a registry without families.
     """
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, package: str = "") -> None:
         self.kind = kind
-        self._entries: dict[tuple[Key, int], Entry[F]] = {}
+        self._package = package
+        self._loaded: set[str] = set()
+        self._entries: dict[Key, dict[int, Entry[F]]] = {}
+        # What `update` took and nobody has looked up since, the last one first in rank.
+        self._taken: dict[Key, tuple[Registry[F], ...]] = {}
 
     def __call__(
         self,
@@ -62,38 +73,51 @@ class Registry(Generic[F]):
         def register(function: F) -> F:
             self._check(op, *versions)
             inputs = INPUTS[op].with_constants(constants)
-            self.replace(Entry(op, *versions, inputs, function, state))
+            entry = Entry(op, *versions, inputs, function, state)
+            # Not `replace`: it would import the module that is being imported.
+            self._entries.setdefault(op, {}).update(_by_version(entry))
             return function
 
         return register
 
     def replace(self, entry: Entry[F]) -> None:
         """Register `entry`, whatever there was before."""
-        self._entries.update(dict.fromkeys(entry.pairs, entry))
+        self._entries[entry.op] = {**self._of(entry.op), **_by_version(entry)}
 
     def remove(self, op: Key, version: int) -> None:
         """Forget the pair, if it is there."""
-        self._entries.pop((op, version), None)
+        self._entries[op] = {n: entry for n, entry in self._of(op).items() if n != version}
 
-    def update(self, other: Registry[F]) -> None:
-        """Register all of `other`, whatever there was before."""
-        self._entries.update(other._entries)
+    def update(self, other: Registry[F], only: Collection[Key] | None = None) -> None:
+        """Register all of `other`, or `only` what it has of these operators, whatever there was
+        before."""
+        for op in other._known() if only is None else only:
+            self._taken[op] = (*self._taken.get(op, ()), other)
 
     def find(self, op: Key, version: int) -> Entry[F] | None:
         """The entry of exactly this operator and version, else None."""
-        return self._entries.get((op, version))
+        return self._of(op).get(version)
 
     def of(self, op: OperatorView[Any]) -> Entry[F] | None:
         """The entry of an operator in its graph; of a custom one by its name."""
         return self.find(key_of(op), op.version)
 
+    def shares(self, other: Registry[F], op: OperatorView[Any]) -> bool:
+        """Whether an operator in its graph has the same entry here as in `other`, or none in
+        either; no module is imported to tell where that can be told without."""
+        key = key_of(op)
+        sources = () if key in self._entries else self._taken.get(key, ())
+        if len(sources) == 1:
+            return sources[0] is other or sources[0].shares(other, op)
+        return self.of(op) is other.of(op)
+
     def versions(self, op: Key) -> list[int]:
         """The versions known of `op`, ascending; empty for an operator not registered."""
-        return sorted(version for known, version in self._entries if known == op)
+        return sorted(self._of(op))
 
     def pairs(self) -> list[tuple[Key, int]]:
         """Every (operator, version) registered."""
-        return list(self._entries)
+        return [(op, version) for op in self._known() for version in self._of(op)]
 
     def __eq__(self, other: object) -> bool:
         """Whether both have the same entries."""
@@ -104,12 +128,32 @@ class Registry(Generic[F]):
     def narrowed(self, pairs: Collection[tuple[Key, int]]) -> Registry[F]:
         """A registry of only those of `pairs` that are registered here."""
         narrow: Registry[F] = Registry(self.kind)
-        narrow._entries = {pair: self._entries[pair] for pair in pairs if pair in self._entries}
+        for op, version in pairs:
+            entry = self.find(op, version)
+            if entry is not None:
+                narrow._entries.setdefault(op, {})[version] = entry
         return narrow
 
     def __iter__(self) -> Iterator[Entry[F]]:
         """Every entry once, in the order of registration."""
-        return iter(dict.fromkeys(self._entries.values()))
+        return iter(dict.fromkeys(e for op in self._known() for e in self._of(op).values()))
+
+    def _known(self) -> list[Key]:
+        """The operators that may be registered here."""
+        families = FAMILIES if self._package else {}
+        return list(dict.fromkeys((*families, *self._entries, *self._taken)))
+
+    def _of(self, op: Key) -> Mapping[int, Entry[F]]:
+        """What is registered of `op`, by version."""
+        sources = self._taken.get(op)
+        if sources is not None:
+            found = [source._of(op).items() for source in sources]
+            self._entries[op] = {**self._entries.get(op, {}), **dict(chain(*found))}
+            self._taken.pop(op, None)
+        elif self._package and op in FAMILIES and FAMILIES[op] not in self._loaded:
+            load(f"{self._package}.{FAMILIES[op]}")
+            self._loaded.add(FAMILIES[op])
+        return self._entries.get(op, {})
 
     def _check(self, op: Key, first: int, last: int) -> None:
         """A range from 1 up, of versions that TFLite has and nothing has taken, of an operator
@@ -118,7 +162,7 @@ class Registry(Generic[F]):
         if not 1 <= first <= last:
             raise ValueError(f"{name}: versions {first, last} are not a range from 1")
         for version in range(first, last + 1):
-            if (op, version) in self._entries:
+            if version in self._entries.get(op, {}):
                 raise ValueError(f"{name} version {version} has a {self.kind} already")
             if isinstance(op, Op) and not is_known(op, version):
                 known = known_versions(op)
@@ -129,3 +173,7 @@ class Registry(Generic[F]):
                 )
         if op not in INPUTS:
             raise ValueError(f"{name} has no row in schema/values/operators.py")
+
+
+def _by_version(entry: Entry[F]) -> dict[int, Entry[F]]:
+    return dict.fromkeys(range(entry.first, entry.last + 1), entry)

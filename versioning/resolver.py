@@ -29,6 +29,14 @@ class OpResolver:
         self.kernels: Registry[Any] = Registry("kernel")
         self.registered: dict[Pair, Registration] = {}
 
+    def has(self, op: Key, version: int) -> bool:
+        """Whether something is registered for this operator and version."""
+        return (
+            (op, version) in self.registered
+            or self.translators.find(op, version) is not None
+            or self.kernels.find(op, version) is not None
+        )
+
     def find(self, op: Key, version: int) -> Registration | None:
         """What is registered for this operator and version, else None."""
         if (op, version) in self.registered:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tflite_ort.schema import Op
 from tflite_ort.versioning import rules_arrays, rules_layers
 from tflite_ort.versioning.conditions import Rule
-from tflite_ort.versioning.signature import Signature
+from tflite_ort.versioning.operator_signature import Signature
 
 # An operator without a row needs version 1, whatever it does.
 RULES: dict[Op, Rule] = {**rules_layers.RULES, **rules_arrays.RULES}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tflite_ort.schema import Op, TensorType
 from tflite_ort.schema.values.operators import data_input, data_types
 from tflite_ort.versioning.known import known_versions
+from tflite_ort.versioning.operator_signature import Signature, TensorSignature
 from tflite_ort.versioning.rules import required_version
-from tflite_ort.versioning.signature import Signature, TensorSignature
 
 _SHAPE = (1, 1, 1, 1)
 _INPUTS, _OUTPUTS = 5, 2

@@ -35,7 +35,7 @@ from tflite_ort.schema import (
     TensorView,
     Unbatchable,
 )
-from tflite_ort.schema.file.declare import Array
+from tflite_ort.schema.file.tables import Array
 from tflite_ort.schema.values.sizes import is_known, is_one
 
 Shape = tuple[int, ...]

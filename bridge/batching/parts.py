@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from tflite_ort.schema import Buffer, Model, Op, OperatorCode, SubGraph
-from tflite_ort.schema.file.declare import Array
 from tflite_ort.schema.file.strings import encoded
+from tflite_ort.schema.file.tables import Array
 from tflite_ort.versioning.honesty import required_versions
 
 _Key = tuple[str, tuple[int, ...], bytes]

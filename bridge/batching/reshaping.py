@@ -11,7 +11,7 @@ import numpy as np
 from tflite_ort.batching.graph import BatchedGraph, known_values
 from tflite_ort.batching.registry import rule
 from tflite_ort.schema import Op, OperatorView, TensorView, Unbatchable
-from tflite_ort.schema.file.declare import Array
+from tflite_ort.schema.file.tables import Array
 from tflite_ort.schema.values.semantics import normalized_axes, normalized_axis
 from tflite_ort.schema.values.sizes import is_known
 

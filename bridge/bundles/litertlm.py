@@ -14,7 +14,8 @@ import numpy as np
 
 from tflite_ort.bundles.entries import FILE, MODEL, Entry, check_disjoint, check_distinct
 from tflite_ort.schema import MalformedBundle, Table, UnsupportedSchema
-from tflite_ort.schema.file.declare import (
+from tflite_ort.schema.file.declare import child, children, one_of, scalar, string, table
+from tflite_ort.schema.file.fields import (
     BOOL,
     FLOAT32,
     INT8,
@@ -26,12 +27,6 @@ from tflite_ort.schema.file.declare import (
     UINT64,
     Number,
     Union,
-    child,
-    children,
-    one_of,
-    scalar,
-    string,
-    table,
 )
 from tflite_ort.schema.file.file_bytes import Corrupt, File
 from tflite_ort.schema.file.verify import read_table

@@ -4,31 +4,104 @@ from __future__ import annotations
 
 import importlib.metadata
 import warnings
-from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
-from tflite_ort.command.bench import bench
-from tflite_ort.command.demo import run_demo
-from tflite_ort.command.export import export
-from tflite_ort.command.extract import extract
-from tflite_ort.command.inspect import inspect
-from tflite_ort.command.predict import predict
-from tflite_ort.command.run import run
-from tflite_ort.command.terminal import complain, new_console, new_table, say, warn
-from tflite_ort.command.tune import tune
-from tflite_ort.command.verify import verify
-from tflite_ort.command.versions import versions_command
-from tflite_ort.command.view import view
-from tflite_ort.providers.available import provider_reports
-from tflite_ort.schema import BridgeError
+from tflite_ort.command.terminal import complain, say, warn
+from tflite_ort.optional import late, referenced
+
+if TYPE_CHECKING:
+    from tflite_ort import schema
+else:
+    schema = late("tflite_ort.schema")
+
+
+class Verb(NamedTuple):
+    """A command whose module is imported when it runs.
+
+    Args:
+        function: the function, or the `typer.Typer` of several, as ``module:name``.
+        summary: the first paragraph of its help.
+    """
+
+    function: str
+    summary: str
+
+
+VERBS = {
+    "run": Verb("run:run", "Run a model once and print what comes out."),
+    "predict": Verb(
+        "predict:predict",
+        "Run a model over many inputs. The same command goes on with a job that was interrupted.",
+    ),
+    "export": Verb(
+        "export:export",
+        "Write a model as ONNX; of a bundle every model, with a list of them, into a folder.",
+    ),
+    "verify": Verb(
+        "verify:verify",
+        "Run a model in several runtimes and say which operator is off; exit code 4 if one is.",
+    ),
+    "extract": Verb("extract:extract", "Cut out what leads from some tensors to others."),
+    "versions": Verb(
+        "verbs:versions",
+        "Say which operator versions and runtime a model needs; exit code 3 if one is not known. "
+        "Of an operator, which versions there are, and where it runs on which element types.",
+    ),
+    "providers": Verb(
+        "verbs:providers",
+        "Show the execution providers that are installed, their devices, and what they lack.",
+    ),
+    "demo": Verb("verbs:demo", "Read handwritten digits with the models that are shipped."),
+    "inspect": Verb(
+        "inspect:inspect",
+        "Show inputs, outputs, operators, where each would run and why not; of a bundle, what is "
+        "in it, or with --model one of its models.",
+    ),
+    "bench": Verb("bench:bench", "Time models, beside LiteRT where ai-edge-litert is installed."),
+    "tune": Verb(
+        "tune:tune",
+        "Time the lowerings of each layer on this machine, once, and keep the fastest.",
+    ),
+    "view": Verb("view:view", "Show a model as a graph in Model Explorer, until Ctrl-C."),
+}
+
+
+class LateCommand(TyperCommand):
+    """A verb, as the list of verbs shows it."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
+    ) -> Any:
+        """The context of the command itself."""
+        assert self.name is not None
+        return command(self.name).make_context(info_name, args, parent, **extra)
+
+
+def command(verb: str) -> Any:
+    """The command of a verb, with its options."""
+    named = referenced(f"tflite_ort.command.{VERBS[verb].function}")
+    if isinstance(named, typer.Typer):
+        return typer.main.get_command(named)
+    own = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    own.command(verb)(named)
+    return typer.main.get_command(own)
 
 
 class Commands(TyperGroup):
     """Commands whose errors are one message and exit code 1, never a traceback; warnings are one
     message too."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The verbs, in the order of the help."""
+        return list(VERBS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand | None:
+        """A verb, whose module is not imported by that."""
+        found = VERBS.get(cmd_name)
+        return None if found is None else LateCommand(cmd_name, help=found.summary)
 
     def invoke(self, ctx: Any) -> Any:
         """Run one command.
@@ -40,7 +113,7 @@ class Commands(TyperGroup):
             warnings.showwarning = warn
             try:
                 return super().invoke(ctx)
-            except (BridgeError, OSError, MemoryError, RecursionError) as error:
+            except (schema.BridgeError, OSError, MemoryError, RecursionError) as error:
                 complain(error)
                 raise typer.Exit(1) from error
 
@@ -67,53 +140,6 @@ def options(
     ] = False,
 ) -> None:
     """Run and export TensorFlow Lite models through ONNX Runtime."""
-
-
-def versions(
-    model: Annotated[
-        Path,
-        typer.Argument(metavar="MODEL|OPERATOR", help="A .tflite file, or such as CONV_2D."),
-    ],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    fix: Annotated[
-        Path | None, typer.Option(help="Write the model here with the versions it requires.")
-    ] = None,
-) -> None:
-    """Say which operator versions and runtime a model needs; exit code 3 if one is not known. Of an
-    operator, which versions there are, and where it runs on which element types."""
-    text, code = versions_command(model, as_json, fix)
-    say(*text.split("\n"))
-    raise typer.Exit(code)
-
-
-def providers() -> None:
-    """Show the execution providers that are installed, their devices, and what they lack."""
-    table = new_table("provider", "from", "version", "devices", "problem")
-    for row in provider_reports():
-        table.add_row(row.name, row.source, row.version, ", ".join(row.devices), row.problem)
-    new_console().print(table)
-
-
-def demo() -> None:
-    """Read handwritten digits with the models that are shipped."""
-    run_demo(new_console())
-
-
-for _verb in (
-    run,
-    predict,
-    export,
-    verify,
-    extract,
-    versions,
-    providers,
-    demo,
-    inspect,
-    bench,
-    tune,
-    view,
-):
-    app.command()(_verb)
 
 
 def main() -> None:

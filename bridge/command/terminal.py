@@ -11,12 +11,17 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 
-from tflite_ort.schema import UnreadableModel
+from tflite_ort.optional import late
+
+if TYPE_CHECKING:
+    from tflite_ort import schema
+else:
+    schema = late("tflite_ort.schema")
 
 # Where output goes to no terminal there is no width to fit in: lines stay whole for other programs.
 _UNLIMITED = 10_000
@@ -90,7 +95,7 @@ def complain(error: Exception, model: Path | None = None) -> None:
     Args:
         model: the file, for an error that does not name one.
     """
-    if isinstance(error, UnreadableModel) and isinstance(error.__cause__, OSError):
+    if isinstance(error, schema.UnreadableModel) and isinstance(error.__cause__, OSError):
         error = error.__cause__
     text = str(error)
     if isinstance(error, OSError) and error.strerror:

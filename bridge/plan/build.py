@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import dropwhile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
 from tflite_ort.fallback_kernels import Kernel
-from tflite_ort.fallback_kernels.control_flow import Call
 from tflite_ort.opmap import Lowered, lower
 from tflite_ort.plan.assignment import Assignment, assign, assigned
 from tflite_ort.plan.context import PlanContext
@@ -33,6 +32,9 @@ from tflite_ort.schema import DelegateError, Op, OperatorView, Specialized, Untr
 from tflite_ort.specialize.called_subgraphs import CALLERS
 from tflite_ort.state import State
 from tflite_ort.versioning.registry import Registry
+
+if TYPE_CHECKING:
+    from tflite_ort.fallback_kernels.control_flow import Call
 
 Array = npt.NDArray[Any]
 

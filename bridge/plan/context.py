@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.opmap import Target
-from tflite_ort.plan.profiling import Profile
+from tflite_ort.optional import late
 from tflite_ort.plan.recording import Recorder
 from tflite_ort.plan.stored import StoredScopes, Surroundings
 from tflite_ort.providers.delegates import Delegate
@@ -18,6 +19,11 @@ from tflite_ort.schema.file.budgets import DEFAULT, Budgets
 from tflite_ort.state import State
 from tflite_ort.tuning.costs import modelled_chooser
 from tflite_ort.tuning.tuner import Tuner
+
+if TYPE_CHECKING:
+    from tflite_ort.plan import profiling
+else:
+    profiling = late("tflite_ort.plan.profiling")
 
 
 def check_hybrid(hybrid: str) -> None:
@@ -67,7 +73,7 @@ class PlanContext:
     num_threads: int = 0
     keep_all: bool = False
     hybrid: str = "float"
-    profile: Profile | None = None
+    profile: profiling.Profile | None = None
     state: State = field(default_factory=State)
     budgets: Budgets = DEFAULT
     continued: bool = False

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.fallback_kernels import Kernel
-from tflite_ort.fallback_kernels.control_flow import Call
 from tflite_ort.plan.context import PlanContext
 from tflite_ort.plan.memory import Memory
 from tflite_ort.plan.partition import Partition, only_sets
@@ -19,6 +18,9 @@ from tflite_ort.plan.runs import Run, sequence
 from tflite_ort.schema import KernelError, Op, OperatorView
 from tflite_ort.specialize.folding import run_kernel
 from tflite_ort.versioning.registry import Entry
+
+if TYPE_CHECKING:
+    from tflite_ort.fallback_kernels.control_flow import Call
 
 Array = npt.NDArray[Any]
 

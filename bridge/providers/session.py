@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as _ort_errors
 
+from tflite_ort.optional import late
 from tflite_ort.providers.binding import Binding, DeviceTensor, Tensor
-from tflite_ort.providers.node_times import NodeTime, node_times
 from tflite_ort.providers.provider import ON_CPU, Device, DeviceMemory, Provider
 from tflite_ort.providers.stored_graph import (
     COMPILED,
@@ -28,6 +28,11 @@ from tflite_ort.providers.stored_graph import (
 from tflite_ort.providers.traits import MEMORY_OF_VENDOR, traits_of
 from tflite_ort.schema import DelegateError
 from tflite_ort.schema.values.complex_pairs import paired
+
+if TYPE_CHECKING:
+    from tflite_ort.providers import node_times
+else:
+    node_times = late("tflite_ort.providers.node_times")
 
 Array = npt.NDArray[Any]
 
@@ -315,9 +320,9 @@ class Session:
             raise DelegateError("ONNX Runtime failed: an output was given no value")
         return [_named(np.asarray(result)) for result in results]
 
-    def node_times(self) -> list[NodeTime]:
+    def node_times(self) -> list[node_times.NodeTime]:
         """What each run of each node took, of all runs so far; ends the profiling."""
-        return node_times(Path(self._session.end_profiling()))
+        return node_times.node_times(Path(self._session.end_profiling()))
 
 
 def _bind_array(binding: Binding, name: str, array: Array) -> None:

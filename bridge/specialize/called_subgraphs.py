@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from tflite_ort.optional import late
 from tflite_ort.schema import ModelError, Op, OperatorView, Specialized, TensorType, TensorView
 from tflite_ort.schema.file.flow import called_subgraphs
-from tflite_ort.schema.loops.loop_rows import rows_written
-from tflite_ort.schema.loops.trip_count import counted
 from tflite_ort.schema.values.sizes import is_known
 from tflite_ort.schema.values.view import VariableKey
 from tflite_ort.specialize.resources import Resources, same_size, wider
 from tflite_ort.state import initial_value
+
+if TYPE_CHECKING:
+    from tflite_ort.schema.loops import loop_rows, trip_count
+else:
+    loop_rows = late("tflite_ort.schema.loops.loop_rows")
+    trip_count = late("tflite_ort.schema.loops.trip_count")
 
 Views = Sequence[TensorView]
 # Specialises a subgraph for what the caller gives it: None for one that it gives nothing.
@@ -125,10 +130,14 @@ def _loop(
 def _lists(given: Views, bodies: Sequence[Specialized]) -> set[int]:
     """The places of a loop's state of which an iteration only sets one row."""
     condition, body = bodies
-    loop = counted(given, condition, body)
+    loop = trip_count.counted(given, condition, body)
     if loop is None:
         return set()
-    return {place for place in range(len(given)) if rows_written(place, body, loop) is not None}
+    return {
+        place
+        for place in range(len(given))
+        if loop_rows.rows_written(place, body, loop) is not None
+    }
 
 
 def _following(

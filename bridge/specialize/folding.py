@@ -43,12 +43,14 @@ def folded(
         KernelError: all inputs are constants, and the kernel refuses them.
         BudgetExceeded: with them there are more constants than the budget that `meter` counts.
     """
+    is_constant = all(tensor.is_constant for tensor in op.present_inputs())
+    if not op.present_inputs() or not (is_constant or op.op in OF_SHAPE or _is_without_data(op)):
+        return None  # without a look at the kernel, whose module may not be imported
     entry = kernels.of(op)
-    if entry is None or entry.state is not None or not op.present_inputs():
+    if entry is None or entry.state is not None:
         return None
     if op.op in OF_SHAPE:
         return _of_shape(op, entry)
-    is_constant = all(tensor.is_constant for tensor in op.present_inputs())
     if not _is_foldable(op, entry, is_constant):
         return None
     if meter is not None:

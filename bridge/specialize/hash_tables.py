@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.fallback_kernels.state import hash_table
+from tflite_ort.optional import late
 from tflite_ort.schema import KernelError, Model, Op, TensorView
 from tflite_ort.schema.values.resolve import operator_view, tensor_views
 from tflite_ort.schema.values.view import VariableKey
+
+if TYPE_CHECKING:
+    from tflite_ort.fallback_kernels import state
+else:
+    state = late("tflite_ort.fallback_kernels.state")
 
 Tables = Mapping[VariableKey, npt.NDArray[np.object_]]
 
@@ -66,7 +72,7 @@ def _imported(keys: TensorView, values: TensorView) -> npt.NDArray[np.object_] |
     if keys.data is None or values.data is None:
         return None
     try:
-        return hash_table(keys.data, values.data)
+        return state.hash_table(keys.data, values.data)
     except KernelError:  # as the import will
         return None
 

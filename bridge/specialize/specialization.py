@@ -27,7 +27,7 @@ from tflite_ort.schema.file.budgets import Meter
 from tflite_ort.schema.file.errors import MALFORMED_OPERATOR
 from tflite_ort.schema.file.flow import order_problems
 from tflite_ort.schema.shapes import output_shapes
-from tflite_ort.schema.shapes.registry import RULES, Shapes, check_rank
+from tflite_ort.schema.shapes.registry import Shapes, check_rank, rule_of
 from tflite_ort.schema.values.inlining import FlatModel
 from tflite_ort.schema.values.operators import check_types, key_of
 from tflite_ort.schema.values.resolve import (
@@ -171,7 +171,7 @@ class _Specializer:
             return with_bodies(op, resources, enter), False
         prepare = self.preparers.get((key_of(op), op.version))
         is_custom = op.op is Op.CUSTOM
-        is_ours = self.kernels.of(op) is (custom_kernel if is_custom else kernel).of(op)
+        is_ours = self.kernels.shares(custom_kernel if is_custom else kernel, op)
         if is_ours:  # a user's may take other types
             check_types(op)
             op = resources.with_position(_retyped(op, declared))
@@ -224,7 +224,7 @@ def _reshaped(
     except MALFORMED_OPERATOR as error:
         raise ModelError(f"{op.label}: {error}") from error
     if shapes is None:
-        return _unranked(op) if op.op in RULES else _with_unknown_sizes(op, declared)
+        return _unranked(op) if rule_of(op.op) is not None else _with_unknown_sizes(op, declared)
     return _shaped_as(op, shapes)
 
 

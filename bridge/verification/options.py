@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tflite_ort.schema import Table
-from tflite_ort.schema.file.declare import fields_of
+from tflite_ort.schema.file.tables import fields_of
 
 _LONG = 200
 

@@ -20,7 +20,6 @@ from tflite_ort.schema import (
     Table,
     Tensor,
 )
-from tflite_ort.schema.file.declare import fields_of
 from tflite_ort.schema.file.model_metadata import (
     NAME,
     ModelMetadata,
@@ -29,6 +28,7 @@ from tflite_ort.schema.file.model_metadata import (
     read_metadata,
     write_metadata,
 )
+from tflite_ort.schema.file.tables import fields_of
 
 _WITH_SCALE_TENSORS = (BlockwiseQuantization, MultiAxisQuantization)
 

@@ -11,7 +11,6 @@ import math
 from collections.abc import Iterator, Sequence, Set
 
 from tflite_ort.schema.file.budgets import MOST_DIMENSIONS
-from tflite_ort.schema.file.declare import Table
 from tflite_ort.schema.file.element_types import BITS
 from tflite_ort.schema.file.enums import BuiltinOperator, TensorType
 from tflite_ort.schema.file.errors import MalformedModel
@@ -28,6 +27,7 @@ from tflite_ort.schema.file.model import (
 )
 from tflite_ort.schema.file.sparse_levels import sparse_levels
 from tflite_ort.schema.file.strings import string_ends
+from tflite_ort.schema.file.tables import Table
 
 _MOST_BYTES = 2**63 - 1  # of an array in numpy
 

@@ -8,9 +8,11 @@
         stride_w: int = scalar(1, INT32)
         dilation_w_factor: int = scalar(4, INT32, default=1, since=2)
 
-makes a frozen, slotted dataclass. The reader, its verification and the writer follow the fields
-that :func:`fields_of` lists; the values of a table are plain attributes. A table of an operator's
-options is declared by `options`, with its number in the union and its operators::
+makes a frozen, slotted class that `dataclasses` takes for a dataclass. It is none: to write the
+methods of 150 dataclasses takes longer than to import numpy. The reader, its verification and the
+writer follow the fields that :func:`fields_of` lists; the values of a table are plain attributes. A
+table of an operator's options is declared by `options`, with its number in the union and its
+operators::
 
     @options(1, Op.CONV_2D)
     class Conv2DOptions(Table):
@@ -18,271 +20,46 @@ options is declared by `options`, with its number in the union and its operators
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from enum import IntEnum
 from types import MappingProxyType
-from typing import Any, ClassVar, TypeVar, cast, dataclass_transform
-
-import numpy as np
-import numpy.typing as npt
+from typing import Any, TypeVar, cast, dataclass_transform
 
 from tflite_ort.schema.file.enums import Op
-
-Array = npt.NDArray[Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Number:
-    """A scalar type: FlatBuffers' name, struct's format letter and the size in bytes."""
-
-    name: str
-    code: str
-    size: int
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """numpy's type of it, in the byte order of a file."""
-        return np.dtype("<f4" if self.code == "f" else f"<{_KIND[self.code]}{self.size}")
-
-
-_KIND = {"b": "i", "h": "i", "i": "i", "q": "i", "B": "u", "H": "u", "I": "u", "Q": "u", "?": "u"}
-
-BOOL = Number("bool", "?", 1)
-INT8 = Number("byte", "b", 1)
-UINT8 = Number("ubyte", "B", 1)
-UINT16 = Number("ushort", "H", 2)
-INT32 = Number("int", "i", 4)
-UINT32 = Number("uint", "I", 4)
-INT64 = Number("long", "q", 8)
-UINT64 = Number("ulong", "Q", 8)
-FLOAT32 = Number("float", "f", 4)
-
-# The enums that are not one byte wide in a file.
-_WIDE_ENUMS = {
-    "BuiltinOperator": INT32,
-    "ReduceWindowFunction": INT32,
-    "StablehloPrecisionConfig": UINT32,
-    "StablehloComparisonDirection": UINT32,
-    "StablehloComparisonType": UINT32,
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Field:
-    """What every kind of field has.
-
-    Args:
-        slot: position in the vtable.
-        default: the value of an absent field.
-        since: the operator version that brought the field, None when it was there from the start.
-        deprecated: the schema keeps the slot but gives it no meaning.
-    """
-
-    slot: int
-    default: Any = None
-    since: int | None = None
-    deprecated: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Scalar(Field):
-    """A number or, with `enum`, a member of that enum."""
-
-    number: Number
-    enum: type[IntEnum] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class OperatorCodeNumber(Field):
-    """An operator code: the larger of a 4-byte field and the 1-byte field of older files."""
-
-    enum: type[IntEnum]
-    narrow_slot: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class String(Field):
-    """UTF-8 text; `keep_empty` writes an empty text although it is the default."""
-
-    keep_empty: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Strings(Field):
-    """A vector of texts, as a tuple."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Vector(Field):
-    """Numbers (or enum members, or None for `none_as`) as a tuple.
-
-    `keep_empty` writes an empty tuple although it is the default: TFLite tells the two apart.
-    """
-
-    number: Number
-    enum: type[IntEnum] | None = None
-    none_as: int | None = None
-    keep_empty: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class View(Field):
-    """Numbers as a read-only numpy view into the file.
-
-    Args:
-        outside: slots of the file offset and the byte count that stand in for an absent vector.
-        align: byte alignment of the data in a written file.
-        blank: an empty vector means no more than an absent one and is read as None.
-    """
-
-    number: Number
-    outside: tuple[int, int] | None = None
-    align: int = 1
-    blank: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Child(Field):
-    """Another table."""
-
-    table: type[Table]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Children(Field):
-    """A vector of tables, as a tuple."""
-
-    table: type[Table]
-    keep_empty: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Union:
-    """A choice of tables; the first member has number 1."""
-
-    name: str
-    members: tuple[type[Table], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class OneOf(Field):
-    """A member of one of the unions; `choices` holds the slot of each union's value.
-
-    The number of the member stands in the slot before the value's.
-    """
-
-    choices: tuple[tuple[int, Union], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Local(Field):
-    """Not in the file, and no part of equality."""
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A table's place in the unions of options.
-
-    Args:
-        number: in its union; the first has 1.
-        second: the union is BuiltinOptions2.
-        operators: those whose options these are; none for an empty table.
-    """
-
-    number: int
-    second: bool
-    operators: tuple[Op, ...]
-
-
-class Table:
-    """Base of all tables: compares arrays by type, shape and bytes."""
-
-    __slots__ = ()
-    _fields: ClassVar[Mapping[str, Field]] = MappingProxyType({})
-    _member: ClassVar[Member | None] = None
-
-    def __eq__(self, other: object) -> bool:
-        if type(other) is not type(self):
-            return NotImplemented
-        return self is other or all(
-            _same(getattr(self, name), getattr(other, name)) for name in _compared(type(self))
-        )
-
-    def __hash__(self) -> int:
-        return hash((type(self), *(_hashable(getattr(self, n)) for n in _compared(type(self)))))
-
-    def __repr__(self) -> str:
-        shown = (
-            f"{name}={_shown(getattr(self, name))}"
-            for name, field in fields_of(type(self)).items()
-            if not _same(getattr(self, name), field.default)
-        )
-        return f"{type(self).__name__}({', '.join(shown)})"
-
-
-def member_of(cls: type[Table]) -> Member | None:
-    """What the declaration of an operator's options says; None for any other table."""
-    return cls._member
-
-
-def fields_of(cls: type[Table]) -> Mapping[str, Field]:
-    """The declared fields of a table by name."""
-    return cls._fields
-
-
-def _compared(cls: type[Table]) -> list[str]:
-    return [name for name, field in cls._fields.items() if not isinstance(field, Local)]
-
-
-def _same(a: Any, b: Any) -> bool:
-    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        return (
-            isinstance(a, np.ndarray)
-            and isinstance(b, np.ndarray)
-            and a.dtype == b.dtype
-            and a.shape == b.shape
-            and (a is b or _bits(a) == _bits(b))
-        )
-    if isinstance(a, float) and a != a:  # a NaN equals a NaN: they are the same field
-        return isinstance(b, float) and b != b
-    if isinstance(a, tuple) and isinstance(b, tuple):
-        return len(a) == len(b) and (a == b or all(map(_same, a, b)))
-    return bool(a == b)
-
-
-def _bits(array: Array) -> memoryview:
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-
-
-def _hashable(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return value.dtype.str, value.tobytes()
-    if isinstance(value, float) and value != value:
-        return "nan"
-    return value
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, np.ndarray) and value.size > 8:
-        return f"<{value.dtype} x {value.size}>"
-    return f"{type(value).__name__}.{value.name}" if isinstance(value, IntEnum) else repr(value)
-
+from tflite_ort.schema.file.fields import (
+    BOOL,
+    FLOAT32,
+    INT8,
+    UINT8,
+    WIDE_ENUMS,
+    Child,
+    Children,
+    Local,
+    Number,
+    OneOf,
+    OperatorCodeNumber,
+    Scalar,
+    String,
+    Strings,
+    Union,
+    Vector,
+    View,
+)
+from tflite_ort.schema.file.tables import Member, Table
 
 T = TypeVar("T", bound=Table)
 
 
 @dataclass_transform(frozen_default=True)
 def table(cls: type[T]) -> type[T]:
-    """Makes the declared class a frozen, slotted dataclass whose defaults are the schema's."""
+    """Makes the declared class a frozen, slotted one whose defaults are the schema's."""
     fields = {name: vars(cls)[name] for name in vars(cls).get("__annotations__", {})}
-    namespace = {k: v for k, v in vars(cls).items() if k not in ("__dict__", "__weakref__")}
-    if not fields:  # nothing to generate: most operators' options are empty
-        return cast("type[T]", type(cls.__name__, (_Empty,), {**namespace, "__slots__": ()}))
-    for name, field in fields.items():
-        setattr(cls, name, field.default)
-    made = dataclass(frozen=True, slots=True, eq=False, repr=False)(cls)
-    made._fields = MappingProxyType(fields)
+    left_out = {"__dict__", "__weakref__", *fields}
+    namespace = {name: value for name, value in vars(cls).items() if name not in left_out}
+    names = tuple(fields)
+    namespace.update(__slots__=names, __match_args__=names, _fields=MappingProxyType(fields))
+    made = cast("type[T]", type(cls.__name__, cls.__bases__, namespace))
+    made._setters = tuple(vars(made)[name].__set__ for name in names)
     return made
 
 
@@ -302,11 +79,6 @@ def options(number: int, *operators: Op, second: bool = False) -> Callable[[type
         return made
 
     return make
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class _Empty(Table):
-    """What tables without fields are made of."""
 
 
 def scalar(
@@ -334,7 +106,7 @@ def enum(slot: int, of: type[IntEnum], *, default: int = 0, since: int | None = 
 
 def enum_number(of: type[IntEnum]) -> Number:
     """The scalar type that carries an enum."""
-    return _WIDE_ENUMS.get(of.__name__, INT8)
+    return WIDE_ENUMS.get(of.__name__, INT8)
 
 
 def operator_code(slot: int, of: type[IntEnum], *, narrow_slot: int) -> Any:

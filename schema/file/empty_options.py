@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tflite_ort.schema.file.declare import Table, options
+from tflite_ort.schema.file.declare import options
 from tflite_ort.schema.file.exports import export_classes
+from tflite_ort.schema.file.tables import Table
 
 
 @options(22)

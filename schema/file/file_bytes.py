@@ -6,7 +6,7 @@ import struct
 from typing import cast
 
 from tflite_ort.schema.file.budgets import DEFAULT, Budgets
-from tflite_ort.schema.file.declare import Array
+from tflite_ort.schema.file.tables import Array
 
 # Several offsets may lead to one table, so that a small crafted file could unfold into any amount
 # of memory. What is read (a table counts as this many bytes, a vector or text twice its size) may

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
 
-from tflite_ort.schema.file.declare import Table, fields_of
 from tflite_ort.schema.file.enums import BuiltinOperator
 from tflite_ort.schema.file.model import Model, Operator, SubGraph, Tensor, stored_data
 from tflite_ort.schema.file.operators import options_of
 from tflite_ort.schema.file.options import CallOptions
 from tflite_ort.schema.file.stablehlo_options import StableHLOCompositeOptions
+from tflite_ort.schema.file.tables import Table, fields_of
 from tflite_ort.schema.file.unions import OPTIONS
 
 # How deep subgraphs may call each other. ONNX Runtime reads graphs nested up to 33 deep.

@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-from tflite_ort.schema.file.declare import (
-    FLOAT32,
-    INT32,
-    Table,
-    boolean,
-    enum,
-    options,
-    scalar,
-    vector,
-)
+from tflite_ort.schema.file.declare import boolean, enum, options, scalar, vector
 from tflite_ort.schema.file.enums import (
     ActivationFunctionType,
     CombinerType,
@@ -23,6 +14,8 @@ from tflite_ort.schema.file.enums import (
     TensorType,
 )
 from tflite_ort.schema.file.exports import export_classes
+from tflite_ort.schema.file.fields import FLOAT32, INT32
+from tflite_ort.schema.file.tables import Table
 
 
 @options(1, Op.CONV_2D)

@@ -11,16 +11,6 @@ import numpy.typing as npt
 
 from tflite_ort.schema.file.budgets import DEFAULT, Budgets
 from tflite_ort.schema.file.declare import (
-    BOOL,
-    FLOAT32,
-    INT32,
-    INT64,
-    UINT16,
-    UINT32,
-    UINT64,
-    Array,
-    Table,
-    Union,
     boolean,
     child,
     children,
@@ -41,6 +31,8 @@ from tflite_ort.schema.file.enums import (
     TensorType,
 )
 from tflite_ort.schema.file.exports import export_classes
+from tflite_ort.schema.file.fields import BOOL, FLOAT32, INT32, INT64, UINT16, UINT32, UINT64, Union
+from tflite_ort.schema.file.tables import Array, Table
 from tflite_ort.schema.file.unions import BuiltinOptions, BuiltinOptions2
 
 

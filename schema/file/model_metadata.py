@@ -11,13 +11,6 @@ from enum import IntEnum
 import numpy as np
 
 from tflite_ort.schema.file.declare import (
-    FLOAT32,
-    INT32,
-    UINT8,
-    UINT32,
-    Array,
-    Table,
-    Union,
     child,
     children,
     enum,
@@ -30,8 +23,10 @@ from tflite_ort.schema.file.declare import (
     view,
 )
 from tflite_ort.schema.file.errors import MalformedModel
+from tflite_ort.schema.file.fields import FLOAT32, INT32, UINT8, UINT32, Union
 from tflite_ort.schema.file.file_bytes import Corrupt, File
 from tflite_ort.schema.file.model import Model
+from tflite_ort.schema.file.tables import Array, Table
 from tflite_ort.schema.file.verify import read_table
 from tflite_ort.schema.file.write import write_table
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tflite_ort.schema.file.declare import Scalar, Table, fields_of
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
 from tflite_ort.schema.file.errors import ModelError
+from tflite_ort.schema.file.fields import Scalar
+from tflite_ort.schema.file.tables import Table, fields_of
 from tflite_ort.schema.file.unions import OPTIONS
 
 

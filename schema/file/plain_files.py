@@ -15,8 +15,8 @@ from pathlib import PurePath
 
 import numpy as np
 
-from tflite_ort.schema.file.declare import Array
 from tflite_ort.schema.file.errors import ModelError, UnreadableModel
+from tflite_ort.schema.file.tables import Array
 
 # Smaller files are read into memory, so that who changes the file later changes nothing here.
 # Larger ones are mapped: they must not change while they are in use.

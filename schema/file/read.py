@@ -15,11 +15,11 @@ import numpy as np
 
 from tflite_ort.schema.file.budgets import DEFAULT, Budgets
 from tflite_ort.schema.file.check import problems
-from tflite_ort.schema.file.declare import Array
 from tflite_ort.schema.file.errors import MalformedModel, UnknownOperator, UnsupportedSchema
 from tflite_ort.schema.file.file_bytes import Corrupt, File
 from tflite_ort.schema.file.model import Model
 from tflite_ort.schema.file.plain_files import file_content
+from tflite_ort.schema.file.tables import Array
 from tflite_ort.schema.file.verify import read_table
 
 IDENTIFIER = b"TFL3"

@@ -2,20 +2,7 @@
 
 from __future__ import annotations
 
-from tflite_ort.schema.file.declare import (
-    BOOL,
-    INT32,
-    INT64,
-    Array,
-    Table,
-    boolean,
-    enum,
-    options,
-    scalar,
-    string,
-    vector,
-    view,
-)
+from tflite_ort.schema.file.declare import boolean, enum, options, scalar, string, vector, view
 from tflite_ort.schema.file.enums import (
     CustomOptionsFormat,
     Op,
@@ -26,6 +13,8 @@ from tflite_ort.schema.file.enums import (
     StablehloPrecisionConfig,
 )
 from tflite_ort.schema.file.exports import export_classes
+from tflite_ort.schema.file.fields import BOOL, INT32, INT64
+from tflite_ort.schema.file.tables import Array, Table
 
 
 @options(1, Op.STABLEHLO_CONCATENATE, second=True)

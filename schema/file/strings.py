@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from tflite_ort.schema.file.declare import Array
 from tflite_ort.schema.file.errors import MalformedModel
+from tflite_ort.schema.file.tables import Array
 
 
 def decoded(data: Array, shape: tuple[int, ...]) -> Array:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tflite_ort.schema.file import empty_options, layer_options, options, stablehlo_options
-from tflite_ort.schema.file.declare import Member, Table, Union, member_of
+from tflite_ort.schema.file.fields import Union
+from tflite_ort.schema.file.tables import Member, Table, member_of
 
 _MODULES = (empty_options, layer_options, options, stablehlo_options)
 

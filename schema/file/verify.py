@@ -6,8 +6,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from tflite_ort.schema.file.declare import (
-    Array,
+from tflite_ort.schema.file.fields import (
     Child,
     Children,
     Field,
@@ -17,13 +16,12 @@ from tflite_ort.schema.file.declare import (
     Scalar,
     String,
     Strings,
-    Table,
     Union,
     Vector,
     View,
-    fields_of,
 )
 from tflite_ort.schema.file.file_bytes import Corrupt, File, Offsets
+from tflite_ort.schema.file.tables import Array, Table, fields_of
 
 T = TypeVar("T", bound=Table)
 

@@ -8,8 +8,7 @@ from typing import Any, cast
 import flatbuffers
 import numpy as np
 
-from tflite_ort.schema.file.declare import (
-    Array,
+from tflite_ort.schema.file.fields import (
     Child,
     Children,
     Field,
@@ -19,12 +18,11 @@ from tflite_ort.schema.file.declare import (
     Scalar,
     String,
     Strings,
-    Table,
     Vector,
     View,
-    fields_of,
 )
 from tflite_ort.schema.file.model import Model
+from tflite_ort.schema.file.tables import Array, Table, fields_of
 
 IDENTIFIER = b"TFL3"
 # A FlatBuffer ends at 2 GiB; this leaves room for everything that is not data.

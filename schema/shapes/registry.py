@@ -10,10 +10,11 @@ One module ``schema/shapes/<family>.py`` per family registers its rules::
             raise ModelError("shapes differ")
         return (op["input1"].shape,)
 
-and `schema/shapes/__init__.py` imports that module. A rule reads the inputs by the names that
-`schema/values/operators.py` declares; their element types are checked before. It returns one shape
-per output, with an unknown size where one depends on data, or None when even a rank does. It raises
-ModelError for shapes that are known not to fit. It never reads the shapes of the outputs.
+and `rule_of` imports that module when an operator of the family comes. A rule reads the inputs by
+the names that `schema/values/operators.py` declares; their element types are checked before. It
+returns one shape per output, with an unknown size where one depends on data, or None when even a
+rank does. It raises ModelError for shapes that are known not to fit. It never reads the shapes of
+the outputs.
 
 A rule that asks for the number of an unknown size is left by Untranslatable, and then all sizes of
 the outputs are unknown. So a rule looks only after sizes that are worth passing on.
@@ -21,14 +22,15 @@ the outputs are unknown. So a rule looks only after sizes that are worth passing
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
 from math import prod
 from typing import Any
 
+from tflite_ort.optional import load
 from tflite_ort.schema.file.budgets import MOST_DIMENSIONS
-from tflite_ort.schema.file.enums import BuiltinOperator
 from tflite_ort.schema.file.errors import ModelError
+from tflite_ort.schema.values.operators import FAMILIES, Key
 from tflite_ort.schema.values.sizes import Shape as Shape
 from tflite_ort.schema.values.sizes import (
     common,
@@ -46,10 +48,11 @@ Rule = Callable[[OperatorView[Any]], Shapes | None]
 MOST_CELLS = 1 << 26
 _NAMED = 8  # shapes in a message
 
-RULES: dict[BuiltinOperator | str, Rule] = {}
+RULES: dict[Key, Rule] = {}
+_LOADED: set[str] = set()  # families
 
 
-def rule(*operators: BuiltinOperator | str) -> Callable[[Rule], Rule]:
+def rule(*operators: Key) -> Callable[[Rule], Rule]:
     """Registers a function as the shape rule of `operators`, custom ones by name; a second rule of
     one raises."""
 
@@ -61,6 +64,22 @@ def rule(*operators: BuiltinOperator | str) -> Callable[[Rule], Rule]:
         return function
 
     return register
+
+
+def rule_of(key: Key) -> Rule | None:
+    """The shape rule of an operator, if there is one."""
+    found = RULES.get(key)
+    if found is None and key in FAMILIES and FAMILIES[key] not in _LOADED:
+        load(f"tflite_ort.schema.shapes.{FAMILIES[key]}")
+        _LOADED.add(FAMILIES[key])
+        found = RULES.get(key)
+    return found
+
+
+def all_rules() -> Mapping[Key, Rule]:
+    """Every rule by its operator."""
+    found = {key: rule_of(key) for key in FAMILIES}
+    return {key: rule for key, rule in found.items() if rule is not None}
 
 
 def listed(tensor: TensorView) -> Shape | None:

@@ -8,14 +8,19 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tflite_ort.schema.file.custom_options import flexbuffer
+from tflite_ort.optional import late
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.file.operators import options_of
 from tflite_ort.schema.file.options import CumsumOptions, StridedSliceOptions
 from tflite_ort.schema.values.view import OperatorView
+
+if TYPE_CHECKING:
+    from tflite_ort.schema.file import custom_options
+else:
+    custom_options = late("tflite_ort.schema.file.custom_options")
 
 Attributes = Mapping[str, Any]
 
@@ -30,7 +35,7 @@ def node_attributes(op: OperatorView[Any]) -> Attributes:
     """The attributes of the node of `op`: bytes, int, float or bool by name; other kinds are left
     out."""
     data = b"" if op.custom_options is None else op.custom_options.tobytes()
-    options = flexbuffer(data)
+    options = custom_options.flexbuffer(data)
     if not isinstance(options, list) or len(options) != 2:
         raise ModelError(f"{op.label}: the options are not a name and a node")
     name, node = options

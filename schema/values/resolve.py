@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tflite_ort.optional import late
 from tflite_ort.schema.file.budgets import Meter
-from tflite_ort.schema.file.custom_options import custom_options
-from tflite_ort.schema.file.declare import Array
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE, PACKED_BITS
 from tflite_ort.schema.file.enums import BuiltinOperator, TensorType
 from tflite_ort.schema.file.errors import MalformedModel
@@ -28,9 +27,15 @@ from tflite_ort.schema.file.model import (
 )
 from tflite_ort.schema.file.operators import options_of
 from tflite_ort.schema.file.strings import decoded
+from tflite_ort.schema.file.tables import Array
 from tflite_ort.schema.values.operators import INPUTS
 from tflite_ort.schema.values.semantics import densify, quantized_range
 from tflite_ort.schema.values.view import Blocks, OperatorView, Packed, Quantization, TensorView
+
+if TYPE_CHECKING:
+    from tflite_ort.schema.file import custom_options
+else:
+    custom_options = late("tflite_ort.schema.file.custom_options")
 
 _Op = BuiltinOperator
 # What sets the variables among its inputs anew; any other operator only reads them.
@@ -197,7 +202,7 @@ def _options(code: OperatorCode, operator: Operator, meter: Meter) -> Any:
     if code.builtin_code is not BuiltinOperator.CUSTOM:
         return options_of(code.builtin_code, operator.options)
     data = operator.custom_options
-    return custom_options(b"" if data is None else data.tobytes(), meter)
+    return custom_options.custom_options(b"" if data is None else data.tobytes(), meter)
 
 
 def quantization_as(tensor: Tensor, type: TensorType) -> Quantization | None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.schema.file.declare import FLOAT32, Number
+from tflite_ort.schema.file.fields import FLOAT32, Number
 
 Array = npt.NDArray[Any]
 

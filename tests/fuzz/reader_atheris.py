@@ -16,7 +16,7 @@ import atheris
 with atheris.instrument_imports(include=["tflite_ort.schema"], enable_loader_override=False):
     from tests.fuzz.corpus import CACHE, small_corpus
     from tflite_ort.schema import BridgeError, read_model, write_model
-    from tflite_ort.schema.file.declare import Table
+    from tflite_ort.schema.file.tables import Table
 
 FOLDER = CACHE / "reader"
 

@@ -12,7 +12,7 @@ import numpy as np
 from tests.fuzz import edges
 from tests.fuzz.tree import Unfit, operator_at, pick, set_at, with_operator
 from tflite_ort.schema import Model
-from tflite_ort.schema.file.declare import (
+from tflite_ort.schema.file.fields import (
     Child,
     Children,
     Field,
@@ -22,12 +22,11 @@ from tflite_ort.schema.file.declare import (
     Scalar,
     String,
     Strings,
-    Table,
     Vector,
     View,
-    fields_of,
 )
 from tflite_ort.schema.file.model import Buffer
+from tflite_ort.schema.file.tables import Table, fields_of
 
 Step = tuple[str, int | None]
 Path = tuple[Step, ...]

@@ -26,7 +26,7 @@ from tflite_ort.schema import (
     TensorMap,
     TensorType,
 )
-from tflite_ort.schema.file.declare import (
+from tflite_ort.schema.file.fields import (
     Child,
     Children,
     Field,
@@ -38,9 +38,9 @@ from tflite_ort.schema.file.declare import (
     String,
     Vector,
     View,
-    fields_of,
 )
 from tflite_ort.schema.file.model import Buffer
+from tflite_ort.schema.file.tables import fields_of
 from tflite_ort.schema.file.unions import OPTIONS as OWN
 
 TENSORS = 3

@@ -16,7 +16,8 @@ import tflite_ort.schema as schema
 from tests.models import MODELS_DIR
 from tflite_ort.schema import Table
 from tflite_ort.schema.file import enums
-from tflite_ort.schema.file.declare import (
+from tflite_ort.schema.file.declare import enum_number
+from tflite_ort.schema.file.fields import (
     Child,
     Children,
     Field,
@@ -29,10 +30,9 @@ from tflite_ort.schema.file.declare import (
     Union,
     Vector,
     View,
-    enum_number,
-    fields_of,
 )
 from tflite_ort.schema.file.model import QuantizationDetails, SparseIndexVector
+from tflite_ort.schema.file.tables import fields_of
 from tflite_ort.schema.file.unions import BuiltinOptions, BuiltinOptions2
 
 REFERENCE = MODELS_DIR.parent / "reference" / "schema.json"

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.versioning.reference import reference
 from tflite_ort.schema import Op, TensorType
-from tflite_ort.versioning.signature import Signature, TensorSignature
+from tflite_ort.versioning.operator_signature import Signature, TensorSignature
 
 # Options that the schema names otherwise than TFLite's C structs.
 _SCHEMA_NAMES = {

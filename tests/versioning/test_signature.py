@@ -23,7 +23,7 @@ from tflite_ort.schema import (
 )
 from tflite_ort.schema.file.model import Model
 from tflite_ort.versioning import required_version, signature
-from tflite_ort.versioning.signature import Signature
+from tflite_ort.versioning.operator_signature import Signature
 
 FLOAT32, INT8, INT16, INT32 = (
     TensorType.FLOAT32,

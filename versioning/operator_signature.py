@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tflite_ort.schema import Model, Op, Operator, SubGraph, Tensor, TensorType
-from tflite_ort.schema.file.declare import fields_of
+from tflite_ort.schema.file.tables import fields_of
 
 Shape = tuple[int, ...]
 

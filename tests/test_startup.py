@@ -1,0 +1,107 @@
+"""What a new process imports: no more than it uses."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tflite_ort
+from tflite_ort.command.cli import VERBS, command
+from tflite_ort.command.demo import digits_model
+from tflite_ort.optional import late_names
+
+HEAVY = ("onnx", "onnx_ir", "sympy", "google", "typer", "rich", "zipfile", "tempfile")
+LATE = (
+    *("verification", "command", "export", "batch", "batching", "bundles", "metadata"),
+    *("fallback_kernels.convolution", "schema.builder", "schema.file.write", "versioning.rules"),
+)
+
+
+def imported(code: str) -> set[str]:
+    """The modules that a new process has imported after `code`."""
+    code = f"{code}\nimport json, sys; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def late_in(modules: set[str]) -> set[str]:
+    ours = {f"tflite_ort.{name}" for name in LATE}
+    return modules & {*HEAVY, *ours}
+
+
+def test_the_package_alone_imports_next_to_nothing() -> None:
+    modules = imported("import tflite_ort")
+    assert not late_in(modules) | modules & {"numpy", "onnxruntime"}
+
+
+def test_the_interpreter_comes_without_translators_and_kernels() -> None:
+    modules = imported("from tflite_ort import Interpreter")
+    assert late_in(modules) == set()
+    assert not {m for m in modules if m.startswith("tflite_ort.opmap.idioms")}
+
+
+def test_a_load_imports_the_families_of_its_operators() -> None:
+    path = str(digits_model("float32"))
+    modules = imported(
+        f"from tflite_ort import Interpreter\ni = Interpreter({path!r})\n"
+        "i.allocate_tensors(); i.invoke()"
+    )
+    assert late_in(modules) == set()
+    families = {m.split(".")[2] for m in modules if m.startswith("tflite_ort.opmap.")}
+    assert "convolution" in families
+    assert not families & {"recurrent", "stablehlo", "tiling", "cells", "loops"}
+    assert not {m for m in modules if m.startswith("tflite_ort.fallback_kernels.c")}
+
+
+@pytest.mark.parametrize("argument", ["--version", "--help"])
+def test_the_command_line_answers_at_once(argument: str) -> None:
+    modules = imported(
+        f"import sys\nfrom tflite_ort.command.cli import main\nsys.argv = ['x', {argument!r}]\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass"
+    )
+    assert not modules & {"numpy", "onnxruntime", "onnx", "tflite_ort.schema"}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_list_of_verbs_says_what_their_own_help_says(verb: str) -> None:
+    paragraphs = (command(verb).help or "").split("\n\n")
+    assert " ".join(paragraphs[0].split()) == VERBS[verb].summary
+
+
+def names_for_type_checkers(path: Path) -> set[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    (block,) = (node for node in tree.body if isinstance(node, ast.If))
+    return {
+        alias.asname or alias.name
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+
+
+def test_type_checkers_see_every_late_name() -> None:
+    assert names_for_type_checkers(Path(tflite_ort.__file__)) == set(tflite_ort.__all__)
+    for name in tflite_ort.__all__:
+        assert getattr(tflite_ort, name) is not None
+    assert set(tflite_ort.__all__) <= set(dir(tflite_ort))
+
+
+@pytest.mark.parametrize("package", ["tflite_ort", "tflite_ort.schema", "tflite_ort.versioning"])
+def test_no_late_name_is_that_of_a_submodule(package: str) -> None:
+    """The import of the submodule would take its place."""
+    folder = Path(sys.modules[package].__file__ or "").parent
+    late = names_for_type_checkers(folder / "__init__.py")
+    assert not late & {path.stem for path in folder.iterdir()}
+
+
+def test_submodules_and_unknown_names() -> None:
+    get = late_names("tflite_ort", {})
+    assert get("state") is sys.modules["tflite_ort.state"]
+    for name in ("nothing", "_private", "__wrapped__"):
+        with pytest.raises(AttributeError, match=f"'tflite_ort' has no attribute '{name}'"):
+            get(name)
