@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
-from tflite_ort.cache.folder import UNREADABLE
-from tflite_ort.cache.plans import PlanCache, StoredEntry, discard
 from tflite_ort.missing_operators import check_operators
 from tflite_ort.opened_model import OpenedModel
 from tflite_ort.optional import late
@@ -40,8 +38,13 @@ from tflite_ort.state import State, Variable, initial_value
 if TYPE_CHECKING:
     import tempfile
 
+    from tflite_ort.cache import folder as cache_folder
+    from tflite_ort.cache import plans
+    from tflite_ort.cache.plans import PlanCache, StoredEntry
     from tflite_ort.plan import profiling
 else:
+    cache_folder = late("tflite_ort.cache.folder")
+    plans = late("tflite_ort.cache.plans")
     tempfile = late("tempfile")
     profiling = late("tflite_ort.plan.profiling")
 
@@ -149,7 +152,7 @@ class SubgraphExecutor:
             state = self._shared.state
             plan = whole_plan(entry.whole, entry.graph, state, around, explain, entry.rows)
             self._opened.show(entry.face)
-        except (StaleEntry, *UNREADABLE):
+        except (StaleEntry, *cache_folder.UNREADABLE):
             cache.drop(self.subgraph, self._shapes)
             return None
         self._begin()
@@ -171,7 +174,7 @@ class SubgraphExecutor:
                 rows = [astuple(row) for row in plan.placements]
                 whole = _whole(plan, recorder)
                 cache.store(self.subgraph, self._shapes, recorder, self._opened.model, whole, rows)
-            discard(recorder)
+            plans.discard(recorder)
         return observed(plan, self._context)
 
     # Making a plan ---------------------------------------------------------------------------

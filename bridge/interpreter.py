@@ -28,12 +28,12 @@ from tflite_ort.schema import Budgets, Model, StateError, TensorError
 from tflite_ort.signature import Signature
 from tflite_ort.signatures import SignatureRunner
 from tflite_ort.tool_methods import ToolMethods
-from tflite_ort.tuning.tuner import TuneChoice
 from tflite_ort.versioning.resolver import OpResolver
 
 if TYPE_CHECKING:
     from tflite_ort import metadata as model_metadata
     from tflite_ort.plan import profiling
+    from tflite_ort.tuning.tuner import TuneChoice
 else:
     model_metadata = late("tflite_ort.metadata")
     profiling = late("tflite_ort.plan.profiling")

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tflite_ort.cache.choice import chosen_folder, tuning_file
-from tflite_ort.cache.keys import settings_of
-from tflite_ort.cache.plans import PlanCache, plan_cache
 from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.executor import Shared
 from tflite_ort.missing_operators import check_versions
@@ -25,12 +23,17 @@ from tflite_ort.resolvers import BuiltinOpResolver, library_name
 from tflite_ort.schema import Budgets, Model, TensorError
 from tflite_ort.schema.file.read import read_content
 from tflite_ort.state import State
-from tflite_ort.tuning.tuner import TuneChoice, Tuner, Tuning
 
 if TYPE_CHECKING:
     from tflite_ort import batch as batches
+    from tflite_ort.cache import keys, plans
+    from tflite_ort.cache.plans import PlanCache
+    from tflite_ort.tuning import tuner
 else:
     batches = late("tflite_ort.batch")
+    keys = late("tflite_ort.cache.keys")
+    plans = late("tflite_ort.cache.plans")
+    tuner = late("tflite_ort.tuning.tuner")
 
 
 class LoadedModel:
@@ -95,15 +98,15 @@ class LoadedModel:
         given = self._arguments["resolver"]
         return BuiltinOpResolver() if given is None else given
 
-    def _chosen_tuner(self, choice: TuneChoice) -> Tuner | None:
+    def _chosen_tuner(self, choice: tuner.TuneChoice) -> tuner.Tuner | None:
         """What chooses lowerings, if they are tuned."""
         if choice is False:
             return None
-        if not isinstance(choice, Tuning):
-            choice = Tuning(None if choice is True else choice)
+        if not isinstance(choice, tuner.Tuning):
+            choice = tuner.Tuning(None if choice is True else choice)
         path = tuning_file() if choice.file is None else Path(choice.file).absolute()
         threads = self._choices["num_threads"]
-        return Tuner(choice, path, threads, self._resolver().translators)
+        return tuner.Tuner(choice, path, threads, self._resolver().translators)
 
     def _read(self) -> Model:
         """The model, whose operators are known."""
@@ -126,11 +129,13 @@ class LoadedModel:
             return None
         budgets, batch = given["budgets"] or Budgets(), given["batch"] or 0
         choices = self._choices | ({} if self._tuner is None else {"tuned": self._tuner.digest()})
-        settings = settings_of(self._delegates, resolver, budgets, batch=batch, **choices)
+        settings = keys.settings_of(self._delegates, resolver, budgets, batch=batch, **choices)
         if settings is None:
             return None
         path = given["model_path"]
-        return plan_cache(folder, file, settings, os.path.basename(path) if path else "(bytes)")
+        return plans.plan_cache(
+            folder, file, settings, os.path.basename(path) if path else "(bytes)"
+        )
 
 
 _NO_FILE = ModelFile(np.zeros(0, np.uint8))

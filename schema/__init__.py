@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tflite_ort.optional import late_names
+from tflite_ort.optional import late_names as _late_names
 
 # Every class that these modules define: options, tables, enumerations and errors.
 from tflite_ort.schema.file.budgets import Budgets as Budgets
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tflite_ort.schema.builder import SubgraphBuilder as SubgraphBuilder
     from tflite_ort.schema.file.write import write_model as write_model
 
-__getattr__ = late_names(
+__getattr__ = _late_names(
     __name__,
     {
         "ModelBuilder": "tflite_ort.schema.builder",

@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tflite_ort.cache.folder import CacheFolder
-from tflite_ort.optional import optional_module
+from tflite_ort.optional import late, optional_module
 from tflite_ort.schema import CacheWarning
+
+if TYPE_CHECKING:
+    from tflite_ort.cache import folder as folders
+else:
+    folders = late("tflite_ort.cache.folder")
 
 # What stands for a choice: whether to cache in the default folder, or a folder.
 CacheChoice = bool | str | os.PathLike[str]
@@ -27,7 +32,7 @@ def default_folder() -> Path:
     return Path(platformdirs.user_cache_path("tflite-ort", appauthor=False))
 
 
-def chosen_folder(choice: CacheChoice | None) -> CacheFolder | None:
+def chosen_folder(choice: CacheChoice | None) -> folders.CacheFolder | None:
     """The folder that is meant; None for no cache.
 
     Args:
@@ -48,7 +53,7 @@ def chosen_folder(choice: CacheChoice | None) -> CacheFolder | None:
         path = default_folder()
     else:
         path = Path(text)
-    folder = CacheFolder(path.absolute(), size_limit())
+    folder = folders.CacheFolder(path.absolute(), size_limit())
     if reason := folder.distrusted():
         warnings.warn(f"nothing is cached: {reason}", CacheWarning, stacklevel=2)
         return None

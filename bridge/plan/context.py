@@ -18,10 +18,10 @@ from tflite_ort.providers.trials import device_memory, exact_weight_type
 from tflite_ort.schema.file.budgets import DEFAULT, Budgets
 from tflite_ort.state import State
 from tflite_ort.tuning.costs import modelled_chooser
-from tflite_ort.tuning.tuner import Tuner
 
 if TYPE_CHECKING:
     from tflite_ort.plan import profiling
+    from tflite_ort.tuning.tuner import Tuner
 else:
     profiling = late("tflite_ort.plan.profiling")
 
