@@ -61,12 +61,14 @@ def read_inputs(
 ) -> dict[int, Array]:
     """The arrays that ``NAME=FILE`` and ``FILE`` stand for, by tensor index.
 
-    A ``FILE`` alone is the first input that has no file yet; an ``.npz`` alone has inputs by name.
+    A ``FILE`` alone is the first input that has no file yet; an ``.npz`` alone has inputs by name,
+    or by the name that `write_outputs` gives them in an archive.
 
     Raises:
         InputError: a name is no input's, or a file's content does not fit its input.
     """
     waiting = {str(each["name"]): each for each in details}
+    stored = dict(zip(entry_names(waiting), waiting, strict=True))
     arrays: dict[int, Array] = {}
 
     def accept(name: str, path: Path, array: Array | None = None) -> None:
@@ -84,7 +86,7 @@ def read_inputs(
             accept(name, Path(file))
         elif text.endswith(".npz"):
             for name, array in read_npz(Path(text)).items():
-                accept(name, Path(text), array)
+                accept(name if name in waiting else stored.get(name, name), Path(text), array)
         else:
             alone.append(Path(text))
     for path in alone:

@@ -39,6 +39,7 @@ from tflite_ort.prediction.array_files import InputError
 from tflite_ort.prediction.images import Normalization
 from tflite_ort.schema import ExportError, Model, read_model, write_model
 from tflite_ort.verification.comparing import Progress as Told
+from tflite_ort.verification.extraction import extract as extracted
 from tflite_ort.verification.extraction import one_operator
 from tflite_ort.verification.html import environment, to_html
 from tflite_ort.verification.overlay import node_names, write_overlays
@@ -288,19 +289,25 @@ def _print_operators(result: RuntimeResult) -> None:
 
 
 def _extract(model: Model, report: Report, out: Path) -> None:
-    """Write the first operator that is off, and what the reference fed it as ``.npz``."""
+    """Write the first operator that is off, what the reference fed it as ``.npz``, and what an ONNX
+    file has of it."""
     result = next((each for each in report.runtimes if each.named is not None), None)
     if result is None or result.named is None:
         say("no operator is off by itself: nothing is extracted")
         return
-    part, inputs, _ = one_operator(as_verified(model), result.named.index)
+    whole, beside, onnx = as_verified(model), out.with_suffix(".npz"), out.with_suffix(".onnx")
+    if result.part is None:
+        part, inputs, _ = one_operator(whole, result.named.index)
+    else:
+        inputs = list(result.part.inputs)
+        part = extracted(whole, inputs, result.part.outputs)
+        write_bytes(onnx, result.part.content)
+        say(f"wrote {onnx}: the nodes of {result.runtime} for it")
     write_bytes(out, write_model(part))
     say(f"wrote {out}: {result.named.label} alone")
     if all(index in result.fed for index in inputs):
-        graph = part.subgraphs[0]
-        names = [graph.tensors[index].name for index in graph.inputs]
+        names = [whole.subgraphs[0].tensors[index].name for index in inputs]
         arrays = dict(zip(names, (result.fed[index] for index in inputs), strict=True))
-        beside = out.with_suffix(".npz")
         write_outputs(beside, arrays)
-        again = f"; verify {out} --input {beside}" if result.runtime in NAMES else ""
-        say(f"wrote {beside}: its inputs{again}")
+        file = "" if result.part is None else f" --onnx {onnx}"
+        say(f"wrote {beside}: its inputs; verify {out}{file} --input {beside}")

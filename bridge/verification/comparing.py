@@ -23,12 +23,14 @@ from tflite_ort.verification.extraction import constant_operators
 from tflite_ort.verification.judgement import Outputs, first_off, is_near, is_within, judged
 from tflite_ort.verification.kept import ArrayFile, KeptArrays
 from tflite_ort.verification.known import known_difference
+from tflite_ort.verification.onnx_runtime import OnnxRuntime
 from tflite_ort.verification.options import option_texts
 from tflite_ort.verification.results import (
     CONSTANT,
     CalledOperator,
     OperatorResult,
     OutputResult,
+    Part,
     RuntimeResult,
     TensorResult,
     Values,
@@ -250,6 +252,7 @@ class Comparing:
         verdict, reason = judged(outputs, state, operators, self.tolerance, has_outputs)
         if verdict is Verdict.TOLERANCE:  # small differences that add up are not off
             outputs, state = (tuple(map(_not_off, each)) for each in (outputs, state))
+        part = self._part(first)
         if self.error:
             verdict, reason = Verdict.OFF, f"It does not run: {self.error}"
         return RuntimeResult(
@@ -264,14 +267,24 @@ class Comparing:
             self.error,
             self.reference.error or self.runtime.outputs_only,
             (*self._outputs.values(), *([self._worst[1]] if self._worst else ())),
-            {} if first is None else self._fed(first),
+            {} if first is None else self._fed(first, part),
             tuple(self._called),
+            part,
         )
 
-    def _fed(self, op: OperatorResult) -> dict[int, Array]:
-        """What the reference feeds an operator in the first sample."""
+    def _part(self, op: OperatorResult | None) -> Part | None:
+        if op is None or not isinstance(self.runtime, OnnxRuntime):
+            return None
+        try:
+            return self.runtime.part(op.index, self.reference.tensors[0])
+        except NotIsolated:
+            return None
+
+    def _fed(self, op: OperatorResult, part: Part | None) -> dict[int, Array]:
+        """What the reference feeds an operator, or `part`, in the first sample."""
         known = self.reference.tensors[0]
-        return {i: known[i] for i in op.inputs if i is not None and i in known}
+        inputs = op.inputs if part is None else part.inputs
+        return {i: known[i] for i in inputs if i is not None and i in known}
 
     def _tensor(self, index: int) -> TensorResult:
         view, accumulated = self.views[index], merged(self._accumulated.get(index, ()))

@@ -25,6 +25,7 @@ from tflite_ort.verification.onnx_forms import (
     misfit_form,
 )
 from tflite_ort.verification.onnx_graph import OnnxGraph
+from tflite_ort.verification.results import Part
 from tflite_ort.verification.runtimes import (
     AT_A_TIME,
     Isolated,
@@ -177,6 +178,30 @@ class OnnxRuntime:
     # One operator ------------------------------------------------------------------------------
 
     def isolated(self, operator: int, given: Sequence[Tensors]) -> Isolated:
+        nodes, read, targets = self._segment(operator, given)
+        runs = self._runs(nodes, read, targets, given)
+        return Isolated(runs, self._spanned(list(targets), set(read.values())))
+
+    def part(self, operator: int, sample: Tensors) -> Part:
+        """The nodes that `isolated` runs, as a file.
+
+        Raises:
+            NotIsolated: there are none.
+        """
+        nodes, read, targets = self._segment(operator, [sample])
+        feeds = {name: self._form[name].to_value(sample[index]) for name, index in read.items()}
+        cut = self.graph.cut(nodes, feeds, list(targets.values()))
+        return Part(tuple(read.values()), tuple(targets), cut.SerializeToString())
+
+    def _segment(
+        self, operator: int, given: Sequence[Tensors]
+    ) -> tuple[list[int], dict[str, int], dict[int, str]]:
+        """Nodes, the values that they read with the tensors that these stand for, and by tensor the
+        values that they make.
+
+        Raises:
+            NotIsolated: there are none.
+        """
         graph = self.model.subgraphs[0]
         outputs = [index for index in graph.operators[operator].outputs if index in self._value]
         if not outputs:
@@ -193,8 +218,7 @@ class OnnxRuntime:
         if unknown := [name for name in borders if name not in stops]:
             raise NotIsolated(f"the reference has no value of {unknown[0]!r}")
         read = {name: stops[name] for name in borders}
-        runs = self._runs(nodes, read, dict(zip(outputs, targets, strict=True)), given)
-        return Isolated(runs, self._spanned(outputs, set(read.values())))
+        return nodes, read, dict(zip(outputs, targets, strict=True))
 
     def _runs(
         self,

@@ -41,7 +41,7 @@ class Report(Results):
 
 
 # Fields that hold arrays.
-_ARRAYS = frozenset({"fed", "values"})
+_ARRAYS = frozenset({"fed", "values", "part"})
 
 
 def plain(value: Any) -> Any:

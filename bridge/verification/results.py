@@ -164,6 +164,20 @@ class CalledOperator:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """What an ONNX file has of the operator that is named.
+
+    Args:
+        inputs, outputs: indices of the tensors that its values stand for, in the file's order.
+        content: an ONNX file of its own; weights outside of the file stay there.
+    """
+
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class RuntimeResult:
     """How far one runtime is from the reference.
 
@@ -176,6 +190,7 @@ class RuntimeResult:
         outputs_only: why nothing but outputs was compared; empty where more was.
         values: of the outputs, and of the worst tensor as the last one.
         fed: by index, the reference's values of what the operator `first` reads, of one sample.
+        part: of an ONNX file, its nodes that stand for that operator.
         called: the operators of the other subgraphs, of this library's interpreter.
     """
 
@@ -192,6 +207,7 @@ class RuntimeResult:
     values: tuple[Values, ...] = ()
     fed: Mapping[int, Array] = field(default_factory=dict)
     called: tuple[CalledOperator, ...] = ()
+    part: Part | None = None
 
     @property
     def named(self) -> OperatorResult | None:

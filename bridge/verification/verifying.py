@@ -153,7 +153,9 @@ class _Job:
             fed = random_samples(self.details(), self.metadata, inputs)
             return fed, f"{inputs.samples} random samples from seed {inputs.seed}"
         runs = [[each] if isinstance(each, Mapping) else each for each in inputs]
-        return given_samples(self.model, runs), f"{len(inputs)} given samples"
+        count = len(inputs)
+        said = f"{count} given sample{'s' * (count != 1)}"
+        return given_samples(self.model, runs), said
 
     def run(
         self, name: str, choice: _Choice, inputs: Random | Sequence[Given | Sequence[Given]]

@@ -203,6 +203,19 @@ def test_the_command_names_extracts_and_shows_the_difference_again(tmp_path: Pat
     assert CliRunner().invoke(app, again).exit_code == 4
 
 
+def test_the_part_of_an_onnx_file_shows_the_difference_again(tmp_path: Path) -> None:
+    out, file = tmp_path / "part.tflite", tmp_path / "faulty.onnx"
+    onnx.save(faulty(QUANTISED, "DEPTHWISE_CONV_2D_3", 1), file)
+    given = ["verify", str(model_path(QUANTISED)), "--onnx", str(file), "--samples", "1"]
+    CliRunner().invoke(app, [*given, "--extract", str(out)])
+    part = ["--onnx", str(out.with_suffix(".onnx")), "--input", str(out.with_suffix(".npz"))]
+    told = tmp_path / "told.json"
+    again = CliRunner().invoke(app, ["verify", str(out), *part, "--json", str(told)])
+    assert again.exit_code == 4, again.output
+    (operator,) = json.loads(told.read_text())["runtimes"][0]["operators"]
+    assert operator["name"] == "DEPTHWISE_CONV_2D" and operator["within"] is False
+
+
 @pytest.mark.parametrize("option", ["--profile", "--no-profile"])
 def test_the_command_times_operators(option: str, tmp_path: Path) -> None:
     told = tmp_path / "told.json"
