@@ -154,7 +154,7 @@ def quantized_rows(x: Array, axes: tuple[int, ...], asymmetric: bool) -> tuple[A
         return _asymmetric(x, low.astype(np.float64), high.astype(np.float64))
     reach = np.maximum(-low, high)
     reach[reach == 0] = 127
-    codes = np.clip(round_half_away(x * (np.float32(127) / reach)), -127, 127)
+    codes = np.clip(round_half_away(_scaled(x, np.float32(127), reach)), -127, 127)
     return codes, reach / np.float32(127)
 
 
@@ -164,5 +164,15 @@ def _asymmetric(x: Array, low: Array, high: Array) -> tuple[Array, Array]:
     nearer = 128 - low / wide < 127 + high / wide
     zero_point = np.clip(round_half_away(np.where(nearer, from_low, from_high)), -128, 127)
     scale, zero_point = wide.astype(np.float32), zero_point.astype(np.float32)
-    codes = np.clip(zero_point + round_half_away(x * (np.float32(1) / scale)), -128, 127)
+    steps = round_half_away(_scaled(x, np.float32(1), scale))
+    codes = np.clip(zero_point + steps, -128, 127)
     return codes - zero_point, scale
+
+
+def _scaled(x: Array, steps: np.float32, reach: Array) -> Array:
+    """x * (steps / reach); in float64 where that quotient is infinite, as of subnormal numbers."""
+    with np.errstate(over="ignore"):
+        quotient = steps / reach
+    if np.isfinite(quotient).all():
+        return np.asarray(x * quotient)
+    return np.asarray(x.astype(np.float64) * steps / reach.astype(np.float64), x.dtype)
