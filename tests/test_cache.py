@@ -1,62 +1,23 @@
-"""The cache of compiled models: the same numbers, entries that are checked, nothing but a cache."""
+"""The cache of compiled models: the same numbers, whatever is found there."""
 
 from __future__ import annotations
 
+import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
-from tests.models import model_paths
-from tests.one_op import T, one_op_model
-from tflite_ort import BridgeError, Interpreter
-from tflite_ort.comparison.drawn import random_inputs
-from tflite_ort.plan.stored import StoredPlan
-from tflite_ort.schema import AddOptions, Op
+from tests.cached import ADD, KEYWORDS, assert_same, entries, is_hit, made
+from tests.models import model_path, model_paths
+from tests.one_op import Node, T, graph_model, one_op_model
+from tflite_ort import BridgeError, Interpreter, Registration, WellKnownOpResolver
+from tflite_ort.resolvers import BuiltinOpResolver
+from tflite_ort.schema import AddOptions, GatherOptions, Op, TensorType
 
-Array = npt.NDArray[Any]
-
-KEYWORDS = "mlperf-tiny__kws_ref_model.tflite"
-ADD = one_op_model(Op.ADD, [T((2,)), T((2,))], [T((2,))], AddOptions())
 LARGEST = 3 << 20  # of the networks that are run here
-
-
-def made(interpreter: Interpreter) -> list[Any]:
-    """What two invokes over random inputs make, and what the interpreter says of itself."""
-    interpreter.allocate_tensors()
-    for index, array in random_inputs(interpreter.get_input_details(), 7).items():
-        interpreter.set_tensor(index, array)
-    results = []
-    for _ in range(2):
-        interpreter.invoke()
-        for detail in interpreter.get_output_details():
-            results.append(interpreter.get_tensor(detail["index"]))
-    return [results, interpreter.get_input_details(), interpreter.get_output_details()]
-
-
-def is_hit(interpreter: Interpreter) -> bool:
-    """Whether the plan is made of nothing but what was stored."""
-    interpreter.allocate_tensors()
-    return isinstance(interpreter._subgraph(0).executor.plan, StoredPlan)
-
-
-def assert_same(got: Any, want: Any) -> None:
-    """Bit for bit."""
-    if isinstance(want, dict):
-        assert got.keys() == want.keys()
-        for key, value in want.items():
-            assert_same(got[key], value)
-    elif isinstance(want, list | tuple):
-        assert len(got) == len(want)
-        for one, other in zip(got, want, strict=True):
-            assert_same(one, other)
-    else:
-        one, other = np.asarray(got), np.asarray(want)
-        assert (one.dtype, one.shape) == (other.dtype, other.shape)
-        same = one == other if one.dtype.kind in "OSU" else one.tobytes() == other.tobytes()
-        assert np.all(same)
 
 
 def attempt(path: Path, cache: Path | bool) -> Any:
@@ -74,3 +35,136 @@ def test_a_network_of_the_cache_gives_the_same(path: Path, tmp_path: Path) -> No
     want = attempt(path, False)
     assert_same(attempt(path, tmp_path), want)
     assert_same(attempt(path, tmp_path), want)
+
+
+def test_a_hit_translates_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = model_path(KEYWORDS)
+    want = made(Interpreter(path, cache=tmp_path))
+    monkeypatch.setattr("tflite_ort.executor.make_plan", None)
+    monkeypatch.setattr("tflite_ort.loading.read_content", None)
+    interpreter = Interpreter(path, cache=tmp_path)
+    assert_same(made(interpreter), want)
+    assert is_hit(interpreter)
+
+
+def test_a_hit_tells_all_that_the_file_says(tmp_path: Path) -> None:
+    path, tellings = model_path(KEYWORDS), []
+    for cache in (False, tmp_path, tmp_path):
+        interpreter = Interpreter(path, cache=cache)
+        interpreter.allocate_tensors()
+        placements = interpreter.delegation()
+        names = [each.name for each in interpreter.metadata.inputs]
+        details = interpreter.get_tensor_details()
+        constants = [
+            interpreter.get_tensor(each["index"])
+            for each in interpreter.get_tensor_details()
+            if "weights" in each["name"]
+        ]
+        tellings.append([placements, names, details, constants, interpreter._get_ops_details()])
+    for telling in tellings[1:]:
+        assert telling[0] == tellings[0][0]
+        assert_same(telling[1:], tellings[0][1:])
+
+
+def test_numpy_steps_stay_and_sessions_are_not_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = model_path("tflite-support__coco_ssd_mobilenet_v1_1.0_quant_2018_06_29.tflite")
+    given = {"num_threads": 1, "providers": ["CPUExecutionProvider"]}
+    delegates = [replace(each, max_versions={Op.LOGISTIC: 0}) for each in chosen(path, given)]
+    given = {"num_threads": 1, "providers": delegates}
+    want = made(Interpreter(path, cache=tmp_path, **given))
+    monkeypatch.setattr("tflite_ort.plan.build.lower", None)
+    monkeypatch.setattr("tflite_ort.plan.assignment.lower", None)
+    interpreter = Interpreter(path, cache=tmp_path, **given)
+    assert_same(made(interpreter), want)
+    assert not is_hit(interpreter)
+    assert {row.runs_on for row in interpreter.delegation()} >= {"ort", "numpy"}
+
+
+def chosen(path: Path, given: dict[str, Any]) -> list[Any]:
+    return list(Interpreter(path, **given)._delegates)
+
+
+def test_an_operator_that_fails_says_the_same(tmp_path: Path) -> None:
+    model = one_op_model(
+        Op.GATHER, [T((3,)), T((1,), TensorType.INT32)], [T((1,))], GatherOptions()
+    )
+
+    def message(cache: Path | bool) -> str:
+        interpreter = Interpreter(model_content=model, cache=cache)
+        interpreter.allocate_tensors()
+        interpreter.set_tensor(interpreter.get_input_details()[1]["index"], np.int32([9]))
+        with pytest.raises(BridgeError) as error:
+            interpreter.invoke()
+        return str(error.value)
+
+    want = message(False)
+    assert [message(tmp_path), message(tmp_path)] == [want, want]
+
+
+def test_signatures_and_new_shapes_have_entries_of_their_own(tmp_path: Path) -> None:
+    path = model_path("mediapipe__test_two_signature_keys_model.tflite")
+    for _ in range(2):
+        plain, cached = Interpreter(path), Interpreter(path, cache=tmp_path)
+        for key, names in plain.get_signature_list().items():
+            assert cached.get_signature_list()[key] == names
+            for size in (2, 5):
+                feeds = {name: np.arange(size, dtype=np.float32) for name in names["inputs"]}
+                want = plain.get_signature_runner(key)(**feeds)
+                assert_same(cached.get_signature_runner(key)(**feeds), want)
+    assert len(entries(tmp_path)) >= 2
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"num_threads": 2},
+        {"experimental_preserve_all_tensors": True},
+        {"hybrid": "dynamic"},
+        {"strict": True},
+        {"batch": 2},
+        {"resolver": WellKnownOpResolver()},
+        {"providers": []},
+        {"providers": [("CPUExecutionProvider", {})] * 2},
+    ],
+    ids=lambda given: next(iter(given)),
+)
+def test_what_a_plan_depends_on_is_in_its_key(given: dict[str, Any], tmp_path: Path) -> None:
+    path = model_path(KEYWORDS)
+    Interpreter(path, cache=tmp_path).allocate_tensors()
+    before = entries(tmp_path)
+    assert_same(made(Interpreter(path, cache=tmp_path, **given)), made(Interpreter(path, **given)))
+    assert len(entries(tmp_path)) == len(before) + 1
+
+
+def test_another_model_is_another_entry(tmp_path: Path) -> None:
+    for addend in (1.0, 2.0):
+        tensors = {"x": T((2,)), "y": T((2,)), "k": T.constant(np.full(2, addend, np.float32))}
+        model = graph_model(tensors, [Node(Op.ADD, ["x", "k"], ["y"], AddOptions())], ["y"])
+        for _ in range(2):
+            interpreter = Interpreter(model_content=model, cache=tmp_path)
+            interpreter.allocate_tensors()
+            interpreter.invoke()
+            output = interpreter.get_output_details()[0]["index"]
+            assert interpreter.get_tensor(output).tolist() == [addend, addend]
+    assert len(entries(tmp_path)) == 2
+
+
+def test_custom_code_is_never_cached(tmp_path: Path) -> None:
+    resolver = BuiltinOpResolver()
+    resolver.add_builtin(Op.ADD, Registration(function=lambda x, y: x * y))
+    interpreter = Interpreter(model_content=ADD, cache=tmp_path, resolver=resolver)
+    interpreter.allocate_tensors()
+    assert entries(tmp_path) == []
+    changed = BuiltinOpResolver()
+    changed.translators.remove(Op.ADD, 1)
+    Interpreter(model_content=ADD, cache=tmp_path, resolver=changed).allocate_tensors()
+    assert entries(tmp_path) == []
+
+
+def test_a_copy_is_a_hit(tmp_path: Path) -> None:
+    first = Interpreter(model_content=ADD, cache=tmp_path)
+    first.allocate_tensors()
+    assert is_hit(first.copy())
+    assert is_hit(pickle.loads(pickle.dumps(first)))

@@ -1,0 +1,235 @@
+"""The cache under damage, kill, full disks and other processes; what stays in its folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import pytest
+
+from tests.cached import ADD, KEYWORDS, assert_same, entries, is_hit, made
+from tests.models import model_path
+from tflite_ort import CacheWarning, Interpreter
+from tflite_ort.cache.folder import CacheFolder, file_checksum
+
+# Damage ------------------------------------------------------------------------------------------
+
+
+def test_damaged_entries_are_made_anew(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    path, seed = model_path(KEYWORDS), random.randrange(1 << 30)
+    print("seed", seed)
+    rng, want = random.Random(seed), made(Interpreter(path, cache=tmp_path))
+    for _ in range(1000 if request.config.getoption("--thorough") else 20):
+        file = rng.choice(sorted(tmp_path.iterdir()))
+        damage(file, rng)
+        assert_same(made(Interpreter(path, cache=tmp_path)), want)
+        whole = Interpreter(path, cache=tmp_path)
+        assert_same(made(whole), want)
+        assert is_hit(whole)
+
+
+def damage(file: Path, rng: random.Random) -> None:
+    """Change a byte, or lose some."""
+    content = bytearray(file.read_bytes())
+    place = rng.randrange(len(content))
+    content[place] ^= 1 << rng.randrange(8)
+    file.write_bytes(content[:place] if rng.random() < 0.2 else content)
+
+
+def test_what_is_missing_or_none_of_ours_is_made_anew(tmp_path: Path) -> None:
+    path = model_path(KEYWORDS)
+    want = made(Interpreter(path, cache=tmp_path))
+    for spoil in (
+        lambda file: file.unlink(),
+        lambda file: file.write_bytes(b""),
+        lambda file: (file.unlink(), file.mkdir()),
+        lambda file: (file.unlink(), file.symlink_to(file.name)),
+    ):
+        for suffix in (".json", ".1"):
+            files = [each for each in tmp_path.iterdir() if each.suffix == suffix]
+            file = max(files, key=lambda each: each.stat().st_mtime_ns)
+            spoil(file)
+            assert_same(made(Interpreter(path, cache=tmp_path)), want)
+            if file.is_dir():
+                file.rmdir()
+            made(Interpreter(path, cache=tmp_path))
+
+
+def test_nothing_can_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for folder in (tmp_path / "file" / "below", Path("/proc/nothing"), tmp_path / "file"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CacheWarning)
+            assert made(Interpreter(model_content=ADD, cache=folder))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_a_folder_of_others_is_not_used(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    with pytest.warns(CacheWarning, match="other users"):
+        Interpreter(model_content=ADD, cache=tmp_path).allocate_tensors()
+    assert entries(tmp_path) == []
+    tmp_path.chmod(0o700)
+    Interpreter(model_content=ADD, cache=tmp_path / "new").allocate_tensors()
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
+
+
+# Several processes -------------------------------------------------------------------------------
+
+PROGRAM = """
+import hashlib, resource, sys
+from tflite_ort import Interpreter
+from tflite_ort.comparison.drawn import random_inputs
+
+def run(folder):
+    interpreter = Interpreter(model, cache=folder)
+    interpreter.allocate_tensors()
+    for index, array in random_inputs(interpreter.get_input_details(), 7).items():
+        interpreter.set_tensor(index, array)
+    interpreter.invoke()
+    index = interpreter.get_output_details()[0]["index"]
+    print(hashlib.sha256(interpreter.get_tensor(index).tobytes()).hexdigest(), flush=True)
+    return interpreter
+
+model, folder, *rest = sys.argv[1:]
+interpreter = run(folder)
+while rest == ["again"]:
+    interpreter._loaded.shared.cache.drop(0, {})
+    interpreter = run(folder)
+for limit in rest:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), resource.RLIM_INFINITY))
+    run(f"{folder}/{limit}")
+"""
+
+
+def started(folder: Path, *more: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", PROGRAM, str(model_path(KEYWORDS)), str(folder), *more]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def finished(process: subprocess.Popen[str]) -> list[str]:
+    answer, _ = process.communicate(timeout=120)
+    assert process.returncode == 0
+    return answer.split()
+
+
+def test_processes_at_once(tmp_path: Path) -> None:
+    processes = [started(tmp_path) for _ in range(8)]
+    answers = [finished(each) for each in processes]
+    assert answers == [answers[0]] * 8
+    assert len(entries(tmp_path)) == 1
+    assert not list(tmp_path.glob("staging-*"))
+
+
+def test_killed_while_writing(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    want, rng = made(Interpreter(model_path(KEYWORDS), cache=False)), random.Random(11)
+    for _ in range(50 if request.config.getoption("--thorough") else 3):
+        process = started(tmp_path, "again")
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(rng.uniform(0, 0.1))
+        process.kill()
+        process.communicate()
+        for _ in range(2):
+            assert_same(made(Interpreter(model_path(KEYWORDS), cache=tmp_path)), want)
+
+
+def test_disk_full(tmp_path: Path) -> None:
+    limits = ("0", "100", "20000", "70000")
+    first, *others = finished(started(tmp_path, *limits))
+    assert others == [first] * len(limits)
+    assert [entries(tmp_path / limit) for limit in limits] == [[]] * len(limits)
+
+
+# The folder --------------------------------------------------------------------------------------
+
+
+def entry(folder: CacheFolder, letter: str, size: int) -> str:
+    key, stage = letter * 40, folder.stage()
+    file = stage / f"{key}.1"
+    file.write_bytes(bytes(size))
+    blob = [file.name, size, file_checksum(file)]
+    assert folder.write(key, {"blobs": [blob]}, {"letter": letter}, [file])
+    stage.rmdir()
+    return key
+
+
+def test_the_least_recently_used_leave(tmp_path: Path) -> None:
+    folder = CacheFolder(tmp_path, 4000)
+    keys = [entry(folder, letter, 1000) for letter in "abc"]
+    now = time.time()
+    for age, key in zip((3000, 1000, 2000), keys, strict=True):
+        os.utime(tmp_path / f"{key}.json", (now - age, now - age))
+    folder.touch(keys[0])  # now the most recent
+    entry(folder, "d", 1000)
+    assert [key[0] for key in entries(tmp_path)] == ["a", "b", "d"]
+    too_large = folder.stage() / f"{'e' * 40}.1"
+    too_large.write_bytes(bytes(5000))
+    assert not folder.write("e" * 40, {}, {}, [too_large])
+    assert len(entries(tmp_path)) == 3
+
+
+def test_abandoned_files_leave(tmp_path: Path) -> None:
+    folder = CacheFolder(tmp_path, 1 << 30)
+    stage, orphan = folder.stage(), tmp_path / f"{'a' * 40}.1"
+    young, stranger = tmp_path / f"{'b' * 40}.1", tmp_path / "notes.txt"
+    for file in (orphan, young, stranger):
+        file.write_bytes(b"x")
+    for old in (stage, orphan, stranger):
+        os.utime(old, (1e9, 1e9))
+    folder.shrink()
+    assert {each.name for each in tmp_path.iterdir()} == {young.name, stranger.name}
+    folder.clear()
+    assert [each.name for each in tmp_path.iterdir()] == [stranger.name]
+
+
+def test_the_environment_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TFLITE_ORT_CACHE", str(tmp_path / "one"))
+    Interpreter(model_content=ADD).allocate_tensors()
+    assert len(entries(tmp_path / "one")) == 1
+    Interpreter(model_content=ADD, cache=tmp_path / "two").allocate_tensors()
+    assert len(entries(tmp_path / "two")) == 1
+    monkeypatch.setenv("TFLITE_ORT_CACHE", "1")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    Interpreter(model_content=ADD).allocate_tensors()
+    assert len(entries(tmp_path / "home" / "tflite-ort")) == 1
+    monkeypatch.setenv("TFLITE_ORT_CACHE", "0")
+    interpreter = Interpreter(model_content=ADD)
+    assert interpreter._loaded.shared.cache is None
+    monkeypatch.setenv("TFLITE_ORT_CACHE_LIMIT", "many")
+    with pytest.warns(CacheWarning, match="no number"):
+        Interpreter(model_content=ADD, cache=tmp_path / "two")
+
+
+def test_a_large_file_is_known_by_what_the_system_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tflite_ort.cache.plans.MAPPED_BYTES", 0)
+    monkeypatch.setattr("tflite_ort.cache.plans._SETTLED_SECONDS", -1.0)
+    path, folder = tmp_path / "model.tflite", tmp_path / "cache"
+    path.write_bytes(ADD)
+    for _ in range(2):
+        Interpreter(path, cache=folder).allocate_tensors()
+    assert len(entries(folder)) == 2
+    with monkeypatch.context() as patch:
+        patch.setattr("tflite_ort.cache.plans.digest", None)
+        assert is_hit(Interpreter(path, cache=folder))
+    status = path.stat()
+    path.write_bytes(ADD + bytes(8))
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    Interpreter(path, cache=folder)
+    assert len(entries(folder)) == 3
+
+
+def test_an_entry_says_what_it_is(tmp_path: Path) -> None:
+    Interpreter(model_content=ADD, cache=tmp_path).allocate_tensors()
+    (listed,) = CacheFolder(tmp_path, 1 << 30).entries()
+    assert listed.about["bytes"] == len(ADD)
+    assert json.dumps(dict(listed.about))
+    assert listed.size == sum(each.stat().st_size for each in tmp_path.iterdir())
