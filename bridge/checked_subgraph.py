@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from dataclasses import replace
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -19,13 +19,15 @@ from tflite_ort.schema import (
     ModelError,
     ResizeError,
     StateError,
-    Tensor,
     TensorError,
 )
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 from tflite_ort.schema.file.errors import AbsentSizeError, OversizedError
 from tflite_ort.schema.values.sizes import LARGEST_SIZE
 from tflite_ort.tensor_values import given, stored
+
+if TYPE_CHECKING:
+    from tflite_ort.schema import Tensor
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
@@ -169,7 +171,8 @@ class CheckedSubgraph:
 
     def _tensor(self, index: int) -> Tensor:
         """A tensor with the element type it has now."""
-        return replace(self.declared.tensors[index], type=self.executor.element_type(index))
+        tensor, kind = self.declared.tensors[index], self.executor.element_type(index)
+        return tensor if tensor.type is kind else replace(tensor, type=kind)
 
     def _checked(self, index: SupportsIndex) -> int:
         checked, count = operator.index(index), len(self.declared.tensors)

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.schema import (
-    BlockwiseQuantization,
-    DimensionMetadata,
-    Model,
-    Op,
-    QuantizationParameters,
-    SparsityParameters,
-    Tensor,
-    TensorType,
-)
+from tflite_ort.optional import late
 from tflite_ort.schema.file.element_types import shown_type
+
+if TYPE_CHECKING:
+    from tflite_ort import schema
+    from tflite_ort.schema import (
+        DimensionMetadata,
+        Model,
+        QuantizationParameters,
+        SparsityParameters,
+        Tensor,
+        TensorType,
+    )
+else:
+    schema = late("tflite_ort.schema")
 
 Array = npt.NDArray[Any]
 
@@ -70,8 +74,9 @@ def _parameters(
     quantization = tensor.quantization
     axis = block = 0
     scales, points = np.zeros(0, np.float32), np.zeros(0, np.int32)
-    if quantization is not None and isinstance(quantization.details, BlockwiseQuantization):
-        details = quantization.details
+    details = None if quantization is None else quantization.details
+    if details is not None and isinstance(details, schema.BlockwiseQuantization):
+        assert quantization is not None
         scales = _values(constant, details.scales, np.dtype(np.float16))
         points = _values(constant, details.zero_points, np.dtype(np.int32))
         axis, block = quantization.quantized_dimension, details.block_size
@@ -127,7 +132,7 @@ def op_details(model: Model, index: int) -> dict[str, Any]:
     graph = model.subgraphs[0]
     operator = graph.operators[index]
     code = model.operator_codes[operator.opcode_index]
-    custom = code.custom_code if code.builtin_code is Op.CUSTOM else None
+    custom = code.custom_code if code.builtin_code is schema.Op.CUSTOM else None
     inputs = [-1 if tensor is None else tensor for tensor in operator.inputs]
     return {
         "index": index,

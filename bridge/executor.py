@@ -11,16 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
-from tflite_ort.missing_operators import check_operators
 from tflite_ort.opened_model import OpenedModel
 from tflite_ort.optional import late
-from tflite_ort.plan.build import Plan, make_plan
-from tflite_ort.plan.context import PlanContext
-from tflite_ort.plan.failures import explanation
-from tflite_ort.plan.observers import observed
-from tflite_ort.plan.partition import NUMPY, partitions
 from tflite_ort.plan.placements import LoadTimes
-from tflite_ort.plan.recording import Recorder
 from tflite_ort.plan.stored import (
     StaleEntry,
     StoredPlan,
@@ -30,25 +23,36 @@ from tflite_ort.plan.stored import (
     whole_row,
 )
 from tflite_ort.providers.provider import Provider
-from tflite_ort.schema import DelegateError, Specialized, TensorType
-from tflite_ort.schema.values.resolve import tensor_views
-from tflite_ort.specialize.specialization import Shape, specialize
 from tflite_ort.state import State, Variable, initial_value
 
+# A plan that the cache has needs none of these.
 if TYPE_CHECKING:
     import tempfile
 
+    from tflite_ort import missing_operators
     from tflite_ort.cache import folder as cache_folder
-    from tflite_ort.cache import plans
     from tflite_ort.cache.plans import PlanCache, StoredEntry
-    from tflite_ort.plan import profiling
+    from tflite_ort.plan import build, failures, observers, partition, profiling
+    from tflite_ort.plan.build import Plan
+    from tflite_ort.plan.context import PlanContext
+    from tflite_ort.plan.recording import Recorder
+    from tflite_ort.schema import DelegateError, Specialized, TensorType
+    from tflite_ort.schema.values import resolve
+    from tflite_ort.specialize import specialization
 else:
     cache_folder = late("tflite_ort.cache.folder")
-    plans = late("tflite_ort.cache.plans")
     tempfile = late("tempfile")
+    missing_operators = late("tflite_ort.missing_operators")
+    build = late("tflite_ort.plan.build")
+    failures = late("tflite_ort.plan.failures")
+    observers = late("tflite_ort.plan.observers")
+    partition = late("tflite_ort.plan.partition")
     profiling = late("tflite_ort.plan.profiling")
+    resolve = late("tflite_ort.schema.values.resolve")
+    specialization = late("tflite_ort.specialize.specialization")
 
 Array = npt.NDArray[Any]
+Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +115,7 @@ class SubgraphExecutor:
         if self.plan is None:
             plan = self._stored_plan()
             if plan is None:
-                check_operators(self._opened.model, self._context.resolver)
+                missing_operators.check_operators(self._opened.model, self._context.resolver)
                 plan = self._new_plan()
             self._use(plan)
 
@@ -162,20 +166,22 @@ class SubgraphExecutor:
         """An error of a partition of a stored plan, with what its operator says."""
         assert self.plan is not None
         graph, scope = self._wanted(), entry.scopes().scope("")
-        part = partitions(graph.operators, scope.backends, graph.outputs)[number]
-        return explanation(error, part=part, memory=self.plan.memory, context=self._context)
+        part = partition.partitions(graph.operators, scope.backends, graph.outputs)[number]
+        return failures.explanation(
+            error, part=part, memory=self.plan.memory, context=self._context
+        )
 
     def _recorded(self, graph: Specialized, cache: PlanCache) -> Plan:
         """A new plan, which is stored."""
         recorder = cache.recorder(self.subgraph, self._shapes)
-        plan = make_plan(graph, replace(self._context, recorder=recorder))
+        plan = build.make_plan(graph, replace(self._context, recorder=recorder))
         if recorder is not None:
             if not recorder.spoiled:
                 rows = [astuple(row) for row in plan.placements]
                 whole = _whole(plan, recorder)
                 cache.store(self.subgraph, self._shapes, recorder, self._opened.model, whole, rows)
-            plans.discard(recorder)
-        return observed(plan, self._context)
+            cache.discard(recorder)
+        return observers.observed(plan, self._context)
 
     # Making a plan ---------------------------------------------------------------------------
 
@@ -197,10 +203,10 @@ class SubgraphExecutor:
         self._specialized = specialized
         graph, cache = self._wanted(), self._shared.cache
         if stored is not None:
-            return make_plan(graph, replace(self._context, stored=stored))
+            return build.make_plan(graph, replace(self._context, stored=stored))
         if cache is not None:
             return self._recorded(graph, cache)
-        return observed(make_plan(graph, self._context), self._context)
+        return observers.observed(build.make_plan(graph, self._context), self._context)
 
     def _wanted(self) -> Specialized:
         """The subgraph with all that is to be there after an invoke."""
@@ -216,7 +222,7 @@ class SubgraphExecutor:
 
     def _specialize(self, shapes: Mapping[int, Shape]) -> Specialized:
         resolver = self._context.resolver
-        return specialize(
+        return specialization.specialize(
             resolver.model, self.subgraph, shapes, resolver.kernels, resolver.preparers()
         )
 
@@ -264,7 +270,7 @@ class SubgraphExecutor:
     def constant(self, index: int) -> Array | None:
         """The value of a tensor that is the same at every invoke; None for any other."""
         if self._graph is None:
-            return tensor_views(self._context.resolver.model, self.subgraph)[index].data
+            return resolve.tensor_views(self._context.resolver.model, self.subgraph)[index].data
         return self._graph.tensors[index].data
 
     def load_times(self, read: float) -> LoadTimes:
@@ -279,7 +285,9 @@ class SubgraphExecutor:
         assert self._graph is not None
         with tempfile.TemporaryDirectory() as folder:
             profile = profiling.Profile(Path(folder))
-            plan = make_plan(self._graph, replace(self._context, profile=profile, state=State()))
+            plan = build.make_plan(
+                self._graph, replace(self._context, profile=profile, state=State())
+            )
             for index in self._graph.inputs:
                 array = self.array(index)
                 if array is not None and index not in self._variables:
@@ -292,7 +300,9 @@ class SubgraphExecutor:
 def _whole(plan: Plan, recorder: Recorder) -> dict[str, Any] | None:
     """The plan as JSON, if its every step is a session."""
     scope = recorder.scopes[""]
-    if len(recorder.scopes) > 1 or any(name == NUMPY for name in scope["backends"].values()):
+    if len(recorder.scopes) > 1 or any(
+        name == partition.NUMPY for name in scope["backends"].values()
+    ):
         return None
     variables = {index: plan.graph.variables[index] for index in plan.memory.variables}
     return whole_row(scope, plan.graph.tensors, variables, list(plan.arrays))

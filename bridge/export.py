@@ -22,11 +22,10 @@ from tflite_ort.export_state import first_values, lower_with_state
 from tflite_ort.files import is_replaceable, write_bytes, writing
 from tflite_ort.metadata import properties
 from tflite_ort.missing_operators import check_operators
-from tflite_ort.opening import model_source
+from tflite_ort.opening import check_hybrid, model_source
 from tflite_ort.opmap import Lowered, Target
 from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.serialization import Place, serialized
-from tflite_ort.plan.context import check_hybrid
 from tflite_ort.providers.model_session import model_session
 from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import (

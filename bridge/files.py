@@ -9,7 +9,6 @@ interrupt leaves what was there before.
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -102,7 +101,7 @@ class _Draft:
         return os.fdopen(descriptor, "w+b")
 
     def _free_name(self) -> Path:
-        return self._target.with_name(f".{secrets.token_hex(8)}.tmp")
+        return self._target.with_name(f".{os.urandom(8).hex()}.tmp")
 
     def finish(self) -> None:
         """Put what was written on the disk."""

@@ -14,9 +14,8 @@ from tflite_ort.cache.choice import CacheChoice
 from tflite_ort.checked_subgraph import CheckedSubgraph
 from tflite_ort.live_views import LiveViews
 from tflite_ort.loading import LoadedModel
-from tflite_ort.opening import check_threads, model_source
+from tflite_ort.opening import check_hybrid, check_threads, model_source
 from tflite_ort.optional import late
-from tflite_ort.plan.context import check_hybrid
 from tflite_ort.plan.placements import LoadTimes, Placement
 from tflite_ort.providers.delegates import (
     Delegate,
@@ -24,16 +23,17 @@ from tflite_ort.providers.delegates import (
     ProviderChoice,
     chosen_delegates,
 )
-from tflite_ort.schema import Budgets, Model, StateError, TensorError
-from tflite_ort.signature import Signature
+from tflite_ort.schema import StateError, TensorError
 from tflite_ort.signatures import SignatureRunner
 from tflite_ort.tool_methods import ToolMethods
-from tflite_ort.versioning.resolver import OpResolver
 
 if TYPE_CHECKING:
     from tflite_ort import metadata as model_metadata
     from tflite_ort.plan import profiling
+    from tflite_ort.schema import Budgets, Model
+    from tflite_ort.signature import Signature
     from tflite_ort.tuning.tuner import TuneChoice
+    from tflite_ort.versioning.resolver import OpResolver
 else:
     model_metadata = late("tflite_ort.metadata")
     profiling = late("tflite_ort.plan.profiling")

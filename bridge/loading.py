@@ -11,29 +11,39 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tflite_ort.cache.choice import chosen_folder, tuning_file
-from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.executor import Shared
-from tflite_ort.missing_operators import check_versions
 from tflite_ort.opened_model import OpenedModel
 from tflite_ort.opening import ModelFile, opened_file
 from tflite_ort.optional import late
-from tflite_ort.plan.context import PlanContext, named
-from tflite_ort.providers.delegates import Delegate
-from tflite_ort.resolvers import BuiltinOpResolver, library_name
-from tflite_ort.schema import Budgets, Model, TensorError
-from tflite_ort.schema.file.read import read_content
+from tflite_ort.providers.delegates import Delegate, named
+from tflite_ort.schema.file.budgets import DEFAULT
 from tflite_ort.state import State
 
 if TYPE_CHECKING:
     from tflite_ort import batch as batches
+    from tflite_ort import missing_operators, resolvers, schema
     from tflite_ort.cache import keys, plans
     from tflite_ort.cache.plans import PlanCache
+    from tflite_ort.custom import kernels
+    from tflite_ort.plan import context as contexts
+    from tflite_ort.plan.context import PlanContext
+    from tflite_ort.schema import Model
+    from tflite_ort.schema.file import read
     from tflite_ort.tuning import tuner
 else:
     batches = late("tflite_ort.batch")
+    missing_operators = late("tflite_ort.missing_operators")
+    resolvers = late("tflite_ort.resolvers")
+    schema = late("tflite_ort.schema")
+    kernels = late("tflite_ort.custom.kernels")
+    contexts = late("tflite_ort.plan.context")
+    read = late("tflite_ort.schema.file.read")
     keys = late("tflite_ort.cache.keys")
     plans = late("tflite_ort.cache.plans")
     tuner = late("tflite_ort.tuning.tuner")
+
+# The resolver of an interpreter that is given none.
+_DEFAULT_RESOLVER = "BuiltinOpResolver"
 
 
 class LoadedModel:
@@ -78,9 +88,9 @@ class LoadedModel:
         """What plans are made with; made when the first one is."""
         if self._context is None:
             model, resolver = self.opened.model, self._resolver()
-            self._context = PlanContext(
+            self._context = contexts.PlanContext(
                 self._delegates,
-                BoundResolver(resolver, model, self._choices["num_threads"]),
+                kernels.BoundResolver(resolver, model, self._choices["num_threads"]),
                 state=self.shared.state,
                 budgets=model.budgets,
                 tuner=self._tuner,
@@ -90,13 +100,13 @@ class LoadedModel:
 
     def close(self) -> None:
         """Give back the memory of the model, and free the nodes of custom operators."""
-        self.opened, self._file = OpenedModel(Model), _NO_FILE
+        self.opened, self._file = OpenedModel(lambda: schema.Model()), _NO_FILE
         if self._context is not None:
             self._context.resolver.close()
 
     def _resolver(self) -> Any:
         given = self._arguments["resolver"]
-        return BuiltinOpResolver() if given is None else given
+        return resolvers.BuiltinOpResolver() if given is None else given
 
     def _chosen_tuner(self, choice: tuner.TuneChoice) -> tuner.Tuner | None:
         """What chooses lowerings, if they are tuned."""
@@ -112,22 +122,24 @@ class LoadedModel:
         """The model, whose operators are known."""
         roots, budgets = self._arguments["external_roots"], self._arguments["budgets"]
         file, batch, resolver = self._file, self._arguments["batch"], self._resolver()
-        model = read_content(file.content, file.folder, external_roots=roots, budgets=budgets)
-        check_versions(model, resolver)
+        model = read.read_content(file.content, file.folder, external_roots=roots, budgets=budgets)
+        missing_operators.check_versions(model, resolver)
         if batch is not None:
             model = batches.batched_model(model, batch, resolver=resolver)
         if not model.subgraphs:
-            raise TensorError("No subgraph in the model.")
+            raise schema.TensorError("No subgraph in the model.")
         return model
 
     def _cache(self, file: ModelFile) -> PlanCache | None:
         """The stored plans of this model; None where nothing is to be stored."""
         given = self._arguments
         folder = chosen_folder(given["cache"])
-        resolver = None if folder is None else library_name(given["resolver"])
+        resolver: str | None = _DEFAULT_RESOLVER
+        if given["resolver"] is not None:
+            resolver = resolvers.library_name(given["resolver"])
         if folder is None or resolver is None or given["external_roots"]:
             return None
-        budgets, batch = given["budgets"] or Budgets(), given["batch"] or 0
+        budgets, batch = given["budgets"] or DEFAULT, given["batch"] or 0
         choices = self._choices | ({} if self._tuner is None else {"tuned": self._tuner.digest()})
         settings = keys.settings_of(self._delegates, resolver, budgets, batch=batch, **choices)
         if settings is None:

@@ -5,12 +5,52 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, overload
+from typing import TYPE_CHECKING, Any, Protocol, cast, overload
 
-from tflite_ort.schema import Model, Tensor
-from tflite_ort.schema.file.model import stored_data
-from tflite_ort.schema.values.view import Array
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.optional import late
 from tflite_ort.signature import Signature
+
+if TYPE_CHECKING:
+    from tflite_ort.schema import Model, Tensor, TensorType
+    from tflite_ort.schema.file import model as model_tables
+else:
+    model_tables = late("tflite_ort.schema.file.model")
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownQuantization:
+    """The quantisation of a tensor as `QuantizationParameters` has it."""
+
+    scale: npt.NDArray[np.float32] | None
+    zero_point: npt.NDArray[np.int64] | None
+    quantized_dimension: int
+    details: None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTensor:
+    """A tensor without a constant value, as `Tensor` has it."""
+
+    shape: tuple[int, ...]
+    type: TensorType
+    name: str
+    quantization: KnownQuantization | None
+    is_variable: bool
+    shape_signature: tuple[int, ...] | None
+    has_rank: bool
+    buffer: int = 0
+    external_buffer: int = 0
+    sparsity: None = None
+
+
+def _declared(tensor: KnownTensor) -> Tensor:
+    """`tensor`, which has all that an interpreter asks of one."""
+    return cast("Tensor", tensor)
 
 
 class DeclaredSubgraph(Protocol):
@@ -47,7 +87,7 @@ class Face:
     count: int
     inputs: Sequence[int]
     outputs: Sequence[int]
-    tensors: Mapping[int, Tensor]
+    tensors: Mapping[int, KnownTensor]
 
 
 class OpenedModel:
@@ -92,7 +132,7 @@ class OpenedModel:
 
     def constant(self, tensor: Tensor) -> Array | None:
         """The uint8 bytes that the file has for a tensor; None without any."""
-        return stored_data(self.model, tensor) if tensor.buffer else None
+        return model_tables.stored_data(self.model, tensor) if tensor.buffer else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +142,7 @@ class _Known:
     outputs: Sequence[int]
 
 
-class _Tensors(Sequence[Tensor]):
+class _Tensors(Sequence["Tensor"]):
     """The tensors of a subgraph, read from the file where one is asked for that is not known."""
 
     def __init__(self, face: Face, rest: Callable[[], Sequence[Tensor]]) -> None:
@@ -117,4 +157,4 @@ class _Tensors(Sequence[Tensor]):
     def __getitem__(self, index: slice) -> Sequence[Tensor]: ...
     def __getitem__(self, index: Any) -> Any:
         known = self._face.tensors.get(index) if isinstance(index, int) else None
-        return self._rest()[index] if known is None else known
+        return self._rest()[index] if known is None else _declared(known)

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 from tflite_ort.optional import late
-from tflite_ort.schema import Budgets, Model, UnreadableModel
-from tflite_ort.schema.file.plain_files import file_content
-from tflite_ort.schema.file.read import IDENTIFIER, bytes_content, read_content
+from tflite_ort.schema import UnreadableModel
+from tflite_ort.schema.file.plain_files import IDENTIFIER, bytes_content, file_content
 
 if TYPE_CHECKING:
     from tflite_ort.bundles import bundle
+    from tflite_ort.schema import Budgets, Model
+    from tflite_ort.schema.file import read
 else:
+    read = late("tflite_ort.schema.file.read")
     bundle = late("tflite_ort.bundles.bundle")
 
 Array = npt.NDArray[Any]
@@ -38,6 +40,16 @@ def check_threads(num_threads: int | None) -> None:
         raise ValueError("type of num_threads should be int")
     if num_threads < 1:
         raise ValueError("num_threads should >= 1")
+
+
+def check_hybrid(hybrid: str) -> None:
+    """Refuse a choice that no `Target` is made for.
+
+    Raises:
+        ValueError: `hybrid` is neither ``"float"`` nor ``"dynamic"``.
+    """
+    if hybrid not in ("float", "dynamic"):
+        raise ValueError(f"hybrid must be 'float' or 'dynamic', got {hybrid!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +114,9 @@ def opened_model(
         ModelError: it is no model; UnreadableModel where the file cannot be opened.
     """
     file = opened_file(path, content, budgets, name)
-    return read_content(file.content, file.folder, external_roots=external_roots, budgets=budgets)
+    return read.read_content(
+        file.content, file.folder, external_roots=external_roots, budgets=budgets
+    )
 
 
 def holds_bundle(source: bundle.Source) -> bool:

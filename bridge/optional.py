@@ -14,7 +14,7 @@ import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -45,16 +45,25 @@ class late:  # noqa: N801  # reads as a statement
         return getattr(importlib.import_module(self._name), attribute)
 
 
-def late_names(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
+def late_names(
+    package: str, modules: Mapping[str, str], classes: Sequence[str] = ()
+) -> Callable[[str], Any]:
     """The ``__getattr__`` of a package whose names are imported when they are first used.
 
     Args:
         modules: by name, the module that has it. Submodules are found without.
+        classes: modules all of whose public classes are names of the package, looked through in
+            this order.
     """
 
     def get(name: str) -> Any:
         if name in modules:
             value = getattr(importlib.import_module(modules[name]), name)
+        elif name[:1].isupper() and classes:
+            loaded = map(importlib.import_module, classes)
+            value = next((getattr(each, name) for each in loaded if name in each.__all__), None)
+            if value is None:
+                raise AttributeError(f"module {package!r} has no attribute {name!r}")
         else:
             value = None if name.startswith("_") else load(f"{package}.{name}")
             if value is None:

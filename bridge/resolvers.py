@@ -51,14 +51,8 @@ class WellKnownOpResolver(BuiltinOpResolver):
         self.kernels.update(custom_kernel)
 
 
-def library_name(resolver: OpResolver | None) -> str | None:
-    """The name of a resolver of this library that nothing was added to; None for any other.
-
-    Args:
-        resolver: None for the default one.
-    """
-    if resolver is None:
-        return BuiltinOpResolver.__name__
+def library_name(resolver: OpResolver) -> str | None:
+    """The name of a resolver of this library that nothing was added to; None for any other."""
     kind = type(resolver)
     if kind not in (BuiltinOpResolver, WellKnownOpResolver) or resolver.registered:
         return None

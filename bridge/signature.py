@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from tflite_ort.schema import SignatureDef
+if TYPE_CHECKING:
+    from tflite_ort.schema import SignatureDef
 
 
 @dataclass(frozen=True, slots=True)

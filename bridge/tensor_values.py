@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.schema import Tensor, TensorError, TensorType
+from tflite_ort.optional import late
+from tflite_ort.schema import TensorError, TensorType
 from tflite_ort.schema.file.element_types import (
     NUMPY_DTYPE,
     PACKED_BITS,
@@ -15,7 +16,12 @@ from tflite_ort.schema.file.element_types import (
     shown_type,
     type_of,
 )
-from tflite_ort.schema.values.semantics import quantized_range
+
+if TYPE_CHECKING:
+    from tflite_ort.schema import Tensor
+    from tflite_ort.schema.values import semantics
+else:
+    semantics = late("tflite_ort.schema.values.semantics")
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
@@ -97,7 +103,7 @@ def _check_shape(array: Array, tensor: Tensor, index: int, shape: Shape) -> None
 
 
 def _check_range(array: Array, tensor: Tensor) -> None:
-    lowest, highest = quantized_range(tensor.type)
+    lowest, highest = semantics.quantized_range(tensor.type)
     if array.size and (array.min() < lowest or array.max() > highest):
         raise TensorError(
             f"Cannot set tensor: Values for {tensor.type.name} input must be between {lowest} and "

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tflite_ort.checked_subgraph import CheckedSubgraph
 from tflite_ort.details import op_details
-from tflite_ort.schema import Model, TensorError
-from tflite_ort.signature import Signature
+from tflite_ort.schema import TensorError
+
+if TYPE_CHECKING:
+    from tflite_ort.checked_subgraph import CheckedSubgraph
+    from tflite_ort.schema import Model
+    from tflite_ort.signature import Signature
 
 
 class ToolMethods(ABC):

@@ -23,8 +23,7 @@ from tflite_ort.schema import (
     read_model,
 )
 from tflite_ort.schema.file.budgets import Meter
-from tflite_ort.schema.file.plain_files import file_content
-from tflite_ort.schema.file.read import IDENTIFIER
+from tflite_ort.schema.file.plain_files import IDENTIFIER, file_content
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
 

@@ -7,32 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.opened_model import Face
-from tflite_ort.schema import Model, QuantizationParameters, Tensor, TensorType
-from tflite_ort.schema.file.model import stored_data
+from tflite_ort.opened_model import Face, KnownQuantization, KnownTensor
+from tflite_ort.schema import TensorType
 from tflite_ort.signature import Signature
 
 Row = Sequence[Any]
-
-
-def face_row(model: Model, subgraph: int) -> list[Any]:
-    """What is stored of a model with a plan of one of its subgraphs."""
-    graph = model.subgraphs[subgraph]
-    signatures = [
-        [each.signature_key, signature.inputs, signature.outputs, signature.subgraph]
-        for each in model.signature_defs
-        for signature in [Signature.of(each)]
-    ]
-    shown = dict.fromkeys((*graph.inputs, *graph.outputs))
-    tensors = [
-        [index, *_row(graph.tensors[index])]
-        for index in shown
-        if _is_plain(model, graph.tensors[index])
-    ]
-    return [
-        *(len(model.subgraphs), signatures, subgraph),
-        *(len(graph.tensors), list(graph.inputs), list(graph.outputs), tensors),
-    ]
 
 
 def face_of(row: Row) -> Face:
@@ -43,33 +22,9 @@ def face_of(row: Row) -> Face:
     return Face(subgraphs, named, subgraph, count, tuple(inputs), tuple(outputs), known)
 
 
-def _is_plain(model: Model, tensor: Tensor) -> bool:
-    """Whether a row says everything of a tensor."""
-    quantization = tensor.quantization
-    if quantization is not None and quantization.details is not None:
-        return False
-    special = tensor.sparsity or tensor.variant_tensors or tensor.external_buffer
-    return not special and stored_data(model, tensor) is None
-
-
-def _row(tensor: Tensor) -> list[Any]:
-    signature = None if tensor.shape_signature is None else list(tensor.shape_signature)
-    quantization = tensor.quantization
-    codes = None
-    if quantization is not None:
-        scale, point = quantization.scale, quantization.zero_point
-        codes = [
-            None if scale is None else scale.tolist(),
-            None if point is None else point.tolist(),
-            quantization.quantized_dimension,
-        ]
-    row = [tensor.name, int(tensor.type), list(tensor.shape), signature]
-    return [*row, tensor.is_variable, tensor.has_rank, codes]
-
-
-def _tensor(row: Row) -> Tensor:
+def _tensor(row: Row) -> KnownTensor:
     name, kind, shape, signature, is_variable, has_rank, codes = row
-    return Tensor(
+    return KnownTensor(
         shape=tuple(shape),
         type=TensorType(kind),
         name=name,
@@ -80,9 +35,9 @@ def _tensor(row: Row) -> Tensor:
     )
 
 
-def _quantization(codes: Row) -> QuantizationParameters:
+def _quantization(codes: Row) -> KnownQuantization:
     scale, point, axis = codes
-    return QuantizationParameters(
+    return KnownQuantization(
         scale=None if scale is None else np.array(scale, np.float32),
         zero_point=None if point is None else np.array(point, np.int64),
         quantized_dimension=axis,

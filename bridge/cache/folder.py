@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
-import shutil
 import stat
 import time
 import zlib
@@ -20,9 +18,17 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tflite_ort.files import write_bytes
+from tflite_ort.optional import late
+
+if TYPE_CHECKING:
+    import shutil
+
+    from tflite_ort import files
+else:
+    shutil = late("shutil")
+    files = late("tflite_ort.files")
 
 # The format of the documents and of what they name.
 FORMAT = 1
@@ -149,27 +155,27 @@ class CacheFolder:
             OSError: it cannot be made.
         """
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        stage = self.path / f"{_STAGING}{secrets.token_hex(8)}"
+        stage = self.path / f"{_STAGING}{os.urandom(8).hex()}"
         stage.mkdir(mode=0o700)
         return stage
 
     def write(
-        self, key: str, hot: Mapping[str, Any], cold: Mapping[str, Any], files: Collection[Path]
+        self, key: str, hot: Mapping[str, Any], cold: Mapping[str, Any], blobs: Collection[Path]
     ) -> bool:
         """Put an entry in the place of what there is under its key.
 
         Args:
-            files: those that the document names, in a folder of `stage`; they are moved.
+            blobs: the files that the document names, in a folder of `stage`; they are moved.
         """
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if sum(path.stat().st_size for path in files) > self.limit:
+            if sum(path.stat().st_size for path in blobs) > self.limit:
                 return False
-            for path in files:
+            for path in blobs:
                 os.replace(path, self.path / path.name)
-            write_bytes(self.path / f"{key}{_DOCUMENT}", _text(hot, cold))
+            files.write_bytes(self.path / f"{key}{_DOCUMENT}", _text(hot, cold))
         except OSError:
-            for path in files:
+            for path in blobs:
                 _unlink(self.path / path.name)
             return False
         self.shrink(keep=key)

@@ -9,10 +9,9 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +21,9 @@ from tflite_ort.providers.delegates import Delegate, ExecutionProviderDelegate
 from tflite_ort.providers.processor import processor
 from tflite_ort.providers.session import ORT_BUILD, devices
 from tflite_ort.providers.traits import traits_of
-from tflite_ort.schema import Budgets
+
+if TYPE_CHECKING:
+    from tflite_ort.schema import Budgets
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
@@ -94,20 +95,11 @@ def _surroundings() -> list[Any]:
 
 
 @cache
-def release() -> str:
-    """The version of this library."""
-    try:
-        return version("tflite-ort")
-    except PackageNotFoundError:
-        return ""
-
-
-@cache
 def library_stamp() -> str:
-    """The version of this library and when each of its files was installed or changed last."""
+    """When each file of this library was installed or changed last."""
     places = [_PACKAGE, *_beside(_PACKAGE)]
     rows = sorted(row for place in places for row in _sources(place))
-    return release() + hashlib.sha256(json.dumps(rows).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
 
 def _sources(folder: Path) -> list[tuple[str, int, int]]:

@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from secrets import token_hex
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.cache.faces import face_of, face_row
+from tflite_ort.cache.faces import face_of
 from tflite_ort.cache.folder import UNREADABLE, CacheFolder, Document, file_checksum
-from tflite_ort.cache.keys import digest, key_of, release, short
+from tflite_ort.cache.keys import digest, key_of, short
 from tflite_ort.opened_model import Face
 from tflite_ort.opening import ModelFile, identity
-from tflite_ort.plan.recording import Recorder
+from tflite_ort.optional import late
 from tflite_ort.plan.stored import Row, StoredScopes
 from tflite_ort.providers.stored_graph import StoredGraph
-from tflite_ort.schema import Model
 from tflite_ort.schema.file.plain_files import MAPPED_BYTES
+
+if TYPE_CHECKING:
+    import shutil
+
+    from tflite_ort.cache import new_faces
+    from tflite_ort.plan import recording
+    from tflite_ort.plan.recording import Recorder
+    from tflite_ort.schema import Model
+else:
+    shutil = late("shutil")
+    new_faces = late("tflite_ort.cache.new_faces")
+    recording = late("tflite_ort.plan.recording")
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
@@ -92,7 +101,7 @@ def plan_cache(
     folder: CacheFolder, file: ModelFile, settings: Mapping[str, Any], name: str
 ) -> PlanCache:
     """The entries of the model in `file`."""
-    about = {"model": name, "bytes": int(file.content.size), "library": release()}
+    about = {"model": name, "bytes": int(file.content.size)}
     return PlanCache(folder, file_digest(folder, file), settings, file.content, about)
 
 
@@ -149,8 +158,8 @@ class PlanCache:
     def recorder(self, subgraph: int, shapes: Mapping[int, Shape]) -> Recorder | None:
         """What collects a plan; None where nothing can be written."""
         with suppress(OSError):
-            token = f"{self._key(subgraph, shapes)}.{token_hex(8)}"
-            return Recorder(self._folder.stage(), token, self._content)
+            token = f"{self._key(subgraph, shapes)}.{os.urandom(8).hex()}"
+            return recording.Recorder(self._folder.stage(), token, self._content)
         return None
 
     def store(
@@ -173,11 +182,16 @@ class PlanCache:
             hot = {
                 "about": self._about,
                 "blobs": blobs,
-                "face": face_row(model, subgraph),
+                "face": new_faces.face_row(model, subgraph),
                 "plan": plan,
             }
             cold = {"placements": rows, "scopes": recorder.scopes}
             self._folder.write(self._key(subgraph, shapes), hot, cold, recorder.blobs)
+
+    @staticmethod
+    def discard(recorder: Recorder) -> None:
+        """Delete the files that were recorded and not stored."""
+        shutil.rmtree(recorder.stage, ignore_errors=True)
 
     def _key(self, subgraph: int, shapes: Mapping[int, Shape]) -> str:
         sizes = sorted((index, list(shape)) for index, shape in shapes.items())
@@ -205,11 +219,6 @@ def file_digest(folder: CacheFolder, file: ModelFile) -> str:
         about = {"digest of": int(file.content.size)}
         folder.write(key, {"about": about, "digest": found}, {}, ())
     return found
-
-
-def discard(recorder: Recorder) -> None:
-    """Delete the files that were recorded and not stored."""
-    shutil.rmtree(recorder.stage, ignore_errors=True)
 
 
 def _blob(path: Path) -> list[Any]:

@@ -11,7 +11,7 @@ from tflite_ort.opmap import Target
 from tflite_ort.optional import late
 from tflite_ort.plan.recording import Recorder
 from tflite_ort.plan.stored import StoredScopes, Surroundings
-from tflite_ort.providers.delegates import Delegate
+from tflite_ort.providers.delegates import Delegate, named
 from tflite_ort.providers.provider import DeviceMemory
 from tflite_ort.providers.traits import traits_of
 from tflite_ort.providers.trials import device_memory, exact_weight_type
@@ -24,25 +24,6 @@ if TYPE_CHECKING:
     from tflite_ort.tuning.tuner import Tuner
 else:
     profiling = late("tflite_ort.plan.profiling")
-
-
-def check_hybrid(hybrid: str) -> None:
-    """Refuse a choice that no `Target` is made for.
-
-    Raises:
-        ValueError: `hybrid` is neither ``"float"`` nor ``"dynamic"``.
-    """
-    if hybrid not in ("float", "dynamic"):
-        raise ValueError(f"hybrid must be 'float' or 'dynamic', got {hybrid!r}")
-
-
-def named(delegates: Sequence[Delegate]) -> dict[str, Delegate]:
-    """The delegates by name, in order; the second of one name is ``"NAME #2"``."""
-    backends: dict[str, Delegate] = {}
-    for delegate in delegates:
-        same = sum(delegate.name == each.name for each in backends.values())
-        backends[f"{delegate.name} #{same + 1}" if same else delegate.name] = delegate
-    return backends
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, unique
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from tflite_ort.optional import late
 from tflite_ort.providers.plugins import find_provider
 from tflite_ort.providers.provider import Provider
 from tflite_ort.providers.session import ORT_RELEASE, ORT_VERSION
 from tflite_ort.providers.traits import CPU, WRONG_BEFORE, WrongResult, traits_of
-from tflite_ort.providers.trials import check_provider, known_options
 from tflite_ort.schema import DelegateError, MissingDelegate, Op, OperatorView
+
+if TYPE_CHECKING:
+    from tflite_ort.providers import trials
+else:
+    trials = late("tflite_ort.providers.trials")
 
 # What stands for a delegate in `providers`: a name, or a name and options.
 ProviderChoice = str | tuple[str, Mapping[str, Any]]
@@ -98,9 +103,9 @@ def load_delegate(library: str, options: Mapping[str, Any] | None = None) -> Del
     """
     delegate = _loaded(ExecutionProviderDelegate(library, dict(options or {})))
     try:
-        check_provider(delegate.provider)
+        trials.check_provider(delegate.provider)
     except DelegateError as error:
-        known = ", ".join(known_options(delegate.name)) if options else ""
+        known = ", ".join(trials.known_options(delegate.name)) if options else ""
         hint = f"; its options are {known}" if known else ""
         raise MissingDelegate(f"Failed to load delegate from {library}: {error}{hint}") from error
     return delegate
@@ -121,6 +126,15 @@ def chosen_delegates(
     if providers is None:
         providers = () if kind is OpResolverType.BUILTIN_REF else (CPU,)
     return [_delegate(provider) for provider in (*first, *providers)]
+
+
+def named(delegates: Sequence[Delegate]) -> dict[str, Delegate]:
+    """The delegates by name, in order; the second of one name is ``"NAME #2"``."""
+    backends: dict[str, Delegate] = {}
+    for delegate in delegates:
+        same = sum(delegate.name == each.name for each in backends.values())
+        backends[f"{delegate.name} #{same + 1}" if same else delegate.name] = delegate
+    return backends
 
 
 def _delegate(provider: ProviderChoice | Delegate) -> Delegate:

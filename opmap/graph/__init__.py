@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from tflite_ort.opmap.graph.forms import Domain, Layout, Target
-from tflite_ort.opmap.graph.graph import Graph
+from typing import TYPE_CHECKING
 
-__all__ = ["Domain", "Graph", "Layout", "Target"]
+from tflite_ort.optional import late_names
+
+if TYPE_CHECKING:
+    from tflite_ort.opmap.graph.forms import Domain as Domain
+    from tflite_ort.opmap.graph.forms import Layout as Layout
+    from tflite_ort.opmap.graph.forms import Target as Target
+    from tflite_ort.opmap.graph.graph import Graph as Graph
+
+_FORMS = dict.fromkeys(("Domain", "Layout", "Target"), f"{__name__}.forms")
+__getattr__ = late_names(__name__, {**_FORMS, "Graph": f"{__name__}.graph"})

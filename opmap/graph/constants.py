@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import ir
+from tflite_ort.optional import late
 from tflite_ort.schema import TensorType, TensorView, Untranslatable
-from tflite_ort.schema.values.semantics import pack
+
+if TYPE_CHECKING:
+    from tflite_ort.schema.values import semantics
+else:
+    semantics = late("tflite_ort.schema.values.semantics")
 
 Array = npt.NDArray[Any]
 _SHARED_ELEMENTS = 64
@@ -42,7 +47,7 @@ class Constants:
 
     def add_packed(self, codes: npt.NDArray[np.int8], name: str) -> ir.Value:
         """As `add`, for 4-bit codes: an INT4 of ONNX, with two codes in a byte."""
-        return self._added(ir.Tensor(pack(codes, 4), ir.DataType.INT4, codes.shape), name)
+        return self._added(ir.Tensor(semantics.pack(codes, 4), ir.DataType.INT4, codes.shape), name)
 
     def _added(self, tensor: ir.Tensor, name: str) -> ir.Value:
         count = self._names.get(name, 0)

@@ -18,6 +18,9 @@ import numpy as np
 from tflite_ort.schema.file.errors import ModelError, UnreadableModel
 from tflite_ort.schema.file.tables import Array
 
+# What a model's bytes from the fifth to the eighth are.
+IDENTIFIER = b"TFL3"
+
 # Smaller files are read into memory, so that who changes the file later changes nothing here.
 # Larger ones are mapped: they must not change while they are in use.
 MAPPED_BYTES = 256 << 20
@@ -39,6 +42,13 @@ def file_content(path: Path) -> Array:
         OSError: it cannot be opened.
     """
     return _content(_opened(os.fspath(path)))
+
+
+def bytes_content(source: bytes | bytearray | memoryview) -> Array:
+    """The content of a model given as bytes, as a read-only array over them."""
+    content = np.asarray(memoryview(source).cast("B"))
+    content.flags.writeable = False
+    return content
 
 
 def content_below(name: str, folders: Sequence[Path]) -> Array:

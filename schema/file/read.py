@@ -11,18 +11,15 @@ import struct
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from tflite_ort.schema.file.budgets import DEFAULT, Budgets
 from tflite_ort.schema.file.check import problems
 from tflite_ort.schema.file.errors import MalformedModel, UnknownOperator, UnsupportedSchema
 from tflite_ort.schema.file.file_bytes import Corrupt, File
 from tflite_ort.schema.file.model import Model
-from tflite_ort.schema.file.plain_files import file_content
+from tflite_ort.schema.file.plain_files import IDENTIFIER, bytes_content, file_content
 from tflite_ort.schema.file.tables import Array
 from tflite_ort.schema.file.verify import read_table
 
-IDENTIFIER = b"TFL3"
 SCHEMA_VERSION = 3
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
@@ -57,13 +54,6 @@ def read_model(
     else:
         content, folder = file_content(source), os.path.dirname(os.path.abspath(source))
     return read_content(content, folder, external_roots=external_roots, budgets=budgets)
-
-
-def bytes_content(source: bytes | bytearray | memoryview) -> Array:
-    """The content of a model given as bytes, as a read-only array over them."""
-    content = np.asarray(memoryview(source).cast("B"))
-    content.flags.writeable = False
-    return content
 
 
 def read_content(

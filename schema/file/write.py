@@ -22,9 +22,9 @@ from tflite_ort.schema.file.fields import (
     View,
 )
 from tflite_ort.schema.file.model import Model
+from tflite_ort.schema.file.plain_files import IDENTIFIER
 from tflite_ort.schema.file.tables import Array, Table, fields_of
 
-IDENTIFIER = b"TFL3"
 # A FlatBuffer ends at 2 GiB; this leaves room for everything that is not data.
 INLINE_LIMIT = 2_000_000_000
 # The largest code that fits the one-byte field that older readers look at.

@@ -5,16 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.optional import late
 from tflite_ort.schema.file.element_types import CODES, NUMPY_DTYPE
 from tflite_ort.schema.file.enums import BuiltinOperator, TensorType
 from tflite_ort.schema.file.errors import ModelError
-from tflite_ort.schema.values.semantics import unpack
 from tflite_ort.schema.values.sizes import is_known
+
+if TYPE_CHECKING:
+    from tflite_ort.schema.values import semantics
+else:
+    semantics = late("tflite_ort.schema.values.semantics")
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
@@ -103,7 +108,7 @@ class Packed:
 
     def unpacked(self) -> Array:
         """The values as read-only int8 (uint8 if unsigned) of `shape`."""
-        values = unpack(self.octets, math.prod(self.shape), self.bits, signed=self.signed)
+        values = semantics.unpack(self.octets, math.prod(self.shape), self.bits, signed=self.signed)
         values.flags.writeable = False
         return values.reshape(self.shape)
 
