@@ -40,8 +40,8 @@ def test_a_network_of_the_cache_gives_the_same(path: Path, tmp_path: Path) -> No
 def test_a_hit_translates_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = model_path(KEYWORDS)
     want = made(Interpreter(path, cache=tmp_path))
-    monkeypatch.setattr("tflite_ort.executor.make_plan", None)
-    monkeypatch.setattr("tflite_ort.loading.read_content", None)
+    monkeypatch.setattr("tflite_ort.executor.build", None)
+    monkeypatch.setattr("tflite_ort.loading.read", None)
     interpreter = Interpreter(path, cache=tmp_path)
     assert_same(made(interpreter), want)
     assert is_hit(interpreter)

@@ -106,6 +106,18 @@ for limit in rest:
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), resource.RLIM_INFINITY))
     run(f"{folder}/{limit}")
 """
+# What a hit imports of the package and of what it depends on.
+IMPORTS = """
+import sys
+from tflite_ort import Interpreter
+interpreter = Interpreter(sys.argv[1], cache=sys.argv[2])
+interpreter.allocate_tensors()
+index = interpreter.get_input_details()[0]["index"]
+interpreter.set_tensor(index, interpreter.get_tensor(index))
+interpreter.invoke()
+interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+print(*sorted(sys.modules))
+"""
 
 
 def started(folder: Path, *more: str) -> subprocess.Popen[str]:
@@ -117,6 +129,23 @@ def finished(process: subprocess.Popen[str]) -> list[str]:
     answer, _ = process.communicate(timeout=120)
     assert process.returncode == 0
     return answer.split()
+
+
+def test_a_hit_imports_little(tmp_path: Path) -> None:
+    path = model_path(KEYWORDS)
+    Interpreter(path, cache=tmp_path).allocate_tensors()
+    command = [sys.executable, "-c", IMPORTS, str(path), str(tmp_path)]
+    modules = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    ours = {name.removeprefix("tflite_ort.") for name in modules if name.startswith("tflite_ort.")}
+    assert not {"onnx", "flatbuffers", "rich", "typer", "tempfile"}.intersection(modules)
+    assert not ours & {"plan.build", "custom.kernels", "specialize", "versioning", "resolvers"}
+    assert not ours & {
+        "schema.file.model",
+        "schema.file.read",
+        "fallback_kernels",
+        "opmap.convolution",
+    }
+    assert len(ours) < 65
 
 
 def test_processes_at_once(tmp_path: Path) -> None:

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import os
 from functools import cache
+from typing import TYPE_CHECKING
 
-from tflite_ort.providers.trials import exact_weight_type
+from tflite_ort.optional import late
+
+if TYPE_CHECKING:
+    from tflite_ort.providers import trials
+else:
+    trials = late("tflite_ort.providers.trials")
 
 # As many bytes of Linux's list of processors describe the first one.
 _PROCESSOR_BYTES = 4096
@@ -25,6 +31,6 @@ def processor() -> list[str]:
         with open("/proc/cpuinfo", "rb", buffering=0) as file:
             text = file.read(_PROCESSOR_BYTES).decode(errors="replace")
     except OSError:
-        return [os.environ.get("PROCESSOR_IDENTIFIER", ""), exact_weight_type()]
+        return [os.environ.get("PROCESSOR_IDENTIFIER", ""), trials.exact_weight_type()]
     first = text.partition("\n\n")[0].splitlines()
     return [line for line in first if line.partition("\t")[0].strip() in _PROCESSOR_FACTS]
