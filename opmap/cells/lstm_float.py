@@ -3,13 +3,13 @@
 B batch, T time, I input, C cells, O outputs. TFLite can clip the cell state. The ONNX LSTM cannot:
 its `clip` is for the sums of the gates. With a clip, an If takes the results of the LSTM as long as
 the state stayed within the clip. The outputs show that, since an output is the output gate times
-the tanh of the state.
+the tanh of the state. Where they are too near to 1 to show it, the states are computed once more.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +39,8 @@ _ONNX_GATES = [0, 3, 1, 2]
 _ONNX_PEEPHOLES = [0, 2, 1]
 # The error of a recomputed output gate is less; tanh(6.1) is as near to 1.
 _MARGIN = 1e-5
+# A bias with which a gate is 1, and the error of a recomputed cell state.
+_OPEN, _STATE_MARGIN = 40.0, 1e-4
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,32 +158,88 @@ def _onnx_peepholes(g: Graph, cells: Sequence[FloatWeights]) -> ir.Value | None:
 def _guarded(g: Graph, run: Run) -> Result:
     """The results of the LSTM if the cell state stayed within its clip, else those of the Scan."""
     results = _lstm(g, [run])[0]
-    y, h, c = g.op_multi(
-        "If",
-        _stayed_inside(g, run, results[0]),
-        outputs=3,
-        then_branch=g.body([], lambda _: [g.op("Identity", value) for value in results]),
-        else_branch=g.body([], lambda _: _scanned(g, run)),
-    )
+
+    def recomputed() -> Sequence[ir.Value]:
+        inside = _states_stay_inside(g, run, results[0])
+        return _either(g, inside, results, lambda: _scanned(g, run))
+
+    y, h, c = _either(g, _outputs_stay_inside(g, run, results[0]), results, recomputed)
     return y, h, c
 
 
-def _stayed_inside(g: Graph, run: Run, y: ir.Value) -> ir.Value:
+def _either(
+    g: Graph, inside: ir.Value, results: Result, other: Callable[[], Sequence[ir.Value]]
+) -> Sequence[ir.Value]:
+    return g.op_multi(
+        "If",
+        inside,
+        outputs=len(results),
+        then_branch=g.body([], lambda _: [g.op("Identity", value) for value in results]),
+        else_branch=g.body([], lambda _: other()),
+    )
+
+
+def _outputs_stay_inside(g: Graph, run: Run, y: ir.Value) -> ir.Value:
     """Whether |y| = output gate * tanh|c| is below output gate * tanh(clip) everywhere."""
     cell = run.cell
-    first = g.op("Unsqueeze", run.output_state, g.ints([0]))
-    start, end = (1, np.iinfo(np.int64).max) if run.reverse else (0, -1)
-    bounds = (g.ints([bound]) for bound in (start, end, 0))
-    others = g.op("Slice", y, *bounds)
-    before = g.op("Concat", *((others, first) if run.reverse else (first, others)), axis=0)
-    matrices = (*cell.input_weights, cell.recurrent_weights)
-    rows = [WeightMatrix(matrix.reals[OUTPUT * cell.size :]) for matrix in matrices]
-    sums = sum_of_products(g, list(zip((*run.x, before), rows, strict=True)))
+    rows = [WeightMatrix(matrix.reals[OUTPUT * cell.size :]) for matrix in _matrices(cell)]
+    sums = sum_of_products(g, list(zip((*run.x, _before(g, run, y)), rows, strict=True)))
     sums = g.op("Add", sums, g.constant(cell.bias[OUTPUT]))
     limit = np.float32(math.tanh(cell.cell_clip) - _MARGIN)
     most = g.op("Mul", g.op("Sigmoid", sums), g.constant(limit))
     excess = g.op("ReduceMax", g.op("Sub", g.op("Abs", y), most), keepdims=0)
     return g.op("Less", excess, g.constant(np.float32(-_MARGIN / 10)))
+
+
+def _states_stay_inside(g: Graph, run: Run, y: ir.Value) -> ir.Value:
+    """Whether the cell state is below the clip everywhere.
+
+    An LSTM that reads the outputs `y` as inputs, without recurrent weights, has the same gates.
+    With an output gate of 1 and no last activation, its outputs are the cell states. They are right
+    up to the first one that the clip would change.
+    """
+    cell = run.cell
+    weights = _joined(_matrices(cell))
+    weights[OUTPUT * cell.size :] = 0
+    bias = cell.bias.copy()
+    bias[OUTPUT] = _OPEN
+    biases = np.concatenate([bias[_ONNX_GATES].reshape(-1), np.zeros(4 * cell.size, np.float32)])
+    nothing = np.zeros((1, 4 * cell.size, cell.size), np.float32)
+    states = [stacked_states(g, [each]) for each in (run.output_state, run.cell_state)]
+    inputs = g.op("Concat", *run.x, _before(g, run, y), axis=2)
+    values = [
+        _onnx_weights(g, [weights], "state_weights"),
+        g.constants.add(nothing, "no_weights"),
+        g.constants.add(biases[np.newaxis], "state_bias"),
+    ]
+    seen, *_ = recurrent_node(
+        g,
+        "LSTM",
+        inputs,
+        values,
+        states,
+        sizes=(run.batch, cell.size),
+        hidden_size=cell.size,
+        direction=direction([run]),
+        activations=["Sigmoid", "Tanh", "Affine"],
+        activation_alpha=[1.0],
+        activation_beta=[0.0],
+    )
+    most = g.op("ReduceMax", g.op("Abs", seen), keepdims=0)
+    return g.op("Less", most, g.constant(np.float32(cell.cell_clip * (1 - _STATE_MARGIN))))
+
+
+def _matrices(cell: FloatWeights) -> Sequence[WeightMatrix]:
+    return (*cell.input_weights, cell.recurrent_weights)
+
+
+def _before(g: Graph, run: Run, y: ir.Value) -> ir.Value:
+    """The output [T, B, O] that each step begins with."""
+    first = g.op("Unsqueeze", run.output_state, g.ints([0]))
+    start, end = (1, np.iinfo(np.int64).max) if run.reverse else (0, -1)
+    bounds = (g.ints([bound]) for bound in (start, end, 0))
+    others = g.op("Slice", y, *bounds)
+    return g.op("Concat", *((others, first) if run.reverse else (first, others)), axis=0)
 
 
 def _scanned(g: Graph, run: Run) -> Result:
