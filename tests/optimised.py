@@ -9,9 +9,9 @@ from typing import Any
 from unittest.mock import patch
 
 import onnx
+import onnxruntime
 
 from tflite_ort import Interpreter
-from tflite_ort.providers import session
 from tflite_ort.providers.trials import exact_weight_type
 
 
@@ -19,17 +19,17 @@ def optimised_nodes(model: bytes | Path, **arguments: Any) -> Counter[str]:
     """How many nodes of each operator ONNX Runtime runs at an invoke, bodies not counted."""
     content = model.read_bytes() if isinstance(model, Path) else model
     exact_weight_type()  # tried once a process, in a session of its own
-    plain = session._options
+    plain = onnxruntime.SessionOptions
     with TemporaryDirectory() as folder:
 
-        def kept(*given: Any) -> Any:
-            options = plain(*given)
+        def kept() -> onnxruntime.SessionOptions:
+            options = plain()
             made = len(list(Path(folder).iterdir()))
             options.optimized_model_filepath = str(Path(folder) / f"{made}.onnx")
             return options
 
-        with patch.object(session, "_options", kept):
-            Interpreter(model_content=content, **arguments).allocate_tensors()
+        with patch.object(onnxruntime, "SessionOptions", kept):
+            Interpreter(model_content=content, cache=False, **arguments).allocate_tensors()
         graphs = [onnx.load(file, load_external_data=False) for file in Path(folder).iterdir()]
     counts = Counter[str]()
     for graph in graphs:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tflite_ort.opmap import Target, lower
-from tflite_ort.providers.session import Session
+from tflite_ort.providers.model_session import model_session
 from tflite_ort.providers.trials import exact_weight_type
 from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import (
@@ -117,7 +117,7 @@ def result_of(graph: Specialized, name: str, image: Array, weights: str = "uint8
     outputs = [graph.tensors[i] for i in graph.outputs]
     lowered = lower(graph.operators, inputs, outputs, _RESOLVER.translators, target=target)
     assert not lowered.refusals
-    return Session(lowered.model, num_threads=1).call([image])[0]
+    return model_session(lowered.model, num_threads=1).call([image])[0]
 
 
 @given(convolutions(), st.integers(0, 2**32 - 1))

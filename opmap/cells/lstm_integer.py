@@ -14,11 +14,20 @@ import numpy.typing as npt
 from tflite_ort.opmap.cells.lstm_integer_weights import SHORT, IntegerWeights
 from tflite_ort.opmap.cells.normalization_integer import normalized
 from tflite_ort.opmap.graph import Graph, ir
-from tflite_ort.opmap.idioms.fixed_point import TIE_BREAK, rescaled
+from tflite_ort.opmap.idioms.fixed_point import (
+    TIE_BREAK,
+    first_factor,
+    multiplies_in_double,
+    rescaled,
+    rounded_upwards,
+    shifted_right,
+)
 from tflite_ort.opmap.idioms.scan import Values, scan
 from tflite_ort.schema.arithmetic.fixed_point16 import logistic, tanh
 
+_FLOAT, _DOUBLE = ir.DataType.FLOAT, ir.DataType.DOUBLE
 _CODES = 65536
+_REACH = 2.0**30  # of a gate times an activated cell state
 _GATE_BITS = 3  # integer bits of a gate's sum
 _INPUT, _FORGET, _UPDATE, _OUTPUT = range(4)
 
@@ -33,33 +42,49 @@ def run_integer_cell(
         single: T is 1.
     """
     sums = clip(g, cell.input.of(g, x), SHORT)
-    states = (h, g.cast(c, ir.DataType.DOUBLE))
-    types = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.DOUBLE)
-    (h, c), (y,) = scan(g, _Step(g, cell), states, (sums,), single=single, types=types)
-    y, c = (g.cast(value, ir.DataType.FLOAT) for value in (y, c))
+    step = _Step(g, cell)
+    states = (g.cast(h, _DOUBLE) if step.doubles else h, g.cast(c, _DOUBLE))
+    types = (_DOUBLE if step.doubles else _FLOAT, _DOUBLE, _DOUBLE)
+    (h, c), (y,) = scan(g, step, states, (sums,), single=single, types=types)
+    y, h, c = (g.cast(value, _FLOAT) for value in (y, h, c))
     return y, h, c
 
 
 class _Step:
-    """One step: from states (h [B, O], c [B, C]) and the sums of the input [B, 4 * C]."""
+    """One step: from states (h [B, O], c [B, C]) and the sums of the input [B, 4 * C].
+
+    Attributes:
+        doubles: h is in float64, not float32.
+        scaled: the output gate is multiplied by what the first rounding of the output takes.
+    """
 
     def __init__(self, g: Graph, cell: IntegerWeights) -> None:
         self.g, self.cell = g, cell
         units = np.array([2.0 ** (cell.cell_bits - 30), 2.0**-15, 1, 1])
         self.units = units * [TIE_BREAK, TIE_BREAK, 1, 1]
+        self.doubles = g.target.cpu_kernels and cell.recurrent.in_one_gemm
+        multiplier, _ = cell.hidden
+        self.scaled = g.target.cpu_kernels and multiplies_in_double(multiplier, _REACH, bits=9)
+        factor, self.right = first_factor(multiplier)
+        if self.scaled:
+            self.units[_OUTPUT] *= factor
         self.tables = np.array([2 if cell.coupled else 0, 0, 1, 0])
         self.gates = g.constants.once(gate_tables(), "lstm_gates")
         bits = 15 - cell.cell_bits
-        self.tanh = g.constants.once(tanh(_every_code(), bits), f"tanh_of_{bits}_bits")
-        if g.target.cpu_kernels:  # the table is eight times as large and saves two nodes a step
+        tanh_table = tanh(_every_code(), bits)
+        if g.target.cpu_kernels:  # larger tables save nodes in each step
+            tanh_table = tanh_table.astype(np.float64)
+        self.tanh = g.constants.once(tanh_table, f"tanh_of_{bits}_bits")
+        if g.target.cpu_kernels:
             wide = gate_tables().reshape(3, _CODES)[self.tables] * self.units[:, np.newaxis]
-            name = f"lstm_gates_of_{bits}_bits_{cell.coupled}"
+            name = f"lstm_gates_of_{bits}_bits_{cell.coupled}_{self.units[_OUTPUT]:.17g}"
             self.tables = np.arange(len(wide))
             self.gates = g.constants.once(wide.reshape(-1), name)
 
     def __call__(self, states: Values, slices: Values) -> tuple[Values, Values]:
         g, cell, (h, c) = self.g, self.cell, states
-        sums = clip(g, g.op("Add", *slices, cell.recurrent.of(g, h)), SHORT)
+        seen = cell.recurrent.of_doubles(g, h) if self.doubles else cell.recurrent.of(g, h)
+        sums = clip(g, g.op("Add", *slices, seen), SHORT)
         if cell.peephole is None:
             sums = self._opened(self._normalized(sums, range(4)), range(4))
         gates = list(g.op_multi("Split", sums, outputs=4, axis=1, num_outputs=4))
@@ -71,8 +96,12 @@ class _Step:
         shown = gates[_OUTPUT]
         if cell.peephole is not None:
             shown = self._gate(_OUTPUT, shown, c)
-        output = self._output(g.op("Mul", shown, looked_up(g, self.tanh, c)))
-        return (g.cast(output, ir.DataType.FLOAT), c), (output,)
+        squashed = g.op("Gather", self.tanh, g.cast(c, ir.DataType.INT32))
+        if not g.target.cpu_kernels:
+            squashed = g.cast(squashed, _DOUBLE)
+        output = self._output(g.op("Mul", shown, squashed))
+        other = g.cast(output, _FLOAT)
+        return ((output, c), (other,)) if self.doubles else ((other, c), (output,))
 
     def _opened(self, sums: ir.Value, gates: Sequence[int]) -> ir.Value:
         """The gates for these sums, in units of the cell state."""
@@ -107,7 +136,10 @@ class _Step:
     def _output(self, product: ir.Value) -> ir.Value:
         g, cell = self.g, self.cell
         multiplier, zero_point = cell.hidden
-        value = rescaled(g, product, multiplier, 2.0**30, bits=9)
+        if self.scaled:
+            value = shifted_right(g, rounded_upwards(g, product), self.right)
+        else:
+            value = rescaled(g, product, multiplier, _REACH, bits=9)
         if cell.projection is None:
             value = self._moved(value, zero_point - cell.output_zero_point)
         else:

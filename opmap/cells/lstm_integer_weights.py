@@ -14,7 +14,13 @@ import numpy.typing as npt
 
 from tflite_ort.opmap.cells.normalization_integer import Norm
 from tflite_ort.opmap.graph import Graph, ir
-from tflite_ort.opmap.idioms.fixed_point import exact_product, rescaled
+from tflite_ort.opmap.idioms.fixed_point import (
+    exact_product,
+    first_factor,
+    is_exact_in_double,
+    rescaled,
+    shifted_right,
+)
 from tflite_ort.schema import OperatorView, Untranslatable
 from tflite_ort.schema.arithmetic.lstm_scales import CellScales, cell_scales, quantization
 from tflite_ort.schema.values.lstm import GATES, PEEPHOLE_GATES, LstmKind
@@ -24,6 +30,8 @@ View = OperatorView[Any]
 
 SHORT, BYTE = (-32768, 32767), (-128, 127)
 _REACH = 255  # of an 8-bit code less its zero point
+# Up to so many weights a product in float64 takes less time than the nodes that it saves.
+_FEW = 2**15
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +51,26 @@ class Product:
         sums = exact_product(g, value, self.weights, _REACH)
         if self.bias.any():
             sums = g.op("Add", sums, g.constant(self.bias.astype(np.float64)))
+        return rescaled(g, sums, self.multiplier, self._largest, bits=bits + 1)
+
+    @property
+    def in_one_gemm(self) -> bool:
+        """Whether `of_doubles` is exact, and faster."""
+        return self.weights.size <= _FEW and is_exact_in_double(self.multiplier, self._largest)
+
+    def of_doubles(self, g: Graph, value: ir.Value) -> ir.Value:
+        """As `of`, of rows [B, columns] in float64: the first rounding's half and the multipliers
+        are in the weights. All sums are multiples of 2**-31 below 2**22, which doubles hold."""
+        factor, right = first_factor(self.multiplier)
+        weights = g.constants.add(self.weights.astype(np.float64) * factor, "weights")
+        half = g.constants.add(self.bias * factor + 0.5, "bias")
+        return shifted_right(g, g.op("Floor", g.op("Gemm", value, weights, half)), right)
+
+    @property
+    def _largest(self) -> float:
+        """The largest magnitude of a sum."""
         reach = _REACH * np.abs(self.weights).sum(axis=0, dtype=np.int64)
-        largest = float((reach + np.abs(self.bias)).max())
-        return rescaled(g, sums, self.multiplier, largest, bits=bits + 1)
+        return float((reach + np.abs(self.bias)).max())
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,17 +75,49 @@ def rescaled_by(
     """`rescaled` by the multiplier q31 * 2**(shift - 31)."""
     left, right = np.maximum(shift, 0), np.maximum(-shift, 0)
     factor = q31 * 2.0 ** (left + zeros - 31)
-    is_wide = largest * np.max(2.0**left) >= _NARROW
-    if is_wide and (upwards or largest > _WIDE or _may_round_wrongly(q31, shift, bits)):
+    if not _multiplies_in_double(q31, shift, largest, bits, upwards=upwards):
         high = _high_half_in_parts(g, value, q31.astype(np.int64) << (left + zeros), largest)
     else:
         scaled = g.op("Mul", value, g.constant(factor))
         high = scaled if np.all(factor == np.rint(factor)) else rounded_upwards(g, scaled)
-    if not right.any():
-        return high
-    if upwards:
+    if upwards and right.any():
         return rounded_upwards(g, g.op("Mul", high, g.constant(2.0**-right)))
-    return g.op("Round", g.op("Mul", high, g.constant(2.0**-right * TIE_BREAK)))
+    return shifted_right(g, high, right)
+
+
+def shifted_right(g: Graph, value: ir.Value, by: Array) -> ir.Value:
+    """`value / 2**by` of integers in float64, halves away from zero."""
+    if not by.any():
+        return value
+    return g.op("Round", g.op("Mul", value, g.constant(2.0**-by * TIE_BREAK)))
+
+
+def first_factor(multiplier: npt.ArrayLike) -> tuple[Array, Array]:
+    """What `rescaled` multiplies by before the first rounding, and the shift before the second."""
+    q31, shift = quantize_multiplier(multiplier)
+    return q31 * 2.0 ** (np.maximum(shift, 0) - 31), np.maximum(-shift, 0)
+
+
+def is_exact_in_double(multiplier: npt.ArrayLike, largest: float) -> bool:
+    """Whether a double holds the product with a multiplier exactly, and each part of it."""
+    return _is_narrow(quantize_multiplier(multiplier)[1], largest)
+
+
+def multiplies_in_double(multiplier: npt.ArrayLike, largest: float, *, bits: int) -> bool:
+    """Whether `rescaled` multiplies in float64, whose roundings then change no result."""
+    return _multiplies_in_double(*quantize_multiplier(multiplier), largest, bits, upwards=False)
+
+
+def _multiplies_in_double(
+    q31: Array, shift: Array, largest: float, bits: int, *, upwards: bool
+) -> bool:
+    if _is_narrow(shift, largest):
+        return True
+    return not (upwards or largest > _WIDE or _may_round_wrongly(q31, shift, bits))
+
+
+def _is_narrow(shift: Array, largest: float) -> bool:
+    return bool(largest * np.max(2.0 ** np.maximum(shift, 0)) < _NARROW)
 
 
 def _may_round_wrongly(q31: Array, shift: Array, bits: int) -> bool:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.optimised import optimised_nodes
 from tflite_ort.opmap import Target, lower
-from tflite_ort.providers.session import Session
+from tflite_ort.providers.model_session import model_session
 from tflite_ort.providers.trials import exact_weight_type
 from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import (
@@ -90,7 +90,7 @@ def results(model: bytes, target: Target, image: npt.NDArray[np.int8]) -> list[n
     inputs, outputs = ([graph.tensors[i] for i in each] for each in (graph.inputs, graph.outputs))
     lowered = lower(graph.operators, inputs, outputs, resolver.translators, target=target)
     assert not lowered.refusals
-    return Session(lowered.model, num_threads=1).call([image])
+    return model_session(lowered.model, num_threads=1).call([image])
 
 
 @exact_only
