@@ -95,7 +95,7 @@ _MODULES = {
     name: f"tflite_ort.{module}" for module, names in _NAMES.items() for name in names.split()
 }
 
-__getattr__ = late_names(__name__, _MODULES)
+__getattr__ = late_names(__name__, {**_MODULES, "__version__": "tflite_ort.version"})
 __all__ = sorted(_MODULES)
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from functools import partial
 from importlib.machinery import ModuleSpec
 from types import ModuleType, TracebackType
 from typing import Any, Self
 
 from tflite_ort.custom_interpreter import InterpreterWithCustomOps
 from tflite_ort.interpreter import Interpreter
+from tflite_ort.optional import optional_module
 from tflite_ort.providers.delegates import Delegate, OpResolverType, load_delegate
 from tflite_ort.signatures import SignatureRunner
 
@@ -24,6 +26,8 @@ _INTERPRETER: Mapping[str, Any] = {
 _EXPERIMENTAL: Mapping[str, Any] = {
     name: _INTERPRETER[name] for name in ("OpResolverType", "load_delegate")
 }
+# The release of TFLite whose interpreter has these names and methods.
+_VERSION = "2.21.0"
 # What is installed by name: modules, the package first, and what they hold.
 _LAYOUTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "tflite_runtime": {"tflite_runtime": {}, "tflite_runtime.interpreter": _INTERPRETER},
@@ -41,17 +45,13 @@ class Installed:
     """Modules that stand in `sys.modules` until `undo`; as a context manager, for a block."""
 
     def __init__(self, name: str, layout: Mapping[str, Mapping[str, Any]]) -> None:
-        self._hidden = {
-            key: module
-            for key, module in sys.modules.items()
-            if key == name or key.startswith(f"{name}.")
-        }
-        for key in self._hidden:
-            del sys.modules[key]
+        self._package = name
         parent = name.rpartition(".")[0]
-        modules = {key: _module(key, names) for key, names in layout.items()}
-        if parent and parent not in sys.modules:
-            modules = {parent: _module(parent, {}), **modules}
+        originals = {key: _original(key) for key in (*([parent] if parent else []), *layout)}
+        self._hidden = {key: sys.modules[key] for key in layout if key in sys.modules}
+        modules = {key: _module(key, names, originals[key]) for key, names in layout.items()}
+        if parent and originals[parent] is None:
+            modules = {parent: _module(parent, {}, None), **modules}
         self._modules = modules
         sys.modules.update(modules)
         self._attached = [
@@ -72,6 +72,10 @@ class Installed:
             else:
                 setattr(package, attribute, previous)
         sys.modules.update(self._hidden)
+        for key, module in list(sys.modules.items()):  # imported meanwhile
+            package, _, attribute = key.rpartition(".")
+            if self._modules and key.startswith(f"{self._package}.") and package in self._hidden:
+                vars(self._hidden[package]).setdefault(attribute, module)
         self._modules, self._attached, self._hidden = {}, [], {}
 
     def __enter__(self) -> Self:
@@ -92,8 +96,8 @@ def install_as(name: str) -> Installed:
     Call it before that code is imported: what has been imported keeps the class it found.
 
     Args:
-        name: ``"tflite_runtime"``, ``"ai_edge_litert"`` or ``"tensorflow.lite"``. A package of
-            that name that is installed is hidden, with all its other modules, until `undo`.
+        name: ``"tflite_runtime"``, ``"ai_edge_litert"`` or ``"tensorflow.lite"``. Of a package of
+            that name that is installed, everything but the interpreter passes through.
 
     Raises:
         ValueError: another name.
@@ -109,11 +113,35 @@ def install_as(name: str) -> Installed:
     return Installed(name, _LAYOUTS[name])
 
 
-def _module(name: str, names: Mapping[str, Any]) -> ModuleType:
+def _original(name: str) -> ModuleType | None:
+    """The module that is installed under a name; None where there is none."""
+    if name in sys.modules:
+        return sys.modules[name]
+    parent, _, attribute = name.rpartition(".")
+    package = _original(parent) if parent else None
+    found = getattr(package, attribute, None)  # tensorflow.lite is made when it is asked for
+    if isinstance(found, ModuleType):
+        return found
+    try:
+        return optional_module(name)
+    except (ImportError, ValueError):  # ValueError: of a module that says nothing of itself
+        return None
+
+
+def _module(name: str, names: Mapping[str, Any], original: ModuleType | None) -> ModuleType:
+    """A module with `names`, and with all else that `original` has."""
     module = ModuleType(name, "Stands in for the module of this name: tflite_ort.install_as.")
     module.__spec__ = ModuleSpec(name, None, is_package=True)
-    module.__path__ = []
-    vars(module).update(names)
+    module.__path__ = list(getattr(original, "__path__", ()))
+    if original is None:
+        vars(module).update(names, __version__=_VERSION)
+        return module
+    ours = {each: value for each, value in _INTERPRETER.items() if hasattr(original, each)}
+    vars(module).update(
+        {**ours, **names},
+        __getattr__=partial(getattr, original),
+        __dir__=lambda: sorted({*dir(original), *names}),
+    )
     return module
 
 

@@ -22,6 +22,9 @@ class SignatureRunner:
 
     def __init__(self, signature: Signature, subgraph: Callable[[], CheckedSubgraph]) -> None:
         self._signature, self._subgraph = signature, subgraph
+        # Tools of LiteRT read these of its own class.
+        self._subgraph_index = signature.subgraph
+        self._inputs, self._outputs = signature.inputs, signature.outputs.items()
 
     def __call__(self, **inputs: npt.ArrayLike) -> dict[str, Any]:
         """Run the subgraph once.

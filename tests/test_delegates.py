@@ -275,3 +275,11 @@ def test_the_command_lists_providers(package: str) -> None:
     assert result.exit_code == 0
     for text in (CPU, AZURE, ORT_VERSION, package, "libbroken.so"):
         assert text in result.output
+
+
+def test_providers_have_short_names_and_near_misses() -> None:
+    assert load_delegate("cpu").name == CPU
+    (placement, *_) = allocated(chain(), providers=["Cpu"]).delegation()
+    assert placement.runs_on == "ort"
+    with pytest.raises(MissingDelegate, match=r"no provider 'cpuu'.*did you mean 'cpu'\?"):
+        load_delegate("cpuu")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import importlib.util
 import subprocess
 import sys
@@ -81,13 +82,36 @@ def test_tensorflow_that_is_there_keeps_the_rest(monkeypatch: pytest.MonkeyPatch
 def test_undo_puts_back_what_was_there() -> None:
     installed = install_as("ai_edge_litert")
     assert sys.modules["ai_edge_litert.interpreter"] is not litert
-    with pytest.raises(ImportError):  # the rest of the package is hidden
-        importlib.import_module("ai_edge_litert.compiled_model")
     installed.undo()
     installed.undo()
     assert sys.modules["ai_edge_litert"] is ai_edge_litert
     assert importlib.import_module("ai_edge_litert.interpreter") is litert
     assert litert.Interpreter is not tflite_ort.Interpreter
+
+
+def test_the_rest_of_a_package_passes_through() -> None:
+    with install_as("ai_edge_litert"):
+        package = importlib.import_module("ai_edge_litert")
+        assert package is not ai_edge_litert and package.__version__ == ai_edge_litert.__version__
+        tools = importlib.import_module("ai_edge_litert.tools.flatbuffer_utils")
+        assert package.tools.flatbuffer_utils is tools
+        interpreter = importlib.import_module("ai_edge_litert.interpreter")
+        assert interpreter.Interpreter is tflite_ort.Interpreter
+        assert interpreter.OpResolverType is tflite_ort.OpResolverType
+        assert {*dir(litert)} <= {*dir(interpreter)}
+        with pytest.raises(AttributeError):
+            _ = interpreter.no_such_name
+    assert ai_edge_litert.tools.flatbuffer_utils is tools
+
+
+def test_a_package_that_is_not_there_has_a_version() -> None:
+    with install_as("tflite_runtime"):
+        version = importlib.import_module("tflite_runtime").__version__
+        assert tuple(map(int, version.split("."))) > (2, 14)
+
+
+def test_our_own_version() -> None:
+    assert tflite_ort.__version__ == importlib.metadata.version("tflite-ort")
 
 
 def test_one_inside_another() -> None:

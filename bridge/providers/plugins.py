@@ -5,11 +5,13 @@ from __future__ import annotations
 import pkgutil
 import re
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from tflite_ort.optional import optional_module
 from tflite_ort.providers.session import available_providers, devices, register_library
+from tflite_ort.providers.traits import named_provider, short_name
 from tflite_ort.schema import DelegateError, MissingDelegate
 
 _PACKAGES = "onnxruntime_ep_"
@@ -34,7 +36,8 @@ def plugin_packages() -> list[str]:
 
 
 def find_provider(name: str, library: str = "") -> Source:
-    """The provider that is meant by its name, a plug-in's package or the path of its library.
+    """The provider that is meant by its name, in full or in short (``"cuda"``), by a plug-in's
+    package or by the path of its library.
 
     Args:
         library: the path of the plug-in that `name` has to come from.
@@ -42,8 +45,8 @@ def find_provider(name: str, library: str = "") -> Source:
     Raises:
         MissingDelegate: there is none; the message says which there are.
     """
-    if not library and name in available_providers():
-        return Source(name)
+    if not library and (found := named_provider(name, available_providers())):
+        return Source(found)
     try:
         return _of_library(library, name) if library else _plugin(name)
     except DelegateError as error:
@@ -73,20 +76,24 @@ def load_library(library: str) -> list[str]:
 
 def _plugin(name: str) -> Source:
     for each in devices():
-        if each.provider == name and each.library:
-            return Source(name, each.library)
+        if each.library and named_provider(name, [each.provider]):
+            return Source(each.provider, each.library)
     package = re.sub(r"[-.]", "_", name)
     if package in plugin_packages():
         return _of_library(package_library(package))
     if name.endswith(_LIBRARY) or Path(name).is_file():
         return _of_library(str(Path(name).resolve()))
+    known = available_providers()
     for package in plugin_packages():
-        if name in package_providers(package):
-            return _of_library(package_library(package), name)
+        if found := named_provider(name, package_providers(package)):
+            return _of_library(package_library(package), found)
+        known += package_providers(package)
     packages = ", ".join(plugin_packages()) or "none"
+    near = get_close_matches(short_name(name), map(short_name, known), 1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
     raise DelegateError(
         f"no provider {name!r} in this onnxruntime, which has {available_providers()}; "
-        f"packages of plug-ins: {packages}"
+        f"packages of plug-ins: {packages}{hint}"
     )
 
 

@@ -6,7 +6,7 @@ without a row has the defaults of `ProviderTraits`, which are safe for every pro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -206,6 +206,23 @@ TRAITS: Mapping[str, ProviderTraits] = {
         ),
     ),
 }
+
+# What a provider is called besides, where that is not its name without ``ExecutionProvider``.
+_ALSO = {"directml": "DmlExecutionProvider", "tensorrtrtx": "NvTensorRTRTXExecutionProvider"}
+_SUFFIX = "executionprovider"
+
+
+def short_name(provider: str) -> str:
+    """A provider's name as people type it: ``CUDAExecutionProvider`` is ``cuda``."""
+    return "".join(filter(str.isalnum, provider.lower())).removesuffix(_SUFFIX)
+
+
+def named_provider(name: str, providers: Iterable[str]) -> str | None:
+    """Which of `providers` a name means, in full or in short, in any case; None if none."""
+    short = short_name(name)
+    meant = short_name(_ALSO.get(short, short))
+    return next((each for each in providers if short_name(each) == meant), None)
+
 
 # By release of ONNX Runtime, what all providers of earlier ones compute wrongly: the wheels of some
 # providers are of releases before the one that this package asks for.

@@ -21,6 +21,7 @@ from tflite_ort.providers.traits import (
     WRONG_BEFORE,
     ProviderTraits,
     WrongResult,
+    named_provider,
     traits_of,
 )
 from tflite_ort.providers.trials import exact_weight_type
@@ -127,3 +128,21 @@ def test_an_unknown_row_runs_the_cpu_all_the_same(monkeypatch: pytest.MonkeyPatc
     interpreter.allocate_tensors()
     interpreter.invoke()
     assert {row.provider for row in interpreter.delegation()} == {CPU}
+
+
+@pytest.mark.parametrize(
+    ("name", "full"),
+    [
+        ("cpu", CPU),
+        ("CPU", CPU),
+        (CPU, CPU),
+        ("tensorrt-rtx", "NvTensorRTRTXExecutionProvider"),
+        ("directml", "DmlExecutionProvider"),
+        ("openvino", "OpenVINOExecutionProvider"),
+        ("cp", None),
+        ("", None),
+    ],
+)
+def test_short_names(name: str, full: str | None) -> None:
+    known = [*TRAITS, "DmlExecutionProvider"]
+    assert named_provider(name, known) == full

@@ -1,0 +1,7 @@
+"""The version of this library."""
+
+from __future__ import annotations
+
+import importlib.metadata
+
+__version__ = importlib.metadata.version("tflite-ort")
