@@ -26,13 +26,13 @@ _affine = QuantizationParameters.affine
 def image_model() -> tuple[ModelBuilder, SubgraphBuilder]:
     builder = ModelBuilder()
     main = builder.subgraph("main")
-    return builder, main.tensor("image", (1, 20, 20, 40), _INT8, _affine(0.02, 3))
+    return builder, main.tensor("image", (1, 20, 20, 48), _INT8, _affine(0.02, 3))
 
 
 def convolved(main: SubgraphBuilder, source: str, name: str, side: int, **options: Any) -> None:
-    """Add a 3x3 convolution of 40 channels to 40 channels."""
-    main.constant(f"{name}/w", np.ones((40, 3, 3, 40), np.int8), _INT8, _affine(0.01, 0))
-    main.tensor(name, (1, side, side, 40), _INT8, _affine(0.1, 0))
+    """Add a 3x3 convolution of 48 channels to 48 channels."""
+    main.constant(f"{name}/w", np.ones((48, 3, 3, 48), np.int8), _INT8, _affine(0.01, 0))
+    main.tensor(name, (1, side, side, 48), _INT8, _affine(0.1, 0))
     given = Conv2DOptions(**({"stride_w": 1, "stride_h": 1} | options))
     main.operator(Op.CONV_2D, [source, f"{name}/w", None], [name], given, version=3)
 
@@ -40,7 +40,7 @@ def convolved(main: SubgraphBuilder, source: str, name: str, side: int, **option
 def test_a_pad_of_codes_is_padding_of_the_convolution() -> None:
     builder, main = image_model()
     main.constant("edges", np.int32([(0, 0), (1, 1), (1, 1), (0, 0)]))
-    main.tensor("padded", (1, 22, 22, 40), _INT8, _affine(0.02, 3))
+    main.tensor("padded", (1, 22, 22, 48), _INT8, _affine(0.02, 3))
     main.operator(Op.PAD, ["image", "edges"], ["padded"])
     convolved(main, "padded", "y", 10, padding=Padding.VALID, stride_w=2, stride_h=2)
     main.inputs("image").outputs("y")
@@ -50,8 +50,8 @@ def test_a_pad_of_codes_is_padding_of_the_convolution() -> None:
 def test_layers_follow_each_other_without_nodes_between() -> None:
     builder, main = image_model()
     convolved(main, "image", "a", 20)
-    main.constant("w", np.ones((1, 3, 3, 40), np.int8), _INT8, _affine(0.01, 0))
-    main.tensor("b", (1, 20, 20, 40), _INT8, _affine(0.1, 0))
+    main.constant("w", np.ones((1, 3, 3, 48), np.int8), _INT8, _affine(0.01, 0))
+    main.tensor("b", (1, 20, 20, 48), _INT8, _affine(0.1, 0))
     options = DepthwiseConv2DOptions(stride_w=1, stride_h=1, depth_multiplier=1)
     main.operator(Op.DEPTHWISE_CONV_2D, ["a", "w", None], ["b"], options, version=3)
     main.inputs("image").outputs("b")
