@@ -21,8 +21,16 @@ from tflite_ort.command.arguments import (
     choices_of,
     resolver_of,
 )
+from tflite_ort.command.bench_suite import (
+    ModelKind,
+    classes,
+    kind_of,
+    models_of,
+    print_classes,
+    to_html,
+)
 from tflite_ort.command.bench_tables import print_profile, print_results
-from tflite_ort.command.benchmark import Settings, as_record, measure
+from tflite_ort.command.benchmark import Result, Settings, as_record, measure
 from tflite_ort.command.benchmark import profile as profile_of
 from tflite_ort.command.terminal import complain, say
 from tflite_ort.files import write_text
@@ -34,7 +42,16 @@ _PROFILED_RUNS = 50
 
 
 def bench(
-    models: Annotated[list[Path], typer.Argument(metavar="MODEL...", help=".tflite files.")],
+    models: Annotated[
+        list[Path] | None, typer.Argument(metavar="[MODEL...]", help=".tflite files.")
+    ] = None,
+    suite: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="All models of a folder, and classes by LiteRT's time."),
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Of a suite: write a page with plots.")
+    ] = None,
     threads: Annotated[str, typer.Option(help="Numbers of threads, with commas between.")] = "1,2",
     rounds: Annotated[int, typer.Option(min=1, help="Turns of each runtime.")] = 15,
     min_time: Annotated[float, typer.Option(min=0.0, help="Seconds of one turn.")] = 0.05,
@@ -69,14 +86,19 @@ def bench(
         *(rounds, min_time, seed, litert, check, memory, providers, resolver, hybrid.value, roots),
         tuple(budget or ()),
     )
-    results, failed = [], False
-    for model in models:
+    files = [*(models or ()), *(models_of(suite) if suite else ())]
+    if not files:
+        raise typer.BadParameter("no model is given", param_hint="MODEL")
+    results, kinds, failed = list[Result](), dict[str, ModelKind](), False
+    for model in files:
         try:
             if profile:
                 times = profile_of(model, counts[0], settings, _PROFILED_RUNS)
                 print_profile(model.name, times, _PROFILED_RUNS)
                 continue
-            results += [measure(model, count, settings) for count in counts]
+            measured = [measure(model, count, settings) for count in counts]
+            kinds |= {each.model: kind_of(model) for each in measured}
+            results += measured
         except (BridgeError, OSError, MemoryError, RecursionError) as error:
             complain(error, model)
             failed = True
@@ -84,6 +106,10 @@ def bench(
         say(*json.dumps(as_record(results), indent=2).split("\n"))
     elif results:
         print_results(results, check)
+        if suite:
+            print_classes(classes(results, kinds))
+    if html is not None:
+        write_text(html, to_html(results, kinds))
     if json_file is not None and json_file != "-":
         write_text(json_file, json.dumps(as_record(results), indent=2) + "\n")
     raise typer.Exit(int(failed))
