@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -86,15 +87,11 @@ def bench(
         *(rounds, min_time, seed, litert, check, memory, providers, resolver, hybrid.value, roots),
         tuple(budget or ()),
     )
-    files = [*(models or ()), *(models_of(suite) if suite else ())]
-    if not files:
-        raise typer.BadParameter("no model is given", param_hint="MODEL")
     results, kinds, failed = list[Result](), dict[str, ModelKind](), False
-    for model in files:
+    for model in _files(models, suite):
         try:
             if profile:
-                times = profile_of(model, counts[0], settings, _PROFILED_RUNS)
-                print_profile(model.name, times, _PROFILED_RUNS)
+                _print_profile(model, counts[0], settings)
                 continue
             measured = [measure(model, count, settings) for count in counts]
             kinds |= {each.model: kind_of(model) for each in measured}
@@ -102,17 +99,42 @@ def bench(
         except (BridgeError, OSError, MemoryError, RecursionError) as error:
             complain(error, model)
             failed = True
+    _show(results, kinds, check, json_file, html, with_classes=suite is not None)
+    raise typer.Exit(int(failed))
+
+
+def _print_profile(model: Path, threads: int, settings: Settings) -> None:
+    times = profile_of(model, threads, settings, _PROFILED_RUNS)
+    print_profile(model.name, times, _PROFILED_RUNS)
+
+
+def _files(models: Sequence[Path] | None, suite: Path | None) -> list[Path]:
+    files = [*(models or ()), *(models_of(suite) if suite else ())]
+    if not files:
+        raise typer.BadParameter("no model is given", param_hint="MODEL")
+    return files
+
+
+def _show(
+    results: Sequence[Result],
+    kinds: Mapping[str, ModelKind],
+    check: bool,
+    json_file: str | None,
+    html: Path | None,
+    *,
+    with_classes: bool,
+) -> None:
+    """Print the results, or write them to the files that were asked for."""
     if json_file == "-":
         say(*json.dumps(as_record(results), indent=2).split("\n"))
     elif results:
         print_results(results, check)
-        if suite:
+        if with_classes:
             print_classes(classes(results, kinds))
     if html is not None:
         write_text(html, to_html(results, kinds))
     if json_file is not None and json_file != "-":
         write_text(json_file, json.dumps(as_record(results), indent=2) + "\n")
-    raise typer.Exit(int(failed))
 
 
 def _thread_counts(text: str) -> list[int]:
