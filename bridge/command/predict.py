@@ -6,9 +6,10 @@ import hashlib
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -36,9 +37,13 @@ from tflite_ort.prediction.job import Job, locked, opened_job
 from tflite_ort.prediction.local import Tell, run_processes, run_threads
 from tflite_ort.prediction.pool import cores
 from tflite_ort.prediction.preparation import Preparation
+from tflite_ort.prediction.ray_engine import Cluster, run_ray
 from tflite_ort.prediction.units import units_of
 from tflite_ort.prediction.work import Setup, Worker
 from tflite_ort.prediction.writers import writer_for
+
+# Does what is left of a job, and tells how far it is.
+Work = Callable[[Tell], None]
 
 
 class Engine(StrEnum):
@@ -46,6 +51,7 @@ class Engine(StrEnum):
 
     THREADS = "threads"
     PROCESSES = "processes"
+    RAY = "ray"
 
 
 Inputs = Annotated[
@@ -70,6 +76,12 @@ Workers = Annotated[
     int | None, typer.Option(min=1, help="Without: one for each core, or one on a device.")
 ]
 EngineOption = Annotated[Engine, typer.Option("--engine", help="What the workers are.")]
+Address = Annotated[
+    str | None, typer.Option(help="Of a Ray cluster. Without: one on this machine.")
+]
+Gpus = Annotated[
+    float, typer.Option("--gpus-per-worker", min=0, help="Of each of Ray's actors; 0.5 shares one.")
+]
 SaveEvery = Annotated[
     float, typer.Option(min=0, metavar="SECONDS", help="How much work a kill may lose.")
 ]
@@ -90,6 +102,8 @@ def predict(
     batch_size: BatchSize = None,
     workers: Workers = None,
     engine: EngineOption = Engine.THREADS,
+    address: Address = None,
+    gpus: Gpus = 0.0,
     save_every: SaveEvery = 5.0,
     overwrite: Overwrite = False,
     provider: Providers = None,
@@ -122,7 +136,13 @@ def predict(
             overwrite=overwrite,
             save_seconds=save_every,
         )
-        _run(job, setup, worker, engine, workers or (cores() if worker.on_cpu else 1))
+        count = workers or (cores() if worker.on_cpu else 1)
+        how: Work = partial(run_threads, job, worker, count)
+        if engine is Engine.PROCESSES:
+            how = partial(run_processes, job, setup, count, worker.rows_at_once)
+        elif engine is Engine.RAY:
+            how = partial(run_ray, job, setup, Cluster(count, address, gpus))
+        _run(job, how)
 
 
 def _description(model: Path, setup: Setup, worker: Worker) -> dict[str, Any]:
@@ -137,7 +157,7 @@ def _description(model: Path, setup: Setup, worker: Worker) -> dict[str, Any]:
     }
 
 
-def _run(job: Job, setup: Setup, worker: Worker, engine: Engine, workers: int) -> None:
+def _run(job: Job, work: Work) -> None:
     """Do what is left, and say how it went."""
     if job.left < job.total:
         say(f"going on: {job.total - job.left} of {job.total} inputs are done", error=True)
@@ -149,10 +169,7 @@ def _run(job: Job, setup: Setup, worker: Worker, engine: Engine, workers: int) -
             sums[1] += failed
             tell(units, rows, failed)
 
-        if engine is Engine.PROCESSES:
-            run_processes(job, setup, workers, worker.rows_at_once, told)
-        else:
-            run_threads(job, worker, workers, told)
+        work(told)
     job.finish()
     seconds = time.monotonic() - started
     rate = f"{sums[0]} rows in {seconds:.1f} s ({sums[0] / max(seconds, 1e-9):.0f} rows/s)"

@@ -79,7 +79,7 @@ class Job:
 
     def write(self, first: int, after: int, block: Block) -> None:
         """Write the part of the units [first, after)."""
-        self._writer.part(self.folder / _part_name(first, after), block)
+        self._writer.part(part_path(self.out, first, after), block)
 
     def finish(self) -> None:
         """Join the parts to the file of results, and remove them.
@@ -90,7 +90,7 @@ class Job:
         self.done = self._written()
         if self.left:
             raise JobError(f"{self.left} of {self.total} units are missing in {self.folder}")
-        self._writer.join([self.folder / _part_name(*each) for each in self.done], self.out)
+        self._writer.join([part_path(self.out, *each) for each in self.done], self.out)
         (self.folder / _DESCRIPTION).unlink()  # without it the folder is no job any more
         shutil.rmtree(self.folder)
 
@@ -114,6 +114,11 @@ class Job:
 def folder_of(out: Path) -> Path:
     """Where the job of a file of results is kept while it is under way."""
     return out.with_name(f"{out.name}.job")
+
+
+def part_path(out: Path, first: int, after: int) -> Path:
+    """Where the results of the units [first, after) are written."""
+    return folder_of(out) / f"{first:0{_DIGITS}d}-{after:0{_DIGITS}d}"
 
 
 def opened_job(
@@ -202,7 +207,3 @@ def _is_at(descriptor: int, path: Path) -> bool:
         return os.path.samestat(os.fstat(descriptor), os.stat(path))
     except FileNotFoundError:
         return False
-
-
-def _part_name(first: int, after: int) -> str:
-    return f"{first:0{_DIGITS}d}-{after:0{_DIGITS}d}"

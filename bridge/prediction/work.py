@@ -12,7 +12,7 @@ from tflite_ort.prediction.array_files import Array
 from tflite_ort.prediction.preparation import Preparation
 from tflite_ort.prediction.reading import ROW_ERRORS, Row, Table, Tables, rows_of
 from tflite_ort.prediction.results import Block, no_values, result_columns, result_values
-from tflite_ort.prediction.row_model import LARGEST_BATCH, ModelSource, RowModel
+from tflite_ort.prediction.row_model import ModelSource, RowModel
 from tflite_ort.prediction.units import Unit
 from tflite_ort.schema import BridgeError
 
@@ -76,18 +76,13 @@ class Worker:
                 block.sources.append(unit.path)
                 block.numbers.append(number)
                 block.errors.append(_said(row) if isinstance(row, Exception) else None)
-                if len(waiting) >= self._most_rows:
+                if len(waiting) >= self._model.batch_size:  # while they are in the caches
                     parts += self._run(waiting, block)
                     waiting = []
         parts += self._run(waiting, block)
         values = zip(*parts, strict=True)
         block.values = [np.concatenate(e) for e in values] if parts else no_values(self.columns)
         return block
-
-    @property
-    def _most_rows(self) -> int:
-        """How many rows wait for the model at a time."""
-        return max(LARGEST_BATCH, self._model.batch_size)
 
     def _rows(self, unit: Unit, table: Loaded) -> Iterator[tuple[int, Row]]:
         setup = self._setup
@@ -113,6 +108,8 @@ class Worker:
 
 def _column(rows: Sequence[Array]) -> Array | list[Array]:
     """Rows as one array, if they have one shape."""
+    if len(rows) == 1:
+        return rows[0][np.newaxis]
     return np.stack(rows) if len({row.shape for row in rows}) == 1 else list(rows)
 
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from tflite_ort.schema import (
     AddOptions,
     Buffer,
+    FullyConnectedOptions,
     GatherOptions,
     Metadata,
     ModelBuilder,
@@ -112,6 +113,17 @@ def picks() -> bytes:
     main.constant("numbers", np.float32([10, 20, 30]))
     main.operator(Op.GATHER, ["numbers", "place"], ["y"], GatherOptions())
     main.inputs("place").outputs("y")
+    return builder.write()
+
+
+def dense_layer(inputs: int, outputs: int) -> bytes:
+    """[1, inputs] floats -> [1, outputs], by random weights."""
+    weights = np.random.default_rng(0).normal(size=(outputs, inputs)).astype(np.float32)
+    builder = ModelBuilder()
+    main = builder.subgraph("main")
+    main.tensor("x", (1, inputs)).tensor("y", (1, outputs)).constant("weights", weights)
+    main.operator(Op.FULLY_CONNECTED, ["x", "weights", None], ["y"], FullyConnectedOptions())
+    main.inputs("x").outputs("y")
     return builder.write()
 
 

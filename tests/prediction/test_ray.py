@@ -1,0 +1,144 @@
+"""The ray engine, and Predictor in Ray Data, on a cluster of two nodes that the tests start."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from typer.testing import CliRunner
+
+from tests.models import model_path
+from tflite_ort import Predictor
+from tflite_ort.command.cli import app
+
+Array = npt.NDArray[Any]
+
+pytestmark = [pytest.mark.ray, pytest.mark.filterwarnings("ignore")]  # Ray has warnings of its own
+
+MODEL = "mlperf-tiny__kws_ref_model.tflite"
+ROWS, ACTORS = 40_000, 4
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[str]:
+    """The address of a cluster of two nodes, with cores for the actors and for what reads."""
+    os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
+    ray: Any = importlib.import_module("ray")
+    utilities: Any = importlib.import_module("ray.cluster_utils")
+    started = utilities.Cluster(initialize_head=True, head_node_args={"num_cpus": 3})
+    started.add_node(num_cpus=3)
+    ray.init(address=started.address, log_to_driver=False)
+    assert len([node for node in ray.nodes() if node["Alive"]]) == 2
+    yield started.address
+    ray.shutdown()
+    started.shutdown()
+
+
+@pytest.fixture(scope="module")
+def given() -> Array:
+    return np.random.default_rng(0).integers(-128, 128, (ROWS, 49, 10, 1)).astype(np.int8)
+
+
+@pytest.fixture(scope="module")
+def expected(given: Array) -> Array:
+    return Predictor(model_path(MODEL), 32)(given)
+
+
+def actors() -> list[int]:
+    """The processes of Ray Data's actors, of those that this process and its own have started."""
+    return [pid for pid in map(int, filter(str.isdecimal, os.listdir("/proc"))) if _is_actor(pid)]
+
+
+def _is_actor(pid: int) -> bool:
+    try:
+        title = Path(f"/proc/{pid}/cmdline").read_bytes()
+        while pid not in (os.getpid(), 0):
+            status = Path(f"/proc/{pid}/status").read_text()
+            pid = int(status.partition("PPid:")[2].split()[0])
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return title.startswith(b"ray::MapWorker") and pid == os.getpid()
+
+
+def killing_one(when: Callable[[], bool]) -> tuple[threading.Thread, list[int]]:
+    """Kill an actor as soon as `when` holds; the list tells which one."""
+    killed: list[int] = []
+
+    def work() -> None:
+        until = time.monotonic() + 120
+        while time.monotonic() < until and not killed:
+            if when() and (found := actors()):
+                os.kill(found[0], signal.SIGKILL)
+                killed.append(found[0])
+            time.sleep(0.01)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    return thread, killed
+
+
+@pytest.mark.parametrize("kill", [False, True])
+def test_engine(tmp_path: Path, cluster: str, given: Array, expected: Array, kill: bool) -> None:
+    np.save(tmp_path / "in.npy", given)
+    out, folder = tmp_path / "out.npz", tmp_path / "out.npz.job"
+    left: list[int] = []
+
+    def is_midway() -> bool:
+        parts = [each for each in os.listdir(folder) if "-" in each] if folder.exists() else []
+        left[:] = [ROWS // 256 - len(parts)]
+        return len(parts) >= 5
+
+    thread, killed = killing_one(is_midway) if kill else (threading.Thread(), [])
+    how = ("--engine", "ray", "--workers", ACTORS, "--address", cluster)
+    command = ("predict", model_path(MODEL), tmp_path / "in.npy", "--rows", "--out", out, *how)
+    result = CliRunner().invoke(app, list(map(str, command)))
+    assert result.exit_code == 0, result.output
+    if kill:
+        thread.join()
+        assert killed and left[0] > 0
+    with np.load(out) as made:
+        np.testing.assert_array_equal(made["row"], np.arange(ROWS))
+        np.testing.assert_array_equal(made["Identity"], expected)
+        assert not any(made["error"])
+
+
+def test_predictor_in_ray_data(tmp_path: Path, cluster: str, given: Array, expected: Array) -> None:
+    data: Any = importlib.import_module("ray.data")
+    parquet: Any = importlib.import_module("pyarrow.parquet")
+    arrow: Any = importlib.import_module("pyarrow")
+    (tmp_path / "in").mkdir()
+    for first in range(0, ROWS, 1000):
+        rows = {
+            "id": np.arange(first, first + 1000),
+            "keywords": list(given[first : first + 1000].reshape(1000, -1)),
+        }
+        parquet.write_table(arrow.table(rows), tmp_path / "in" / f"{first:06}.parquet")
+    thread, killed = killing_one(lambda: bool(list(tmp_path.glob("made/*.parquet"))))
+    data.read_parquet(os.fspath(tmp_path / "in")).map_batches(
+        Shaped,
+        fn_constructor_args=(os.fspath(model_path(MODEL)),),
+        compute=data.ActorPoolStrategy(size=ACTORS),
+        batch_size=128,
+    ).write_parquet(os.fspath(tmp_path / "made"))
+    thread.join()
+    made = parquet.read_table(tmp_path / "made").sort_by("id")
+    assert killed
+    assert made["id"].to_pylist() == list(range(ROWS))
+    np.testing.assert_array_equal(np.stack(made["Identity"].to_numpy()), expected)
+
+
+class Shaped(Predictor):
+    """Takes rows of flat lists, as tables hold them."""
+
+    def __call__(self, batch: Any) -> Any:
+        rows = np.stack(list(batch["keywords"])).reshape(-1, 49, 10, 1).astype(np.int8)
+        return super().__call__({"id": batch["id"], "input_1": rows})
