@@ -40,6 +40,10 @@ VERBS = {
         "export:export",
         "Write a model as ONNX; of a bundle every model, with a list of them, into a folder.",
     ),
+    "triton": Verb(
+        "triton:triton",
+        "Write a model for Triton: the exported file, its configuration, and labels.",
+    ),
     "verify": Verb(
         "verify:verify",
         "Run a model in several runtimes and say which operator is off; exit code 4 if one is.",

@@ -7,7 +7,7 @@ without a row has the defaults of `ProviderTraits`, which are safe for every pro
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tflite_ort.opmap import Target
@@ -232,3 +232,30 @@ WRONG_BEFORE: Mapping[tuple[int, int], Sequence[WrongResult]] = {
 
 # How ONNX Runtime names the memory of a device, by the number of its maker.
 MEMORY_OF_VENDOR = {0x0000: "webgpu", 0x10DE: "cuda", 0x1414: "dml", 0x19E5: "cann"}
+
+# Triton Inference Server, which runs exported files by ONNX Runtime -------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Accelerator:
+    """What a server's ONNX Runtime can hand a graph to.
+
+    Args:
+        group: the field of the server's configuration that names it.
+        weights: the type of quantised weights that it takes, as of `export_onnx`.
+        parameters: its options there.
+    """
+
+    group: str
+    weights: str
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+ACCELERATORS: Mapping[str, Accelerator] = {
+    "tensorrt": Accelerator(
+        "gpu_execution_accelerator",
+        "int8",
+        {"precision_mode": "FP32", "trt_engine_cache_enable": "true"},
+    ),
+    "openvino": Accelerator("cpu_execution_accelerator", "uint8"),
+}

@@ -127,6 +127,16 @@ def dense_layer(inputs: int, outputs: int) -> bytes:
     return builder.write()
 
 
+def scalar_model() -> bytes:
+    """[1, 4] floats -> their sum, without dimensions."""
+    builder = ModelBuilder()
+    main = builder.subgraph("main")
+    main.tensor("x", (1, 4)).tensor("y", ()).constant("axes", np.int32([0, 1]))
+    main.operator(Op.SUM, ["x", "axes"], ["y"], ReducerOptions())
+    main.inputs("x").outputs("y")
+    return builder.write()
+
+
 def two_inputs() -> bytes:
     """[1, 2, 2] and [4] floats -> their sum [1, 4]."""
     builder = ModelBuilder()

@@ -1,0 +1,80 @@
+"""The verb ``triton``: a model repository for Triton Inference Server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tflite_ort.command.arguments import (
+    BudgetNumbers,
+    ExternalRoots,
+    Hybrid,
+    HybridOption,
+    ModelFile,
+    ResolverName,
+    budgets,
+    resolver_of,
+)
+from tflite_ort.command.terminal import say
+from tflite_ort.prediction.triton import Serving, write_repository
+from tflite_ort.providers.traits import ACCELERATORS
+
+
+def _accelerator(given: str) -> str:
+    if given and given not in ACCELERATORS:
+        raise typer.BadParameter(f"{given!r} is not one of {', '.join(ACCELERATORS)}")
+    return given
+
+
+def triton(
+    model: ModelFile,
+    repository: Annotated[Path, typer.Argument(help="The folder of all models of a server.")],
+    name: Annotated[str, typer.Option(help="Of the model there. Without: that of the file.")] = "",
+    max_batch: Annotated[
+        int, typer.Option(min=0, help="The most samples at once; 0 makes no batches.")
+    ] = 32,
+    delay: Annotated[
+        int, typer.Option(min=0, metavar="MICROSECONDS", help="How long one waits for others.")
+    ] = 100,
+    accelerator: Annotated[
+        str, typer.Option(callback=_accelerator, help=f"One of {', '.join(ACCELERATORS)}.")
+    ] = "",
+    instances: Annotated[
+        int, typer.Option(min=0, help="Copies on each device; 0 leaves it to the server.")
+    ] = 0,
+    stateful: Annotated[
+        bool,
+        typer.Option(
+            "--stateful/--stateless",
+            help="The server keeps the state of a sequence, or each request starts anew.",
+        ),
+    ] = True,
+    version: Annotated[int, typer.Option(min=1, help="The number of this version.")] = 1,
+    hybrid: HybridOption = Hybrid.FLOAT,
+    resolver: ResolverName = None,
+    external_root: ExternalRoots = None,
+    budget: BudgetNumbers = None,
+) -> None:
+    """Write a model for Triton: the exported file, its configuration, and labels."""
+    arguments = {
+        "hybrid": hybrid.value,
+        "stateful": stateful,
+        "resolver": resolver_of(resolver),
+        "external_roots": external_root or (),
+        "budgets": budgets(budget),
+    }
+    serving = Serving(max_batch, delay, accelerator, instances, version)
+    try:
+        written = write_repository(model, repository, name, serving, arguments)
+    except ValueError as error:
+        if type(error) is ValueError:
+            raise typer.BadParameter(str(error), param_hint="--name") from error
+        raise
+    batch = f"batches of up to {written.max_batch}" if written.max_batch else "one at a time"
+    say(f"wrote {written.folder}: {batch}")
+    if written.refused and max_batch:
+        say(f"no batches: {written.refused}")
+    if written.states:
+        say(f"sequences, with the state {', '.join(written.states)}")
