@@ -21,8 +21,8 @@ from typing import Any
 
 def optional_module(name: str) -> ModuleType | None:
     """The module `name` (dotted), or None where its package is not installed."""
-    if name in sys.modules:  # finding it again takes long
-        return sys.modules[name]
+    if name in sys.modules:  # to find it again takes long
+        return importlib.import_module(name)  # waits for another thread that imports it
     if importlib.util.find_spec(name.partition(".")[0]) is None:
         return None
     # By name: an import statement would make the package a dependency of ours.
