@@ -70,6 +70,8 @@ def lstm(op: OperatorView[LSTMOptions], g: Graph) -> None:
 
 def _integer_lstm(op: View, g: Graph, x: ir.Value, *, single: bool) -> ir.Value:
     """The outputs [T, B, O] as codes, in the quantisation of the output state, as in TFLite."""
+    if has_zero(*op["input"].shape):
+        raise Untranslatable("a sequence of nothing")
     cell, states = read_integer_weights(op), [op["output_state"], op["cell_state"]]
     rows = op["recurrent_to_output_weights"].shape
     for state, width in zip(states, reversed(rows), strict=True):
@@ -122,6 +124,8 @@ def _run(
     op: View, g: Graph, x: Values, prefix: str = "", *, single: bool, reverse: bool = False
 ) -> Run:
     cell = read_float_weights(op, prefix, _rounding(op, g))
+    if has_zero(op["input"].shape[-1], cell.size):
+        raise Untranslatable("a cell without inputs or units")
     h, c = op[f"{prefix}output_state"], op[f"{prefix}cell_state"]
     outputs = cell.recurrent_weights.codes.shape[1]
     if has_zero(*h.shape) and not is_known(_batch(op)):

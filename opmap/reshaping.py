@@ -181,10 +181,14 @@ def _rescaled(value: TensorView, output: TensorView) -> bool:
 
 @translator(Op.PACK, versions=(1, 5))
 def pack(op: OperatorView[PackOptions], g: Graph) -> None:
-    """Unsqueeze and Concat."""
+    """Concat and one Reshape; along a last axis Unsqueeze and Concat."""
     values, output = op.present_inputs(), op.output
     domain = moved_domain(*values, output)
     axis = normalized_axis(op.options.axis, output.rank)
+    if axis < values[0].rank and is_known(*output.shape):
+        joined = g.op("Concat", *(g.read(value, domain=domain) for value in values), axis=axis)
+        g.write(output, g.reshape(joined, output.shape), domain=domain)
+        return
     place = g.ints([axis])
     parts = [g.op("Unsqueeze", g.read(value, domain=domain), place) for value in values]
     g.write(output, g.op("Concat", *parts, axis=axis), domain=domain)

@@ -239,7 +239,7 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str, float, int]] = {
         lambda: joined(4000, Op.CONCATENATION, (4000,), ConcatenationOptions(axis=0)), "", 4, 100
     ),
     "pack": (
-        lambda: joined(2000, Op.PACK, (2000, 1), PackOptions(values_count=2000)), "", 6, 100
+        lambda: joined(4000, Op.PACK, (4000, 1), PackOptions(values_count=4000)), "", 6, 100
     ),
     "outputs": (lambda: sums(10_000), "outputs", 12, 400),
     "repeated outputs": (lambda: same_output(200_000), "", 4, 400),

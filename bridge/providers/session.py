@@ -327,7 +327,10 @@ class Session:
 
 def _bind_array(binding: Binding, name: str, array: Array) -> None:
     place = ("cpu", 0, array.dtype.type, array.shape, array.ctypes.data)
-    binding.bound.bind_input(name, *place)
+    try:
+        binding.bound.bind_input(name, *place)
+    except RuntimeError as error:  # of a type that it does not know
+        raise DelegateError(said(error)) from error
 
 
 def _cause(error: Exception) -> Exception:

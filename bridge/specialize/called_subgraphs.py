@@ -30,7 +30,7 @@ _SELECTORS = {Op.IF: TensorType.BOOL, Op.STABLEHLO_CASE: TensorType.INT32}
 # Their kernels are given a function for each subgraph.
 CALLERS = frozenset({*_SELECTORS, Op.WHILE, Op.CALL_ONCE})
 # These call a subgraph on single elements: it says which function of two numbers is meant.
-_REGIONS = frozenset({Op.STABLEHLO_REDUCE_WINDOW, Op.STABLEHLO_SCATTER})
+REGIONS = frozenset({Op.STABLEHLO_REDUCE_WINDOW, Op.STABLEHLO_SCATTER})
 
 
 def is_caller(op: OperatorView[Any]) -> bool:
@@ -50,7 +50,7 @@ def with_bodies(op: OperatorView[Any], resources: Resources, enter: Enter) -> Op
     indices = [index for _, index in called_subgraphs(op.options)]
     if not indices:
         raise ModelError(f"{op.label} names no subgraph")
-    if op.op in _REGIONS:
+    if op.op in REGIONS:
         return replace(op, bodies=tuple(enter(index, None) for index in indices))
     if op.op is Op.WHILE:
         op, bodies = _loop(op, indices, resources, enter)

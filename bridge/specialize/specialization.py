@@ -45,7 +45,7 @@ from tflite_ort.schema.values.sizes import (
     unknown_shape,
 )
 from tflite_ort.schema.values.view import VariableKey
-from tflite_ort.specialize.called_subgraphs import is_caller, with_bodies
+from tflite_ort.specialize.called_subgraphs import REGIONS, is_caller, with_bodies
 from tflite_ort.specialize.folding import OF_SHAPE, folded
 from tflite_ort.specialize.hash_tables import constant_tables
 from tflite_ort.specialize.resources import NAMES, Contents, Resources
@@ -168,7 +168,9 @@ class _Specializer:
         """`op` with the shapes of its outputs, and whether these are constants."""
         if is_caller(op):
             enter = partial(self._enter, resources, op.op is Op.CALL_ONCE)
-            return with_bodies(op, resources, enter), False
+            op = with_bodies(op, resources, enter)
+            if op.op not in REGIONS:
+                return op, False
         prepare = self.preparers.get((key_of(op), op.version))
         is_custom = op.op is Op.CUSTOM
         is_ours = self.kernels.shares(custom_kernel if is_custom else kernel, op)

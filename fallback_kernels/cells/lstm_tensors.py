@@ -124,7 +124,7 @@ def quantization(tensor: TensorView | None, name: str) -> Quantization:
 
 def joined(stack: Array, dtype: npt.DTypeLike) -> Array:
     """A stack [G, rows, columns] as one matrix [columns, G * rows], for one product with all."""
-    return np.ascontiguousarray(stack.reshape(-1, stack.shape[-1]).T, dtype)
+    return np.ascontiguousarray(np.concatenate(stack).T, dtype)
 
 
 def time_first(op: OperatorView[Any], sequence: Array) -> Array:

@@ -148,8 +148,8 @@ def requantized_input(x: Array, axes: tuple[int, ...], asymmetric: bool) -> Arra
 
 def quantized_rows(x: Array, axes: tuple[int, ...], asymmetric: bool) -> tuple[Array, Array]:
     """(codes less their zero points, scales) of a float input of a hybrid kernel."""
-    low = np.minimum(x.min(axis=axes, keepdims=True), 0)
-    high = np.maximum(x.max(axis=axes, keepdims=True), 0)
+    low = x.min(axis=axes, keepdims=True, initial=0)
+    high = x.max(axis=axes, keepdims=True, initial=0)
     if asymmetric:
         return _asymmetric(x, low.astype(np.float64), high.astype(np.float64))
     reach = np.maximum(-low, high)

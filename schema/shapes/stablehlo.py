@@ -154,6 +154,8 @@ def rng_bit_generator(op: OperatorView[Any]) -> Shapes:
 def reduce_window(op: OperatorView[Any]) -> Shapes:
     """How many windows there are along each axis of the padded input."""
     input = op["input"]
+    if op["init"].type is not input.type:
+        raise ModelError(f"windows of {input.type.name} start from {op['init'].type.name}")
     each = WindowAttributes.of(op.options, input.rank)
     shape = each.padded(input.shape)
     rows = reduced_windows(shape, each.window, each.strides, each.dilations)
