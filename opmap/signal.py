@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.opmap.idioms.factored_transform import factored_transform, factors_of
 from tflite_ort.opmap.idioms.movement import integers
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import Op, OperatorView, Untranslatable
 from tflite_ort.schema.values.complex_pairs import part_dtype
-from tflite_ort.schema.values.sizes import has_zero, is_one, may_differ
+from tflite_ort.schema.values.sizes import has_zero, is_known, is_one, may_differ
 
 View = OperatorView[Any]
 
@@ -25,23 +27,32 @@ def rfft2d(op: View, g: Graph) -> None:
     """DFT of the rows, of which the first half is kept, then DFT of the columns.
 
     Both crop an input that is too long, and extend one that is too short with zeros. On the CPU
-    short rows take a MatMul.
+    short rows take a MatMul, and many rows two.
     """
     input, rank = op["input"], op["input"].rank
     height, width = integers(op["fft_length"])
     if has_zero(*input.shape):
         raise Untranslatable("no element")
-    if g.target.cpu_kernels and width <= _BY_PRODUCT and not may_differ(input.shape[-1:], (width,)):
-        waves = g.constants.add(_waves(width), "waves")
-        value = g.reshape(
-            g.op("MatMul", g.read(input), waves), (*input.shape[:-1], width // 2 + 1, 2)
-        )
-    else:
-        value = g.op("Unsqueeze", g.read(input), g.ints([rank]))
-        value = _transformed(g, value, width, rank - 1, onesided=1)
+    value = _of_rows(op, g, width)
     if height != 1 or not is_one(input.shape[-2]):  # the transform of one row is that row
         value = _transformed(g, value, height, rank - 2, onesided=None)
     g.write(op.output, value)
+
+
+def _of_rows(op: View, g: Graph, width: int) -> ir.Value:
+    """The first half of the frequencies of each row of the input."""
+    input, frequencies = op["input"], width // 2 + 1
+    whole = g.target.cpu_kernels and not may_differ(input.shape[-1:], (width,))
+    if whole and width <= _BY_PRODUCT:
+        waves = g.constants.add(_waves(width), "waves")
+        return g.reshape(g.op("MatMul", g.read(input), waves), (*input.shape[:-1], frequencies, 2))
+    rows = math.prod(input.shape[:-1]) if is_known(*input.shape[:-1]) else 1
+    factors = factors_of(width, rows) if whole else None
+    if factors is not None:
+        halves = factored_transform(g, g.read(input), rows, factors)
+        return g.reshape(halves, (*input.shape[:-1], frequencies, 2))
+    value = g.op("Unsqueeze", g.read(input), g.ints([input.rank]))
+    return _transformed(g, value, width, input.rank - 1, onesided=1)
 
 
 def _waves(length: int) -> npt.NDArray[np.float32]:

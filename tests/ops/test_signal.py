@@ -47,6 +47,11 @@ def check_transform(case: Case, seed: int = 0) -> None:
         ((2, 30, 3), (16, 8)),
         ((3, 1, 512), (1, 512)),  # the longest that is a product on the CPU
         ((3, 1, 1024), (1, 1024)),
+        ((8, 1, 1024), (1, 1024)),  # from here on two products
+        ((2, 22, 1, 2048), (1, 2048)),
+        ((16, 1024), (16, 1024)),
+        ((9, 1, 8192), (1, 8192)),
+        ((8, 1, 32768), (1, 32768)),
     ],
 )
 def test_transform(shape: Shape, lengths: tuple[int, int]) -> None:
