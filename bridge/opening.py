@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 import numpy.typing as npt
 
@@ -23,6 +25,10 @@ else:
     bundle = late("tflite_ort.bundles.bundle")
 
 Array = npt.NDArray[Any]
+
+# The contents of files that interpreters of this process have open.
+_CONTENTS: WeakValueDictionary[tuple[int, ...], Array] = WeakValueDictionary()
+_TICK = 3 * 10**9  # nanoseconds; FAT counts in steps of two seconds
 
 # Bytes by which a bundle is known.
 _MAGIC = 8
@@ -154,11 +160,23 @@ def model_source(
 def _file_at(path: str | os.PathLike[str]) -> ModelFile:
     try:
         name = os.fsdecode(path)
-        before, content, after = os.stat(name), file_content(name), os.stat(name)
+        before = os.stat(name)
+        content = _CONTENTS.get(_settled(before)) if _settled(before) else None
+        content = file_content(name) if content is None else content
+        after = os.stat(name)
     except OSError as error:
         raise UnreadableModel(f"Could not open '{path}': {error.strerror or error}") from error
+    if identity(before) == identity(after) and _settled(before):
+        _CONTENTS[_settled(before)] = content
     folder = os.path.dirname(os.path.abspath(name))
     return ModelFile(content, folder, after if identity(before) == identity(after) else None)
+
+
+def _settled(status: os.stat_result) -> tuple[int, ...]:
+    """What stands for the content of a file; nothing as long as the clock of the file system may
+    give a further change the same time."""
+    age = time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns)
+    return tuple(identity(status)) if age > _TICK else ()
 
 
 def identity(status: os.stat_result) -> list[int]:

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+import numpy.typing as npt
 
 from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.serialization import Place, serialized
@@ -12,11 +17,17 @@ from tflite_ort.providers.provider import ON_CPU, Provider
 from tflite_ort.providers.session import Session, SessionGraph, Weights
 from tflite_ort.providers.traits import traits_of
 
+Array = npt.NDArray[Any]
+
 # Below this size an initializer stays in the protobuf, where graph optimisations look at it.
 _INLINE_BYTES = 1024
 # Sizes and places have to be there when it infers shapes.
 _INLINE_SIZES = 1 << 17
 _HANDED_OVER = Place("bound", 0)
+_RANDOM = ("Random", "Multinomial", "Bernoulli")
+
+# By the bytes of their graph, the sessions that interpreters share while one of them lives.
+_SHARED: WeakValueDictionary[bytes, Session] = WeakValueDictionary()
 
 
 def model_session(
@@ -41,6 +52,9 @@ def model_session(
     weights = _handed_over(model.graph, fed)
     handed_over = dict.fromkeys(weights, _HANDED_OVER)
     graph = SessionGraph(serialized(model, external=handed_over, fed=fed), weights, fed)
+    special = config is not None or profile is not None or save is not None or not optimized
+    if provider == ON_CPU and num_threads == 1 and not (special or fed or _draws(model.graph)):
+        return _shared_session(graph)
     return Session(
         graph,
         provider,
@@ -50,6 +64,29 @@ def model_session(
         profile=profile,
         save=save,
     )
+
+
+def _shared_session(graph: SessionGraph) -> Session:
+    """A session of one thread, which all interpreters of the process with equal graphs share: so
+    they share the weights as well, and what ONNX Runtime packs of them."""
+    session = _SHARED.get(graph.content)
+    if session is None or not _same(session.weights, graph.weights):
+        session = _SHARED[graph.content] = Session(graph, num_threads=1)
+    return session
+
+
+def _same(a: Mapping[str, Weights], b: Mapping[str, Weights]) -> bool:
+    """Whether weights of equal graphs, so of the same names, types and shapes, are equal."""
+    return all(_bytes(each.array) == _bytes(b[name].array) for name, each in a.items())
+
+
+def _bytes(array: Array) -> memoryview:
+    return array.reshape(-1).view(np.uint8).data
+
+
+def _draws(graph: ir.Graph) -> bool:
+    """Whether a node draws random numbers: its session has a generator."""
+    return any(node.op_type.startswith(_RANDOM) for node in graph.all_nodes())
 
 
 def _handed_over(graph: ir.Graph, fed: Collection[str]) -> dict[str, Weights]:

@@ -159,6 +159,7 @@ class Session:
 
     Attributes:
         saved: what was written; None for nothing.
+        weights: by name, the initializers that were handed over.
 
     Raises:
         DelegateError: ONNX Runtime could not make or run the session.
@@ -189,7 +190,7 @@ class Session:
             settings = replace(settings, finished=True, packed=False)
         self.in_place = graph.in_place
         # They must outlive the session, which may read them in place.
-        self._weights = {} if isinstance(graph, StoredGraph) else graph.weights
+        self.weights = {} if isinstance(graph, StoredGraph) else graph.weights
         self.saved: SavedGraph | None = None
         self._session = self._made(graph, provider, settings, save)
         if provider.name not in self._session.get_providers():
@@ -209,10 +210,10 @@ class Session:
     ) -> onnxruntime.InferenceSession:
         """ONNX Runtime's session; one that cannot be saved is made without that."""
         options = settings.options()
-        saved = None if save is None else _save(options, provider, save, self._weights)
-        if self._weights:
+        saved = None if save is None else _save(options, provider, save, self.weights)
+        if self.weights:
             options.add_external_initializers(
-                list(self._weights), [weights.value for weights in self._weights.values()]
+                list(self.weights), [weights.value for weights in self.weights.values()]
             )
         content = str(graph.path) if isinstance(graph, StoredGraph) else graph.content
         try:
