@@ -54,7 +54,7 @@ def test_weights_in_place_give_the_same(rows: int, monkeypatch: pytest.MonkeyPat
     expected = results(content, rows)
 
     def noted(self: Session, *arguments: Any) -> Any:
-        seen.update(self._in_place)
+        seen.update(self.in_place)
         return bind(self, *arguments)
 
     monkeypatch.setattr(Session, "bind", noted)

@@ -115,9 +115,9 @@ def test_options_are_those_of_the_row(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_threads_become_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
     with_row(monkeypatch, ProviderTraits(threads_option="workers"))
-    chosen = session._chosen(Provider(CPU), None, 3)
+    chosen = session.chosen(Provider(CPU), None, 3)
     assert chosen == [(CPU, {"workers": "3"})]
-    given = session._chosen(Provider(CPU, {"workers": 1}), None, 3)
+    given = session.chosen(Provider(CPU, {"workers": 1}), None, 3)
     assert given == [(CPU, {"workers": "1"})]
 
 
