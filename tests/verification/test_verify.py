@@ -259,6 +259,10 @@ def test_export_check(tmp_path: Path) -> None:
     export_onnx(model_path(FLOAT), tmp_path / "f.onnx", check=True)
 
 
+def test_a_network_that_amplifies_passes_the_check() -> None:
+    export_onnx(model_path("npm-mediapipe-holistic__pose_landmark_lite.tflite"), check=True)
+
+
 def test_an_export_that_is_off_gets_another_name(tmp_path: Path) -> None:
     out = tmp_path / "model.onnx"
     model = faulty(QUANTISED, "CONV_2D_0", 3)
