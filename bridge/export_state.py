@@ -79,7 +79,8 @@ def lower_with_state(
     onnx = lowered.model.graph
     inputs, outputs = onnx.inputs[len(given) :], onnx.outputs[len(results) :]
     for value, tensor in zip(inputs, read, strict=True):
-        start_in_rows(onnx, value, tensor, given)
+        if isinstance(graph.variables[tensor.index][0], int):
+            start_in_rows(onnx, value, tensor, given)
         _give_first_value(onnx, value, tensor, first.get(tensor.index), stateful)
     if stateful and (read or written):
         before = {tensor.index: value.name for tensor, value in zip(read, inputs, strict=True)}

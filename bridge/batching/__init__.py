@@ -7,6 +7,6 @@ sample by sample.
 
 from __future__ import annotations
 
-from tflite_ort.batching import elementwise, layers, recurrent, reshaping, slicing
+from tflite_ort.batching import elementwise, layers, recurrent, reshaping, slicing, state
 
-__all__ = ["elementwise", "layers", "recurrent", "reshaping", "slicing"]
+__all__ = ["elementwise", "layers", "recurrent", "reshaping", "slicing", "state"]

@@ -100,13 +100,3 @@ def select(op: View, g: BatchedGraph) -> None:
         raise Unbatchable("its condition chooses rows")
     places = [g.stacked(t) if g.is_batched(t) else g.same(t) for t in inputs]
     g.emit(Op.SELECT_V2, places, [g.result_stacked(out)], SelectV2Options())
-
-
-@rule(Op.HASHTABLE_FIND)
-def hashtable_find(op: View, g: BatchedGraph) -> None:
-    """Keys in the form in which they stand."""
-    table, keys, default = op.inputs
-    if keys is None or g.is_batched(table) or g.is_batched(default):
-        raise Unbatchable("its table or default differs between the samples")
-    place = g.rows(keys) if g.has_rows(keys) else g.stacked(keys)
-    one_input(op, keys, [g.same(table), place, g.same(default)], g)

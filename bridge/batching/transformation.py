@@ -12,6 +12,7 @@ from tflite_ort.batching.graph import BatchedGraph
 from tflite_ort.batching.parts import Parts
 from tflite_ort.batching.registry import RULES
 from tflite_ort.batching.sample_loop import sample_by_sample
+from tflite_ort.batching.state import ALWAYS
 from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.schema import (
     Model,
@@ -22,6 +23,7 @@ from tflite_ort.schema import (
     Unbatchable,
 )
 from tflite_ort.schema.values.operators import key_of
+from tflite_ort.specialize.resources import NAMES
 from tflite_ort.specialize.specialization import Shape, specialize
 from tflite_ort.versioning.resolver import OpResolver
 
@@ -64,6 +66,9 @@ def _batched(
     for tensor in sample.tensors[: len(graph.source.tensors)]:
         if tensor.is_variable:
             graph.take_variable(tensor)
+    for op in sample.folded:
+        if op.op in NAMES:
+            graph.copy(op, [], [out.index for out in op.outputs])
     for op in sample.operators:
         _add(op, graph)
     outputs = _outputs(graph, sample, spread=given is None)
@@ -123,7 +128,9 @@ def _add(op: View, graph: BatchedGraph) -> None:
         Unbatchable: with the operator's name.
     """
     try:
-        if not any(map(graph.is_batched, op.inputs)) and not op.variables():
+        if op.op in ALWAYS:
+            RULES[op.op](op, graph)
+        elif not any(map(graph.is_batched, op.inputs)) and not op.variables():
             _add_same(op, graph)
         else:
             _add_batched(op, graph)
