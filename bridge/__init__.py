@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from tflite_ort.resolvers import BuiltinOpResolver as BuiltinOpResolver
     from tflite_ort.resolvers import WellKnownOpResolver as WellKnownOpResolver
     from tflite_ort.schema import AllocationError as AllocationError
+    from tflite_ort.schema import BatchWarning as BatchWarning
     from tflite_ort.schema import BridgeError as BridgeError
     from tflite_ort.schema import BudgetExceeded as BudgetExceeded
     from tflite_ort.schema import Budgets as Budgets
@@ -80,7 +81,7 @@ _NAMES = {
     "providers.delegates": "Delegate ExecutionProviderDelegate OpResolverType load_delegate",
     "resolvers": "BuiltinOpResolver WellKnownOpResolver",
     "schema": """
-        AllocationError BridgeError BudgetExceeded Budgets CacheWarning DelegateError
+        AllocationError BatchWarning BridgeError BudgetExceeded Budgets CacheWarning DelegateError
         DelegateWarning ExportError InsufficientMemory KernelError MalformedBundle MalformedModel
         MissingDelegate MissingEntry ModelError ResizeError StateError TensorError TranslatorError
         Unbatchable UnknownOperator UnreadableModel UnresolvedOperator UnsupportedSchema

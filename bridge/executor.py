@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import tempfile
 
     from tflite_ort import missing_operators
+    from tflite_ort.batching import regrouping
     from tflite_ort.cache import folder as cache_folder
     from tflite_ort.cache.plans import PlanCache, StoredEntry
     from tflite_ort.plan import build, failures, observers, partition, profiling
@@ -43,6 +44,7 @@ else:
     cache_folder = late("tflite_ort.cache.folder")
     tempfile = late("tempfile")
     missing_operators = late("tflite_ort.missing_operators")
+    regrouping = late("tflite_ort.batching.regrouping")
     build = late("tflite_ort.plan.build")
     failures = late("tflite_ort.plan.failures")
     observers = late("tflite_ort.plan.observers")
@@ -94,6 +96,7 @@ class SubgraphExecutor:
         self._variables: Mapping[int, Variable] = {}
         self._unusable: Mapping[str, str] = {}
         self._specialize_seconds = 0.0
+        self._warned = False
         self.plan: Plan | StoredPlan | None = None
 
     def resize(self, index: int, shape: Shape) -> None:
@@ -199,6 +202,7 @@ class SubgraphExecutor:
         if self._changed or specialized is None:
             specialized = self._specialize(self._shapes)
         self._specialize_seconds = time.perf_counter() - started
+        self._warn_of_regrouping(specialized)
         self._begin()
         self._specialized = specialized
         graph, cache = self._wanted(), self._shared.cache
@@ -207,6 +211,14 @@ class SubgraphExecutor:
         if cache is not None:
             return self._recorded(graph, cache)
         return observers.observed(build.make_plan(graph, self._context), self._context)
+
+    def _warn_of_regrouping(self, graph: Specialized) -> None:
+        """Say once that samples of a batch run into each other, if inputs were resized so."""
+        if self._shapes and not self._warned:
+            model = self._context.resolver.model
+            self._warned = regrouping.warn_of_regrouping(
+                model, graph, self._shapes, self._specialize
+            )
 
     def _wanted(self) -> Specialized:
         """The subgraph with all that is to be there after an invoke."""

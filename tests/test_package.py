@@ -19,6 +19,7 @@ EXAMPLES = [builder, custom_interpreter, install, interpreter, live_views, resol
 
 PUBLIC = [
     "AllocationError",
+    "BatchWarning",
     "BridgeError",
     "BudgetExceeded",
     "Budgets",

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from tflite_ort.prediction.job import Job
 from tflite_ort.prediction.reading import Tables
 from tflite_ort.prediction.results import Block, joined
-from tflite_ort.prediction.row_model import LARGEST_BATCH, BatchWarning
+from tflite_ort.prediction.row_model import LARGEST_BATCH
 from tflite_ort.prediction.units import Unit
 from tflite_ort.prediction.work import Loaded, Setup, Worker
+from tflite_ort.schema import BatchWarning
 
 # A part is written at the latest when it has so many bytes.
 _BYTES = 64 << 20

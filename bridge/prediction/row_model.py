@@ -27,7 +27,7 @@ from tflite_ort.prediction.tensors import (
 )
 from tflite_ort.providers.delegates import Delegate, ProviderChoice
 from tflite_ort.providers.traits import traits_of
-from tflite_ort.schema import Model, TensorError, Unbatchable
+from tflite_ort.schema import BatchWarning, Model, TensorError, Unbatchable
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 
 ModelSource = str | os.PathLike[str] | bytes
@@ -38,10 +38,6 @@ LARGEST_BATCH = 32
 _CACHED_BYTES = 4 << 20
 # Parts for each thread, so that none waits long for the others at the end.
 _PARTS = 4
-
-
-class BatchWarning(UserWarning):
-    """A model runs one row at a time, because a batch of it is not proved to be right."""
 
 
 class RowModel:

@@ -29,7 +29,8 @@
       TranslatorError(RuntimeError)  a translator of a user failed
       StateError(RuntimeError)    a method was called in the wrong order
 
-A warning: DelegateWarning(UserWarning), an execution provider failed and the next takes over.
+Warnings: DelegateWarning(UserWarning), an execution provider failed and the next takes over;
+BatchWarning(UserWarning), the samples of a batch do not run together, or run into each other.
 
 Each leaf is also the builtin exception that ``tf.lite.Interpreter`` raises in that place.
 """
@@ -193,6 +194,10 @@ class MissingDelegate(DelegateError, ValueError, OSError):
 
 class DelegateWarning(UserWarning):
     """An execution provider failed, and the next one takes over."""
+
+
+class BatchWarning(UserWarning):
+    """The samples of a batch run one at a time, or a resize may have mixed them."""
 
 
 class CacheWarning(UserWarning):

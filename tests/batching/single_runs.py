@@ -47,8 +47,7 @@ def singles(model: bytes, samples: Sequence[Sample], **arguments: Any) -> list[A
         rows = []
         for sample in samples:
             rows.append(run(interpreter, sample))
-            if any(each.is_variable for each in interpreter._model.subgraphs[0].tensors):
-                interpreter.reset_all_variables()
+            interpreter.reset_all_variables()
     return batch_of(rows)
 
 

@@ -15,11 +15,10 @@ import pytest
 from tests.models import model_path
 from tests.oracle import litert
 from tests.prediction.models import above_zero, colours, loudness, sums, two_inputs
-from tflite_ort import Predictor
+from tflite_ort import BatchWarning, Predictor
 from tflite_ort.command.demo import digits_model
 from tflite_ort.prediction.array_files import InputError
 from tflite_ort.prediction.pool import cores, shared_pool, spread
-from tflite_ort.prediction.row_model import BatchWarning
 
 Array = npt.NDArray[Any]
 
