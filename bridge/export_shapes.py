@@ -13,7 +13,7 @@ from typing import Any
 from tflite_ort.batch import batch_shape, checked_batch
 from tflite_ort.batching.transformation import batched
 from tflite_ort.schema import ExportError, Model, Tensor
-from tflite_ort.schema.values.sizes import is_known, is_one, unknown_size
+from tflite_ort.schema.values.sizes import is_known, unknown_size
 from tflite_ort.specialize.resources import same_size
 from tflite_ort.specialize.specialization import Shape
 from tflite_ort.versioning.resolver import OpResolver
@@ -107,7 +107,9 @@ def _by_index(model: Model, shapes: Given, sizes: _Sizes) -> dict[int, Shape]:
 def _makes_batch(model: Model, index: int, shape: Shape) -> bool:
     """Whether `shape` puts another number of samples in the place of the file's one."""
     tensor = model.subgraphs[0].tensors[index]
-    if tensor.shape[:1] != (1,) or len(shape) != len(tensor.shape) or is_one(shape[0]):
+    if tensor.shape[:1] != (1,) or len(shape) != len(tensor.shape):
+        return False
+    if is_known(shape[0]) and shape[0] < 2:
         return False
     return not tensor.shape_signature or tensor.shape_signature[0] != -1
 

@@ -60,10 +60,10 @@ def batch_of_resize(model: Model, subgraph: int, shapes: Mapping[int, Shape]) ->
     for index, shape in shapes.items():
         tensor = graph.tensors[index]
         is_open = bool(tensor.shape_signature) and (tensor.shape_signature or (0,))[0] == -1
-        one = index in graph.inputs and tensor.shape[:1] == (1,) and not is_open
+        one = tensor.shape[:1] == (1,) and not is_open
         if one and len(shape) == len(tensor.shape) and shape[0] > 1:
             samples[index] = (1, *shape[1:])
-            sizes.append(shape[0])
+            sizes += [shape[0]] if index in graph.inputs else []
     return samples if len(set(sizes)) == 1 else {}
 
 
@@ -88,6 +88,9 @@ def regrouped(
             probe.result_rows(tensor)
         else:
             probe.result_same(tensor)
+    for tensor in sample.tensors[: len(probe.source.tensors)]:
+        if tensor.is_variable:
+            probe.take_variable(tensor)
     rows = _Rows(probe, graph.tensors, set(sample.inputs), set(sample.inputs))
     for op in sample.operators:
         rows.follow(op)
@@ -114,8 +117,9 @@ class _Rows:
     def follow(self, op: OperatorView[Any]) -> None:
         """Note what is known of the results of `op`."""
         read = [t for t in op.present_inputs() if not t.is_constant]
-        if op.variables() or any(t.index >= len(self.probe.source.tensors) for t in read):
+        if any(t.index >= len(self.probe.source.tensors) for t in read):
             return self._unknown(op)
+        self.in_rows.update(t.index for t in op.variables() if self._has_row_shape(t))
         if not any(map(self.probe.is_batched, read)):
             if all(t.index in self.in_rows for t in read):
                 self._note_same(op)

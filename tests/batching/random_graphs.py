@@ -146,7 +146,7 @@ class RandomGraph:
         if largest > LARGEST or any(math.prod(shape) > MOST_ELEMENTS for shape in shapes):
             return
         is_exact = exact and all(value.exact for value in values)
-        type = type or values[0].type
+        type = values[0].type if type is None else type
         outs = [self._declare(Value("", shape, type, largest, is_exact, limit)) for shape in shapes]
         names = [each if isinstance(each, str) else each.name for each in inputs]
         self.nodes.append(Node(op, names, [out.name for out in outs], options, version))

@@ -12,7 +12,7 @@ from tests.batching import random_indices, random_moves, random_steps
 from tests.batching.random_graphs import STEPS, Array, RandomGraph
 from tests.batching.single_runs import assert_batched, batch_of
 from tests.one_op import assert_close
-from tflite_ort import Unbatchable, export_onnx
+from tflite_ort import BridgeError, Unbatchable, export_onnx
 
 GRAPHS, MANY = 150, 10_000
 # Of so many graphs one runs through ONNX Runtime too: in a fixed batch, and in an open one.
@@ -48,7 +48,7 @@ def _outcome(seed: int) -> str:
         assert error.operator, f"seed {seed}"
         print(f"seed {seed}: {error}")
         return "refused"
-    except AssertionError as error:
+    except (AssertionError, BridgeError) as error:
         raise AssertionError(f"seed {seed}: {error}") from error
     return "right"
 
