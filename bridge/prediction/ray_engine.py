@@ -20,10 +20,10 @@ from tflite_ort.optional import optional_module
 from tflite_ort.prediction.array_files import InputError
 from tflite_ort.prediction.job import Job, part_path
 from tflite_ort.prediction.local import Tell
-from tflite_ort.prediction.row_model import BatchWarning
 from tflite_ort.prediction.units import Unit
 from tflite_ort.prediction.work import Setup, Worker
 from tflite_ort.prediction.writers import writer_for
+from tflite_ort.schema import BatchWarning
 
 # Of a group, which is also a part: less, and handing it out would count.
 _ROWS = 256

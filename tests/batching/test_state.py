@@ -1,0 +1,83 @@
+"""State in batches: each sample has a row of its own."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnxruntime
+import pytest
+
+from tests.batching.single_runs import opened, run
+from tests.litert_models import running_sum
+from tests.models import model_path
+from tests.one_op import T, one_op_model
+from tflite_ort import BatchWarning, Interpreter, Unbatchable, batched_model, export_onnx
+from tflite_ort.schema import Op, RandomOptions, ReshapeOptions, TensorType, read_model
+
+STEPS, SAMPLES = 3, 3
+
+
+@pytest.mark.parametrize(
+    "name", ["tf__lstm_seq_f32.tflite", "pypi-pymicro-wakeword__hey_jarvis.tflite"]
+)
+def test_states_of_samples_do_not_meet(name: str) -> None:
+    model = model_path(name).read_bytes()
+    rng = np.random.default_rng(0)
+    steps = []
+    with opened(model) as interpreter:
+        details = interpreter.get_input_details()
+    for _ in range(STEPS):
+        drawn = (rng.uniform(-1, 1, (SAMPLES, *each["shape"])) for each in details)
+        arrays = [
+            (values * (127 if np.dtype(each["dtype"]).kind == "i" else 1)).astype(each["dtype"])
+            for values, each in zip(drawn, details, strict=True)
+        ]
+        steps.append(arrays)
+    with opened(model, batch=SAMPLES, providers=None) as together:
+        got = [run(together, [each[:, 0] for each in arrays]) for arrays in steps]
+    for sample in range(SAMPLES):
+        with opened(model, providers=None) as alone:
+            for arrays, results in zip(steps, got, strict=True):
+                (want,) = run(alone, [each[sample] for each in arrays])
+                assert np.allclose(results[0][sample], want[0], atol=1e-5)
+
+
+def test_states_of_an_open_batch_start_in_one_row() -> None:
+    proto = export_onnx(running_sum(), batch="N")
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    x = np.arange(6, dtype=np.float32).reshape(3, 2)
+    y, state = session.run(["y", "state_next"], {"x": x})
+    assert np.array_equal(y, x)
+    (y,) = session.run(["y"], {"x": x, "state": state})
+    assert np.array_equal(y, x + x / 2)
+
+
+def test_random_numbers_are_refused() -> None:
+    shape, out = T((1,), TensorType.INT32), T((4,))
+    options = RandomOptions(seed=1, seed2=2)
+    model = one_op_model(Op.RANDOM_UNIFORM, [shape], [out], options)
+    with pytest.raises(Unbatchable, match="RANDOM_UNIFORM_0 cannot run over a batch") as caught:
+        batched_model(read_model(model), 2)
+    assert (caught.value.operator, caught.value.index) == ("RANDOM_UNIFORM", 0)
+
+
+def regrouping() -> bytes:
+    """Two rows a sample, in one."""
+    options = ReshapeOptions(new_shape=(1, -1, 2))
+    return one_op_model(Op.RESHAPE, [T((1, 4))], [T((1, 2, 2))], options)
+
+
+def test_a_resize_that_mixes_samples_warns_once() -> None:
+    interpreter = Interpreter(model_content=regrouping())
+    interpreter.resize_tensor_input(0, (3, 4))
+    with pytest.warns(BatchWarning, match="out0"):
+        interpreter.allocate_tensors()
+    interpreter.resize_tensor_input(0, (4, 4))
+    interpreter.allocate_tensors()
+
+
+def test_shapes_that_make_a_batch_keep_samples_apart() -> None:
+    proto = export_onnx(regrouping(), input_shapes={"in0": ("N", 4)})
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    (y,) = session.run(None, {"in0": x})
+    assert np.array_equal(y, x.reshape(3, 2, 2))
