@@ -113,7 +113,7 @@ _ROWS = {
         GATHER_ND (params: f32 f16 bf16 f8 i8 u8 i16 i32 i64 bool str, indices: i16 i32 i64)
         SCATTER_ND (indices: i32, updates: f32 i8 u8 i32 i64 bool, shape: i32)
         SPARSE_TO_DENSE (indices: i32 i64, shape, values: f32 i8 u8 i32 i64, default_value)
-        ONE_HOT (indices: i32 i64, depth, on_value: f32 i8 u8 i32 i64 bool, off_value)
+        ONE_HOT (indices: i32 i64, depth: i32 i64, on_value: f32 i8 u8 i32 i64 bool, off_value)
         SEGMENT_SUM (data: f32 i32, segment_ids: i32)
         UNSORTED_SEGMENT_SUM UNSORTED_SEGMENT_PROD (
             data: f32 i32, segment_ids: i32, num_segments: i32)
@@ -124,8 +124,8 @@ _ROWS = {
         TOPK_V2 (input: f32 i8 u8 i16 i32 i64, k: i16 i32)
     """,
     "image_resizing": """
-        RESIZE_BILINEAR (input: f32 i8 u8 i16, size)
-        RESIZE_NEAREST_NEIGHBOR (input: f32 f16 bf16 i8 u8 i16 u16 i32 u32 bool, size)
+        RESIZE_BILINEAR (input: f32 i8 u8 i16, size: i32 i64)
+        RESIZE_NEAREST_NEIGHBOR (input: f32 f16 bf16 i8 u8 i16 u16 i32 u32 bool, size: i32 i64)
     """,
     "linear": """
         FULLY_CONNECTED (input, filter, bias?)
@@ -209,18 +209,18 @@ _ROWS = {
         UNPACK (input: f32 f16 bf16 f8 i8 u8 i16 i32 bool)
         SPLIT (axis, input: f32 f8 i8 u8 i16 i32 i64)
         SPLIT_V (input: f32 f8 i8 u8 i16 i32 i64, size_splits, axis)
-        FILL (dims, value: any f8 str)
+        FILL (dims: i32 i64, value: any f8 str)
         RANGE (start: f32 i32 i64, limit, delta)
         SPACE_TO_DEPTH DEPTH_TO_SPACE (input: f32 i8 u8 i32 i64)
-        PAD PADV2 (input: f32 f16 bf16 f8 i8 u8 i16 i32 i64 bool, paddings, value?)
-        MIRROR_PAD (input: any, paddings)
+        PAD PADV2 (input: f32 f16 bf16 f8 i8 u8 i16 i32 i64 bool, paddings: i32 i64, value?)
+        MIRROR_PAD (input: any, paddings: i32 i64)
     """,
     "signal": """
         RFFT2D (input: f32, fft_length: i32)
         REAL IMAG COMPLEX_ABS (input: c64 c128)
     """,
     "slicing": """
-        SLICE (input: any str i4, begin, size)
+        SLICE (input: any str i4, begin: i32 i64, size: i32 i64)
         STRIDED_SLICE (input: any str, begin, end, strides)
         DYNAMIC_UPDATE_SLICE (operand: any c128 i4, update, start)
     """,
@@ -242,16 +242,16 @@ _ROWS = {
         HASHTABLE_SIZE (table)
     """,
     "tiling": """
-        TILE (input: any str, multiples)
-        BROADCAST_TO (input: any f8 c128 i4 u4, shape)
+        TILE (input: any str, multiples: i32 i64)
+        BROADCAST_TO (input: any f8 c128 i4 u4, shape: i32 i64)
         BROADCAST_ARGS (a, b)
         REVERSE_V2 (input: f32 f16 bf16 f8 i8 u8 i16 i32 i64 bool, axes)
         REVERSE_SEQUENCE (input: f32 u8 i16 i32 i64, lengths)
         MATRIX_DIAG (diagonal: f32 i8 u8 i16 i32 u32 i64)
         MATRIX_SET_DIAG (input: f32 i8 u8 i16 i32 u32 i64, diagonal)
         DILATE (input, dilations, padding)
-        SPACE_TO_BATCH_ND (input: any, block_shape, paddings)
-        BATCH_TO_SPACE_ND (input: any, block_shape, crops)
+        SPACE_TO_BATCH_ND (input: any, block_shape: i32 i64, paddings: i32 i64)
+        BATCH_TO_SPACE_ND (input: any, block_shape: i32 i64, crops: i32 i64)
     """,
 }
 
