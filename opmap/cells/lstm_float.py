@@ -160,7 +160,13 @@ def _guarded(g: Graph, run: Run) -> Result:
     results = _lstm(g, [run])[0]
 
     def recomputed() -> Sequence[ir.Value]:
-        inside = _states_stay_inside(g, run, results[0])
+        below = _is_below_clip(g, run, run.cell_state)
+        inside = g.op(  # a state that begins at the clip is not looked at further
+            "If",
+            below,
+            then_branch=g.body([], lambda _: [_states_stay_inside(g, run, results[0])]),
+            else_branch=g.body([], lambda _: [g.op("Identity", below)]),
+        )
         return _either(g, inside, results, lambda: _scanned(g, run))
 
     y, h, c = _either(g, _outputs_stay_inside(g, run, results[0]), results, recomputed)
@@ -225,8 +231,14 @@ def _states_stay_inside(g: Graph, run: Run, y: ir.Value) -> ir.Value:
         activation_alpha=[1.0],
         activation_beta=[0.0],
     )
-    most = g.op("ReduceMax", g.op("Abs", seen), keepdims=0)
-    return g.op("Less", most, g.constant(np.float32(cell.cell_clip * (1 - _STATE_MARGIN))))
+    return _is_below_clip(g, run, seen)
+
+
+def _is_below_clip(g: Graph, run: Run, states: ir.Value) -> ir.Value:
+    """Whether no cell state is near the clip."""
+    most = g.op("ReduceMax", g.op("Abs", states), keepdims=0)
+    limit = np.float32(run.cell.cell_clip * (1 - _STATE_MARGIN))
+    return g.op("Less", most, g.constant(limit))
 
 
 def _matrices(cell: FloatWeights) -> Sequence[WeightMatrix]:
