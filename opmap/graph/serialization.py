@@ -55,7 +55,7 @@ def serialized(
         (
             _int(1, model.ir_version),
             _text(2, model.producer_name) if model.producer_name else b"",
-            _key(7, _BYTES) + _varint(sum(map(len, graph))),
+            _sized(7, sum(map(len, graph))),
             *graph,
             *(_bytes(8, _text(1, domain) + _int(2, version)) for domain, version in opsets),
             *(_entry(14, key, value) for key, value in sorted(model.metadata_props.items())),
@@ -150,7 +150,7 @@ def _dimension(size: int | str | None) -> bytes:
 def _initializer(name: str, value: ir.Value, place: Place | None) -> Iterable[Part]:
     assert value.const_value is not None
     tensor = _tensor(name, value.const_value, place)
-    return _key(5, _BYTES) + _varint(sum(map(len, tensor))), *tensor
+    return _sized(5, sum(map(len, tensor))), *tensor
 
 
 def _tensor(name: str, tensor: ir.Tensor, place: Place | None = None) -> Sequence[Part]:
@@ -163,7 +163,7 @@ def _tensor(name: str, tensor: ir.Tensor, place: Place | None = None) -> Sequenc
         return kind, title, *entries, _int(14, _EXTERNAL)
     if tensor.dtype is ir.DataType.STRING:
         return kind, b"".join(_bytes(6, word) for word in tensor.array.flat), title
-    return kind, title, _key(9, _BYTES) + _varint(tensor.nbytes), tensor.data()
+    return kind, title, _sized(9, tensor.nbytes), tensor.data()
 
 
 def _entry(number: int, key: str, value: str) -> bytes:
@@ -174,16 +174,12 @@ def _entry(number: int, key: str, value: str) -> bytes:
 # Fields --------------------------------------------------------------------------------------
 
 
-def _key(number: int, encoding: int) -> bytes:
-    return _varint(number << 3 | encoding)
-
-
 def _int(number: int, value: int) -> bytes:
-    return _key(number, _VARINT) + _varint(value)
+    return _KEYS[_VARINT][number] + (_SMALL[value] if 0 <= value < 128 else _varint(value))
 
 
 def _float(number: int, value: float) -> bytes:
-    return _key(number, _FIXED32) + struct.pack("<f", value)
+    return _KEYS[_FIXED32][number] + struct.pack("<f", value)
 
 
 def _text(number: int, value: str) -> bytes:
@@ -191,14 +187,18 @@ def _text(number: int, value: str) -> bytes:
 
 
 def _bytes(number: int, value: bytes) -> bytes:
-    return _key(number, _BYTES) + _varint(len(value)) + value
+    size = len(value)
+    return _KEYS[_BYTES][number] + (_SMALL[size] if size < 128 else _varint(size)) + value
+
+
+def _sized(number: int, size: int) -> bytes:
+    """What stands before so many bytes of a field."""
+    return _KEYS[_BYTES][number] + _varint(size)
 
 
 def _varint(value: int) -> bytes:
     """An integer of 64 bits, 7 a byte, the lowest first; a negative one as what it is modulo
     2**64."""
-    if 0 <= value < 128:
-        return _SMALL[value]
     value &= 2**64 - 1
     encoded = bytearray()
     while value > 127:
@@ -209,3 +209,8 @@ def _varint(value: int) -> bytes:
 
 
 _SMALL = tuple(bytes([value]) for value in range(128))
+# By encoding and by number of a field.
+_KEYS = {
+    encoding: tuple(_varint(number << 3 | encoding) for number in range(21))
+    for encoding in (_VARINT, _BYTES, _FIXED32)
+}
