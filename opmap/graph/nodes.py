@@ -11,6 +11,8 @@ import numpy.typing as npt
 
 from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.constants import Constants
+from tflite_ort.schema import Untranslatable
+from tflite_ort.schema.values.sizes import is_known
 
 Build = Callable[[Sequence[ir.Value]], Sequence[ir.Value]]
 
@@ -48,6 +50,9 @@ class Nodes:
             for i in range(outputs)
         ]
         given = {key: value for key, value in attributes.items() if value is not None}
+        for value in given.values():
+            if not is_known(*value) if isinstance(value, (list, tuple)) else not is_known(value):
+                raise Untranslatable("a shape depends on data")
         node = ir.Node(op_type, inputs[:count], results, domain=domain, attributes=given, name=name)
         self.nodes.append(node)
         return node.outputs

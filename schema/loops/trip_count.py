@@ -173,6 +173,8 @@ def _iterations(
     if op.op not in {*_COMPARISONS, Op.NOT_EQUAL, Op.EQUAL}:
         return None
     sides = [induction_of(condition, t.index, inductions) for t in op.present_inputs()]
+    if len(sides) != 2:
+        return None
     a, b = sides
     if a is None or b is None or a.first.size != 1 or b.first.size != 1:
         return None
