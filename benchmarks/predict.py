@@ -11,6 +11,7 @@ batches: the same by the most rows at once
 engines: threads against processes
 threads: what two predictors in one process get, by how their sessions use the cores
 memory: resident memory while a table of 100,000 rows is worked on
+kills: the command killed ten times at random moments
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import subprocess
 import sys
 import threading
 import time
@@ -248,7 +250,8 @@ def memory(folder: Path, models: dict[str, Path], portions: Any) -> dict[str, An
     out = folder / "rows.parquet"
     units = units_of([str(source)], rows=True)
     job = opened_job(out, writer_for(out, worker.columns), {}, units, save_seconds=1.0)
-    noted, done = [], 0
+    noted: list[float] = []
+    done = 0
 
     def tell(units: int, rows_now: int, failed: int) -> None:
         nonlocal done
@@ -263,13 +266,36 @@ def memory(folder: Path, models: dict[str, Path], portions: Any) -> dict[str, An
     return {"resident_mib": noted}
 
 
+def kills(folder: Path, models: dict[str, Path], portions: Any) -> dict[str, Any]:
+    """The command over all pictures, killed ten times at random moments, then left alone."""
+    seed = int(time.time())
+    moments, out = np.random.default_rng(seed), folder / "killed.jsonl"
+    paths = [path for portion in portions for path in portion]
+    command = [sys.executable, "-m", "tflite_ort", "predict", str(models["uint8"])]
+    command += [str(path.parent / f"*{path.suffix}") for path in paths[:1]]
+    command += ["--save-every", "0.2", "--out", str(out)]
+    killed = 0
+    while not out.exists():
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        try:
+            process.wait(moments.uniform(0.3, 5) if killed < 10 else None)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            killed += 1
+    sources = [json.loads(line)["source"] for line in out.read_text().splitlines()]
+    whole = sources == sorted(map(str, paths))
+    print(f"killed {killed} times (seed {seed}): {len(sources)} rows, each once: {whole}")
+    return {"killed": killed, "rows": len(sources), "each_once": whole}
+
+
 def resident() -> float:
     """MiB of this process's own memory, without what it maps of files."""
     status = Path("/proc/self/status").read_text()
     return int(status.partition("RssAnon:")[2].split()[0]) / 1024
 
 
-PARTS = {each.__name__: each for each in (throughput, batches, engines, threads, memory)}
+PARTS = {each.__name__: each for each in (throughput, batches, engines, threads, memory, kills)}
 
 
 def main() -> None:

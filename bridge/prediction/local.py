@@ -19,7 +19,7 @@ from tflite_ort.prediction.work import Loaded, Setup, Worker
 from tflite_ort.schema import BatchWarning
 
 # A part is written at the latest when it has so many bytes.
-_BYTES = 64 << 20
+_BYTES = 16 << 20
 # Groups of units that wait or are done before the first of them, for each worker.
 _AHEAD = 3
 

@@ -20,6 +20,7 @@ from tflite_ort.prediction.results import ERROR, ROW, SOURCE, TEXT, Block, Resul
 from tflite_ort.prediction.units import parquet_module
 
 _COPIED = 1 << 20
+_ROWS = 4096  # of a group in a parquet file
 
 
 class Writer(Protocol):
@@ -260,7 +261,9 @@ class _Parquet:
     def join(self, parts: Sequence[Path], out: Path) -> None:
         with writing(out) as (stream,), self._parquet.ParquetWriter(stream, self._schema) as file:
             for part in parts:
-                file.write_table(self._parquet.read_table(part, schema=self._schema))
+                with self._parquet.ParquetFile(part) as source:
+                    for batch in source.iter_batches(batch_size=_ROWS):
+                        file.write_batch(batch.cast(self._schema))
 
     def _schema_of(self, columns: Sequence[ResultColumn]) -> Any:
         arrow = self._arrow
