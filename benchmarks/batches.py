@@ -29,8 +29,9 @@ Array = npt.NDArray[Any]
 Runner = Callable[[Mapping[str, Array]], list[Array]]
 
 # Sums of floats come in another order where there are more rows.
-# One network, pose_landmark_lite, makes more of the last bits; docs/numbers.md tells of it.
-_TOLERANCE = Tolerance(relative=1e-4)
+# One network, pose_landmark_lite, makes more of the last bits: docs/numbers.md has it up to 4e-4
+# from LiteRT, and LiteRT's kernels as far from each other. All others are within 1e-4.
+_TOLERANCE = Tolerance(relative=4e-4)
 # Stateful models are run so many times.
 _STEPS = 2
 
