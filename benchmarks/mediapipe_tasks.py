@@ -197,6 +197,8 @@ def compared(name: str, mine: dict[str, Any], right: dict[str, Any], verbose: bo
         for iou, distance, key in off:
             if iou < LEAST_IOU or distance > MOST_OFF:
                 print(f"  {name}, {key}: IoU {iou:.3f}, landmarks off by {distance:.2%}")
+    if not off:
+        return f"{name:15} {len(same):4} of {len(right):4}      0"
     ious, distances = np.array([each[0] for each in off]), np.array([each[1] for each in off])
     hands = [key for key in same if mine[key].get("names") != right[key].get("names")]
     return (

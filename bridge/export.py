@@ -115,6 +115,17 @@ def export_onnx(
     return write_decoded(proto, given, origin, decode, output) if decode else proto
 
 
+def made_for(target: Target, model: Source, resolver: OpResolver) -> onnx.ModelProto:
+    """As `export_onnx`, in memory, of the nodes that suit what runs it.
+
+    Raises:
+        BridgeError: as `export_onnx`.
+    """
+    source, _ = _source(model, None, ())
+    _, lowered = _translated(source, ({}, None), resolver, target, None, True)
+    return _written(lowered.model, None)
+
+
 def _translated(
     source: Model,
     sizes: tuple[Given, int | str | None],
@@ -158,7 +169,7 @@ def _enough_memory() -> Iterator[None]:
 
 
 def _source(
-    model: str | os.PathLike[str] | bytes | memoryview | Model,
+    model: Source | Model,
     budgets: Budgets | None,
     external_roots: Sequence[str | os.PathLike[str]],
 ) -> tuple[Model, Source | None]:

@@ -72,7 +72,7 @@ def add_image_input(nodes: Nodes, tensor: str, how: Preparation) -> Projection:
     cosine, sine = nodes.op("Cos", angle), nodes.op("Sin", angle)
     pixels = _pixel_matrix(nodes, centre, extent, cosine, sine)
     crop, start = _cropped(nodes, image, pixels, size)
-    values = _sampled(nodes, crop, nodes.sub(_grid_points(nodes, pixels, how), start), how)
+    values = _sampled(nodes, crop, _moved(nodes, pixels, start), how)
     nodes.named(tensor, _normalised(nodes, values, how))
     return Projection(nodes.div(pixels, size), depth, cosine, sine, size)
 
@@ -105,31 +105,36 @@ def _cropped(nodes: Nodes, image: str, pixels: str, size: str) -> tuple[str, str
     return nodes.op("Slice", image, *ends, np.array([0, 1])), start
 
 
-def _grid_points(nodes: Nodes, pixels: str, how: Preparation) -> str:
-    """[height * width, 2]: the pixel that each element of the tensor is read from."""
+def _moved(nodes: Nodes, pixels: str, start: str) -> str:
+    """The matrix [3, 2] for the pixels of a part of the picture that begins at `start`."""
+    offset = nodes.op("Pad", nodes.reshape(start, 1, 2), np.array([2, 0, 0, 0]))
+    return nodes.sub(pixels, offset)
+
+
+def _sampled(nodes: Nodes, crop: str, pixels: str, how: Preparation) -> str:
+    """Pixels [1, 3, height, width] in 0..255.
+
+    Coordinates are computed as two rows, x and y, in 32nds of a pixel.
+    """
     y, x = np.mgrid[: how.height, : how.width]
-    points = np.stack([x / how.width, y / how.height, np.ones(x.shape)], -1)
-    at = nodes.op("MatMul", points.reshape(-1, 3).astype(np.float32), pixels)
-    return nodes.div(nodes.op("Round", nodes.mul(at, _FRACTIONS)), _FRACTIONS)
-
-
-def _sampled(nodes: Nodes, crop: str, at: str, how: Preparation) -> str:
-    """Pixels [1, 3, height, width] in 0..255."""
-    sizes = nodes.cast(nodes.pick(nodes.op("Shape", crop), 1, 0), np.float32)
-    grid = nodes.sub(nodes.div(nodes.add(nodes.mul(at, 2.0), 1.0), sizes), 1.0)
+    points = np.stack([x / how.width, y / how.height, np.ones(x.shape)]).reshape(3, -1)
+    matrix = nodes.op("Transpose", nodes.mul(pixels, _FRACTIONS), perm=[1, 0])
+    at = nodes.op("Round", nodes.op("MatMul", matrix, points.astype(np.float32)))
+    sizes = nodes.reshape(nodes.pick(nodes.op("Shape", crop), 1, 0), 2, 1)
+    sizes = nodes.cast(sizes, np.float32)
+    if how.outside == "border":  # twice as fast as GridSample's own way
+        last = nodes.mul(nodes.sub(sizes, 1.0), _FRACTIONS)
+        at = nodes.op("Max", nodes.op("Min", at, last), 0.0)
+    # GridSample wants the middle of the first and of the last pixel half a pixel inside -1..1.
+    inner = nodes.sub(nodes.op("Reciprocal", sizes), 1.0)
+    grid = nodes.add(nodes.mul(at, nodes.div(2 / _FRACTIONS, sizes)), inner)
+    pairs = nodes.reshape(nodes.op("Transpose", grid, perm=[1, 0]), 1, how.height, how.width, 2)
     planes = nodes.op("Transpose", crop, perm=[2, 0, 1])
     picture = nodes.cast(nodes.op("Unsqueeze", planes, np.array([0])), np.float32)
-    sampled = nodes.op(
-        "GridSample",
-        picture,
-        nodes.reshape(grid, 1, how.height, how.width, 2),
-        mode="linear",
-        padding_mode=how.outside,
-        align_corners=0,
-    )
-    # Products of two fractions are exact in 1024ths; halves go up.
-    exact = nodes.div(nodes.op("Round", nodes.mul(sampled, _FRACTIONS**2)), _FRACTIONS**2)
-    return nodes.op("Floor", nodes.add(exact, 0.5))
+    options = {"mode": "linear", "padding_mode": "zeros", "align_corners": 0}
+    sampled = nodes.op("GridSample", picture, pairs, **options)
+    # Exact values are multiples of 1/1024; halves go up.
+    return nodes.op("Floor", nodes.add(sampled, 0.5 + 1 / 2048))
 
 
 def _normalised(nodes: Nodes, values: str, how: Preparation) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,14 @@ import numpy.typing as npt
 
 from tflite_ort.bundles import Bundle, open_bundle
 from tflite_ort.decode import Kind, decoded
-from tflite_ort.export import export_onnx
+from tflite_ort.export import made_for
 from tflite_ort.export_decoded import known_kind
+from tflite_ort.opmap import Target
 from tflite_ort.providers.delegates import OpResolverType, chosen_delegates
 from tflite_ort.providers.onnx_file import OnnxSession
 from tflite_ort.providers.provider import ON_CPU
+from tflite_ort.providers.traits import traits_of
+from tflite_ort.providers.trials import exact_weight_type
 from tflite_ort.resolvers import WellKnownOpResolver
 from tflite_ort.schema import ModelError, read_model
 from tflite_ort.tasks.options import BaseOptions
@@ -45,10 +49,10 @@ class Network:
             raise ModelError(f"the model is {found}, a network for {expected} is needed")
         self.kind: Kind = kind
         self.labels: tuple[str, ...] = kind.facts.get("labels", ())
-        exported = export_onnx(content, resolver=WellKnownOpResolver())
-        whole = decoded(exported, model, kind, image_input=kind.preparation is not None)
         delegates = chosen_delegates(OpResolverType.AUTO, (), base.providers)
         provider = delegates[0].provider if delegates else ON_CPU
+        exported = made_for(_target(provider.name), content, WellKnownOpResolver())
+        whole = decoded(exported, model, kind, image_input=kind.preparation is not None)
         threads = base.num_threads or os.cpu_count() or 1
         self._session = OnnxSession(whole, num_threads=threads, provider=provider)
         self.input = self._session.inputs[0]
@@ -64,6 +68,13 @@ class Network:
         """
         feeds = {self.input: array, **{name: _fed(value) for name, value in named.items()}}
         return dict(zip(self._session.outputs, self._session.run(feeds), strict=True))
+
+
+def _target(provider: str) -> Target:
+    """What suits a provider, with inputs and outputs as the file has them."""
+    traits = traits_of(provider)
+    weights = exact_weight_type() if traits.exact_weights else traits.target.weights
+    return replace(traits.target, weights=weights, carried_boundary=False, fallback=False)
 
 
 def _fed(value: Any) -> Array:
