@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
+import struct
 import zipfile
 import zlib
 from base64 import b64encode
@@ -30,6 +32,17 @@ from tflite_ort.schema.file.model_metadata import (
 from tflite_ort.schema.file.tables import fields_of
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
+
+# What zipfile raises of archives that are none: ValueError of positions before the file.
+_DAMAGED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+)
 
 _LABELS = (AssociatedFileType.TENSOR_AXIS_LABELS, AssociatedFileType.TENSOR_VALUE_LABELS)
 
@@ -119,7 +132,11 @@ def associated_files(source: Source, budgets: Budgets = DEFAULT) -> dict[str, by
             return {name: archive.read(name) for name in archive.namelist()}
     except BudgetExceeded:
         raise
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:
+    except _DAMAGED as error:
+        raise MalformedModel(f"associated files cannot be read: {error}") from error
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # of a position before the file
+            raise
         raise MalformedModel(f"associated files cannot be read: {error}") from error
 
 

@@ -35,12 +35,14 @@ from tflite_ort import (
     ExportError,
     Interpreter,
     MalformedBundle,
+    MalformedModel,
     MissingEntry,
     export_onnx,
     open_bundle,
 )
 from tflite_ort.command.cli import app
 from tflite_ort.export_bundle import export_bundle
+from tflite_ort.metadata import associated_files
 from tflite_ort.schema import UnsupportedSchema
 
 MUTATIONS = 200
@@ -275,6 +277,17 @@ def test_sections_that_overlap_and_that_leave_the_file() -> None:
     for begin, end in ((32768, 1 << 40), (40000, 32868), (1 << 63, (1 << 64) - 1)):
         with pytest.raises(MalformedBundle, match="leaves the file"):
             open_bundle(moved(begin, end))
+
+
+def test_files_behind_a_model_that_would_begin_before_it(tmp_path: Path) -> None:
+    content = changed(WITH_FILES, len(WITH_FILES) - 6, "<L", 500_000_000)
+    path = tmp_path / "m.tflite"
+    path.write_bytes(content)
+    with pytest.raises(MalformedBundle, match="directory of"):
+        open_bundle(content)
+    for source in (content, path):
+        with pytest.raises(MalformedModel, match="associated files cannot be read"):
+            associated_files(source)
 
 
 def test_zip_with_64_bit_sizes() -> None:

@@ -125,16 +125,27 @@ def _sampled(nodes: Nodes, crop: str, pixels: str, how: Preparation) -> str:
     if how.outside == "border":  # twice as fast as GridSample's own way
         last = nodes.mul(nodes.sub(sizes, 1.0), _FRACTIONS)
         at = nodes.op("Max", nodes.op("Min", at, last), 0.0)
+    wide, sizes = _of_even_binary_size(nodes, crop, sizes)
     # GridSample wants the middle of the first and of the last pixel half a pixel inside -1..1.
     inner = nodes.sub(nodes.op("Reciprocal", sizes), 1.0)
     grid = nodes.add(nodes.mul(at, nodes.div(2 / _FRACTIONS, sizes)), inner)
     pairs = nodes.reshape(nodes.op("Transpose", grid, perm=[1, 0]), 1, how.height, how.width, 2)
-    planes = nodes.op("Transpose", crop, perm=[2, 0, 1])
+    planes = nodes.op("Transpose", wide, perm=[2, 0, 1])
     picture = nodes.cast(nodes.op("Unsqueeze", planes, np.array([0])), np.float32)
     options = {"mode": "linear", "padding_mode": "zeros", "align_corners": 0}
     sampled = nodes.op("GridSample", picture, pairs, **options)
-    # Exact values are multiples of 1/1024; halves go up.
-    return nodes.op("Floor", nodes.add(sampled, 0.5 + 1 / 2048))
+    return nodes.op("Floor", nodes.add(sampled, 0.5))
+
+
+def _of_even_binary_size(nodes: Nodes, crop: str, sizes: str) -> tuple[str, str]:
+    """A picture with zeros at its right and lower edges, so that its sizes are powers of two, and
+    these sizes [2, 1]: then all that GridSample computes is exact."""
+    powers = nodes.op("Ceil", nodes.mul(nodes.op("Log", sizes), float(np.log2(np.e))))
+    wide = nodes.op("Pow", 2.0, powers)
+    more = nodes.reshape(nodes.cast(nodes.sub(wide, sizes), np.int64), 2)
+    zeros = np.zeros(3, np.int64)
+    ends = nodes.join(zeros, nodes.pick(more, 1, 0), zeros[:1])
+    return nodes.op("Pad", crop, ends), wide
 
 
 def _normalised(nodes: Nodes, values: str, how: Preparation) -> str:
