@@ -28,7 +28,10 @@ Graft = Callable[[random.Random, Model, Model], Model]
 # The shares of files that are changed without regard to their structure.
 _BYTES, _WORDS = 0.06, 0.1
 # What the writer raises for a tree that no file can hold.
-_UNWRITABLE = (ValueError, TypeError, OverflowError, struct.error, ArithmeticError)
+_UNWRITABLE = (
+    *(ValueError, TypeError, OverflowError, struct.error, ArithmeticError),
+    MemoryError,  # of constants that grow with a size
+)
 _TRIES = 12
 # How many changes of a tree.
 _CHANGES = (1, 1, 1, 1, 1, 2, 2, 3, 5)
