@@ -135,6 +135,7 @@ class Interpreter(ToolMethods):
             experimental_op_resolver_type, experimental_delegates or (), providers
         )
         self._loaded = LoadedModel(self._arguments, self._delegates)
+        self._shared = self._loaded.share()
         self._compress_zero_points = experimental_compress_quantization_zero_points
         self._subgraphs: dict[int, CheckedSubgraph] = {}
         self._views = LiveViews()
@@ -382,7 +383,7 @@ class Interpreter(ToolMethods):
             self._subgraphs[index] = CheckedSubgraph(
                 self._loaded.opened,
                 index,
-                self._loaded.shared,
+                self._shared,
                 compress_zero_points=self._compress_zero_points,
             )
         return self._subgraphs[index]

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from tflite_ort.cache.choice import chosen_folder, tuning_file
 from tflite_ort.executor import Shared
@@ -55,7 +54,6 @@ class LoadedModel:
 
     Attributes:
         opened: the model.
-        shared: what its subgraphs share.
         seconds: spent on reading.
     """
 
@@ -70,28 +68,33 @@ class LoadedModel:
         self._tuner = self._chosen_tuner(arguments["tune"])
         self._context: PlanContext | None = None
         started = time.perf_counter()
-        self._file = opened_file(
+        file = opened_file(
             *(arguments["model_path"], arguments["model_content"]),
             *(arguments["budgets"], arguments["model"]),
         )
-        cache = self._cache(self._file)
+        cache = self._cache(file)
         face = None if cache is None else cache.face()
-        self.opened = OpenedModel(self._read, face)
-        providers = {name: each.provider for name, each in named(delegates).items()}
-        threads = self._choices["num_threads"]
-        self.shared = Shared(self.context, State(), providers, threads, cache)
+        # Neither `opened` nor `shared` leads back here: what is dropped is freed at once.
+        self.opened = OpenedModel(partial(_read, arguments, file), face)
+        self._state, self._stored = State(), cache
         if face is None:  # else the model was valid when the plan was made
             self.context()
         self.seconds = time.perf_counter() - started
 
+    def share(self) -> Shared:
+        """What the subgraphs of the model share."""
+        providers = {name: each.provider for name, each in named(self._delegates).items()}
+        threads = self._choices["num_threads"]
+        return Shared(self.context, self._state, providers, threads, self._stored)
+
     def context(self) -> PlanContext:
         """What plans are made with; made when the first one is."""
         if self._context is None:
-            model, resolver = self.opened.model, self._resolver()
+            model, resolver = self.opened.model, _resolver(self._arguments)
             self._context = contexts.PlanContext(
                 self._delegates,
                 kernels.BoundResolver(resolver, model, self._choices["num_threads"]),
-                state=self.shared.state,
+                state=self._state,
                 budgets=model.budgets,
                 tuner=self._tuner,
                 **self._choices,
@@ -100,13 +103,9 @@ class LoadedModel:
 
     def close(self) -> None:
         """Give back the memory of the model, and free the nodes of custom operators."""
-        self.opened, self._file = OpenedModel(lambda: schema.Model()), _NO_FILE
+        self.opened = OpenedModel(lambda: schema.Model())
         if self._context is not None:
             self._context.resolver.close()
-
-    def _resolver(self) -> Any:
-        given = self._arguments["resolver"]
-        return resolvers.BuiltinOpResolver() if given is None else given
 
     def _chosen_tuner(self, choice: tuner.TuneChoice) -> tuner.Tuner | None:
         """What chooses lowerings, if they are tuned."""
@@ -116,19 +115,7 @@ class LoadedModel:
             choice = tuner.Tuning(None if choice is True else choice)
         path = tuning_file() if choice.file is None else Path(choice.file).absolute()
         threads = self._choices["num_threads"]
-        return tuner.Tuner(choice, path, threads, self._resolver().translators)
-
-    def _read(self) -> Model:
-        """The model, whose operators are known."""
-        roots, budgets = self._arguments["external_roots"], self._arguments["budgets"]
-        file, batch, resolver = self._file, self._arguments["batch"], self._resolver()
-        model = read.read_content(file.content, file.folder, external_roots=roots, budgets=budgets)
-        missing_operators.check_versions(model, resolver)
-        if batch is not None:
-            model = batches.batched_model(model, batch, resolver=resolver)
-        if not model.subgraphs:
-            raise schema.TensorError("No subgraph in the model.")
-        return model
+        return tuner.Tuner(choice, path, threads, _resolver(self._arguments).translators)
 
     def _cache(self, file: ModelFile) -> PlanCache | None:
         """The stored plans of this model; None where nothing is to be stored."""
@@ -150,4 +137,19 @@ class LoadedModel:
         )
 
 
-_NO_FILE = ModelFile(np.zeros(0, np.uint8))
+def _resolver(arguments: Mapping[str, Any]) -> Any:
+    given = arguments["resolver"]
+    return resolvers.BuiltinOpResolver() if given is None else given
+
+
+def _read(arguments: Mapping[str, Any], file: ModelFile) -> Model:
+    """The model in a file, whose operators are known."""
+    roots, budgets = arguments["external_roots"], arguments["budgets"]
+    batch, resolver = arguments["batch"], _resolver(arguments)
+    model = read.read_content(file.content, file.folder, external_roots=roots, budgets=budgets)
+    missing_operators.check_versions(model, resolver)
+    if batch is not None:
+        model = batches.batched_model(model, batch, resolver=resolver)
+    if not model.subgraphs:
+        raise schema.TensorError("No subgraph in the model.")
+    return model

@@ -166,6 +166,8 @@ def _file_at(path: str | os.PathLike[str]) -> ModelFile:
         after = os.stat(name)
     except OSError as error:
         raise UnreadableModel(f"Could not open '{path}': {error.strerror or error}") from error
+    except ValueError as error:  # a name with a zero byte
+        raise UnreadableModel(f"Could not open {str(path)!r}: {error}") from error
     if identity(before) == identity(after) and _settled(before):
         _CONTENTS[_settled(before)] = content
     folder = os.path.dirname(os.path.abspath(name))

@@ -51,8 +51,10 @@ def test_constants_outside_the_folder_need_a_root(command: str, tmp_path: Path) 
 @pytest.mark.parametrize("command", ["verify", "extract", "export"])
 def test_a_budget_reaches_every_verb(command: str, tmp_path: Path) -> None:
     more = {"extract": [tmp_path / "part.tflite"], "export": [tmp_path / "out.onnx", "--check"]}
+    path = tmp_path / "add.tflite"  # without constants, which raise the limit
+    path.write_bytes(one_op_model(Op.ADD, [T((4,)), T((4,))], [T((4,))], AddOptions()))
     few = ["--budget", "tensor_bytes=1", *more.get(command, [])]
-    refused = call(command, INT8, *few)
+    refused = call(command, path, *few)
     said = "tensor_bytes" in refused.output
     assert said == (command != "extract")  # which runs nothing
     assert call(command, INT8, "--budget", "none=1", *more.get(command, [])).exit_code == 2

@@ -12,7 +12,7 @@ from ai_edge_litert.interpreter import Interpreter as LiteRT
 from ai_edge_litert.interpreter import OpResolverType
 
 from tests.models import MODELS_DIR
-from tests.test_models import BY_XNNPACK, GIVEN, REFUSED, drawn
+from tests.test_models import BY_XNNPACK, GIVEN, drawn
 from tflite_ort import Interpreter, UnresolvedOperator
 
 
@@ -105,8 +105,6 @@ def test_after_allocation_and_after_invoke(name: str) -> None:
     overwritten = OVERWRITTEN.get(name, ())
     if name not in LEARNT:
         assert_equal(ours, theirs, overwritten)
-    if name in REFUSED:
-        return
     for position, detail in enumerate(ours.get_input_details()):
         value = GIVEN.get(name, {}).get(position, drawn(detail, rng))
         for interpreter in (ours, theirs):

@@ -16,7 +16,6 @@ from tests.test_details import ALLOCATED
 from tests.test_models import (
     BY_XNNPACK,
     GIVEN,
-    REFUSED,
     ROUNDED,
     assert_as_close_as_litert,
     drawn,
@@ -83,7 +82,7 @@ def real(array: Array) -> Array:
 
 
 @pytest.mark.filterwarnings("ignore:Warning. Enabling")
-@pytest.mark.parametrize("name", [n for n in ALLOCATED if n not in {*REFUSED, *LEFT_OUT}])
+@pytest.mark.parametrize("name", [n for n in ALLOCATED if n not in LEFT_OUT])
 def test_every_tensor_has_the_value_that_litert_gives(name: str) -> None:
     try:
         ours = values(Interpreter, OpResolverType.AUTO, name)

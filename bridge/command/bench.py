@@ -94,7 +94,8 @@ def bench(
                 _print_profile(model, counts[0], settings)
                 continue
             measured = [measure(model, count, settings) for count in counts]
-            kinds |= {each.model: kind_of(model) for each in measured}
+            limits = {"external_roots": roots, "budgets": budgets(budget)}
+            kinds |= {each.model: kind_of(model, **limits) for each in measured}
             results += measured
         except (BridgeError, OSError, MemoryError, RecursionError) as error:
             complain(error, model)

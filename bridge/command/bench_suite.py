@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from tflite_ort.command.benchmark import Result, machine
 from tflite_ort.command.terminal import new_console, new_table
@@ -50,13 +51,16 @@ def models_of(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*.tflite"))
 
 
-def kind_of(file: Path) -> ModelKind:
+def kind_of(file: Path, **limits: Any) -> ModelKind:
     """The kind of a model.
+
+    Args:
+        limits: the external_roots and budgets of `read_model`.
 
     Raises:
         ModelError: it cannot be read.
     """
-    model = read_model(file)
+    model = read_model(file, **limits)
     names = {Op(code.builtin_code).name for code in model.operator_codes}
     recurrent = any(part in name for name in names for part in _RECURRENT)
     return ModelKind(recurrent, _numbers(model))
