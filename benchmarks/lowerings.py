@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.files import write_text
 from tflite_ort.opmap import Target
 from tflite_ort.opmap.graph.choices import Lowering
 from tflite_ort.providers.trials import exact_weight_type
@@ -172,14 +173,14 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.what == "measure":
         rows = list(measure(arguments.threads, arguments.seconds))
-        arguments.out.write_text(json.dumps(rows))
+        write_text(arguments.out, json.dumps(rows))
         return
     rows = [row for file in arguments.files for row in json.loads(file.read_text())]
     costs = fit(rows)
     print(judge(rows, costs))
     known = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
     known[kind_of_cpu(exact_weight_type())] = costs
-    arguments.out.write_text(json.dumps(known, indent=2) + "\n")
+    write_text(arguments.out, json.dumps(known, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tflite_ort.files import write_bytes
 from tflite_ort.schema import Buffer, read_model, write_model
 from tflite_ort.schema.file.model import Metadata
 from tflite_ort.schema.file.model_metadata import (
@@ -67,7 +68,7 @@ def make_bundles(modules: Path, folder: Path) -> None:
                 content = described(modules / f"{path}.tflite", *scale)
                 archive.writestr(f"{inner}.tflite", content)
     for name, (path, scale) in SINGLE.items():
-        (folder / name).write_bytes(described(modules / f"{path}.tflite", *scale))
+        write_bytes(folder / name, described(modules / f"{path}.tflite", *scale))
 
 
 def described(path: Path, mean: float, std: float) -> bytes:

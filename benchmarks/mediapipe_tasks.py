@@ -26,6 +26,7 @@ from PIL import Image
 
 from benchmarks.mediapipe_models import make_bundles
 from tflite_ort import tasks
+from tflite_ort.files import writing
 from tflite_ort.tasks import vision
 
 Array = npt.NDArray[Any]
@@ -92,7 +93,8 @@ def film(picture: Array, frames: int) -> Pictures:
 def theirs(python: str, bundles: Path, pictures: Pictures, video: bool) -> dict[str, Any]:
     """What MediaPipe finds."""
     stored, out = bundles / "pictures.npz", bundles / "found.json"
-    np.savez(stored, **pictures)  # type: ignore[arg-type]
+    with writing(stored) as (stream,):
+        np.savez(stream, **pictures)  # type: ignore[arg-type]
     command = [python, str(WORKER), str(bundles), str(stored), str(out)]
     subprocess.run([*command, *(["--video"] if video else [])], check=True, capture_output=True)
     found: dict[str, Any] = json.loads(out.read_text())

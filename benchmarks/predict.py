@@ -38,7 +38,7 @@ from tests.models import model_path
 from tests.prediction.models import dense_layer
 from tflite_ort import Interpreter, Predictor
 from tflite_ort.command.benchmark import machine
-from tflite_ort.files import write_text
+from tflite_ort.files import write_bytes, write_text
 from tflite_ort.prediction.images import Normalization
 from tflite_ort.prediction.job import Job, opened_job
 from tflite_ort.prediction.local import run_processes, run_threads
@@ -245,7 +245,7 @@ def memory(folder: Path, models: dict[str, Path], portions: Any) -> dict[str, An
         table[first : first + 1000] = np.random.default_rng(first).normal(size=(1000, 1024))
     del table
     model = folder / "dense.tflite"
-    model.write_bytes(dense_layer(1024, 1024))
+    write_bytes(model, dense_layer(1024, 1024))
     worker = Worker(Setup(str(model)))
     out = folder / "rows.parquet"
     units = units_of([str(source)], rows=True)
@@ -310,7 +310,7 @@ def main() -> None:
         folder = Path(name)
         paths = draw(folder, arguments.images, arguments.suffix)
         models = {"uint8": model_path(MODEL), "float": folder / "float.tflite"}
-        models["float"].write_bytes(write_model(dequantised(read_model(models["uint8"]))))
+        write_bytes(models["float"], write_model(dequantised(read_model(models["uint8"]))))
         step = arguments.portion
         portions = [paths[first : first + step] for first in range(0, len(paths), step)]
         found = {part: PARTS[part](folder, models, portions) for part in arguments.only or PARTS}

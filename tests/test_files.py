@@ -240,5 +240,8 @@ def test_everything_that_writes_does_it_so() -> None:
     assert stray == []
 
 
-# Into a stream of `writing`, and the kernel's counter of memory.
-ALLOWED = re.compile(r"np\.save\(stream|archive\.open\(|_CLEAR_REFS")
+# Into a stream of `writing`, by this module, the kernel's counter of memory, a lock, and what runs
+# without this library.
+ALLOWED = re.compile(
+    r"np\.savez?\(stream|archive\.open\(|_CLEAR_REFS|files\.write_|has no tflite_ort|# a lock"
+)

@@ -187,7 +187,7 @@ def locked(out: Path) -> Iterator[None]:
         return
     path = out.with_name(f".{out.name}.{_LOCK}")
     while True:
-        with path.open("w") as stream:
+        with path.open("w") as stream:  # a lock
             try:
                 fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
