@@ -176,13 +176,15 @@ class SubgraphExecutor:
 
     def _recorded(self, graph: Specialized, cache: PlanCache) -> Plan:
         """A new plan, which is stored."""
-        recorder = cache.recorder(self.subgraph, self._shapes)
-        plan = build.make_plan(graph, replace(self._context, recorder=recorder))
-        if recorder is not None:
-            if not recorder.spoiled:
+        model = self._opened.model
+        recorder = cache.recorder(self.subgraph, self._shapes, model)
+        try:
+            plan = build.make_plan(graph, replace(self._context, recorder=recorder))
+            if recorder is not None:
                 rows = [astuple(row) for row in plan.placements]
                 whole = _whole(plan, recorder)
-                cache.store(self.subgraph, self._shapes, recorder, self._opened.model, whole, rows)
+                cache.store(self.subgraph, self._shapes, recorder, model, whole, rows)
+        finally:
             cache.discard(recorder)
         return observers.observed(plan, self._context)
 

@@ -113,7 +113,12 @@ class PlanCache:
         settings: what the interpreter was given that its plans depend on.
         content: the bytes of the model.
         about: what `tflite-ort cache list` shows.
+
+    Attributes:
+        problem: why the last plan could not be stored; empty where it could.
     """
+
+    problem = ""
 
     def __init__(
         self,
@@ -155,8 +160,13 @@ class PlanCache:
         """Delete an entry that cannot be used."""
         self._folder.remove(self._key(subgraph, shapes))
 
-    def recorder(self, subgraph: int, shapes: Mapping[int, Shape]) -> Recorder | None:
-        """What collects a plan; None where nothing can be written."""
+    def recorder(self, subgraph: int, shapes: Mapping[int, Shape], model: Model) -> Recorder | None:
+        """What collects a plan; None where none can be stored."""
+        self.problem = ""
+        if model.external_buffers:  # which may change
+            self.problem = "constants are in other files"
+            return None
+        self.problem = f"{self._folder.path} cannot be written"
         with suppress(OSError):
             token = f"{self._key(subgraph, shapes)}.{os.urandom(8).hex()}"
             return recording.Recorder(self._folder.stage(), token, self._content)
@@ -177,7 +187,10 @@ class PlanCache:
             plan: as `StoredEntry.whole`.
             rows: of the placements.
         """
-        with suppress(OSError):
+        if recorder.spoiled:
+            self.problem = recorder.spoiled
+            return
+        with suppress(OSError, ValueError):  # ValueError: scales that are no numbers
             blobs = [_blob(path) for path in recorder.blobs]
             hot = {
                 "about": self._about,
@@ -186,12 +199,14 @@ class PlanCache:
                 "plan": plan,
             }
             cold = {"placements": rows, "scopes": recorder.scopes}
-            self._folder.write(self._key(subgraph, shapes), hot, cold, recorder.blobs)
+            if self._folder.write(self._key(subgraph, shapes), hot, cold, recorder.blobs):
+                self.problem = ""
 
     @staticmethod
-    def discard(recorder: Recorder) -> None:
+    def discard(recorder: Recorder | None) -> None:
         """Delete the files that were recorded and not stored."""
-        shutil.rmtree(recorder.stage, ignore_errors=True)
+        if recorder is not None:
+            shutil.rmtree(recorder.stage, ignore_errors=True)
 
     def _key(self, subgraph: int, shapes: Mapping[int, Shape]) -> str:
         sizes = sorted((index, list(shape)) for index, shape in shapes.items())

@@ -69,6 +69,11 @@ VERBS = {
         "tune:tune",
         "Time the lowerings of each layer on this machine, once, and keep the fastest.",
     ),
+    "compile": Verb(
+        "compile:compile_models",
+        "Make models ready and keep them in the cache, for interpreters with the same choices.",
+    ),
+    "cache": Verb("cache:app", "Show or empty the cache of compiled models."),
     "view": Verb("view:view", "Show a model as a graph in Model Explorer, until Ctrl-C."),
 }
 

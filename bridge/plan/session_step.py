@@ -16,6 +16,7 @@ from tflite_ort.plan.boundary import BoundaryTensor
 from tflite_ort.plan.context import PlanContext
 from tflite_ort.plan.memory import Memory
 from tflite_ort.plan.partition import Partition
+from tflite_ort.plan.recording import Recorder
 from tflite_ort.plan.refusals import LeftToTheCPU
 from tflite_ort.plan.stored import SessionStep
 from tflite_ort.providers.binding import DeviceTensor
@@ -23,6 +24,7 @@ from tflite_ort.providers.delegates import Delegate
 from tflite_ort.providers.model_session import model_session
 from tflite_ort.providers.provider import Provider
 from tflite_ort.providers.session import Session
+from tflite_ort.providers.stored_graph import COMPILED, StoredGraph
 from tflite_ort.providers.traits import traits_of
 from tflite_ort.schema import DelegateError, TensorView
 
@@ -52,8 +54,21 @@ def session_step(
     if context.recorder is not None:
         facts = {"backend": backend, "noted": context.continued, "providers": providers}
         context.recorder.add(context.scope, session, inputs, outputs, passed, **facts)
+        if session is not None:
+            _check_saved(session, delegate.provider, context.recorder)
     run = bound_run(session, inputs, outputs, passed, memory, noted=context.continued)
     return SessionStep(run, providers)
+
+
+def _check_saved(session: Session, provider: Provider, recorder: Recorder) -> None:
+    """See whether what a provider has compiled can be loaded again: not all can."""
+    saved = session.saved
+    if saved is None or saved.kind != COMPILED:
+        return
+    try:
+        Session(StoredGraph(saved.kind, saved.files[0]), provider)
+    except DelegateError as error:
+        recorder.spoil(f"{provider.name} cannot load what it has compiled: {error}")
 
 
 def _boundary(

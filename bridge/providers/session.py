@@ -209,6 +209,8 @@ class Session:
         save: Path | None,
     ) -> onnxruntime.InferenceSession:
         """ONNX Runtime's session; one that cannot be saved is made without that."""
+        if isinstance(graph, StoredGraph) and graph.kind == COMPILED:
+            _check_compatible(graph.path, provider)
         options = settings.options()
         saved = None if save is None else _save(options, provider, save, self.weights)
         if self.weights:
@@ -373,6 +375,28 @@ class _Settings:
         if not self.packed:
             options.add_session_config_entry("session.disable_prepacking", "1")
         return options
+
+
+def _check_compatible(path: Path, provider: Provider) -> None:
+    """Refuse what a provider has compiled for another version of itself or for other hardware, as
+    far as it can tell.
+
+    Raises:
+        DelegateError: it cannot run here, or not as fast as what is compiled anew.
+    """
+    devices = [each for each in onnxruntime.get_ep_devices() if each.ep_name == provider.name]
+    if not devices or not hasattr(_ort_errors, "get_compatibility_info_from_model"):
+        return  # compiled in, or a release that does not tell
+    try:
+        compiled_for = _ort_errors.get_compatibility_info_from_model(str(path), provider.name)
+        if not compiled_for:
+            return
+        fits = _ort_errors.get_model_compatibility_for_ep_devices(devices, compiled_for)
+    except ORT_ERRORS as error:
+        raise DelegateError(f"ONNX Runtime could not read {path}: {said(error)}") from error
+    usable = _ort_errors.OrtCompiledModelCompatibility
+    if fits not in (usable.EP_SUPPORTED_OPTIMAL, usable.EP_NOT_APPLICABLE):
+        raise DelegateError(f"{path} is not for this {provider.name}")
 
 
 def _save(

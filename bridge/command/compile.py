@@ -1,0 +1,80 @@
+"""The verb ``compile``: makes models ready, so that the next process finds them in the cache."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tflite_ort.command.arguments import (
+    Hybrid,
+    HybridOption,
+    ProviderOptions,
+    Providers,
+    ResolverName,
+    choices_of,
+    resolver_of,
+)
+from tflite_ort.command.terminal import complain, say
+from tflite_ort.interpreter import Interpreter
+from tflite_ort.plan.stored import StoredPlan
+from tflite_ort.schema import BridgeError
+
+
+def compile_models(
+    models: Annotated[list[Path], typer.Argument(metavar="MODEL...", help=".tflite files.")],
+    provider: Providers = None,
+    provider_option: ProviderOptions = None,
+    threads: Annotated[int, typer.Option(min=1, help="Threads within an operator.")] = 1,
+    batch: Annotated[int | None, typer.Option(min=1, help="Samples at a time.")] = None,
+    hybrid: HybridOption = Hybrid.FLOAT,
+    resolver: ResolverName = None,
+    folder: Annotated[
+        Path | None, typer.Option("--cache", metavar="DIR", help="Cache here.")
+    ] = None,
+) -> None:
+    """Make models ready and keep them in the cache, for interpreters with the same choices.
+
+    The exit code is 1 if one cannot be kept.
+    """
+    failed = False
+    for model in models:
+        try:
+            problem = _compiled(
+                model,
+                cache=True if folder is None else folder,
+                providers=choices_of(provider, provider_option),
+                num_threads=threads,
+                batch=batch,
+                hybrid=hybrid.value,
+                resolver=resolver_of(resolver),
+            )
+        except (BridgeError, OSError, MemoryError, RecursionError) as error:
+            complain(error, model)
+            problem = "it is not ready"
+        failed = failed or bool(problem)
+    raise typer.Exit(int(failed))
+
+
+def _compiled(model: Path, **options: Any) -> str:
+    """Make a model ready; why it cannot be kept, empty where it is."""
+    started = time.perf_counter()
+    with Interpreter(model, **options) as interpreter:
+        cache = interpreter._loaded.shared.cache
+        signatures = interpreter._signatures.values()
+        executors = [
+            interpreter._subgraph(number)
+            for number in sorted({0, *(each.subgraph for each in signatures)})
+        ]
+        problem = "" if cache else "its operators are code of its user, or the folder is not usable"
+        found = True
+        for executor in executors:
+            executor.allocate()
+            found = found and isinstance(executor.executor.plan, StoredPlan)
+            problem = problem or (cache.problem if cache else "")
+    took = f"{time.perf_counter() - started:.2f} s"
+    said = f"not kept: {problem}" if problem else "was there" if found else "kept"
+    say(f"{model.name}: ready in {took}, {said}")
+    return problem
