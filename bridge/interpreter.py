@@ -70,6 +70,9 @@ class Interpreter(ToolMethods):
             folder; links do not lead out of them.
         budgets: limits of what the model may ask for; default `Budgets`, which no real model comes
             near.
+        cache: True keeps what loading made in the user's folder for caches, for later interpreters
+            of the same model with the same choices; a path names another folder. None: as
+            ``TFLITE_ORT_CACHE`` says: by default no cache. The numbers are the same.
         tune: True times the lowerings of each layer that has several, once, and keeps the results
             in a file of the user's cache folder; later interpreters with the same processor and
             number of threads read them. A path names another file; a `Tuning` says more. Results

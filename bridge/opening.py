@@ -92,6 +92,10 @@ def opened_file(
         raise ValueError("Can't both provide `model_path` and `model_content`")
     if isinstance(content, str):
         raise TypeError("model_content must be bytes, got str")
+    if path and name is None:
+        file = _file_at(os.fsdecode(path))
+        if not _is_bundle(file.content[:_MAGIC].data):
+            return file
     source: bundle.Source | None = os.fsdecode(path) if path else content
     if source is None:
         raise ValueError("`model_path` or `model_content` must be specified.")

@@ -262,3 +262,27 @@ def test_an_entry_says_what_it_is(tmp_path: Path) -> None:
     assert listed.about["bytes"] == len(ADD)
     assert json.dumps(dict(listed.about))
     assert listed.size == sum(each.stat().st_size for each in tmp_path.iterdir())
+
+
+def call(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tflite_ort", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_the_verbs(tmp_path: Path) -> None:
+    path = model_path(KEYWORDS)
+    for said in ("kept", "was there"):
+        done = call("compile", path, "--cache", tmp_path, "--threads", 1)
+        assert done.returncode == 0
+        assert said in done.stdout
+    assert is_hit(Interpreter(path, cache=tmp_path))
+    (row,) = json.loads(call("cache", "list", tmp_path, "--json").stdout)["entries"]
+    assert row["model"] == KEYWORDS
+    assert KEYWORDS in call("cache", "list", tmp_path).stdout
+    freed = json.loads(call("cache", "clear", tmp_path, "--json").stdout)
+    assert freed["entries"] == 1
+    assert freed["bytes"] == row["bytes"]
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "no folder").touch()
+    done = call("compile", path, "--cache", tmp_path / "no folder" / "below")
+    assert done.returncode == 1

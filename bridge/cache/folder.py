@@ -116,7 +116,8 @@ class CacheFolder:
     def read(self, key: str) -> Document | None:
         """The document of an entry; its use is noted."""
         try:
-            document = _parsed((self.path / f"{key}{_DOCUMENT}").read_bytes())
+            with open(f"{self.path}{os.sep}{key}{_DOCUMENT}", "rb", buffering=0) as file:
+                document = _parsed(file.read())
         except FileNotFoundError:
             return None
         except UNREADABLE:
@@ -126,12 +127,12 @@ class CacheFolder:
 
     def touch(self, key: str) -> None:
         """Note that an entry is used."""
-        document = self.path / f"{key}{_DOCUMENT}"
+        document = f"{self.path}{os.sep}{key}{_DOCUMENT}"
         with suppress(OSError):
-            if time.time() - document.stat().st_mtime > _NOTED_SECONDS:
+            if time.time() - os.stat(document).st_mtime > _NOTED_SECONDS:
                 os.utime(document)
 
-    def whole(self, blob: Sequence[Any]) -> Path:
+    def whole(self, blob: Sequence[Any]) -> str:
         """The path of a file of an entry, which is as it was written.
 
         Args:
@@ -141,7 +142,7 @@ class CacheFolder:
             ValueError: it is not; OSError where it cannot be read.
         """
         name, size, checksum = blob
-        path = self.path / os.path.basename(str(name))
+        path = os.path.join(self.path, os.path.basename(name))
         if file_checksum(path, size) != checksum:
             raise ValueError(f"{path} is damaged")
         return path
@@ -268,7 +269,7 @@ class CacheFolder:
         return []
 
 
-def file_checksum(path: Path, size: int = -1) -> int:
+def file_checksum(path: str | Path, size: int = -1) -> int:
     """The CRC-32 of a file.
 
     Args:
@@ -277,11 +278,13 @@ def file_checksum(path: Path, size: int = -1) -> int:
     Raises:
         ValueError: it has another; OSError where it cannot be read.
     """
-    checksum, total, buffer = 0, 0, bytearray(_CHUNK)
-    view = memoryview(buffer)
+    checksum, total = 0, 0
     with open(path, "rb", buffering=0) as file:
-        if size >= 0 and os.fstat(file.fileno()).st_size != size:
+        actual = os.fstat(file.fileno()).st_size
+        if size >= 0 and actual != size:
             raise ValueError(f"{path} has another size")
+        buffer = bytearray(min(_CHUNK, actual + 1))
+        view = memoryview(buffer)
         while count := file.readinto(buffer):
             checksum = zlib.crc32(view[:count], checksum)
             total += count

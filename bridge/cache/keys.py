@@ -7,7 +7,7 @@ import json
 import os
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import fields
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -39,13 +39,12 @@ def digest(content: Array) -> str:
 
 def key_of(model: str, settings: Mapping[str, Any]) -> str:
     """The key of an entry: of a model by its digest, with these settings, here and now."""
-    return short(FORMAT, model, _surroundings(), settings)
+    return short(model, _surroundings(), settings)
 
 
 def short(*parts: Any) -> str:
     """A key of these values, which JSON has."""
-    text = json.dumps(parts, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:40]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:40]
 
 
 def settings_of(
@@ -62,7 +61,8 @@ def settings_of(
     if any(type(each) not in (Delegate, ExecutionProviderDelegate) for each in delegates):
         return None  # with code of its own
     rows = [_delegate(each) for each in delegates]
-    return {"delegates": rows, "resolver": resolver, "budgets": asdict(budgets), **choices}
+    limits = [getattr(budgets, each.name) for each in fields(budgets)]
+    return {"delegates": rows, "resolver": resolver, "budgets": limits, **choices}
 
 
 def _delegate(delegate: Delegate) -> list[Any]:
@@ -89,9 +89,10 @@ def _stamps(path: str) -> list[int]:
 
 
 @cache
-def _surroundings() -> list[Any]:
+def _surroundings() -> str:
     """This library, ONNX Runtime, numpy, and what the processor can do."""
-    return [library_stamp(), ORT_BUILD, np.__version__, platform.machine(), processor()]
+    machine = [platform.machine(), *processor()]
+    return short(FORMAT, library_stamp(), ORT_BUILD, np.__version__, machine)
 
 
 @cache

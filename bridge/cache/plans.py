@@ -131,6 +131,7 @@ class PlanCache:
         self._folder, self._digest, self._settings = folder, digest, settings
         self._content, self._about = content, about
         self._found: dict[str, StoredEntry] = {}
+        self._keys: dict[tuple[Any, ...], str] = {}
 
     def find(self, subgraph: int, shapes: Mapping[int, Shape]) -> StoredEntry | None:
         """The entry of a subgraph with inputs of these shapes, else as the file says."""
@@ -209,9 +210,10 @@ class PlanCache:
             shutil.rmtree(recorder.stage, ignore_errors=True)
 
     def _key(self, subgraph: int, shapes: Mapping[int, Shape]) -> str:
-        sizes = sorted((index, list(shape)) for index, shape in shapes.items())
-        settings = {**self._settings, "subgraph": subgraph, "shapes": sizes}
-        return key_of(self._digest, settings)
+        of = (subgraph, *sorted(shapes.items()))
+        if of not in self._keys:
+            self._keys[of] = key_of(self._digest, {**self._settings, "of": of})
+        return self._keys[of]
 
 
 def file_digest(folder: CacheFolder, file: ModelFile) -> str:

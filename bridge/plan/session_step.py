@@ -66,7 +66,7 @@ def _check_saved(session: Session, provider: Provider, recorder: Recorder) -> No
     if saved is None or saved.kind != COMPILED:
         return
     try:
-        Session(StoredGraph(saved.kind, saved.files[0]), provider)
+        Session(StoredGraph(saved.kind, str(saved.files[0])), provider)
     except DelegateError as error:
         recorder.spoil(f"{provider.name} cannot load what it has compiled: {error}")
 

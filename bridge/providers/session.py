@@ -217,7 +217,7 @@ class Session:
             options.add_external_initializers(
                 list(self.weights), [weights.value for weights in self.weights.values()]
             )
-        content = str(graph.path) if isinstance(graph, StoredGraph) else graph.content
+        content = graph.path if isinstance(graph, StoredGraph) else graph.content
         try:
             session = onnxruntime.InferenceSession(
                 content,
@@ -377,7 +377,7 @@ class _Settings:
         return options
 
 
-def _check_compatible(path: Path, provider: Provider) -> None:
+def _check_compatible(path: str, provider: Provider) -> None:
     """Refuse what a provider has compiled for another version of itself or for other hardware, as
     far as it can tell.
 
@@ -388,7 +388,7 @@ def _check_compatible(path: Path, provider: Provider) -> None:
     if not devices or not hasattr(_ort_errors, "get_compatibility_info_from_model"):
         return  # compiled in, or a release that does not tell
     try:
-        compiled_for = _ort_errors.get_compatibility_info_from_model(str(path), provider.name)
+        compiled_for = _ort_errors.get_compatibility_info_from_model(path, provider.name)
         if not compiled_for:
             return
         fits = _ort_errors.get_model_compatibility_for_ep_devices(devices, compiled_for)

@@ -44,5 +44,5 @@ class StoredGraph:
     """
 
     kind: str
-    path: Path
+    path: str
     in_place: Mapping[str, Array] = field(default_factory=dict)
