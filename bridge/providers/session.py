@@ -378,8 +378,7 @@ class _Settings:
 
 
 def _check_compatible(path: str, provider: Provider) -> None:
-    """Refuse what a provider has compiled for another version of itself or for other hardware, as
-    far as it can tell.
+    """Refuse what a provider has compiled for another version of itself or other hardware.
 
     Raises:
         DelegateError: it cannot run here, or not as fast as what is compiled anew.
