@@ -100,7 +100,7 @@ def run(folder):
 model, folder, *rest = sys.argv[1:]
 interpreter = run(folder)
 while rest == ["again"]:
-    interpreter._loaded.shared.cache.drop(0, {})
+    interpreter._shared.cache.drop(0, {})
     interpreter = run(folder)
 for limit in rest:
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), resource.RLIM_INFINITY))
@@ -230,7 +230,7 @@ def test_the_environment_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert len(entries(tmp_path / "home" / "tflite-ort")) == 1
     monkeypatch.setenv("TFLITE_ORT_CACHE", "0")
     interpreter = Interpreter(model_content=ADD)
-    assert interpreter._loaded.shared.cache is None
+    assert interpreter._shared.cache is None
     monkeypatch.setenv("TFLITE_ORT_CACHE_LIMIT", "many")
     with pytest.warns(CacheWarning, match="no number"):
         Interpreter(model_content=ADD, cache=tmp_path / "two")

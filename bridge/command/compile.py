@@ -62,7 +62,7 @@ def _compiled(model: Path, **options: Any) -> str:
     """Make a model ready; why it cannot be kept, empty where it is."""
     started = time.perf_counter()
     with Interpreter(model, **options) as interpreter:
-        cache = interpreter._loaded.shared.cache
+        cache = interpreter._shared.cache
         signatures = interpreter._signatures.values()
         executors = [
             interpreter._subgraph(number)
