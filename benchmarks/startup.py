@@ -128,7 +128,10 @@ def main() -> None:
     parser.add_argument("--match", default="", help="part of the name")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    rows: dict[str, Any] = compared(networks(arguments.folders, arguments.limit, arguments.match))
+    found = list(networks(arguments.folders, arguments.limit, arguments.match))
+    if not found:
+        parser.error("no network fits --limit and --match")
+    rows: dict[str, Any] = compared(found)
     print("\n".join(summary(rows)))
     if arguments.json:
         write_text(arguments.json, json.dumps(rows, indent=1) + "\n")
