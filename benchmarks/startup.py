@@ -19,7 +19,7 @@ import os
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +83,7 @@ def networks(folders: Sequence[Path], limit: int, match: str) -> Iterator[Path]:
                 yield path
 
 
-def compared(paths: Iterator[Path]) -> dict[str, dict[str, dict[str, float]]]:
+def compared(paths: Iterable[Path]) -> dict[str, dict[str, dict[str, float]]]:
     """By network, what each runtime takes; only of networks that both run."""
     rows = {}
     for path in paths:
