@@ -81,8 +81,7 @@ def test_shapes_that_depend_on_the_row() -> None:
 
 def test_rows_start_from_the_first_values_of_variables() -> None:
     model = model_path("pypi-pymicro-wakeword__hey_jarvis.tflite")
-    with pytest.warns(BatchWarning, match="variable"):
-        predictor = Predictor(model.read_bytes(), 2)
+    predictor = Predictor(model.read_bytes(), 2)
     (column,) = predictor.rows.inputs
     row = np.random.default_rng(0).integers(-128, 128, (1, *column.row)).astype(np.int8)
     made = predictor(np.repeat(row, 11, axis=0))

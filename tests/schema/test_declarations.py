@@ -15,7 +15,14 @@ import pytest
 import tflite_ort.schema as schema
 from tests.models import MODELS_DIR
 from tflite_ort.schema import Table
-from tflite_ort.schema.file import enums
+from tflite_ort.schema.file import (
+    empty_options,
+    enums,
+    layer_options,
+    model,
+    options,
+    stablehlo_options,
+)
 from tflite_ort.schema.file.declare import enum_number
 from tflite_ort.schema.file.fields import (
     Child,
@@ -56,7 +63,8 @@ def reference() -> Any:
 
 
 def declared_tables() -> dict[str, type[Table]]:
-    found = vars(schema)
+    modules = empty_options, layer_options, model, options, stablehlo_options
+    found = {name: getattr(schema, name) for module in modules for name in module.__all__}
     return {
         name: cls
         for name, cls in found.items()
