@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,12 +29,27 @@ class Constants:
         self._shared: dict[tuple[str, tuple[int, ...], bytes], ir.Value] = {}
         self._names: dict[str, int] = {}
         self._once: dict[str, ir.Value] = {}
+        self._laid: dict[tuple[int, Hashable], tuple[object, ir.Value]] = {}
 
     def once(self, array: Array, name: str) -> ir.Value:
         """The initializer called `name`, which is added once and then shared."""
         if name not in self._once:
             self._once[name] = self.add(array, name)
         return self._once[name]
+
+    def laid(
+        self, source: object, layout: Hashable, make: Callable[[], Array], name: str
+    ) -> ir.Value:
+        """The initializer of a constant in a layout: one for all operators that read it so.
+
+        Args:
+            source: the constant; it is the same object for each of them.
+            layout: what `make` does to it.
+        """
+        key = id(source), layout
+        if key not in self._laid:  # the constant is held, so that no other takes its id
+            self._laid[key] = source, self.add(make(), name)
+        return self._laid[key][1]
 
     def add(self, array: Array, name: str) -> ir.Value:
         """A new initializer called `name`, or `name` and a number if that is taken."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -57,26 +58,42 @@ class QuantizedNodes(Nodes):
             axis: the dimension of the result along which per-channel scales run.
             real: dequantise in numpy instead of by a DequantizeLinear in the graph.
         """
-        data = tensor.data
+        data, quantization = tensor.data, tensor.quantization
         if data is None:
             raise Untranslatable("weights are not constant")
-        if real and tensor.quantization is not None:
-            data = dequantized(data, tensor.quantization)
-        relaid = data if permutation is None else np.transpose(data, permutation)
-        relaid = relaid if shape is None else np.reshape(relaid, shape)
-        if real or not tensor.is_quantized:
-            return self.constants.add(relaid, tensor.name)
-        assert tensor.quantization is not None
+
+        def relaid(array: Array) -> Array:
+            moved = array if permutation is None else np.transpose(array, permutation)
+            return moved if shape is None else np.reshape(moved, shape)
+
+        if real and quantization is not None:
+            scales = quantization.scale.tobytes(), quantization.zero_point.tobytes()
+            make = partial(dequantized, data, quantization)
+            return self._laid(tensor, lambda: relaid(make()), permutation, shape, scales)
+        if not tensor.is_quantized:
+            return self._laid(tensor, partial(relaid, data), permutation, shape)
+        assert quantization is not None
         codes, zero_point = carried(
-            relaid, tensor.type, tensor.quantization.zero_point, self.weight_type
+            relaid(data), tensor.type, quantization.zero_point, self.weight_type
         )
         return self._dequantized_constant(
             self.constants.add(codes, tensor.name),
-            tensor.quantization.scale,
+            quantization.scale,
             zero_point,
             axis,
             tensor.name,
         )
+
+    def _laid(
+        self,
+        tensor: TensorView,
+        make: Callable[[], Array],
+        permutation: Sequence[int] | None,
+        shape: Sequence[int] | None,
+        *further: Hashable,
+    ) -> ir.Value:
+        layout = (*(each and tuple(each) for each in (permutation, shape)), *further)
+        return self.constants.laid(tensor.constant, layout, make, tensor.name)
 
     def packed_weights(self, tensor: TensorView, *, permutation: Sequence[int]) -> ir.Value:
         """Constant 4-bit weights as a DequantizeLinear of INT4, which has two codes in a byte.
