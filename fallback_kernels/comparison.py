@@ -1,7 +1,6 @@
-"""Comparisons, logical and bitwise operators, and selection by a condition.
+"""Comparisons, LOGICAL_NOT, and selection by a condition.
 
-Rows of tables: equal, not_equal, less, less_equal, greater, greater_equal; logical_and, logical_or,
-bitwise_xor, right_shift.
+Rows of a table: equal, not_equal, less, less_equal, greater, greater_equal.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.fallback_kernels.elementwise import Binary, Plain
+from tflite_ort.fallback_kernels.elementwise import Plain
 from tflite_ort.fallback_kernels.idioms.operands import centred, refusal, scale
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
 from tflite_ort.schema import KernelError, Op, OperatorView, TensorType, TensorView
@@ -24,7 +23,6 @@ _T = TensorType
 _BYTES = frozenset({_T.UINT8, _T.INT8})
 _NUMBERS = frozenset({_T.FLOAT32, _T.FLOAT16, _T.INT32, _T.INT64})
 _EQUALITY = frozenset({Op.EQUAL, Op.NOT_EQUAL})  # these rescale 16-bit codes too
-_BITS = frozenset({_T.INT8, _T.UINT8, _T.INT16, _T.UINT16, _T.INT32, _T.UINT32})
 
 
 # Comparisons -------------------------------------------------------------------------------------
@@ -69,21 +67,7 @@ for operator, last, compare, types in (
     kernel(operator, versions=(1, last))(partial(compared, compare, types))
 
 
-# Logical and bitwise -----------------------------------------------------------------------------
-
-
-def _right_shift(x: Array, amount: Array) -> Array:
-    """x >> amount, which is clipped to the range from 0 to the number of bits less one."""
-    return np.asarray(x >> np.clip(amount, 0, 8 * x.dtype.itemsize - 1))
-
-
-for row in (
-    Binary(Op.LOGICAL_AND, (1, 1), np.logical_and, frozenset({_T.BOOL})),
-    Binary(Op.LOGICAL_OR, (1, 1), np.logical_or, frozenset({_T.BOOL})),
-    Binary(Op.BITWISE_XOR, (1, 1), np.bitwise_xor, _BITS),
-    Binary(Op.RIGHT_SHIFT, (1, 1), _right_shift, _BITS),
-):
-    kernel(row.op, versions=row.versions)(row.run)
+# Logical ------------------------------------------------------------------------------------------
 
 
 @kernel(Op.LOGICAL_NOT, versions=(1, 1))

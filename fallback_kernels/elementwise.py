@@ -1,7 +1,8 @@
 """Arithmetic element by element: one operand (EXP, ABS, ...) or two that broadcast (ADD, ...).
 
 Rows of tables: add, sub, mul, div, squared_difference, floor_div, floor_mod, atan2, pow, maximum,
-minimum; floor, ceil, round, sin, cos, square, sign, zeros_like.
+minimum, logical_and, logical_or, bitwise_xor, right_shift; floor, ceil, round, sin, cos, square,
+sign, zeros_like.
 """
 
 from __future__ import annotations
@@ -171,6 +172,17 @@ _ORDERED = FLOATS | _CODES | _INTEGERS
 _HALF = frozenset({TensorType.FLOAT32, TensorType.FLOAT16})
 _INT16 = frozenset({TensorType.INT16})
 
+_BITS = _INTEGERS - {TensorType.INT64} | {
+    *(TensorType.INT8, TensorType.UINT8, TensorType.INT16),
+    *(TensorType.UINT16, TensorType.UINT32),
+}
+
+
+def _right_shift(x: Array, amount: Array) -> Array:
+    """x >> amount, which is clipped to the range from 0 to the number of bits less one."""
+    return np.asarray(x >> np.clip(amount, 0, 8 * x.dtype.itemsize - 1))
+
+
 BINARY = (
     Binary(
         Op.ADD,
@@ -233,6 +245,10 @@ BINARY = (
     # The codes are compared directly, as if the scales were equal.
     Binary(Op.MAXIMUM, (1, 4), _maximum, _ORDERED),
     Binary(Op.MINIMUM, (1, 4), _minimum, _ORDERED),
+    Binary(Op.LOGICAL_AND, (1, 1), np.logical_and, frozenset({TensorType.BOOL})),
+    Binary(Op.LOGICAL_OR, (1, 1), np.logical_or, frozenset({TensorType.BOOL})),
+    Binary(Op.BITWISE_XOR, (1, 1), np.bitwise_xor, _BITS),
+    Binary(Op.RIGHT_SHIFT, (1, 1), _right_shift, _BITS),
 )
 
 for row in BINARY:

@@ -1,7 +1,6 @@
-"""Comparisons, logical and bitwise operators, and selection by a condition.
+"""Comparisons, LOGICAL_NOT, and selection by a condition.
 
-Rows of tables: equal, not_equal, less, less_equal, greater, greater_equal; logical_and, logical_or,
-bitwise_xor, right_shift.
+Rows of a table: equal, not_equal, less, less_equal, greater, greater_equal.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.elementwise import Binary, one_node, refusal
+from tflite_ort.opmap.elementwise import refusal
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.idioms.indices import failing, matched
 from tflite_ort.opmap.registry import translator
@@ -28,7 +27,6 @@ _T = TensorType
 _BYTES = frozenset({_T.UINT8, _T.INT8})
 _NUMBERS = frozenset({_T.FLOAT32, _T.FLOAT16, _T.INT32, _T.INT64})
 _EQUALITY = frozenset({Op.EQUAL, Op.NOT_EQUAL})  # these rescale 16-bit codes too
-_BITS = frozenset({_T.INT8, _T.UINT8, _T.INT16, _T.UINT16, _T.INT32, _T.UINT32})
 # Types that ONNX Runtime's Where does not take, and the wider ones that carry them.
 _CARRIERS = {
     _T.BOOL: ir.DataType.UINT8,
@@ -118,40 +116,7 @@ def unit_table(tensor: TensorView) -> npt.NDArray[np.int32]:
     return np.asarray(np.sign(product) * ((np.abs(product) + half) >> -exponent), np.int32)
 
 
-# Logical and bitwise -----------------------------------------------------------------------------
-
-
-def _right_shift(op: View, g: Graph, x: ir.Value, amount: ir.Value) -> ir.Value:
-    """An arithmetic right_shift as BitShift of 32 unsigned bits.
-
-    Negative numbers are inverted before and after it. The amount is clipped to the range from 0 to
-    the number of bits less one.
-    """
-    dtype = op.output.dtype
-    signed = dtype.kind == "i"
-    wide = ir.DataType.INT32 if signed else ir.DataType.UINT32
-    x, amount = (g.cast(value, wide) for value in (x, amount))
-    bounds = (g.constant(bound, wide.numpy()) for bound in (0, 8 * dtype.itemsize - 1))
-    amount = g.op("Clip", amount, *bounds)
-    if not signed:
-        shifted = g.op("BitShift", x, amount, direction="RIGHT")
-        return g.cast(shifted, dtype)
-    zero, ones = (g.constant(value, np.int32) for value in (0, -1))
-    sign = g.op("Where", g.op("Less", x, zero), ones, zero)
-    magnitude = g.cast(g.op("BitwiseXor", x, sign), ir.DataType.UINT32)
-    amount = g.cast(amount, ir.DataType.UINT32)
-    shifted = g.op("BitShift", magnitude, amount, direction="RIGHT")
-    whole = g.op("BitwiseXor", g.cast(shifted, ir.DataType.INT32), sign)
-    return g.cast(whole, dtype)
-
-
-for row in (
-    Binary(Op.LOGICAL_AND, (1, 1), one_node("And"), frozenset({_T.BOOL})),
-    Binary(Op.LOGICAL_OR, (1, 1), one_node("Or"), frozenset({_T.BOOL})),
-    Binary(Op.BITWISE_XOR, (1, 1), one_node("BitwiseXor"), _BITS),
-    Binary(Op.RIGHT_SHIFT, (1, 1), _right_shift, _BITS),
-):
-    translator(row.op, versions=row.versions)(row.translate)
+# Logical ------------------------------------------------------------------------------------------
 
 
 @translator(Op.LOGICAL_NOT, versions=(1, 1))

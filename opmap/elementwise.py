@@ -1,7 +1,8 @@
 """Arithmetic element by element: one operand (EXP, ABS, ...) or two that broadcast (ADD, ...).
 
 Rows of tables: add, sub, mul, div, squared_difference, floor_div, floor_mod, atan2, pow, maximum,
-minimum; floor, ceil, round, sin, cos, square, sign, zeros_like.
+minimum, logical_and, logical_or, bitwise_xor, right_shift; floor, ceil, round, sin, cos, square,
+sign, zeros_like.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 
 from tflite_ort.opmap.graph import Domain, Graph, ir
 from tflite_ort.opmap.idioms.angles import atan2
+from tflite_ort.opmap.idioms.bits import right_shift
 from tflite_ort.opmap.idioms.by_code import by_tabulated_code
 from tflite_ort.opmap.idioms.division import floor_modulo, floor_quotient, quotient
 from tflite_ort.opmap.idioms.exact_arithmetic import exact_codes, takes_exact_codes
@@ -210,6 +212,8 @@ EXACT = frozenset({Op.ADD, Op.SUB, Op.MUL})
 _INT16 = frozenset({_T.INT16})
 _ORDERED = _FLOATS | _INTEGERS | _CODES
 
+_BITS = frozenset({_T.INT8, _T.UINT8, _T.INT16, _T.UINT16, _T.INT32, _T.UINT32})
+
 BINARY = (
     Binary(Op.ADD, (1, 6), one_node("Add"), _FLOATS | _INTEGERS | _INT16, _CODES, fused=True),
     Binary(Op.SUB, (1, 5), one_node("Sub"), _INTEGERS | {_T.FLOAT32}, _CODES, fused=True),
@@ -245,6 +249,10 @@ BINARY = (
     Binary(Op.POW, (1, 1), _power, frozenset({_T.FLOAT32, _T.INT32})),
     Binary(Op.MAXIMUM, (1, 4), _choice("Greater", "Max"), _ORDERED, domain=Domain.STORED),
     Binary(Op.MINIMUM, (1, 4), _choice("Less", "Min"), _ORDERED, domain=Domain.STORED),
+    Binary(Op.LOGICAL_AND, (1, 1), one_node("And"), frozenset({_T.BOOL})),
+    Binary(Op.LOGICAL_OR, (1, 1), one_node("Or"), frozenset({_T.BOOL})),
+    Binary(Op.BITWISE_XOR, (1, 1), one_node("BitwiseXor"), _BITS),
+    Binary(Op.RIGHT_SHIFT, (1, 1), right_shift, _BITS),
 )
 
 for row in BINARY:

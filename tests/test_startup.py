@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,8 @@ import pytest
 import tflite_ort
 from tflite_ort.command.cli import VERBS, command
 from tflite_ort.command.demo import digits_model
+from tflite_ort.fallback_kernels.registry import custom_kernel, kernel
+from tflite_ort.opmap.registry import custom_translator, translator
 from tflite_ort.optional import late_names
 
 HEAVY = ("onnx", "onnx_ir", "sympy", "google", "typer", "rich", "zipfile", "tempfile")
@@ -105,3 +108,38 @@ def test_submodules_and_unknown_names() -> None:
     for name in ("nothing", "_private", "__wrapped__"):
         with pytest.raises(AttributeError, match=f"'tflite_ort' has no attribute '{name}'"):
             get(name)
+
+
+# Each operator's family is looked for in a process of its own, in which no other one is loaded.
+ALONE = """
+import json, os, sys
+from tflite_ort.fallback_kernels.registry import custom_kernel, kernel
+from tflite_ort.opmap.registry import custom_translator, translator
+from tflite_ort.schema.values.operators import FAMILIES
+
+for family in sorted(set(FAMILIES.values())):
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+        continue
+    found = [
+        [number, str(op)]
+        for number, registry in enumerate((translator, custom_translator, kernel, custom_kernel))
+        for op in FAMILIES
+        if FAMILIES[op] == family and registry.versions(op)
+    ]
+    print(json.dumps(found), flush=True)
+    os._exit(0)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the processes are forked")
+def test_an_operator_is_found_where_nothing_else_was_loaded() -> None:
+    """A registry imports an operator's family when the operator is first looked up."""
+    done = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, check=True)
+    found = {tuple(pair) for line in done.stdout.splitlines() for pair in json.loads(line)}
+    assert found == {
+        (number, str(entry.op))
+        for number, registry in enumerate((translator, custom_translator, kernel, custom_kernel))
+        for entry in registry
+    }

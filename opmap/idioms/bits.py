@@ -1,11 +1,13 @@
-"""The bits of numbers as non-negative int64, up to 32 bits: the parts of BITCAST."""
+"""Bits: of numbers as non-negative int64, up to 32 of them, for BITCAST; and RIGHT_SHIFT."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 from tflite_ort.opmap.graph import Graph, ir
-from tflite_ort.schema import TensorType, TensorView, Untranslatable
+from tflite_ort.schema import OperatorView, TensorType, TensorView, Untranslatable
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 
 _MANTISSA, _SIGN = 2**23, 2**31
@@ -97,3 +99,27 @@ def _floats_of_bits(g: Graph, bits: ir.Value) -> ir.Value:
     negative = g.op("GreaterOrEqual", bits, g.ints(_SIGN))
     sign = g.op("Where", negative, g.constant(-1.0), g.constant(1.0))
     return g.cast(g.op("Mul", size, sign), ir.DataType.FLOAT)
+
+
+def right_shift(op: OperatorView[Any], g: Graph, x: ir.Value, amount: ir.Value) -> ir.Value:
+    """An arithmetic right_shift as BitShift of 32 unsigned bits.
+
+    Negative numbers are inverted before and after it. The amount is clipped to the range from 0 to
+    the number of bits less one.
+    """
+    dtype = op.output.dtype
+    signed = dtype.kind == "i"
+    wide = ir.DataType.INT32 if signed else ir.DataType.UINT32
+    x, amount = (g.cast(value, wide) for value in (x, amount))
+    bounds = (g.constant(bound, wide.numpy()) for bound in (0, 8 * dtype.itemsize - 1))
+    amount = g.op("Clip", amount, *bounds)
+    if not signed:
+        shifted = g.op("BitShift", x, amount, direction="RIGHT")
+        return g.cast(shifted, dtype)
+    zero, ones = (g.constant(value, np.int32) for value in (0, -1))
+    sign = g.op("Where", g.op("Less", x, zero), ones, zero)
+    magnitude = g.cast(g.op("BitwiseXor", x, sign), ir.DataType.UINT32)
+    amount = g.cast(amount, ir.DataType.UINT32)
+    shifted = g.op("BitShift", magnitude, amount, direction="RIGHT")
+    whole = g.op("BitwiseXor", g.cast(shifted, ir.DataType.INT32), sign)
+    return g.cast(whole, dtype)
