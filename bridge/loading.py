@@ -74,7 +74,7 @@ class LoadedModel:
         )
         cache = self._cache(file)
         face = None if cache is None else cache.face()
-        # Neither `opened` nor `shared` leads back here: what is dropped is freed at once.
+        # Nothing that is kept here leads back here, so what is dropped is freed at once.
         self.opened = OpenedModel(partial(_read, arguments, file), face)
         self._state, self._stored = State(), cache
         if face is None:  # else the model was valid when the plan was made

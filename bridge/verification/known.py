@@ -29,8 +29,8 @@ _LAYER = (
 )
 _FLOAT_LAYER = "ONNX Runtime adds up in another order: the last bits of floats differ."
 _INT16 = (
-    "The interpreter computes 16-bit activations as LiteRT on the CPU; in exports and on other "
-    "providers they are real numbers in float32 between 16-bit codes: one quantum off."
+    "The interpreter sums, adds and multiplies 16-bit activations as LiteRT on the CPU; elsewhere, "
+    "and in exports, they are real numbers in float32 between 16-bit codes: one quantum off."
 )
 _RECURRENT = "Each step feeds the next: small differences grow along a sequence."
 

@@ -97,7 +97,12 @@ class ExactSums:
             channels: the shape in which one number for each output channel broadcasts.
         """
         stacked = g.op("Concat", *self._split(g, steps), axis=0)
-        weights = g.constants.add(self.weights.astype(np.float32), self.op["filter"].name)
+        filter = self.op["filter"]
+        assert filter.quantization is not None
+        layout = "exact sums", self.op.op, filter.quantization.zero_point.tobytes()
+        weights = g.constants.laid(
+            filter.constant, layout, lambda: self.weights.astype(np.float32), filter.name
+        )
         total = self._joined(g, g.cast(layer(stacked, weights), ir.DataType.DOUBLE))
         bias = self.op.get("bias")
         if bias is not None and bias.data is not None:
