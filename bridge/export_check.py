@@ -14,6 +14,7 @@ import onnx
 
 from tflite_ort.comparison.differences import Difference, Tolerance, badness, difference
 from tflite_ort.comparison.drawn import random_inputs
+from tflite_ort.comparison.index_limits import index_limits
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.providers.onnx_file import OnnxSession
 from tflite_ort.schema import DelegateError, ExportError, Model, with_own_data, write_model
@@ -96,7 +97,7 @@ def _differences(
         details = interpreter.get_input_details()
         _resize(interpreter, details, proto)
         details = interpreter.get_input_details()
-        arrays = random_inputs(details, seed)
+        arrays = random_inputs(details, seed, limits=index_limits(model))
         interpreter.allocate_tensors()
         for index, array in arrays.items():
             interpreter.set_tensor(index, array)

@@ -28,6 +28,7 @@ import numpy.typing as npt
 from tflite_ort.command.arrays import AnyInterpreter, set_inputs
 from tflite_ort.command.budget_choices import budgets_of
 from tflite_ort.comparison.drawn import random_inputs
+from tflite_ort.comparison.index_limits import index_limits
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.optional import optional_module
 from tflite_ort.plan.profiling import OperatorTime
@@ -63,6 +64,7 @@ class Settings:
         resolver: ``module:name`` of an `OpResolver` for our runtime, as `load_resolver` takes it.
         external_roots: of our runtime, as `Interpreter` takes it.
         budgets: of our runtime, as `budgets_of` takes them.
+        limits: of integer inputs, pairs of tensor index and `index_limits`'s number.
     """
 
     rounds: int = 15
@@ -76,6 +78,7 @@ class Settings:
     hybrid: str = "float"
     external_roots: Sequence[str] = ()
     budgets: Sequence[str] = ()
+    limits: Sequence[tuple[int, int]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,13 +163,18 @@ def _our_interpreter(model: Path, threads: int, settings: Settings) -> Interpret
     )
 
 
-def _started(interpreter: AnyInterpreter, seed: int) -> list[Array]:
+def _started(interpreter: AnyInterpreter, settings: Settings) -> list[Array]:
     """The outputs of a first invoke on random inputs, which stay set."""
-    set_inputs(interpreter, random_inputs(interpreter.get_input_details(), seed))
+    details, limits = interpreter.get_input_details(), dict(settings.limits)
+    set_inputs(interpreter, random_inputs(details, settings.seed, limits=limits))
     interpreter.invoke()
     return [
         np.asarray(interpreter.get_tensor(out["index"])) for out in interpreter.get_output_details()
     ]
+
+
+def _limited(settings: Settings, interpreter: Interpreter) -> Settings:
+    return replace(settings, limits=tuple(index_limits(interpreter._model).items()))
 
 
 # Measuring ---------------------------------------------------------------------------------------
@@ -180,7 +188,7 @@ def profile(model: Path, threads: int, settings: Settings, runs: int) -> Sequenc
     """
     interpreter = _our_interpreter(model, threads, settings)
     interpreter.allocate_tensors()
-    _started(interpreter, settings.seed)
+    _started(interpreter, _limited(settings, interpreter))
     return interpreter.profile(runs)
 
 
@@ -194,7 +202,8 @@ def measure(model: Path, threads: int, settings: Settings) -> Result:
     ours = _our_interpreter(model, threads, settings)
     ours.allocate_tensors()
     load_ms = (time.perf_counter() - started) * 1e3
-    outputs = _started(ours, settings.seed)
+    settings = _limited(settings, ours)
+    outputs = _started(ours, settings)
     other = _Litert.of(model, threads, settings)
     invokes = [ours.invoke, *([other.interpreter.invoke] if other.interpreter else [])]
     seconds = interleaved(invokes, settings.rounds, settings.min_time)
@@ -242,7 +251,7 @@ class _Litert:
                 return cls()
             interpreter.allocate_tensors()
             load_ms = (time.perf_counter() - started) * 1e3
-            return cls(interpreter, load_ms, _started(interpreter, settings.seed))
+            return cls(interpreter, load_ms, _started(interpreter, settings))
         except (ValueError, RuntimeError) as error:
             return cls(error=str(error).strip().partition("\n")[0])
 
@@ -333,7 +342,7 @@ def print_peak(runtime: str, model: str, threads: str, options: str) -> None:
     else:
         interpreter = _our_interpreter(Path(model), int(threads), settings)
     if interpreter is not None:
-        _started(interpreter, settings.seed)
+        _started(interpreter, settings)
     print(_status_mib("VmHWM") - before)
 
 

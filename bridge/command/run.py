@@ -33,6 +33,7 @@ from tflite_ort.command.arrays import (
 )
 from tflite_ort.command.terminal import new_console, new_table, say, shape_text
 from tflite_ort.comparison.drawn import random_inputs
+from tflite_ort.comparison.index_limits import index_limits
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.prediction.tensors import unique_names
 
@@ -74,7 +75,8 @@ def run(
         budgets=budgets(budget),
     )
     details = interpreter.get_input_details()
-    arrays = random_inputs(details, seed) | read_inputs(inputs or (), details, normalization)
+    drawn = random_inputs(details, seed, limits=index_limits(interpreter._model))
+    arrays = drawn | read_inputs(inputs or (), details, normalization)
     set_inputs(interpreter, arrays)
     interpreter.invoke()
     out = interpreter.get_output_details()

@@ -32,6 +32,7 @@ from tflite_ort.command.arrays import read_inputs, write_outputs
 from tflite_ort.command.terminal import new_console, new_table, say, shown
 from tflite_ort.comparison.differences import Tolerance
 from tflite_ort.comparison.drawn import random_inputs
+from tflite_ort.comparison.index_limits import index_limits
 from tflite_ort.export import export_onnx
 from tflite_ort.files import write_bytes, write_text
 from tflite_ort.interpreter import Interpreter
@@ -184,13 +185,14 @@ def _given(source: Model, path: Path, files: Sequence[str], seed: int) -> list[d
     first = described[0] if described else None
     normalised = first is not None and first.mean and first.std
     how = Normalization(first.mean, first.std) if first is not None and normalised else None
-    folder = Path(files[0])
+    folder, limits = Path(files[0]), index_limits(source)
+    drawn = random_inputs(details, seed, limits=limits)
     if len(files) > 1 or not folder.is_dir():
-        return [random_inputs(details, seed) | read_inputs(files, details, how)]
+        return [drawn | read_inputs(files, details, how)]
     images = sorted(path for path in folder.iterdir() if path.suffix.lower() in _IMAGES)
     if not images:
         raise InputError(f"no images in {folder}")
-    return [random_inputs(details, seed) | read_inputs([str(p)], details, how) for p in images]
+    return [drawn | read_inputs([str(p)], details, how) for p in images]
 
 
 @contextmanager

@@ -17,10 +17,13 @@ _SMALL_INTEGERS = 10
 
 
 def random_input(
-    details: Details, generator: np.random.Generator, real: tuple[float, float] = (-1.0, 1.0)
+    details: Details,
+    generator: np.random.Generator,
+    real: tuple[float, float] = (-1.0, 1.0),
+    below: int = _SMALL_INTEGERS,
 ) -> Array:
     """Values for one input: floats in the range `real`, quantised ones and bytes over their whole
-    range, other integers from 0 to 9."""
+    range, other integers from 0 to 9 and less than `below`."""
     dtype, shape = np.dtype(details["dtype"]), tuple(int(size) for size in details["shape"])
     if dtype.kind in "OS":
         words = np.array([b"word%d" % number for number in range(_SMALL_INTEGERS)], object)
@@ -28,7 +31,7 @@ def random_input(
     if dtype.kind == "b":
         return generator.integers(0, 2, shape).astype(dtype)
     if dtype.kind in "iu":
-        low, high = _drawn_range(dtype, details)
+        low, high = _drawn_range(dtype, details, below)
         return generator.integers(low, high, shape, endpoint=True).astype(dtype)
     values = generator.uniform(*real, shape)
     if dtype.kind == "c":
@@ -40,22 +43,29 @@ def random_inputs(
     details: Sequence[Details],
     seed: int,
     ranges: Mapping[int, tuple[float, float]] | None = None,
+    limits: Mapping[int, int] | None = None,
 ) -> dict[int, Array]:
     """`random_input` of each, by tensor index; one seed always gives the same values.
 
     Args:
         ranges: of float inputs, by tensor index; [-1, 1) where there is none.
+        limits: what integers stay below, by tensor index, such as `index_limits` tells.
     """
-    generator, ranges = np.random.default_rng(seed), ranges or {}
+    generator, ranges, limits = np.random.default_rng(seed), ranges or {}, limits or {}
     return {
-        index: random_input(each, generator, ranges.get(index, (-1.0, 1.0)))
+        index: random_input(
+            each,
+            generator,
+            ranges.get(index, (-1.0, 1.0)),
+            limits.get(index, _SMALL_INTEGERS),
+        )
         for index, each in ((int(each["index"]), each) for each in details)
     }
 
 
-def _drawn_range(dtype: np.dtype[Any], details: Details) -> tuple[int, int]:
+def _drawn_range(dtype: np.dtype[Any], details: Details, below: int) -> tuple[int, int]:
     quantised = np.asarray(details["quantization_parameters"]["scales"]).size > 0
     if dtype.itemsize == 1 or quantised:
         limits = np.iinfo(dtype)
         return int(limits.min), int(limits.max)
-    return 0, _SMALL_INTEGERS - 1
+    return 0, min(below, _SMALL_INTEGERS) - 1

@@ -41,15 +41,18 @@ RANDOM = Random()
 
 
 def random_samples(
-    details: Sequence[Mapping[str, Any]], metadata: Metadata | None, random: Random
+    details: Sequence[Mapping[str, Any]],
+    metadata: Metadata | None,
+    random: Random,
+    limits: Mapping[int, int] | None = None,
 ) -> list[Sample]:
-    """Random inputs by tensor index, of each run of each sample."""
+    """Random inputs by tensor index, of each run of each sample; `limits` as of `random_inputs`."""
     described = () if metadata is None else metadata.inputs
     pairs = zip(details, described, strict=False)
     found = {int(each["index"]): value_range(said) for each, said in pairs}
     ranges = {index: each for index, each in found.items() if each is not None}
     seeds = range(random.seed, random.seed + random.samples * random.steps)
-    runs = [random_inputs(details, seed, ranges) for seed in seeds]
+    runs = [random_inputs(details, seed, ranges, limits) for seed in seeds]
     return [runs[at : at + random.steps] for at in range(0, len(runs), random.steps)]
 
 

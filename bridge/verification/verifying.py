@@ -13,6 +13,7 @@ import onnx
 from google.protobuf.message import DecodeError
 
 from tflite_ort.comparison.differences import Difference, Tolerance, difference
+from tflite_ort.comparison.index_limits import index_limits
 from tflite_ort.export import export_onnx
 from tflite_ort.metadata import Metadata, model_metadata
 from tflite_ort.schema import (
@@ -150,7 +151,8 @@ class _Job:
     ) -> tuple[list[Sample], str]:
         """What the model is fed, and how a report calls it."""
         if isinstance(inputs, Random):
-            fed = random_samples(self.details(), self.metadata, inputs)
+            limits = index_limits(self.model)
+            fed = random_samples(self.details(), self.metadata, inputs, limits)
             return fed, f"{inputs.samples} random samples from seed {inputs.seed}"
         runs = [[each] if isinstance(each, Mapping) else each for each in inputs]
         count = len(inputs)

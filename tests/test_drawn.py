@@ -1,0 +1,93 @@
+"""Random inputs: integers that choose rows stay below the number of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tflite_ort import Interpreter, export_onnx
+from tflite_ort.comparison.drawn import random_inputs
+from tflite_ort.comparison.index_limits import index_limits
+from tflite_ort.export_check import check_export
+from tflite_ort.schema import (
+    CastOptions,
+    GatherOptions,
+    ModelBuilder,
+    Op,
+    SubgraphBuilder,
+    TensorType,
+    read_model,
+)
+
+INT32, INT64 = TensorType.INT32, TensorType.INT64
+
+
+def _gather(graph: SubgraphBuilder) -> None:
+    graph.constant("table", np.zeros((5, 3), np.float32))
+    graph.tensor("rows", [1, 40, 3])
+    graph.operator(Op.GATHER, ["table", "ids"], ["rows"], GatherOptions(axis=0), version=2)
+
+
+def _gather_of_columns(graph: SubgraphBuilder) -> None:
+    graph.constant("table", np.zeros((2, 5), np.float32))
+    graph.tensor("rows", [2, 1, 40])
+    graph.operator(Op.GATHER, ["table", "ids"], ["rows"], GatherOptions(axis=-1), version=2)
+
+
+def _gather_nd(graph: SubgraphBuilder) -> None:
+    graph.constant("table", np.zeros((9, 5, 3), np.float32))
+    graph.constant("shape", np.array([20, 2], np.int32))
+    graph.tensor("pairs", [20, 2], INT32)
+    graph.operator(Op.RESHAPE, ["ids", "shape"], ["pairs"])
+    graph.tensor("rows", [20, 3])
+    graph.operator(Op.GATHER_ND, ["table", "pairs"], ["rows"])
+
+
+def _two_tables(graph: SubgraphBuilder) -> None:
+    graph.constant("small", np.zeros((5, 3), np.float32))
+    graph.constant("large", np.zeros((7, 3), np.float32))
+    graph.constant("shape", np.array([40], np.int32))
+    graph.tensor("flat", [40], INT32)
+    graph.tensor("long", [40], INT64)
+    graph.operator(Op.RESHAPE, ["ids", "shape"], ["flat"])
+    graph.operator(Op.CAST, ["flat"], ["long"], CastOptions(INT32, INT64))
+    graph.tensor("first", [40, 3])
+    graph.tensor("second", [40, 3])
+    graph.tensor("rows", [40, 3])
+    graph.operator(Op.EMBEDDING_LOOKUP, ["flat", "large"], ["first"])
+    graph.operator(Op.GATHER, ["small", "long"], ["second"], GatherOptions(), version=2)
+    graph.operator(Op.ADD, ["first", "second"], ["rows"])
+
+
+@pytest.mark.parametrize("part", [_gather, _gather_of_columns, _gather_nd, _two_tables])
+def test_indices_stay_below_the_smallest_table(part: Callable[[SubgraphBuilder], None]) -> None:
+    builder = ModelBuilder()
+    graph = builder.subgraph()
+    graph.tensor("ids", [1, 40], INT32)
+    part(graph)
+    graph.inputs("ids")
+    graph.outputs("rows")
+    content = builder.write()
+
+    model = read_model(content)
+    limits = index_limits(model)
+    assert list(limits.values()) == [5]
+    interpreter = Interpreter(model_content=content)
+    fed = random_inputs(interpreter.get_input_details(), 3, limits=limits)
+    ids = fed[next(iter(limits))]
+    assert set(np.unique(ids)) == set(range(5))
+    assert random_inputs(interpreter.get_input_details(), 3)[next(iter(limits))].max() == 9
+    check_export(export_onnx(content), None, model)
+
+
+def test_inputs_that_choose_nothing_have_no_limit() -> None:
+    builder = ModelBuilder()
+    graph = builder.subgraph()
+    graph.tensor("a", [4], INT32)
+    graph.tensor("b", [4], INT32)
+    graph.operator(Op.ADD, ["a", "a"], ["b"])
+    graph.inputs("a")
+    graph.outputs("b")
+    assert index_limits(read_model(builder.write())) == {}
