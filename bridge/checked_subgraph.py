@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
@@ -88,6 +89,20 @@ class CheckedSubgraph:
             raise ResizeError(f"Attempting to resize a fixed-size tensor: {checked} is a constant")
         self.executor.resize(checked, target)
 
+    def keep(self, names: Mapping[str, tuple[int, int]]) -> None:
+        """Let inputs have the values of outputs at the next invoke; `allocate` has to follow.
+
+        Args:
+            names: by name, the input and the output. A signature of another subgraph that keeps
+                the same name shares its value.
+        """
+        self.executor.keep(names)
+
+    @property
+    def kept(self) -> Mapping[str, Array]:
+        """By name, the arrays of what is kept; those of all subgraphs."""
+        return self._state.kept.arrays
+
     def allocate(self) -> None:
         """Make the subgraph ready for its present input shapes; does nothing when it is.
 
@@ -114,6 +129,7 @@ class CheckedSubgraph:
         failed = True
         try:
             plan.run()
+            self._state.kept.carry(self._index, plan.arrays)
             failed = False
         except MemoryError as error:
             raise InsufficientMemory(f"the model cannot be run: {error}") from error

@@ -108,6 +108,12 @@ class SubgraphExecutor:
         self._arrays = {key: array for key, array in self._arrays.items() if key != index}
         self.plan = None
 
+    def keep(self, names: Mapping[str, tuple[int, int]]) -> None:
+        """Let inputs have the values of outputs at the next invoke, see `KeptTensors.add`;
+        `allocate` has to follow."""
+        if self._shared.state.kept.add(self.subgraph, names):
+            self.plan = None
+
     def allocate(self) -> None:
         """Make the plan for the present shapes, unless it is there.
 
@@ -157,7 +163,10 @@ class SubgraphExecutor:
             around = Surroundings(self._shared.providers, self._shared.num_threads)
             explain = partial(self._explain, entry)
             state = self._shared.state
-            plan = whole_plan(entry.whole, entry.graph, state, around, explain, entry.rows)
+            plan = whole_plan(
+                *(entry.whole, entry.graph, state, self.subgraph),
+                *(around, explain, entry.rows),
+            )
             self._opened.show(entry.face)
         except (StaleEntry, *cache_folder.UNREADABLE):
             cache.drop(self.subgraph, self._shapes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property, partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex
@@ -186,7 +186,8 @@ class Interpreter(ToolMethods):
         self._subgraph(0).resize(input_index, tensor_size, strict)
 
     def reset_all_variables(self) -> None:
-        """Give the state of recurrent operators its first value again.
+        """Give the state of recurrent operators its first value again, and make what signatures
+        keep zero.
 
         Raises:
             StateError: there are such tensors, and `allocate_tensors` was not called.
@@ -196,6 +197,7 @@ class Interpreter(ToolMethods):
             if tensor.is_variable and subgraph.executor.array(index) is None:
                 raise StateError(f"Variable tensor {index} is unallocated: call allocate_tensors()")
         subgraph.executor.reset_variables()
+        self._shared.state.kept.reset()
 
     def copy(self) -> Self:
         """Another interpreter of the same model, opened with the same arguments."""
@@ -293,14 +295,24 @@ class Interpreter(ToolMethods):
             for key, each in self._signatures.items()
         }
 
-    def get_signature_runner(self, signature_key: str | None = None) -> SignatureRunner:
+    def get_signature_runner(
+        self,
+        signature_key: str | None = None,
+        *,
+        keep: Collection[str] | Mapping[str, str] = (),
+    ) -> SignatureRunner:
         """A function that runs a signature: arrays by name in, a dictionary out.
 
         Args:
             signature_key: None for the only signature of the model.
+            keep: inputs that stay inside, such as ``{"kv_cache_k_0", "kv_cache_v_0"}``: zeros at
+                first, then what the output of the same name was at the last call. A mapping names
+                another output. Runners that keep an input of the same name share its value. See
+                `SignatureRunner.kept`.
 
         Raises:
-            TensorError: there is no such signature, or it has to be named.
+            TensorError: there is no such signature, or it has to be named, or it has no such input
+                or output to keep.
         """
         if signature_key is None:
             if len(self._signatures) != 1:
@@ -312,7 +324,7 @@ class Interpreter(ToolMethods):
         if signature_key not in self._signatures:
             raise TensorError(f'Invalid signature_key provided: "{signature_key}".')
         signature = self._signatures[signature_key]
-        return SignatureRunner(signature, partial(self._subgraph, signature.subgraph))
+        return SignatureRunner(signature, partial(self._subgraph, signature.subgraph), keep)
 
     # What is ours ------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,33 +12,53 @@ from tflite_ort.checked_subgraph import CheckedSubgraph
 from tflite_ort.schema import TensorError
 from tflite_ort.signature import Signature
 
+Array = npt.NDArray[Any]
+
 
 class SignatureRunner:
     """Calls one signature: arrays by input name in, a dictionary by output name out.
 
     Made by `Interpreter.get_signature_runner`. It works with the interpreter's own tensors: the
     call leaves inputs resized and their values set.
+
+    What it keeps is neither passed nor returned. It stands in one array, which is written in place
+    where ONNX Runtime allows that, and otherwise gets a copy of the output after each call. After a
+    call that fails, a part of it may be written. A call may pass a kept input all the same, which
+    is then copied over what is kept.
     """
 
-    def __init__(self, signature: Signature, subgraph: Callable[[], CheckedSubgraph]) -> None:
+    def __init__(
+        self,
+        signature: Signature,
+        subgraph: Callable[[], CheckedSubgraph],
+        keep: Collection[str] | Mapping[str, str] = (),
+    ) -> None:
         self._signature, self._subgraph = signature, subgraph
         # Tools of LiteRT read these of its own class.
         self._subgraph_index = signature.subgraph
         self._inputs, self._outputs = signature.inputs, signature.outputs.items()
+        self._kept = _kept(signature, keep)
+        outputs = {target for _, target in self._kept.values()}
+        self._returned = {
+            name: index for name, index in signature.outputs.items() if index not in outputs
+        }
+        self._passed = len(signature.inputs) - len(self._kept)
 
     def __call__(self, **inputs: npt.ArrayLike) -> dict[str, Any]:
         """Run the subgraph once.
 
         Raises:
             TensorError: the names, a dtype or a shape are not those of the signature.
+            StateError: another signature keeps an input of the same name with another shape.
             BridgeError: as `Interpreter.allocate_tensors` and `Interpreter.invoke`.
         """
         expected, subgraph = self._signature.inputs, self._subgraph()
-        if len(inputs) != len(expected):
+        if len(inputs) - sum(name in self._kept for name in inputs) != self._passed:
             raise TensorError(
                 "Invalid number of inputs provided for running a SignatureDef, expected "
-                f"{len(expected)} vs provided {len(inputs)}"
+                f"{self._passed} vs provided {len(inputs)}"
             )
+        subgraph.keep(self._kept)
         for name, value in inputs.items():
             if name not in expected:
                 raise TensorError(f"Invalid Input name ({name}) for SignatureDef")
@@ -47,7 +67,18 @@ class SignatureRunner:
         for name, value in inputs.items():
             subgraph.set(expected[name], value)
         subgraph.invoke()
-        return {name: subgraph.get(index) for name, index in self._signature.outputs.items()}
+        return {name: subgraph.get(index) for name, index in self._returned.items()}
+
+    @property
+    def kept(self) -> dict[str, Array]:
+        """By name, the arrays of what is kept, to read and write between calls: no copies.
+
+        `Interpreter.reset_all_variables` makes them zero.
+        """
+        subgraph = self._subgraph()
+        subgraph.keep(self._kept)
+        subgraph.allocate()
+        return {name: subgraph.kept[name] for name in self._kept}
 
     def get_input_details(self) -> dict[str, dict[str, Any]]:
         """By name, what `Interpreter.get_input_details` says of an input."""
@@ -60,3 +91,19 @@ class SignatureRunner:
     def _details(self, tensors: dict[str, int]) -> dict[str, dict[str, Any]]:
         subgraph = self._subgraph()
         return {name: subgraph.details(index) for name, index in tensors.items()}
+
+
+def _kept(
+    signature: Signature, keep: Collection[str] | Mapping[str, str]
+) -> dict[str, tuple[int, int]]:
+    """By name, the input that is kept and the output that is its next value."""
+    if isinstance(keep, str):
+        raise TensorError(f"keep is {keep!r}, expected a collection of names")
+    pairs = keep if isinstance(keep, Mapping) else {name: name for name in sorted(keep)}
+    for given, found in ((pairs, signature.inputs), (pairs.values(), signature.outputs)):
+        if missing := sorted(set(given) - set(found)):
+            kind = "input" if found is signature.inputs else "output"
+            raise TensorError(f"The signature has no {kind} {', '.join(missing)} to keep")
+    if len(set(pairs.values())) < len(pairs):
+        raise TensorError("Two inputs are kept as one output")
+    return {name: (signature.inputs[name], signature.outputs[to]) for name, to in pairs.items()}

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.kept import KeptTensors
 from tflite_ort.schema import TensorType, TensorView
 from tflite_ort.schema.values.sizes import is_known
 from tflite_ort.schema.values.view import VariableKey
@@ -139,11 +140,13 @@ class State:
     Args:
         initialized: the subgraphs that run once and have run.
         journal: what the present invoke has changed so far.
+        kept: what callers of signatures leave inside.
     """
 
     variables: dict[VariableKey, Variable] = field(default_factory=dict)
     initialized: set[int] = field(default_factory=set)
     journal: Journal = field(default_factory=dict)
+    kept: KeptTensors = field(default_factory=KeptTensors)
     _begun: set[int] = field(default_factory=set)
 
     def initialize(self, subgraph: int) -> None:

@@ -27,6 +27,14 @@ def model_path(name: str) -> Path:
     return path
 
 
+def newer_model_path(name: str) -> Path:
+    """A file of ``models2``, which stands beside the other models: newer models and bundles."""
+    path = MODELS_DIR.parent / "models2" / name
+    if not path.exists():
+        _missing(path)
+    return path
+
+
 def _missing(path: Path) -> None:
     if os.environ.get("CI"):
         raise FileNotFoundError(f"{path} is needed under CI")

@@ -117,7 +117,7 @@ def _attempt(
         parts = with_places(parts, wanted.outputs, graph.variables, context.device_memory)
     if context.recorder is not None:
         context.recorder.begin(context.scope, assignment.backends, assignment.reasons)
-    memory = allocated(wanted, parts, context.state)
+    memory = allocated(wanted, parts, context.state, called=bool(context.scope))
     continued = context.continued or _continues(parts, checked)
     context = replace(context, unusable=refusals.unusable, continued=continued)
     steps = _Steps(context, assignment, memory, [time.perf_counter() - started, 0.0], stored)

@@ -29,11 +29,13 @@ class Memory:
             an invoke runs, what kernels made.
         variables: what lasts from one invoke to the next.
         constants: those that kernels read, 4- and 2-bit ones unpacked.
+        kept: by output, the input that has its value at the next invoke.
     """
 
     arrays: dict[int, Array]
     variables: Mapping[int, Variable]
     constants: dict[int, Array] = field(default_factory=dict)
+    kept: Mapping[int, int] = field(default_factory=dict)
 
     def value(self, tensor: TensorView) -> Array:
         """The present value of a tensor."""
@@ -75,15 +77,21 @@ def unassigned(tensor: TensorView) -> StateError:
     return StateError(f"variable {tensor.name!r} is read before it has a value")
 
 
-def allocated(graph: Specialized, parts: Sequence[Partition], state: State) -> Memory:
+def allocated(
+    graph: Specialized, parts: Sequence[Partition], state: State, *, called: bool
+) -> Memory:
     """The memory of a plan: a zeroed array for every tensor that a session makes or the caller
     gives or takes, and the variables of `state`.
 
     What a kernel makes for a session is copied into such an array where that is less work than
     binding it anew.
 
+    Args:
+        called: an operator calls the subgraph, so that nothing is kept for a signature.
+
     Raises:
         InsufficientMemory: there is not as much memory.
+        StateError: another signature keeps an input with another shape.
     """
     variables = {
         index: state.variable(key, graph.tensors[index]) for index, key in graph.variables.items()
@@ -93,7 +101,10 @@ def allocated(graph: Specialized, parts: Sequence[Partition], state: State) -> M
         arrays = {tensor.index: blank(tensor) for tensor in kept}
     except (MemoryError, ValueError) as error:  # ValueError: numpy has no such array
         raise InsufficientMemory(f"the model's tensors cannot be allocated: {error}") from error
-    return Memory(arrays, variables)
+    if called:
+        return Memory(arrays, variables)
+    state.kept.place(graph.subgraph, arrays)
+    return Memory(arrays, variables, kept=state.kept.outputs(graph.subgraph))
 
 
 def _kept(graph: Specialized, parts: Sequence[Partition]) -> list[TensorView]:

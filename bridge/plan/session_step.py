@@ -14,6 +14,7 @@ from tflite_ort.opmap.graph import ir
 from tflite_ort.plan.bound_step import bound_run
 from tflite_ort.plan.boundary import BoundaryTensor
 from tflite_ort.plan.context import PlanContext
+from tflite_ort.plan.in_place import Pairs, in_place_pairs, share
 from tflite_ort.plan.memory import Memory
 from tflite_ort.plan.partition import Partition
 from tflite_ort.plan.recording import Recorder
@@ -41,18 +42,22 @@ def session_step(
         LeftToTheCPU: some operators are better run by the next delegate.
         DelegateError: ONNX Runtime could not make it, or not as a strict context wants it.
     """
-    backend = part.backend
+    backend, pairs = part.backend, Pairs()
     part, passed = _without_passed(part, lowered.model.graph, memory)
     if not part.outputs:
         session, providers, inputs, outputs = None, dict[int, str](), _NO_TENSORS, _NO_TENSORS
     else:
         session = _session(lowered.model, delegate.provider, context)
         providers = _providers(part, session, delegate, context)
+        if traits_of(delegate.name).takes_all_nodes and not context.continued:
+            pairs = in_place_pairs(part.inputs, [*part.outputs, *part.copies], lowered.model.graph)
+            share(pairs, memory)
         inputs, outputs = _boundary(part, context.target(delegate), memory)
         if session.on_device and not any(op.bodies for op in part.operators):
             _try(session, inputs)
     if context.recorder is not None:
         facts = {"backend": backend, "noted": context.continued, "providers": providers}
+        facts["in_place"] = pairs
         context.recorder.add(context.scope, session, inputs, outputs, passed, **facts)
         if session is not None:
             _check_saved(session, delegate.provider, context.recorder)

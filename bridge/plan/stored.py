@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from tflite_ort.plan.bound_step import bound_run
 from tflite_ort.plan.boundary import BoundaryTensor
+from tflite_ort.plan.in_place import share
 from tflite_ort.plan.memory import Memory, blank
 from tflite_ort.plan.placements import Placement
 from tflite_ort.plan.runs import Run, explained, sequence
@@ -166,6 +167,7 @@ def session_run_of(
     Raises:
         StaleEntry: its files cannot be used.
     """
+    share(row["in_place"], memory)
     inputs = [_boundary(each, tensors, memory) for each in row["inputs"]]
     outputs = [_boundary(each, tensors, memory) for each in row["outputs"]]
     passed = [(tensors[source], tensors[target]) for source, target in row["passed"]]
@@ -218,6 +220,7 @@ def whole_plan(
     row: Mapping[str, Any],
     graph: Callable[[Row], StoredGraph],
     state: State,
+    subgraph: int,
     around: Surroundings,
     explain: Callable[[int, DelegateError], DelegateError],
     rows: Callable[[], Sequence[Row]],
@@ -226,6 +229,7 @@ def whole_plan(
 
     Args:
         graph: what the row of a session's graph describes.
+        subgraph: the one that the plan is of.
         explain: an error of a partition by its number, with what its operator says.
         rows: of the placements.
 
@@ -237,7 +241,9 @@ def whole_plan(
     variables = {
         index: state.variable(variable_key(key), tensors[index]) for index, key in row["variables"]
     }
-    memory = Memory({index: blank(tensors[index]) for index in row["arrays"]}, variables)
+    arrays = {index: blank(tensors[index]) for index in row["arrays"]}
+    state.kept.place(subgraph, arrays)
+    memory = Memory(arrays, variables, kept=state.kept.outputs(subgraph))
     runs = [
         explained(session_run_of(step, tensors, graph, memory, around), partial(explain, number))
         for number, step in enumerate(row["steps"])

@@ -1,0 +1,88 @@
+"""Inputs whose next value is an output, such as caches: their arrays stay where they are between
+the calls of signatures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.schema import StateError
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptTensors:
+    """What is kept of one interpreter, which its signatures share by name.
+
+    Args:
+        arrays: by name, the present values.
+    """
+
+    arrays: dict[str, Array] = field(default_factory=dict)
+    _inputs: dict[int, dict[int, str]] = field(default_factory=dict)
+    _outputs: dict[int, dict[int, int]] = field(default_factory=dict)
+
+    def add(self, subgraph: int, names: Mapping[str, tuple[int, int]]) -> bool:
+        """Keep tensors of a subgraph from now on.
+
+        Args:
+            names: by name, the input and the output that is its next value.
+
+        Returns:
+            Whether any of them was not kept before.
+        """
+        inputs = self._inputs.setdefault(subgraph, {})
+        new = {name: pair for name, pair in names.items() if inputs.get(pair[0]) != name}
+        inputs.update({source: name for name, (source, _) in new.items()})
+        outputs = self._outputs.setdefault(subgraph, {})
+        outputs.update({target: source for source, target in new.values()})
+        return bool(new)
+
+    def outputs(self, subgraph: int) -> Mapping[int, int]:
+        """By output, the input that it is the next value of."""
+        return self._outputs.get(subgraph, {})
+
+    def place(self, subgraph: int, arrays: dict[int, Array]) -> None:
+        """Put the kept arrays in place of those that were made for a subgraph's inputs.
+
+        Raises:
+            StateError: another signature keeps one of another shape or type.
+        """
+        for index, name in self._inputs.get(subgraph, {}).items():
+            own = arrays.get(index)
+            if own is None:
+                continue
+            kept = self.arrays.setdefault(name, own)
+            if (kept.shape, kept.dtype) != (own.shape, own.dtype):
+                raise StateError(
+                    f"{name!r} is kept as {kept.dtype}{list(kept.shape)}, this signature has "
+                    f"{own.dtype}{list(own.shape)}"
+                )
+            arrays[index] = kept
+
+    def carry(self, subgraph: int, arrays: Mapping[int, Array]) -> None:
+        """Copy the next values that did not come into being in place.
+
+        Raises:
+            StateError: one has another shape than the input.
+        """
+        for target, source in self.outputs(subgraph).items():
+            made, kept = arrays.get(target), arrays.get(source)
+            if made is None or kept is None or made is kept:
+                continue
+            if made.shape != kept.shape:
+                name = self._inputs[subgraph][source]
+                raise StateError(
+                    f"{name!r} has become {list(made.shape)}, it is kept as {list(kept.shape)}"
+                )
+            np.copyto(kept, made)
+
+    def reset(self) -> None:
+        """Make all of them zero again."""
+        for array in self.arrays.values():
+            array[...] = np.zeros((), array.dtype)
