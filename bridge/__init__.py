@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     )
     from tflite_ort.providers.delegates import OpResolverType as OpResolverType
     from tflite_ort.providers.delegates import load_delegate as load_delegate
+    from tflite_ort.providers.threads import share_threads as share_threads
     from tflite_ort.resolvers import BuiltinOpResolver as BuiltinOpResolver
     from tflite_ort.resolvers import WellKnownOpResolver as WellKnownOpResolver
     from tflite_ort.schema import AllocationError as AllocationError
@@ -79,6 +80,7 @@ _NAMES = {
     "metadata": "Metadata",
     "prediction.predictor": "Predictor",
     "providers.delegates": "Delegate ExecutionProviderDelegate OpResolverType load_delegate",
+    "providers.threads": "share_threads",
     "resolvers": "BuiltinOpResolver WellKnownOpResolver",
     "schema": """
         AllocationError BatchWarning BridgeError BudgetExceeded Budgets CacheWarning DelegateError

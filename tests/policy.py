@@ -53,7 +53,11 @@ LAYERS = {
 
 # Library -> the only files, or folders, that name it.
 ONLY_IN = {
-    "onnxruntime": {"bridge/providers/onnx_file.py", "bridge/providers/session.py"},
+    "onnxruntime": {
+        "bridge/providers/onnx_file.py",
+        "bridge/providers/session.py",
+        "bridge/providers/threads.py",
+    },
     "rich": {"bridge/command/"},
     "typer": {"bridge/command/"},
 }

@@ -70,6 +70,7 @@ PUBLIC = [
     "install_as",
     "load_delegate",
     "open_bundle",
+    "share_threads",
     "verify",
 ]
 

@@ -15,6 +15,7 @@ from tflite_ort.opmap.graph.serialization import Place, serialized
 from tflite_ort.providers.large_weights import read_in_place
 from tflite_ort.providers.provider import ON_CPU, Provider
 from tflite_ort.providers.session import Session, SessionGraph, Weights
+from tflite_ort.providers.threads import shares_threads
 from tflite_ort.providers.traits import traits_of
 
 Array = npt.NDArray[Any]
@@ -53,7 +54,8 @@ def model_session(
     handed_over = dict.fromkeys(weights, _HANDED_OVER)
     graph = SessionGraph(serialized(model, external=handed_over, fed=fed), weights, fed)
     special = config is not None or profile is not None or save is not None or not optimized
-    if provider == ON_CPU and num_threads == 1 and not (special or fed or _draws(model.graph)):
+    alone = num_threads == 1 or shares_threads()
+    if provider == ON_CPU and alone and not (special or fed or _draws(model.graph)):
         return _shared_session(graph)
     return Session(
         graph,
@@ -67,8 +69,8 @@ def model_session(
 
 
 def _shared_session(graph: SessionGraph) -> Session:
-    """A session of one thread, which all interpreters of the process with equal graphs share: so
-    they share the weights as well, and what ONNX Runtime packs of them."""
+    """A session without threads of its own, which all interpreters of the process with equal graphs
+    share: so they share the weights as well, and what ONNX Runtime packs of them."""
     session = _SHARED.get(graph.content)
     if session is None or not _same(session.weights, graph.weights):
         session = _SHARED[graph.content] = Session(graph, num_threads=1)

@@ -13,6 +13,7 @@ import onnxruntime
 
 from tflite_ort.providers.provider import ON_CPU, Provider
 from tflite_ort.providers.session import ORT_ERRORS, chosen, said
+from tflite_ort.providers.threads import session_options
 from tflite_ort.schema import DelegateError
 
 Array = npt.NDArray[Any]
@@ -46,9 +47,7 @@ class OnnxSession:
         num_threads: int = 1,
         provider: Provider = ON_CPU,
     ) -> None:
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 4
-        options.intra_op_num_threads = num_threads
+        options = session_options(num_threads)
         options.enable_cpu_mem_arena = False  # a session runs a few times: nothing is kept for more
         for key, value in _CONFIG.items():
             options.add_session_config_entry(key, value)

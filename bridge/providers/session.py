@@ -25,6 +25,7 @@ from tflite_ort.providers.stored_graph import (
     SavedGraph,
     StoredGraph,
 )
+from tflite_ort.providers.threads import session_options
 from tflite_ort.providers.traits import MEMORY_OF_VENDOR, traits_of
 from tflite_ort.schema import DelegateError
 from tflite_ort.schema.values.complex_pairs import paired
@@ -363,9 +364,7 @@ class _Settings:
 
     def options(self) -> onnxruntime.SessionOptions:
         """These settings as ONNX Runtime takes them."""
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 4  # what it would log as an error is raised
-        options.intra_op_num_threads = self.num_threads
+        options = session_options(self.num_threads)
         if self.profile is not None:
             options.enable_profiling, options.profile_file_prefix = True, self.profile
         for key, value in self.config.items():
