@@ -5,11 +5,20 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from typer.testing import CliRunner
 
-from tflite_ort.command.bench_suite import classes, kind_of, models_of, to_html
+from tflite_ort.command.bench_suite import (
+    classes,
+    kind_of,
+    models_of,
+    read_suite,
+    speed_plot,
+    suite_record,
+    to_html,
+)
 from tflite_ort.command.benchmark import Result, Timing
 from tflite_ort.command.cli import app
 from tflite_ort.command.demo import DIGITS, digits_model
@@ -62,6 +71,19 @@ def test_the_page_has_all_models_and_escapes_their_names() -> None:
     assert "<d>" not in page
     assert page.count("<circle") == 1
     assert "&lt;d&gt;" in page
+
+
+def test_a_record_has_what_the_classes_need() -> None:
+    results = [result("a", 4.0, 2.0), result("b", 1.0, None, threads=2)]
+    kinds = {name: KINDS[name] for name in "ab"}
+    record = json.loads(json.dumps(suite_record(results, kinds)))
+    assert read_suite(record) == (results, kinds)
+
+
+def test_a_plot_is_a_picture_of_its_own() -> None:
+    plot = ElementTree.fromstring(speed_plot([result("<d>", 4.0, 2.0)], KINDS, 1))
+    assert plot.tag == "{http://www.w3.org/2000/svg}svg"
+    assert "".join(plot.itertext()).count("<d>: 2.0000 ms, 0.50") == 1
 
 
 def test_models_of_a_folder() -> None:

@@ -28,10 +28,11 @@ from tflite_ort.command.bench_suite import (
     kind_of,
     models_of,
     print_classes,
+    suite_record,
     to_html,
 )
 from tflite_ort.command.bench_tables import print_profile, print_results
-from tflite_ort.command.benchmark import Result, Settings, as_record, measure
+from tflite_ort.command.benchmark import Result, Settings, measure
 from tflite_ort.command.benchmark import profile as profile_of
 from tflite_ort.command.terminal import complain, say
 from tflite_ort.files import write_text
@@ -127,7 +128,7 @@ def _show(
 ) -> None:
     """Print the results, or write them to the files that were asked for."""
     if json_file == "-":
-        say(*json.dumps(as_record(results), indent=2).split("\n"))
+        say(*json.dumps(suite_record(results, kinds), indent=2).split("\n"))
     elif results:
         print_results(results, check)
         if with_classes:
@@ -135,7 +136,7 @@ def _show(
     if html is not None:
         write_text(html, to_html(results, kinds))
     if json_file is not None and json_file != "-":
-        write_text(json_file, json.dumps(as_record(results), indent=2) + "\n")
+        write_text(json_file, json.dumps(suite_record(results, kinds), indent=2) + "\n")
 
 
 def _thread_counts(text: str) -> list[int]:

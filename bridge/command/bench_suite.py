@@ -6,21 +6,23 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from html import escape
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from tflite_ort.command.benchmark import Result, machine
+from tflite_ort.command.benchmark import Result, Timing, as_record, machine
 from tflite_ort.command.terminal import new_console, new_table
 from tflite_ort.schema import Model, Op, TensorType, read_model
 from tflite_ort.schema.values.resolve import tensor_views
 
 # Milliseconds of LiteRT's invoke.
 _BOUNDS = (0.0, 0.02, 0.2, 1.0, 5.0, math.inf)
+_INT16 = "16x8"
 _RECURRENT = ("LSTM", "RNN", "SVDF", "WHILE")
 _WIDTH, _HEIGHT, _EDGE = 760, 340, 50
+_SMALL = "font-size='12' fill='#888'"  # a grey that light and dark pages show
 _COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf", "#8c564b")
 _TICKS_OF_TIME = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 _TICKS_OF_RATIO = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
@@ -72,7 +74,7 @@ def _numbers(model: Model) -> str:
     activations = Counter(view.type for view in views if not view.is_constant)
     weights = Counter(view.type for view in views if view.is_constant and view.rank > 1)
     if activations[TensorType.INT16] > activations[TensorType.INT8]:
-        return "16x8"
+        return _INT16
     for type_ in (TensorType.INT8, TensorType.UINT8):
         if activations[type_] > activations[TensorType.FLOAT32]:
             return type_.name.lower()
@@ -80,6 +82,20 @@ def _numbers(model: Model) -> str:
         return "float16 weights"
     coded = (TensorType.INT8, TensorType.UINT8, TensorType.INT4)
     return "hybrid" if any(weights[type_] for type_ in coded) else "float32"
+
+
+def suite_record(results: Sequence[Result], kinds: Mapping[str, ModelKind]) -> dict[str, Any]:
+    """`as_record` with the kinds of the models."""
+    return {**as_record(results), "kinds": {name: asdict(kind) for name, kind in kinds.items()}}
+
+
+def read_suite(record: Mapping[str, Any]) -> tuple[list[Result], dict[str, ModelKind]]:
+    """Results, without differences, and kinds as `suite_record` made them."""
+    results = []
+    for each in record["results"]:
+        times = {name: each[name] and Timing(**each[name]) for name in ("ours", "litert")}
+        results.append(Result(**{**each, **times, "differences": ()}))
+    return results, {name: ModelKind(**kind) for name, kind in record["kinds"].items()}
 
 
 def classes(results: Sequence[Result], kinds: Mapping[str, ModelKind]) -> list[Class]:
@@ -97,7 +113,12 @@ def classes(results: Sequence[Result], kinds: Mapping[str, ModelKind]) -> list[C
 def _grouped(
     results: Sequence[Result], kinds: Mapping[str, ModelKind]
 ) -> Iterator[tuple[str, list[Result]]]:
-    forward = [each for each in results if not kinds[each.model].recurrent]
+    # Recurrent and 16x8 networks are far ahead or behind, and would hide the others.
+    forward = [
+        each
+        for each in results
+        if not kinds[each.model].recurrent and kinds[each.model].numbers != _INT16
+    ]
     for low, high in pairwise(_BOUNDS):
         name = f"over {low:g} ms" if math.isinf(high) else f"{low:g} to {high:g} ms"
         yield (
@@ -137,7 +158,7 @@ def to_html(results: Sequence[Result], kinds: Mapping[str, ModelKind]) -> str:
     rows = "".join(_row(_cells(each)) for each in classes(results, kinds))
     models = "".join(_row(_model_cells(each, kinds)) for each in results)
     plots = "".join(
-        f"<h2>{threads} thread{'s' * (threads > 1)}</h2>{_plot(results, kinds, threads)}"
+        f"<h2>{threads} thread{'s' * (threads > 1)}</h2>{speed_plot(results, kinds, threads)}"
         for threads in sorted({each.threads for each in results})
     )
     style = "body{font:15px sans-serif;margin:2em;max-width:60em}td,th{padding:2px 10px;"
@@ -168,7 +189,7 @@ def _row(cells: Sequence[str], tag: str = "td") -> str:
     return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
 
 
-def _plot(results: Sequence[Result], kinds: Mapping[str, ModelKind], threads: int) -> str:
+def speed_plot(results: Sequence[Result], kinds: Mapping[str, ModelKind], threads: int) -> str:
     """LiteRT's time across, the ratio upwards, both logarithmic; a colour for each kind of
     numbers."""
     names = sorted({kind.numbers for kind in kinds.values()})
@@ -181,23 +202,26 @@ def _plot(results: Sequence[Result], kinds: Mapping[str, ModelKind], threads: in
         title = escape(f"{each.model}: {each.litert.invoke_ms:.4f} ms, {each.ratio:.2f}")
         colour = colours[kinds[each.model].numbers]
         marks.append(
-            f"<circle cx={x:.1f} cy={y:.1f} r=4 fill='{colour}'><title>{title}</title></circle>"
+            f"<circle cx='{x:.1f}' cy='{y:.1f}' r='4' fill='{colour}'>"
+            f"<title>{title}</title></circle>"
         )
     for i, (name, colour) in enumerate(colours.items()):
-        place = f"x={_EDGE + 10} y={20 + 16 * i}"
-        marks.append(f"<text {place} fill='{colour}' font-size=13>{escape(name)}</text>")
-    return f"<svg viewBox='0 0 {_WIDTH} {_HEIGHT}' role=img>{''.join(marks)}</svg>"
+        place = f"x='{_EDGE + 10}' y='{20 + 16 * i}'"
+        marks.append(f"<text {place} fill='{colour}' font-size='13'>{escape(name)}</text>")
+    box = f"xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {_WIDTH} {_HEIGHT}'"
+    return f"<svg {box} role='img' font-family='sans-serif'>{''.join(marks)}</svg>"
 
 
 def _axis() -> str:
     marks = []
     for ratio in _TICKS_OF_RATIO:
-        y, colour = _up(ratio), "#444" if ratio == 1 else "#ddd"
-        line = f"x1={_EDGE} x2={_WIDTH} y1={y:.1f} y2={y:.1f} stroke='{colour}'"
-        marks.append(f"<line {line} /><text x=5 y={y + 4:.1f} font-size=12>{ratio:g}</text>")
+        y, width = _up(ratio), 2 if ratio == 1 else 0.3
+        line = f"x1='{_EDGE}' x2='{_WIDTH}' y1='{y:.1f}' y2='{y:.1f}' stroke='#888'"
+        text = f"<text x='5' y='{y + 4:.1f}' {_SMALL}>{ratio:g}</text>"
+        marks.append(f"<line {line} stroke-width='{width}' />{text}")
     for time in _TICKS_OF_TIME:
         x = _across(time)
-        marks.append(f"<text x={x:.1f} y={_HEIGHT - 5} font-size=12>{time:g} ms</text>")
+        marks.append(f"<text x='{x:.1f}' y='{_HEIGHT - 5}' {_SMALL}>{time:g} ms</text>")
     return "".join(marks)
 
 
