@@ -28,6 +28,7 @@ from tflite_ort.schema.values.sizes import LARGEST_SIZE
 from tflite_ort.tensor_values import given, stored
 
 if TYPE_CHECKING:
+    from tflite_ort.plan.placements import Placement
     from tflite_ort.schema import Tensor
 
 Array = npt.NDArray[Any]
@@ -135,6 +136,16 @@ class CheckedSubgraph:
             raise InsufficientMemory(f"the model cannot be run: {error}") from error
         finally:
             self._state.settle(failed=failed)
+
+    def placements(self) -> tuple[Placement, ...]:
+        """Where each operator runs.
+
+        Raises:
+            StateError: the subgraph is not allocated.
+        """
+        if self.executor.plan is None:
+            raise StateError("The model is not ready: call allocate_tensors() first.")
+        return self.executor.plan.placements
 
     def set(self, index: SupportsIndex, value: npt.ArrayLike) -> None:
         """Copy `value` into an input, a variable, or another tensor that is kept."""

@@ -324,20 +324,25 @@ class Interpreter(ToolMethods):
         if signature_key not in self._signatures:
             raise TensorError(f'Invalid signature_key provided: "{signature_key}".')
         signature = self._signatures[signature_key]
-        return SignatureRunner(signature, partial(self._subgraph, signature.subgraph), keep)
+        subgraph = partial(self._subgraph, signature.subgraph)
+        return SignatureRunner(signature, subgraph, keep, self._loaded.seconds)
 
     # What is ours ------------------------------------------------------------------------------
 
-    def delegation(self) -> tuple[Placement, ...]:
+    def delegation(self, signature: str | None = None) -> tuple[Placement, ...]:
         """Where each operator runs and, where a delegate refused it, why.
+
+        Args:
+            signature: its key, as of `get_signature_runner`; made ready if it was not called yet.
+                None: the primary subgraph.
 
         Raises:
             StateError: `allocate_tensors` was not called.
+            TensorError: there is no such signature.
         """
-        plan = self._subgraph(0).executor.plan
-        if plan is None:
-            raise StateError("The model is not ready: call allocate_tensors() first.")
-        return plan.placements
+        if signature is not None:
+            return self.get_signature_runner(signature).delegation()
+        return self._subgraph(0).placements()
 
     @cached_property
     def metadata(self) -> model_metadata.Metadata:
@@ -352,20 +357,29 @@ class Interpreter(ToolMethods):
         inner = model_source(source, given.get("model"), given.get("budgets"))
         return model_metadata.model_metadata(self._model, inner)
 
-    def profile(self, runs: int = 50) -> Sequence[profiling.OperatorTime]:
+    def profile(
+        self, runs: int = 50, signature: str | None = None
+    ) -> Sequence[profiling.OperatorTime]:
         """Where the time of an invoke goes: what each operator took in `runs` invokes over the
         present inputs, the longest first. ONNX Runtime's profiling takes some time itself.
 
+        Args:
+            signature: as of `delegation`.
+
         Raises:
             StateError: `allocate_tensors` was not called.
+            TensorError: there is no such signature.
             DelegateError, KernelError: an operator failed.
         """
+        if signature is not None:
+            return self.get_signature_runner(signature).profile(runs)
         self.delegation()
         return self._subgraph(0).executor.profiled(runs)
 
     @property
     def load_times(self) -> LoadTimes:
-        """Seconds spent on reading, translating and making sessions, of the last allocation."""
+        """Seconds spent on reading, translating and making sessions, of the last allocation; those
+        of a signature are its runner's `SignatureRunner.load_times`."""
         self.delegation()
         return self._subgraph(0).executor.load_times(self._loaded.seconds)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,10 @@ import numpy.typing as npt
 from tflite_ort.checked_subgraph import CheckedSubgraph
 from tflite_ort.schema import TensorError
 from tflite_ort.signature import Signature
+
+if TYPE_CHECKING:
+    from tflite_ort.plan.placements import LoadTimes, Placement
+    from tflite_ort.plan.profiling import OperatorTime
 
 Array = npt.NDArray[Any]
 
@@ -32,8 +36,10 @@ class SignatureRunner:
         signature: Signature,
         subgraph: Callable[[], CheckedSubgraph],
         keep: Collection[str] | Mapping[str, str] = (),
+        read_seconds: float = 0.0,
     ) -> None:
         self._signature, self._subgraph = signature, subgraph
+        self._read_seconds = read_seconds
         # Tools of LiteRT read these of its own class.
         self._subgraph_index = signature.subgraph
         self._inputs, self._outputs = signature.inputs, signature.outputs.items()
@@ -87,6 +93,25 @@ class SignatureRunner:
     def get_output_details(self) -> dict[str, dict[str, Any]]:
         """By name, what `Interpreter.get_output_details` says of an output."""
         return self._details(self._signature.outputs)
+
+    def delegation(self) -> tuple[Placement, ...]:
+        """As `Interpreter.delegation`, of the signature's subgraph, which is made ready for its
+        present shapes where that was not done."""
+        return self._ready().placements()
+
+    def profile(self, runs: int = 50) -> Sequence[OperatorTime]:
+        """As `Interpreter.profile`, of the signature's subgraph."""
+        return self._ready().executor.profiled(runs)
+
+    @property
+    def load_times(self) -> LoadTimes:
+        """As `Interpreter.load_times`, of the signature's subgraph."""
+        return self._ready().executor.load_times(self._read_seconds)
+
+    def _ready(self) -> CheckedSubgraph:
+        subgraph = self._subgraph()
+        subgraph.allocate()
+        return subgraph
 
     def _details(self, tensors: dict[str, int]) -> dict[str, dict[str, Any]]:
         subgraph = self._subgraph()

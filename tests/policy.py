@@ -32,7 +32,7 @@ LAYERS = {
     "opmap": ({"graph", "registry"}, {"idioms"}, {"cells"}, {"loops"}, {"*"}),
     "fallback_kernels": ({"idioms", "registry"}, {"cells"}, {"*"}),
     "bridge": (
-        {"files", "kept", "live_views", "optional", "signature", "state"},
+        {"files", "kept", "live_views", "optional", "signature", "state", "suggestions"},
         {"providers"},
         {"tuning"},
         {"custom"},

@@ -90,6 +90,7 @@ def test_run_takes_inputs_by_name_and_in_turn(add: Path, tmp_path: Path) -> None
     np.save(tmp_path / "x.npy", [[1.0, 2.0]])
     np.save(tmp_path / "y.npy", [[10.0, 20.0]])
     given = ("--input", tmp_path / "y.npy", "--input", f"in0={tmp_path / 'x.npy'}")
+    (tmp_path / "folder").mkdir()
     result = call("run", add, *given, "--output", tmp_path / "folder")
     assert result.exit_code == 0, result.output
     np.testing.assert_array_equal(np.load(tmp_path / "folder" / "out0.npy"), [[11, 22]])
@@ -360,7 +361,7 @@ def test_inspect_says_why_a_model_cannot_run(tmp_path: Path) -> None:
     path = tmp_path / "future.tflite"
     path.write_bytes(one_op_model(Op.ADD, [T((2,)), T((2,))], [T((2,))], AddOptions(), version=99))
     result = call("inspect", path)
-    assert result.exit_code == 0
+    assert result.exit_code == 3
     assert "ADD" in result.stdout
     assert "cannot run: " in result.stdout
     assert "99" in result.stdout

@@ -16,6 +16,7 @@ from tflite_ort.command.arrays import read_inputs, write_outputs
 from tflite_ort.command.cli import app
 from tflite_ort.command.terminal import say, shown
 from tflite_ort.prediction.array_files import InputError
+from tflite_ort.prediction.tensors import InputColumn
 from tflite_ort.schema import (
     AddOptions,
     Op,
@@ -139,4 +140,4 @@ def test_damaged_inputs_are_refused(name: str, tmp_path: Path) -> None:
     details = {"name": "x", "index": 0, "dtype": np.float32, "shape_signature": [1, 4, 4, 3]}
     details |= {"shape": [1, 4, 4, 3], "quantization_parameters": {"scales": []}}
     with pytest.raises(InputError):
-        read_inputs([str(tmp_path / name)], [details])
+        read_inputs([str(tmp_path / name)], [InputColumn("x", details)])

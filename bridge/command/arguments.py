@@ -42,6 +42,16 @@ Mean = Annotated[
     str | None, typer.Option(help="Of images: (pixel - mean) / std; one or one per channel.")
 ]
 Std = Annotated[str | None, typer.Option(help="See --mean. Without: 0 and 255.")]
+Rate = Annotated[int | None, typer.Option(min=1, help="Samples a second, of sound for the model.")]
+SignatureKey = Annotated[
+    str | None,
+    typer.Option(metavar="KEY", help="Of a signature; without, the model's primary subgraph."),
+]
+BundledModel = Annotated[
+    str | None, typer.Option("--model", metavar="NAME", help="Of a model in a bundle.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Threads = Annotated[int | None, typer.Option(min=1, help="Within an operator; without, 1.")]
 Seed = Annotated[int, typer.Option(min=0, help="Of the random inputs.")]
 HybridOption = Annotated[
     Hybrid, typer.Option("--hybrid", help="dynamic rounds activations to 8 bits, as TFLite does.")

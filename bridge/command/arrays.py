@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.files import writing
 from tflite_ort.prediction.array_files import (
-    Details,
     InputError,
     entry_names,
     fitted,
@@ -21,10 +20,18 @@ from tflite_ort.prediction.array_files import (
     read_npz,
 )
 from tflite_ort.prediction.images import Normalization, read_image
+from tflite_ort.prediction.preparation import Preparation
+from tflite_ort.prediction.sound import open_wav
+from tflite_ort.prediction.tensors import InputColumn
+from tflite_ort.suggestions import suggestion
 
 Array = npt.NDArray[Any]
+# Takes one sentence.
+Tell = Callable[[str], None]
 
-_TOP = 5
+# Files as the model's metadata say.
+PLAIN = Preparation()
+
 _LONGEST_NAME = 200
 
 
@@ -57,27 +64,36 @@ class AnyInterpreter(Protocol):
 
 
 def read_inputs(
-    given: Sequence[str], details: Sequence[Details], normalization: Normalization | None = None
+    given: Sequence[str],
+    columns: Sequence[InputColumn],
+    preparation: Preparation = PLAIN,
+    tell: Tell | None = None,
 ) -> dict[int, Array]:
     """The arrays that ``NAME=FILE`` and ``FILE`` stand for, by tensor index.
 
     A ``FILE`` alone is the first input that has no file yet; an ``.npz`` alone has inputs by name,
     or by the name that `write_outputs` gives them in an archive.
 
+    Args:
+        tell: takes a sentence on what was done to a picture or a sound.
+
     Raises:
         InputError: a name is no input's, or a file's content does not fit its input.
     """
-    waiting = {str(each["name"]): each for each in details}
+    waiting = {each.name: each for each in columns}
     stored = dict(zip(entry_names(waiting), waiting, strict=True))
     arrays: dict[int, Array] = {}
 
     def accept(name: str, path: Path, array: Array | None = None) -> None:
         if name not in waiting:
-            raise InputError(f"no input {name!r} to set; inputs left: {_listed(waiting)}")
+            raise InputError(
+                f"no input {name!r} to set; inputs left: {_listed(waiting)}"
+                f"{suggestion(name, waiting)}"
+            )
         each = waiting.pop(name)
         if array is None:
-            array = _read(path, each, normalization)
-        arrays[int(each["index"])] = fitted(array, each, path)
+            array = _read(path, each, preparation, tell)
+        arrays[int(each.details["index"])] = fitted(array, each.details, path)
 
     alone: list[Path] = []
     for text in given:
@@ -105,7 +121,7 @@ def set_inputs(interpreter: AnyInterpreter, arrays: Mapping[int, Array]) -> None
         interpreter.set_tensor(index, array)
 
 
-def _read(path: Path, details: Details, normalization: Normalization | None) -> Array:
+def _read(path: Path, column: InputColumn, how: Preparation, tell: Tell | None) -> Array:
     if path.suffix == ".npz":
         arrays = list(read_npz(path).values())
         if len(arrays) != 1:
@@ -113,24 +129,59 @@ def _read(path: Path, details: Details, normalization: Normalization | None) -> 
         return arrays[0]
     if path.suffix == ".npy":
         return loaded_array(path)
-    return read_image(path, details, normalization)
+    if path.suffix.lower() == ".wav":
+        array, said = _heard(path, column, how)
+    else:
+        normalization = how.normalization_of(column)
+        array = read_image(path, column.details, normalization)
+        said = _picture_text(array, normalization, told=how.normalization is None)
+    if tell is not None:
+        tell(f"{column.name}: {path.name} as {said}")
+    return array
+
+
+def _heard(path: Path, column: InputColumn, how: Preparation) -> tuple[Array, str]:
+    """The first stretch of a sound that an input takes, and what is said of it."""
+    wav, ear = open_wav(path), how.ear_of(column)
+    array = next(ear.stretches(wav))
+    rate = ear.rate or wav.rate
+    seconds, whole = array.size / ear.channels / rate, wav.frames / wav.rate
+    said = f"{array.size // ear.channels} samples at {rate} Hz"
+    if ear.rate is None:
+        said += " as in the file, since the model names no rate (--rate does)"
+    if seconds < whole:
+        said += f", the first {seconds:.3g} of {whole:.3g} s"
+    return array, said
+
+
+def _picture_text(array: Array, how: Normalization | None, *, told: bool) -> str:
+    height, width = array.shape[-3:-1]
+    if how is None:
+        values = "pixels from 0 to 1" if array.dtype.kind == "f" else "pixels as they are"
+        return f"{width}x{height}, {values}"
+    mean, std = (" ".join(f"{n:g}" for n in numbers) for numbers in (how.mean, how.std))
+    source = ", as the metadata say" if told else ""
+    return f"{width}x{height}, (pixel - {mean}) / {std}{source}"
 
 
 # Written -----------------------------------------------------------------------------------------
 
 
-def write_outputs(target: Path, outputs: Mapping[str, Array]) -> list[Path]:
+def write_outputs(target: Path | IO[bytes], outputs: Mapping[str, Array]) -> list[Path]:
     """Write arrays to one ``.npz``, or to one ``.npy`` each in a folder, which is made.
+
+    Args:
+        target: a path, or the stream of an ``.npz``.
 
     Returns:
         The files written.
     """
+    if not isinstance(target, Path):
+        _write_archive(target, outputs)
+        return []
     if target.suffix == ".npz":
-        # Not np.savez: it takes names as keyword arguments, and some are its own.
-        with writing(target) as (stream,), zipfile.ZipFile(stream, "w") as archive:
-            for name, array in zip(entry_names(outputs), outputs.values(), strict=True):
-                with archive.open(f"{name}.npy", "w") as file:
-                    np.lib.format.write_array(file, _storable(array), allow_pickle=False)
+        with writing(target) as (stream,):
+            _write_archive(stream, outputs)
         return [target]
     target.mkdir(parents=True, exist_ok=True)
     files = [target / f"{_file_name(name)}.npy" for name in outputs]
@@ -138,24 +189,20 @@ def write_outputs(target: Path, outputs: Mapping[str, Array]) -> list[Path]:
         files = [file.with_stem(f"{i}_{file.stem}") for i, file in enumerate(files)]
     for path, array in zip(files, outputs.values(), strict=True):
         with writing(path) as (stream,):
-            np.save(stream, _storable(array), allow_pickle=False)
+            np.save(stream, storable(array), allow_pickle=False)
     return files
 
 
-def top_scores(array: Array, details: Details) -> str:
-    """``index score`` of the largest real values of a vector (leading dimensions of 1 aside)."""
-    if array.ndim == 0 or array.size != array.shape[-1] or array.size < 2:
-        return ""
-    if array.dtype.kind in "OSUcb":
-        return ""
-    scale, zero_point = details["quantization"]
-    scores = array.reshape(-1).astype(np.float64)
-    scores = (scores - zero_point) * scale if scale else scores
-    best = np.argsort(-scores, kind="stable")[:_TOP]
-    return ", ".join(f"[{index}] {scores[index]:.4g}" for index in best)
+def _write_archive(stream: IO[bytes], outputs: Mapping[str, Array]) -> None:
+    # Not np.savez: it takes names as keyword arguments, and some are its own.
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, array in zip(entry_names(outputs), outputs.values(), strict=True):
+            with archive.open(f"{name}.npy", "w") as file:
+                np.lib.format.write_array(file, storable(array), allow_pickle=False)
 
 
-def _storable(array: Array) -> Array:
+def storable(array: Array) -> Array:
+    """`array` as numpy's files hold it: strings as bytes of one length."""
     return array.astype(np.bytes_) if array.dtype.kind == "O" else array
 
 
@@ -163,5 +210,5 @@ def _file_name(name: str) -> str:
     return re.sub(r"[^\w.-]+", "_", name).strip("_.")[:_LONGEST_NAME] or "output"
 
 
-def _listed(waiting: Mapping[str, Details]) -> str:
+def _listed(waiting: Iterable[str]) -> str:
     return ", ".join(map(repr, waiting)) or "none"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -18,6 +18,7 @@ from tflite_ort.command.arguments import (
     Providers,
     ResolverName,
     Seed,
+    SignatureKey,
     budgets,
     choices_of,
     resolver_of,
@@ -34,43 +35,54 @@ from tflite_ort.command.bench_suite import (
 from tflite_ort.command.bench_tables import print_profile, print_results
 from tflite_ort.command.benchmark import Result, Settings, measure
 from tflite_ort.command.benchmark import profile as profile_of
+from tflite_ort.command.called import called_model
 from tflite_ort.command.terminal import complain, say
 from tflite_ort.files import write_text
-from tflite_ort.schema import (
-    BridgeError,
-)
+from tflite_ort.schema import BridgeError
 
 _PROFILED_RUNS = 50
 
 
+Models = Annotated[list[Path] | None, typer.Argument(metavar="[MODEL...]", help=".tflite files.")]
+Suite = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="All models of a folder, and classes by LiteRT's time."),
+]
+Html = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Of a suite: write a page with plots.")
+]
+ThreadCounts = Annotated[str, typer.Option(help="Numbers of threads, with commas between.")]
+Rounds = Annotated[int, typer.Option(min=1, help="Turns of each runtime.")]
+MinTime = Annotated[float, typer.Option(min=0.0, help="Seconds of one turn.")]
+Check = Annotated[bool, typer.Option("--check", help="Compare the outputs too.")]
+Litert = Annotated[bool, typer.Option(help="Measure LiteRT if it is installed.")]
+Memory = Annotated[bool, typer.Option(help="Measure peak memory.")]
+JsonFile = Annotated[
+    str | None, typer.Option("--json", metavar="FILE|-", help="Write the numbers as JSON.")
+]
+Profile = Annotated[
+    bool, typer.Option("--profile", help="The time of each operator and its nodes instead.")
+]
+
+
 def bench(
-    models: Annotated[
-        list[Path] | None, typer.Argument(metavar="[MODEL...]", help=".tflite files.")
-    ] = None,
-    suite: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="All models of a folder, and classes by LiteRT's time."),
-    ] = None,
-    html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Of a suite: write a page with plots.")
-    ] = None,
-    threads: Annotated[str, typer.Option(help="Numbers of threads, with commas between.")] = "1,2",
-    rounds: Annotated[int, typer.Option(min=1, help="Turns of each runtime.")] = 15,
-    min_time: Annotated[float, typer.Option(min=0.0, help="Seconds of one turn.")] = 0.05,
-    check: Annotated[bool, typer.Option("--check", help="Compare the outputs too.")] = False,
-    litert: Annotated[bool, typer.Option(help="Measure LiteRT if it is installed.")] = True,
-    memory: Annotated[bool, typer.Option(help="Measure peak memory.")] = True,
-    json_file: Annotated[
-        str | None, typer.Option("--json", metavar="FILE|-", help="Write the numbers as JSON.")
-    ] = None,
+    models: Models = None,
+    suite: Suite = None,
+    html: Html = None,
+    signature: SignatureKey = None,
+    json_file: JsonFile = None,
+    threads: ThreadCounts = "1,2",
+    rounds: Rounds = 15,
+    min_time: MinTime = 0.05,
+    check: Check = False,
+    litert: Litert = True,
+    memory: Memory = True,
+    profile: Profile = False,
     seed: Seed = 0,
     provider: Providers = None,
     provider_option: ProviderOptions = None,
     resolver: ResolverName = None,
     hybrid: HybridOption = Hybrid.FLOAT,
-    profile: Annotated[
-        bool, typer.Option("--profile", help="The time of each operator and its nodes instead.")
-    ] = False,
     external_root: ExternalRoots = None,
     budget: BudgetNumbers = None,
 ) -> None:
@@ -89,14 +101,15 @@ def bench(
         tuple(budget or ()),
     )
     results, kinds, failed = list[Result](), dict[str, ModelKind](), False
+    limits: dict[str, Any] = {"external_roots": roots, "budgets": budgets(budget)}
     for model in _files(models, suite):
         try:
-            if profile:
-                _print_profile(model, counts[0], settings)
-                continue
-            measured = [measure(model, count, settings) for count in counts]
-            limits = {"external_roots": roots, "budgets": budgets(budget)}
-            kinds |= {each.model: kind_of(model, **limits) for each in measured}
+            with called_model(model, signature, **limits) as (file, _):
+                if profile:
+                    _print_profile(file, counts[0], settings)
+                    continue
+                measured = [measure(file, count, settings) for count in counts]
+                kinds |= {each.model: kind_of(file, **limits) for each in measured}
             results += measured
         except (BridgeError, OSError, MemoryError, RecursionError) as error:
             complain(error, model)

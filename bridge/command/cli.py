@@ -31,7 +31,11 @@ class Verb(NamedTuple):
 
 
 VERBS = {
-    "run": Verb("run:run", "Run a model once and print what comes out."),
+    "run": Verb(
+        "run:run",
+        "Run a model once and print what comes out. Pictures and sounds are made what the model's "
+        "metadata say, and results have its labels.",
+    ),
     "predict": Verb(
         "predict:predict",
         "Run a model over many inputs. The same command goes on with a job that was interrupted.",
@@ -61,8 +65,9 @@ VERBS = {
     "demo": Verb("verbs:demo", "Read handwritten digits with the models that are shipped."),
     "inspect": Verb(
         "inspect:inspect",
-        "Show inputs, outputs, operators, where each would run and why not; of a bundle, what is "
-        "in it, or with --model one of its models.",
+        "Show signatures, inputs, outputs, costs and operators, where each would run and why not; "
+        "of a bundle, what is in it, or with --model one of its models. Exit code 3 if a model "
+        "cannot run.",
     ),
     "bench": Verb("bench:bench", "Time models, beside LiteRT where ai-edge-litert is installed."),
     "tune": Verb(

@@ -25,6 +25,7 @@ from tflite_ort.command.arguments import (
     ModelFile,
     ProviderOptions,
     Providers,
+    Rate,
     ResolverName,
     Std,
     budgets,
@@ -68,7 +69,6 @@ Columns = Annotated[
         "--column", metavar="INPUT=COLUMN", help="What of a table an input reads; repeatable."
     ),
 ]
-Rate = Annotated[int | None, typer.Option(min=1, help="Samples a second, of sound for the model.")]
 BatchSize = Annotated[
     int | None, typer.Option(min=1, help="The most rows at once. Without: chosen.")
 ]

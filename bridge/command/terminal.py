@@ -7,6 +7,7 @@ the commands print passes through here.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -41,6 +42,11 @@ def say(*messages: str, error: bool = False) -> None:
         first, *others = map(shown, message.split("\n"))
         lines = (first, *(line if line.startswith(" ") else f"  {line}" for line in others))
         print("\n".join(lines), file=sys.stderr if error else sys.stdout)
+
+
+def say_json(value: Any) -> None:
+    """Print a value as JSON, in which all but ASCII is escaped."""
+    print(json.dumps(value, indent=2))
 
 
 class PlainConsole(Console):

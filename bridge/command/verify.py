@@ -24,11 +24,14 @@ from tflite_ort.command.arguments import (
     Providers,
     ResolverName,
     Seed,
+    SignatureKey,
+    Threads,
     budgets,
     choices_of,
     resolver_of,
 )
 from tflite_ort.command.arrays import read_inputs, write_outputs
+from tflite_ort.command.called import called_model
 from tflite_ort.command.terminal import new_console, new_table, say, shown
 from tflite_ort.comparison.differences import Tolerance
 from tflite_ort.comparison.drawn import random_inputs
@@ -37,8 +40,8 @@ from tflite_ort.export import export_onnx
 from tflite_ort.files import write_bytes, write_text
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.prediction.array_files import InputError
-from tflite_ort.prediction.images import Normalization
-from tflite_ort.schema import ExportError, Model, read_model, write_model
+from tflite_ort.prediction.tensors import described_inputs
+from tflite_ort.schema import ExportError, Model, write_model
 from tflite_ort.verification.comparing import Progress as Told
 from tflite_ort.verification.extraction import extract as extracted
 from tflite_ort.verification.extraction import one_operator
@@ -93,6 +96,10 @@ JsonFile = Annotated[
 RelativeTolerance = Annotated[
     float, typer.Option(min=0.0, help="Of floats, relative to the largest value.")
 ]
+Reference = Annotated[str | None, typer.Option(help="What counts as right.")]
+Samples = Annotated[int, typer.Option(min=1, help="Random ones.")]
+Steps = Annotated[int, typer.Option(min=1, help="Runs in a row, over which state lasts.")]
+Quanta = Annotated[float, typer.Option(min=0.0, help="Of quantised tensors.")]
 Profiled = Annotated[
     bool | None,
     typer.Option(help="Time each operator; by default with --report and --overlay."),
@@ -104,18 +111,19 @@ def verify(
     runtime: Runtimes = None,
     onnx: OnnxFile = None,
     value_map: MapFile = None,
-    reference: Annotated[str | None, typer.Option(help="What counts as right.")] = None,
+    reference: Reference = None,
     inputs: InputFiles = None,
-    samples: Annotated[int, typer.Option(min=1, help="Random ones.")] = 2,
-    steps: Annotated[int, typer.Option(min=1, help="Runs in a row, over which state lasts.")] = 1,
+    signature: SignatureKey = None,
+    samples: Samples = 2,
+    steps: Steps = 1,
     seed: Seed = 0,
     tolerance: RelativeTolerance = 1e-4,
-    quanta: Annotated[float, typer.Option(min=0.0, help="Of quantised tensors.")] = 1.0,
+    quanta: Quanta = 1.0,
     json_file: JsonFile = None,
     html: ReportFile = None,
     overlay: OverlayFolder = None,
     extract: PartFile = None,
-    threads: Annotated[int | None, typer.Option(min=1)] = None,
+    threads: Threads = None,
     hybrid: HybridOption = Hybrid.FLOAT,
     provider: Providers = None,
     provider_option: ProviderOptions = None,
@@ -129,21 +137,20 @@ def verify(
     wants_times = bool(html or overlay) if profile is None else profile
     if html is not None:
         environment()  # says now what is missing, not after the work
-    source = read_model(model, external_roots=external_root or (), budgets=budgets(budget))
-    with _bar() as progress:
+    limits: dict[str, Any] = {"external_roots": external_root or (), "budgets": budgets(budget)}
+    with called_model(model, signature, **limits) as (file, source), _bar() as progress:
         report = verified(
-            model,
+            file,
             runtimes=runtime,
             onnx_file=onnx,
             mapping=None if value_map is None else _mapping(value_map),
             reference=reference,
-            inputs=_given(source, model, inputs, seed) if inputs else Random(samples, steps, seed),
+            inputs=_given(source, file, inputs, seed) if inputs else Random(samples, steps, seed),
             tolerance=Tolerance(tolerance, quanta),
             settings=Settings(chosen, threads, hybrid.value, found),
             profiled_runs=_PROFILED if wants_times else 0,
             progress=progress,
-            external_roots=external_root or (),
-            budgets=source.budgets,
+            **limits,
         )
     if json_file is not None and json_file != "-":
         write_text(json_file, report.to_json())
@@ -181,18 +188,14 @@ def _given(source: Model, path: Path, files: Sequence[str], seed: int) -> list[d
     """A sample of the files; of a folder of images one each."""
     interpreter = Interpreter(path, external_roots=source.external_roots, budgets=source.budgets)
     details = interpreter.get_input_details()
-    described = interpreter.metadata.inputs
-    first = described[0] if described else None
-    normalised = first is not None and first.mean and first.std
-    how = Normalization(first.mean, first.std) if first is not None and normalised else None
-    folder, limits = Path(files[0]), index_limits(source)
-    drawn = random_inputs(details, seed, limits=limits)
+    columns = described_inputs(details, interpreter.metadata.inputs)
+    drawn, folder = random_inputs(details, seed, limits=index_limits(source)), Path(files[0])
     if len(files) > 1 or not folder.is_dir():
-        return [drawn | read_inputs(files, details, how)]
+        return [drawn | read_inputs(files, columns)]
     images = sorted(path for path in folder.iterdir() if path.suffix.lower() in _IMAGES)
     if not images:
         raise InputError(f"no images in {folder}")
-    return [drawn | read_inputs([str(p)], details, how) for p in images]
+    return [drawn | read_inputs([str(path)], columns) for path in images]
 
 
 @contextmanager

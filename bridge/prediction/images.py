@@ -120,9 +120,19 @@ def _values(image: Any, details: Details, normalization: Normalization | None) -
     height, width, channels = image_size(details)
     size = (image.width if width < 0 else width, image.height if height < 0 else height)
     if image.size != size:
-        image = image.resize(size, _pillow("resizing").Resampling.BILINEAR)
+        image = resized(image, size)
     pixels = np.asarray(image).reshape(size[1], size[0], channels)
     return _shaped(pixels, details, normalization)
+
+
+def resized(image: Any, size: tuple[int, int]) -> Any:
+    """Pillow's `image` with another (width, height), as TFLite's task library resizes: a pixel is
+    weighed of the four around its place, also in a smaller picture, and pixels have their place in
+    their middle."""
+    pillow = _pillow("resizing")
+    steps = image.width / size[0], image.height / size[1]
+    places = (steps[0], 0.0, 0.0, 0.0, steps[1], 0.0)
+    return image.transform(size, pillow.Transform.AFFINE, places, pillow.Resampling.BILINEAR)
 
 
 def _shaped(pixels: Array, details: Details, normalization: Normalization | None) -> Array:

@@ -21,6 +21,7 @@ from tflite_ort.prediction.runner import Runner, memory_of
 from tflite_ort.prediction.tensors import (
     InputColumn,
     OutputColumn,
+    described_inputs,
     output_column,
     ragged,
     unique_names,
@@ -159,12 +160,7 @@ class RowModel:
 
 def input_columns(interpreter: Interpreter) -> list[InputColumn]:
     """The inputs of a model, with what its metadata say of them."""
-    details = interpreter.get_input_details()
-    described = _descriptions(interpreter.metadata.inputs, len(details))
-    return [
-        InputColumn(name, each, description)
-        for name, each, description in zip(unique_names(details), details, described, strict=True)
-    ]
+    return described_inputs(interpreter.get_input_details(), interpreter.metadata.inputs)
 
 
 def _output_columns(interpreter: Interpreter, inputs: Sequence[InputColumn]) -> list[OutputColumn]:

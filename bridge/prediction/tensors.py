@@ -105,6 +105,17 @@ def ragged(rows: Sequence[Array]) -> Array:
     return column
 
 
+def described_inputs(
+    details: Sequence[Details], described: Sequence[TensorDescription]
+) -> list[InputColumn]:
+    """Inputs with what metadata say of them, if these are about as many."""
+    known: Sequence[TensorDescription | None] = described
+    if len(described) != len(details):
+        known = [None] * len(details)
+    names = unique_names(details)
+    return [InputColumn(*each) for each in zip(names, details, known, strict=True)]
+
+
 def unique_names(details: Sequence[Mapping[str, Any]]) -> list[str]:
     """The tensors' names, with the position added to a name that occurs twice."""
     names = [str(each["name"]) for each in details]
@@ -139,10 +150,11 @@ def output_column(
         float(scale),
         int(zero_point),
         () if description is None else description.labels,
-        description is not None and _by_value(description),
+        description is not None and names_values(description),
     )
 
 
-def _by_value(description: TensorDescription) -> bool:
+def names_values(description: TensorDescription) -> bool:
+    """Whether labels are those of values, not of places along the last axis."""
     files = description.table.associated_files
     return any(each.type is AssociatedFileType.TENSOR_VALUE_LABELS for each in files)

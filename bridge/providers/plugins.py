@@ -5,7 +5,6 @@ from __future__ import annotations
 import pkgutil
 import re
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from tflite_ort.optional import optional_module
 from tflite_ort.providers.session import available_providers, devices, register_library
 from tflite_ort.providers.traits import named_provider, short_name
 from tflite_ort.schema import DelegateError, MissingDelegate
+from tflite_ort.suggestions import suggestion
 
 _PACKAGES = "onnxruntime_ep_"
 _LIBRARY = (".so", ".dll", ".dylib")
@@ -89,8 +89,7 @@ def _plugin(name: str) -> Source:
             return _of_library(package_library(package), found)
         known += package_providers(package)
     packages = ", ".join(plugin_packages()) or "none"
-    near = get_close_matches(short_name(name), map(short_name, known), 1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    hint = suggestion(short_name(name), map(short_name, known))
     raise DelegateError(
         f"no provider {name!r} in this onnxruntime, which has {available_providers()}; "
         f"packages of plug-ins: {packages}{hint}"

@@ -17,7 +17,6 @@ from tflite_ort.schema import (
     Operator,
     SignatureDef,
     SubGraph,
-    Table,
     Tensor,
 )
 from tflite_ort.schema.file.model_metadata import (
@@ -28,7 +27,7 @@ from tflite_ort.schema.file.model_metadata import (
     read_metadata,
     write_metadata,
 )
-from tflite_ort.schema.file.tables import fields_of
+from tflite_ort.signature_model import calling, subgraph_fields
 
 _WITH_SCALE_TENSORS = (BlockwiseQuantization, MultiAxisQuantization)
 
@@ -64,7 +63,7 @@ def submodel(
     bodies = [
         replace(
             model.subgraphs[index],
-            operators=tuple(_calling(each, place) for each in model.subgraphs[index].operators),
+            operators=tuple(calling(each, place) for each in model.subgraphs[index].operators),
         )
         for index in called
     ]
@@ -79,14 +78,10 @@ def submodel(
 def called_by(operator: Operator) -> list[int]:
     """The subgraphs that the options of `operator` name."""
     found: list[int] = []
-    for name in _subgraph_fields(operator.options):
+    for name in subgraph_fields(operator.options):
         value = getattr(operator.options, name)
         found += value if isinstance(value, tuple) else [] if value is None else [value]
     return [index for index in found if index >= 0]
-
-
-def _subgraph_fields(options: Table | None) -> list[str]:
-    return [] if options is None else [n for n in fields_of(type(options)) if "subgraph" in n]
 
 
 def _called(model: Model, operators: Iterable[Operator]) -> list[int]:
@@ -133,24 +128,11 @@ def _renumbered_scales(tensor: Tensor, where: Mapping[int, int]) -> Tensor:
 
 def _renumbered(operator: Operator, where: Mapping[int, int], place: Mapping[int, int]) -> Operator:
     return replace(
-        _calling(operator, place),
+        calling(operator, place),
         inputs=tuple(None if index is None else where[index] for index in operator.inputs),
         outputs=tuple(where[index] for index in operator.outputs),
         intermediates=tuple(where[index] for index in operator.intermediates),
     )
-
-
-def _calling(operator: Operator, place: Mapping[int, int]) -> Operator:
-    """`operator` with the new numbers of the subgraphs that it calls."""
-
-    def moved(value: Any) -> Any:
-        if isinstance(value, tuple):
-            return tuple(map(moved, value))
-        return value if value is None else place.get(value, value)
-
-    options: Any = operator.options
-    numbers = {name: moved(getattr(options, name)) for name in _subgraph_fields(options)}
-    return replace(operator, options=replace(options, **numbers)) if options else operator
 
 
 def _signatures(

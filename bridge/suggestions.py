@@ -1,0 +1,20 @@
+"""Near misses: what somebody may have meant by a name that is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+# Of names alike, ``difflib``'s measure: CONV2D is 0.92 like CONV_2D, ADD 0.67 like ADD_N.
+_ALIKE = 0.6
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """``; did you mean 'NAME'?`` with the nearest of the names `known`; empty where none is near.
+
+    >>> suggestion("conv2d", ["ADD", "CONV_2D"])
+    "; did you mean 'CONV_2D'?"
+    """
+    by_lower = {each.lower(): each for each in known}
+    near = get_close_matches(name.lower(), by_lower, 1, _ALIKE)
+    return f"; did you mean {by_lower[near[0]]!r}?" if near else ""

@@ -1,0 +1,263 @@
+"""The verb run: pictures, sounds, labels, signatures, and files of each kind."""
+
+from __future__ import annotations
+
+import io
+import json
+import wave
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.one_op import T, one_op_model
+from tests.test_cli import FLOAT, call, refusal
+from tflite_ort.prediction.images import resized
+from tflite_ort.schema import (
+    AddOptions,
+    ModelBuilder,
+    Op,
+    SubOptions,
+    TensorType,
+)
+from tflite_ort.schema.file.model_metadata import NAME as METADATA
+from tflite_ort.schema.file.model_metadata import (
+    AssociatedFile,
+    AssociatedFileType,
+    AudioProperties,
+    Content,
+    ModelMetadata,
+    NormalizationOptions,
+    ProcessUnit,
+    SubGraphMetadata,
+    TensorMetadata,
+    write_metadata,
+)
+
+
+def labelled(
+    tmp_path: Path, shape: tuple[int, ...], given: TensorMetadata, made: TensorMetadata
+) -> Path:
+    """y = x + x of `shape`, with metadata and the labels none, cat, dog packed behind."""
+    builder = ModelBuilder()
+    graph = builder.subgraph("main").tensor("x", shape).tensor("y", shape)
+    graph.operator(Op.ADD, ["x", "x"], ["y"], AddOptions()).inputs("x").outputs("y")
+    graphs = SubGraphMetadata(input_tensor_metadata=(given,), output_tensor_metadata=(made,))
+    builder.metadata(METADATA, write_metadata(ModelMetadata(subgraph_metadata=(graphs,))))
+    path = tmp_path / "labelled.tflite"
+    path.write_bytes(builder.write())
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("labels.txt", "none\ncat\ndog\n")
+    return path
+
+
+LABELS = TensorMetadata(
+    associated_files=(
+        AssociatedFile(name="labels.txt", type=AssociatedFileType.TENSOR_AXIS_LABELS),
+    )
+)
+VALUE_LABELS = TensorMetadata(
+    associated_files=(
+        AssociatedFile(name="labels.txt", type=AssociatedFileType.TENSOR_VALUE_LABELS),
+    )
+)
+
+
+@pytest.fixture
+def picture(tmp_path: Path) -> Path:
+    pillow = pytest.importorskip("PIL.Image")
+    pillow.new("RGB", (9, 5), (0, 51, 255)).save(tmp_path / "picture.png")
+    return tmp_path / "picture.png"
+
+
+def test_a_picture_is_normalised_and_a_map_has_its_labels(tmp_path: Path, picture: Path) -> None:
+    unit = ProcessUnit(options=NormalizationOptions(mean=(127.5,), std=(127.5,)))
+    model = labelled(tmp_path, (1, 4, 4, 3), TensorMetadata(process_units=(unit,)), LABELS)
+    result = call("run", model, "--input", picture, "--output", tmp_path / "y.npy")
+    assert result.exit_code == 0, result.output
+    assert "picture.png as 4x4, (pixel - 127.5) / 127.5, as the metadata say" in result.stdout
+    assert "classes of y: dog 100.0%" in result.stdout
+    values = np.load(tmp_path / "y.npy")
+    expected = 2 * (np.array([0, 51, 255], np.float32) - 127.5) / 127.5
+    np.testing.assert_allclose(values, np.broadcast_to(expected, values.shape), rtol=1e-6)
+    result = call("run", model, "--input", picture, "--mean", "0", "--std", "1", "--json")
+    assert json.loads(result.stdout)["y"]["max"] == 510
+
+
+def test_top_classes_have_names(tmp_path: Path) -> None:
+    model = labelled(tmp_path, (1, 3), TensorMetadata(), LABELS)
+    np.save(tmp_path / "x.npy", np.float32([[0.5, 3, 1]]))
+    assert (
+        "top of y: cat 6, dog 2, none 1" in call("run", model, "--input", tmp_path / "x.npy").stdout
+    )
+    top = json.loads(call("run", model, "--input", tmp_path / "x.npy", "--json").stdout)["y"]["top"]
+    assert top[0] == {"index": 1, "label": "cat", "score": 6.0}
+
+
+def test_values_have_names(tmp_path: Path) -> None:
+    model = labelled(tmp_path, (1, 3), TensorMetadata(), VALUE_LABELS)
+    np.save(tmp_path / "x.npy", np.float32([[0, 1, 0.5]]))
+    assert "y = none, dog, cat" in call("run", model, "--input", tmp_path / "x.npy").stdout
+
+
+def test_small_outputs_show_their_values(tmp_path: Path) -> None:
+    tensor = T((2, 2), TensorType.INT32)
+    model = tmp_path / "add.tflite"
+    model.write_bytes(one_op_model(Op.ADD, [tensor, tensor], [tensor], AddOptions()))
+    np.savez(tmp_path / "x.npz", in0=[[1, 2], [3, 4]], in1=[[1, 1], [1, 1]])
+    assert "out0 = [[2, 3], [4, 5]]" in call("run", model, "--input", tmp_path / "x.npz").stdout
+    record = json.loads(call("run", model, "--input", tmp_path / "x.npz", "--json").stdout)["out0"]
+    assert record == {
+        "dtype": "int32",
+        "shape": [2, 2],
+        "min": 2.0,
+        "max": 5.0,
+        "mean": 3.5,
+        "values": [[2, 3], [4, 5]],
+    }
+
+
+def test_a_sound_is_cut_to_what_the_model_takes(tmp_path: Path) -> None:
+    content = Content(content_properties=AudioProperties(sample_rate=8000, channels=1))
+    model = labelled(tmp_path, (1, 4000), TensorMetadata(content=content), TensorMetadata())
+    with wave.open(str(tmp_path / "s.wav"), "wb") as stream:
+        stream.setnchannels(2)
+        stream.setsampwidth(2)
+        stream.setframerate(16000)
+        stream.writeframes(np.full(2 * 16000, 8192, "<i2").tobytes())
+    result = call("run", model, "--input", tmp_path / "s.wav", "--output", tmp_path / "y.npy")
+    assert "s.wav as 4000 samples at 8000 Hz, the first 0.5 of 1 s" in result.stdout
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy")[0, 100:], 0.5, rtol=1e-3)
+
+
+def test_resizing_weighs_four_pixels_as_tflite_does() -> None:
+    pillow = pytest.importorskip("PIL.Image")
+    pixels = np.random.default_rng(0).integers(0, 256, (37, 53, 3), np.uint8)
+    for height, width in ((20, 30), (90, 70), (5, 100)):
+        made = np.asarray(resized(pillow.fromarray(pixels), (width, height)))
+        rows = np.clip((np.arange(height) + 0.5) * 37 / height - 0.5, 0, 36)
+        columns = np.clip((np.arange(width) + 0.5) * 53 / width - 0.5, 0, 52)
+        top, left = rows.astype(int), columns.astype(int)
+        down, right = np.minimum(top + 1, 36), np.minimum(left + 1, 52)
+        y, x = (rows - top)[:, None, None], (columns - left)[None, :, None]
+        upper = pixels[top][:, left] * (1 - x) + pixels[top][:, right] * x
+        lower = pixels[down][:, left] * (1 - x) + pixels[down][:, right] * x
+        # Pillow cuts the fraction.
+        assert np.abs(made - (upper * (1 - y) + lower * y)).max() <= 1 + 1e-9
+
+
+# Files -------------------------------------------------------------------------------------------
+
+
+def test_output_is_the_file_that_is_named(tmp_path: Path) -> None:
+    for name in ("o.npy", "o.npz", "o.json"):
+        result = call("run", FLOAT, "--output", tmp_path / name)
+        assert result.exit_code == 0, result.output
+        assert (tmp_path / name).is_file()
+    array = np.load(tmp_path / "o.npy")
+    (same,) = np.load(tmp_path / "o.npz").values()
+    np.testing.assert_array_equal(array, same)
+    (record,) = json.loads((tmp_path / "o.json").read_text()).values()
+    np.testing.assert_array_equal(np.float32(record["values"]), array)
+
+
+def test_output_goes_to_standard_output(tmp_path: Path) -> None:
+    call("run", FLOAT, "--output", tmp_path / "o.npy")
+    result = call("run", FLOAT, "--output", "-")
+    array = np.load(io.BytesIO(result.stdout_bytes))
+    np.testing.assert_array_equal(array, np.load(tmp_path / "o.npy"))
+
+
+def test_an_output_of_several_is_chosen_by_name(tmp_path: Path) -> None:
+    model = tmp_path / "two.tflite"
+    model.write_bytes(two_signatures())
+    target = tmp_path / "o.npy"
+    call("run", model, "--signature", "both", "--output", f"sum={target}", "--seed", "3")
+    assert np.load(target).shape == (2,)
+    said = refusal("run", model, "--signature", "both", "--output", target)
+    assert "holds one output, there are 2: difference, sum" in said
+    said = refusal("run", model, "--signature", "both", "--output", f"summ={target}")
+    assert "did you mean 'sum'?" in said
+
+
+def test_a_map_is_written_as_a_picture(tmp_path: Path) -> None:
+    pillow = pytest.importorskip("PIL.Image")
+    model = labelled(tmp_path, (1, 2, 2, 4), TensorMetadata(), TensorMetadata())
+    np.save(tmp_path / "x.npy", np.eye(4, dtype=np.float32).reshape(1, 2, 2, 4))
+    call("run", model, "--input", tmp_path / "x.npy", "--output", tmp_path / "y.png")
+    with pillow.open(tmp_path / "y.png") as image:
+        assert np.asarray(image).tolist() == [[0, 1], [2, 3]]
+        assert image.getpalette()[:3] == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("shape", "values", "pixels"),
+    [
+        ((1, 2, 2, 1), [0, 1, 0.5, 0], [[0, 255], [128, 0]]),
+        ((1, 1, 2, 3), [0, 0.1, 0.5, 0, 0, 0], [[[0, 51, 255], [0, 0, 0]]]),
+        ((1, 1, 2, 3), [-0.5, 0, 0.5, 0, 0, 0], [[[0, 128, 255], [128, 128, 128]]]),
+    ],
+)
+def test_gray_and_coloured_maps(
+    tmp_path: Path, shape: tuple[int, ...], values: list[float], pixels: object
+) -> None:
+    pillow = pytest.importorskip("PIL.Image")
+    model = labelled(tmp_path, shape, TensorMetadata(), TensorMetadata())
+    np.save(tmp_path / "x.npy", np.float32(values).reshape(shape))
+    result = call("run", model, "--input", tmp_path / "x.npy", "--output", tmp_path / "y.png")
+    assert result.exit_code == 0, result.output
+    with pillow.open(tmp_path / "y.png") as image:
+        assert np.asarray(image).tolist() == pixels
+
+
+def test_a_vector_is_no_picture(tmp_path: Path) -> None:
+    pytest.importorskip("PIL.Image")
+    model = labelled(tmp_path, (3,), TensorMetadata(), TensorMetadata())
+    assert "is no map" in refusal("run", model, "--output", tmp_path / "y.png")
+
+
+def test_a_file_of_no_known_kind_is_refused_before_the_run(tmp_path: Path) -> None:
+    said = refusal("run", tmp_path / "none.tflite", "--output", tmp_path / "y.nyp")
+    assert "no known kind" in said and "did you mean" in said
+
+
+def test_a_near_miss_of_an_input_is_suggested(tmp_path: Path) -> None:
+    model = labelled(tmp_path, (3,), TensorMetadata(), TensorMetadata())
+    said = refusal("run", model, "--input", f"X={tmp_path / 'x.npy'}")
+    assert "did you mean 'x'?" in said
+
+
+# Signatures --------------------------------------------------------------------------------------
+
+
+def two_signatures() -> bytes:
+    """``twice`` of the first subgraph, and ``both``, which gives two outputs of another order."""
+    builder = ModelBuilder()
+    first = builder.subgraph("first").tensor("p", (2,)).tensor("q", (2,))
+    first.operator(Op.ADD, ["p", "p"], ["q"], AddOptions()).inputs("p").outputs("q")
+    first.signature("twice", {"x": "p"}, {"y": "q"})
+    second = builder.subgraph("second")
+    for name in ("a", "b", "s", "d"):
+        second.tensor(name, (2,))
+    second.operator(Op.ADD, ["a", "b"], ["s"], AddOptions())
+    second.operator(Op.SUB, ["a", "b"], ["d"], SubOptions())
+    second.inputs("a", "b").outputs("s", "d")
+    second.signature("both", {"left": "a", "right": "b"}, {"sum": "s", "difference": "d"})
+    return builder.write()
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Path:
+    path = tmp_path / "two.tflite"
+    path.write_bytes(two_signatures())
+    return path
+
+
+def test_run_takes_a_signature(two: Path, tmp_path: Path) -> None:
+    np.savez(tmp_path / "in.npz", left=[1.0, 2], right=[10.0, 20])
+    given = ("--signature", "both", "--input", tmp_path / "in.npz", "--json")
+    found = json.loads(call("run", two, *given).stdout)
+    assert found["sum"]["values"] == [11, 22]
+    assert found["difference"]["values"] == [-9, -18]
+    assert "did you mean 'both'?" in refusal("run", two, "--signature", "bth")
