@@ -46,13 +46,14 @@ def lowering_times(
     effort: Effort = Effort(),
 ) -> dict[str, float]:
     """Seconds of one run of `op` by each of these lowerings, over random inputs."""
-    runs = [_run_of(op, name, target, translators, num_threads) for name in names]
+    runs = [run_of(op, name, target, translators, num_threads) for name in names]
     return dict(zip(names, shortest_turns(runs, effort), strict=True))
 
 
-def _run_of(
+def run_of(
     op: View, name: str, target: Target, translators: Registry[Translator], num_threads: int
 ) -> Callable[[], None]:
+    """One run of `op` by the lowering `name`, in a session of its own."""
     inputs = [tensor for tensor in op.present_inputs() if not tensor.is_constant]
     target = replace(target, choose=partial(_always, name))
     lowered = lower([op], inputs, op.outputs, translators, target=target)
