@@ -12,6 +12,7 @@ from tflite_ort.optional import late
 from tflite_ort.plan.recording import Recorder
 from tflite_ort.plan.stored import StoredScopes, Surroundings
 from tflite_ort.providers.delegates import Delegate, named
+from tflite_ort.providers.processor import blocked_channels
 from tflite_ort.providers.provider import DeviceMemory
 from tflite_ort.providers.traits import traits_of
 from tflite_ort.providers.trials import device_memory, exact_weight_type
@@ -88,6 +89,7 @@ class PlanContext:
         target = replace(traits.target, weights=weights, hybrid=self.hybrid)
         if not target.cpu_kernels:
             return target
+        target = replace(target, block=blocked_channels())
         if self.tuner is not None:
             return replace(target, choose=self.tuner.chooser(target))
         return replace(target, choose=modelled_chooser(weights))

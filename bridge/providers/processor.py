@@ -34,3 +34,10 @@ def processor() -> list[str]:
         return [os.environ.get("PROCESSOR_IDENTIFIER", ""), trials.exact_weight_type()]
     first = text.partition("\n\n")[0].splitlines()
     return [line for line in first if line.partition("\t")[0].strip() in _PROCESSOR_FACTS]
+
+
+@cache
+def blocked_channels() -> int:
+    """The channels in a block of ONNX Runtime's convolutions of floats; 0 where it is not known."""
+    flags = next((line for line in processor() if line.startswith("flags")), "").split()
+    return 16 if "avx512f" in flags else 8 if "avx2" in flags else 0

@@ -91,6 +91,7 @@ class Target:
             floats; otherwise in 32-bit floats, within one quantum an operator.
         fallback: numpy kernels stand by: what ONNX says only nearly is left to them, such as
             strings, which are text in UTF-8 there and any bytes in TFLite.
+        block: the channels in a block of ONNX Runtime's convolutions of floats; 0: there are none.
         choose: which lowering an operator gets where it has several, see `Lowering`.
     """
 
@@ -102,6 +103,7 @@ class Target:
     carried_boundary: bool = False
     exact: bool = False
     fallback: bool = False
+    block: int = 0
     choose: Chooser = plainest
 
     @property

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.graph.blocks import keep_blocks
 from tflite_ort.opmap.graph.forms import Layout, Target
 from tflite_ort.opmap.graph.graph import Graph
 from tflite_ort.opmap.registry import Translator
@@ -159,6 +160,8 @@ def _model(
 ) -> ir.Model:
     nodes = _used(g.nodes, outputs)
     graph = ir.Graph(inputs, outputs, nodes, name=name)
+    if g.target.block:
+        keep_blocks(graph, g.target.block)
     used = {id(value) for value, _, _ in graph.reads()}
     initializers = (value for value in g.constants.values if id(value) in used)
     graph.initializers.update((value.name, value) for value in initializers)
