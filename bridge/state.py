@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,7 @@ from tflite_ort.schema.values.view import VariableKey
 
 Array = npt.NDArray[Any]
 _INT8, _UINT8 = np.dtype(np.int8), np.dtype(np.uint8)
-_TOP_BIT = np.uint8(128)
+_TOP_BIT = np.array(128, np.uint8)
 
 
 def moved(codes: Array, out: Array | None = None) -> Array:
@@ -23,6 +25,12 @@ def moved(codes: Array, out: Array | None = None) -> Array:
     target = _UINT8 if codes.dtype == _INT8 else _INT8
     view = None if out is None else out.view(np.uint8)
     return np.bitwise_xor(codes.view(np.uint8), _TOP_BIT, out=view).view(target)
+
+
+def mover(codes: Array, out: Array) -> Callable[[], object]:
+    """A function that moves `codes` by 128 into `out`; both are contiguous, of 8 bits."""
+    source, target = (each.reshape(-1).view(np.uint8) for each in (codes, out))
+    return partial(np.bitwise_xor, source, _TOP_BIT, target)
 
 
 class Variable:

@@ -31,6 +31,7 @@ from tflite_ort.schema import (
 )
 from tflite_ort.schema.arithmetic.code_functions import leaky_relu_codes, sigmoid_int16, tanh_int16
 from tflite_ort.schema.arithmetic.fixed_point import saturate
+from tflite_ort.schema.values.sizes import is_known
 
 Array = npt.NDArray[Any]
 View = OperatorView[Any]
@@ -41,7 +42,7 @@ _CODES = _BYTES | {_T.INT16}
 _FLOAT32 = frozenset({_T.FLOAT32})
 _HALF = frozenset({_T.FLOAT32, _T.FLOAT16})
 
-_BLOCK = 16  # ONNX Runtime's blocked convolutions have at most so many channels in a block
+_FEWEST_PRODUCTS = 1 << 13  # below so many elements PRelu takes no longer than two nodes
 
 
 def check_types(op: View, types: frozenset[TensorType], *, widened: bool = False) -> None:
@@ -186,22 +187,42 @@ def prelu(op: View, g: Graph) -> None:
     if alpha.type is not expected or alpha.is_quantized is not input.is_quantized:
         raise Untranslatable(f"{input.type.name} input with {alpha.type.name} alpha")
     layout = g.layout(input)
-    if g.target.cpu_kernels and layout is Layout.FIRST and _is_blocked(input, alpha):
+    if g.target.block and layout is Layout.FIRST and _is_blocked(input, alpha):
         g.write(op.output, blocked_prelu(op, g), layout=layout)
         return
-    slope = g.read(alpha, layout=layout, rank=input.rank)
-    g.write(op.output, g.op("PRelu", g.read(input, layout=layout), slope), layout=layout)
+    slope, x = g.read(alpha, layout=layout, rank=input.rank), g.read(input, layout=layout)
+    few = is_known(*input.shape) and math.prod(input.shape) < _FEWEST_PRODUCTS
+    if few or not g.target.cpu_kernels or alpha.data is None:
+        g.write(op.output, g.op("PRelu", x, slope), layout=layout)
+        return
+    slopes = alpha.data.astype(np.float64)
+    if alpha.quantization is not None:
+        codes = slopes - alpha.quantization.scalar_zero_point
+        slopes = codes * alpha.quantization.scalar_scale
+    g.write(op.output, prelu_of_products(g, x, slope, slopes), layout=layout)
+
+
+def prelu_of_products(g: Graph, x: ir.Value, slope: ir.Value, slopes: Array) -> ir.Value:
+    """PRELU as the larger of x and slope * x, or chosen by the sign of x: bit for bit what PRelu
+    gives, which takes ONNX Runtime up to 15 times as long.
+
+    Args:
+        slopes: the values of `slope`.
+    """
+    if np.all((slopes > 0) & (slopes <= 1)):
+        return g.op("Max", x, g.op("Mul", x, slope))
+    zero = g.constant(0, np.float32)
+    return g.op("Where", g.op("Less", x, zero), g.op("Mul", x, slope), x)
 
 
 def _is_blocked(input: TensorView, alpha: TensorView) -> bool:
     """Whether ONNX Runtime has the float channels in blocks, and each has one constant slope."""
-    channels = input.shape[-1]
     return (
         alpha.is_constant
         and input.type is _T.FLOAT32
         and input.rank == 4
-        and channels > 0 == channels % _BLOCK
-        and alpha.shape[-1] == math.prod(alpha.shape) == channels
+        and is_known(input.shape[-1])
+        and alpha.shape[-1] == math.prod(alpha.shape) == input.shape[-1] > 1
     )
 
 

@@ -62,6 +62,10 @@ def mean(op: OperatorView[ReducerOptions], g: Graph) -> None:
         return
     if layout is Layout.FIRST and _axes(op) == tuple(range(1, input.rank - 1)):
         pooled = g.op("GlobalAveragePool", g.read(input, layout=layout))
+        if g.target.cpu_kernels and input.is_quantized and input.rank == 4:
+            # It cancels the one by which ONNX Runtime has codes channels-last.
+            pooled = g.op("Transpose", pooled, perm=Layout.FIRST.inverse(4))
+            layout = Layout.LAST
         _write(op, g, pooled, layout, Domain.REAL)
     else:
         _reduce(op, g, "ReduceMean", layout, Domain.REAL)

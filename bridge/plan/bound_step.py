@@ -10,7 +10,7 @@ from tflite_ort.plan.runs import Run
 from tflite_ort.plan.session_runs import session_run
 from tflite_ort.providers.session import Session
 from tflite_ort.schema import TensorView
-from tflite_ort.state import moved
+from tflite_ort.state import mover
 
 # Inputs that are handed on as they are, each with the output that is the same.
 Passed = Sequence[tuple[TensorView, TensorView]]
@@ -35,17 +35,17 @@ def bound_run(
     run: Run = _nothing
     if session is not None:
         run = session_run(session, inputs, outputs, memory, noted=noted)
-    moves_in = [x.moved for x in inputs if x.moved is not None]
-    moves_out = [x.moved for x in outputs if x.moved is not None]
+    moves_in = [mover(*x.moved) for x in inputs if x.moved is not None]
+    moves_out = [mover(*reversed(x.moved)) for x in outputs if x.moved is not None]
     if not (moves_in or moves_out or passed):
         return run
 
     def run_with_copies() -> None:
-        for codes, carried in moves_in:
-            moved(codes, out=carried)
+        for move in moves_in:
+            move()
         run()
-        for codes, carried in moves_out:
-            moved(carried, out=codes)
+        for move in moves_out:
+            move()
         for source, target in passed:
             memory.put(target, memory.value(source))
 

@@ -407,7 +407,13 @@ class Graph(ShapedNodes):
 
     def _relayout(self, tensor: TensorView, value: ir.Value, to: Layout) -> ir.Value:
         rank = tensor.rank
-        if same_order(tensor.shape) and (not tensor.dynamic or one_is_inferred(tensor.shape)):
+        # Transposes of codes go where ONNX Runtime has its own layers of codes channels-last.
+        cancels = self.target.cpu_kernels and tensor.is_quantized and rank == 4
+        if (
+            not cancels
+            and same_order(tensor.shape)
+            and (not tensor.dynamic or one_is_inferred(tensor.shape))
+        ):
             # Nothing changes place in memory.
             return self.reshape(value, to.shape(tensor.shape))
         permutation = to.permutation(rank) if to is Layout.FIRST else Layout.FIRST.inverse(rank)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.one_op import Case, T, assert_close, check, one_op_model, ours
 from tests.ops.versions import check_versions, one_per_operator
+from tests.optimised import optimised_nodes
 from tests.oracle import litert
 from tflite_ort.schema import (
     KernelError,
@@ -170,6 +171,35 @@ def prelu_rows() -> list[Case]:
                 )
             )
     return rows
+
+
+LARGE_PRELU = (1, 40, 30, 12)  # large enough for products in place of PRelu
+
+
+@pytest.mark.parametrize("slopes", [(0.01, 1.0), (0.0, 0.9), (-0.5, 0.5), (1.5, 3.0)], ids=str)
+@pytest.mark.parametrize("shape", [(12,), (1, 1, 12), (40, 30, 12)], ids=str)
+def test_products_are_prelu_bit_for_bit(
+    shape: tuple[int, ...], slopes: tuple[float, float]
+) -> None:
+    rng = np.random.default_rng(4)
+    alpha = rng.uniform(*slopes, shape).astype(np.float32)
+    alpha.flat[0], alpha.flat[-1] = slopes
+    model = one_op_model(Op.PRELU, [T(LARGE_PRELU), T.constant(alpha)], [T(LARGE_PRELU)], None, 1)
+    x = rng.standard_normal(LARGE_PRELU).astype(np.float32)
+    x.flat[:6] = np.inf, -np.inf, np.nan, -0.0, 0.0, 1e-40
+    with np.errstate(invalid="ignore"):
+        expected = np.where(x >= 0, x, np.float32(alpha) * x)
+    outputs, places = ours(model, [x])
+    np.testing.assert_array_equal(outputs[0], expected)
+    assert "numpy" not in places
+
+
+def test_large_maps_have_no_prelu_node() -> None:
+    for slopes in (0.2, -0.2):
+        alpha = np.full(12, slopes, np.float32)
+        inputs = [T(LARGE_PRELU), T.constant(alpha)]
+        nodes = optimised_nodes(one_op_model(Op.PRELU, inputs, [T(LARGE_PRELU)], None, 1))
+        assert nodes["PRelu"] == 0
 
 
 def softmax_rows() -> list[Case]:
