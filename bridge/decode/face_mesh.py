@@ -29,3 +29,22 @@ SECOND_EYE = (
     *(383, 300, 293, 334, 296, 336, 285, 417),
 )
 MESH_POINTS, IRIS_POINTS = 468, 5
+
+
+def _attended() -> tuple[int, ...]:
+    rows = list(range(MESH_POINTS))
+    first = MESH_POINTS
+    for places in (LIPS, FIRST_EYE, SECOND_EYE):
+        for number, place in enumerate(places, first):
+            rows[place] = number
+        first += len(places)
+    return (*rows, *range(first, first + 2 * IRIS_POINTS))
+
+
+# Where a point is among the mesh, lips, eyes and irises one after the other, and where its depth is
+# among those of the mesh and of the two irises. A point of several parts is of the last one.
+ATTENDED = _attended()
+ATTENDED_DEPTHS = (
+    *range(MESH_POINTS),
+    *(MESH_POINTS + eye for eye in (0, 1) for _ in range(IRIS_POINTS)),
+)

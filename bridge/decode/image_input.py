@@ -15,6 +15,7 @@ from tflite_ort.decode.nodes import Nodes
 
 WHOLE = (0.5, 0.5, 1.0, 1.0, 0.0)
 _FRACTIONS = 32.0
+_MOST_BYTES = 2**31 - 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +72,7 @@ def add_image_input(nodes: Nodes, tensor: str, how: Preparation) -> Projection:
     angle = nodes.pick(roi, 4)
     cosine, sine = nodes.op("Cos", angle), nodes.op("Sin", angle)
     pixels = _pixel_matrix(nodes, centre, extent, cosine, sine)
-    crop, start = _cropped(nodes, image, pixels, size)
-    values = _sampled(nodes, crop, _moved(nodes, pixels, start), how)
+    values = _sampled(nodes, image, nodes.pick(shape, 1, 0), pixels, how)
     nodes.named(tensor, _normalised(nodes, values, how))
     return Projection(nodes.div(pixels, size), depth, cosine, sine, size)
 
@@ -92,67 +92,117 @@ def _pixel_matrix(nodes: Nodes, centre: str, extent: str, cosine: str, sine: str
     return nodes.join(sides, nodes.sub(nodes.reshape(centre, 1, 2), middle))
 
 
-def _cropped(nodes: Nodes, image: str, pixels: str, size: str) -> tuple[str, str]:
-    """The part of the picture that the region touches, and the pixel where it begins [2]."""
-    corners = np.array([[0, 0, 1], [1, 0, 1], [0, 1, 1], [1, 1, 1]], np.float32)
-    at = nodes.op("MatMul", corners, pixels)
-    axis = np.array([0])
-    first = nodes.sub(nodes.op("Floor", nodes.op("ReduceMin", at, axis, keepdims=0)), 1.0)
-    last = nodes.add(nodes.op("Ceil", nodes.op("ReduceMax", at, axis, keepdims=0)), 2.0)
-    start = nodes.op("Max", nodes.op("Min", first, nodes.sub(size, 1.0)), 0.0)
-    end = nodes.op("Max", nodes.op("Min", last, size), nodes.add(start, 1.0))
-    ends = [nodes.cast(nodes.pick(each, 1, 0), np.int64) for each in (start, end)]
-    return nodes.op("Slice", image, *ends, np.array([0, 1])), start
+@dataclass(frozen=True, slots=True)
+class _Neighbours:
+    """The two pixels next to a place along an axis, of which one may be outside the picture.
+
+    Args:
+        low, high: where their rows or columns begin among the picture's bytes, int32 [1, N].
+        part: how far the place is from the lower to the higher one, float32 [1, N].
+        inside: of each, 1.0 or 0.0; None where places are within the picture.
+    """
+
+    low: str
+    high: str
+    part: str
+    inside: tuple[str, str] | None
 
 
-def _moved(nodes: Nodes, pixels: str, start: str) -> str:
-    """The matrix [3, 2] for the pixels of a part of the picture that begins at `start`."""
-    offset = nodes.op("Pad", nodes.reshape(start, 1, 2), np.array([2, 0, 0, 0]))
-    return nodes.sub(pixels, offset)
-
-
-def _sampled(nodes: Nodes, crop: str, pixels: str, how: Preparation) -> str:
+def _sampled(nodes: Nodes, image: str, shape: str, pixels: str, how: Preparation) -> str:
     """Pixels [1, 3, height, width] in 0..255.
 
-    Coordinates are computed as two rows, x and y, in 32nds of a pixel.
+    Only the pixels around each place are read, so that the size of the picture does not matter.
+
+    Args:
+        shape: width and height of the picture.
     """
+    at = _places(nodes, pixels, how)
+    counts = nodes.join(np.array([3]), nodes.mul(nodes.pick(shape, 0), np.array([3])))
+    x, y = (
+        _neighbours(nodes, *parts, how.outside)
+        for parts in zip(
+            nodes.ops("Split", at, outputs=2, num_outputs=2),
+            nodes.ops("Split", nodes.cast(shape, np.float32), outputs=2, num_outputs=2),
+            nodes.ops("Split", nodes.cast(counts, np.int32), outputs=2, num_outputs=2),
+            strict=True,
+        )
+    )
+    flat = _flat(nodes, image)
+    rows = [
+        _mixed(nodes, *(_pixels(nodes, flat, row, column) for column in (x.low, x.high)), x)
+        for row in (y.low, y.high)
+    ]
+    mixed = nodes.op("Floor", nodes.add(_mixed(nodes, rows[0], rows[1], y), 0.5))
+    return nodes.reshape(mixed, 1, 3, how.height, how.width)
+
+
+def _places(nodes: Nodes, pixels: str, how: Preparation) -> str:
+    """Where the tensor's elements are in the picture: x and y in 32nds of a pixel, whole numbers,
+    float32 [2, N]."""
     y, x = np.mgrid[: how.height, : how.width]
     points = np.stack([x / how.width, y / how.height, np.ones(x.shape)]).reshape(3, -1)
     matrix = nodes.op("Transpose", nodes.mul(pixels, _FRACTIONS), perm=[1, 0])
-    at = nodes.op("Round", nodes.op("MatMul", matrix, points.astype(np.float32)))
-    sizes = nodes.reshape(nodes.pick(nodes.op("Shape", crop), 1, 0), 2, 1)
-    sizes = nodes.cast(sizes, np.float32)
-    if how.outside == "border":  # twice as fast as GridSample's own way
-        last = nodes.mul(nodes.sub(sizes, 1.0), _FRACTIONS)
-        at = nodes.op("Max", nodes.op("Min", at, last), 0.0)
-    wide, sizes = _of_even_binary_size(nodes, crop, sizes)
-    # GridSample wants the middle of the first and of the last pixel half a pixel inside -1..1.
-    inner = nodes.sub(nodes.op("Reciprocal", sizes), 1.0)
-    grid = nodes.add(nodes.mul(at, nodes.div(2 / _FRACTIONS, sizes)), inner)
-    pairs = nodes.reshape(nodes.op("Transpose", grid, perm=[1, 0]), 1, how.height, how.width, 2)
-    planes = nodes.op("Transpose", wide, perm=[2, 0, 1])
-    picture = nodes.cast(nodes.op("Unsqueeze", planes, np.array([0])), np.float32)
-    options = {"mode": "linear", "padding_mode": "zeros", "align_corners": 0}
-    sampled = nodes.op("GridSample", picture, pairs, **options)
-    return nodes.op("Floor", nodes.add(sampled, 0.5))
+    return nodes.op("Round", nodes.op("MatMul", matrix, points.astype(np.float32)))
 
 
-def _of_even_binary_size(nodes: Nodes, crop: str, sizes: str) -> tuple[str, str]:
-    """A picture with zeros at its right and lower edges, so that its sizes are powers of two, and
-    these sizes [2, 1]: then all that GridSample computes is exact."""
-    powers = nodes.op("Ceil", nodes.mul(nodes.op("Log", sizes), float(np.log2(np.e))))
-    wide = nodes.op("Pow", 2.0, powers)
-    more = nodes.reshape(nodes.cast(nodes.sub(wide, sizes), np.int64), 2)
-    zeros = np.zeros(3, np.int64)
-    ends = nodes.join(zeros, nodes.pick(more, 1, 0), zeros[:1])
-    return nodes.op("Pad", crop, ends), wide
+def _neighbours(nodes: Nodes, at: str, size: str, count: str, outside: str) -> _Neighbours:
+    """The pixels around places [1, N] along an axis.
+
+    Args:
+        size: of the picture.
+        count: of bytes from one to the next.
+    """
+    last = nodes.sub(size, 1.0)
+    if outside == "border":
+        at = _limited(nodes, at, nodes.mul(last, _FRACTIONS))
+    at = nodes.mul(at, 1 / _FRACTIONS)
+    low = nodes.op("Floor", at)
+    part, high = nodes.sub(at, low), nodes.add(low, 1.0)
+    within = [_limited(nodes, each, last) for each in (low, high)]
+    begins = [nodes.mul(nodes.cast(each, np.int32), count) for each in within]
+    if outside == "border":
+        return _Neighbours(*begins, part, None)
+    first, second = (
+        nodes.cast(nodes.op("Equal", *pair), np.float32)
+        for pair in zip((low, high), within, strict=True)
+    )
+    return _Neighbours(*begins, part, (first, second))
+
+
+def _limited(nodes: Nodes, values: str, last: str) -> str:
+    return nodes.op("Max", nodes.op("Min", values, last), 0.0)
+
+
+def _flat(nodes: Nodes, image: str) -> str:
+    """All bytes of a picture, [bytes]. The graph fails where int32 cannot count them."""
+    count = nodes.op("Size", image)
+    wrong = nodes.op("Div", count, _MOST_BYTES)
+    one = nodes.op("Gather", np.array([-1]), nodes.reshape(wrong, 1))
+    return nodes.op("Reshape", image, one)
+
+
+def _pixels(nodes: Nodes, flat: str, row: str, column: str) -> str:
+    """The pixels in `row` and `column` as float32 [3, N]."""
+    begins = nodes.add(row, column)
+    places = nodes.add(begins, np.arange(3, dtype=np.int32).reshape(3, 1))
+    found = nodes.op("GatherElements", flat, nodes.reshape(places, -1), axis=0)
+    return nodes.cast(nodes.reshape(found, 3, -1), np.float32)
+
+
+def _mixed(nodes: Nodes, low: str, high: str, along: _Neighbours) -> str:
+    """What is between two pixels. All numbers are multiples of 1/1024 below 256: it is exact."""
+    if along.inside is not None:
+        low, high = (
+            nodes.mul(each, there) for each, there in zip((low, high), along.inside, strict=True)
+        )
+    return nodes.add(low, nodes.mul(nodes.sub(high, low), along.part))
 
 
 def _normalised(nodes: Nodes, values: str, how: Preparation) -> str:
     """[1, height, width, 3] as the network wants them."""
     if how.dtype == "float32":
         mean, std = (np.array(each, np.float32).reshape(-1, 1, 1) for each in (how.mean, how.std))
-        values = nodes.mul(nodes.sub(values, mean), 1 / std)
+        values = nodes.mul(nodes.sub(values, mean) if mean.any() else values, 1 / std)
     elif how.dtype == "int8":
         values = nodes.sub(values, 128.0)
     return nodes.cast(nodes.op("Transpose", values, perm=[0, 2, 3, 1]), how.dtype)

@@ -6,11 +6,10 @@ import numpy as np
 
 from tflite_ort.decode.detections import Outputs
 from tflite_ort.decode.face_mesh import (
-    FIRST_EYE,
+    ATTENDED,
+    ATTENDED_DEPTHS,
     FIRST_EYELIDS,
-    LIPS,
     MESH_POINTS,
-    SECOND_EYE,
     SECOND_EYELIDS,
 )
 from tflite_ort.decode.image_input import Projection, projected
@@ -51,18 +50,18 @@ def face_with_attention(nodes: Nodes, raw: list[str], size: int, to: Projection)
     Args:
         raw: mesh, lips, eyes and irises, and whether there is a face.
     """
-    mesh = _scaled(nodes, raw[0], MESH_POINTS, size)
+    mesh = nodes.reshape(raw[0], MESH_POINTS, 3)
+    better = [nodes.reshape(each, -1, 2) for each in raw[1:6]]
+    flat = nodes.join(nodes.part(mesh, 0, 2, axis=1), *better)
     depths = nodes.part(mesh, 2, 3, axis=1)
-    flat = nodes.part(mesh, 0, 2, axis=1)
-    for each, places in zip(raw[1:4], (LIPS, FIRST_EYE, SECOND_EYE), strict=True):
-        better = nodes.div(nodes.reshape(each, len(places), 2), float(size))
-        flat = nodes.op("ScatterND", flat, np.array(places).reshape(-1, 1), better)
-    parts = [nodes.join(flat, depths, axis=1)]
-    for each, around in zip(raw[4:6], (FIRST_EYELIDS, SECOND_EYELIDS), strict=True):
-        iris = nodes.div(nodes.reshape(each, -1, 2), float(size))
-        depth = nodes.op("ReduceMean", nodes.pick(depths, *around), np.array([0]), keepdims=1)
-        parts.append(nodes.join(iris, nodes.op("Expand", depth, np.array([5, 1])), axis=1))
-    return _face(nodes, nodes.join(*parts), raw[6], to, MESH_POINTS + 10)
+    around = nodes.op("Gather", depths, np.array([FIRST_EYELIDS, SECOND_EYELIDS]))
+    means = nodes.op("ReduceMean", around, np.array([1]), keepdims=0)
+    chosen = (
+        nodes.op("Gather", flat, np.array(ATTENDED)),
+        nodes.op("Gather", nodes.join(depths, means), np.array(ATTENDED_DEPTHS)),
+    )
+    points = nodes.div(nodes.join(*chosen, axis=1), float(size))
+    return _face(nodes, points, raw[6], to, len(ATTENDED))
 
 
 def _face(nodes: Nodes, points: str, logit: str, to: Projection, count: int) -> Outputs:

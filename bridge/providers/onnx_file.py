@@ -35,6 +35,7 @@ class OnnxSession:
         folder: where its external weights lie.
         num_threads: within an operator.
         provider: what it does not take is left to the CPU's.
+        reused: it runs often, so that memory is kept from run to run.
 
     Raises:
         DelegateError: ONNX Runtime cannot load it.
@@ -46,9 +47,11 @@ class OnnxSession:
         folder: Path | None = None,
         num_threads: int = 1,
         provider: Provider = ON_CPU,
+        *,
+        reused: bool = False,
     ) -> None:
         options = session_options(num_threads)
-        options.enable_cpu_mem_arena = False  # a session runs a few times: nothing is kept for more
+        options.enable_cpu_mem_arena = reused
         for key, value in _CONFIG.items():
             options.add_session_config_entry(key, value)
         if folder is not None:

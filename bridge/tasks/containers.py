@@ -148,21 +148,15 @@ class ClassificationResult:
 ImageClassifierResult = AudioClassifierResult = ClassificationResult
 
 
-def landmark_list(
-    points: Array, visibility: Array | None = None, presence: Array | None = None
-) -> list[NormalizedLandmark]:
-    """Points [N, 3] as landmarks."""
-    return [NormalizedLandmark(*row) for row in _rows(points, visibility, presence)]
+def landmark_list(points: Array, *sure: Array) -> list[NormalizedLandmark]:
+    """Points [N, 3] as landmarks, with visibility and presence, [N] each, where they are given."""
+    return list(map(NormalizedLandmark, *_columns(points, *sure)))
 
 
-def world_landmark_list(
-    points: Array, visibility: Array | None = None, presence: Array | None = None
-) -> list[Landmark]:
+def world_landmark_list(points: Array, *sure: Array) -> list[Landmark]:
     """Points [N, 3] in metres as landmarks."""
-    return [Landmark(*row) for row in _rows(points, visibility, presence)]
+    return list(map(Landmark, *_columns(points, *sure)))
 
 
-def _rows(points: Array, *more: Array | None) -> list[list[float]]:
-    columns = [points, *(each[:, np.newaxis] for each in more if each is not None)]
-    rows: list[list[float]] = np.concatenate(columns, axis=1).tolist()
-    return rows
+def _columns(points: Array, *more: Array) -> list[list[float]]:
+    return [each.tolist() for each in (*points.T, *more)]

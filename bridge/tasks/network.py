@@ -54,7 +54,7 @@ class Network:
         exported = made_for(_target(provider.name), content, WellKnownOpResolver())
         whole = decoded(exported, model, kind, image_input=kind.preparation is not None)
         threads = base.num_threads or os.cpu_count() or 1
-        self._session = OnnxSession(whole, num_threads=threads, provider=provider)
+        self._session = OnnxSession(whole, num_threads=threads, provider=provider, reused=True)
         self.input = self._session.inputs[0]
         first = model.subgraphs[0]
         self.input_shape = tuple(first.tensors[first.inputs[0]].shape)
