@@ -180,16 +180,19 @@ ROIS = {
 }
 
 
+@pytest.mark.parametrize("size", [(37, 53), (1, 9), (5, 1), (1, 1), (2, 2)])
 @pytest.mark.parametrize("roi", ROIS)
 @pytest.mark.parametrize(("letterbox", "outside"), [(True, "zeros"), (False, "border")])
-def test_a_region_of_a_picture(roi: str, letterbox: bool, outside: str) -> None:
+def test_a_region_of_a_picture(
+    roi: str, letterbox: bool, outside: str, size: tuple[int, int]
+) -> None:
     how = Preparation(24, 32, (10.0, 20.0, 30.0), (2.0, 4.0, 8.0), letterbox, outside)
 
     def write(nodes: Nodes) -> dict[str, Any]:
         to = add_image_input(nodes, "tensor", how)
         return {"x": ("tensor", "float32", [1, 24, 32, 3]), "m": (to.matrix, "float32", [3, 2])}
 
-    image = np.random.default_rng(1).integers(0, 256, (37, 53, 3), np.uint8)
+    image = np.random.default_rng(1).integers(0, 256, (*size, 3), np.uint8)
     region = np.array(ROIS[roi], np.float32)
     found = outputs_of(made(write), {"image": image, "roi": region})
     pixels, matrix = cropped(image, region.astype(float), how)

@@ -92,85 +92,64 @@ def _pixel_matrix(nodes: Nodes, centre: str, extent: str, cosine: str, sine: str
     return nodes.join(sides, nodes.sub(nodes.reshape(centre, 1, 2), middle))
 
 
-@dataclass(frozen=True, slots=True)
-class _Neighbours:
-    """The two pixels next to a place along an axis, of which one may be outside the picture.
-
-    Args:
-        low, high: where their rows or columns begin among the picture's bytes, int32 [1, N].
-        part: how far the place is from the lower to the higher one, float32 [1, N].
-        inside: of each, 1.0 or 0.0; None where places are within the picture.
-    """
-
-    low: str
-    high: str
-    part: str
-    inside: tuple[str, str] | None
-
-
 def _sampled(nodes: Nodes, image: str, shape: str, pixels: str, how: Preparation) -> str:
     """Pixels [1, 3, height, width] in 0..255.
 
-    Only the pixels around each place are read, so that the size of the picture does not matter.
+    Only the four pixels around each place are read, so that the size of the picture does not
+    matter. All sums are multiples of 1/1024 below 256: they are exact.
 
     Args:
-        shape: width and height of the picture.
+        shape: width and height of the picture, int64 [2].
     """
-    at = _places(nodes, pixels, how)
-    counts = nodes.join(np.array([3]), nodes.mul(nodes.pick(shape, 0), np.array([3])))
-    x, y = (
-        _neighbours(nodes, *parts, how.outside)
-        for parts in zip(
-            nodes.ops("Split", at, outputs=2, num_outputs=2),
-            nodes.ops("Split", nodes.cast(shape, np.float32), outputs=2, num_outputs=2),
-            nodes.ops("Split", nodes.cast(counts, np.int32), outputs=2, num_outputs=2),
-            strict=True,
-        )
-    )
+    last = nodes.sub(nodes.reshape(nodes.cast(shape, np.float32), 2, 1), 1.0)
+    at, low = _places(nodes, pixels, last, how)
+    first, steps = _bytes(nodes, low, shape)
     flat = _flat(nodes, image)
-    rows = [
-        _mixed(nodes, *(_pixels(nodes, flat, row, column) for column in (x.low, x.high)), x)
-        for row in (y.low, y.high)
-    ]
-    mixed = nodes.op("Floor", nodes.add(_mixed(nodes, rows[0], rows[1], y), 0.5))
-    return nodes.reshape(mixed, 1, 3, how.height, how.width)
+    across, down = nodes.ops("Split", steps, outputs=2, num_outputs=2)
+    right, below = nodes.add(first, across), nodes.add(first, down)
+    corners = (first, right), (below, nodes.add(right, down))
+    found = [[_pixels(nodes, flat, each) for each in row] for row in corners]
+    mix = _between if how.outside == "border" else _between_or_outside
+    x, y = nodes.ops("Split", nodes.sub(at, low), outputs=2, num_outputs=2)
+    more_x, more_y = nodes.ops("Split", nodes.op("Min", last, 1.0), outputs=2, num_outputs=2)
+    mixed = mix(nodes, *(mix(nodes, *row, x, more_x) for row in found), y, more_y)
+    whole = nodes.op("Floor", nodes.add(mixed, 0.5))
+    return nodes.reshape(whole, 1, 3, how.height, how.width)
 
 
-def _places(nodes: Nodes, pixels: str, how: Preparation) -> str:
-    """Where the tensor's elements are in the picture: x and y in 32nds of a pixel, whole numbers,
-    float32 [2, N]."""
+def _places(nodes: Nodes, pixels: str, last: str, how: Preparation) -> tuple[str, str]:
+    """Where the tensor's elements are in the picture, and the first of the two columns and rows
+    there; x and y, float32 [2, N].
+
+    Args:
+        last: column and row of the picture, [2, 1].
+    """
     y, x = np.mgrid[: how.height, : how.width]
     points = np.stack([x / how.width, y / how.height, np.ones(x.shape)]).reshape(3, -1)
     matrix = nodes.op("Transpose", nodes.mul(pixels, _FRACTIONS), perm=[1, 0])
-    return nodes.op("Round", nodes.op("MatMul", matrix, points.astype(np.float32)))
-
-
-def _neighbours(nodes: Nodes, at: str, size: str, count: str, outside: str) -> _Neighbours:
-    """The pixels around places [1, N] along an axis.
-
-    Args:
-        size: of the picture.
-        count: of bytes from one to the next.
-    """
-    last = nodes.sub(size, 1.0)
-    if outside == "border":
+    at = nodes.op("Round", nodes.op("MatMul", matrix, points.astype(np.float32)))
+    if how.outside == "border":
         at = _limited(nodes, at, nodes.mul(last, _FRACTIONS))
     at = nodes.mul(at, 1 / _FRACTIONS)
-    low = nodes.op("Floor", at)
-    part, high = nodes.sub(at, low), nodes.add(low, 1.0)
-    within = [_limited(nodes, each, last) for each in (low, high)]
-    begins = [nodes.mul(nodes.cast(each, np.int32), count) for each in within]
-    if outside == "border":
-        return _Neighbours(*begins, part, None)
-    first, second = (
-        nodes.cast(nodes.op("Equal", *pair), np.float32)
-        for pair in zip((low, high), within, strict=True)
-    )
-    return _Neighbours(*begins, part, (first, second))
+    # So that there is a second one, but in a picture of one column or row.
+    return at, _limited(nodes, nodes.op("Floor", at), nodes.sub(last, 1.0))
 
 
 def _limited(nodes: Nodes, values: str, last: str) -> str:
     return nodes.op("Max", nodes.op("Min", values, last), 0.0)
+
+
+def _bytes(nodes: Nodes, low: str, shape: str) -> tuple[str, str]:
+    """Which bytes of the picture pixels in columns and rows `low` have, int32 [3, N], and how many
+    bytes further those in the next column and row are, [2]; 0 where there is only one."""
+    width = nodes.pick(shape, 0)
+    counts = nodes.mul(nodes.join(np.array([1]), nodes.reshape(width, 1)), 3)
+    more = nodes.op("Min", nodes.sub(shape, 1), 1)
+    counts, steps = (nodes.cast(each, np.int32) for each in (counts, nodes.mul(counts, more)))
+    begins = nodes.mul(nodes.cast(low, np.int32), nodes.reshape(counts, 2, 1))
+    columns, rows = nodes.ops("Split", begins, outputs=2, num_outputs=2)
+    channels = np.arange(3, dtype=np.int32).reshape(3, 1)
+    return nodes.add(nodes.add(columns, rows), channels), steps
 
 
 def _flat(nodes: Nodes, image: str) -> str:
@@ -181,21 +160,26 @@ def _flat(nodes: Nodes, image: str) -> str:
     return nodes.op("Reshape", image, one)
 
 
-def _pixels(nodes: Nodes, flat: str, row: str, column: str) -> str:
-    """The pixels in `row` and `column` as float32 [3, N]."""
-    begins = nodes.add(row, column)
-    places = nodes.add(begins, np.arange(3, dtype=np.int32).reshape(3, 1))
+def _pixels(nodes: Nodes, flat: str, places: str) -> str:
+    """Bytes [3, N] as float32."""
     found = nodes.op("GatherElements", flat, nodes.reshape(places, -1), axis=0)
     return nodes.cast(nodes.reshape(found, 3, -1), np.float32)
 
 
-def _mixed(nodes: Nodes, low: str, high: str, along: _Neighbours) -> str:
-    """What is between two pixels. All numbers are multiples of 1/1024 below 256: it is exact."""
-    if along.inside is not None:
-        low, high = (
-            nodes.mul(each, there) for each, there in zip((low, high), along.inside, strict=True)
-        )
-    return nodes.add(low, nodes.mul(nodes.sub(high, low), along.part))
+def _between(nodes: Nodes, low: str, high: str, part: str, more: str) -> str:
+    """What is `part` of the way from `low` to `high`."""
+    return nodes.add(low, nodes.mul(nodes.sub(high, low), part))
+
+
+def _between_or_outside(nodes: Nodes, low: str, high: str, part: str, more: str) -> str:
+    """The same where there are zeros around the picture, and `part` is below 0 or above 1 there.
+
+    Args:
+        more: 0.0 if `high` is `low`, because the picture has no more pixels, otherwise 1.0.
+    """
+    near = nodes.op("Relu", nodes.sub(1.0, nodes.op("Abs", part)))
+    other = nodes.op("Relu", nodes.sub(1.0, nodes.op("Abs", nodes.sub(part, 1.0))))
+    return nodes.add(nodes.mul(low, near), nodes.mul(high, nodes.mul(other, more)))
 
 
 def _normalised(nodes: Nodes, values: str, how: Preparation) -> str:
