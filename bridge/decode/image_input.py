@@ -108,11 +108,14 @@ def _sampled(nodes: Nodes, image: str, shape: str, pixels: str, how: Preparation
     across, down = nodes.ops("Split", steps, outputs=2, num_outputs=2)
     right, below = nodes.add(first, across), nodes.add(first, down)
     corners = (first, right), (below, nodes.add(right, down))
-    found = [[_pixels(nodes, flat, each) for each in row] for row in corners]
     mix = _between if how.outside == "border" else _between_or_outside
     x, y = nodes.ops("Split", nodes.sub(at, low), outputs=2, num_outputs=2)
     more_x, more_y = nodes.ops("Split", nodes.op("Min", last, 1.0), outputs=2, num_outputs=2)
-    mixed = mix(nodes, *(mix(nodes, *row, x, more_x) for row in found), y, more_y)
+    upper, lower = (
+        mix(nodes, _pixels(nodes, flat, start), _pixels(nodes, flat, end), x, more_x)
+        for start, end in corners
+    )
+    mixed = mix(nodes, upper, lower, y, more_y)
     whole = nodes.op("Floor", nodes.add(mixed, 0.5))
     return nodes.reshape(whole, 1, 3, how.height, how.width)
 
