@@ -17,6 +17,7 @@ from tflite_ort.export_decoded import known_kind
 from tflite_ort.opmap import Target
 from tflite_ort.providers.delegates import OpResolverType, chosen_delegates
 from tflite_ort.providers.onnx_file import OnnxSession
+from tflite_ort.providers.processor import blocked_channels
 from tflite_ort.providers.provider import ON_CPU
 from tflite_ort.providers.traits import traits_of
 from tflite_ort.providers.trials import exact_weight_type
@@ -24,6 +25,7 @@ from tflite_ort.resolvers import WellKnownOpResolver
 from tflite_ort.schema import ModelError, read_model
 from tflite_ort.tasks.options import BaseOptions
 from tflite_ort.tasks.rects import Rect
+from tflite_ort.tuning.costs import modelled_chooser
 
 Array = npt.NDArray[Any]
 
@@ -74,7 +76,10 @@ def _target(provider: str) -> Target:
     """What suits a provider, with inputs and outputs as the file has them."""
     traits = traits_of(provider)
     weights = exact_weight_type() if traits.exact_weights else traits.target.weights
-    return replace(traits.target, weights=weights, carried_boundary=False, fallback=False)
+    target = replace(traits.target, weights=weights, carried_boundary=False, fallback=False)
+    if not target.cpu_kernels:
+        return target
+    return replace(target, block=blocked_channels(), choose=modelled_chooser(weights))
 
 
 def _fed(value: Any) -> Array:
