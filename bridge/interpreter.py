@@ -59,7 +59,7 @@ class Interpreter(ToolMethods):
             numpy; an empty list runs all of them there. A `Delegate` may stand in the list too.
         hybrid: of float activations with integer weights. ``"float"`` dequantises the weights: more
             accurate than TFLite. ``"dynamic"`` rounds the activations to 8 bits at each invoke, as
-            TFLite's reference kernels do.
+            TFLite's reference kernels do, ``"xnnpack"`` as LiteRT does by default.
         strict: a delegate that fails, or that ONNX Runtime does not give all of its nodes to, is
             an error; otherwise the next one takes over with a DelegateWarning, and `delegation`
             tells.

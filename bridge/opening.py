@@ -52,10 +52,10 @@ def check_hybrid(hybrid: str) -> None:
     """Refuse a choice that no `Target` is made for.
 
     Raises:
-        ValueError: `hybrid` is neither ``"float"`` nor ``"dynamic"``.
+        ValueError: `hybrid` is none of them.
     """
-    if hybrid not in ("float", "dynamic"):
-        raise ValueError(f"hybrid must be 'float' or 'dynamic', got {hybrid!r}")
+    if hybrid not in ("float", "dynamic", "xnnpack"):
+        raise ValueError(f"hybrid must be 'float', 'dynamic' or 'xnnpack', got {hybrid!r}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ class Hybrid(StrEnum):
 
     FLOAT = "float"
     DYNAMIC = "dynamic"
+    XNNPACK = "xnnpack"
 
 
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A .tflite file.")]
@@ -54,7 +55,10 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="Within an operator; without, 1.")]
 Seed = Annotated[int, typer.Option(min=0, help="Of the random inputs.")]
 HybridOption = Annotated[
-    Hybrid, typer.Option("--hybrid", help="dynamic rounds activations to 8 bits, as TFLite does.")
+    Hybrid,
+    typer.Option(
+        "--hybrid", help="dynamic and xnnpack round activations to 8 bits, as TFLite's kernels."
+    ),
 ]
 ResolverName = Annotated[
     str | None,

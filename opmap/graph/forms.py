@@ -84,7 +84,8 @@ class Target:
             layout of a convolution is changed only where a Transpose of real numbers stands.
         symmetric_weights: signed weights are multiplied in 8 bits only where their zero point is 0.
         hybrid: how float activations meet integer weights: ``"float"``, the weights dequantised, or
-            ``"dynamic"``, the activations rounded to 8 bits at each invoke as TFLite does.
+            the activations rounded to 8 bits at each invoke, ``"dynamic"`` as TFLite's own kernels
+            do and ``"xnnpack"`` as LiteRT does by default.
         carried_boundary: the graph's own int8 inputs and outputs are uint8 too, moved by 128; who
             runs it flips the top bit.
         exact: 16-bit activations are multiplied and rounded as TFLite does, in digits and 64-bit

@@ -19,10 +19,12 @@ _LEAST = 1e-30
 
 
 class Rounding(Enum):
-    """How activations become 8-bit codes: around 0, or with a zero point."""
+    """How activations become 8-bit codes: around 0, or with a zero point; the last as XNNPACK does,
+    LiteRT's default, the others as LiteRT's own kernels."""
 
     SYMMETRIC = "symmetric"
     ASYMMETRIC = "asymmetric"
+    XNNPACK = "xnnpack"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +79,14 @@ def input_rounding(
     hybrid = input.type is TensorType.FLOAT32 and filter.type is not TensorType.FLOAT32
     if not hybrid or g.target.hybrid == "float":
         return None
+    if g.target.hybrid == "xnnpack" and input.rank > 1:
+        return Rounding.XNNPACK
     return Rounding.ASYMMETRIC if asymmetric else Rounding.SYMMETRIC
 
 
 def rounded(g: Graph, value: ir.Value, rounding: Rounding, axes: Sequence[int]) -> Codes:
     """`value` as codes, with one scale for every slice that spans `axes`."""
-    return (_symmetric if rounding is Rounding.SYMMETRIC else _asymmetric)(g, value, axes)
+    return _ROUNDED[rounding](g, value, axes)
 
 
 def reach(g: Graph, value: ir.Value, axes: Sequence[int]) -> ir.Value:
@@ -115,6 +119,25 @@ def _asymmetric(g: Graph, value: ir.Value, axes: Sequence[int]) -> Codes:
     return Codes(codes, g.cast(zero_point, _FLOAT), scale)
 
 
+def _like_xnnpack(g: Graph, value: ir.Value, axes: Sequence[int]) -> Codes:
+    """Codes -128 to 127: whole steps, halves to even, to which the zero point is added; all in
+    single precision."""
+    over, zero = g.ints(axes), g.constant(0, np.float32)
+    low = g.op("Min", g.op("ReduceMin", value, over, keepdims=1), zero)
+    high = g.op("Max", g.op("ReduceMax", value, over, keepdims=1), zero)
+    width = g.op("Max", g.op("Sub", high, low), g.constant(_LEAST, np.float32))
+    factor = g.op("Div", g.constant(_HIGHEST - _LOWEST, np.float32), width)
+    low, high = (g.op("Mul", end, factor) for end in (low, high))
+    least, most = (g.constant(end, np.float32) for end in (_LOWEST, _HIGHEST))
+    # The end of the range with the smaller error gives the zero point.
+    above = g.op("Greater", g.op("Add", low, high), g.constant(-_LOWEST - _HIGHEST, np.float32))
+    zero_point = g.op("Where", above, g.op("Sub", least, low), g.op("Sub", most, high))
+    zero_point = g.op("Round", g.op("Clip", zero_point, least, most))
+    steps = g.op("Add", g.op("Round", g.op("Mul", value, factor)), zero_point)
+    codes = g.cast(g.op("Clip", steps, least, most), _INT32)
+    return Codes(codes, zero_point, g.op("Reciprocal", factor))
+
+
 def _zero_point(g: Graph, low: ir.Value, high: ir.Value, step: ir.Value) -> ir.Value:
     """The code of 0, in double precision from the end of the range that is nearer to 0."""
     below, above = (g.op("Div", end, step) for end in (low, high))
@@ -137,3 +160,10 @@ def _rounded(g: Graph, value: ir.Value) -> ir.Value:
 
 def _clipped(g: Graph, codes: ir.Value) -> ir.Value:
     return g.op("Clip", codes, *(g.constant(end, np.int32) for end in (_LOWEST, _HIGHEST)))
+
+
+_ROUNDED = {
+    Rounding.SYMMETRIC: _symmetric,
+    Rounding.ASYMMETRIC: _asymmetric,
+    Rounding.XNNPACK: _like_xnnpack,
+}

@@ -1,0 +1,102 @@
+"""Activations rounded as XNNPACK does, LiteRT's default: products within 1e-6 of LiteRT's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.one_op import Case, T, assert_close, ours
+from tests.ops.operands import exported
+from tests.oracle import litert
+from tflite_ort.schema import (
+    BatchMatMulOptions,
+    Conv2DOptions,
+    FullyConnectedOptions,
+    Op,
+    Padding,
+)
+
+SEED = 11
+# float32 sums of exact integers, times two scales in another order
+TOLERANCE = 1e-6
+
+
+def weights(shape: tuple[int, ...], axis: int | None) -> T:
+    """Codes with one scale, or with one for each slice of an axis."""
+    rng = np.random.default_rng(SEED)
+    codes = rng.integers(-127, 128, shape).astype(np.int8)
+    if axis is None:
+        return T.constant(codes, scale=0.01)
+    return T.constant(codes, scale=rng.uniform(0.01, 0.02, shape[axis]).tolist(), axis=axis)
+
+
+def dense(shape: tuple[int, ...], axis: int | None, asymmetric: bool) -> Case:
+    options = FullyConnectedOptions(keep_num_dims=True, asymmetric_quantize_inputs=asymmetric)
+    inputs = [T(shape), weights((9, shape[-1]), axis)]
+    return Case("dense", Op.FULLY_CONNECTED, inputs, [T((*shape[:-1], 9))], options, 9)
+
+
+def convolution(axis: int | None) -> Case:
+    options = Conv2DOptions(padding=Padding.VALID, stride_w=1, stride_h=1)
+    inputs = [T((2, 9, 9, 4)), weights((8, 3, 3, 4), axis), T.constant(np.zeros(8, np.float32))]
+    return Case("convolution", Op.CONV_2D, inputs, [T((2, 7, 7, 8))], options, 5)
+
+
+def product(rank: int, adjoint: bool) -> Case:
+    batch = (1,) * (rank - 2)
+    factor = weights((*batch, *((16, 64) if adjoint else (64, 16))), None)
+    options = BatchMatMulOptions(adj_y=adjoint)
+    return Case(
+        "product", Op.BATCH_MATMUL, [T((*batch, 5, 64)), factor], [T((*batch, 5, 16))], options, 4
+    )
+
+
+CASES = {
+    **{
+        f"FULLY_CONNECTED-{len(shape)}-{axis}-{asymmetric}": dense(shape, axis, asymmetric)
+        for shape in ((1, 64), (5, 512), (2, 7, 30))
+        for axis in (None, 0)
+        for asymmetric in (False, True)
+    },
+    **{f"CONV_2D-{axis}": convolution(axis) for axis in (None, 0)},
+    **{
+        f"BATCH_MATMUL-{rank}-{adjoint}": product(rank, adjoint)
+        for rank in (2, 3, 4)
+        for adjoint in (False, True)
+    },
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_rows_are_rounded_as_by_default(case: Case) -> None:
+    print(f"seed {SEED}")
+    x = np.random.default_rng(SEED).normal(0.3, 1, case.inputs[0].shape).astype(np.float32)
+    (want,) = litert(case.model(), [x])
+    (got,), runners = ours(case.model(), [x], hybrid="xnnpack")
+    assert runners == {"ort"}
+    assert_close(got, want, 0, TOLERANCE, "as LiteRT's default")
+
+
+@pytest.mark.parametrize("low", [-300, -128, -127, 0, 1])
+def test_halves_and_zero_points(low: int) -> None:
+    """Halves go to the even code; the weights, 1 on the diagonal, show every code. Rows of zeros
+    and of one sign have a zero point at the end of the range."""
+    print(f"seed {SEED}")
+    x = np.random.default_rng(SEED).integers(2 * low, 2 * low + 511, (6, 64)) / 2
+    x[:, :2] = low, low + 255
+    x[5] = 0
+    x = (x * np.exp2(np.arange(-3, 3))[:, np.newaxis]).astype(np.float32)
+    eye = T.constant(np.eye(64, dtype=np.int8), scale=1.0)
+    case = Case(
+        "halves", Op.FULLY_CONNECTED, [T((6, 64)), eye], [T((6, 64))], FullyConnectedOptions(), 9
+    )
+    (want,) = litert(case.model(), [x])
+    (got,), _ = ours(case.model(), [x], hybrid="xnnpack")
+    assert_close(got, want, 0, TOLERANCE, "as LiteRT's default")
+
+
+def test_an_export_rounds_so_too() -> None:
+    case = CASES["FULLY_CONNECTED-3-0-False"]
+    x = np.random.default_rng(SEED).normal(0.3, 1, case.inputs[0].shape).astype(np.float32)
+    (want,) = litert(case.model(), [x])
+    assert_close(exported(case.model(), [x], hybrid="xnnpack")[0], want, 0, TOLERANCE, "exported")
