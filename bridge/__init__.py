@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from tflite_ort.bundles import open_bundle as open_bundle
     from tflite_ort.custom_interpreter import InterpreterWithCustomOps as InterpreterWithCustomOps
     from tflite_ort.export import export_onnx as export_onnx
+    from tflite_ort.generation import Generated as Generated
+    from tflite_ort.generation import GenerationError as GenerationError
+    from tflite_ort.generation import LanguageModel as LanguageModel
+    from tflite_ort.generation import generate as generate
     from tflite_ort.install import Installed as Installed
     from tflite_ort.install import install_as as install_as
     from tflite_ort.interpreter import Interpreter as Interpreter
@@ -75,6 +79,7 @@ _NAMES = {
     "bundles": "Bundle open_bundle",
     "custom_interpreter": "InterpreterWithCustomOps",
     "export": "export_onnx",
+    "generation": "Generated GenerationError LanguageModel generate",
     "install": "Installed install_as",
     "interpreter": "Interpreter",
     "metadata": "Metadata",

@@ -45,7 +45,7 @@ LAYERS = {
         {"opened_model", "opening"},
         {"cache"},
         {"*"},
-        {"prediction", "tasks", "verification"},
+        {"generation", "prediction", "tasks", "verification"},
         {"__init__", "command"},
         {"__main__"},
     ),

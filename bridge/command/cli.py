@@ -36,6 +36,7 @@ VERBS = {
         "Run a model once and print what comes out. Pictures and sounds are made what the model's "
         "metadata say, and results have its labels.",
     ),
+    "generate": Verb("generate:generate", "Let a bundle with a language model answer a prompt."),
     "predict": Verb(
         "predict:predict",
         "Run a model over many inputs. The same command goes on with a job that was interrupted.",

@@ -49,6 +49,12 @@ def say_json(value: Any) -> None:
     print(json.dumps(value, indent=2))
 
 
+def say_on(text: str) -> None:
+    """Go on with a text that comes in pieces; its line breaks and tabs are kept."""
+    kept = "".join(c if c in "\n\t" else shown(c) for c in text)
+    print(kept, end="", flush=True)
+
+
 class PlainConsole(Console):
     """Prints names as they are: no markup in brackets, no colours, and nothing unprintable."""
 

@@ -1,0 +1,9 @@
+"""Text from language models: bundles with a tokenizer, a template and signatures with caches."""
+
+from __future__ import annotations
+
+from tflite_ort.generation.errors import GenerationError
+from tflite_ort.generation.language_model import Generated, LanguageModel, Stream, generate
+from tflite_ort.generation.sampling import Sampling
+
+__all__ = ["Generated", "GenerationError", "LanguageModel", "Sampling", "Stream", "generate"]

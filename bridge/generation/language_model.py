@@ -1,0 +1,281 @@
+"""`generate`: a prompt in, text out, token by token."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tflite_ort.bundles import open_bundle
+from tflite_ort.cache.choice import CacheChoice
+from tflite_ort.generation.chat import Message, prompt_of
+from tflite_ort.generation.errors import GenerationError
+from tflite_ort.generation.metadata import LanguageMetadata, Token, language_metadata
+from tflite_ort.generation.network import Network
+from tflite_ort.generation.sampling import Sampler, Sampling
+from tflite_ort.generation.stopping import Waiting
+from tflite_ort.generation.vocabulary import TextStream, Vocabulary, vocabulary_of
+from tflite_ort.providers.delegates import Delegate, ProviderChoice
+from tflite_ort.schema import Budgets
+
+Source = str | os.PathLike[str] | bytes | bytearray | memoryview
+Prompt = str | Sequence[Message]
+
+STOP, LENGTH, FULL = "stop", "length", "full"
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """An answer.
+
+    Args:
+        text: of `tokens`.
+        tokens: without those that stopped it.
+        prompt_tokens: how many tokens the prompt has, those that were read before included.
+        finish: why it ended: ``"stop"``, a stop token; ``"length"``, `max_tokens`; ``"full"``, the
+            caches hold no more.
+        prefill_tokens, prefill_seconds: of the prompt, what had to be read but for the last token.
+        decode_steps, decode_seconds: one token each.
+    """
+
+    text: str
+    tokens: tuple[int, ...]
+    prompt_tokens: int
+    finish: str
+    prefill_tokens: int
+    prefill_seconds: float
+    decode_steps: int
+    decode_seconds: float
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Of the decoding."""
+        return self.decode_steps / self.decode_seconds if self.decode_seconds else 0.0
+
+
+class Stream:
+    """The pieces of an answer as they are made, each some whole characters."""
+
+    def __init__(self, pieces: Generator[str, None, Generated]) -> None:
+        self._pieces = pieces
+        self._result: Generated | None = None
+
+    def __iter__(self) -> Iterator[str]:
+        self._result = yield from self._pieces
+
+    @property
+    def result(self) -> Generated:
+        """The whole answer.
+
+        Raises:
+            GenerationError: pieces are left.
+        """
+        if self._result is None:
+            raise GenerationError("the answer is not finished: take all of its pieces first")
+        return self._result
+
+
+class LanguageModel:
+    """A bundle that generates text; it is ready for one prompt after another.
+
+    Args:
+        bundle: a ``.litertlm``, or a bundle of its kind: a path or the bytes.
+        providers, num_threads, cache, budgets: as `Interpreter` takes them.
+        hybrid: as `Interpreter` takes it. The default rounds activations as LiteRT does by
+            default, so that the most likely tokens are those of LiteRT.
+        cache_length: of the signatures to use, where there are several sizes of caches; None for
+            the longest.
+
+    Raises:
+        GenerationError: the bundle has no model that generates, or no tokenizer, or a package of
+            ``pip install 'tflite-ort[llm]'`` is missing.
+        BridgeError: as `open_bundle` and `Interpreter`.
+
+    A prompt that begins with what was read before, such as a conversation that goes on, is read
+    from where it differs.
+
+    Example:
+        >>> model = LanguageModel("gemma3-1b-it-int4.litertlm")           # doctest: +SKIP
+        >>> for piece in model.stream("Name three rivers.", max_tokens=60):  # doctest: +SKIP
+        ...     print(piece, end="")
+    """
+
+    def __init__(
+        self,
+        bundle: Source,
+        *,
+        providers: Sequence[ProviderChoice | Delegate] | None = None,
+        num_threads: int | None = None,
+        hybrid: str = "xnnpack",
+        cache: CacheChoice | None = None,
+        budgets: Budgets | None = None,
+        cache_length: int | None = None,
+    ) -> None:
+        opened = open_bundle(bundle, budgets=budgets)
+        self.metadata: LanguageMetadata = language_metadata(opened)
+        self.vocabulary: Vocabulary = vocabulary_of(opened, budgets)
+        self._network = Network(
+            *(bundle, opened, self.metadata, cache_length),
+            providers=providers,
+            num_threads=num_threads,
+            hybrid=hybrid,
+            cache=cache,
+            budgets=budgets,
+        )
+        self._start = self._ids(self.metadata.start)
+        stops = (self._ids(token) for token in self.metadata.stops)
+        self._stops = [ids for ids in stops if ids]
+        self._read: list[int] = []
+
+    @property
+    def capacity(self) -> int:
+        """How many tokens a prompt and its answer have at most."""
+        return self._network.capacity
+
+    def prompt_tokens(self, prompt: Prompt, *, template: bool = True) -> tuple[int, ...]:
+        """The tokens that the model reads of a prompt.
+
+        Args:
+            prompt: a text, which is a message of the user, or messages with ``role`` and
+                ``content``.
+            template: False: the text is read as it is.
+
+        Raises:
+            GenerationError: the template or the tokenizer fails.
+        """
+        if template:
+            messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+            start = self.vocabulary.text(self._start) if self._start else ""
+            prompt = prompt_of(messages, self.metadata, start)
+        elif not isinstance(prompt, str):
+            raise GenerationError("messages need the template")
+        tokens = self.vocabulary.tokens(prompt)
+        begun = tokens[: len(self._start)] == self._start  # a template may write the start token
+        return tokens if begun else (*self._start, *tokens)
+
+    def stream(
+        self,
+        prompt: Prompt,
+        *,
+        max_tokens: int | None = None,
+        temperature: float | None = None,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        seed: int | None = None,
+        template: bool = True,
+    ) -> Stream:
+        """Answer a prompt piece by piece.
+
+        Args:
+            prompt, template: as of `prompt_tokens`.
+            max_tokens: None for as many as the caches hold.
+            temperature, top_k, top_p, seed: as of `Sampling`; None as the bundle says, and without
+                that the most likely token.
+
+        Raises:
+            GenerationError: the prompt has no token or does not fit, or a number is out of range.
+            DelegateError, KernelError: an operator failed.
+        """
+        tokens = self.prompt_tokens(prompt, template=template)
+        if not tokens:
+            raise GenerationError("the prompt has no token")
+        if len(tokens) > self.capacity:
+            text = f"the prompt has {len(tokens)} tokens, the model reads {self.capacity}"
+            raise GenerationError(text)
+        if max_tokens is not None and max_tokens < 1:
+            raise GenerationError(f"max_tokens is {max_tokens}, at least 1 is expected")
+        given = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+        chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        sampling = replace(self.metadata.sampling or Sampling(), **chosen)
+        sampler = Sampler(sampling, self.metadata.suppressed)
+        return Stream(self._answer(tokens, max_tokens, sampler))
+
+    def generate(self, prompt: Prompt, **choices: Any) -> Generated:
+        """The whole answer to a prompt; arguments and errors are those of `stream`."""
+        stream = self.stream(prompt, **choices)
+        for _ in stream:
+            pass
+        return stream.result
+
+    def _answer(
+        self, prompt: tuple[int, ...], max_tokens: int | None, sampler: Sampler
+    ) -> Generator[str, None, Generated]:
+        known = self._known(prompt)
+        self._network.prepare(len(prompt) - 1 - known)
+        started = time.perf_counter()
+        self._prefill(prompt[known:-1])
+        prefill_seconds, decode_seconds = time.perf_counter() - started, 0.0
+        stream, waiting = TextStream(self.vocabulary), Waiting(self._stops)
+        token, finish, steps = prompt[-1], FULL, 0
+        tokens, pieces = list[int](), list[str]()
+        while finish == FULL and self._network.read < self.capacity:
+            started = time.perf_counter()
+            token = sampler.choose(self._step(token))
+            decode_seconds, steps = decode_seconds + time.perf_counter() - started, steps + 1
+            ready, stopped = waiting.add(token)
+            tokens += ready
+            if piece := stream.add(ready):
+                pieces.append(piece)
+                yield piece
+            finish = STOP if stopped else LENGTH if steps == max_tokens else FULL
+        left = [] if finish == STOP else waiting.rest()
+        tokens += left
+        if rest := stream.add(left) + stream.rest():
+            pieces.append(rest)
+            yield rest
+        read = max(len(prompt) - 1 - known, 0)
+        return Generated(
+            *("".join(pieces), tuple(tokens), len(prompt), finish),
+            *(read, prefill_seconds, steps, decode_seconds),
+        )
+
+    def _known(self, prompt: tuple[int, ...]) -> int:
+        """How many tokens of the prompt the caches hold; what they hold beyond is dropped."""
+        count = 0
+        for token, read in zip(prompt[:-1], self._read, strict=False):
+            if token != read:
+                break
+            count += 1
+        if not self._network.rewind(count):
+            count = 0
+            self._network.reset()
+        del self._read[count:]
+        return count
+
+    def _prefill(self, tokens: Sequence[int]) -> None:
+        self._network.prefill(tokens)
+        self._read += tokens
+
+    def _step(self, token: int) -> Any:
+        logits = self._network.logits(token)
+        self._read.append(token)
+        return logits
+
+    def _ids(self, token: Token | None) -> tuple[int, ...]:
+        """The numbers of a token."""
+        if token is None:
+            return ()
+        return token.ids or (self.vocabulary.tokens(token.text) if token.text else ())
+
+
+def generate(bundle: Source, prompt: Prompt, **choices: Any) -> Generated:
+    """The answer of a bundle's language model to a prompt.
+
+    Args:
+        bundle: as `LanguageModel` takes it.
+        prompt: as `LanguageModel.stream` takes it.
+        choices: of `LanguageModel` and of `LanguageModel.stream`.
+
+    Raises:
+        GenerationError, BridgeError: as `LanguageModel` and `LanguageModel.stream`.
+
+    Example:
+        >>> generate("gemma3-1b-it-int4.litertlm", "Name three rivers.").text  # doctest: +SKIP
+    """
+    of_model = {name: choices.pop(name) for name in _MODEL_CHOICES if name in choices}
+    return LanguageModel(bundle, **of_model).generate(prompt, **choices)
+
+
+_MODEL_CHOICES = ("providers", "num_threads", "hybrid", "cache", "budgets", "cache_length")
