@@ -13,9 +13,10 @@ import pytest
 import tflite_ort
 from tests.policy import PACKAGES
 from tflite_ort import custom_interpreter, install, interpreter, live_views, resolvers
+from tflite_ort.generation import stopping
 from tflite_ort.schema import builder
 
-EXAMPLES = [builder, custom_interpreter, install, interpreter, live_views, resolvers]
+EXAMPLES = [builder, custom_interpreter, install, interpreter, live_views, resolvers, stopping]
 
 PUBLIC = [
     "AllocationError",
@@ -31,11 +32,14 @@ PUBLIC = [
     "DelegateWarning",
     "ExecutionProviderDelegate",
     "ExportError",
+    "Generated",
+    "GenerationError",
     "InsufficientMemory",
     "Installed",
     "Interpreter",
     "InterpreterWithCustomOps",
     "KernelError",
+    "LanguageModel",
     "MalformedBundle",
     "MalformedModel",
     "Metadata",
@@ -67,6 +71,7 @@ PUBLIC = [
     "batched_model",
     "export_onnx",
     "extract",
+    "generate",
     "install_as",
     "load_delegate",
     "open_bundle",
