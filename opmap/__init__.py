@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tflite_ort.opmap.graph.lowering import OPSET as OPSET
     from tflite_ort.opmap.graph.lowering import PORTABLE as PORTABLE
     from tflite_ort.opmap.graph.lowering import Lowered as Lowered
-    from tflite_ort.opmap.graph.lowering import lower as lower
+    from tflite_ort.opmap.patterns.lowering import lower as lower
     from tflite_ort.opmap.registry import Translator as Translator
     from tflite_ort.opmap.registry import custom_translator as custom_translator
     from tflite_ort.opmap.registry import translator as translator
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 # By module, the names that come from it when they are first used: the same as above.
 _NAMES = {
     "graph": "Domain Graph Layout Target",
-    "graph.lowering": "OPSET PORTABLE Lowered lower",
+    "graph.lowering": "OPSET PORTABLE Lowered",
+    "patterns.lowering": "lower",
     "registry": "Translator custom_translator translator",
 }
 _MODULES = {

@@ -29,7 +29,7 @@ MAY_IMPORT = {
 # layer is the name of a subfolder or of a file at the root; `*` is all other files at the root.
 LAYERS = {
     "schema": ({"file"}, {"values"}, {"arithmetic", "loops"}, {"shapes"}, {"*"}),
-    "opmap": ({"graph", "registry"}, {"idioms"}, {"cells"}, {"loops"}, {"*"}),
+    "opmap": ({"graph", "registry"}, {"idioms"}, {"cells"}, {"loops"}, {"patterns"}, {"*"}),
     "fallback_kernels": ({"idioms", "registry"}, {"cells"}, {"*"}),
     "bridge": (
         {"files", "kept", "live_views", "optional", "signature", "state", "suggestions"},

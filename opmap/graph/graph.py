@@ -274,10 +274,17 @@ class Graph(ShapedNodes):
             self._record(tensor, self.form(tensor, Layout.LAST, Domain.FILE), value)
 
     @contextmanager
-    def at(self, op: OperatorView[Any]) -> Iterator[None]:
-        """Name the nodes added inside after `op`; take them back if it is untranslatable."""
+    def at(
+        self, op: OperatorView[Any], group: Sequence[OperatorView[Any]] = ()
+    ) -> Iterator[None]:
+        """Name the nodes added inside after `op`; take them back if it is untranslatable.
+
+        Args:
+            group: the operators that are translated together with it.
+        """
         self._label, nodes = self._within + op.label, len(self.nodes)
-        self._sized, sizes = op.present_inputs(), dict(self._sizes)
+        self._sized = [tensor for each in group or (op,) for tensor in each.present_inputs()]
+        sizes = dict(self._sizes)
         self._journal.clear()
         try:
             yield

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.blocks import keep_blocks
@@ -46,6 +46,28 @@ class Lowered:
     refusals: Mapping[int, str]
 
 
+class Group(Protocol):
+    """Operators that are translated together."""
+
+    @property
+    def operators(self) -> Sequence[OperatorView[Any]]:
+        """In execution order; only the output of the last one is used outside."""
+
+    def emit(self, g: Graph) -> None:
+        """Add the nodes of the group; Untranslatable: each operator is translated by itself."""
+
+
+# Of operators and what is used of them, the group of each operator that is in one, by its index.
+Grouping = Callable[
+    [Sequence[OperatorView[Any]], Sequence[TensorView], Registry[Translator], Target],
+    Mapping[int, Group],
+]
+
+
+def _ungrouped(*_: Any) -> Mapping[int, Group]:
+    return {}
+
+
 def lower(
     operators: Sequence[OperatorView[Any]],
     inputs: Sequence[TensorView],
@@ -54,6 +76,7 @@ def lower(
     *,
     target: Target = PORTABLE,
     name: str = "main",
+    grouping: Grouping = _ungrouped,
 ) -> Lowered:
     """Translate `operators` (in execution order) into one graph.
 
@@ -68,7 +91,7 @@ def lower(
         for tensor, name in zip(inputs, input_names, strict=True)
     ]
     refusals: dict[int, str] = {}
-    for op in operators:
+    for op in _one_by_one(operators, g, grouping(operators, outputs, registry, target)):
         try:
             translate(op, g, registry)
         except Untranslatable as refusal:
@@ -79,6 +102,22 @@ def lower(
         for tensor, output_name in zip(outputs, output_names, strict=True)
     ]
     return Lowered(_model(g, arguments, results, name), refusals)
+
+
+def _one_by_one(
+    operators: Sequence[OperatorView[Any]], g: Graph, groups: Mapping[int, Group]
+) -> Iterator[OperatorView[Any]]:
+    """The operators that are not translated with their group, which is done on the way."""
+    for op in operators:
+        group = groups.get(op.index)
+        if group is None:
+            yield op
+        elif op is group.operators[-1]:
+            try:
+                with g.at(op, group.operators):
+                    group.emit(g)
+            except Untranslatable:
+                yield from group.operators
 
 
 def translate(op: OperatorView[Any], g: Graph, registry: Registry[Translator]) -> None:

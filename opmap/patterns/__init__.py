@@ -1,0 +1,1 @@
+"""Groups of TFLite operators that become one ONNX node: a table of patterns."""

@@ -1,0 +1,92 @@
+"""The groups of operators in a graph that a pattern of the table matches."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from tflite_ort.opmap.graph import Graph, Target
+from tflite_ort.opmap.patterns.matching import Found, Producers
+from tflite_ort.opmap.patterns.normalization import NORMS
+from tflite_ort.opmap.patterns.pattern import Pattern
+from tflite_ort.opmap.registry import Translator, translator
+from tflite_ort.schema import Op, OperatorView, TensorView
+from tflite_ort.versioning.registry import Registry
+
+View = OperatorView[Any]
+
+# Of two patterns that match, the first one is taken.
+TABLE: tuple[Pattern, ...] = NORMS
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Operators that are translated together.
+
+    Args:
+        operators: in execution order; only the output of the last one is used outside.
+    """
+
+    pattern: Pattern
+    found: Found
+    operators: Sequence[View]
+
+    @property
+    def last(self) -> View:
+        """The operator whose output is the group's."""
+        return self.operators[-1]
+
+    def emit(self, g: Graph) -> None:
+        """Add the nodes of the group.
+
+        Raises:
+            Untranslatable: the operators have to be translated one by one.
+        """
+        self.pattern.emit(self.found, g, self.last)
+
+
+def groups(
+    operators: Sequence[View],
+    results: Sequence[TensorView],
+    registry: Registry[Translator],
+    target: Target,
+) -> dict[int, Group]:
+    """By index of an operator, the group that it is in.
+
+    An operator whose translator was replaced is in no group: it is to be translated by that.
+
+    Args:
+        operators: in execution order.
+        results: the tensors that are read from outside.
+    """
+    table, producers = _by_root(), Producers(operators, results)
+    place = {op.index: number for number, op in enumerate(operators)}
+    grouped: dict[int, Group] = {}
+    for op in reversed(operators):  # the largest groups end last
+        if op.index in grouped:
+            continue
+        for pattern in table.get(op.op, ()):
+            found = producers.find(pattern.root, op)
+            if found is None or not found.operators.keys().isdisjoint(grouped):
+                continue
+            members = sorted(found.operators.values(), key=lambda each: place[each.index])
+            if not all(registry.shares(translator, each) for each in members):
+                continue
+            if pattern.takes(found, target):
+                group = Group(pattern, found, members)
+                grouped.update((each.index, group) for each in members)
+                break
+    return grouped
+
+
+@cache
+def _by_root() -> Mapping[Op, Sequence[Pattern]]:
+    """The table by the operator at the root."""
+    rows: dict[Op, list[Pattern]] = defaultdict(list)
+    for pattern in TABLE:
+        for op in pattern.root.operators:
+            rows[op].append(pattern)
+    return rows

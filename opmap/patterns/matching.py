@@ -1,0 +1,178 @@
+"""Trees of TFLite operators, and where they stand in a graph.
+
+A pattern is a tree of `Node` over `Leaf`: `MEAN(x)` is the operator MEAN of something called x. A
+part that is mentioned twice is the same tensor both times. RESHAPE and its kin may stand anywhere
+in between: who takes a match looks at the shapes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tflite_ort.schema import ActivationFunctionType, Op, OperatorView, TensorView
+
+View = OperatorView[Any]
+
+# They give a tensor another shape and keep its elements in order.
+RESHAPES = frozenset({Op.RESHAPE, Op.SQUEEZE, Op.EXPAND_DIMS})
+_COMMUTATIVE = frozenset({Op.ADD, Op.MUL, Op.SQUARED_DIFFERENCE})
+# Their further operands are options, which who takes a match looks at.
+_FIRST_OPERAND_ONLY = frozenset({Op.MEAN})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Leaf:
+    """Any tensor.
+
+    Args:
+        constant: it has to be a constant.
+    """
+
+    constant: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """One of several operators on these operands."""
+
+    operators: frozenset[Op]
+    operands: tuple[Tree, ...]
+
+
+Tree = Leaf | Node
+
+
+def node(*operators: Op) -> Any:
+    """A maker of nodes of one of these operators."""
+
+    def make(*operands: Tree) -> Node:
+        return Node(frozenset(operators), operands)
+
+    return make
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A tree found in a graph.
+
+    Args:
+        tensors: the tensor of each part of the tree.
+        operators: those of the nodes, by index, and the reshapes between them.
+    """
+
+    tensors: Mapping[Tree, TensorView] = field(default_factory=dict)
+    operators: Mapping[int, View] = field(default_factory=dict)
+
+    def __getitem__(self, part: Tree) -> TensorView:
+        return self.tensors[part]
+
+    def get(self, part: Tree | None) -> TensorView | None:
+        """The tensor of a part, None where there is no such part."""
+        return None if part is None else self.tensors.get(part)
+
+    def operator(self, part: Node) -> View:
+        """The operator of a node."""
+        index = self.tensors[part].index
+        return next(op for op in self.operators.values() if op.makes(index))
+
+
+class Producers:
+    """What makes and reads the tensors of a run of operators.
+
+    Args:
+        results: the tensors that are read from outside.
+    """
+
+    def __init__(self, operators: Sequence[View], results: Iterable[TensorView]) -> None:
+        self._makers = {out.index: op for op in operators for out in op.outputs}
+        self._readers = Counter(
+            index for op in operators for index in {t.index for t in op.present_inputs()}
+        )
+        self._readers.update({tensor.index for tensor in results})
+
+    def maker(self, tensor: TensorView) -> View | None:
+        """The operator that makes `tensor`."""
+        return self._makers.get(tensor.index)
+
+    def find(self, tree: Node, op: View) -> Found | None:
+        """`tree` with `op` at its root; None where it does not stand there, or where something
+        else reads what is made inside."""
+        for found in self._of_operator(tree, op, op.output, Found()):
+            if self._is_closed(found, op):
+                return found
+        return None
+
+    def _is_closed(self, found: Found, root: View) -> bool:
+        """Whether nothing outside of a match reads what it makes, but for its result, and it can
+        be computed where the last operator is."""
+        if any(op.variables() for op in found.operators.values()):
+            return False  # it is set anew, perhaps before the last operator
+        inside = Counter(
+            index
+            for op in found.operators.values()
+            for index in {tensor.index for tensor in op.present_inputs()}
+        )
+        return all(
+            not out.is_variable and self._readers[out.index] == inside[out.index]
+            for op in found.operators.values()
+            if op is not root
+            for out in op.outputs
+        )
+
+    def _of_operator(
+        self, tree: Node, op: View, tensor: TensorView, found: Found
+    ) -> Iterator[Found]:
+        """The ways in which `op` is `tree`, together with what was found by now."""
+        if op.op not in tree.operators or not (_is_plain(op) or not found.operators):
+            return
+        inputs = op.present_inputs()
+        if op.op in _FIRST_OPERAND_ONLY:
+            inputs = inputs[:1]
+        if len(inputs) != len(tree.operands) or len(op.outputs) != 1:
+            return
+        taken = Found({**found.tensors, tree: tensor}, {**found.operators, op.index: op})
+        orders = [tree.operands]
+        if op.op in _COMMUTATIVE and len(inputs) == 2:
+            orders.append(tree.operands[::-1])
+        for order in orders:
+            yield from self._all(order, inputs, taken)
+
+    def _all(
+        self, trees: Sequence[Tree], tensors: Sequence[TensorView], found: Found
+    ) -> Iterator[Found]:
+        if not trees:
+            yield found
+            return
+        for each in self._one(trees[0], tensors[0], found):
+            yield from self._all(trees[1:], tensors[1:], each)
+
+    def _one(self, tree: Tree, tensor: TensorView, found: Found) -> Iterator[Found]:
+        """The ways in which `tensor` is `tree`, reshaped or not."""
+        before = found.get(tree)
+        while True:
+            if before is not None:
+                if before.index == tensor.index:
+                    yield found
+                    return
+            elif isinstance(tree, Leaf):
+                if tensor.is_constant or not tree.constant:
+                    yield Found({**found.tensors, tree: tensor}, found.operators)
+                return
+            maker = self.maker(tensor)
+            if maker is None:
+                return
+            if maker.op not in RESHAPES:
+                if before is None and isinstance(tree, Node):
+                    yield from self._of_operator(tree, maker, tensor, found)
+                return
+            found = Found(found.tensors, {**found.operators, maker.index: maker})
+            tensor = maker.inputs[0] or tensor
+
+
+def _is_plain(op: View) -> bool:
+    """Whether `op` has no fused activation."""
+    activation = getattr(op.options, "fused_activation_function", ActivationFunctionType.NONE)
+    return not activation

@@ -1,0 +1,240 @@
+"""LayerNormalization and RMS norm, as converters write them out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.opmap.graph import Graph, Layout, Target
+from tflite_ort.opmap.patterns.matching import RESHAPES, Found, Leaf, Node, node
+from tflite_ort.opmap.patterns.pattern import Pattern
+from tflite_ort.schema import Op, OperatorView, TensorType, TensorView
+from tflite_ort.schema.values.semantics import normalized_axes
+from tflite_ort.schema.values.sizes import is_known, is_one, may_differ
+
+Array = npt.NDArray[Any]
+Shape = tuple[int, ...]
+
+_ADD, _SUB, _MUL, _DIV = node(Op.ADD), node(Op.SUB), node(Op.MUL), node(Op.DIV)
+_MEAN, _RSQRT, _SQRT = node(Op.MEAN), node(Op.RSQRT), node(Op.SQRT)
+_SQUARE, _POW = node(Op.SQUARE), node(Op.POW)
+_SQUARED_DIFFERENCE = node(Op.SQUARED_DIFFERENCE)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Norm:
+    """One way to write a norm; parts that it lacks are None.
+
+    Args:
+        root: its result.
+        offset: a constant that is 0.
+        power: a constant that is 2.
+    """
+
+    root: Node
+    x: Leaf
+    epsilon: Leaf
+    scale: Leaf | None = None
+    bias: Leaf | None = None
+    offset: Leaf | None = None
+    power: Leaf | None = None
+
+    def pattern(self, of_rms: bool) -> Pattern:
+        """The row of the table."""
+        write = _write_rms_norm if of_rms else _write_layer_norm
+        name = "RMS norm" if of_rms else "LayerNormalization"
+
+        def takes(found: Found, target: Target) -> bool:
+            return (target.cpu_kernels or not of_rms) and _Parts.of(self, found) is not None
+
+        def emit(found: Found, g: Graph, op: OperatorView[Any]) -> None:
+            parts = _Parts.of(self, found)
+            assert parts is not None
+            write(parts, g, op)
+
+        return Pattern(name, self.root, takes, emit)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What a norm that was found is made of.
+
+    Args:
+        axis: where the axes begin over which it normalises.
+        scale, bias: of these axes, where there are some.
+    """
+
+    x: TensorView
+    axis: int
+    epsilon: float
+    scale: Array
+    bias: Array | None
+
+    @classmethod
+    def of(cls, norm: Norm, found: Found) -> _Parts | None:
+        """None where the shapes or constants are not those of a norm."""
+        x, epsilon = found[norm.x], found[norm.epsilon].data
+        axis = _axis(x, found)
+        if axis is None or epsilon is None or epsilon.size != 1 or not float(epsilon.flat[0]) > 0:
+            return None
+        if not (_is_all(found.get(norm.offset), 0) and _is_all(found.get(norm.power), 2)):
+            return None
+        if not all(_broadcasts(op, x, axis) for op in found.operators.values()):
+            return None
+        sizes = x.shape[axis:]
+        vectors = [_over(sizes, found.get(part)) for part in (norm.scale, norm.bias)]
+        wanted = norm.scale, norm.bias
+        if any(p is not None and v is None for p, v in zip(wanted, vectors, strict=True)):
+            return None
+        scale = np.ones(sizes, np.float32) if vectors[0] is None else vectors[0]
+        return cls(x, axis, float(epsilon.flat[0]), scale, vectors[1])
+
+
+def _axis(x: TensorView, found: Found) -> int | None:
+    """The first of the axes over which the means of `x` are taken: the last ones; None where they
+    are others."""
+    if x.type is not TensorType.FLOAT32 or x.is_constant:
+        return None
+    axes = set()
+    for op in found.operators.values():
+        if op.op is Op.MEAN:
+            given = op["axes"].data
+            if given is None or may_differ(op["input"].shape, x.shape):
+                return None
+            axes.add(normalized_axes(given, x.rank))
+    if len(axes) != 1:
+        return None
+    (listed,) = axes
+    reduced = [axis for axis in listed if not is_one(x.shape[axis])]
+    if not reduced or not is_known(*x.shape[min(reduced) :]):
+        return None
+    rest = [axis for axis in range(min(reduced), x.rank) if axis not in listed]
+    return min(reduced) if all(is_one(x.shape[axis]) for axis in rest) else None
+
+
+def _broadcasts(op: OperatorView[Any], x: TensorView, axis: int) -> bool:
+    """Whether an operator of a norm has elements of `x` and means of rows where it should."""
+    if op.op in RESHAPES or op.op is Op.MEAN:
+        return True
+    kept = (*x.shape[:axis], *(1 for _ in x.shape[axis:]))
+    computed = [tensor for tensor in op.present_inputs() if not tensor.is_constant]
+    if not may_differ(op.output.shape, x.shape):
+        return all(_is_like(each.shape, x.shape) or _is_like(each.shape, kept) for each in computed)
+    same = all(not may_differ(each.shape, op.output.shape) for each in computed)
+    constants = (tensor for tensor in op.present_inputs() if tensor.is_constant)
+    return same and all(is_known(*each.shape) and prod(each.shape) == 1 for each in constants)
+
+
+def _is_like(shape: Shape, wanted: Shape) -> bool:
+    """Whether `shape` is `wanted`, but for sizes of 1 that it lacks in front."""
+    missing = len(wanted) - len(shape)
+    if missing < 0 or not all(map(is_one, wanted[:missing])):
+        return False
+    return not may_differ(shape, wanted[missing:])
+
+
+def _is_all(tensor: TensorView | None, number: float) -> bool:
+    return tensor is None or (tensor.data is not None and bool(np.all(tensor.data == number)))
+
+
+def _over(sizes: Shape, tensor: TensorView | None) -> Array | None:
+    """A constant as an array of these sizes; None where it differs along other axes."""
+    if tensor is None or tensor.data is None:
+        return None
+    data = tensor.data
+    lead = data.shape[: max(data.ndim - len(sizes), 0)]
+    if any(size != 1 for size in lead):
+        return None
+    trailing = data.reshape(data.shape[len(lead) :])
+    if not all(a in (1, b) for a, b in zip(trailing.shape[::-1], sizes[::-1], strict=False)):
+        return None
+    return np.ascontiguousarray(np.broadcast_to(trailing, sizes), np.float32)
+
+
+def _write_layer_norm(parts: _Parts, g: Graph, op: OperatorView[Any]) -> None:
+    x = g.read(parts.x)
+    bias = None if parts.bias is None else g.constant(parts.bias)
+    axis = parts.axis - parts.x.rank
+    y = g.op(
+        "LayerNormalization", x, g.constant(parts.scale), bias, axis=axis, epsilon=parts.epsilon
+    )
+    _write(g, y, parts, op)
+
+
+def _write_rms_norm(parts: _Parts, g: Graph, op: OperatorView[Any]) -> None:
+    axis = parts.axis - parts.x.rank
+    scale, x = g.constant(parts.scale), g.read(parts.x)
+    y = g.op("SimplifiedLayerNormalization", x, scale, axis=axis, epsilon=parts.epsilon)
+    _write(g, y, parts, op)
+
+
+def _write(g: Graph, value: Any, parts: _Parts, op: OperatorView[Any]) -> None:
+    if may_differ(op.output.shape, parts.x.shape):
+        value = g.reshape(value, op.output.shape)
+    g.write(op.output, value, activation=op.options.fused_activation_function)
+
+
+def _layer_norms() -> Iterator[Norm]:
+    """With and without scale and bias, each in the forms that converters write."""
+    for scaled in (True, False):
+        for biased in (True, False):
+            x, epsilon = Leaf(), Leaf(constant=True)
+            scale = Leaf(constant=True) if scaled else None
+            bias = Leaf(constant=True) if biased else None
+            for normalised, offset in _normalised(x, epsilon):
+                root = normalised if scale is None else _MUL(normalised, scale)
+                root = root if bias is None else _ADD(root, bias)
+                yield Norm(root, x, epsilon, scale, bias, offset)
+    yield from _batch_norms()
+
+
+def _normalised(x: Leaf, epsilon: Leaf) -> Iterator[tuple[Node, Leaf | None]]:
+    """(x - mean) / sqrt(variance + epsilon), and the part that has to be 0."""
+    mean = _MEAN(x)
+    for centred, variance in _variances(x, mean):
+        padded = _ADD(variance, epsilon)
+        inverse, zero = _RSQRT(padded), Leaf(constant=True)
+        yield _ADD(_MUL(x, inverse), _SUB(zero, _MUL(inverse, mean))), zero
+        yield _MUL(centred, inverse), None
+        yield _DIV(centred, _SQRT(padded)), None
+
+
+def _variances(x: Leaf, mean: Node) -> Iterator[tuple[Node, Node]]:
+    """x - mean, and the mean of its squares."""
+    centred = _SUB(x, mean)
+    yield centred, _MEAN(_SQUARED_DIFFERENCE(x, mean))
+    yield centred, _MEAN(_MUL(centred, centred))
+    yield centred, _MEAN(_SQUARE(centred))
+
+
+def _batch_norms() -> Iterator[Norm]:
+    """x * s + (bias - mean * s), where s is scale / sqrt(variance + epsilon)."""
+    x, epsilon, scale, bias = Leaf(), Leaf(constant=True), Leaf(constant=True), Leaf(constant=True)
+    mean = _MEAN(x)
+    for _, variance in _variances(x, mean):
+        factor = _MUL(_RSQRT(_ADD(variance, epsilon)), scale)
+        root = _ADD(_MUL(x, factor), _SUB(bias, _MUL(mean, factor)))
+        yield Norm(root, x, epsilon, scale, bias)
+
+
+def _rms_norms() -> Iterator[Norm]:
+    """x / sqrt(mean of the squares + epsilon), with and without scale."""
+    for scaled in (True, False):
+        x, epsilon, power = Leaf(), Leaf(constant=True), Leaf(constant=True)
+        scale = Leaf(constant=True) if scaled else None
+        for squares, used in ((_MUL(x, x), None), (_SQUARE(x), None), (_POW(x, power), power)):
+            padded = _ADD(_MEAN(squares), epsilon)
+            for normalised in (_MUL(x, _RSQRT(padded)), _DIV(x, _SQRT(padded))):
+                root = normalised if scale is None else _MUL(normalised, scale)
+                yield Norm(root, x, epsilon, scale, power=used)
+
+
+NORMS = (
+    *(norm.pattern(of_rms=False) for norm in _layer_norms()),
+    *(norm.pattern(of_rms=True) for norm in _rms_norms()),
+)

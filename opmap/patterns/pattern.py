@@ -1,0 +1,29 @@
+"""A row of the table of patterns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tflite_ort.opmap.graph import Graph, Target
+from tflite_ort.opmap.patterns.matching import Found, Node
+from tflite_ort.schema import OperatorView
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A group of operators, and the nodes that it becomes.
+
+    Args:
+        name: what it is called in messages and in the documentation.
+        root: the tree; its root is the group's last operator.
+        takes: whether a tree that was found has the shapes and constants of the group, and the
+            target the nodes.
+        emit: adds the nodes; it gets the last operator, whose output it writes.
+    """
+
+    name: str
+    root: Node
+    takes: Callable[[Found, Target], bool]
+    emit: Callable[[Found, Graph, OperatorView[Any]], None]
