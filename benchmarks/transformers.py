@@ -16,6 +16,7 @@ import statistics
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,7 @@ def signatures(
     for name in entry["signatures"]:
         inputs = drawn(entry, name)
         runners = [each.get_signature_runner(name) for each in interpreters]
-        calls = [lambda runner=runner: runner(**inputs) for runner in runners]
+        calls = [partial(runner, **inputs) for runner in runners]
         theirs, ours = measured(calls, rounds)
         rows.append((class_of(entry, name), name, theirs, ours))
     return rows

@@ -63,7 +63,7 @@ def unary(
 ) -> None:
     """One node on real numbers, in the layout of the input."""
     check_types(op, types)
-    layout = g.layout(op["input"])
+    layout = g.layout(op["input"], rows=True)
     result = g.op(op_type, g.read(op["input"], layout=layout), **attributes)
     g.write(op.output, result, layout=layout)
 
@@ -109,7 +109,7 @@ def logistic(op: View, g: Graph) -> None:
         unary("Sigmoid", _BYTES, {}, op, g)
         return
     check_types(op, _HALF)
-    layout = g.layout(input)
+    layout = g.layout(input, rows=True)
     power = g.op("Exp", g.op("Neg", g.read(input, layout=layout)))
     result = g.op("Reciprocal", g.op("Add", power, g.constant(1, input.dtype)))
     g.write(op.output, result, layout=layout)
@@ -121,7 +121,7 @@ def relu_between(
     """Relu or Clip; on the codes themselves if input and output have the same quantisation."""
     check_types(op, _FLOAT32 | types)
     input, output = op["input"], op.output
-    layout, domain = g.layout(input), Domain.REAL
+    layout, domain = g.layout(input, rows=True), Domain.REAL
     if (
         input.type in _BYTES
         and input.quantization

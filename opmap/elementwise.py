@@ -97,7 +97,7 @@ class Binary:
         domain = Domain.REAL if quantized else self.domain
         if domain is Domain.STORED:
             domain = moved_domain(a, b, output)
-        layout = g.layout(a, b)
+        layout = g.layout(a, b, rows=True)
         first, second = (
             g.read(tensor, layout=layout, domain=domain, rank=output.rank) for tensor in (a, b)
         )
@@ -269,7 +269,7 @@ def _read(op: View, g: Graph, types: frozenset[TensorType]) -> tuple[ir.Value, A
         raise refusal(op)
     if input.type in _CODES and not (input.is_quantized and op.output.is_quantized):
         raise Untranslatable(f"{input.type.name} without a scale")
-    layout = g.layout(input)
+    layout = g.layout(input, rows=True)
     return g.read(input, layout=layout), layout
 
 

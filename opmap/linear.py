@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from tflite_ort.opmap.graph import Domain, Graph, ir
+from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
+from tflite_ort.opmap.graph.rows import has_rows
 from tflite_ort.opmap.idioms.convolution_operands import accumulator_bias, check_types
 from tflite_ort.opmap.idioms.exact_sums import (
     ExactProduct,
@@ -57,15 +58,15 @@ def fully_connected(op: OperatorView[FullyConnectedOptions], g: Graph) -> None:
     if codes is not None:
         g.write(op.output, _of_rank(g, codes, op.output), domain=Domain.STORED)
         return
-    x = _rows(g, g.read(input), input, depth)
+    x = _input_rows(g, input, depth)
     asymmetric = options.asymmetric_quantize_inputs or filter.blocks is not None
     y = _coded_product(op, g, x, asymmetric=asymmetric)
     if y is None:
         x = hybrid_input(g, x, input, filter, axes=(1,), asymmetric=asymmetric)
         y = _product(op, g, x)
     activation = options.fused_activation_function
-    if output.rank == 2:
-        g.write(output, y, activation=activation)
+    if output.rank == 2 or has_rows(output):
+        g.write(output, y, layout=Layout.ROWS, activation=activation)
         return
     # It is quantised before it is reshaped, so that ONNX Runtime fuses Gemm and QuantizeLinear.
     domain = Domain.STORED if output.is_quantized else Domain.REAL
@@ -76,6 +77,13 @@ def fully_connected(op: OperatorView[FullyConnectedOptions], g: Graph) -> None:
 
 def _of_rank(g: Graph, rows: ir.Value, output: TensorView) -> ir.Value:
     return rows if output.rank == 2 else g.reshape(rows, output.shape)
+
+
+def _input_rows(g: Graph, input: TensorView, depth: int) -> ir.Value:
+    """The real numbers of `input` as [rows, depth]."""
+    if has_rows(input) and not may_differ(input.shape[-1:], (depth,)):
+        return g.read(input, layout=Layout.ROWS)
+    return _rows(g, g.read(input), input, depth)
 
 
 def _rows(g: Graph, value: ir.Value, input: TensorView, depth: int) -> ir.Value:

@@ -23,6 +23,7 @@ from tflite_ort.opmap.idioms.computed_order import transpose_as_computed
 from tflite_ort.opmap.idioms.indices import failing, sizes_of
 from tflite_ort.opmap.idioms.movement import (
     integers,
+    keeps_rows,
     moved_domain,
     narrowed,
     same_order,
@@ -116,6 +117,8 @@ def _same_elements(op: OperatorView[Any], g: Graph) -> None:
         g.write(output, g.reshape(g.read(input), paired_shape(output, output.shape)))
         return
     domain = moved_domain(input, output)
+    if keeps_rows(op, g, domain):
+        return
     in_order = domain is Domain.STORED and same_order(input.shape)
     in_order = in_order and not (g.target.cpu_kernels and input.is_quantized)
     layout = g.layout(input) if in_order else Layout.LAST

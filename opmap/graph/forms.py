@@ -17,10 +17,15 @@ from tflite_ort.schema.values.sizes import is_one
 
 
 class Layout(Enum):
-    """Where the channels of a tensor of rank 3 or more are."""
+    """Where the channels of a tensor of rank 3 or more are.
+
+    `ROWS` is channels-last with all other dimensions as a single one. A translator gets it only if
+    it asks for it.
+    """
 
     LAST = "channels-last"
     FIRST = "channels-first"
+    ROWS = "rows"
 
     def permutation(self, rank: int) -> tuple[int, ...]:
         """From channels-last to this layout: (0, 3, 1, 2) for a rank-4 channels-first."""
@@ -66,7 +71,8 @@ def form_suffix(tensor: TensorView, form: Form) -> str:
     layout, domain = form
     real = tensor.is_quantized and domain is Domain.REAL
     file = domain is Domain.FILE
-    parts = ("/nchw", layout is Layout.FIRST), ("/real", real), ("/file", file)
+    first, rows = layout is Layout.FIRST, layout is Layout.ROWS
+    parts = ("/nchw", first), ("/rows", rows), ("/real", real), ("/file", file)
     return "".join(part for part, there in parts if there)
 
 

@@ -16,7 +16,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,16 @@ from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.constants import carried, carried_type
 from tflite_ort.opmap.graph.forms import Domain, Form, Layout, Target, form_suffix, same_order
 from tflite_ort.opmap.graph.nodes import Build
-from tflite_ort.opmap.graph.shaped_nodes import ShapedNodes, one_is_inferred
+from tflite_ort.opmap.graph.noted_nodes import NotedNodes
+from tflite_ort.opmap.graph.rows import (
+    as_rows,
+    as_vector,
+    has_rows,
+    is_vector,
+    row_shape,
+    rows_agree,
+)
+from tflite_ort.opmap.graph.shaped_nodes import one_is_inferred
 from tflite_ort.schema import (
     ActivationFunctionType,
     OperatorView,
@@ -48,7 +56,7 @@ Translate = Callable[[OperatorView[Any], "Graph"], None]
 _FAILING_ON_NONE = frozenset({"Add", "Mul", "Softmax"})
 
 
-class Graph(ShapedNodes):
+class Graph(NotedNodes):
     """The ONNX nodes, and the forms of every tensor so far."""
 
     def __init__(self, target: Target, translate: Translate | None = None) -> None:
@@ -61,9 +69,6 @@ class Graph(ShapedNodes):
         self.output_names: set[str] = set()
         self._bases: dict[int, str] = {}
         self._after_tensors: set[str] = set()
-        self._padded: dict[int, tuple[TensorView, Sequence[tuple[int, int]]]] = {}
-        self._wide: dict[int, TensorView] = {}
-        self._offers: dict[int, tuple[TensorView, Callable[[], None], str]] = {}
 
     # What translators use -------------------------------------------------------------------
 
@@ -84,6 +89,8 @@ class Graph(ShapedNodes):
         Raises:
             Untranslatable: the tensor has no value in this graph.
         """
+        if layout is Layout.ROWS and tensor.is_constant and is_vector(tensor):
+            return self._constant_form(as_vector(tensor), Layout.LAST, domain)
         if rank is not None and rank > tensor.rank and layout is Layout.FIRST:
             return self._read_expanded(tensor, layout, domain, rank)
         form = self.form(tensor, layout, domain)
@@ -150,62 +157,36 @@ class Graph(ShapedNodes):
             self._sizes = sizes  # those looked up inside have no value outside
             self._body = body
 
-    def note_padded(
-        self, tensor: TensorView, source: TensorView, pads: Sequence[tuple[int, int]]
-    ) -> None:
-        """Remember that `tensor` is `source` between zeros: so many before and after each axis."""
-        if not source.is_variable:
-            self._padded[tensor.index] = source, pads
-
-    def padded(self, tensor: TensorView) -> tuple[TensorView, Sequence[tuple[int, int]]] | None:
-        """What `note_padded` was told about `tensor`."""
-        return self._padded.get(tensor.index)
-
-    def offer_wide(
-        self, tensor: TensorView, channels: int, make: Callable[[TensorView], None]
-    ) -> None:
-        """Remember how `tensor` is made with more channels, after its own, of any content.
+    def layout(self, *tensors: TensorView, rows: bool = False) -> Layout:
+        """The layout in which reading all `tensors` moves the least data.
 
         Args:
-            make: writes the wide tensor that it is given.
+            rows: rows will do too, where all tensors have the same rows or are a constant row.
         """
-        wide = replace(tensor, index=~tensor.index, shape=(*tensor.shape[:-1], channels))
-        self._offers[tensor.index] = wide, partial(make, wide), self._label
-
-    def wide(self, tensor: TensorView) -> TensorView | None:
-        """`tensor` with more channels, made now if it was only offered; None where it was not."""
-        if tensor.index in self._offers:
-            wide, make, label = self._offers.pop(tensor.index)
-            present, self._label = self._label, label
-            make()
-            self._label = present
-            self.has_wide(tensor, wide)
-        return self.made_wide(tensor)
-
-    def has_wide(self, tensor: TensorView, wide: TensorView) -> None:
-        """Remember that `wide` is `tensor` with more channels."""
-        self._wide[tensor.index] = wide
-
-    def made_wide(self, tensor: TensorView) -> TensorView | None:
-        """`tensor` with more channels, where it was made."""
-        return self._wide.get(tensor.index)
-
-    def layout(self, *tensors: TensorView) -> Layout:
-        """The layout in which reading all `tensors` moves the least data."""
         computed = [tensor for tensor in tensors if not tensor.is_constant]
+        in_rows = [tensor for tensor in computed if self._is_in_rows(tensor)]
+        if rows and in_rows and rows_agree(tensors):
+            return Layout.ROWS
+        if in_rows:
+            return Layout.LAST
         if any(t.rank < 3 and (t.dynamic or math.prod(t.shape) > 1) for t in computed):
             return Layout.LAST
         if any(map(is_complex, computed)):
             return Layout.LAST
-        moved = dict.fromkeys(Layout, 0)
+        moved = dict.fromkeys((Layout.LAST, Layout.FIRST), 0)
         for tensor in computed:
             present = {layout for layout, _ in self._forms.get(tensor.index, {})}
-            for layout in set(Layout) - present:
+            for layout in moved.keys() - present:
                 moved[layout] += known_product(tensor.shape)
         if moved[Layout.FIRST] == moved[Layout.LAST]:
             # What follows is more likely to want channels-first.
             return Layout.FIRST if computed else Layout.LAST
         return min(moved, key=lambda layout: moved[layout])
+
+    def _is_in_rows(self, tensor: TensorView) -> bool:
+        """Whether `tensor` has its rows, and not yet its own shape."""
+        layouts = {layout for layout, _ in self._forms.get(tensor.index, ())}
+        return Layout.ROWS in layouts and Layout.LAST not in layouts
 
     def read_steps(
         self,
@@ -274,9 +255,7 @@ class Graph(ShapedNodes):
             self._record(tensor, self.form(tensor, Layout.LAST, Domain.FILE), value)
 
     @contextmanager
-    def at(
-        self, op: OperatorView[Any], group: Sequence[OperatorView[Any]] = ()
-    ) -> Iterator[None]:
+    def at(self, op: OperatorView[Any], group: Sequence[OperatorView[Any]] = ()) -> Iterator[None]:
         """Name the nodes added inside after `op`; take them back if it is untranslatable.
 
         Args:
@@ -326,9 +305,10 @@ class Graph(ShapedNodes):
             same = quantization is other.quantization
         else:
             same = quantization.equals(other.quantization)
-        forms = self._forms.get(tensor.index)
-        if same and forms and tensor.rank == other.rank:
-            return dict(forms)
+        forms = self._forms.get(tensor.index, {})
+        whole = {form: value for form, value in forms.items() if form[0] is not Layout.ROWS}
+        if same and whole and tensor.rank == other.rank:
+            return whole
         form = self.form(other, Layout.LAST, Domain.FILE)
         return {form: self.read(tensor, layout=Layout.LAST, domain=Domain.FILE)}
 
@@ -341,7 +321,11 @@ class Graph(ShapedNodes):
 
     def form(self, tensor: TensorView, layout: Layout, domain: Domain) -> Form:
         """The canonical form: a layout or domain that makes no difference is the default one."""
-        if tensor.rank < 3 or is_complex(tensor):
+        if (
+            tensor.rank < 3
+            or is_complex(tensor)
+            or (layout is Layout.ROWS and not has_rows(tensor))
+        ):
             layout = Layout.LAST
         if not tensor.is_quantized:
             domain = Domain.REAL
@@ -380,6 +364,13 @@ class Graph(ShapedNodes):
             return self._constant_form(tensor, layout, domain)
         if not forms:
             raise Untranslatable(f"tensor {tensor.name!r} has no value here")
+        if layout is Layout.ROWS:
+            return self._derive_rows(tensor, domain, forms)
+        if self._is_in_rows(tensor):
+            for _, present in [key for key in forms if key[0] is Layout.ROWS]:
+                whole = self.reshape(forms[Layout.ROWS, present], tensor.shape)
+                self._record(tensor, (Layout.LAST, present), whole)
+            return self.read(tensor, layout=layout, domain=domain)
         if not tensor.is_quantized:
             return self._relayout(tensor, forms[self._other(layout), domain], layout)
         stored = (layout, Domain.STORED)
@@ -395,11 +386,19 @@ class Graph(ShapedNodes):
             return self._recode(forms[stored], tensor, carried_type(tensor), tensor.type)
         return forms[stored]
 
+    def _derive_rows(
+        self, tensor: TensorView, domain: Domain, forms: dict[Form, ir.Value]
+    ) -> ir.Value:
+        stored = forms.get((Layout.ROWS, Domain.STORED))
+        if domain is Domain.REAL and stored is not None:
+            return self._dequantize(stored, tensor, carried_type(tensor))
+        return self.op("Reshape", self.read(tensor, domain=domain), self.ints(row_shape(tensor)))
+
     def _derive_stored(
         self, tensor: TensorView, layout: Layout, forms: dict[Form, ir.Value]
     ) -> ir.Value:
         for other, domain in forms:
-            if domain is Domain.STORED:
+            if domain is Domain.STORED and other is not Layout.ROWS:
                 return self._relayout(tensor, forms[other, domain], layout)
         place = Layout.LAST if (Layout.LAST, Domain.FILE) in forms else Layout.FIRST
         value = self._recode(forms[place, Domain.FILE], tensor, tensor.type, carried_type(tensor))
@@ -439,6 +438,8 @@ class Graph(ShapedNodes):
         return self._constant_form(expanded, layout, domain)
 
     def _constant_form(self, tensor: TensorView, layout: Layout, domain: Domain) -> ir.Value:
+        if layout is Layout.ROWS:
+            return self._constant_form(as_rows(tensor), Layout.LAST, domain)
         assert tensor.data is not None
         data = np.transpose(tensor.data, layout.permutation(tensor.rank))
         quantization = tensor.quantization

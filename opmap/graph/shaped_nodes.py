@@ -55,7 +55,8 @@ class ShapedNodes(QuantizedNodes):
         raise Untranslatable("a shape depends on data")
 
     def _dimension(self, tensor: TensorView, axis: int) -> ir.Value:
-        (layout, _), value = next(iter(self._forms[tensor.index].items()))
+        forms = self._forms[tensor.index].items()
+        (layout, _), value = next(item for item in forms if item[0][0] is not Layout.ROWS)
         place = layout.axis(axis, tensor.rank)
         return self.op("Shape", value, start=place, end=place + 1)
 

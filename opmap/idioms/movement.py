@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from tflite_ort.opmap.graph import Domain, Graph, ir
+from typing import Any
+
+from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.graph.constants import carried_type
 from tflite_ort.opmap.graph.forms import same_order as same_order
-from tflite_ort.schema import TensorType, TensorView, Untranslatable
+from tflite_ort.opmap.graph.rows import has_rows
+from tflite_ort.schema import OperatorView, TensorType, TensorView, Untranslatable
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE, named_types
+from tflite_ort.schema.values.sizes import may_differ
 
 # 4-bit and 2-bit values stand in the graph as 8-bit ones.
 _MOVED = named_types("f16 f32 f64 bool i2 i4 i8 i16 i32 i64 u4 u8 u16 u32 u64 str")
@@ -53,3 +57,19 @@ def narrowed(g: Graph, value: ir.Value, type: TensorType) -> ir.Value:
     if type in (TensorType.INT16, TensorType.UINT16):
         return g.cast(value, ir.DataType[type.name])
     return value
+
+
+def keeps_rows(op: OperatorView[Any], g: Graph, domain: Domain) -> bool:
+    """Whether only dimensions before the last change, of a tensor that stands in the graph as rows:
+    then so does the result."""
+    input, output = op["input"], op.output
+    if domain is not Domain.STORED or input.rank < 2 or output.rank < 2:
+        return False
+    if may_differ(input.shape[-1:], output.shape[-1:]):
+        return False
+    given = input.rank == 2 or g.layout(input, rows=True) is Layout.ROWS
+    if not given or not (output.rank == 2 or has_rows(output)):
+        return False
+    value = g.read(input, layout=Layout.ROWS, domain=domain)
+    g.write(output, value, layout=Layout.ROWS, domain=domain)
+    return True

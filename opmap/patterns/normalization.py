@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.graph import Graph, Layout, Target
+from tflite_ort.opmap.graph import Graph, Layout, Target, ir
+from tflite_ort.opmap.graph.rows import rows_agree
 from tflite_ort.opmap.patterns.matching import RESHAPES, Found, Leaf, Node, node
 from tflite_ort.opmap.patterns.pattern import Pattern
 from tflite_ort.schema import Op, OperatorView, TensorType, TensorView
@@ -150,33 +151,42 @@ def _over(sizes: Shape, tensor: TensorView | None) -> Array | None:
     lead = data.shape[: max(data.ndim - len(sizes), 0)]
     if any(size != 1 for size in lead):
         return None
-    trailing = data.reshape(data.shape[len(lead) :])
-    if not all(a in (1, b) for a, b in zip(trailing.shape[::-1], sizes[::-1], strict=False)):
+    shape: Shape = data.shape[len(lead) :]
+    if any(size not in (1, n) for size, n in zip(shape[::-1], sizes[::-1], strict=False)):
         return None
-    return np.ascontiguousarray(np.broadcast_to(trailing, sizes), np.float32)
+    return np.ascontiguousarray(np.broadcast_to(data.reshape(shape), sizes), np.float32)
 
 
 def _write_layer_norm(parts: _Parts, g: Graph, op: OperatorView[Any]) -> None:
-    x = g.read(parts.x)
+    x, layout = _read(parts, g, op)
     bias = None if parts.bias is None else g.constant(parts.bias)
     axis = parts.axis - parts.x.rank
     y = g.op(
         "LayerNormalization", x, g.constant(parts.scale), bias, axis=axis, epsilon=parts.epsilon
     )
-    _write(g, y, parts, op)
+    _write(g, y, layout, parts, op)
 
 
 def _write_rms_norm(parts: _Parts, g: Graph, op: OperatorView[Any]) -> None:
     axis = parts.axis - parts.x.rank
-    scale, x = g.constant(parts.scale), g.read(parts.x)
+    scale, (x, layout) = g.constant(parts.scale), _read(parts, g, op)
     y = g.op("SimplifiedLayerNormalization", x, scale, axis=axis, epsilon=parts.epsilon)
-    _write(g, y, parts, op)
+    _write(g, y, layout, parts, op)
 
 
-def _write(g: Graph, value: Any, parts: _Parts, op: OperatorView[Any]) -> None:
-    if may_differ(op.output.shape, parts.x.shape):
+def _read(parts: _Parts, g: Graph, op: OperatorView[Any]) -> tuple[ir.Value, Layout]:
+    """What is normalised, as rows if it stands so in the graph, and the layout."""
+    last = parts.axis == parts.x.rank - 1 and rows_agree([parts.x, op.output])
+    layout = g.layout(parts.x, rows=True) if last else Layout.LAST
+    layout = layout if layout is Layout.ROWS else Layout.LAST
+    return g.read(parts.x, layout=layout), layout
+
+
+def _write(g: Graph, value: ir.Value, layout: Layout, parts: _Parts, op: OperatorView[Any]) -> None:
+    activation = op.options.fused_activation_function
+    if layout is Layout.LAST and may_differ(op.output.shape, parts.x.shape):
         value = g.reshape(value, op.output.shape)
-    g.write(op.output, value, activation=op.options.fused_activation_function)
+    g.write(op.output, value, layout=layout, activation=activation)
 
 
 def _layer_norms() -> Iterator[Norm]:
