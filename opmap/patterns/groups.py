@@ -11,7 +11,8 @@ from typing import Any
 from tflite_ort.opmap.graph import Graph, Target
 from tflite_ort.opmap.patterns.matching import Found, Producers
 from tflite_ort.opmap.patterns.normalization import NORMS
-from tflite_ort.opmap.patterns.pattern import Pattern
+from tflite_ort.opmap.patterns.pattern import Pattern, Surroundings
+from tflite_ort.opmap.patterns.sigmoid import SIGMOIDS
 from tflite_ort.opmap.registry import Translator, translator
 from tflite_ort.schema import Op, OperatorView, TensorView
 from tflite_ort.versioning.registry import Registry
@@ -19,7 +20,7 @@ from tflite_ort.versioning.registry import Registry
 View = OperatorView[Any]
 
 # Of two patterns that match, the first one is taken.
-TABLE: tuple[Pattern, ...] = NORMS
+TABLE: tuple[Pattern, ...] = (*NORMS, *SIGMOIDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ def groups(
         results: the tensors that are read from outside.
     """
     table, producers = _by_root(), Producers(operators, results)
+    around = Surroundings(producers, target)
     place = {op.index: number for number, op in enumerate(operators)}
     grouped: dict[int, Group] = {}
     for op in reversed(operators):  # the largest groups end last
@@ -75,7 +77,7 @@ def groups(
             members = sorted(found.operators.values(), key=lambda each: place[each.index])
             if not all(registry.shares(translator, each) for each in members):
                 continue
-            if pattern.takes(found, target):
+            if pattern.takes(found, around):
                 group = Group(pattern, found, members)
                 grouped.update((each.index, group) for each in members)
                 break

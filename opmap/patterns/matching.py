@@ -7,7 +7,6 @@ in between: who takes a match looks at the shapes.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -88,14 +87,23 @@ class Producers:
 
     def __init__(self, operators: Sequence[View], results: Iterable[TensorView]) -> None:
         self._makers = {out.index: op for op in operators for out in op.outputs}
-        self._readers = Counter(
-            index for op in operators for index in {t.index for t in op.present_inputs()}
-        )
-        self._readers.update({tensor.index for tensor in results})
+        self._readers: dict[int, list[View]] = {}
+        for op in operators:
+            for index in {tensor.index for tensor in op.present_inputs()}:
+                self._readers.setdefault(index, []).append(op)
+        self._results = {tensor.index for tensor in results}
 
     def maker(self, tensor: TensorView) -> View | None:
         """The operator that makes `tensor`."""
         return self._makers.get(tensor.index)
+
+    def readers(self, tensor: TensorView) -> Sequence[View]:
+        """The operators that read `tensor`."""
+        return self._readers.get(tensor.index, ())
+
+    def is_result(self, tensor: TensorView) -> bool:
+        """Whether `tensor` is read from outside."""
+        return tensor.index in self._results
 
     def find(self, tree: Node, op: View) -> Found | None:
         """`tree` with `op` at its root; None where it does not stand there, or where something
@@ -110,17 +118,11 @@ class Producers:
         be computed where the last operator is."""
         if any(op.variables() for op in found.operators.values()):
             return False  # it is set anew, perhaps before the last operator
-        inside = Counter(
-            index
-            for op in found.operators.values()
-            for index in {tensor.index for tensor in op.present_inputs()}
-        )
-        return all(
-            not out.is_variable and self._readers[out.index] == inside[out.index]
-            for op in found.operators.values()
-            if op is not root
-            for out in op.outputs
-        )
+        made = [out for op in found.operators.values() if op is not root for out in op.outputs]
+        readers = (op for out in made for op in self.readers(out))
+        if any(out.is_variable or self.is_result(out) for out in made):
+            return False
+        return all(op.index in found.operators for op in readers)
 
     def _of_operator(
         self, tree: Node, op: View, tensor: TensorView, found: Found

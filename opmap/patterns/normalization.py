@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.graph import Graph, Layout, Target, ir
+from tflite_ort.opmap.graph import Graph, Layout, ir
 from tflite_ort.opmap.graph.rows import rows_agree
 from tflite_ort.opmap.patterns.matching import RESHAPES, Found, Leaf, Node, node
-from tflite_ort.opmap.patterns.pattern import Pattern
+from tflite_ort.opmap.patterns.pattern import Pattern, Surroundings
 from tflite_ort.schema import Op, OperatorView, TensorType, TensorView
 from tflite_ort.schema.values.semantics import normalized_axes
 from tflite_ort.schema.values.sizes import is_known, is_one, may_differ
@@ -50,8 +50,8 @@ class Norm:
         write = _write_rms_norm if of_rms else _write_layer_norm
         name = "RMS norm" if of_rms else "LayerNormalization"
 
-        def takes(found: Found, target: Target) -> bool:
-            return (target.cpu_kernels or not of_rms) and _Parts.of(self, found) is not None
+        def takes(found: Found, around: Surroundings) -> bool:
+            return (around.target.cpu_kernels or not of_rms) and _Parts.of(self, found) is not None
 
         def emit(found: Found, g: Graph, op: OperatorView[Any]) -> None:
             parts = _Parts.of(self, found)

@@ -7,8 +7,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from tflite_ort.opmap.graph import Graph, Target
-from tflite_ort.opmap.patterns.matching import Found, Node
+from tflite_ort.opmap.patterns.matching import Found, Node, Producers
 from tflite_ort.schema import OperatorView
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Where a tree was found.
+
+    Args:
+        producers: what makes and reads each tensor.
+        target: what the nodes are made for.
+    """
+
+    producers: Producers
+    target: Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,12 +31,12 @@ class Pattern:
     Args:
         name: what it is called in messages and in the documentation.
         root: the tree; its root is the group's last operator.
-        takes: whether a tree that was found has the shapes and constants of the group, and the
-            target the nodes.
+        takes: whether a tree that was found is the group: its shapes and constants are right, what
+            reads its result allows the bound, and the target has the nodes.
         emit: adds the nodes; it gets the last operator, whose output it writes.
     """
 
     name: str
     root: Node
-    takes: Callable[[Found, Target], bool]
+    takes: Callable[[Found, Surroundings], bool]
     emit: Callable[[Found, Graph, OperatorView[Any]], None]
