@@ -13,8 +13,11 @@ from tests.optimised import optimised_nodes
 from tflite_ort.providers.processor import blocked_channels
 from tflite_ort.providers.trials import exact_weight_type
 from tflite_ort.schema import (
+    AddOptions,
     Conv2DOptions,
     DepthwiseConv2DOptions,
+    FullyConnectedOptions,
+    GeluOptions,
     ModelBuilder,
     Op,
     Padding,
@@ -93,3 +96,20 @@ def test_layers_follow_each_other_without_nodes_between() -> None:
     main.operator(Op.DEPTHWISE_CONV_2D, ["a", "w", None], ["b"], options, version=3)
     main.inputs("image").outputs("b")
     assert optimised_nodes(builder.write()) == Counter({"QLinearConv": 2})
+
+
+def test_matrix_products_of_rank_3_are_rows_from_first_to_last() -> None:
+    """FULLY_CONNECTED, GELU, FULLY_CONNECTED and a sum: a Reshape where they begin and end."""
+    builder = ModelBuilder()
+    main = builder.subgraph("main").tensor("x", (2, 5, 16))
+    main.constant("w", np.eye(16, dtype=np.float32)).constant("b", np.ones(16, np.float32))
+    keep = FullyConnectedOptions(keep_num_dims=True)
+    for name in ("a", "g", "c", "y"):
+        main.tensor(name, (2, 5, 16))
+    main.operator(Op.FULLY_CONNECTED, ["x", "w", "b"], ["a"], keep, version=5)
+    main.operator(Op.GELU, ["a"], ["g"], GeluOptions())
+    main.operator(Op.FULLY_CONNECTED, ["g", "w", "b"], ["c"], keep, version=5)
+    main.operator(Op.ADD, ["c", "x"], ["y"], AddOptions())
+    main.inputs("x").outputs("y")
+    expected = Counter({"Reshape": 2, "Gemm": 2, "Gelu": 1, "Add": 1})
+    assert optimised_nodes(builder.write()) == expected

@@ -189,7 +189,7 @@ def _write(g: Graph, value: ir.Value, layout: Layout, parts: _Parts, op: Operato
     g.write(op.output, value, layout=layout, activation=activation)
 
 
-def _layer_norms() -> Iterator[Norm]:
+def layer_norms() -> Iterator[Norm]:
     """With and without scale and bias, each in the forms that converters write."""
     for scaled in (True, False):
         for biased in (True, False):
@@ -232,7 +232,7 @@ def _batch_norms() -> Iterator[Norm]:
         yield Norm(root, x, epsilon, scale, bias)
 
 
-def _rms_norms() -> Iterator[Norm]:
+def rms_norms() -> Iterator[Norm]:
     """x / sqrt(mean of the squares + epsilon), with and without scale."""
     for scaled in (True, False):
         x, epsilon, power = Leaf(), Leaf(constant=True), Leaf(constant=True)
@@ -245,6 +245,6 @@ def _rms_norms() -> Iterator[Norm]:
 
 
 NORMS = (
-    *(norm.pattern(of_rms=False) for norm in _layer_norms()),
-    *(norm.pattern(of_rms=True) for norm in _rms_norms()),
+    *(norm.pattern(of_rms=False) for norm in layer_norms()),
+    *(norm.pattern(of_rms=True) for norm in rms_norms()),
 )
