@@ -12,7 +12,6 @@ codes. `FILE` codes are int8 again, for CAST and for the graph's own inputs and 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -32,7 +31,6 @@ from tflite_ort.opmap.graph.rows import (
     has_rows,
     is_vector,
     row_shape,
-    rows_agree,
 )
 from tflite_ort.opmap.graph.shaped_nodes import one_is_inferred
 from tflite_ort.schema import (
@@ -43,7 +41,6 @@ from tflite_ort.schema import (
     Untranslatable,
 )
 from tflite_ort.schema.values.complex_pairs import is_complex, paired, paired_shape, part_dtype
-from tflite_ort.schema.values.sizes import known_product
 
 Array = npt.NDArray[Any]
 
@@ -156,37 +153,6 @@ class Graph(NotedNodes):
         finally:
             self._sizes = sizes  # those looked up inside have no value outside
             self._body = body
-
-    def layout(self, *tensors: TensorView, rows: bool = False) -> Layout:
-        """The layout in which reading all `tensors` moves the least data.
-
-        Args:
-            rows: rows will do too, where all tensors have the same rows or are a constant row.
-        """
-        computed = [tensor for tensor in tensors if not tensor.is_constant]
-        in_rows = [tensor for tensor in computed if self._is_in_rows(tensor)]
-        if rows and in_rows and rows_agree(tensors):
-            return Layout.ROWS
-        if in_rows:
-            return Layout.LAST
-        if any(t.rank < 3 and (t.dynamic or math.prod(t.shape) > 1) for t in computed):
-            return Layout.LAST
-        if any(map(is_complex, computed)):
-            return Layout.LAST
-        moved = dict.fromkeys((Layout.LAST, Layout.FIRST), 0)
-        for tensor in computed:
-            present = {layout for layout, _ in self._forms.get(tensor.index, {})}
-            for layout in moved.keys() - present:
-                moved[layout] += known_product(tensor.shape)
-        if moved[Layout.FIRST] == moved[Layout.LAST]:
-            # What follows is more likely to want channels-first.
-            return Layout.FIRST if computed else Layout.LAST
-        return min(moved, key=lambda layout: moved[layout])
-
-    def _is_in_rows(self, tensor: TensorView) -> bool:
-        """Whether `tensor` has its rows, and not yet its own shape."""
-        layouts = {layout for layout, _ in self._forms.get(tensor.index, ())}
-        return Layout.ROWS in layouts and Layout.LAST not in layouts
 
     def read_steps(
         self,
