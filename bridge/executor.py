@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from tflite_ort.plan.build import Plan
     from tflite_ort.plan.context import PlanContext
     from tflite_ort.plan.recording import Recorder
-    from tflite_ort.schema import DelegateError, Specialized, TensorType
-    from tflite_ort.schema.values import resolve
+    from tflite_ort.schema import BridgeError, DelegateError, Specialized, TensorType
+    from tflite_ort.schema.values import resolve, sizes
     from tflite_ort.specialize import specialization
 else:
     cache_folder = late("tflite_ort.cache.folder")
@@ -51,6 +51,7 @@ else:
     partition = late("tflite_ort.plan.partition")
     profiling = late("tflite_ort.plan.profiling")
     resolve = late("tflite_ort.schema.values.resolve")
+    sizes = late("tflite_ort.schema.values.sizes")
     specialization = late("tflite_ort.specialize.specialization")
 
 Array = npt.NDArray[Any]
@@ -139,6 +140,14 @@ class SubgraphExecutor:
         return replace(self._shared.context(), unusable=self._unusable)
 
     @property
+    def _limited(self) -> PlanContext:
+        """The context, with what may be asked for beside the present inputs."""
+        graph, context = self._wanted(), self._context
+        inputs = (graph.tensors[index] for index in graph.inputs)
+        given = sum(sizes.known_product(t.shape) * t.dtype.itemsize for t in inputs)
+        return replace(context, meter=resolve.meter_of(context.resolver.model, given))
+
+    @property
     def _changed(self) -> bool:
         """Whether the subgraph was not made ready for its present shapes before."""
         return self._made_for is None or bool(self._resized)
@@ -174,13 +183,13 @@ class SubgraphExecutor:
         self._begin()
         return plan
 
-    def _explain(self, entry: StoredEntry, number: int, error: DelegateError) -> DelegateError:
+    def _explain(self, entry: StoredEntry, number: int, error: DelegateError) -> BridgeError:
         """An error of a partition of a stored plan, with what its operator says."""
         assert self.plan is not None
         graph, scope = self._wanted(), entry.scopes().scope("")
         part = partition.partitions(graph.operators, scope.backends, graph.outputs)[number]
         return failures.explanation(
-            error, part=part, memory=self.plan.memory, context=self._context
+            error, part=part, memory=self.plan.memory, context=self._limited
         )
 
     def _recorded(self, graph: Specialized, cache: PlanCache) -> Plan:
@@ -188,7 +197,7 @@ class SubgraphExecutor:
         model = self._opened.model
         recorder = cache.recorder(self.subgraph, self._shapes, model)
         try:
-            plan = build.make_plan(graph, replace(self._context, recorder=recorder))
+            plan = build.make_plan(graph, replace(self._limited, recorder=recorder))
             if recorder is not None:
                 rows = [astuple(row) for row in plan.placements]
                 whole = _whole(plan, recorder)
@@ -218,10 +227,10 @@ class SubgraphExecutor:
         self._specialized = specialized
         graph, cache = self._wanted(), self._shared.cache
         if stored is not None:
-            return build.make_plan(graph, replace(self._context, stored=stored))
+            return build.make_plan(graph, replace(self._limited, stored=stored))
         if cache is not None:
             return self._recorded(graph, cache)
-        return observers.observed(build.make_plan(graph, self._context), self._context)
+        return observers.observed(build.make_plan(graph, self._limited), self._context)
 
     def _warn_of_regrouping(self, graph: Specialized) -> None:
         """Say once that samples of a batch run into each other, if inputs were resized so."""
@@ -309,7 +318,7 @@ class SubgraphExecutor:
         with tempfile.TemporaryDirectory() as folder:
             profile = profiling.Profile(Path(folder))
             plan = build.make_plan(
-                self._graph, replace(self._context, profile=profile, state=State())
+                self._graph, replace(self._limited, profile=profile, state=State())
             )
             for index in self._graph.inputs:
                 array = self.array(index)

@@ -15,7 +15,7 @@ from tflite_ort.opened_model import OpenedModel
 from tflite_ort.opening import ModelFile, opened_file
 from tflite_ort.optional import late
 from tflite_ort.providers.delegates import Delegate, named
-from tflite_ort.schema.file.budgets import DEFAULT
+from tflite_ort.schema.file.budgets import DEFAULT, Meter
 from tflite_ort.state import State
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class LoadedModel:
                 self._delegates,
                 kernels.BoundResolver(resolver, model, self._choices["num_threads"]),
                 state=self._state,
-                budgets=model.budgets,
+                meter=Meter(model.budgets),
                 tuner=self._tuner,
                 **self._choices,
             )

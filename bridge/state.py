@@ -196,6 +196,9 @@ def initial_value(tensor: TensorView) -> Array:
     is 1."""
     shape = tuple(size if is_known(size) else 1 for size in tensor.shape)
     quantization = tensor.quantization
+    if tensor.dtype.hasobject:
+        return np.full(shape, b"", tensor.dtype)
     if tensor.type is not TensorType.INT8 or quantization is None:
         return np.zeros(shape, tensor.dtype)
-    return np.full(shape, quantization.scalar_zero_point, tensor.dtype)
+    zero = np.asarray(quantization.scalar_zero_point).astype(tensor.dtype)  # wraps, as in TFLite
+    return np.full(shape, zero)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 
@@ -18,6 +20,8 @@ from tflite_ort.schema.arithmetic.resizing import POSITION_BITS, integer_positio
 from tflite_ort.schema.values.semantics import nearest_indices, resize_ratio
 
 Indices = npt.NDArray[np.int64]
+
+_BAND = 1 << 20  # elements of a result that are made at once
 
 
 @kernel(Op.RESIZE_BILINEAR, versions=(1, 4))
@@ -47,12 +51,10 @@ def resize_nearest_neighbor(
 
 
 def _size(image: Array, size: Array) -> tuple[int, int]:
-    """Height and width. What does not fit into memory fails here, before any of it is used."""
+    """Height and width."""
     if size.shape != (2,) or (size <= 0).any():
         raise KernelError(f"an image cannot have size {size.tolist()}")
-    height, width = int(size[0]), int(size[1])
-    np.empty((max(image.shape[0], 1), height, width, max(image.shape[3], 1)), np.int64)
-    return height, width
+    return int(size[0]), int(size[1])
 
 
 def _bilinear_float(image: Array, size: tuple[int, int], options: ResizeBilinearOptions) -> Array:
@@ -60,16 +62,30 @@ def _bilinear_float(image: Array, size: tuple[int, int], options: ResizeBilinear
     (y0, y1, dy), (x0, x1, dx) = (
         _float_positions(old, new, options) for old, new in zip(image.shape[1:3], size, strict=True)
     )
-    one = np.float32(1)
-    dy, dx = dy[:, None, None], dx[:, None]
-    total = (
-        image[:, y0[:, None], x0] * (one - dy) * (one - dx)
-        + image[:, y1[:, None], x0] * dy * (one - dx)
-        + image[:, y0[:, None], x1] * (one - dy) * dx
-        + image[:, y1[:, None], x1] * dy * dx
-    )
-    rounded = total if image.dtype == np.float32 else total + np.float32(0.5)
-    return np.asarray(rounded, image.dtype)
+    one, dx = np.float32(1), dx[:, None]
+    half = np.float32(0 if image.dtype == np.float32 else 0.5)
+
+    def band(rows: slice) -> Array:
+        low, high, past = y0[rows, None], y1[rows, None], dy[rows, None, None]
+        total = (
+            image[:, low, x0] * (one - past) * (one - dx)
+            + image[:, high, x0] * past * (one - dx)
+            + image[:, low, x1] * (one - past) * dx
+            + image[:, high, x1] * past * dx
+        )
+        return np.asarray(total + half if half else total)
+
+    return _in_bands(image, size, band)
+
+
+def _in_bands(image: Array, size: tuple[int, int], band: Callable[[slice], Array]) -> Array:
+    """The resized image, some rows at a time, so that what is between stays small."""
+    result = np.empty((image.shape[0], *size, image.shape[3]), image.dtype)
+    step = max(1, _BAND * size[0] // max(result.size, 1))
+    for start in range(0, size[0], step):
+        rows = slice(start, start + step)
+        result[:, rows] = band(rows)
+    return result
 
 
 def _float_positions(
@@ -90,12 +106,12 @@ def _bilinear_integer(image: Array, size: tuple[int, int], options: ResizeBiline
         integer_positions(old, new, options)
         for old, new in zip(image.shape[1:3], size, strict=True)
     )
-    one, dy, dx = 1 << POSITION_BITS, dy[:, None, None], dx[:, None]
-    wide = image.astype(np.int64)
-    total = (
-        wide[:, y0[:, None], x0] * (one - dy) * (one - dx)
-        + wide[:, y1[:, None], x0] * dy * (one - dx)
-        + wide[:, y0[:, None], x1] * (one - dy) * dx
-        + wide[:, y1[:, None], x1] * dy * dx
-    )
-    return round_half_away(total / one**2).astype(image.dtype)
+    one, dx, wide = 1 << POSITION_BITS, dx[:, None], image.astype(np.int64)
+
+    def band(rows: slice) -> Array:
+        past = dy[rows, None, None]
+        lines = wide[:, y0[rows]] * (one - past) + wide[:, y1[rows]] * past
+        total = lines[:, :, x0] * (one - dx) + lines[:, :, x1] * dx
+        return round_half_away(total / one**2)
+
+    return _in_bands(image, size, band)

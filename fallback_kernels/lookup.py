@@ -24,10 +24,12 @@ from tflite_ort.schema import (
 )
 from tflite_ort.schema.shapes.lookup import combined_shape, lsh_sizes
 
-# LSH_PROJECTION makes so many bytes of seeds and items at once, or those of one seed. A hash is
-# computed 64 bytes at a time: longer items would take minutes.
-_HASHED_BYTES = 1 << 27
+# LSH_PROJECTION makes so many bytes of seeds and items at once, or as many as a few items have. A
+# hash is computed 64 bytes at a time: longer items, or more of them, would take minutes.
+_HASHED_BYTES = 1 << 20
+_FEWEST = 128
 _MOST_ITEM_BYTES = 1 << 20
+_MOST_BYTES = 1 << 28
 
 
 @kernel(Op.EMBEDDING_LOOKUP, versions=(1, 5))
@@ -146,11 +148,21 @@ def lsh_projection(op: OperatorView[LSHProjectionOptions], inputs: Inputs, state
 
 def _are_positive(seeds: Array, items: Array, weights: Array) -> npt.NDArray[np.bool_]:
     """For each seed; summed over the items in order, in float64."""
-    at_once = max(1, _HASHED_BYTES // max(1, items.size))
-    parts = [seeds[start : start + at_once] for start in range(0, len(seeds), at_once)]
-    hashes = [_hashes(part, items) for part in parts]
-    signed = np.concatenate([np.zeros((0, len(items)), np.int64), *hashes])
-    return np.asarray(np.cumsum(signed.astype(np.float64) * weights, axis=1)[:, -1] > 0)
+    if len(seeds) * items.size > _MOST_BYTES:
+        raise KernelError(
+            f"{len(seeds)} hashes of {items.size} bytes, expected at most {_MOST_BYTES}"
+        )
+    total = np.zeros(len(seeds))
+    at_once = max(_FEWEST, _HASHED_BYTES // max(1, items.shape[1]))
+    for place in range(0, len(seeds), at_once):
+        some = slice(place, place + at_once)
+        rows = max(1, at_once // len(seeds[some]))
+        for start in range(0, len(items), rows):
+            part = slice(start, start + rows)
+            hashes = _hashes(seeds[some], items[part]) * np.asarray(weights[part], np.float64)
+            terms = np.concatenate([total[some, np.newaxis], hashes], axis=1)
+            total[some] = np.cumsum(terms, axis=1)[:, -1]
+    return np.asarray(total > 0)
 
 
 def _hashes(seeds: Array, items: Array) -> npt.NDArray[np.int64]:

@@ -161,7 +161,7 @@ def bidirectional_sequence_rnn(
     results, states = [], []
     for cell, source, way in zip(cells, sources, (1, -1), strict=True):
         h = cell.state
-        for _ in range(len(x) if hybrid and op.options.time_major else 1):
+        for _ in range(max(len(x), 1) if hybrid and op.options.time_major else 1):
             outputs, h = cell.run(source[::way], None if aux is None else aux[::way], h)
         results.append(as_input(op, outputs[::way]))
         states.append(h)

@@ -22,7 +22,7 @@ from tflite_ort.opmap.idioms.convolution_operands import (
 from tflite_ort.opmap.idioms.convolution_phases import convolution_of_phases, phases_of
 from tflite_ort.opmap.idioms.exact_sums import ExactSums, rounded_twice, rounded_wide
 from tflite_ort.opmap.idioms.hybrid import hybrid_input
-from tflite_ort.opmap.idioms.indices import failing, sizes_of
+from tflite_ort.opmap.idioms.indices import affordable, failing, sizes_of
 from tflite_ort.opmap.idioms.symmetric_weights import symmetric, with_repeated
 from tflite_ort.opmap.idioms.wide_channels import (
     convolution_of_wide,
@@ -305,7 +305,7 @@ def computed_sizes(op: TransposedConvolution, g: Graph, channels: int) -> ir.Val
     given_batch, sizes, given_channels = parts
     for given, size in ((given_batch, input.shape[0]), (given_channels, channels)):
         sizes = failing(g, sizes, g.op("Not", g.op("Equal", given, g.size(size))))
-    return sizes
+    return affordable(g, sizes, g.op("Concat", *parts, axis=0), op)
 
 
 def write_cut(

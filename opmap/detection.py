@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tflite_ort.opmap.graph import Graph, ir
-from tflite_ort.opmap.idioms.indices import failing, sizes_of
+from tflite_ort.opmap.idioms.indices import affordable, failing, sizes_of
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import Op, OperatorView, Untranslatable
 
@@ -42,6 +42,7 @@ def _selected(op: OperatorView[Any], g: Graph) -> tuple[ir.Value, ir.Value, ir.V
     if g.target.fallback:
         raise Untranslatable("equal scores, or boxes without an area, would be taken otherwise")
     most = g.reshape(sizes_of(g, op["max_output_size"]), (1,))
+    most = affordable(g, most, most, op)
     boxes = g.op("Unsqueeze", g.read(op["boxes"]), g.ints([0]))
     scores = g.op("Unsqueeze", g.read(op["scores"]), g.ints([0, 1]))
     lowest = g.reshape(g.read(op["score_threshold"]), (1,))

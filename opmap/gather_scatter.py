@@ -13,6 +13,7 @@ import numpy as np
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.idioms.indices import (
     Sizes,
+    affordable,
     bounded,
     failing,
     flat_rows,
@@ -108,7 +109,7 @@ def scatter_nd(op: OperatorView[Any], g: Graph) -> None:
     value = g.read(updates, domain=Domain.FILE)
     value = g.cast(value, ir.DataType.INT32) if narrow else value
     start = g.constant(0, np.int32 if narrow else updates.dtype)
-    sizes, count = _wanted_sizes(op["shape"], g), quotient(indices.shape[:-1])
+    sizes, count = _wanted_sizes(op, g), quotient(indices.shape[:-1])
     shape = (part(g, sizes, 0, depth), part(g, sizes, depth, output.rank))
     rows = flat_rows(g, indices, count, depth, shape[0], depth)
     value = scattered(g, start, shape, rows, value, count, reduction="add")
@@ -116,9 +117,12 @@ def scatter_nd(op: OperatorView[Any], g: Graph) -> None:
     g.write(output, _of_sizes(g, value, sizes), domain=Domain.FILE)
 
 
-def _wanted_sizes(shape: TensorView, g: Graph) -> Sizes:
-    """The sizes in a list, constant or computed."""
-    return sizes_of(g, shape) if shape.data is None else tuple(shape.data.reshape(-1).tolist())
+def _wanted_sizes(op: OperatorView[Any], g: Graph) -> Sizes:
+    """The sizes in the list "shape", constant or computed."""
+    if op["shape"].data is not None:
+        return tuple(op["shape"].data.reshape(-1).tolist())
+    sizes = sizes_of(g, op["shape"])
+    return affordable(g, sizes, sizes, op)
 
 
 def _of_sizes(g: Graph, value: ir.Value, sizes: Sizes) -> ir.Value:
@@ -135,7 +139,7 @@ def sparse_to_dense(op: OperatorView[SparseToDenseOptions], g: Graph) -> None:
         raise Untranslatable("no index or no element")
     domain = moved_domain(values, default, output)
     count, width = quotient(indices.shape[:1]), indices.shape[1] if indices.rank > 1 else 1
-    sizes = _wanted_sizes(op["shape"], g)
+    sizes = _wanted_sizes(op, g)
     rows = flat_rows(g, indices, count, width, sizes, output.rank)
     updates = g.op("Expand", g.read(values, domain=domain), g.shape((count,)))
     start = g.reshape(g.read(default, domain=domain), ())
@@ -152,7 +156,7 @@ def one_hot(op: OperatorView[OneHotOptions], g: Graph) -> None:
     # TFLite reads 64-bit indices as 32-bit ones.
     index = g.cast(g.read(indices), ir.DataType.INT32)
     index = g.op("Unsqueeze", index, g.ints([axis]))
-    chosen = g.op("Equal", index, _positions(op["depth"], g, indices.rank - axis))
+    chosen = g.op("Equal", index, _positions(op, g, indices.rank - axis))
     on, off = (g.reshape(g.read(op[name], domain=domain), ()) for name in _ON_OFF)
     if output.type is TensorType.BOOL:  # ONNX Runtime has no Where of these
         on, off = g.op("And", chosen, on), g.op("And", g.op("Not", chosen), off)
@@ -161,12 +165,15 @@ def one_hot(op: OperatorView[OneHotOptions], g: Graph) -> None:
         g.write(output, g.op("Where", chosen, on, off), domain=domain)
 
 
-def _positions(depth: TensorView, g: Graph, rank: int) -> ir.Value:
+def _positions(op: OperatorView[Any], g: Graph, rank: int) -> ir.Value:
     """0, 1, ..., depth - 1, along the first of 1 + `rank` dimensions."""
+    depth = op["depth"]
     if depth.data is not None:
         counted = np.arange(int(depth.data.reshape(-1)[0]), dtype=np.int32)
         return g.constant(counted.reshape(-1, *(1,) * rank))
-    limit = g.reshape(sizes_of(g, depth), ())
+    limit = g.reshape(sizes_of(g, depth), (1,))
+    sizes = g.op("Concat", limit, g.shape(op["indices"].shape), axis=0)
+    limit = g.reshape(affordable(g, limit, sizes, op), ())
     upwards = g.op("Range", g.ints(0), limit, g.ints(1))
     return g.reshape(g.cast(upwards, ir.DataType.INT32), (-1, *(1,) * rank))
 
@@ -269,7 +276,9 @@ def _segment_count(op: OperatorView[Any], g: Graph) -> ir.Value:
     if is_known(op.output.shape[0]):
         return g.size(op.output.shape[0])
     if op.op is not Op.SEGMENT_SUM:
-        return g.reshape(sizes_of(g, op["num_segments"]), (1,))
+        count = g.reshape(sizes_of(g, op["num_segments"]), (1,))
+        rest = g.shape(op["data"].shape[op["segment_ids"].rank :])
+        return affordable(g, count, g.op("Concat", count, rest, axis=0), op)
     before, zero, one = (g.ints([bound]) for bound in (-1, 0, 1))
     ids = g.cast(g.read(op["segment_ids"]), ir.DataType.INT64)
     line = g.op("Concat", before, ids, axis=0)

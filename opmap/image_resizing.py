@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.graph.constants import carried_type
-from tflite_ort.opmap.idioms.indices import sizes_of
+from tflite_ort.opmap.idioms.indices import affordable, sizes_of
 from tflite_ort.opmap.idioms.movement import moved_domain
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
@@ -30,6 +30,8 @@ _RESIZED_BY_ORT = frozenset({TensorType.FLOAT32, TensorType.UINT8, TensorType.IN
 
 # ONNX Runtime computes places in float32: with more rows weights are wrong by more than 1/1024.
 _FINE = 1 << 14
+# int16 images are computed in float64, several of which ONNX Runtime holds at a time.
+_MOST_WIDE = 1 << 23
 
 
 @translator(Op.RESIZE_BILINEAR, versions=(1, 4))
@@ -49,6 +51,8 @@ def resize_bilinear(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
         g.write(output, codes, layout=layout, domain=Domain.STORED)
         return
     if input.type is TensorType.INT16:
+        if g.target.fallback and known_product(output.shape) > _MOST_WIDE:
+            raise Untranslatable("numpy needs less memory for large images of int16")
         _weighted_codes(op, g)
         return
     points = "half_pixel" if options.half_pixel_centers else "asymmetric"
@@ -163,6 +167,8 @@ def _sizes(op: OperatorView[Any], g: Graph) -> list[ir.Value]:
     """The sizes of the result, int64 [1] for every axis."""
     batch, *_, channels = op["input"].shape
     wanted = sizes_of(g, op["size"])
+    whole = g.op("Concat", g.size(batch), wanted, g.size(channels), axis=0)
+    wanted = affordable(g, wanted, whole, op)
     height, width = g.op_multi("Split", wanted, outputs=2, axis=0, num_outputs=2)
     return [g.size(batch), height, width, g.size(channels)]
 

@@ -17,6 +17,7 @@ from tflite_ort.schema import (
 )
 
 _T = TensorType
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 @translator(Op.L2_NORMALIZATION, versions=(1, 2))
@@ -55,10 +56,11 @@ def local_response_normalization(
     check_types(op, frozenset({_T.FLOAT32}))
     if input.rank != 4:
         raise Untranslatable(f"input has rank {input.rank}, expected 4")
-    if options.alpha <= 0 or options.beta <= 0 or options.radius < 0:
+    size = 2 * options.radius + 1
+    outside = options.alpha <= 0 or options.beta <= 0 or options.alpha * size > _LARGEST
+    if outside or options.radius < 0:
         g.write(op.output, _response(g, g.read(input), input.shape[3], options))
         return
-    size = 2 * options.radius + 1
     result = g.op(
         "LRN",
         g.read(input, layout=Layout.FIRST),

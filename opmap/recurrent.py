@@ -128,6 +128,8 @@ def _run(
         raise Untranslatable("a cell without inputs or units")
     h, c = op[f"{prefix}output_state"], op[f"{prefix}cell_state"]
     outputs = cell.recurrent_weights.codes.shape[1]
+    if not outputs:
+        raise Untranslatable("a projection to nothing")
     if has_zero(*h.shape) and not is_known(_batch(op)):
         raise Untranslatable("a state without rows")
     states = _rows(g, h, outputs), _rows(g, c, cell.size)
@@ -284,6 +286,8 @@ def _rnn_run(
     recurrent, bias = weight_matrix(op, f"{prefix}recurrent_weights"), reals(op, f"{prefix}bias")
     if recurrent is None or bias is None:
         raise Untranslatable("a cell without weights")
+    if has_zero(op["input"].shape[-1], *bias.shape):
+        raise Untranslatable("a cell without inputs or units")
     return RnnRun(
         x,
         g.read(op[f"{prefix}hidden_state"]),

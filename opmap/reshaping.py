@@ -20,7 +20,7 @@ from tflite_ort.opmap.idioms.channel_shuffle import (
 )
 from tflite_ort.opmap.idioms.computed_axes import ComputedAxis
 from tflite_ort.opmap.idioms.computed_order import transpose_as_computed
-from tflite_ort.opmap.idioms.indices import failing, sizes_of
+from tflite_ort.opmap.idioms.indices import affordable, failing, sizes_of
 from tflite_ort.opmap.idioms.movement import (
     integers,
     keeps_rows,
@@ -336,6 +336,7 @@ def fill(op: OperatorView[Any], g: Graph) -> None:
     if value.quantization is not None and not value.quantization.equals(output.quantization):
         raise Untranslatable("value and output differ in scale or zero point")
     shape = sizes_of(g, op["dims"])
+    shape = affordable(g, shape, shape, op)
     g.write(output, g.op("Expand", g.read(value, domain=domain), shape), domain=domain)
 
 
@@ -357,13 +358,17 @@ def range_(op: OperatorView[Any], g: Graph) -> None:
     )
     wrong = g.op("Not", g.op("Or", up, down))
     if op.output.type is not TensorType.FLOAT32:
-        step = g.cast(delta, ir.DataType.INT64)
-        step = g.cast(failing(g, step, wrong), ir.DataType[op.output.type.name])
+        wide = [g.cast(bound, ir.DataType.DOUBLE) for bound in (start, limit, delta)]
+        count = g.op("Div", g.op("Sub", wide[1], wide[0]), wide[2])
+        step = failing(g, g.cast(delta, ir.DataType.INT64), wrong)
+        step = g.cast(affordable(g, step, count, op), ir.DataType[op.output.type.name])
         g.write(op.output, g.op("Range", start, limit, step))
         return
     count = g.op("Ceil", g.op("Abs", g.op("Div", span, delta)))
+    nothing = g.cast(affordable(g, g.ints(0), count, op), ir.DataType.FLOAT)
+    limit = g.op("Add", limit, g.op("Add", delta, nothing))
     count = failing(g, g.cast(count, ir.DataType.INT64), wrong)
-    longer = g.op("Range", start, g.op("Add", limit, delta), delta)
+    longer = g.op("Range", start, limit, delta)
     g.write(op.output, g.op("Slice", longer, g.ints([0]), g.reshape(count, (1,))))
 
 

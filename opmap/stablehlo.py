@@ -304,6 +304,8 @@ def stablehlo_rng_bit_generator(
     if size not in ([(2,)] if is_threefry else [(2,), (3,)]) or result.type not in _RANDOM:
         raise Untranslatable(f"{result.type.name} from a state of shape {size}")
     words = prod(result.shape) * result.dtype.itemsize // 4
+    if not words:
+        raise Untranslatable("no numbers")
     check_count(g, words)
     blocks = -(-words // (THREEFRY_LANES if is_threefry else PHILOX_LANES))
     state = g.read(op["state"])

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.idioms.computed_axes import neighbouring_axes
-from tflite_ort.opmap.idioms.indices import failing, sizes_of
+from tflite_ort.opmap.idioms.indices import affordable, failing, sizes_of
 from tflite_ort.opmap.idioms.movement import (
     code_constant,
     integers,
@@ -46,6 +46,8 @@ def tile(op: OperatorView[Any], g: Graph) -> None:
         domain, layout = moved_domain(op["input"], op.output), Layout.LAST
         value = g.read(op["input"], domain=domain)
         multiples = g.reshape(sizes_of(g, op["multiples"]), (op["input"].rank,))
+        sizes = g.op("Mul", multiples, g.shape(op["input"].shape))
+        multiples = affordable(g, multiples, sizes, op)
     g.write(op.output, g.op("Tile", value, multiples), layout=layout, domain=domain)
 
 
@@ -60,6 +62,7 @@ def broadcast_to(op: OperatorView[Any], g: Graph) -> None:
         single = g.op("Equal", sizes, g.ints(1))
         fits = g.op("Or", single, g.op("Equal", sizes, shape))
         shape = failing(g, shape, g.op("Not", fits))
+        shape = affordable(g, shape, shape, op)
     g.write(output, g.op("Expand", g.read(input, domain=domain), shape), domain=domain)
 
 
@@ -204,6 +207,7 @@ def _computed_dilate(op: OperatorView[Any], g: Graph, domain: Domain) -> None:
     """As `dilate`, with computed dilations and for all dimensions."""
     input, steps = op["input"], _positive(g, op["dilations"])
     rank, shape, one = input.rank, g.shape(input.shape), g.ints(1)
+    steps = affordable(g, steps, g.op("Mul", steps, shape), op)
     nothing, ones = g.ints([0] * rank), g.ints([1] * rank)
     value = widened(g, g.read(input, domain=domain), input.type)
     padding = widened(g, g.reshape(g.read(op["padding"], domain=domain), ()), input.type)
@@ -295,6 +299,10 @@ def _computed_space_to_batch(op: OperatorView[Any], g: Graph) -> None:
     """As with constants, in computed shapes; Reshape fails if a block does not fit."""
     input, domain = op["input"], moved_domain(op["input"], op.output)
     blocks, paddings = _positive(g, op["block_shape"]), sizes_of(g, op["paddings"])
+    wanted = g.op(
+        "Add", g.shape(input.shape[1:-1]), g.op("ReduceSum", paddings, g.ints([1]), keepdims=0)
+    )
+    paddings = affordable(g, paddings, wanted, op)
     before, after = (g.op("Gather", paddings, g.ints(side), axis=1) for side in (0, 1))
     edge = g.ints([0])
     pads = g.op("Concat", edge, before, edge, edge, after, edge, axis=0)

@@ -17,10 +17,10 @@ ROOT = Path(__file__).parents[1]
 LITTLE_MEMORY = """
 import resource, sys
 import numpy as np
-from tflite_ort import AllocationError, InsufficientMemory, Interpreter, export_onnx
+from tflite_ort import AllocationError, Budgets, InsufficientMemory, Interpreter, export_onnx
 
 resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
-content = open(sys.argv[1], "rb").read()
+content, large = open(sys.argv[1], "rb").read(), Budgets(result_bytes=2 << 30)
 
 def refused(call):
     try:
@@ -29,9 +29,9 @@ def refused(call):
         assert isinstance(error, (AllocationError, MemoryError))
         print(str(error)[:40])
 
-interpreter = Interpreter(model_content=content)
+interpreter = Interpreter(model_content=content, budgets=large)
 refused(interpreter.allocate_tensors)
-refused(lambda: export_onnx(content))
+refused(lambda: export_onnx(content, budgets=large))
 """
 
 

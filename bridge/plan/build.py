@@ -194,7 +194,7 @@ class _Steps:
         return calls
 
     def _add_session(self, part: Partition) -> PartitionFailure | None:
-        self.context.budgets.check("outputs", len(part.outputs), "the graph")
+        self.context.meter.check("outputs", len(part.outputs), "the graph")
         started, delegate = time.perf_counter(), self.context.backends[part.backend]
         lowered = None
         if self.stored is None:

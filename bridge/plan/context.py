@@ -16,7 +16,7 @@ from tflite_ort.providers.processor import blocked_channels
 from tflite_ort.providers.provider import DeviceMemory
 from tflite_ort.providers.traits import traits_of
 from tflite_ort.providers.trials import device_memory, exact_weight_type
-from tflite_ort.schema.file.budgets import DEFAULT, Budgets
+from tflite_ort.schema.file.budgets import Meter
 from tflite_ort.state import State
 from tflite_ort.tuning.costs import modelled_chooser
 
@@ -39,7 +39,7 @@ class PlanContext:
         hybrid: how float activations meet integer weights, see `Target`.
         profile: where the time of each operator is noted, if it is.
         state: the values that last from one invoke to the next.
-        budgets: limits of what the model may ask for.
+        meter: limits of what the model may ask for.
         continued: an invoke goes on after a session, and may fail then; so what variables were
             before it has to be kept.
         strict: a delegate that fails, or leaves nodes to another provider, is an error.
@@ -57,7 +57,7 @@ class PlanContext:
     hybrid: str = "float"
     profile: profiling.Profile | None = None
     state: State = field(default_factory=State)
-    budgets: Budgets = DEFAULT
+    meter: Meter = field(default_factory=Meter)
     continued: bool = False
     strict: bool = False
     unusable: Mapping[str, str] = field(default_factory=dict)
@@ -86,7 +86,8 @@ class PlanContext:
         """What graphs for `delegate` are made for, by the traits of its provider."""
         traits = traits_of(delegate.name)
         weights = exact_weight_type() if traits.exact_weights else traits.target.weights
-        target = replace(traits.target, weights=weights, hybrid=self.hybrid)
+        most = self.meter.allowed("result_bytes")
+        target = replace(traits.target, weights=weights, hybrid=self.hybrid, result_bytes=most)
         if not target.cpu_kernels:
             return target
         target = replace(target, block=blocked_channels())

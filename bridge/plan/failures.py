@@ -21,6 +21,7 @@ from tflite_ort.plan.partition import Partition
 from tflite_ort.providers.model_session import model_session
 from tflite_ort.schema import (
     BridgeError,
+    BudgetExceeded,
     DelegateError,
     KernelError,
     OperatorView,
@@ -28,6 +29,7 @@ from tflite_ort.schema import (
     Untranslatable,
 )
 from tflite_ort.schema.values.complex_pairs import is_complex
+from tflite_ort.specialize.computed_sizes import check_results, has_computed_sizes
 from tflite_ort.specialize.folding import run_kernel
 
 Array = npt.NDArray[Any]
@@ -38,14 +40,17 @@ _NODE = re.compile(r"([\w:.-]+_\d+)/")
 
 def explanation(
     error: DelegateError, *, part: Partition, memory: Memory, context: PlanContext
-) -> DelegateError:
-    """`error` of a partition with what the kernel of the operator that failed says."""
+) -> BridgeError:
+    """`error` of a partition with what the kernel of the operator that failed says; a budget that
+    its results exceed in its place."""
     named = _NODE.findall(str(error))
     failed = next((op for op in part.operators if op.label in named), None)
     if failed is None:
         return error
     try:
         _run_alone(failed, part, memory, context)
+    except BudgetExceeded as reason:
+        return reason
     except KernelError as reason:
         return DelegateError(f"{reason}. {error}")
     except BridgeError:  # what comes before cannot be run by itself
@@ -69,6 +74,8 @@ def _run_alone(
     bound = replace(op, names=entry.inputs.bind(op).names)
     values = _inputs(op, part, memory, context)
     inputs = [None if tensor is None else values[tensor.index] for tensor in op.inputs]
+    if has_computed_sizes(op, context.resolver.kernels):
+        check_results(bound, inputs, context.meter)
     with np.errstate(all="ignore"):
         run_kernel(bound, entry, inputs)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tflite_ort.schema import DelegateError
+from tflite_ort.schema import BridgeError, DelegateError
 
 Run = Callable[[], object]
 
@@ -21,7 +21,7 @@ def sequence(steps: Sequence[Run]) -> Run:
     return run
 
 
-def explained(run: Run, explain: Callable[[DelegateError], DelegateError]) -> Run:
+def explained(run: Run, explain: Callable[[DelegateError], BridgeError]) -> Run:
     """`run`, whose errors are explained."""
 
     def run_or_explain() -> None:

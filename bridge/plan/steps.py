@@ -16,6 +16,8 @@ from tflite_ort.plan.memory import Memory
 from tflite_ort.plan.partition import Partition, only_sets
 from tflite_ort.plan.runs import Run, sequence
 from tflite_ort.schema import KernelError, Op, OperatorView
+from tflite_ort.schema.file.budgets import Meter
+from tflite_ort.specialize.computed_sizes import check_results, has_computed_sizes
 from tflite_ort.specialize.folding import run_kernel
 from tflite_ort.versioning.registry import Entry
 
@@ -44,25 +46,28 @@ def kernel_step(
 
     def run() -> None:
         with np.errstate(all="ignore"):
-            for op, entry, state in calls:
+            for op, entry, state, meter in calls:
                 for body in op.bodies:
                     context.state.reset(body.subgraph)
-                step(op, entry, memory, fixed, state)
+                step(op, entry, memory, fixed, state, meter)
 
     return run
 
 
 def _call(
     op: OperatorView[Any], context: PlanContext, subgraphs: Sequence[Call] | None
-) -> tuple[OperatorView[Any], Entry[Kernel], Any]:
-    """An operator as its kernel gets it, the kernel, and its state or the subgraphs it calls."""
-    entry = context.resolver.kernels.of(op)
+) -> tuple[OperatorView[Any], Entry[Kernel], Any, Meter | None]:
+    """An operator as its kernel gets it, the kernel, its state or the subgraphs it calls, and what
+    bounds its results if their sizes are not known yet."""
+    kernels = context.resolver.kernels
+    entry = kernels.of(op)
     assert entry is not None
     if subgraphs is not None:
         given = op.inputs[: len(op.inputs) - len(op.bodies[0].variables)]
-        return replace(op, inputs=given), entry, subgraphs
+        return replace(op, inputs=given), entry, subgraphs, None
     bound = replace(op, names=entry.inputs.bind(op).names)
-    return bound, entry, entry.state(bound) if entry.state else None
+    state = entry.state(bound) if entry.state else None
+    return bound, entry, state, context.meter if has_computed_sizes(op, kernels) else None
 
 
 def _run_kernel(
@@ -71,11 +76,14 @@ def _run_kernel(
     memory: Memory,
     fixed: frozenset[int],
     state: Any,
+    meter: Meter | None,
 ) -> None:
     inputs = [
         None if tensor is None or only_sets(op, tensor) else memory.value(tensor)
         for tensor in op.inputs
     ]
+    if meter is not None:
+        check_results(op, inputs, meter)
     results = run_kernel(op, entry, inputs, state)
     variables = op.variables()
     for tensor, result in zip(op.outputs, results, strict=False):

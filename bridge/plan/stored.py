@@ -25,7 +25,7 @@ from tflite_ort.plan.runs import Run, explained, sequence
 from tflite_ort.providers.provider import Provider
 from tflite_ort.providers.session import Session
 from tflite_ort.providers.stored_graph import StoredGraph
-from tflite_ort.schema import DelegateError, TensorType, TensorView
+from tflite_ort.schema import BridgeError, DelegateError, TensorType, TensorView
 from tflite_ort.schema.values.sizes import is_known, unknown_size
 from tflite_ort.schema.values.view import Quantization, VariableKey
 from tflite_ort.state import State
@@ -222,7 +222,7 @@ def whole_plan(
     state: State,
     subgraph: int,
     around: Surroundings,
-    explain: Callable[[int, DelegateError], DelegateError],
+    explain: Callable[[int, DelegateError], BridgeError],
     rows: Callable[[], Sequence[Row]],
 ) -> StoredPlan:
     """The plan that `whole_row` described.

@@ -19,11 +19,13 @@ from tflite_ort.schema import (
     Op,
     OperatorView,
     Specialized,
+    SubGraph,
     Tensor,
     TensorView,
     Untranslatable,
 )
 from tflite_ort.schema.file.budgets import Meter
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 from tflite_ort.schema.file.errors import MALFORMED_OPERATOR
 from tflite_ort.schema.file.flow import order_problems
 from tflite_ort.schema.shapes import output_shapes
@@ -39,13 +41,13 @@ from tflite_ort.schema.values.resolve import (
 from tflite_ort.schema.values.result_types import result_type
 from tflite_ort.schema.values.sizes import (
     LARGEST_SIZE,
-    has_zero,
     is_known,
     known_product,
     unknown_shape,
 )
 from tflite_ort.schema.values.view import VariableKey
 from tflite_ort.specialize.called_subgraphs import REGIONS, is_caller, with_bodies
+from tflite_ort.specialize.computed_sizes import bytes_of, check_result
 from tflite_ort.specialize.folding import OF_SHAPE, folded
 from tflite_ort.specialize.hash_tables import constant_tables
 from tflite_ort.specialize.resources import NAMES, Contents, Resources
@@ -76,13 +78,23 @@ def specialize(
         KernelError: what a user registered failed to prepare.
     """
     contents = Contents(constant_tables(model))
+    given = _bytes_given(model.subgraphs[subgraph], shapes)
     while True:
         contents.changed = False
-        meter = meter_of(model)
+        meter = meter_of(model, given)
         specializer = _Specializer(model, kernels, preparers, contents, meter, (subgraph,))
         graph = specializer.specialized(shapes)
         if not contents.changed:
             return graph
+
+
+def _bytes_given(graph: SubGraph, shapes: Mapping[int, Shape]) -> int:
+    """What the inputs of a subgraph take, shaped as `shapes` says, else as the file says."""
+    inputs = ((graph.tensors[index], shapes.get(index)) for index in graph.inputs)
+    return sum(
+        known_product(tensor.shape if shape is None else shape) * NUMPY_DTYPE[tensor.type].itemsize
+        for tensor, shape in inputs
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +145,7 @@ class _Specializer:
             op, is_constant = self._with_shapes(op, graph.tensors, resources)
             for tensor in op.outputs:
                 self._check_size(tensor, op.label)
+                check_result(op, tensor, self.meter)
                 tensors[tensor.index] = tensor
             (folded if is_constant else live).append(op)
         return Specialized(
@@ -157,10 +170,7 @@ class _Specializer:
         return tensors
 
     def _check_size(self, tensor: TensorView, what: str) -> None:
-        """Without its sizes of 0: kernels list the places along every axis."""
-        sizes = [size for size in tensor.shape if not has_zero(size)]
-        size = known_product(sizes) * tensor.dtype.itemsize
-        self.meter.check("tensor_bytes", size, what)
+        self.meter.check("tensor_bytes", bytes_of(tensor), what)
 
     def _with_shapes(
         self, op: OperatorView[Any], declared: Sequence[Tensor], resources: Resources

@@ -100,6 +100,8 @@ class Target:
             strings, which are text in UTF-8 there and any bytes in TFLite.
         block: the channels in a block of ONNX Runtime's convolutions of floats; 0: there are none.
         choose: which lowering an operator gets where it has several, see `Lowering`.
+        result_bytes: a graph fails before it makes a larger tensor of computed sizes; None: it
+            makes any.
     """
 
     weights: str = "uint8"
@@ -112,6 +114,7 @@ class Target:
     fallback: bool = False
     block: int = 0
     choose: Chooser = plainest
+    result_bytes: int | None = None
 
     @property
     def boundary(self) -> Domain:

@@ -14,6 +14,7 @@ from tflite_ort.opmap.graph.constants import Constants
 from tflite_ort.schema import Untranslatable
 from tflite_ort.schema.values.sizes import is_known
 
+_LARGEST = float(np.finfo(np.float32).max)  # that an attribute can be
 Build = Callable[[Sequence[ir.Value]], Sequence[ir.Value]]
 
 
@@ -53,6 +54,8 @@ class Nodes:
         for value in given.values():
             if not is_known(*value) if isinstance(value, (list, tuple)) else not is_known(value):
                 raise Untranslatable("a shape depends on data")
+            if isinstance(value, float) and _LARGEST < abs(value) < np.inf:
+                raise Untranslatable(f"{value} is beyond what an attribute can be")
         node = ir.Node(op_type, inputs[:count], results, domain=domain, attributes=given, name=name)
         self.nodes.append(node)
         return node.outputs

@@ -21,7 +21,7 @@ from tflite_ort.schema.arithmetic.generators import (
     THREEFRY_ROUNDS,
     THREEFRY_TURNS,
 )
-from tflite_ort.schema.values.sizes import known_product
+from tflite_ort.schema.values.sizes import is_known, known_product
 
 _LOW, _HALF = 0xFFFFFFFF, 32
 _MANY = 1 << 13  # numbers, from which on the numpy kernels are faster
@@ -34,7 +34,7 @@ def check_count(g: Graph, *sizes: int) -> None:
     """
     if g.target.fallback and not g.target.cpu_kernels:
         raise Untranslatable("integers of 64 bits are left to the CPU")
-    if g.target.fallback and known_product(sizes) > _MANY:
+    if g.target.fallback and not (is_known(*sizes) and known_product(sizes) <= _MANY):
         raise Untranslatable("numpy draws many numbers faster")
 
 

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Graph, ir
-from tflite_ort.schema import TensorType, TensorView, Untranslatable
+from tflite_ort.schema import OperatorView, TensorType, TensorView, Untranslatable
+from tflite_ort.schema.file.budgets import ENLARGED
 from tflite_ort.schema.values.sizes import is_known
 
 # Known numbers, or an int64 tensor [n].
@@ -46,6 +47,32 @@ def sizes_of(g: Graph, listed: TensorView) -> ir.Value:
         return g.ints(listed.data)
     value = g.cast(g.read(listed), ir.DataType.INT64)
     return failing(g, value, g.op("Less", value, g.ints(0)))
+
+
+def affordable(
+    g: Graph, value: ir.Value, sizes: ir.Value, op: OperatorView[Any], result: int = 0
+) -> ir.Value:
+    """`value` (int64) in a graph that fails if a result of `op` of `sizes` (int64 [n]) takes more
+    than the target allows."""
+    most, made = g.target.result_bytes, op.outputs[result]
+    if most is None or not made.dynamic:
+        return value
+    known = [each for each in op.present_inputs() if not each.dynamic]
+    most += ENLARGED * sum(prod(each.shape) * each.dtype.itemsize for each in known)
+    limit = g.constant(most / made.dtype.itemsize, np.float64)
+    for each in op.present_inputs():
+        if each.dynamic:
+            share = ENLARGED * each.dtype.itemsize / made.dtype.itemsize
+            limit = g.op(
+                "Add", limit, g.op("Mul", _count(g, g.shape(each.shape)), g.constant(share))
+            )
+    return failing(g, value, g.op("Greater", _count(g, sizes), limit))
+
+
+def _count(g: Graph, sizes: ir.Value) -> ir.Value:
+    """The product of `sizes`, which may be beyond 64 bits, as a double."""
+    wide = sizes if sizes.dtype == ir.DataType.DOUBLE else g.cast(sizes, ir.DataType.DOUBLE)
+    return g.op("ReduceProd", wide, keepdims=0)
 
 
 def bounded(g: Graph, indices: TensorView, *sizes: int) -> ir.Value:

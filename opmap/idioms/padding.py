@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
-from tflite_ort.opmap.idioms.indices import failing, sizes_of
+from tflite_ort.opmap.idioms.indices import affordable, failing, sizes_of
 from tflite_ort.opmap.idioms.movement import code_constant
 from tflite_ort.schema import MirrorPadMode, Op, OperatorView
 
@@ -63,7 +63,9 @@ def _computed_pairs(op: OperatorView[Any], g: Graph) -> ir.Value:
     """Paddings [rank, 2] as int64; the graph fails if one is negative, or too large to mirror."""
     pairs = sizes_of(g, op["paddings"])
     if op.op is not Op.MIRROR_PAD:
-        return pairs
+        added = g.op("ReduceSum", pairs, g.ints([1]), keepdims=0)
+        wanted = g.op("Add", g.shape(op["input"].shape), added)
+        return affordable(g, pairs, wanted, op)
     sizes = g.op("Unsqueeze", g.shape(op["input"].shape), g.ints([1]))
     if op.options.mode == MirrorPadMode.REFLECT:
         sizes = g.op("Sub", sizes, g.ints(1))

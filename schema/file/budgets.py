@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, fields
 
 from tflite_ort.schema.file.errors import BudgetExceeded
 
+# Results that are no more times larger than what they are made of count for nothing.
+ENLARGED = 64
 MOST_DIMENSIONS = 64  # of an array in numpy, which no budget can raise
 
 
@@ -27,6 +29,9 @@ class Budgets:
         folded_bytes: bytes of constants that are computed or made dense when tensors are
             allocated, beyond four times the constants of the file.
         tensor_bytes: bytes of a single tensor, beyond four times the constants of the file.
+        result_bytes: bytes of a result, beyond 64 times the inputs of its operator and four times
+            the inputs of the model and the constants of the file. If values decide the size, it
+            is looked at when the model runs, before the result is made.
         outputs: tensors that one ONNX Runtime session gives back. Making a session takes time
             quadratic in their number.
         option_values: values and bytes of text in the options of custom operators, beyond 16 for
@@ -43,6 +48,7 @@ class Budgets:
     called_operators: int = 20_000
     folded_bytes: int = 1 << 28
     tensor_bytes: int = 2_000_000_000
+    result_bytes: int = 1 << 28
     outputs: int = 8192
     option_values: int = 1 << 14
     metadata_bytes: int = 1 << 28
@@ -86,6 +92,10 @@ class Meter:
         self.budgets = DEFAULT if budgets is None else budgets
         self._free = free
         self._spent = Counter[str]()
+
+    def allowed(self, name: str) -> int:
+        """How much of the quantity `name` may be asked for at once."""
+        return int(getattr(self.budgets, name)) + self._free.get(name, 0)
 
     def check(self, name: str, needed: int, what: str = "the model") -> None:
         """Refuse `needed` of the quantity `name` at once, whatever else was spent.

@@ -184,10 +184,10 @@ _ROWS = {
     # The LSTM operators stand in `lstm.py`.
     "recurrent": """
         RNN UNIDIRECTIONAL_SEQUENCE_RNN (
-            input: f32, weights, recurrent_weights, bias, hidden_state)
+            input: f32, weights, recurrent_weights, bias, hidden_state: f32)
         BIDIRECTIONAL_SEQUENCE_RNN (
-            input: f32, fw_weights, fw_recurrent_weights, fw_bias, fw_hidden_state,
-            bw_weights, bw_recurrent_weights, bw_bias, bw_hidden_state,
+            input: f32, fw_weights, fw_recurrent_weights, fw_bias, fw_hidden_state: f32,
+            bw_weights, bw_recurrent_weights, bw_bias, bw_hidden_state: f32,
             aux_input?, fw_aux_weights?, bw_aux_weights?)
         SVDF (input: f32 i8, weights_feature, weights_time, bias?, state?)
     """,

@@ -98,11 +98,16 @@ def tensor_views(model: Model, subgraph: int, meter: Meter | None = None) -> lis
     ]
 
 
-def meter_of(model: Model) -> Meter:
-    """A meter that counts the bytes made of a model beyond four times its constants."""
+def meter_of(model: Model, given: int = 0) -> Meter:
+    """A meter that counts the bytes made of a model beyond four times its constants.
+
+    Args:
+        given: bytes of its inputs.
+    """
     constants = sum(buffer.data.nbytes for buffer in model.buffers if buffer.data is not None)
     free = 4 * constants
-    return Meter(model.budgets, folded_bytes=free, tensor_bytes=free)
+    computed = free + 4 * given
+    return Meter(model.budgets, folded_bytes=free, tensor_bytes=free, result_bytes=computed)
 
 
 def _kept(model: Model, operator: Operator) -> Sequence[int]:

@@ -83,13 +83,13 @@ class Exported:
         return results[made[0]]
 
 
-def check(model: bytes, feeds: Sequence[Array] = ()) -> None:
+def check(model: bytes, feeds: Sequence[Array] = (), runs_on: str = "ort") -> None:
     """Three invokes in a row give LiteRT's results."""
     theirs, mine = litert.Interpreter(model_content=model), Interpreter(model_content=model)
     numpy, exported = Interpreter(model_content=model, providers=[]), Exported(model)
     for interpreter in (theirs, mine, numpy):
         interpreter.allocate_tensors()
-    assert {row.runs_on for row in mine.delegation()} == {"ort"}
+    assert {row.runs_on for row in mine.delegation()} == {runs_on}
     for number in range(3):
         want = invoked(theirs, feeds)
         for got in (invoked(mine, feeds), invoked(numpy, feeds), exported.run(feeds)):
@@ -140,7 +140,7 @@ def test_another_number_of_rows_starts_the_stream_anew() -> None:
 def test_shape_computed_at_run_time(op: Op) -> None:
     options = RandomOptions(seed=3, seed2=4)
     model = one_op_model(op, [T((2,), TensorType.INT32)], [T((1, 1))], options)
-    check(model, [np.array([3, 5], np.int32)])
+    check(model, [np.array([3, 5], np.int32)], "numpy")  # they may be many
 
 
 @pytest.mark.parametrize("op", NUMBERS)
@@ -154,14 +154,14 @@ def test_without_seeds_every_interpreter_draws_others(op: Op) -> None:
     assert np.abs(drawn[0]).max() < (1 if op == Op.RANDOM_UNIFORM else 7)
 
 
-@pytest.mark.parametrize(("providers", "message"), [([], r"shape is \[3, -1\]"), (None, "Gather")])
-def test_a_negative_size_is_refused(providers: Any, message: str) -> None:
+@pytest.mark.parametrize("providers", [[], None])
+def test_a_negative_size_is_refused(providers: Any) -> None:
     model = one_op_model(
         Op.RANDOM_UNIFORM, [T((2,), TensorType.INT32)], [T((1, 1))], RandomOptions(seed=1)
     )
     interpreter = Interpreter(model_content=model, providers=providers)
     interpreter.allocate_tensors()
-    with pytest.raises(RuntimeError, match=message):
+    with pytest.raises(RuntimeError, match=r"shape is \[3, -1\]"):
         invoked(interpreter, [np.array([3, -1], np.int32)])
 
 

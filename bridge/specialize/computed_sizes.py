@@ -1,0 +1,77 @@
+"""Results that are much larger than what they are made of: refused before memory is taken.
+
+Where only values tell a size, it is looked at when the model runs, before the operator does. The
+shape rule of the operator tells it from the values of the inputs, as it does from constants. A
+graph looks for itself, see `affordable`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy.typing as npt
+
+from tflite_ort.fallback_kernels import Kernel, custom_kernel, kernel
+from tflite_ort.schema import Op, OperatorView, TensorView, Untranslatable
+from tflite_ort.schema.file.budgets import ENLARGED, Meter
+from tflite_ort.schema.file.errors import MALFORMED_OPERATOR, ModelError
+from tflite_ort.schema.shapes import output_shapes
+from tflite_ort.schema.shapes.registry import Shapes
+from tflite_ort.schema.values.sizes import has_zero, known_product
+from tflite_ort.versioning.registry import Registry
+
+Array = npt.NDArray[Any]
+
+_STRING = 40  # bytes of the shortest, in Python
+
+
+def has_computed_sizes(op: OperatorView[Any], kernels: Registry[Kernel]) -> bool:
+    """Whether there is anything to look at; what a user registered has no shape rule."""
+    if not any(tensor.dynamic for tensor in op.outputs):
+        return False
+    return kernels.shares(custom_kernel if op.op is Op.CUSTOM else kernel, op)
+
+
+def check_results(op: OperatorView[Any], inputs: Sequence[Array | None], meter: Meter) -> None:
+    """Refuse results of `op` that are too large, for these values of its inputs.
+
+    Raises:
+        BudgetExceeded: one takes more than `meter` allows.
+    """
+    known = replace(op, inputs=tuple(map(_valued, op.inputs, inputs)))
+    for tensor, shape in zip(op.outputs, _shapes(known) or (), strict=False):
+        check_result(known, replace(tensor, shape=tuple(shape), ranked=True), meter)
+
+
+def check_result(op: OperatorView[Any], result: TensorView, meter: Meter) -> None:
+    """Refuse a result of `op` that is too large, if its size is known.
+
+    Raises:
+        BudgetExceeded: it takes more than `meter` allows.
+    """
+    if not result.dynamic:
+        given = sum(bytes_of(tensor) for tensor in op.present_inputs() if not tensor.dynamic)
+        meter.check("result_bytes", max(bytes_of(result) - ENLARGED * given, 0), op.label)
+
+
+def bytes_of(tensor: TensorView) -> int:
+    """What a tensor takes, as far as its sizes are known; without its sizes of 0, since kernels
+    list the places along every axis."""
+    size = _STRING if tensor.dtype.hasobject else tensor.dtype.itemsize
+    return known_product([size for size in tensor.shape if not has_zero(size)]) * size
+
+
+def _shapes(op: OperatorView[Any]) -> Shapes | None:
+    """The shapes of the results; None where values do not tell them, or the kernel refuses them."""
+    try:
+        return output_shapes(op)
+    except (Untranslatable, ModelError, *MALFORMED_OPERATOR):
+        return None
+
+
+def _valued(tensor: TensorView | None, array: Array | None) -> TensorView | None:
+    if tensor is None or array is None or tensor.is_constant:
+        return tensor
+    return replace(tensor, shape=array.shape, constant=array, ranked=True)
