@@ -28,9 +28,12 @@ from tflite_ort.providers.session import Session
 from tflite_ort.providers.stored_graph import COMPILED, StoredGraph
 from tflite_ort.providers.traits import traits_of
 from tflite_ort.schema import DelegateError, TensorView
+from tflite_ort.schema.values.sizes import known_product
 
 Array = npt.NDArray[Any]
 _NO_TENSORS: list[BoundaryTensor] = []
+# Half of a core's own cache, in which nothing is in the way of anything.
+_SMALL_BYTES = 1 << 19
 
 
 def session_step(
@@ -47,7 +50,7 @@ def session_step(
     if not part.outputs:
         session, providers, inputs, outputs = None, dict[int, str](), _NO_TENSORS, _NO_TENSORS
     else:
-        session = _session(lowered.model, delegate.provider, context)
+        session = _session(lowered.model, delegate.provider, context, small=_is_small(part))
         providers = _providers(part, session, delegate, context)
         if traits_of(delegate.name).takes_all_nodes and not context.continued:
             pairs = in_place_pairs(part.inputs, [*part.outputs, *part.copies], lowered.model.graph)
@@ -57,6 +60,7 @@ def session_step(
             _try(session, inputs)
     if context.recorder is not None:
         facts = {"backend": backend, "noted": context.continued, "providers": providers}
+        facts["small"] = _is_small(part)
         facts["in_place"] = pairs
         context.recorder.add(context.scope, session, inputs, outputs, passed, **facts)
         if session is not None:
@@ -133,12 +137,21 @@ def _next_takes_them(delegate: Delegate, context: PlanContext) -> bool:
     return someone and traits_of(delegate.name).whole_graphs_only
 
 
-def _session(model: ir.Model, provider: Provider, context: PlanContext) -> Session:
+def _is_small(part: Partition) -> bool:
+    """Whether all that the operators make takes little memory."""
+    made = [tensor for op in part.operators for tensor in op.outputs]
+    if any(tensor.dynamic for tensor in made):
+        return False
+    sizes = (known_product(tensor.shape) * tensor.dtype.itemsize for tensor in made)
+    return sum(sizes) <= _SMALL_BYTES
+
+
+def _session(model: ir.Model, provider: Provider, context: PlanContext, *, small: bool) -> Session:
     profile = context.profile
     prefix = None if profile is None else profile.prefix
     save = None if context.recorder is None else context.recorder.file()
     session = model_session(
-        model, provider, num_threads=context.num_threads, profile=prefix, save=save
+        model, provider, num_threads=context.num_threads, small=small, profile=prefix, save=save
     )
     if profile is not None:
         profile.sessions.append(session)

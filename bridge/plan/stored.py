@@ -175,7 +175,9 @@ def session_run_of(
     if row["graph"] is not None:
         try:
             provider = around.providers[row["backend"]]
-            session = Session(graph(row["graph"]), provider, num_threads=around.num_threads)
+            session = Session(
+                graph(row["graph"]), provider, num_threads=around.num_threads, small=row["small"]
+            )
         except (DelegateError, KeyError, OSError, TypeError, ValueError) as error:
             raise StaleEntry(str(error)) from error
     return bound_run(session, inputs, outputs, passed, memory, noted=row["noted"])

@@ -38,6 +38,7 @@ def model_session(
     num_threads: int = 0,
     config: Mapping[str, str] | None = None,
     optimized: bool = True,
+    small: bool = False,
     profile: str | None = None,
     save: Path | None = None,
 ) -> Session:
@@ -56,24 +57,25 @@ def model_session(
     special = config is not None or profile is not None or save is not None or not optimized
     alone = num_threads == 1 or shares_threads()
     if provider == ON_CPU and alone and not (special or fed or _draws(model.graph)):
-        return _shared_session(graph)
+        return _shared_session(graph, small)
     return Session(
         graph,
         provider,
         num_threads=num_threads,
         config=config,
         optimized=optimized,
+        small=small,
         profile=profile,
         save=save,
     )
 
 
-def _shared_session(graph: SessionGraph) -> Session:
+def _shared_session(graph: SessionGraph, small: bool) -> Session:
     """A session without threads of its own, which all interpreters of the process with equal graphs
     share: so they share the weights as well, and what ONNX Runtime packs of them."""
     session = _SHARED.get(graph.content)
     if session is None or not _same(session.weights, graph.weights):
-        session = _SHARED[graph.content] = Session(graph, num_threads=1)
+        session = _SHARED[graph.content] = Session(graph, num_threads=1, small=small)
     return session
 
 

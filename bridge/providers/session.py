@@ -57,9 +57,10 @@ ORT_ERRORS: tuple[type[Exception], ...] = (
     RuntimeError,  # of a bound run
 )
 
-# Products with 4-bit weights are computed in float32, not with activations rounded to 8 bits.
+# Products with 4-bit weights are in float32, not with activations rounded to 8 bits.
 _CONFIG = {"session.qdq_matmulnbits_accuracy_level": "1"}
 
+_UNCHANGED = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
 _RECORD_ASSIGNMENT = "session.record_ep_graph_assignment_info"
 
 # Plug-ins are listed with them once they are loaded.
@@ -154,6 +155,7 @@ class Session:
         num_threads: threads within an operator; 0 is ONNX Runtime's default.
         config: entries of ONNX Runtime's session configuration.
         optimized: False: the graph as it is, which is not to be run but to be looked at.
+        small: its tensors take so little memory that none need be used again, which saves time.
         profile: where `node_times` are noted, as the beginning of a file name.
         save: the path of a file to write what the session can be made of again; nothing is written
             where that is not possible.
@@ -174,14 +176,14 @@ class Session:
         num_threads: int = 0,
         config: Mapping[str, str] | None = None,
         optimized: bool = True,
+        small: bool = False,
         profile: str | None = None,
         save: Path | None = None,
     ) -> None:
         traits = traits_of(provider.name)
-        stored = isinstance(graph, StoredGraph)
-        self._records = not (traits.takes_all_nodes or stored)
-        record = {_RECORD_ASSIGNMENT: str(int(self._records))}
-        settings = _Settings(num_threads, {**_CONFIG, **record, **(config or {})}, profile)
+        self._records = not (traits.takes_all_nodes or isinstance(graph, StoredGraph))
+        entries = {**_CONFIG, _RECORD_ASSIGNMENT: str(int(self._records)), **(config or {})}
+        settings = _Settings(num_threads, entries, profile, reused=not small)
         if isinstance(graph, StoredGraph):
             form = {"session.load_model_format": "ORT" if graph.kind == PACKED else "ONNX"}
             settings = replace(
@@ -199,8 +201,7 @@ class Session:
         names = [value.name for value in self._session.get_inputs()]
         self._inputs = [name for name in names if name not in self.in_place]
         self._outputs = [value.name for value in self._session.get_outputs()]
-        places = self._session.get_input_memory_infos()
-        self.on_device = any(place.name != _HOST for place in places)
+        self.on_device = any(x.name != _HOST for x in self._session.get_input_memory_infos())
 
     def _made(
         self,
@@ -229,8 +230,7 @@ class Session:
         except ORT_ERRORS as error:
             if saved is not None:
                 return self._made(graph, provider, settings, None)
-            text = f"ONNX Runtime could not load the graph: {said(error)}"
-            raise DelegateError(text) from error
+            raise DelegateError(f"ONNX Runtime could not load the graph: {said(error)}") from error
         if saved is not None and saved.files[0].exists():
             self.saved = replace(saved, files=[path for path in saved.files if path.exists()])
         return session
@@ -354,6 +354,7 @@ class _Settings:
     Args:
         finished: the graph is optimised already, or is not to be.
         packed: weights are packed for the products of this processor.
+        reused: memory of tensors is used again within a run.
     """
 
     num_threads: int
@@ -361,16 +362,16 @@ class _Settings:
     profile: str | None
     finished: bool = False
     packed: bool = True
+    reused: bool = True
 
     def options(self) -> onnxruntime.SessionOptions:
         """These settings as ONNX Runtime takes them."""
         options = session_options(self.num_threads)
         if self.profile is not None:
             options.enable_profiling, options.profile_file_prefix = True, self.profile
-        for key, value in self.config.items():
-            options.add_session_config_entry(key, value)
+        _configure(options, "", **self.config)
         if self.finished:
-            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+            options.graph_optimization_level = _UNCHANGED
         if not self.packed:
             options.add_session_config_entry("session.disable_prepacking", "1")
         return options
