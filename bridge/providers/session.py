@@ -60,7 +60,6 @@ ORT_ERRORS: tuple[type[Exception], ...] = (
 # Products with 4-bit weights are in float32, not with activations rounded to 8 bits.
 _CONFIG = {"session.qdq_matmulnbits_accuracy_level": "1"}
 
-_UNCHANGED = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
 _RECORD_ASSIGNMENT = "session.record_ep_graph_assignment_info"
 
 # Plug-ins are listed with them once they are loaded.
@@ -354,7 +353,7 @@ class _Settings:
     Args:
         finished: the graph is optimised already, or is not to be.
         packed: weights are packed for the products of this processor.
-        reused: memory of tensors is used again within a run.
+        reused: memory is used again within a run.
     """
 
     num_threads: int
@@ -367,11 +366,12 @@ class _Settings:
     def options(self) -> onnxruntime.SessionOptions:
         """These settings as ONNX Runtime takes them."""
         options = session_options(self.num_threads)
+        options.enable_mem_reuse = self.reused
         if self.profile is not None:
             options.enable_profiling, options.profile_file_prefix = True, self.profile
         _configure(options, "", **self.config)
         if self.finished:
-            options.graph_optimization_level = _UNCHANGED
+            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         if not self.packed:
             options.add_session_config_entry("session.disable_prepacking", "1")
         return options
