@@ -17,12 +17,15 @@ from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.idioms.fixed_point import (
     TIE_BREAK,
     first_factor,
+    may_tie,
     multiplies_in_double,
     rescaled,
+    rounded_twice,
     rounded_upwards,
     shifted_right,
 )
 from tflite_ort.opmap.idioms.scan import Values, scan
+from tflite_ort.schema.arithmetic.fixed_point import quantize_multiplier
 from tflite_ort.schema.arithmetic.fixed_point16 import logistic, tanh
 
 _FLOAT, _DOUBLE = ir.DataType.FLOAT, ir.DataType.DOUBLE
@@ -55,7 +58,8 @@ class _Step:
 
     Attributes:
         doubles: h is in float64, not float32.
-        scaled: the output gate is multiplied by what the first rounding of the output takes.
+        scaled: the output gate is multiplied by what the rounding of the output takes.
+        ties: the output may be a half.
     """
 
     def __init__(self, g: Graph, cell: IntegerWeights) -> None:
@@ -66,8 +70,9 @@ class _Step:
         multiplier, _ = cell.hidden
         self.scaled = g.target.cpu_kernels and multiplies_in_double(multiplier, _REACH, bits=9)
         factor, self.right = first_factor(multiplier)
+        self.ties = may_tie(*quantize_multiplier(multiplier), _REACH, bits=9)
         if self.scaled:
-            self.units[_OUTPUT] *= factor
+            self.units[_OUTPUT] *= factor if self.ties else factor * 2.0**-self.right
         self.tables = np.array([2 if cell.coupled else 0, 0, 1, 0])
         self.gates = g.constants.once(gate_tables(), "lstm_gates")
         bits = 15 - cell.cell_bits
@@ -136,7 +141,9 @@ class _Step:
     def _output(self, product: ir.Value) -> ir.Value:
         g, cell = self.g, self.cell
         multiplier, zero_point = cell.hidden
-        if self.scaled:
+        if self.scaled and not self.ties:
+            value = rounded_twice(g, product, int(self.right))
+        elif self.scaled:
             value = shifted_right(g, rounded_upwards(g, product), self.right)
         else:
             value = rescaled(g, product, multiplier, _REACH, bits=9)

@@ -19,6 +19,10 @@ Array = npt.NDArray[Any]
 _NARROW = 2**22
 # Up to this the multiplier decides, see `_may_round_wrongly`, if the results have few bits.
 _WIDE, _BITS_LOOKED_AT = 2**31, 17
+# `may_tie` tries the edges of so many multipliers.
+_MULTIPLIERS_LOOKED_AT = 4
+# Up to this shift a double holds the scaled product, and a half added to it.
+_LONGEST_SHIFT = 15
 # Integers that float64 holds, with a bit to spare.
 _HELD = 2.0**52
 # A factor that moves halves away from zero before Round, and moves no other number past a half.
@@ -77,12 +81,79 @@ def rescaled_by(
     factor = q31 * 2.0 ** (left + zeros - 31)
     if not _multiplies_in_double(q31, shift, largest, bits, upwards=upwards):
         high = _high_half_in_parts(g, value, q31.astype(np.int64) << (left + zeros), largest)
-    else:
-        scaled = g.op("Mul", value, g.constant(factor))
-        high = scaled if np.all(factor == np.rint(factor)) else rounded_upwards(g, scaled)
+        return _shifted(g, high, right, upwards=upwards)
+    if np.all(factor == np.rint(factor)):
+        return _shifted(g, g.op("Mul", value, g.constant(factor)), right, upwards=upwards)
+    narrow = _is_narrow(shift, largest)
+    ties = may_tie(q31, shift, largest * 2.0**zeros, bits)
+    if right.max(initial=0) > _LONGEST_SHIFT or not (narrow or not ties):
+        high = rounded_upwards(g, g.op("Mul", value, g.constant(factor)))
+        return _shifted(g, high, right, upwards=upwards)
+    if upwards and right.any():
+        scaled = g.op("Mul", value, g.constant(factor * 2.0**-right))
+        halves = np.where(right > 0, 0.5 + 2.0 ** -(right + 1), 0.5)
+        return g.op("Floor", g.op("Add", scaled, g.constant(halves)))
+    if len(np.unique(right)) == 1 and not ties:
+        scaled = g.op("Mul", value, g.constant(factor * 2.0**-right))
+        return rounded_twice(g, scaled, int(right.flat[0]))
+    high = rounded_upwards(g, g.op("Mul", value, g.constant(factor)))
+    return shifted_right(g, high, right)
+
+
+def _shifted(g: Graph, high: ir.Value, right: Array, *, upwards: bool) -> ir.Value:
+    """The second rounding."""
     if upwards and right.any():
         return rounded_upwards(g, g.op("Mul", high, g.constant(2.0**-right)))
     return shifted_right(g, high, right)
+
+
+def rounded_twice(g: Graph, scaled: ir.Value, right: int) -> ir.Value:
+    """Both roundings of doubles x, given as `scaled` = x / 2**right, where no half occurs.
+
+    They are h = floor(x + 1/2), and then h / 2**right, halves away from zero. For h >= 0 the second
+    is floor((h + 2**(right - 1)) / 2**right), in which h may be x + 1/2 without its floor. For h
+    below 0 it is floor((h + 2**(right - 1) - 1) / 2**right), so that x is moved by 1/2 the other
+    way. Both together are the nearest integer to (x + sign(x) / 2) / 2**right. Numbers x within
+    1/2 of 0 become 0, and may be moved by less. A shift of 0 is no second rounding.
+    """
+    if right:
+        half = 2.0 ** -(right + 1)
+        bounds = (g.constant(bound, np.float64) for bound in (-half, half))
+        scaled = g.op("Add", scaled, g.op("Clip", scaled, *bounds))
+    return g.op("Round", scaled)
+
+
+def may_tie(q31: Array, shift: Array, largest: float, bits: int) -> bool:
+    """Whether `rounded_twice` may meet a half.
+
+    A half is a product p = value * q31 that is an edge, see `_may_round_wrongly`, and so an odd
+    multiple of 2**30. That needs as many factors of 2 in `value` as q31 lacks.
+
+    Args:
+        largest: the largest magnitude of a value.
+        bits: the results are clipped to so many bits later.
+    """
+    multipliers = np.ravel(q31).astype(np.int64)
+    powers = float((multipliers & -multipliers).max(initial=0))
+    if largest * float(np.max(2.0 ** np.maximum(shift, 0), initial=1)) * powers < 2.0**30:
+        return False
+    pairs = np.unique(np.stack([multipliers, np.ravel(shift)]), axis=1).T.astype(np.int64)
+    if bits > _BITS_LOOKED_AT or len(pairs) > _MULTIPLIERS_LOOKED_AT:
+        return True
+    if np.any(pairs[:, 0] == 0) or np.any(pairs[:, 1] > 0):
+        return True
+    return any(
+        bool(np.any(_edges(int(exponent), bits) % multiplier == 0))
+        for multiplier, exponent in pairs
+    )
+
+
+def _edges(shift: int, bits: int) -> npt.NDArray[np.int64]:
+    """The products at which the result goes from k to k + 1, of the results from 0 up that have so
+    many bits; for a shift of at most 0."""
+    count = min(2**bits, 2 ** max(32 + shift, 0))
+    halves = (2 * np.arange(count) + 1) << -shift
+    return (halves - (shift < 0)) << 30
 
 
 def shifted_right(g: Graph, value: ir.Value, by: Array) -> ir.Value:
@@ -139,8 +210,7 @@ def _may_round_wrongly(q31: Array, shift: Array, bits: int) -> bool:
     if bits > _BITS_LOOKED_AT or np.any(pairs[:, 1] >= 0) or np.any(pairs[:, 0] == 0):
         return True
     for multiplier, exponent in pairs:
-        count = min(2**bits, 2 ** max(32 + int(exponent), 0))
-        edges = (((2 * np.arange(count) + 1) << -exponent) - 1) << 30
+        edges = _edges(int(exponent), bits)
         away = (edges + multiplier // 2) % multiplier - multiplier // 2
         if np.any((away != 0) & (np.abs(away) <= 2**10)):
             return True
