@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
@@ -23,10 +22,12 @@ from tflite_ort.plan.stored import (
     whole_row,
 )
 from tflite_ort.providers.provider import Provider
+from tflite_ort.records import record, replace
 from tflite_ort.state import State, Variable, initial_value
 
 # A plan that the cache has needs none of these.
 if TYPE_CHECKING:
+    import pathlib
     import tempfile
 
     from tflite_ort import missing_operators
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from tflite_ort.specialize import specialization
 else:
     cache_folder = late("tflite_ort.cache.folder")
+    pathlib = late("pathlib")
     tempfile = late("tempfile")
     missing_operators = late("tflite_ort.missing_operators")
     regrouping = late("tflite_ort.batching.regrouping")
@@ -58,7 +60,7 @@ Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Shared:
     """What the subgraphs of one interpreter share.
 
@@ -316,7 +318,7 @@ class SubgraphExecutor:
         tensors have to be allocated."""
         assert self._graph is not None
         with tempfile.TemporaryDirectory() as folder:
-            profile = profiling.Profile(Path(folder))
+            profile = profiling.Profile(pathlib.Path(folder))
             plan = build.make_plan(
                 self._graph, replace(self._limited, profile=profile, state=State())
             )

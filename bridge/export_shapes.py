@@ -7,11 +7,11 @@ refused: resized alone, its samples could run into each other.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tflite_ort.batch import batch_shape, checked_batch
 from tflite_ort.batching.transformation import batched
+from tflite_ort.records import record
 from tflite_ort.schema import ExportError, Model, Tensor
 from tflite_ort.schema.values.sizes import is_known, unknown_size
 from tflite_ort.specialize.resources import same_size
@@ -23,7 +23,7 @@ Given = Mapping[str, Sequence[int | str | None]]
 BATCH = "batch"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Shaped:
     """A model with the shapes of its inputs.
 

@@ -4,18 +4,18 @@ the calls of signatures."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.records import field, record
 from tflite_ort.schema import StateError
 
 Array = npt.NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class KeptTensors:
     """What is kept of one interpreter, which its signatures share by name.
 

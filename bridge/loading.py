@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tflite_ort.cache.choice import chosen_folder, tuning_file
@@ -19,6 +18,8 @@ from tflite_ort.schema.file.budgets import DEFAULT, Meter
 from tflite_ort.state import State
 
 if TYPE_CHECKING:
+    import pathlib
+
     from tflite_ort import batch as batches
     from tflite_ort import missing_operators, resolvers, schema
     from tflite_ort.cache import keys, plans
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from tflite_ort.schema.file import read
     from tflite_ort.tuning import tuner
 else:
+    pathlib = late("pathlib")
     batches = late("tflite_ort.batch")
     missing_operators = late("tflite_ort.missing_operators")
     resolvers = late("tflite_ort.resolvers")
@@ -113,7 +115,7 @@ class LoadedModel:
             return None
         if not isinstance(choice, tuner.Tuning):
             choice = tuner.Tuning(None if choice is True else choice)
-        path = tuning_file() if choice.file is None else Path(choice.file).absolute()
+        path = tuning_file() if choice.file is None else pathlib.Path(choice.file).absolute()
         threads = self._choices["num_threads"]
         return tuner.Tuner(choice, path, threads, _resolver(self._arguments).translators)
 

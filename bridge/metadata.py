@@ -11,12 +11,12 @@ import zipfile
 import zlib
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
 import numpy as np
 
+from tflite_ort.records import field, record
 from tflite_ort.schema import BudgetExceeded, MalformedModel, Model, Table
 from tflite_ort.schema.file.budgets import DEFAULT, Budgets
 from tflite_ort.schema.file.metadata import metadata_text
@@ -47,7 +47,7 @@ _DAMAGED = (
 _LABELS = (AssociatedFileType.TENSOR_AXIS_LABELS, AssociatedFileType.TENSOR_VALUE_LABELS)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TensorDescription:
     """An input or output.
 
@@ -65,7 +65,7 @@ class TensorDescription:
     table: TensorMetadata = field(default_factory=TensorMetadata)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Metadata:
     """A model's own description.
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tflite_ort.fallback_kernels import custom_kernel
 from tflite_ort.optional import late
+from tflite_ort.records import record
 from tflite_ort.schema import (
     Model,
     Op,
@@ -37,7 +37,7 @@ _REGISTER = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MissingOperator:
     """An operator code of a model that a resolver has nothing for.
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from bisect import insort
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from tflite_ort.records import record
 from tflite_ort.schema import Model, Op, Operator, SubGraph, TensorView
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 from tflite_ort.schema.file.flow import called_subgraphs
@@ -22,7 +22,7 @@ _MOST_PLANNED = 5000
 Shapes = Sequence[TensorView | None]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Costs:
     """Of one subgraph, at the shapes that the file declares.
 
@@ -174,7 +174,7 @@ def _count(view: TensorView) -> int:
 # Memory ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Life:
     """A tensor's bytes, and the first and the last operator that need it."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, cast, overload
 
@@ -11,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.optional import late
+from tflite_ort.records import record
 from tflite_ort.signature import Signature
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ else:
 Array = npt.NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class KnownQuantization:
     """The quantisation of a tensor as `QuantizationParameters` has it."""
 
@@ -32,7 +32,7 @@ class KnownQuantization:
     details: None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class KnownTensor:
     """A tensor without a constant value, as `Tensor` has it."""
 
@@ -69,7 +69,7 @@ class DeclaredSubgraph(Protocol):
         """Indices of tensors."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Face:
     """What a stored plan says of its model.
 
@@ -135,7 +135,7 @@ class OpenedModel:
         return model_tables.stored_data(self.model, tensor) if tensor.buffer else None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Known:
     tensors: Sequence[Tensor]
     inputs: Sequence[int]

@@ -6,13 +6,13 @@ import os
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 import numpy.typing as npt
 
 from tflite_ort.optional import late
+from tflite_ort.records import record
 from tflite_ort.schema import UnreadableModel
 from tflite_ort.schema.file.plain_files import IDENTIFIER, bytes_content, file_content
 
@@ -58,7 +58,7 @@ def check_hybrid(hybrid: str) -> None:
         raise ValueError(f"hybrid must be 'float', 'dynamic' or 'xnnpack', got {hybrid!r}")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ModelFile:
     """The content of a model, which is not read yet.
 

@@ -31,10 +31,12 @@ def optional_module(name: str) -> ModuleType | None:
 
 def load(name: str) -> ModuleType | None:
     """The module `name` (dotted), or None where its package, which is there, has no such module."""
-    module = sys.modules.get(name)
-    if module is None and importlib.util.find_spec(name) is None:
+    try:
+        return importlib.import_module(name)  # waits for another thread that imports it
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
         return None
-    return importlib.import_module(name)  # waits for another thread that imports it
 
 
 class late:  # noqa: N801  # reads as a statement

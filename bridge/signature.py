@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from tflite_ort.records import record
 
 if TYPE_CHECKING:
     from tflite_ort.schema import SignatureDef
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Signature:
     """A signature with its tensors by name, in the order of the names as LiteRT has them."""
 

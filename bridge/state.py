@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.kept import KeptTensors
+from tflite_ort.records import field, record
 from tflite_ort.schema import TensorType, TensorView
 from tflite_ort.schema.values.sizes import is_known
 from tflite_ort.schema.values.view import VariableKey
@@ -141,7 +141,7 @@ class Variable:
 Journal = dict[Variable, tuple[Array | None, np.dtype[Any] | None]]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class State:
     """The state of one interpreter, which its subgraphs share.
 

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from tflite_ort.optional import late
+
+if TYPE_CHECKING:
+    import difflib
+else:
+    difflib = late("difflib")
 
 # Of names alike, ``difflib``'s measure: CONV2D is 0.92 like CONV_2D, ADD 0.67 like ADD_N.
 _ALIKE = 0.6
@@ -16,5 +23,5 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     "; did you mean 'CONV_2D'?"
     """
     by_lower = {each.lower(): each for each in known}
-    near = get_close_matches(name.lower(), by_lower, 1, _ALIKE)
+    near = difflib.get_close_matches(name.lower(), by_lower, 1, _ALIKE)
     return f"; did you mean {by_lower[near[0]]!r}?" if near else ""

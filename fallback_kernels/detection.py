@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, kernel
+from tflite_ort.records import record, replace
 from tflite_ort.schema import KernelError, Op, OperatorView
 
 _BOXES = ("boxes", "scores", "max_output_size", "iou_threshold", "score_threshold")
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class _Candidate:
     """A box that is not finally selected.
 
@@ -99,7 +99,7 @@ def _selected(inputs: Inputs, sigma: np.float32) -> Outputs:
     return indices, kept, np.array(len(picked), np.int32)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Limits:
     overlap: np.float32
     lowest: np.float32

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy.typing as npt
 
 from tflite_ort.fallback_kernels.detection import overlaps
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, custom_kernel
+from tflite_ort.records import record
 from tflite_ort.schema import KernelError, OperatorView, TensorView
 from tflite_ort.schema.values.well_known_options import DetectionPostProcessOptions, map_options
 
@@ -39,7 +39,7 @@ def tflite_detection_postprocess(op: OperatorView[Any], inputs: Inputs, state: S
     return pick(options, boxes, scores).outputs(options)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Detections:
     """Selected boxes [M, 4] with their best classes and scores [M, K]."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -35,6 +34,7 @@ from tflite_ort.fallback_kernels.idioms.quantized_arithmetic import (
     refuse_zero,
 )
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
+from tflite_ort.records import record
 from tflite_ort.schema import (
     ActivationFunctionType,
     BucketizeOptions,
@@ -65,7 +65,7 @@ _INTEGERS = frozenset({TensorType.INT32, TensorType.INT64})
 # Two operands ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Binary:
     """A row of the table of operators with two operands.
 

@@ -5,12 +5,12 @@ A `state` is what an operator keeps of the invokes before, from allocation on.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, custom_kernel
+from tflite_ort.records import record
 from tflite_ort.schema import KernelError, OperatorView
 from tflite_ort.schema.values.signal_options import (
     DelayOptions,
@@ -23,7 +23,7 @@ from tflite_ort.schema.values.well_known_options import map_options
 View = OperatorView[Any]
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Kept:
     """What came and was not used up, along the last axis; None before the first invoke."""
 

@@ -8,7 +8,6 @@ sign, zeros_like.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial, reduce
 from math import prod
 from typing import Any
@@ -24,6 +23,7 @@ from tflite_ort.opmap.idioms.exact_arithmetic import exact_codes, takes_exact_co
 from tflite_ort.opmap.idioms.indices import failing, matched
 from tflite_ort.opmap.idioms.movement import moved_domain
 from tflite_ort.opmap.registry import translator
+from tflite_ort.records import record
 from tflite_ort.schema import (
     ActivationFunctionType,
     BucketizeOptions,
@@ -58,7 +58,7 @@ def refusal(op: View) -> Untranslatable:
 # Two operands ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Binary:
     """A row of the table of operators with two operands.
 

@@ -7,7 +7,6 @@ that joins words that are not neighbours.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -18,6 +17,7 @@ from tflite_ort.opmap.graph import Domain, Graph, ir
 from tflite_ort.opmap.idioms.indices import bounded, flat_rows, scattered
 from tflite_ort.opmap.idioms.movement import code_constant, moved_domain
 from tflite_ort.opmap.registry import translator
+from tflite_ort.records import record
 from tflite_ort.schema import (
     CombinerType,
     EmbeddingLookupSparseOptions,
@@ -133,7 +133,7 @@ def _means(
     return value
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Visit:
     """Items that go into buckets at the same time, one run of items a bucket.
 

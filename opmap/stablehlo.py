@@ -8,7 +8,6 @@ stablehlo_and, stablehlo_shift_left.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -20,6 +19,7 @@ from tflite_ort.opmap.idioms.movement import moved_domain, narrowed, widened
 from tflite_ort.opmap.idioms.padding import spread_and_padded
 from tflite_ort.opmap.idioms.window_reduction import windows_reduced
 from tflite_ort.opmap.registry import translator
+from tflite_ort.records import record
 from tflite_ort.schema import (
     Op,
     OperatorView,
@@ -77,7 +77,7 @@ _BITS = {
 _SHIFTED = dict.fromkeys((_T.INT8, _T.INT16, _T.INT32), _D.INT32)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Elementwise:
     """An operator over two tensors of one shape.
 

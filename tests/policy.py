@@ -32,7 +32,10 @@ LAYERS = {
     "opmap": ({"graph", "registry"}, {"idioms"}, {"cells"}, {"loops"}, {"patterns"}, {"*"}),
     "fallback_kernels": ({"idioms", "registry"}, {"cells"}, {"*"}),
     "bridge": (
-        {"files", "kept", "live_views", "optional", "signature", "state", "suggestions"},
+        {
+            *("files", "kept", "live_views", "optional", "records"),
+            *("signature", "state", "suggestions"),
+        },
         {"providers"},
         {"tuning"},
         {"custom"},
@@ -66,8 +69,9 @@ ONLY_IN = {
 # which imports nothing of this library.
 DYNAMIC_IMPORT = ("bridge/optional.py", "bridge/verification/litert_worker.py")
 
-# The module of the first: every package may import it, and it imports none of ours.
-LATE = "tflite_ort.optional"
+# Every package may import these modules, of which the first is the one above; they import none of
+# ours.
+EVERYWHERE = {"tflite_ort.optional", "tflite_ort.records"}
 
 # The only file that catches all that code of a user may raise, and reports it.
 CALLS_USER_CODE = "versioning/registration.py"
@@ -113,7 +117,7 @@ def import_direction(path: PurePosixPath, tree: ast.Module) -> Iterator[Finding]
     folder = path.parts[0]
     for line, module in imports(tree):
         owner = package(module)
-        if module == LATE:
+        if module in EVERYWHERE:
             continue
         if owner not in MAY_IMPORT[folder] | {PACKAGES[folder]} | sys.stdlib_module_names:
             yield line, f"{folder} may not import {module}"

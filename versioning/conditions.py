@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from ctypes import c_float
-from dataclasses import dataclass
 
+from tflite_ort.records import record
 from tflite_ort.schema import TensorType
 from tflite_ort.versioning.operator_signature import Signature, TensorSignature
 
@@ -31,7 +31,7 @@ STRING = TensorType.STRING
 FLOAT8 = (TensorType.FLOAT8_E4M3FN, TensorType.FLOAT8_E5M2)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Rule:
     """Rows of (version, conditions that must all hold); the first row that holds gives it."""
 

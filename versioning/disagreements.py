@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tflite_ort.records import record
 from tflite_ort.schema import Op
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Disagreement:
     """One (operator, version) that some of TFLite's tables have and others do not.
 

@@ -7,13 +7,13 @@ up, of the runtime and what the version brought.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from tflite_ort.records import record
 from tflite_ort.schema import Op
 from tflite_ort.versioning import known_arrays, known_layers
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class KnownVersion:
     """A version of an operator that TFLite registers.
 

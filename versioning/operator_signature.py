@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from tflite_ort.records import record
 from tflite_ort.schema import Model, Op, Operator, SubGraph, Tensor, TensorType
 from tflite_ort.schema.file.tables import fields_of
 
 Shape = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TensorSignature:
     """An input or output of an operator, as the file has it.
 
@@ -36,7 +36,7 @@ class TensorSignature:
 ABSENT = TensorSignature()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Signature:
     """An operator in its graph: types, shapes, const-ness, quantisation, options.
 

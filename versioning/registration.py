@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
+from tflite_ort.records import record
 from tflite_ort.schema import (
     BridgeError,
     KernelError,
@@ -20,7 +20,7 @@ Function = Callable[..., Any]
 ShapeFunction = Callable[[OperatorView[Any]], Sequence[Sequence[int]]]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Registration:
     """What runs an operator: a translator into ONNX, a kernel or a function in numpy, or both.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Generic, TypeVar
 
 from tflite_ort.optional import load
+from tflite_ort.records import record
 from tflite_ort.schema import Op, OperatorView
 from tflite_ort.schema.values.inputs import Inputs
 from tflite_ort.schema.values.operators import FAMILIES, INPUTS, Key, key_of
@@ -18,7 +18,7 @@ Pair = tuple[Key, int]  # with a version
 StateFactory = Callable[[OperatorView[Any]], Any]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Entry(Generic[F]):
     """A function registered for an operator: versions `first` to `last`, both included.
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from tflite_ort.batching.graph import BatchedGraph, batch_shape
 from tflite_ort.batching.parts import Parts
 from tflite_ort.batching.registry import RULES
+from tflite_ort.records import field, record
 from tflite_ort.schema import (
     BatchWarning,
     Model,
@@ -98,7 +98,7 @@ def regrouped(
     return [out.name for out in outputs if not rows.is_grouped(out, size)]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Rows:
     """What is known of the tensors of a resized subgraph.
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tflite_ort.optional import late, optional_module
 from tflite_ort.schema import CacheWarning
 
 if TYPE_CHECKING:
+    import pathlib
+
     from tflite_ort.cache import folder as folders
 else:
+    pathlib = late("pathlib")
     folders = late("tflite_ort.cache.folder")
 
 # What stands for a choice: whether to cache in the default folder, or a folder.
@@ -24,12 +27,14 @@ DEFAULT_LIMIT = 2 << 30
 _OFF, _ON = frozenset({"", "0", "false", "off"}), frozenset({"1", "true", "on"})
 
 
-def default_folder() -> Path:
+def default_folder() -> str:
     """The folder of this user for caches of this library, as the system has it."""
-    platformdirs = optional_module("platformdirs")
-    if platformdirs is None:  # an installation without dependencies
-        return Path.home() / ".cache" / "tflite-ort"
-    return Path(platformdirs.user_cache_path("tflite-ort", appauthor=False))
+    platformdirs = None if sys.platform == "linux" else optional_module("platformdirs")
+    if platformdirs is None:  # as it says on Linux, where its import takes longer than a load
+        base = os.environ.get("XDG_CACHE_HOME", "").strip() or os.path.expanduser("~/.cache")
+        return os.path.join(base, "tflite-ort")
+    folder: str = platformdirs.user_cache_dir("tflite-ort", appauthor=False)
+    return folder
 
 
 def chosen_folder(choice: CacheChoice | None) -> folders.CacheFolder | None:
@@ -48,23 +53,23 @@ def chosen_folder(choice: CacheChoice | None) -> folders.CacheFolder | None:
     if choice is False:
         return None
     if choice is not True:
-        path = Path(choice)
+        path = os.fspath(choice)
     elif text.lower() in _OFF | _ON:
         path = default_folder()
     else:
-        path = Path(text)
-    folder = folders.CacheFolder(path.absolute(), size_limit())
+        path = text
+    folder = folders.CacheFolder(os.path.abspath(path), size_limit())
     if reason := folder.distrusted():
         warnings.warn(f"nothing is cached: {reason}", CacheWarning, stacklevel=2)
         return None
     return folder
 
 
-def tuning_file() -> Path:
+def tuning_file() -> pathlib.Path:
     """Where tuned layers are kept: in the folder that the environment says, or the default one."""
     text = os.environ.get(VARIABLE, "")
-    folder = default_folder() if text.lower() in _OFF | _ON else Path(text)
-    return folder.absolute() / "tuning.json"
+    folder = default_folder() if text.lower() in _OFF | _ON else text
+    return pathlib.Path(folder).absolute() / "tuning.json"
 
 
 def size_limit() -> int:

@@ -16,17 +16,18 @@ import time
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tflite_ort.optional import late
+from tflite_ort.records import record
 
 if TYPE_CHECKING:
+    import pathlib
     import shutil
 
     from tflite_ort import files
 else:
+    pathlib = late("pathlib")
     shutil = late("shutil")
     files = late("tflite_ort.files")
 
@@ -40,13 +41,13 @@ _STAGING = "staging-"
 _ABANDONED_SECONDS = 3600
 # The use of an entry is noted once in this time.
 _NOTED_SECONDS = 600
-_CHUNK = 1 << 20
+_CHUNK = 1 << 17  # stays in the processor's cache
 
 # What a folder or file that somebody else changes can raise while it is read.
 UNREADABLE = (OSError, ValueError, KeyError, TypeError, IndexError)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Document:
     """What an entry says.
 
@@ -64,7 +65,7 @@ class Document:
         return rest
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Listed:
     """An entry as `tflite-ort cache list` shows it.
 
@@ -89,8 +90,8 @@ class CacheFolder:
         limit: bytes of all entries together.
     """
 
-    def __init__(self, path: Path, limit: int) -> None:
-        self.path, self.limit = path, limit
+    def __init__(self, path: str | os.PathLike[str], limit: int) -> None:
+        self.path, self.limit = os.fspath(path), limit
 
     def distrusted(self) -> str:
         """Why nothing is read from the folder; empty where it may be. Whoever can write to it can
@@ -111,12 +112,18 @@ class CacheFolder:
             return f"{self.path} can be written to by other users (chmod go-w)"
         return ""
 
+    def _at(self, name: str) -> str:
+        return os.path.join(self.path, name)
+
+    def _document(self, key: str) -> str:
+        return self._at(f"{key}{_DOCUMENT}")
+
     # Reading ---------------------------------------------------------------------------------
 
     def read(self, key: str) -> Document | None:
         """The document of an entry; its use is noted."""
         try:
-            with open(f"{self.path}{os.sep}{key}{_DOCUMENT}", "rb", buffering=0) as file:
+            with open(self._document(key), "rb", buffering=0) as file:
                 document = _parsed(file.read())
         except FileNotFoundError:
             return None
@@ -127,7 +134,7 @@ class CacheFolder:
 
     def touch(self, key: str) -> None:
         """Note that an entry is used."""
-        document = f"{self.path}{os.sep}{key}{_DOCUMENT}"
+        document = self._document(key)
         with suppress(OSError):
             if time.time() - os.stat(document).st_mtime > _NOTED_SECONDS:
                 os.utime(document)
@@ -142,26 +149,30 @@ class CacheFolder:
             ValueError: it is not; OSError where it cannot be read.
         """
         name, size, checksum = blob
-        path = os.path.join(self.path, os.path.basename(name))
+        path = self._at(os.path.basename(name))
         if file_checksum(path, size) != checksum:
             raise ValueError(f"{path} is damaged")
         return path
 
     # Writing ---------------------------------------------------------------------------------
 
-    def stage(self) -> Path:
+    def stage(self) -> pathlib.Path:
         """A new folder inside this one, for files that are to be part of an entry.
 
         Raises:
             OSError: it cannot be made.
         """
-        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        stage = self.path / f"{_STAGING}{os.urandom(8).hex()}"
+        os.makedirs(self.path, mode=0o700, exist_ok=True)
+        stage = pathlib.Path(self._at(f"{_STAGING}{os.urandom(8).hex()}"))
         stage.mkdir(mode=0o700)
         return stage
 
     def write(
-        self, key: str, hot: Mapping[str, Any], cold: Mapping[str, Any], blobs: Collection[Path]
+        self,
+        key: str,
+        hot: Mapping[str, Any],
+        cold: Mapping[str, Any],
+        blobs: Collection[pathlib.Path],
     ) -> bool:
         """Put an entry in the place of what there is under its key.
 
@@ -169,34 +180,34 @@ class CacheFolder:
             blobs: the files that the document names, in a folder of `stage`; they are moved.
         """
         try:
-            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.makedirs(self.path, mode=0o700, exist_ok=True)
             if sum(path.stat().st_size for path in blobs) > self.limit:
                 return False
             for path in blobs:
-                os.replace(path, self.path / path.name)
-            files.write_bytes(self.path / f"{key}{_DOCUMENT}", _text(hot, cold))
+                os.replace(path, self._at(path.name))
+            files.write_bytes(self._document(key), _text(hot, cold))
         except OSError:
             for path in blobs:
-                _unlink(self.path / path.name)
+                _unlink(self._at(path.name))
             return False
         self.shrink(keep=key)
         return True
 
     def remove(self, key: str) -> None:
         """Delete an entry, its document first."""
-        _unlink(self.path / f"{key}{_DOCUMENT}")
+        _unlink(self._document(key))
         for name, _ in self._files():
             if name.startswith(f"{key}."):
-                _unlink(self.path / name)
+                _unlink(self._at(name))
 
     def clear(self) -> int:
         """Delete all entries and what was left of interrupted writes; how many bytes that frees."""
         freed = 0
         for name, status in self._files():
             freed += status.st_size
-            _unlink(self.path / name)
+            _unlink(self._at(name))
         for stage in self._stages():
-            freed += sum(each.stat().st_size for each in stage.rglob("*") if each.is_file())
+            freed += sum(each.stat().st_size for each in _plain_files(stage))
             shutil.rmtree(stage, ignore_errors=True)
         return freed
 
@@ -210,7 +221,7 @@ class CacheFolder:
         old = time.time() - _ABANDONED_SECONDS
         for stage in self._stages():
             with suppress(OSError):
-                if stage.stat().st_mtime < old:
+                if os.stat(stage).st_mtime < old:
                     shutil.rmtree(stage, ignore_errors=True)
         entries = sorted(self.entries(old), key=lambda entry: entry.used)
         total = sum(entry.size for entry in entries)
@@ -238,7 +249,7 @@ class CacheFolder:
             named = {f"{key}{_DOCUMENT}", *_names(document)}
             for name, status in list(files.items()):
                 if name not in named and status.st_mtime < abandoned_before:
-                    _unlink(self.path / name)
+                    _unlink(self._at(name))
                     del files[name]
             if files:
                 size = sum(status.st_size for status in files.values())
@@ -251,7 +262,8 @@ class CacheFolder:
 
     def _peek(self, key: str) -> Document | None:
         try:
-            return _parsed((self.path / f"{key}{_DOCUMENT}").read_bytes())
+            with open(self._document(key), "rb") as file:
+                return _parsed(file.read())
         except UNREADABLE:
             return None
 
@@ -263,13 +275,13 @@ class CacheFolder:
                     if each.is_file(follow_symlinks=False) and _is_key(each.name.partition(".")[0]):
                         yield each.name, each.stat(follow_symlinks=False)
 
-    def _stages(self) -> list[Path]:
+    def _stages(self) -> list[str]:
         with suppress(OSError), os.scandir(self.path) as scan:
-            return [Path(each.path) for each in scan if each.name.startswith(_STAGING)]
+            return [each.path for each in scan if each.name.startswith(_STAGING)]
         return []
 
 
-def file_checksum(path: str | Path, size: int = -1) -> int:
+def file_checksum(path: str | os.PathLike[str], size: int = -1) -> int:
     """The CRC-32 of a file.
 
     Args:
@@ -291,6 +303,11 @@ def file_checksum(path: str | Path, size: int = -1) -> int:
     if size >= 0 and total != size:
         raise ValueError(f"{path} has another size")
     return checksum
+
+
+def _plain_files(folder: str) -> Iterator[os.DirEntry[str]]:
+    with suppress(OSError), os.scandir(folder) as scan:
+        yield from (each for each in scan if each.is_file())
 
 
 def _is_key(text: str) -> bool:
@@ -321,6 +338,6 @@ def _parsed(text: bytes) -> Document:
     return Document(json.loads(hot), cold)
 
 
-def _unlink(path: Path) -> None:
+def _unlink(path: str) -> None:
     with suppress(OSError):
         os.unlink(path)

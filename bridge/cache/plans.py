@@ -6,8 +6,6 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,9 +19,10 @@ from tflite_ort.opening import ModelFile, identity
 from tflite_ort.optional import late
 from tflite_ort.plan.stored import Row, StoredScopes
 from tflite_ort.providers.stored_graph import StoredGraph
-from tflite_ort.schema.file.plain_files import MAPPED_BYTES
+from tflite_ort.records import record
 
 if TYPE_CHECKING:
+    import pathlib
     import shutil
 
     from tflite_ort.cache import new_faces
@@ -38,11 +37,13 @@ else:
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
 
+# The digest of a smaller file is computed in less time than it is looked up.
+_REMEMBERED_BYTES = 1 << 20
 # A file may be changed twice within the resolution of its times.
 _SETTLED_SECONDS = 2.0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StoredEntry:
     """An entry that was found.
 
@@ -219,12 +220,11 @@ class PlanCache:
 def file_digest(folder: CacheFolder, file: ModelFile) -> str:
     """The digest of a model.
 
-    That of a file so large that it is mapped is looked up by what the system says of the file: it
-    would take longer than all else. Every change but one through a map shows there, and a mapped
-    file must not be changed in place.
+    That of a large file is looked up by what the system says of the file: to compute it would take
+    longer than the rest. Every change but one through a map shows there.
     """
     status = file.status
-    if status is None or status.st_size <= MAPPED_BYTES or os.name != "posix":
+    if status is None or status.st_size < _REMEMBERED_BYTES or os.name != "posix":
         return digest(file.content)
     key = short("file", identity(status))
     known = folder.read(key)
@@ -238,6 +238,6 @@ def file_digest(folder: CacheFolder, file: ModelFile) -> str:
     return found
 
 
-def _blob(path: Path) -> list[Any]:
+def _blob(path: pathlib.Path) -> list[Any]:
     size = path.stat().st_size
     return [path.name, size, file_checksum(path, size)]

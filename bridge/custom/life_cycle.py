@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy.typing as npt
 
 from tflite_ort.custom.functions import checked_result, read_only, shaped
 from tflite_ort.custom.nodes import Context, KernelTensor, Node, zeros
+from tflite_ort.records import record, replace
 from tflite_ort.schema import KernelError, OperatorView, TensorType, TensorView
 from tflite_ort.schema.file.element_types import type_of
 from tflite_ort.schema.values.sizes import is_known
@@ -120,7 +120,7 @@ class LifeCycleNode:
             return None if called is None else called(*arguments)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class _Prepared:
     """What `prepare` made, for inputs of `shapes`."""
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.records import field, record
 from tflite_ort.schema import KernelError, Quantization
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
 
 
-@dataclass(slots=True, eq=False)
+@record(eq=False, frozen=False)
 class KernelTensor:
     """A tensor of a node.
 
@@ -37,7 +37,7 @@ class KernelTensor:
     is_dynamic: bool = False
 
 
-@dataclass(slots=True, eq=False)
+@record(eq=False, frozen=False)
 class Node:
     """One operator of one interpreter.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from tflite_ort.fallback_kernels import Kernel
@@ -14,11 +13,12 @@ from tflite_ort.plan.partition import NUMPY, partitions
 from tflite_ort.plan.refusals import Refusals
 from tflite_ort.plan.stored import StoredScope
 from tflite_ort.providers.delegates import Delegate
+from tflite_ort.records import record
 from tflite_ort.schema import OperatorView, Specialized
 from tflite_ort.versioning.registry import Registry
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Assignment:
     """Which backend has which operator, and why the earlier ones do not.
 
@@ -58,27 +58,21 @@ def assigned(stored: StoredScope) -> Assignment:
     return Assignment(dict(stored.backends), defaultdict(str, stored.reasons))
 
 
-@dataclass(slots=True)
 class _Claims:
     """The operators that are claimed by now.
 
-    Args:
+    Attributes:
         backends: by operator, who has claimed it; NUMPY for one that is still to have.
         reasons: by operator, why the delegates that have been asked do not have it.
         returned: by operator given back for its small partition, the delegate that had it and the
             reasons before.
     """
 
-    graph: Specialized
-    context: PlanContext
-    refusals: Refusals
-    backends: dict[int, str] = field(init=False)
-    reasons: dict[int, list[str]] = field(init=False)
-    returned: dict[int, tuple[str, list[str]]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.backends = {op.index: NUMPY for op in self.graph.operators}
-        self.reasons = {op.index: [] for op in self.graph.operators}
+    def __init__(self, graph: Specialized, context: PlanContext, refusals: Refusals) -> None:
+        self.graph, self.context, self.refusals = graph, context, refusals
+        self.backends = {op.index: NUMPY for op in graph.operators}
+        self.reasons: dict[int, list[str]] = {op.index: [] for op in graph.operators}
+        self.returned: dict[int, tuple[str, list[str]]] = {}
 
     def unclaimed(self) -> list[OperatorView[Any]]:
         """The operators that no delegate has, in graph order."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy.typing as npt
 
 from tflite_ort.plan.memory import Memory, unassigned
 from tflite_ort.providers.binding import DeviceTensor
+from tflite_ort.records import record
 from tflite_ort.schema import DelegateError, StateError, TensorView
 from tflite_ort.schema.values.complex_pairs import is_complex
 from tflite_ort.state import Variable, moved
@@ -17,7 +17,7 @@ from tflite_ort.state import Variable, moved
 Array = npt.NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BoundaryTensor:
     """A tensor where it enters or leaves a session, which carries int8 codes moved by 128.
 

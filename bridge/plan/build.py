@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import dropwhile
 from typing import TYPE_CHECKING, Any
@@ -28,6 +27,7 @@ from tflite_ort.plan.session_step import session_step
 from tflite_ort.plan.steps import kernel_step
 from tflite_ort.plan.stored import SessionStep, StoredScope
 from tflite_ort.providers.delegates import Delegate
+from tflite_ort.records import field, record, replace
 from tflite_ort.schema import DelegateError, Op, OperatorView, Specialized, Untranslatable
 from tflite_ort.specialize.called_subgraphs import CALLERS
 from tflite_ort.state import State
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Plan:
     """What an invoke does.
 
@@ -129,7 +129,7 @@ def _attempt(
     return steps.plan(graph, parts)
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class _Steps:
     """The steps of a plan as they are made.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tflite_ort.custom.kernels import BoundResolver
@@ -16,6 +15,7 @@ from tflite_ort.providers.processor import blocked_channels
 from tflite_ort.providers.provider import DeviceMemory
 from tflite_ort.providers.traits import traits_of
 from tflite_ort.providers.trials import device_memory, exact_weight_type
+from tflite_ort.records import field, record, replace
 from tflite_ort.schema.file.budgets import Meter
 from tflite_ort.state import State
 from tflite_ort.tuning.costs import modelled_chooser
@@ -27,7 +27,7 @@ else:
     profiling = late("tflite_ort.plan.profiling")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PlanContext:
     """What all plans of one interpreter share.
 

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from ml_dtypes import finfo
 
 from tflite_ort.custom.kernels import BoundResolver
+from tflite_ort.optional import late
 from tflite_ort.plan.memory import Memory
 from tflite_ort.plan.runs import Run
 from tflite_ort.schema import KernelError, OperatorView, Specialized, TensorView
 from tflite_ort.specialize.folding import run_kernel
+
+if TYPE_CHECKING:
+    import ml_dtypes
+else:
+    ml_dtypes = late("ml_dtypes")
 
 Array = npt.NDArray[Any]
 
@@ -90,5 +95,5 @@ def _limit(tensor: TensorView, made: Array) -> float:
         return float(tensor.is_quantized)
     wide = _wide(made)
     magnitude = float(np.abs(wide[np.isfinite(wide)]).max(initial=0.0))
-    epsilon = float(finfo(made.dtype).eps)  # type: ignore[no-untyped-call]
+    epsilon = float(ml_dtypes.finfo(made.dtype).eps)  # type: ignore[no-untyped-call]
     return max(_RELATIVE, _UNITS * epsilon) * magnitude

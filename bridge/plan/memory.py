@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.plan.partition import NUMPY, Partition
+from tflite_ort.records import field, record
 from tflite_ort.schema import InsufficientMemory, KernelError, Specialized, StateError, TensorView
 from tflite_ort.schema.values.sizes import known_product
 from tflite_ort.state import State, Variable
@@ -20,7 +20,7 @@ Array = npt.NDArray[Any]
 _COPIED_BYTES = 1 << 15
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Memory:
     """Where tensors stand between steps, by tensor index.
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from tflite_ort.providers.binding import DeviceTensor
+from tflite_ort.records import field, record
 from tflite_ort.schema import ModelError, Op, OperatorView, TensorView
 
 # The backend of operators that no delegate takes.
@@ -18,7 +18,7 @@ _BEGINNINGS = 16
 Operators = Sequence[OperatorView[Any]]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Partition:
     """Operators that one backend runs in one go.
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from tflite_ort.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Placement:
     """Where one operator runs.
 
@@ -31,7 +31,7 @@ class Placement:
     provider: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LoadTimes:
     """Seconds: reading the file, translating it, making the ONNX Runtime sessions."""
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tflite_ort.providers.session import Session
+from tflite_ort.records import field, record
 from tflite_ort.schema import OperatorView
 
 # Of nodes that no operator asked for, such as those that ONNX Runtime adds to change a layout.
@@ -20,7 +20,7 @@ def _seconds() -> defaultdict[str, float]:
     return defaultdict(float)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OperatorTime:
     """Seconds that one TFLite operator took, in all invokes together.
 
@@ -41,7 +41,7 @@ class OperatorTime:
         return sum(self.nodes.values())
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Profile:
     """Collects the times of sessions and kernels.
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,12 +11,16 @@ import numpy.typing as npt
 from tflite_ort.plan.boundary import BoundaryTensor
 from tflite_ort.plan.stored import tensor_row
 from tflite_ort.providers.session import Session
+from tflite_ort.records import field, record
 from tflite_ort.schema import TensorView
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Array = npt.NDArray[Any]
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Recorder:
     """Collects the plans of a subgraph and of those that it calls.
 

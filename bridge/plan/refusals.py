@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from inspect import currentframe
 from traceback import walk_stack
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from tflite_ort.plan.partition import Partition
 from tflite_ort.providers.delegates import Delegate
 from tflite_ort.providers.trials import check_provider
+from tflite_ort.records import field, record, replace
 from tflite_ort.schema import DelegateError, DelegateWarning, OperatorView
 
 
@@ -23,7 +23,7 @@ class LeftToTheCPU(DelegateError):
         self.operators = operators
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PartitionFailure:
     """A partition that its delegate could not make ready, and the error.
 
@@ -36,7 +36,7 @@ class PartitionFailure:
     unusable: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Refusals:
     """Why backends do not run operators that they claim.
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from tflite_ort.plan.assignment import Assignment
 from tflite_ort.plan.context import PlanContext
 from tflite_ort.plan.partition import NUMPY, Partition
 from tflite_ort.plan.placements import Placement
+from tflite_ort.records import record, replace
 from tflite_ort.schema import Op, OperatorView, Specialized
 from tflite_ort.specialize.called_subgraphs import CALLERS
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Report:
     """What is known of a plan when its steps are made.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -14,6 +13,7 @@ from tflite_ort.plan.memory import Memory
 from tflite_ort.plan.runs import Run
 from tflite_ort.providers.binding import Binding
 from tflite_ort.providers.session import Session
+from tflite_ort.records import record
 from tflite_ort.state import Variable
 
 Array = npt.NDArray[Any]
@@ -80,7 +80,7 @@ def _rebound(
     return run
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Bound:
     """A binding to the arrays that hold the values of the variables.
 

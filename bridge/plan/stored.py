@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from tflite_ort.plan.runs import Run, explained, sequence
 from tflite_ort.providers.provider import Provider
 from tflite_ort.providers.session import Session
 from tflite_ort.providers.stored_graph import StoredGraph
+from tflite_ort.records import field, record
 from tflite_ort.schema import BridgeError, DelegateError, TensorType, TensorView
 from tflite_ort.schema.values.sizes import is_known, unknown_size
 from tflite_ort.schema.values.view import Quantization, VariableKey
@@ -75,7 +75,7 @@ def variable_key(key: Row) -> VariableKey:
 # Sessions ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SessionStep:
     """A partition made ready.
 
@@ -87,7 +87,7 @@ class SessionStep:
     providers: Mapping[int, str]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Surroundings:
     """What stored sessions need of the process.
 
@@ -100,7 +100,7 @@ class Surroundings:
     num_threads: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StoredScope:
     """One of the plans that are stored together.
 
@@ -137,7 +137,7 @@ class StoredScope:
         return SessionStep(run, {int(i): name for i, name in step["providers"].items()})
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StoredScopes:
     """The plans of a subgraph and of those that it calls, by place."""
 
@@ -191,7 +191,7 @@ def _boundary(row: Row, tensors: Mapping[int, TensorView], memory: Memory) -> Bo
 # Whole plans ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@record
 class StoredPlan:
     """A plan whose every step is a session, as `Plan` otherwise.
 
@@ -212,7 +212,7 @@ class StoredPlan:
         """By tensor index, the buffers of inputs, outputs and what crosses partitions."""
         return self.memory.arrays
 
-    @cached_property
+    @property
     def placements(self) -> tuple[Placement, ...]:
         """Where each operator runs, by subgraph and index."""
         return tuple(Placement(*row) for row in self.rows())

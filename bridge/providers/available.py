@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tflite_ort.providers.plugins import load_library, package_library, plugin_packages
 from tflite_ort.providers.provider import Device, Provider
 from tflite_ort.providers.session import ORT_VERSION, available_providers, devices
 from tflite_ort.providers.trials import check_provider
+from tflite_ort.records import record
 from tflite_ort.schema import DelegateError
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ProviderReport:
     """An execution provider.
 

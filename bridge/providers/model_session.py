@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -17,6 +16,9 @@ from tflite_ort.providers.provider import ON_CPU, Provider
 from tflite_ort.providers.session import Session, SessionGraph, Weights
 from tflite_ort.providers.threads import shares_threads
 from tflite_ort.providers.traits import traits_of
+
+if TYPE_CHECKING:
+    import pathlib
 
 Array = npt.NDArray[Any]
 
@@ -40,7 +42,7 @@ def model_session(
     optimized: bool = True,
     small: bool = False,
     profile: str | None = None,
-    save: Path | None = None,
+    save: pathlib.Path | None = None,
 ) -> Session:
     """A session of `model`, whose initializers are handed over as views, not serialised.
 

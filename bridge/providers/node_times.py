@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
+
+from tflite_ort.records import record
 
 _KERNEL_TIME = "_kernel_time"  # how the profile marks the run of a node
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NodeTime:
     """One run of a node of the optimised graph: its name, operator, provider and seconds."""
 
@@ -19,9 +20,9 @@ class NodeTime:
     seconds: float
 
 
-def node_times(profile: Path) -> list[NodeTime]:
+def node_times(profile: str) -> list[NodeTime]:
     """What each run of each node took, by a profile in JSON."""
-    events = json.loads(profile.read_text(encoding="utf-8"))
+    events = json.loads(Path(profile).read_text(encoding="utf-8"))
     return [
         NodeTime(
             event["name"].removesuffix(_KERNEL_TIME),

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import pkgutil
+import os
 import re
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tflite_ort.optional import optional_module
+from tflite_ort.optional import late, optional_module
 from tflite_ort.providers.session import available_providers, devices, register_library
 from tflite_ort.providers.traits import named_provider, short_name
+from tflite_ort.records import record
 from tflite_ort.schema import DelegateError, MissingDelegate
 from tflite_ort.suggestions import suggestion
+
+if TYPE_CHECKING:
+    import pkgutil
+else:
+    pkgutil = late("pkgutil")
 
 _PACKAGES = "onnxruntime_ep_"
 _LIBRARY = (".so", ".dll", ".dylib")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Source:
     """An execution provider and where it comes from.
 
@@ -81,8 +85,8 @@ def _plugin(name: str) -> Source:
     package = re.sub(r"[-.]", "_", name)
     if package in plugin_packages():
         return _of_library(package_library(package))
-    if name.endswith(_LIBRARY) or Path(name).is_file():
-        return _of_library(str(Path(name).resolve()))
+    if name.endswith(_LIBRARY) or os.path.isfile(name):
+        return _of_library(os.path.realpath(name))
     known = available_providers()
     for package in plugin_packages():
         if found := named_provider(name, package_providers(package)):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from tflite_ort.providers.traits import CPU
+from tflite_ort.records import field, record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Provider:
     """An execution provider of a session.
 
@@ -34,7 +34,7 @@ class Provider:
 ON_CPU = Provider()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Device:
     """Hardware that a provider offers: kind is ``"CPU"``, ``"GPU"`` or ``"NPU"``.
 
@@ -49,7 +49,7 @@ class Device:
     library: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DeviceMemory:
     """The memory of a device, as ONNX Runtime names it.
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,15 +21,19 @@ from tflite_ort.providers.stored_graph import (
     MAPPED,
     MAPPED_BYTES,
     PACKED,
+    READ_AS,
     SavedGraph,
     StoredGraph,
 )
 from tflite_ort.providers.threads import session_options
 from tflite_ort.providers.traits import MEMORY_OF_VENDOR, traits_of
+from tflite_ort.records import record, replace
 from tflite_ort.schema import DelegateError
 from tflite_ort.schema.values.complex_pairs import paired
 
 if TYPE_CHECKING:
+    import pathlib
+
     from tflite_ort.providers import node_times
 else:
     node_times = late("tflite_ort.providers.node_times")
@@ -59,14 +62,13 @@ ORT_ERRORS: tuple[type[Exception], ...] = (
 
 # Products with 4-bit weights are in float32, not with activations rounded to 8 bits.
 _CONFIG = {"session.qdq_matmulnbits_accuracy_level": "1"}
-
 _RECORD_ASSIGNMENT = "session.record_ep_graph_assignment_info"
 
 # Plug-ins are listed with them once they are loaded.
 _COMPILED_IN = onnxruntime.get_available_providers()
 
-_SOURCE_PLACE = re.compile(r"\S+\.(cc|h):\d+ .*?(\) (?=[A-Z])|\[[\w-]+-EP\] )")
-_LIBRARY_AFFIXES = re.compile(r"^(lib)?(onnxruntime_)?(providers_)?|\.(so|dll|dylib)\b.*$")
+_SOURCE_PLACE = r"\S+\.(cc|h):\d+ .*?(\) (?=[A-Z])|\[[\w-]+-EP\] )"
+_LIBRARY_AFFIXES = r"^(lib)?(onnxruntime_)?(providers_)?|\.(so|dll|dylib)\b.*$"
 
 _HOST = "Cpu"  # how ONNX Runtime names the memory of the host
 
@@ -101,14 +103,14 @@ def register_library(path: str) -> None:
         DelegateError: it is not there, or not such a library.
     """
     # Some libraries name their provider as they are registered.
-    name = _LIBRARY_AFFIXES.sub("", Path(path).name)
+    name = re.sub(_LIBRARY_AFFIXES, "", os.path.basename(path))
     try:
         onnxruntime.register_execution_provider_library(name, path)
     except ORT_ERRORS as error:
         raise DelegateError(f"ONNX Runtime could not load {path}: {said(error)}") from error
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Weights:
     """An initializer as ONNX Runtime takes it, over the array that it is a view of."""
 
@@ -130,7 +132,7 @@ class Weights:
         return cls(array, from_numpy(codes, onnx_type))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SessionGraph:
     """What a session is made of.
 
@@ -177,17 +179,15 @@ class Session:
         optimized: bool = True,
         small: bool = False,
         profile: str | None = None,
-        save: Path | None = None,
+        save: pathlib.Path | None = None,
     ) -> None:
-        traits = traits_of(provider.name)
-        self._records = not (traits.takes_all_nodes or isinstance(graph, StoredGraph))
+        takes_all_nodes = traits_of(provider.name).takes_all_nodes
+        self._records = not (takes_all_nodes or isinstance(graph, StoredGraph))
         entries = {**_CONFIG, _RECORD_ASSIGNMENT: str(int(self._records)), **(config or {})}
         settings = _Settings(num_threads, entries, profile, reused=not small)
         if isinstance(graph, StoredGraph):
-            form = {"session.load_model_format": "ORT" if graph.kind == PACKED else "ONNX"}
-            settings = replace(
-                settings, config={**settings.config, **form}, finished=graph.kind != COMPILED
-            )
+            entries |= READ_AS[graph.kind]
+            settings = replace(settings, config=entries, finished=graph.kind != COMPILED)
         elif not optimized:
             settings = replace(settings, finished=True, packed=False)
         self.in_place = graph.in_place
@@ -207,7 +207,7 @@ class Session:
         graph: SessionGraph | StoredGraph,
         provider: Provider,
         settings: _Settings,
-        save: Path | None,
+        save: pathlib.Path | None,
     ) -> onnxruntime.InferenceSession:
         """ONNX Runtime's session; one that cannot be saved is made without that."""
         if isinstance(graph, StoredGraph) and graph.kind == COMPILED:
@@ -325,7 +325,7 @@ class Session:
 
     def node_times(self) -> list[node_times.NodeTime]:
         """What each run of each node took, of all runs so far; ends the profiling."""
-        return node_times.node_times(Path(self._session.end_profiling()))
+        return node_times.node_times(self._session.end_profiling())
 
 
 def _bind_array(binding: Binding, name: str, array: Array) -> None:
@@ -343,10 +343,10 @@ def _cause(error: Exception) -> Exception:
 
 def said(error: Exception) -> str:
     """The message of one of ONNX Runtime's errors in a line, without the place in its source."""
-    return _SOURCE_PLACE.sub("", " ".join(str(error).split()))
+    return re.sub(_SOURCE_PLACE, "", " ".join(str(error).split()))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Settings:
     """How a session is made.
 
@@ -401,7 +401,7 @@ def _check_compatible(path: str, provider: Provider) -> None:
 def _save(
     options: onnxruntime.SessionOptions,
     provider: Provider,
-    path: Path,
+    path: pathlib.Path,
     weights: Mapping[str, Weights],
 ) -> SavedGraph:
     """Have a session write what it can be made of again; what that will be."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
+
+from tflite_ort.records import field, record
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Array = npt.NDArray[Any]
 
@@ -15,12 +18,24 @@ Array = npt.NDArray[Any]
 # or, with the weights in a file beside it, as ONNX; or what a provider has compiled.
 PACKED, MAPPED, COMPILED = "packed", "mapped", "compiled"
 
+# How ONNX Runtime reads a file of each kind. Its own format is mapped, and the weights stay where
+# they are there; without that they are copied twice.
+READ_AS: Mapping[str, Mapping[str, str]] = {
+    PACKED: {
+        "session.load_model_format": "ORT",
+        "session.use_memory_mapped_ort_model": "1",
+        "session.use_ort_model_bytes_for_initializers": "1",
+    },
+    MAPPED: {"session.load_model_format": "ONNX"},
+    COMPILED: {"session.load_model_format": "ONNX"},
+}
+
 # Above this many bytes of weights ONNX Runtime is to map them, which takes no memory of its own and
 # no time; below, its own format is read in less time than ONNX. It ends at two gigabytes.
 MAPPED_BYTES = 64 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SavedGraph:
     """What a session has written of itself.
 
@@ -33,7 +48,7 @@ class SavedGraph:
     files: Sequence[Path]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StoredGraph:
     """What a session is made of.
 

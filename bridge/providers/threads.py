@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import onnxruntime
 
+from tflite_ort.records import record
 from tflite_ort.schema import DelegateError
 
 # How long a thread without work spins before it sleeps. ONNX Runtime's own time is about a
@@ -16,7 +15,7 @@ from tflite_ort.schema import DelegateError
 _SPIN = {"session.intra_op.spin_duration_us": "50"}
 
 
-@dataclass
+@record(frozen=False)
 class _Pool:
     """The pool of the process; 0 is none."""
 

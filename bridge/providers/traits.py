@@ -7,10 +7,10 @@ without a row has the defaults of `ProviderTraits`, which are safe for every pro
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from tflite_ort.opmap import Target
+from tflite_ort.records import field, record
 from tflite_ort.schema import MirrorPadMode, Op, OperatorView, TensorType
 
 _View = OperatorView[Any]
@@ -22,7 +22,7 @@ CPU = "CPUExecutionProvider"
 _PLAIN = Target(fallback=True)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WrongResult:
     """Operators that a provider computes differently from TFLite, or that end the process.
 
@@ -41,7 +41,7 @@ class WrongResult:
         return (not self.ops or op.op in self.ops) and (self.where is None or self.where(op))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ProviderTraits:
     """What one execution provider needs and does. The defaults hold for an unknown provider.
 
@@ -236,7 +236,7 @@ MEMORY_OF_VENDOR = {0x0000: "webgpu", 0x10DE: "cuda", 0x1414: "dml", 0x19E5: "ca
 # Triton Inference Server, which runs exported files by ONNX Runtime -------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Accelerator:
     """What a server's ONNX Runtime can hand a graph to.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from tflite_ort.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WrongKernel:
     """What a kernel of the CPU provider computes otherwise than numpy.
 

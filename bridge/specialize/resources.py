@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tflite_ort.records import field, record, replace
 from tflite_ort.schema import ModelError, Op, OperatorView, TensorType, TensorView
 from tflite_ort.schema.arithmetic.generators import random_seeds
 from tflite_ort.schema.file.flow import called_subgraphs
@@ -53,7 +53,7 @@ def _covers(one: TensorView, other: TensorView) -> bool:
     return same_rank and all(not is_known(a) or same_size(a, b) for a, b in sizes)
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Contents:
     """What the resources of a model hold, as far as its operators tell.
 
@@ -96,7 +96,7 @@ class Contents:
         return self.tensors[key]
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Resources:
     """The resources that one subgraph uses.
 

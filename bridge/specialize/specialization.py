@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from types import MappingProxyType
@@ -14,6 +13,7 @@ import numpy.typing as npt
 
 from tflite_ort.custom.kernels import Preparer
 from tflite_ort.fallback_kernels import Kernel, custom_kernel, kernel
+from tflite_ort.records import record, replace
 from tflite_ort.schema import (
     ModelError,
     Op,
@@ -97,7 +97,7 @@ def _bytes_given(graph: SubGraph, shapes: Mapping[int, Shape]) -> int:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Specializer:
     """Makes a subgraph ready, and those that it calls.
 

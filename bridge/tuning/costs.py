@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from tflite_ort.opmap.graph.choices import Chooser, Lowering, plainest
 from tflite_ort.schema import OperatorView
 
-_FILE = Path(__file__).with_name("costs.json")
+_FILE = os.path.join(os.path.dirname(__file__), "costs.json")
 _MACHINES = {"AMD64": "x86_64", "arm64": "aarch64"}
 # Another lowering than the first has to be better by this factor, or the model may be wrong.
 _MARGIN = 0.93
@@ -66,5 +66,6 @@ def cost_of(lowering: Lowering, costs: Mapping[str, float]) -> float:
 @cache
 def _costs() -> Mapping[str, Mapping[str, float]]:
     """Microseconds for one of each kind of work, by kind of CPU."""
-    costs: dict[str, dict[str, float]] = json.loads(_FILE.read_text(encoding="utf-8"))
+    with open(_FILE, encoding="utf-8") as file:
+        costs: dict[str, dict[str, float]] = json.load(file)
     return costs

@@ -6,13 +6,13 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tflite_ort.opmap import Target, Translator
 from tflite_ort.opmap.graph.choices import Chooser, Lowering
+from tflite_ort.records import record, replace
 from tflite_ort.schema import CacheWarning, DelegateError, OperatorView
 from tflite_ort.tuning.costs import by_cost, modelled_chooser
 from tflite_ort.tuning.table import TuningTable, layer_key
@@ -24,7 +24,7 @@ View = OperatorView[Any]
 _TIMED = 6
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Tuning:
     """What `Interpreter(tune=...)` does.
 

@@ -6,7 +6,6 @@ cell, output; the input gate is missing where it is one less the forget gate.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,13 +14,14 @@ import numpy.typing as npt
 from tflite_ort.fallback_kernels.cells.lstm_tensors import CellTensors, States, joined, run_steps
 from tflite_ort.fallback_kernels.idioms.accumulator import quantized_rows
 from tflite_ort.fallback_kernels.idioms.operands import clamped
+from tflite_ort.records import record
 from tflite_ort.schema import ActivationFunctionType
 from tflite_ort.schema.values.lstm import PEEPHOLE_GATES
 
 Array = npt.NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Weights:
     """A stack of matrices.
 
@@ -70,7 +70,7 @@ class Weights:
         return np.asarray(sums * (scales[..., np.newaxis] * self.scales))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FloatCell:
     """One cell.
 

@@ -6,13 +6,13 @@ to 16 bits after every summand: input, last output, peephole.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.fallback_kernels.cells.lstm_tensors import CellTensors, States, joined, run_steps
+from tflite_ort.records import record
 from tflite_ort.schema.arithmetic.fixed_point import (
     inverse_sqrt,
     multiply_by_quantized_multiplier,
@@ -29,7 +29,7 @@ Array = npt.NDArray[Any]
 _GATE_BITS = 3  # integer bits of a gate's sum
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Multiplier:
     """A real factor, or one per gate, in fixed point."""
 
@@ -49,7 +49,7 @@ class Multiplier:
         return Multiplier(self.q31[which], self.shift[which])
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Product:
     """A stack of matrices, [G, rows, columns] codes, with the rescaling of its products.
 
@@ -79,7 +79,7 @@ class Product:
         return self.factor.times(sums.reshape(*codes.shape[:-1], *self.bias.shape) + self.bias)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LayerNorm:
     """Layer normalisation: rows of mean 0 and variance 1, times weights [G, C], plus bias [G, C].
 
@@ -117,7 +117,7 @@ class LayerNorm:
         return saturate(codes, np.int16)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class IntegerCell:
     """One cell.
 

@@ -6,7 +6,6 @@ input gate are ignored. B batch, C cells, O outputs, G gates in the order forget
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy.typing as npt
 
 from tflite_ort.fallback_kernels.cells.lstm_integer import Multiplier, clipped, updated_cell
 from tflite_ort.fallback_kernels.cells.lstm_tensors import CellTensors, States, joined, run_steps
+from tflite_ort.records import record
 from tflite_ort.schema.arithmetic.fixed_point import (
     multiply_wide_by_quantized_multiplier,
     round_half_away,
@@ -28,7 +28,7 @@ Array = npt.NDArray[Any]
 _CELL_BITS = 15  # fraction bits of the cell state
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PartialSum:
     """A product that is clipped to 8 bits and then rescaled to the scale of the whole sum.
 
@@ -64,7 +64,7 @@ class PartialSum:
         return self.to_whole.times(held - self.zero_point)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NarrowCell:
     """One cell.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.fallback_kernels.registry import Inputs
+from tflite_ort.records import record
 from tflite_ort.schema import KernelError, OperatorView, Quantization, TensorView
 from tflite_ort.schema.values.lstm import GATES
 
@@ -18,7 +18,7 @@ States = tuple[Array, Array]  # output [B, O], cell [B, C]
 Step = Callable[[Any, Array, Array], States]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CellTensors:
     """Inputs of an operator that belong to one of its cells.
 

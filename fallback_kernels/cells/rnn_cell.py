@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,12 +9,13 @@ import numpy.typing as npt
 
 from tflite_ort.fallback_kernels.cells.lstm_float import Weights, activated
 from tflite_ort.fallback_kernels.cells.lstm_tensors import CellTensors
+from tflite_ort.records import record
 from tflite_ort.schema import ActivationFunctionType
 
 Array = npt.NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RnnCell:
     """h = f(W x + A a + R h + b).
 

@@ -6,12 +6,12 @@ Integer operands are accumulated in float64 by BLAS, which is exact below 2**53.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.records import record
 from tflite_ort.schema import (
     ActivationFunctionType,
     KernelError,
@@ -42,7 +42,7 @@ def rescale_float(accumulator: Array, multiplier: Array) -> Array:
     return round_half_away(accumulator * multiplier)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Accumulator:
     """One operator that sums products of `input` and `filter`.
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from tflite_ort.records import record
 
 Word = npt.NDArray[np.uint64]  # one for each string; sums and products wrap
 Pair = tuple[Word, Word]
@@ -18,7 +19,7 @@ _BLOCK = 64
 _SEED = 81
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Strings:
     """Bytes [N, length], and those of them that are in whole words: [length // 8, N]."""
 
@@ -105,7 +106,7 @@ def _to_64(s: _Strings) -> Word:
     return _joined(one, e + _rotated(f + a, 18) + g, s.factor)
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class _State:
     """The state of 56 bytes, into which blocks of 64 bytes are mixed."""
 

@@ -8,16 +8,17 @@ int64 arrays [2, ...] of real and imaginary parts, which wrap where kiss_fft sto
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.records import record
+
 Ints = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FixedPoint:
     """Numbers of `dtype`, int16 or int32, of which all bits but the sign are a fraction."""
 

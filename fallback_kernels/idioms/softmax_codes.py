@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy.typing as npt
 
 from tflite_ort.fallback_kernels.idioms.accumulator import quantization
 from tflite_ort.fallback_kernels.idioms.operands import scale
+from tflite_ort.records import record
 from tflite_ort.schema import KernelError, OperatorView
 from tflite_ort.schema.arithmetic.fixed_point import (
     exp_of_negative,
@@ -29,7 +29,7 @@ Array = npt.NDArray[Any]
 View = OperatorView[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Exponentials:
     """e**(beta * (x - the largest x)) of 8-bit codes along the last axis.
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.records import record
 from tflite_ort.schema import KernelError, Padding
 from tflite_ort.schema.values.semantics import conv_output_size, explicit_padding
 
 Array = npt.NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Span:
     """`count` windows along one dimension, and the padding they need before and after it."""
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from tflite_ort.opmap.cells.lstm_float_weights import FloatWeights
 from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.idioms.hybrid_products import WeightMatrix, keeps_codes, sum_of_products
 from tflite_ort.opmap.idioms.scan import scan
+from tflite_ort.records import record
 from tflite_ort.schema import ActivationFunctionType
 from tflite_ort.schema.values.sizes import has_zero, is_one
 
@@ -43,7 +43,7 @@ _MARGIN = 1e-5
 _OPEN, _STATE_MARGIN = 40.0, 1e-4
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Run:
     """A cell with its inputs and its states.
 

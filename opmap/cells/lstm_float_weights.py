@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from tflite_ort.opmap.cells.directions import ONNX_ACTIVATIONS
 from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.idioms.hybrid import Rounding
 from tflite_ort.opmap.idioms.hybrid_products import WeightMatrix
+from tflite_ort.records import record
 from tflite_ort.schema import (
     ActivationFunctionType,
     OperatorView,
@@ -26,7 +26,7 @@ View = OperatorView[Any]
 _CODED = (TensorType.INT8, TensorType.UINT8)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FloatWeights:
     """The weights of one LSTM cell, with the gates in the order input, forget, update, output.
 

@@ -6,7 +6,6 @@ B batch, I input, C cells, O outputs. All codes are less their zero points.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from tflite_ort.opmap.idioms.fixed_point import (
     rescaled,
     shifted_right,
 )
+from tflite_ort.records import record, replace
 from tflite_ort.schema import OperatorView, Untranslatable
 from tflite_ort.schema.arithmetic.lstm_scales import CellScales, cell_scales, quantization
 from tflite_ort.schema.values.lstm import GATES, PEEPHOLE_GATES, LstmKind
@@ -34,7 +34,7 @@ _REACH = 255  # of an 8-bit code less its zero point
 _FEW = 2**15
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Product:
     """Codes times weights [columns, rows] plus bias [rows], rescaled by a multiplier [rows]."""
 
@@ -73,7 +73,7 @@ class Product:
         return float((reach + np.abs(self.bias)).max())
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Peephole:
     """The weights [4, C] of the cell state in the gates, 0 for the update, and multipliers [4]."""
 
@@ -81,7 +81,7 @@ class Peephole:
     multiplier: Array
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class IntegerWeights:
     """One cell, with the gates in the order input, forget, update, output.
 

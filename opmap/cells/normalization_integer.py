@@ -6,7 +6,6 @@ ONNX's Div of integers rounds towards zero, as C does.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.idioms.fixed_point import TIE_BREAK, high_half, rescaled
+from tflite_ort.records import record
 
 Array = npt.NDArray[Any]
 _ROOT_STEPS = 5
@@ -21,7 +21,7 @@ _HALF_ROOT_OF_2 = 1518500250  # in Q0.31
 _MAX = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Norm:
     """Weights [G, C], biases [G, C] and scales of the weights [G] of normalised gates."""
 

@@ -6,7 +6,6 @@ B batch, T time, I input, C cells.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,13 +22,14 @@ from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.idioms.hybrid import Rounding
 from tflite_ort.opmap.idioms.hybrid_products import Term, WeightMatrix, keeps_codes, sum_of_products
 from tflite_ort.opmap.idioms.scan import Values, scan
+from tflite_ort.records import record
 from tflite_ort.schema import ActivationFunctionType
 
 Array = npt.NDArray[Any]
 Result = tuple[ir.Value, ir.Value]  # all outputs [T, B, C] and the last one [B, C]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RnnRun:
     """An RNN cell with its inputs and its state.
 

@@ -7,13 +7,13 @@ the layer and on the machine.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from tflite_ort.records import record
 from tflite_ort.schema import OperatorView
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Lowering:
     """One way to translate an operator.
 

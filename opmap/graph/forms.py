@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from tflite_ort.opmap.graph.choices import Chooser, plainest
 from tflite_ort.opmap.graph.constants import carried_type
+from tflite_ort.records import record
 from tflite_ort.schema import TensorView
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 from tflite_ort.schema.values.sizes import is_one
@@ -76,7 +76,7 @@ def form_suffix(tensor: TensorView, form: Form) -> str:
     return "".join(part for part, there in parts if there)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Target:
     """What a graph is made for; the defaults are exact on every ONNX runtime.
 

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
+
+from tflite_ort.schema.file.dtypes import Dtypes
 
 Array = npt.NDArray[Any]
 Shape = tuple[int | str | None, ...]
@@ -45,7 +46,7 @@ class DataType(IntEnum):
         Raises:
             TypeError: ONNX has none.
         """
-        found = _BY_NUMPY.get(np.dtype(dtype))
+        found = _NUMPY.key_of(dtype)
         if found is None:
             raise TypeError(f"ONNX has no element type for {np.dtype(dtype)}")
         return found
@@ -56,9 +57,8 @@ class DataType(IntEnum):
 
 
 _D = DataType
-_NUMPY: dict[DataType, np.dtype[Any]] = {
-    type: np.dtype(dtype)
-    for type, dtype in {
+_NUMPY = Dtypes(
+    {
         _D.FLOAT: np.float32,
         _D.UINT8: np.uint8,
         _D.INT8: np.int8,
@@ -74,14 +74,13 @@ _NUMPY: dict[DataType, np.dtype[Any]] = {
         _D.UINT64: np.uint64,
         _D.COMPLEX64: np.complex64,
         _D.COMPLEX128: np.complex128,
-        _D.BFLOAT16: ml_dtypes.bfloat16,
-        _D.FLOAT8E4M3FN: ml_dtypes.float8_e4m3fn,
-        _D.FLOAT8E5M2: ml_dtypes.float8_e5m2,
-        _D.UINT4: ml_dtypes.uint4,
-        _D.INT4: ml_dtypes.int4,
-    }.items()
-}
-_BY_NUMPY = {dtype: type for type, dtype in _NUMPY.items()}
+        _D.BFLOAT16: "bfloat16",
+        _D.FLOAT8E4M3FN: "float8_e4m3fn",
+        _D.FLOAT8E5M2: "float8_e5m2",
+        _D.UINT4: "uint4",
+        _D.INT4: "int4",
+    }
+)
 
 
 class Tensor:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
@@ -13,6 +12,7 @@ from tflite_ort.opmap.graph.blocks import keep_blocks
 from tflite_ort.opmap.graph.forms import Layout, Target
 from tflite_ort.opmap.graph.graph import Graph
 from tflite_ort.opmap.registry import Translator
+from tflite_ort.records import record
 from tflite_ort.schema import (
     BridgeError,
     ModelError,
@@ -32,7 +32,7 @@ _VERSIONS = {"ai.onnx.ml": 2}
 PORTABLE = Target()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Lowered:
     """An ONNX model of a run of operators.
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from types import MappingProxyType
 
 from tflite_ort.opmap.graph import ir
+from tflite_ort.records import record
 
 # Parts of the encoded model. Large weights stay where they are until the parts are joined.
 Part = bytes | memoryview
@@ -27,7 +27,7 @@ _FLOAT, _INT, _STRING, _TENSOR, _GRAPH, _FLOATS, _INTS, _STRINGS = range(1, 9)
 _NOWHERE: Mapping[str, Place] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Place:
     """Where the bytes of an initializer are that is written without them.
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -20,6 +19,7 @@ import numpy.typing as npt
 from tflite_ort.opmap.graph import Domain, Graph
 from tflite_ort.opmap.graph.choices import Lowering
 from tflite_ort.opmap.idioms.windows import WindowAxis
+from tflite_ort.records import record, replace
 from tflite_ort.schema import (
     Op,
     OperatorView,
@@ -41,7 +41,7 @@ _MOST_CHANNELS = 512
 _MOST_WEIGHTS = 2**20
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Layer:
     """A convolution of 8-bit codes with constant weights.
 
@@ -55,7 +55,7 @@ class Layer:
     columns: WindowAxis
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Grouping:
     """How many cells of a row are channels of one cell: `read` of the input, `made` of the output.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
 from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.idioms.indices import failing
+from tflite_ort.records import record
 from tflite_ort.schema import TensorView
 
 
@@ -34,7 +34,7 @@ def neighbouring_axes(g: Graph, axes: TensorView, rank: int) -> ir.Value:
     return failing(g, value, g.cast(steps, ir.DataType.BOOL))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ComputedAxis:
     """One computed axis of `shape`. With the axes before it and after it joined, it is axis 1 of 3.
 

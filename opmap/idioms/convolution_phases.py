@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 import numpy as np
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
+from tflite_ort.records import record, replace
 from tflite_ort.schema import (
     OperatorView,
     TensorType,
@@ -19,7 +18,7 @@ _BYTES = frozenset({TensorType.INT8, TensorType.UINT8})
 View = OperatorView[TransposeConvOptions]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Phases:
     """One dimension of a TRANSPOSE_CONV of stride s, as s convolutions: its phases.
 

@@ -9,7 +9,6 @@ along the first axis, so that one node multiplies them all; float64 puts the sum
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.idioms.fixed_point import rescaled, rounded_upwards
+from tflite_ort.records import record
 from tflite_ort.schema import ActivationFunctionType, OperatorView, TensorType, TensorView
 from tflite_ort.schema.arithmetic.fixed_point import quantize_multiplier
 from tflite_ort.schema.values.semantics import quantized_activation_bounds
@@ -37,7 +37,7 @@ _LARGEST_SUM = 2.0**24
 _LARGEST_TOTAL = 2.0**37
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ExactSums:
     """The sums of products of an operator with inputs "input", "filter" and "bias".
 
@@ -138,7 +138,7 @@ class ExactSums:
         return total
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ExactProduct:
     """The matrix product of two computed factors of an operator, without bias and activation.
 

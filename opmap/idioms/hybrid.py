@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 import numpy as np
 
 from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.records import record
 from tflite_ort.schema import OperatorView, TensorType, TensorView
 
 _FLOAT, _DOUBLE, _INT32 = ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32
@@ -27,7 +27,7 @@ class Rounding(Enum):
     XNNPACK = "xnnpack"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Codes:
     """Reals (codes - zero_point) * scale.
 

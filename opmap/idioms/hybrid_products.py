@@ -7,7 +7,6 @@ a fraction of the time of a float product, because it reads a quarter of the byt
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.idioms.hybrid import Codes, Rounding, reach, rounded
+from tflite_ort.records import record
 from tflite_ort.schema import TensorType, TensorView
 
 Array = npt.NDArray[Any]
@@ -32,7 +32,7 @@ _MANY = 2**18
 _MOST_COLUMNS = 2**17  # sums of so many products of 8 bits stay in 32 bits
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WeightMatrix:
     """Weights [N, K].
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from tflite_ort.opmap.graph import Graph
+from tflite_ort.records import record, replace
 from tflite_ort.schema import OperatorView, Padding
 from tflite_ort.schema.values.semantics import explicit_padding
 from tflite_ort.schema.values.sizes import is_known
@@ -16,7 +16,7 @@ Edges = tuple[tuple[int, int], tuple[int, int]]
 _NO_EDGES: Edges = ((0, 0), (0, 0))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WindowAxis:
     """The windows of a convolution along one axis.
 

@@ -7,13 +7,13 @@ a source.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.records import field, record
 from tflite_ort.schema import (
     ActivationFunctionType,
     Op,
@@ -35,7 +35,7 @@ _SLOPE, _OFFSET = 0.2, 0.5
 _FUSED = {Activation.TANH: "Tanh", Activation.RELU: "Relu"}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Affine:
     """The affine expression `bias + sum of source @ weights.T` over all sources: [B, N].
 
@@ -72,7 +72,7 @@ class Affine:
         return Affine(weights, self.bias + other.bias)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AffineExpressions:
     """Finds affine expressions, and activations of them, among the tensors of `body`.
 

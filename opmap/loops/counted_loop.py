@@ -8,7 +8,6 @@ where the iterations are few and short, otherwise in a Scan.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
@@ -26,6 +25,7 @@ from tflite_ort.opmap.loops.recurrent_cell_nodes import run_cell
 from tflite_ort.opmap.loops.recurrent_cells import Cell, cells
 from tflite_ort.opmap.loops.sequential_iterations import Step
 from tflite_ort.opmap.loops.stacked_iterations import Sequences, needed
+from tflite_ort.records import field, record
 from tflite_ort.schema import OperatorView, TensorType, TensorView, WhileOptions
 from tflite_ort.schema.loops.loop_rows import Rows, rows_written
 from tflite_ort.schema.loops.trip_count import Counted
@@ -47,7 +47,7 @@ def counted_loop(op: OperatorView[WhileOptions], g: Graph, loop: Counted) -> boo
     return True
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class _Run:
     """A WHILE of known trip count under translation.
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.graph.bodies import Forms, declare, element_type, shared_domain
+from tflite_ort.records import record
 from tflite_ort.schema import OperatorView, Specialized, TensorView, WhileOptions
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LoopCarried:
     """A loop-carried value: an input of WHILE that its body changes.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from tflite_ort.opmap.loops.affine_expressions import (
     unbroadcast,
 )
 from tflite_ort.opmap.loops.loop_carried import LoopCarried
+from tflite_ort.records import record
 from tflite_ort.schema import Op, TensorType, TensorView
 
 Activated = tuple[str, Affine]
@@ -22,7 +22,7 @@ Activated = tuple[str, Affine]
 _SIGMOIDS = ("Sigmoid", "HardSigmoid")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Gate:
     """An activation of a sum of affine expressions: one of the cell's inputs, one of its state."""
 
@@ -35,7 +35,7 @@ class Gate:
         return Gate(self.activation, self.input.scaled(-1), self.recurrent.scaled(-1))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Cell:
     """Loop-carried values of WHILE that one ONNX node computes.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,10 +12,11 @@ from tflite_ort.opmap.graph.bodies import element_type, results, translate_insid
 from tflite_ort.opmap.idioms.scan import Values, scan
 from tflite_ort.opmap.loops.loop_carried import LoopCarried
 from tflite_ort.opmap.loops.stacked_iterations import Sequences, domain_of
+from tflite_ort.records import record
 from tflite_ort.schema import OperatorView, TensorView
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Step:
     """The operators that have to run iteration by iteration.
 

@@ -7,12 +7,12 @@ iterations: [T, *shape].
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.graph.bodies import Forms, translate_inside
+from tflite_ort.records import field, record, replace
 from tflite_ort.schema import Op, OperatorView, Specialized, TensorView, Untranslatable
 from tflite_ort.schema.loops.loop_rows import rows_read
 from tflite_ort.schema.loops.trip_count import Counted
@@ -40,7 +40,7 @@ _ALONG_LAST = frozenset({Op.FULLY_CONNECTED, Op.SOFTMAX, Op.LOG_SOFTMAX})
 _IMPURE = frozenset({Op.CUSTOM, Op.MULTINOMIAL, Op.RANDOM_STANDARD_NORMAL, Op.RANDOM_UNIFORM})
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Sequences:
     """The tensors of the body of WHILE whose values in all iterations are known.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -14,6 +13,7 @@ from tflite_ort.opmap.patterns.normalization import NORMS
 from tflite_ort.opmap.patterns.pattern import Pattern, Surroundings
 from tflite_ort.opmap.patterns.sigmoid import SIGMOIDS
 from tflite_ort.opmap.registry import Translator, translator
+from tflite_ort.records import record
 from tflite_ort.schema import Op, OperatorView, TensorView
 from tflite_ort.versioning.registry import Registry
 
@@ -23,7 +23,7 @@ View = OperatorView[Any]
 TABLE: tuple[Pattern, ...] = (*NORMS, *SIGMOIDS)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Group:
     """Operators that are translated together.
 

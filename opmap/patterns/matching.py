@@ -8,9 +8,9 @@ in between: who takes a match looks at the shapes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
+from tflite_ort.records import field, record
 from tflite_ort.schema import ActivationFunctionType, Op, OperatorView, TensorView
 
 View = OperatorView[Any]
@@ -22,7 +22,7 @@ _COMMUTATIVE = frozenset({Op.ADD, Op.MUL, Op.SQUARED_DIFFERENCE})
 _FIRST_OPERAND_ONLY = frozenset({Op.MEAN})
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Leaf:
     """Any tensor.
 
@@ -33,7 +33,7 @@ class Leaf:
     constant: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Node:
     """One of several operators on these operands."""
 
@@ -53,7 +53,7 @@ def node(*operators: Op) -> Any:
     return make
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Found:
     """A tree found in a graph.
 

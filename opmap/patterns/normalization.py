@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -14,6 +13,7 @@ from tflite_ort.opmap.graph import Graph, Layout, ir
 from tflite_ort.opmap.graph.rows import rows_agree
 from tflite_ort.opmap.patterns.matching import RESHAPES, Found, Leaf, Node, node
 from tflite_ort.opmap.patterns.pattern import Pattern, Surroundings
+from tflite_ort.records import record
 from tflite_ort.schema import Op, OperatorView, TensorType, TensorView
 from tflite_ort.schema.values.semantics import normalized_axes
 from tflite_ort.schema.values.sizes import is_known, is_one, may_differ
@@ -27,7 +27,7 @@ _SQUARE, _POW = node(Op.SQUARE), node(Op.POW)
 _SQUARED_DIFFERENCE = node(Op.SQUARED_DIFFERENCE)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Norm:
     """One way to write a norm; parts that it lacks are None.
 
@@ -61,7 +61,7 @@ class Norm:
         return Pattern(name, self.root, takes, emit)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Parts:
     """What a norm that was found is made of.
 

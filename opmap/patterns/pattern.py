@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from tflite_ort.opmap.graph import Graph, Target
 from tflite_ort.opmap.patterns.matching import Found, Node, Producers
+from tflite_ort.records import record
 from tflite_ort.schema import OperatorView
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Surroundings:
     """Where a tree was found.
 
@@ -24,7 +24,7 @@ class Surroundings:
     target: Target
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Pattern:
     """A group of operators, and the nodes that it becomes.
 

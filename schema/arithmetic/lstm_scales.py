@@ -7,12 +7,12 @@ LiteRT multiplies the scales in float32 and in this order; only so do the factor
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.records import record
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.values.lstm import GATES, PEEPHOLE_GATES
 from tflite_ort.schema.values.view import OperatorView, Quantization, TensorView
@@ -23,7 +23,7 @@ Factors = npt.NDArray[np.float32]
 _HIDDEN = 4  # the intermediate between the cell and its projection
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CellScales:
     """Factors of one cell with G gates.
 
@@ -78,7 +78,7 @@ NARROW_GATES = ("forget", "cell", "output")
 _NARROW_SUMS = (3, 6, 9)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NarrowSum:
     """A product of a narrow cell, held in 8 bits: [G, 1] each.
 
@@ -93,7 +93,7 @@ class NarrowSum:
     to_whole: Factors
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NarrowScales:
     """Factors of a narrow cell.
 

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.records import record
+from tflite_ort.schema.file.dtypes import Dtypes
 from tflite_ort.schema.file.enums import TensorType
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ElementType:
     """What is known of an element type. ONNX's type follows from numpy's.
 
     Args:
         short: its name in the table of operators.
-        numpy: the type of an array of elements. Those of 2 and 4 bits take a byte each there,
-            strings are bytes objects.
+        numpy: the type of an array of elements, or its name in `ml_dtypes`. Those of 2 and 4 bits
+            take a byte each there, strings are bytes objects.
         bits: the size of an element in a file; None where it has no fixed size.
         codes: the lowest and the highest code of a quantised tensor of this type; None where there
             is no such tensor.
@@ -27,7 +25,7 @@ class ElementType:
     """
 
     short: str
-    numpy: npt.DTypeLike
+    numpy: npt.DTypeLike | str
     bits: int | None
     codes: tuple[int, int] | None = None
     shown: type[np.generic] | None = None
@@ -39,10 +37,10 @@ _T = TensorType
 ELEMENT_TYPES = {
     _T.FLOAT32: ElementType("f32", np.float32, 32),
     _T.FLOAT16: ElementType("f16", np.float16, 16),
-    _T.BFLOAT16: ElementType("bf16", ml_dtypes.bfloat16, 16),
+    _T.BFLOAT16: ElementType("bf16", "bfloat16", 16),
     _T.FLOAT64: ElementType("f64", np.float64, 64),
-    _T.FLOAT8_E4M3FN: ElementType("f8", ml_dtypes.float8_e4m3fn, 8, shown=np.int8),
-    _T.FLOAT8_E5M2: ElementType("f8", ml_dtypes.float8_e5m2, 8, shown=np.int8),
+    _T.FLOAT8_E4M3FN: ElementType("f8", "float8_e4m3fn", 8, shown=np.int8),
+    _T.FLOAT8_E5M2: ElementType("f8", "float8_e5m2", 8, shown=np.int8),
     _T.INT8: ElementType("i8", np.int8, 8, (-128, 127)),
     _T.INT16: ElementType("i16", np.int16, 16, (-32768, 32767)),
     _T.INT32: ElementType("i32", np.int32, 32, (-(2**31), 2**31 - 1)),
@@ -62,9 +60,7 @@ ELEMENT_TYPES = {
     _T.VARIANT: ElementType("variant", np.object_, None),
 }
 
-NUMPY_DTYPE: dict[TensorType, np.dtype[Any]] = {
-    type: np.dtype(row.numpy) for type, row in ELEMENT_TYPES.items()
-}
+NUMPY_DTYPE = Dtypes({type: row.numpy for type, row in ELEMENT_TYPES.items()})
 # Bits of an element in a file, and those of types that stand several to a byte.
 BITS = {type: row.bits for type, row in ELEMENT_TYPES.items() if row.bits is not None}
 PACKED_BITS = {type: bits for type, bits in BITS.items() if bits < 8}
@@ -74,8 +70,7 @@ CODES = frozenset(t for t, row in ELEMENT_TYPES.items() if row.codes and t is no
 
 def type_of(dtype: npt.DTypeLike) -> TensorType | None:
     """The element type of an array of `dtype`: the plain one where several have it."""
-    wanted = np.dtype(dtype)
-    return next((type for type, held in NUMPY_DTYPE.items() if held == wanted), None)
+    return NUMPY_DTYPE.key_of(dtype)
 
 
 def shown_type(type: TensorType) -> type[np.generic]:

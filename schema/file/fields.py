@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, dataclass_transform
 
 import numpy as np
 
+from tflite_ort.records import record
 
-@dataclass(frozen=True, slots=True)
+
+@record
 class Number:
     """A scalar type: FlatBuffers' name, struct's format letter and the size in bytes."""
 
@@ -133,7 +134,7 @@ class Children(Field):
     keep_empty: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Union:
     """A choice of tables; the first member has number 1."""
 

@@ -7,16 +7,23 @@ allows, whatever links stand on the way, and not to a device, a pipe or a socket
 from __future__ import annotations
 
 import errno
-import mmap
 import os
 import stat
 from collections.abc import Sequence
-from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tflite_ort.optional import late
 from tflite_ort.schema.file.errors import ModelError, UnreadableModel
 from tflite_ort.schema.file.tables import Array
+
+if TYPE_CHECKING:
+    import mmap
+    import pathlib
+else:
+    mmap = late("mmap")
+    pathlib = late("pathlib")
 
 # What a model's bytes from the fifth to the eighth are.
 IDENTIFIER = b"TFL3"
@@ -60,7 +67,7 @@ def content_below(name: str, folders: Sequence[Path]) -> Array:
         ModelError: it is below none of them, or no plain file.
         OSError: it cannot be opened.
     """
-    if not name or "\0" in name or ".." in PurePath(name).parts:
+    if not name or "\0" in name or ".." in pathlib.PurePath(name).parts:
         raise ModelError(f"external file name {name!r} leaves the model's folder")
     if not folders:
         raise ModelError(
@@ -90,11 +97,12 @@ def _located(name: str, folders: Sequence[str]) -> tuple[str, Sequence[str]]:
             "other folders that may be read"
         )
     root, place = next((pair for pair in below if os.path.lexists(pair[1])), below[0])
-    return root, PurePath(place).relative_to(root).parts
+    return root, pathlib.PurePath(place).relative_to(root).parts
 
 
 def _is_below(path: str, root: str) -> bool:
-    return PurePath(path) != PurePath(root) and PurePath(path).is_relative_to(root)
+    inner, outer = pathlib.PurePath(path), pathlib.PurePath(root)
+    return inner != outer and inner.is_relative_to(outer)
 
 
 def _descended(root: str, parts: Sequence[str]) -> int:

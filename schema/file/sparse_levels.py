@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.records import record
 from tflite_ort.schema.file.enums import DimensionType
 from tflite_ort.schema.file.errors import MalformedModel
 from tflite_ort.schema.file.model import (
@@ -23,7 +23,7 @@ Shape = tuple[int, ...]
 Indices = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Level:
     """One dimension, or the inside of its blocks, in the order of the file.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import FrozenInstanceError, dataclass, make_dataclass
+from dataclasses import FrozenInstanceError, make_dataclass
 from enum import IntEnum
 from functools import cache
 from types import MappingProxyType
@@ -12,13 +12,14 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.records import record
 from tflite_ort.schema.file.enums import Op
 from tflite_ort.schema.file.fields import Field, Local
 
 Array = npt.NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Member:
     """A table's place in the unions of options.
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.records import record
 from tflite_ort.schema.file.enums import ActivationFunctionType, TensorType
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
 from tflite_ort.schema.values.view import OperatorView, Specialized, TensorView
@@ -22,7 +22,7 @@ _LIMITS = np.iinfo(np.int32)
 _ELEMENTS = 16
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class InductionVariable:
     """Integers with a constant step: in iteration t they are first + t * step.
 

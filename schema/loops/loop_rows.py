@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from tflite_ort.records import record
 from tflite_ort.schema.file.enums import ActivationFunctionType
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
 from tflite_ort.schema.loops.induction_variables import InductionVariable
@@ -16,7 +16,7 @@ from tflite_ort.schema.values.view import OperatorView, Specialized, TensorView
 View = OperatorView[Any]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Rows:
     """The rows of a list, along its first axis, that the iterations read or write.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
+from tflite_ort.records import record
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
 from tflite_ort.schema.file.enums import TensorType
 from tflite_ort.schema.loops.induction_variables import (
@@ -22,7 +22,7 @@ from tflite_ort.schema.values.view import Specialized, TensorView
 _MOST_ITERATIONS = 1 << 20
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Counted:
     """A WHILE whose trip count does not depend on data.
 
@@ -57,7 +57,7 @@ def counted(
     return Counted(count, counters, inductions) if all(map(within, last)) else None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Bounded:
     """A WHILE that runs as long as counters with step 1 are less than bounds that do not change.
 

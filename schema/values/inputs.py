@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tflite_ort.records import field, record, replace
 from tflite_ort.schema.file.element_types import named_types
 from tflite_ort.schema.file.enums import TensorType
 from tflite_ort.schema.file.errors import ModelError, Untranslatable
@@ -14,7 +14,7 @@ from tflite_ort.schema.values.view import OperatorView
 Types = frozenset[TensorType]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Inputs:
     """An operator's inputs.
 

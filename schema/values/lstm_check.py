@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import inf, log2, prod
 from typing import Any
 
+from tflite_ort.records import record
 from tflite_ort.schema.file.enums import TensorType
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.values.lstm import GATES, PEEPHOLE_GATES, LstmKind
@@ -84,7 +84,7 @@ def scaled(op: View, tensor: TensorView, name: str) -> float:
     return scale
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CellCheck:
     """One cell of an LSTM operator whose inputs are named; each method raises ModelError.
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.records import record
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
 from tflite_ort.schema.file.enums import ReduceWindowFunction
 from tflite_ort.schema.file.errors import ModelError
@@ -66,7 +66,7 @@ def scatter_function(op: OperatorView[StablehloScatterOptions]) -> Op | None:
     return inside[0]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WindowAttributes:
     """Of STABLEHLO_REDUCE_WINDOW, per axis; what the file leaves out does nothing."""
 

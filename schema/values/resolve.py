@@ -11,7 +11,7 @@ import numpy as np
 
 from tflite_ort.optional import late
 from tflite_ort.schema.file.budgets import Meter
-from tflite_ort.schema.file.element_types import NUMPY_DTYPE, PACKED_BITS
+from tflite_ort.schema.file.element_types import ELEMENT_TYPES, NUMPY_DTYPE, PACKED_BITS
 from tflite_ort.schema.file.enums import BuiltinOperator, TensorType
 from tflite_ort.schema.file.errors import MalformedModel
 from tflite_ort.schema.file.external import ExternalData
@@ -137,9 +137,9 @@ def _data(
     buffer does not tell, since nothing to store is written as no buffer or as an empty one."""
     if tensor.is_variable:
         return None
-    if math.prod(tensor.shape) == 0 and tensor.type in NUMPY_DTYPE:
+    if math.prod(tensor.shape) == 0 and tensor.type in ELEMENT_TYPES:
         return None if is_computed else _empty(tensor)
-    if tensor.sparsity is not None and tensor.type in NUMPY_DTYPE:
+    if tensor.sparsity is not None and tensor.type in ELEMENT_TYPES:
         size = math.prod(tensor.shape) * NUMPY_DTYPE[tensor.type].itemsize
         meter.spend("folded_bytes", size, f"the sparse tensor {tensor.name!r}")
     bits = PACKED_BITS.get(tensor.type)

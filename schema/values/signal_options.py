@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from tflite_ort.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WindowOptions:
     """SignalWindow."""
 
     shift: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FourierOptions:
     """SignalRfft, SignalIrfft."""
 
     fft_length: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EnergyOptions:
     """SignalEnergy."""
 
@@ -27,14 +27,14 @@ class EnergyOptions:
     end_index: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FilterBankOptions:
     """SignalFilterBank."""
 
     num_channels: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SpectralSubtractionOptions:
     """Those named `alternate` are of channels 1, 3, ..."""
 
@@ -49,14 +49,14 @@ class SpectralSubtractionOptions:
     clamping: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PcanOptions:
     """SignalPCAN."""
 
     snr_shift: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LogOptions:
     """SignalFilterBankLog."""
 
@@ -64,7 +64,7 @@ class LogOptions:
     output_scale: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FramerOptions:
     """SignalFramer."""
 
@@ -73,7 +73,7 @@ class FramerOptions:
     prefill: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StackerOptions:
     """SignalStacker."""
 
@@ -88,14 +88,14 @@ class StackerOptions:
         return self.stacker_left_context + 1 + self.stacker_right_context
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DelayOptions:
     """SignalDelay."""
 
     delay_length: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OverlapAddOptions:
     """SignalOverlapAdd."""
 

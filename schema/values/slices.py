@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy.typing as npt
 
+from tflite_ort.records import record
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.file.options import StridedSliceOptions
 from tflite_ort.schema.values.sizes import is_known, is_one, unknown_size
@@ -16,7 +16,7 @@ Shape = tuple[int, ...]
 Bounds = Sequence[int] | npt.NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StridedSlice:
     """``numpy.expand_dims(numpy.squeeze(x[slices], squeezed), new_axes)``, resolved.
 

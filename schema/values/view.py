@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.optional import late
+from tflite_ort.records import field, record
 from tflite_ort.schema.file.element_types import CODES, NUMPY_DTYPE
 from tflite_ort.schema.file.enums import BuiltinOperator, TensorType
 from tflite_ort.schema.file.errors import ModelError
@@ -29,7 +29,7 @@ VariableKey = tuple[int, int] | tuple[str, str] | tuple[str, int] | tuple[int, s
 O = TypeVar("O")  # noqa: E741 - the options type of an operator
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Quantization:
     """Affine quantisation, real = scale * (stored - zero_point).
 
@@ -79,7 +79,7 @@ class Quantization:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Blocks:
     """Blockwise quantisation of a matrix, real = scale * stored: each `size` elements of a row have
     a scale of their own.
@@ -92,7 +92,7 @@ class Blocks:
     size: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Packed:
     """Constant values of `bits` bits as the file has them; unpacked they would take up to four
     times the memory, so that is done anew for each use.
@@ -113,7 +113,7 @@ class Packed:
         return values.reshape(self.shape)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class TensorView:
     """A tensor as its graph declares it.
 
@@ -180,7 +180,7 @@ class TensorView:
         return self.quantization.scalar_zero_point
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class OperatorView(Generic[O]):
     """One operator in its graph.
 
@@ -250,7 +250,7 @@ class OperatorView(Generic[O]):
         return [tensor for tensor in self.present_inputs() if tensor.is_variable]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Specialized:
     """A subgraph whose every tensor has its shape.
 

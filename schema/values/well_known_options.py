@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, TypeVar
 
 import numpy as np
 
+from tflite_ort.records import record
 from tflite_ort.schema.file.enums import ActivationFunctionType, Padding
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.file.layer_options import Pool2DOptions, TransposeConvOptions
@@ -20,7 +21,7 @@ from tflite_ort.schema.values.view import OperatorView
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DetectionPostProcessOptions:
     """TFLite_Detection_PostProcess; `detections_per_class` is of the regular suppression only,
     `max_classes_per_detection` of the fast one."""
@@ -38,7 +39,7 @@ class DetectionPostProcessOptions:
     w_scale: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NumericVerifyOptions:
     """NumericVerify."""
 
@@ -51,7 +52,7 @@ class NumericVerifyOptions:
         return self.log_if_failed and self.tolerance >= 0.1
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AudioSpectrogramOptions:
     """AudioSpectrogram."""
 
@@ -60,7 +61,7 @@ class AudioSpectrogramOptions:
     magnitude_squared: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MfccOptions:
     """Mfcc."""
 
@@ -70,14 +71,14 @@ class MfccOptions:
     dct_coefficient_count: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class HadamardRotationOptions:
     """aeq.hadamard_rotation."""
 
     hadamard_size: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TransformTensorOptions:
     """TransformTensorBilinear."""
 
@@ -85,7 +86,7 @@ class TransformTensorOptions:
     output_width: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LandmarksToMatrixOptions:
     """Landmarks2TransformMatrix, version 2."""
 

@@ -1,0 +1,155 @@
+"""Records: what a dataclass does, without its cost."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import inspect
+import pickle
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tflite_ort.command.demo import digits_model
+from tflite_ort.records import field, record, replace
+
+
+@record
+class Place:
+    """Somewhere."""
+
+    x: int
+    y: int = 2
+    names: list[str] = field(default_factory=list)
+
+    @property
+    def both(self) -> tuple[int, int]:
+        return self.x, self.y
+
+
+@record
+class One:
+    value: object
+
+
+@record(eq=False)
+class Itself:
+    x: int
+
+
+@record(frozen=False)
+class Counter:
+    count: int = 0
+
+
+@record
+class Checked:
+    x: int
+
+    def __post_init__(self) -> None:
+        if self.x < 0:
+            raise ValueError("below 0")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Twin:
+    """A dataclass with the fields of a Place."""
+
+    x: int
+    y: int = 2
+    names: list[str] = dataclasses.field(default_factory=list)
+
+
+def test_a_record_does_what_a_dataclass_does() -> None:
+    for values, named in (((1,), {}), ((1, 3, ["a"]), {}), ((), {"names": ["b"], "x": 4})):
+        place, twin = Place(*values, **named), Twin(*values, **named)  # type: ignore[arg-type]
+        assert dataclasses.asdict(place) == dataclasses.asdict(twin)  # type: ignore[call-overload]
+        assert dataclasses.astuple(place) == dataclasses.astuple(twin)  # type: ignore[call-overload]
+        assert repr(place) == repr(twin).replace("Twin", "Place")
+    assert dataclasses.is_dataclass(Place)
+    assert [f.name for f in dataclasses.fields(Place)] == ["x", "y", "names"]
+    assert dataclasses.replace(Place(1), y=5) == replace(Place(1), y=5) == Place(1, 5)
+    assert replace(Twin(1), y=5) == Twin(1, 5)
+    assert str(inspect.signature(Place)) == str(inspect.signature(Twin))
+    assert Place(1).names is not Place(1).names
+    assert (Place.__doc__, Place(1).both, Place.__match_args__) == (
+        "Somewhere.",
+        (1, 2),
+        Twin.__match_args__,
+    )
+    match Place(3, 4):
+        case Place(x, y):
+            assert (x, y) == (3, 4)
+
+
+@pytest.mark.parametrize(
+    ("values", "named", "what"),
+    [
+        ((), {}, "needs 'x'"),
+        ((1, 2, [], 4), {}, "does not take 4 values"),
+        ((1,), {"z": 1}, "does not take 'z'"),
+        ((1,), {"x": 1}, "does not take 'x'"),
+        ((1, 2, []), {"y": 1}, "does not take 'y'"),
+    ],
+)
+def test_wrong_arguments(values: Any, named: Any, what: str) -> None:
+    with pytest.raises(TypeError, match=what):
+        Place(*values, **named)
+    with pytest.raises(TypeError):
+        Twin(*values, **named)
+
+
+def test_equality_and_hashes() -> None:
+    nan, array = float("nan"), [1]
+    assert One(nan) == One(nan)
+    assert One(nan) != One(float("nan"))
+    assert One(array) == One([1])
+    assert One(1) != Twin(1)
+    assert hash(One(3)) == hash(One(3))
+    assert Itself(1) != Itself(1)
+    assert len({Itself(1), Itself(1)}) == 2
+    assert Counter(1) == Counter(1)
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(Counter(1))
+
+
+def test_what_can_be_set() -> None:
+    counter = Counter()
+    counter.count = 3
+    assert counter == Counter(3)
+    with pytest.raises(dataclasses.FrozenInstanceError, match="assign to field 'x'"):
+        Place(1).x = 2  # type: ignore[misc]
+    with pytest.raises(dataclasses.FrozenInstanceError, match="delete field 'x'"):
+        del Place(1).x
+    with pytest.raises(AttributeError):
+        counter.other = 1  # type: ignore[attr-defined]
+    with pytest.raises(ValueError, match="below 0"):
+        Checked(-1)
+
+
+def test_copies() -> None:
+    place = Place(1, names=["a"])
+    assert pickle.loads(pickle.dumps(place)) == copy.copy(place) == copy.deepcopy(place) == place
+    assert copy.copy(place).names is place.names
+    assert copy.deepcopy(place).names is not place.names
+
+
+DECLARED = """
+import sys
+from tflite_ort import Interpreter
+interpreter = Interpreter(sys.argv[1])
+interpreter.allocate_tensors()
+interpreter.invoke()
+classes = {c for m in list(sys.modules.values()) for c in vars(m).values() if isinstance(c, type)}
+ours = [c for c in classes if c.__module__.startswith("tflite_ort.")]
+print(*sorted(c.__qualname__ for c in ours if "__dataclass_params__" in vars(c)))
+"""
+
+
+def test_a_load_compiles_the_methods_of_few_classes() -> None:
+    """The rest are records."""
+    command = [sys.executable, "-c", DECLARED, str(digits_model("float32"))]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) <= {"Budgets", "Delegate", "ExecutionProviderDelegate"}
