@@ -31,7 +31,7 @@ def batched_model(
         ModelError: an operator cannot take the shapes that reach it.
         ValueError: `batch` is less than 1.
 
-    Example:
+    Examples:
         >>> from tflite_ort.command.demo import digits_model
         >>> from tflite_ort.schema import read_model
         >>> model = batched_model(read_model(digits_model("float32")), 8)

@@ -17,7 +17,7 @@ class InterpreterWithCustomOps(Interpreter):
         custom_op_registerers: each is called with the `MutableOpResolver` to add to.
         arguments: those of `Interpreter`, by name.
 
-    Example:
+    Examples:
         >>> from tflite_ort.command.demo import digits_model
         >>> from tflite_ort.versioning import Registration
         >>> double = Registration(kernel=lambda op, inputs, state: (inputs[0] * 2,))

@@ -102,7 +102,7 @@ def install_as(name: str) -> Installed:
     Raises:
         ValueError: another name.
 
-    Example:
+    Examples:
         >>> with install_as("tflite_runtime"):
         ...     from tflite_runtime.interpreter import Interpreter as Found
         >>> Found is Interpreter

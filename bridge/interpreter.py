@@ -93,7 +93,7 @@ class Interpreter(ToolMethods):
     Several interpreters may run at a time, each in a thread of its own; one interpreter is for one
     thread at a time. Pickling and `copy` open the model anew, without tensor values.
 
-    Example:
+    Examples:
         >>> from tflite_ort.command.demo import digits_model
         >>> interpreter = Interpreter(digits_model("float32"))
         >>> interpreter.allocate_tensors()

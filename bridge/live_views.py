@@ -25,7 +25,7 @@ class _Anchor:
 class LiveViews:
     """The views of an interpreter's arrays that were given out.
 
-    Example:
+    Examples:
         >>> views, buffer = LiveViews(), np.zeros(3)
         >>> part = views.of(buffer)[1:]
         >>> bool(views)

@@ -70,7 +70,8 @@ class Metadata:
     """A model's own description.
 
     Args:
-        inputs, outputs: of the primary subgraph, in its order; empty without metadata.
+        inputs: of the primary subgraph, in its order; empty without metadata.
+        outputs: likewise.
         files: by name, the content of the associated files.
         table: everything that is said; None for a model without TFLite metadata.
     """

@@ -20,7 +20,7 @@ _UNASKED = frozenset(
 class BuiltinOpResolver(MutableOpResolver):
     """The operators of TFLite, and the custom ones that it runs unasked; more can be added.
 
-    Example:
+    Examples:
         >>> from tflite_ort.schema import Op
         >>> BuiltinOpResolver().versions(Op.AVERAGE_POOL_2D)
         [1, 2, 3]
@@ -40,7 +40,7 @@ class BuiltinOpResolver(MutableOpResolver):
 class WellKnownOpResolver(BuiltinOpResolver):
     """A `BuiltinOpResolver` with every custom operator of docs/custom_operators.md.
 
-    Example:
+    Examples:
         >>> WellKnownOpResolver().versions("Atan")
         [1]
     """

@@ -76,7 +76,7 @@ class OpResolver:
 class MutableOpResolver(OpResolver):
     """A resolver to add to, empty at first.
 
-    Example:
+    Examples:
         >>> resolver = MutableOpResolver()
         >>> resolver.add_custom("Double", Registration(function=lambda x: x * 2))
         >>> @resolver.custom("Scale", max_version=2)

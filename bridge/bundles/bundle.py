@@ -122,7 +122,7 @@ def open_bundle(source: Source, *, budgets: Budgets | None = None) -> Bundle:
         BudgetExceeded: unpacked it is larger than its budget.
         UnreadableModel: the file cannot be opened.
 
-    Example:
+    Examples:
         >>> bundle = open_bundle("hand_landmarker.task")                  # doctest: +SKIP
         >>> [entry.name for entry in bundle.models]                       # doctest: +SKIP
         ['hand_detector.tflite', 'hand_landmarks_detector.tflite']

@@ -134,7 +134,7 @@ def _refusal(error: UnknownOperator, as_json: bool) -> str:
 def version_report(model: Model, resolver: OpResolver | None = None) -> VersionReport:
     """The versions of `model`, against TFLite's tables and what `resolver` has.
 
-    Example:
+    Examples:
         >>> from tflite_ort.command.demo import digits_model
         >>> from tflite_ort.schema import read_model
         >>> report = version_report(read_model(digits_model("float32")))

@@ -42,7 +42,12 @@ class Predictor:
         threads: the most threads that rows are spread over. They come from one pool that all
             predictors of the process share, and none of them spins. None: one for each core (of
             ``OMP_NUM_THREADS``, if that is fewer); one where a provider is not the CPU's.
-        providers, resolver, hybrid, strict, external_roots, budgets: as of `Interpreter`.
+        providers: as of `Interpreter`.
+        resolver: as of `Interpreter`.
+        hybrid: as of `Interpreter`.
+        strict: as of `Interpreter`.
+        external_roots: as of `Interpreter`.
+        budgets: as of `Interpreter`.
 
     Raises:
         ModelError, VersionError, DelegateError: as of `Interpreter`.
@@ -51,7 +56,7 @@ class Predictor:
     A predictor can be pickled, and several threads may call one at a time. It keeps no state: rows
     start from the first values of all variables.
 
-    Example:
+    Examples:
         >>> from tflite_ort.command.demo import digits_model
         >>> predictor = Predictor(digits_model("float32"))
         >>> predictor(np.zeros((5, 8, 8, 1), np.float32)).shape

@@ -97,7 +97,7 @@ def load_delegate(library: str, options: Mapping[str, Any] | None = None) -> Del
         MissingDelegate: there is no such provider, or it does not take the options; the message
             says what there is.
 
-    Example:
+    Examples:
         >>> load_delegate("CPUExecutionProvider").name
         'CPUExecutionProvider'
     """

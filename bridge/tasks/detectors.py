@@ -33,7 +33,7 @@ class FaceDetectorOptions(VisionTaskOptions):
 class FaceDetector(DetectingTask[DetectionResult]):
     """Faces as boxes with six keypoints: eyes, nose, mouth and ears.
 
-    Example:
+    Examples:
         >>> detector = FaceDetector.create_from_model_path("face.tflite")     # doctest: +SKIP
         >>> detector.detect(picture).detections[0].bounding_box               # doctest: +SKIP
         BoundingBox(origin_x=187, origin_y=57, width=80, height=80)
@@ -73,7 +73,8 @@ class ObjectDetectorOptions(VisionTaskOptions):
     Args:
         max_results: None or below 1: all.
         score_threshold: None: all.
-        category_allowlist, category_denylist: labels; one of them at most.
+        category_allowlist: labels that are kept; not together with `category_denylist`.
+        category_denylist: labels that are left out.
     """
 
     display_names_locale: str | None = None

@@ -48,7 +48,7 @@ def custom_options(data: bytes, meter: Meter | None = None) -> Mapping[str, Valu
     Raises:
         BudgetExceeded: they hold more values than the budget that `meter` counts.
 
-    Example:
+    Examples:
         >>> from flatbuffers import flexbuffers
         >>> custom_options(bytes(flexbuffers.Dumps({"axis": 1, "names": ["x", "y"]})))
         {'axis': 1, 'names': ['x', 'y']}

@@ -154,7 +154,7 @@ class VariantSubType(Table):
 class Tensor(Table):
     """A tensor of a subgraph.
 
-    Args:
+    Attributes:
         shape: the shape memory is reserved for; dynamic dimensions are 1.
         buffer: index of its constant data; 0 when it has none.
         shape_signature: as `shape` with -1 for dynamic dimensions, None when nothing is dynamic.
@@ -188,7 +188,7 @@ class OperatorCode(Table):
 class Operator(Table):
     """One operator of a subgraph.
 
-    Args:
+    Attributes:
         inputs: tensor indices; None for an optional input that is left out.
         options: the options table, from either of the schema's two unions.
         custom_options: uint8 bytes of a custom operator's options.
@@ -274,7 +274,7 @@ class SignatureDef(Table):
 class Model(Table):
     """A whole model.
 
-    Args:
+    Attributes:
         folder: where it was read from, None when that was not a path.
         external_roots: further folders in which its external buffers may be.
         budgets: the limits of what is made of it.

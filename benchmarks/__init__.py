@@ -1,0 +1,1 @@
+"""What is measured; README.md lists it."""

@@ -1,0 +1,86 @@
+"""What MkDocs does besides turning pages into HTML, for `mkdocs.yml`.
+
+- README.md, SECURITY.md, CHANGELOG.md and benchmarks/README.md are pages too.
+- Links are written so that they work in the repository. A link to a file that is a page of the site
+  leads there, and a link to any other file leads to the repository.
+- The packages are linked under their import names, so that mkdocstrings finds the sources.
+"""
+
+import atexit
+import os
+import posixpath
+import re
+import shutil
+import tempfile
+import tomllib
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+# File of the repository -> page of the site. All of docs/ are pages under their own names.
+PAGES = {
+    "README.md": "index.md",
+    "SECURITY.md": "security.md",
+    "CHANGELOG.md": "changes.md",
+    "benchmarks/README.md": "measured.md",
+}
+PACKAGES = ("schema", "versioning", "opmap", "fallback_kernels")
+LINK = re.compile(r"(?<=\]\()(?!https?:|#|mailto:)([^)\s#]+)((?:#[^)\s]*)?)(?=\))")
+
+
+def on_config(config: Any) -> Any:
+    """Links the sources together in a folder, and tells mkdocstrings of it."""
+    links = Path(tempfile.mkdtemp(prefix="tflite-ort-site-"))
+    atexit.register(shutil.rmtree, links)
+    package = links / "tflite_ort"
+    package.mkdir()
+    for path in (*(ROOT / "bridge").iterdir(), *(ROOT / name for name in PACKAGES)):
+        (package / path.name).symlink_to(path)
+    config.plugins["mkdocstrings"].config.handlers["python"]["paths"] = [str(links)]
+    config.repo_url = config.repo_url or repository()
+    return config
+
+
+on_config.mkdocs_priority = 100  # type: ignore[attr-defined]  # before mkdocstrings reads its paths
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Adds the pages that are not in docs/."""
+    from mkdocs.structure.files import File
+
+    for source, page in PAGES.items():
+        text = (ROOT / source).read_text(encoding="utf-8")
+        files.append(File.generated(config, page, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """The page with links as the site has them."""
+    here = page.file.src_uri
+    sources = {page: source for source, page in PAGES.items()}
+    return relinked(markdown, sources.get(here, f"docs/{here}"), here)
+
+
+def relinked(markdown: str, source: str, page: str) -> str:
+    """A page with its links rewritten.
+
+    Args:
+        source: the page's file in the repository, to which its links are relative.
+        page: its place in the site.
+    """
+
+    def rewritten(match: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(source), match[1]))
+        if target in PAGES or target.startswith("docs/"):
+            inside = PAGES.get(target, target.removeprefix("docs/"))
+            return posixpath.relpath(inside, posixpath.dirname(page) or ".") + match[2]
+        return f"{repository()}/blob/main/{target}{match[2]}"
+
+    return LINK.sub(rewritten, markdown)
+
+
+def repository() -> str:
+    """Where the source is: the variable `TFLITE_ORT_REPOSITORY`, or else as pyproject.toml says."""
+    with (ROOT / "pyproject.toml").open("rb") as stream:
+        source: str = tomllib.load(stream)["project"]["urls"]["Source"]
+    return os.environ.get("TFLITE_ORT_REPOSITORY", source)

@@ -1,0 +1,1 @@
+"""The site and the README: code blocks, links, names."""

@@ -1,0 +1,73 @@
+"""The files that a reader of the pages has: made when a block names them."""
+
+from __future__ import annotations
+
+import shutil
+import wave
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from tests.models import model_path
+from tflite_ort.command.demo import digits_model
+
+
+def _copied(source: Callable[[], Path]) -> Callable[[Path], None]:
+    def make(path: Path) -> None:
+        shutil.copy(source(), path)
+
+    return make
+
+
+def _shared(name: str) -> Callable[[Path], None]:
+    return _copied(lambda: model_path(name))
+
+
+def _picture(path: Path) -> None:
+    y, x = np.mgrid[:240, :320]
+    colours = np.stack([x * 255 // 320, y * 255 // 240, (x + y) % 256], -1)
+    Image.fromarray(colours.astype(np.uint8)).save(path)
+
+
+def _pictures(folder: Path) -> None:
+    folder.mkdir()
+    for number in range(3):
+        _picture(folder / f"{number}.png")
+
+
+def _sound(path: Path) -> None:
+    t = np.arange(16_000) / 16_000
+    samples = (9000 * np.sin(2 * np.pi * (200 + 300 * t) * t)).astype("<i2")
+    with wave.open(str(path), "wb") as stream:
+        stream.setnchannels(1)
+        stream.setsampwidth(2)
+        stream.setframerate(16_000)
+        stream.writeframes(samples.tobytes())
+
+
+# By name: what makes it. `model.tflite` reads digits of 8 x 8 pixels.
+GIVEN: dict[str, Callable[[Path], None]] = {
+    "model.tflite": _copied(lambda: digits_model("float32")),
+    "int8.tflite": _copied(lambda: digits_model("int8")),
+    "mobilenet.tflite": _shared("tflite-support__mobilenet_v1_0.25_224_1_default_1.tflite"),
+    "mobilenet_v2.tflite": _shared("tflite-support__mobilenet_v2_1.0_224_quant.tflite"),
+    "face_detector.tflite": _shared("pypi-mediapipe__face_detection_short_range.tflite"),
+    "face_landmark_with_attention.tflite": _shared(
+        "pypi-mediapipe__face_landmark_with_attention.tflite"
+    ),
+    "wake_word.tflite": _shared("pypi-pymicro-wakeword__hey_jarvis.tflite"),
+    "signatures.tflite": _shared("litert__multi_signature_def.tflite"),
+    "photo.jpg": _picture,
+    "people.jpg": _picture,
+    "pictures": _pictures,
+    "sound.wav": _sound,
+}
+
+
+def give(folder: Path, text: str) -> None:
+    """Makes the files in `folder` that `text` names."""
+    for name, make in GIVEN.items():
+        if name in text and not (folder / name).exists():
+            make(folder / name)
