@@ -77,7 +77,7 @@ def run(block: Block, names: dict[str, Any]) -> None:
         try:
             exec(compile(program, str(block.page), "exec"), names)
         except Exception as error:
-            raise AssertionError(f"{block.place}\n{traceback.format_exc()}") from error
+            raise AssertionError(f"{block.place}\n{traceback.format_exc(-2)}") from error
         return
     command = ["node", "--input-type=module", "-"] if block.language == "js" else ["bash", "-eu"]
     scripts = sysconfig.get_path("scripts")

@@ -11,6 +11,7 @@ import numpy as np
 from PIL import Image
 
 from tests.models import model_path
+from tests.test_tasks import hand_bundle
 from tflite_ort.command.demo import digits_model
 
 
@@ -47,6 +48,10 @@ def _sound(path: Path) -> None:
         stream.writeframes(samples.tobytes())
 
 
+def _written(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+
+
 # By name: what makes it. `model.tflite` reads digits of 8 x 8 pixels.
 GIVEN: dict[str, Callable[[Path], None]] = {
     "model.tflite": _copied(lambda: digits_model("float32")),
@@ -58,6 +63,8 @@ GIVEN: dict[str, Callable[[Path], None]] = {
         "pypi-mediapipe__face_landmark_with_attention.tflite"
     ),
     "wake_word.tflite": _shared("pypi-pymicro-wakeword__hey_jarvis.tflite"),
+    "audio_preprocessor.tflite": _shared("tflm__audio_preprocessor_int8.tflite"),
+    "hand_landmarker.task": lambda path: _written(path, hand_bundle()),
     "signatures.tflite": _shared("litert__multi_signature_def.tflite"),
     "photo.jpg": _picture,
     "people.jpg": _picture,

@@ -12,6 +12,7 @@ import pytest
 
 import tflite_ort
 from tests.pages.blocks import ROOT
+from tests.policy import PACKAGES
 from tflite_ort import tasks
 from tflite_ort.schema.file import (
     empty_options,
@@ -94,5 +95,21 @@ def test_a_link_to_a_source_leads_to_the_repository() -> None:
 
 @pytest.mark.parametrize("page", ["README.md", "SECURITY.md", "CHANGELOG.md"])
 def test_links_lead_somewhere(page: str) -> None:
-    links = re.findall(r"\]\(([^):#]+)[^)]*\)", (ROOT / page).read_text(encoding="utf-8"))
+    links = re.findall(r"\]\((?!https?:)([^)#]+)[^)]*\)", (ROOT / page).read_text(encoding="utf-8"))
     assert [link for link in links if not Path(ROOT, link).exists()] == []
+
+
+def test_the_messages_of_troubleshooting_are_in_the_source() -> None:
+    page = (DOCS / "troubleshooting.md").read_text(encoding="utf-8")
+    quoted = [
+        words
+        for heading in re.findall(r"^### (.*)", page, re.MULTILINE)
+        for quote in re.findall(r'"([^"]+)"', heading)
+        for part in quote.split("...")
+        if len(words := part.strip(" .':;,()")) > 3
+    ]
+    paths = [path for folder in PACKAGES for path in (ROOT / folder).rglob("*.py")]
+    source = "\n".join(path.read_text(encoding="utf-8") for path in paths)
+    flat = re.sub(r'"\s*f?"', "", source)  # texts over several lines
+    assert len(quoted) > 20
+    assert [words for words in quoted if words not in flat] == []

@@ -125,11 +125,11 @@ class Page:
         feature = {"name": "prefers-color-scheme", "value": scheme}
         self.call("Emulation.setEmulatedMedia", features=[feature])
 
-    def photograph(self, path: Path) -> None:
+    def photograph(self, path: Path, tallest: int = _TALLEST) -> None:
         """A picture of the page, of a very long one its beginning."""
         size = self.call("Page.getLayoutMetrics")["cssContentSize"]
         clip = {"x": 0, "y": 0, "scale": 1, "width": size["width"]}
-        clip["height"] = min(size["height"], _TALLEST)
+        clip["height"] = min(size["height"], tallest)
         whole = {"captureBeyondViewport": True, "clip": clip}
         answer = self.call("Page.captureScreenshot", format="png", **whole)
         path.write_bytes(base64.b64decode(answer["data"]))
