@@ -89,8 +89,7 @@ def export_onnx(
         stateful: variables, and how far random numbers have got, become inputs and outputs: ``h``
             and ``h_next``, the next ``h``; ``metadata_props["tflite.state"]`` lists the pairs;
             an input that is not fed starts the state. False: every run starts it.
-        external_roots: as of `read_model`; a model read before keeps its own.
-        budgets: as of `read_model`; a model read before keeps its own.
+        external_roots, budgets: as of `read_model`; a model read before keeps its own.
         check: run file and interpreter on the same random inputs, see `check_export`.
         decode: end in boxes, landmarks, masks or classes; ``"image"``: and begin at a picture.
 

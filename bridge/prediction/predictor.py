@@ -42,12 +42,7 @@ class Predictor:
         threads: the most threads that rows are spread over. They come from one pool that all
             predictors of the process share, and none of them spins. None: one for each core (of
             ``OMP_NUM_THREADS``, if that is fewer); one where a provider is not the CPU's.
-        providers: as of `Interpreter`.
-        resolver: as of `Interpreter`.
-        hybrid: as of `Interpreter`.
-        strict: as of `Interpreter`.
-        external_roots: as of `Interpreter`.
-        budgets: as of `Interpreter`.
+        providers, resolver, hybrid, strict, external_roots, budgets: as of `Interpreter`.
 
     Raises:
         ModelError, VersionError, DelegateError: as of `Interpreter`.

@@ -83,8 +83,7 @@ def verify(
         settings: how this library runs the model.
         profiled_runs: invokes from which the interpreter's times are taken; 0: none.
         progress: told of each piece of work: what, how much is done, how much there is.
-        external_roots: as of `Interpreter`; a model read before has its own.
-        budgets: as of `Interpreter`; a model read before has its own.
+        external_roots, budgets: as `Interpreter` takes them; a model read before has its own.
 
     Returns:
         A report; after KeyboardInterrupt one of what was done so far.

@@ -66,6 +66,8 @@ GIVEN: dict[str, Callable[[Path], None]] = {
     "audio_preprocessor.tflite": _shared("tflm__audio_preprocessor_int8.tflite"),
     "hand_landmarker.task": lambda path: _written(path, hand_bundle()),
     "signatures.tflite": _shared("litert__multi_signature_def.tflite"),
+    "deeplab.tflite": _shared("tflite-support__deeplabv3.tflite"),
+    "street.jpg": _picture,
     "photo.jpg": _picture,
     "people.jpg": _picture,
     "pictures": _pictures,
