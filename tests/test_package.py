@@ -4,6 +4,7 @@ import doctest
 import inspect
 import subprocess
 import sys
+import tomllib
 from importlib import metadata
 from pathlib import Path
 from types import ModuleType
@@ -124,3 +125,16 @@ def test_examples_in_docstrings_run(module: ModuleType) -> None:
     results = doctest.testmod(module)
     assert results.attempted > 0
     assert results.failed == 0
+
+
+def test_a_wheel_has_every_folder_of_modules() -> None:
+    root = Path(__file__).parents[1]
+    setuptools = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]
+    folders = {
+        ".".join((name, *place.relative_to(root / folder).parts)): place
+        for folder, name in PACKAGES.items()
+        for place in ((root / folder), *(root / folder).rglob("*/"))
+        if (place / "__init__.py").is_file()
+    }
+    assert set(setuptools["packages"]) == folders.keys()
+    assert {name: root / at for name, at in setuptools["package-dir"].items()} == folders
