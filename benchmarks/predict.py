@@ -7,6 +7,7 @@ each decodes its pictures. The models are MobileNet V2 as uint8, and the same ne
 of the uint8 one's weights. The parts:
 
 throughput: the whole work of the command, with two workers, against LiteRT with two threads
+parts: what decoding alone and the networks alone take on both cores
 batches: the same by the most rows at once
 engines: threads against processes
 threads: what two predictors in one process get, by how their sessions use the cores
@@ -25,6 +26,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -39,7 +41,7 @@ from tests.prediction.models import dense_layer
 from tflite_ort import Interpreter, Predictor
 from tflite_ort.command.benchmark import machine
 from tflite_ort.files import write_bytes, write_text
-from tflite_ort.prediction.images import Normalization
+from tflite_ort.prediction.images import Normalization, read_image
 from tflite_ort.prediction.job import Job, opened_job
 from tflite_ort.prediction.local import run_processes, run_threads
 from tflite_ort.prediction.preparation import Preparation
@@ -175,6 +177,70 @@ def throughput(folder: Path, models: dict[str, Path], portions: Any) -> dict[str
     return found
 
 
+def parts(folder: Path, models: dict[str, Path], portions: Any) -> dict[str, Any]:
+    """Each part alone on both cores: two threads at once, each with half of the pictures."""
+    found = {}
+    for name, model in models.items():
+        setup = setup_of(model)
+        worker = Worker(setup)
+        column = worker.inputs[0]
+        read = partial(
+            read_image,
+            details=column.details,
+            normalization=setup.preparation.normalization_of(column),
+        )
+        row = read(portions[0][0])
+        works: dict[str, Callable[[Sequence[Path]], None]] = {
+            "LiteRT, 2 threads, with decoding": plain_loop(model, 2),
+            "predict, 2 workers": predicting(folder, setup, 2),
+            "decoding alone": _halved(lambda half, read=read: [*map(read, half)]),
+            "LiteRT's network alone": _halved(*(_network(model, row) for _ in range(2))),
+        }
+        for size in (1, worker.rows_at_once):
+            rows = np.repeat(row, size, axis=0)
+            runs = [_batched(model, rows) for _ in range(2)]
+            works[f"our network alone, batches of {size}"] = _halved(*runs)
+        spent = in_turns(works, [each[: len(each) // 2] for each in portions])
+        found[name] = told(f"{name}: parts", spent, "LiteRT, 2 threads, with decoding")
+    return found
+
+
+def _halved(*works: Callable[[Sequence[Path]], Any]) -> Callable[[Sequence[Path]], None]:
+    """Two threads at once, each with half of the pictures."""
+    first, second = works * 2 if len(works) == 1 else works
+
+    def work(paths: Sequence[Path]) -> None:
+        middle = len(paths) // 2
+        _at_once([lambda: first(paths[:middle]), lambda: second(paths[middle:])])
+
+    return work
+
+
+def _network(model: Path, row: Array) -> Callable[[Sequence[Path]], None]:
+    interpreter = LiteRT(str(model), num_threads=1)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], row)
+
+    def run(paths: Sequence[Path]) -> None:
+        for _ in paths:
+            interpreter.invoke()
+
+    return run
+
+
+def _batched(model: Path, rows: Array) -> Callable[[Sequence[Path]], None]:
+    size = len(rows)
+    interpreter = Interpreter(model, num_threads=1, batch=size if size > 1 else None)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], rows)
+
+    def run(paths: Sequence[Path]) -> None:
+        for _ in range(len(paths) // size):
+            interpreter.invoke()
+
+    return run
+
+
 def batches(folder: Path, models: dict[str, Path], portions: Any) -> dict[str, Any]:
     found = {}
     for name, model in models.items():
@@ -295,7 +361,8 @@ def resident() -> float:
     return int(status.partition("RssAnon:")[2].split()[0]) / 1024
 
 
-PARTS = {each.__name__: each for each in (throughput, batches, engines, threads, memory, kills)}
+_ALL = (throughput, parts, batches, engines, threads, memory, kills)
+PARTS = {each.__name__: each for each in _ALL}
 
 
 def main() -> None:

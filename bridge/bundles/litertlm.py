@@ -53,107 +53,32 @@ TYPES = {
 _MODEL_TYPE = 3
 
 
-@table
-class UInt8Value(Table):
-    """A number."""
-
-    value: int = scalar(0, UINT8)
-
-
-@table
-class Int8Value(Table):
-    """A number."""
-
-    value: int = scalar(0, INT8)
+def _value(name: str, content: Any) -> type[Table]:
+    """A table of one value."""
+    members = {"value": content, "__annotations__": {"value": Any}, "__doc__": "A value."}
+    return table(type(f"{name}Value", (Table,), {**members, "__module__": __name__}))
 
 
-@table
-class UInt16Value(Table):
-    """A number."""
-
-    value: int = scalar(0, UINT16)
-
-
-@table
-class Int16Value(Table):
-    """A number."""
-
-    value: int = scalar(0, INT16)
-
-
-@table
-class UInt32Value(Table):
-    """A number."""
-
-    value: int = scalar(0, UINT32)
-
-
-@table
-class Int32Value(Table):
-    """A number."""
-
-    value: int = scalar(0, INT32)
-
-
-@table
-class Float32Value(Table):
-    """A number."""
-
-    value: float = scalar(0, FLOAT32)
-
-
-@table
-class BoolValue(Table):
-    """True or False."""
-
-    value: bool = scalar(0, BOOL)
-
-
-@table
-class StringValue(Table):
-    """A text."""
-
-    value: str = string(0)
-
-
-@table
-class UInt64Value(Table):
-    """A number."""
-
-    value: int = scalar(0, UINT64)
-
-
-@table
-class Int64Value(Table):
-    """A number."""
-
-    value: int = scalar(0, INT64)
-
-
-@table
-class DoubleValue(Table):
-    """A number."""
-
-    value: float = scalar(0, DOUBLE)
-
-
-Value = Union(
-    "VData",
-    (
-        UInt8Value,
-        Int8Value,
-        UInt16Value,
-        Int16Value,
-        UInt32Value,
-        Int32Value,
-        Float32Value,
-        BoolValue,
-        StringValue,
-        UInt64Value,
-        Int64Value,
-        DoubleValue,
-    ),
-)
+# The members of the union, in its order.
+_VALUES = {
+    name: _value(name, content)
+    for name, content in (
+        ("UInt8", scalar(0, UINT8)),
+        ("Int8", scalar(0, INT8)),
+        ("UInt16", scalar(0, UINT16)),
+        ("Int16", scalar(0, INT16)),
+        ("UInt32", scalar(0, UINT32)),
+        ("Int32", scalar(0, INT32)),
+        ("Float32", scalar(0, FLOAT32)),
+        ("Bool", scalar(0, BOOL)),
+        ("String", string(0)),
+        ("UInt64", scalar(0, UINT64)),
+        ("Int64", scalar(0, INT64)),
+        ("Double", scalar(0, DOUBLE)),
+    )
+}
+StringValue = _VALUES["String"]
+Value = Union("VData", tuple(_VALUES.values()))
 
 
 @table

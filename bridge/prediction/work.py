@@ -13,6 +13,7 @@ from tflite_ort.prediction.preparation import Preparation
 from tflite_ort.prediction.reading import ROW_ERRORS, Row, Table, Tables, rows_of
 from tflite_ort.prediction.results import Block, no_values, result_columns, result_values
 from tflite_ort.prediction.row_model import ModelSource, RowModel
+from tflite_ort.prediction.tensors import InputColumn
 from tflite_ort.prediction.units import Unit
 from tflite_ort.schema import BridgeError
 
@@ -47,6 +48,11 @@ class Worker:
         self._setup = setup
         self._model = RowModel(setup.model, setup.batch_size, 1, setup.arguments)
         self.columns = result_columns(self._model.outputs)
+
+    @property
+    def inputs(self) -> Sequence[InputColumn]:
+        """The inputs of the model."""
+        return self._model.inputs
 
     @property
     def rows_at_once(self) -> int:
