@@ -20,7 +20,8 @@ from tflite_ort.prediction.results import ERROR, ROW, SOURCE, TEXT, Block, Resul
 from tflite_ort.prediction.units import parquet_module
 
 _COPIED = 1 << 20
-_ROWS = 4096  # of a group in a parquet file
+_ROWS = 4096  # of a group in a parquet file, at most
+_JOINED = 2 << 20  # bytes of it that are in memory
 
 
 class Writer(Protocol):
@@ -252,18 +253,34 @@ class _Parquet:
         self._columns, self._parquet = columns, parquet_module()
         self._arrow: Any = optional_module("pyarrow")
         self._schema = self._schema_of(columns)
+        # A dictionary of numbers is seldom smaller than they are.
+        self._texts = [SOURCE, ERROR, *(each.name for each in columns if each.dtype == TEXT)]
 
     def part(self, path: Path, block: Block) -> None:
         table = self._arrow.Table.from_arrays(list(self._arrays(block)), schema=self._schema)
         with writing(path) as (stream,):
-            self._parquet.write_table(table, stream)
+            self._parquet.write_table(table, stream, use_dictionary=self._texts)
 
     def join(self, parts: Sequence[Path], out: Path) -> None:
-        with writing(out) as (stream,), self._parquet.ParquetWriter(stream, self._schema) as file:
+        with (
+            writing(out) as (stream,),
+            self._parquet.ParquetWriter(stream, self._schema, use_dictionary=self._texts) as file,
+        ):
             for part in parts:
-                with self._parquet.ParquetFile(part) as source:
-                    for batch in source.iter_batches(batch_size=_ROWS):
-                        file.write_batch(batch.cast(self._schema))
+                for batch in self._batches(part):
+                    # Unlike `write_batch` this keeps no group in memory until it is full.
+                    rows = self._arrow.Table.from_batches([batch.cast(self._schema)])
+                    file.write_table(rows, row_group_size=_ROWS)
+
+    def _batches(self, part: Path) -> Iterator[Any]:
+        """The rows of a part, a few MiB at a time."""
+        opened = self._parquet.ParquetFile(part, buffer_size=_COPIED, pre_buffer=False)
+        with opened as source:
+            told = source.metadata
+            groups = (told.row_group(number) for number in range(told.num_row_groups))
+            size = sum(each.total_byte_size for each in groups)
+            few = told.num_rows * _JOINED // max(size, 1)
+            yield from source.iter_batches(batch_size=min(max(few, 1), _ROWS), use_threads=False)
 
     def _schema_of(self, columns: Sequence[ResultColumn]) -> Any:
         arrow = self._arrow

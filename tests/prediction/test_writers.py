@@ -1,0 +1,37 @@
+"""Parts of results that are joined: what stays in memory meanwhile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tflite_ort.prediction.results import Block, ResultColumn
+from tflite_ort.prediction.writers import writer_for
+
+_PARTS, _ROWS, _WIDTH = 12, 1024, 2048
+
+
+def test_joined_tables_do_not_gather_in_memory(tmp_path: Path) -> None:
+    """96 MiB in parts of 8 MiB."""
+    out = tmp_path / "all.parquet"
+    writer = writer_for(out, [ResultColumn("scores", np.dtype(np.float32), (_WIDTH,))])
+    paths = [tmp_path / f"{number}.parquet" for number in range(_PARTS)]
+    for number, path in enumerate(paths):
+        values = np.random.default_rng(number).normal(size=(_ROWS, _WIDTH)).astype(np.float32)
+        names = [f"{number}.jpg"] * _ROWS
+        writer.part(path, Block(names, [*range(_ROWS)], [None] * _ROWS, [values]))
+    usual = pa.default_memory_pool()
+    counted = pa.proxy_memory_pool(usual)
+    pa.set_memory_pool(counted)
+    try:
+        writer.join(paths, out)
+    finally:
+        pa.set_memory_pool(usual)
+    assert counted.max_memory() < 24 << 20  # 33 MiB if groups are kept until they are full
+    with pq.ParquetFile(out) as table:
+        assert table.metadata.num_rows == _PARTS * _ROWS
+        last = table.read_row_group(table.num_row_groups - 1).to_pylist()[-1]
+    assert (last["source"], last["row"], last["scores"]) == ("11.jpg", 1023, values[-1].tolist())
