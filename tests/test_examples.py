@@ -19,7 +19,6 @@ from sklearn.datasets import load_sample_image
 import classify_image
 import spot_keywords
 from tests.models import model_path
-from tests.test_tasks import hand_bundle
 
 EXAMPLES = Path(classify_image.__file__).parent
 MOBILENET = "coral__tf2_mobilenet_v2_1.0_224_ptq.tflite"
@@ -139,15 +138,3 @@ def test_keywords_are_printed_with_their_labels(call: Call, sound: Path) -> None
     arguments = (model_path(STREAMED), sound, "--features", model_path(FEATURES))
     output = call("spot_keywords", *arguments, "--threshold", 0)
     assert len(output.splitlines()) == 65
-
-
-def test_landmarks_are_drawn_on_frames(call: Call, tmp_path: Path) -> None:
-    frames, bundle = tmp_path / "frames", tmp_path / "hand.task"
-    frames.mkdir()
-    for number in range(2):
-        Image.new("RGB", (160, 120), "white").save(frames / f"{number}.png")
-    bundle.write_bytes(hand_bundle())
-    said = call("draw_landmarks", frames, tmp_path / "out", bundle)
-    assert said.count(".png") == 2
-    drawn = np.asarray(Image.open(tmp_path / "out" / "1.png"))
-    assert (drawn != 255).any()

@@ -338,6 +338,7 @@ def test_sound_is_heard_window_by_window() -> None:
     best = [each.classifications[0].categories[0].index for each in heard]
     assert best == [2, 3, 4]
     assert [each.timestamp_ms for each in heard] == [0, 62, 125]
+    assert make(options).classify([clip, clip]) == [heard, heard]
     answers: list[int | None] = []
     options = tasks.AudioClassifierOptions(
         base(sound_model()),
@@ -352,6 +353,40 @@ def test_sound_is_heard_window_by_window() -> None:
     assert answers == [2, 3]
     with pytest.raises(ValueError, match="audio clips mode"):
         stream.classify(clip)
+
+
+def several() -> list[tuple[Any, str]]:
+    """A task of each kind for single pictures, and the name of its method."""
+    masks, classes = np.zeros((1, 32, 32, 2)), np.array([[0.0, 3, 1]])
+    make = (
+        vision.FaceDetectorOptions(base(FACES)),
+        vision.FaceLandmarkerOptions(base(face_bundle())),
+        vision.HandLandmarkerOptions(base(hand_bundle())),
+        vision.ImageSegmenterOptions(base(network(32, [masks], last=Op.SOFTMAX))),
+        vision.ImageClassifierOptions(base(network(16, [classes], last=Op.SOFTMAX))),
+    )
+    verbs = ("detect", "detect", "detect", "segment", "classify")
+    kinds = [getattr(vision, type(each).__name__.removesuffix("Options")) for each in make]
+    tasks = [kind.create_from_options(each) for kind, each in zip(kinds, make, strict=True)]
+    return list(zip(tasks, verbs, strict=True))
+
+
+@pytest.mark.parametrize("place", range(5))
+def test_several_pictures_at_once(place: int) -> None:
+    found, verb = several()[place]
+    pictures = [IMAGE, IMAGE[:90, 20:], IMAGE // 2, tasks.Image(tasks.ImageFormat.SRGB, IMAGE)]
+    act = getattr(found, verb)
+    alone = [repr(numbers(act(each))) for each in pictures]
+    assert [repr(numbers(each)) for each in act(pictures)] == alone
+    assert act([]) == []
+    with pytest.raises(ValueError, match="a picture is uint8"):
+        act([IMAGE, IMAGE.astype(float)])
+
+
+def numbers(result: Any) -> Any:
+    """A result with the values of its masks."""
+    masks = getattr(result, "confidence_masks", None)
+    return result if masks is None else [mask.numpy_view().tobytes() for mask in masks]
 
 
 def test_files_and_formats(tmp_path: Path) -> None:

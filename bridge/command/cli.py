@@ -63,7 +63,7 @@ VERBS = {
         "verbs:providers",
         "Show the execution providers that are installed, their devices, and what they lack.",
     ),
-    "demo": Verb("verbs:demo", "Read handwritten digits with the models that are shipped."),
+    "demo": Verb("verbs:demo", "Read handwritten digits; draw hands and faces on a film."),
     "inspect": Verb(
         "inspect:inspect",
         "Show signatures, inputs, outputs, costs and operators, where each would run and why not; "

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tflite_ort.command.arguments import ProviderOptions, Providers, choices_of
 from tflite_ort.command.demo import run_demo
 from tflite_ort.command.terminal import new_console, new_table, say
 from tflite_ort.command.versions import versions_command
+from tflite_ort.optional import late
 from tflite_ort.providers.available import provider_reports
+
+if TYPE_CHECKING:
+    from tflite_ort.tasks import drawing
+else:
+    drawing = late("tflite_ort.tasks.drawing")
 
 
 def versions(
@@ -38,6 +45,34 @@ def providers() -> None:
     new_console().print(table)
 
 
-def demo() -> None:
-    """Read handwritten digits with the models that are shipped."""
-    run_demo(new_console())
+def demo(
+    camera: Annotated[
+        Path | None,
+        typer.Option(help="A film, an animated picture, or a folder of pictures as its frames."),
+    ] = None,
+    bundle: Annotated[
+        list[Path] | None,
+        typer.Option(help="With --camera: a hand, face or pose landmarker (.task); several times."),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option("-o", "--out", help="With --camera: the folder of the pictures drawn.")
+    ] = Path("drawn"),
+    most: Annotated[
+        int, typer.Option(min=1, help="With --camera: hands, faces or bodies in a frame.")
+    ] = 2,
+    provider: Providers = None,
+    provider_option: ProviderOptions = None,
+) -> None:
+    """Read handwritten digits with the models that are shipped. With --camera draw hands, faces and
+    bodies on the frames of a film."""
+    if camera is None:
+        run_demo(new_console())
+        return
+    if not bundle:
+        raise typer.BadParameter("--camera needs --bundle: a hand, face or pose landmarker")
+    chosen = choices_of(provider, provider_option)
+    try:
+        for path, found in drawing.drawn_film(camera, out, bundle, most, chosen):
+            say(f"{path}: {', '.join(f'{count} by {name}' for name, count in found.items())}")
+    except ImportError as error:
+        raise typer.BadParameter(str(error)) from error

@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.prediction.pool import cores, spread
 from tflite_ort.tasks.containers import ClassificationResult, Classifications
 from tflite_ort.tasks.detectors import Choice
-from tflite_ort.tasks.image import Image
 from tflite_ort.tasks.network import Network, networks
-from tflite_ort.tasks.options import AudioRunningMode, BaseOptions, ImageProcessingOptions
+from tflite_ort.tasks.options import AudioRunningMode, BaseOptions
 from tflite_ort.tasks.vision_task import Frame, VisionTask, VisionTaskOptions
 
 Array = npt.NDArray[Any]
@@ -44,29 +44,9 @@ class ImageClassifier(VisionTask[ClassificationResult]):
         (self._network,) = networks(options.base_options, {"classifier": "classifier"})
         self._choice = Choice.of(options, self._network.labels)
 
-    def classify(
-        self, image: Image | Array, image_processing_options: ImageProcessingOptions | None = None
-    ) -> ClassificationResult:
-        """The classes of a single picture."""
-        return self._on_image(image, image_processing_options)
-
-    def classify_for_video(
-        self,
-        image: Image | Array,
-        timestamp_ms: int,
-        image_processing_options: ImageProcessingOptions | None = None,
-    ) -> ClassificationResult:
-        """The classes of the next frame of a video."""
-        return self._on_video(image, timestamp_ms, image_processing_options)
-
-    def classify_async(
-        self,
-        image: Image | Array,
-        timestamp_ms: int,
-        image_processing_options: ImageProcessingOptions | None = None,
-    ) -> None:
-        """Look at a frame of a live stream; the callback gets the result."""
-        self._on_stream(image, timestamp_ms, image_processing_options)
+    classify = VisionTask._on_image
+    classify_for_video = VisionTask._on_video
+    classify_async = VisionTask._on_stream
 
     def _result(self, frame: Frame) -> ClassificationResult:
         found = _classes(
@@ -152,15 +132,28 @@ class AudioClassifier:
         """A task with these options."""
         return cls(options)
 
-    def classify(self, audio_clip: AudioData) -> list[ClassificationResult]:
-        """The classes of each window of a clip.
+    @overload
+    def classify(self, audio_clip: AudioData) -> list[ClassificationResult]: ...
+
+    @overload
+    def classify(self, audio_clip: Sequence[AudioData]) -> list[list[ClassificationResult]]: ...
+
+    def classify(
+        self, audio_clip: AudioData | Sequence[AudioData]
+    ) -> list[ClassificationResult] | list[list[ClassificationResult]]:
+        """The classes of each window of a clip, or of each clip of a list.
 
         Raises:
             ValueError: the task is in another mode.
         """
         if self._options.running_mode is not AudioRunningMode.AUDIO_CLIPS:
             raise ValueError("Task is not initialized with the audio clips mode.")
-        sound, size = self._resampled(audio_clip), self._window
+        if not isinstance(audio_clip, AudioData):
+            return spread(self._windows, audio_clip, cores())
+        return self._windows(audio_clip)
+
+    def _windows(self, clip: AudioData) -> list[ClassificationResult]:
+        sound, size = self._resampled(clip), self._window
         starts = range(0, max(len(sound), 1), size)
         return [self._heard(sound[start:][:size], start) for start in starts]
 

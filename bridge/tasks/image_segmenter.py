@@ -11,7 +11,6 @@ import numpy.typing as npt
 from tflite_ort.tasks.containers import ImageSegmenterResult
 from tflite_ort.tasks.image import Image, ImageFormat
 from tflite_ort.tasks.network import networks
-from tflite_ort.tasks.options import ImageProcessingOptions
 from tflite_ort.tasks.vision_task import Frame, VisionTask, VisionTaskOptions
 
 Array = npt.NDArray[Any]
@@ -41,29 +40,9 @@ class ImageSegmenter(VisionTask[ImageSegmenterResult]):
         """Of the classes; empty without metadata."""
         return list(self._network.labels)
 
-    def segment(
-        self, image: Image | Array, image_processing_options: ImageProcessingOptions | None = None
-    ) -> ImageSegmenterResult:
-        """The masks of a single picture."""
-        return self._on_image(image, image_processing_options)
-
-    def segment_for_video(
-        self,
-        image: Image | Array,
-        timestamp_ms: int,
-        image_processing_options: ImageProcessingOptions | None = None,
-    ) -> ImageSegmenterResult:
-        """The masks of the next frame of a video."""
-        return self._on_video(image, timestamp_ms, image_processing_options)
-
-    def segment_async(
-        self,
-        image: Image | Array,
-        timestamp_ms: int,
-        image_processing_options: ImageProcessingOptions | None = None,
-    ) -> None:
-        """Look at a frame of a live stream; the callback gets the result."""
-        self._on_stream(image, timestamp_ms, image_processing_options)
+    segment = VisionTask._on_image
+    segment_for_video = VisionTask._on_video
+    segment_async = VisionTask._on_stream
 
     def _result(self, frame: Frame) -> ImageSegmenterResult:
         found = self._network(frame.pixels, roi=frame.rect)

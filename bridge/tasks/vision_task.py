@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
 import numpy.typing as npt
 
+from tflite_ort.prediction.pool import cores, spread
 from tflite_ort.tasks.image import Image, pixels_of
 from tflite_ort.tasks.options import BaseOptions, ImageProcessingOptions, RunningMode, region
 from tflite_ort.tasks.rects import Rect, Size
 
 Array = npt.NDArray[Any]
+Picture = Image | Array
 Result = TypeVar("Result")
 
 
@@ -96,34 +98,84 @@ class VisionTask(Generic[Result]):
     def _result(self, frame: Frame) -> Result:
         raise NotImplementedError
 
-    def _on_image(self, image: Image | Array, options: ImageProcessingOptions | None) -> Result:
+    @overload
+    def _on_image(
+        self, image: Picture, image_processing_options: ImageProcessingOptions | None = None
+    ) -> Result: ...
+
+    @overload
+    def _on_image(
+        self,
+        image: Sequence[Picture],
+        image_processing_options: ImageProcessingOptions | None = None,
+    ) -> list[Result]: ...
+
+    def _on_image(
+        self,
+        image: Picture | Sequence[Picture],
+        image_processing_options: ImageProcessingOptions | None = None,
+    ) -> Result | list[Result]:
+        """What is in a single picture, or in each picture of a list.
+
+        Args:
+            image: an `Image`, or uint8 [height, width, 3] in RGB. Pictures of a list may have
+                different sizes. As many of them are worked on at once as there are cores.
+            image_processing_options: which part is looked at, and how it is turned.
+
+        Raises:
+            ValueError: it is no picture, or the task is in another mode.
+            DelegateError: a network fails.
+        """
         self._check_mode(RunningMode.IMAGE)
-        return self._result(self._frame(image, options, None))
+        if isinstance(image, Sequence):
+            frames = [self._frame(each, image_processing_options, None) for each in image]
+            return spread(self._result, frames, cores())
+        return self._result(self._frame(image, image_processing_options, None))
 
     def _on_video(
-        self, image: Image | Array, timestamp_ms: int, options: ImageProcessingOptions | None
+        self,
+        image: Picture,
+        timestamp_ms: int,
+        image_processing_options: ImageProcessingOptions | None = None,
     ) -> Result:
+        """What is in the next frame of a video.
+
+        Args:
+            timestamp_ms: when the frame is shown; later than the last one.
+
+        Raises:
+            ValueError: it is no picture or no later one, or the task is in another mode.
+            DelegateError: a network fails.
+        """
         self._check_mode(RunningMode.VIDEO)
         self._check_time(timestamp_ms)
-        return self._result(self._frame(image, options, timestamp_ms))
+        return self._result(self._frame(image, image_processing_options, timestamp_ms))
 
     def _on_stream(
-        self, image: Image | Array, timestamp_ms: int, options: ImageProcessingOptions | None
+        self,
+        image: Picture,
+        timestamp_ms: int,
+        image_processing_options: ImageProcessingOptions | None = None,
     ) -> None:
-        """Frames that come while one is being looked at are dropped."""
+        """Look at a frame of a live stream; the callback gets the result. Frames that come while
+        one is being looked at are dropped.
+
+        Raises:
+            ValueError: it is no picture or no later one, or the task is in another mode.
+        """
         self._check_mode(RunningMode.LIVE_STREAM)
         self._check_time(timestamp_ms)
         if self._pending is not None and not self._pending.done():
             return
         assert self._worker is not None
-        frame = self._frame(image, options, timestamp_ms)
+        frame = self._frame(image, image_processing_options, timestamp_ms)
         self._pending = self._worker.submit(self._answer, frame, image, timestamp_ms)
 
-    def _answer(self, frame: Frame, image: Image | Array, timestamp_ms: int) -> None:
+    def _answer(self, frame: Frame, image: Picture, timestamp_ms: int) -> None:
         self._options.result_callback(self._result(frame), image, timestamp_ms)
 
     def _frame(
-        self, image: Image | Array, options: ImageProcessingOptions | None, time_ms: int | None
+        self, image: Picture, options: ImageProcessingOptions | None, time_ms: int | None
     ) -> Frame:
         pixels = pixels_of(image)
         height, width = pixels.shape[:2]
@@ -168,33 +220,6 @@ class VisionTask(Generic[Result]):
 class DetectingTask(VisionTask[Result]):
     """A task whose methods are called ``detect``."""
 
-    def detect(
-        self, image: Image | Array, image_processing_options: ImageProcessingOptions | None = None
-    ) -> Result:
-        """What is in a single picture.
-
-        Args:
-            image: an `Image`, or uint8 [height, width, 3] in RGB.
-
-        Raises:
-            ValueError: it is no picture, or the task is in another mode.
-        """
-        return self._on_image(image, image_processing_options)
-
-    def detect_for_video(
-        self,
-        image: Image | Array,
-        timestamp_ms: int,
-        image_processing_options: ImageProcessingOptions | None = None,
-    ) -> Result:
-        """What is in the next frame of a video; later than the last one."""
-        return self._on_video(image, timestamp_ms, image_processing_options)
-
-    def detect_async(
-        self,
-        image: Image | Array,
-        timestamp_ms: int,
-        image_processing_options: ImageProcessingOptions | None = None,
-    ) -> None:
-        """Look at a frame of a live stream; the callback gets the result."""
-        self._on_stream(image, timestamp_ms, image_processing_options)
+    detect = VisionTask._on_image
+    detect_for_video = VisionTask._on_video
+    detect_async = VisionTask._on_stream
