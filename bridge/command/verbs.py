@@ -63,8 +63,10 @@ def demo(
     provider: Providers = None,
     provider_option: ProviderOptions = None,
 ) -> None:
-    """Read handwritten digits with the models that are shipped. With --camera draw hands, faces and
-    bodies on the frames of a film."""
+    """Read handwritten digits; draw hands and faces on a film.
+
+    Without --camera the shipped models read digits that they have not seen. With it hands, faces
+    and bodies are drawn on each frame, which is written as a picture."""
     if camera is None:
         run_demo(new_console())
         return
