@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,12 +23,15 @@ from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import (
     ActivationFunctionType,
     AddOptions,
+    ConcatenationOptions,
     Conv2DOptions,
     DepthwiseConv2DOptions,
     ModelBuilder,
+    MulOptions,
     Op,
     Padding,
     Pool2DOptions,
+    ReducerOptions,
     ResizeBilinearOptions,
     read_model,
 )
@@ -207,3 +211,87 @@ def test_constants_that_others_read_stay_as_they_are() -> None:
     )
     for expected, given_ in zip(plain, blocked, strict=True):
         np.testing.assert_array_equal(given_, expected)
+
+
+def both(model: bytes) -> tuple[list[Array], list[Array]]:
+    """The results without blocks and with them."""
+    image = np.random.default_rng(3).standard_normal((1, _SIDE, _SIDE, 3)).astype(np.float32)
+    plain, blocked = (
+        model_session(lowered(model, block), num_threads=1).call([image]) for block in (0, 16)
+    )
+    return plain, blocked
+
+
+def excited(channels: int) -> bytes:
+    """A squeeze and excitation between two convolutions."""
+    network, none = Network(np.random.default_rng(1)), ActivationFunctionType.NONE
+    last = network.add("window", "image", ActivationFunctionType.RELU6, channels)
+    network.main.constant("axes", np.int32([1, 2]))
+    network.main.tensor("mean", (1, 1, 1, channels))
+    network.main.operator(Op.MEAN, [last, "axes"], ["mean"], ReducerOptions(keep_dims=True))
+    network.shapes["mean"] = 1, channels
+    factors = network.add("conv", "mean", ActivationFunctionType.RELU6, channels)
+    network._put("product", _SIDE, channels, Op.MUL, [factors, last], MulOptions())
+    return network.write(network.add("conv", "product", none, 32))
+
+
+@pytest.mark.parametrize("channels", [8, 32])
+def test_factors_of_channels_give_the_same(channels: int) -> None:
+    for expected, given_ in zip(*both(excited(channels)), strict=True):
+        np.testing.assert_allclose(given_, expected, rtol=1e-6, atol=1e-5)
+
+
+@with_blocks
+def test_factors_of_channels_stay_in_blocks() -> None:
+    nodes = optimised_nodes(excited(32))
+    assert nodes["ReorderOutput"] == 1 and nodes["ReorderInput"] == 0
+
+
+def sliced(parts: Sequence[tuple[int, int]], *, also: bool = False, swish: bool = False) -> bytes:
+    """A convolution whose channels are sliced, the slices with and without further layers, joined.
+
+    Args:
+        also: the whole is an output too.
+        swish: x * sigmoid(x) follows the convolution.
+    """
+    network, none = Network(np.random.default_rng(1)), ActivationFunctionType.NONE
+    whole = network.add("window", "image", ActivationFunctionType.RELU6, 64)
+    if swish:
+        network._put("gate", _SIDE, 64, Op.LOGISTIC, [whole], None)
+        network._put("whole", _SIDE, 64, Op.MUL, [whole, "gate"], MulOptions())
+        whole = "whole"
+    names, count = [], 0
+    for number, (first, last) in enumerate(parts):
+        name, size = f"part{number}", last - first
+        network.main.constant(f"{name}/begin", np.int32([0, 0, 0, first]))
+        network.main.constant(f"{name}/size", np.int32([1, _SIDE, _SIDE, size]))
+        network._put(name, _SIDE, size, Op.SLICE, [whole, f"{name}/begin", f"{name}/size"], None)
+        names.append(network.add("window", name, none, size) if number else name)
+        count += size
+    network._put("joined", _SIDE, count, Op.CONCATENATION, names, ConcatenationOptions(axis=3))
+    last = network.add("conv", "joined", none, 16)
+    return network.write(last, *([whole] if also else []))
+
+
+@pytest.mark.parametrize("swish", [False, True])
+@pytest.mark.parametrize("also", [False, True])
+@pytest.mark.parametrize(
+    "parts", [[(0, 32), (32, 64)], [(16, 48), (0, 64)], [(0, 16), (16, 64)], [(0, 20), (20, 64)]]
+)
+def test_slices_of_channels_give_the_same(
+    parts: list[tuple[int, int]], also: bool, swish: bool
+) -> None:
+    for expected, given_ in zip(*both(sliced(parts, also=also, swish=swish)), strict=True):
+        np.testing.assert_allclose(given_, expected, rtol=1e-6, atol=1e-5)
+
+
+@with_blocks
+@pytest.mark.parametrize("swish", [False, True])
+def test_slices_of_channels_stay_in_blocks(swish: bool) -> None:
+    nodes = optimised_nodes(sliced([(0, 32), (32, 64)], swish=swish))
+    assert nodes["ReorderOutput"] == 1 and nodes["ReorderInput"] == nodes["Slice"] == 0
+
+
+def test_a_convolution_that_is_read_whole_too_stays_whole() -> None:
+    graph = lowered(sliced([(0, 32), (32, 64)], also=True), 16).graph
+    assert sum(node.op_type == "Slice" for node in graph.nodes) == 2

@@ -4,12 +4,16 @@ On x86 its convolutions hold 8 or 16 channels of a cell side by side. Between tw
 blocks stay as they are, if all nodes between them can take blocks. One node that cannot makes
 ONNX Runtime reorder the map, then the map that is added to it, and so on along all residuals.
 
-Three changes keep the blocks. By the second one floats are added in another order:
+These changes keep the blocks. By the second one floats are added in another order:
 
 - Maps of fewer channels than a block has get channels of zeros. A convolution over fewer channels
   would read them unblocked, by a slower kernel.
 - A convolution to one channel, which would be computed as many as a block has, becomes a depthwise
   convolution and the sum of its channels.
+- A convolution whose channels are sliced becomes one convolution a slice, with the activation
+  behind it: ONNX Runtime slices no blocks.
+- A factor for each channel, such as squeeze-and-excitation has, is repeated for all cells by a
+  Resize, which takes blocks: a product of two maps does, one of a map and of factors does not.
 - A depthwise convolution by ones puts a map into blocks where it is added to one in blocks. With
   such a convolution before it, a Clip is a part of it, and stays in blocks too.
 """
@@ -23,6 +27,18 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.graph.block_nodes import (
+    BY_ELEMENT,
+    Uses,
+    add_constant,
+    constant,
+    is_convolution,
+    is_dense,
+    is_depthwise,
+    replace_constant,
+    weights_of,
+)
+from tflite_ort.opmap.graph.block_parts import part_all
 
 Array = npt.NDArray[Any]
 
@@ -30,7 +46,7 @@ _POOLS = frozenset({"MaxPool", "AveragePool", "GlobalAveragePool"})
 # Nodes of which a channel of the result depends on this channel alone, and is finite for zeros.
 _BY_CHANNEL = _POOLS | {"Add", "Clip", "Max", "Min", "Mul", "PRelu", "Relu", "Sigmoid", "Tanh"}
 # Nodes that ONNX Runtime runs in blocks where their inputs are in blocks.
-_IN_BLOCKS = _POOLS | {"Add", "Relu", "Sigmoid", "Tanh"}
+_IN_BLOCKS = _POOLS | {"Add", "Mul", "Relu", "Sigmoid", "Tanh"}
 # Nodes that put their results into blocks, and those that would be better off with blocks.
 _BLOCKED = _IN_BLOCKS | {"Conv", "Clip", "Resize"}
 
@@ -41,72 +57,24 @@ def keep_blocks(graph: ir.Graph, block: int) -> None:
     Args:
         block: the channels of a block on this machine.
     """
-    if sum(map(_is_convolution, graph.nodes)) > 1:
-        _widen_all(graph, _Uses(graph), block)
+    if sum(map(is_convolution, graph.nodes)) > 1:
+        part_all(graph, Uses(graph), block)
+        _widen_all(graph, Uses(graph), block)
         graph.nodes = [each for node in graph.nodes for each in _divided(graph, node, block)]
-        _anchor_all(graph, _Uses(graph))
+        _anchor_all(graph, Uses(graph))
         read = {id(value) for value, _, _ in graph.reads()}
         graph.initializers = {k: v for k, v in graph.initializers.items() if id(v) in read}
-
-
-class _Uses:
-    """Which nodes read a value, and whether something outside of the graph's own nodes does."""
-
-    def __init__(self, graph: ir.Graph) -> None:
-        self._readers: dict[int, list[ir.Node]] = {}
-        self.elsewhere = {id(value) for value in graph.outputs}
-        own = {id(node) for node in graph.nodes}
-        for value, node, _ in graph.reads():
-            self._readers.setdefault(id(value), []).append(node)
-            if id(node) not in own:
-                self.elsewhere.add(id(value))
-
-    def of(self, value: ir.Value) -> Sequence[ir.Node]:
-        """The nodes that read `value`, as often as they do."""
-        return self._readers.get(id(value), ())
-
-
-# Nodes ------------------------------------------------------------------------------------------
-
-
-def _constant(node: ir.Node, place: int) -> Array | None:
-    value = node.inputs[place] if place < len(node.inputs) else None
-    return None if value is None or value.const_value is None else value.const_value.array
-
-
-def _is_convolution(node: ir.Node) -> bool:
-    """Whether it is a two-dimensional convolution of floats by constants."""
-    if node.op_type != "Conv" or node.domain:
-        return False
-    weights = _constant(node, 1)
-    bias_is_known = len(node.inputs) < 3 or node.inputs[2] is None or _constant(node, 2) is not None
-    return weights is not None and weights.ndim == 4 and weights.dtype == "f4" and bias_is_known
-
-
-def _weights(node: ir.Node) -> Array:
-    weights = _constant(node, 1)
-    assert weights is not None
-    return weights
-
-
-def _is_dense(node: ir.Node) -> bool:
-    return node.attributes.get("group", 1) == 1
-
-
-def _is_depthwise(node: ir.Node) -> bool:
-    count, each, *_ = _weights(node).shape
-    return bool(each == 1 and node.attributes.get("group", 1) == count > 1)
 
 
 # Channels of zeros ------------------------------------------------------------------------------
 
 
-def _widen_all(graph: ir.Graph, uses: _Uses, block: int) -> None:
+def _widen_all(graph: ir.Graph, uses: Uses, block: int) -> None:
     seen: set[int] = set()
     for node in list(graph.nodes):
-        if not (_is_convolution(node) and _is_dense(node)) or id(node.outputs[0]) in seen:
+        if not (is_convolution(node) and is_dense(node)) or id(node.outputs[0]) in seen:
             continue
-        channels = len(_weights(node))
+        channels = len(weights_of(node))
         if 1 < channels < block:
             tied = _tied(node.outputs[0], channels, uses)
             seen.update(tied)
@@ -114,7 +82,7 @@ def _widen_all(graph: ir.Graph, uses: _Uses, block: int) -> None:
                 _widen(graph, tied, channels, block)
 
 
-def _tied(start: ir.Value, channels: int, uses: _Uses) -> dict[int, ir.Value]:
+def _tied(start: ir.Value, channels: int, uses: Uses) -> dict[int, ir.Value]:
     """`start` and all maps that have to be as wide; none where one of them cannot be wider."""
     found, waiting = {id(start): start}, [start]
     while waiting:
@@ -134,10 +102,10 @@ def _tied(start: ir.Value, channels: int, uses: _Uses) -> dict[int, ir.Value]:
 
 def _maps(node: ir.Node, value: ir.Value, channels: int) -> Sequence[ir.Value] | None:
     """The maps of `node` that are as wide as `value` is; None where they cannot be wider."""
-    if _is_convolution(node):
-        if _is_depthwise(node):
+    if is_convolution(node):
+        if is_depthwise(node):
             return [each for each in (node.inputs[0], *node.outputs) if each is not None]
-        return [value] if _is_dense(node) else None
+        return [value] if is_dense(node) else None
     known = node.op_type == "Resize" or node.op_type in _BY_CHANNEL
     if node.domain or not known or len(node.outputs) > 1:
         return None
@@ -166,10 +134,10 @@ def _change(
     return None
 
 
-def _is_read_densely(maps: Iterable[ir.Value], uses: _Uses) -> bool:
+def _is_read_densely(maps: Iterable[ir.Value], uses: Uses) -> bool:
     """Whether a dense convolution reads one of `maps`."""
     return any(
-        _is_convolution(node) and _is_dense(node) and node.inputs[0] is value
+        is_convolution(node) and is_dense(node) and node.inputs[0] is value
         for value in maps
         for node in uses.of(value)
     )
@@ -178,29 +146,30 @@ def _is_read_densely(maps: Iterable[ir.Value], uses: _Uses) -> bool:
 def _widen(graph: ir.Graph, tied: dict[int, ir.Value], channels: int, block: int) -> None:
     for node in graph.nodes:
         makes, reads = id(node.outputs[0]) in tied, bool(node.inputs) and id(node.inputs[0]) in tied
-        if not _is_convolution(node):
+        if not is_convolution(node):
             if makes:
                 _widen_operands(graph, node, channels, block)
             continue
-        weights, bias = _weights(node), _constant(node, 2)
+        weights, bias = weights_of(node), constant(node, 2)
         if makes:
-            _replace(graph, node, 1, _padded(weights, 0, block))
+            replace_constant(graph, node, 1, _padded(weights, 0, block))
             if bias is not None:
-                _replace(graph, node, 2, _padded(bias, 0, block))
-            if not _is_dense(node):
+                replace_constant(graph, node, 2, _padded(bias, 0, block))
+            if not is_dense(node):
                 node.attributes["group"] = block
-        if reads and _is_dense(node):
-            _replace(graph, node, 1, _padded(_weights(node), 1, block))
+        if reads and is_dense(node):
+            replace_constant(graph, node, 1, _padded(weights_of(node), 1, block))
     for value in tied.values():
-        value.shape = None
+        if value.shape is not None:
+            value.shape = (value.shape[0], block, *value.shape[2:])
 
 
 def _widen_operands(graph: ir.Graph, node: ir.Node, channels: int, block: int) -> None:
     for place in range(len(node.inputs)):
-        array = _constant(node, place)
+        array = constant(node, place)
         change = None if array is None else _change(node, place, array, channels)
         if array is not None and array.size > 1 and change is not None:
-            _replace(graph, node, place, change(block))
+            replace_constant(graph, node, place, change(block))
 
 
 def _padded(array: Array, axis: int, count: int) -> Array:
@@ -209,33 +178,22 @@ def _padded(array: Array, axis: int, count: int) -> Array:
     return np.pad(array, [(0, more if i == axis else 0) for i in range(array.ndim)])
 
 
-def _replace(graph: ir.Graph, node: ir.Node, place: int, array: Array) -> None:
-    """Give `node` a constant of its own."""
-    made = _added(graph, f"{node.name}/wide/{place}", array)
-    node.inputs = (*node.inputs[:place], made, *node.inputs[place + 1 :])
-
-
-def _added(graph: ir.Graph, name: str, array: Array) -> ir.Value:
-    tensor = ir.Tensor(np.asarray(array, order="C"))
-    made = ir.Value(name, dtype=tensor.dtype, shape=tensor.shape, const_value=tensor)
-    graph.initializers[name] = made
-    return made
-
-
 # One channel ------------------------------------------------------------------------------------
 
 
 def _divided(graph: ir.Graph, node: ir.Node, block: int) -> Sequence[ir.Node]:
     """A convolution of a window over blocks to one channel as two nodes; any other one as it is."""
-    if not (_is_convolution(node) and _is_dense(node)):
+    if not (is_convolution(node) and is_dense(node)):
         return [node]
-    weights = _weights(node)
+    weights = weights_of(node)
     outputs, channels, *window = weights.shape
     if outputs > 1 or window == [1, 1] or channels < block:
         return [node]
     source, _, *bias = node.inputs
-    by_channel = _added(graph, f"{node.name}/by_channel", weights.reshape(channels, 1, *window))
-    ones = _added(graph, f"{node.name}/ones", np.ones((1, channels, 1, 1), np.float32))
+    by_channel = add_constant(
+        graph, f"{node.name}/by_channel", weights.reshape(channels, 1, *window)
+    )
+    ones = add_constant(graph, f"{node.name}/ones", np.ones((1, channels, 1, 1), np.float32))
     parts = ir.Value(f"{node.outputs[0].name}/by_channel", dtype=ir.DataType.FLOAT)
     attributes = {**node.attributes, "group": channels}
     return [
@@ -253,14 +211,21 @@ def _divided(graph: ir.Graph, node: ir.Node, block: int) -> Sequence[ir.Node]:
 # Anchors ----------------------------------------------------------------------------------------
 
 
-def _anchor_all(graph: ir.Graph, uses: _Uses) -> None:
+def _anchor_all(graph: ir.Graph, uses: Uses) -> None:
     """Put maps into blocks where they meet others that are, and Clips into convolutions."""
     blocked: dict[int, int] = {}  # by map in blocks, its channels
+    cells: set[int] = set()  # maps in blocks of a single cell
     nodes = list[ir.Node]()
     for node in graph.nodes:
         found = [blocked.get(id(value), 0) for value in node.inputs]
         channels = _channels(node) or max(found, default=0)
         loose = _loose(node, found, uses) if channels else None
+        if loose is not None and node.op_type == "Mul":
+            repeated = _repeated(graph, node, cells)
+            loose = None if repeated is None else loose
+            nodes += repeated or []
+        if _is_cell(node, cells):
+            cells.add(id(node.outputs[0]))
         if loose is not None and (not loose or _meets_blocks(node.outputs[0], uses)):
             nodes += [_anchor(graph, node, place, channels) for place in loose]
             blocked[id(node.outputs[0])] = channels
@@ -270,11 +235,11 @@ def _anchor_all(graph: ir.Graph, uses: _Uses) -> None:
 
 def _channels(node: ir.Node) -> int:
     """How many channels a convolution puts into blocks; 0 for other nodes."""
-    in_blocks = _is_convolution(node) and (_is_dense(node) or _is_depthwise(node))
-    return len(_weights(node)) if in_blocks else 0
+    in_blocks = is_convolution(node) and (is_dense(node) or is_depthwise(node))
+    return len(weights_of(node)) if in_blocks else 0
 
 
-def _loose(node: ir.Node, found: Sequence[int], uses: _Uses) -> Sequence[int] | None:
+def _loose(node: ir.Node, found: Sequence[int], uses: Uses) -> Sequence[int] | None:
     """The inputs of `node` that need an anchor to have its result in blocks; None where that
     cannot be.
 
@@ -288,10 +253,48 @@ def _loose(node: ir.Node, found: Sequence[int], uses: _Uses) -> Sequence[int] | 
     if node.op_type not in _IN_BLOCKS or node.domain:
         return None
     loose = [i for i, each in enumerate(node.inputs) if each is not None and not found[i]]
-    return None if any(_constant(node, place) is not None for place in loose) else loose
+    if node.op_type == "Mul" and loose:
+        return None
+    return None if any(constant(node, place) is not None for place in loose) else loose
 
 
-def _is_part_of_convolution(clip: ir.Node, uses: _Uses) -> bool:
+def _is_cell(node: ir.Node, cells: set[int]) -> bool:
+    """Whether the result of `node` has a single cell, given the maps that are known to."""
+    if node.op_type == "GlobalAveragePool":
+        return True
+    maps = [value for value in node.inputs if value is not None and value.const_value is None]
+    keeps = node.op_type in BY_ELEMENT or (
+        is_convolution(node) and weights_of(node).shape[2:] == (1, 1)
+    )
+    return bool(maps) and keeps and all(id(value) in cells for value in maps)
+
+
+def _repeated(graph: ir.Graph, node: ir.Node, cells: set[int]) -> Sequence[ir.Node] | None:
+    """The Resize of the factors of a product, which then reads its result; none where both are
+    maps, and None where the size of the map is not known."""
+    single = [value is not None and id(value) in cells for value in node.inputs]
+    if all(single) or not any(single):
+        return []
+    shape = node.outputs[0].shape
+    if shape is None or len(shape) != 4 or not all(isinstance(size, int) for size in shape):
+        return None
+    place = single.index(True)
+    made = ir.Value(f"{node.outputs[0].name}/factors", dtype=ir.DataType.FLOAT)
+    name = f"{node.name}/factors"
+    sizes = add_constant(graph, f"{name}/sizes", np.array(shape, np.int64))
+    points = {"mode": "nearest", "nearest_mode": "floor"}
+    resize = ir.Node(
+        "Resize",
+        [node.inputs[place], None, None, sizes],
+        [made],
+        attributes={**points, "coordinate_transformation_mode": "asymmetric"},
+        name=name,
+    )
+    node.inputs = (*node.inputs[:place], made, *node.inputs[place + 1 :])
+    return [resize]
+
+
+def _is_part_of_convolution(clip: ir.Node, uses: Uses) -> bool:
     """Whether ONNX Runtime makes `clip` a part of the convolution before it."""
     source = clip.inputs[0]
     producer = None if source is None else source.producer()
@@ -300,7 +303,7 @@ def _is_part_of_convolution(clip: ir.Node, uses: _Uses) -> bool:
     return len(uses.of(source)) == 1 and id(source) not in uses.elsewhere
 
 
-def _meets_blocks(value: ir.Value, uses: _Uses) -> bool:
+def _meets_blocks(value: ir.Value, uses: Uses) -> bool:
     """Whether a node reads `value` that takes it in blocks."""
     return any(node.op_type in _BLOCKED for node in uses.of(value))
 
@@ -310,7 +313,7 @@ def _anchor(graph: ir.Graph, node: ir.Node, place: int, channels: int) -> ir.Nod
     source = node.inputs[place]
     ones = graph.initializers.get(f"ones/{channels}")
     if ones is None:
-        ones = _added(graph, f"ones/{channels}", np.ones((channels, 1, 1, 1), np.float32))
+        ones = add_constant(graph, f"ones/{channels}", np.ones((channels, 1, 1, 1), np.float32))
     made = ir.Value(f"{node.outputs[0].name}/in_blocks/{place}", dtype=ir.DataType.FLOAT)
     node.inputs = (*node.inputs[:place], made, *node.inputs[place + 1 :])
     return ir.Node(

@@ -41,6 +41,7 @@ from tflite_ort.schema import (
     Untranslatable,
 )
 from tflite_ort.schema.values.complex_pairs import is_complex, paired, paired_shape, part_dtype
+from tflite_ort.schema.values.sizes import is_known
 
 Array = npt.NDArray[Any]
 
@@ -309,6 +310,8 @@ class Graph(NotedNodes):
         forms = self._forms.setdefault(tensor.index, {})
         self._journal.append((tensor.index, form, forms.get(form)))
         forms[form] = value
+        if self.target.block and form == (Layout.FIRST, Domain.REAL) and is_known(*tensor.shape):
+            value.shape = form[0].shape(tensor.shape)  # see `keep_blocks`
         if value.producer() is not None and value.name not in self._after_tensors:
             value.name = self._unique(self._base(tensor) + form_suffix(tensor, form))
             self._after_tensors.add(value.name)

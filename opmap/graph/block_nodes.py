@@ -1,0 +1,81 @@
+"""What the changes for blocks of channels ask of nodes, see `keep_blocks`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.opmap.graph import ir
+
+Array = npt.NDArray[Any]
+
+# Nodes that compute each element from the same elements of maps, and may have scalar constants.
+BY_ELEMENT = frozenset({"Add", "Clip", "Exp", "HardSwish", "Mul", "Neg", "Reciprocal", "Relu"})
+BY_ELEMENT |= {"Sigmoid", "Sub", "Tanh"}
+
+
+class Uses:
+    """Which nodes read a value, and whether something outside of the graph's own nodes does."""
+
+    def __init__(self, graph: ir.Graph) -> None:
+        self._readers: dict[int, list[ir.Node]] = {}
+        self.elsewhere = {id(value) for value in graph.outputs}
+        own = {id(node) for node in graph.nodes}
+        for value, node, _ in graph.reads():
+            self._readers.setdefault(id(value), []).append(node)
+            if id(node) not in own:
+                self.elsewhere.add(id(value))
+
+    def of(self, value: ir.Value) -> Sequence[ir.Node]:
+        """The nodes that read `value`, as often as they do."""
+        return self._readers.get(id(value), ())
+
+
+def constant(node: ir.Node, place: int) -> Array | None:
+    """The elements of a constant input; None of any other."""
+    value = node.inputs[place] if place < len(node.inputs) else None
+    return None if value is None or value.const_value is None else value.const_value.array
+
+
+def is_convolution(node: ir.Node) -> bool:
+    """Whether it is a two-dimensional convolution of floats by constants."""
+    if node.op_type != "Conv" or node.domain:
+        return False
+    weights = constant(node, 1)
+    bias_is_known = len(node.inputs) < 3 or node.inputs[2] is None or constant(node, 2) is not None
+    return weights is not None and weights.ndim == 4 and weights.dtype == "f4" and bias_is_known
+
+
+def weights_of(node: ir.Node) -> Array:
+    """The filters of a convolution."""
+    weights = constant(node, 1)
+    assert weights is not None
+    return weights
+
+
+def is_dense(node: ir.Node) -> bool:
+    """Whether each of its outputs is made of all inputs."""
+    return node.attributes.get("group", 1) == 1
+
+
+def is_depthwise(node: ir.Node) -> bool:
+    """Whether each of its outputs is made of the input channel of its number."""
+    count, each, *_ = weights_of(node).shape
+    return bool(each == 1 and node.attributes.get("group", 1) == count > 1)
+
+
+def replace_constant(graph: ir.Graph, node: ir.Node, place: int, array: Array) -> None:
+    """Give `node` a constant of its own."""
+    made = add_constant(graph, f"{node.name}/wide/{place}", array)
+    node.inputs = (*node.inputs[:place], made, *node.inputs[place + 1 :])
+
+
+def add_constant(graph: ir.Graph, name: str, array: Array) -> ir.Value:
+    """A new initializer."""
+    tensor = ir.Tensor(np.asarray(array, order="C"))
+    made = ir.Value(name, dtype=tensor.dtype, shape=tensor.shape, const_value=tensor)
+    graph.initializers[name] = made
+    return made
