@@ -27,6 +27,8 @@ from tflite_ort.schema.values.sizes import is_known, name_of
 from tflite_ort.versioning.registry import Registry
 
 OPSET = 21
+# Operators of ONNX that came later, which only graphs for ONNX Runtime itself have.
+_LATER = {"Attention": 23}
 # The versions of other domains, where they are not 1.
 _VERSIONS = {"ai.onnx.ml": 2}
 PORTABLE = Target()
@@ -205,7 +207,9 @@ def _model(
     initializers = (value for value in g.constants.values if id(value) in used)
     graph.initializers.update((value.name, value) for value in initializers)
     domains = dict.fromkeys(node.domain for node in graph.all_nodes() if node.domain)
-    versions = {"": OPSET, **{name: _VERSIONS.get(name, 1) for name in domains}}
+    plain = (node.op_type for node in graph.all_nodes() if not node.domain)
+    opset = max((_LATER.get(op_type, OPSET) for op_type in plain), default=OPSET)
+    versions = {"": opset, **{name: _VERSIONS.get(name, 1) for name in domains}}
     return ir.Model(graph, opset_imports=versions, producer_name="tflite-ort")
 
 

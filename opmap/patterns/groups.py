@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any
 
 from tflite_ort.opmap.graph import Graph, Target
-from tflite_ort.opmap.patterns.matching import Found, Producers
+from tflite_ort.opmap.patterns.attention import ATTENTION
+from tflite_ort.opmap.patterns.matching import Producers
 from tflite_ort.opmap.patterns.normalization import NORMS
-from tflite_ort.opmap.patterns.pattern import Pattern, Surroundings
+from tflite_ort.opmap.patterns.pattern import Emit, Pattern, Surroundings, View
 from tflite_ort.opmap.patterns.sigmoid import SIGMOIDS
 from tflite_ort.opmap.registry import Translator, translator
 from tflite_ort.records import record
-from tflite_ort.schema import Op, OperatorView, TensorView
+from tflite_ort.schema import Op, TensorView
 from tflite_ort.versioning.registry import Registry
 
-View = OperatorView[Any]
-
 # Of two patterns that match, the first one is taken.
-TABLE: tuple[Pattern, ...] = (*NORMS, *SIGMOIDS)
+TABLE: tuple[Pattern, ...] = (*NORMS, *SIGMOIDS, *ATTENTION)
 
 
 @record
@@ -31,14 +29,8 @@ class Group:
         operators: in execution order; only the output of the last one is used outside.
     """
 
-    pattern: Pattern
-    found: Found
     operators: Sequence[View]
-
-    @property
-    def last(self) -> View:
-        """The operator whose output is the group's."""
-        return self.operators[-1]
+    plan: Emit
 
     def emit(self, g: Graph) -> None:
         """Add the nodes of the group.
@@ -46,7 +38,7 @@ class Group:
         Raises:
             Untranslatable: the operators have to be translated one by one.
         """
-        self.pattern.emit(self.found, g, self.last)
+        self.plan(g, self.operators[-1])
 
 
 def groups(
@@ -77,8 +69,9 @@ def groups(
             members = sorted(found.operators.values(), key=lambda each: place[each.index])
             if not all(registry.shares(translator, each) for each in members):
                 continue
-            if pattern.takes(found, around):
-                group = Group(pattern, found, members)
+            plan = pattern.plan(found, around)
+            if plan is not None:
+                group = Group(members, plan)
                 grouped.update((each.index, group) for each in members)
                 break
     return grouped

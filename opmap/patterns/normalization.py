@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -12,9 +13,9 @@ import numpy.typing as npt
 from tflite_ort.opmap.graph import Graph, Layout, ir
 from tflite_ort.opmap.graph.rows import rows_agree
 from tflite_ort.opmap.patterns.matching import RESHAPES, Found, Leaf, Node, node
-from tflite_ort.opmap.patterns.pattern import Pattern, Surroundings
+from tflite_ort.opmap.patterns.pattern import Emit, Pattern, Surroundings, View
 from tflite_ort.records import record
-from tflite_ort.schema import Op, OperatorView, TensorType, TensorView
+from tflite_ort.schema import Op, TensorType, TensorView
 from tflite_ort.schema.values.semantics import normalized_axes
 from tflite_ort.schema.values.sizes import is_known, is_one, may_differ
 
@@ -50,15 +51,13 @@ class Norm:
         write = _write_rms_norm if of_rms else _write_layer_norm
         name = "RMS norm" if of_rms else "LayerNormalization"
 
-        def takes(found: Found, around: Surroundings) -> bool:
-            return (around.target.cpu_kernels or not of_rms) and _Parts.of(self, found) is not None
-
-        def emit(found: Found, g: Graph, op: OperatorView[Any]) -> None:
+        def plan(found: Found, around: Surroundings) -> Emit | None:
+            if of_rms and not around.target.cpu_kernels:
+                return None
             parts = _Parts.of(self, found)
-            assert parts is not None
-            write(parts, g, op)
+            return None if parts is None else partial(write, parts)
 
-        return Pattern(name, self.root, takes, emit)
+        return Pattern(name, self.root, plan)
 
 
 @record
@@ -118,7 +117,7 @@ def _axis(x: TensorView, found: Found) -> int | None:
     return min(reduced) if all(is_one(x.shape[axis]) for axis in rest) else None
 
 
-def _broadcasts(op: OperatorView[Any], x: TensorView, axis: int) -> bool:
+def _broadcasts(op: View, x: TensorView, axis: int) -> bool:
     """Whether an operator of a norm has elements of `x` and means of rows where it should."""
     if op.op in RESHAPES or op.op is Op.MEAN:
         return True
@@ -157,7 +156,7 @@ def _over(sizes: Shape, tensor: TensorView | None) -> Array | None:
     return np.ascontiguousarray(np.broadcast_to(data.reshape(shape), sizes), np.float32)
 
 
-def _write_layer_norm(parts: _Parts, g: Graph, op: OperatorView[Any]) -> None:
+def _write_layer_norm(parts: _Parts, g: Graph, op: View) -> None:
     x, layout = _read(parts, g, op)
     bias = None if parts.bias is None else g.constant(parts.bias)
     axis = parts.axis - parts.x.rank
@@ -167,14 +166,14 @@ def _write_layer_norm(parts: _Parts, g: Graph, op: OperatorView[Any]) -> None:
     _write(g, y, layout, parts, op)
 
 
-def _write_rms_norm(parts: _Parts, g: Graph, op: OperatorView[Any]) -> None:
+def _write_rms_norm(parts: _Parts, g: Graph, op: View) -> None:
     axis = parts.axis - parts.x.rank
     scale, (x, layout) = g.constant(parts.scale), _read(parts, g, op)
     y = g.op("SimplifiedLayerNormalization", x, scale, axis=axis, epsilon=parts.epsilon)
     _write(g, y, layout, parts, op)
 
 
-def _read(parts: _Parts, g: Graph, op: OperatorView[Any]) -> tuple[ir.Value, Layout]:
+def _read(parts: _Parts, g: Graph, op: View) -> tuple[ir.Value, Layout]:
     """What is normalised, as rows if it stands so in the graph, and the layout."""
     last = parts.axis == parts.x.rank - 1 and rows_agree([parts.x, op.output])
     layout = g.layout(parts.x, rows=True) if last else Layout.LAST
@@ -182,7 +181,7 @@ def _read(parts: _Parts, g: Graph, op: OperatorView[Any]) -> tuple[ir.Value, Lay
     return g.read(parts.x, layout=layout), layout
 
 
-def _write(g: Graph, value: ir.Value, layout: Layout, parts: _Parts, op: OperatorView[Any]) -> None:
+def _write(g: Graph, value: ir.Value, layout: Layout, parts: _Parts, op: View) -> None:
     activation = op.options.fused_activation_function
     if layout is Layout.LAST and may_differ(op.output.shape, parts.x.shape):
         value = g.reshape(value, op.output.shape)

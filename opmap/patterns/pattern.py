@@ -10,6 +10,11 @@ from tflite_ort.opmap.patterns.matching import Found, Node, Producers
 from tflite_ort.records import record
 from tflite_ort.schema import OperatorView
 
+View = OperatorView[Any]
+
+# Adds the nodes of a group to a graph; it gets the group's last operator, whose output it writes.
+Emit = Callable[[Graph, View], None]
+
 
 @record
 class Surroundings:
@@ -29,14 +34,13 @@ class Pattern:
     """A group of operators, and the nodes that it becomes.
 
     Args:
-        name: what it is called in messages and in the documentation.
+        name: what it is called in the documentation.
         root: the tree; its root is the group's last operator.
-        takes: whether a tree that was found is the group: its shapes and constants are right, what
-            reads its result allows the bound, and the target has the nodes.
-        emit: adds the nodes; it gets the last operator, whose output it writes.
+        plan: what adds the nodes. None if the tree that was found is not the group: its shapes or
+            constants are others, what reads its result does not allow the bound, or the target
+            lacks the nodes.
     """
 
     name: str
     root: Node
-    takes: Callable[[Found, Surroundings], bool]
-    emit: Callable[[Found, Graph, OperatorView[Any]], None]
+    plan: Callable[[Found, Surroundings], Emit | None]

@@ -7,16 +7,12 @@ LOGISTIC by itself is therefore four exact nodes. But a sum with other numbers l
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.patterns.matching import Found, Leaf, Producers, node
-from tflite_ort.opmap.patterns.pattern import Pattern, Surroundings
-from tflite_ort.schema import Op, OperatorView, TensorType, TensorView
-
-View = OperatorView[Any]
+from tflite_ort.opmap.patterns.pattern import Emit, Pattern, Surroundings, View
+from tflite_ort.schema import Op, TensorType, TensorView
 
 # What they make is a sum of products, in which 1e-8 of a factor is lost.
 _SUMS = frozenset(
@@ -100,47 +96,41 @@ def _is_moderate(op: View) -> bool:
     return all(bool(np.all(np.abs(data) <= _ENLARGES)) for data in constants)
 
 
-def _takes_sigmoid(found: Found, around: Surroundings) -> bool:
-    y = found[_SIGMOID]
-    return _is_float(found) and is_lost(y, around.producers)
-
-
 def _is_float(found: Found) -> bool:
     return all(tensor.type is TensorType.FLOAT32 for tensor in found.tensors.values())
 
 
-def _emit_sigmoid(found: Found, g: Graph, op: View) -> None:
-    layout = g.layout(found[_X], rows=True)
-    g.write(op.output, g.op("Sigmoid", g.read(found[_X], layout=layout)), layout=layout)
+def _sigmoid(found: Found, around: Surroundings) -> Emit | None:
+    """Sigmoid, where it is enough."""
+    if not (_is_float(found) and is_lost(found[_SIGMOID], around.producers)):
+        return None
+    x = found[_X]
+
+    def emit(g: Graph, op: View) -> None:
+        layout = g.layout(x, rows=True)
+        g.write(op.output, g.op("Sigmoid", g.read(x, layout=layout)), layout=layout)
+
+    return emit
 
 
-def _takes_silu(found: Found, around: Surroundings) -> bool:
-    return _is_float(found) and is_lost(found[_SILU], around.producers)
+def _silu(found: Found, around: Surroundings) -> Emit | None:
+    """x * Sigmoid(x), which ONNX Runtime makes one node; x / (1 + Exp(-x)) where that is not
+    enough, a node less than a product with the exact sigmoid."""
+    if not _is_float(found):
+        return None
+    x, lost = found[_X], is_lost(found[_SILU], around.producers)
+
+    def emit(g: Graph, op: View) -> None:
+        layout = g.layout(x, rows=True)
+        value = g.read(x, layout=layout)
+        if lost:
+            y = g.op("Mul", value, g.op("Sigmoid", value))
+        else:
+            power = g.op("Exp", g.op("Neg", value))
+            y = g.op("Div", value, g.op("Add", power, g.constant(1, np.float32)))
+        g.write(op.output, y, layout=layout, activation=op.options.fused_activation_function)
+
+    return emit
 
 
-def _emit_silu(found: Found, g: Graph, op: View) -> None:
-    """x * Sigmoid(x), which ONNX Runtime fuses to one node."""
-    layout = g.layout(found[_X], rows=True)
-    x = g.read(found[_X], layout=layout)
-    y = g.op("Mul", x, g.op("Sigmoid", x))
-    g.write(op.output, y, layout=layout, activation=op.options.fused_activation_function)
-
-
-def _takes_exact_silu(found: Found, around: Surroundings) -> bool:
-    return _is_float(found)
-
-
-def _emit_exact_silu(found: Found, g: Graph, op: View) -> None:
-    """x / (1 + Exp(-x)): a node less than a product with the sigmoid."""
-    layout = g.layout(found[_X], rows=True)
-    x = g.read(found[_X], layout=layout)
-    below = g.op("Add", g.op("Exp", g.op("Neg", x)), g.constant(1, np.float32))
-    y = g.op("Div", x, below)
-    g.write(op.output, y, layout=layout, activation=op.options.fused_activation_function)
-
-
-SIGMOIDS = (
-    Pattern("SiLU", _SILU, _takes_silu, _emit_silu),
-    Pattern("SiLU, exact", _SILU, _takes_exact_silu, _emit_exact_silu),
-    Pattern("LOGISTIC", _SIGMOID, _takes_sigmoid, _emit_sigmoid),
-)
+SIGMOIDS = (Pattern("SiLU", _SILU, _silu), Pattern("LOGISTIC", _SIGMOID, _sigmoid))

@@ -1,0 +1,76 @@
+"""A tensor as a view of another one: RESHAPE and TRANSPOSE as strides, as far as nothing is copied.
+
+Converters put a chain of RESHAPE and TRANSPOSE before and after each product of an attention. What
+matters is where the elements stand in the end: the strides say it, however the chain is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from tflite_ort.records import record
+
+Shape = tuple[int, ...]
+# Sizes and strides, in elements, of what one dimension runs through, the slowest first.
+Runs = tuple[tuple[int, int], ...]
+
+
+@record
+class Strided:
+    """Elements of a tensor that stands in memory in order.
+
+    Args:
+        dimensions: each as the runs that it is made of; none for a size of 1. A RESHAPE can make
+            one dimension of two that are none in memory.
+    """
+
+    dimensions: tuple[Runs, ...]
+
+    @classmethod
+    def whole(cls, shape: Sequence[int]) -> Strided:
+        """All elements in their order."""
+        return cls.of(shape, [prod(shape[axis + 1 :]) for axis in range(len(shape))])
+
+    @classmethod
+    def of(cls, shape: Sequence[int], strides: Sequence[int]) -> Strided:
+        """One stride for each dimension."""
+        pairs = zip(shape, strides, strict=True)
+        return cls(tuple(((size, stride),) if size > 1 else () for size, stride in pairs))
+
+    def transposed(self, order: Sequence[int]) -> Strided:
+        """With the dimensions in another order."""
+        return Strided(tuple(self.dimensions[i] for i in order))
+
+    def reshaped(self, shape: Sequence[int]) -> Strided | None:
+        """With other dimensions; None where these cut a run elsewhere than in whole parts."""
+        left = [run for runs in self.dimensions for run in runs]
+        dimensions = []
+        for wanted in shape:
+            taken: list[tuple[int, int]] = []
+            while wanted > 1:
+                if not left:
+                    return None
+                size, stride = left.pop(0)
+                if size > wanted:
+                    if size % wanted:
+                        return None
+                    left.insert(0, (size // wanted, stride))
+                    size, stride = wanted, stride * (size // wanted)
+                elif wanted % size:
+                    return None
+                taken.append((size, stride))
+                wanted //= size
+            dimensions.append(_joined(taken))
+        return None if left else Strided(tuple(dimensions))
+
+
+def _joined(runs: Sequence[tuple[int, int]]) -> Runs:
+    """Runs next to each other that are one in memory, as one."""
+    joined: list[tuple[int, int]] = []
+    for size, stride in runs:
+        if joined and joined[-1][1] == size * stride:
+            joined[-1] = joined[-1][0] * size, stride
+        else:
+            joined.append((size, stride))
+    return tuple(joined)
