@@ -25,6 +25,7 @@ from tflite_ort.missing_operators import check_operators
 from tflite_ort.opening import check_hybrid, model_source
 from tflite_ort.opmap import Lowered, Target
 from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.graph.narrowing import narrow_constants
 from tflite_ort.opmap.graph.serialization import Place, serialized
 from tflite_ort.providers.model_session import model_session
 from tflite_ort.resolvers import BuiltinOpResolver
@@ -218,6 +219,7 @@ def _lowered(
         lowered = lower(custom.translators)
     if lowered.refusals:
         raise _refused(graph, lowered.refusals)
+    narrow_constants(lowered.model)
     _check_loads(lowered.model)
     return lowered
 

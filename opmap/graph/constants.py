@@ -19,6 +19,8 @@ else:
 
 Array = npt.NDArray[Any]
 _SHARED_ELEMENTS = 64
+# Of the name of an initializer; what it stands for is seen where it is read.
+_NAME_LENGTH = 48
 
 
 class Constants:
@@ -66,6 +68,7 @@ class Constants:
         return self._added(ir.Tensor(semantics.pack(codes, 4), ir.DataType.INT4, codes.shape), name)
 
     def _added(self, tensor: ir.Tensor, name: str) -> ir.Value:
+        name = _short(name)
         count = self._names.get(name, 0)
         self._names[name] = count + 1
         unique = f"const/{name}" if count == 0 else f"const/{name}#{count}"
@@ -81,6 +84,11 @@ class Constants:
         if key not in self._shared:
             self._shared[key] = self.add(array, "value")
         return self._shared[key]
+
+
+def _short(name: str) -> str:
+    """The end of a long name: converters write whole paths, and an initializer is named often."""
+    return name if len(name) <= _NAME_LENGTH else name.rpartition("/")[2][-_NAME_LENGTH:]
 
 
 def carried_type(tensor: TensorView) -> TensorType:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import prod
 
+import numpy as np
+
 from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.patterns.matching import RESHAPES, Found, Leaf, Node, Producers, node
 from tflite_ort.opmap.patterns.pattern import Emit, Pattern, Surroundings, View
@@ -21,6 +23,9 @@ from tflite_ort.schema.values.sizes import is_known
 
 # How many operators are looked at in front of a product.
 _REACH = 8
+# Attention takes a score of the lowest float for one that is not there: a row of these becomes
+# zeros, and not the mean of all values, as a softmax of equal scores does.
+_LOWEST = np.float32(-3e38)
 
 _MUL, _ADD = node(Op.MUL), node(Op.ADD)
 _SOFTMAX, _PRODUCT, _TRANSPOSE = node(Op.SOFTMAX), node(Op.BATCH_MATMUL), node(Op.TRANSPOSE)
@@ -80,7 +85,8 @@ class _Form:
         scale = prod(each.factor for each in operands) * _number(found.get(self.factor))
         if not scale > 0 or (heads_last and not _is_turned(found.operator(self.root), sizes)):
             return None
-        call = _Call(sizes, operands, mask, scale, heads_last=heads_last)
+        is_above = _is_above(mask, around.producers)
+        call = _Call(sizes, operands, mask, scale, is_above=is_above, heads_last=heads_last)
         return call.emit
 
 
@@ -305,12 +311,17 @@ def _is_turned(op: View, sizes: _Sizes) -> bool:
 
 @record
 class _Call:
-    """An Attention node."""
+    """An Attention node.
+
+    Args:
+        is_above: the mask is above the lowest float.
+    """
 
     sizes: _Sizes
     operands: Sequence[_Operand]
     mask: TensorView | None
     scale: float
+    is_above: bool
     heads_last: bool
 
     def emit(self, g: Graph, op: View) -> None:
@@ -326,14 +337,32 @@ class _Call:
             for each, shape in zip(self.operands, shapes, strict=True)
         ]
         if self.mask is not None:
-            shape = sizes.mask(self.mask)
-            assert shape is not None
-            inputs.append(_read_as(g, self.mask, shape))
+            inputs.append(self._read_mask(g, self.mask))
         heads = sizes.heads if heads_last else None
         y = g.op(
             "Attention", *inputs, q_num_heads=heads, kv_num_heads=heads, scale=float(self.scale)
         )
         g.write(op.output, g.reshape(y, op.output.shape))
+
+    def _read_mask(self, g: Graph, mask: TensorView) -> ir.Value:
+        """The mask above the lowest float."""
+        shape = self.sizes.mask(mask)
+        assert shape is not None
+        if mask.data is not None:
+            if np.all(mask.data >= _LOWEST):
+                return _read_as(g, mask, shape)
+            return g.constant(np.maximum(mask.data, _LOWEST).reshape(shape))
+        value = _read_as(g, mask, shape)
+        return value if self.is_above else g.op("Max", value, g.constant(_LOWEST))
+
+
+def _is_above(mask: TensorView | None, producers: Producers) -> bool:
+    """Whether a mask is above the lowest float: it is chosen from constants that are."""
+    maker = None if mask is None else producers.maker(mask)
+    if mask is None or maker is None or maker.op not in (Op.SELECT, Op.SELECT_V2):
+        return False
+    choices = [maker["x"].data, maker["y"].data]
+    return all(data is not None and bool(np.all(data >= _LOWEST)) for data in choices)
 
 
 def _read_as(g: Graph, tensor: TensorView, shape: Sequence[int]) -> ir.Value:
