@@ -1,0 +1,138 @@
+"""Exports write constants in the narrowest type that holds them; ONNX Runtime folds the rest."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import onnxruntime
+import pytest
+
+from benchmarks.export_sizes import sizes
+from tests.models import model_path, model_paths
+from tflite_ort import Interpreter, export_onnx
+from tflite_ort.opmap.graph.narrowing import narrowed
+from tflite_ort.schema import (
+    FullyConnectedOptions,
+    ModelBuilder,
+    Op,
+    QuantizationParameters,
+    TensorType,
+)
+
+Array = npt.NDArray[Any]
+RNG = np.random.default_rng(0)
+CODES = RNG.integers(-127, 128, (24, 32)).astype(np.int8)
+SCALES = RNG.uniform(0.001, 1, 32).astype(np.float32)
+FLOATS = RNG.normal(0, 1, (24, 32)).astype(np.float32)
+HALVES = FLOATS.astype(np.float16)
+
+
+@pytest.mark.parametrize(
+    ("array", "codes", "scales"),
+    [
+        (CODES.astype(np.float32), np.int8, None),
+        (np.arange(2000, dtype=np.float32), np.float16, None),
+        (np.arange(0, 20000, 7, dtype=np.int64), np.int16, None),
+        (HALVES.astype(np.float32), np.float16, None),
+        (CODES * SCALES, np.int8, (1, 32)),
+        (CODES.T * SCALES[:, None], np.int8, (32, 1)),
+        (CODES * np.float32(0.013), np.int8, ()),
+        (CODES.clip(-7, 7) * SCALES, np.int8, (1, 32)),
+        (np.append(CODES * 0, CODES, axis=1) * np.float32(0.5), np.float16, None),
+    ],
+)
+def test_the_narrow_form_is_exactly_the_array(
+    array: Array, codes: type, scales: tuple[int, ...] | None
+) -> None:
+    narrow = narrowed(np.ascontiguousarray(array))
+    assert narrow is not None
+    assert narrow.codes.dtype == codes
+    assert (narrow.scales is None) is (scales is None)
+    whole = narrow.codes.astype(array.dtype)
+    back = whole if narrow.scales is None else whole * narrow.scales
+    assert back.tobytes() == np.ascontiguousarray(array).tobytes()
+    if scales:
+        assert narrow.scales is not None
+        assert narrow.scales.shape == scales
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        FLOATS,
+        np.array([0.0, -0.0, 1.0] * 400, np.float32),  # an integer has no -0.0
+        np.array([np.nan, np.inf, 1e30] * 400, np.float32),
+        np.where(CODES == 5, np.float32(np.inf), CODES * SCALES),
+        np.array([2**40, 5] * 400, np.int64),
+    ],
+)
+def test_what_has_no_narrow_form_stays(array: Array) -> None:
+    narrow = narrowed(array)
+    if narrow is not None:  # a 16-bit float has -0.0, NaN and infinity
+        assert narrow.codes.dtype == np.float16
+        assert narrow.codes.astype(np.float32).tobytes() == array.tobytes()
+
+
+def hybrid_model() -> bytes:
+    """FULLY_CONNECTED of floats and 8-bit weights."""
+    builder = ModelBuilder()
+    main = builder.subgraph("main").tensor("x", (4, 64)).tensor("y", (4, 48))
+    codes = np.random.default_rng(1).integers(-127, 128, (48, 64)).astype(np.int8)
+    scales = np.random.default_rng(2).uniform(0.01, 0.1, 48).astype(np.float32)
+    quantization = QuantizationParameters.affine(scales.tolist(), [0] * 48, 0)
+    main.constant("w", codes, TensorType.INT8, quantization)
+    options = FullyConnectedOptions()
+    main.operator(Op.FULLY_CONNECTED, ["x", "w"], ["y"], options, version=9)
+    main.inputs("x").outputs("y")
+    return builder.write()
+
+
+def test_weights_of_8_bits_stay_so_and_run_as_floats(tmp_path: Path) -> None:
+    content = hybrid_model()
+    proto = export_onnx(content)
+    kinds = {each.data_type for each in proto.graph.initializer if len(each.dims) == 2}
+    assert onnx.TensorProto.INT8 in kinds
+    assert proto.ByteSize() < 1.5 * len(content)
+    options = onnxruntime.SessionOptions()
+    options.optimized_model_filepath = str(tmp_path / "optimised.onnx")
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), options)
+    nodes = [node.op_type for node in onnx.load(tmp_path / "optimised.onnx").graph.node]
+    assert nodes == ["Gemm"]
+    x = np.random.default_rng(3).normal(0, 1, (4, 64)).astype(np.float32)
+    interpreter = Interpreter(model_content=content)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
+    interpreter.invoke()
+    want = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    assert np.array_equal(session.run(None, {"x": x})[0], want)
+
+
+# Largest of these exports, in parts of the file: what the networks have of each kind of weights.
+BARS = {
+    "npm-mediapipe-holistic__pose_landmark_lite.tflite": 1.05,
+    "tflite-support__mobilenet_v2_1.0_224_quant.tflite": 1.05,
+    "pypi-basic-pitch__nmp.tflite": 1.1,
+    "tflm__dtln_noise_suppression.tflite": 3.0,
+    "mlperf-tiny__kws_ref_model.tflite": 1.1,
+}
+
+
+@pytest.mark.parametrize("name", BARS)
+def test_exports_are_hardly_larger_than_the_file(name: str) -> None:
+    (size,) = sizes([model_path(name)])
+    assert size.ratio <= BARS[name]
+
+
+NEWER = Path(os.environ.get("TFLITE_ORT_MODELS2") or Path(__file__).parents[2] / "shared/models2")
+
+
+def test_exports_of_newer_networks_are_hardly_larger_than_the_file() -> None:
+    model_paths()  # without the folders the test is skipped, or fails in CI
+    names = ["vit_dyn8", "distilbert_dyn8", "stable_diffusion_dyn8", "mobilenet_v2_int8"]
+    for size in sizes([NEWER / f"{name}.tflite" for name in names]):
+        assert size.ratio <= 1.2, size
