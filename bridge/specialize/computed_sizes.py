@@ -51,16 +51,19 @@ def check_result(op: OperatorView[Any], result: TensorView, meter: Meter) -> Non
     Raises:
         BudgetExceeded: it takes more than `meter` allows.
     """
-    if not result.dynamic:
+    if not result.dynamic and (size := bytes_of(result)) > meter.allowed("result_bytes"):
         given = sum(bytes_of(tensor) for tensor in op.present_inputs() if not tensor.dynamic)
-        meter.check("result_bytes", max(bytes_of(result) - ENLARGED * given, 0), op.label)
+        meter.check("result_bytes", max(size - ENLARGED * given, 0), op.label)
 
 
 def bytes_of(tensor: TensorView) -> int:
     """What a tensor takes, as far as its sizes are known; without its sizes of 0, since kernels
     list the places along every axis."""
     size = _STRING if tensor.dtype.hasobject else tensor.dtype.itemsize
-    return known_product([size for size in tensor.shape if not has_zero(size)]) * size
+    sizes = tensor.shape
+    if has_zero(*sizes):
+        sizes = tuple(each for each in sizes if not has_zero(each))
+    return known_product(sizes) * size
 
 
 def _shapes(op: OperatorView[Any]) -> Shapes | None:

@@ -92,6 +92,7 @@ class Producers:
             for index in {tensor.index for tensor in op.present_inputs()}:
                 self._readers.setdefault(index, []).append(op)
         self._results = {tensor.index for tensor in results}
+        self._sources: dict[int, list[View]] = {}
 
     def maker(self, tensor: TensorView) -> View | None:
         """The operator that makes `tensor`."""
@@ -108,10 +109,35 @@ class Producers:
     def find(self, tree: Node, op: View) -> Found | None:
         """`tree` with `op` at its root; None where it does not stand there, or where something
         else reads what is made inside."""
+        if not self._may_be(tree, op):
+            return None
         for found in self._of_operator(tree, op, op.output, Found()):
             if self._is_closed(found, op):
                 return found
         return None
+
+    def _may_be(self, tree: Node, op: View) -> bool:
+        """Whether the operators before `op` are those of `tree`, whatever their operands: most that
+        are not can be told from this."""
+        sources = self._sources.get(op.index)
+        if sources is None:
+            sources = self._sources[op.index] = self._found_sources(op)
+        return all(
+            isinstance(part, Leaf)
+            or any(each.op in part.operators and self._may_be(part, each) for each in sources)
+            for part in tree.operands
+        )
+
+    def _found_sources(self, op: View) -> list[View]:
+        """The operators that make the operands of `op`, before reshapes."""
+        sources = []
+        for tensor in op.present_inputs():
+            maker = self._makers.get(tensor.index)
+            while maker is not None and maker.op in RESHAPES and maker.inputs[0] is not None:
+                maker = self._makers.get(maker.inputs[0].index)
+            if maker is not None:
+                sources.append(maker)
+        return sources
 
     def _is_closed(self, found: Found, root: View) -> bool:
         """Whether nothing outside of a match reads what it makes, but for its result, and it can

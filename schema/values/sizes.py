@@ -85,7 +85,7 @@ def unknown_shape(rank: int) -> Shape:
 
 def is_known(*sizes: Any) -> bool:
     """Whether none of `sizes` is unknown."""
-    return not any(isinstance(size, UnknownSize) for size in sizes)
+    return UnknownSize not in map(type, sizes)
 
 
 def is_one(size: int) -> bool:
@@ -95,11 +95,13 @@ def is_one(size: int) -> bool:
 
 def has_zero(*sizes: int) -> bool:
     """Whether a size is known to be 0."""
-    return any(is_known(size) and size == 0 for size in sizes)
+    return 0 in sizes if is_known(*sizes) else any(is_known(n) and n == 0 for n in sizes)
 
 
 def known_product(shape: Sequence[int]) -> int:
     """The product of what is known of the sizes: how large a tensor is at least, if not empty."""
+    if is_known(*shape):
+        return prod(shape)
     sizes = ((size, _unknown(size)) for size in shape)
     return prod(size if unknown is None else unknown.factor for size, unknown in sizes)
 
