@@ -77,7 +77,10 @@ class CheckedSubgraph:
                 whole number, or `strict` forbids it.
             TensorError: `shape` has not one dimension.
         """
-        checked, target = operator.index(index), _sizes(shape)
+        checked = operator.index(index)
+        if not strict and isinstance(shape, tuple) and self.executor.has_shape(checked, shape):
+            return
+        target = _sizes(shape)
         if not 0 <= checked < len(self.declared.tensors):
             raise ResizeError(
                 f"Tensor {checked} cannot be resized: there are {len(self.declared.tensors)}"
@@ -167,9 +170,9 @@ class CheckedSubgraph:
         """A copy of a tensor that is kept, or of a constant; of a sparse one what is stored."""
         checked = self._checked(index)
         tensor = self._tensor(checked)
-        data = self._opened.constant(tensor)
+        data = None if tensor.sparsity is None else self._opened.constant(tensor)
         try:
-            if tensor.sparsity is not None and data is not None:
+            if data is not None:
                 dtype = NUMPY_DTYPE[tensor.type]
                 whole = data[: data.size // dtype.itemsize * dtype.itemsize]
                 return given(whole.view(dtype), tensor)

@@ -102,9 +102,13 @@ class SubgraphExecutor:
         self._warned = False
         self.plan: Plan | StoredPlan | None = None
 
+    def has_shape(self, index: int, shape: tuple[Any, ...]) -> bool:
+        """Whether a tensor has a buffer of this shape."""
+        return index in self._arrays and self._arrays[index].shape == shape
+
     def resize(self, index: int, shape: Shape) -> None:
         """Give a tensor another shape; `allocate` has to follow unless it has it already."""
-        if index in self._arrays and self._arrays[index].shape == shape:
+        if self.has_shape(index, shape):
             return
         self._shapes[index] = shape
         self._resized.add(index)

@@ -65,6 +65,8 @@ def test_the_narrow_form_is_exactly_the_array(
     "array",
     [
         FLOATS,
+        FLOATS.reshape(-1),
+        FLOATS.reshape(-1, 2),
         np.array([0.0, -0.0, 1.0] * 400, np.float32),  # an integer has no -0.0
         np.array([np.nan, np.inf, 1e30] * 400, np.float32),
         np.where(CODES == 5, np.float32(np.inf), CODES * SCALES),

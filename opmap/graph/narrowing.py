@@ -20,6 +20,8 @@ Array = npt.NDArray[Any]
 
 # Smaller constants are left alone: the nodes need room too.
 _BYTES = 512
+# Shorter rows take as much room with their scale as before.
+_ROW = 4
 # So many elements tell whether it is worthwhile to look at all.
 _SAMPLE = 64
 _NARROWER: dict[ir.DataType, Sequence[npt.DTypeLike]] = {
@@ -108,7 +110,7 @@ def _codes_of_channels(array: Array) -> Narrow | None:
     """8-bit codes and a scale for each index of an axis, or one for all."""
     for axis in dict.fromkeys((0, array.ndim - 1, None)):
         rows = array.reshape(1, -1) if axis is None else _rows(array, axis)
-        if not len(rows) or not _is_likely(rows):
+        if rows.shape[1] < _ROW or not _is_likely(rows):
             continue
         scales = _scales(rows)
         if scales is None:
