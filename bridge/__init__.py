@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from tflite_ort.schema import UnsupportedVersion as UnsupportedVersion
     from tflite_ort.schema import Untranslatable as Untranslatable
     from tflite_ort.schema import VersionError as VersionError
+    from tflite_ort.signature_exports import export_signatures as export_signatures
     from tflite_ort.signatures import SignatureRunner as SignatureRunner
     from tflite_ort.tuning.tuner import Tuning as Tuning
     from tflite_ort.verification import Report as Report
@@ -80,6 +81,7 @@ _NAMES = {
     "custom_interpreter": "InterpreterWithCustomOps",
     "export": "export_onnx",
     "generation": "Generated GenerationError LanguageModel generate",
+    "signature_exports": "export_signatures",
     "install": "Installed install_as",
     "interpreter": "Interpreter",
     "metadata": "Metadata",

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import IO
+from typing import Unpack
 
 import onnx
 
@@ -17,16 +16,14 @@ from tflite_ort.custom.export import DOMAIN, untranslated, with_custom_nodes
 from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.export_check import check_export
 from tflite_ort.export_decoded import IMAGE, write_decoded
+from tflite_ort.export_form import Form, Written
 from tflite_ort.export_shapes import Given, Shaped, opened, shaped
 from tflite_ort.export_state import first_values, lower_with_state
-from tflite_ort.files import is_replaceable, write_bytes, writing
-from tflite_ort.metadata import properties
 from tflite_ort.missing_operators import check_operators
 from tflite_ort.opening import check_hybrid, model_source
 from tflite_ort.opmap import Lowered, Target
 from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.narrowing import narrow_constants
-from tflite_ort.opmap.graph.serialization import Place, serialized
 from tflite_ort.providers.model_session import model_session
 from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import (
@@ -40,18 +37,12 @@ from tflite_ort.schema import (
     read_model,
 )
 from tflite_ort.schema.file.check import check
+from tflite_ort.signature_model import signature_model
 from tflite_ort.specialize.specialization import specialize
 from tflite_ort.versioning.resolver import OpResolver
 
 _ADVICE = f"custom_ops='domain' writes custom operators as nodes of the domain {DOMAIN}."
 _KNOWN_DOMAINS = frozenset({"", "ai.onnx", "ai.onnx.ml"})
-# A protobuf cannot hold more.
-_PROTOBUF_BYTES = 2**31 - 1
-# Inside a file: room for the graph beside the weights.
-_INLINE_LIMIT = _PROTOBUF_BYTES - (64 << 20)
-# Beside a file: what is smaller stays in the graph; the others begin where pages do, to be mapped.
-_EXTERNAL_BYTES = 1024
-_ALIGNMENT = 4096
 
 
 def export_onnx(
@@ -69,6 +60,7 @@ def export_onnx(
     budgets: Budgets | None = None,
     check: bool = False,
     decode: bool | str = False,
+    **written: Unpack[Written],
 ) -> onnx.ModelProto:
     """Translate a TFLite model into ONNX (opset 21; hash tables take ``ai.onnx.ml`` too).
 
@@ -87,12 +79,12 @@ def export_onnx(
         resolver: where translators are looked up; default `BuiltinOpResolver`.
         custom_ops: ``"domain"`` writes a custom operator without a translation as a node of the
             domain ``tflite.custom``, its options as attributes. None refuses such a model.
-        stateful: variables, and how far random numbers have got, become inputs and outputs: ``h``
-            and ``h_next``, the next ``h``; ``metadata_props["tflite.state"]`` lists the pairs;
-            an input that is not fed starts the state. False: every run starts it.
+        stateful: variables become inputs and outputs, ``h`` and ``h_next``, which ``tflite.state``
+            in the metadata lists; an input that is not fed starts the state. False: every run does.
         external_roots, budgets: as of `read_model`; a model read before keeps its own.
         check: run file and interpreter on the same random inputs, see `check_export`.
         decode: end in boxes, landmarks, masks or classes; ``"image"``: and begin at a picture.
+        written: signature, opset, float16, nchw, rename, external_data: see `Written`.
 
     Returns:
         The model; where `output` is given and weights are external, without their data. Names,
@@ -100,19 +92,18 @@ def export_onnx(
         as ``CONV_2D_12/Conv``; `properties` says what ``metadata_props`` hold.
 
     Raises:
-        ModelError, VersionError: it cannot be read, exceeds a budget, or has unknown operators.
+        ModelError, VersionError, OSError: it cannot be read, exceeds a budget, or be written.
         ExportError: lists all operators without a translation; graph does not load; `check` fails.
-        OSError: `output` cannot be written; what was there before still is.
     """
-    _check_choices(weights, hybrid, custom_ops, decode)
-    (source, origin), sizes = _source(model, budgets, external_roots), (input_shapes or {}, batch)
-    resolver, target = resolver or BuiltinOpResolver(), Target(weights, hybrid=hybrid)
+    form = _chosen_form(weights, hybrid, custom_ops, decode, written)
+    source, origin = _source(model, budgets, external_roots, form)
+    resolver, target = resolver or BuiltinOpResolver(), form.target(weights, hybrid)
+    sizes = input_shapes or {}, batch
     with _enough_memory():
         given, lowered = _translated(source, sizes, resolver, target, custom_ops, stateful)
-        lowered.model.metadata_props.update(properties(source, origin))
-        proto = _written(lowered.model, path := None if decode else output)
+        proto = form.write(lowered.model, source, origin, path := None if decode else output)
     if check:
-        check_export(proto, path, given, hybrid=hybrid, resolver=resolver)
+        check_export(proto, path, given, hybrid=hybrid, resolver=resolver, form=form)
     return write_decoded(proto, given, origin, decode, output) if decode else proto
 
 
@@ -122,9 +113,9 @@ def made_for(target: Target, model: Source, resolver: OpResolver) -> onnx.ModelP
     Raises:
         BridgeError: as `export_onnx`.
     """
-    source, _ = _source(model, None, ())
+    source, _ = _source(model, None, (), Form())
     _, lowered = _translated(source, ({}, None), resolver, target, None, True)
-    return _written(lowered.model, None)
+    return Form().write(lowered.model, source, None, None)
 
 
 def _translated(
@@ -173,8 +164,9 @@ def _source(
     model: Source | Model,
     budgets: Budgets | None,
     external_roots: Sequence[str | os.PathLike[str]],
+    form: Form,
 ) -> tuple[Model, Source | None]:
-    """The model, and what it was read from."""
+    """The model, of a signature if `form` names one, and what it was read from."""
     origin = None
     if isinstance(model, Model):
         source = model
@@ -184,10 +176,18 @@ def _source(
         source = read_model(origin, external_roots=external_roots, budgets=budgets)
     if not source.subgraphs:
         raise ExportError("The model has no subgraph.")
+    if form.signature is not None:
+        source = signature_model(source, form.signature)
+    form.check(source)
     return source if budgets is None else replace(source, budgets=budgets), origin
 
 
-def _check_choices(weights: str, hybrid: str, custom_ops: str | None, decode: bool | str) -> None:
+def _chosen_form(
+    weights: str, hybrid: str, custom_ops: str | None, decode: bool | str, written: Written
+) -> Form:
+    form = Form(**written)
+    if decode and not form.plain:
+        raise ValueError("decode takes no opset, float16, nchw or rename")
     if decode not in (False, True, IMAGE):
         raise ValueError(f"decode must be True, False or {IMAGE!r}, got {decode!r}")
     if weights not in ("uint8", "int8"):
@@ -195,6 +195,7 @@ def _check_choices(weights: str, hybrid: str, custom_ops: str | None, decode: bo
     if custom_ops not in (None, "domain"):
         raise ValueError(f"custom_ops must be 'domain' or None, got {custom_ops!r}")
     check_hybrid(hybrid)
+    return form
 
 
 def _lowered(
@@ -246,40 +247,3 @@ def _refused(graph: Specialized, refusals: Mapping[int, str]) -> ExportError:
     count = f"{len(lines)} of {len(graph.operators)} operators cannot be exported:"
     custom = any(op.custom_code for op in graph.operators if op.index in refusals)
     return ExportError("\n".join([count, *lines, *([_ADVICE] if custom else [])]))
-
-
-def _written(model: ir.Model, output: str | os.PathLike[str] | None) -> onnx.ModelProto:
-    size = sum(
-        value.const_value.nbytes
-        for value in model.graph.initializers.values()
-        if value.const_value is not None
-    )
-    if output is None or size <= _INLINE_LIMIT:
-        if size > _INLINE_LIMIT:
-            raise ExportError(f"weights of {size} bytes do not fit a protobuf: give an output path")
-        content = serialized(model)
-        if output is not None:
-            write_bytes(output, content)
-        return onnx.load_model_from_string(content)
-    if not is_replaceable(output):
-        raise ExportError(f"weights of {size} bytes need a file beside {os.fspath(output)}")
-    data = f"{os.fspath(output)}.data"
-    with writing(output, data) as (graph, weights):
-        places = _write_weights(model.graph, weights, Path(data).name)
-        content = serialized(model, external=places)
-        graph.write(content)
-    return onnx.load_model_from_string(content)
-
-
-def _write_weights(graph: ir.Graph, stream: IO[bytes], location: str) -> dict[str, Place]:
-    """Write the large initializers one after the other; returns where they are."""
-    places = {}
-    for name, value in graph.initializers.items():
-        tensor = value.const_value
-        if tensor is None or tensor.dtype is ir.DataType.STRING or tensor.nbytes < _EXTERNAL_BYTES:
-            continue
-        start = -stream.tell() % _ALIGNMENT + stream.tell()
-        stream.seek(start)
-        stream.write(tensor.data())
-        places[name] = Place(location, start)
-    return places

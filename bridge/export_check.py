@@ -15,7 +15,9 @@ import onnx
 from tflite_ort.comparison.differences import Difference, Tolerance, badness, difference
 from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.comparison.index_limits import index_limits
+from tflite_ort.export_form import Form
 from tflite_ort.interpreter import Interpreter
+from tflite_ort.opmap import Layout
 from tflite_ort.providers.onnx_file import OnnxSession
 from tflite_ort.schema import DelegateError, ExportError, Model, with_own_data, write_model
 from tflite_ort.schema.values.complex_pairs import paired
@@ -29,6 +31,8 @@ Array = npt.NDArray[Any]
 # the interpreter, of which ONNX Runtime joins other nodes. LiteRT is not asked here: its spread
 # would tell that this is little (5.6e-4).
 _TOLERANCE = Tolerance(relative=1e-3)
+# Sixteen-bit floats have 11 bits: 2e-4 a step, which a network's layers add up.
+_HALF = Tolerance(relative=5e-2, quanta=3.0)
 
 
 class ExportMismatch(ExportError):
@@ -52,12 +56,14 @@ def check_export(
     resolver: OpResolver | None = None,
     seed: int = 0,
     tolerance: Tolerance | None = None,
+    form: Form | None = None,
 ) -> dict[str, Difference]:
     """Run an exported model and the interpreter once on the same random inputs.
 
     Args:
         proto, output: what `export_onnx` returned, and where it wrote it.
         model: what was exported.
+        form: how it was written.
 
     Returns:
         By name of an output, how far it is from the interpreter's.
@@ -68,10 +74,11 @@ def check_export(
         BridgeError: the interpreter cannot run the model.
     """
     try:
-        found = _differences(proto, output, model, hybrid, resolver, seed)
+        found = _differences(proto, output, model, hybrid, resolver, seed, form or Form())
     except DelegateError as error:
         raise ExportMismatch(f"the exported file does not run: {error}", _moved(output)) from error
-    off = {n: each for n, each in found.items() if not each.within(tolerance or _TOLERANCE)}
+    allowed = tolerance or (_HALF if form is not None and form.float16 else _TOLERANCE)
+    off = {n: each for n, each in found.items() if not each.within(allowed)}
     if off:
         name, far = max(off.items(), key=lambda pair: badness(pair[1]))
         text = f"output {name!r} differs from the interpreter's by {far.words}"
@@ -86,6 +93,7 @@ def _differences(
     hybrid: str,
     resolver: OpResolver | None,
     seed: int,
+    form: Form,
 ) -> dict[str, Difference]:
     folder = None if output is None else Path(output).absolute().parent
     session = OnnxSession(proto, folder)
@@ -95,41 +103,59 @@ def _differences(
         Interpreter(model_content=content, hybrid=hybrid, resolver=resolver, budgets=model.budgets)
     ) as interpreter:
         details = interpreter.get_input_details()
-        _resize(interpreter, details, proto)
+        _resize(interpreter, details, proto, form)
         details = interpreter.get_input_details()
         arrays = random_inputs(details, seed, limits=index_limits(model))
         interpreter.allocate_tensors()
         for index, array in arrays.items():
             interpreter.set_tensor(index, array)
         interpreter.invoke()
-        feeds = dict(zip(session.inputs, map(_as_onnx, arrays.values()), strict=False))
+        given = (
+            _laid(_as_onnx(arrays[each["index"]]), each["name"] in form.nchw) for each in details
+        )
+        feeds = dict(zip(session.inputs, given, strict=False))
         found: dict[str, Difference] = {}
         outputs = interpreter.get_output_details()
         # State, which comes after them, is left out.
         for name, value, detail in zip(session.outputs, session.run(feeds), outputs, strict=False):
             view = views[detail["index"]]
             right = np.asarray(interpreter.get_tensor(detail["index"]))
+            right = _laid(right, detail["name"] in form.nchw)
             codes = view.quantization if view.is_quantized else None
             found[name] = difference(_as_tensor(np.asarray(value), right), right, codes)
     return found
 
 
+def _laid(array: Array, first: bool) -> Array:
+    """`array` with its channels first, if they are to be."""
+    return array.transpose(Layout.FIRST.permutation(array.ndim)) if first else array
+
+
 def _resize(
-    interpreter: Interpreter, details: list[dict[str, Any]], proto: onnx.ModelProto
+    interpreter: Interpreter, details: list[dict[str, Any]], proto: onnx.ModelProto, form: Form
 ) -> None:
     """Give inputs the sizes that the file fixes; open ones stay as they are."""
     declared: Mapping[str, onnx.ValueInfoProto] = {each.name: each for each in proto.graph.input}
     for detail in details:
-        value = declared.get(detail["name"])
+        name = detail["name"]
+        value = declared.get(form.rename.get(name, name))
         if value is None:
             continue
         dims = value.type.tensor_type.shape.dim
         sizes = [
             each.dim_value if each.HasField("dim_value") else int(size)
-            for each, size in zip(dims, detail["shape"], strict=False)
+            for each, size in zip(dims, _declared(detail, form), strict=False)
         ]
+        if name in form.nchw and len(sizes) == len(detail["shape"]):
+            sizes = [sizes[i] for i in Layout.FIRST.inverse(len(sizes))]
         if len(sizes) == len(detail["shape"]) and sizes != list(detail["shape"]):
             interpreter.resize_tensor_input(detail["index"], sizes)
+
+
+def _declared(detail: dict[str, Any], form: Form) -> tuple[int, ...]:
+    """The sizes of an input in the order that the file has."""
+    shape = tuple(int(size) for size in detail["shape"])
+    return Layout.FIRST.shape(shape) if detail["name"] in form.nchw else shape
 
 
 def _as_onnx(array: Array) -> Array:

@@ -9,8 +9,9 @@ interrupt leaves what was there before.
 from __future__ import annotations
 
 import os
+import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -18,6 +19,7 @@ from typing import IO, Self
 
 Target = str | os.PathLike[str]
 
+_LONGEST_NAME = 200
 # Linux makes files without a name, of which nothing is left if the process is killed.
 _UNNAMED = getattr(os, "O_TMPFILE", None)
 _FLAGS = os.O_RDWR | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -56,6 +58,14 @@ def writing(*paths: Target) -> Iterator[list[IO[bytes]]]:
             draft.finish()
         for draft in reversed(drafts):
             draft.publish()
+
+
+def portable_names(names: Sequence[str]) -> list[str]:
+    """`names` as those of files in one folder: letters, digits, points, dashes; each another one,
+    also where a file system does not tell large letters from small ones."""
+    plain = [re.sub(r"[^\w.-]+", "_", name).strip("_.")[:_LONGEST_NAME] or "_" for name in names]
+    lower = [each.lower() for each in plain]
+    return [f"{i}_{n}" if lower.count(n.lower()) > 1 else n for i, n in enumerate(plain)]
 
 
 def is_replaceable(path: Target) -> bool:

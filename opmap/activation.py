@@ -169,13 +169,38 @@ def leaky_relu(op: OperatorView[LeakyReluOptions], g: Graph) -> None:
     g.write(output, g.op("LeakyRelu", x, alpha=slope), layout=layout)
 
 
+# The opset that brought Gelu.
+_GELU_SINCE = 20
+
+
 @translator(Op.GELU, versions=(1, 3))
 def gelu(op: OperatorView[GeluOptions], g: Graph) -> None:
     """Gelu, exact or by Tanh; for 16-bit codes a Gather."""
     if by_tabulated_code(op, g):
         return
+    if g.opset < _GELU_SINCE:
+        check_types(op, _HALF | _BYTES)
+        layout = g.layout(op["input"])
+        x = g.read(op["input"], layout=layout)
+        g.write(op.output, _composed_gelu(g, x, op.options.approximate), layout=layout)
+        return
     approximation = "tanh" if op.options.approximate else "none"
     unary("Gelu", _HALF | _BYTES, {"approximate": approximation}, op, g)
+
+
+def _composed_gelu(g: Graph, x: ir.Value, approximate: bool) -> ir.Value:
+    """x / 2 * (1 + Erf(x / sqrt 2)), or by Tanh, of floats."""
+
+    def number(value: float) -> ir.Value:
+        return g.op("CastLike", g.constant(value, np.float32), x)
+
+    if approximate:
+        cube = g.op("Mul", g.op("Mul", x, x), g.op("Mul", x, number(0.044715)))
+        inner = g.op("Mul", g.op("Add", x, cube), number(math.sqrt(2 / math.pi)))
+        turned = g.op("Tanh", inner)
+    else:
+        turned = g.op("Erf", g.op("Mul", x, number(math.sqrt(0.5))))
+    return g.op("Mul", g.op("Mul", x, number(0.5)), g.op("Add", turned, number(1)))
 
 
 @translator(Op.PRELU, versions=(1, 1))

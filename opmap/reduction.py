@@ -227,10 +227,20 @@ def reduce_all(op: OperatorView[ReducerOptions], g: Graph) -> None:
     _of_truths(op, g, "ReduceMin")
 
 
+# The opset from which ReduceMax and ReduceMin take truths.
+_TRUTHS_SINCE = 20
+
+
 def _of_truths(op: OperatorView[ReducerOptions], g: Graph, name: str) -> None:
     if op["input"].type is not TensorType.BOOL:
         raise Untranslatable(f"{op['input'].type.name} elements")
-    _reduce(op, g, name, _layout(op, g), Domain.REAL)
+    layout = _layout(op, g)
+    if g.opset >= _TRUTHS_SINCE:
+        _reduce(op, g, name, layout, Domain.REAL)
+        return
+    numbers = g.cast(g.read(op["input"], layout=layout), ir.DataType.INT32)
+    found = g.cast(_reduced(op, g, name, numbers, layout), ir.DataType.BOOL)
+    _write(op, g, found, layout, Domain.REAL)
 
 
 @translator(Op.CUMSUM, versions=(1, 1))

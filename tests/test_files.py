@@ -15,7 +15,7 @@ import onnx
 import pytest
 
 from tests.one_op import Node, T, graph_model
-from tflite_ort import export, export_onnx, files
+from tflite_ort import ExportError, export_form, export_onnx, files
 from tflite_ort.command.arrays import write_outputs
 from tflite_ort.command.versions import versions_command
 from tflite_ort.schema import AddOptions, Op
@@ -92,7 +92,7 @@ def test_a_full_disk_leaves_arrays_and_reports(out: Path) -> None:
 def test_external_data_and_graph_come_together(
     out: Path, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(export, "_INLINE_LIMIT", 1000)
+    monkeypatch.setattr(export_form, "_INLINE_LIMIT", 1000)
     target, data = out.parent / "m.onnx", out.parent / "m.onnx.data"
     export_onnx(model, target)
     proto = onnx.load(target)
@@ -113,8 +113,8 @@ def test_external_data_and_graph_come_together(
 def test_external_data_has_no_place_beside_a_device(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(export, "_INLINE_LIMIT", 1000)
-    with pytest.raises(export.ExportError, match="need a file beside /dev/null"):
+    monkeypatch.setattr(export_form, "_INLINE_LIMIT", 1000)
+    with pytest.raises(ExportError, match="need a file beside /dev/null"):
         export_onnx(model, "/dev/null")
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,24 +15,31 @@ import typer
 
 from tflite_ort.bundles import open_bundle
 from tflite_ort.command.arguments import (
+    AsJson,
     BudgetNumbers,
     ExternalRoots,
     Hybrid,
     HybridOption,
     ModelFile,
     ResolverName,
+    SignatureKey,
     budgets,
     resolver_of,
 )
-from tflite_ort.command.terminal import complain, new_console, new_table, say
+from tflite_ort.command.outputs import STDOUT
+from tflite_ort.command.terminal import complain, new_console, new_table, say, say_json
 from tflite_ort.export import export_onnx
 from tflite_ort.export_bundle import export_bundle
 from tflite_ort.export_check import ExportMismatch, check_export
 from tflite_ort.export_decoded import IMAGE
+from tflite_ort.export_form import Form, Written
 from tflite_ort.export_shapes import shaped
 from tflite_ort.opening import holds_bundle
+from tflite_ort.opmap.graph.opsets import IR_VERSIONS, OPSET
 from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import read_model
+from tflite_ort.signature_exports import signature_files
+from tflite_ort.signature_model import signature_model
 from tflite_ort.verification.report import OFF
 
 
@@ -67,40 +76,78 @@ CustomOpsOption = Annotated[
 ]
 
 
+WeightsOption = Annotated[
+    Weights, typer.Option(help="int8 keeps signed weights, as some accelerators need.")
+]
+Out = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[OUT]",
+        help="Default: MODEL with suffix .onnx; - is standard output; of a bundle, and of all "
+        "signatures, a folder.",
+    ),
+]
+AllSignatures = Annotated[
+    bool, typer.Option("--all-signatures", help="A file for each signature, into a folder.")
+]
+Opset = Annotated[
+    int, typer.Option(min=min(IR_VERSIONS), max=max(IR_VERSIONS), help="That nodes are of.")
+]
+Float16 = Annotated[
+    bool, typer.Option("--float16", help="16-bit floats inside; inputs and outputs stay.")
+]
+Nchw = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="An input or output with its channels first; repeatable."),
+]
+Rename = Annotated[
+    list[str] | None,
+    typer.Option(metavar="OLD=NEW", help="Of an input or output; repeatable."),
+]
+ExternalData = Annotated[
+    bool, typer.Option("--external-data", help="Weights in a file beside it, OUT.data.")
+]
+Stateful = Annotated[
+    bool,
+    typer.Option(
+        "--stateful/--stateless",
+        help="Variables as inputs and outputs, or every run starts from their first values.",
+    ),
+]
+Decode = Annotated[
+    bool, typer.Option("--decode", help="End in boxes, landmarks, masks or classes.")
+]
+ImageInput = Annotated[
+    bool, typer.Option("--image-input", help="Decode, and begin at a picture of any size.")
+]
+Check = Annotated[
+    bool, typer.Option("--check", help="Run it beside the interpreter; exit code 4 if off.")
+]
+
+
 def export(
     model: ModelFile,
-    out: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="[OUT]", help="Default: MODEL with suffix .onnx; of a bundle a folder."
-        ),
-    ] = None,
-    weights: Annotated[
-        Weights, typer.Option(help="int8 keeps signed weights, as some accelerators need.")
-    ] = Weights.UINT8,
-    hybrid: HybridOption = Hybrid.FLOAT,
-    resolver: ResolverName = None,
-    external_root: ExternalRoots = None,
-    budget: BudgetNumbers = None,
-    custom_ops: CustomOpsOption = None,
+    out: Out = None,
+    signature: SignatureKey = None,
+    all_signatures: AllSignatures = False,
+    as_json: AsJson = False,
+    weights: WeightsOption = Weights.UINT8,
+    opset: Opset = OPSET,
+    float16: Float16 = False,
     shape: Shapes = None,
     batch: Batch = None,
-    stateful: Annotated[
-        bool,
-        typer.Option(
-            "--stateful/--stateless",
-            help="Variables as inputs and outputs, or every run starts from their first values.",
-        ),
-    ] = True,
-    decode: Annotated[
-        bool, typer.Option("--decode", help="End in boxes, landmarks, masks or classes.")
-    ] = False,
-    image_input: Annotated[
-        bool, typer.Option("--image-input", help="Decode, and begin at a picture of any size.")
-    ] = False,
-    check: Annotated[
-        bool, typer.Option("--check", help="Run it beside the interpreter; exit code 4 if off.")
-    ] = False,
+    nchw: Nchw = None,
+    rename: Rename = None,
+    external_data: ExternalData = False,
+    stateful: Stateful = True,
+    custom_ops: CustomOpsOption = None,
+    decode: Decode = False,
+    image_input: ImageInput = False,
+    check: Check = False,
+    resolver: ResolverName = None,
+    hybrid: HybridOption = Hybrid.FLOAT,
+    external_root: ExternalRoots = None,
+    budget: BudgetNumbers = None,
 ) -> None:
     """Write a model as ONNX; of a bundle every model, with a list of them, into a folder."""
     options: dict[str, Any] = {
@@ -115,21 +162,99 @@ def export(
         "budgets": budgets(budget),
         "decode": IMAGE if image_input else decode,
     }
+    form: Written = {"opset": opset, "float16": float16, "nchw": nchw or ()}
+    form |= {"rename": dict(map(_named_new, rename or ())), "external_data": external_data}
+    _check_choices(options["decode"], form, signature, all_signatures)
     if holds_bundle(model):
-        _export_bundle(model, model.with_suffix("") if out is None else out, check, options)
-        return
-    target = model.with_suffix(".onnx") if out is None else out
-    exported = export_onnx(model, target, **options, check=check and bool(options["decode"]))
-    _describe(exported, target)
-    if check and not options["decode"]:
-        _check(exported, target, model, options)
+        _export_bundle(model, _folder(model, out), check, options, as_json=as_json)
+    elif all_signatures:
+        read = read_model(model, external_roots=external_root or (), budgets=budgets(budget))
+        folder = _folder(model, out)
+        for key, path in signature_files(read, folder).items():
+            folder.mkdir(parents=True, exist_ok=True)
+            _export(model, str(path), options, {**form, "signature": key}, check, as_json=as_json)
+    else:
+        target = str(model.with_suffix(".onnx")) if out is None else out
+        _export(model, target, options, {**form, "signature": signature}, check, as_json=as_json)
+
+
+def _export(
+    model: Path,
+    target: str,
+    options: dict[str, Any],
+    form: Written,
+    check: bool,
+    *,
+    as_json: bool,
+) -> None:
+    """Write one file, or to standard output, and say what it is."""
+    quiet = target == STDOUT
+    path = None if quiet else Path(target)
+    of_decoded = check and bool(options["decode"])
+    exported = export_onnx(model, path, **options, **form, check=of_decoded)
+    if quiet:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(exported.SerializeToString())
+    differences = {}
+    if check and not of_decoded:
+        differences = _checked(exported, path, model, options, form)
+    if as_json:
+        record = _record(exported, target, differences)
+        print(json.dumps(record), file=sys.stderr if quiet else sys.stdout)
+    elif not quiet:
+        _describe(exported, Path(target))
+        for name, text in differences.items():
+            say(f"checked {name}: {text}")
+
+
+def _check_choices(
+    decode: bool | str, form: Written, signature: str | None, all_signatures: bool
+) -> None:
+    if decode and not Form(**form).plain:
+        raise typer.BadParameter(
+            "takes no --opset, --float16, --nchw or --rename", param_hint="--decode"
+        )
+    if signature is not None and all_signatures:
+        raise typer.BadParameter("is one of --all-signatures", param_hint="--signature")
+
+
+def _folder(model: Path, out: str | None) -> Path:
+    if out == STDOUT:
+        raise typer.BadParameter("several files do not fit standard output", param_hint="OUT")
+    return model.with_suffix("") if out is None else Path(out)
+
+
+def _record(
+    exported: onnx.ModelProto, target: str, differences: Mapping[str, str]
+) -> dict[str, Any]:
+    """What was written, for JSON."""
+    nodes = Counter(node.op_type for node in exported.graph.node)
+    sides = {
+        side: [each.name for each in values]
+        for side, values in (("inputs", exported.graph.input), ("outputs", exported.graph.output))
+    }
+    parts = _parts(Path(target))
+    size = sum(part.stat().st_size for part in parts) or exported.ByteSize()
+    return {
+        "file": target,
+        "bytes": size,
+        "opset": exported.opset_import[0].version,
+        **sides,
+        "nodes": dict(nodes.most_common()),
+        **({"checked": dict(differences)} if differences else {}),
+    }
+
+
+def _parts(target: Path) -> list[Path]:
+    """The files of an export."""
+    files = target, target.with_name(f"{target.name}.data")
+    return [part for part in files if part.is_file()]
 
 
 def _describe(exported: onnx.ModelProto, target: Path) -> None:
     """Print what was written."""
     nodes = Counter(node.op_type for node in exported.graph.node)
-    parts = [target, target.with_name(f"{target.name}.data")]
-    size = sum(part.stat().st_size for part in parts if part.exists())
+    size = sum(part.stat().st_size for part in _parts(target))
     say(f"wrote {target}: {size / 1e6:.2f} MB, {nodes.total()} nodes")
     table = new_table("node", "count")
     for name, count in nodes.most_common():
@@ -137,12 +262,17 @@ def _describe(exported: onnx.ModelProto, target: Path) -> None:
     new_console().print(table)
 
 
-def _export_bundle(model: Path, folder: Path, check: bool, options: dict[str, Any]) -> None:
+def _export_bundle(
+    model: Path, folder: Path, check: bool, options: dict[str, Any], *, as_json: bool
+) -> None:
     """Write every model of a bundle, and list what was written."""
     index = export_bundle(
         open_bundle(model, budgets=options["budgets"]), folder, **options, check=check
     )
     written = json.loads(index.read_text())
+    if as_json:
+        say_json(written)
+        return
     table = new_table("file", "from", "inputs", "outputs")
     for each in written["models"]:
         sides = (", ".join(value["name"] for value in each[side]) for side in ("inputs", "outputs"))
@@ -153,25 +283,43 @@ def _export_bundle(model: Path, folder: Path, check: bool, options: dict[str, An
     say(f"wrote {index}")
 
 
-def _check(exported: onnx.ModelProto, target: Path, model: Path, options: dict[str, Any]) -> None:
-    """Print the largest difference from the interpreter.
+def _checked(
+    exported: onnx.ModelProto,
+    target: Path | None,
+    model: Path,
+    options: dict[str, Any],
+    written: Written,
+) -> dict[str, str]:
+    """By output, how far it is from the interpreter's.
 
     Raises:
-        Exit: with code 4 where it is too large.
+        Exit: with code 4 where it is too far.
     """
-    shapes, batch = options["input_shapes"], options["batch"]
-    hybrid, resolver = options["hybrid"], options["resolver"] or BuiltinOpResolver()
+    form, resolver = Form(**written), options["resolver"] or BuiltinOpResolver()
     roots, limits = options["external_roots"], options["budgets"]
     read = read_model(model, external_roots=roots, budgets=limits)
-    source = shaped(read, shapes, batch, resolver).model
+    if form.signature is not None:
+        read = signature_model(read, form.signature)
+    source = shaped(read, options["input_shapes"], options["batch"], resolver).model
     try:
-        found = check_export(exported, target, source, hybrid=hybrid, resolver=resolver)
+        found = check_export(
+            exported, target, source, hybrid=options["hybrid"], resolver=resolver, form=form
+        )
     except ExportMismatch as error:
         complain(error)
         raise typer.Exit(OFF) from error
-    for name, each in found.items():
-        same = "the same as the interpreter's" if each.exact else f"within {each.words}"
-        say(f"checked {name}: {same}")
+    return {
+        name: "the same as the interpreter's" if each.exact else f"within {each.words}"
+        for name, each in found.items()
+    }
+
+
+def _named_new(text: str) -> tuple[str, str]:
+    """The names that ``OLD=NEW`` stands for."""
+    old, equals, new = text.rpartition("=")
+    if not equals or not new:
+        raise typer.BadParameter(f"{text!r} is not OLD=NEW", param_hint="--rename")
+    return old, new
 
 
 def _named_shape(text: str) -> tuple[str, list[int | str | None]]:

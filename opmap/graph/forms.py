@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from tflite_ort.opmap.graph.choices import Chooser, plainest
 from tflite_ort.opmap.graph.constants import carried_type
+from tflite_ort.opmap.graph.opsets import OPSET
 from tflite_ort.records import record
 from tflite_ort.schema import TensorView
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 from tflite_ort.schema.values.sizes import is_one
+
+Size = TypeVar("Size", bound=int | str)
 
 
 class Layout(Enum):
@@ -43,7 +46,11 @@ class Layout(Enum):
 
     def shape(self, shape: Sequence[int]) -> tuple[int, ...]:
         """A channels-last shape in this layout."""
-        return tuple(shape[i] for i in self.permutation(len(shape)))
+        return self.order(shape)
+
+    def order(self, sizes: Sequence[Size]) -> tuple[Size, ...]:
+        """As `shape`, of sizes that may have names."""
+        return tuple(sizes[i] for i in self.permutation(len(sizes)))
 
 
 class Domain(Enum):
@@ -102,6 +109,9 @@ class Target:
         choose: which lowering an operator gets where it has several, see `Lowering`.
         result_bytes: a graph fails before it makes a larger tensor of computed sizes; None: it
             makes any.
+        opset: of the nodes, from 17 to 24.
+        channels_first: the names of the graph's own inputs and outputs that have their channels
+            before their places.
     """
 
     weights: str = "uint8"
@@ -115,6 +125,12 @@ class Target:
     block: int = 0
     choose: Chooser = plainest
     result_bytes: int | None = None
+    opset: int = OPSET
+    channels_first: frozenset[str] = frozenset()
+
+    def layout(self, tensor: TensorView) -> Layout:
+        """The layout of `tensor` as an input or output of the graph."""
+        return Layout.FIRST if tensor.name in self.channels_first else Layout.LAST
 
     @property
     def boundary(self) -> Domain:

@@ -59,7 +59,7 @@ class Graph(NotedNodes):
 
     def __init__(self, target: Target, translate: Translate | None = None) -> None:
         super().__init__(TensorType.INT8 if target.weights == "int8" else TensorType.UINT8)
-        self.target = target
+        self.target, self.opset = target, target.opset
         self._translate = translate
         self._within = ""
         self._journal: list[tuple[int, Form, ir.Value | None]] = []
@@ -197,14 +197,15 @@ class Graph(NotedNodes):
     def add_input(
         self, tensor: TensorView, name: str, shape: Sequence[int | str] | None
     ) -> ir.Value:
-        """Add an input of the graph for `tensor`, channels-last."""
+        """Add an input of the graph for `tensor`, in the layout that the target has for it."""
+        layout = self.target.layout(tensor)
         value = ir.Value(
             self._unique(name),
             dtype=self.boundary_type(tensor),
-            shape=None if shape is None else paired_shape(tensor, shape),
+            shape=None if shape is None else paired_shape(tensor, layout.order(shape)),
         )
         self._bases.setdefault(tensor.index, name)
-        self._record(tensor, self.form(tensor, Layout.LAST, self.target.boundary), value)
+        self._record(tensor, self.form(tensor, layout, self.target.boundary), value)
         return value
 
     def boundary_type(self, tensor: TensorView) -> ir.DataType:

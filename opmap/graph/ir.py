@@ -206,9 +206,18 @@ class Model:
     Args:
         opset_imports: the versions of operators by domain.
         metadata_props: texts by name, for people and tools.
+        producer_version, doc_string: what wrote it, and what it is; empty for nothing.
     """
 
-    __slots__ = ("graph", "ir_version", "metadata_props", "opset_imports", "producer_name")
+    __slots__ = (
+        "doc_string",
+        "graph",
+        "ir_version",
+        "metadata_props",
+        "opset_imports",
+        "producer_name",
+        "producer_version",
+    )
 
     def __init__(
         self,
@@ -221,6 +230,7 @@ class Model:
         self.graph, self.ir_version, self.producer_name = graph, ir_version, producer_name
         self.opset_imports = dict(opset_imports)
         self.metadata_props: dict[str, str] = {}
+        self.producer_version = self.doc_string = ""
 
 
 def nested(nodes: Iterable[Node]) -> Iterator[Node]:

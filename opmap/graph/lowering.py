@@ -9,8 +9,10 @@ from typing import Any, Protocol
 
 from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.blocks import keep_blocks
-from tflite_ort.opmap.graph.forms import Layout, Target
+from tflite_ort.opmap.graph.forms import Target
 from tflite_ort.opmap.graph.graph import Graph
+from tflite_ort.opmap.graph.opsets import IR_VERSIONS
+from tflite_ort.opmap.graph.opsets import OPSET as OPSET
 from tflite_ort.opmap.registry import Translator
 from tflite_ort.records import record
 from tflite_ort.schema import (
@@ -26,7 +28,6 @@ from tflite_ort.schema.values.complex_pairs import paired_shape
 from tflite_ort.schema.values.sizes import is_known, name_of
 from tflite_ort.versioning.registry import Registry
 
-OPSET = 21
 # Operators of ONNX that came later, which only graphs for ONNX Runtime itself have.
 _LATER = {"Attention": 23}
 # The versions of other domains, where they are not 1.
@@ -184,15 +185,17 @@ def _dimensions(tensor: TensorView, name: str, names: dict[int, str]) -> Sequenc
 
 
 def _output(g: Graph, tensor: TensorView, name: str, dimensions: dict[int, str]) -> ir.Value:
-    """An output of the graph called `name`, channels-last, that shares its value with no other."""
-    value = g.read(tensor, layout=Layout.LAST, domain=g.target.boundary)
+    """An output of the graph called `name`, in the layout that the target has for it, that shares
+    its value with no other."""
+    layout = g.target.layout(tensor)
+    value = g.read(tensor, layout=layout, domain=g.target.boundary)
     if value.producer() is None or value.name in g.output_names:
         value = g.op("Identity", value)
     g.output_names.add(name)
     value.name = name
     value.dtype = g.boundary_type(tensor)
     sizes = _dimensions(tensor, name, dimensions)
-    value.shape = None if sizes is None else paired_shape(tensor, sizes)
+    value.shape = None if sizes is None else paired_shape(tensor, layout.order(sizes))
     return value
 
 
@@ -208,9 +211,14 @@ def _model(
     graph.initializers.update((value.name, value) for value in initializers)
     domains = dict.fromkeys(node.domain for node in graph.all_nodes() if node.domain)
     plain = (node.op_type for node in graph.all_nodes() if not node.domain)
-    opset = max((_LATER.get(op_type, OPSET) for op_type in plain), default=OPSET)
+    opset = max((g.target.opset, *(_LATER.get(op_type, 0) for op_type in plain)))
     versions = {"": opset, **{name: _VERSIONS.get(name, 1) for name in domains}}
-    return ir.Model(graph, opset_imports=versions, producer_name="tflite-ort")
+    return ir.Model(
+        graph,
+        opset_imports=versions,
+        ir_version=IR_VERSIONS[opset],
+        producer_name="tflite-ort",
+    )
 
 
 def _used(nodes: Sequence[ir.Node], results: Sequence[ir.Value]) -> list[ir.Node]:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.constants import Constants
+from tflite_ort.opmap.graph.opsets import OPSET, Inputs, spelled
 from tflite_ort.schema import Untranslatable
 from tflite_ort.schema.values.sizes import is_known
 
@@ -27,6 +28,7 @@ class Nodes:
         self._names: set[str] = set()
         self._counts = Counter[str]()
         self._label = "boundary"
+        self.opset = OPSET
 
     def op(
         self, op_type: str, *inputs: ir.Value | None, domain: str = "", **attributes: Any
@@ -56,7 +58,10 @@ class Nodes:
                 raise Untranslatable("a shape depends on data")
             if isinstance(value, float) and _LARGEST < abs(value) < np.inf:
                 raise Untranslatable(f"{value} is beyond what an attribute can be")
-        node = ir.Node(op_type, inputs[:count], results, domain=domain, attributes=given, name=name)
+        taken: Inputs = inputs[:count]
+        if self.opset != OPSET and not domain:
+            taken, given = spelled(self.opset, op_type, taken, given)
+        node = ir.Node(op_type, taken, results, domain=domain, attributes=given, name=name)
         self.nodes.append(node)
         return node.outputs
 

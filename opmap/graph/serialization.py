@@ -54,13 +54,18 @@ def serialized(
     return b"".join(
         (
             _int(1, model.ir_version),
-            _text(2, model.producer_name) if model.producer_name else b"",
+            *(_text(number, text) for number, text in _said(model) if text),
             _sized(7, sum(map(len, graph))),
             *graph,
             *(_bytes(8, _text(1, domain) + _int(2, version)) for domain, version in opsets),
             *(_entry(14, key, value) for key, value in sorted(model.metadata_props.items())),
         )
     )
+
+
+def _said(model: ir.Model) -> Iterable[tuple[int, str]]:
+    """Texts on the model, by field."""
+    return (2, model.producer_name), (3, model.producer_version), (6, model.doc_string)
 
 
 def _graph(
