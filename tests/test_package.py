@@ -71,6 +71,7 @@ PUBLIC = [
     "batch_shape",
     "batched_model",
     "export_onnx",
+    "export_signatures",
     "extract",
     "generate",
     "install_as",
