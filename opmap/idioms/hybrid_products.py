@@ -101,11 +101,16 @@ def keeps_codes(
         single_row: there is known to be one row.
         repeated: the float product would be one of many inside one node.
     """
-    is_exact = g.target.cpu_kernels and g.target.weights == "int8"
-    if matrix.scale is None or not is_exact or matrix.codes.shape[1] > _MOST_COLUMNS:
+    if not _is_kept(g, matrix):
         return False
     many = matrix.codes.size >= (2 * _MANY if repeated else _MANY)
     return rounding is not None or (single_row and many)
+
+
+def _is_kept(g: Graph, matrix: WeightMatrix) -> bool:
+    """Whether products with the codes of `matrix` are exact."""
+    is_exact = g.target.cpu_kernels and g.target.weights == "int8"
+    return matrix.scale is not None and is_exact and matrix.codes.shape[1] <= _MOST_COLUMNS
 
 
 def sum_of_products(
@@ -125,6 +130,9 @@ def sum_of_products(
     """
     products, reals = list[ir.Value](), list[Term]()
     for x, matrix in terms:
+        if rounding is Rounding.XNNPACK and single_row and _is_kept(g, matrix):
+            products.append(_product_of_quantized_row(g, x, matrix))
+            continue
         codes = None if rounding is None else rounded(g, x, rounding, [-1])
         if not keeps_codes(g, matrix, rounding, single_row=single_row):
             reals.append((x if codes is None else codes.reals(g), matrix))
@@ -165,6 +173,16 @@ def _product_of_codes(g: Graph, x: Codes, matrix: WeightMatrix) -> ir.Value:
     # If the scales were multiplied first, ONNX Runtime would take several row scales for one.
     columns = g.op("Mul", g.cast(sums, _FLOAT), g.constant(matrix.scale))
     return g.op("Mul", columns, x.scale)
+
+
+def _product_of_quantized_row(g: Graph, x: ir.Value, matrix: WeightMatrix) -> ir.Value:
+    """The product of one row, rounded as XNNPACK does. DynamicQuantizeLinear rounds so too, but for
+    a number that is halfway between two codes within the last bit. ONNX Runtime makes a single
+    node of these."""
+    codes, scale, zero_point = g.op_multi("DynamicQuantizeLinear", x, outputs=3)
+    weights = g.constants.add(matrix.codes.T, "weights")
+    sums = g.cast(g.op("MatMulInteger", codes, weights, zero_point), _FLOAT)
+    return g.op("Mul", sums, g.op("Mul", scale, g.constant(matrix.scale)))
 
 
 def _product_of_digits(g: Graph, x: ir.Value, matrix: WeightMatrix) -> ir.Value:

@@ -8,6 +8,7 @@ from functools import cache
 
 from tflite_ort.opmap.graph import Graph, Target
 from tflite_ort.opmap.patterns.attention import ATTENTION
+from tflite_ort.opmap.patterns.cached_attention import CACHED_ATTENTION
 from tflite_ort.opmap.patterns.matching import Producers
 from tflite_ort.opmap.patterns.normalization import NORMS
 from tflite_ort.opmap.patterns.pattern import Emit, Pattern, Surroundings, View
@@ -18,7 +19,7 @@ from tflite_ort.schema import Op, TensorView
 from tflite_ort.versioning.registry import Registry
 
 # Of two patterns that match, the first one is taken.
-TABLE: tuple[Pattern, ...] = (*NORMS, *SIGMOIDS, *ATTENTION)
+TABLE: tuple[Pattern, ...] = (*NORMS, *SIGMOIDS, *CACHED_ATTENTION, *ATTENTION)
 
 
 @record

@@ -42,6 +42,21 @@ class Strided:
         """With the dimensions in another order."""
         return Strided(tuple(self.dimensions[i] for i in order))
 
+    @property
+    def shape(self) -> Shape:
+        """The sizes of the dimensions."""
+        return tuple(prod(size for size, _ in runs) for runs in self.dimensions)
+
+    def broadcast(self, shape: Sequence[int]) -> Strided | None:
+        """With dimensions of 1 repeated; None where another one has not the size asked for."""
+        before: tuple[Runs, ...] = ((),) * (len(shape) - len(self.dimensions))
+        dimensions = []
+        for runs, size in zip((*before, *self.dimensions), shape, strict=True):
+            if runs and prod(each for each, _ in runs) != size:
+                return None
+            dimensions.append(runs or (((size, 0),) if size > 1 else ()))
+        return Strided(tuple(dimensions))
+
     def reshaped(self, shape: Sequence[int]) -> Strided | None:
         """With other dimensions; None where these cut a run elsewhere than in whole parts."""
         left = [run for runs in self.dimensions for run in runs]

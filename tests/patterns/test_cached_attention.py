@@ -1,0 +1,219 @@
+"""Attention over caches, cut to what the mask shows: the numbers of the unfused graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from tests.optimised import optimised_nodes
+from tests.oracle import litert
+from tests.patterns.trees import answers, unfused
+from tflite_ort import Interpreter
+from tflite_ort.schema import (
+    ActivationFunctionType,
+    AddOptions,
+    BatchMatMulOptions,
+    ModelBuilder,
+    MulOptions,
+    Op,
+    SoftmaxOptions,
+    TensorType,
+)
+from tflite_ort.schema.builder import SubgraphBuilder
+
+Array = npt.NDArray[Any]
+
+TOKENS, SIZE = 160, 32
+# Sums of the same products in another order, and a scale multiplied at another place.
+RTOL = 3e-6
+SEED = 4
+
+
+@dataclass(frozen=True)
+class Layer:
+    """An attention of `heads` over caches of `kept` heads, of `queries` new tokens.
+
+    Args:
+        repeated: the heads of the cache are repeated, as litert-torch does it; else queries that
+            share one are rows of one product, as the hub's exports do it.
+    """
+
+    heads: int = 6
+    kept: int = 2
+    queries: int = 1
+    repeated: bool = True
+    tokens: int = TOKENS
+    beta: float = 1.0
+    activation: ActivationFunctionType = ActivationFunctionType.NONE
+
+    @property
+    def rows(self) -> int:
+        """Of the mask, and of a product's left-hand side."""
+        return self.queries if self.repeated else self.queries * self.heads // self.kept
+
+    def content(self) -> bytes:
+        builder = ModelBuilder()
+        graph = builder.subgraph()
+        parts = self._repeated(graph) if self.repeated else self._grouped(graph)
+        groups, product, mask = parts
+        graph.tensor("mask", mask)
+        (scores, adjoint), (values, adjoint_values) = product
+        shape = (*groups, self.rows)
+        graph.tensor("scores", (*shape, self.tokens)).tensor("masked", (*shape, self.tokens))
+        graph.tensor("weights", (*shape, self.tokens)).tensor("result", (*shape, SIZE))
+        first, second = BatchMatMulOptions(adj_y=adjoint), BatchMatMulOptions(adj_y=adjoint_values)
+        graph.operator(Op.BATCH_MATMUL, ["q", scores], ["scores"], first)
+        options = AddOptions(fused_activation_function=self.activation)
+        graph.operator(Op.ADD, ["scores", "mask"], ["masked"], options)
+        graph.operator(Op.SOFTMAX, ["masked"], ["weights"], SoftmaxOptions(beta=self.beta))
+        graph.operator(Op.BATCH_MATMUL, ["weights", values], ["result"], second)
+        graph.inputs("q", "new_k", "new_v", "k", "v", "mask", "at_k", "at_v")
+        graph.outputs("result", "k_out", "v_out")
+        return builder.write()
+
+    def _repeated(self, graph: SubgraphBuilder) -> Any:
+        """Caches [1, tokens, kept, size]; keys are scaled, turned and repeated."""
+        cache, new = (1, self.tokens, self.kept, SIZE), (1, self.queries, self.kept, SIZE)
+        share, groups = self.heads // self.kept, (self.heads,)
+        graph.tensor("q", (*groups, self.queries, SIZE))
+        for name in "kv":
+            self._written(graph, name, cache, new)
+            turned = (1, self.kept, self.tokens, SIZE)
+            graph.tensor(f"{name}1", turned).tensor(f"{name}2", (*turned[:2], 1, *turned[2:]))
+            graph.tensor(f"{name}3", (*turned[:2], share, *turned[2:]))
+            graph.tensor(f"{name}4", (1, self.heads, *turned[2:]))
+            graph.operator(Op.TRANSPOSE, [f"{name}_out", "0213"], [f"{name}1"])
+            self._reshape(graph, f"{name}1", f"{name}2")
+            shape = f"{name}_repeated"
+            graph.constant(shape, np.int32(graph[f"{name}3"].shape))
+            graph.operator(Op.BROADCAST_TO, [f"{name}2", shape], [f"{name}3"], version=2)
+            self._reshape(graph, f"{name}3", f"{name}4")
+        graph.tensor("k5", (1, self.heads, self.tokens, SIZE))
+        graph.tensor("k6", (1, self.heads, SIZE, self.tokens))
+        graph.tensor("k7", (self.heads, SIZE, self.tokens)).tensor(
+            "v7", (self.heads, self.tokens, SIZE)
+        )
+        graph.constant("scale", np.float32(0.125)).constant("0132", np.int32([0, 1, 3, 2]))
+        graph.operator(Op.MUL, ["k4", "scale"], ["k5"], MulOptions())
+        graph.operator(Op.TRANSPOSE, ["k5", "0132"], ["k6"])
+        self._reshape(graph, "k6", "k7")
+        self._reshape(graph, "v4", "v7")
+        return groups, (("k7", False), ("v7", False)), (1, self.queries, self.tokens)
+
+    def _grouped(self, graph: SubgraphBuilder) -> Any:
+        """Keys [1, kept, tokens, size] and values [1, kept, size, tokens], as they are."""
+        groups = (1, self.kept)
+        graph.tensor("q", (*groups, self.rows, SIZE))
+        self._written(graph, "k", (*groups, self.tokens, SIZE), (*groups, self.queries, SIZE))
+        self._written(graph, "v", (*groups, SIZE, self.tokens), (*groups, SIZE, self.queries))
+        return groups, (("k_out", True), ("v_out", True)), (1, 1, self.rows, self.tokens)
+
+    def _written(self, graph: SubgraphBuilder, name: str, cache: Any, new: Any) -> None:
+        graph.tensor(name, cache).tensor(f"new_{name}", new).tensor(f"{name}_out", cache)
+        graph.tensor(f"at_{name}", (4,), TensorType.INT32)
+        inputs = [name, f"new_{name}", f"at_{name}"]
+        graph.operator(Op.DYNAMIC_UPDATE_SLICE, inputs, [f"{name}_out"])
+        if name == "k" and self.repeated:
+            graph.constant("0213", np.int32([0, 2, 1, 3]))
+
+    def _reshape(self, graph: SubgraphBuilder, source: str, target: str) -> None:
+        graph.constant(f"{target}_shape", np.int32(graph[target].shape))
+        graph.operator(Op.RESHAPE, [source, f"{target}_shape"], [target])
+
+    def inputs(self, mask: Array, start: int) -> list[Array]:
+        """q, new_k, new_v, k, v, mask and the places."""
+        rng = np.random.default_rng(SEED)
+        model = self.content()
+        places = np.int32([0, start, 0, 0])
+        places = places if self.repeated else np.int32([0, 0, start, 0])
+        values = places if self.repeated else np.int32([0, 0, 0, start])
+        shapes = _shapes(model)
+        drawn = [rng.normal(0, 1, shape).astype(np.float32) for shape in shapes[:5]]
+        full = np.broadcast_to(mask, (self.rows, self.tokens)).reshape(shapes[5])
+        return [*drawn, np.ascontiguousarray(full, np.float32), places, values]
+
+
+def _shapes(model: bytes) -> list[tuple[int, ...]]:
+    details = Interpreter(model_content=model).get_input_details()
+    return [tuple(each["shape"]) for each in details]
+
+
+def causal(rows: int, start: int, hidden: float, tokens: int = TOKENS) -> Array:
+    return np.where(np.arange(tokens) <= start + np.arange(rows)[:, None], 0, hidden)
+
+
+LAYERS = {
+    "repeated": Layer(),
+    "repeated, many": Layer(queries=5),
+    "one head": Layer(heads=4, kept=1, queries=2, tokens=300),
+    "as many heads": Layer(heads=4, kept=4, queries=3),
+    "grouped": Layer(heads=4, repeated=False),
+    "grouped, many": Layer(heads=4, queries=3, repeated=False),
+}
+
+
+def check(layer: Layer, inputs: list[Array], *, theirs: bool = True) -> None:
+    print(f"seed {SEED}")
+    model = layer.content()
+    got, want = answers(model, inputs), unfused(model, inputs)
+    others = [want, litert(model, inputs)] if theirs else [want]
+    for other in others:
+        for mine, each in zip(got, other, strict=True):
+            limit = RTOL * np.nanmax(np.abs(each), initial=1)
+            np.testing.assert_allclose(mine, each, rtol=0, atol=limit)
+
+
+@pytest.mark.parametrize("hidden", [-np.inf, -0.7 * np.finfo(np.float32).max, -1e30, -1e9, -10.0])
+@pytest.mark.parametrize("layer", LAYERS.values(), ids=LAYERS)
+def test_a_causal_mask(layer: Layer, hidden: float) -> None:
+    for start in (0, 17, layer.tokens - layer.queries):
+        check(layer, layer.inputs(causal(layer.rows, start, hidden, layer.tokens), start))
+
+
+@pytest.mark.parametrize("layer", LAYERS.values(), ids=LAYERS)
+def test_masks_of_any_kind(layer: Layer) -> None:
+    rng, shape = np.random.default_rng(SEED), (layer.rows, layer.tokens)
+    lowest = np.finfo(np.float32).min
+    holes = np.where(rng.random(shape) < 0.3, 0, lowest)
+    holes[:, 5] = 0
+    check(layer, layer.inputs(holes, 3))
+    check(layer, layer.inputs(np.zeros(shape), 3))
+    check(layer, layer.inputs(rng.normal(0, 3, shape), 3))
+    none = causal(layer.rows, 2, -1e38, layer.tokens)
+    none[-1] = -1e38  # then all rows of the caches have the same weight
+    check(layer, layer.inputs(none, 3))
+
+
+@pytest.mark.parametrize("layer", LAYERS.values(), ids=LAYERS)
+def test_caches_are_read_where_they_are(layer: Layer) -> None:
+    counts = optimised_nodes(layer.content())
+    assert counts["FusedMatMul"] + counts["MatMul"] == 2
+    assert counts["Softmax"] == 1
+    assert counts["Transpose"] == counts["Expand"] == 0
+    assert counts["Slice"] >= 3
+
+
+def test_small_caches_are_not_cut() -> None:
+    counts = optimised_nodes(Layer(tokens=40).content())
+    assert (counts["FusedMatMul"], counts["ReduceMax"]) == (2, 0)
+    check(Layer(tokens=40), Layer(tokens=40).inputs(causal(1, 4, -np.inf, 40), 4))
+
+
+@pytest.mark.parametrize("layer", [Layer(beta=0.5), Layer(activation=ActivationFunctionType.RELU)])
+def test_other_layers_are_left_as_they_are(layer: Layer) -> None:
+    assert optimised_nodes(layer.content())["ReduceMax"] == 0
+    check(layer, layer.inputs(causal(1, 9, -np.inf), 9), theirs=False)
+
+
+def test_what_stands_behind_the_last_token_does_not_matter() -> None:
+    """LiteRT multiplies it by 0; a NaN there becomes a NaN."""
+    layer = LAYERS["grouped"]
+    inputs = layer.inputs(causal(layer.rows, 9, -np.inf, layer.tokens), 9)
+    (want, *_), behind = answers(layer.content(), inputs), [each.copy() for each in inputs]
+    behind[3][:, :, 60:], behind[4][..., 60:] = np.nan, np.inf
+    (got, *_) = answers(layer.content(), behind)
+    np.testing.assert_array_equal(got, want)
