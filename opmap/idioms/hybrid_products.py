@@ -179,6 +179,7 @@ def _product_of_quantized_row(g: Graph, x: ir.Value, matrix: WeightMatrix) -> ir
     """The product of one row, rounded as XNNPACK does. DynamicQuantizeLinear rounds so too, but for
     a number that is halfway between two codes within the last bit. ONNX Runtime makes a single
     node of these."""
+    assert matrix.scale is not None
     codes, scale, zero_point = g.op_multi("DynamicQuantizeLinear", x, outputs=3)
     weights = g.constants.add(matrix.codes.T, "weights")
     sums = g.cast(g.op("MatMulInteger", codes, weights, zero_point), _FLOAT)
