@@ -113,3 +113,11 @@ def test_matrix_products_of_rank_3_are_rows_from_first_to_last() -> None:
     main.inputs("x").outputs("y")
     expected = Counter({"Reshape": 2, "Gemm": 2, "Gelu": 1, "Add": 1})
     assert optimised_nodes(builder.write()) == expected
+
+
+def test_codes_become_others_by_one_lookup() -> None:
+    builder = ModelBuilder()
+    main = builder.subgraph("main").tensor("x", (1, 6, 6, 8), _INT8, _affine(0.02, 3))
+    main.tensor("y", (1, 6, 6, 8), _INT8, _affine(0.03, -5))
+    main.operator(Op.QUANTIZE, ["x"], ["y"], version=2).inputs("x").outputs("y")
+    assert optimised_nodes(builder.write()) == Counter({"QLinearLeakyRelu": 1})

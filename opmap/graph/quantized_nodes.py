@@ -149,7 +149,7 @@ class QuantizedNodes(Nodes):
             # Of two pairs of QuantizeLinear and DequantizeLinear in a row ONNX Runtime makes one,
             # with a mean scale, and it rounds float weights between a DequantizeLinear and a
             # QuantizeLinear to 8 bits.
-            value = self.apart(value)
+            value = self._recoded(value) if twice else self.apart(value)
         return self.op("QuantizeLinear", value, *self._parameters(tensor, carried_type(tensor)))
 
     def dequantize(self, value: ir.Value, tensor: TensorView) -> ir.Value:
@@ -159,6 +159,13 @@ class QuantizedNodes(Nodes):
     def apart(self, value: ir.Value) -> ir.Value:
         """`value` behind a node that keeps ONNX Runtime from fusing its producer and users."""
         return self.op("Max", value, self.constant(np.finfo(np.float32).min))
+
+    def _recoded(self, value: ir.Value) -> ir.Value:
+        """`apart` of codes that become others. Of a LeakyRelu between them, whose slope changes
+        nothing, ONNX Runtime makes one lookup in a table of all codes."""
+        if not self.target.cpu_kernels:
+            return self.apart(value)
+        return self.op("LeakyRelu", value, alpha=1.0)
 
     def quantize_units(self, value: ir.Value, tensor: TensorView) -> ir.Value:
         """The carried codes of `tensor` for `value` in units of its scale; halves go up."""
