@@ -25,7 +25,7 @@ from tflite_ort.schema import (
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 from tflite_ort.schema.file.errors import AbsentSizeError, OversizedError
 from tflite_ort.schema.values.sizes import LARGEST_SIZE
-from tflite_ort.tensor_values import given, stored
+from tflite_ort.tensor_values import given, is_plain, stored
 
 if TYPE_CHECKING:
     from tflite_ort.plan.placements import Placement
@@ -48,6 +48,7 @@ class CheckedSubgraph:
         self.executor = SubgraphExecutor(index, opened, shared)
         self._opened, self._index, self._state = opened, index, shared.state
         self._compress_zero_points = compress_zero_points
+        self._plain: set[int] = set()
 
     @property
     def declared(self) -> DeclaredSubgraph:
@@ -116,6 +117,7 @@ class CheckedSubgraph:
             BudgetExceeded: the model asks for more than a limit of its `Budgets`.
             InsufficientMemory: there is not as much memory.
         """
+        self._plain.clear()
         try:
             self.executor.allocate()
         except (BudgetExceeded, InsufficientMemory):
@@ -152,8 +154,13 @@ class CheckedSubgraph:
 
     def set(self, index: SupportsIndex, value: npt.ArrayLike) -> None:
         """Copy `value` into an input, a variable, or another tensor that is kept."""
+        kept = self._plain_array(index)
+        if kept is not None and type(value) is np.ndarray and _is_like(value, kept):
+            kept[...] = value
+            return
         checked = self._checked(index)
         tensor = self._tensor(checked)
+        self._note(checked, tensor)
         array = stored(value, tensor, checked, self.executor.shape(checked))
         if self.executor.array(checked) is not None:
             self.executor.assign(checked, array)
@@ -168,17 +175,21 @@ class CheckedSubgraph:
 
     def get(self, index: SupportsIndex) -> Any:
         """A copy of a tensor that is kept, or of a constant; of a sparse one what is stored."""
-        checked = self._checked(index)
-        tensor = self._tensor(checked)
-        data = None if tensor.sparsity is None else self._opened.constant(tensor)
+        kept = self._plain_array(index)
         try:
+            if kept is not None and kept.ndim:
+                return kept.copy()
+            checked = self._checked(index)
+            tensor = self._tensor(checked)
+            self._note(checked, tensor)
+            data = None if tensor.sparsity is None else self._opened.constant(tensor)
             if data is not None:
                 dtype = NUMPY_DTYPE[tensor.type]
                 whole = data[: data.size // dtype.itemsize * dtype.itemsize]
                 return given(whole.view(dtype), tensor)
             return given(self.buffer(checked), tensor)
         except MemoryError as error:
-            raise InsufficientMemory(f"tensor {checked} cannot be copied: {error}") from error
+            raise InsufficientMemory(f"tensor {index} cannot be copied: {error}") from error
 
     def buffer(self, index: SupportsIndex) -> Array:
         """The memory of a tensor that is kept, or of a constant.
@@ -198,6 +209,17 @@ class CheckedSubgraph:
         if array is None:
             raise TensorError(f"Tensor data is null: {self._not_kept(checked)}")
         return array
+
+    def _plain_array(self, index: SupportsIndex) -> Array | None:
+        """The array of a tensor of which all is known that `set` and `get` ask; None of others."""
+        if type(index) is not int or index not in self._plain:
+            return None
+        return self.executor.plain_array(index)
+
+    def _note(self, index: int, tensor: Tensor) -> None:
+        """Note that the dtype and the shape of a tensor's array say all of its values."""
+        if is_plain(tensor.type) and tensor.sparsity is None:
+            self._plain.add(index)
 
     def _tensor(self, index: int) -> Tensor:
         """A tensor with the element type it has now."""
@@ -232,6 +254,10 @@ class CheckedSubgraph:
             f"{self.declared.tensors[index].name!r} ({index}) is an intermediate result, which is "
             "kept only with experimental_preserve_all_tensors, or has no value before an invoke"
         )
+
+
+def _is_like(value: Array, kept: Array) -> bool:
+    return value.dtype == kept.dtype and value.shape == kept.shape
 
 
 def _sizes(shape: npt.ArrayLike) -> Shape:

@@ -298,6 +298,10 @@ class SubgraphExecutor:
             return self._variables[index].value
         return self._arrays.get(index)
 
+    def plain_array(self, index: int) -> Array | None:
+        """As `array`, of tensors that are no variables."""
+        return None if index in self._variables else self._arrays.get(index)
+
     def assign(self, index: int, value: Array) -> None:
         """Copy `value` into the buffer that is kept for a tensor."""
         if index in self._variables:

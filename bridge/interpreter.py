@@ -405,17 +405,19 @@ class Interpreter(ToolMethods):
         return self._loaded.opened.signatures
 
     def _subgraph(self, index: int) -> CheckedSubgraph:
+        made = self._subgraphs.get(index)
+        if made is not None:  # none is when the interpreter is closed
+            return made
         count = self.num_subgraphs()
         if not 0 <= index < count:
             raise TensorError(f"Invalid subgraph index {index} exceeds max subgraph index {count}")
-        if index not in self._subgraphs:
-            self._subgraphs[index] = CheckedSubgraph(
-                self._loaded.opened,
-                index,
-                self._shared,
-                compress_zero_points=self._compress_zero_points,
-            )
-        return self._subgraphs[index]
+        made = self._subgraphs[index] = CheckedSubgraph(
+            self._loaded.opened,
+            index,
+            self._shared,
+            compress_zero_points=self._compress_zero_points,
+        )
+        return made
 
 
 def _reopened(kind: type[Interpreter], arguments: dict[str, Any]) -> Interpreter:

@@ -56,6 +56,11 @@ def stored(value: npt.ArrayLike, tensor: Tensor, index: int, shape: Shape) -> Ar
     return array.view(NUMPY_DTYPE[tensor.type])
 
 
+def is_plain(type: TensorType) -> bool:
+    """Whether a value fits a tensor of this type if its dtype does, and is given out as it is."""
+    return type not in _CHECKED and type not in _FLOAT8
+
+
 def _fits(array: Array, tensor: Tensor, shape: Shape) -> bool:
     """Whether there is nothing to convert or to refuse, which is nearly always so."""
     same = array.dtype == NUMPY_DTYPE[tensor.type] and array.shape == shape

@@ -125,3 +125,45 @@ def test_a_constant_cannot_be_set() -> None:
     with pytest.raises(TensorError, match="1 is a constant"):
         interpreter.set_tensor(1, np.int32([6]))
     assert not interpreter.tensor(1)().flags.writeable
+
+
+def test_the_second_time_is_as_the_first() -> None:
+    ours, theirs = pair(TensorType.FLOAT32)
+    good = np.arange(6, dtype=np.float32).reshape(2, 3)
+    bad = [
+        good.astype(np.float64),
+        good.T.copy(),
+        good.tolist(),
+        good[0],
+        np.float32(1),
+        good[:, ::2],
+    ]
+    for value in (good, good * 2, *bad, good[::-1]):
+        got, expected = outcome(ours, value), outcome(theirs, value)
+        assert np.array_equal(got, expected) if isinstance(got, np.ndarray) else got == expected
+
+
+def test_what_is_given_is_a_copy_each_time() -> None:
+    ours, _ = pair(TensorType.INT8)
+    for number in range(3):
+        ours.set_tensor(0, np.full((2, 3), number, np.int8))
+        value = ours.get_tensor(0)
+        value[:] = 9
+        np.testing.assert_array_equal(ours.get_tensor(0), number)
+        assert value.flags.owndata and value.flags.c_contiguous
+
+
+def test_indices_and_shapes_are_checked_each_time() -> None:
+    ours, _ = pair(TensorType.INT32)
+    value = np.ones((2, 3), np.int32)
+    for index in (0, np.int64(0), np.array(0)):
+        ours.set_tensor(index, value)
+        np.testing.assert_array_equal(ours.get_tensor(index), value)
+    for index in (0.0, "0", None):
+        with pytest.raises(TypeError):
+            ours.get_tensor(index)
+    ours.resize_tensor_input(0, (4, 3))
+    with pytest.raises(TensorError):
+        ours.set_tensor(0, value)
+    with pytest.raises(TensorError):
+        ours.get_tensor(0)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.constants import carried, carried_type
-from tflite_ort.opmap.graph.forms import Domain
+from tflite_ort.opmap.graph.forms import Domain, Target
 from tflite_ort.opmap.graph.nodes import Nodes
 from tflite_ort.schema import (
     ActivationFunctionType,
@@ -37,7 +37,12 @@ class QuantizedNodes(Nodes):
 
     Args:
         weight_type: the type that carries 8-bit weights.
+
+    Attributes:
+        target: what the graph is made for.
     """
+
+    target: Target
 
     def __init__(self, weight_type: TensorType) -> None:
         super().__init__()
