@@ -17,8 +17,9 @@ from tflite_ort.bundles.entries import BUNDLE, MODEL
 from tflite_ort.decode.regions import REGIONS
 from tflite_ort.export import export_onnx
 from tflite_ort.export_decoded import known_kind
-from tflite_ort.files import write_bytes, write_text
+from tflite_ort.files import portable_names, write_bytes, write_text
 from tflite_ort.schema import BridgeError, ExportError, Model, read_model
+from tflite_ort.shared_weights import WEIGHTS, export_sharing_weights
 
 INDEX = "bundle.json"
 FILES = "files"
@@ -28,9 +29,10 @@ def export_bundle(bundle: Bundle, folder: str | os.PathLike[str], **options: Any
     """Write what is in a bundle.
 
     Args:
-        folder: where to; made where it is not there. Models become ``<name>.onnx`` in it, other
-            files and sections ``files/<name>``, and ``bundle.json`` lists them with their inputs,
-            outputs and signatures.
+        folder: where to; made where it is not there. Models become ``<name>.onnx`` in it, those of
+            several signatures ``<name>.<signature>.onnx`` with weights in ``<name>.weights``. Other
+            files and sections become ``files/<name>``. ``bundle.json`` lists them with their
+            inputs, outputs and signatures.
         options: of `export_onnx`, for every model; models of no known kind are not decoded.
 
     Returns:
@@ -81,11 +83,25 @@ def _model(
     try:
         model = read_model(content, budgets=options.get("budgets"))
         said |= _kind(model, content)
+        if len(model.signature_defs) > 1:
+            return said | _several(model, folder, Path(file).stem, options)
         decode = options.get("decode", False) if "kind" in said else False
         exported = export_onnx(content, folder / file, **{**options, "decode": decode})
     except BridgeError as error:
         return {**said, "error": str(error)}
     return {**said, "file": file, **_interface(exported), "signatures": _signatures(model)}
+
+
+def _several(model: Model, folder: Path, stem: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the signatures of one model; what the index says of them."""
+    keys = [each.signature_key for each in model.signature_defs]
+    files = {
+        key: f"{stem}.{name}.onnx" for key, name in zip(keys, portable_names(keys), strict=True)
+    }
+    files[WEIGHTS] = f"{stem}.weights"
+    written = export_sharing_weights(model, folder, files, **{**options, "decode": False})
+    signatures = {key: {"file": files[key], **_interface(written[key])} for key in keys}
+    return {"weights": files[WEIGHTS], "signatures": signatures}
 
 
 def _kind(model: Model, content: memoryview) -> dict[str, Any]:

@@ -23,7 +23,6 @@ from tflite_ort.schema import (
     Op,
     Padding,
     Pool2DOptions,
-    ReshapeOptions,
     SqueezeOptions,
     StridedSliceOptions,
 )
@@ -202,23 +201,3 @@ def test_cuts_beside_an_open_batch_need_no_other_layout() -> None:
     assert [node.op_type for node in proto.graph.node] == expected
     x = np.random.default_rng(1).normal(size=(3, 8, 9, 5)).astype(np.float32)
     assert_close(run(proto, [x])[0], litert(model, [x])[0], 0, 1e-5, "")
-
-
-def test_the_size_of_a_map_that_stands_in_rows_alone() -> None:
-    """An open batch of a map that was reshaped alone, and then broadcast."""
-    tensors = {
-        "x": T((1, 4)),
-        "doubled": T((1, 4)),
-        "shape": T.constant(np.array([1, 1, 4], np.int32)),
-        "apart": T((1, 1, 4)),
-        "sizes": T.constant(np.array([1, 3, 4], np.int32)),
-        "y": T((1, 3, 4)),
-    }
-    nodes = [
-        Node(Op.ADD, ["x", "x"], ["doubled"], AddOptions()),
-        Node(Op.RESHAPE, ["doubled", "shape"], ["apart"], ReshapeOptions()),
-        Node(Op.BROADCAST_TO, ["apart", "sizes"], ["y"], version=2),
-    ]
-    x = np.arange(8, dtype=np.float32).reshape(2, 4)
-    (y,) = run(checked(graph_model(tensors, nodes, ["y"]), batch="N"), [x])
-    np.testing.assert_array_equal(y, np.repeat(2 * x[:, np.newaxis], 3, axis=1))

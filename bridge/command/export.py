@@ -34,6 +34,7 @@ from tflite_ort.export_check import ExportMismatch, check_export
 from tflite_ort.export_decoded import IMAGE
 from tflite_ort.export_form import Form, Written
 from tflite_ort.export_shapes import shaped
+from tflite_ort.generation.export import export_language_model, is_language_model
 from tflite_ort.opening import holds_bundle
 from tflite_ort.opmap.graph.opsets import IR_VERSIONS, OPSET
 from tflite_ort.resolvers import BuiltinOpResolver
@@ -262,21 +263,26 @@ def _describe(exported: onnx.ModelProto, target: Path) -> None:
     new_console().print(table)
 
 
+_SIDES = ("inputs", "outputs")
+
+
 def _export_bundle(
     model: Path, folder: Path, check: bool, options: dict[str, Any], *, as_json: bool
 ) -> None:
     """Write every model of a bundle, and list what was written."""
-    index = export_bundle(
-        open_bundle(model, budgets=options["budgets"]), folder, **options, check=check
-    )
+    bundle = open_bundle(model, budgets=options["budgets"])
+    write = export_language_model if is_language_model(bundle) else export_bundle
+    index = write(bundle, folder, **options, check=check)
     written = json.loads(index.read_text())
     if as_json:
         say_json(written)
         return
     table = new_table("file", "from", "inputs", "outputs")
     for each in written["models"]:
-        sides = (", ".join(value["name"] for value in each[side]) for side in ("inputs", "outputs"))
-        table.add_row(each["file"], each["name"], *sides)
+        several = each["signatures"].values() if "weights" in each else [each]
+        for one in several:
+            sides = (", ".join(value["name"] for value in one[side]) for side in _SIDES)
+            table.add_row(one["file"], each["name"], *sides)
     for each in written["files"]:
         table.add_row(each["file"], each["name"], "", "")
     new_console().print(table)

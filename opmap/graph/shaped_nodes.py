@@ -56,13 +56,7 @@ class ShapedNodes(QuantizedNodes):
 
     def _dimension(self, tensor: TensorView, axis: int) -> ir.Value:
         forms = self._forms[tensor.index].items()
-        told = [(layout, value) for (layout, _), value in forms if layout is not Layout.ROWS]
-        if told:
-            layout, value = told[0]
-        elif one_is_inferred(tensor.shape):  # it stands in rows alone
-            layout, value = Layout.LAST, self.reshape(next(iter(forms))[1], tensor.shape)
-        else:
-            raise Untranslatable("a shape depends on data")
+        (layout, _), value = next(item for item in forms if item[0][0] is not Layout.ROWS)
         place = layout.axis(axis, tensor.rank)
         return self.op("Shape", value, start=place, end=place + 1)
 
