@@ -67,6 +67,13 @@ GIVEN: dict[str, Callable[[Path], None]] = {
     "hand_landmarker.task": lambda path: _written(path, hand_bundle()),
     "signatures.tflite": _shared("litert__multi_signature_def.tflite"),
     "deeplab.tflite": _shared("tflite-support__deeplabv3.tflite"),
+    "selfie_segmentation.tflite": _shared("pypi-mediapipe__selfie_segmentation.tflite"),
+    "pose_landmark_lite.tflite": _shared("npm-mediapipe-holistic__pose_landmark_lite.tflite"),
+    "face_detection_full_range_sparse.tflite": _shared(
+        "pypi-mediapipe__face_detection_full_range_sparse.tflite"
+    ),
+    "vww_int8.tflite": _shared("mlperf-tiny__vww_96_int8.tflite"),
+    "lstm.tflite": _shared("tf__lstm_seq_f32.tflite"),
     "street.jpg": _picture,
     "photo.jpg": _picture,
     "people.jpg": _picture,
