@@ -17,7 +17,9 @@ import onnx
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
+ROOT = str(Path(__file__).parent.parent)
+if ROOT not in sys.path:
+    sys.path.insert(0, ROOT)
 
 from tests.models import model_path
 from tests.policy import LAYERS, MAY_IMPORT, PACKAGES

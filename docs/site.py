@@ -25,7 +25,10 @@ PAGES = {
     "benchmarks/README.md": "measured.md",
 }
 PACKAGES = ("schema", "versioning", "opmap", "fallback_kernels")
-LINK = re.compile(r"(?<=\]\()(?!https?:|#|mailto:)([^)\s#]+)((?:#[^)\s]*)?)(?=\))")
+LINK = re.compile(
+    r"(?<=\]\()(?!https?:|#|mailto:)([^)\s#]+)((?:#[^)\s]*)?)(?=\))"
+    r"|(?<=<img src=\")(?!https?:)([^\"]+)(?=\")"
+)
 
 
 def on_config(config: Any) -> Any:
@@ -37,7 +40,8 @@ def on_config(config: Any) -> Any:
     for path in (*(ROOT / "bridge").iterdir(), *(ROOT / name for name in PACKAGES)):
         (package / path.name).symlink_to(path)
     config.plugins["mkdocstrings"].config.handlers["python"]["paths"] = [str(links)]
-    config.repo_url = config.repo_url or repository()
+    # Not repo_url: with that, every page asks the host of the repository how popular it is.
+    config.extra["social"] = [{"icon": "fontawesome/brands/git-alt", "link": repository()}]
     return config
 
 
@@ -70,11 +74,12 @@ def relinked(markdown: str, source: str, page: str) -> str:
     """
 
     def rewritten(match: re.Match[str]) -> str:
-        target = posixpath.normpath(posixpath.join(posixpath.dirname(source), match[1]))
+        link, fragment = match[1] or match[3], match[2] or ""
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(source), link))
         if target in PAGES or target.startswith("docs/"):
             inside = PAGES.get(target, target.removeprefix("docs/"))
-            return posixpath.relpath(inside, posixpath.dirname(page) or ".") + match[2]
-        return f"{repository()}/blob/main/{target}{match[2]}"
+            return posixpath.relpath(inside, posixpath.dirname(page) or ".") + fragment
+        return f"{repository()}/blob/main/{target}{fragment}"
 
     return LINK.sub(rewritten, markdown)
 

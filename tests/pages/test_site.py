@@ -29,13 +29,17 @@ MODULES = (model, enums, layer_options, options, empty_options, stablehlo_option
 
 
 @cache
-def _site() -> ModuleType:
-    """docs/site.py, which is part of no package."""
-    spec = importlib.util.spec_from_file_location("site_hooks", DOCS / "site.py")
+def _module(path: Path) -> ModuleType:
+    """A file of docs/, which is no package."""
+    spec = importlib.util.spec_from_file_location(f"docs_{path.stem}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def _site() -> ModuleType:
+    return _module(DOCS / "site.py")
 
 
 def documented() -> set[str]:
@@ -87,6 +91,11 @@ def test_links_of_the_repository_become_links_of_the_site(
     assert _site().relinked(f"[text]({link})", source, page) == f"[text]({becomes})"
 
 
+def test_pictures_of_the_readme_are_pictures_of_the_site() -> None:
+    text = _site().relinked('<img src="docs/pictures/demo.svg" alt="">', "README.md", "index.md")
+    assert text == '<img src="pictures/demo.svg" alt="">'
+
+
 def test_a_link_to_a_source_leads_to_the_repository() -> None:
     site = _site()
     text = site.relinked("[text](../examples/atan.py)", "docs/state.md", "state.md")
@@ -113,3 +122,9 @@ def test_the_messages_of_troubleshooting_are_in_the_source() -> None:
     flat = re.sub(r'"\s*f?"', "", source)  # texts over several lines
     assert len(quoted) > 20
     assert [words for words in quoted if words not in flat] == []
+
+
+def test_the_picture_of_the_packages_is_that_of_the_rules(tmp_path: Path) -> None:
+    made = tmp_path / "rooms.svg"
+    _module(DOCS / "make_pictures.py").rooms(made)
+    assert made.read_bytes() == (DOCS / "pictures" / "rooms.svg").read_bytes()
