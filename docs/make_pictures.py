@@ -1,4 +1,4 @@
-"""Makes the pictures of the pages: ``python docs/make_pictures.py [NAME...]``.
+"""Makes the pictures of the pages: ``python -m docs.make_pictures [NAME...]``.
 
 demo.svg is what `tflite-ort demo` prints, rooms.svg is drawn from the tables of tests/policy.py,
 report.png is a report of `verify` in Chromium, which CHROMIUM names, on a file with a fault.
@@ -16,10 +16,6 @@ from pathlib import Path
 import onnx
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
-
-ROOT = str(Path(__file__).parent.parent)
-if ROOT not in sys.path:
-    sys.path.insert(0, ROOT)
 
 from tests.models import model_path
 from tests.policy import LAYERS, MAY_IMPORT, PACKAGES
