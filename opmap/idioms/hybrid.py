@@ -14,6 +14,7 @@ from tflite_ort.schema import OperatorView, TensorType, TensorView
 
 _FLOAT, _DOUBLE, _INT32 = ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32
 _LOWEST, _HIGHEST = -128, 127
+_CODES = _HIGHEST - _LOWEST
 # Replaces a largest magnitude of 0: the codes are 0 for any scale.
 _LEAST = 1e-30
 
@@ -32,13 +33,15 @@ class Codes:
     """Reals (codes - zero_point) * scale.
 
     Args:
-        codes: int32, of 8 bits.
+        codes: int32, of 8 bits; or uint8.
         zero_point: whole floats; None for 0.
+        unsigned: they are uint8.
     """
 
     codes: ir.Value
     zero_point: ir.Value | None
     scale: ir.Value
+    unsigned: bool = False
 
     def reals(self, g: Graph) -> ir.Value:
         """The real numbers that the codes stand for, float32."""
@@ -120,22 +123,19 @@ def _asymmetric(g: Graph, value: ir.Value, axes: Sequence[int]) -> Codes:
 
 
 def _like_xnnpack(g: Graph, value: ir.Value, axes: Sequence[int]) -> Codes:
-    """Codes -128 to 127: whole steps, halves to even, to which the zero point is added; all in
-    single precision."""
+    """Codes 0 to 255: whole steps, halves to even, to which the zero point is added; all in single
+    precision. XNNPACK's own codes are 128 less. It takes the zero point from the end of the range
+    with the smaller error, which is the same number but for its last bit."""
     over, zero = g.ints(axes), g.constant(0, np.float32)
     low = g.op("Min", g.op("ReduceMin", value, over, keepdims=1), zero)
     high = g.op("Max", g.op("ReduceMax", value, over, keepdims=1), zero)
     width = g.op("Max", g.op("Sub", high, low), g.constant(_LEAST, np.float32))
-    factor = g.op("Div", g.constant(_HIGHEST - _LOWEST, np.float32), width)
-    low, high = (g.op("Mul", end, factor) for end in (low, high))
-    least, most = (g.constant(end, np.float32) for end in (_LOWEST, _HIGHEST))
-    # The end of the range with the smaller error gives the zero point.
-    above = g.op("Greater", g.op("Add", low, high), g.constant(-_LOWEST - _HIGHEST, np.float32))
-    zero_point = g.op("Where", above, g.op("Sub", least, low), g.op("Sub", most, high))
-    zero_point = g.op("Round", g.op("Clip", zero_point, least, most))
+    scale = g.op("Mul", width, g.constant(np.float32(1 / _CODES)))
+    factor = g.op("Div", g.constant(_CODES, np.float32), width)
+    zero_point = g.op("Round", g.op("Neg", g.op("Mul", low, factor)))
     steps = g.op("Add", g.op("Round", g.op("Mul", value, factor)), zero_point)
-    codes = g.cast(g.op("Clip", steps, least, most), _INT32)
-    return Codes(codes, zero_point, g.op("Reciprocal", factor))
+    codes = g.cast(g.op("Clip", steps, zero, g.constant(_CODES, np.float32)), ir.DataType.UINT8)
+    return Codes(codes, zero_point, scale, unsigned=True)
 
 
 def _zero_point(g: Graph, low: ir.Value, high: ir.Value, step: ir.Value) -> ir.Value:

@@ -164,8 +164,11 @@ def _coded_product(g: Graph, x: ir.Value, codes: Codes | None, matrix: WeightMat
 def _product_of_codes(g: Graph, x: Codes, matrix: WeightMatrix) -> ir.Value:
     """The product of rounded rows: sums of products of codes, times the scales."""
     assert matrix.scale is not None
-    moved = g.op("Add", x.codes, g.constant(_ZERO_POINT, np.int32))
-    sums = _integer_product(g, g.cast(moved, _UINT8), matrix)
+    if x.unsigned:
+        sums = g.op("MatMulInteger", x.codes, g.constants.add(matrix.codes.T, "weights"))
+    else:
+        moved = g.op("Add", x.codes, g.constant(_ZERO_POINT, np.int32))
+        sums = _integer_product(g, g.cast(moved, _UINT8), matrix)
     if x.zero_point is not None:
         ones = g.constant(matrix.codes.sum(axis=1, dtype=np.int32))
         zero_point = g.cast(x.zero_point, _INT32)
