@@ -12,7 +12,14 @@ from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.idioms.indices import failing
 from tflite_ort.opmap.idioms.movement import integers, moved_domain, same_order
 from tflite_ort.opmap.registry import translator
-from tflite_ort.schema import Op, OperatorView, StridedSliceOptions, TensorView, Untranslatable
+from tflite_ort.schema import (
+    Op,
+    OperatorView,
+    StridedSliceOptions,
+    TensorType,
+    TensorView,
+    Untranslatable,
+)
 from tflite_ort.schema.values.semantics import StridedSlice
 from tflite_ort.schema.values.semantics import strided_slice as resolved
 from tflite_ort.schema.values.sizes import Shape, is_known, known_product, may_differ, unknown_size
@@ -210,11 +217,11 @@ def dynamic_update_slice(op: OperatorView[Any], g: Graph) -> None:
         whole = operand if parts else update
         g.write(output, g.read(whole, domain=domain), domain=domain)
         return
-    start = g.cast(g.read(op["start"]), ir.DataType.INT64)
+    start = g.read(op["start"])
     if parts < operand.rank:
         start = g.op("Slice", start, g.ints([0]), g.ints([parts]))
-    start = g.larger(start, g.ints(0))
-    start = g.smaller(start, _room(operand.shape[:parts], update.shape[:parts], g))
+    room = _room(operand.shape[:parts], update.shape[:parts], g)
+    start = _clipped_start(op, g, start, room)
     into, values = (g.read(tensor, domain=domain) for tensor in (operand, update))
     moved = update.shape[:parts]
     if is_known(*moved):
@@ -226,6 +233,16 @@ def dynamic_update_slice(op: OperatorView[Any], g: Graph) -> None:
         values = g.reshape(values, (unknown_size(), *update.shape[parts:]))
     places = g.op("Add", grid, start)
     g.write(output, g.op("ScatterND", into, places, values), domain=domain)
+
+
+def _clipped_start(op: OperatorView[Any], g: Graph, start: ir.Value, room: ir.Value) -> ir.Value:
+    """`start` as int64, from 0 to `room`. ONNX Runtime's Max and Min are right for 32 bits."""
+    if op["start"].type is TensorType.INT32 and room.const_value is not None:
+        most = g.constant(room.const_value.array, np.int32)
+        start = g.op("Min", g.op("Max", start, g.constant(0, np.int32)), most)
+        return g.cast(start, ir.DataType.INT64)
+    start = g.larger(g.cast(start, ir.DataType.INT64), g.ints(0))
+    return g.smaller(start, room)
 
 
 def _room(shape: Shape, part: Shape, g: Graph) -> ir.Value:

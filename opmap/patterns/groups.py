@@ -12,6 +12,7 @@ from tflite_ort.opmap.patterns.cached_attention import CACHED_ATTENTION
 from tflite_ort.opmap.patterns.matching import Producers
 from tflite_ort.opmap.patterns.normalization import NORMS
 from tflite_ort.opmap.patterns.pattern import Emit, Pattern, Surroundings, View
+from tflite_ort.opmap.patterns.rotation import ROTATIONS
 from tflite_ort.opmap.patterns.sigmoid import SIGMOIDS
 from tflite_ort.opmap.registry import Translator, translator
 from tflite_ort.records import record
@@ -19,7 +20,7 @@ from tflite_ort.schema import Op, TensorView
 from tflite_ort.versioning.registry import Registry
 
 # Of two patterns that match, the first one is taken.
-TABLE: tuple[Pattern, ...] = (*NORMS, *SIGMOIDS, *CACHED_ATTENTION, *ATTENTION)
+TABLE: tuple[Pattern, ...] = (*NORMS, *SIGMOIDS, *CACHED_ATTENTION, *ATTENTION, *ROTATIONS)
 
 
 @record

@@ -19,7 +19,7 @@ View = OperatorView[Any]
 RESHAPES = frozenset({Op.RESHAPE, Op.SQUEEZE, Op.EXPAND_DIMS})
 _COMMUTATIVE = frozenset({Op.ADD, Op.MUL, Op.SQUARED_DIFFERENCE})
 # Their further operands are options, which who takes a match looks at.
-_FIRST_OPERAND_ONLY = frozenset({Op.MEAN, Op.TRANSPOSE})
+_FIRST_OPERAND_ONLY = frozenset({Op.MEAN, Op.TRANSPOSE, Op.SLICE})
 
 
 @record(eq=False)
