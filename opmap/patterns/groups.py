@@ -9,6 +9,7 @@ from functools import cache
 from tflite_ort.opmap.graph import Graph, Target
 from tflite_ort.opmap.patterns.attention import ATTENTION
 from tflite_ort.opmap.patterns.cached_attention import CACHED_ATTENTION
+from tflite_ort.opmap.patterns.group_normalization import GROUP_NORMS
 from tflite_ort.opmap.patterns.matching import Producers
 from tflite_ort.opmap.patterns.normalization import NORMS
 from tflite_ort.opmap.patterns.pattern import Emit, Pattern, Surroundings, View
@@ -20,7 +21,14 @@ from tflite_ort.schema import Op, TensorView
 from tflite_ort.versioning.registry import Registry
 
 # Of two patterns that match, the first one is taken.
-TABLE: tuple[Pattern, ...] = (*NORMS, *SIGMOIDS, *CACHED_ATTENTION, *ATTENTION, *ROTATIONS)
+TABLE: tuple[Pattern, ...] = (
+    *GROUP_NORMS,
+    *NORMS,
+    *SIGMOIDS,
+    *CACHED_ATTENTION,
+    *ATTENTION,
+    *ROTATIONS,
+)
 
 
 @record

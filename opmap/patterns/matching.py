@@ -177,12 +177,22 @@ class Producers:
         for each in self._one(trees[0], tensors[0], found):
             yield from self._all(trees[1:], tensors[1:], each)
 
+    def _before_reshapes(self, tensor: TensorView) -> set[int]:
+        """`tensor`, and the tensors that are reshaped to it."""
+        known = {tensor.index}
+        maker = self.maker(tensor)
+        while maker is not None and maker.op in RESHAPES and maker.inputs[0] is not None:
+            known.add(maker.inputs[0].index)
+            maker = self.maker(maker.inputs[0])
+        return known
+
     def _one(self, tree: Tree, tensor: TensorView, found: Found) -> Iterator[Found]:
         """The ways in which `tensor` is `tree`, reshaped or not."""
         before = found.get(tree)
+        known = set() if before is None else self._before_reshapes(before)
         while True:
             if before is not None:
-                if before.index == tensor.index:
+                if tensor.index in known:
                     yield found
                     return
             elif isinstance(tree, Leaf):

@@ -55,7 +55,10 @@ class Norm:
             if of_rms and not around.target.cpu_kernels:
                 return None
             parts = _Parts.of(self, found)
-            return None if parts is None else partial(write, parts)
+            if parts is None:
+                return None
+            readers = around.producers.readers(found[self.root])
+            return partial(write, parts, any(op.op is Op.FULLY_CONNECTED for op in readers))
 
         return Pattern(name, self.root, plan)
 
@@ -156,8 +159,8 @@ def _over(sizes: Shape, tensor: TensorView | None) -> Array | None:
     return np.ascontiguousarray(np.broadcast_to(data.reshape(shape), sizes), np.float32)
 
 
-def _write_layer_norm(parts: _Parts, g: Graph, op: View) -> None:
-    x, layout = _read(parts, g, op)
+def _write_layer_norm(parts: _Parts, rows: bool, g: Graph, op: View) -> None:
+    x, layout = _read(parts, g, op, rows=rows)
     bias = None if parts.bias is None else g.constant(parts.bias)
     axis = parts.axis - parts.x.rank
     y = g.op(
@@ -166,19 +169,24 @@ def _write_layer_norm(parts: _Parts, g: Graph, op: View) -> None:
     _write(g, y, layout, parts, op)
 
 
-def _write_rms_norm(parts: _Parts, g: Graph, op: View) -> None:
+def _write_rms_norm(parts: _Parts, rows: bool, g: Graph, op: View) -> None:
     axis = parts.axis - parts.x.rank
-    scale, (x, layout) = g.constant(parts.scale), _read(parts, g, op)
+    scale, (x, layout) = g.constant(parts.scale), _read(parts, g, op, rows=rows)
     y = g.op("SimplifiedLayerNormalization", x, scale, axis=axis, epsilon=parts.epsilon)
     _write(g, y, layout, parts, op)
 
 
-def _read(parts: _Parts, g: Graph, op: View) -> tuple[ir.Value, Layout]:
-    """What is normalised, as rows if it stands so in the graph, and the layout."""
-    last = parts.axis == parts.x.rank - 1 and rows_agree([parts.x, op.output])
-    layout = g.layout(parts.x, rows=True) if last else Layout.LAST
+def _read(parts: _Parts, g: Graph, op: View, *, rows: bool) -> tuple[ir.Value, Layout]:
+    """What is normalised, and its layout: as rows if it stands so in the graph.
+
+    Args:
+        rows: what reads the result wants rows.
+    """
+    x, layout = parts.x, Layout.LAST
+    if parts.axis == x.rank - 1 and rows_agree([x, op.output]):
+        layout = Layout.ROWS if rows else g.layout(x, rows=True)
     layout = layout if layout is Layout.ROWS else Layout.LAST
-    return g.read(parts.x, layout=layout), layout
+    return g.read(x, layout=layout), layout
 
 
 def _write(g: Graph, value: ir.Value, layout: Layout, parts: _Parts, op: View) -> None:
