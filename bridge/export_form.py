@@ -47,6 +47,8 @@ class Written(TypedDict, total=False):
         rename: names of inputs and outputs by their present names.
         external_data: weights go into a file beside the model, ``<output>.data``, whatever their
             size.
+        exact: 16-bit activations are multiplied and rounded as TFLite does, in more nodes; else in
+            32-bit floats, one quantum off an operator.
     """
 
     signature: str | None
@@ -55,6 +57,7 @@ class Written(TypedDict, total=False):
     nchw: Sequence[str]
     rename: Mapping[str, str]
     external_data: bool
+    exact: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,7 @@ class Form:
     nchw: Sequence[str] = ()
     rename: Mapping[str, str] = field(default_factory=dict)
     external_data: bool = False
+    exact: bool = False
 
     def __post_init__(self) -> None:
         if self.opset not in IR_VERSIONS:
@@ -76,12 +80,14 @@ class Form:
     @property
     def plain(self) -> bool:
         """Whether the graph is as it is without all this."""
-        return self == Form(self.signature, external_data=self.external_data)
+        return self == Form(self.signature, external_data=self.external_data, exact=self.exact)
 
     def target(self, weights: str, hybrid: str) -> Target:
         """What the graph is made for."""
         first = frozenset(self.nchw)
-        return Target(weights, hybrid=hybrid, opset=self.opset, channels_first=first)
+        return Target(
+            weights, hybrid=hybrid, opset=self.opset, channels_first=first, exact=self.exact
+        )
 
     def check(self, model: Model) -> None:
         """Refuse names of tensors that the model does not have, or that have no other layout.

@@ -14,7 +14,7 @@ import onnxruntime
 import pytest
 
 from tests.models import model_path
-from tests.one_op import T, one_op_model
+from tests.one_op import Node, T, graph_model, one_op_model
 from tests.test_cli import FLOAT, INT8, call, refusal
 from tests.test_cli_run import two_signatures
 from tflite_ort import ExportError, Interpreter, __version__, export_onnx, export_signatures
@@ -24,6 +24,7 @@ from tflite_ort.schema import (
     Conv2DOptions,
     GeluOptions,
     ModelBuilder,
+    MulOptions,
     Op,
     Padding,
     ReducerOptions,
@@ -312,3 +313,23 @@ def test_the_runtime_says_nothing_of_a_plain_export(tmp_path: Path) -> None:
     code = f"import onnxruntime; onnxruntime.InferenceSession({str(path)!r})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
     assert "W:onnxruntime" not in done.stderr
+
+
+@pytest.mark.parametrize("op", [Op.ADD, Op.MUL])
+def test_an_exact_export_has_the_codes_of_the_interpreter(op: Op) -> None:
+    scales = [(0.0011, "a"), (0.00073, "b"), (0.0019, "y")]
+    tensors = {name: T((4, 64), TensorType.INT16, scale) for scale, name in scales}
+    options = {Op.ADD: AddOptions(pot_scale_int16=False), Op.MUL: MulOptions()}[op]
+    content = graph_model(tensors, [Node(op, ["a", "b"], ["y"], options, version=4)], ["y"])
+    rng = np.random.default_rng(4)
+    feeds = {name: rng.integers(-32767, 32768, (4, 64)).astype(np.int16) for name in "ab"}
+    interpreter = Interpreter(model_content=content)
+    interpreter.allocate_tensors()
+    for detail in interpreter.get_input_details():
+        interpreter.set_tensor(detail["index"], feeds[detail["name"]])
+    interpreter.invoke()
+    want = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    proto = export_onnx(content, exact=True)
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    assert np.array_equal(session.run(None, feeds)[0], want)
+    assert len(proto.graph.node) > len(export_onnx(content).graph.node)

@@ -108,6 +108,12 @@ Rename = Annotated[
 ExternalData = Annotated[
     bool, typer.Option("--external-data", help="Weights in a file beside it, OUT.data.")
 ]
+Exact = Annotated[
+    bool,
+    typer.Option(
+        "--exact", help="Compute 16-bit activations exactly as TFLite does, in more nodes."
+    ),
+]
 Stateful = Annotated[
     bool,
     typer.Option(
@@ -140,6 +146,7 @@ def export(
     nchw: Nchw = None,
     rename: Rename = None,
     external_data: ExternalData = False,
+    exact: Exact = False,
     stateful: Stateful = True,
     custom_ops: CustomOpsOption = None,
     decode: Decode = False,
@@ -165,6 +172,7 @@ def export(
     }
     form: Written = {"opset": opset, "float16": float16, "nchw": nchw or ()}
     form |= {"rename": dict(map(_named_new, rename or ())), "external_data": external_data}
+    form["exact"] = exact
     _check_choices(options["decode"], form, signature, all_signatures)
     if holds_bundle(model):
         _export_bundle(model, _folder(model, out), check, options, as_json=as_json)
