@@ -14,10 +14,13 @@ import pytest
 
 from benchmarks.export_sizes import sizes
 from tests.models import model_path, model_paths
+from tests.one_op import T, one_op_model
 from tflite_ort import Interpreter, export_onnx
+from tflite_ort.opmap.graph.interpolated import lines_of
 from tflite_ort.opmap.graph.narrowing import narrowed
 from tflite_ort.schema import (
     FullyConnectedOptions,
+    GeluOptions,
     ModelBuilder,
     Op,
     QuantizationParameters,
@@ -78,6 +81,34 @@ def test_what_has_no_narrow_form_stays(array: Array) -> None:
     if narrow is not None:  # a 16-bit float has -0.0, NaN and infinity
         assert narrow.codes.dtype == np.float16
         assert narrow.codes.astype(np.float32).tobytes() == array.tobytes()
+
+
+def test_a_table_of_16_bit_codes_is_its_points() -> None:
+    """GELU, as TFLite tabulates it: 513 points and straight lines."""
+    tensors = [T((2, 300), TensorType.INT16, scale) for scale in (0.0003, 0.00025)]
+    content = one_op_model(Op.GELU, tensors[:1], tensors[1:], GeluOptions(), 3)
+    proto = export_onnx(content)
+    assert proto.ByteSize() < 6000
+    x = np.random.default_rng(5).integers(-32768, 32768, (2, 300)).astype(np.int16)
+    interpreter = Interpreter(model_content=content)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
+    interpreter.invoke()
+    want = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    assert np.array_equal(session.run(None, {"in0": x})[0], want)
+
+
+def test_lines_are_exactly_the_table() -> None:
+    codes = np.arange(-32768, 32768)
+    points = RNG.integers(-32768, 32768, 513)
+    slopes = np.diff(points.clip(-12000, 12000))
+    index, step = (codes + 32768) >> 7, codes & 127
+    table = points.clip(-12000, 12000)[index] + ((slopes[index] * step + 64) >> 7)
+    lines = lines_of(table.astype(np.int16))
+    assert lines is not None
+    assert lines.points.tolist() == points.clip(-12000, 12000)[:-1].tolist()
+    assert lines_of(np.rint(np.sin(codes / 50) * 30000).astype(np.int16)) is None
 
 
 def hybrid_model() -> bytes:

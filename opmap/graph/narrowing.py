@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.graph.interpolated import Lines, lines_of, table_of
 
 Array = npt.NDArray[Any]
 
@@ -50,6 +51,11 @@ def narrow_constants(model: ir.Model) -> None:
         tensor = value.const_value
         if tensor is None or name in taken or id(value) in kept or tensor.nbytes < _BYTES:
             continue
+        lines = lines_of(tensor.array)
+        if lines is not None:
+            del graph.initializers[name]
+            nodes += _table(graph, value, lines)
+            continue
         narrow = narrowed(tensor.array) if tensor.dtype in _NARROWER else None
         if narrow is not None:
             del graph.initializers[name]
@@ -75,6 +81,23 @@ def _widening(graph: ir.Graph, value: ir.Value, narrow: Narrow) -> Iterator[ir.N
     whole = ir.Value(f"{name}_whole")
     yield _node("Cast", [codes], whole, to=tensor.dtype)
     yield _node("Mul", [whole, _initializer(graph, f"{name}_scales", narrow.scales)], value)
+
+
+def _table(graph: ir.Graph, value: ir.Value, lines: Lines) -> list[ir.Node]:
+    """The nodes that make a table of all 16-bit codes."""
+    nodes, name = list[ir.Node](), value.name
+    value.const_value = None
+
+    def constant(name: str, array: Array) -> ir.Value:
+        return graph.initializers.get(name) or _initializer(graph, name, array)
+
+    def add(op_type: str, *inputs: ir.Value, last: bool = False, **attributes: Any) -> ir.Value:
+        output = value if last else ir.Value(f"{name}_{len(nodes)}")
+        nodes.append(_node(op_type, inputs, output, **attributes))
+        return output
+
+    table_of(lines, name, constant, add)
+    return nodes
 
 
 def _initializer(graph: ir.Graph, name: str, array: Array) -> ir.Value:
