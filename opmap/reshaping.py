@@ -15,8 +15,11 @@ from tflite_ort.opmap.graph.constants import carried_type
 from tflite_ort.opmap.idioms.bits import bits_of, check_types, number_of
 from tflite_ort.opmap.idioms.channel_shuffle import (
     joined_channels_first,
+    joined_channels_last,
     mark_split,
+    mark_split_planes,
     splits_channels,
+    splits_planes,
 )
 from tflite_ort.opmap.idioms.computed_axes import ComputedAxis
 from tflite_ort.opmap.idioms.computed_order import transpose_as_computed
@@ -71,7 +74,7 @@ def reshape(op: OperatorView[ReshapeOptions], g: Graph) -> None:
     """Reshape; to the computed shape where the shape of the input does not tell it."""
     input, output, wanted = op["input"], op.output, shape_operand(op)
     if wanted is None or wanted.is_constant or _is_told(wanted, input, output):
-        if not joined_channels_first(op, g):
+        if not (joined_channels_first(op, g) or joined_channels_last(op, g)):
             _same_elements(op, g)
         return
     domain = moved_domain(input, output)
@@ -127,6 +130,8 @@ def _same_elements(op: OperatorView[Any], g: Graph) -> None:
         value = g.reshape(value, output.shape)
         if layout is Layout.LAST and splits_channels(input, output):
             mark_split(value)
+        if layout is Layout.LAST and splits_planes(input, output):
+            mark_split_planes(value)
     g.write(output, value, domain=domain)
 
 

@@ -16,6 +16,7 @@ from tflite_ort.schema.values.complex_pairs import is_complex
 from tflite_ort.schema.values.sizes import is_known
 
 _SPLIT = "tflite_ort.splits_channels"
+_SPLIT_PLANES = "tflite_ort.splits_planes"
 
 
 def splits_channels(input: TensorView, output: TensorView) -> bool:
@@ -47,6 +48,41 @@ def joined_channels_first(op: OperatorView[Any], g: Graph) -> bool:
     moved = g.op("Transpose", parts, perm=[0, 2, 1, *range(3, input.rank)])
     joined = g.reshape(moved, Layout.FIRST.shape(output.shape))
     g.write(output, joined, layout=Layout.FIRST, domain=domain)
+    return True
+
+
+def splits_planes(input: TensorView, output: TensorView) -> bool:
+    """Whether a RESHAPE of codes splits the channels of planes in two: [N, C, H, W] to five."""
+    if not (input.is_quantized and is_known(*input.shape, *output.shape)):
+        return False
+    if (input.rank, output.rank) != (4, 5):
+        return False
+    return (input.shape[0], *input.shape[2:]) == (output.shape[0], *output.shape[3:])
+
+
+def mark_split_planes(value: ir.Value) -> None:
+    """Mark `value` as the result of a RESHAPE that splits the channels of planes."""
+    value.marks |= {_SPLIT_PLANES}
+
+
+def joined_channels_last(op: OperatorView[Any], g: Graph) -> bool:
+    """Translate the last RESHAPE of a channel shuffle of planes of codes channels-last; returns
+    whether `op` is one. ONNX Runtime keeps codes channels-last, where nothing is moved but
+    the channels of a cell."""
+    input, output = op["input"], op.output
+    if not g.target.cpu_kernels or not splits_planes(output, input):
+        return False
+    domain = moved_domain(input, output)
+    split = _transposed(g.read(input, domain=domain), (0, 2, 1, 3, 4))
+    reshape = None if split is None or _SPLIT_PLANES not in split.marks else split.producer()
+    if reshape is None or reshape.inputs[0] is None:
+        return False
+    batch, second, first, *plane = input.shape
+    cells = g.op("Transpose", reshape.inputs[0], perm=[0, 2, 3, 1])
+    parts = g.reshape(cells, (batch, *plane, first, second))
+    moved = g.op("Transpose", parts, perm=[0, 1, 2, 4, 3])
+    joined = g.reshape(moved, (batch, *plane, first * second))
+    g.write(output, g.op("Transpose", joined, perm=[0, 3, 1, 2]), domain=domain)
     return True
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnxruntime
 import pytest
 
 from tests.one_op import Node, T, graph_model, ours
+from tests.optimised import optimised_nodes
 from tests.oracle import litert
 from tflite_ort import export_onnx
 from tflite_ort.schema import (
@@ -111,3 +114,46 @@ def test_complex_numbers_are_joined_as_they_stand() -> None:
     session = onnxruntime.InferenceSession(export_onnx(model).SerializeToString())
     for got in (ours(model, [x])[0][0], session.run(None, {"x": x})[0]):
         np.testing.assert_allclose(got, want, rtol=0, atol=1e-5 * np.abs(want).max())
+
+
+def planes(
+    perm: tuple[int, ...] = (0, 2, 1, 3, 4), split: tuple[int, ...] = (2, 3, 4, 3, 5)
+) -> bytes:
+    """The shuffle of codes as converters from PyTorch write it: on planes, between TRANSPOSEs."""
+    moved = tuple(split[i] for i in perm)
+    joined = (moved[0], moved[1] * moved[2], *moved[3:])
+    code: dict[str, Any] = {"type": TensorType.INT8, "scale": 0.1, "zero_point": 3}
+    shapes = [SHAPE, (2, 12, 3, 5), split, moved, joined, (*joined[:1], *joined[2:], joined[1])]
+    tensors = {name: T(shape, **code) for name, shape in zip("abcdef", shapes, strict=True)}
+    orders = {"first": (0, 3, 1, 2), "perm": perm, "last": (0, 2, 3, 1)}
+    tensors |= {name: T.constant(np.int32(order)) for name, order in orders.items()}
+    tensors |= {"to_split": T.constant(np.int32(split)), "to_join": T.constant(np.int32(joined))}
+    nodes = [
+        Node(Op.TRANSPOSE, ["a", "first"], ["b"], TransposeOptions()),
+        Node(Op.RESHAPE, ["b", "to_split"], ["c"], ReshapeOptions(new_shape=split)),
+        Node(Op.TRANSPOSE, ["c", "perm"], ["d"], TransposeOptions()),
+        Node(Op.RESHAPE, ["d", "to_join"], ["e"], ReshapeOptions(new_shape=joined)),
+        Node(Op.TRANSPOSE, ["e", "last"], ["f"], TransposeOptions()),
+    ]
+    return graph_model(tensors, nodes, ["f"])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        planes(),
+        planes((0, 1, 2, 4, 3)),
+        planes((0, 3, 2, 1, 4)),
+        planes(split=(2, 2, 6, 5, 3)),
+        planes(split=(4, 3, 2, 3, 5)),
+    ],
+    ids=["shuffled", "cells", "across", "other planes", "other batch"],
+)
+def test_planes_of_codes_are_shuffled(model: bytes) -> None:
+    codes = np.random.default_rng(1).integers(-128, 127, SHAPE, np.int8, endpoint=True)
+    np.testing.assert_array_equal(ours(model, [codes])[0][0], litert(model, [codes])[0])
+
+
+def test_planes_of_codes_stay_channels_last() -> None:
+    nodes = optimised_nodes(planes())
+    assert nodes == {"Transpose": 1, "Reshape": 2}
