@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import onnx
 
 from tflite_ort.bundles import Bundle, open_bundle
 from tflite_ort.decode import Kind, decoded
@@ -18,16 +20,19 @@ from tflite_ort.opmap import Target
 from tflite_ort.providers.delegates import OpResolverType, chosen_delegates
 from tflite_ort.providers.onnx_file import OnnxSession
 from tflite_ort.providers.processor import blocked_channels
-from tflite_ort.providers.provider import ON_CPU
+from tflite_ort.providers.provider import ON_CPU, Provider
 from tflite_ort.providers.traits import traits_of
 from tflite_ort.providers.trials import exact_weight_type
 from tflite_ort.resolvers import WellKnownOpResolver
-from tflite_ort.schema import ModelError, read_model
+from tflite_ort.schema import DelegateError, DelegateWarning, ModelError, read_model
 from tflite_ort.tasks.options import BaseOptions
 from tflite_ort.tasks.rects import Rect
 from tflite_ort.tuning.costs import modelled_chooser
 
 Array = npt.NDArray[Any]
+
+# Some providers name each node that they cannot read.
+_LONGEST = 500
 
 
 class Network:
@@ -53,10 +58,16 @@ class Network:
         self.labels: tuple[str, ...] = kind.facts.get("labels", ())
         delegates = chosen_delegates(OpResolverType.AUTO, (), base.providers)
         provider = delegates[0].provider if delegates else ON_CPU
-        exported = made_for(_target(provider.name), content, WellKnownOpResolver())
-        whole = decoded(exported, model, kind, image_input=kind.preparation is not None)
         threads = base.num_threads or os.cpu_count() or 1
-        self._session = OnnxSession(whole, num_threads=threads, provider=provider, reused=True)
+        self._defaults: dict[str, Array] = {}
+
+        def session(provider: Provider) -> OnnxSession:
+            exported = made_for(_target(provider.name), content, WellKnownOpResolver())
+            whole = decoded(exported, model, kind, image_input=kind.preparation is not None)
+            self._defaults = _without_defaults(whole)
+            return OnnxSession(whole, num_threads=threads, provider=provider, reused=True)
+
+        self._session = _session_or_cpu(session, provider, kind)
         self.input = self._session.inputs[0]
         first = model.subgraphs[0]
         self.input_shape = tuple(first.tensors[first.inputs[0]].shape)
@@ -68,8 +79,34 @@ class Network:
             array: a picture uint8 [height, width, 3], or what the network takes.
             named: further inputs, such as ``roi`` or ``min_score``.
         """
-        feeds = {self.input: array, **{name: _fed(value) for name, value in named.items()}}
+        given = {name: _fed(value) for name, value in named.items()}
+        feeds = {**self._defaults, self.input: array, **given}
         return dict(zip(self._session.outputs, self._session.run(feeds), strict=True))
+
+
+def _session_or_cpu(
+    session: Callable[[Provider], OnnxSession], provider: Provider, kind: Kind
+) -> OnnxSession:
+    """The session of a network; on the CPU, with a warning, where the provider cannot load it."""
+    try:
+        return session(provider)
+    except DelegateError as error:
+        if provider == ON_CPU:
+            raise
+        text = f"{provider.name} cannot load the {kind.name}, which the CPU runs: {error}"
+        warnings.warn(text[:_LONGEST], DelegateWarning, stacklevel=6)
+    return session(ON_CPU)
+
+
+def _without_defaults(model: onnx.ModelProto) -> dict[str, Array]:
+    """Make every input of a graph one that has to be given; the values that those had which need
+    not be. OpenVINO's provider takes such values for constants, and passes over what is given."""
+    graph = model.graph
+    names = {value.name for value in graph.input}
+    defaults = [each for each in graph.initializer if each.name in names]
+    for each in defaults:
+        graph.initializer.remove(each)
+    return {each.name: onnx.numpy_helper.to_array(each) for each in defaults}
 
 
 def _target(provider: str) -> Target:

@@ -36,6 +36,7 @@ class BaseOptions:
         model_asset_path: a ``.task`` or ``.tflite`` file.
         model_asset_buffer: the bytes of one, instead.
         providers: ONNX Runtime execution providers, as `Interpreter` takes them; default the CPU.
+            A network that the first one cannot load runs on the CPU, with a `DelegateWarning`.
         num_threads: within an operator; None is one for each core.
     """
 

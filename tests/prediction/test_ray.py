@@ -1,4 +1,4 @@
-"""The ray engine, and Predictor in Ray Data, on a cluster of two nodes that the tests start."""
+"""The ray engine, and Predictor in Ray Data, on clusters that the tests start."""
 
 from __future__ import annotations
 
@@ -28,16 +28,19 @@ MODEL = "mlperf-tiny__kws_ref_model.tflite"
 ROWS, ACTORS = 40_000, 4
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[str]:
-    """The address of a cluster of two nodes, with cores for the actors and for what reads."""
+@pytest.fixture(scope="module", params=[2, 1], ids=["two nodes", "one node"])
+def cluster(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The address of a cluster, with cores for the actors and for what reads, and a GPU in name."""
     os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
     ray: Any = importlib.import_module("ray")
     utilities: Any = importlib.import_module("ray.cluster_utils")
-    started = utilities.Cluster(initialize_head=True, head_node_args={"num_cpus": 3})
-    started.add_node(num_cpus=3)
+    nodes = request.param
+    head = {"num_cpus": 6 // nodes, "num_gpus": 1}
+    started = utilities.Cluster(initialize_head=True, head_node_args=head)
+    for _ in range(nodes - 1):
+        started.add_node(num_cpus=3)
     ray.init(address=started.address, log_to_driver=False)
-    assert len([node for node in ray.nodes() if node["Alive"]]) == 2
+    assert len([node for node in ray.nodes() if node["Alive"]]) == nodes
     yield started.address
     ray.shutdown()
     started.shutdown()
@@ -109,6 +112,31 @@ def test_engine(tmp_path: Path, cluster: str, given: Array, expected: Array, kil
         np.testing.assert_array_equal(made["row"], np.arange(ROWS))
         np.testing.assert_array_equal(made["Identity"], expected)
         assert not any(made["error"])
+
+
+def test_actors_share_a_gpu(tmp_path: Path, cluster: str, given: Array, expected: Array) -> None:
+    """Ray counts what a node is said to have: two actors of half a GPU each hold it all."""
+    ray: Any = importlib.import_module("ray")
+    np.save(tmp_path / "in.npy", given)
+    out, free, ended = tmp_path / "out.npz", [1.0], threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(0.1):
+            free.append(ray.available_resources().get("GPU", 0.0))
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    how = ("--engine", "ray", "--workers", 2, "--gpus-per-worker", 0.5, "--address", cluster)
+    command = ("predict", model_path(MODEL), tmp_path / "in.npy", "--rows", "--out", out, *how)
+    try:
+        result = CliRunner().invoke(app, list(map(str, command)))
+    finally:
+        ended.set()
+        thread.join()
+    assert result.exit_code == 0, result.output
+    assert min(free) == 0
+    with np.load(out) as made:
+        np.testing.assert_array_equal(made["Identity"], expected)
 
 
 def test_predictor_in_ray_data(tmp_path: Path, cluster: str, given: Array, expected: Array) -> None:
