@@ -368,7 +368,7 @@ PARTS = {each.__name__: each for each in _ALL}
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--images", type=int, default=2000)
-    parser.add_argument("--portion", type=int, default=500)
+    parser.add_argument("--portion", type=int, default=1000)
     parser.add_argument("--suffix", choices=["jpg", "png"], default="jpg")
     parser.add_argument("--only", choices=PARTS, action="append")
     parser.add_argument("--json", type=Path)
