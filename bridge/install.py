@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib.machinery import ModuleSpec
 from types import ModuleType, TracebackType
 from typing import Any, Self
 
+from tflite_ort import compiled_model
 from tflite_ort.custom_interpreter import InterpreterWithCustomOps
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.optional import optional_module
@@ -26,12 +27,37 @@ _INTERPRETER: Mapping[str, Any] = {
 _EXPERIMENTAL: Mapping[str, Any] = {
     name: _INTERPRETER[name] for name in ("OpResolverType", "load_delegate")
 }
+_COMPILED: Mapping[str, Any] = {
+    name: getattr(compiled_model, name)
+    for name in (
+        *("CompiledModel", "CpuKernelMode", "CpuOptions", "Environment", "EnvironmentOptions"),
+        *("GpuOptions", "HardwareAccelerator", "Options", "TensorBuffer"),
+    )
+}
+# The modules of LiteRT that these come from, one by one.
+_COMPILED_IN: Mapping[str, Sequence[str]] = {
+    "compiled_model": list(_COMPILED),
+    "cpu_kernel_mode": ["CpuKernelMode"],
+    "cpu_options": ["CpuKernelMode", "CpuOptions"],
+    "environment": ["Environment", "EnvironmentOptions"],
+    "gpu_options": ["GpuOptions"],
+    "hardware_accelerator": ["HardwareAccelerator"],
+    "options": ["CpuKernelMode", "CpuOptions", "GpuOptions", "HardwareAccelerator", "Options"],
+    "tensor_buffer": ["TensorBuffer"],
+}
 # The release of TFLite whose interpreter has these names and methods.
 _VERSION = "2.21.0"
 # What is installed by name: modules, the package first, and what they hold.
 _LAYOUTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "tflite_runtime": {"tflite_runtime": {}, "tflite_runtime.interpreter": _INTERPRETER},
-    "ai_edge_litert": {"ai_edge_litert": {}, "ai_edge_litert.interpreter": _INTERPRETER},
+    "ai_edge_litert": {
+        "ai_edge_litert": {},
+        "ai_edge_litert.interpreter": _INTERPRETER,
+        **{
+            f"ai_edge_litert.{module}": {name: _COMPILED[name] for name in names}
+            for module, names in _COMPILED_IN.items()
+        },
+    },
     "tensorflow.lite": {
         "tensorflow.lite": {"Interpreter": Interpreter},
         "tensorflow.lite.experimental": _EXPERIMENTAL,

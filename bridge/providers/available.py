@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from tflite_ort.providers.plugins import load_library, package_library, plugin_packages
 from tflite_ort.providers.provider import Device, Provider
@@ -39,6 +40,17 @@ def provider_reports() -> list[ProviderReport]:
         for name in available_providers()
     ]
     return [*compiled_in, *(row for package in plugin_packages() for row in _of_package(package))]
+
+
+def providers_on(kind: str) -> list[str]:
+    """The providers that have a device of a kind, ``"GPU"`` or ``"NPU"``, on this machine.
+
+    Plug-ins that are installed are loaded for it; one that cannot be loaded has none.
+    """
+    for package in plugin_packages():
+        with suppress(DelegateError):
+            load_library(package_library(package))
+    return list(dict.fromkeys(each.provider for each in devices() if each.kind == kind))
 
 
 def _of_package(package: str) -> list[ProviderReport]:

@@ -1,0 +1,448 @@
+"""LiteRT 2's `CompiledModel` on ONNX Runtime: buffers in, buffers out, by signature."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.checked_subgraph import CheckedSubgraph
+from tflite_ort.compiled_options import (
+    CpuKernelMode,
+    CpuOptions,
+    Environment,
+    EnvironmentOptions,
+    GpuOptions,
+    HardwareAccelerator,
+    Options,
+    providers_of,
+)
+from tflite_ort.compiled_signatures import (
+    CompiledModelError,
+    check_size,
+    named,
+    numbered,
+    plain_bytes,
+    runtime_errors,
+    same_memory,
+    signatures_of,
+)
+from tflite_ort.interpreter import Interpreter
+from tflite_ort.providers.delegates import OpResolverType
+from tflite_ort.signature import Signature
+from tflite_ort.tensor_buffer import TensorBuffer
+
+Array = npt.NDArray[Any]
+
+# The number of host memory among LiteRT's kinds.
+_HOST_MEMORY = 1
+
+__all__ = [
+    "CompiledModel",
+    "CompiledModelError",
+    "CpuKernelMode",
+    "CpuOptions",
+    "Environment",
+    "EnvironmentOptions",
+    "GpuOptions",
+    "HardwareAccelerator",
+    "Options",
+    "TensorBuffer",
+]
+
+
+class CompiledModel:
+    """A model ready to run on buffers, with the methods of LiteRT's class.
+
+    `create_input_buffers` and its kind give the model's own memory: a run with them copies nothing.
+    Other buffers are copied in or out once.
+
+    Args:
+        interpreter: what runs it.
+        environment: kept as `environment`.
+        accelerated: the execution providers that were asked for.
+
+    Example:
+        >>> import numpy as np
+        >>> from tflite_ort.command.demo import digits_model
+        >>> model = CompiledModel.from_file(str(digits_model("float32")))
+        >>> inputs, outputs = model.create_input_buffers(0), model.create_output_buffers(0)
+        >>> inputs[0].write(np.zeros((1, 8, 8, 1), np.float32))
+        >>> model.run_by_index(0, inputs, outputs)
+        >>> outputs[0].read(10, np.float32).shape
+        (10,)
+    """
+
+    def __init__(
+        self,
+        interpreter: Interpreter,
+        environment: Environment | None = None,
+        accelerated: Sequence[str] = (),
+    ) -> None:
+        self._interpreter = interpreter
+        self.environment = environment or Environment.create()
+        self._accelerated = accelerated
+        self._signatures = signatures_of(interpreter)
+        self._keys = list(self._signatures)
+        self._lent: dict[tuple[int, int], weakref.ref[TensorBuffer]] = {}
+        self._lock = threading.Lock()
+        self._thread: ThreadPoolExecutor | None = None
+
+    @classmethod
+    def from_file(
+        cls,
+        model_path: str | os.PathLike[str],
+        hardware_accel: HardwareAccelerator | None = None,
+        environment: Environment | None = None,
+        options: Options | None = None,
+    ) -> Self:
+        """The model in a file.
+
+        Args:
+            hardware_accel: in the place of `options`; default the CPU.
+
+        Raises:
+            ValueError: both `hardware_accel` and `options` are given.
+            RuntimeError: it cannot be read, or nothing here runs it.
+        """
+        return cls._made({"model_path": model_path}, hardware_accel, environment, options)
+
+    @classmethod
+    def from_buffer(
+        cls,
+        model_data: bytes,
+        hardware_accel: HardwareAccelerator | None = None,
+        environment: Environment | None = None,
+        options: Options | None = None,
+    ) -> Self:
+        """As `from_file`, of the bytes of one."""
+        return cls._made({"model_content": model_data}, hardware_accel, environment, options)
+
+    @classmethod
+    def _made(
+        cls,
+        source: dict[str, Any],
+        accelerator: HardwareAccelerator | None,
+        environment: Environment | None,
+        options: Options | None,
+    ) -> Self:
+        if options is not None and accelerator is not None:
+            raise ValueError("Pass either options or hardware_accel, not both.")
+        chosen = options or Options(accelerator or HardwareAccelerator.CPU)
+        cpu = chosen.cpu_options
+        reference = cpu.kernel_mode is CpuKernelMode.REFERENCE
+        with runtime_errors():
+            providers = [] if reference else list(providers_of(chosen.hardware_accelerators))
+            kind = OpResolverType.BUILTIN_REF if reference else OpResolverType.AUTO
+            interpreter = Interpreter(
+                **source,
+                num_threads=cpu.num_threads or None,
+                providers=providers,
+                experimental_op_resolver_type=kind,
+            )
+            made = cls(interpreter, environment, providers)
+            for key in made._keys[:1]:
+                made._ready(made._signatures[key])
+        return made
+
+    def close(self) -> None:
+        """Give back sessions and memory."""
+        if self._thread is not None:
+            self._thread.shutdown()
+        self._interpreter.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # Signatures ------------------------------------------------------------------------------
+
+    def get_signature_list(self) -> dict[str, dict[str, list[str]]]:
+        """By key, the names of its ``inputs`` and ``outputs``."""
+        return {
+            key: {"inputs": list(each.inputs), "outputs": list(each.outputs)}
+            for key, each in self._signatures.items()
+        }
+
+    def get_signature_by_index(self, index: int) -> dict[str, Any]:
+        """``key``, ``inputs`` and ``outputs`` of a signature.
+
+        Raises:
+            RuntimeError: there are fewer.
+        """
+        key = self._key(index)
+        return {"key": key, **self.get_signature_list()[key]}
+
+    def get_num_signatures(self) -> int:
+        """How many there are: one, under another key, of a model without."""
+        return len(self._keys)
+
+    def get_signature_index(self, key: str) -> int:
+        """The number of a signature; -1 where there is none."""
+        return self._keys.index(key) if key in self._keys else -1
+
+    def get_input_tensor_details(self, signature_key: str) -> dict[str, dict[str, Any]]:
+        """By name of an input, ``name`` and ``index`` of its tensor, ``dtype`` and ``shape``.
+
+        Raises:
+            RuntimeError: there is no such signature.
+        """
+        return self._details(self._signature(signature_key), outputs=False)
+
+    def get_output_tensor_details(self, signature_key: str) -> dict[str, dict[str, Any]]:
+        """As `get_input_tensor_details`, of the outputs."""
+        return self._details(self._signature(signature_key), outputs=True)
+
+    def is_fully_accelerated(self) -> bool:
+        """Whether all operators run on the execution providers that were asked for."""
+        with runtime_errors():
+            rows = [
+                row for each in self._signatures.values() for row in self._ready(each).placements()
+            ]
+        return all(
+            row.runs_on == "constant"
+            or (row.runs_on == "ort" and set(row.provider.split(", ")) <= set(self._accelerated))
+            for row in rows
+        )
+
+    # Buffers ---------------------------------------------------------------------------------
+
+    def get_input_buffer_requirements(
+        self, input_index: int, signature_index: int = 0
+    ) -> dict[str, Any]:
+        """``buffer_size`` in bytes, and ``supported_types``: 1 stands for the host's memory.
+
+        Raises:
+            RuntimeError: there is no such input.
+        """
+        return self._requirements(signature_index, input_index, outputs=False)
+
+    def get_output_buffer_requirements(
+        self, output_index: int, signature_index: int = 0
+    ) -> dict[str, Any]:
+        """As `get_input_buffer_requirements`, of an output."""
+        return self._requirements(signature_index, output_index, outputs=True)
+
+    def create_input_buffer_by_name(self, signature_key: str, input_name: str) -> TensorBuffer:
+        """A buffer for one input.
+
+        Raises:
+            RuntimeError: there is no such signature or input.
+        """
+        signature = self._signature(signature_key)
+        return self._buffer(signature, named(signature.inputs, input_name, "Input"))
+
+    def create_output_buffer_by_name(self, signature_key: str, output_name: str) -> TensorBuffer:
+        """A buffer for one output, as `create_input_buffer_by_name`."""
+        signature = self._signature(signature_key)
+        return self._buffer(signature, named(signature.outputs, output_name, "Output"))
+
+    def create_input_buffers(self, signature_index: int) -> list[TensorBuffer]:
+        """Buffers for all inputs, in their order."""
+        signature = self._signatures[self._key(signature_index)]
+        return [self._buffer(signature, index) for index in signature.inputs.values()]
+
+    def create_output_buffers(self, signature_index: int) -> list[TensorBuffer]:
+        """Buffers for all outputs, in their order."""
+        signature = self._signatures[self._key(signature_index)]
+        return [self._buffer(signature, index) for index in signature.outputs.values()]
+
+    def resize_input_tensor(
+        self, input_index: int, dims: Sequence[int], signature_index: int = 0, strict: bool = True
+    ) -> None:
+        """Give an input another shape; buffers have to be made anew.
+
+        Args:
+            strict: only dimensions that the model leaves open may change.
+
+        Raises:
+            RuntimeError: there is no such input, or it cannot have that shape.
+        """
+        signature = self._signatures[self._key(signature_index)]
+        with self._lock, runtime_errors():
+            index = numbered(signature.inputs, input_index)
+            self._interpreter._subgraph(signature.subgraph).resize(index, list(dims), strict)
+            self._lent = {k: v for k, v in self._lent.items() if k[0] != signature.subgraph}
+
+    def resize_input_tensor_by_name(
+        self, signature_key: str, input_name: str, dims: Sequence[int], strict: bool = True
+    ) -> None:
+        """As `resize_input_tensor`.
+
+        Raises:
+            ValueError: there is no such signature or input.
+        """
+        if signature_key not in self._signatures:
+            raise ValueError(f"Unknown signature: {signature_key}")
+        names = list(self._signatures[signature_key].inputs)
+        if input_name not in names:
+            raise ValueError(f"Unknown input '{input_name}' for signature '{signature_key}'")
+        number = self.get_signature_index(signature_key)
+        self.resize_input_tensor(names.index(input_name), dims, number, strict)
+
+    # Run -------------------------------------------------------------------------------------
+
+    def run_by_index(
+        self,
+        signature_index: int,
+        input_buffers: Sequence[TensorBuffer],
+        output_buffers: Sequence[TensorBuffer],
+    ) -> None:
+        """Run a signature once.
+
+        Raises:
+            RuntimeError: there are too few or too many buffers, one has another size than its
+                tensor, or an operator failed.
+        """
+        signature = self._signatures[self._key(signature_index)]
+        for side, given, wanted in (
+            ("Input", input_buffers, signature.inputs),
+            ("Output", output_buffers, signature.outputs),
+        ):
+            if len(given) != len(wanted):
+                raise CompiledModelError(
+                    f"{side} buffer size mismatch: number of {side.lower()}s:{len(wanted)} vs "
+                    f"buffers:{len(given)}"
+                )
+        self._run(
+            signature,
+            dict(zip(signature.inputs.values(), input_buffers, strict=True)),
+            dict(zip(signature.outputs.values(), output_buffers, strict=True)),
+        )
+
+    def run_by_name(
+        self,
+        signature_key: str,
+        input_map: Mapping[str, TensorBuffer],
+        output_map: Mapping[str, TensorBuffer],
+    ) -> None:
+        """As `run_by_index`, with buffers by name."""
+        signature = self._signature(signature_key)
+        for name in signature.inputs:
+            if name not in input_map:
+                raise CompiledModelError(f"Input tensor not found: {name}")
+        self._run(
+            signature,
+            {named(signature.inputs, name, "Input"): each for name, each in input_map.items()},
+            {named(signature.outputs, name, "Output"): each for name, each in output_map.items()},
+        )
+
+    def run_async(
+        self,
+        signature: int | str,
+        inputs: Sequence[TensorBuffer] | Mapping[str, TensorBuffer],
+        outputs: Sequence[TensorBuffer] | Mapping[str, TensorBuffer],
+    ) -> Future[None]:
+        """Run a signature on another thread, one run after the other.
+
+        The buffers are not to be written until the run is over.
+
+        Args:
+            signature: its number, with buffers in order, or its key, with buffers by name.
+
+        Returns:
+            Done when the run is; it has the errors of `run_by_index` and `run_by_name`.
+        """
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, "tflite-ort")
+        run: Any = self.run_by_name if isinstance(signature, str) else self.run_by_index
+        return self._thread.submit(run, signature, inputs, outputs)
+
+    # Inside ----------------------------------------------------------------------------------
+
+    def _run(
+        self,
+        signature: Signature,
+        inputs: Mapping[int, TensorBuffer],
+        outputs: Mapping[int, TensorBuffer],
+    ) -> None:
+        with self._lock, runtime_errors():
+            subgraph = self._ready(signature)
+            for index, each in inputs.items():
+                own = self._own(signature, index, each)
+                if own is not None and not same_memory(own, each.array):
+                    check_size(own, each.array)
+                    own[...] = each.array.view(own.dtype).reshape(own.shape)
+            for index, each in outputs.items():
+                self._own(signature, index, each)
+            subgraph.invoke()
+            for index, each in outputs.items():
+                made = subgraph.buffer(index)
+                if not same_memory(made, each.array):
+                    check_size(made, each.array)
+                    each.array.reshape(-1).view(np.uint8)[...] = plain_bytes(made)
+
+    def _own(self, signature: Signature, index: int, used: TensorBuffer) -> Array | None:
+        """The model's own memory of a tensor, which a buffer that is lent and not used leaves."""
+        lent = self._lent.get((signature.subgraph, index))
+        buffer = None if lent is None else lent()
+        if buffer is not None and buffer is not used and buffer._array is not None:
+            buffer._array = buffer._array.copy()
+            del self._lent[signature.subgraph, index]
+        return self._interpreter._subgraph(signature.subgraph).executor.array(index)
+
+    def _buffer(self, signature: Signature, index: int) -> TensorBuffer:
+        """The model's own memory, or other memory where that is lent already or not known yet."""
+        place = signature.subgraph, index
+        with self._lock, runtime_errors():
+            subgraph = self._ready(signature)
+            own, lent = subgraph.executor.array(index), self._lent.get(place)
+            if own is not None and own.flags.c_contiguous and (lent is None or lent() is None):
+                buffer = TensorBuffer(own)
+                self._lent[place] = weakref.ref(buffer)
+                return buffer
+            details = subgraph.details(index)
+            return TensorBuffer(np.zeros(details["shape"], details["dtype"]))
+
+    def _ready(self, signature: Signature) -> CheckedSubgraph:
+        subgraph = self._interpreter._subgraph(signature.subgraph)
+        subgraph.allocate()
+        return subgraph
+
+    def _details(self, signature: Signature, *, outputs: bool) -> dict[str, dict[str, Any]]:
+        with runtime_errors():
+            subgraph = self._interpreter._subgraph(signature.subgraph)
+            if outputs:
+                subgraph.allocate()
+            found = {}
+            for name, index in (signature.outputs if outputs else signature.inputs).items():
+                each = subgraph.details(index)
+                found[name] = {
+                    "name": each["name"],
+                    "index": index,
+                    "dtype": np.dtype(each["dtype"]).name,
+                    "shape": [int(size) for size in each["shape"]],
+                }
+            return found
+
+    def _requirements(self, signature: int, number: int, *, outputs: bool) -> dict[str, Any]:
+        chosen = self._signatures[self._key(signature)]
+        index = numbered(chosen.outputs if outputs else chosen.inputs, number)
+        with runtime_errors():
+            details = self._ready(chosen).details(index)
+        size = int(np.prod(details["shape"], dtype=np.int64)) * np.dtype(details["dtype"]).itemsize
+        return {"buffer_size": size, "supported_types": [_HOST_MEMORY]}
+
+    def _key(self, index: int) -> str:
+        if not 0 <= index < len(self._keys):
+            raise CompiledModelError(f"Signature index {index} of {len(self._keys)}")
+        return self._keys[index]
+
+    def _signature(self, key: str) -> Signature:
+        if key not in self._signatures:
+            raise CompiledModelError(f"Signature not found: {key}")
+        return self._signatures[key]

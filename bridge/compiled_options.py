@@ -1,0 +1,175 @@
+"""The options of `CompiledModel`, under the names of LiteRT 2: what runs it, and with how much."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from tflite_ort.providers.available import providers_on
+from tflite_ort.providers.traits import CPU
+from tflite_ort.schema import MissingDelegate
+
+
+class HardwareAccelerator(enum.IntFlag):
+    """Kinds of hardware, which can be joined: ``GPU | CPU`` lets the CPU run what the GPU does not.
+
+    CPU: ONNX Runtime's own kernels. GPU, NPU: the execution providers that have such a device here.
+    """
+
+    CPU = 1
+    GPU = 2
+    NPU = 4
+
+
+class CpuKernelMode(enum.IntEnum):
+    """Which kernels the CPU has: REFERENCE are those of numpy, all others ONNX Runtime's."""
+
+    DELEGATE = 0
+    XNNPACK = 0
+    REFERENCE = 1
+    BUILTIN = 2
+
+
+@dataclass
+class CpuOptions:
+    """Options of the CPU.
+
+    Args:
+        num_threads: within an operator; 0 is one.
+        kernel_mode: see `CpuKernelMode`.
+        enable_ynnpack, xnnpack_flags, xnnpack_weight_cache_path: for LiteRT's own libraries; they
+            change nothing here.
+    """
+
+    num_threads: int = 0
+    kernel_mode: CpuKernelMode | None = None
+    enable_ynnpack: bool = False
+    xnnpack_flags: int | None = None
+    xnnpack_weight_cache_path: str = ""
+
+
+@dataclass
+class GpuOptions:
+    """Options of LiteRT's own GPU library; they change nothing here.
+
+    Args:
+        enforce_f32, share_constant_tensors: as LiteRT has them.
+    """
+
+    enforce_f32: bool = False
+    share_constant_tensors: bool = False
+
+
+class Options:
+    """How a model is compiled.
+
+    Args:
+        hardware_accelerators: the kinds of hardware.
+        cpu_options, gpu_options: made with their defaults when they are first read.
+        vendor_options: for LiteRT's libraries of vendors; kept, and not read here.
+    """
+
+    def __init__(
+        self,
+        hardware_accelerators: HardwareAccelerator = HardwareAccelerator.CPU,
+        cpu_options: CpuOptions | None = None,
+        gpu_options: GpuOptions | None = None,
+        **vendor_options: Any,
+    ) -> None:
+        self.hardware_accelerators = hardware_accelerators
+        self._cpu, self._gpu = cpu_options, gpu_options
+        self.vendor_options = vendor_options
+
+    @classmethod
+    def create(cls) -> Self:
+        """The defaults."""
+        return cls()
+
+    @property
+    def cpu_options(self) -> CpuOptions:
+        """Of the CPU, to change."""
+        if self._cpu is None:
+            self._cpu = CpuOptions()
+        return self._cpu
+
+    @property
+    def gpu_options(self) -> GpuOptions:
+        """Of the GPU, to change."""
+        if self._gpu is None:
+            self._gpu = GpuOptions()
+        return self._gpu
+
+
+@dataclass(frozen=True)
+class EnvironmentOptions:
+    """Where LiteRT's own libraries are; ONNX Runtime needs none of them."""
+
+    runtime_path: str | None = None
+    compiler_plugin_path: str = ""
+    dispatch_library_path: str = ""
+
+
+class Environment:
+    """What several models may share. ONNX Runtime shares its own by itself."""
+
+    def __init__(self, options: EnvironmentOptions) -> None:
+        self.options = options
+
+    @classmethod
+    def create(
+        cls,
+        *,
+        options: EnvironmentOptions | str | None = None,
+        runtime_path: str | None = None,
+        compiler_plugin_path: str = "",
+        dispatch_library_path: str = "",
+    ) -> Self:
+        """An environment, by options or by single paths.
+
+        Raises:
+            ValueError: both are given.
+        """
+        if isinstance(options, str):
+            if runtime_path is not None:
+                raise ValueError("runtime_path was provided twice.")
+            options, runtime_path = None, options
+        paths = runtime_path, compiler_plugin_path, dispatch_library_path
+        if options is not None and any(paths):
+            raise ValueError("Pass either options or environment path shortcuts.")
+        return cls(options or EnvironmentOptions(*paths))
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def providers_of(wanted: HardwareAccelerator) -> Sequence[str]:
+    """The execution providers that have such hardware here, the first choice first.
+
+    Raises:
+        MissingDelegate: there is none.
+    """
+    kinds = [each for each in (HardwareAccelerator.NPU, HardwareAccelerator.GPU) if each & wanted]
+    found = [name for kind in kinds for name in providers_on(str(kind.name))]
+    if wanted & HardwareAccelerator.CPU or not wanted:
+        found.append(CPU)
+    if not found:
+        names = " or ".join(str(kind.name) for kind in kinds)
+        raise MissingDelegate(
+            f"no execution provider has a {names} here; add HardwareAccelerator.CPU, or install a "
+            "provider"
+        )
+    return list(dict.fromkeys(found))

@@ -1,0 +1,130 @@
+"""Memory for the inputs and outputs of a `CompiledModel`, as LiteRT 2 has it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.schema import BridgeError
+
+Array = npt.NDArray[Any]
+
+# What LiteRT aligns its own memory to. Any other is taken as it is.
+_WHOLE_BYTES = 8
+
+
+class TensorBufferError(BridgeError, RuntimeError):
+    """More elements are read or written than a buffer has."""
+
+
+class TensorBuffer:
+    """Elements in the memory of the host.
+
+    A buffer that a model made is that model's own memory, so that a run copies nothing.
+
+    Args:
+        array: C-contiguous; read and written in place.
+    """
+
+    def __init__(self, array: Array) -> None:
+        self._array: Array | None = array
+
+    @classmethod
+    def create_from_host_memory(cls, data_array: Array) -> TensorBuffer:
+        """A buffer over an array, which is not copied.
+
+        Raises:
+            ValueError: it is no C-contiguous array, or of a type that no buffer has.
+        """
+        return cls(cls._normalize_numpy_array(data_array, zero_copy=True)[0])
+
+    @property
+    def array(self) -> Array:
+        """The elements themselves, not copied.
+
+        Raises:
+            ValueError: the buffer is destroyed.
+        """
+        if self._array is None:
+            raise ValueError("TensorBuffer has been destroyed")
+        return self._array
+
+    # LiteRT hands out the address of its own object under this name.
+    capsule = array
+
+    def write(self, data_array: Array) -> None:
+        """Copy an array into the first bytes.
+
+        Raises:
+            ValueError: it is no array, or of a type that no buffer has.
+            RuntimeError: it has more bytes than the buffer.
+        """
+        data, _ = self._normalize_numpy_array(data_array, zero_copy=False)
+        here = _bytes(self.array)
+        if data.nbytes > here.size:
+            raise TensorBufferError(
+                "WriteTensorBuffer: source buffer is larger than the tensor buffer"
+            )
+        here[: data.nbytes] = _bytes(data)
+
+    def read(self, num_elements: int, output_dtype: npt.DTypeLike) -> Array:
+        """A copy of the first bytes as elements of a type.
+
+        Raises:
+            ValueError: no buffer has that type.
+            RuntimeError: there are fewer.
+        """
+        _, dtype = self._normalize_dtype(output_dtype)
+        here, count = _bytes(self.array), num_elements * dtype.itemsize
+        if count > here.size:
+            raise TensorBufferError(
+                "ReadTensorToBuffer: destination buffer is larger than the tensor buffer"
+            )
+        return here[:count].copy().view(dtype)
+
+    def get_tensor_details(self) -> dict[str, Any]:
+        """``dtype`` as text, and ``shape`` as a list."""
+        return {"dtype": self.array.dtype.name, "shape": list(self.array.shape)}
+
+    def destroy(self) -> None:
+        """Let go of the memory; the buffer cannot be used any more."""
+        self._array = None
+
+    @classmethod
+    def _normalize_dtype(cls, dtype: npt.DTypeLike) -> tuple[str, np.dtype[Any]]:
+        """The name of a type, and the type. Tools of LiteRT read it of its own class."""
+        try:
+            found: np.dtype[Any] = np.dtype(dtype)
+        except TypeError as error:
+            raise ValueError(f"Unsupported dtype: {dtype}") from error
+        plain = found.kind in "biufc" and found.isnative
+        extended = found.kind == "V" and found.names is None and _float_bits(found) >= _WHOLE_BYTES
+        if not (plain or extended) or _is_narrow(found):
+            raise ValueError(f"Unsupported dtype: {found.name}")
+        return found.name, found
+
+    @classmethod
+    def _normalize_numpy_array(cls, data_array: Any, *, zero_copy: bool) -> tuple[Array, str]:
+        """A contiguous array and the name of its type; also read by tools of LiteRT."""
+        if not isinstance(data_array, np.ndarray):
+            raise ValueError("data_array must be a NumPy array")
+        name, _ = cls._normalize_dtype(data_array.dtype)
+        if zero_copy and not data_array.flags.c_contiguous:
+            raise ValueError("data_array must be C-contiguous for zero-copy host-memory binding")
+        return data_array if zero_copy else np.ascontiguousarray(data_array), name
+
+
+def _bytes(array: Array) -> npt.NDArray[np.uint8]:
+    return array.reshape(-1).view(np.uint8)
+
+
+def _float_bits(dtype: np.dtype[Any]) -> int:
+    """The bits of an element of ml_dtypes."""
+    return 0 if dtype.name.startswith("void") else dtype.itemsize * 8
+
+
+def _is_narrow(dtype: np.dtype[Any]) -> bool:
+    """Whether several elements would share a byte."""
+    return dtype.name in ("int2", "uint2", "int4", "uint4", "float4_e2m1fn")
