@@ -52,8 +52,8 @@ def outputs_of(model: Any, seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
 
 @pytest.mark.parametrize(
     "name",
-    ["litert__multi_signature_def", "mediapipe__test_two_signature_keys_model", "tf__lstm_seq_f32",
-     "coral__tf2_mobilenet_v2_1.0_224_ptq", "mlperf-tiny__vww_96_int8"],
+    ["litert__multi_signature_def", "mediapipe__test_two_signature_keys_model",
+     "mlperf-tiny__vww_96_float", "mlperf-tiny__vww_96_int8"],
 )  # fmt: skip
 def test_a_model_tells_and_gives_what_litert_does(name: str) -> None:
     theirs_module = pytest.importorskip("ai_edge_litert.compiled_model")
