@@ -51,7 +51,8 @@ def mean(op: OperatorView[ReducerOptions], inputs: Inputs, state: State) -> Outp
         return (np.asarray(array.mean(axis=axes, keepdims=keep, dtype=np.float32)),)
     if array.dtype in (np.int32, np.int64):
         total = np.asarray(array.sum(axis=axes, keepdims=keep, dtype=np.int64))
-        return ((np.sign(total) * (np.abs(total) // count)).astype(array.dtype),)
+        cut = total // count + ((total < 0) & (total % count != 0))
+        return (np.asarray(cut.astype(array.dtype)),)
     raise KernelError(f"MEAN of {array.dtype} is not implemented")
 
 

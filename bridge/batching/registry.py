@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from tflite_ort.batching.graph import BatchedGraph
-from tflite_ort.schema import OperatorView
+from tflite_ort.schema import BridgeError, OperatorView, Unbatchable
+from tflite_ort.schema.file.errors import MALFORMED_OPERATOR
 from tflite_ort.schema.values.operators import Key
 
 Rule = Callable[[OperatorView[Any], BatchedGraph], None]
@@ -23,7 +25,22 @@ def rule(*keys: Key) -> Callable[[Rule], Rule]:
         for key in keys:
             if key in RULES:
                 raise ValueError(f"{key} has a batch rule already")
-            RULES[key] = function
+            RULES[key] = _typed(function)
         return function
 
     return register
+
+
+def _typed(function: Rule) -> Rule:
+    """`function` for operators that have other inputs than they should: it refuses them."""
+
+    @wraps(function)
+    def typed(op: OperatorView[Any], graph: BatchedGraph) -> None:
+        try:
+            function(op, graph)
+        except BridgeError:
+            raise
+        except MALFORMED_OPERATOR as error:
+            raise Unbatchable(f"it is malformed: {error}") from error
+
+    return typed

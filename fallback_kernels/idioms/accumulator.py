@@ -85,6 +85,8 @@ class Accumulator:
         integers = sums.astype(np.int64)
         if bias is not None:
             integers += bias
+        if self.input.dtype.itemsize == 1:
+            integers = integers.astype(np.int32)  # wraps, as TFLite's accumulators do
         output = quantization(self.output)
         codes = self.rounding(integers, self._multiplier()) + np.int64(output.scalar_zero_point)
         low, high = quantized_activation_bounds(

@@ -33,7 +33,7 @@ def code_table(op: OperatorView[Any], function: Function) -> Array:
     codes = np.arange(bounds.min, bounds.max + 1)
     real = scale(op, input) * (codes - zero_point(op, input)).astype(np.float32)
     with np.errstate(over="ignore", divide="ignore"):
-        rescaled = round_half_away(function(real) * (np.float32(1) / scale(op, output)))
+        rescaled = function(real) * (np.float32(1) / scale(op, output))
     # Far outside the range of the codes only the sign matters.
     rescaled = np.clip(rescaled, np.float32(-(2**24)), np.float32(2**24))
-    return saturate(rescaled + np.float32(zero_point(op, output)), output.dtype)
+    return saturate(round_half_away(rescaled) + np.float32(zero_point(op, output)), output.dtype)

@@ -54,7 +54,13 @@ _CODES = frozenset(
         *(TensorType.UINT4, TensorType.UINT8, TensorType.UINT16),
     }
 )
-# Where there are several scales these take all zero points for 0.
+# These take all zero points of signed weights for 0; the position of their weights.
+_WITHOUT_ZERO_POINTS = {
+    BuiltinOperator.DEPTHWISE_CONV_2D: 1,
+    BuiltinOperator.TRANSPOSE_CONV: 1,
+}
+_SIGNED = (TensorType.INT8, TensorType.INT4)
+# Where there are several scales these do too.
 _SYMMETRIC = frozenset(
     {
         *(BuiltinOperator.DEPTHWISE_CONV_2D, BuiltinOperator.TRANSPOSE_CONV),
@@ -172,7 +178,10 @@ def operator_view(
         op=code.builtin_code,
         version=code.version,
         index=index,
-        inputs=tuple(None if i is None else _input(code, tensors[i]) for i in operator.inputs),
+        inputs=tuple(
+            None if i is None else _input(code, tensors[i], position)
+            for position, i in enumerate(operator.inputs)
+        ),
         outputs=tuple(tensors[i] for i in operator.outputs),
         options=_options(code, operator, meter or Meter(model.budgets)),
         names=_input_names(code),
@@ -189,16 +198,18 @@ def _input_names(code: OperatorCode) -> tuple[str, ...]:
     return () if declared is None else declared.names
 
 
-def _input(code: OperatorCode, tensor: TensorView) -> TensorView:
+def _input(code: OperatorCode, tensor: TensorView, position: int) -> TensorView:
     """`tensor` as this operator has it: a variable that it only reads is a value like others, and
-    weights with several scales have no zero points."""
+    weights have no zero points where TFLite does not look at them."""
     if tensor.is_variable and code.builtin_code not in _KEEPING:
         tensor = replace(tensor, is_variable=False)
     quantization = tensor.quantization
-    if quantization is None or not quantization.per_channel or not quantization.zero_point.any():
+    if quantization is None or not quantization.zero_point.any():
         return tensor
-    if code.builtin_code not in _SYMMETRIC:
-        return tensor
+    of_weights = _WITHOUT_ZERO_POINTS.get(code.builtin_code) == position
+    if not (of_weights and tensor.type in _SIGNED):
+        if not quantization.per_channel or code.builtin_code not in _SYMMETRIC:
+            return tensor
     zeros = np.zeros_like(quantization.zero_point)
     return replace(tensor, quantization=replace(quantization, zero_point=zeros))
 

@@ -11,6 +11,9 @@ GIB = 1 << 30
 # Address space that a process may take beyond what it has when it starts.
 _SPACE = 4 * GIB
 _PAGE = resource.getpagesize()
+# How a process ends that was too slow.
+TOO_SLOW = ("SIGPROF", "SIGALRM")
+_WAITING = 15
 _PERTURB = -6  # M_PERTURB of mallopt
 
 
@@ -23,8 +26,13 @@ def confine(space: int = _SPACE) -> None:
 
 
 def deadline(seconds: float) -> None:
-    """The process ends by SIGALRM after so many seconds, in native code too; 0: never."""
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    """The process ends after so many seconds of the processor, by SIGPROF, or if it waits for long,
+    by SIGALRM; in native code too. 0: never.
+
+    Other work on the machine slows a file down, and does not make it hang.
+    """
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.setitimer(signal.ITIMER_REAL, _WAITING * seconds)
 
 
 def peak() -> int:

@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection
 import numpy as np
 
 from tests.fuzz.feeds import TooLarge, feed, resized
-from tests.fuzz.limits import confine, deadline, peak, perturb
+from tests.fuzz.limits import TOO_SLOW, confine, deadline, peak, perturb
 from tests.fuzz.litert import Answer, Question
 from tests.oracle import litert_interpreter
 
@@ -75,7 +75,7 @@ def _serve(descriptor: int) -> None:
         if os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0:
             return
         name = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else "exit"
-        connection.send(Answer("hung" if name == "SIGALRM" else "died", name))
+        connection.send(Answer("hung" if name in TOO_SLOW else "died", name))
 
 
 if __name__ == "__main__":

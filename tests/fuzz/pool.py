@@ -14,8 +14,9 @@ from itertools import islice
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 
+from tests.fuzz.describe import operators
 from tests.fuzz.judge import Finding, Record, judged
-from tests.fuzz.limits import confine, deadline
+from tests.fuzz.limits import TOO_SLOW, confine, deadline
 from tests.fuzz.litert import LiteRT, Question
 from tests.fuzz.mutate import Mutant
 
@@ -93,15 +94,26 @@ class Slot:
             self.litert.close()
             self.litert = LiteRT()
         name = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else "exit"
-        if name == "SIGALRM" and not self.alone:
+        if name in TOO_SLOW and not self.alone:
             self.alone = True
             return None
         self.alone = False
         if not os.WIFSIGNALED(status) and os.WEXITSTATUS(status) == _FAULT:
             raise RuntimeError(f"the fuzzer itself failed at file {self.numbers[0]}")
         number = self.numbers.pop(0)
-        bucket = "hang" if name == "SIGALRM" else "death"
+        bucket = "hang" if name in TOO_SLOW else "death"
+        if bucket == "hang" and self._is_loop(number):
+            return Record(number, "loop", litert="invoke", seconds=self.patience[1])
         return Record(number, bucket, findings=(Finding(bucket, name),), seconds=self.patience[1])
+
+    def _is_loop(self, number: int) -> bool:
+        """Whether a file has a loop that LiteRT leaves sooner: an operator in it refuses a value
+        whose result nobody reads."""
+        made = self.make(number)
+        if self.litert is None or "WHILE" not in operators(made.content):
+            return False
+        question = Question(made.content, made.inputs, seconds=self.patience[0])
+        return self.litert.ask(question).stage == "invoke"
 
     def close(self) -> None:
         if self.connection is not None:
