@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.graph.transposition import in_order
 from tflite_ort.optional import late
 from tflite_ort.schema import TensorType, TensorView, Untranslatable
 
@@ -61,7 +62,7 @@ class Constants:
             words = [word if isinstance(word, bytes) else word.encode() for word in array.flat]
             array = np.array(words, np.object_).reshape(array.shape)
             return self._added(ir.Tensor(array), name)
-        return self._added(ir.Tensor(np.asarray(array, order="C")), name)
+        return self._added(ir.Tensor(in_order(array)), name)
 
     def add_packed(self, codes: npt.NDArray[np.int8], name: str) -> ir.Value:
         """As `add`, for 4-bit codes: an INT4 of ONNX, with two codes in a byte."""

@@ -102,7 +102,7 @@ class Nodes:
 
     def constant(self, array: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> ir.Value:
         """An initializer; small equal ones are shared."""
-        return self.constants.shared(np.asarray(array, dtype=dtype, order="C"))
+        return self.constants.shared(np.asarray(array, dtype=dtype))
 
     def ints(self, numbers: npt.ArrayLike) -> ir.Value:
         """An int64 initializer, for sizes, axes and indices; small equal ones are shared."""

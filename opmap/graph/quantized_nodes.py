@@ -27,6 +27,8 @@ from tflite_ort.schema.values import semantics
 Array = npt.NDArray[Any]
 
 
+# Below this, 8-bit codes less their zero points are exact in float32.
+_EXACT = 1 << 23
 _LAYERS = frozenset({"Conv", "ConvTranspose", "Gemm"})
 # ONNX Runtime moves a QuantizeLinear or a Transpose past these.
 _PASSED = frozenset({"Clip", "Relu", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
@@ -300,6 +302,11 @@ def dequantized(data: Array, quantization: Quantization) -> npt.NDArray[np.float
         shape[quantization.axis] = -1
     scale = quantization.scale.reshape(shape)
     zero_point = quantization.zero_point.reshape(shape)
+    if data.itemsize == 1 and not zero_point.any():  # no integers of 64 bits between
+        return np.asarray(np.multiply(data, scale, dtype=np.float32))
+    if data.itemsize == 1 and np.abs(zero_point).max() < _EXACT:
+        centred = np.subtract(data, zero_point.astype(np.float32), dtype=np.float32)
+        return np.asarray(np.multiply(centred, scale, out=centred))
     real: npt.NDArray[np.float32] = (data - zero_point).astype(np.float32) * scale
     return real
 

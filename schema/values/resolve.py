@@ -206,10 +206,10 @@ def _input(code: OperatorCode, tensor: TensorView, position: int) -> TensorView:
     quantization = tensor.quantization
     if quantization is None or not quantization.zero_point.any():
         return tensor
-    of_weights = _WITHOUT_ZERO_POINTS.get(code.builtin_code) == position
-    if not (of_weights and tensor.type in _SIGNED):
-        if not quantization.per_channel or code.builtin_code not in _SYMMETRIC:
-            return tensor
+    at = _WITHOUT_ZERO_POINTS.get(code.builtin_code)
+    of_several = quantization.per_channel and code.builtin_code in _SYMMETRIC
+    if not of_several and not (at == position and tensor.type in _SIGNED):
+        return tensor
     zeros = np.zeros_like(quantization.zero_point)
     return replace(tensor, quantization=replace(quantization, zero_point=zeros))
 
