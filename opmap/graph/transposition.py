@@ -33,9 +33,11 @@ def _transposed(source: Array, count: int) -> Array:
     height, width = source.shape
     result = np.empty((width, height), source.dtype)
     lines = result.reshape(width // count, count, height)
+    words = np.empty((width // count, _ROWS), np.uint64)  # once: fresh memory costs more than this
     for start in range(0, height, _ROWS):
         rows = source[start : start + _ROWS]
-        words = np.ascontiguousarray(rows.view(np.uint64).T).view(source.dtype)
-        moved = words.reshape(width // count, len(rows), count)
-        lines[:, :, start : start + _ROWS] = moved.transpose(0, 2, 1)
+        part = words[:, : len(rows)]
+        part[...] = rows.view(np.uint64).T
+        elements = words.view(source.dtype).reshape(width // count, _ROWS, count)
+        lines[:, :, start : start + _ROWS] = elements[:, : len(rows)].transpose(0, 2, 1)
     return result
