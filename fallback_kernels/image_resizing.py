@@ -17,6 +17,7 @@ from tflite_ort.schema import (
 )
 from tflite_ort.schema.arithmetic.fixed_point import round_half_away
 from tflite_ort.schema.arithmetic.resizing import POSITION_BITS, integer_positions
+from tflite_ort.schema.shapes.registry import LONGEST_SIDE
 from tflite_ort.schema.values.semantics import nearest_indices, resize_ratio
 
 Indices = npt.NDArray[np.int64]
@@ -54,6 +55,8 @@ def _size(image: Array, size: Array) -> tuple[int, int]:
     """Height and width."""
     if size.shape != (2,) or (size <= 0).any():
         raise KernelError(f"an image cannot have size {size.tolist()}")
+    if size.max() > LONGEST_SIDE:
+        raise KernelError(f"size {size.tolist()}, expected at most {LONGEST_SIDE}")
     return int(size[0]), int(size[1])
 
 

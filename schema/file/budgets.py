@@ -48,7 +48,7 @@ class Budgets:
     called_operators: int = 20_000
     folded_bytes: int = 1 << 28
     tensor_bytes: int = 2_000_000_000
-    result_bytes: int = 1 << 28
+    result_bytes: int = 1 << 27
     outputs: int = 8192
     option_values: int = 1 << 14
     metadata_bytes: int = 1 << 28

@@ -46,6 +46,8 @@ Rule = Callable[[OperatorView[Any]], Shapes | None]
 
 # Options that ask for more elements are damaged: nothing is allocated for them.
 MOST_CELLS = 1 << 26
+# Of an image that is resized or a row that is transformed: longer ones take gigabytes and minutes.
+LONGEST_SIDE = 1 << 22
 _NAMED = 8  # shapes in a message
 
 RULES: dict[Key, Rule] = {}

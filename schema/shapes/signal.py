@@ -6,7 +6,7 @@ from typing import Any
 
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
 from tflite_ort.schema.file.errors import ModelError
-from tflite_ort.schema.shapes.registry import Shapes, rule
+from tflite_ort.schema.shapes.registry import LONGEST_SIDE, Shapes, rule
 from tflite_ort.schema.values.sizes import unknown_shape
 from tflite_ort.schema.values.view import Array, OperatorView
 
@@ -21,6 +21,8 @@ def check_lengths(rank: int, lengths: Array) -> tuple[int, int]:
     for length in (height, width):
         if length < 1 or length & (length - 1):
             raise ModelError(f"fft_length is {height}, {width}; {length} is not a power of two")
+        if length > LONGEST_SIDE:
+            raise ModelError(f"fft_length is {height}, {width}, expected at most {LONGEST_SIDE}")
     return height, width
 
 

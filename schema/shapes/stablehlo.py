@@ -119,8 +119,10 @@ def gather(op: OperatorView[Any]) -> Shapes:
 
 def interleaved(batches: Sequence[int], kept: Sequence[int], offsets: Sequence[int]) -> Shape:
     """`kept` at the places `offsets`, `batches` at the others."""
-    one, other = iter(batches), iter(kept)
     count = len(batches) + len(kept)
+    if sum(axis in offsets for axis in range(count)) != len(kept):
+        raise ModelError(f"offset dimensions {list(offsets)} of {count} for slices {list(kept)}")
+    one, other = iter(batches), iter(kept)
     return tuple(next(other) if axis in offsets else next(one) for axis in range(count))
 
 
