@@ -4,8 +4,9 @@
 
 A process imports its runtime, loads the network, runs it once over zeros and notes its peak; then
 it loads the network again and again, up to 5 times or 0.3 s. Load times are the medians of these
-loads. `whole` is the peak of the process without what importing onnxruntime takes; `above` is what
-it took above all imports.
+loads. `session` is the part of our load in which ONNX Runtime makes its sessions, over LiteRT's
+load: the floor. `whole` is the peak of the process without what importing onnxruntime takes;
+`above` is what it took above all imports.
 
 The bars: 5 times LiteRT's load time as a geometric mean, and 1.5 times its memory.
 """
@@ -42,7 +43,17 @@ if {ours}:
     import onnxruntime
 fixed = megabytes() - fixed
 from {module} import Interpreter
+sessions = []
+if {ours}:
+    plain = onnxruntime.InferenceSession
+    def timed(*arguments, **named):
+        started = time.perf_counter()
+        session = plain(*arguments, **named)
+        sessions[-1] += time.perf_counter() - started
+        return session
+    onnxruntime.InferenceSession = timed
 def load():
+    sessions.append(0.0)
     started = time.perf_counter()
     interpreter = Interpreter({path!r}, num_threads=1)
     interpreter.allocate_tensors()
@@ -56,6 +67,7 @@ times, started = [], time.perf_counter()
 while len(times) < 5 and (not times or time.perf_counter() - started < 0.3):
     times.append(load()[1])
 print(json.dumps(dict(first=first, load=sorted(times)[len(times) // 2],
+                      session=sorted(sessions[1:])[len(times) // 2],
                       above=peak - before, whole=peak - fixed)))
 """
 
@@ -94,23 +106,26 @@ def compared(paths: Iterable[Path]) -> dict[str, dict[str, dict[str, float]]]:
 
 
 def ratios(rows: dict[str, dict[str, dict[str, float]]], what: str) -> dict[str, float]:
-    """By network, ours over LiteRT's; of memory, what is below 1 MB counts as 1 MB."""
+    """By network, ours over LiteRT's, `session` over its load; of memory, what is below 1 MB counts
+    as 1 MB."""
     least = 1.0 if what in ("above", "whole") else 0.0
+    against = "load" if what == "session" else what
     return {
-        name: max(row["ours"][what], least) / max(row["litert"][what], least)
+        name: max(row["ours"][what], least) / max(row["litert"][against], least)
         for name, row in rows.items()
+        if what != "session" or row["ours"][what]  # numpy kernels alone make none
     }
 
 
 def summary(rows: dict[str, dict[str, dict[str, float]]]) -> Iterator[str]:
     """The lines of the table."""
     yield f"{len(rows)} networks that both run; ours / LiteRT"
-    for what in ("first", "load", "above", "whole"):
+    for what in ("first", "load", "session", "above", "whole"):
         found = ratios(rows, what)
         mean = math.exp(statistics.fmean(math.log(ratio) for ratio in found.values()))
         low, median, high = statistics.quantiles(found.values(), n=4)
         bar = f"  bar {BARS[what]}" if what in BARS else ""
-        line = f"{what:6} geometric mean {mean:6.2f}   quartiles {low:.2f} {median:.2f} {high:.2f}"
+        line = f"{what:7} geometric mean {mean:6.2f}   quartiles {low:.2f} {median:.2f} {high:.2f}"
         yield f"{line}   largest {max(found.values()):.2f}{bar}"
     for what in ("load", "whole"):
         yield f"largest of {what}:"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TypedDict
 
@@ -19,6 +18,7 @@ from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.half_floats import halve
 from tflite_ort.opmap.graph.opsets import IR_VERSIONS, OPSET
 from tflite_ort.opmap.graph.serialization import Place, serialized
+from tflite_ort.records import field, record
 from tflite_ort.schema import ExportError, Model
 from tflite_ort.suggestions import suggestion
 from tflite_ort.version import __version__
@@ -60,7 +60,7 @@ class Written(TypedDict, total=False):
     exact: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Form:
     """What `Written` says, with defaults; see there."""
 

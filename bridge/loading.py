@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from tflite_ort.cache.choice import chosen_folder, tuning_file
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tflite_ort.schema import Model
     from tflite_ort.schema.file import read
     from tflite_ort.tuning import tuner
+    from tflite_ort.versioning.resolver import OpResolver
 else:
     pathlib = late("pathlib")
     batches = late("tflite_ort.batch")
@@ -67,6 +68,7 @@ class LoadedModel:
             "hybrid": arguments["hybrid"],
             "strict": arguments["strict"],
         }
+        self._resolver = lru_cache(partial(_resolver, arguments["resolver"]))
         self._tuner = self._chosen_tuner(arguments["tune"])
         self._context: PlanContext | None = None
         started = time.perf_counter()
@@ -77,7 +79,7 @@ class LoadedModel:
         cache = self._cache(file)
         face = None if cache is None else cache.face()
         # Nothing that is kept here leads back here, so what is dropped is freed at once.
-        self.opened = OpenedModel(partial(_read, arguments, file), face)
+        self.opened = OpenedModel(partial(_read, arguments, self._resolver, file), face)
         self._state, self._stored = State(), cache
         if face is None:  # else the model was valid when the plan was made
             self.context()
@@ -92,7 +94,7 @@ class LoadedModel:
     def context(self) -> PlanContext:
         """What plans are made with; made when the first one is."""
         if self._context is None:
-            model, resolver = self.opened.model, _resolver(self._arguments)
+            model, resolver = self.opened.model, self._resolver()
             self._context = contexts.PlanContext(
                 self._delegates,
                 kernels.BoundResolver(resolver, model, self._choices["num_threads"]),
@@ -117,7 +119,7 @@ class LoadedModel:
             choice = tuner.Tuning(None if choice is True else choice)
         path = tuning_file() if choice.file is None else pathlib.Path(choice.file).absolute()
         threads = self._choices["num_threads"]
-        return tuner.Tuner(choice, path, threads, _resolver(self._arguments).translators)
+        return tuner.Tuner(choice, path, threads, self._resolver().translators)
 
     def _cache(self, file: ModelFile) -> PlanCache | None:
         """The stored plans of this model; None where nothing is to be stored."""
@@ -139,15 +141,16 @@ class LoadedModel:
         )
 
 
-def _resolver(arguments: Mapping[str, Any]) -> Any:
-    given = arguments["resolver"]
+def _resolver(given: OpResolver | None) -> OpResolver:
     return resolvers.BuiltinOpResolver() if given is None else given
 
 
-def _read(arguments: Mapping[str, Any], file: ModelFile) -> Model:
+def _read(
+    arguments: Mapping[str, Any], default: Callable[[], OpResolver], file: ModelFile
+) -> Model:
     """The model in a file, whose operators are known."""
     roots, budgets = arguments["external_roots"], arguments["budgets"]
-    batch, resolver = arguments["batch"], _resolver(arguments)
+    batch, resolver = arguments["batch"], default()
     model = read.read_content(file.content, file.folder, external_roots=roots, budgets=budgets)
     missing_operators.check_versions(model, resolver)
     if batch is not None:

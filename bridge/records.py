@@ -107,7 +107,7 @@ def _init(self: Any, *values: Any, **named: Any) -> None:
     cls = type(self)
     if named or len(values) != len(cls._setters):
         values = _arguments(cls, values, named)
-    for put, value in zip(cls._setters, values, strict=True):
+    for put, value in zip(cls._setters, values):  # noqa: B905  # as many: strict takes longer
         put(self, value)
 
 

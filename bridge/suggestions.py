@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
-
-from tflite_ort.optional import late
-
-if TYPE_CHECKING:
-    import difflib
-else:
-    difflib = late("difflib")
+from difflib import get_close_matches
 
 # Of names alike, ``difflib``'s measure: CONV2D is 0.92 like CONV_2D, ADD 0.67 like ADD_N.
 _ALIKE = 0.6
@@ -23,5 +16,5 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     "; did you mean 'CONV_2D'?"
     """
     by_lower = {each.lower(): each for each in known}
-    near = difflib.get_close_matches(name.lower(), by_lower, 1, _ALIKE)
+    near = get_close_matches(name.lower(), by_lower, 1, _ALIKE)
     return f"; did you mean {by_lower[near[0]]!r}?" if near else ""

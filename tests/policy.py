@@ -69,8 +69,8 @@ ONLY_IN = {
 # which imports nothing of this library.
 DYNAMIC_IMPORT = ("bridge/optional.py", "bridge/verification/litert_worker.py")
 
-# Every package may import these modules, of which the first is the one above; they import none of
-# ours.
+# Every package may import these modules, of which the first is the one above; they import no
+# others of ours.
 EVERYWHERE = {"tflite_ort.optional", "tflite_ort.records"}
 
 # The only file that catches all that code of a user may raise, and reports it.

@@ -170,7 +170,7 @@ def test_killed_while_writing(tmp_path: Path, request: pytest.FixtureRequest) ->
 
 
 def test_disk_full(tmp_path: Path) -> None:
-    limits = ("0", "100", "20000", "70000")
+    limits = ("0", "100", "20000", "50000")
     first, *others = finished(started(tmp_path, *limits))
     assert others == [first] * len(limits)
     assert [entries(tmp_path / limit) for limit in limits] == [[]] * len(limits)

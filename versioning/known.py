@@ -6,10 +6,12 @@ up, of the runtime and what the version brought.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 from tflite_ort.records import record
 from tflite_ort.schema import Op
+from tflite_ort.schema.values.made_once import MadeOnce
 from tflite_ort.versioning import known_arrays, known_layers
 
 
@@ -33,17 +35,23 @@ class KnownVersion:
 _FIRST = {Op.BROADCAST_TO: 2}
 
 
-def _rows() -> Iterator[KnownVersion]:
-    for op, texts in {**known_layers.VERSIONS, **known_arrays.VERSIONS}.items():
-        for number, text in enumerate(texts, _FIRST.get(op, 1)):
-            runtime, _, brings = text.partition(" ")
-            yield KnownVersion(op, number, runtime, brings)
+_TEXTS = {**known_layers.VERSIONS, **known_arrays.VERSIONS}
 
 
-KNOWN: dict[tuple[Op, int], KnownVersion] = {(row.op, row.number): row for row in _rows()}
+def _row(op: Op, number: int, text: str) -> KnownVersion:
+    runtime, _, brings = text.partition(" ")
+    return KnownVersion(op, number, runtime, brings)
+
+
+KNOWN: Mapping[tuple[Op, int], KnownVersion] = MadeOnce(
+    {
+        (op, number): partial(_row, op, number, text)
+        for op, texts in _TEXTS.items()
+        for number, text in enumerate(texts, _FIRST.get(op, 1))
+    }
+)
 _RANGES = {
-    op: range(_FIRST.get(op, 1), _FIRST.get(op, 1) + len(texts))
-    for op, texts in {**known_layers.VERSIONS, **known_arrays.VERSIONS}.items()
+    op: range(_FIRST.get(op, 1), _FIRST.get(op, 1) + len(texts)) for op, texts in _TEXTS.items()
 }
 
 

@@ -91,7 +91,11 @@ class Registry(Generic[F]):
     def update(self, other: Registry[F], only: Collection[Key] | None = None) -> None:
         """Register all of `other`, or `only` what it has of these operators, whatever there was
         before."""
-        for op in other._known() if only is None else only:
+        known = other._known() if only is None else only
+        if not self._taken:
+            self._taken = dict.fromkeys(known, (other,))
+            return
+        for op in known:
             self._taken[op] = (*self._taken.get(op, ()), other)
 
     def find(self, op: Key, version: int) -> Entry[F] | None:

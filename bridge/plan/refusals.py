@@ -5,14 +5,19 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from inspect import currentframe
-from traceback import walk_stack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from tflite_ort.optional import late
 from tflite_ort.plan.partition import Partition
 from tflite_ort.providers.delegates import Delegate
 from tflite_ort.providers.trials import check_provider
 from tflite_ort.records import field, record, replace
 from tflite_ort.schema import DelegateError, DelegateWarning, OperatorView
+
+if TYPE_CHECKING:
+    import traceback
+else:
+    traceback = late("traceback")
 
 
 class LeftToTheCPU(DelegateError):
@@ -80,6 +85,8 @@ class Refusals:
 
 def _warn(text: str) -> None:
     """Warn of a delegate, at the line that called this library."""
-    modules = [frame.f_globals.get("__name__", "") for frame, _ in walk_stack(currentframe())]
+    modules = [
+        frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_stack(currentframe())
+    ]
     ours = [level for level, name in enumerate(modules, 1) if name.startswith("tflite_ort.")]
     warnings.warn(text, DelegateWarning, stacklevel=ours[-1] + 1)

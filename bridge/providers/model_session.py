@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.graph.quantized_layers import fuse_layers
 from tflite_ort.opmap.graph.serialization import Place, serialized
 from tflite_ort.providers.large_weights import read_in_place
 from tflite_ort.providers.provider import ON_CPU, Provider
@@ -51,7 +52,10 @@ def model_session(
     Raises:
         DelegateError: ONNX Runtime could not make the session.
     """
-    in_place = traits_of(provider.name).weights_in_place
+    traits = traits_of(provider.name)
+    if optimized and traits.target.cpu_kernels:
+        fuse_layers(model.graph)
+    in_place = traits.weights_in_place
     fed = read_in_place(model.graph) if in_place else {}
     weights = _handed_over(model.graph, fed)
     handed_over = dict.fromkeys(weights, _HANDED_OVER)

@@ -11,12 +11,14 @@ from tflite_ort.providers.session import available_providers, devices, register_
 from tflite_ort.providers.traits import named_provider, short_name
 from tflite_ort.records import record
 from tflite_ort.schema import DelegateError, MissingDelegate
-from tflite_ort.suggestions import suggestion
 
 if TYPE_CHECKING:
     import pkgutil
+
+    from tflite_ort import suggestions
 else:
     pkgutil = late("pkgutil")
+    suggestions = late("tflite_ort.suggestions")
 
 _PACKAGES = "onnxruntime_ep_"
 _LIBRARY = (".so", ".dll", ".dylib")
@@ -93,7 +95,7 @@ def _plugin(name: str) -> Source:
             return _of_library(package_library(package), found)
         known += package_providers(package)
     packages = ", ".join(plugin_packages()) or "none"
-    hint = suggestion(short_name(name), map(short_name, known))
+    hint = suggestions.suggestion(short_name(name), map(short_name, known))
     raise DelegateError(
         f"no provider {name!r} in this onnxruntime, which has {available_providers()}; "
         f"packages of plug-ins: {packages}{hint}"

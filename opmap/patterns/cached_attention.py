@@ -16,7 +16,6 @@ and MatMul, which then reads rows in strides.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -25,6 +24,7 @@ from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.patterns.matching import RESHAPES, Found, Leaf, Producers, node
 from tflite_ort.opmap.patterns.pattern import Emit, Pattern, Surroundings, View
 from tflite_ort.opmap.patterns.views import Runs, Strided
+from tflite_ort.records import record
 from tflite_ort.schema import Op, TensorType, TensorView
 from tflite_ort.schema.values.semantics import normalized_axis
 from tflite_ort.schema.values.sizes import is_known
@@ -47,7 +47,7 @@ Order = tuple[int, int, int]
 _HEADS, _TOKENS, _ELEMENTS = 0, 1, 2
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Cache:
     """A cache as one of the products reads it.
 
@@ -173,7 +173,7 @@ def _scaled(op: View) -> tuple[TensorView, float] | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Attention:
     """An attention that was found.
 

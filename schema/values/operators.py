@@ -17,7 +17,8 @@ convolutions, products, LSTMs) leave them to their kernels.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from tflite_ort.schema.file.element_types import named_types
@@ -26,6 +27,7 @@ from tflite_ort.schema.file.enums import TensorType
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.values.inputs import Inputs
 from tflite_ort.schema.values.lstm import BIDIRECTIONAL_LSTM_INPUTS, LSTM_INPUTS
+from tflite_ort.schema.values.made_once import MadeOnce
 from tflite_ort.schema.values.node_def import SAME_AS_BUILTIN
 from tflite_ort.schema.values.view import OperatorView
 
@@ -274,28 +276,38 @@ _ROW = re.compile(r"([^()]+)\(([^()]*)\)")
 
 # The family of every operator, and its inputs.
 FAMILIES: dict[Key, str] = {}
-INPUTS: dict[Key, Inputs] = {}
+_INPUTS: dict[Key, Callable[[], Inputs]] = {}
+INPUTS: Mapping[Key, Inputs] = MadeOnce(_INPUTS)
 
 
-def _rows() -> Iterator[tuple[str, str, Inputs]]:
+def _rows() -> Iterator[tuple[str, str, Callable[[], Inputs]]]:
     """(family, operator, inputs) of every row."""
     for family, rows in _ROWS.items():
         for names, inputs in _ROW.findall(rows):
-            declared = Inputs.parse(inputs.replace("any", _ANY))
+            declared = partial(_parsed, inputs)
             for name in names.split():
                 yield family, name, declared
     for name in ("LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM"):
-        yield "recurrent", name, Inputs.of(LSTM_INPUTS)
-    yield "recurrent", "BIDIRECTIONAL_SEQUENCE_LSTM", Inputs.of(BIDIRECTIONAL_LSTM_INPUTS)
+        yield "recurrent", name, partial(Inputs.of, LSTM_INPUTS)
+    inputs_of_both = partial(Inputs.of, BIDIRECTIONAL_LSTM_INPUTS)
+    yield "recurrent", "BIDIRECTIONAL_SEQUENCE_LSTM", inputs_of_both
+
+
+def _parsed(inputs: str) -> Inputs:
+    return Inputs.parse(inputs.replace("any", _ANY))
+
+
+def _without_types(op: Op) -> Inputs:
+    return INPUTS[op].without_types()
 
 
 for _family, _name, _inputs in _rows():
     _key = Op.__members__.get(_name, _name)
     if _key in INPUTS:
         raise ValueError(f"{_name} is declared twice")
-    FAMILIES[_key], INPUTS[_key] = _family, _inputs
+    FAMILIES[_key], _INPUTS[_key] = _family, _inputs
 for _name, _op in SAME_AS_BUILTIN.items():
-    FAMILIES[f"Flex{_name}"], INPUTS[f"Flex{_name}"] = "flex", INPUTS[_op].without_types()
+    FAMILIES[f"Flex{_name}"], _INPUTS[f"Flex{_name}"] = "flex", partial(_without_types, _op)
 
 # The input that holds an operator's data, where it is not the first; None where no input does.
 _DATA: dict[Op, str | None] = {
