@@ -15,6 +15,7 @@ from tflite_ort.schema import (
     TensorType,
     Untranslatable,
 )
+from tflite_ort.schema.values.sizes import is_known
 
 _T = TensorType
 _LARGEST = float(np.finfo(np.float32).max)
@@ -56,7 +57,9 @@ def local_response_normalization(
     check_types(op, frozenset({_T.FLOAT32}))
     if input.rank != 4:
         raise Untranslatable(f"input has rank {input.rank}, expected 4")
-    size = 2 * options.radius + 1
+    channels = input.shape[3]
+    radius = min(options.radius, max(channels, 1)) if is_known(channels) else options.radius
+    size = 2 * radius + 1  # ONNX Runtime makes room for it
     outside = options.alpha <= 0 or options.beta <= 0 or options.alpha * size > _LARGEST
     if outside or options.radius < 0:
         g.write(op.output, _response(g, g.read(input), input.shape[3], options))
