@@ -195,9 +195,10 @@ def test_a_counter_that_runs_over_is_not_counted() -> None:
 
 
 def node_count(graph: onnx.GraphProto) -> int:
-    """With those of the bodies inside."""
+    """With those of the bodies inside, without Casts: constants may stand in narrower types."""
     bodies = [each.g for node in graph.node for each in node.attribute if each.HasField("g")]
-    return len(graph.node) + sum(map(node_count, bodies))
+    nodes = [node for node in graph.node if node.op_type != "Cast"]
+    return len(nodes) + sum(map(node_count, bodies))
 
 
 def loading(model: bytes) -> float:
