@@ -219,7 +219,7 @@ def _lowered(
         custom = with_custom_nodes(resolver, {(op.name, op.version) for op in refused})
         lowered = lower(custom.translators)
     if lowered.refusals:
-        raise _refused(graph, lowered.refusals)
+        raise _refused(graph, lowered.refusals, advise=not domain)
     narrow_constants(lowered.model)
     _check_loads(lowered.model)
     return lowered
@@ -238,12 +238,12 @@ def _check_loads(model: ir.Model) -> None:
         raise ExportError(f"the result is no valid graph. {error}") from error
 
 
-def _refused(graph: Specialized, refusals: Mapping[int, str]) -> ExportError:
+def _refused(graph: Specialized, refusals: Mapping[int, str], *, advise: bool) -> ExportError:
     lines = [
         f"  {op.label} version {op.version}: {refusals[op.index]}"
         for op in graph.operators
         if op.index in refusals
     ]
     count = f"{len(lines)} of {len(graph.operators)} operators cannot be exported:"
-    custom = any(op.custom_code for op in graph.operators if op.index in refusals)
+    custom = advise and any(op.custom_code for op in graph.operators if op.index in refusals)
     return ExportError("\n".join([count, *lines, *([_ADVICE] if custom else [])]))

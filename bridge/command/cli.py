@@ -135,8 +135,8 @@ class Commands(TyperGroup):
 
 app = typer.Typer(
     cls=Commands,
-    add_completion=False,
     no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},  # of the verbs too
     pretty_exceptions_enable=False,
     help="Run and export TensorFlow Lite models through ONNX Runtime.",
 )

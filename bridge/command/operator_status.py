@@ -10,6 +10,7 @@ from typing import Any
 
 from tflite_ort.schema import Op, TensorType
 from tflite_ort.schema.file.flow import INLINED
+from tflite_ort.suggestions import suggestion
 from tflite_ort.versioning.known import KNOWN, known_versions, span
 from tflite_ort.versioning.type_versions import first_version
 
@@ -73,6 +74,11 @@ def find_operator(name: str) -> Op | None:
     """The operator of this name, in any case, if TFLite has a kernel for it."""
     op = Op.__members__.get(name.upper())
     return op if op is not None and known_versions(op) else None
+
+
+def near_operator(name: str) -> str:
+    """``; did you mean 'NAME'?`` of an operator, where a name is near one."""
+    return suggestion(name, [op.name for op in Op if known_versions(op)])
 
 
 def operator_text(op: Op, record: Record) -> str:

@@ -11,6 +11,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +21,15 @@ from rich.table import Table
 from tflite_ort.optional import late
 
 if TYPE_CHECKING:
-    from tflite_ort import schema
+    from tflite_ort import schema, suggestions
 else:
     schema = late("tflite_ort.schema")
+    suggestions = late("tflite_ort.suggestions")
 
+# Of a folder, so many names are looked at for one that is near.
+_MOST_FILES = 10_000
+# Names fold in a narrower column.
+_COLUMN_WIDTH = 10
 # Where output goes to no terminal there is no width to fit in: lines stay whole for other programs.
 _UNLIMITED = 10_000
 
@@ -64,12 +70,20 @@ class PlainConsole(Console):
             self.width = _UNLIMITED
 
     def print(self, *objects: Any, **options: Any) -> None:
-        plain = (shown(each) if isinstance(each, str) else each for each in objects)
-        super().print(*plain, **options)
+        super().print(*map(self._plain, objects), **options)
+
+    def _plain(self, each: Any) -> Any:
+        if isinstance(each, PlainTable) and self.width < each.least_width:
+            return each.listed(self.width)
+        return shown(each) if isinstance(each, str) else each
 
 
 class PlainTable(Table):
-    """A table without lines, whose cells are texts of one line each."""
+    """A table without lines, whose cells are texts of one line each.
+
+    On a terminal of less than 10 characters for each column it is a list of rows, a line for each
+    cell.
+    """
 
     def __init__(self, *heads: str) -> None:
         super().__init__(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
@@ -79,6 +93,25 @@ class PlainTable(Table):
     def add_row(self, *cells: Any, **options: Any) -> None:
         plain = (shown(cell) if isinstance(cell, str) else cell for cell in cells)
         super().add_row(*plain, **options)
+
+    @property
+    def least_width(self) -> int:
+        """The characters that the columns need beside each other."""
+        return _COLUMN_WIDTH * len(self.columns)
+
+    def listed(self, width: int) -> Table:
+        """A table of two columns: what the columns are called, and the cells of one row after the
+        other."""
+        heads = [str(column.header) for column in self.columns]
+        table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1, 0, 0))
+        table.add_column(style="bold", max_width=width // 3, overflow="fold")
+        table.add_column(overflow="fold")
+        for cells in zip(*(column.cells for column in self.columns), strict=True):
+            for head, cell in zip(heads, cells, strict=True):
+                if cell != "":
+                    table.add_row(head, cell)
+            table.add_row("", "")
+        return table
 
 
 def new_console() -> Console:
@@ -112,6 +145,18 @@ def complain(error: Exception, model: Path | None = None) -> None:
     text = str(error)
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        if isinstance(error, FileNotFoundError) and error.filename:
+            text += _near_file(Path(os.fsdecode(error.filename)))
     elif model is not None:
         text = f"{model}: {text}"
     say(f"error: {text}", error=True)
+
+
+def _near_file(path: Path) -> str:
+    """``; did you mean 'NAME'?`` of a file in the folder of one that is not there."""
+    if not path.parent.is_dir():
+        return ""
+    with os.scandir(path.parent) as files:
+        names = [each.name for each in islice(files, _MOST_FILES)]
+    alike = [name for name in names if Path(name).suffix == path.suffix]
+    return suggestions.suggestion(path.name, alike)

@@ -12,6 +12,7 @@ from typing import Any
 
 from tflite_ort.command.operator_status import (
     find_operator,
+    near_operator,
     operator_dict,
     operator_text,
     read_record,
@@ -20,7 +21,7 @@ from tflite_ort.command.terminal import shown
 from tflite_ort.files import write_bytes
 from tflite_ort.missing_operators import MissingOperator, missing_operators
 from tflite_ort.resolvers import BuiltinOpResolver
-from tflite_ort.schema import Model, Op, UnknownOperator, read_model, write_model
+from tflite_ort.schema import Model, ModelError, Op, UnknownOperator, read_model, write_model
 from tflite_ort.versioning.honesty import required_versions, update_versions, version_warnings
 from tflite_ort.versioning.known import KNOWN
 from tflite_ort.versioning.resolver import OpResolver, operator_key
@@ -109,6 +110,8 @@ def versions_command(
     op = find_operator(os.fspath(path))
     if op is not None and not Path(path).exists():
         return _operator_answer(op, as_json), 0
+    if not Path(path).exists() and not Path(path).suffix and (near := near_operator(str(path))):
+        raise ModelError(f"{path} is no operator{near}")
     try:
         model = read_model(path)
     except UnknownOperator as error:

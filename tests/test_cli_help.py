@@ -1,0 +1,60 @@
+"""The command's help: near misses, the short option, completion in shells."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.models import model_path
+from tflite_ort import ExportError, export_onnx
+from tflite_ort.command.cli import VERBS, app
+from tflite_ort.command.demo import digits_model
+
+
+def test_near_misses_are_named(tmp_path: Path) -> None:
+    """Of operators and of files."""
+    shutil.copy(digits_model("int8"), tmp_path / "digits.tflite")
+    for arguments, said in (
+        (["versions", "CONV2D"], "error: CONV2D is no operator; did you mean 'CONV_2D'?"),
+        (["inspect", str(tmp_path / "digit.tflite")], "did you mean 'digits.tflite'?"),
+    ):
+        outcome = CliRunner().invoke(app, arguments)
+        assert outcome.exit_code == 1
+        assert said in outcome.output
+
+
+@pytest.mark.parametrize("verb", [[], *([verb] for verb in VERBS)], ids=str)
+def test_short_option_for_help(verb: list[str]) -> None:
+    short, long = (CliRunner().invoke(app, [*verb, option]) for option in ("-h", "--help"))
+    assert short.exit_code == long.exit_code == 0
+    assert short.output == long.output
+
+
+def test_shells_complete_verbs_and_options() -> None:
+    """What bash asks the command for."""
+    asked = [("tflite-ort exp", 1, "export"), ("tflite-ort run --sig", 2, "--signature")]
+    for words, word, wanted in asked:
+        environment = {"_TFLITE_ORT_COMPLETE": "complete_bash", "COMP_WORDS": words}
+        environment |= {"COMP_CWORD": str(word)}
+        outcome = CliRunner().invoke(app, [], env=environment, prog_name="tflite-ort")
+        assert wanted in outcome.output.split()
+
+
+def test_advice_that_was_taken_is_not_given_again() -> None:
+    with pytest.raises(ExportError) as caught:
+        export_onnx(model_path("litert__custom_op.tflite"), custom_ops="domain")
+    assert "custom_ops" not in str(caught.value)
+
+
+def test_a_narrow_table_is_a_list() -> None:
+    """No heading is folded; the cells of a row come one below the other."""
+    arguments = ["inspect", str(digits_model("int8"))]
+    narrow = CliRunner().invoke(app, arguments, env={"COLUMNS": "40"}).stdout.splitlines()
+    wide = CliRunner().invoke(app, arguments, env={"COLUMNS": "80"}).stdout.splitlines()
+    assert max(map(len, narrow)) <= 40
+    assert ["runs", "on"] in [line.split()[:2] for line in narrow]
+    assert any(line.startswith("subgraph 0 input ") for line in narrow)
+    assert any(line.startswith("subgraph 0  name") for line in wide)
