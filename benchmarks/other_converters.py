@@ -46,7 +46,7 @@ for line in sys.stdin:
             convert(model, out)
         except BaseException as error:
             text = f"{type(error).__name__}: {error}".replace("\\n", " ")
-            open(out + ".error", "w").write(text)
+            open(out + ".error", "w").write(text)  # has no tflite_ort
         os._exit(0)
     os.waitpid(child, 0)
 """
@@ -79,7 +79,7 @@ def converted_here(paths: list[Path], folder: Path) -> None:
         try:
             export_onnx(path, out)
         except BridgeError as error:
-            Path(f"{out}.error").write_text(str(error), encoding="utf-8")
+            write_text(f"{out}.error", str(error))
 
 
 def outcome(model: Path, file: Path) -> tuple[str, str]:

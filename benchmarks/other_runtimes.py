@@ -27,7 +27,7 @@ from tflite_ort import Interpreter, export_onnx
 from tflite_ort.command.benchmark import machine
 from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.comparison.index_limits import index_limits
-from tflite_ort.files import write_text
+from tflite_ort.files import write_text, writing
 from tflite_ort.opmap.graph.opsets import OPSET
 from tflite_ort.schema import read_model
 
@@ -94,7 +94,8 @@ def prepare(folder: Path, networks: list[str], runtime: str) -> list[dict[str, A
         outputs = []
         for at, each in enumerate(interpreter.get_output_details()):
             array = interpreter.get_tensor(each["index"])
-            np.save(folder / f"{name}.want{at}.npy", array)
+            with writing(folder / f"{name}.want{at}.npy") as (stream,):
+                np.save(stream, array)
             outputs.append({"name": each["name"], "file": f"{name}.out{at}"})
         cases.append({"name": name, "model": f"{name}.onnx", "inputs": given, "outputs": outputs})
     write_text(folder / "cases.json", json.dumps(cases))

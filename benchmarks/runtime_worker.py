@@ -49,7 +49,7 @@ def main():
         try:
             made = run(str(folder / case["model"]), inputs, [e["name"] for e in case["outputs"]])
         except Exception as error:  # whatever a runtime says of a model
-            (folder / f"{case['name']}.error").write_text(str(error))
+            (folder / f"{case['name']}.error").write_text(str(error))  # has no tflite_ort
             continue
         for each, array in zip(case["outputs"], made, strict=True):
             np.ascontiguousarray(array).tofile(folder / each["file"])

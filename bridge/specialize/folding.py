@@ -14,6 +14,7 @@ from tflite_ort.schema import KernelError, ModelError, Op, OperatorView, TensorV
 from tflite_ort.schema.file.budgets import Meter
 from tflite_ort.schema.file.errors import MALFORMED_OPERATOR
 from tflite_ort.schema.values.sizes import is_known
+from tflite_ort.specialize.computed_sizes import bytes_of
 from tflite_ort.versioning.registry import Entry, Registry
 
 Array = npt.NDArray[Any]
@@ -41,7 +42,8 @@ def folded(
 
     Raises:
         KernelError: all inputs are constants, and the kernel refuses them.
-        BudgetExceeded: with them there are more constants than the budget that `meter` counts.
+        BudgetExceeded: with them there are more constants than the budget that `meter` counts, or
+            one of them is too large.
     """
     is_constant = all(tensor.is_constant for tensor in op.present_inputs())
     if not op.present_inputs() or not (is_constant or op.op in OF_SHAPE or _is_without_data(op)):
@@ -54,6 +56,9 @@ def folded(
     if not _is_foldable(op, entry, is_constant):
         return None
     if meter is not None:
+        for tensor in op.outputs:
+            if not tensor.dynamic:  # also one of no elements: see `bytes_of`
+                meter.check("tensor_bytes", bytes_of(tensor), op.label)
         meter.spend("folded_bytes", _bytes_made(op), op.label)
     try:
         return _of_constants(op, entry)

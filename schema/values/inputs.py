@@ -102,7 +102,9 @@ class Inputs:
         for name, tensor in zip(self.names[: self.required], op.inputs, strict=False):
             if tensor is None:
                 raise ModelError(f"{op.label}: input {name!r} was optional but was expected")
-        if self.variadic and None in op.inputs[len(self.names) - 1 :]:
+        # A custom operator may leave out any input.
+        ours = op.custom_code is None
+        if ours and self.variadic and None in op.inputs[len(self.names) - 1 :]:
             raise ModelError(f"{op.label}: one of the {self.names[-1]!r} is absent")
         op = self.named(op)
         for name in self.constant:
