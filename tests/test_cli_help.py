@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -47,6 +49,28 @@ def test_advice_that_was_taken_is_not_given_again() -> None:
     with pytest.raises(ExportError) as caught:
         export_onnx(model_path("litert__custom_op.tflite"), custom_ops="domain")
     assert "custom_ops" not in str(caught.value)
+
+
+def test_every_verb_that_tells_something_tells_it_as_json(tmp_path: Path) -> None:
+    model, out = str(digits_model("int8")), tmp_path
+    np.save(out / "rows.npy", np.zeros((3, 8, 8, 1), np.int8))
+    for arguments in (
+        ["providers"],
+        ["extract", model, str(out / "part.tflite")],
+        ["triton", model, str(out / "repository")],
+        ["predict", model, str(out / "rows.npy"), "--rows", "--out", str(out / "results.csv")],
+        ["tune", model, "--out", str(out / "tuning.json"), "--seconds", "0"],
+        ["compile", model, "--cache", str(out / "cache")],
+        ["cache", "list", str(out / "cache")],
+        ["cache", "clear", str(out / "cache")],
+        ["versions", model],
+        ["inspect", model],
+        ["run", model],
+        ["export", model, str(out / "model.onnx")],
+    ):
+        outcome = CliRunner().invoke(app, [*arguments, "--json"])
+        assert outcome.exit_code == 0, outcome.output
+        assert json.loads(outcome.stdout), arguments
 
 
 def test_a_narrow_table_is_a_list() -> None:

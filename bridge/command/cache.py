@@ -11,6 +11,7 @@ import typer
 
 from tflite_ort.cache.choice import chosen_folder
 from tflite_ort.cache.folder import CacheFolder, Listed
+from tflite_ort.command.arguments import AsJson
 from tflite_ort.command.terminal import new_console, new_table, say
 
 app = typer.Typer(
@@ -23,7 +24,6 @@ app = typer.Typer(
 Folder = Annotated[
     Path | None, typer.Argument(metavar="[DIR]", help="The folder; default: as of cache=True.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command("list")

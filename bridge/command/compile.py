@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from tflite_ort.command.arguments import (
+    AsJson,
     Hybrid,
     HybridOption,
     ProviderOptions,
@@ -17,7 +18,7 @@ from tflite_ort.command.arguments import (
     choices_of,
     resolver_of,
 )
-from tflite_ort.command.terminal import complain, say
+from tflite_ort.command.terminal import complain, say, say_json
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.plan.stored import StoredPlan
 from tflite_ort.schema import BridgeError
@@ -34,15 +35,17 @@ def compile_models(
     folder: Annotated[
         Path | None, typer.Option("--cache", metavar="DIR", help="Cache here.")
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Make models ready and keep them in the cache, for interpreters with the same choices.
 
     The exit code is 1 if one cannot be kept.
     """
-    failed = False
+    rows, failed = [], False
     for model in models:
+        started = time.perf_counter()
         try:
-            problem = _compiled(
+            found, problem = _compiled(
                 model,
                 cache=True if folder is None else folder,
                 providers=choices_of(provider, provider_option),
@@ -53,14 +56,21 @@ def compile_models(
             )
         except (BridgeError, OSError, MemoryError, RecursionError) as error:
             complain(error, model)
-            problem = "it is not ready"
+            failed = True
+            continue
         failed = failed or bool(problem)
+        said = f"not kept: {problem}" if problem else "was there" if found else "kept"
+        seconds = time.perf_counter() - started
+        rows.append({"model": str(model), "seconds": seconds, "cache": said})
+        if not as_json:
+            say(f"{model.name}: ready in {seconds:.2f} s, {said}")
+    if as_json:
+        say_json(rows)
     raise typer.Exit(int(failed))
 
 
-def _compiled(model: Path, **options: Any) -> str:
-    """Make a model ready; why it cannot be kept, empty where it is."""
-    started = time.perf_counter()
+def _compiled(model: Path, **options: Any) -> tuple[bool, str]:
+    """Make a model ready; whether it was there, and why it cannot be kept, empty where it is."""
     with Interpreter(model, **options) as interpreter:
         cache = interpreter._shared.cache
         signatures = interpreter._signatures.values()
@@ -74,7 +84,4 @@ def _compiled(model: Path, **options: Any) -> str:
             executor.allocate()
             found = found and isinstance(executor.executor.plan, StoredPlan)
             problem = problem or (cache.problem if cache else "")
-    took = f"{time.perf_counter() - started:.2f} s"
-    said = f"not kept: {problem}" if problem else "was there" if found else "kept"
-    say(f"{model.name}: ready in {took}, {said}")
-    return problem
+    return found, problem

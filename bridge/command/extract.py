@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from tflite_ort.command.arguments import BudgetNumbers, ExternalRoots, ModelFile, budgets
-from tflite_ort.command.terminal import say
+from tflite_ort.command.arguments import AsJson, BudgetNumbers, ExternalRoots, ModelFile, budgets
+from tflite_ort.command.terminal import say, say_json
 from tflite_ort.files import write_bytes
 from tflite_ort.schema import read_model, write_model
 from tflite_ort.verification.extraction import extract as extracted
@@ -32,6 +32,7 @@ def extract(
     subgraph: Annotated[int, typer.Option(min=0, help="Which subgraph it is cut from.")] = 0,
     external_root: ExternalRoots = None,
     budget: BudgetNumbers = None,
+    as_json: AsJson = False,
 ) -> None:
     """Cut out what leads from some tensors to others."""
     source = read_model(model, external_roots=external_root or (), budgets=budgets(budget))
@@ -39,5 +40,9 @@ def extract(
     content = write_model(part)
     write_bytes(out, content)
     graph = part.subgraphs[0]
+    if as_json:
+        sizes = {name: len(getattr(graph, name)) for name in ("operators", "inputs", "outputs")}
+        say_json({"file": str(out), "bytes": len(content), **sizes})
+        return
     count = f"{len(graph.operators)} operators, {len(graph.inputs)} inputs"
     say(f"wrote {out}: {len(content) / 1e6:.2f} MB, {count}, {len(graph.outputs)} outputs")

@@ -17,6 +17,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from tflite_ort.command.arguments import (
+    AsJson,
     BudgetNumbers,
     ExternalRoots,
     Hybrid,
@@ -33,7 +34,7 @@ from tflite_ort.command.arguments import (
     normalization_of,
     resolver_of,
 )
-from tflite_ort.command.terminal import new_console, say
+from tflite_ort.command.terminal import new_console, say, say_json
 from tflite_ort.prediction.job import Job, locked, opened_job
 from tflite_ort.prediction.local import Tell, run_processes, run_threads
 from tflite_ort.prediction.pool import cores
@@ -112,6 +113,7 @@ def predict(
     hybrid: HybridOption = Hybrid.FLOAT,
     external_root: ExternalRoots = None,
     budget: BudgetNumbers = None,
+    as_json: AsJson = False,
 ) -> None:
     """Run a model over many inputs. The same command goes on with a job that was interrupted."""
     arguments = {
@@ -142,7 +144,7 @@ def predict(
             how = partial(run_processes, job, setup, count, worker.rows_at_once)
         elif engine is Engine.RAY:
             how = partial(run_ray, job, setup, Cluster(count, address, gpus))
-        _run(job, how)
+        _run(job, how, as_json=as_json)
 
 
 def _description(model: Path, setup: Setup, worker: Worker) -> dict[str, Any]:
@@ -157,7 +159,7 @@ def _description(model: Path, setup: Setup, worker: Worker) -> dict[str, Any]:
     }
 
 
-def _run(job: Job, work: Work) -> None:
+def _run(job: Job, work: Work, *, as_json: bool) -> None:
     """Do what is left, and say how it went."""
     if job.left < job.total:
         say(f"going on: {job.total - job.left} of {job.total} inputs are done", error=True)
@@ -172,6 +174,10 @@ def _run(job: Job, work: Work) -> None:
         work(told)
     job.finish()
     seconds = time.monotonic() - started
+    if as_json:
+        counts = {"rows": sums[0], "errors": sums[1], "inputs": job.total}
+        say_json({"file": str(job.out), **counts, "seconds": seconds})
+        return
     rate = f"{sums[0]} rows in {seconds:.1f} s ({sums[0] / max(seconds, 1e-9):.0f} rows/s)"
     say(f"wrote {job.out}: {rate}" + (f", {sums[1]} with an error" if sums[1] else ""))
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from tflite_ort.command.arguments import (
+    AsJson,
     BudgetNumbers,
     ExternalRoots,
     Hybrid,
@@ -17,7 +18,7 @@ from tflite_ort.command.arguments import (
     budgets,
     resolver_of,
 )
-from tflite_ort.command.terminal import say
+from tflite_ort.command.terminal import say, say_json
 from tflite_ort.prediction.triton import Serving, write_repository
 from tflite_ort.providers.traits import ACCELERATORS
 
@@ -56,6 +57,7 @@ def triton(
     resolver: ResolverName = None,
     external_root: ExternalRoots = None,
     budget: BudgetNumbers = None,
+    as_json: AsJson = False,
 ) -> None:
     """Write a model for Triton: the exported file, its configuration, and labels."""
     arguments = {
@@ -72,6 +74,10 @@ def triton(
         if type(error) is ValueError:
             raise typer.BadParameter(str(error), param_hint="--name") from error
         raise
+    if as_json:
+        said = {"folder": str(written.folder), "max_batch": written.max_batch}
+        say_json({**said, "no_batches": written.refused, "states": list(written.states)})
+        return
     batch = f"batches of up to {written.max_batch}" if written.max_batch else "one at a time"
     say(f"wrote {written.folder}: {batch}")
     if written.refused and max_batch:

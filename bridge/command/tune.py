@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from tflite_ort.command.arguments import ExternalRoots, ResolverName, resolver_of
-from tflite_ort.command.terminal import complain, new_console, say
+from tflite_ort.command.arguments import AsJson, ExternalRoots, ResolverName, resolver_of
+from tflite_ort.command.terminal import complain, new_console, say, say_json
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.schema import BridgeError
 from tflite_ort.tuning.tuner import Tuning
@@ -29,12 +29,13 @@ def tune(
     ] = 20.0,
     resolver: ResolverName = None,
     external_root: ExternalRoots = None,
+    as_json: AsJson = False,
 ) -> None:
     """Time the lowerings of each layer on this machine, once, and keep the fastest.
 
     Interpreter(tune=True) reads what was found. Layers that were timed before take no time.
     """
-    roots, failed = tuple(map(str, external_root or ())), False
+    roots, failed, rows = tuple(map(str, external_root or ())), False, []
     for model in models:
         started = time.perf_counter()
         try:
@@ -50,7 +51,11 @@ def tune(
             failed = True
             continue
         took = time.perf_counter() - started
-        say(f"{model.name}: {count} layers timed in {took:.1f} s")
+        rows.append({"model": str(model), "layers_timed": count, "seconds": took})
+        if not as_json:
+            say(f"{model.name}: {count} layers timed in {took:.1f} s")
+    if as_json:
+        say_json(rows)
     raise typer.Exit(int(failed))
 
 

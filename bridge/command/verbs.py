@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tflite_ort.command.arguments import ProviderOptions, Providers, choices_of
+from tflite_ort.command.arguments import AsJson, ProviderOptions, Providers, choices_of
 from tflite_ort.command.demo import run_demo
-from tflite_ort.command.terminal import new_console, new_table, say
+from tflite_ort.command.terminal import new_console, new_table, say, say_json
 from tflite_ort.command.versions import versions_command
 from tflite_ort.optional import late
 from tflite_ort.providers.available import provider_reports
@@ -20,12 +20,15 @@ else:
     drawing = late("tflite_ort.tasks.drawing")
 
 
+_PROVIDER_FACTS = ("name", "source", "version", "devices", "problem")
+
+
 def versions(
     model: Annotated[
         Path,
         typer.Argument(metavar="MODEL|OPERATOR", help="A .tflite file, or such as CONV_2D."),
     ],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
     fix: Annotated[
         Path | None, typer.Option(help="Write the model here with the versions it requires.")
     ] = None,
@@ -37,8 +40,12 @@ def versions(
     raise typer.Exit(code)
 
 
-def providers() -> None:
+def providers(as_json: AsJson = False) -> None:
     """Show the execution providers that are installed, their devices, and what they lack."""
+    if as_json:
+        rows = provider_reports()
+        say_json([{name: getattr(row, name) for name in _PROVIDER_FACTS} for row in rows])
+        return
     table = new_table("provider", "from", "version", "devices", "problem")
     for row in provider_reports():
         table.add_row(row.name, row.source, row.version, ", ".join(row.devices), row.problem)
