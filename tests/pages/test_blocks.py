@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import tflite_ort
 from tests.pages.blocks import DATA, PAGES, PROGRAMS, ROOT, Block, blocks, run
 from tests.pages.given import give
 
+install = tflite_ort.install_as
 ALL = [block for page in PAGES for block in blocks(page)]
 # Blocks that no machine of the project can run: servers, clusters, other systems' packages.
 MOST_NOT_RUN = 20
@@ -36,8 +39,12 @@ def test_programs_run(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     names: dict[str, Any] = {"__name__": "__main__"}
-    for block in programs:
-        run(block, names)
+    with ExitStack() as stack:  # takes out again what a program installs
+        monkeypatch.setattr(
+            tflite_ort, "install_as", lambda name: stack.enter_context(install(name))
+        )
+        for block in programs:
+            run(block, names)
 
 
 def test_every_block_says_what_it_is() -> None:
