@@ -191,7 +191,8 @@ def _per_channel(
     zero = old.zero_point[:1] if old.zero_point is not None else np.zeros(1, np.int64)
     zeros = np.resize(zero, size if draw.random() < 0.9 else 1)
     axis = axis if draw.random() < 0.9 else draw.choice((-1, 4, 2**31 - 1))
-    return replace(old, scale=old.scale[0] * steps, zero_point=zeros, quantized_dimension=axis)
+    first = old.scale[0] if len(old.scale) else 1.0  # an earlier change may have left none
+    return replace(old, scale=first * steps, zero_point=zeros, quantized_dimension=axis)
 
 
 def _other_parts(
