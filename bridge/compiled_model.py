@@ -29,7 +29,6 @@ from tflite_ort.compiled_signatures import (
     check_size,
     named,
     numbered,
-    plain_bytes,
     runtime_errors,
     same_memory,
     signatures_of,
@@ -37,7 +36,7 @@ from tflite_ort.compiled_signatures import (
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.providers.delegates import OpResolverType
 from tflite_ort.signature import Signature
-from tflite_ort.tensor_buffer import TensorBuffer
+from tflite_ort.tensor_buffer import TensorBuffer, plain_bytes
 
 Array = npt.NDArray[Any]
 
@@ -384,7 +383,7 @@ class CompiledModel:
                 made = subgraph.buffer(index)
                 if not same_memory(made, each.array):
                     check_size(made, each.array)
-                    each.array.reshape(-1).view(np.uint8)[...] = plain_bytes(made)
+                    plain_bytes(each.array)[...] = plain_bytes(np.ascontiguousarray(made))
 
     def _own(self, signature: Signature, index: int, used: TensorBuffer) -> Array | None:
         """The model's own memory of a tensor, which a buffer that is lent and not used leaves."""

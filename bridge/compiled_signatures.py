@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.interpreter import Interpreter
@@ -85,11 +84,6 @@ def check_size(tensor: Array, given: Array) -> None:
             f"the buffer has {given.nbytes} bytes, its tensor {list(tensor.shape)} of "
             f"{tensor.dtype.name} has {tensor.nbytes}"
         )
-
-
-def plain_bytes(array: Array) -> npt.NDArray[np.uint8]:
-    """The bytes of an array."""
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
 @contextmanager

@@ -35,11 +35,21 @@ class KeptTensors:
 
         Returns:
             Whether any of them was not kept before.
+
+        Raises:
+            StateError: one of the inputs is kept as another output already.
         """
         inputs = self._inputs.setdefault(subgraph, {})
-        new = {name: pair for name, pair in names.items() if inputs.get(pair[0]) != name}
-        inputs.update({source: name for name, (source, _) in new.items()})
         outputs = self._outputs.setdefault(subgraph, {})
+        new = {
+            name: (source, target)
+            for name, (source, target) in names.items()
+            if inputs.get(source) != name or outputs.get(target) != source
+        }
+        for name, (source, target) in new.items():
+            if source in inputs and outputs.get(target) != source:
+                raise StateError(f"{name!r} is kept as another output by another runner")
+        inputs.update({source: name for name, (source, _) in new.items()})
         outputs.update({target: source for source, target in new.values()})
         return bool(new)
 

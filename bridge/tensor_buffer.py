@@ -62,12 +62,12 @@ class TensorBuffer:
             RuntimeError: it has more bytes than the buffer.
         """
         data, _ = self._normalize_numpy_array(data_array, zero_copy=False)
-        here = _bytes(self.array)
+        here = plain_bytes(self.array)
         if data.nbytes > here.size:
             raise TensorBufferError(
                 "WriteTensorBuffer: source buffer is larger than the tensor buffer"
             )
-        here[: data.nbytes] = _bytes(data)
+        here[: data.nbytes] = plain_bytes(data)
 
     def read(self, num_elements: int, output_dtype: npt.DTypeLike) -> Array:
         """A copy of the first bytes as elements of a type.
@@ -77,7 +77,7 @@ class TensorBuffer:
             RuntimeError: there are fewer.
         """
         _, dtype = self._normalize_dtype(output_dtype)
-        here, count = _bytes(self.array), num_elements * dtype.itemsize
+        here, count = plain_bytes(self.array), num_elements * dtype.itemsize
         if count > here.size:
             raise TensorBufferError(
                 "ReadTensorToBuffer: destination buffer is larger than the tensor buffer"
@@ -116,7 +116,8 @@ class TensorBuffer:
         return data_array if zero_copy else np.ascontiguousarray(data_array), name
 
 
-def _bytes(array: Array) -> npt.NDArray[np.uint8]:
+def plain_bytes(array: Array) -> npt.NDArray[np.uint8]:
+    """The bytes of a C-contiguous array, in its memory."""
     return array.reshape(-1).view(np.uint8)
 
 

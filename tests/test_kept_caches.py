@@ -217,3 +217,13 @@ def test_caches_of_a_language_model(name: str) -> None:
         state = {name: want[name] for name in caches}
         for name, array in want.items():
             np.testing.assert_array_equal(kept.kept[name] if name in caches else got[name], array)
+
+
+def test_an_input_is_not_kept_as_two_outputs() -> None:
+    """The second runner would go on with the first one's output."""
+    interpreter = Interpreter(model_content=cache_model())
+    _, call = steps(np.float32)[1]
+    interpreter.get_signature_runner("one", keep={"cache", "count"})(**call)
+    other = interpreter.get_signature_runner("one", keep={"cache": "shown", "count": "count"})
+    with pytest.raises(StateError, match="'cache' is kept as another output"):
+        other(**call)

@@ -67,9 +67,9 @@ class Output:
         labels = self.description.labels if known and self.description is not None else ()
         if not labels or self.value.size > _SMALL or self.value.dtype.kind not in "iuf":
             return ()
-        numbers = [int(each) for each in self.value.reshape(-1)]
-        within = all(0 <= each < len(labels) for each in numbers)
-        return [labels[each] for each in numbers] if within else ()
+        numbers = self.value.reshape(-1)
+        within = np.isin(numbers, np.arange(len(labels)))  # no fractions, no NaN
+        return [labels[int(each)] for each in numbers] if within.all() else ()
 
     @property
     def real(self) -> Array:
