@@ -11,8 +11,8 @@ from tflite_ort.schema import BridgeError
 
 Array = npt.NDArray[Any]
 
-# What LiteRT aligns its own memory to. Any other is taken as it is.
-_WHOLE_BYTES = 8
+# Types of ml_dtypes whose elements share bytes in a tensor.
+_NARROW = {"int2", "uint2", "int4", "uint4", "float4_e2m1fn"}
 
 
 class TensorBufferError(BridgeError, RuntimeError):
@@ -100,8 +100,8 @@ class TensorBuffer:
         except TypeError as error:
             raise ValueError(f"Unsupported dtype: {dtype}") from error
         plain = found.kind in "biufc" and found.isnative
-        extended = found.kind == "V" and found.names is None and _float_bits(found) >= _WHOLE_BYTES
-        if not (plain or extended) or _is_narrow(found):
+        extended = found.kind == "V" and not found.name.startswith("void")  # of ml_dtypes
+        if not (plain or extended) or found.name in _NARROW:
             raise ValueError(f"Unsupported dtype: {found.name}")
         return found.name, found
 
@@ -119,13 +119,3 @@ class TensorBuffer:
 def plain_bytes(array: Array) -> npt.NDArray[np.uint8]:
     """The bytes of a C-contiguous array, in its memory."""
     return array.reshape(-1).view(np.uint8)
-
-
-def _float_bits(dtype: np.dtype[Any]) -> int:
-    """The bits of an element of ml_dtypes."""
-    return 0 if dtype.name.startswith("void") else dtype.itemsize * 8
-
-
-def _is_narrow(dtype: np.dtype[Any]) -> bool:
-    """Whether several elements would share a byte."""
-    return dtype.name in ("int2", "uint2", "int4", "uint4", "float4_e2m1fn")
