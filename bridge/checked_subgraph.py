@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy.typing as npt
 from tflite_ort.details import tensor_details
 from tflite_ort.executor import Shared, SubgraphExecutor
 from tflite_ort.opened_model import DeclaredSubgraph, OpenedModel
+from tflite_ort.records import replace
 from tflite_ort.schema import (
     AllocationError,
     BudgetExceeded,
@@ -47,6 +47,7 @@ class CheckedSubgraph:
     ) -> None:
         self.executor = SubgraphExecutor(index, opened, shared)
         self._opened, self._index, self._state = opened, index, shared.state
+        self._choice = shared.choice
         self._compress_zero_points = compress_zero_points
         self._plain: set[int] = set()
 
@@ -150,7 +151,8 @@ class CheckedSubgraph:
         """
         if self.executor.plan is None:
             raise StateError("The model is not ready: call allocate_tensors() first.")
-        return self.executor.plan.placements
+        rows, choice = self.executor.plan.placements, self._choice
+        return tuple(replace(row, choice=choice) for row in rows) if choice else rows
 
     def set(self, index: SupportsIndex, value: npt.ArrayLike) -> None:
         """Copy `value` into an input, a variable, or another tensor that is kept."""

@@ -69,6 +69,7 @@ class Shared:
         state: the values that last from one invoke to the next.
         providers: by backend.
         cache: the plans that are stored; None for none.
+        choice: why these providers, where they were found by trying.
     """
 
     context: Callable[[], PlanContext]
@@ -76,6 +77,7 @@ class Shared:
     providers: Mapping[str, Provider]
     num_threads: int
     cache: PlanCache | None = None
+    choice: str = ""
 
 
 class SubgraphExecutor:

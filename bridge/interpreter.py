@@ -18,9 +18,10 @@ from tflite_ort.opening import check_hybrid, check_threads, model_source
 from tflite_ort.optional import late
 from tflite_ort.plan.placements import LoadTimes, Placement
 from tflite_ort.providers.delegates import (
+    AUTO,
     Delegate,
     OpResolverType,
-    ProviderChoice,
+    ProviderChoices,
     chosen_delegates,
 )
 from tflite_ort.schema import StateError, TensorError
@@ -28,6 +29,7 @@ from tflite_ort.signatures import SignatureRunner
 from tflite_ort.tool_methods import ToolMethods
 
 if TYPE_CHECKING:
+    from tflite_ort import device_choice
     from tflite_ort import metadata as model_metadata
     from tflite_ort.plan import profiling
     from tflite_ort.schema import Budgets, Model
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from tflite_ort.tuning.tuner import TuneChoice
     from tflite_ort.versioning.resolver import OpResolver
 else:
+    device_choice = late("tflite_ort.device_choice")
     model_metadata = late("tflite_ort.metadata")
     profiling = late("tflite_ort.plan.profiling")
 
@@ -57,6 +60,8 @@ class Interpreter(ToolMethods):
         providers: ONNX Runtime execution providers, the first choice first, as names or
             (name, options) pairs; default the CPU. Operators that none takes run in
             numpy; an empty list runs all of them there. A `Delegate` may stand in the list too.
+            ``"auto"`` is the device on which this model runs fastest, found by trying, see
+            docs/delegates.md.
         hybrid: of float activations with integer weights. ``"float"`` dequantises the weights: more
             accurate than TFLite. ``"dynamic"`` rounds the activations to 8 bits at each invoke, as
             TFLite's reference kernels do, ``"xnnpack"`` as LiteRT does by default.
@@ -119,7 +124,7 @@ class Interpreter(ToolMethods):
         experimental_disable_delegate_node_fusion: bool = False,
         experimental_force_delegate_node_profiling: bool = False,
         *,
-        providers: Sequence[ProviderChoice | Delegate] | None = None,
+        providers: ProviderChoices | None = None,
         resolver: OpResolver | None = None,
         hybrid: str = "float",
         strict: bool = False,
@@ -134,10 +139,15 @@ class Interpreter(ToolMethods):
         self._arguments = {name: value for name, value in locals().items() if name != "self"}
         check_hybrid(hybrid)
         check_threads(num_threads)
+        choice = None
+        if providers == AUTO:
+            choice = device_choice.device_choice(self._arguments)
+            providers = choice.delegates()
         self._delegates = chosen_delegates(
             experimental_op_resolver_type, experimental_delegates or (), providers
         )
-        self._loaded = LoadedModel(self._arguments, self._delegates)
+        why = "" if choice is None else choice.why
+        self._loaded = LoadedModel(self._arguments, self._delegates, why)
         self._shared = self._loaded.share()
         self._compress_zero_points = experimental_compress_quantization_zero_points
         self._subgraphs: dict[int, CheckedSubgraph] = {}

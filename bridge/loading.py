@@ -54,14 +54,17 @@ class LoadedModel:
     Args:
         arguments: those of `Interpreter`.
         delegates: what they stand for.
+        choice: why these, where they were found by trying.
 
     Attributes:
         opened: the model.
         seconds: spent on reading.
     """
 
-    def __init__(self, arguments: Mapping[str, Any], delegates: Sequence[Delegate]) -> None:
-        self._arguments, self._delegates = arguments, delegates
+    def __init__(
+        self, arguments: Mapping[str, Any], delegates: Sequence[Delegate], choice: str = ""
+    ) -> None:
+        self._arguments, self._delegates, self._choice = arguments, delegates, choice
         self._choices: dict[str, Any] = {
             "num_threads": arguments["num_threads"] or 1,
             "keep_all": arguments["experimental_preserve_all_tensors"],
@@ -89,7 +92,7 @@ class LoadedModel:
         """What the subgraphs of the model share."""
         providers = {name: each.provider for name, each in named(self._delegates).items()}
         threads = self._choices["num_threads"]
-        return Shared(self.context, self._state, providers, threads, self._stored)
+        return Shared(self.context, self._state, providers, threads, self._stored, self._choice)
 
     def context(self) -> PlanContext:
         """What plans are made with; made when the first one is."""

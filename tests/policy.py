@@ -58,6 +58,7 @@ LAYERS = {
 ONLY_IN = {
     "onnxruntime": {
         "bridge/providers/onnx_file.py",
+        "bridge/providers/selection.py",
         "bridge/providers/session.py",
         "bridge/providers/threads.py",
     },

@@ -12,7 +12,7 @@ import typer
 from tflite_ort.command.budget_choices import budgets_of
 from tflite_ort.command.provider_choices import provider_choices
 from tflite_ort.prediction.images import Normalization
-from tflite_ort.providers.delegates import ProviderChoice
+from tflite_ort.providers.delegates import AUTO, ProviderChoices
 from tflite_ort.resolvers import load_resolver
 from tflite_ort.schema import Budgets
 from tflite_ort.versioning.resolver import OpResolver
@@ -29,7 +29,12 @@ class Hybrid(StrEnum):
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A .tflite file.")]
 Providers = Annotated[
     list[str] | None,
-    typer.Option("--provider", help="Execution provider, repeatable; the first choice first."),
+    typer.Option(
+        "--provider",
+        metavar="NAME",
+        help="Execution provider, repeatable; the first choice first. auto: the "
+        "fastest device for the model, found by trying.",
+    ),
 ]
 ProviderOptions = Annotated[
     list[str] | None,
@@ -112,7 +117,7 @@ def resolver_of(reference: str | None) -> OpResolver | None:
 
 def choices_of(
     names: Sequence[str] | None, options: Sequence[str] | None
-) -> list[ProviderChoice] | None:
+) -> ProviderChoices | None:
     """What `provider_choices` makes of these options.
 
     Raises:
@@ -121,7 +126,8 @@ def choices_of(
     try:
         return provider_choices(names, options)
     except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--provider-option") from error
+        hint = "--provider" if AUTO in (names or ()) else "--provider-option"
+        raise typer.BadParameter(str(error), param_hint=hint) from error
 
 
 def normalization_of(mean: str | None, std: str | None) -> Normalization | None:

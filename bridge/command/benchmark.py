@@ -33,7 +33,7 @@ from tflite_ort.interpreter import Interpreter
 from tflite_ort.optional import optional_module
 from tflite_ort.plan.profiling import OperatorTime
 from tflite_ort.prediction.tensors import unique_names
-from tflite_ort.providers.delegates import ProviderChoice
+from tflite_ort.providers.delegates import ProviderChoices
 from tflite_ort.resolvers import load_resolver
 from tflite_ort.schema import BridgeError
 
@@ -73,7 +73,7 @@ class Settings:
     litert: bool = True
     check: bool = False
     memory: bool = True
-    providers: Sequence[ProviderChoice] | None = None
+    providers: ProviderChoices | None = None
     resolver: str | None = None
     hybrid: str = "float"
     external_roots: Sequence[str] = ()

@@ -109,9 +109,11 @@ def _inspected(
             file, entry = stack.enter_context(signature_file(model, signature, path.name)), None
             model = signature_model(model, signature)
             described = described if index == 0 else Metadata()
-        rows, problem = placed(file, how["providers"], how["resolver"], limits, roots, entry)
+        rows, problem, choice = placed(
+            file, how["providers"], how["resolver"], limits, roots, entry
+        )
     size = path.stat().st_size if name is None else memoryview(_bytes(source)).nbytes
-    return Inspected(path, size, model, described, rows or unplaced(model), problem)
+    return Inspected(path, size, model, described, rows or unplaced(model), problem, choice)
 
 
 def _bytes(source: Any) -> Any:

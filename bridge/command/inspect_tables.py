@@ -28,6 +28,8 @@ def print_model(found: Inspected) -> None:
     if isinstance(found.metadata, Metadata):
         _print_metadata(console, found.metadata)
     console.print(_operator_table(found.rows))
+    if found.choice:
+        say(f"auto: {found.choice}")
     for warning in found.warnings:
         say(f"warning: {warning}")
     if found.problem:

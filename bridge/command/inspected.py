@@ -25,6 +25,7 @@ class Inspected:
         metadata: what the model says of itself; a text where that is damaged.
         rows: by operator and place, how many.
         problem: why it cannot run; empty where it can.
+        choice: why it runs on these providers; empty where they were named.
     """
 
     path: Path
@@ -33,6 +34,7 @@ class Inspected:
     metadata: Metadata | str
     rows: Counter[Row]
     problem: str
+    choice: str = ""
 
     @cached_property
     def costs(self) -> Costs:
@@ -53,6 +55,7 @@ class Inspected:
             "bytes": self.size,
             "runs": not self.problem,
             "problem": self.problem,
+            "choice": self.choice,
             **asdict(self.costs),
             "signatures": signatures(self.model),
             "subgraphs": [

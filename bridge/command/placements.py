@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.plan.placements import Placement
-from tflite_ort.providers.delegates import ProviderChoice
+from tflite_ort.providers.delegates import ProviderChoices
 from tflite_ort.schema import BridgeError, Budgets, Model, Op
 from tflite_ort.versioning.resolver import OpResolver
 
@@ -18,13 +18,14 @@ Row = tuple[str, int, str, str]
 
 def placed(
     path: Path,
-    providers: Sequence[ProviderChoice] | None,
+    providers: ProviderChoices | None,
     resolver: OpResolver | None,
     budgets: Budgets | None = None,
     external_roots: Sequence[Path] = (),
     name: str | None = None,
-) -> tuple[Counter[Row], str]:
-    """The rows of a model, of a bundle of the one called `name`, or why it cannot run."""
+) -> tuple[Counter[Row], str, str]:
+    """The rows of a model, of a bundle of the one called `name`, or why it cannot run; and why it
+    runs on these providers, if they were chosen here."""
     try:
         interpreter = Interpreter(
             path,
@@ -36,11 +37,10 @@ def placed(
         )
         interpreter.allocate_tensors()
     except BridgeError as error:
-        return Counter(), str(error)
-    places = (
-        (row.operator, row.version, _place(row), row.reason) for row in interpreter.delegation()
-    )
-    return Counter(places), ""
+        return Counter(), str(error), ""
+    found = interpreter.delegation()
+    rows = Counter((row.operator, row.version, _place(row), row.reason) for row in found)
+    return rows, "", found[0].choice if found else ""
 
 
 def _place(row: Placement) -> str:

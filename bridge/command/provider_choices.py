@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tflite_ort.providers.delegates import ProviderChoice
+from tflite_ort.providers.delegates import AUTO, ProviderChoices
 
 
 def provider_choices(
     names: Sequence[str] | None, options: Sequence[str] | None
-) -> list[ProviderChoice] | None:
-    """The providers with what ``[PROVIDER:]KEY=VALUE`` says of them, or of the first; None where
-    none is named.
+) -> ProviderChoices | None:
+    """The providers with what ``[PROVIDER:]KEY=VALUE`` says of them, or of the first; AUTO if that
+    is named; None where none is named.
 
     Raises:
-        ValueError: an option reads otherwise, or is of no provider named.
+        ValueError: an option reads otherwise, or is of no provider named; AUTO is not alone.
     """
+    if names and AUTO in names:
+        if len(names) > 1 or options:
+            raise ValueError(f"{AUTO!r} chooses the provider: it takes no other and no option")
+        return AUTO
     found: dict[str, dict[str, str]] = {name: {} for name in names or ()}
     for text in options or ():
         left, equals, value = text.partition("=")

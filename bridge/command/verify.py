@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy.typing as npt
 import typer
@@ -39,6 +40,7 @@ from tflite_ort.comparison.index_limits import index_limits
 from tflite_ort.export import export_onnx
 from tflite_ort.files import write_bytes, write_text
 from tflite_ort.interpreter import Interpreter
+from tflite_ort.optional import late
 from tflite_ort.prediction.array_files import InputError
 from tflite_ort.prediction.tensors import described_inputs
 from tflite_ort.schema import ExportError, Model, write_model
@@ -55,6 +57,11 @@ from tflite_ort.verification.samples import Random
 from tflite_ort.verification.verifying import NAMES
 from tflite_ort.verification.verifying import verify as verified
 from tflite_ort.versioning.resolver import OpResolver
+
+if TYPE_CHECKING:
+    from tflite_ort import device_choice
+else:
+    device_choice = late("tflite_ort.device_choice")
 
 Array = npt.NDArray[Any]
 
@@ -133,7 +140,8 @@ def verify(
     budget: BudgetNumbers = None,
 ) -> None:
     """Run a model in several runtimes and say which operator is off; exit code 4 if one is."""
-    chosen, found = choices_of(provider, provider_option), resolver_of(resolver)
+    found = resolver_of(resolver)
+    settings = Settings(choices_of(provider, provider_option), threads, hybrid.value, found)
     wants_times = bool(html or overlay) if profile is None else profile
     if html is not None:
         environment()  # says now what is missing, not after the work
@@ -147,7 +155,7 @@ def verify(
             reference=reference,
             inputs=_given(source, file, inputs, seed) if inputs else Random(samples, steps, seed),
             tolerance=Tolerance(tolerance, quanta),
-            settings=Settings(chosen, threads, hybrid.value, found),
+            settings=_on_device(settings, file, limits),
             profiled_runs=_PROFILED if wants_times else 0,
             progress=progress,
             **limits,
@@ -164,6 +172,13 @@ def verify(
     if extract is not None:
         _extract(source, report, extract)
     raise typer.Exit(report.exit_code if report.complete else _INTERRUPTED)
+
+
+def _on_device(settings: Settings, model: Path, limits: dict[str, Any]) -> Settings:
+    """`settings` with the device for the model, if they leave it to be chosen."""
+    chosen = {"num_threads": settings.threads, "hybrid": settings.hybrid}
+    of = {"model_path": model, "resolver": settings.resolver, **chosen, **limits}
+    return replace(settings, providers=device_choice.resolved(settings.providers, of))
 
 
 def _exported(model: Model, hybrid: str, resolver: OpResolver | None) -> ModelProto | None:

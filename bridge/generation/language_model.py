@@ -17,7 +17,7 @@ from tflite_ort.generation.network import Network
 from tflite_ort.generation.sampling import Sampler, Sampling
 from tflite_ort.generation.stopping import Waiting
 from tflite_ort.generation.vocabulary import TextStream, Vocabulary, vocabulary_of
-from tflite_ort.providers.delegates import Delegate, ProviderChoice
+from tflite_ort.providers.delegates import ProviderChoices
 from tflite_ort.schema import Budgets
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
@@ -106,7 +106,7 @@ class LanguageModel:
         self,
         bundle: Source,
         *,
-        providers: Sequence[ProviderChoice | Delegate] | None = None,
+        providers: ProviderChoices | None = None,
         num_threads: int | None = None,
         hybrid: str = "xnnpack",
         cache: CacheChoice | None = None,

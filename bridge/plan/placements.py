@@ -18,6 +18,7 @@ class Placement:
         reason: why the delegates refused it; empty when the first one took it.
         provider: the execution provider that ONNX Runtime really gave its nodes to, with commas
             where there are several; empty in numpy.
+        choice: with ``providers="auto"``, what each device took and why this one was chosen.
     """
 
     index: int
@@ -29,6 +30,7 @@ class Placement:
     reason: str = ""
     subgraph: int = 0
     provider: str = ""
+    choice: str = ""
 
 
 @record

@@ -12,7 +12,7 @@ from tflite_ort.prediction.array_files import Array, InputError
 from tflite_ort.prediction.preparation import Column, Preparation, columns_of
 from tflite_ort.prediction.row_model import ModelSource, RowModel
 from tflite_ort.prediction.tensors import OutputColumn
-from tflite_ort.providers.delegates import Delegate, ProviderChoice
+from tflite_ort.providers.delegates import ProviderChoices
 from tflite_ort.schema import Budgets
 from tflite_ort.versioning.resolver import OpResolver
 
@@ -67,7 +67,7 @@ class Predictor:
         labels: bool = True,
         columns: Mapping[str, str] | str | None = None,
         threads: int | None = None,
-        providers: Sequence[ProviderChoice | Delegate] | None = None,
+        providers: ProviderChoices | None = None,
         resolver: OpResolver | None = None,
         hybrid: str = "float",
         strict: bool = False,

@@ -8,13 +8,14 @@ import warnings
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.metadata import TensorDescription
 from tflite_ort.opening import opened_model
+from tflite_ort.optional import late
 from tflite_ort.prediction.array_files import Array
 from tflite_ort.prediction.pool import cores, spread
 from tflite_ort.prediction.runner import Runner, memory_of
@@ -26,10 +27,15 @@ from tflite_ort.prediction.tensors import (
     ragged,
     unique_names,
 )
-from tflite_ort.providers.delegates import Delegate, ProviderChoice
+from tflite_ort.providers.delegates import AUTO, OpResolverType, ProviderChoices, chosen_delegates
 from tflite_ort.providers.traits import traits_of
 from tflite_ort.schema import BatchWarning, Model, TensorError, Unbatchable
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
+
+if TYPE_CHECKING:
+    from tflite_ort import device_choice
+else:
+    device_choice = late("tflite_ort.device_choice")
 
 ModelSource = str | os.PathLike[str] | bytes
 
@@ -68,6 +74,9 @@ class RowModel:
                 raise ValueError(f"{name} must be 1 or more, got {value}")
         self._source = (None, model) if isinstance(model, bytes) else (model, None)
         self._arguments: dict[str, Any] = dict(arguments or {})
+        if self._arguments.get("providers") == AUTO:
+            of = dict(zip(("model_path", "model_content"), self._source, strict=True))
+            self._arguments["providers"] = device_choice.resolved(AUTO, self._arguments | of)
         self.on_cpu = _on_cpu(self._arguments.get("providers"))
         self.threads = threads or (cores() if self.on_cpu else 1)
         read = self._read()
@@ -188,15 +197,10 @@ def _is_kept(interpreter: Interpreter, index: int) -> bool:
     return True
 
 
-def _on_cpu(providers: Sequence[ProviderChoice | Delegate] | None) -> bool:
+def _on_cpu(providers: ProviderChoices | None) -> bool:
     """Whether all providers, if any are named, work on the cores and in the memory of the host."""
-    return all(traits_of(_name(each)).host_memory for each in providers or ())
-
-
-def _name(provider: ProviderChoice | Delegate) -> str:
-    if isinstance(provider, Delegate):
-        return provider.name
-    return provider if isinstance(provider, str) else provider[0]
+    delegates = chosen_delegates(OpResolverType.AUTO, (), providers)
+    return all(traits_of(each.name).host_memory for each in delegates)
 
 
 def _cached_rows(model: Model) -> int:

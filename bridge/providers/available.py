@@ -47,10 +47,15 @@ def providers_on(kind: str) -> list[str]:
 
     Plug-ins that are installed are loaded for it; one that cannot be loaded has none.
     """
+    load_plugins()
+    return list(dict.fromkeys(each.provider for each in devices() if each.kind == kind))
+
+
+def load_plugins() -> None:
+    """Load the plug-ins that are installed, but those that cannot be loaded."""
     for package in plugin_packages():
         with suppress(DelegateError):
             load_library(package_library(package))
-    return list(dict.fromkeys(each.provider for each in devices() if each.kind == kind))
 
 
 def _of_package(package: str) -> list[ProviderReport]:

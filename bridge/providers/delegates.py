@@ -21,6 +21,8 @@ else:
 
 # What stands for a delegate in `providers`: a name, or a name and options.
 ProviderChoice = str | tuple[str, Mapping[str, Any]]
+# What the best device for a model is called, in place of a list.
+AUTO = "auto"
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,10 @@ class ExecutionProviderDelegate(Delegate):
         return Provider(self.name, self.options, bool(self.library), self.device)
 
 
+# What an interpreter takes: a list of choices or delegates, one name, or AUTO.
+ProviderChoices = Sequence[ProviderChoice | Delegate] | str
+
+
 @unique
 class OpResolverType(Enum):
     """Which kernels run what no delegate takes, under the names of ``tf.lite``.
@@ -114,17 +120,20 @@ def load_delegate(library: str, options: Mapping[str, Any] | None = None) -> Del
 def chosen_delegates(
     kind: OpResolverType,
     first: Sequence[Delegate],
-    providers: Sequence[ProviderChoice | Delegate] | None,
+    providers: ProviderChoices | None,
 ) -> list[Delegate]:
     """The delegates of an interpreter, the first choice first.
 
     Args:
-        providers: names, (name, options) pairs or delegates; None: what `kind` stands for.
+        providers: names, (name, options) pairs or delegates, or one name; None: what `kind` stands
+            for.
     """
     if not isinstance(kind, OpResolverType):
         raise ValueError(f"Unrecognized passed in op resolver type: {kind}")
     if providers is None:
         providers = () if kind is OpResolverType.BUILTIN_REF else (CPU,)
+    elif isinstance(providers, str):
+        providers = (providers,)
     return [_delegate(provider) for provider in (*first, *providers)]
 
 

@@ -50,6 +50,7 @@ class ProviderTraits:
         exact_weights: quantised weights have the type that this CPU multiplies fastest and exactly,
             found by trying, in place of the type that `target` says.
         takes_all_nodes: ONNX Runtime gives it every node that other providers leave.
+        elsewhere: it computes on another machine.
         host_memory: its tensors are in the host's memory. For other providers this is found by
             trying.
         weights_in_place: it reads an input of a graph where it is, so that large weights can be
@@ -64,6 +65,7 @@ class ProviderTraits:
     target: Target = _PLAIN
     exact_weights: bool = False
     takes_all_nodes: bool = False
+    elsewhere: bool = False
     host_memory: bool = False
     weights_in_place: bool = False
     whole_graphs_only: bool = False
@@ -142,7 +144,7 @@ TRAITS: Mapping[str, ProviderTraits] = {
         options=(),
     ),
     # It sends whole models to a server and has no options.
-    "AzureExecutionProvider": ProviderTraits(options=()),
+    "AzureExecutionProvider": ProviderTraits(elsewhere=True, options=()),
     # - It computes in 8 bits with signed weights alone, and adds pairs of products in 16 bits where
     #   the CPU has nothing better; with unsigned weights it computes in floats. So weights are
     #   signed where this CPU multiplies them exactly.

@@ -17,7 +17,7 @@ from tflite_ort.schema import DelegateError
 def known_options(provider: str) -> list[str]:
     """The options that a provider tells of in a session, where it does; needs its hardware."""
     try:
-        session = model_session(_identity(), Provider(provider))
+        session = model_session(identity(), Provider(provider))
     except DelegateError:
         return []
     return sorted(session.options())
@@ -29,7 +29,7 @@ def check_provider(provider: Provider) -> None:
     Raises:
         DelegateError: it could not be made ready, with what ONNX Runtime says.
     """
-    model_session(_identity(), provider)
+    model_session(identity(), provider)
 
 
 def device_memory(provider: Provider) -> DeviceMemory | None:
@@ -45,7 +45,7 @@ def _device_memory(
 ) -> DeviceMemory | None:
     provider = Provider(name, dict(options), plugin, device)
     try:
-        session = model_session(_identity(), provider)
+        session = model_session(identity(), provider)
         place = session.output_place()
         if place is None:
             return None
@@ -58,7 +58,7 @@ def _device_memory(
     return place if got == given else None
 
 
-def _identity() -> ir.Model:
+def identity() -> ir.Model:
     """The smallest model there is."""
     x, y = (ir.Value(name, dtype=ir.DataType.FLOAT, shape=(1,)) for name in "xy")
     graph = ir.Graph([x], [y], [ir.Node("Identity", [x], [y])], name="identity")

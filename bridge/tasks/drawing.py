@@ -15,7 +15,7 @@ from tflite_ort.bundles import open_bundle
 from tflite_ort.export_decoded import known_kind
 from tflite_ort.files import writing
 from tflite_ort.optional import optional_module
-from tflite_ort.providers.delegates import ProviderChoice
+from tflite_ort.providers.delegates import ProviderChoices
 from tflite_ort.schema import ModelError
 from tflite_ort.tasks.face_landmarker import FaceLandmarker, FaceLandmarkerOptions
 from tflite_ort.tasks.hand_landmarker import HandLandmarker, HandLandmarkerOptions
@@ -140,7 +140,7 @@ def _needed(module: str, package: str) -> Any:
 
 
 def drawer(
-    bundle: Path, most: int = 2, providers: Sequence[ProviderChoice] | None = None
+    bundle: Path, most: int = 2, providers: ProviderChoices | None = None
 ) -> Callable[[Any, FilmFrame], int]:
     """A function that draws on a picture of Pillow what a bundle finds in a frame, and tells how
     many that are.
@@ -190,7 +190,7 @@ def drawn_film(
     out: Path,
     bundles: Sequence[Path],
     most: int = 2,
-    providers: Sequence[ProviderChoice] | None = None,
+    providers: ProviderChoices | None = None,
 ) -> Iterator[tuple[Path, Mapping[str, int]]]:
     """Write each frame as ``NAME.png`` with what is found drawn on it.
 

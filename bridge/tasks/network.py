@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from tflite_ort.decode import Kind, decoded
 from tflite_ort.export import made_for
 from tflite_ort.export_decoded import known_kind
 from tflite_ort.opmap import Target
+from tflite_ort.optional import late
 from tflite_ort.providers.delegates import OpResolverType, chosen_delegates
 from tflite_ort.providers.onnx_file import OnnxSession
 from tflite_ort.providers.processor import blocked_channels
@@ -28,6 +29,11 @@ from tflite_ort.schema import DelegateError, DelegateWarning, ModelError, read_m
 from tflite_ort.tasks.options import BaseOptions
 from tflite_ort.tasks.rects import Rect
 from tflite_ort.tuning.costs import modelled_chooser
+
+if TYPE_CHECKING:
+    from tflite_ort import device_choice
+else:
+    device_choice = late("tflite_ort.device_choice")
 
 Array = npt.NDArray[Any]
 
@@ -49,20 +55,23 @@ class Network:
     """
 
     def __init__(self, content: memoryview, base: BaseOptions, expected: str) -> None:
-        model = read_model(content)
+        model, resolver = read_model(content), WellKnownOpResolver()
         kind = known_kind(model, content)
         if kind is None or kind.name != expected:
             found = "of no kind that is known" if kind is None else f"a network for {kind.name}"
             raise ModelError(f"the model is {found}, a network for {expected} is needed")
         self.kind: Kind = kind
         self.labels: tuple[str, ...] = kind.facts.get("labels", ())
-        delegates = chosen_delegates(OpResolverType.AUTO, (), base.providers)
+        of = {"model_content": content, "num_threads": base.num_threads, "resolver": resolver}
+        delegates = chosen_delegates(
+            OpResolverType.AUTO, (), device_choice.resolved(base.providers, of)
+        )
         provider = delegates[0].provider if delegates else ON_CPU
         threads = base.num_threads or os.cpu_count() or 1
         self._defaults: dict[str, Array] = {}
 
         def session(provider: Provider) -> OnnxSession:
-            exported = made_for(_target(provider.name), content, WellKnownOpResolver())
+            exported = made_for(_target(provider.name), content, resolver)
             whole = decoded(exported, model, kind, image_input=kind.preparation is not None)
             self._defaults = _without_defaults(whole)
             return OnnxSession(whole, num_threads=threads, provider=provider, reused=True)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import enum
 import math
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tflite_ort.providers.delegates import ProviderChoice
+from tflite_ort.providers.delegates import ProviderChoices
 from tflite_ort.tasks.rects import Rect
 
 
@@ -42,7 +41,7 @@ class BaseOptions:
 
     model_asset_path: str | os.PathLike[str] | None = None
     model_asset_buffer: bytes | None = None
-    providers: Sequence[ProviderChoice] | None = None
+    providers: ProviderChoices | None = None
     num_threads: int | None = None
 
     @property

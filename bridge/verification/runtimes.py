@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.plan.placements import Placement
-from tflite_ort.providers.delegates import OpResolverType, ProviderChoice
+from tflite_ort.providers.delegates import OpResolverType, ProviderChoices
 from tflite_ort.schema import BridgeError, Model, TensorType, write_model
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 from tflite_ort.verification.extraction import one_operator
@@ -153,7 +153,7 @@ def fed(
 class Settings:
     """How this library runs a model; as `Interpreter` takes them."""
 
-    providers: Sequence[ProviderChoice] | None = None
+    providers: ProviderChoices | None = None
     threads: int | None = None
     hybrid: str = "float"
     resolver: OpResolver | None = None

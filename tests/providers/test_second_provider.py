@@ -171,3 +171,24 @@ def test_a_device_that_is_not_there() -> None:
     assert {row.provider for row in rows} == {CPU}
     with pytest.raises(DelegateError, match=OPENVINO):
         allocated(chain(), providers=[absent, CPU], strict=True)
+
+
+@pytest.mark.openvino
+def test_auto_tries_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    content = Path(model_path("mlperf-tiny__vww_96_float.tflite")).read_bytes()
+    row = allocated(content, providers="auto").delegation()[0]
+    assert f"tried {OPENVINO}: " in row.choice
+    assert "ms an invoke" in row.choice
+    assert row.provider in (OPENVINO, CPU)
+
+
+@pytest.mark.openvino
+def test_auto_passes_over_what_it_cannot_compile(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    content = Path(model_path("tf__lstm_seq_f32.tflite")).read_bytes()
+    row = allocated(content, providers="auto").delegation()[0]
+    assert "does not support the following ONNX operations" in row.choice
+    assert row.provider == CPU
