@@ -69,10 +69,6 @@ KNOWN: dict[tuple[str, str], str] = {
     ("openvino", "tflm__dtln_noise_suppression"): _ROUNDS,
     ("openvino", "tflite-support__coco_ssd_mobilenet_v1_1.0_quant_2018_06_29"): _ROUNDS
     + "; boxes of random pictures then come in another order",
-    (
-        "openvino",
-        "coral__keras_lstm_mnist_ptq",
-    ): "counts values that the body of a Scan reads from outside as inputs of the Scan",
 }
 MARK = "<!-- table of other_runtimes -->"
 # By runtime and network, the opset of the file where the runtime cannot read that of an export by

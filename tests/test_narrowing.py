@@ -13,11 +13,14 @@ import onnxruntime
 import pytest
 
 from benchmarks.export_sizes import sizes
+from tests.lstm_models import Lstm
 from tests.models import model_path, model_paths
 from tests.one_op import T, one_op_model
 from tflite_ort import Interpreter, export_onnx
+from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.interpolated import lines_of
-from tflite_ort.opmap.graph.narrowing import narrowed
+from tflite_ort.opmap.graph.narrowing import narrow_constants, narrowed
+from tflite_ort.opmap.graph.serialization import serialized
 from tflite_ort.schema import (
     FullyConnectedOptions,
     GeluOptions,
@@ -28,6 +31,7 @@ from tflite_ort.schema import (
 )
 
 Array = npt.NDArray[Any]
+F = ir.DataType.FLOAT
 RNG = np.random.default_rng(0)
 CODES = RNG.integers(-127, 128, (24, 32)).astype(np.int8)
 SCALES = RNG.uniform(0.001, 1, 32).astype(np.float32)
@@ -169,3 +173,64 @@ def test_exports_of_newer_networks_are_hardly_larger_than_the_file() -> None:
     names = ["vit_dyn8", "distilbert_dyn8", "stable_diffusion_dyn8", "mobilenet_v2_int8"]
     for size in sizes([NEWER / f"{name}.tflite" for name in names]):
         assert size.ratio <= 1.2, size
+
+
+def computed_from_outside(graph: onnx.GraphProto, outer: frozenset[str] = frozenset()) -> set[str]:
+    """What the bodies of Scans read that nodes outside of them compute."""
+    made = {name for node in graph.node for name in node.output}
+    found: set[str] = set()
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                beyond = (outer | made) if node.op_type == "Scan" else frozenset[str]()
+                inside = computed_from_outside(attribute.g, beyond)
+                reads = {name for each in attribute.g.node for name in each.input}
+                found |= inside | (reads & beyond)
+    return found
+
+
+@pytest.mark.parametrize("form", [{}, {"peephole": True}, {"layer_norm": True}], ids=str)
+def test_a_scan_reads_no_computed_value_from_outside(form: dict[str, bool]) -> None:
+    """OpenVINO counts such values as inputs of the Scan, and refuses the file."""
+    proto = export_onnx(Lstm(arithmetic="8x8_16", features=32, cells=32, **form).model())
+    assert {"Scan", "Cast"} <= {node.op_type for node in proto.graph.node}
+    assert not computed_from_outside(proto.graph)
+    onnx.checker.check_model(proto, full_check=True)
+
+
+def test_a_constant_of_two_scans_and_of_the_graph_is_made_in_each() -> None:
+    weights = RNG.integers(-9, 9, (16, 16)).astype(np.float32)
+    x, zeros = RNG.normal(0, 1, (3, 16)).astype(np.float32), np.zeros(16, np.float32)
+    held = {"w": weights, "zeros": zeros}
+    constants = {n: ir.Value(n, dtype=F, const_value=ir.Tensor(a)) for n, a in held.items()}
+    given = ir.Value("x", dtype=F, shape=x.shape)
+    shapes = {"one": (16,), "two": (16,), "product": (3, 16)}
+    outputs = [ir.Value(name, dtype=F, shape=shape) for name, shape in shapes.items()]
+    nodes = [
+        ir.Node(
+            "Scan",
+            [constants["zeros"], given],
+            [output],
+            attributes={"body": summed(constants["w"], output.name), "num_scan_inputs": 1},
+        )
+        for output in outputs[:2]
+    ]
+    nodes.append(ir.Node("MatMul", [given, constants["w"]], [outputs[2]]))
+    graph = ir.Graph([given], outputs, nodes, initializers=constants.values(), name="main")
+    model = ir.Model(graph, opset_imports={"": 21})
+    before = onnx.load_from_string(serialized(model))
+    narrow_constants(model)
+    proto = onnx.load_from_string(serialized(model))
+    assert not computed_from_outside(proto.graph)
+    assert proto.ByteSize() < before.ByteSize()
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    want = [x.sum(axis=0) @ weights] * 2 + [x @ weights]
+    for got, expected in zip(session.run(None, {"x": x}), want, strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-4)
+
+
+def summed(weights: ir.Value, name: str) -> ir.Graph:
+    """The body of a Scan: a row times `weights`, added to the state."""
+    state, row, product, new = (ir.Value(f"{name}/{part}", dtype=F) for part in "abcd")
+    nodes = [ir.Node("MatMul", [row, weights], [product]), ir.Node("Add", [state, product], [new])]
+    return ir.Graph([state, row], [new], nodes, name=f"{name}/body")

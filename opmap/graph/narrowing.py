@@ -8,7 +8,7 @@ fold a DequantizeLinear: that would run at each invoke, or become a product of 8
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,24 +43,56 @@ class Narrow(NamedTuple):
 
 
 def narrow_constants(model: ir.Model) -> None:
-    """Write large constants of `model` narrow, with the nodes that make them what they were."""
-    graph, nodes = model.graph, list[ir.Node]()
+    """Write large constants of `model` narrow, with the nodes that make them what they were.
+
+    What the body of a Scan reads is made inside: not every reader of ONNX takes computed values
+    from outside there (docs/exporting.md).
+    """
+    graph = model.graph
     taken = {value.name for value in graph.inputs}
-    kept = _read_by_quantization(graph)
+    kept, homes = _read_by_quantization(graph), _homes(graph)
+    added: dict[int, tuple[ir.Graph, list[ir.Node]]] = {}
     for name, value in list(graph.initializers.items()):
         tensor = value.const_value
         if tensor is None or name in taken or id(value) in kept or tensor.nbytes < _BYTES:
             continue
-        lines = lines_of(tensor.array)
-        if lines is not None:
-            del graph.initializers[name]
-            nodes += _table(graph, value, lines)
+        narrow = _narrow(tensor)
+        if narrow is None:
             continue
-        narrow = narrowed(tensor.array) if tensor.dtype in _NARROWER else None
-        if narrow is not None:
-            del graph.initializers[name]
-            nodes += _widening(graph, value, narrow)
-    graph.nodes[:0] = nodes
+        del graph.initializers[name]
+        value.const_value = None
+        for number, (home, readers) in enumerate(homes.get(id(value), {}).values()):
+            made = ir.Value(f"{name}/{number}", dtype=value.dtype) if number else value
+            for node in readers if number else ():
+                node.inputs = tuple(made if each is value else each for each in node.inputs)
+            nodes = added.setdefault(id(home), (home, []))[1]
+            nodes += _widening(graph, name, tensor, narrow, made)
+    for home, nodes in added.values():
+        home.nodes[:0] = nodes
+
+
+# By value, and then by the graph where it is to be made: that graph, and the nodes that read it.
+Homes = dict[int, dict[int, tuple[ir.Graph, list[ir.Node]]]]
+
+
+def _homes(graph: ir.Graph) -> Homes:
+    """Where each value is read: the whole graph, or the bodies of Scans."""
+    homes: Homes = {}
+
+    def visit(nodes: Sequence[ir.Node], home: ir.Graph) -> None:
+        for node in nodes:
+            for value in node.inputs:
+                if value is not None:
+                    places = homes.setdefault(id(value), {})
+                    places.setdefault(id(home), (home, []))[1].append(node)
+            for body in node.attributes.values():
+                if isinstance(body, ir.Graph):
+                    visit(body.nodes, body if node.op_type == "Scan" else home)
+
+    visit(graph.nodes, graph)
+    for value in graph.outputs:
+        homes.setdefault(id(value), {}).setdefault(id(graph), (graph, []))
+    return homes
 
 
 def _read_by_quantization(graph: ir.Graph) -> set[int]:
@@ -69,34 +101,35 @@ def _read_by_quantization(graph: ir.Graph) -> set[int]:
     return {id(value) for value, node, _ in graph.reads() if node.op_type in types}
 
 
-def _widening(graph: ir.Graph, value: ir.Value, narrow: Narrow) -> Iterator[ir.Node]:
-    """The nodes that make `value` of its narrow form, which becomes an initializer."""
-    tensor, name = value.const_value, value.name
-    assert tensor is not None
-    value.const_value = None
-    codes = _initializer(graph, f"{name}_codes", narrow.codes)
-    if narrow.scales is None:
-        yield _node("Cast", [codes], value, to=tensor.dtype)
-        return
-    whole = ir.Value(f"{name}_whole")
-    yield _node("Cast", [codes], whole, to=tensor.dtype)
-    yield _node("Mul", [whole, _initializer(graph, f"{name}_scales", narrow.scales)], value)
+def _narrow(tensor: ir.Tensor) -> Lines | Narrow | None:
+    lines = lines_of(tensor.array)
+    if lines is not None or tensor.dtype not in _NARROWER:
+        return lines
+    return narrowed(tensor.array)
 
 
-def _table(graph: ir.Graph, value: ir.Value, lines: Lines) -> list[ir.Node]:
-    """The nodes that make a table of all 16-bit codes."""
-    nodes, name = list[ir.Node](), value.name
-    value.const_value = None
+def _widening(
+    graph: ir.Graph, name: str, tensor: ir.Tensor, narrow: Lines | Narrow, output: ir.Value
+) -> list[ir.Node]:
+    """The nodes that make `output` of the narrow form of the constant `name`, whose parts become
+    initializers of `graph`."""
+    nodes: list[ir.Node] = []
 
     def constant(name: str, array: Array) -> ir.Value:
         return graph.initializers.get(name) or _initializer(graph, name, array)
 
     def add(op_type: str, *inputs: ir.Value, last: bool = False, **attributes: Any) -> ir.Value:
-        output = value if last else ir.Value(f"{name}_{len(nodes)}")
-        nodes.append(_node(op_type, inputs, output, **attributes))
-        return output
+        made = output if last else ir.Value(f"{output.name}_{len(nodes)}")
+        nodes.append(_node(op_type, inputs, made, **attributes))
+        return made
 
-    table_of(lines, name, constant, add)
+    if isinstance(narrow, Lines):
+        table_of(narrow, name, constant, add)
+        return nodes
+    codes = constant(f"{name}_codes", narrow.codes)
+    whole = add("Cast", codes, last=narrow.scales is None, to=tensor.dtype)
+    if narrow.scales is not None:
+        add("Mul", whole, constant(f"{name}_scales", narrow.scales), last=True)
     return nodes
 
 
