@@ -237,3 +237,27 @@ def test_checker_sees(path: str, source: str, expected: str) -> None:
 @pytest.mark.parametrize(("path", "source"), CLEAN)
 def test_checker_accepts(path: str, source: str) -> None:
     assert violations(path, f'"""Doc."""\n{source}') == []
+
+
+NEEDS_MODELS = {"model_path", "model_paths", "newer_model_path"}
+
+
+def named_on_import(path: Path) -> set[str]:
+    """The functions that importing a file calls by name: outside of functions, or to decorate."""
+    waiting: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    found: set[str] = set()
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            found.add(node.func.id)
+        runs_later = isinstance(node, (ast.FunctionDef, ast.Lambda))
+        waiting += getattr(node, "decorator_list", []) if runs_later else ast.iter_child_nodes(node)
+    return found
+
+
+def test_no_test_file_needs_the_shared_models_to_be_imported() -> None:
+    """In a clone without them tests are skipped, and a file that skips on import fails."""
+    asking = {
+        path.name for path in ROOT.glob("tests/**/*.py") if named_on_import(path) & NEEDS_MODELS
+    }
+    assert not asking
