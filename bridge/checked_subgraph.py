@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
@@ -118,6 +118,8 @@ class CheckedSubgraph:
             BudgetExceeded: the model asks for more than a limit of its `Budgets`.
             InsufficientMemory: there is not as much memory.
         """
+        if self.executor.plan is not None:
+            return
         self._plain.clear()
         try:
             self.executor.allocate()
@@ -174,6 +176,27 @@ class CheckedSubgraph:
             raise TensorError(
                 "Cannot set tensor: Tensor is unallocated. Try calling allocate_tensors() first"
             )
+
+    def set_again(self, values: Sequence[tuple[int, npt.ArrayLike]]) -> bool:
+        """`set` several tensors, if each was set before and gets a value like that one.
+
+        Args:
+            values: pairs of a tensor's index and its value.
+
+        Returns:
+            Whether they are set. Nothing has changed otherwise.
+        """
+        if self.executor.plan is None:
+            return False
+        copies = list[tuple[Array, Array]]()
+        for index, value in values:
+            kept = self._plain_array(index)
+            if kept is None or type(value) is not np.ndarray or not _is_like(value, kept):
+                return False
+            copies.append((kept, value))
+        for kept, value in copies:
+            kept[...] = value
+        return True
 
     def get(self, index: SupportsIndex) -> Any:
         """A copy of a tensor that is kept, or of a constant; of a sparse one what is stored."""

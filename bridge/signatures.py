@@ -58,22 +58,32 @@ class SignatureRunner:
             StateError: another signature keeps an input of the same name with another shape.
             BridgeError: as `Interpreter.allocate_tensors` and `Interpreter.invoke`.
         """
-        expected, subgraph = self._signature.inputs, self._subgraph()
+        subgraph = self._subgraph()
+        self._set(subgraph, inputs)
+        subgraph.invoke()
+        return {name: subgraph.get(index) for name, index in self._returned.items()}
+
+    def _set(self, subgraph: CheckedSubgraph, inputs: Mapping[str, npt.ArrayLike]) -> None:
+        """Make `subgraph` ready for `inputs`, and set them."""
+        expected = self._signature.inputs
         if len(inputs) - sum(name in self._kept for name in inputs) != self._passed:
             raise TensorError(
                 "Invalid number of inputs provided for running a SignatureDef, expected "
                 f"{self._passed} vs provided {len(inputs)}"
             )
-        subgraph.keep(self._kept)
-        for name, value in inputs.items():
-            if name not in expected:
-                raise TensorError(f"Invalid Input name ({name}) for SignatureDef")
-            subgraph.resize(expected[name], np.shape(value))
+        if self._kept:
+            subgraph.keep(self._kept)
+        try:
+            values = [(expected[name], value) for name, value in inputs.items()]
+        except KeyError as error:
+            raise TensorError(f"Invalid Input name ({error.args[0]}) for SignatureDef") from None
+        if subgraph.set_again(values):
+            return
+        for index, value in values:
+            subgraph.resize(index, np.shape(value))
         subgraph.allocate()
-        for name, value in inputs.items():
-            subgraph.set(expected[name], value)
-        subgraph.invoke()
-        return {name: subgraph.get(index) for name, index in self._returned.items()}
+        for index, value in values:
+            subgraph.set(index, value)
 
     @property
     def kept(self) -> dict[str, Array]:
