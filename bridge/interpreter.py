@@ -64,7 +64,8 @@ class Interpreter(ToolMethods):
             docs/delegates.md.
         hybrid: of float activations with integer weights. ``"float"`` dequantises the weights: more
             accurate than TFLite. ``"dynamic"`` rounds the activations to 8 bits at each invoke, as
-            TFLite's reference kernels do, ``"xnnpack"`` as LiteRT does by default.
+            TFLite's reference kernels do, ``"xnnpack"`` as LiteRT does by default. ``"auto"``
+            rounds those of products that are faster in 8 bits, by no more than TFLite's kernels.
         strict: a delegate that fails, or that ONNX Runtime does not give all of its nodes to, is
             an error; otherwise the next one takes over with a DelegateWarning, and `delegation`
             tells.
@@ -126,7 +127,7 @@ class Interpreter(ToolMethods):
         *,
         providers: ProviderChoices | None = None,
         resolver: OpResolver | None = None,
-        hybrid: str = "float",
+        hybrid: str = "auto",
         strict: bool = False,
         batch: int | None = None,
         external_roots: Sequence[str | os.PathLike[str]] = (),

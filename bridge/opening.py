@@ -28,6 +28,8 @@ Array = npt.NDArray[Any]
 
 # The contents of files that interpreters of this process have open.
 _CONTENTS: WeakValueDictionary[tuple[int, ...], Array] = WeakValueDictionary()
+# How float activations meet integer weights, see `Target`.
+HYBRIDS = ("auto", "float", "dynamic", "xnnpack")
 _TICK = 3 * 10**9  # nanoseconds; FAT counts in steps of two seconds
 
 # Bytes by which a bundle is known.
@@ -54,8 +56,8 @@ def check_hybrid(hybrid: str) -> None:
     Raises:
         ValueError: `hybrid` is none of them.
     """
-    if hybrid not in ("float", "dynamic", "xnnpack"):
-        raise ValueError(f"hybrid must be 'float', 'dynamic' or 'xnnpack', got {hybrid!r}")
+    if hybrid not in HYBRIDS:
+        raise ValueError(f"hybrid must be {', '.join(map(repr, HYBRIDS))}, got {hybrid!r}")
 
 
 @record

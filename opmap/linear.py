@@ -20,6 +20,7 @@ from tflite_ort.opmap.idioms.exact_sums import (
 )
 from tflite_ort.opmap.idioms.hybrid import hybrid_input, input_rounding
 from tflite_ort.opmap.idioms.hybrid_products import WeightMatrix, keeps_codes, sum_of_products
+from tflite_ort.opmap.idioms.rounded_rows import rounded_product
 from tflite_ort.opmap.idioms.symmetric_weights import symmetric, with_repeated
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
@@ -139,12 +140,19 @@ def _coded_product(
     matrix = None if input.is_quantized else WeightMatrix.of_codes(filter)
     if matrix is None:
         return None
-    single_row = is_known(*input.shape) and math.prod(input.shape) == filter.shape[1]
+    count = math.prod(input.shape) // filter.shape[1] if is_known(*input.shape) else 0
+    bias = accumulator_bias(g, input, filter, op.get("bias"))
+    if count == 1 or not asymmetric:
+        product = rounded_product(g, rows, matrix, count, bias)
+        if product is not None:
+            return product
+    single_row = count == 1
     rounding = input_rounding(g, input, filter, asymmetric=asymmetric)
     if not keeps_codes(g, matrix, rounding, single_row=single_row):
         return None
-    bias, terms = accumulator_bias(g, input, filter, op.get("bias")), [(rows, matrix)]
-    return sum_of_products(g, terms, rounding=rounding, single_row=single_row, added=bias)
+    return sum_of_products(
+        g, [(rows, matrix)], rounding=rounding, single_row=single_row, added=bias
+    )
 
 
 def _product(op: OperatorView[FullyConnectedOptions], g: Graph, rows: ir.Value) -> ir.Value:

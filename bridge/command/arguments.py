@@ -21,6 +21,7 @@ from tflite_ort.versioning.resolver import OpResolver
 class Hybrid(StrEnum):
     """How float activations meet integer weights."""
 
+    AUTO = "auto"
     FLOAT = "float"
     DYNAMIC = "dynamic"
     XNNPACK = "xnnpack"
@@ -62,7 +63,9 @@ Seed = Annotated[int, typer.Option(min=0, help="Of the random inputs.")]
 HybridOption = Annotated[
     Hybrid,
     typer.Option(
-        "--hybrid", help="dynamic and xnnpack round activations to 8 bits, as TFLite's kernels."
+        "--hybrid",
+        help="dynamic and xnnpack round activations to 8 bits, as TFLite's kernels; auto where "
+        "that is faster.",
     ),
 ]
 ResolverName = Annotated[

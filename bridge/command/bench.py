@@ -82,7 +82,7 @@ def bench(
     provider: Providers = None,
     provider_option: ProviderOptions = None,
     resolver: ResolverName = None,
-    hybrid: HybridOption = Hybrid.FLOAT,
+    hybrid: HybridOption = Hybrid.AUTO,
     external_root: ExternalRoots = None,
     budget: BudgetNumbers = None,
 ) -> None:

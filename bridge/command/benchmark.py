@@ -75,7 +75,7 @@ class Settings:
     memory: bool = True
     providers: ProviderChoices | None = None
     resolver: str | None = None
-    hybrid: str = "float"
+    hybrid: str = "auto"
     external_roots: Sequence[str] = ()
     budgets: Sequence[str] = ()
     limits: Sequence[tuple[int, int]] = ()

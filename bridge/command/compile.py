@@ -30,7 +30,7 @@ def compile_models(
     provider_option: ProviderOptions = None,
     threads: Annotated[int, typer.Option(min=1, help="Threads within an operator.")] = 1,
     batch: Annotated[int | None, typer.Option(min=1, help="Samples at a time.")] = None,
-    hybrid: HybridOption = Hybrid.FLOAT,
+    hybrid: HybridOption = Hybrid.AUTO,
     resolver: ResolverName = None,
     folder: Annotated[
         Path | None, typer.Option("--cache", metavar="DIR", help="Cache here.")

@@ -98,7 +98,8 @@ class Target:
         symmetric_weights: signed weights are multiplied in 8 bits only where their zero point is 0.
         hybrid: how float activations meet integer weights: ``"float"``, the weights dequantised, or
             the activations rounded to 8 bits at each invoke, ``"dynamic"`` as TFLite's own kernels
-            do and ``"xnnpack"`` as LiteRT does by default.
+            do and ``"xnnpack"`` as LiteRT does by default; ``"auto"``, rounded where 8 bits are
+            faster, by no more than LiteRT's kernels do, see `rounded_product`.
         carried_boundary: the graph's own int8 inputs and outputs are uint8 too, moved by 128; who
             runs it flips the top bit.
         exact: 16-bit activations are multiplied and rounded as TFLite does, in digits and 64-bit
@@ -127,6 +128,11 @@ class Target:
     result_bytes: int | None = None
     opset: int = OPSET
     channels_first: frozenset[str] = frozenset()
+
+    @property
+    def rounds(self) -> bool:
+        """Whether activations are rounded wherever TFLite's kernels round them."""
+        return self.hybrid in ("dynamic", "xnnpack")
 
     def layout(self, tensor: TensorView) -> Layout:
         """The layout of `tensor` as an input or output of the graph."""

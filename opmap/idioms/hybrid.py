@@ -80,7 +80,7 @@ def input_rounding(
 ) -> Rounding | None:
     """How `input` is rounded for the weights `filter`; None for not at all."""
     hybrid = input.type is TensorType.FLOAT32 and filter.type is not TensorType.FLOAT32
-    if not hybrid or g.target.hybrid == "float":
+    if not hybrid or not g.target.rounds:
         return None
     if g.target.hybrid == "xnnpack" and input.rank > 1:
         return Rounding.XNNPACK

@@ -101,13 +101,13 @@ def keeps_codes(
         single_row: there is known to be one row.
         repeated: the float product would be one of many inside one node.
     """
-    if not _is_kept(g, matrix):
+    if not keeps_exact_codes(g, matrix):
         return False
     many = matrix.codes.size >= (2 * _MANY if repeated else _MANY)
     return rounding is not None or (single_row and many)
 
 
-def _is_kept(g: Graph, matrix: WeightMatrix) -> bool:
+def keeps_exact_codes(g: Graph, matrix: WeightMatrix) -> bool:
     """Whether products with the codes of `matrix` are exact."""
     is_exact = g.target.cpu_kernels and g.target.weights == "int8"
     return matrix.scale is not None and is_exact and matrix.codes.shape[1] <= _MOST_COLUMNS
@@ -130,7 +130,7 @@ def sum_of_products(
     """
     products, reals = list[ir.Value](), list[Term]()
     for x, matrix in terms:
-        if rounding is Rounding.XNNPACK and single_row and _is_kept(g, matrix):
+        if rounding is Rounding.XNNPACK and single_row and keeps_exact_codes(g, matrix):
             products.append(_product_of_quantized_row(g, x, matrix))
             continue
         codes = None if rounding is None else rounded(g, x, rounding, [-1])

@@ -99,7 +99,7 @@ class _Run:
 
     def finish(self) -> bool:
         """Compute all `finals`; returns False where that takes a Loop."""
-        expressions = AffineExpressions(self.sequences.body, hybrid=self.g.target.hybrid != "float")
+        expressions = AffineExpressions(self.sequences.body, hybrid=self.g.target.rounds)
         while self._advance(expressions):
             pass
         if not self._iterate():

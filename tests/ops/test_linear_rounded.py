@@ -1,0 +1,105 @@
+"""Products in 8 bits where these are faster, as by default: errors beside those of LiteRT."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from tests.one_op import Case, T, assert_close, ours
+from tests.oracle import litert
+from tflite_ort import Interpreter
+from tflite_ort.providers.trials import exact_weight_type
+from tflite_ort.schema import FullyConnectedOptions, Op
+
+Array = npt.NDArray[Any]
+SEED = 12
+# A processor that does not multiply signed weights exactly in 8 bits keeps floats.
+ROUNDS = exact_weight_type() == "int8"
+# Rows and depth and units: one row, few rows with large weights, many rows.
+SHAPES = [(1, 512, 256), (3, 1024, 1024), (64, 256, 256), (130, 512, 48)]
+ROWS = {
+    "normal": lambda rng, shape: rng.normal(0, 2, shape),
+    "of one sign": lambda rng, shape: np.maximum(rng.normal(0, 2, shape), 0),
+    "of all magnitudes": lambda rng, shape: (
+        rng.normal(0, 1, shape) * 10.0 ** rng.uniform(-9, 6, (shape[0], 1))
+    ),
+    "zeros": lambda rng, shape: np.zeros(shape),
+}
+
+
+def dense(rows: int, depth: int, units: int, *, asymmetric: bool = False) -> Case:
+    rng = np.random.default_rng(SEED)
+    codes = rng.integers(-127, 128, (units, depth)).astype(np.int8)
+    weights = T.constant(codes, scale=rng.uniform(0.01, 0.02, units).tolist(), axis=0)
+    bias = T.constant(rng.normal(0, 1, units).astype(np.float32))
+    options = FullyConnectedOptions(asymmetric_quantize_inputs=asymmetric)
+    inputs = [T((rows, depth)), weights, bias]
+    return Case("rounded", Op.FULLY_CONNECTED, inputs, [T((rows, units))], options, 9)
+
+
+def product(case: Case, x: Array) -> tuple[Array, Array]:
+    """The true product in float64, and the sums of magnitudes of the weights."""
+    _, weights, bias = case.inputs
+    assert weights.data is not None and bias.data is not None
+    reals = weights.data.astype(np.float64) * np.array(weights.scale)[:, np.newaxis]
+    return x.astype(np.float64) @ reals.T + bias.data, np.abs(reals).sum(axis=1)
+
+
+@pytest.mark.parametrize("kind", ROWS)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_the_error_is_half_a_step_of_the_row_and_no_more_than_litert_s(
+    shape: tuple[int, int, int], kind: str
+) -> None:
+    print(f"seed {SEED}")
+    case = dense(*shape)
+    x = ROWS[kind](np.random.default_rng(SEED), shape[:2]).astype(np.float32)
+    (got,), runners = ours(case.model(), [x])
+    assert runners == {"ort"}
+    true, weights = product(case, x)
+    error = np.abs(got - true)
+    # A step is the largest magnitude / 127; a zero point may be off by half a step too.
+    step = np.abs(x).max(axis=1, keepdims=True) / 127
+    assert (error <= step * weights + 1e-6 * np.abs(true).max(axis=1, keepdims=True)).all()
+    sets = ("default", "optimized", "reference")
+    theirs = [np.abs(litert(case.model(), [x], kernels)[0] - true) for kernels in sets]
+    worst = max(float(np.sqrt((each**2).mean())) for each in theirs)
+    # The same rounding of other halves, over thousands of results.
+    assert float(np.sqrt((error**2).mean())) <= 1.02 * worst + 1e-6
+
+
+@pytest.mark.skipif(not ROUNDS, reason="this processor's products of 8 bits saturate")
+def test_it_rounds_where_that_is_faster() -> None:
+    for shape in SHAPES:
+        case = dense(*shape)
+        x = np.random.default_rng(SEED).normal(0, 1, shape[:2]).astype(np.float32)
+        (got,), (exact,) = (ours(case.model(), [x], hybrid=each)[0] for each in ("auto", "float"))
+        assert_close(exact, product(case, x)[0].astype(np.float32), 0, 1e-5, "in floats")
+        assert np.abs(got - exact).max() > 1e-4 * np.abs(exact).max(), "nothing was rounded"
+
+
+@pytest.mark.parametrize(("shape", "asymmetric"), [((1, 64, 64), False), ((64, 256, 256), True)])
+def test_floats_elsewhere(shape: tuple[int, int, int], asymmetric: bool) -> None:
+    """With few weights they are as fast, and rows with zero points take too many nodes."""
+    case = dense(*shape, asymmetric=asymmetric)
+    x = np.random.default_rng(SEED).normal(0, 1, shape[:2]).astype(np.float32)
+    (got,), _ = ours(case.model(), [x])
+    assert_close(got, product(case, x)[0].astype(np.float32), 0, 1e-5, "in floats")
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf, 3e38])
+def test_rows_do_not_reach_other_rows(odd: float) -> None:
+    case = dense(64, 256, 256)
+    x = np.random.default_rng(SEED).normal(0, 1, (64, 256)).astype(np.float32)
+    (want,), _ = ours(case.model(), [x])
+    x[7, 9] = odd
+    (got,), _ = ours(case.model(), [x])
+    others = np.arange(64) != 7
+    np.testing.assert_array_equal(got[others], want[others])
+
+
+def test_the_default_is_auto() -> None:
+    with pytest.raises(ValueError, match="'auto', 'float', 'dynamic', 'xnnpack'"):
+        Interpreter(model_content=dense(1, 8, 8).model(), hybrid="none")
