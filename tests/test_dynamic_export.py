@@ -201,3 +201,18 @@ def test_cuts_beside_an_open_batch_need_no_other_layout() -> None:
     assert [node.op_type for node in proto.graph.node] == expected
     x = np.random.default_rng(1).normal(size=(3, 8, 9, 5)).astype(np.float32)
     assert_close(run(proto, [x])[0], litert(model, [x])[0], 0, 1e-5, "")
+
+
+def test_the_size_of_a_tensor_that_stands_in_rows_alone() -> None:
+    """[N, 4] as [N, 1, 4] is the same rows, and BROADCAST_TO asks for its sizes first."""
+    tensors = {
+        "x": T((4,)),
+        "shape": T.constant(np.array([3, 4], np.int32)),
+        "wide": T((3, 4)),
+    }
+    node = Node(Op.BROADCAST_TO, ["x", "shape"], ["wide"], version=2)
+    model = graph_model(tensors, [node], ["wide"])
+    proto = checked(model, batch="N")
+    x = np.random.default_rng(0).normal(size=(5, 4)).astype(np.float32)
+    (wide,) = run(proto, [x])
+    np.testing.assert_array_equal(wide, np.broadcast_to(x[:, np.newaxis], (5, 3, 4)))

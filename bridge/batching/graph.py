@@ -74,11 +74,15 @@ class BatchedGraph(PlainGraph):
         parts: what it shares with the other subgraphs of the model.
         sample: the subgraph for one sample, every tensor with its shape.
         size: of the batch; None for an open one.
+
+    Attributes:
+        counts: by index of a tensor that is padded, the place of the sizes of its samples.
     """
 
     def __init__(self, parts: Parts, sample: Specialized, size: int | None) -> None:
         super().__init__(parts)
         self.sample, self.size = sample, size
+        self.counts: dict[int, int] = {}
         self.source = parts.model.subgraphs[sample.subgraph]
         self.tensors = list(self.source.tensors)
         self._rows: dict[int, int] = {}

@@ -1,10 +1,10 @@
-"""An operator that knows one sample only, in a WHILE that runs it for each sample.
+"""Operators that know one sample only, in a WHILE that runs them for each sample.
 
-The state of the loop is the number of the sample, the number of samples, what the operator reads,
-and its results so far::
+The state of the loop is the number of the sample, the number of samples, what the operators read,
+and their results so far::
 
     while number < count:
-        result = operator(row `number` of what is batched)
+        result = operators(row `number` of what is batched)
         results = results with `result` as row `number`
         number += 1
 
@@ -12,27 +12,24 @@ and its results so far::
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from tflite_ort.batching.graph import BatchedGraph
+from tflite_ort.batching.loop_results import Kept, kept, reshaped, sizes_of, start
 from tflite_ort.batching.plain import PlainGraph
 from tflite_ort.schema import (
     AddOptions,
     LessOptions,
     Op,
     OperatorView,
-    ReshapeOptions,
     Tensor,
     TensorType,
     TensorView,
     Unbatchable,
     WhileOptions,
 )
-from tflite_ort.schema.values.sizes import is_known
 
 View = OperatorView[Any]
 _INT32 = TensorType.INT32
@@ -51,35 +48,90 @@ def sample_by_sample(op: View, g: BatchedGraph) -> None:
     """Add a WHILE that runs `op` once a sample.
 
     Raises:
-        Unbatchable: it keeps a state, or the size of a result depends on data.
+        Unbatchable: it keeps a state, or the size of a tensor depends on data.
     """
-    _check(op, g)
-    read = {t.index: t for t in op.present_inputs() if not t.is_constant}.values()
-    batched = [tensor for tensor in read if g.is_batched(tensor)]
-    others = [tensor for tensor in read if not g.is_batched(tensor)]
-    given = [g.constant([0]), g.count(), *map(g.stacked, batched), *map(g.same, others)]
-    kept = len(given)
-    given += [_nothing(tensor, g) for tensor in op.outputs]
-    body = PlainGraph(g.parts)
-    state = [body.like(g.tensors[place], _sizes(g.tensors[place]), "in") for place in given]
-    number = state[0]
-    rows = dict(zip([t.index for t in batched], state[2:], strict=False))
-    place = {index: _row(body, whole, number) for index, whole in rows.items()}
-    place |= dict(zip([t.index for t in others], state[2 + len(batched) : kept], strict=True))
-    made = _run(op, place, body, g)
-    after = [
-        _with_row(body, whole, result, number)
-        for whole, result in zip(state[kept:], made, strict=True)
-    ]
-    following = body.new(_INT32, (1,), "following")
-    body.emit(Op.ADD, [number, body.constant([1])], [following], AddOptions())
-    results = [following, *state[1:kept], *after]
-    test = _test(body, state, g)
-    loop = WhileOptions(
-        g.parts.add_subgraph(test), g.parts.add_subgraph(body.graph(state, results, op.label))
-    )
-    rest = [g.like(g.tensors[at], _sizes(g.tensors[at]), "after") for at in given[:kept]]
-    g.emit(Op.WHILE, given, [*rest, *map(g.result_stacked, op.outputs)], loop)
+    if any(tensor.dynamic for tensor in (*op.present_inputs(), *op.outputs)):
+        raise Unbatchable("it knows one sample only, and the size of a tensor depends on data")
+    samples_one_by_one([op], [out.index for out in op.outputs], g)
+
+
+def samples_one_by_one(ops: Sequence[View], wanted: Collection[int], g: BatchedGraph) -> None:
+    """Add a WHILE that runs all of `ops` once a sample.
+
+    Args:
+        wanted: the tensors that are read outside of the loop.
+
+    Raises:
+        Unbatchable: with the name of the operator that keeps a state, or whose result no batch has
+            a place for.
+    """
+    results: list[Kept] = []
+    for op in ops:
+        try:
+            _check(op, g)
+            results += [kept(out) for out in op.outputs if out.index in wanted]
+        except Unbatchable as error:
+            raise Unbatchable(error.reason, op.name, op.index, op.subgraph) from None
+    _Loop(ops, results, g).emit()
+
+
+class _Loop:
+    """The WHILE around `ops`."""
+
+    def __init__(self, ops: Sequence[View], results: Sequence[Kept], g: BatchedGraph) -> None:
+        self._ops, self._results, self._g = ops, results, g
+        read = list(_read(ops))
+        self._batched = [tensor for tensor in read if g.is_batched(tensor)]
+        self._others = [tensor for tensor in read if not g.is_batched(tensor)]
+        stacks, same = map(g.stacked, self._batched), map(g.same, self._others)
+        self._given = [g.constant([0]), g.count(), *stacks, *same]
+        self._first = [each.first(g) for each in results]
+        self._before = [*self._given, *(place for places in self._first for place in places)]
+
+    def emit(self) -> None:
+        """Add the operator, and what is made of its results."""
+        g = self._g
+        body = PlainGraph(g.parts)
+        state = [_as_in(g.tensors[place], body) for place in self._before]
+        after = self._after(body, state)
+        test = _test(body, state, g)
+        whole = body.graph(state, after, self._ops[0].label)
+        options = WhileOptions(g.parts.add_subgraph(test), g.parts.add_subgraph(whole))
+        rest = [g.like(g.tensors[at], sizes_of(g.tensors[at]), "after") for at in self._given]
+        finals = [each.finals(g) for each in self._results]
+        made = [place for places in finals for place in places]
+        g.emit(Op.WHILE, self._before, [*rest, *made], options)
+        for each, places in zip(self._results, finals, strict=True):
+            each.finish(g, places)
+
+    def _after(self, body: PlainGraph, state: Sequence[int]) -> list[int]:
+        """The state that an iteration makes."""
+        number, kept_as = state[0], iter(state[len(self._given) :])
+        stacks, same = state[2 : 2 + len(self._batched)], state[2 + len(self._batched) :]
+        place = {
+            tensor.index: _row(body, whole, number)
+            for tensor, whole in zip(self._batched, stacks, strict=True)
+        }
+        place |= {tensor.index: at for tensor, at in zip(self._others, same, strict=False)}
+        for op in self._ops:
+            _run(op, place, body, self._g)
+        following = body.new(_INT32, (1,), "following")
+        body.emit(Op.ADD, [number, body.constant([1])], [following], AddOptions())
+        after = [following, *state[1 : len(self._given)]]
+        for each, places in zip(self._results, self._first, strict=True):
+            now = [next(kept_as) for _ in places]
+            after += each.updated(body, now, place[each.tensor.index], number)
+        return after
+
+
+def _read(ops: Sequence[View]) -> Iterator[TensorView]:
+    """What operators read that none of them makes, each tensor once."""
+    known = {out.index for op in ops for out in op.outputs}
+    for op in ops:
+        for tensor in op.present_inputs():
+            if not tensor.is_constant and tensor.index not in known:
+                known.add(tensor.index)
+                yield tensor
 
 
 def _check(op: View, g: BatchedGraph) -> None:
@@ -92,28 +144,10 @@ def _check(op: View, g: BatchedGraph) -> None:
         raise Unbatchable("it uses a variable or table of the model, and knows one sample only")
     if op.variables():
         raise Unbatchable("it keeps a state, and knows one sample only")
-    if any(not tensor.ranked or not is_known(*tensor.shape) for tensor in tensors):
-        raise Unbatchable("it knows one sample only, and the size of a tensor depends on data")
-    if any(tensor.type is TensorType.STRING for tensor in op.outputs):
-        raise Unbatchable("it knows one sample only, and gives strings")
 
 
-def _sizes(table: Tensor) -> Sequence[int]:
-    return table.shape_signature or table.shape
-
-
-def _nothing(tensor: TensorView, g: BatchedGraph) -> int:
-    """Zeros of the shape of all results."""
-    like = replace(g.source.tensors[tensor.index], type=tensor.type)
-    zero = g.constant(np.zeros((), tensor.dtype), tensor.dtype, like)
-    out = g.temporary(tensor, g.stacked_shape(tensor.shape), "before")
-    g.emit(Op.FILL, [g.dims(tensor.shape), zero], [out])
-    return out
-
-
-def _start(body: PlainGraph, number: int, rank: int) -> int:
-    """Where row `number` starts: ``[number, 0, 0, ...]``."""
-    return body.concatenated([number, body.constant([0] * (rank - 1))] if rank > 1 else [number])
+def _as_in(table: Tensor, body: PlainGraph) -> int:
+    return body.like(table, sizes_of(table), "in")
 
 
 def _row(body: PlainGraph, whole: int, number: int) -> int:
@@ -123,31 +157,15 @@ def _row(body: PlainGraph, whole: int, number: int) -> int:
     row = body.like(table, (1, *shape), "row")
     body.emit(
         Op.SLICE,
-        [whole, _start(body, number, len(table.shape)), body.constant([1, *shape])],
+        [whole, start(body, number, len(table.shape)), body.constant([1, *shape])],
         [row],
     )
-    return _reshaped(body, row, shape)
+    return reshaped(body, row, shape)
 
 
-def _reshaped(body: PlainGraph, place: int, shape: Sequence[int]) -> int:
-    out = body.like(body.tensors[place], shape, "sample")
-    sizes = body.constant(list(shape))
-    body.emit(Op.RESHAPE, [place, sizes], [out], ReshapeOptions(new_shape=tuple(shape)))
-    return out
-
-
-def _with_row(body: PlainGraph, whole: int, result: int, number: int) -> int:
-    """A stack with `result` as row `number`."""
-    table = body.tensors[whole]
-    row = _reshaped(body, result, (1, *table.shape[1:]))
-    out = body.like(table, _sizes(table), "with_row")
-    start = _start(body, number, len(table.shape))
-    body.emit(Op.DYNAMIC_UPDATE_SLICE, [whole, row, start], [out])
-    return out
-
-
-def _run(op: View, place: dict[int, int], body: PlainGraph, g: BatchedGraph) -> list[int]:
-    """`op` itself over `place` and constants of its own; the places of its results."""
+def _run(op: View, place: dict[int, int], body: PlainGraph, g: BatchedGraph) -> None:
+    """`op` itself over what stands in `place`, and over constants of its own; the places of its
+    results stand there then too."""
     inputs = [None if t is None else _input(t, place, body, g) for t in op.inputs]
     results = [body.like(_table(t, g), t.shape, "result") for t in op.outputs]
     extra = [_constant(_table(tensor, g), body) for tensor in op.intermediates]
@@ -155,7 +173,7 @@ def _run(op: View, place: dict[int, int], body: PlainGraph, g: BatchedGraph) -> 
     body.operators.append(
         replace(own, inputs=tuple(inputs), outputs=tuple(results), intermediates=tuple(extra))
     )
-    return results
+    place |= {out.index: at for out, at in zip(op.outputs, results, strict=True)}
 
 
 def _table(tensor: TensorView, g: BatchedGraph) -> Tensor:
@@ -178,7 +196,7 @@ def _constant(table: Tensor, body: PlainGraph) -> int:
 def _test(body: PlainGraph, state: Sequence[int], g: BatchedGraph) -> Any:
     """The condition: whether there is a further sample."""
     test = PlainGraph(g.parts)
-    inputs = [test.like(body.tensors[place], _sizes(body.tensors[place]), "in") for place in state]
+    inputs = [_as_in(body.tensors[place], test) for place in state]
     less = test.new(TensorType.BOOL, (1,), "less")
     test.emit(Op.LESS, inputs[:2], [less], LessOptions())
     return test.graph(inputs, [less], "is_a_sample")

@@ -8,10 +8,11 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+from tflite_ort.batching.data_sizes import Split, split
 from tflite_ort.batching.graph import BatchedGraph
 from tflite_ort.batching.parts import Parts
 from tflite_ort.batching.registry import RULES
-from tflite_ort.batching.sample_loop import sample_by_sample
+from tflite_ort.batching.sample_loop import sample_by_sample, samples_one_by_one
 from tflite_ort.batching.state import ALWAYS
 from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.schema import (
@@ -28,6 +29,9 @@ from tflite_ort.specialize.specialization import Shape, specialize
 from tflite_ort.versioning.resolver import OpResolver
 
 View = OperatorView[Any]
+
+# What follows the name of a padded output in that of the sizes of its samples.
+COUNT = "_count"
 
 
 def batched(
@@ -50,11 +54,21 @@ def batched(
     """
     with closing(BoundResolver(resolver, model)) as bound:
         sample = specialize(bound.model, 0, {}, bound.kernels, bound.preparers())
-        return _batched(bound.model, sample, size, given)
+        try:
+            return _batched(bound.model, sample, size, given, Split(sample.operators))
+        except Unbatchable:
+            parts = split(sample, given)
+            if not parts.inside:
+                raise
+        return _batched(bound.model, sample, size, given, parts)
 
 
 def _batched(
-    model: Model, sample: Specialized, size: int | None, given: Collection[int] | None
+    model: Model,
+    sample: Specialized,
+    size: int | None,
+    given: Collection[int] | None,
+    parts: Split,
 ) -> Model:
     graph = BatchedGraph(Parts(model), sample, size)
     inputs = [
@@ -69,31 +83,63 @@ def _batched(
     for op in sample.folded:
         if op.op in NAMES:
             graph.copy(op, [], [out.index for out in op.outputs])
-    for op in sample.operators:
+    for op in parts.before:
+        _add(op, graph)
+    if parts.inside:
+        samples_one_by_one(parts.inside, parts.wanted(sample.outputs), graph)
+    for op in parts.after:
         _add(op, graph)
     outputs = _outputs(graph, sample, spread=given is None)
+    counts = _counts(graph, sample)
     made = replace(
         graph.source,
         tensors=tuple(graph.tensors),
         operators=tuple(graph.operators),
         inputs=tuple(inputs),
-        outputs=tuple(outputs),
+        outputs=(*outputs, *counts.values()),
     )
     place = dict(zip(sample.outputs, outputs, strict=True))
     whole = graph.parts.made(made)
     return replace(
-        whole, signature_defs=tuple(_moved(each, place) for each in model.signature_defs)
+        whole, signature_defs=tuple(_moved(each, place, counts) for each in model.signature_defs)
     )
 
 
-def _moved(signature: SignatureDef, place: Mapping[int, int]) -> SignatureDef:
-    """A signature of the first subgraph with its outputs in their new places."""
+def _counts(graph: BatchedGraph, sample: Specialized) -> dict[int, int]:
+    """By output that is padded, the place of the sizes of its samples, under a name of its own."""
+    found = {index: graph.counts[index] for index in sample.outputs if index in graph.counts}
+    taken = {graph.source.tensors[index].name for index in sample.outputs}
+    for index, place in found.items():
+        name = _free(graph.source.tensors[index].name, taken)
+        graph.tensors[place] = replace(graph.tensors[place], name=name)
+    return found
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """A name for the counts of `name` that is not taken; now it is."""
+    free = f"{name}{COUNT}"
+    while free in taken:
+        free += "_"
+    taken.add(free)
+    return free
+
+
+def _moved(
+    signature: SignatureDef, place: Mapping[int, int], counts: Mapping[int, int]
+) -> SignatureDef:
+    """A signature of the first subgraph with its outputs in their new places, and with counts."""
     if signature.subgraph_index:
         return signature
-    outputs = (
+    taken = {each.name for each in signature.outputs}
+    outputs = [
         TensorMap(each.name, place.get(each.tensor_index, each.tensor_index))
         for each in signature.outputs
-    )
+    ]
+    outputs += [
+        TensorMap(_free(each.name, taken), counts[each.tensor_index])
+        for each in signature.outputs
+        if each.tensor_index in counts
+    ]
     return replace(signature, outputs=tuple(outputs))
 
 

@@ -16,7 +16,7 @@ from tflite_ort.interpreter import Interpreter
 from tflite_ort.metadata import TensorDescription
 from tflite_ort.opening import opened_model
 from tflite_ort.optional import late
-from tflite_ort.prediction.array_files import Array
+from tflite_ort.prediction.array_files import Array, Details
 from tflite_ort.prediction.pool import cores, spread
 from tflite_ort.prediction.runner import Runner, memory_of
 from tflite_ort.prediction.tensors import (
@@ -177,7 +177,7 @@ def _output_columns(interpreter: Interpreter, inputs: Sequence[InputColumn]) -> 
     described = _descriptions(interpreter.metadata.outputs, len(details))
     fixed = all(min(each.row, default=1) >= 0 for each in inputs)
     return [
-        output_column(name, each, description, fixed=fixed and _is_kept(interpreter, each["index"]))
+        output_column(name, each, description, fixed=fixed and _is_kept(interpreter, each))
         for name, each, description in zip(unique_names(details), details, described, strict=True)
     ]
 
@@ -188,13 +188,13 @@ def _descriptions(
     return described if len(described) == count else [None] * count
 
 
-def _is_kept(interpreter: Interpreter, index: int) -> bool:
-    """Whether an output has its memory before the model runs: its shape depends on no data."""
+def _is_kept(interpreter: Interpreter, details: Details) -> bool:
+    """Whether an output has its memory before the model runs: its shape depends on no data. Of one
+    that is declared without elements nothing tells."""
     try:
-        interpreter.get_tensor(index)
+        return bool(interpreter.get_tensor(details["index"]).size)
     except TensorError:
         return False
-    return True
 
 
 def _on_cpu(providers: ProviderChoices | None) -> bool:

@@ -8,7 +8,7 @@ from enum import Enum
 import numpy as np
 
 from tflite_ort.interpreter import Interpreter
-from tflite_ort.prediction.array_files import Array
+from tflite_ort.prediction.array_files import Array, Details
 from tflite_ort.prediction.tensors import InputColumn, OutputColumn
 from tflite_ort.schema import Model, Op
 
@@ -49,7 +49,9 @@ class Runner:
         self._memory, self._used = memory, False
         self._open(interpreter)
         self._given = [each["index"] for each in interpreter.get_input_details()]
-        self._made = [each["index"] for each in interpreter.get_output_details()]
+        details = interpreter.get_output_details()
+        self._made = [each["index"] for each in details]
+        self._padded = _padded(details, len(outputs))
 
     def __call__(self, rows: Sequence[Array]) -> list[Array]:
         """By output, the rows [n, ...] that those by input, [n, ...], give.
@@ -78,7 +80,12 @@ class Runner:
         missing = self.size - count
         if missing:
             rows = [np.concatenate([each, np.repeat(each[-1:], missing, axis=0)]) for each in rows]
-        return [made[:count] for made in self._run(rows)]
+        made = self._run(rows)
+        results = [each[:count] for each in made[: len(self._outputs)]]
+        for place, (sizes, axes) in self._padded.items():
+            counts = made[sizes][:count].reshape(count, len(axes))
+            results[place] = self._outputs[place].unpadded(results[place], counts, axes)
+        return results
 
     def _run(self, inputs: Sequence[Array]) -> list[Array]:
         self._forget()
@@ -108,6 +115,14 @@ class Runner:
         self._shapes = {
             each["index"]: tuple(each["shape"].tolist()) for each in interpreter.get_input_details()
         }
+
+
+def _padded(details: Sequence[Details], outputs: int) -> dict[int, tuple[int, list[int]]]:
+    """By output of a batch that is padded, the place of its counts and the axes that they count."""
+    axes = [np.flatnonzero(each["shape_signature"][1:] < 0).tolist() for each in details[:outputs]]
+    padded = [place for place, found in enumerate(axes) if found]
+    counts = range(outputs, len(details))
+    return {place: (sizes, axes[place]) for place, sizes in zip(padded, counts, strict=False)}
 
 
 def memory_of(model: Model) -> Memory:

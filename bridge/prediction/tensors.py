@@ -63,6 +63,7 @@ class OutputColumn:
         dtype: numpy's object stands for strings.
         row: the sizes of one row; None where rows may differ.
         leads: the output of one sample has a first size of 1, in whose place the rows stand.
+        rank: of the output of one sample.
         scale, zero_point: of codes, real values are scale * (code - zero_point); a scale of 0
             means that values are real.
         labels: along the last axis, or of values.
@@ -73,6 +74,7 @@ class OutputColumn:
     dtype: np.dtype[Any]
     row: tuple[int, ...] | None
     leads: bool
+    rank: int
     scale: float = 0.0
     zero_point: int = 0
     labels: tuple[str, ...] = ()
@@ -88,6 +90,20 @@ class OutputColumn:
         if self.row is None:
             return ragged(singles)
         return np.concatenate(singles) if self.leads else np.stack(singles)
+
+    def unpadded(self, rows: Array, counts: Array, axes: Sequence[int]) -> Array:
+        """Rows of a batch without what pads them, as an object array of outputs of one sample each.
+
+        Args:
+            counts: [n, axes], the sizes of the rows along `axes`.
+        """
+        whole, singles = [slice(None)] * (rows.ndim - 1), list[Array]()
+        for row, sizes in zip(rows, counts.tolist(), strict=True):
+            for axis, size in zip(axes, sizes, strict=True):
+                whole[axis] = slice(size)
+            single = row[tuple(whole)]
+            singles.append(single[np.newaxis] if rows.ndim == self.rank else single)
+        return ragged(singles)
 
     def best(self, rows: Array) -> tuple[Array, Array]:
         """(label, score) of the largest value of each row [n, labels]; scores are float32."""
@@ -147,6 +163,7 @@ def output_column(
         np.dtype(np.object_) if dtype.kind in "SU" else dtype,
         (shape[1:] if leads else shape) if fixed else None,
         leads,
+        len(shape),
         float(scale),
         int(zero_point),
         () if description is None else description.labels,

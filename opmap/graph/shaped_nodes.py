@@ -55,9 +55,11 @@ class ShapedNodes(QuantizedNodes):
         raise Untranslatable("a shape depends on data")
 
     def _dimension(self, tensor: TensorView, axis: int) -> ir.Value:
-        forms = self._forms[tensor.index].items()
-        (layout, _), value = next(item for item in forms if item[0][0] is not Layout.ROWS)
-        place = layout.axis(axis, tensor.rank)
+        values = {layout: value for (layout, _), value in self._forms[tensor.index].items()}
+        if values.keys() == {Layout.ROWS}:
+            values = {Layout.LAST: self.reshape(values[Layout.ROWS], tensor.shape)}
+        layout = next(layout for layout in values if layout is not Layout.ROWS)
+        value, place = values[layout], layout.axis(axis, tensor.rank)
         return self.op("Shape", value, start=place, end=place + 1)
 
     def reshape(self, value: ir.Value, shape: Sequence[int]) -> ir.Value:

@@ -81,9 +81,10 @@ def _trip_count(op: OperatorView[WhileOptions], g: Graph, limit: Bounded) -> ir.
     """The trip count as an int64 scalar; a negative one means that no iteration runs."""
     condition, counts = op.bodies[0], list[ir.Value]()
     for first, bound in limit.bounds:
-        source = bound
-        if not bound.is_constant:
-            source = op.present_inputs()[condition.inputs.index(bound.index)]
+        if bound.data is not None:  # its index is one of the condition's, not of the graph's
+            counts.append(g.ints(bound.data.item() - first))
+            continue
+        source = op.present_inputs()[condition.inputs.index(bound.index)]
         count = g.cast(g.read(source), ir.DataType.INT64)
         if bound.rank:
             count = g.reshape(count, ())

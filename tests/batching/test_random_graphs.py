@@ -8,12 +8,13 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from tests.batching import random_indices, random_moves, random_steps
+from tests.batching import random_indices, random_moves, random_sizes, random_steps
 from tests.batching.random_graphs import STEPS, Array, RandomGraph
 from tests.batching.single_runs import assert_batched, batch_of
 from tests.one_op import assert_close
 from tflite_ort import BridgeError, Unbatchable, export_onnx
 
+MODULES = (random_indices, random_moves, random_sizes, random_steps)
 GRAPHS, MANY = 150, 10_000
 # Of so many graphs one runs through ONNX Runtime too: in a fixed batch, and in an open one.
 EVERY = 10
@@ -23,7 +24,7 @@ TOLERANCE = 1e-4
 
 def test_all_families_are_drawn_from() -> None:
     modules = {function.__module__ for function in STEPS}
-    assert modules == {each.__name__ for each in (random_indices, random_moves, random_steps)}
+    assert modules == {each.__name__ for each in MODULES}
 
 
 @pytest.mark.usefixtures("unmeasured")
