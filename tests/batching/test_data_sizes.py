@@ -29,6 +29,8 @@ from tflite_ort.schema import (
 )
 
 Array = npt.NDArray[Any]
+pytestmark = pytest.mark.usefixtures("unmeasured")
+
 INT32, INT64, BOOL = TensorType.INT32, TensorType.INT64, TensorType.BOOL
 SAMPLES = 4
 ZERO_POINT = 3

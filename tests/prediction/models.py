@@ -18,6 +18,7 @@ from tflite_ort.schema import (
     Metadata,
     ModelBuilder,
     Op,
+    RandomOptions,
     ReducerOptions,
     ReshapeOptions,
     TensorType,
@@ -102,6 +103,18 @@ def above_zero() -> bytes:
     main.operator(Op.GREATER, ["x", "zero"], ["above"])
     main.operator(Op.WHERE, ["above"], ["where"])
     main.inputs("x").outputs("where")
+    return builder.write()
+
+
+def noise() -> bytes:
+    """[4] floats and random numbers added to them: no batch gives what single runs give."""
+    builder = ModelBuilder()
+    main = builder.subgraph("main")
+    main.tensor("x", (4,)).tensor("drawn", (4,)).tensor("y", (4,))
+    main.constant("sizes", np.int32([4]))
+    main.operator(Op.RANDOM_UNIFORM, ["sizes"], ["drawn"], RandomOptions(seed=1, seed2=2))
+    main.operator(Op.ADD, ["x", "drawn"], ["y"], AddOptions())
+    main.inputs("x").outputs("y")
     return builder.write()
 
 

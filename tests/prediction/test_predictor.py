@@ -14,7 +14,7 @@ import pytest
 
 from tests.models import model_path
 from tests.oracle import litert
-from tests.prediction.models import above_zero, colours, loudness, sums, two_inputs
+from tests.prediction.models import above_zero, colours, loudness, noise, sums, two_inputs
 from tflite_ort import BatchWarning, Predictor
 from tflite_ort.command.demo import digits_model
 from tflite_ort.prediction.array_files import InputError
@@ -60,7 +60,7 @@ def test_a_sum_over_all_axes_is_one_of_each_row() -> None:
 def test_a_batch_size_of_one_does_not_warn() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        Predictor(above_zero(), 1)
+        Predictor(noise(), 1)
 
 
 def test_inputs_that_do_not_lead_with_one_get_an_axis() -> None:
@@ -69,9 +69,15 @@ def test_inputs_that_do_not_lead_with_one_get_an_axis() -> None:
     np.testing.assert_allclose(made["y"], a.reshape(6, 4) + b, rtol=1e-6)
 
 
+def test_rows_of_what_has_no_batch_run_one_at_a_time() -> None:
+    with pytest.warns(BatchWarning, match="rows run one at a time: RANDOM_UNIFORM"):
+        predictor = Predictor(noise())
+    assert predictor(np.zeros((3, 4), np.float32)).shape == (3, 4)
+
+
 def test_shapes_that_depend_on_the_row() -> None:
-    with pytest.warns(BatchWarning, match="rows run one at a time: WHERE"):
-        predictor = Predictor(above_zero())
+    predictor = Predictor(above_zero(), 4)
+    assert predictor.rows.batch_size == 4
     given = rows(7, 4)
     made = predictor(given)
     assert made.dtype == object

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.models import model_path
-from tests.prediction.models import above_zero, colours, scalar_model, sums, two_inputs
+from tests.prediction.models import above_zero, colours, noise, scalar_model, sums, two_inputs
 from tflite_ort import Interpreter
 from tflite_ort.command.cli import app
 from tflite_ort.prediction.protobuf_text import Name, message_text
@@ -30,6 +30,7 @@ MODELS = {
     "two": two_inputs,
     "scalar": scalar_model,
     "above": above_zero,
+    "noise": noise,
 }
 REAL = {
     "lstm": "tf__lstm_seq_f32.tflite",
@@ -119,7 +120,14 @@ def test_warm_up_runs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "batch", "states"),
-    [("sums", 32, 0), ("above", 0, 0), ("ssd", 32, 0), ("wake", 32, 6), ("lstm", 32, 2)],
+    [
+        ("sums", 32, 0),
+        ("above", 32, 0),
+        ("noise", 0, 1),
+        ("ssd", 32, 0),
+        ("wake", 32, 6),
+        ("lstm", 32, 2),
+    ],
 )
 def test_batches_and_states(tmp_path: Path, name: str, batch: int, states: int) -> None:
     made = write_repository(written(tmp_path, name), tmp_path / "models", name)
@@ -200,11 +208,11 @@ def test_weights_are_what_the_accelerator_takes(tmp_path: Path) -> None:
 
 
 def test_command(tmp_path: Path) -> None:
-    model = written(tmp_path, "above")
+    model = written(tmp_path, "noise")
     how = ["--name", "finder", "--instances", "2", "--version", "3"]
     result = CliRunner().invoke(app, ["triton", str(model), str(tmp_path / "models"), *how])
     assert result.exit_code == 0, result.output
-    assert "one at a time" in result.output and "no batches: WHERE" in result.output
+    assert "one at a time" in result.output and "no batches: RANDOM" in result.output
     assert (tmp_path / "models" / "finder" / "3" / "model.onnx").exists()
     assert "count: 2" in (tmp_path / "models" / "finder" / "config.pbtxt").read_text()
     for wrong in (["--name", "a/b"], ["--accelerator", "magic"]):
