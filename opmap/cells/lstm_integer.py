@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.cells.lstm_integer_weights import SHORT, IntegerWeights
+from tflite_ort.opmap.cells.lstm_integer_weights import BYTE, SHORT, IntegerWeights
 from tflite_ort.opmap.cells.normalization_integer import normalized
 from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.idioms.fixed_point import (
@@ -27,9 +28,11 @@ from tflite_ort.opmap.idioms.fixed_point import (
 from tflite_ort.opmap.idioms.scan import Values, scan
 from tflite_ort.schema.arithmetic.fixed_point import quantize_multiplier
 from tflite_ort.schema.arithmetic.fixed_point16 import logistic, tanh
+from tflite_ort.schema.values.lstm import GATES
 
 _FLOAT, _DOUBLE = ir.DataType.FLOAT, ir.DataType.DOUBLE
 _CODES = 65536
+_BEYOND = 2**16  # sums beyond 16 bits on either side for which a table has elements
 _REACH = 2.0**30  # of a gate times an activated cell state
 _GATE_BITS = 3  # integer bits of a gate's sum
 _INPUT, _FORGET, _UPDATE, _OUTPUT = range(4)
@@ -46,11 +49,38 @@ def run_integer_cell(
     """
     sums = clip(g, cell.input.of(g, x), SHORT)
     step = _Step(g, cell)
+    if step.places is not None:
+        sums = g.op("Add", sums, g.constants.add(step.places.first + 0.5, "places"))
     states = (g.cast(h, _DOUBLE) if step.doubles else h, g.cast(c, _DOUBLE))
     types = (_DOUBLE if step.doubles else _FLOAT, _DOUBLE, _DOUBLE)
     (h, c), (y,) = scan(g, step, states, (sums,), single=single, types=types)
+    y = clip(g, y, cell.output_range) if step.doubles else y
     y, h, c = (g.cast(value, _FLOAT) for value in (y, h, c))
     return y, h, c
+
+
+class _Places(NamedTuple):
+    """Where the gates of the sums are in a table that has an element for every sum that occurs.
+
+    Sums beyond 16 bits have the element of the nearest one within, so that nothing is clipped.
+
+    Attributes:
+        beyond: how many sums on either side of 16 bits.
+        first: the place of a sum of 0, for each column of the sums.
+    """
+
+    beyond: int
+    first: npt.NDArray[np.float64]
+
+    @classmethod
+    def of(cls, cell: IntegerWeights) -> Self | None:
+        """None where the table would be too large, or something stands between sums and gates."""
+        zero = cell.output_zero_point
+        beyond = cell.recurrent.reach(max(BYTE[1] - zero, zero - BYTE[0]))
+        if cell.peephole or cell.norm or beyond > _BEYOND:
+            return None
+        first = np.arange(len(GATES)) * (_CODES + 2 * beyond) + beyond - SHORT[0]
+        return cls(beyond, np.repeat(first, cell.size).astype(np.float64))
 
 
 class _Step:
@@ -58,6 +88,7 @@ class _Step:
 
     Attributes:
         doubles: h is in float64, not float32.
+        places: where the gates of the sums are, if these come from one Gemm.
         scaled: the output gate is multiplied by what the rounding of the output takes.
         ties: the output may be a half.
     """
@@ -67,6 +98,7 @@ class _Step:
         units = np.array([2.0 ** (cell.cell_bits - 30), 2.0**-15, 1, 1])
         self.units = units * [TIE_BREAK, TIE_BREAK, 1, 1]
         self.doubles = g.target.cpu_kernels and cell.recurrent.in_one_gemm
+        self.places = _Places.of(cell) if self.doubles else None
         multiplier, _ = cell.hidden
         self.scaled = g.target.cpu_kernels and multiplies_in_double(multiplier, _REACH, bits=9)
         factor, self.right = first_factor(multiplier)
@@ -82,16 +114,23 @@ class _Step:
         self.tanh = g.constants.once(tanh_table, f"tanh_of_{bits}_bits")
         if g.target.cpu_kernels:
             wide = gate_tables().reshape(3, _CODES)[self.tables] * self.units[:, np.newaxis]
-            name = f"lstm_gates_of_{bits}_bits_{cell.coupled}_{self.units[_OUTPUT]:.17g}"
+            beyond = 0 if self.places is None else self.places.beyond
+            wide = np.pad(wide, [(0, 0), (beyond, beyond)], "edge")
+            name = f"lstm_gates_{bits}_{cell.coupled}_{self.units[_OUTPUT]:.17g}_{beyond}"
             self.tables = np.arange(len(wide))
             self.gates = g.constants.once(wide.reshape(-1), name)
 
     def __call__(self, states: Values, slices: Values) -> tuple[Values, Values]:
         g, cell, (h, c) = self.g, self.cell, states
-        seen = cell.recurrent.of_doubles(g, h) if self.doubles else cell.recurrent.of(g, h)
-        sums = clip(g, g.op("Add", *slices, seen), SHORT)
-        if cell.peephole is None:
-            sums = self._opened(self._normalized(sums, range(4)), range(4))
+        if self.places is not None:
+            # Positive numbers are cut to the integer below them, and a half has been added.
+            sums = g.op("Add", *slices, cell.recurrent.between_integers(g, h))
+            sums = g.op("Gather", self.gates, g.cast(sums, ir.DataType.INT32))
+        else:
+            seen = cell.recurrent.of_doubles(g, h) if self.doubles else cell.recurrent.of(g, h)
+            sums = clip(g, g.op("Add", *slices, seen), SHORT)
+            if cell.peephole is None:
+                sums = self._opened(self._normalized(sums, range(4)), range(4))
         gates = list(g.op_multi("Split", sums, outputs=4, axis=1, num_outputs=4))
         if cell.peephole is not None:
             gates[:_OUTPUT] = [self._gate(gate, gates[gate], c) for gate in range(_OUTPUT)]
@@ -104,9 +143,10 @@ class _Step:
         squashed = g.op("Gather", self.tanh, g.cast(c, ir.DataType.INT32))
         if not g.target.cpu_kernels:
             squashed = g.cast(squashed, _DOUBLE)
-        output = self._output(g.op("Mul", shown, squashed))
-        other = g.cast(output, _FLOAT)
-        return ((output, c), (other,)) if self.doubles else ((other, c), (output,))
+        whole = self._output(g.op("Mul", shown, squashed))
+        output = clip(g, whole, cell.output_range)
+        # A result is not the state itself, which would be copied: all are clipped after the Scan.
+        return ((output, c), (whole,)) if self.doubles else ((g.cast(output, _FLOAT), c), (output,))
 
     def _opened(self, sums: ir.Value, gates: Sequence[int]) -> ir.Value:
         """The gates for these sums, in units of the cell state."""
@@ -139,6 +179,7 @@ class _Step:
         return self._opened(self._normalized(sums, [gate]), [gate])
 
     def _output(self, product: ir.Value) -> ir.Value:
+        """The output for the output gate times the activated state; it is not clipped yet."""
         g, cell = self.g, self.cell
         multiplier, zero_point = cell.hidden
         if self.scaled and not self.ties:
@@ -153,7 +194,7 @@ class _Step:
             codes = clip(g, self._moved(value, -zero_point), (-128, 127))
             codes = g.cast(codes, ir.DataType.FLOAT)
             value = cell.projection.of(g, codes, bits=8)
-        return clip(g, value, cell.output_range)
+        return value
 
     def _moved(self, value: ir.Value, by: int) -> ir.Value:
         return self.g.op("Add", value, self.g.constant(by, np.float64)) if by else value

@@ -61,10 +61,27 @@ class Product:
     def of_doubles(self, g: Graph, value: ir.Value) -> ir.Value:
         """As `of`, of rows [B, columns] in float64: the first rounding's half and the multipliers
         are in the weights. All sums are multiples of 2**-31 below 2**22, which doubles hold."""
+        high, right = self._high_half(g, value)
+        return shifted_right(g, high, right)
+
+    def between_integers(self, g: Graph, value: ir.Value) -> ir.Value:
+        """As `of_doubles`, without the last rounding: the next integer is the result, and no half
+        is left. The factor moves halves away from zero, by 2**-25 at least and by less than the
+        distance of other numbers from a half: a large integer can be added."""
+        high, right = self._high_half(g, value)
+        return g.op("Mul", high, g.constant(2.0**-right * (1 + 2.0**-24)))
+
+    def reach(self, largest: int) -> int:
+        """A bound of the results for codes up to `largest`."""
+        sums = largest * np.abs(self.weights).sum(axis=0, dtype=np.int64) + np.abs(self.bias)
+        return int(np.ceil(sums * np.abs(self.multiplier)).max()) + 1
+
+    def _high_half(self, g: Graph, value: ir.Value) -> tuple[ir.Value, Array]:
+        """The sums after the first rounding, and the shift to the right that is left."""
         factor, right = first_factor(self.multiplier)
         weights = g.constants.add(self.weights.astype(np.float64) * factor, "weights")
         half = g.constants.add(self.bias * factor + 0.5, "bias")
-        return shifted_right(g, g.op("Floor", g.op("Gemm", value, weights, half)), right)
+        return g.op("Floor", g.op("Gemm", value, weights, half)), right
 
     @property
     def _largest(self) -> float:
