@@ -77,9 +77,9 @@ def _integer_lstm(op: View, g: Graph, x: ir.Value, *, single: bool) -> ir.Value:
     for state, width in zip(states, reversed(rows), strict=True):
         if state.rank != 2 or state.shape[1] != width:
             raise Untranslatable(f"an integer state of shape {state.shape}, {width} to a row")
-    h, c = (g.read_steps(state) for state in states)
-    y, *new = run_integer_cell(g, cell, x, h, c, single=single)
-    codes = [centred_codes(g, value, state) for value, state in zip(new, states, strict=True)]
+    h, c = g.read_steps(states[0]), g.read(states[1], domain=Domain.STORED)
+    y, h, c = run_integer_cell(g, cell, x, h, c, single=single)
+    codes = [centred_codes(g, h, states[0]), c]
     for state, value in zip(states, codes, strict=True):
         g.write(state, value, domain=Domain.STORED)
     if single:

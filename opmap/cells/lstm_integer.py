@@ -41,10 +41,13 @@ _INPUT, _FORGET, _UPDATE, _OUTPUT = range(4)
 def run_integer_cell(
     g: Graph, cell: IntegerWeights, x: ir.Value, h: ir.Value, c: ir.Value, *, single: bool
 ) -> tuple[ir.Value, ir.Value, ir.Value]:
-    """Outputs [T, B, O], last output and cell state: codes less their zero points, in float32.
+    """Outputs [T, B, O] and last output, codes less their zero points in float32, and cell state.
+
+    The outputs are not clipped to 8 bits.
 
     Args:
-        x, h, c: input [T, B, I], output [B, O] and cell state [B, C], in the same representation.
+        x, h: input [T, B, I] and output [B, O], in the same representation.
+        c: cell state [B, C], as int16.
         single: T is 1.
     """
     sums = clip(g, cell.input.of(g, x), SHORT)
@@ -54,9 +57,9 @@ def run_integer_cell(
     states = (g.cast(h, _DOUBLE) if step.doubles else h, g.cast(c, _DOUBLE))
     types = (_DOUBLE if step.doubles else _FLOAT, _DOUBLE, _DOUBLE)
     (h, c), (y,) = scan(g, step, states, (sums,), single=single, types=types)
-    y = clip(g, y, cell.output_range) if step.doubles else y
-    y, h, c = (g.cast(value, _FLOAT) for value in (y, h, c))
-    return y, h, c
+    if step.doubles and cell.projection is not None:  # whose range may be narrower than 8 bits
+        y = clip(g, y, cell.output_range)
+    return g.cast(y, _FLOAT), g.cast(h, _FLOAT), g.cast(c, ir.DataType.INT16)
 
 
 class _Places(NamedTuple):
