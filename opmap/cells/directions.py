@@ -36,7 +36,7 @@ def recurrent_node(
     g: Graph,
     op_type: str,
     x: ir.Value,
-    weights: Values,
+    weights: Sequence[ir.Value | None],
     states: Values,
     peephole: ir.Value | None = None,
     *,

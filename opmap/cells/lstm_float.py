@@ -3,7 +3,8 @@
 B batch, T time, I input, C cells, O outputs. TFLite can clip the cell state. The ONNX LSTM cannot:
 its `clip` is for the sums of the gates. With a clip, an If takes the results of the LSTM as long as
 the state stayed within the clip. The outputs show that, since an output is the output gate times
-the tanh of the state. Where they are too near to 1 to show it, the states are computed once more.
+the tanh of the state. Where they are too near to 1 to show it, the states are computed once more,
+with the clip.
 """
 
 from __future__ import annotations
@@ -39,8 +40,10 @@ _ONNX_GATES = [0, 3, 1, 2]
 _ONNX_PEEPHOLES = [0, 2, 1]
 # The error of a recomputed output gate is less; tanh(6.1) is as near to 1.
 _MARGIN = 1e-5
-# A bias with which a gate is 1, and the error of a recomputed cell state.
-_OPEN, _STATE_MARGIN = 40.0, 1e-4
+# Outputs as near as this lead to the same gates.
+_SAME = 5e-6
+# Up to this a clip would cut gates.
+_NARROWEST_CLIP = 1
 
 
 @record
@@ -89,7 +92,8 @@ def _run(g: Graph, run: Run) -> Result:
         return _scanned(g, run)
     if not cell.cell_clip or has_zero(run.batch):
         return _lstm(g, [run])[0]
-    if cell.activation is ActivationFunctionType.TANH and cell.peephole is None:
+    is_usual = cell.activation is ActivationFunctionType.TANH and cell.peephole is None
+    if is_usual and cell.cell_clip >= _NARROWEST_CLIP:
         return _guarded(g, run)
     return _scanned(g, run)
 
@@ -156,18 +160,13 @@ def _onnx_peepholes(g: Graph, cells: Sequence[FloatWeights]) -> ir.Value | None:
 
 
 def _guarded(g: Graph, run: Run) -> Result:
-    """The results of the LSTM if the cell state stayed within its clip, else those of the Scan."""
+    """The results of the LSTM if the cell state stayed within its clip; else the same outputs with
+    clipped states, if these give the same outputs; else those of the Scan."""
     results = _lstm(g, [run])[0]
 
     def recomputed() -> Sequence[ir.Value]:
-        below = _is_below_clip(g, run, run.cell_state)
-        inside = g.op(  # a state that begins at the clip is not looked at further
-            "If",
-            below,
-            then_branch=g.body([], lambda _: [_states_stay_inside(g, run, results[0])]),
-            else_branch=g.body([], lambda _: [g.op("Identity", below)]),
-        )
-        return _either(g, inside, results, lambda: _scanned(g, run))
+        clipped, is_same = _clipped(g, run, results[0])
+        return _either(g, is_same, clipped, lambda: _scanned(g, run))
 
     y, h, c = _either(g, _outputs_stay_inside(g, run, results[0]), results, recomputed)
     return y, h, c
@@ -197,48 +196,55 @@ def _outputs_stay_inside(g: Graph, run: Run, y: ir.Value) -> ir.Value:
     return g.op("Less", excess, g.constant(np.float32(-_MARGIN / 10)))
 
 
-def _states_stay_inside(g: Graph, run: Run, y: ir.Value) -> ir.Value:
-    """Whether the cell state is below the clip everywhere.
+def _clipped(g: Graph, run: Run, y: ir.Value) -> tuple[Result, ir.Value]:
+    """The results for the gates that the outputs `y` lead to, and whether the outputs are the same.
 
-    An LSTM that reads the outputs `y` as inputs, without recurrent weights, has the same gates.
-    With an output gate of 1 and no last activation, its outputs are the cell states. They are right
-    up to the first one that the clip would change.
+    The gates of a step see the output of the step before, and no cell state. So where the clipped
+    states give the outputs again, step by step, these are the ones that the Scan would find.
     """
     cell = run.cell
-    weights = _joined(_matrices(cell))
-    weights[OUTPUT * cell.size :] = 0
-    bias = cell.bias.copy()
-    bias[OUTPUT] = _OPEN
-    biases = np.concatenate([bias[_ONNX_GATES].reshape(-1), np.zeros(4 * cell.size, np.float32)])
-    nothing = np.zeros((1, 4 * cell.size, cell.size), np.float32)
-    states = [stacked_states(g, [each]) for each in (run.output_state, run.cell_state)]
-    inputs = g.op("Concat", *run.x, _before(g, run, y), axis=2)
-    values = [
-        _onnx_weights(g, [weights], "state_weights"),
-        g.constants.add(nothing, "no_weights"),
-        g.constants.add(biases[np.newaxis], "state_bias"),
-    ]
-    seen, *_ = recurrent_node(
+    rows = [WeightMatrix(matrix.reals) for matrix in _matrices(cell)]
+    sums = sum_of_products(g, list(zip((*run.x, _before(g, run, y)), rows, strict=True)))
+    sums = g.op("Add", sums, g.constant(cell.bias.reshape(-1)))
+    admit, forget, update, shown = g.op_multi("Split", sums, outputs=4, axis=2, num_outputs=4)
+    added = g.op("Mul", g.op("Sigmoid", admit), g.op("Tanh", update))
+    states, last = _clipped_states(g, run, g.op("Sigmoid", forget), added)
+    again = g.op("Mul", g.op("Sigmoid", shown), g.op("Tanh", states))
+    most = g.op("ReduceMax", g.op("Abs", g.op("Sub", again, y)), keepdims=0)
+    is_same = g.op("Less", most, g.constant(np.float32(_SAME)))
+    end = g.constant(0 if run.reverse else -1, np.int64)
+    return (again, g.op("Gather", again, end, axis=0), last), is_same
+
+
+def _clipped_states(
+    g: Graph, run: Run, forget: ir.Value, added: ir.Value
+) -> tuple[ir.Value, ir.Value]:
+    """All states c = clip(forget * c + added), [T, B, C], and the last one [B, C]: by a GRU.
+
+    A GRU makes (1 - z) * n + z * c, with n the activation of reset * c @ R and what it is given.
+    Here z is 0, R the identity, `reset` is `forget` as it is, and no activation is left but that
+    the sum is clipped. The clip is for the gates too, which are at most 1.
+    """
+    size = run.cell.size
+    one, nothing = np.eye(size, dtype=np.float32), np.zeros((size, size), np.float32)
+    given = np.block([[nothing, nothing], [one, nothing], [nothing, one]])[np.newaxis]
+    recurrent = np.concatenate([nothing, nothing, one])[np.newaxis]
+    made = recurrent_node(
         g,
-        "LSTM",
-        inputs,
-        values,
-        states,
-        sizes=(run.batch, cell.size),
-        hidden_size=cell.size,
+        "GRU",
+        g.op("Concat", forget, added, axis=2),
+        [g.constants.add(given, "pass"), g.constants.add(recurrent, "keep"), None],
+        [stacked_states(g, [run.cell_state])],
+        sizes=(run.batch, size, 2 * size),
+        hidden_size=size,
         direction=direction([run]),
-        activations=["Sigmoid", "Tanh", "Affine"],
-        activation_alpha=[1.0],
-        activation_beta=[0.0],
+        clip=float(run.cell.cell_clip),
+        activations=["Affine", "Affine"],
+        activation_alpha=[1.0, 1.0],
+        activation_beta=[0.0, 0.0],
     )
-    return _is_below_clip(g, run, seen)
-
-
-def _is_below_clip(g: Graph, run: Run, states: ir.Value) -> ir.Value:
-    """Whether no cell state is near the clip."""
-    most = g.op("ReduceMax", g.op("Abs", states), keepdims=0)
-    limit = np.float32(run.cell.cell_clip * (1 - _STATE_MARGIN))
-    return g.op("Less", most, g.constant(limit))
+    ((states, last),) = per_direction(g, [run], made)
+    return states, last
 
 
 def _matrices(cell: FloatWeights) -> Sequence[WeightMatrix]:

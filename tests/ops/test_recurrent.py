@@ -37,6 +37,7 @@ CELLS: list[dict[str, Any]] = [
     {"projection": True, "projection_bias": True, "proj_clip": 0.3},
     {"cell_clip": 10.0},
     {"cell_clip": 0.4},
+    {"cell_clip": 1.2},
     {"cell_clip": 0.4, "coupled": True},
     {"cell_clip": 10.0, "peephole": True},
     *({"activation": f} for f in (Act.RELU6, Act.RELU_N1_TO_1, Act.SIGN_BIT, Act.NONE)),
@@ -255,6 +256,21 @@ def test_states_between_one_and_the_clip_take_no_scan() -> None:
     interpreter.reset_all_variables()
     nodes = {node for row in interpreter.profile(1) for node in row.nodes}
     assert {"If", "LSTM"} <= nodes
+    assert "Scan" not in nodes
+
+
+@pytest.mark.parametrize("form", [SEQUENCE, BOTH_WAYS])
+@pytest.mark.parametrize("batch", [1, 2])
+def test_states_at_the_clip_take_no_scan(form: Op, batch: int) -> None:
+    """Cells that stay where tanh is 1 in float32: the clip changes their states and no output."""
+    case = Lstm(form, batch=batch, time=40, cell_clip=10.0)
+    values = [[np.full((batch, 40, 4), 4.0, np.float32)]] * 3
+    model = case.model()
+    interpreter = Interpreter(model_content=model, num_threads=1)
+    litert = litert_interpreter(model)
+    assert_same(invokes(interpreter, values), invokes(litert, values))
+    nodes = {node for row in interpreter.profile(1) for node in row.nodes}
+    assert {"If", "LSTM", "GRU"} <= nodes
     assert "Scan" not in nodes
 
 
