@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from tflite_ort.opmap.cells.lstm_integer import clip, gate_tables, looked_up
+from tflite_ort.opmap.cells.lstm_integer import gate_tables, looked_up
 from tflite_ort.opmap.cells.lstm_integer_weights import SHORT
 from tflite_ort.opmap.graph import Domain, Graph, ir
 from tflite_ort.opmap.idioms.fixed_point import (
     TIE_BREAK,
+    clip,
     exact_product,
     rescaled,
     rounded_upwards,

@@ -17,6 +17,7 @@ from tflite_ort.opmap.cells.normalization_integer import normalized
 from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.idioms.fixed_point import (
     TIE_BREAK,
+    clip,
     first_factor,
     may_tie,
     multiplies_in_double,
@@ -207,11 +208,6 @@ def looked_up(g: Graph, table: ir.Value, places: ir.Value) -> ir.Value:
     """The elements of a table of integers at `places`, in float64."""
     found = g.op("Gather", table, g.cast(places, ir.DataType.INT32))
     return g.cast(found, ir.DataType.DOUBLE)
-
-
-def clip(g: Graph, value: ir.Value, bounds: tuple[int, int]) -> ir.Value:
-    """Clip doubles to `bounds`, both included."""
-    return g.op("Clip", value, *(g.constant(bound, np.float64) for bound in bounds))
 
 
 def _every_code() -> npt.NDArray[np.int16]:

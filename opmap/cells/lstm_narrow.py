@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.cells.lstm_integer import clip, looked_up
+from tflite_ort.opmap.cells.lstm_integer import looked_up
 from tflite_ort.opmap.cells.lstm_integer_weights import BYTE, SHORT, cut
 from tflite_ort.opmap.graph import Domain, Graph, ir
 from tflite_ort.opmap.idioms.fixed_point import (
     TIE_BREAK,
     centred_codes,
+    clip,
     exact_product,
     rescaled,
     rounded_upwards,

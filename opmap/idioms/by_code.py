@@ -44,7 +44,11 @@ def by_code(
     layout = g.layout(op["input"])
     codes = g.read(op["input"], layout=layout, domain=Domain.STORED)
     index = check(g.cast(codes, ir.DataType.INT64))
-    index = g.op("Add", index, g.ints(len(results) // 2))
+    half = len(results) // 2
+    if g.target.cpu_kernels:  # negative places count from the end
+        results = np.roll(results, half)
+    else:
+        index = g.op("Add", index, g.ints(half))
     result = g.op("Gather", g.constant(results), index)
     g.write(op.output, result, layout=layout, domain=Domain.STORED)
 

@@ -222,6 +222,11 @@ def rounded_upwards(g: Graph, value: ir.Value) -> ir.Value:
     return g.op("Floor", g.op("Add", value, g.constant(0.5, np.float64)))
 
 
+def clip(g: Graph, value: ir.Value, bounds: tuple[float, float]) -> ir.Value:
+    """Clip doubles to `bounds`, both included."""
+    return g.op("Clip", value, *(g.constant(bound, np.float64) for bound in bounds))
+
+
 def _high_half_in_parts(g: Graph, value: ir.Value, factor: Array, largest: float) -> ir.Value:
     """`high_half` of integers in float64. Unless the products of the factor's upper bits, all but
     16, are too large for float64, it stays there, where dividing is faster.
