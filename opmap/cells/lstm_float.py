@@ -212,7 +212,7 @@ def _clipped(g: Graph, run: Run, y: ir.Value) -> tuple[Result, ir.Value]:
     again = g.op("Mul", g.op("Sigmoid", shown), g.op("Tanh", states))
     most = g.op("ReduceMax", g.op("Abs", g.op("Sub", again, y)), keepdims=0)
     is_same = g.op("Less", most, g.constant(np.float32(_SAME)))
-    end = g.constant(0 if run.reverse else -1, np.int64)
+    end = g.ints(0 if run.reverse else -1)
     return (again, g.op("Gather", again, end, axis=0), last), is_same
 
 
