@@ -233,7 +233,9 @@ def test_faces_are_smoothed_in_a_video() -> None:
     assert still[2] != still[1]
     with pytest.raises(ValueError, match="not computed here"):
         vision.FaceLandmarker.create_from_options(
-            vision.FaceLandmarkerOptions(base(face_bundle()), output_face_blendshapes=True)
+            vision.FaceLandmarkerOptions(
+                base(face_bundle()), output_facial_transformation_matrixes=True
+            )
         )
 
 

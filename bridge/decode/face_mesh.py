@@ -48,3 +48,28 @@ ATTENDED_DEPTHS = (
     *range(MESH_POINTS),
     *(MESH_POINTS + eye for eye in (0, 1) for _ in range(IRIS_POINTS)),
 )
+
+# Of which points of a face the blendshape network reads x and y, in pixels of the picture.
+BLENDSHAPE_POINTS = (
+    *(0, 1, 4, 5, 6, 7, 8, 10, 13, 14, 17, 21, 33, 37, 39, 40, 46, 52, 53, 54, 55, 58, 61, 63, 65),
+    *(66, 67, 70, 78, 80, 81, 82, 84, 87, 88, 91, 93, 95, 103, 105, 107, 109, 127, 132, 133, 136),
+    *(144, 145, 146, 148, 149, 150, *range(152, 156), *range(157, 164), 168, 172, 173, 176, 178),
+    *(181, 185, 191, 195, 197, 234, 246, 249, 251, 263, 267, 269, 270, 276, 282, 283, 284, 285),
+    *(288, 291, 293, 295, 296, 297, 300, 308, 310, 311, 312, 314, 317, 318, 321, 323, 324, 332),
+    *(334, 336, 338, 356, 361, 362, 365, 373, 374, 375, *range(377, 383), *range(384, 391), 397),
+    *(398, 400, 402, 405, 409, 415, 454, 466, *range(468, 478)),
+)
+# What its scores are called.
+BLENDSHAPES = (
+    *("_neutral", "browDownLeft", "browDownRight", "browInnerUp", "browOuterUpLeft"),
+    *("browOuterUpRight", "cheekPuff", "cheekSquintLeft", "cheekSquintRight", "eyeBlinkLeft"),
+    *("eyeBlinkRight", "eyeLookDownLeft", "eyeLookDownRight", "eyeLookInLeft", "eyeLookInRight"),
+    *("eyeLookOutLeft", "eyeLookOutRight", "eyeLookUpLeft", "eyeLookUpRight", "eyeSquintLeft"),
+    *("eyeSquintRight", "eyeWideLeft", "eyeWideRight", "jawForward", "jawLeft", "jawOpen"),
+    *("jawRight", "mouthClose", "mouthDimpleLeft", "mouthDimpleRight", "mouthFrownLeft"),
+    *("mouthFrownRight", "mouthFunnel", "mouthLeft", "mouthLowerDownLeft", "mouthLowerDownRight"),
+    *("mouthPressLeft", "mouthPressRight", "mouthPucker", "mouthRight", "mouthRollLower"),
+    *("mouthRollUpper", "mouthShrugLower", "mouthShrugUpper", "mouthSmileLeft", "mouthSmileRight"),
+    *("mouthStretchLeft", "mouthStretchRight", "mouthUpperUpLeft", "mouthUpperUpRight"),
+    *("noseSneerLeft", "noseSneerRight"),
+)

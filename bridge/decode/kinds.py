@@ -11,6 +11,7 @@ from typing import Any
 from tflite_ort.decode import landmarks, scores
 from tflite_ort.decode.anchors import anchors_for
 from tflite_ort.decode.detections import Outputs, anchored_detections, listed_detections
+from tflite_ort.decode.face_mesh import BLENDSHAPE_POINTS, BLENDSHAPES
 from tflite_ort.decode.image_input import Preparation, Projection
 from tflite_ort.decode.nodes import Nodes
 from tflite_ort.schema import Model, Op, SubGraph, TensorType
@@ -120,7 +121,7 @@ def kind_of(
     if not model.subgraphs or len(model.subgraphs[0].inputs) != 1:
         return None
     network = _Network(model, described, labels)
-    for told in (_listed, _anchored, _landmarks, _segmentation, _classifier):
+    for told in (_listed, _anchored, _landmarks, _blendshapes, _segmentation, _classifier):
         if (kind := told(network)) is not None:
             return replace(kind, facts={**kind.facts, **({"labels": labels} if labels else {})})
     return None
@@ -199,6 +200,19 @@ def _is_pose(network: _Network, size: int) -> bool:
     if len(sizes) != 5 or (sizes[0], sizes[1], sizes[2], sizes[4]) != (195, 1, size * size, 117):
         return False
     return len(shapes[3]) == 4 and shapes[3][3] == 39
+
+
+def _blendshapes(network: _Network) -> Kind | None:
+    """How much a face shows of each expression, from some of its points."""
+    if network.input != (1, len(BLENDSHAPE_POINTS), 2) or network.sizes != (len(BLENDSHAPES),):
+        return None
+
+    def build(nodes: Nodes, raw: list[str], to: Projection) -> Outputs:
+        count = len(BLENDSHAPES)
+        return {"scores": (nodes.reshape(raw[0], count), "float32", [count])}
+
+    points = {"points": list(BLENDSHAPE_POINTS), "names": list(BLENDSHAPES)}
+    return Kind("face blendshapes", build, None, points)
 
 
 def _segmentation(network: _Network) -> Kind | None:

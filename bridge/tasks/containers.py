@@ -98,7 +98,7 @@ class HandLandmarkerResult:
 
 @dataclass
 class FaceLandmarkerResult:
-    """By face, its points. Blendshapes and matrices are not computed."""
+    """By face, its points, and how much it shows of each expression. Matrices are not computed."""
 
     face_landmarks: list[list[NormalizedLandmark]]
     face_blendshapes: list[list[Category]] = field(default_factory=list)

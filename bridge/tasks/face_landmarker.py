@@ -6,10 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.tasks.containers import FaceLandmarkerResult, landmark_list
+from tflite_ort.decode.face_mesh import BLENDSHAPE_POINTS, BLENDSHAPES
+from tflite_ort.tasks.containers import Category, FaceLandmarkerResult, landmark_list
 from tflite_ort.tasks.landmarkers import Landmarker, Limits, smoothed
+from tflite_ort.tasks.network import Network, networks
 from tflite_ort.tasks.rects import Rect, Size, face_rect, new_before_kept
 from tflite_ort.tasks.smoothing import OneEuro
 from tflite_ort.tasks.vision_task import Frame, VisionTaskOptions
@@ -21,7 +24,12 @@ _SCALE = 1.5
 
 @dataclass
 class FaceLandmarkerOptions(VisionTaskOptions):
-    """Options of `FaceLandmarker`. Blendshapes and matrices are not computed here."""
+    """Options of `FaceLandmarker`. Transformation matrices are not computed here.
+
+    Args:
+        output_face_blendshapes: how much a face shows of 52 expressions; the bundle needs
+            ``face_blendshapes``.
+    """
 
     num_faces: int = 1
     min_face_detection_confidence: float = 0.5
@@ -42,8 +50,8 @@ class FaceLandmarker(Landmarker[FaceLandmarkerResult]):
     }
 
     def __init__(self, options: FaceLandmarkerOptions) -> None:
-        if options.output_face_blendshapes or options.output_facial_transformation_matrixes:
-            raise ValueError("blendshapes and transformation matrices are not computed here")
+        if options.output_facial_transformation_matrixes:
+            raise ValueError("transformation matrices are not computed here")
         limits = Limits(
             options.num_faces,
             options.min_face_detection_confidence,
@@ -52,6 +60,8 @@ class FaceLandmarker(Landmarker[FaceLandmarkerResult]):
         )
         super().__init__(options, limits)
         self._filter: OneEuro | None = None
+        wanted = {"face_blendshapes": "face blendshapes"} if options.output_face_blendshapes else {}
+        self._expressions = networks(options.base_options, wanted)
 
     def _associated(self, tracked: Sequence[Rect], found: Sequence[Rect]) -> list[Rect]:
         return new_before_kept(tracked, found, self._limits.tracking)
@@ -61,12 +71,27 @@ class FaceLandmarker(Landmarker[FaceLandmarkerResult]):
 
     def _result(self, frame: Frame) -> FaceLandmarkerResult:
         points = [each.points for each in self._found(frame)]
+        shown = [
+            _categories(network, each, frame.size)
+            for network in self._expressions
+            for each in points
+        ]
         if frame.seconds is not None and self._limits.number == 1:
             points = [self._smoothed(each, frame, frame.seconds) for each in points]
             if not points:
                 self._filter = None
-        return FaceLandmarkerResult([landmark_list(each) for each in points])
+        return FaceLandmarkerResult([landmark_list(each) for each in points], shown)
 
     def _smoothed(self, points: Array, frame: Frame, seconds: float) -> Array:
         self._filter = self._filter or OneEuro(0.05, 80.0)
         return smoothed(self._filter, points, frame.size, seconds)
+
+
+def _categories(network: Network, points: Array, size: Size) -> list[Category]:
+    """How much a face shows of each expression."""
+    chosen = points[list(BLENDSHAPE_POINTS), :2] * np.array(size, np.float32)
+    scores = network(chosen[np.newaxis].astype(np.float32))["scores"].tolist()
+    return [
+        Category(index, score, "", name)
+        for index, (score, name) in enumerate(zip(scores, BLENDSHAPES, strict=True))
+    ]
