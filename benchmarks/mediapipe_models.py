@@ -12,8 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.mediapipe_mesh import joined
 from tflite_ort.files import write_bytes
-from tflite_ort.schema import Buffer, read_model, write_model
+from tflite_ort.schema import Buffer, Model, read_model, write_model
 from tflite_ort.schema.file.model import Metadata
 from tflite_ort.schema.file.model_metadata import (
     NAME,
@@ -35,6 +36,10 @@ _HALF = "reduced_precision_support"
 
 ZERO_TO_ONE, MINUS_ONE_TO_ONE = (0.0, 255.0), (127.5, 127.5)
 
+_ATTENTION = "face_landmark/face_landmark_with_attention"
+# Whose networks give all points as one output.
+_JOINED = {("face_landmarker.task", _ATTENTION)}
+
 # By the file of a task, its models: in the bundle, in the wheel, and mean and std of the input.
 BUNDLES = {
     "hand_landmarker.task": (
@@ -47,7 +52,12 @@ BUNDLES = {
     ),
     "face_landmarker.task": (
         ("face_detector", "face_detection/face_detection_short_range", MINUS_ONE_TO_ONE),
-        ("face_landmarks_detector", "face_landmark/face_landmark_with_attention", ZERO_TO_ONE),
+        ("face_landmarks_detector", _ATTENTION, ZERO_TO_ONE),
+    ),
+    # For the older solution.
+    "face_mesh.task": (
+        ("face_detector", "face_detection/face_detection_short_range", MINUS_ONE_TO_ONE),
+        ("face_landmarks_detector", _ATTENTION, ZERO_TO_ONE),
     ),
 }
 SINGLE = {
@@ -65,15 +75,17 @@ def make_bundles(modules: Path, folder: Path) -> None:
     for name, models in BUNDLES.items():
         with zipfile.ZipFile(folder / name, "w") as archive:
             for inner, path, scale in models:
-                content = described(modules / f"{path}.tflite", *scale)
+                model = read_model(modules / f"{path}.tflite")
+                if (name, path) in _JOINED:
+                    model = joined(model)
+                content = described(model, *scale)
                 archive.writestr(f"{inner}.tflite", content)
     for name, (path, scale) in SINGLE.items():
-        write_bytes(folder / name, described(modules / f"{path}.tflite", *scale))
+        write_bytes(folder / name, described(read_model(modules / f"{path}.tflite"), *scale))
 
 
-def described(path: Path, mean: float, std: float) -> bytes:
+def described(model: Model, mean: float, std: float) -> bytes:
     """A model with metadata that says how its picture is normalised."""
-    model = read_model(path)
     unit = ProcessUnit(NormalizationOptions((mean,), (std,)))
     picture = TensorMetadata(
         name="image",

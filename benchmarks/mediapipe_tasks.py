@@ -117,6 +117,9 @@ def made(bundles: Path, video: bool, provider: str | None) -> dict[str, Any]:
         "face landmarks": vision.FaceLandmarker.create_from_options(
             vision.FaceLandmarkerOptions(base("face_landmarker.task"), mode, num_faces=most)
         ),
+        "face mesh": vision.FaceLandmarker.create_from_options(
+            vision.FaceLandmarkerOptions(base("face_mesh.task"), mode, num_faces=most)
+        ),
         "hands": vision.HandLandmarker.create_from_options(
             vision.HandLandmarkerOptions(base("hand_landmarker.task"), mode, num_hands=most)
         ),
@@ -225,7 +228,9 @@ def run(arguments: argparse.Namespace) -> None:
         right = theirs(python, bundles, shown, arguments.video)
         print(f"mediapipe {version}, {len(shown)} pictures of {len(pictures)}")
         report: Callable[..., None] = timed if arguments.video else listed
-        report(made(bundles, arguments.video, arguments.provider), shown, right, arguments)
+        tasks = made(bundles, arguments.video, arguments.provider)
+        wanted = {name: task for name, task in tasks.items() if name in (arguments.task or tasks)}
+        report(wanted, shown, right, arguments)
 
 
 def listed(made: dict[str, Any], shown: Pictures, right: Any, arguments: Any) -> None:
@@ -251,6 +256,7 @@ def main() -> None:
     parser.add_argument("--video", action="store_true")
     parser.add_argument("--frames", type=int, default=120)
     parser.add_argument("--provider")
+    parser.add_argument("--task", action="append", help="one of them, instead of all")
     parser.add_argument("--verbose", action="store_true", help="name what differs")
     run(parser.parse_args())
 

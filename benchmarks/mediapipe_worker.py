@@ -77,6 +77,18 @@ def poses(folder: str, video: bool, most: int) -> tuple[Callable[..., Any], Call
     return detecting(vision.PoseLandmarker.create_from_options(made), video), told
 
 
+def face_points(
+    folder: str, video: bool, most: int
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    bundle = f"{folder}/face_landmarker.task"
+    made = options(vision.FaceLandmarkerOptions, bundle, video, num_faces=most)
+
+    def told(result: Any, width: int, height: int) -> Any:
+        return {"landmarks": [points(each, width, height) for each in result.face_landmarks]}
+
+    return detecting(vision.FaceLandmarker.create_from_options(made), video), told
+
+
 def meshes(folder: str, video: bool, most: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
     mesh = mp.solutions.face_mesh.FaceMesh(
         static_image_mode=not video, refine_landmarks=True, max_num_faces=most
@@ -89,7 +101,13 @@ def meshes(folder: str, video: bool, most: int) -> tuple[Callable[..., Any], Cal
     return lambda pixels, _: mesh.process(pixels), told
 
 
-TASKS = {"faces": faces, "face landmarks": meshes, "hands": hands, "poses": poses}
+TASKS = {
+    "faces": faces,
+    "face landmarks": face_points,
+    "face mesh": meshes,
+    "hands": hands,
+    "poses": poses,
+}
 
 
 def main() -> None:

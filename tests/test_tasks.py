@@ -205,7 +205,7 @@ def test_a_left_hand_and_two_that_are_one() -> None:
     content = hand_bundle(handedness=0.3)
     options = vision.HandLandmarkerOptions(base(content), num_hands=2)
     task = vision.HandLandmarker.create_from_options(options)
-    (found,) = task._found(task._frame(IMAGE, None, None))
+    (found,) = task.found(task._frame(IMAGE, None, None))
     assert len(task._distinct([found, found], (160, 120))) == 1
     assert task.detect(IMAGE).handedness[0][0].category_name == "Left"
 
@@ -231,12 +231,6 @@ def test_faces_are_smoothed_in_a_video() -> None:
     still, moving = x_of(vision.RunningMode.IMAGE, images), x_of(vision.RunningMode.VIDEO, images)
     assert still[0] == still[1] == moving[0]
     assert still[2] != still[1]
-    with pytest.raises(ValueError, match="not computed here"):
-        vision.FaceLandmarker.create_from_options(
-            vision.FaceLandmarkerOptions(
-                base(face_bundle()), output_facial_transformation_matrixes=True
-            )
-        )
 
 
 def test_a_pose() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -36,13 +36,17 @@ def decoded(
     """
     result = onnx.ModelProto()
     result.CopyFrom(exported)
-    graph, nodes = result.graph, Nodes("decode")
+    graph, nodes, before = result.graph, Nodes("decode"), Nodes("image")
+    _rename(graph, set() if image_input or kind.begin else {each.name for each in graph.input})
     raw = _real_outputs(nodes, graph, model)
-    before = Nodes("image")
-    if not image_input:
-        to = no_projection(nodes)
-    elif kind.preparation is None:
+    if image_input and kind.preparation is None:
         raise ExportError(f"this {kind.name} takes no picture: it has no image input")
+    if not image_input or kind.preparation is None:
+        to = no_projection(nodes)
+        if kind.begin is not None:
+            names = [value.name for value in graph.input]
+            del graph.input[:]
+            kind.begin(before, names)
     else:
         network_input = graph.input[0].name
         del graph.input[0]
@@ -57,6 +61,28 @@ def decoded(
     _insert(graph, before, nodes, written)
     _describe(result, kind, outputs)
     return result
+
+
+def _rename(graph: onnx.GraphProto, kept: Collection[str]) -> None:
+    """Give the network's values names that no other value has: it may call one ``image``.
+
+    Args:
+        kept: names that stay.
+    """
+    for value in (*graph.input, *graph.output, *graph.value_info, *graph.initializer):
+        value.name = _renamed(value.name, kept)
+    for sparse in graph.sparse_initializer:
+        sparse.values.name = _renamed(sparse.values.name, kept)
+    for node in graph.node:
+        node.input[:] = [_renamed(name, kept) for name in node.input]
+        node.output[:] = [_renamed(name, kept) for name in node.output]
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs):
+                _rename(inner, kept)
+
+
+def _renamed(name: str, kept: Collection[str]) -> str:
+    return name if not name or name in kept else f"network/{name}"
 
 
 def _real_outputs(nodes: Nodes, graph: onnx.GraphProto, model: Model) -> list[str]:

@@ -12,6 +12,7 @@ from tflite_ort.decode import landmarks, scores
 from tflite_ort.decode.anchors import anchors_for
 from tflite_ort.decode.detections import Outputs, anchored_detections, listed_detections
 from tflite_ort.decode.face_mesh import BLENDSHAPE_POINTS, BLENDSHAPES
+from tflite_ort.decode.gestures import POINTS, add_hand_inputs, embedding
 from tflite_ort.decode.image_input import Preparation, Projection
 from tflite_ort.decode.nodes import Nodes
 from tflite_ort.schema import Model, Op, SubGraph, TensorType
@@ -24,6 +25,8 @@ from tflite_ort.schema.file.model_metadata import (
 Shape = tuple[int, ...]
 # Writes the nodes after a network, given the names of its outputs.
 Build = Callable[[Nodes, list[str], Projection], Outputs]
+# Writes the nodes that make its inputs, given their names, from other inputs.
+Begin = Callable[[Nodes, list[str]], None]
 
 _FROM_MINUS_ONE = ((127.5,), (127.5,))
 _PALM_POINTS = 7
@@ -44,12 +47,14 @@ class Kind:
         build: writes the nodes after it.
         preparation: how a picture becomes its input; None where that is no picture.
         facts: what is told of it besides, as JSON.
+        begin: writes the nodes before it; None where a decoded network begins at its own inputs.
     """
 
     name: str
     build: Build
     preparation: Preparation | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
+    begin: Begin | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +123,11 @@ def kind_of(
         described: what its metadata says of the inputs.
         labels: of its classes.
     """
-    if not model.subgraphs or len(model.subgraphs[0].inputs) != 1:
+    if not model.subgraphs:
         return None
     network = _Network(model, described, labels)
+    if len(model.subgraphs[0].inputs) != 1:
+        return _gestures(network)
     for told in (_listed, _anchored, _landmarks, _blendshapes, _segmentation, _classifier):
         if (kind := told(network)) is not None:
             return replace(kind, facts={**kind.facts, **({"labels": labels} if labels else {})})
@@ -215,6 +222,19 @@ def _blendshapes(network: _Network) -> Kind | None:
     return Kind("face blendshapes", build, None, points)
 
 
+def _gestures(network: _Network) -> Kind | None:
+    """A vector of numbers that tells a hand's gesture, from its points."""
+    tensors = [network.graph.tensors[index] for index in network.graph.inputs]
+    shapes = [tuple(tensor.shape) for tensor in tensors]
+    points = 3 * POINTS
+    if [math.prod(shape) for shape in shapes] != [points, 1, points] or len(network.sizes) != 1:
+        return None
+    if any(tensor.type is not TensorType.FLOAT32 for tensor in tensors) or network.sizes[0] < 2:
+        return None
+    begin = partial(add_hand_inputs, shapes=shapes)
+    return Kind("gesture embedder", partial(embedding, count=network.sizes[0]), begin=begin)
+
+
 def _segmentation(network: _Network) -> Kind | None:
     shapes = network.outputs
     if network.picture is None or len(shapes) != 1 or len(shapes[0]) != 4:
@@ -241,7 +261,8 @@ def _classifier(network: _Network) -> Kind | None:
     if count < 2:
         return None
     if not scored:
-        return Kind("embedding", _embedding(count), network.prepared(_FROM_MINUS_ONE))
+        build_vector = partial(embedding, count=count)
+        return Kind("embedding", build_vector, network.prepared(_FROM_MINUS_ONE))
 
     def build(nodes: Nodes, raw: list[str], to: Projection) -> Outputs:
         return scores.classes(nodes, raw[0], count)
@@ -249,13 +270,6 @@ def _classifier(network: _Network) -> Kind | None:
     if _is_sound(network):
         return Kind("audio classifier", build, None, _sound_facts(network))
     return Kind("classifier", build, network.prepared(_FROM_MINUS_ONE))
-
-
-def _embedding(count: int) -> Build:
-    def build(nodes: Nodes, raw: list[str], to: Projection) -> Outputs:
-        return {"embedding": (nodes.reshape(raw[0], count), "float32", [count])}
-
-    return build
 
 
 def _is_sound(network: _Network) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tflite_ort.decode.detections import Outputs
@@ -39,9 +41,15 @@ def hand(nodes: Nodes, raw: list[str], size: int, to: Projection) -> Outputs:
 
 
 def face(nodes: Nodes, raw: list[str], size: int, to: Projection, count: int) -> Outputs:
-    """The points of a face: `count` of the first output; whether there is one, the second."""
+    """The points of a face: `count` of the first output; whether there is one, the second.
+
+    As in MediaPipe's task, depth is measured by how long a width of the region is in the picture, x
+    in its widths and y in its heights. Its other graphs take the region's width.
+    """
     points = _scaled(nodes, raw[0], count, size)
-    return _face(nodes, points, raw[1], to, count)
+    across = nodes.part(to.matrix, 0, 1)
+    long = nodes.op("ReduceL2", across, np.array([0, 1]), keepdims=0)
+    return _face(nodes, points, raw[1], replace(to, depth=long), count)
 
 
 def face_with_attention(nodes: Nodes, raw: list[str], size: int, to: Projection) -> Outputs:

@@ -14,7 +14,7 @@
 
 from __future__ import annotations
 
-from tflite_ort.tasks import audio, containers, vision
+from tflite_ort.tasks import audio, components, containers, processors, vision
 from tflite_ort.tasks.classifiers import (
     AudioClassifier,
     AudioClassifierOptions,
@@ -29,6 +29,7 @@ from tflite_ort.tasks.detectors import (
     ObjectDetectorOptions,
 )
 from tflite_ort.tasks.face_landmarker import FaceLandmarker, FaceLandmarkerOptions
+from tflite_ort.tasks.gesture_recognizer import GestureRecognizer, GestureRecognizerOptions
 from tflite_ort.tasks.hand_landmarker import HandLandmarker, HandLandmarkerOptions
 from tflite_ort.tasks.image import Image, ImageFormat
 from tflite_ort.tasks.image_segmenter import ImageSegmenter, ImageSegmenterOptions
@@ -44,6 +45,8 @@ __all__ = [
     "FaceDetectorOptions",
     "FaceLandmarker",
     "FaceLandmarkerOptions",
+    "GestureRecognizer",
+    "GestureRecognizerOptions",
     "HandLandmarker",
     "HandLandmarkerOptions",
     "Image",
@@ -60,6 +63,8 @@ __all__ = [
     "RectF",
     "RunningMode",
     "audio",
+    "components",
     "containers",
+    "processors",
     "vision",
 ]

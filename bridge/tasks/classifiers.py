@@ -49,16 +49,17 @@ class ImageClassifier(VisionTask[ClassificationResult]):
     classify_async = VisionTask._on_stream
 
     def _result(self, frame: Frame) -> ClassificationResult:
-        found = _classes(
+        found = classes_found(
             self._network, self._choice, frame.pixels, self._options.score_threshold, roi=frame.rect
         )
         time = None if frame.seconds is None else round(frame.seconds * 1000)
         return ClassificationResult([found], time)
 
 
-def _classes(
+def classes_found(
     network: Network, choice: Choice, array: Array, threshold: float | None, **named: Any
 ) -> Classifications:
+    """The classes that a network gives of what it reads, those that are to be given, best first."""
     if threshold is not None:
         named["min_score"] = float(threshold)
     found = network(array, **named)
@@ -179,7 +180,7 @@ class AudioClassifier:
         whole = np.zeros(self._window, np.float32)
         whole[: len(window)] = window
         threshold = self._options.score_threshold
-        found = _classes(self._network, self._choice, whole.reshape(self._shape), threshold)
+        found = classes_found(self._network, self._choice, whole.reshape(self._shape), threshold)
         return ClassificationResult([found], int(start * 1000 / self._rate))
 
     def _resampled(self, sound: AudioData) -> Array:

@@ -97,8 +97,20 @@ class HandLandmarkerResult:
 
 
 @dataclass
+class GestureRecognizerResult:
+    """By hand: its gesture, which hand it is, and its 21 points. The index of a gesture is -1:
+    there may be several classifiers."""
+
+    gestures: list[list[Category]]
+    handedness: list[list[Category]]
+    hand_landmarks: list[list[NormalizedLandmark]]
+    hand_world_landmarks: list[list[Landmark]]
+
+
+@dataclass
 class FaceLandmarkerResult:
-    """By face, its points, and how much it shows of each expression. Matrices are not computed."""
+    """By face, its points; how much it shows of each expression; and the matrix [4, 4] that turns
+    the canonical face, in centimetres, to where this face is before the camera."""
 
     face_landmarks: list[list[NormalizedLandmark]]
     face_blendshapes: list[list[Category]] = field(default_factory=list)

@@ -9,8 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.bundles import open_bundle
 from tflite_ort.decode.face_mesh import BLENDSHAPE_POINTS, BLENDSHAPES
 from tflite_ort.tasks.containers import Category, FaceLandmarkerResult, landmark_list
+from tflite_ort.tasks.face_geometry import METADATA, CanonicalFace
 from tflite_ort.tasks.landmarkers import Landmarker, Limits, smoothed
 from tflite_ort.tasks.network import Network, networks
 from tflite_ort.tasks.rects import Rect, Size, face_rect, new_before_kept
@@ -24,11 +26,13 @@ _SCALE = 1.5
 
 @dataclass
 class FaceLandmarkerOptions(VisionTaskOptions):
-    """Options of `FaceLandmarker`. Transformation matrices are not computed here.
+    """Options of `FaceLandmarker`.
 
     Args:
         output_face_blendshapes: how much a face shows of 52 expressions; the bundle needs
             ``face_blendshapes``.
+        output_facial_transformation_matrixes: where a face is before the camera; the bundle needs
+            ``geometry_pipeline_metadata_landmarks.binarypb``, with the canonical face.
     """
 
     num_faces: int = 1
@@ -50,8 +54,6 @@ class FaceLandmarker(Landmarker[FaceLandmarkerResult]):
     }
 
     def __init__(self, options: FaceLandmarkerOptions) -> None:
-        if options.output_facial_transformation_matrixes:
-            raise ValueError("transformation matrices are not computed here")
         limits = Limits(
             options.num_faces,
             options.min_face_detection_confidence,
@@ -62,6 +64,10 @@ class FaceLandmarker(Landmarker[FaceLandmarkerResult]):
         self._filter: OneEuro | None = None
         wanted = {"face_blendshapes": "face blendshapes"} if options.output_face_blendshapes else {}
         self._expressions = networks(options.base_options, wanted)
+        self._canonical: CanonicalFace | None = None
+        if options.output_facial_transformation_matrixes:
+            bundle = open_bundle(options.base_options.source)
+            self._canonical = CanonicalFace.read(bytes(bundle.content(METADATA)))
 
     def _associated(self, tracked: Sequence[Rect], found: Sequence[Rect]) -> list[Rect]:
         return new_before_kept(tracked, found, self._limits.tracking)
@@ -70,17 +76,22 @@ class FaceLandmarker(Landmarker[FaceLandmarkerResult]):
         return face_rect(outputs["landmarks"], size).scaled(size, _SCALE, square=True)
 
     def _result(self, frame: Frame) -> FaceLandmarkerResult:
-        points = [each.points for each in self._found(frame)]
+        points = [each.points for each in self.found(frame)]
+        if frame.seconds is not None and self._limits.number == 1:
+            points = [self._smoothed(each, frame, frame.seconds) for each in points]
+            if not points:
+                self._filter = None
         shown = [
             _categories(network, each, frame.size)
             for network in self._expressions
             for each in points
         ]
-        if frame.seconds is not None and self._limits.number == 1:
-            points = [self._smoothed(each, frame, frame.seconds) for each in points]
-            if not points:
-                self._filter = None
-        return FaceLandmarkerResult([landmark_list(each) for each in points], shown)
+        turned = [self._canonical.matrix(each, frame.size) for each in points if self._canonical]
+        return FaceLandmarkerResult(
+            [landmark_list(each) for each in points],
+            shown,
+            [matrix for matrix in turned if matrix is not None],
+        )
 
     def _smoothed(self, points: Array, frame: Frame, seconds: float) -> Array:
         self._filter = self._filter or OneEuro(0.05, 80.0)

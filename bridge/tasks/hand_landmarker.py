@@ -70,15 +70,16 @@ class HandLandmarker(Landmarker[HandLandmarkerResult]):
         return kept
 
     def _result(self, frame: Frame) -> HandLandmarkerResult:
-        found = self._found(frame)
+        found = self.found(frame)
         return HandLandmarkerResult(
-            [[_handedness(float(each.outputs["handedness"]))] for each in found],
+            [[handedness(float(each.outputs["handedness"]))] for each in found],
             [landmark_list(each.points) for each in found],
             [world_landmark_list(each.outputs["world_landmarks"]) for each in found],
         )
 
 
-def _handedness(right: float) -> Category:
+def handedness(right: float) -> Category:
+    """Which hand it is, given how sure it is a right one."""
     index, score, name = (0, right, "Right") if right >= 0.5 else (1, 1 - right, "Left")
     return Category(index, score, name, name)
 

@@ -68,7 +68,7 @@ class Landmarker(DetectingTask[Result]):
     def _streams(self) -> bool:
         return self._options.running_mode is not RunningMode.IMAGE
 
-    def _found(self, frame: Frame) -> list[Found]:
+    def found(self, frame: Frame) -> list[Found]:
         """All that are in a frame."""
         found = []
         regions = [rect for rect in self._regions(frame) if rect.usable]

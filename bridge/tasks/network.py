@@ -86,7 +86,8 @@ class Network:
 
         Args:
             array: a picture uint8 [height, width, 3], or what the network takes.
-            named: further inputs, such as ``roi`` or ``min_score``.
+            named: further inputs, such as ``roi`` or ``min_score``: numbers, a `Rect`, or arrays of
+                the type that the input has.
         """
         given = {name: _fed(value) for name, value in named.items()}
         feeds = {**self._defaults, self.input: array, **given}
@@ -131,6 +132,8 @@ def _target(provider: str) -> Target:
 def _fed(value: Any) -> Array:
     if isinstance(value, Rect):
         return value.array
+    if isinstance(value, np.ndarray):
+        return value
     return np.array(value, np.float32 if isinstance(value, float) else np.int64)
 
 

@@ -72,7 +72,7 @@ class PoseLandmarker(Landmarker[PoseLandmarkerResult]):
         return centred_rect(middle, edge, size).scaled(size, _SCALE, square=True)
 
     def _result(self, frame: Frame) -> PoseLandmarkerResult:
-        found = self._found(frame)
+        found = self.found(frame)
         people = [dict(each.outputs) for each in found]
         if frame.seconds is not None and self._limits.number == 1:
             people = [self._smoothed(each, frame, frame.seconds) for each in found]

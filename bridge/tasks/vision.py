@@ -6,6 +6,7 @@ from tflite_ort.tasks.classifiers import ImageClassifier, ImageClassifierOptions
 from tflite_ort.tasks.containers import (
     FaceDetectorResult,
     FaceLandmarkerResult,
+    GestureRecognizerResult,
     HandLandmarkerResult,
     ImageClassifierResult,
     ImageSegmenterResult,
@@ -19,6 +20,7 @@ from tflite_ort.tasks.detectors import (
     ObjectDetectorOptions,
 )
 from tflite_ort.tasks.face_landmarker import FaceLandmarker, FaceLandmarkerOptions
+from tflite_ort.tasks.gesture_recognizer import GestureRecognizer, GestureRecognizerOptions
 from tflite_ort.tasks.hand_landmarker import HandLandmarker, HandLandmarkerOptions
 from tflite_ort.tasks.image_segmenter import ImageSegmenter, ImageSegmenterOptions
 from tflite_ort.tasks.options import ImageProcessingOptions, RunningMode
@@ -31,6 +33,9 @@ __all__ = [
     "FaceLandmarker",
     "FaceLandmarkerOptions",
     "FaceLandmarkerResult",
+    "GestureRecognizer",
+    "GestureRecognizerOptions",
+    "GestureRecognizerResult",
     "HandLandmarker",
     "HandLandmarkerOptions",
     "HandLandmarkerResult",

@@ -6,6 +6,9 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
+import numpy as np
+import numpy.typing as npt
+
 from tflite_ort.schema import MalformedBundle
 
 _T = TypeVar("_T")
@@ -70,6 +73,13 @@ class Message:
     def integers(self, number: int) -> tuple[int, ...]:
         """The whole numbers of a repeated field, packed or not."""
         return tuple(self._integers(number))
+
+    def floats(self, number: int) -> npt.NDArray[np.float32]:
+        """The 32-bit numbers of a repeated field, packed or not."""
+        values = [_bytes(value, number) for value in self._fields.get(number, ())]
+        if any(len(value) % 4 for value in values):
+            raise MalformedBundle(f"field {number} of a message has no 32-bit numbers")
+        return np.frombuffer(b"".join(values), "<f4").astype(np.float32)
 
     def message(self, number: int) -> Message:
         """A message; one without fields where there is none."""
