@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from typer.testing import CliRunner
 
 from tests.models import model_path
 from tflite_ort import ExportError, export_onnx
-from tflite_ort.command.cli import VERBS, app
+from tflite_ort.command.cli import VERBS, app, command
 from tflite_ort.command.demo import digits_model
 
 
@@ -71,6 +72,54 @@ def test_every_verb_that_tells_something_tells_it_as_json(tmp_path: Path) -> Non
         outcome = CliRunner().invoke(app, [*arguments, "--json"])
         assert outcome.exit_code == 0, outcome.output
         assert json.loads(outcome.stdout), arguments
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("width", [40, 80])
+def test_help_fits_the_terminal_and_has_no_types_of_python(verb: str, width: int) -> None:
+    outcome = CliRunner().invoke(app, [verb, "--help"], env={"COLUMNS": str(width)})
+    assert max(map(len, outcome.stdout.splitlines())) <= width
+    assert not re.search(r"<\w+| (int|str|bool|Path|VALUE)\b", outcome.stdout)
+    assert outcome.stdout.isascii()
+    for each in getattr(command(verb), "params", ()):
+        assert each.help, each.name
+
+
+def test_help_of_the_options_says_their_values_and_defaults() -> None:
+    shown = CliRunner().invoke(app, ["export", "-h"], env={"COLUMNS": "80"}).stdout
+    assert shown.startswith("Usage: root export [OPTIONS] MODEL [OUT]\n")
+    text = " ".join(shown.split())
+    for said in (
+        "--weights uint8|int8 Type of quantised weights",
+        "[default: uint8]",
+        "--opset N ONNX opset of the nodes. [17 to 24; default: 21]",
+        "--stateful / --stateless",
+        "[default: stateful]",
+    ):
+        assert said in text
+    assert "INPUTS..." in CliRunner().invoke(app, ["predict", "-h"]).stdout
+    assert "[required]" in CliRunner().invoke(app, ["generate", "-h"]).stdout
+
+
+def test_verbs_have_one_order(tmp_path: Path) -> None:
+    """In the help, in completion and in README."""
+    shown = CliRunner().invoke(app, ["-h"]).stdout.partition("Commands:\n")[2]
+    assert re.findall(r"^  ([a-z]+) ", shown, re.MULTILINE) == list(VERBS)
+    environment = {"_TFLITE_ORT_COMPLETE": "complete_bash", "COMP_WORDS": "tflite-ort "}
+    environment["COMP_CWORD"] = "1"
+    words = CliRunner().invoke(app, [], env=environment, prog_name="tflite-ort").output.split()
+    assert [word for word in words if word in VERBS] == list(VERBS)
+    readme = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([a-z]+)", readme, re.MULTILINE)
+    assert [row for row in rows if row in VERBS] == list(VERBS)
+
+
+@pytest.mark.parametrize("more", [[], ["--samples", "1"]])
+def test_the_file_of_json_may_be_left_out(more: list[str]) -> None:
+    arguments = ["verify", str(digits_model("int8")), "--runtime", "kernels", "--json", *more]
+    outcome = CliRunner().invoke(app, arguments)
+    assert outcome.exit_code == 0, outcome.output
+    assert json.loads(outcome.stdout)["runtimes"]
 
 
 def test_a_narrow_table_is_a_list() -> None:

@@ -28,6 +28,10 @@ class Hybrid(StrEnum):
 
 
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A .tflite file.")]
+ModelOrBundle = Annotated[
+    Path,
+    typer.Argument(metavar="MODEL", help="A .tflite file, or a bundle (.task, .litertlm)."),
+]
 Providers = Annotated[
     list[str] | None,
     typer.Option(
@@ -42,30 +46,48 @@ ProviderOptions = Annotated[
     typer.Option(
         "--provider-option",
         metavar="[PROVIDER:]KEY=VALUE",
-        help="Of the provider named, or the first one; repeatable.",
+        help="Option of the provider that is named, or of the first one; repeatable.",
     ),
 ]
 Mean = Annotated[
-    str | None, typer.Option(help="Of images: (pixel - mean) / std; one or one per channel.")
+    str | None,
+    typer.Option(
+        metavar="NUMBERS",
+        help="Pictures become (pixel - mean) / std, whatever the metadata say: a number, or "
+        "one for each channel with commas between.",
+    ),
 ]
-Std = Annotated[str | None, typer.Option(help="See --mean. Without: 0 and 255.")]
-Rate = Annotated[int | None, typer.Option(min=1, help="Samples a second, of sound for the model.")]
+Std = Annotated[
+    str | None, typer.Option(metavar="NUMBERS", help="See --mean; without either, 0 and 255.")
+]
+Rate = Annotated[
+    int | None,
+    typer.Option(
+        min=1, help="Samples a second of the sound that the model takes, if it does not say."
+    ),
+]
 SignatureKey = Annotated[
     str | None,
-    typer.Option(metavar="KEY", help="Of a signature; without, the model's primary subgraph."),
+    typer.Option(
+        metavar="KEY", help="The signature to use; without, the model's primary subgraph."
+    ),
 ]
 BundledModel = Annotated[
-    str | None, typer.Option("--model", metavar="NAME", help="Of a model in a bundle.")
+    str | None,
+    typer.Option(
+        "--model", metavar="NAME", help="The model of a bundle to use, if it has several."
+    ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Threads = Annotated[int | None, typer.Option(min=1, help="Within an operator; without, 1.")]
-Seed = Annotated[int, typer.Option(min=0, help="Of the random inputs.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")]
+Threads = Annotated[int | None, typer.Option(min=1, help="Threads within an operator; without, 1.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the random inputs.")]
 HybridOption = Annotated[
     Hybrid,
     typer.Option(
         "--hybrid",
-        help="dynamic and xnnpack round activations to 8 bits, as TFLite's kernels; auto where "
-        "that is faster.",
+        help="How floats meet integer weights: float makes the weights floats; dynamic and "
+        "xnnpack round activations to 8 bits, as TFLite's reference kernels and LiteRT do; auto "
+        "rounds where that is faster.",
     ),
 ]
 ResolverName = Annotated[

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tflite_ort.command.activity import activity
 from tflite_ort.command.arguments import (
     BudgetNumbers,
     ExternalRoots,
@@ -43,7 +44,7 @@ from tflite_ort.schema import BridgeError
 _PROFILED_RUNS = 50
 
 
-Models = Annotated[list[Path] | None, typer.Argument(metavar="[MODEL...]", help=".tflite files.")]
+Models = Annotated[list[Path] | None, typer.Argument(metavar="MODEL", help=".tflite files.")]
 Suite = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="All models of a folder, and classes by LiteRT's time."),
@@ -51,14 +52,19 @@ Suite = Annotated[
 Html = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Of a suite: write a page with plots.")
 ]
-ThreadCounts = Annotated[str, typer.Option(help="Numbers of threads, with commas between.")]
+ThreadCounts = Annotated[
+    str, typer.Option(metavar="N,...", help="Numbers of threads, with commas between.")
+]
 Rounds = Annotated[int, typer.Option(min=1, help="Turns of each runtime.")]
 MinTime = Annotated[float, typer.Option(min=0.0, help="Seconds of one turn.")]
 Check = Annotated[bool, typer.Option("--check", help="Compare the outputs too.")]
 Litert = Annotated[bool, typer.Option(help="Measure LiteRT if it is installed.")]
 Memory = Annotated[bool, typer.Option(help="Measure peak memory.")]
 JsonFile = Annotated[
-    str | None, typer.Option("--json", metavar="FILE|-", help="Write the numbers as JSON.")
+    str | None,
+    typer.Option(
+        "--json", metavar="[FILE]", help="Write the numbers as JSON; without FILE, print them."
+    ),
 ]
 Profile = Annotated[
     bool, typer.Option("--profile", help="The time of each operator and its nodes instead.")
@@ -102,7 +108,9 @@ def bench(
     )
     results, kinds, failed = list[Result](), dict[str, ModelKind](), False
     limits: dict[str, Any] = {"external_roots": roots, "budgets": budgets(budget)}
-    for model in _files(models, suite):
+    files = _files(models, suite)
+    for number, model in enumerate(files):
+        activity.tell(f"bench {model.name}", number, len(files))
         try:
             with called_model(model, signature, **limits) as (file, _):
                 if profile:

@@ -12,9 +12,11 @@ import typer
 from tflite_ort.cache.choice import chosen_folder
 from tflite_ort.cache.folder import CacheFolder, Listed
 from tflite_ort.command.arguments import AsJson
+from tflite_ort.command.help import VerbCommand, VerbGroup
 from tflite_ort.command.terminal import new_console, new_table, say
 
 app = typer.Typer(
+    cls=VerbGroup,
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -22,11 +24,11 @@ app = typer.Typer(
 )
 
 Folder = Annotated[
-    Path | None, typer.Argument(metavar="[DIR]", help="The folder; default: as of cache=True.")
+    Path | None, typer.Argument(metavar="DIR", help="The folder; default: as of cache=True.")
 ]
 
 
-@app.command("list")
+@app.command("list", cls=VerbCommand)
 def list_entries(folder: Folder = None, as_json: AsJson = False) -> None:
     """Show the entries, the last used first."""
     cache = _cache(folder)
@@ -44,7 +46,7 @@ def list_entries(folder: Folder = None, as_json: AsJson = False) -> None:
     say(f"{cache.path}: {total / 1e6:.1f} MB, at most {cache.limit / 1e6:.0f} MB")
 
 
-@app.command()
+@app.command(cls=VerbCommand)
 def clear(folder: Folder = None, as_json: AsJson = False) -> None:
     """Delete all entries; other files in the folder stay."""
     cache = _cache(folder)

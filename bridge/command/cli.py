@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib.metadata
+import sys
 import warnings
+from io import TextIOWrapper
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 
+from tflite_ort.command.help import VerbCommand, VerbGroup
 from tflite_ort.command.terminal import complain, say, warn
 from tflite_ort.optional import late, referenced
 
@@ -33,14 +36,14 @@ class Verb(NamedTuple):
 VERBS = {
     "run": Verb(
         "run:run",
-        "Run a model once and print what comes out. Pictures and sounds are made what the model's "
-        "metadata say, and results have its labels.",
+        "Run a model once and print what comes out. Pictures and sounds are prepared as the "
+        "model's metadata say, and results have its labels.",
     ),
-    "generate": Verb("generate:generate", "Let a bundle with a language model answer a prompt."),
     "predict": Verb(
         "predict:predict",
         "Run a model over many inputs. The same command goes on with a job that was interrupted.",
     ),
+    "generate": Verb("generate:generate", "Let a bundle with a language model answer a prompt."),
     "export": Verb(
         "export:export",
         "Write a model as ONNX; of a bundle every model, with a list of them, into a folder.",
@@ -49,27 +52,23 @@ VERBS = {
         "triton:triton",
         "Write a model for Triton: the exported file, its configuration, and labels.",
     ),
-    "verify": Verb(
-        "verify:verify",
-        "Run a model in several runtimes and say which operator is off; exit code 4 if one is.",
-    ),
-    "extract": Verb("extract:extract", "Cut out what leads from some tensors to others."),
-    "versions": Verb(
-        "verbs:versions",
-        "Say which operator versions and runtime a model needs; exit code 3 if one is not known. "
-        "Of an operator, which versions there are, and where it runs on which element types.",
-    ),
-    "providers": Verb(
-        "verbs:providers",
-        "Show the execution providers that are installed, their devices, and what they lack.",
-    ),
-    "demo": Verb("verbs:demo", "Read handwritten digits; draw hands and faces on a film."),
     "inspect": Verb(
         "inspect:inspect",
         "Show signatures, inputs, outputs, costs and operators, where each would run and why not; "
         "of a bundle, what is in it, or with --model one of its models. Exit code 3 if a model "
         "cannot run.",
     ),
+    "versions": Verb(
+        "verbs:versions",
+        "Say which operator versions and runtime a model needs; exit code 3 if one is not known. "
+        "Of an operator, which versions there are, and where it runs on which element types.",
+    ),
+    "verify": Verb(
+        "verify:verify",
+        "Run a model in several runtimes and say which operator is off; exit code 4 if one is.",
+    ),
+    "view": Verb("view:view", "Show a model as a graph in Model Explorer, until Ctrl-C."),
+    "extract": Verb("extract:extract", "Cut out what leads from some tensors to others."),
     "bench": Verb("bench:bench", "Time models, beside LiteRT where ai-edge-litert is installed."),
     "tune": Verb(
         "tune:tune",
@@ -80,7 +79,11 @@ VERBS = {
         "Make models ready and keep them in the cache, for interpreters with the same choices.",
     ),
     "cache": Verb("cache:app", "Show or empty the cache of compiled models."),
-    "view": Verb("view:view", "Show a model as a graph in Model Explorer, until Ctrl-C."),
+    "providers": Verb(
+        "verbs:providers",
+        "Show the execution providers that are installed, their devices, and what they lack.",
+    ),
+    "demo": Verb("verbs:demo", "Read handwritten digits; draw hands and faces on a film."),
 }
 
 
@@ -101,11 +104,11 @@ def command(verb: str) -> Any:
     if isinstance(named, typer.Typer):
         return typer.main.get_command(named)
     own = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    own.command(verb)(named)
+    own.command(verb, cls=VerbCommand)(named)
     return typer.main.get_command(own)
 
 
-class Commands(TyperGroup):
+class Commands(VerbGroup):
     """Commands whose errors are one message and exit code 1, never a traceback; warnings are one
     message too."""
 
@@ -128,6 +131,8 @@ class Commands(TyperGroup):
             warnings.showwarning = warn
             try:
                 return super().invoke(ctx)
+            except BrokenPipeError:  # who reads has enough
+                raise
             except (schema.BridgeError, OSError, MemoryError, RecursionError) as error:
                 complain(error)
                 raise typer.Exit(1) from error
@@ -151,7 +156,10 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print it.")
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
 ) -> None:
     """Run and export TensorFlow Lite models through ONNX Runtime."""
@@ -159,4 +167,7 @@ def options(
 
 def main() -> None:
     """The console entry point."""
+    for stream in (sys.stdout, sys.stderr):  # names may have what the terminal has not
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     app()

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tflite_ort.command.activity import activity
 from tflite_ort.command.arguments import (
     AsJson,
     Hybrid,
@@ -25,7 +26,7 @@ from tflite_ort.schema import BridgeError
 
 
 def compile_models(
-    models: Annotated[list[Path], typer.Argument(metavar="MODEL...", help=".tflite files.")],
+    models: Annotated[list[Path], typer.Argument(metavar="MODEL", help=".tflite files.")],
     provider: Providers = None,
     provider_option: ProviderOptions = None,
     threads: Annotated[int, typer.Option(min=1, help="Threads within an operator.")] = 1,
@@ -42,7 +43,8 @@ def compile_models(
     The exit code is 1 if one cannot be kept.
     """
     rows, failed = [], False
-    for model in models:
+    for number, model in enumerate(models):
+        activity.tell(f"compile {model.name}", number, len(models))
         started = time.perf_counter()
         try:
             found, problem = _compiled(

@@ -20,8 +20,10 @@ Array = npt.NDArray[Any]
 DIGITS = Path(__file__).with_name("digits")
 MODELS = ("float32", "int8", "lstm_float32", "lstm_int8")
 PER_ROW = 6
+# Columns of the models' names, of a digit, and of a summary with room.
+LABELS, CELL, WIDE = 13, 9, 60
 # A character shows two pixels, one above the other: neither, the lower, the upper, both.
-HALVES = np.array([" ", "▄", "▀", "█"])
+HALVES, ASCII_HALVES = " ▄▀█", " .'#"
 INK = 8
 
 
@@ -76,10 +78,10 @@ def dequantized(stored: Array, details: dict[str, Any]) -> Array:
     return (stored.astype(np.float32) - zero_point) * scale if scale else stored
 
 
-def picture(image: Array) -> str:
-    """An image [8, 8] as four lines of half-block characters."""
+def picture(image: Array, halves: str = HALVES) -> str:
+    """An image [8, 8] as four lines of characters, by default half blocks."""
     ink = (image >= INK).astype(int)
-    return "\n".join("".join(line) for line in HALVES[2 * ink[::2] + ink[1::2]])
+    return "\n".join("".join(line) for line in np.array(list(halves))[2 * ink[::2] + ink[1::2]])
 
 
 def verdict(answers: Answers, index: int, label: int) -> Text:
@@ -88,20 +90,22 @@ def verdict(answers: Answers, index: int, label: int) -> Text:
     return Text(f"{digit:3} {probability:4.0%}", style="green" if digit == label else "bold red")
 
 
-def pictures(images: Array, labels: Array, answers: list[Answers], start: int) -> Table:
+def pictures(
+    images: Array, labels: Array, answers: list[Answers], shown: range, halves: str = HALVES
+) -> Table:
     """One row of digits with every model's answer below."""
-    shown = range(start, min(start + PER_ROW, len(images)))
     grid = Table.grid(padding=(0, 1))
-    grid.add_row("", *(Text(picture(images[i]), style="cyan") for i in shown))
+    grid.add_row("", *(Text(picture(images[i], halves), style="cyan") for i in shown))
     for given in answers:
         grid.add_row(given.model, *(verdict(given, i, labels[i]) for i in shown))
     return grid
 
 
-def summary(labels: Array, answers: list[Answers]) -> Table:
+def summary(labels: Array, answers: list[Answers], *, narrow: bool = False) -> Table:
     """Every model's size, score and speed."""
-    table = Table("model", box=None, header_style="bold", padding=(0, 3, 0, 0))
-    for column in ("size", "right", "one invoke"):
+    gap = 1 if narrow else 3
+    table = Table("model", box=None, header_style="bold", pad_edge=False, padding=(0, gap, 0, 0))
+    for column in ("size", "right", "invoke"):
         table.add_column(column, justify="right")
     for given in answers:
         size = digits_model(given.model).stat().st_size
@@ -111,12 +115,24 @@ def summary(labels: Array, answers: list[Answers]) -> Table:
     return table
 
 
-def run_demo(console: Console | None = None) -> None:
+def run_demo(console: Console) -> None:
     """Print the held-out digits, what each model reads, and the time of one invoke."""
-    console = console or Console()
     images, labels = held_out()
     answers = [read_digits(model, images) for model in MODELS]
-    console.print(f"{len(images)} digits the models have not seen, and what they read:\n")
-    for start in range(0, len(images), PER_ROW):
-        console.print(pictures(images, labels, answers, start), "")
-    console.print(summary(labels, answers))
+    console.print(f"{len(images)} digits the models have not seen, and what they read:")
+    console.print("")
+    halves = HALVES if _draws(console, HALVES) else ASCII_HALVES
+    step = max(1, min(PER_ROW, (console.width - LABELS) // CELL))
+    for start in range(0, len(images), step):
+        shown = range(start, min(start + step, len(images)))
+        console.print(pictures(images, labels, answers, shown, halves), "")
+    console.print(summary(labels, answers, narrow=console.width < WIDE))
+
+
+def _draws(console: Console, characters: str) -> bool:
+    """Whether a console can write the characters."""
+    try:
+        characters.encode(console.encoding)
+    except UnicodeEncodeError:
+        return False
+    return True

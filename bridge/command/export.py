@@ -20,7 +20,7 @@ from tflite_ort.command.arguments import (
     ExternalRoots,
     Hybrid,
     HybridOption,
-    ModelFile,
+    ModelOrBundle,
     ResolverName,
     SignatureKey,
     budgets,
@@ -67,32 +67,36 @@ Shapes = Annotated[
 Batch = Annotated[
     str | None,
     typer.Option(
-        metavar="N|8",
-        help="A batch dimension in front of every input and output: a name, or a number.",
+        metavar="NAME|NUMBER",
+        help="Put a batch in front of every input and output: of a size with this name, or of "
+        "this number.",
     ),
 ]
 CustomOpsOption = Annotated[
     CustomOps | None,
-    typer.Option(help="domain writes what has no translation as nodes of tflite.custom."),
+    typer.Option(
+        help="domain: write what has no translation as nodes of the domain tflite.custom."
+    ),
 ]
 
 
 WeightsOption = Annotated[
-    Weights, typer.Option(help="int8 keeps signed weights, as some accelerators need.")
+    Weights, typer.Option(help="Type of quantised weights; int8 as some accelerators need it.")
 ]
 Out = Annotated[
     str | None,
     typer.Argument(
-        metavar="[OUT]",
-        help="Default: MODEL with suffix .onnx; - is standard output; of a bundle, and of all "
-        "signatures, a folder.",
+        metavar="OUT",
+        help="The file to write; without, MODEL with suffix .onnx; - is standard output. Of a "
+        "bundle, and of all signatures, a folder.",
     ),
 ]
 AllSignatures = Annotated[
-    bool, typer.Option("--all-signatures", help="A file for each signature, into a folder.")
+    bool,
+    typer.Option("--all-signatures", help="Write a file for each signature, into the folder OUT."),
 ]
 Opset = Annotated[
-    int, typer.Option(min=min(IR_VERSIONS), max=max(IR_VERSIONS), help="That nodes are of.")
+    int, typer.Option(min=min(IR_VERSIONS), max=max(IR_VERSIONS), help="ONNX opset of the nodes.")
 ]
 Float16 = Annotated[
     bool, typer.Option("--float16", help="16-bit floats inside; inputs and outputs stay.")
@@ -103,10 +107,11 @@ Nchw = Annotated[
 ]
 Rename = Annotated[
     list[str] | None,
-    typer.Option(metavar="OLD=NEW", help="Of an input or output; repeatable."),
+    typer.Option(metavar="OLD=NEW", help="Give an input or output another name; repeatable."),
 ]
 ExternalData = Annotated[
-    bool, typer.Option("--external-data", help="Weights in a file beside it, OUT.data.")
+    bool,
+    typer.Option("--external-data", help="Write the weights into a file of their own, OUT.data."),
 ]
 Exact = Annotated[
     bool,
@@ -122,18 +127,22 @@ Stateful = Annotated[
     ),
 ]
 Decode = Annotated[
-    bool, typer.Option("--decode", help="End in boxes, landmarks, masks or classes.")
+    bool, typer.Option("--decode", help="Let the graph end in boxes, landmarks, masks or classes.")
 ]
 ImageInput = Annotated[
-    bool, typer.Option("--image-input", help="Decode, and begin at a picture of any size.")
+    bool,
+    typer.Option(
+        "--image-input", help="--decode, and let the graph begin at a picture of any size."
+    ),
 ]
 Check = Annotated[
-    bool, typer.Option("--check", help="Run it beside the interpreter; exit code 4 if off.")
+    bool,
+    typer.Option("--check", help="Run the file beside the interpreter; exit code 4 if it is off."),
 ]
 
 
 def export(
-    model: ModelFile,
+    model: ModelOrBundle,
     out: Out = None,
     signature: SignatureKey = None,
     all_signatures: AllSignatures = False,

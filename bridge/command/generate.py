@@ -15,6 +15,7 @@ from tflite_ort.command.arguments import (
     HybridOption,
     ProviderOptions,
     Providers,
+    Threads,
     budgets,
     choices_of,
 )
@@ -40,7 +41,7 @@ def generate(
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Of the random numbers.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, at the end.")] = False,
-    threads: Annotated[int | None, typer.Option(min=1)] = None,
+    threads: Threads = None,
     provider: Providers = None,
     provider_option: ProviderOptions = None,
     hybrid: HybridOption = Hybrid.XNNPACK,

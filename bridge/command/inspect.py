@@ -42,7 +42,9 @@ _CANNOT_RUN = 3
 
 
 def inspect(
-    models: Annotated[list[Path], typer.Argument(metavar="MODEL...", help=".tflite files.")],
+    models: Annotated[
+        list[Path], typer.Argument(metavar="MODEL", help=".tflite files, or bundles.")
+    ],
     signature: SignatureKey = None,
     name: BundledModel = None,
     as_json: AsJson = False,

@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from tflite_ort.command.activity import activity
 from tflite_ort.command.arguments import (
     AsJson,
     BudgetNumbers,
@@ -185,6 +186,8 @@ def _run(job: Job, work: Work, *, as_json: bool) -> None:
 @contextmanager
 def _progress(job: Job) -> Iterator[Tell]:
     """A bar with the rate and the time left, on a terminal; elsewhere nothing."""
+    if sys.stdout.isatty():
+        activity.end()
     console = new_console()
     columns = (
         BarColumn(),

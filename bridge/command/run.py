@@ -18,7 +18,7 @@ from tflite_ort.command.arguments import (
     Hybrid,
     HybridOption,
     Mean,
-    ModelFile,
+    ModelOrBundle,
     ProviderOptions,
     Providers,
     Rate,
@@ -53,7 +53,7 @@ Inputs = Annotated[
     typer.Option(
         "--input",
         metavar="[NAME=]FILE",
-        help="An image, .wav, .npy or .npz file, repeatable; inputs without one are random.",
+        help="A picture, .wav, .npy or .npz file, repeatable; inputs without one are random.",
     ),
 ]
 Targets = Annotated[
@@ -61,14 +61,14 @@ Targets = Annotated[
     typer.Option(
         "--output",
         metavar="[NAME=]FILE",
-        help="Save outputs, or one: .npy, .npz, .json, .png of a map; - is standard output, as "
-        ".npy of one and .npz of several; of a folder that is there, .npy files.",
+        help="Save the outputs, or the one named: .npy, .npz, .json, .png of a map, a folder that "
+        "is there, or - for standard output; repeatable.",
     ),
 ]
 
 
 def run(
-    model: ModelFile,
+    model: ModelOrBundle,
     inputs: Inputs = None,
     output: Targets = None,
     signature: SignatureKey = None,
@@ -86,7 +86,7 @@ def run(
     external_root: ExternalRoots = None,
     budget: BudgetNumbers = None,
 ) -> None:
-    """Run a model once and print what comes out. Pictures and sounds are made what the model's
+    """Run a model once and print what comes out. Pictures and sounds are prepared as the model's
     metadata say, and results have its labels."""
     preparation = Preparation(normalization=normalization_of(mean, std), rate=rate)
     targets = [_target(text) for text in output or ()]

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
+from tflite_ort.command.activity import activity
 from tflite_ort.optional import late
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def shown(text: str) -> str:
 def say(*messages: str, error: bool = False) -> None:
     """Print messages, each from the start of a line. Further lines of one are indented, so that no
     name in it can pass for another message."""
+    activity.clear()
     for message in messages:
         first, *others = map(shown, message.split("\n"))
         lines = (first, *(line if line.startswith(" ") else f"  {line}" for line in others))
@@ -52,11 +54,14 @@ def say(*messages: str, error: bool = False) -> None:
 
 def say_json(value: Any) -> None:
     """Print a value as JSON, in which all but ASCII is escaped."""
+    activity.clear()
     print(json.dumps(value, indent=2))
 
 
 def say_on(text: str) -> None:
-    """Go on with a text that comes in pieces; its line breaks and tabs are kept."""
+    """Go on with a text that comes in pieces; its line breaks and tabs are kept. What is being done
+    is no longer shown: it would stand in the text."""
+    activity.end()
     kept = "".join(c if c in "\n\t" else shown(c) for c in text)
     print(kept, end="", flush=True)
 
@@ -70,6 +75,7 @@ class PlainConsole(Console):
             self.width = _UNLIMITED
 
     def print(self, *objects: Any, **options: Any) -> None:
+        activity.clear()
         super().print(*map(self._plain, objects), **options)
 
     def _plain(self, each: Any) -> Any:
@@ -114,7 +120,7 @@ class PlainTable(Table):
         return table
 
 
-def new_console() -> Console:
+def new_console() -> PlainConsole:
     """A console for the results of a command."""
     return PlainConsole()
 

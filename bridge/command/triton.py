@@ -29,19 +29,30 @@ def _accelerator(given: str) -> str:
     return given
 
 
+Delay = Annotated[
+    int,
+    typer.Option(
+        min=0, metavar="MICROSECONDS", help="How long a request waits for others to make a batch."
+    ),
+]
+AcceleratorName = Annotated[
+    str,
+    typer.Option(metavar="|".join(ACCELERATORS), callback=_accelerator, help="What runs it there."),
+]
+
+
 def triton(
     model: ModelFile,
     repository: Annotated[Path, typer.Argument(help="The folder of all models of a server.")],
-    name: Annotated[str, typer.Option(help="Of the model there. Without: that of the file.")] = "",
+    name: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="Name of the model there; without, that of the file."),
+    ] = "",
     max_batch: Annotated[
         int, typer.Option(min=0, help="The most samples at once; 0 makes no batches.")
     ] = 32,
-    delay: Annotated[
-        int, typer.Option(min=0, metavar="MICROSECONDS", help="How long one waits for others.")
-    ] = 100,
-    accelerator: Annotated[
-        str, typer.Option(callback=_accelerator, help=f"One of {', '.join(ACCELERATORS)}.")
-    ] = "",
+    delay: Delay = 100,
+    accelerator: AcceleratorName = "",
     instances: Annotated[
         int, typer.Option(min=0, help="Copies on each device; 0 leaves it to the server.")
     ] = 0,

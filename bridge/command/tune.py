@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from tflite_ort.command.activity import activity
 from tflite_ort.command.arguments import AsJson, ExternalRoots, ResolverName, resolver_of
-from tflite_ort.command.terminal import complain, new_console, say, say_json
+from tflite_ort.command.terminal import complain, say, say_json
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.schema import BridgeError
 from tflite_ort.tuning.tuner import Tuning
 
 
 def tune(
-    models: Annotated[list[Path], typer.Argument(metavar="MODEL...", help=".tflite files.")],
+    models: Annotated[list[Path], typer.Argument(metavar="MODEL", help=".tflite files.")],
     out: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Keep the results here, for Interpreter(tune=FILE)."),
@@ -62,15 +62,13 @@ def tune(
 def _timed(model: Path, settings: Tuning, **options: Any) -> int:
     """Tune a model, and show the layer that is being timed; how many were."""
     count = 0
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=new_console(), transient=True) as bar:
-        task = bar.add_task(model.name)
 
-        def progress(label: str) -> None:
-            nonlocal count
-            count += 1
-            bar.update(task, description=f"{model.name}: {label}")
+    def progress(label: str) -> None:
+        nonlocal count
+        count += 1
+        activity.tell(f"{model.name}: {label}")
 
-        tuning = replace(settings, progress=progress)
-        Interpreter(model, tune=tuning, **options).allocate_tensors()
+    activity.tell(model.name)
+    tuning = replace(settings, progress=progress)
+    Interpreter(model, tune=tuning, **options).allocate_tensors()
     return count

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy.typing as npt
 import typer
 from onnx import ModelProto
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from tflite_ort.command.activity import activity
 from tflite_ort.command.arguments import (
     BudgetNumbers,
     ExternalRoots,
@@ -33,7 +31,7 @@ from tflite_ort.command.arguments import (
 )
 from tflite_ort.command.arrays import read_inputs, write_outputs
 from tflite_ort.command.called import called_model
-from tflite_ort.command.terminal import new_console, new_table, say, shown
+from tflite_ort.command.terminal import new_console, new_table, say
 from tflite_ort.comparison.differences import Tolerance
 from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.comparison.index_limits import index_limits
@@ -44,7 +42,6 @@ from tflite_ort.optional import late
 from tflite_ort.prediction.array_files import InputError
 from tflite_ort.prediction.tensors import described_inputs
 from tflite_ort.schema import ExportError, Model, write_model
-from tflite_ort.verification.comparing import Progress as Told
 from tflite_ort.verification.extraction import extract as extracted
 from tflite_ort.verification.extraction import one_operator
 from tflite_ort.verification.html import environment, to_html
@@ -76,7 +73,7 @@ InputFiles = Annotated[
     typer.Option(
         "--input",
         metavar="[NAME=]FILE|FOLDER",
-        help="As of run; a folder of images is a sample each.",
+        help="Files as run takes them; of a folder of pictures, each is a sample. Repeatable.",
     ),
 ]
 ReportFile = Annotated[
@@ -87,26 +84,51 @@ OverlayFolder = Annotated[
 ]
 PartFile = Annotated[
     Path | None,
-    typer.Option(help="Write the first operator that is off as a model, its inputs beside it."),
+    typer.Option(
+        metavar="FILE",
+        help="Write the first operator that is off as a model, its inputs beside it.",
+    ),
 ]
 
 
-Runtimes = Annotated[list[str] | None, typer.Option(help=f"Repeatable; of {', '.join(NAMES)}.")]
-OnnxFile = Annotated[Path | None, typer.Option(help="An ONNX file made from the model.")]
+Runtimes = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help=f"What is compared: {', '.join(NAMES)}; repeatable."),
+]
+OnnxFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="An ONNX file that was made from the model, to be compared too."
+    ),
+]
 MapFile = Annotated[
     Path | None,
-    typer.Option("--map", help="JSON: the tensor that each value of the ONNX file stands for."),
+    typer.Option(
+        "--map",
+        metavar="FILE",
+        help="JSON: the tensor that each value of the ONNX file stands for.",
+    ),
 ]
 JsonFile = Annotated[
-    str | None, typer.Option("--json", metavar="FILE|-", help="Write the report as JSON.")
+    str | None,
+    typer.Option(
+        "--json", metavar="[FILE]", help="Write the report as JSON; without FILE, print it."
+    ),
 ]
 RelativeTolerance = Annotated[
-    float, typer.Option(min=0.0, help="Of floats, relative to the largest value.")
+    float, typer.Option(min=0.0, help="What floats may be off, as a share of the largest value.")
 ]
-Reference = Annotated[str | None, typer.Option(help="What counts as right.")]
-Samples = Annotated[int, typer.Option(min=1, help="Random ones.")]
+Reference = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="The runtime that counts as right; without, LiteRT if there is one."
+    ),
+]
+Samples = Annotated[int, typer.Option(min=1, help="How many random inputs.")]
 Steps = Annotated[int, typer.Option(min=1, help="Runs in a row, over which state lasts.")]
-Quanta = Annotated[float, typer.Option(min=0.0, help="Of quantised tensors.")]
+Quanta = Annotated[
+    float, typer.Option(min=0.0, help="What quantised tensors may be off, in steps of their scale.")
+]
 Profiled = Annotated[
     bool | None,
     typer.Option(help="Time each operator; by default with --report and --overlay."),
@@ -146,7 +168,7 @@ def verify(
     if html is not None:
         environment()  # says now what is missing, not after the work
     limits: dict[str, Any] = {"external_roots": external_root or (), "budgets": budgets(budget)}
-    with called_model(model, signature, **limits) as (file, source), _bar() as progress:
+    with called_model(model, signature, **limits) as (file, source):
         report = verified(
             file,
             runtimes=runtime,
@@ -157,7 +179,7 @@ def verify(
             tolerance=Tolerance(tolerance, quanta),
             settings=_on_device(settings, file, limits),
             profiled_runs=_PROFILED if wants_times else 0,
-            progress=progress,
+            progress=activity.tell,
             **limits,
         )
     if json_file is not None and json_file != "-":
@@ -211,22 +233,6 @@ def _given(source: Model, path: Path, files: Sequence[str], seed: int) -> list[d
     if not images:
         raise InputError(f"no images in {folder}")
     return [drawn | read_inputs([str(path)], columns) for path in images]
-
-
-@contextmanager
-def _bar() -> Iterator[Told]:
-    """A progress bar on stderr while there is a terminal."""
-    console = Console(stderr=True, markup=False)
-    columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
-        task = bar.add_task("")
-
-        def told(what: str, done: int, count: int) -> None:
-            bar.update(task, description=shown(what), completed=done, total=count)
-
-        yield told
 
 
 # Printed -----------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from tflite_ort.command.activity import activity
 from tflite_ort.command.arguments import BudgetNumbers, ExternalRoots, budgets
 from tflite_ort.files import write_bytes
 from tflite_ort.optional import optional_module
@@ -24,8 +25,10 @@ def view(
         list[Path] | None,
         typer.Option(help="Node data, or a folder of it as verify --overlay writes; repeatable."),
     ] = None,
-    host: Annotated[str, typer.Option(help="Where the page is served.")] = "localhost",
-    port: Annotated[int, typer.Option(min=1, max=65535)] = 8080,
+    host: Annotated[
+        str, typer.Option(metavar="NAME", help="Where the page is served.")
+    ] = "localhost",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the page.")] = 8080,
     browser: Annotated[bool, typer.Option(help="Open a browser.")] = True,
     external_root: ExternalRoots = None,
     budget: BudgetNumbers = None,
@@ -40,6 +43,7 @@ def view(
         config = explorer.config().add_model_from_path(str(whole))
         for path in node_data_files(data or []):
             config.add_node_data_from_path(str(path))
+        activity.end()  # from now on it serves
         explorer.visualize_from_config(
             config, host=host, port=port, extensions=extensions, no_open_in_browser=not browser
         )

@@ -1,0 +1,175 @@
+"""The help of a command in plain lines that fit the terminal, without the types of Python."""
+
+from __future__ import annotations
+
+import shutil
+import types
+import typing
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from inspect import cleandoc, unwrap
+from pathlib import Path
+from textwrap import wrap
+from typing import Any
+
+from typer.core import TyperCommand, TyperGroup
+
+from tflite_ort.command.activity import activity
+from tflite_ort.command.terminal import say
+
+_WORDS: dict[Any, str] = {int: "N", float: "NUMBER", Path: "PATH", str: "TEXT"}
+# Help begins at this column at most; on a terminal of fewer columns it has lines of its own.
+_COLUMN, _NARROW = 34, 60
+_WIDEST = 100
+
+# What is told of an option or a verb: how it is written, and the text.
+Row = tuple[str, str]
+
+
+class VerbCommand(TyperCommand):
+    """A verb whose help is plain."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """What the line of usage says after the verb."""
+        return _usage(self, ctx)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As of typer; an option whose value may be left out has ``-`` then."""
+        optional = {name for each in self.params if _is_optional(each) for name in each.opts}
+        whole: list[str] = []
+        for argument, after in zip(args, [*args, "--"][1:], strict=True):
+            whole.append(argument)
+            if argument in optional and after.startswith("-") and after != "-":
+                whole.append("-")
+        return list(super().parse_args(ctx, whole))
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the verb, and show so if it takes long."""
+        with activity.during(str(ctx.info_name)):
+            return super().invoke(ctx)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help."""
+        words = _words(self.callback)
+        arguments = [_argument(each) for each in self.params if _is_argument(each)]
+        options = [_option(p, words) for p in self.get_params(ctx) if not _is_argument(p)]
+        _print(ctx, self.help, {"Arguments": arguments, "Options": options})
+
+
+class VerbGroup(TyperGroup):
+    """Several verbs, whose help is plain."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help."""
+        options = [_option(each, {}) for each in self.get_params(ctx)]
+        verbs = [(name, _summary(self.get_command(ctx, name))) for name in self.list_commands(ctx)]
+        _print(ctx, self.help, {"Options": options, "Commands": verbs})
+
+
+def _is_argument(parameter: Any) -> bool:
+    return bool(parameter.param_type_name == "argument")
+
+
+def _is_optional(option: Any) -> bool:
+    """Whether its value may be left out, which its help says by brackets."""
+    return not _is_argument(option) and (option.metavar or "") == "[FILE]"
+
+
+def _usage(command: TyperCommand, ctx: Any) -> list[str]:
+    pieces = ["[OPTIONS]"]
+    for each in filter(_is_argument, command.params):
+        name = _name(each)
+        pieces.append(name if each.required else f"[{name}]")
+    return pieces
+
+
+def _name(argument: Any) -> str:
+    """How an argument is written, with dots where there may be several."""
+    name = str(argument.metavar or argument.name.upper())
+    return f"{name}..." if argument.nargs != 1 else name
+
+
+def _argument(argument: Any) -> Row:
+    return _name(argument), argument.help or ""
+
+
+def _option(option: Any, words: dict[str, str]) -> Row:
+    names = ", ".join(sorted(option.opts, key=len))
+    if option.secondary_opts:
+        names += f" / {', '.join(option.secondary_opts)}"
+    if not option.is_flag:
+        names += f" {option.metavar or words.get(option.name, option.name.upper())}"
+    notes = [*_range(option), *_default(option), *(["required"] if option.required else [])]
+    text = option.help or ""
+    return names, f"{text} [{'; '.join(notes)}]".strip() if notes else text
+
+
+def _range(option: Any) -> Iterator[str]:
+    """The numbers that an option takes, where they have two ends."""
+    kind = getattr(option, "type", None)
+    least, most = (getattr(option, n, None) or getattr(kind, n, None) for n in ("min", "max"))
+    if least is not None and most is not None:
+        yield f"{least} to {most}"
+
+
+def _default(option: Any) -> Iterator[str]:
+    default = option.default
+    if option.secondary_opts and isinstance(default, bool):
+        names = option.opts if default else option.secondary_opts
+        yield f"default: {names[0].lstrip('-')}"
+    elif not (default is None or default == "" or callable(default) or option.is_flag):
+        yield f"default: {default.value if isinstance(default, Enum) else default}"
+
+
+def _words(function: Any) -> dict[str, str]:
+    """By parameter of a verb's function, what stands for its value."""
+    hints = typing.get_type_hints(unwrap(function))
+    return {name: _word(hint) for name, hint in hints.items()}
+
+
+def _word(hint: Any) -> str:
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return "|".join(str(each.value) for each in hint)
+    if typing.get_origin(hint) in (list, typing.Union, types.UnionType):
+        return _word(typing.get_args(hint)[0])
+    return _WORDS.get(hint, "VALUE")
+
+
+def _summary(command: Any) -> str:
+    return " ".join(cleandoc(command.help or "").split("\n\n")[0].split())
+
+
+def _print(ctx: Any, text: str | None, sections: dict[str, Sequence[Row]]) -> None:
+    width = min(shutil.get_terminal_size().columns, _WIDEST)
+    lines = _hanging(f"Usage: {ctx.command_path}", _usage_text(ctx), width)
+    for paragraph in cleandoc(text or "").split("\n\n"):
+        lines += ["", *wrap(" ".join(paragraph.split()), width)]
+    for title, rows in sections.items():
+        if rows:
+            lines += ["", f"{title}:", *_table(rows, width)]
+    say(*lines)
+
+
+def _usage_text(ctx: Any) -> str:
+    return " ".join(ctx.command.collect_usage_pieces(ctx))
+
+
+def _hanging(first: str, rest: str, width: int) -> list[str]:
+    return wrap(f"{first} {rest}", width, subsequent_indent="    ", break_on_hyphens=False)
+
+
+def _table(rows: Sequence[Row], width: int) -> Iterator[str]:
+    if width < _NARROW:
+        for left, text in rows:
+            yield from wrap(left, width, initial_indent="  ", subsequent_indent="    ")
+            yield from wrap(text, width, initial_indent="      ", subsequent_indent="      ")
+        return
+    column = min(_COLUMN, max(len(left) for left, _ in rows) + 4)
+    for left, text in rows:
+        lines = wrap(text, width - column) or [""]
+        if len(left) + 4 > column:
+            yield f"  {left}"
+        else:
+            lines[0] = f"  {left}".ljust(column) + lines[0]
+            yield lines.pop(0).rstrip()
+        yield from (" " * column + line for line in lines)
