@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Graph, ir
-from tflite_ort.opmap.idioms.factored_transform import factored_transform, factors_of
 from tflite_ort.opmap.idioms.movement import integers
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import Op, OperatorView, Untranslatable
@@ -18,9 +16,10 @@ from tflite_ort.schema.values.sizes import has_zero, is_known, is_one, may_diffe
 
 View = OperatorView[Any]
 
-# Up to this length a product with all waves is faster than the DFT of ONNX Runtime's CPU.
+# Up to this length a product with all waves is faster than the DFT of ONNX Runtime's CPU. Longer
+# rows are numpy's there: several times as fast as that DFT, and in float64 as TFLite has them.
 _BY_PRODUCT = 512
-# From here on numpy is several times as fast as the DFT of ONNX Runtime.
+# On other devices numpy transforms what is longer than this.
 _LONG = 1 << 16
 
 
@@ -29,14 +28,15 @@ def rfft2d(op: View, g: Graph) -> None:
     """DFT of the rows, of which the first half is kept, then DFT of the columns.
 
     Both crop an input that is too long, and extend one that is too short with zeros. On the CPU
-    short rows take a MatMul, and many rows two.
+    short rows take a MatMul.
     """
     input, rank = op["input"], op["input"].rank
     height, width = integers(op["fft_length"])
     if has_zero(*input.shape):
         raise Untranslatable("no element")
-    if g.target.fallback and max(height, width) > _LONG:
-        raise Untranslatable("numpy transforms long rows faster")
+    longest = _BY_PRODUCT if g.target.cpu_kernels else _LONG
+    if g.target.fallback and max(height, width) > longest:
+        raise Untranslatable("numpy transforms long rows faster, in float64")
     rows = input.shape[-2]
     source, shape = g.read(input), input.shape
     if is_known(rows) and height < rows:  # the others are not read
@@ -50,16 +50,10 @@ def rfft2d(op: View, g: Graph) -> None:
 
 def _of_rows(g: Graph, source: ir.Value, shape: tuple[int, ...], width: int) -> ir.Value:
     """The first half of the frequencies of each row of `source`, which has this shape."""
-    frequencies = width // 2 + 1
     whole = g.target.cpu_kernels and not may_differ(shape[-1:], (width,))
     if whole and width <= _BY_PRODUCT:
         waves = g.constants.add(_waves(width), "waves")
-        return g.reshape(g.op("MatMul", source, waves), (*shape[:-1], frequencies, 2))
-    rows = math.prod(shape[:-1]) if is_known(*shape[:-1]) else 1
-    factors = factors_of(width, rows) if whole else None
-    if factors is not None:
-        halves = factored_transform(g, source, rows, factors)
-        return g.reshape(halves, (*shape[:-1], frequencies, 2))
+        return g.reshape(g.op("MatMul", source, waves), (*shape[:-1], width // 2 + 1, 2))
     value = g.op("Unsqueeze", source, g.ints([len(shape)]))
     return _transformed(g, value, width, len(shape) - 1, onesided=1)
 

@@ -31,10 +31,12 @@ def check_transform(case: Case, seed: int = 0) -> None:
     print(f"{case.name}: seed {seed}")
     feeds = case.arrays(np.random.default_rng(seed))
     (expected,) = litert(case.model(), feeds, case.reference)
-    for providers, where in ((None, "ort"), ([], "numpy")):
+    longest = int(np.max(case.inputs[1].data))  # rows above 512 are numpy's
+    for providers, where in ((None, "ort" if longest <= 512 else "numpy"), ([], "numpy")):
         (got,), runners = ours(case.model(), feeds, providers)
         assert (got.dtype, got.shape, runners) == (expected.dtype, expected.shape, {where})
-        assert np.max(np.abs(got - expected)) <= 1e-6 * np.max(np.abs(expected))
+        bound = 1e-6 if where == "ort" else 2e-7
+        assert np.max(np.abs(got - expected)) <= bound * np.max(np.abs(expected))
 
 
 @pytest.mark.parametrize(
@@ -47,7 +49,6 @@ def check_transform(case: Case, seed: int = 0) -> None:
         ((2, 30, 3), (16, 8)),
         ((3, 1, 512), (1, 512)),  # the longest that is a product on the CPU
         ((3, 1, 1024), (1, 1024)),
-        ((8, 1, 1024), (1, 1024)),  # from here on two products
         ((2, 22, 1, 2048), (1, 2048)),
         ((16, 1024), (16, 1024)),
         ((9, 1, 8192), (1, 8192)),
@@ -56,6 +57,26 @@ def check_transform(case: Case, seed: int = 0) -> None:
 )
 def test_transform(shape: Shape, lengths: tuple[int, int]) -> None:
     check_transform(transform(shape, lengths))
+
+
+@pytest.mark.parametrize("rows", [1, 40])
+def test_small_parts_of_long_rows_are_exact(rows: int) -> None:
+    """Logarithms of a spectrum show what is a millionth of its peak, so it is made in float64."""
+    case = transform((rows, 1, 2048), (1, 2048))
+    time = np.arange(2048 * rows) / 48000
+    tone = np.sin(2 * np.pi * 3000 * time).astype(np.float32).reshape(rows, 1, 2048)
+    (got,), _ = ours(case.model(), [tone])
+    want = np.fft.rfft(tone.astype(np.float64))
+    assert np.all(np.abs(got - want) <= 1e-6 * np.abs(want) + 1e-10 * np.abs(want).max())
+
+
+def test_an_export_transforms_long_rows_with_dft() -> None:
+    case = transform((3, 1, 2048), (1, 2048))
+    feeds = case.arrays(np.random.default_rng(0))
+    pairs = exported(case.model(), feeds[:1])[0]
+    (want,) = litert(case.model(), feeds, case.reference)
+    got = pairs[..., 0] + 1j * pairs[..., 1]
+    assert np.max(np.abs(got - want)) <= 1e-6 * np.max(np.abs(want))
 
 
 def test_a_width_of_one_is_the_transform_of_a_column() -> None:
