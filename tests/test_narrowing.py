@@ -17,18 +17,24 @@ from tests.lstm_models import Lstm
 from tests.models import model_path, model_paths
 from tests.one_op import T, one_op_model
 from tflite_ort import Interpreter, export_onnx
+from tflite_ort.opmap.cells.lstm_integer import gate_tables
 from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.graph.gate_tables import Gate
 from tflite_ort.opmap.graph.interpolated import lines_of
 from tflite_ort.opmap.graph.narrowing import narrow_constants, narrowed
+from tflite_ort.opmap.graph.ramps import ramps_of
 from tflite_ort.opmap.graph.serialization import serialized
 from tflite_ort.schema import (
     FullyConnectedOptions,
     GeluOptions,
+    LeakyReluOptions,
     ModelBuilder,
     Op,
     QuantizationParameters,
     TensorType,
 )
+from tflite_ort.schema.arithmetic.code_functions import leaky_relu_codes
+from tflite_ort.schema.arithmetic.fixed_point import saturate
 
 Array = npt.NDArray[Any]
 F = ir.DataType.FLOAT
@@ -113,6 +119,81 @@ def test_lines_are_exactly_the_table() -> None:
     assert lines is not None
     assert lines.points.tolist() == points.clip(-12000, 12000)[:-1].tolist()
     assert lines_of(np.rint(np.sin(codes / 50) * 30000).astype(np.int16)) is None
+
+
+def made_at_load(table: Array) -> tuple[int, Array]:
+    """Bytes of a file that has `table` in the form that exports write, and the table that ONNX
+    Runtime makes of it."""
+    place = ir.Value("place", dtype=ir.DataType.INT64, shape=("n",))
+    graph = ir.Graph([place], [], [], name="main")
+    held = graph.add_initializer("table", table)
+    graph.outputs.append(ir.Value("found", dtype=held.dtype, shape=("n",)))
+    graph.nodes.append(ir.Node("Gather", [held, place], graph.outputs))
+    model = ir.Model(graph, opset_imports={"": 21})
+    narrow_constants(model)
+    content = serialized(model)
+    onnx.checker.check_model(onnx.load_from_string(content), full_check=True)
+    session = onnxruntime.InferenceSession(content)
+    return len(content), session.run(None, {"place": np.arange(len(table))})[0]
+
+
+GATES = [Gate(True, bits) for bits in range(5)] + [Gate(False, 3), Gate(False, 3, rest=True)]
+
+
+@pytest.mark.parametrize("ascending", [True, False])
+@pytest.mark.parametrize("gate", GATES)
+def test_a_table_of_a_16_bit_function_is_its_arithmetic(gate: Gate, ascending: bool) -> None:
+    table = gate._replace(ascending=ascending).table()
+    size, made = made_at_load(table)
+    assert size < 4000
+    np.testing.assert_array_equal(made, table, strict=True)
+
+
+def test_tables_of_gates_share_their_arithmetic() -> None:
+    size, made = made_at_load(gate_tables())
+    assert size < 5000
+    np.testing.assert_array_equal(made, gate_tables(), strict=True)
+    other = gate_tables()
+    other[70000] += 1
+    size, made = made_at_load(other)
+    assert size > other.nbytes
+    np.testing.assert_array_equal(made, other, strict=True)
+
+
+@pytest.mark.parametrize("alpha", [0.01, 0.2, 1.5, -0.7, 0.0])
+@pytest.mark.parametrize(("scale", "unit"), [(0.003, 0.0021), (0.0011, 0.0075)])
+def test_a_table_of_leaky_relu_is_two_ramps(alpha: float, scale: float, unit: float) -> None:
+    codes = np.arange(-32768, 32768, dtype=np.int32)
+    scales = np.float32(scale), np.float32(alpha), np.float32(unit)
+    table = saturate(leaky_relu_codes(codes, *scales), np.int16).astype(np.int16)
+    size, made = made_at_load(table)
+    assert size < 1500
+    np.testing.assert_array_equal(made, table, strict=True)
+
+
+@pytest.mark.parametrize("slope", [0.0, 1 / 95, -0.3, 1.7])
+def test_a_ramp_that_ends_at_the_limits(slope: float) -> None:
+    codes = np.arange(-32768, 32768)
+    table = np.floor(codes * slope + 40.5).clip(0, 255).astype(np.uint8)
+    size, made = made_at_load(table)
+    assert size < 1500
+    np.testing.assert_array_equal(made, table, strict=True)
+    table[codes == 3] ^= 1
+    assert ramps_of(table) is None
+
+
+def test_names_of_a_file_are_not_taken_again() -> None:
+    tensors = [T((2, 300), TensorType.INT16, scale) for scale in (0.0003, 0.00025)]
+    builder = ModelBuilder()
+    graph = builder.subgraph("main")
+    for name, tensor in zip(("c/0", "c/i32768"), tensors, strict=True):
+        tensor.declare(graph, name)
+    graph.operator(Op.LEAKY_RELU, ["c/0"], ["c/i32768"], LeakyReluOptions(alpha=0.1), version=2)
+    graph.inputs("c/0").outputs("c/i32768")
+    proto = export_onnx(builder.write())
+    onnx.checker.check_model(proto, full_check=True)
+    assert proto.ByteSize() < 2500
+    assert [each.name for each in proto.graph.output] == ["c/i32768"]
 
 
 def hybrid_model() -> bytes:

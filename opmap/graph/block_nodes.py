@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import ir
@@ -69,13 +68,5 @@ def is_depthwise(node: ir.Node) -> bool:
 
 def replace_constant(graph: ir.Graph, node: ir.Node, place: int, array: Array) -> None:
     """Give `node` a constant of its own."""
-    made = add_constant(graph, f"{node.name}/wide/{place}", array)
+    made = graph.add_initializer(f"{node.name}/wide/{place}", array)
     node.inputs = (*node.inputs[:place], made, *node.inputs[place + 1 :])
-
-
-def add_constant(graph: ir.Graph, name: str, array: Array) -> ir.Value:
-    """A new initializer."""
-    tensor = ir.Tensor(np.asarray(array, order="C"))
-    made = ir.Value(name, dtype=tensor.dtype, shape=tensor.shape, const_value=tensor)
-    graph.initializers[name] = made
-    return made

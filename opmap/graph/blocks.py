@@ -30,7 +30,6 @@ from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.block_nodes import (
     BY_ELEMENT,
     Uses,
-    add_constant,
     constant,
     is_convolution,
     is_dense,
@@ -190,10 +189,10 @@ def _divided(graph: ir.Graph, node: ir.Node, block: int) -> Sequence[ir.Node]:
     if outputs > 1 or window == [1, 1] or channels < block:
         return [node]
     source, _, *bias = node.inputs
-    by_channel = add_constant(
-        graph, f"{node.name}/by_channel", weights.reshape(channels, 1, *window)
+    by_channel = graph.add_initializer(
+        f"{node.name}/by_channel", weights.reshape(channels, 1, *window)
     )
-    ones = add_constant(graph, f"{node.name}/ones", np.ones((1, channels, 1, 1), np.float32))
+    ones = graph.add_initializer(f"{node.name}/ones", np.ones((1, channels, 1, 1), np.float32))
     parts = ir.Value(f"{node.outputs[0].name}/by_channel", dtype=ir.DataType.FLOAT)
     attributes = {**node.attributes, "group": channels}
     return [
@@ -281,7 +280,7 @@ def _repeated(graph: ir.Graph, node: ir.Node, cells: set[int]) -> Sequence[ir.No
     place = single.index(True)
     made = ir.Value(f"{node.outputs[0].name}/factors", dtype=ir.DataType.FLOAT)
     name = f"{node.name}/factors"
-    sizes = add_constant(graph, f"{name}/sizes", np.array(shape, np.int64))
+    sizes = graph.add_initializer(f"{name}/sizes", np.array(shape, np.int64))
     points = {"mode": "nearest", "nearest_mode": "floor"}
     resize = ir.Node(
         "Resize",
@@ -313,7 +312,7 @@ def _anchor(graph: ir.Graph, node: ir.Node, place: int, channels: int) -> ir.Nod
     source = node.inputs[place]
     ones = graph.initializers.get(f"ones/{channels}")
     if ones is None:
-        ones = add_constant(graph, f"ones/{channels}", np.ones((channels, 1, 1, 1), np.float32))
+        ones = graph.add_initializer(f"ones/{channels}", np.ones((channels, 1, 1, 1), np.float32))
     made = ir.Value(f"{node.outputs[0].name}/in_blocks/{place}", dtype=ir.DataType.FLOAT)
     node.inputs = (*node.inputs[:place], made, *node.inputs[place + 1 :])
     return ir.Node(

@@ -3,17 +3,15 @@ them: a file has the points, and nodes that are folded at load make the table.""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.graph.table_nodes import TableNodes
 
 Array = npt.NDArray[Any]
-# Adds a node with one output.
-AddNode = Callable[..., ir.Value]
 
 _SEGMENTS, _STEPS = 512, 128
 CODES = _SEGMENTS * _STEPS
@@ -25,6 +23,19 @@ class Lines(NamedTuple):
 
     points: npt.NDArray[np.int16]
     slopes: npt.NDArray[np.int16]
+
+    def make(self, nodes: TableNodes, name: str, output: ir.Value) -> None:
+        """Add the nodes of the table; all numbers are integers that float32 holds."""
+        add, constant, to_float = nodes.add, nodes.constant, ir.DataType.FLOAT
+        points = add("Cast", constant(f"{name}_points", self.points[:, None]), to=to_float)
+        slopes = add("Cast", constant(f"{name}_slopes", self.slopes[:, None]), to=to_float)
+        steps = constant("c/steps", np.arange(_STEPS, dtype=np.int8)[None])
+        rises = add("Mul", slopes, add("Cast", steps, to=to_float))
+        half = constant("c/line_half", np.array([_STEPS // 2], np.float32))
+        part = constant("c/line_part", np.array([1 / _STEPS], np.float32))
+        rises = add("Floor", add("Mul", add("Add", rises, half), part))
+        codes = add("Cast", add("Add", points, rises), to=ir.DataType.INT16)
+        add("Reshape", codes, nodes.list(CODES), output=output)
 
 
 def lines_of(table: Array) -> Lines | None:
@@ -47,24 +58,3 @@ def _line(points: Array, slopes: Array) -> Array:
     rise: Array = (slopes * np.arange(_STEPS) + _STEPS // 2) >> 7
     codes: Array = points + rise
     return codes
-
-
-def table_of(
-    lines: Lines, name: str, constant: Callable[[str, Array], ir.Value], add: AddNode
-) -> None:
-    """Add the nodes that make the table; all numbers are integers that float32 holds.
-
-    Args:
-        name: what names of constants begin with.
-        constant: gives the initializer of a name, which is made once.
-        add: takes the type of a node, its inputs and attributes; the last one makes the table.
-    """
-    to_float: Any = {"to": ir.DataType.FLOAT}
-    points = add("Cast", constant(f"{name}_points", lines.points[:, None]), **to_float)
-    slopes = add("Cast", constant(f"{name}_slopes", lines.slopes[:, None]), **to_float)
-    steps = add("Cast", constant("line_steps", np.arange(_STEPS, dtype=np.int8)[None]), **to_float)
-    half = constant("line_half", np.array([_STEPS // 2], np.float32))
-    part = constant("line_part", np.array([1 / _STEPS], np.float32))
-    rises = add("Floor", add("Mul", add("Add", add("Mul", slopes, steps), half), part))
-    codes = add("Cast", add("Add", points, rises), to=ir.DataType.INT16)
-    add("Reshape", codes, constant("line_codes", np.array([CODES], np.int64)), last=True)

@@ -184,6 +184,13 @@ class Graph:
         self.initializers = {value.name: value for value in initializers}
         self.name = name
 
+    def add_initializer(self, name: str, array: npt.NDArray[Any]) -> Value:
+        """A new initializer; `name` is not taken."""
+        tensor = Tensor(np.asarray(array, order="C"))
+        made = Value(name, dtype=tensor.dtype, shape=tensor.shape, const_value=tensor)
+        self.initializers[name] = made
+        return made
+
     def all_nodes(self) -> Iterator[Node]:
         """The nodes, each before those of its bodies."""
         return nested(self.nodes)

@@ -15,7 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import ir
-from tflite_ort.opmap.graph.interpolated import Lines, lines_of, table_of
+from tflite_ort.opmap.graph.gate_tables import Gates, gates_of
+from tflite_ort.opmap.graph.interpolated import Lines, lines_of
+from tflite_ort.opmap.graph.ramps import Ramps, ramps_of
+from tflite_ort.opmap.graph.table_nodes import Constants, TableNodes
 
 Array = npt.NDArray[Any]
 
@@ -41,6 +44,19 @@ class Narrow(NamedTuple):
     codes: Array
     scales: Array | None = None
 
+    def make(self, nodes: TableNodes, name: str, output: ir.Value) -> None:
+        """Add the nodes that make the constant."""
+        codes, to = nodes.constant(f"{name}_codes", self.codes), output.dtype
+        if self.scales is None:
+            nodes.add("Cast", codes, output=output, to=to)
+            return
+        scales = nodes.constant(f"{name}_scales", self.scales)
+        nodes.add("Mul", nodes.add("Cast", codes, to=to), scales, output=output)
+
+
+# Forms in which constants are written; each has `make`.
+Written = Narrow | Lines | Gates | Ramps
+
 
 def narrow_constants(model: ir.Model) -> None:
     """Write large constants of `model` narrow, with the nodes that make them what they were.
@@ -51,7 +67,8 @@ def narrow_constants(model: ir.Model) -> None:
     graph = model.graph
     taken = {value.name for value in graph.inputs}
     kept, homes = _read_by_quantization(graph), _homes(graph)
-    added: dict[int, tuple[ir.Graph, list[ir.Node]]] = {}
+    constant = Constants(graph)
+    added: dict[int, tuple[ir.Graph, list[ir.Node], TableNodes]] = {}
     for name, value in list(graph.initializers.items()):
         tensor = value.const_value
         if tensor is None or name in taken or id(value) in kept or tensor.nbytes < _BYTES:
@@ -65,9 +82,11 @@ def narrow_constants(model: ir.Model) -> None:
             made = ir.Value(f"{name}/{number}", dtype=value.dtype) if number else value
             for node in readers if number else ():
                 node.inputs = tuple(made if each is value else each for each in node.inputs)
-            nodes = added.setdefault(id(home), (home, []))[1]
-            nodes += _widening(graph, name, tensor, narrow, made)
-    for home, nodes in added.values():
+            if id(home) not in added:
+                nodes: list[ir.Node] = []
+                added[id(home)] = home, nodes, TableNodes(nodes, constant)
+            narrow.make(added[id(home)][2], name, made)
+    for home, nodes, _ in added.values():
         home.nodes[:0] = nodes
 
 
@@ -101,49 +120,12 @@ def _read_by_quantization(graph: ir.Graph) -> set[int]:
     return {id(value) for value, node, _ in graph.reads() if node.op_type in types}
 
 
-def _narrow(tensor: ir.Tensor) -> Lines | Narrow | None:
-    lines = lines_of(tensor.array)
-    if lines is not None or tensor.dtype not in _NARROWER:
-        return lines
-    return narrowed(tensor.array)
-
-
-def _widening(
-    graph: ir.Graph, name: str, tensor: ir.Tensor, narrow: Lines | Narrow, output: ir.Value
-) -> list[ir.Node]:
-    """The nodes that make `output` of the narrow form of the constant `name`, whose parts become
-    initializers of `graph`."""
-    nodes: list[ir.Node] = []
-
-    def constant(name: str, array: Array) -> ir.Value:
-        return graph.initializers.get(name) or _initializer(graph, name, array)
-
-    def add(op_type: str, *inputs: ir.Value, last: bool = False, **attributes: Any) -> ir.Value:
-        made = output if last else ir.Value(f"{output.name}_{len(nodes)}")
-        nodes.append(_node(op_type, inputs, made, **attributes))
-        return made
-
-    if isinstance(narrow, Lines):
-        table_of(narrow, name, constant, add)
-        return nodes
-    codes = constant(f"{name}_codes", narrow.codes)
-    whole = add("Cast", codes, last=narrow.scales is None, to=tensor.dtype)
-    if narrow.scales is not None:
-        add("Mul", whole, constant(f"{name}_scales", narrow.scales), last=True)
-    return nodes
-
-
-def _initializer(graph: ir.Graph, name: str, array: Array) -> ir.Value:
-    tensor = ir.Tensor(np.asarray(array, order="C"))
-    value = ir.Value(name, dtype=tensor.dtype, shape=tensor.shape, const_value=tensor)
-    graph.initializers[name] = value
-    return value
-
-
-def _node(op_type: str, inputs: Sequence[ir.Value], output: ir.Value, **attributes: Any) -> ir.Node:
-    return ir.Node(
-        op_type, inputs, [output], attributes=attributes, name=f"{output.name}/{op_type}"
-    )
+def _narrow(tensor: ir.Tensor) -> Written | None:
+    for table in (lines_of, gates_of, ramps_of):
+        made = table(tensor.array)
+        if made is not None:
+            return made
+    return narrowed(tensor.array) if tensor.dtype in _NARROWER else None
 
 
 def narrowed(array: Array) -> Narrow | None:

@@ -19,8 +19,8 @@ Int16Array = npt.NDArray[np.int16]
 
 _ONE = 32767  # of no integer bits: as near to 1 as it comes
 # exp(-2**k) from k = -2 up, in Q0.15.
-_EXP_STEPS = (25520, 19875, 12055, 4435, 600, 11, 0)
-_EXP_OF_MINUS_EIGHTH, _THIRD = 28918, 10923
+EXP_STEPS = (25520, 19875, 12055, 4435, 600, 11, 0)
+EXP_OF_MINUS_EIGHTH, THIRD = 28918, 10923
 
 
 def logistic(codes: Int16Array, integer_bits: int) -> Int16Array:
@@ -89,7 +89,7 @@ def _exp(x: Array, integer_bits: int) -> Array:
     quarter = 1 << (fraction_bits - 2)
     last = (x & (quarter - 1)) - quarter
     result, remainder = _exp_of_last_quarter(shifted_left(last, integer_bits)), last - x
-    for step, multiplier in enumerate(_EXP_STEPS[: integer_bits + 2]):
+    for step, multiplier in enumerate(EXP_STEPS[: integer_bits + 2]):
         taken = remainder & (quarter << step) != 0
         result = np.where(taken, product(result, multiplier), result)
     if integer_bits > 5:
@@ -103,8 +103,8 @@ def _exp_of_last_quarter(x: Array) -> Array:
     y2 = product(y, y)
     y3 = product(y2, y)
     quarter_y4 = rounding_shift_right(product(y2, y2), 2)
-    tail = rounding_shift_right(product(quarter_y4 + y3, _THIRD) + y2, 1)
-    result = _EXP_OF_MINUS_EIGHTH + product(_EXP_OF_MINUS_EIGHTH, y + tail)
+    tail = rounding_shift_right(product(quarter_y4 + y3, THIRD) + y2, 1)
+    result = EXP_OF_MINUS_EIGHTH + product(EXP_OF_MINUS_EIGHTH, y + tail)
     return np.asarray(np.minimum(result, 32767))
 
 
