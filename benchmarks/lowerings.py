@@ -1,6 +1,6 @@
 """Times the lowerings of many layers, and fits the cost model that the library ships.
 
-python benchmarks/lowerings.py measure --threads 1 --seconds 100 --out FILE.json
+python benchmarks/lowerings.py measure --layers means --threads 1 --seconds 100 --out FILE.json
 python benchmarks/lowerings.py fit FILE.json... --out bridge/tuning/costs.json
 """
 
@@ -30,6 +30,7 @@ from tflite_ort.schema import (
     Op,
     OperatorView,
     Padding,
+    Pool2DOptions,
     QuantizationParameters,
     TensorType,
     read_model,
@@ -84,6 +85,36 @@ def convolution(rng: np.random.Generator) -> Model:
     return read_model(builder.write())
 
 
+def mean(rng: np.random.Generator) -> Model:
+    """A drawn AVERAGE_POOL_2D of int8 codes whose windows reach over the edges."""
+    channels = int(rng.choice([3, 8, 16, 24, 32, 64, 128, 256, 768]))
+    most = int(3e5 / channels) ** 0.5
+    height, width = (int(rng.integers(3, max(4, min(60, most)))) for _ in "hw")
+    kernel, stride = int(rng.integers(2, 4)), int(rng.integers(1, 3))
+    codes, count = (
+        QuantizationParameters.affine(0.02, -3),
+        (-(-height // stride), -(-width // stride)),
+    )
+    options = Pool2DOptions(
+        padding=Padding.SAME,
+        stride_w=stride,
+        stride_h=stride,
+        filter_height=kernel,
+        filter_width=kernel,
+    )
+    builder = ModelBuilder("layer")
+    main = builder.subgraph("main")
+    main.tensor("x", (1, height, width, channels), _INT8, codes)
+    main.tensor("y", (1, *count, channels), _INT8, codes)
+    main.operator(Op.AVERAGE_POOL_2D, ["x"], ["y"], options, version=2)
+    main.inputs("x").outputs("y")
+    return read_model(builder.write())
+
+
+# What is measured, by name.
+_LAYERS = {"convolutions": convolution, "means": mean}
+
+
 def operators(model: Model) -> Iterator[OperatorView[Any]]:
     """The operators of a model, with all shapes."""
     resolver = BuiltinOpResolver()
@@ -94,13 +125,13 @@ def operators(model: Model) -> Iterator[OperatorView[Any]]:
         yield entry.inputs.bind(op)
 
 
-def measure(threads: int, seconds: float) -> Iterator[Mapping[str, Any]]:
+def measure(kind: str, threads: int, seconds: float) -> Iterator[Mapping[str, Any]]:
     """Rows of work and microseconds until the time is over."""
     rng, end = np.random.default_rng(_SEED), time.perf_counter() + seconds
     target = Target(exact_weight_type(), cpu_kernels=True, carried_boundary=True)
     translators = BuiltinOpResolver().translators
     while time.perf_counter() < end:
-        for op in operators(convolution(rng)):
+        for op in operators(_LAYERS[kind](rng)):
             lowerings = lowerings_of(op, target, translators)
             if len(lowerings) < 2:
                 continue
@@ -110,7 +141,8 @@ def measure(threads: int, seconds: float) -> Iterator[Mapping[str, Any]]:
             times = lowering_times(
                 op, names, target, translators, num_threads=threads, effort=_EFFORT
             )
-            layer = f"{op.name} {op['input'].shape} {op['filter'].shape} {op.output.shape}"
+            shapes = [tensor.shape for tensor in (*op.present_inputs(), op.output)]
+            layer = f"{op.name} {shapes}"
             for each in kept:
                 row = {"layer": layer, "lowering": each.name, "threads": threads}
                 yield row | {"work": each.work, "us": times[each.name] * 1e6}
@@ -167,19 +199,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=["measure", "fit"])
     parser.add_argument("files", nargs="*", type=Path)
+    parser.add_argument("--layers", choices=_LAYERS, default="convolutions")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
     if arguments.what == "measure":
-        rows = list(measure(arguments.threads, arguments.seconds))
+        rows = list(measure(arguments.layers, arguments.threads, arguments.seconds))
         write_text(arguments.out, json.dumps(rows))
         return
     rows = [row for file in arguments.files for row in json.loads(file.read_text())]
     costs = fit(rows)
     print(judge(rows, costs))
     known = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
-    known[kind_of_cpu(exact_weight_type())] = costs
+    known.setdefault(kind_of_cpu(exact_weight_type()), {}).update(costs)
     write_text(arguments.out, json.dumps(known, indent=2) + "\n")
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
+from tflite_ort.opmap.graph.choices import build_chosen
 from tflite_ort.opmap.graph.quantized_nodes import origin
 from tflite_ort.opmap.idioms.convolution_operands import window_padding
 from tflite_ort.opmap.idioms.movement import moved_domain
+from tflite_ort.opmap.idioms.window_means import mean_lowerings, step_of_codes
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     Op,
@@ -17,7 +19,7 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
-from tflite_ort.schema.values.semantics import quantized_range, within_reach
+from tflite_ort.schema.values.semantics import within_reach
 from tflite_ort.schema.values.sizes import may_differ
 
 # The types that MaxPool takes. Other codes are pooled as real numbers, in the same order.
@@ -39,14 +41,21 @@ def average_pool_2d(op: OperatorView[Pool2DOptions], g: Graph) -> None:
         mean = _average(op, g, g.read(input, layout=Layout.FIRST))
         g.write(output, mean, layout=Layout.FIRST, activation=activation)
         return
-    largest = max(map(abs, quantized_range(input.type)))
-    cells = op.options.filter_height * op.options.filter_width
-    step = 1 + 1 / (4 * largest * cells)  # the mean of a window is a multiple of 1 / cells
-    mean = _average(op, g, g.read_steps(input, step, layout=Layout.FIRST, from_zero_point=False))
-    codes, domain = g.quantize_codes(mean, input), moved_domain(input, output)
-    if domain is Domain.FILE:
-        codes = g.filed(codes, input)
-    g.write(output, codes, layout=Layout.FIRST, domain=domain, activation=activation)
+    domain = moved_domain(input, output)
+
+    def write(codes: ir.Value) -> None:
+        codes = g.filed(codes, input) if domain is Domain.FILE else codes
+        g.write(output, codes, layout=Layout.FIRST, domain=domain, activation=activation)
+
+    def pool() -> None:
+        step = step_of_codes(op, op.options.filter_height * op.options.filter_width)
+        x = g.read_steps(input, step, layout=Layout.FIRST, from_zero_point=False)
+        write(g.quantize_codes(_average(op, g, x), input))
+
+    if _is_global(op) or input.type not in _POOLED_AS_STORED:
+        pool()
+    else:
+        build_chosen(op, mean_lowerings(op, g, pool, write), g.target.choose)
 
 
 @translator(Op.MAX_POOL_2D, versions=(1, 3))
@@ -81,9 +90,14 @@ def l2_pool_2d(op: OperatorView[Pool2DOptions], g: Graph) -> None:
 
 
 def _average(op: OperatorView[Pool2DOptions], g: Graph, x: ir.Value) -> ir.Value:
-    if _covers(op["input"], op.options) and not may_differ(op.output.shape[1:3], (1, 1)):
+    if _is_global(op):
         return g.op("GlobalAveragePool", x)
     return g.op("AveragePool", x, count_include_pad=0, **_windows(op))
+
+
+def _is_global(op: OperatorView[Pool2DOptions]) -> bool:
+    """Whether a single window holds the whole image, and there is no other one."""
+    return _covers(op["input"], op.options) and not may_differ(op.output.shape[1:3], (1, 1))
 
 
 def _covers(input: TensorView, options: Pool2DOptions) -> bool:

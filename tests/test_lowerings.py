@@ -12,6 +12,9 @@ import numpy.typing as npt
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.lstm_models import invokes
+from tests.optimised import optimised_nodes
+from tests.oracle import litert_interpreter
 from tflite_ort.opmap import Target, lower
 from tflite_ort.providers.model_session import model_session
 from tflite_ort.providers.trials import exact_weight_type
@@ -25,10 +28,12 @@ from tflite_ort.schema import (
     Op,
     OperatorView,
     Padding,
+    Pool2DOptions,
     QuantizationParameters,
     Specialized,
     TensorType,
     read_model,
+    write_model,
 )
 from tflite_ort.specialize.specialization import specialize
 from tflite_ort.tuning.costs import modelled_chooser
@@ -136,6 +141,59 @@ def test_lowerings_of_a_convolution_give_the_same_codes(model: Model, seed: int)
     if exact_weight_type() == "int8":
         for name in names:
             np.testing.assert_array_equal(result_of(graph, name, image, "int8"), first, name)
+
+
+@st.composite
+def means(draw: st.DrawFn) -> Model:
+    """AVERAGE_POOL_2D of 8-bit codes, by windows that reach over the edges or do not."""
+    type_ = draw(st.sampled_from([TensorType.INT8, TensorType.UINT8]))
+    filter, stride = (draw(_SIDES), draw(_SIDES)), (draw(_SIDES), draw(_SIDES))
+    padding = draw(st.sampled_from([Padding.SAME, Padding.VALID]))
+    size = [k + draw(st.integers(0, 9)) for k in filter]
+    cells = [
+        -(-n // s) if padding is Padding.SAME else (n - k) // s + 1
+        for n, k, s in zip(size, filter, stride, strict=True)
+    ]
+    channels, codes = draw(st.integers(1, 20)), _affine(0.02, 5)
+    builder = ModelBuilder()
+    main = builder.subgraph("main")
+    main.tensor("x", (2, *size, channels), type_, codes)
+    main.tensor("y", (2, *cells, channels), type_, codes)
+    options = Pool2DOptions(
+        padding=padding,
+        stride_h=stride[0],
+        stride_w=stride[1],
+        filter_height=filter[0],
+        filter_width=filter[1],
+        fused_activation_function=draw(st.sampled_from(_ACTIVATIONS)),
+    )
+    main.operator(Op.AVERAGE_POOL_2D, ["x"], ["y"], options, version=2)
+    main.inputs("x").outputs("y")
+    return read_model(builder.write())
+
+
+@given(means(), st.integers(0, 2**32 - 1))
+def test_lowerings_of_a_mean_give_the_codes_of_litert(model: Model, seed: int) -> None:
+    """Halves are among the means, which LiteRT rounds away from zero."""
+    graph, rng = graph_of(model), np.random.default_rng(seed)
+    input = graph.tensors[graph.inputs[0]]
+    bounds = np.iinfo(input.dtype)
+    x = rng.integers(bounds.min, bounds.max, input.shape, input.dtype, endpoint=True)
+    litert = litert_interpreter(write_model(model), "reference")
+    ((expected,),) = invokes(litert, [[x]])
+    for name in ("pool", "sums"):
+        for weights in ("uint8", exact_weight_type()):
+            np.testing.assert_array_equal(result_of(graph, name, x, weights), expected, name)
+
+
+def test_means_of_codes_are_sums_where_windows_stay_inside() -> None:
+    builder = ModelBuilder()
+    main = builder.subgraph("main").tensor("x", (1, 12, 12, 16), TensorType.INT8, _affine(0.1, 0))
+    main.tensor("y", (1, 6, 6, 16), TensorType.INT8, _affine(0.1, 0))
+    options = Pool2DOptions(stride_h=2, stride_w=2, filter_height=2, filter_width=2)
+    main.operator(Op.AVERAGE_POOL_2D, ["x"], ["y"], options, version=2)
+    main.inputs("x").outputs("y")
+    assert optimised_nodes(builder.write()) == {"QLinearConv": 1}
 
 
 def image_layer(width: int, channels: int) -> OperatorView[Any]:

@@ -182,7 +182,7 @@ class Graph(NotedNodes):
             raise Untranslatable(f"{tensor.name!r} has no scale")
         if not from_zero_point:
             codes = self.read(tensor, layout=layout, domain=Domain.STORED, rank=rank)
-            return self.op("DequantizeLinear", codes, *self._code_parameters(tensor, step))
+            return self.steps_of_codes(codes, tensor, step)
         if tensor.data is not None and not quantization.per_channel:
             steps = tensor.data.astype(np.float64) - quantization.scalar_zero_point
             real = (steps * step).astype(np.float32)

@@ -181,6 +181,11 @@ class QuantizedNodes(Nodes):
             "QuantizeLinear", whole, *self._parameters(tensor, carried_type(tensor), 1.0)
         )
 
+    def steps_of_codes(self, codes: ir.Value, tensor: TensorView, step: float) -> ir.Value:
+        """Carried codes like those of `tensor` in float32, counted from code 0 of the file, times
+        `step`."""
+        return self.op("DequantizeLinear", codes, *self._code_parameters(tensor, step))
+
     def quantize_codes(self, value: ir.Value, tensor: TensorView) -> ir.Value:
         """The carried codes of `tensor` for floats that are near codes as the file has them."""
         return self.op("QuantizeLinear", value, *self._code_parameters(tensor, 1.0))

@@ -1,0 +1,131 @@
+"""Means over windows of 8-bit codes as sums: a depthwise convolution of ones.
+
+ONNX Runtime's QLinearAveragePool takes up to 28 times as long. A window that reaches over the edge
+of the image is divided by fewer cells, so the image falls into parts of equal windows, each with a
+convolution of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
+from tflite_ort.opmap.graph.choices import Lowering
+from tflite_ort.schema import OperatorView, Pool2DOptions
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE
+from tflite_ort.schema.values.semantics import explicit_padding, quantized_range
+from tflite_ort.schema.values.sizes import is_known
+
+View = OperatorView[Pool2DOptions]
+
+_MOST_PARTS = 9  # those of a 3x3 window: corners, edges and the rest
+# Up to so many cells the step of a code is told from 1 by float32, three roundings included.
+_MOST_CELLS = 1024
+
+
+class Run(NamedTuple):
+    """Neighbouring windows of one length along an axis.
+
+    Attributes:
+        begin, end: the cells that they cover.
+    """
+
+    begin: int
+    end: int
+    length: int
+
+
+def step_of_codes(op: View, cells: int) -> float:
+    """What a code is read as, so that halves of means over so many cells are rounded away from
+    zero and nothing else moves past a half: such a mean is a multiple of 1 / cells."""
+    largest = max(map(abs, quantized_range(op["input"].type)))
+    return 1 + 1 / (4 * largest * cells)
+
+
+def mean_lowerings(
+    op: View, g: Graph, pool: Callable[[], None], write: Callable[[ir.Value], None]
+) -> list[Lowering]:
+    """`pool`, and sums of the windows where these are exact.
+
+    Args:
+        write: takes the carried codes of the means, channels first.
+    """
+    plain = Lowering("pool", {}, pool)
+    height, width, channels = sizes = op["input"].shape[1:4]
+    if not (g.target.cpu_kernels and all(map(is_known, sizes))):
+        return [plain]
+    options = op.options
+    rows = _runs(options, height, options.filter_height, options.stride_h)
+    columns = _runs(options, width, options.filter_width, options.stride_w)
+    cells = options.filter_height * options.filter_width
+    parts = len(rows) * len(columns)
+    if parts > _MOST_PARTS or cells > _MOST_CELLS:
+        return [plain]
+    results = float(np.prod(op.output.shape[1:3])) * channels
+    work = {"Pool": 1.0, "Pool results": results, "Pool products": results * cells}
+    parted = {"Part": float(parts), "Part results": results, "Part products": results * cells}
+    sums = Lowering("sums", parted, lambda: write(_sums(op, g, rows, columns)))
+    # One part is faster for every shape.
+    return [sums] if parts == 1 else [Lowering("pool", work, pool), sums]
+
+
+def _runs(options: Pool2DOptions, size: int, kernel: int, stride: int) -> list[Run]:
+    """The windows along an axis: all whole ones together, each other one by itself."""
+    before, after = explicit_padding(options.padding, size, kernel, stride, 1)
+    runs: list[Run] = []
+    for start in range(-before, size + after - kernel + 1, stride):
+        begin, end = max(start, 0), min(start + kernel, size)
+        run = Run(begin, end, end - begin)
+        if runs and runs[-1].length == run.length == kernel:
+            run = Run(runs.pop().begin, end, kernel)
+        runs.append(run)
+    return runs
+
+
+def _sums(op: View, g: Graph, rows: Sequence[Run], columns: Sequence[Run]) -> ir.Value:
+    codes = g.read(op["input"], layout=Layout.FIRST, domain=Domain.STORED)
+    mean = partial(_mean, op, g, codes)
+    made = [[mean(row, column) for column in columns] for row in rows]
+    lines = [line[0] if len(line) == 1 else g.op("Concat", *line, axis=3) for line in made]
+    return lines[0] if len(lines) == 1 else g.op("Concat", *lines, axis=2)
+
+
+def _mean(op: View, g: Graph, codes: ir.Value, row: Run, column: Run) -> ir.Value:
+    """The carried codes of the means over the windows of a part."""
+    input, options = op["input"], op.options
+    part = g.steps_of_codes(
+        _part(g, codes, input.shape[1:3], row, column),
+        input,
+        step_of_codes(op, row.length * column.length),
+    )
+    dtype = NUMPY_DTYPE[g.weight_type]
+    ones = np.ones((input.shape[3], 1, row.length, column.length), dtype)
+    scale, zero = np.float32(1 / (row.length * column.length)), np.zeros((), dtype)
+    weights = g.op(
+        "DequantizeLinear",
+        g.constants.add(ones, "ones"),
+        g.constants.add(np.asarray(scale), "ones_scale"),
+        g.constants.add(zero, "ones_zero_point"),
+    )
+    attributes: dict[str, Any] = {
+        "kernel_shape": [row.length, column.length],
+        "strides": [options.stride_h, options.stride_w],
+        "group": input.shape[3],
+    }
+    return g.quantize_codes(g.op("Conv", part, weights, **attributes), input)
+
+
+def _part(g: Graph, codes: ir.Value, sizes: tuple[int, ...], row: Run, column: Run) -> ir.Value:
+    """The cells of a part; cells behind the last window of the image may stay."""
+    cut = [
+        (run.begin, run.end, axis)
+        for run, size, axis in zip((row, column), sizes, (2, 3), strict=True)
+        if run.begin or run.end < size
+    ]
+    if not cut:
+        return codes
+    return g.op("Slice", codes, *(g.ints(list(bounds)) for bounds in zip(*cut, strict=True)))
