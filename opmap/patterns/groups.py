@@ -8,6 +8,7 @@ from functools import cache
 
 from tflite_ort.opmap.graph import Graph, Target
 from tflite_ort.opmap.patterns.attention import ATTENTION
+from tflite_ort.opmap.patterns.cache_rows import CACHE_ROWS
 from tflite_ort.opmap.patterns.cached_attention import CACHED_ATTENTION
 from tflite_ort.opmap.patterns.group_normalization import GROUP_NORMS
 from tflite_ort.opmap.patterns.matching import Producers
@@ -28,6 +29,7 @@ TABLE: tuple[Pattern, ...] = (
     *CACHED_ATTENTION,
     *ATTENTION,
     *ROTATIONS,
+    *CACHE_ROWS,
 )
 
 
