@@ -20,7 +20,7 @@ import numpy as np
 from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.idioms.movement import moved_domain
 from tflite_ort.opmap.patterns.matching import RESHAPES, Found, Leaf, Producers, node
-from tflite_ort.opmap.patterns.pattern import Emit, Pattern, Surroundings, View
+from tflite_ort.opmap.patterns.pattern import Emit, Pattern, Surroundings, View, shaped
 from tflite_ort.records import record
 from tflite_ort.schema import Op, TensorType, TensorView
 from tflite_ort.schema.values.sizes import is_known
@@ -79,8 +79,8 @@ class _Position:
     def read(self, g: Graph) -> ir.Value:
         """It as int32 [1]."""
         if self.number is None:
-            return _shaped(g, self.source, (1,))
-        every = _shaped(g, self.source, (prod(self.source.shape),))
+            return shaped(g, self.source, (1,))
+        every = shaped(g, self.source, (prod(self.source.shape),))
         return g.op("Slice", every, g.ints([self.number]), g.ints([self.number + 1]))
 
 
@@ -226,16 +226,11 @@ def _emit_rows(found: Found, g: Graph, op: View) -> None:
     """Gather, which counts a negative index from the end, and fails beyond the table."""
     table, tuples, output = found[_TABLE], found.operator(_GATHER)["indices"], op.output
     domain = moved_domain(table, output)
-    index = _shaped(g, found[_X], tuples.shape[:-1])
+    index = shaped(g, found[_X], tuples.shape[:-1])
     rows = g.op("Gather", g.read(table, domain=domain), index)
     if tuple(output.shape) != (*tuples.shape[:-1], *table.shape[1:]):
         rows = g.reshape(rows, output.shape)
     g.write(output, rows, domain=domain)
-
-
-def _shaped(g: Graph, tensor: TensorView, shape: Sequence[int]) -> ir.Value:
-    value = g.read(tensor)
-    return value if tuple(tensor.shape) == tuple(shape) else g.reshape(value, shape)
 
 
 CACHE_ROWS = (

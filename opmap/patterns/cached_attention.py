@@ -22,16 +22,16 @@ import numpy as np
 
 from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.patterns.matching import RESHAPES, Found, Leaf, Producers, node
-from tflite_ort.opmap.patterns.pattern import Emit, Pattern, Surroundings, View
+from tflite_ort.opmap.patterns.pattern import Emit, Pattern, Surroundings, View, shaped
 from tflite_ort.opmap.patterns.views import Runs, Strided
-from tflite_ort.records import record
+from tflite_ort.records import record, replace
 from tflite_ort.schema import Op, TensorType, TensorView
 from tflite_ort.schema.values.semantics import normalized_axis
 from tflite_ort.schema.values.sizes import is_known
 
 _HIDDEN = -1e30
 # Smaller caches are not cut: the nodes that find the last row take as long as what they save.
-_LEAST = 1 << 13
+_LEAST = 1 << 14
 # How many operators may stand between a cache and a product.
 _REACH = 8
 
@@ -45,6 +45,8 @@ _RESULT = node(Op.BATCH_MATMUL)(_SOFTMAX, _V)
 # whose dimensions (heads, tokens, elements) stand in this order.
 Order = tuple[int, int, int]
 _HEADS, _TOKENS, _ELEMENTS = 0, 1, 2
+# What stands before heads, rows and elements: nothing, or a batch of one.
+Lead = tuple[int, ...]
 
 
 @record
@@ -66,13 +68,15 @@ class _Cache:
     scale: float
 
     @classmethod
-    def of(cls, operand: TensorView, swapped: bool, producers: Producers) -> _Cache | None:
+    def of(cls, product: View, swapped: bool, producers: Producers) -> _Cache | None:
         """The cache behind the right-hand side [..., elements, tokens] of a product, or
         [..., tokens, elements] if `swapped`; None where there is none."""
-        for source, view, scale in _sources(operand, producers):
+        batch = product.output.shape[:-2]
+        for source, view, scale in _sources(product["y"], producers):
             maker = producers.maker(source)
             if maker is not None and maker.op is Op.DYNAMIC_UPDATE_SLICE:
-                return cls._read(source, view, swapped, scale)
+                whole = view.broadcast((*batch, *view.shape[-2:]))
+                return None if whole is None else cls._read(source, whole, swapped, scale)
         return None
 
     @classmethod
@@ -92,18 +96,28 @@ class _Cache:
                 return cls(source, order, sizes, shared, scale)
         return None
 
-    def read(self, g: Graph, end: ir.Value | None) -> ir.Value:
-        """Its rows up to `end`, in three dimensions as they stand."""
-        value = g.reshape(g.read(self.source), tuple(self.sizes[each] for each in self.order))
+    @property
+    def is_batch(self) -> bool:
+        """Whether it stands as a batch of one, heads first, as the products take it."""
+        shape = tuple(self.sizes[each] for each in self.order)
+        return self.order[0] == _HEADS and tuple(self.source.shape) == (1, *shape)
+
+    def read(self, g: Graph, end: ir.Value | None, lead: Lead) -> ir.Value:
+        """Its rows up to `end`, as they stand."""
+        shape = tuple(self.sizes[each] for each in self.order)
+        value = shaped(g, self.source, (*lead, *shape))
         if end is None:
             return value
-        axis = g.ints([self.order.index(_TOKENS)])
+        axis = g.ints([len(lead) + self.order.index(_TOKENS)])
         return g.op("Slice", value, g.ints([0]), end, axis)
 
-    def factor(self, g: Graph, end: ir.Value | None, wanted: Order) -> ir.Value:
+    def factor(self, g: Graph, end: ir.Value | None, wanted: Order, lead: Lead) -> ir.Value:
         """The same with its dimensions in the order `wanted`."""
-        value, perm = self.read(g, end), [self.order.index(each) for each in wanted]
-        return value if perm == [0, 1, 2] else g.op("Transpose", value, perm=perm)
+        value, perm = self.read(g, end, lead), [self.order.index(each) for each in wanted]
+        if perm == [0, 1, 2]:
+            return value
+        count = len(lead)
+        return g.op("Transpose", value, perm=[*range(count), *(count + each for each in perm)])
 
 
 def _order(dimensions: Sequence[Runs]) -> Order | None:
@@ -178,13 +192,15 @@ class _Attention:
     """An attention that was found.
 
     Args:
-        queries: how many there are of each head.
+        rows: how many queries share a head of the caches.
+        queries: of so many rows, the mask has a row of its own for each.
     """
 
     q: TensorView
     keys: _Cache
     values: _Cache
     mask: TensorView
+    rows: int
     queries: int
 
     @classmethod
@@ -194,58 +210,82 @@ class _Attention:
         plain = not (first.options.adj_x or second.options.adj_x)
         if not plain or found.operator(_SOFTMAX).options.beta != 1 or not _are_floats(found):
             return None
-        keys = _Cache.of(first["y"], first.options.adj_y, producers)
-        values = _Cache.of(second["y"], not second.options.adj_y, producers)
+        keys = _Cache.of(first, first.options.adj_y, producers)
+        values = _Cache.of(second, not second.options.adj_y, producers)
         if keys is None or values is None or values.scale != 1 or keys.scale == 0:
             return None
-        same = (keys.sizes[:2], keys.shared) == (values.sizes[:2], values.shared)
-        attention = cls(first["x"], keys, values, found[_MASK], first["x"].shape[-2])
-        return attention if same and attention._fits(found) else None
+        q, scale = _unscaled(first["x"], producers)
+        keys = replace(keys, scale=keys.scale * scale)
+        rows = keys.shared * first["x"].shape[-2]
+        attention = cls(q, keys, values, found[_MASK], rows, found[_MASKED].shape[-2])
+        return attention if attention._fits(found) else None
 
     def _fits(self, found: Found) -> bool:
-        """Whether scores and mask are [..., queries, tokens], and one mask is for all heads."""
-        rows = (self.queries, self.keys.sizes[1])
-        *heads, queries, tokens = (1, 1, *self.mask.shape)
-        shapes = (found[part].shape[-2:] for part in (_SCORES, _MASKED, _SOFTMAX))
+        """Whether scores are rows of tokens, in the same order all the way, and one mask is for all
+        heads."""
+        heads, tokens, _ = self.keys.sizes
         second = found.operator(_RESULT)["x"]
+        *others, queries, last = (1, 1, *self.mask.shape)
+        scores = (*(found[part].shape for part in (_SCORES, _MASKED, _SOFTMAX)), second.shape)
         return (
-            all(shape == rows for shape in (*shapes, second.shape[-2:]))
-            and prod(found[_MASKED].shape) == prod(found[_SCORES].shape)
-            and set(heads) == {1}
+            all(shape[-1] == tokens for shape in scores)
+            and all(prod(shape) == heads * self.rows * tokens for shape in scores)
+            and self.values.sizes[:2] == (heads, tokens)
+            and self.values.shared * second.shape[-2] == self.rows
+            and self.rows % self.queries == 0
+            and set(others) == {1}
             and queries in (1, self.queries)
-            and tokens == rows[1]
+            and last == tokens
         )
 
     def emit(self, g: Graph, op: View) -> None:
         """The nodes, the last of which makes the output of `op`."""
         heads, tokens, elements = self.keys.sizes
+        lead: Lead = (1,) if self.keys.is_batch and self.values.is_batch else ()
         end = _end(g, self.mask, tokens) if self._is_cut else None
-        rows = self.keys.shared * self.queries
-        q = g.reshape(g.read(self.q), (heads, rows, elements))
-        if self.keys.scale != 1:
+        q = shaped(g, self.q, (*lead, heads, self.rows, elements))
+        if self.keys.scale != 1:  # ONNX Runtime makes it a factor of the product
             q = g.op("Mul", q, g.constant(self.keys.scale, np.float32))
-        scores = g.op("MatMul", q, self.keys.factor(g, end, (_HEADS, _ELEMENTS, _TOKENS)))
-        scores = self._masked(g, scores, end)
+        scores = g.op("MatMul", q, self.keys.factor(g, end, (_HEADS, _ELEMENTS, _TOKENS), lead))
+        scores = self._masked(g, scores, end, lead)
         weights = g.op("Softmax", scores, axis=-1)
-        values = self.values.factor(g, end, (_HEADS, _TOKENS, _ELEMENTS))
-        g.write(op.output, g.reshape(g.op("MatMul", weights, values), op.output.shape))
+        values = self.values.factor(g, end, (_HEADS, _TOKENS, _ELEMENTS), lead)
+        result, shape = g.op("MatMul", weights, values), op.output.shape
+        same = tuple(shape) == (*lead, heads, self.rows, elements)
+        g.write(op.output, result if same else g.reshape(result, shape))
 
     @property
     def _is_cut(self) -> bool:
         return not self.mask.is_constant and prod(self.keys.sizes) >= _LEAST
 
-    def _masked(self, g: Graph, scores: ir.Value, end: ir.Value | None) -> ir.Value:
-        """The scores [heads, rows, tokens] with the mask."""
+    def _masked(self, g: Graph, scores: ir.Value, end: ir.Value | None, lead: Lead) -> ir.Value:
+        """The scores [..., heads, rows, tokens] with the mask."""
         heads, tokens, _ = self.keys.sizes
         each = 1 if prod(self.mask.shape) == tokens else self.queries
-        mask = g.reshape(g.read(self.mask), (1, each, tokens))
+        plain = each in (1, self.rows)
+        mask = shaped(g, self.mask, (*(lead if plain else ()), 1, each, tokens))
         if end is not None:
-            mask = g.op("Slice", mask, g.ints([0]), end, g.ints([2]))
-        if each == 1 or self.keys.shared == 1:
+            mask = g.op("Slice", mask, g.ints([0]), end, g.ints([-1]))
+        if plain:
             return g.op("Add", scores, mask)
-        apart = g.op("Reshape", scores, g.ints([heads, self.keys.shared, self.queries, -1]))
+        apart = g.op("Reshape", scores, g.ints([heads, self.rows // each, each, -1]))
         apart = g.op("Add", apart, mask)
-        return g.op("Reshape", apart, g.ints([heads, self.keys.shared * self.queries, -1]))
+        return g.op("Reshape", apart, g.ints([*lead, heads, self.rows, -1]))
+
+
+def _unscaled(tensor: TensorView, producers: Producers) -> tuple[TensorView, float]:
+    """A tensor with the elements of `tensor` but for a factor, and the factor."""
+    scale = 1.0
+    for _ in range(_REACH):
+        maker = producers.maker(tensor)
+        if maker is None or maker.variables():
+            break
+        scaled = _scaled(maker) if maker.op is Op.MUL else None
+        if scaled is None and maker.op not in RESHAPES:
+            break
+        tensor, factor = scaled or (maker.present_inputs()[0], 1.0)
+        scale *= factor
+    return tensor, scale
 
 
 def _end(g: Graph, mask: TensorView, tokens: int) -> ir.Value:

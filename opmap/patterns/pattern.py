@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from tflite_ort.opmap.graph import Graph, Target
+from tflite_ort.opmap.graph import Graph, Target, ir
 from tflite_ort.opmap.patterns.matching import Found, Node, Producers
 from tflite_ort.records import record
-from tflite_ort.schema import OperatorView
+from tflite_ort.schema import OperatorView, TensorView
 
 View = OperatorView[Any]
 
@@ -44,3 +44,9 @@ class Pattern:
     name: str
     root: Node
     plan: Callable[[Found, Surroundings], Emit | None]
+
+
+def shaped(g: Graph, tensor: TensorView, shape: Sequence[int]) -> ir.Value:
+    """The elements of `tensor` in `shape`."""
+    value = g.read(tensor)
+    return value if tuple(tensor.shape) == tuple(shape) else g.reshape(value, shape)

@@ -27,7 +27,7 @@ from tflite_ort.schema.builder import SubgraphBuilder
 
 Array = npt.NDArray[Any]
 
-TOKENS, SIZE = 160, 32
+TOKENS, SIZE = 280, 32
 # Sums of the same products in another order, and a scale multiplied at another place.
 RTOL = 3e-6
 SEED = 4
@@ -40,19 +40,30 @@ class Layer:
     Args:
         repeated: the heads of the cache are repeated, as litert-torch does it; else queries that
             share one are rows of one product, as the hub's exports do it.
+        apart: the mask is added to the scores of each head apart, of several that share one.
+        scaled: queries are multiplied by a number before they get their shape.
+        flat: values of one head are [tokens, size].
     """
 
     heads: int = 6
     kept: int = 2
     queries: int = 1
     repeated: bool = True
+    apart: bool = False
+    scaled: bool = False
+    flat: bool = False
     tokens: int = TOKENS
     beta: float = 1.0
     activation: ActivationFunctionType = ActivationFunctionType.NONE
 
     @property
     def rows(self) -> int:
-        """Of the mask, and of a product's left-hand side."""
+        """Of the mask."""
+        return self.queries if self.repeated or self.apart else self.product_rows
+
+    @property
+    def product_rows(self) -> int:
+        """Of a product's left-hand side."""
         return self.queries if self.repeated else self.queries * self.heads // self.kept
 
     def content(self) -> bytes:
@@ -62,14 +73,19 @@ class Layer:
         groups, product, mask = parts
         graph.tensor("mask", mask)
         (scores, adjoint), (values, adjoint_values) = product
-        shape = (*groups, self.rows)
-        graph.tensor("scores", (*shape, self.tokens)).tensor("masked", (*shape, self.tokens))
-        graph.tensor("weights", (*shape, self.tokens)).tensor("result", (*shape, SIZE))
+        shape = (*groups, self.product_rows)
+        apart = (self.heads, 1, self.queries) if self.apart else shape
+        for name in ("scores", "masked0", "weights"):
+            graph.tensor(name, (*shape, self.tokens))
+        graph.tensor("scores0", (*apart, self.tokens)).tensor("masked", (*apart, self.tokens))
+        graph.tensor("result", (*shape, SIZE))
         first, second = BatchMatMulOptions(adj_y=adjoint), BatchMatMulOptions(adj_y=adjoint_values)
-        graph.operator(Op.BATCH_MATMUL, ["q", scores], ["scores"], first)
+        graph.operator(Op.BATCH_MATMUL, [self._queries(graph), scores], ["scores"], first)
+        self._reshape(graph, "scores", "scores0")
         options = AddOptions(fused_activation_function=self.activation)
-        graph.operator(Op.ADD, ["scores", "mask"], ["masked"], options)
-        graph.operator(Op.SOFTMAX, ["masked"], ["weights"], SoftmaxOptions(beta=self.beta))
+        graph.operator(Op.ADD, ["scores0", "mask"], ["masked"], options)
+        self._reshape(graph, "masked", "masked0")
+        graph.operator(Op.SOFTMAX, ["masked0"], ["weights"], SoftmaxOptions(beta=self.beta))
         graph.operator(Op.BATCH_MATMUL, ["weights", values], ["result"], second)
         graph.inputs("q", "new_k", "new_v", "k", "v", "mask", "at_k", "at_v")
         graph.outputs("result", "k_out", "v_out")
@@ -102,15 +118,31 @@ class Layer:
         graph.operator(Op.TRANSPOSE, ["k5", "0132"], ["k6"])
         self._reshape(graph, "k6", "k7")
         self._reshape(graph, "v4", "v7")
-        return groups, (("k7", False), ("v7", False)), (1, self.queries, self.tokens)
+        if self.flat:
+            graph.tensor("v8", (self.tokens, SIZE))
+            self._reshape(graph, "v_out", "v8")
+        values = "v8" if self.flat else "v7"
+        return groups, (("k7", False), (values, False)), (1, self.queries, self.tokens)
 
     def _grouped(self, graph: SubgraphBuilder) -> Any:
         """Keys [1, kept, tokens, size] and values [1, kept, size, tokens], as they are."""
         groups = (1, self.kept)
-        graph.tensor("q", (*groups, self.rows, SIZE))
+        graph.tensor("q", (*groups, self.product_rows, SIZE))
         self._written(graph, "k", (*groups, self.tokens, SIZE), (*groups, self.queries, SIZE))
         self._written(graph, "v", (*groups, SIZE, self.tokens), (*groups, SIZE, self.queries))
         return groups, (("k_out", True), ("v_out", True)), (1, 1, self.rows, self.tokens)
+
+    def _queries(self, graph: SubgraphBuilder) -> str:
+        """What the first product reads."""
+        if not self.scaled:
+            return "q"
+        shape = graph["q"].shape
+        graph.tensor("q1", shape).tensor("q2", (1, *shape)).tensor("q3", shape)
+        graph.constant("factor", np.float32(0.3))
+        graph.operator(Op.MUL, ["q", "factor"], ["q1"], MulOptions())
+        self._reshape(graph, "q1", "q2")
+        self._reshape(graph, "q2", "q3")
+        return "q3"
 
     def _written(self, graph: SubgraphBuilder, name: str, cache: Any, new: Any) -> None:
         graph.tensor(name, cache).tensor(f"new_{name}", new).tensor(f"{name}_out", cache)
@@ -149,10 +181,13 @@ def causal(rows: int, start: int, hidden: float, tokens: int = TOKENS) -> Array:
 LAYERS = {
     "repeated": Layer(),
     "repeated, many": Layer(queries=5),
-    "one head": Layer(heads=4, kept=1, queries=2, tokens=300),
+    "one head": Layer(heads=4, kept=1, queries=2, tokens=540),
     "as many heads": Layer(heads=4, kept=4, queries=3),
     "grouped": Layer(heads=4, repeated=False),
     "grouped, many": Layer(heads=4, queries=3, repeated=False),
+    "grouped, masked apart": Layer(heads=4, repeated=False, apart=True, scaled=True),
+    "many, masked apart": Layer(heads=4, queries=3, repeated=False, apart=True),
+    "flat values": Layer(heads=4, kept=1, tokens=540, scaled=True, flat=True),
 }
 
 
