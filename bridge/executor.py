@@ -145,7 +145,9 @@ class SubgraphExecutor:
 
     @property
     def _context(self) -> PlanContext:
-        return replace(self._shared.context(), unusable=self._unusable)
+        context = self._shared.context()
+        same = context.unusable == self._unusable
+        return context if same else replace(context, unusable=self._unusable)
 
     @property
     def _limited(self) -> PlanContext:

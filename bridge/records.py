@@ -47,11 +47,13 @@ else:
         cls: Any = type(instance)
         if not hasattr(cls, "_setters"):
             return dataclasses.replace(instance, **changes)
-        values = [
-            changes.pop(name) if name in changes else getattr(instance, name)
-            for name in cls.__match_args__
-        ]
-        return cls(*values, **changes)
+        values = list(cls._content(instance))
+        try:
+            for name, value in changes.items():
+                values[cls._places[name]] = value
+        except KeyError as error:
+            raise TypeError(f"{cls.__name__} does not take {error}") from None
+        return cls(*values)
 
 
 __all__ = ["field", "record", "replace"]
@@ -95,6 +97,7 @@ def _slotted(declared: type[T], methods: Mapping[str, Any]) -> type[T]:
         __signature__=_SIGNATURE,
         __dataclass_fields__=_DATACLASS_FIELDS,
         _defaults={name: written[name] for name in names if name in written},
+        _places={name: place for place, name in enumerate(names)},
     )
     kind: Any = type(declared)
     made = kind(declared.__name__, declared.__bases__, namespace)

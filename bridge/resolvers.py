@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from tflite_ort.fallback_kernels import custom_kernel, kernel
-from tflite_ort.opmap import custom_translator, translator
+from functools import cache
+
+from tflite_ort.fallback_kernels import Kernel, custom_kernel, kernel
+from tflite_ort.opmap import Translator, custom_translator, translator
 from tflite_ort.optional import referenced
+from tflite_ort.versioning.registry import Registry
 from tflite_ort.versioning.resolver import MutableOpResolver, OpResolver
 
 # The custom operators that TFLite runs unasked: its resolver has them, or XNNPACK takes them.
@@ -15,6 +18,18 @@ _UNASKED = frozenset(
         "aeq.hadamard_rotation",
     }
 )
+
+
+@cache
+def _builtin() -> tuple[Registry[Translator], Registry[Kernel]]:
+    """What a `BuiltinOpResolver` begins with."""
+    translators: Registry[Translator] = Registry("translator")
+    kernels: Registry[Kernel] = Registry("kernel")
+    translators.update(translator)
+    translators.update(custom_translator, _UNASKED)
+    kernels.update(kernel)
+    kernels.update(custom_kernel, _UNASKED)
+    return translators, kernels
 
 
 class BuiltinOpResolver(MutableOpResolver):
@@ -28,13 +43,8 @@ class BuiltinOpResolver(MutableOpResolver):
 
     def __init__(self) -> None:
         super().__init__()
-        self.translators.update(translator)
-        self.kernels.update(kernel)
-        for all_of, custom in (
-            (self.translators, custom_translator),
-            (self.kernels, custom_kernel),
-        ):
-            all_of.update(custom, _UNASKED)
+        translators, kernels = _builtin()
+        self.translators, self.kernels = translators.copy(), kernels.copy()
 
 
 class WellKnownOpResolver(BuiltinOpResolver):

@@ -99,6 +99,8 @@ def test_wrong_arguments(values: Any, named: Any, what: str) -> None:
         Place(*values, **named)
     with pytest.raises(TypeError):
         Twin(*values, **named)
+    with pytest.raises(TypeError, match="does not take 'z'"):
+        replace(Place(1), z=1)  # type: ignore[call-arg]
 
 
 def test_equality_and_hashes() -> None:

@@ -88,6 +88,12 @@ class Registry(Generic[F]):
         """Forget the pair, if it is there."""
         self._entries[op] = {n: entry for n, entry in self._of(op).items() if n != version}
 
+    def copy(self) -> Registry[F]:
+        """A registry of the same entries, to which others can be added; of one without families."""
+        made: Registry[F] = Registry(self.kind)
+        made._entries, made._taken = dict(self._entries), dict(self._taken)
+        return made
+
     def update(self, other: Registry[F], only: Collection[Key] | None = None) -> None:
         """Register all of `other`, or `only` what it has of these operators, whatever there was
         before."""

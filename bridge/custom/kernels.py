@@ -48,8 +48,8 @@ class BoundResolver(OpResolver):
     def __init__(self, resolver: OpResolver, model: Model, num_threads: int = 0) -> None:
         super().__init__()
         self.model = flat(model)
-        self.translators.update(resolver.translators)
-        self.kernels.update(resolver.kernels)
+        self.translators = resolver.translators.copy()
+        self.kernels = resolver.kernels.copy()
         self.registered.update(resolver.registered)
         self._shape_functions: dict[Pair, Preparer] = {}
         self._with_life_cycle: list[Pair] = []

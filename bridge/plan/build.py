@@ -47,7 +47,7 @@ class Plan:
         run: one inference over `memory`.
         graph: what is run.
         memory: where the tensors stand.
-        placements: where each operator runs, by subgraph and index.
+        report: where each operator runs.
         seconds: spent on translating and on making sessions.
         unusable: by backend, why it can run nothing, as far as that is known now.
     """
@@ -55,9 +55,14 @@ class Plan:
     run: Run
     graph: Specialized
     memory: Memory
-    placements: tuple[Placement, ...]
+    report: Report
     seconds: tuple[float, float]
     unusable: Mapping[str, str]
+
+    @property
+    def placements(self) -> tuple[Placement, ...]:
+        """Where each operator runs, by subgraph and index."""
+        return self.report.placements()
 
     @property
     def arrays(self) -> dict[int, Array]:
@@ -153,13 +158,14 @@ class _Steps:
 
     def plan(self, graph: Specialized, parts: Sequence[Partition]) -> Plan:
         """The plan of these steps, which are those of all `parts`."""
-        report = Report(graph, self.assignment, parts, self.context, self.providers, self.called)
+        reasons, backends = self.assignment.reasons, self.context.backends
+        report = Report(graph, reasons, parts, backends, self.providers, self.called)
         translating, making_sessions = self.seconds
         return Plan(
             sequence(self.runs),
             graph,
             self.memory,
-            report.placements(),
+            report,
             (translating, making_sessions),
             self.context.unusable,
         )

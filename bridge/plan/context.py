@@ -87,10 +87,15 @@ class PlanContext:
         traits = traits_of(delegate.name)
         weights = exact_weight_type() if traits.exact_weights else traits.target.weights
         most = self.meter.allowed("result_bytes")
-        target = replace(traits.target, weights=weights, hybrid=self.hybrid, result_bytes=most)
-        if not target.cpu_kernels:
+        is_cpu = traits.target.cpu_kernels
+        target = replace(
+            traits.target,
+            weights=weights,
+            hybrid=self.hybrid,
+            result_bytes=most,
+            block=blocked_channels() if is_cpu else traits.target.block,
+            choose=modelled_chooser(weights) if is_cpu else traits.target.choose,
+        )
+        if self.tuner is None or not is_cpu:
             return target
-        target = replace(target, block=blocked_channels())
-        if self.tuner is not None:
-            return replace(target, choose=self.tuner.chooser(target))
-        return replace(target, choose=modelled_chooser(weights))
+        return replace(target, choose=self.tuner.chooser(target))

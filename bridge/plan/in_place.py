@@ -27,12 +27,14 @@ def in_place_pairs(
     Args:
         inputs, outputs: those of `graph`, in its order.
     """
+    makers = [value.producer() for value in graph.outputs]
+    if not any(node is not None and node.op_type in _WRITE_PLACES for node in makers):
+        return []
     reads = Counter(id(value) for value, _, _ in graph.reads())
     made = [id(value) for value in graph.outputs]
     sources = {id(value): tensor for value, tensor in zip(graph.inputs, inputs, strict=True)}
     pairs = []
-    for value, target in zip(graph.outputs, outputs, strict=True):
-        node = value.producer()
+    for value, node, target in zip(graph.outputs, makers, outputs, strict=True):
         if node is None or node.op_type not in _WRITE_PLACES or made.count(id(value)) > 1:
             continue
         first = node.inputs[0]

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tflite_ort.plan.assignment import Assignment
-from tflite_ort.plan.context import PlanContext
 from tflite_ort.plan.partition import NUMPY, Partition
 from tflite_ort.plan.placements import Placement
+from tflite_ort.providers.delegates import Delegate
 from tflite_ort.records import record, replace
 from tflite_ort.schema import Op, OperatorView, Specialized
 from tflite_ort.specialize.called_subgraphs import CALLERS
@@ -16,18 +15,20 @@ from tflite_ort.specialize.called_subgraphs import CALLERS
 
 @record
 class Report:
-    """What is known of a plan when its steps are made.
+    """What is known of a plan when its steps are made; its rows are made when somebody asks.
 
     Args:
+        reasons: by operator, why earlier delegates do not have it.
         parts: the partitions in the order in which they run.
+        backends: the delegates by name.
         providers: by operator, the execution providers that ONNX Runtime gave its nodes to.
         called: the operators whose kernels call subgraphs, with the rows of these subgraphs.
     """
 
     graph: Specialized
-    assignment: Assignment
+    reasons: Mapping[int, str]
     parts: Sequence[Partition]
-    context: PlanContext
+    backends: Mapping[str, Delegate]
     providers: Mapping[int, str]
     called: Sequence[tuple[OperatorView[Any], Sequence[Placement]]]
 
@@ -42,16 +43,16 @@ class Report:
 
     def _in_numpy(self, part: Partition, number: int) -> Iterator[Placement]:
         for op in part.operators:
-            reason = self.assignment.reasons.get(op.index, "")
+            reason = self.reasons.get(op.index, "")
             if op.op is Op.CALL_ONCE:
                 reason = "it runs once, which is not worth a session"
             yield _row(op, "numpy", "", number, reason)
 
     def _in_ort(self, part: Partition, number: int) -> Iterator[Placement]:
-        name = self.context.backends[part.backend].name
+        name = self.backends[part.backend].name
         for op in part.operators:
             used = self.providers.get(op.index, name)  # no session where all is handed on
-            reason = self.assignment.reasons.get(op.index, "")
+            reason = self.reasons.get(op.index, "")
             for row in (_row(op, "ort", name, number, reason), *_inside(op, name, number)):
                 yield replace(row, provider=used)
 

@@ -180,7 +180,7 @@ def _without_passed(
         outputs.remove(tensor)
         graph.outputs.remove(value)
         graph.nodes.remove(node)
-    read = {id(value) for value, _, _ in graph.reads()}
+    read = graph.read_ids()
     graph.inputs = [value for value in graph.inputs if id(value) in read]
     inputs = [sources[id(value)] for value in graph.inputs]
     return replace(part, inputs=inputs, outputs=outputs), passed

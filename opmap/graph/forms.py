@@ -30,6 +30,8 @@ class Layout(Enum):
     FIRST = "channels-first"
     ROWS = "rows"
 
+    __hash__ = object.__hash__  # Enum's own is a function in Python, and slow
+
     def permutation(self, rank: int) -> tuple[int, ...]:
         """From channels-last to this layout: (0, 3, 1, 2) for a rank-4 channels-first."""
         if self is Layout.LAST or rank < 3:
@@ -62,6 +64,8 @@ class Domain(Enum):
     REAL = "real"
     STORED = "stored"
     FILE = "file"
+
+    __hash__ = object.__hash__
 
 
 def same_order(shape: Sequence[int]) -> bool:

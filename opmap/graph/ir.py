@@ -195,6 +195,10 @@ class Graph:
         """The nodes, each before those of its bodies."""
         return nested(self.nodes)
 
+    def read_ids(self) -> set[int]:
+        """The `id` of every value that a node reads, in bodies too."""
+        return {id(value) for node in self.all_nodes() for value in node.inputs}
+
     def reads(self) -> Iterator[tuple[Value, Node, int]]:
         """Every value that a node reads, in bodies too, with the node and the number of its input;
         a value as often as it is read."""

@@ -206,7 +206,7 @@ def _model(
     graph = ir.Graph(inputs, outputs, nodes, name=name)
     if g.target.block:
         keep_blocks(graph, g.target.block)
-    used = {id(value) for value, _, _ in graph.reads()}
+    used = graph.read_ids()
     initializers = (value for value in g.constants.values if id(value) in used)
     graph.initializers.update((value.name, value) for value in initializers)
     domains = dict.fromkeys(node.domain for node in graph.all_nodes() if node.domain)

@@ -20,6 +20,8 @@ _ALONG_FIRST = {"axis": 0}
 
 def fuse_layers(graph: ir.Graph) -> None:
     """Make one node of each group of which ONNX Runtime's CPU provider makes one."""
+    if not any(node.op_type == "Conv" for node in graph.nodes):
+        return
     reads = Counter(id(value) for value, _, _ in graph.reads())
     reads.update(map(id, graph.outputs))
     fused: dict[int, ir.Node] = {}
@@ -91,13 +93,13 @@ def _type(value: ir.Value) -> ir.DataType | None:
 
 def _drop_unread(graph: ir.Graph) -> None:
     """Leave out what nothing reads any more."""
-    read = {id(value) for value, _, _ in graph.reads()} | set(map(id, graph.outputs))
+    read = graph.read_ids() | set(map(id, graph.outputs))
     graph.nodes = [
         node
         for node in graph.nodes
         if node.op_type != "DequantizeLinear" or id(node.outputs[0]) in read
     ]
-    read = {id(value) for value, _, _ in graph.reads()} | set(map(id, graph.outputs))
+    read = graph.read_ids() | set(map(id, graph.outputs))
     graph.initializers = {
         name: value for name, value in graph.initializers.items() if id(value) in read
     }
