@@ -32,6 +32,7 @@ from tflite_ort.schema import (
     Padding,
     Pool2DOptions,
     QuantizationParameters,
+    SoftmaxOptions,
     TensorType,
     read_model,
 )
@@ -111,8 +112,21 @@ def mean(rng: np.random.Generator) -> Model:
     return read_model(builder.write())
 
 
+def softmax(rng: np.random.Generator) -> Model:
+    """A drawn SOFTMAX of int8 codes."""
+    width = int(2 ** rng.uniform(1, 10.5))
+    shape = (int(2 ** rng.uniform(0, min(10.0, 16 - np.log2(width)))), width)
+    affine = QuantizationParameters.affine
+    builder = ModelBuilder("layer")
+    main = builder.subgraph("main")
+    main.tensor("x", shape, _INT8, affine(0.1, 3)).tensor("y", shape, _INT8, affine(1 / 256, -128))
+    main.operator(Op.SOFTMAX, ["x"], ["y"], SoftmaxOptions(beta=1.0), version=2)
+    main.inputs("x").outputs("y")
+    return read_model(builder.write())
+
+
 # What is measured, by name.
-_LAYERS = {"convolutions": convolution, "means": mean}
+_LAYERS = {"convolutions": convolution, "means": mean, "softmax": softmax}
 
 
 def operators(model: Model) -> Iterator[OperatorView[Any]]:

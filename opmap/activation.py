@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
+from tflite_ort.opmap.graph.choices import build_chosen
 from tflite_ort.opmap.idioms.by_code import by_code, by_tabulated_code, every_code
 from tflite_ort.opmap.idioms.leaky_slopes import leaky_slopes
-from tflite_ort.opmap.idioms.softmax_codes import softmax_of_int16
+from tflite_ort.opmap.idioms.softmax_codes import softmax_lowerings, softmax_of_int16
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     ActivationFunctionType,
@@ -269,7 +270,8 @@ def blocked_prelu(op: View, g: Graph) -> ir.Value:
 def softmax(op: OperatorView[SoftmaxOptions], g: Graph) -> None:
     """Softmax(beta * x) along the last axis.
 
-    For 8-bit codes it is fused to QLinearSoftmax, which equals TFLite for two elements or more.
+    For 8-bit codes it is fused to QLinearSoftmax, which equals TFLite for two elements or more. So
+    does the softmax of floats, which takes less time for long rows.
     """
     input, output = op["input"], op.output
     widened = input.type is _T.INT8 and output.type is _T.INT16
@@ -289,7 +291,7 @@ def softmax(op: OperatorView[SoftmaxOptions], g: Graph) -> None:
     if op.options.beta != 1.0:
         dtype = np.float32 if input.is_quantized else input.dtype
         x = g.op("Mul", x, g.constant(op.options.beta, dtype))
-    g.write(output, g.op("Softmax", x, axis=-1))
+    build_chosen(op, softmax_lowerings(op, g, x), g.target.choose)
 
 
 @translator(Op.LOG_SOFTMAX, versions=(1, 2))

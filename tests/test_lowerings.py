@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -30,6 +31,7 @@ from tflite_ort.schema import (
     Padding,
     Pool2DOptions,
     QuantizationParameters,
+    SoftmaxOptions,
     Specialized,
     TensorType,
     read_model,
@@ -184,6 +186,46 @@ def test_lowerings_of_a_mean_give_the_codes_of_litert(model: Model, seed: int) -
     for name in ("pool", "sums"):
         for weights in ("uint8", exact_weight_type()):
             np.testing.assert_array_equal(result_of(graph, name, x, weights), expected, name)
+
+
+@given(
+    st.sampled_from([TensorType.INT8, TensorType.UINT8]),
+    st.sampled_from([(3, 7), (2, 64), (5, 129), (1, 1001), (40, 300)]),
+    st.sampled_from([0.01, 0.05, 0.1, 0.25]),
+    st.integers(0, 2**32 - 1),
+)
+def test_lowerings_of_a_softmax_give_the_codes_of_litert(
+    type_: TensorType, shape: tuple[int, int], scale: float, seed: int
+) -> None:
+    builder, low = ModelBuilder(), -128 if type_ is TensorType.INT8 else 0
+    main = builder.subgraph("main").tensor("x", shape, type_, _affine(scale, 3))
+    main.tensor("y", shape, type_, _affine(1 / 256, low))
+    main.operator(Op.SOFTMAX, ["x"], ["y"], SoftmaxOptions(beta=1.0), version=2)
+    main.inputs("x").outputs("y")
+    model = builder.write()
+    rng = np.random.default_rng(seed)
+    dtype = np.int8 if type_ is TensorType.INT8 else np.uint8
+    x = rng.integers(low, low + 255, shape, dtype, endpoint=True)
+    ((expected,),) = invokes(litert_interpreter(model), [[x]])
+    graph = graph_of(read_model(model))
+    names = [e.name for e in lowerings_of(last_operator(graph), _TARGET, _RESOLVER.translators)]
+    assert names == ["table", "floats"]
+    for name in names:
+        np.testing.assert_array_equal(result_of(graph, name, x), expected, name)
+
+
+def test_a_long_softmax_of_codes_is_in_floats() -> None:
+    def nodes(width: int) -> Counter[str]:
+        builder, type_ = ModelBuilder(), TensorType.INT8
+        main = builder.subgraph("main").tensor("x", (64, width), type_, _affine(0.1, 3))
+        main.tensor("y", (64, width), type_, _affine(1 / 256, -128))
+        main.operator(Op.SOFTMAX, ["x"], ["y"], SoftmaxOptions(beta=1.0), version=2)
+        main.inputs("x").outputs("y")
+        return optimised_nodes(builder.write())
+
+    assert nodes(4) == {"QLinearSoftmax": 1}
+    if platform.machine() in ("x86_64", "AMD64") and exact_weight_type() == "int8":
+        assert nodes(512)["Softmax"] == 1
 
 
 def test_means_of_codes_are_sums_where_windows_stay_inside() -> None:
