@@ -25,7 +25,8 @@ def known_kind(model: Model, origin: Source | None) -> Kind | None:
     """
     metadata = model_metadata(model, origin)
     labels = next((each.labels for each in metadata.outputs if each.labels), ())
-    return kind_of(model, [each.table for each in metadata.inputs], labels)
+    told = metadata.table.subgraph_metadata if metadata.table is not None else ()
+    return kind_of(model, told[0] if told else None, labels)
 
 
 def write_decoded(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ Outputs = dict[str, tuple[str, npt.DTypeLike, list[int | str]]]
 # Before the sigmoid.
 _MOST_LOGIT = 100.0
 _UNLIMITED = 1 << 30
+# The score of a class that is not to be found.
+_NEVER = float(np.finfo(np.float32).min)
 
 
 def anchored_detections(
@@ -142,6 +145,85 @@ def _boxes(nodes: Nodes, corners: str, to: Projection) -> str:
     axis = np.array([1])
     ends = [nodes.op(kind, turned, axis, keepdims=0) for kind in ("ReduceMin", "ReduceMax")]
     return nodes.join(*ends, axis=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """How a detector of several classes tells boxes and scores.
+
+    Args:
+        anchors: [N, 4]: middle y and x, height and width in 0..1.
+        scale: what y, x, height and width are divided by.
+        exponential: sizes are logarithms.
+        sigmoid: scores are logits.
+    """
+
+    anchors: Array
+    scale: Array
+    exponential: bool
+    sigmoid: bool
+
+
+def scored_detections(
+    nodes: Nodes, raw: str, scores: str, classes: int, how: Scored, to: Projection, overlap: float
+) -> Outputs:
+    """The detections of a detector of several classes without post-processing: of each box its
+    surest class, then those that overlap no surer one.
+
+    Args:
+        raw: [1, N, 4 or more]: middle y and x, height and width, relative to the anchors.
+        scores: [1, N, classes].
+        overlap: the default of ``min_suppression_threshold``.
+    """
+    min_score = nodes.input("min_score", np.float32, [], 0.0)
+    threshold = nodes.input("min_suppression_threshold", np.float32, [], overlap)
+    most = nodes.input("max_results", np.int64, [], _UNLIMITED)
+    allowed = nodes.input("allowed", np.bool_, [classes], np.ones(classes))
+    count = len(how.anchors)
+    by_class = nodes.op("Where", allowed, nodes.reshape(scores, count, classes), _NEVER)
+    kinds = nodes.op("ArgMax", by_class, axis=1, keepdims=0)
+    best = nodes.op("ReduceMax", by_class, np.array([1]), keepdims=0)
+    if how.sigmoid:
+        best = nodes.op("Sigmoid", nodes.op("Clip", best, -_MOST_LOGIT, _MOST_LOGIT))
+    boxes = _from_anchors(nodes, nodes.reshape(raw, count, -1), how)
+    some = nodes.op("ReduceMax", nodes.cast(allowed, np.uint8), np.array([0]), keepdims=0)
+    good = nodes.op("And", nodes.op("GreaterOrEqual", best, min_score), nodes.cast(some, np.bool_))
+    sized = nodes.op("ReduceMin", nodes.sub(*_ends(nodes, boxes)), np.array([1]), keepdims=0)
+    good = nodes.op("And", good, _positive(nodes, sized))
+    places = nodes.reshape(nodes.op("NonZero", good), -1)
+    boxes, best, kinds = (nodes.op("Gather", each, places) for each in (boxes, best, kinds))
+    chosen = nodes.op(
+        "NonMaxSuppression",
+        nodes.op("Unsqueeze", nodes.pick(boxes, 1, 0, 3, 2, axis=1), np.array([0])),
+        nodes.op("Unsqueeze", best, np.array([0, 1])),
+        most,
+        threshold,
+    )
+    kept = nodes.reshape(nodes.pick(chosen, 2, axis=1), -1)
+    boxes, best, kinds = (nodes.op("Gather", each, kept) for each in (boxes, best, kinds))
+    corners = nodes.reshape(boxes, -1, 2, 2)
+    return {
+        "boxes": (_boxes(nodes, corners, to), np.float32, ["detections", 4]),
+        "scores": (best, np.float32, ["detections"]),
+        "classes": (kinds, np.int64, ["detections"]),
+    }
+
+
+def _from_anchors(nodes: Nodes, raw: str, how: Scored) -> str:
+    """Left, top, right and bottom [N, 4] of all boxes."""
+    anchors, scale = how.anchors.astype(np.float32), how.scale.astype(np.float32)
+    middle = nodes.div(nodes.part(raw, 0, 2, axis=1), scale[:2])
+    middle = nodes.add(nodes.mul(middle, anchors[:, 2:]), anchors[:, :2])
+    size = nodes.div(nodes.part(raw, 2, 4, axis=1), scale[2:])
+    size = nodes.mul(nodes.op("Exp", size) if how.exponential else size, anchors[:, 2:])
+    half = nodes.mul(size, 0.5)
+    corners = nodes.join(nodes.sub(middle, half), nodes.add(middle, half), axis=1)
+    return nodes.pick(corners, 1, 0, 3, 2, axis=1)
+
+
+def _ends(nodes: Nodes, boxes: str) -> tuple[str, str]:
+    """The last and the first corners of boxes [N, 4]."""
+    return nodes.part(boxes, 2, 4, axis=1), nodes.part(boxes, 0, 2, axis=1)
 
 
 def listed_detections(

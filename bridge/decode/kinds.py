@@ -8,17 +8,27 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from tflite_ort.decode import landmarks, scores
 from tflite_ort.decode.anchors import anchors_for
-from tflite_ort.decode.detections import Outputs, anchored_detections, listed_detections
+from tflite_ort.decode.detections import (
+    Outputs,
+    Scored,
+    anchored_detections,
+    listed_detections,
+    scored_detections,
+)
 from tflite_ort.decode.face_mesh import BLENDSHAPE_POINTS, BLENDSHAPES
 from tflite_ort.decode.gestures import POINTS, add_hand_inputs, embedding
 from tflite_ort.decode.image_input import Preparation, Projection
 from tflite_ort.decode.nodes import Nodes
 from tflite_ort.schema import Model, Op, SubGraph, TensorType
+from tflite_ort.schema.file.detector_metadata import read_detector
 from tflite_ort.schema.file.model_metadata import (
     AudioProperties,
     NormalizationOptions,
+    SubGraphMetadata,
     TensorMetadata,
 )
 
@@ -62,8 +72,13 @@ class _Network:
     """What a kind is told by."""
 
     model: Model
-    described: Sequence[TensorMetadata]
+    told: SubGraphMetadata
     labels: tuple[str, ...]
+
+    @property
+    def described(self) -> Sequence[TensorMetadata]:
+        """What is said of the inputs."""
+        return self.told.input_tensor_metadata
 
     @property
     def graph(self) -> SubGraph:
@@ -115,21 +130,26 @@ class _Network:
 
 
 def kind_of(
-    model: Model, described: Sequence[TensorMetadata] = (), labels: tuple[str, ...] = ()
+    model: Model, told: SubGraphMetadata | None = None, labels: tuple[str, ...] = ()
 ) -> Kind | None:
     """What `model` is; None where it is nothing that is known here.
 
     Args:
-        described: what its metadata says of the inputs.
+        told: what its metadata says of its main subgraph.
         labels: of its classes.
+
+    Raises:
+        MalformedModel: what it says of a detector is damaged.
     """
     if not model.subgraphs:
         return None
-    network = _Network(model, described, labels)
+    network = _Network(model, told or SubGraphMetadata(), labels)
     if len(model.subgraphs[0].inputs) != 1:
         return _gestures(network)
-    for told in (_listed, _anchored, _landmarks, _blendshapes, _segmentation, _classifier):
-        if (kind := told(network)) is not None:
+    for kind_told in (
+        *(_listed, _scored, _anchored, _landmarks, _blendshapes, _segmentation, _classifier),
+    ):
+        if (kind := kind_told(network)) is not None:
             return replace(kind, facts={**kind.facts, **({"labels": labels} if labels else {})})
     return None
 
@@ -173,6 +193,38 @@ def _listed(network: _Network) -> Kind | None:
         return listed_detections(nodes, boxes, classes, sure, count, to)
 
     return Kind("object detector", build, network.prepared(_FROM_MINUS_ONE))
+
+
+def _scored(network: _Network) -> Kind | None:
+    """A detector of several classes, whose metadata tells its anchors."""
+    said = read_detector(network.told)
+    if said is None or said.ssd_anchors_options is None or said.tensors_decoding_options is None:
+        return None
+    listed, how = said.ssd_anchors_options.fixed_anchors_schema, said.tensors_decoding_options
+    anchors = listed.anchors if listed is not None else ()
+    places = _places_of(network, ("location", "score"))
+    shapes = [network.outputs[place] for place in places]
+    count, classes, scale = len(anchors), how.num_classes, (how.y_scale, how.x_scale)
+    scales = np.array([*scale, how.h_scale, how.w_scale], np.float32)
+    if shapes != [(1, count, max(how.num_coords, 4)), (1, count, classes)] or not scales.all():
+        return None
+    boxes = [(each.y_center, each.x_center, each.height, each.width) for each in anchors]
+    scored = Scored(np.array(boxes), scales, how.apply_exponential_on_box_size, how.sigmoid_score)
+
+    def build(nodes: Nodes, raw: list[str], to: Projection) -> Outputs:
+        located, sure = (raw[place] for place in places)
+        return scored_detections(nodes, located, sure, classes, scored, to, _OVERLAP)
+
+    return Kind("object detector", build, network.prepared(_FROM_MINUS_ONE))
+
+
+def _places_of(network: _Network, names: tuple[str, ...]) -> Sequence[int]:
+    """Where the outputs of these names are; one after the other where the metadata names none."""
+    told = [each.name for each in network.told.output_tensor_metadata]
+    if len(network.outputs) != len(names):
+        return ()
+    found = [told.index(name) for name in names if told.count(name) == 1]
+    return found if sorted(found) == list(range(len(names))) else range(len(names))
 
 
 # By the elements of the outputs.

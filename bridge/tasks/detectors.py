@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.tasks.containers import (
@@ -93,11 +94,19 @@ class ObjectDetector(DetectingTask[DetectionResult]):
         super().__init__(options)
         (self._network,) = networks(options.base_options, {"detector": "object detector"})
         self._choice = Choice.of(options, self._network.labels)
+        self._allowed = {}
+        if "allowed" in self._network.defaults:
+            classes = range(len(self._network.defaults["allowed"]))
+            allowed = [self._choice.category(number, 0.0) is not None for number in classes]
+            self._allowed["allowed"] = np.array(allowed)
 
     def _result(self, frame: Frame) -> DetectionResult:
         threshold = self._options.score_threshold
         found = self._network(
-            frame.pixels, roi=frame.rect, min_score=float(0.0 if threshold is None else threshold)
+            frame.pixels,
+            roi=frame.rect,
+            min_score=float(0.0 if threshold is None else threshold),
+            **self._allowed,
         )
         detections = []
         for box, score, number in zip(

@@ -68,12 +68,13 @@ class Network:
         )
         provider = delegates[0].provider if delegates else ON_CPU
         threads = base.num_threads or os.cpu_count() or 1
-        self._defaults: dict[str, Array] = {}
+        # Of the inputs that need not be given.
+        self.defaults: dict[str, Array] = {}
 
         def session(provider: Provider) -> OnnxSession:
             exported = made_for(_target(provider.name), content, resolver)
             whole = decoded(exported, model, kind, image_input=kind.preparation is not None)
-            self._defaults = _without_defaults(whole)
+            self.defaults = _without_defaults(whole)
             return OnnxSession(whole, num_threads=threads, provider=provider, reused=True)
 
         self._session = _session_or_cpu(session, provider, kind)
@@ -90,7 +91,7 @@ class Network:
                 the type that the input has.
         """
         given = {name: _fed(value) for name, value in named.items()}
-        feeds = {**self._defaults, self.input: array, **given}
+        feeds = {**self.defaults, self.input: array, **given}
         return dict(zip(self._session.outputs, self._session.run(feeds), strict=True))
 
 

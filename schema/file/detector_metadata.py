@@ -1,0 +1,96 @@
+"""What an object detector's metadata says of its raw outputs: anchors, and how boxes are decoded.
+
+It is a FlatBuffer of its own, the custom metadata ``DETECTOR_METADATA`` of a model's subgraph.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tflite_ort.schema.file.declare import boolean, child, children, scalar, string, table
+from tflite_ort.schema.file.errors import MalformedModel
+from tflite_ort.schema.file.fields import FLOAT32, INT32
+from tflite_ort.schema.file.file_bytes import Corrupt, File
+from tflite_ort.schema.file.model_metadata import SubGraphMetadata
+from tflite_ort.schema.file.tables import Table
+from tflite_ort.schema.file.verify import read_table
+from tflite_ort.schema.file.write import write_table
+
+NAME = "DETECTOR_METADATA"
+_IDENTIFIER = b"V001"
+
+
+@table
+class FixedAnchor(Table):
+    """A box that others are told from, in 0..1 of the picture."""
+
+    x_center: float = scalar(0, FLOAT32)
+    y_center: float = scalar(1, FLOAT32)
+    width: float = scalar(2, FLOAT32)
+    height: float = scalar(3, FLOAT32)
+
+
+@table
+class FixedAnchorsSchema(Table):
+    """All anchors, in the order of the boxes."""
+
+    anchors: tuple[FixedAnchor, ...] = children(0, FixedAnchor)
+
+
+@table
+class SsdAnchorsOptions(Table):
+    """Where the anchors come from."""
+
+    fixed_anchors_schema: FixedAnchorsSchema | None = child(0, FixedAnchorsSchema)
+
+
+@table
+class TensorsDecodingOptions(Table):
+    """How boxes and scores are decoded."""
+
+    num_classes: int = scalar(0, INT32)
+    num_boxes: int = scalar(1, INT32)
+    num_coords: int = scalar(2, INT32)
+    keypoint_coord_offset: int = scalar(3, INT32)
+    num_keypoints: int = scalar(4, INT32)
+    num_values_per_keypoint: int = scalar(5, INT32)
+    x_scale: float = scalar(6, FLOAT32)
+    y_scale: float = scalar(7, FLOAT32)
+    w_scale: float = scalar(8, FLOAT32)
+    h_scale: float = scalar(9, FLOAT32)
+    apply_exponential_on_box_size: bool = boolean(10)
+    sigmoid_score: bool = boolean(11)
+
+
+@table
+class ObjectDetectorOptions(Table):
+    """What is said of a detector."""
+
+    min_parser_version: str = string(0)
+    ssd_anchors_options: SsdAnchorsOptions | None = child(1, SsdAnchorsOptions)
+    tensors_decoding_options: TensorsDecodingOptions | None = child(2, TensorsDecodingOptions)
+
+
+def read_detector(graph: SubGraphMetadata) -> ObjectDetectorOptions | None:
+    """What a subgraph's metadata says of a detector; None where it says nothing.
+
+    Raises:
+        MalformedModel: it is damaged, or not of the version known here.
+    """
+    found = [each.data for each in graph.custom_metadata if each.name == NAME]
+    if not found or found[0] is None:
+        return None
+    content = np.ascontiguousarray(found[0])
+    if content[4:8].tobytes() != _IDENTIFIER:
+        raise MalformedModel(f"no metadata of version {_IDENTIFIER.decode()}", NAME)
+    file = File(content)
+    try:
+        return read_table(file, file.follow(0), ObjectDetectorOptions)
+    except Corrupt as corrupt:
+        path = f"{NAME}.{corrupt.path}"
+        raise MalformedModel(corrupt.reason, path, corrupt.offset) from None
+
+
+def write_detector(options: ObjectDetectorOptions) -> bytes:
+    """The bytes that `read_detector` reads."""
+    return write_table(options, _IDENTIFIER)
