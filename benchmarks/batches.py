@@ -158,7 +158,7 @@ def batches(
 
 def open_batches(path: Path, steps: Sequence[Sequence[Array]]) -> list[Array]:
     """As `batches`, of the exported graph with an open batch."""
-    proto = export_onnx(path, batch="N", resolver=WellKnownOpResolver())
+    proto = export_onnx(path, batch="N", resolver=WellKnownOpResolver(), state_defaults=True)
     session = onnxruntime.InferenceSession(proto.SerializeToString(), _options())
     pairs = [pair for pair in state_pairs(proto) if None not in pair]
     outputs = [each.name for each in proto.graph.output]

@@ -39,7 +39,9 @@ def bound_session(model: bytes) -> tuple[Any, Any]:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(
-        export_onnx(model).SerializeToString(), options, providers=["CPUExecutionProvider"]
+        export_onnx(model, state_defaults=True).SerializeToString(),
+        options,
+        providers=["CPUExecutionProvider"],
     )
     binding = session.io_binding()
     for value in session.get_inputs():

@@ -159,7 +159,7 @@ def by_export(content: bytes, feeds: Sequence[Array]) -> list[Array]:
         for detail, array in zip(details, feeds, strict=True)
         if tuple(detail["shape"]) != array.shape
     }
-    proto = export_onnx(content, input_shapes=shapes)
+    proto = export_onnx(content, input_shapes=shapes, state_defaults=True)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = 1

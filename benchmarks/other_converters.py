@@ -77,7 +77,7 @@ def converted_here(paths: list[Path], folder: Path) -> None:
     for path in paths:
         out = folder / f"{path.stem}.onnx"
         try:
-            export_onnx(path, out)
+            export_onnx(path, out, state_defaults=True)
         except BridgeError as error:
             write_text(f"{out}.error", str(error))
 

@@ -82,7 +82,8 @@ def prepare(folder: Path, networks: list[str], runtime: str) -> list[dict[str, A
     cases = []
     for name in networks:
         model = MODELS / f"{name}.tflite"
-        export_onnx(model, folder / f"{name}.onnx", opset=OPSETS.get((runtime, name), OPSET))
+        opset = OPSETS.get((runtime, name), OPSET)
+        export_onnx(model, folder / f"{name}.onnx", opset=opset, state_defaults=True)
         interpreter = Interpreter(model)
         interpreter.allocate_tensors()
         given = _fed(interpreter, model, folder)

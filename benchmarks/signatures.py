@@ -108,7 +108,8 @@ def exported(path: Path, hybrid: str) -> Callable[[str], Call]:
         options.log_severity_level = 3
         options.add_session_config_entry("session.x64quantprecision", "1")
         options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")
-        content = export_onnx(path, signature=key, hybrid=hybrid).SerializeToString()
+        proto = export_onnx(path, signature=key, hybrid=hybrid, state_defaults=True)
+        content = proto.SerializeToString()
         providers = ["CPUExecutionProvider"]
         session = onnxruntime.InferenceSession(content, options, providers=providers)
         taken = {each.name for each in session.get_inputs()}

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     )
     from tflite_ort.providers.delegates import OpResolverType as OpResolverType
     from tflite_ort.providers.delegates import load_delegate as load_delegate
+    from tflite_ort.providers.exported_state import first_state as first_state
     from tflite_ort.providers.threads import share_threads as share_threads
     from tflite_ort.resolvers import BuiltinOpResolver as BuiltinOpResolver
     from tflite_ort.resolvers import WellKnownOpResolver as WellKnownOpResolver
@@ -87,6 +88,7 @@ _NAMES = {
     "metadata": "Metadata",
     "prediction.predictor": "Predictor",
     "providers.delegates": "Delegate ExecutionProviderDelegate OpResolverType load_delegate",
+    "providers.exported_state": "first_state",
     "providers.threads": "share_threads",
     "resolvers": "BuiltinOpResolver WellKnownOpResolver",
     "schema": """

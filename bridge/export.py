@@ -80,11 +80,12 @@ def export_onnx(
         custom_ops: ``"domain"`` writes a custom operator without a translation as a node of the
             domain ``tflite.custom``, its options as attributes. None refuses such a model.
         stateful: variables become inputs and outputs, ``h`` and ``h_next``, which ``tflite.state``
-            in the metadata lists; an input that is not fed starts the state. False: every run does.
+            in the metadata lists, see `first_state`. False: every run starts from the first values.
         external_roots, budgets: as of `read_model`; a model read before keeps its own.
         check: run file and interpreter on the same random inputs, see `check_export`.
         decode: end in boxes, landmarks, masks or classes; ``"image"``: and begin at a picture.
-        written: signature, opset, float16, nchw, rename, external_data, exact: see `Written`.
+        written: signature, opset, float16, nchw, rename, external_data, exact, state_defaults: see
+            `Written`.
 
     Returns:
         The model; where `output` is given and weights are external, without their data. Names,

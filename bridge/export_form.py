@@ -18,6 +18,7 @@ from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.half_floats import halve
 from tflite_ort.opmap.graph.opsets import IR_VERSIONS, OPSET
 from tflite_ort.opmap.graph.serialization import Place, serialized
+from tflite_ort.providers.exported_state import PAIRS, take_first_values
 from tflite_ort.records import field, record
 from tflite_ort.schema import ExportError, Model
 from tflite_ort.suggestions import suggestion
@@ -49,6 +50,9 @@ class Written(TypedDict, total=False):
             size.
         exact: 16-bit activations are multiplied and rounded as TFLite does, in more nodes; else in
             32-bit floats, one quantum off an operator.
+        state_defaults: an input with state has its first value in the file, so a run without it
+            starts the state. ONNX Runtime warns of each, and some of its providers then pass over
+            what the input is fed. Else it has to be fed, at first with what `first_state` returns.
     """
 
     signature: str | None
@@ -58,6 +62,7 @@ class Written(TypedDict, total=False):
     rename: Mapping[str, str]
     external_data: bool
     exact: bool
+    state_defaults: bool
 
 
 @record
@@ -71,6 +76,7 @@ class Form:
     rename: Mapping[str, str] = field(default_factory=dict)
     external_data: bool = False
     exact: bool = False
+    state_defaults: bool = False
 
     def __post_init__(self) -> None:
         if self.opset not in IR_VERSIONS:
@@ -80,7 +86,8 @@ class Form:
     @property
     def plain(self) -> bool:
         """Whether the graph is as it is without all this."""
-        return self == Form(self.signature, external_data=self.external_data, exact=self.exact)
+        kept = ("signature", "external_data", "exact", "state_defaults")
+        return self == Form(**{name: getattr(self, name) for name in kept})
 
     def target(self, weights: str, hybrid: str) -> Target:
         """What the graph is made for."""
@@ -127,6 +134,8 @@ class Form:
             halve(model.graph)
         if self.rename:
             _rename(model, self.rename)
+        if not self.state_defaults:
+            take_first_values(model)
         size = sum(
             value.const_value.nbytes
             for value in model.graph.initializers.values()
@@ -171,9 +180,9 @@ def _rename(model: ir.Model, names: Mapping[str, str]) -> None:
         value.name = names.get(value.name, value.name)
     graph.initializers.clear()
     graph.initializers.update((value.name, value) for value in kept)
-    if (pairs := model.metadata_props.get("tflite.state")) is not None:
+    if (pairs := model.metadata_props.get(PAIRS)) is not None:
         renamed = [[names.get(name, name) for name in pair] for pair in json.loads(pairs)]
-        model.metadata_props["tflite.state"] = json.dumps(renamed)
+        model.metadata_props[PAIRS] = json.dumps(renamed)
 
 
 def _values(graph: ir.Graph) -> Iterable[ir.Value]:

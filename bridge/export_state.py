@@ -1,8 +1,8 @@
 """The state of an exported model: inputs and outputs of the graph, or a start from the same value.
 
 A variable called ``h`` is the input ``h`` and, where the model sets it, the output ``h_next``: who
-runs the model feeds one run's ``h_next`` to the next one's ``h``. An input that is not fed has the
-variable's first value, which stands in the file as an initializer of the same name.
+runs the model feeds one run's ``h_next`` to the next one's ``h``. The variable's first value is an
+initializer of the same name here; `exported_state.take_first_values` moves it to the metadata.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from tflite_ort.opmap.graph import ir
 from tflite_ort.plan.build import make_plan
 from tflite_ort.plan.context import PlanContext
 from tflite_ort.plan.partition import only_sets
+from tflite_ort.providers.exported_state import PAIRS
 from tflite_ort.schema import ExportError, Op, OperatorView, Specialized, TensorView
 from tflite_ort.schema.values.sizes import is_known, unknown_size
 from tflite_ort.versioning.registry import Registry
@@ -86,7 +87,7 @@ def lower_with_state(
         before = {tensor.index: value.name for tensor, value in zip(read, inputs, strict=True)}
         after = {tensor.index: value.name for tensor, value in zip(written, outputs, strict=True)}
         pairs = [[before.get(index), after.get(index)] for index in {**before, **after}]
-        lowered.model.metadata_props["tflite.state"] = json.dumps(pairs)
+        lowered.model.metadata_props[PAIRS] = json.dumps(pairs)
     return lowered
 
 

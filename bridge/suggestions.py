@@ -15,6 +15,12 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     >>> suggestion("conv2d", ["ADD", "CONV_2D"])
     "; did you mean 'CONV_2D'?"
     """
+    near = nearest(name, known)
+    return "" if near is None else f"; did you mean {near!r}?"
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The name among `known` that is most like `name`; None where none is near."""
     by_lower = {each.lower(): each for each in known}
     near = get_close_matches(name.lower(), by_lower, 1, _ALIKE)
-    return f"; did you mean {by_lower[near[0]]!r}?" if near else ""
+    return by_lower[near[0]] if near else None

@@ -111,7 +111,7 @@ def ones(dtype: Any, shape: Any) -> Any:
 def _export(attempt: Attempt) -> None:
     details = Interpreter(model_content=attempt.content).get_input_details()
     shapes = {details[position]["name"]: shape for position, shape in attempt.shapes.items()}
-    proto = export_onnx(attempt.content, input_shapes=shapes)
+    proto = export_onnx(attempt.content, input_shapes=shapes, state_defaults=True)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.log_severity_level = 4

@@ -27,6 +27,11 @@ def test_near_misses_are_named(tmp_path: Path) -> None:
         outcome = CliRunner().invoke(app, arguments)
         assert outcome.exit_code == 1
         assert said in outcome.output
+    far = CliRunner().invoke(app, ["inspect", str(tmp_path / "mobilenet.tflite")])
+    assert "did you mean" not in far.output  # a suffix is not a name
+    verb = CliRunner().invoke(app, ["exprot", "model.tflite"])
+    assert verb.exit_code == 2
+    assert "did you mean 'export'?" in verb.output
 
 
 @pytest.mark.parametrize("verb", [[], *([verb] for verb in VERBS)], ids=str)

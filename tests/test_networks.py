@@ -131,7 +131,7 @@ def test_quantized_network_is_as_close_as_litert_to_itself(name: str) -> None:
 @pytest.mark.parametrize("name", [*FLOAT, *QUANTIZED])
 def test_export_runs_and_agrees(name: str, tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
-    export_onnx(model_path(name), path)
+    export_onnx(model_path(name), path, state_defaults=True)
     onnx.checker.check_model(str(path), full_check=True)
     inputs = random_inputs(name, 1)
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])

@@ -135,7 +135,7 @@ def check(model: bytes) -> None:
     found = invokes(interpreter, feeds)
     assert {row.runs_on for row in interpreter.delegation()} <= {"ort", "constant"}
     expected = invokes(litert_interpreter(model), feeds)
-    exported = export_onnx(model, hybrid="dynamic")
+    exported = export_onnx(model, hybrid="dynamic", state_defaults=True)
     onnx.checker.check_model(exported, full_check=True)
     for got, want, other in zip(found, expected, carried(exported, feeds), strict=True):
         for ours, theirs, outside in zip(got, want, other, strict=True):
@@ -205,7 +205,7 @@ def test_models_are_read_and_written() -> None:
 
 def test_length_of_an_exported_sequence_may_stay_open() -> None:
     model = lingvo_stack()
-    exported = export_onnx(model, input_shapes={"input": ("steps", 3, 7)})
+    exported = export_onnx(model, input_shapes={"input": ("steps", 3, 7)}, state_defaults=True)
     for steps in (1, 9):
         interpreter = Interpreter(model_content=model)
         interpreter.resize_tensor_input(0, (steps, 3, 7))

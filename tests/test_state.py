@@ -116,7 +116,9 @@ def test_a_resize_that_changes_something_resets() -> None:
 
 
 def test_an_exported_variable_starts_as_in_tflite() -> None:
-    model = export_onnx(running_sums("ort", "ort", t=CODES), resolver=resolver())
+    model = export_onnx(
+        running_sums("ort", "ort", t=CODES), resolver=resolver(), state_defaults=True
+    )
     assert [value.name for value in model.graph.input] == ["x", "h"]
     assert [value.name for value in model.graph.output] == ["y1", "h_next"]
     session = onnxruntime.InferenceSession(model.SerializeToString())
@@ -166,7 +168,7 @@ def test_a_streaming_model_gives_what_litert_gives(name: str, count: int) -> Non
 @pytest.mark.parametrize(("name", "count"), STREAMING)
 def test_a_streaming_model_exports(name: str, count: int) -> None:
     content = model_path(name).read_bytes()
-    exported = export_onnx(content)
+    exported = export_onnx(content, state_defaults=True)
     pairs = json.loads({p.key: p.value for p in exported.metadata_props}["tflite.state"])
     session = onnxruntime.InferenceSession(exported.SerializeToString())
     names = [value.name for value in session.get_outputs()]

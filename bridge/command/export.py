@@ -109,6 +109,13 @@ Rename = Annotated[
     list[str] | None,
     typer.Option(metavar="OLD=NEW", help="Give an input or output another name; repeatable."),
 ]
+StateDefaults = Annotated[
+    bool,
+    typer.Option(
+        "--state-defaults",
+        help="Let a run that is not fed a state start it; ONNX Runtime warns of such files.",
+    ),
+]
 ExternalData = Annotated[
     bool,
     typer.Option("--external-data", help="Write the weights into a file of their own, OUT.data."),
@@ -157,6 +164,7 @@ def export(
     external_data: ExternalData = False,
     exact: Exact = False,
     stateful: Stateful = True,
+    state_defaults: StateDefaults = False,
     custom_ops: CustomOpsOption = None,
     decode: Decode = False,
     image_input: ImageInput = False,
@@ -181,7 +189,7 @@ def export(
     }
     form: Written = {"opset": opset, "float16": float16, "nchw": nchw or ()}
     form |= {"rename": dict(map(_named_new, rename or ())), "external_data": external_data}
-    form["exact"] = exact
+    form |= {"exact": exact, "state_defaults": state_defaults}
     _check_choices(options["decode"], form, signature, all_signatures)
     if holds_bundle(model):
         _export_bundle(model, _folder(model, out), check, options, as_json=as_json)

@@ -16,6 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from tflite_ort.command.activity import activity
 from tflite_ort.command.terminal import say
+from tflite_ort.suggestions import suggestion
 
 _WORDS: dict[Any, str] = {int: "N", float: "NUMBER", Path: "PATH", str: "TEXT"}
 # Help begins at this column at most; on a terminal of fewer columns it has lines of its own.
@@ -57,7 +58,14 @@ class VerbCommand(TyperCommand):
 
 
 class VerbGroup(TyperGroup):
-    """Several verbs, whose help is plain."""
+    """Several verbs, whose help is plain; one that is not there is answered with the nearest."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The verb that the first argument names."""
+        verbs = self.list_commands(ctx)
+        if not (args[0] in verbs or args[0].startswith("-") or ctx.resilient_parsing):
+            ctx.fail(f"There is no command {args[0]!r}{suggestion(args[0], verbs)}")
+        return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help."""

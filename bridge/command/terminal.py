@@ -164,5 +164,6 @@ def _near_file(path: Path) -> str:
         return ""
     with os.scandir(path.parent) as files:
         names = [each.name for each in islice(files, _MOST_FILES)]
-    alike = [name for name in names if Path(name).suffix == path.suffix]
-    return suggestions.suggestion(path.name, alike)
+    alike = {Path(n).stem: n for n in names if Path(n).suffix == path.suffix}
+    near = suggestions.nearest(path.stem, alike)  # the suffix alone is not alike
+    return "" if near is None else f"; did you mean {alike[near]!r}?"

@@ -9,9 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import onnx
-from onnx import numpy_helper
 
 from tflite_ort.export import export_onnx
 from tflite_ort.files import write_bytes, write_text
@@ -20,6 +18,7 @@ from tflite_ort.metadata import Metadata
 from tflite_ort.prediction.array_files import Array, Details
 from tflite_ort.prediction.protobuf_text import Name, message_text
 from tflite_ort.prediction.tensors import unique_names
+from tflite_ort.providers.exported_state import PAIRS, first_state
 from tflite_ort.providers.traits import ACCELERATORS
 from tflite_ort.schema import ExportError, Unbatchable
 
@@ -109,7 +108,7 @@ def write_repository(
     folder = Path(repository) / name
     proto, refused = _exported(model, serving, dict(arguments or {}))
     batched = not refused
-    states = _take_states(proto, batched=batched)
+    states = _states(proto, batched=batched)
     described = _Described.of(model, arguments or {})
     config = _config(name, proto, serving, states, described, batched=batched)
     version = folder / str(serving.version)
@@ -183,31 +182,18 @@ class _State:
         }
 
 
-def _take_states(proto: onnx.ModelProto, *, batched: bool) -> list[_State]:
-    """The states of an export, whose inputs no longer have a value in the file: the server feeds
-    them. A variable that is never set is a constant, and no input."""
-    graph, pairs = proto.graph, {each.key: each.value for each in proto.metadata_props}
-    found = []
-    values = {each.name: each for each in graph.initializer}
-    for given, made in json.loads(pairs.get("tflite.state", "[]")):
+def _states(proto: onnx.ModelProto, *, batched: bool) -> list[_State]:
+    """The states of an export, which the server feeds; all samples of a batch begin with the
+    same."""
+    pairs = {each.key: each.value for each in proto.metadata_props}.get(PAIRS, "[]")
+    first, found = first_state(proto), []
+    for given, made in json.loads(pairs):
         if given is not None and made is not None:
-            first = values.get(given)
-            found.append(
-                _State(given, made, None if first is None else _first(first, batched=batched))
-            )
-            if first is not None:
-                graph.initializer.remove(first)
-        elif given in values:
-            graph.input.remove(next(each for each in graph.input if each.name == given))
+            value = first.get(given)
+            found.append(_State(given, made, value[0] if batched and value is not None else value))
         elif given is not None:
             raise ExportError(f"variable {given!r} is read, and nothing gives it a value")
     return found
-
-
-def _first(tensor: onnx.TensorProto, *, batched: bool) -> Array:
-    """The first value of one sequence: all samples of a batch begin with the same."""
-    value = np.asarray(numpy_helper.to_array(tensor))
-    return value[0] if batched else value
 
 
 # Configuration -----------------------------------------------------------------------------------

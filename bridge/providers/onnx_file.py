@@ -11,6 +11,7 @@ import numpy.typing as npt
 import onnx
 import onnxruntime
 
+from tflite_ort.providers.exported_state import first_state
 from tflite_ort.providers.provider import ON_CPU, Provider
 from tflite_ort.providers.session import ORT_ERRORS, chosen, said
 from tflite_ort.providers.threads import session_options
@@ -28,7 +29,7 @@ _FAILURES: tuple[type[Exception], ...] = (*ORT_ERRORS, ValueError)
 
 
 class OnnxSession:
-    """An ONNX model as it is.
+    """An ONNX model as it is; a state of our exports that is not fed starts from its first value.
 
     Args:
         model: what to run.
@@ -64,6 +65,7 @@ class OnnxSession:
             )
         except ORT_ERRORS as error:
             raise DelegateError(f"ONNX Runtime could not load it: {said(error)}") from error
+        self._first = first_state(model)
         self.inputs = [each.name for each in self._session.get_inputs()]
         self.outputs = [each.name for each in self._session.get_outputs()]
 
@@ -75,7 +77,7 @@ class OnnxSession:
         """
         names = None if wanted is None else list(wanted)
         try:
-            found = self._session.run(names, dict(feeds))
+            found = self._session.run(names, {**self._first, **feeds})
         except _FAILURES as error:
             raise DelegateError(f"ONNX Runtime failed: {said(error)}") from error
         return [np.asarray(each) if isinstance(each, np.ndarray) else each for each in found]

@@ -42,7 +42,7 @@ def test_states_of_samples_do_not_meet(name: str) -> None:
 
 
 def test_states_of_an_open_batch_start_in_one_row() -> None:
-    proto = export_onnx(running_sum(), batch="N")
+    proto = export_onnx(running_sum(), batch="N", state_defaults=True)
     session = onnxruntime.InferenceSession(proto.SerializeToString())
     x = np.arange(6, dtype=np.float32).reshape(3, 2)
     y, state = session.run(["y", "state_next"], {"x": x})
@@ -76,7 +76,7 @@ def test_a_resize_that_mixes_samples_warns_once() -> None:
 
 
 def test_shapes_that_make_a_batch_keep_samples_apart() -> None:
-    proto = export_onnx(regrouping(), input_shapes={"in0": ("N", 4)})
+    proto = export_onnx(regrouping(), input_shapes={"in0": ("N", 4)}, state_defaults=True)
     session = onnxruntime.InferenceSession(proto.SerializeToString())
     x = np.arange(12, dtype=np.float32).reshape(3, 4)
     (y,) = session.run(None, {"in0": x})

@@ -111,7 +111,7 @@ def _invoked(
 
 def _exported(content: bytes, load: bool) -> tuple[str, str]:
     try:
-        model = export_onnx(content)
+        model = export_onnx(content, state_defaults=True)
     except BridgeError as error:
         return "refused", _shown(error)
     except Exception as error:

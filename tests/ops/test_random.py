@@ -68,7 +68,7 @@ class Exported:
     """The file of a model, run with its own state."""
 
     def __init__(self, model: bytes, **options: Any) -> None:
-        file = export_onnx(model, **options)
+        file = export_onnx(model, state_defaults=True, **options)
         self.session = onnxruntime.InferenceSession(file.SerializeToString())
         properties = {entry.key: entry.value for entry in file.metadata_props}
         self.pairs = json.loads(properties.get("tflite.state", "[]"))

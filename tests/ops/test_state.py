@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import onnx
 import onnxruntime
 import pytest
 from hypothesis import given
@@ -24,6 +26,7 @@ from tflite_ort import (
     ModelError,
     StateError,
     export_onnx,
+    first_state,
 )
 from tflite_ort.schema import (
     AddOptions,
@@ -197,7 +200,7 @@ def test_numpy_and_onnx_runtime_share_a_variable(name: str, refused: Op) -> None
 @pytest.mark.parametrize("name", MODELS)
 def test_an_export_has_the_state_as_inputs_and_outputs(name: str) -> None:
     model, invokes = MODELS[name]
-    exported = export_onnx(model)
+    exported = export_onnx(model, state_defaults=True)
     (pair,) = json.loads({p.key: p.value for p in exported.metadata_props}["tflite.state"])
     session = onnxruntime.InferenceSession(exported.SerializeToString())
     interpreter = Interpreter(model_content=model)
@@ -351,12 +354,14 @@ def test_an_exported_variable_can_grow() -> None:
         Node(Op.CONCATENATION, ["r", "x"], ["s"], ConcatenationOptions(axis=0)),
         assign("h", "s"),
     ]
-    exported = export_onnx(model_of(main(nodes, ["s"]), FIRST))
+    exported = export_onnx(model_of(main(nodes, ["s"]), FIRST), state_defaults=True)
     sizes = {
         value.name: value.type.tensor_type.shape.dim[0].dim_param
         for value in (*exported.graph.input, *exported.graph.output)
     }
     assert sizes["v"] and sizes["v_next"] and sizes["v"] != sizes["v_next"]
+    fed = first_state(export_onnx(model_of(main(nodes, ["s"]), FIRST)))
+    np.testing.assert_array_equal(fed["v"], floats(1, 2))
     session = onnxruntime.InferenceSession(exported.SerializeToString())
     want, state = floats(1, 2), dict[str, Array]()
     for (x,) in INPUTS:
@@ -375,6 +380,56 @@ def test_variables_of_one_name_are_numbered() -> None:
     nodes += [read("g", "q"), assign("g", "x")]
     model = model_of(main(nodes, ["s", "q"], g=HANDLE), both)
     check_invokes(model, INPUTS)
-    exported = export_onnx(model)
+    exported = export_onnx(model, state_defaults=True)
     pairs = json.loads({p.key: p.value for p in exported.metadata_props}["tflite.state"])
     assert pairs == [["v", "v_next"], ["v_1", "v_next_1"]]
+
+
+def test_the_state_of_a_file_has_to_be_fed_and_the_metadata_tell_its_first_value(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """ONNX Runtime says nothing when it loads such a file."""
+    model, invokes = MODELS["sum"]
+    exported = export_onnx(model, tmp_path / "model.onnx", check=True)
+    assert not {each.name for each in exported.graph.initializer} & {"v"}
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    assert not capfd.readouterr().err
+    with pytest.raises(ValueError, match="Required inputs"):
+        session.run(None, {session.get_inputs()[0].name: invokes[0][0]})
+    said = {entry.key: json.loads(entry.value) for entry in exported.metadata_props}
+    assert set(said["tflite.state_first"]) == {"v"}
+    interpreter = Interpreter(model_content=model)
+    interpreter.allocate_tensors()
+    state = first_state(tmp_path / "model.onnx")
+    for feeds in invokes:
+        named = {v.name: x for v, x in zip(session.get_inputs(), feeds, strict=False)}
+        *results, after = session.run(None, {**named, **state})
+        state = {"v": after}
+        for got, want in zip(results, invoked(interpreter, feeds), strict=True):
+            assert_close(got, want, 0, 1e-6, "fed")
+
+
+def test_a_file_with_first_values_starts_by_itself() -> None:
+    model, _ = MODELS["sum"]
+    plain, defaults = export_onnx(model), export_onnx(model, state_defaults=True)
+    (value,) = (x for x in defaults.graph.initializer if x.name == "v")
+    np.testing.assert_array_equal(onnx.numpy_helper.to_array(value), first_state(plain)["v"])
+    assert first_state(defaults) == {}
+
+
+def test_first_values_that_differ_are_a_list() -> None:
+    first = first_state(export_onnx(MODELS["sum"][0]))
+    np.testing.assert_array_equal(first["v"], floats(1, 2))
+    (told,) = (
+        p.value
+        for p in export_onnx(MODELS["sum"][0]).metadata_props
+        if p.key == "tflite.state_first"
+    )
+    assert json.loads(told) == {"v": {"shape": [2], "elements": [1.0, 2.0]}}
+
+
+def test_a_variable_that_is_never_set_is_a_constant() -> None:
+    nodes = [once(1), read("h", "r"), add("r", "x", "s")]
+    exported = export_onnx(model_of(main(nodes, ["s"]), FIRST))
+    assert [each.name for each in exported.graph.input] == ["x"]
+    assert not {"tflite.state", "tflite.state_first"} & {p.key for p in exported.metadata_props}

@@ -66,7 +66,7 @@ CALLS: dict[str, tuple[bytes, list[list[Array]]]] = {
 def test_a_variable_tensor_of_a_called_subgraph_starts_anew(name: str) -> None:
     model, invokes = CALLS[name]
     check_invokes(model, invokes, {"ort"}, kernels="default")
-    exported = export_onnx(model)
+    exported = export_onnx(model, state_defaults=True)
     assert "tflite.state" not in {entry.key for entry in exported.metadata_props}
     session = onnxruntime.InferenceSession(exported.SerializeToString())
     interpreter = litert_interpreter(model)

@@ -195,7 +195,7 @@ def test_invokes_in_a_row_give_what_litert_gives(name: str) -> None:
 @pytest.mark.parametrize("name", KNOWN)
 def test_an_export_has_the_tables_in_it(name: str) -> None:
     model, invokes = KNOWN[name]
-    exported = export_onnx(model)
+    exported = export_onnx(model, state_defaults=True)
     onnx.checker.check_model(exported)
     assert "tflite.state" not in {entry.key for entry in exported.metadata_props}
     session = onnxruntime.InferenceSession(exported.SerializeToString())

@@ -1,0 +1,86 @@
+"""The state of an exported file: which inputs have it, and what they are fed at first."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+
+from tflite_ort.opmap.graph import ir
+
+Array = npt.NDArray[Any]
+
+# Of the metadata: pairs of an input and the output that is its next value, and by input shape and
+# elements of its first value: a number, where all are the same, or all of them in a list.
+PAIRS, FIRST = "tflite.state", "tflite.state_first"
+
+
+def first_state(model: str | os.PathLike[str] | onnx.ModelProto) -> dict[str, Array]:
+    """What the state of an exported file is fed at the first run: arrays by name of the input.
+
+    An input whose batch is open has one row here, which stands for each sample.
+
+    Args:
+        model: the file, or what `export_onnx` returned.
+
+    Raises:
+        OSError: the file cannot be read.
+
+    Examples:
+        >>> from tflite_ort import export_onnx
+        >>> from tflite_ort.command.demo import digits_model
+        >>> first_state(export_onnx(digits_model("float32")))
+        {}
+    """
+    if not isinstance(model, onnx.ModelProto):
+        model = onnx.load(model, load_external_data=False)
+    text = next((each.value for each in model.metadata_props if each.key == FIRST), "{}")
+    first, declared = json.loads(text), {each.name: each for each in model.graph.input}
+    return {name: _array(value, declared[name]) for name, value in first.items()}
+
+
+def _array(value: Any, declared: onnx.ValueInfoProto) -> Array:
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(declared.type.tensor_type.elem_type)
+    elements = np.array(value["elements"], dtype)
+    shape = value["shape"]
+    return np.full(shape, elements) if elements.ndim == 0 else elements.reshape(shape)
+
+
+def take_first_values(model: ir.Model) -> None:
+    """Make every state an input that has to be fed, whose first value the metadata tell; what is
+    never set becomes a constant.
+
+    ONNX Runtime warns of each input that has a value in the file, and some of its providers take
+    such a value for a constant, whatever the input is fed.
+    """
+    graph, pairs = model.graph, json.loads(model.metadata_props.get(PAIRS, "[]"))
+    inputs = {value.name: value for value in graph.inputs}
+    constants, first = set[str](), dict[str, Any]()
+    for before, after in pairs:
+        if before in graph.initializers and after is None:
+            constants.add(before)
+        elif before in graph.initializers:
+            first[before] = _told(graph.initializers.pop(before))
+            inputs[before].const_value = None
+    graph.inputs = [value for value in graph.inputs if value.name not in constants]
+    _tell(model, PAIRS, [pair for pair in pairs if pair[0] not in constants])
+    _tell(model, FIRST, first)
+
+
+def _told(value: ir.Value) -> Any:
+    assert value.const_value is not None
+    array = value.const_value.array
+    elements = array.reshape(-1).tolist()
+    same = array.size > 0 and all(each == elements[0] for each in elements)
+    return {"shape": list(array.shape), "elements": elements[0] if same else elements}
+
+
+def _tell(model: ir.Model, name: str, said: Any) -> None:
+    """Put something into the metadata, if there is anything to say."""
+    model.metadata_props.pop(name, None)
+    if said:
+        model.metadata_props[name] = json.dumps(said)
