@@ -10,13 +10,20 @@ from enum import Enum
 from inspect import cleandoc, unwrap
 from pathlib import Path
 from textwrap import wrap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import typer
 from typer.core import TyperCommand, TyperGroup
 
 from tflite_ort.command.activity import activity
-from tflite_ort.command.terminal import say
+from tflite_ort.command.terminal import complain, say
+from tflite_ort.optional import late
 from tflite_ort.suggestions import suggestion
+
+if TYPE_CHECKING:
+    from tflite_ort import schema
+else:
+    schema = late("tflite_ort.schema")
 
 _WORDS: dict[Any, str] = {int: "N", float: "NUMBER", Path: "PATH", str: "TEXT"}
 # Help begins at this column at most; on a terminal of fewer columns it has lines of its own.
@@ -47,7 +54,11 @@ class VerbCommand(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         """Run the verb, and show so if it takes long."""
         with activity.during(str(ctx.info_name)):
-            return super().invoke(ctx)
+            try:
+                return super().invoke(ctx)
+            except (schema.ModelError, schema.VersionError, schema.ExportError) as error:
+                complain(error, ctx.params.get("model"))
+                raise typer.Exit(1) from error
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help."""

@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tflite_ort.command.activity import activity
+from tflite_ort.command.advice import on_the_command_line
 from tflite_ort.optional import late
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def shape_text(shape: Sequence[int]) -> str:
 
 def warn(message: Warning | str, *_: Any, **_named: Any) -> None:
     """Print a warning on stderr; takes what `warnings.showwarning` takes."""
-    say(f"warning: {message}", error=True)
+    say(f"warning: {on_the_command_line(str(message))}", error=True)
 
 
 def complain(error: Exception, model: Path | None = None) -> None:
@@ -148,12 +149,12 @@ def complain(error: Exception, model: Path | None = None) -> None:
     """
     if isinstance(error, schema.UnreadableModel) and isinstance(error.__cause__, OSError):
         error = error.__cause__
-    text = str(error)
+    text = on_the_command_line(str(error))
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
         if isinstance(error, FileNotFoundError) and error.filename:
             text += _near_file(Path(os.fsdecode(error.filename)))
-    elif model is not None:
+    elif model is not None and str(model) not in text:
         text = f"{model}: {text}"
     say(f"error: {text}", error=True)
 
