@@ -7,13 +7,13 @@ import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.checked_subgraph import CheckedSubgraph
+from tflite_ort.closing import Closing
 from tflite_ort.compiled_options import (
     CpuKernelMode,
     CpuOptions,
@@ -57,7 +57,7 @@ __all__ = [
 ]
 
 
-class CompiledModel:
+class CompiledModel(Closing):
     """A model ready to run on buffers, with the methods of LiteRT's class.
 
     `create_input_buffers` and its kind give the model's own memory: a run with them copies nothing.
@@ -156,17 +156,6 @@ class CompiledModel:
         if self._thread is not None:
             self._thread.shutdown()
         self._interpreter.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     # Signatures ------------------------------------------------------------------------------
 

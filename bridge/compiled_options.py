@@ -5,9 +5,9 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Self
 
+from tflite_ort.closing import Closing
 from tflite_ort.providers.available import providers_on
 from tflite_ort.providers.traits import CPU
 from tflite_ort.schema import MissingDelegate
@@ -112,7 +112,7 @@ class EnvironmentOptions:
     dispatch_library_path: str = ""
 
 
-class Environment:
+class Environment(Closing):
     """What several models may share. ONNX Runtime shares its own by itself."""
 
     def __init__(self, options: EnvironmentOptions) -> None:
@@ -143,17 +143,6 @@ class Environment:
 
     def close(self) -> None:
         """Nothing is held."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def providers_of(wanted: HardwareAccelerator) -> Sequence[str]:

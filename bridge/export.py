@@ -84,8 +84,7 @@ def export_onnx(
         external_roots, budgets: as of `read_model`; a model read before keeps its own.
         check: run file and interpreter on the same random inputs, see `check_export`.
         decode: end in boxes, landmarks, masks or classes; ``"image"``: and begin at a picture.
-        written: signature, opset, float16, nchw, rename, external_data, exact, state_defaults: see
-            `Written`.
+        written: the form of the file, such as `signature`, `opset`, `float16`: see `Written`.
 
     Returns:
         The model; where `output` is given and weights are external, without their data. Names,

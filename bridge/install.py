@@ -6,10 +6,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib.machinery import ModuleSpec
-from types import ModuleType, TracebackType
-from typing import Any, Self
+from types import ModuleType
+from typing import Any
 
 from tflite_ort import compiled_model
+from tflite_ort.closing import Closing
 from tflite_ort.custom_interpreter import InterpreterWithCustomOps
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.optional import optional_module
@@ -67,7 +68,7 @@ _LAYOUTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
 }
 
 
-class Installed:
+class Installed(Closing):
     """Modules that stand in `sys.modules` until `undo`; as a context manager, for a block."""
 
     def __init__(self, name: str, layout: Mapping[str, Mapping[str, Any]]) -> None:
@@ -87,6 +88,10 @@ class Installed:
             if package
         ]
 
+    def close(self) -> None:
+        """As `undo`, at the end of a ``with`` block."""
+        self.undo()
+
     def undo(self) -> None:
         """Put back what was there before; what was imported meanwhile keeps what it imported."""
         for key, module in self._modules.items():
@@ -103,17 +108,6 @@ class Installed:
             if self._modules and key.startswith(f"{self._package}.") and package in self._hidden:
                 vars(self._hidden[package]).setdefault(attribute, module)
         self._modules, self._attached, self._hidden = {}, [], {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.undo()
 
 
 def install_as(name: str) -> Installed:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property, partial
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 import numpy.typing as npt
 
 from tflite_ort.cache.choice import CacheChoice
 from tflite_ort.checked_subgraph import CheckedSubgraph
+from tflite_ort.closing import Closing
 from tflite_ort.live_views import LiveViews
 from tflite_ort.loading import LoadedModel
 from tflite_ort.opening import check_hybrid, check_threads, model_source
@@ -44,7 +44,7 @@ else:
 Array = npt.NDArray[Any]
 
 
-class Interpreter(ToolMethods):
+class Interpreter(ToolMethods, Closing):
     """Runs a TFLite model on ONNX Runtime, with the methods of ``tf.lite.Interpreter``.
 
     Args:
@@ -219,17 +219,6 @@ class Interpreter(ToolMethods):
         self._closed = True
         self._subgraphs.clear()
         self._loaded.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __reduce__(self) -> Any:
         given = self._arguments.items()  # a memoryview cannot be pickled

@@ -37,6 +37,7 @@ from tflite_ort.export_shapes import shaped
 from tflite_ort.generation.export import export_language_model, is_language_model
 from tflite_ort.opening import holds_bundle
 from tflite_ort.opmap.graph.opsets import IR_VERSIONS, OPSET
+from tflite_ort.providers.exported_state import first_state
 from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import read_model
 from tflite_ort.signature_exports import signature_files
@@ -266,6 +267,7 @@ def _record(
         "bytes": size,
         "opset": exported.opset_import[0].version,
         **sides,
+        "state": list(first_state(exported)),
         "nodes": dict(nodes.most_common()),
         **({"checked": dict(differences)} if differences else {}),
     }
@@ -282,6 +284,11 @@ def _describe(exported: onnx.ModelProto, target: Path) -> None:
     nodes = Counter(node.op_type for node in exported.graph.node)
     size = sum(part.stat().st_size for part in _parts(target))
     say(f"wrote {target}: {size / 1e6:.2f} MB, {nodes.total()} nodes")
+    if state := first_state(exported):
+        say(
+            f"state, which each run is fed: {', '.join(state)}; tflite_ort.first_state says what "
+            "the first one is fed, --stateless leaves it out"
+        )
     table = new_table("node", "count")
     for name, count in nodes.most_common():
         table.add_row(name, str(count))

@@ -15,10 +15,11 @@ from onnx import ModelProto
 from tflite_ort.command.activity import activity
 from tflite_ort.command.arguments import (
     BudgetNumbers,
+    BundledModel,
     ExternalRoots,
     Hybrid,
     HybridOption,
-    ModelFile,
+    ModelOrBundle,
     ProviderOptions,
     Providers,
     ResolverName,
@@ -136,13 +137,14 @@ Profiled = Annotated[
 
 
 def verify(
-    model: ModelFile,
+    model: ModelOrBundle,
     runtime: Runtimes = None,
     onnx: OnnxFile = None,
     value_map: MapFile = None,
     reference: Reference = None,
     inputs: InputFiles = None,
     signature: SignatureKey = None,
+    name: BundledModel = None,
     samples: Samples = 2,
     steps: Steps = 1,
     seed: Seed = 0,
@@ -168,7 +170,7 @@ def verify(
     if html is not None:
         environment()  # says now what is missing, not after the work
     limits: dict[str, Any] = {"external_roots": external_root or (), "budgets": budgets(budget)}
-    with called_model(model, signature, **limits) as (file, source):
+    with called_model(model, signature, name, **limits) as (file, source):
         report = verified(
             file,
             runtimes=runtime,

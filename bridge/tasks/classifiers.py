@@ -10,6 +10,7 @@ from typing import Any, Self, overload
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.closing import Closing
 from tflite_ort.prediction.pool import cores, spread
 from tflite_ort.tasks.containers import ClassificationResult, Classifications
 from tflite_ort.tasks.detectors import Choice
@@ -108,7 +109,7 @@ class AudioClassifierOptions:
     result_callback: Callable[[ClassificationResult, int], None] | None = None
 
 
-class AudioClassifier:
+class AudioClassifier(Closing):
     """What is heard in each window of a sound. Windows are as long as the model's input and follow
     each other without overlap; the last one is filled with silence."""
 
@@ -194,9 +195,3 @@ class AudioClassifier:
 
     def close(self) -> None:
         """End it."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

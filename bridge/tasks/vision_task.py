@@ -6,11 +6,11 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
 import numpy.typing as npt
 
+from tflite_ort.closing import Closing
 from tflite_ort.prediction.pool import cores, spread
 from tflite_ort.tasks.image import Image, pixels_of
 from tflite_ort.tasks.options import BaseOptions, ImageProcessingOptions, RunningMode, region
@@ -55,7 +55,7 @@ class Frame:
         return int(self.pixels.shape[1]), int(self.pixels.shape[0])
 
 
-class VisionTask(Generic[Result]):
+class VisionTask(Closing, Generic[Result]):
     """A task on pictures. Make one by `create_from_options` or `create_from_model_path`.
 
     One task is for one thread at a time.
@@ -204,17 +204,6 @@ class VisionTask(Generic[Result]):
             self._worker.shutdown()
             if self._pending is not None:
                 self._pending.result()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 class DetectingTask(VisionTask[Result]):

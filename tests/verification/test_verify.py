@@ -11,6 +11,7 @@ import onnx
 import pytest
 from typer.testing import CliRunner
 
+from tests.made_bundles import adding, task
 from tests.models import model_path
 from tests.verification.faults import operators, plant
 from tflite_ort import Interpreter, export_onnx, verify
@@ -271,3 +272,15 @@ def test_an_export_that_is_off_gets_another_name(tmp_path: Path) -> None:
         check_export(model, out, read_model(model_path(QUANTISED)))
     assert refused.value.kept == tmp_path / "model.off.onnx"
     assert refused.value.kept.exists() and not out.exists()
+
+
+def test_a_model_of_a_bundle_is_compared(tmp_path: Path) -> None:
+    path = tmp_path / "two.task"
+    path.write_bytes(task({"one.tflite": adding(1), "two.tflite": adding(2)}))
+    arguments = ["verify", str(path), "--runtime", "kernels", "--json"]
+    outcome = CliRunner().invoke(app, [*arguments, "--model", "two"])
+    assert outcome.exit_code == 0, outcome.output
+    assert json.loads(outcome.stdout)["runtimes"]
+    unnamed = CliRunner().invoke(app, arguments)
+    assert unnamed.exit_code == 1
+    assert "one.tflite" in unnamed.output and "two.tflite" in unnamed.output
