@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
@@ -158,7 +158,7 @@ class CheckedSubgraph:
 
     def set(self, index: SupportsIndex, value: npt.ArrayLike) -> None:
         """Copy `value` into an input, a variable, or another tensor that is kept."""
-        kept = self._plain_array(index)
+        kept = self.plain_array(index)
         if kept is not None and type(value) is np.ndarray and _is_like(value, kept):
             kept[...] = value
             return
@@ -177,30 +177,9 @@ class CheckedSubgraph:
                 "Cannot set tensor: Tensor is unallocated. Try calling allocate_tensors() first"
             )
 
-    def set_again(self, values: Sequence[tuple[int, npt.ArrayLike]]) -> bool:
-        """`set` several tensors, if each was set before and gets a value like that one.
-
-        Args:
-            values: pairs of a tensor's index and its value.
-
-        Returns:
-            Whether they are set. Nothing has changed otherwise.
-        """
-        if self.executor.plan is None:
-            return False
-        copies = list[tuple[Array, Array]]()
-        for index, value in values:
-            kept = self._plain_array(index)
-            if kept is None or type(value) is not np.ndarray or not _is_like(value, kept):
-                return False
-            copies.append((kept, value))
-        for kept, value in copies:
-            kept[...] = value
-        return True
-
     def get(self, index: SupportsIndex) -> Any:
         """A copy of a tensor that is kept, or of a constant; of a sparse one what is stored."""
-        kept = self._plain_array(index)
+        kept = self.plain_array(index)
         try:
             if kept is not None and kept.ndim:
                 return kept.copy()
@@ -235,7 +214,7 @@ class CheckedSubgraph:
             raise TensorError(f"Tensor data is null: {self._not_kept(checked)}")
         return array
 
-    def _plain_array(self, index: SupportsIndex) -> Array | None:
+    def plain_array(self, index: SupportsIndex) -> Array | None:
         """The array of a tensor of which all is known that `set` and `get` ask; None of others."""
         if type(index) is not int or index not in self._plain:
             return None

@@ -49,6 +49,7 @@ class SignatureRunner:
             name: index for name, index in signature.outputs.items() if index not in outputs
         }
         self._passed = len(signature.inputs) - len(self._kept)
+        self._last: _Call | None = None
 
     def __call__(self, **inputs: npt.ArrayLike) -> dict[str, Any]:
         """Run the subgraph once.
@@ -58,10 +59,18 @@ class SignatureRunner:
             StateError: another signature keeps an input of the same name with another shape.
             BridgeError: as `Interpreter.allocate_tensors` and `Interpreter.invoke`.
         """
-        subgraph = self._subgraph()
+        subgraph, last = self._subgraph(), self._last
+        if self._kept:
+            subgraph.keep(self._kept)
+        if last is not None and last.is_like(subgraph, inputs):
+            last.set(inputs)
+            subgraph.invoke()
+            return last.results()
         self._set(subgraph, inputs)
         subgraph.invoke()
-        return {name: subgraph.get(index) for name, index in self._returned.items()}
+        results = {name: subgraph.get(index) for name, index in self._returned.items()}
+        self._last = _Call.of(subgraph, self._signature.inputs, inputs, self._returned)
+        return results
 
     def _set(self, subgraph: CheckedSubgraph, inputs: Mapping[str, npt.ArrayLike]) -> None:
         """Make `subgraph` ready for `inputs`, and set them."""
@@ -71,14 +80,10 @@ class SignatureRunner:
                 "Invalid number of inputs provided for running a SignatureDef, expected "
                 f"{self._passed} vs provided {len(inputs)}"
             )
-        if self._kept:
-            subgraph.keep(self._kept)
         try:
             values = [(expected[name], value) for name, value in inputs.items()]
         except KeyError as error:
             raise TensorError(f"Invalid Input name ({error.args[0]}) for SignatureDef") from None
-        if subgraph.set_again(values):
-            return
         for index, value in values:
             subgraph.resize(index, np.shape(value))
         subgraph.allocate()
@@ -126,6 +131,63 @@ class SignatureRunner:
     def _details(self, tensors: dict[str, int]) -> dict[str, dict[str, Any]]:
         subgraph = self._subgraph()
         return {name: subgraph.details(index) for name, index in tensors.items()}
+
+
+class _Call:
+    """A call whose inputs and results are plain arrays: what a like one needs to know.
+
+    Args:
+        subgraph: it was made ready.
+        inputs: by name, the array that a value is copied to.
+        outputs: by name, the tensor.
+    """
+
+    __slots__ = ("_arrays", "_inputs", "_outputs", "_plan")
+
+    def __init__(
+        self, subgraph: CheckedSubgraph, inputs: Mapping[str, Array], outputs: Mapping[str, int]
+    ) -> None:
+        self._plan = plan = subgraph.executor.plan
+        assert plan is not None
+        self._arrays = plan.arrays
+        self._inputs = [(name, each, each.shape, each.dtype) for name, each in inputs.items()]
+        self._outputs = tuple(outputs.items())
+
+    @classmethod
+    def of(
+        cls,
+        subgraph: CheckedSubgraph,
+        tensors: Mapping[str, int],
+        inputs: Collection[str],
+        outputs: Mapping[str, int],
+    ) -> _Call | None:
+        """The call that was made last; None where a value is more than an array."""
+        arrays = {name: subgraph.plain_array(tensors[name]) for name in inputs}
+        plain = {name: each for name, each in arrays.items() if each is not None}
+        results = [subgraph.plain_array(index) for index in outputs.values()]
+        if len(plain) < len(arrays) or any(each is None or not each.ndim for each in results):
+            return None
+        return cls(subgraph, plain, outputs)
+
+    def is_like(self, subgraph: CheckedSubgraph, inputs: Mapping[str, npt.ArrayLike]) -> bool:
+        """Whether `inputs` are arrays as before, and the subgraph is ready for them."""
+        if subgraph.executor.plan is not self._plan or len(inputs) != len(self._inputs):
+            return False
+        for name, _, shape, dtype in self._inputs:
+            value = inputs.get(name)
+            if type(value) is not np.ndarray or value.shape != shape or value.dtype != dtype:
+                return False
+        return True
+
+    def set(self, inputs: Mapping[str, npt.ArrayLike]) -> None:
+        """Copy the inputs."""
+        for name, array, _, _ in self._inputs:
+            array[...] = inputs[name]
+
+    def results(self) -> dict[str, Array]:
+        """Copies of the outputs."""
+        arrays = self._arrays
+        return {name: arrays[index].copy() for name, index in self._outputs}
 
 
 def _kept(

@@ -11,7 +11,7 @@ import pytest
 from tests.models import model_path
 from tests.test_cli import call, refusal
 from tests.test_cli_run import two_signatures
-from tflite_ort import Interpreter, TensorError
+from tflite_ort import BridgeError, Interpreter, TensorError
 from tflite_ort.model_costs import costs
 from tflite_ort.schema import (
     AddOptions,
@@ -173,3 +173,49 @@ def test_costs_of_a_shared_network() -> None:
     found = costs(read_model(model_path("tflite-support__mobilenet_v2_1.0_224_quant.tflite")))
     assert 3.4e6 < found.parameters < 3.6e6  # 3.47 M as published
     assert 2.9e8 < found.multiply_adds < 3.1e8  # 300 M as published
+
+
+def test_calls_in_a_row_are_as_the_first_one(two: Path) -> None:
+    """Arrays like those of the last call are copied without further questions: what else may come
+    between two such calls changes nothing."""
+    runner = Interpreter(two).get_signature_runner("twice")
+    (name,) = runner.get_input_details()
+    (detail,) = runner.get_input_details().values()
+    rng, size = np.random.default_rng(8), tuple(detail["shape"])
+
+    def right(shape: tuple[int, ...]) -> None:
+        value = rng.normal(0, 1, shape).astype(np.float32)
+        (got,) = runner(**{name: value}).values()
+        np.testing.assert_array_equal(got, value + value)
+        got[...] = 7  # a copy: the next result does not know of it
+
+    wider = (*size[:-1], size[-1] + 3)
+    for shape in (size, size, size, wider, wider, wider, size, size):
+        right(shape)
+    for wrong in (
+        {name: np.zeros(size).tolist()},
+        {name: np.zeros(size)},
+        {"other": np.zeros(size, np.float32)},
+        {},
+    ):
+        with pytest.raises(TensorError):
+            runner(**wrong)
+        right(size)
+    strided = rng.normal(0, 1, (*size, 2)).astype(np.float32)[..., 1]
+    (got,) = runner(**{name: strided}).values()
+    np.testing.assert_array_equal(got, strided + strided)
+
+
+def test_runners_of_one_interpreter_take_turns(two: Path) -> None:
+    interpreter = Interpreter(two)
+    first, second = (interpreter.get_signature_runner("twice") for _ in range(2))
+    (name,) = first.get_input_details()
+    (detail,) = first.get_input_details().values()
+    for turn in range(4):
+        for runner, value in ((first, turn), (second, -turn)):
+            array = np.full(detail["shape"], value, np.float32)
+            (got,) = runner(**{name: array}).values()
+            np.testing.assert_array_equal(got, 2 * array)
+    interpreter.close()
+    with pytest.raises(BridgeError):
+        first(**{name: array})
