@@ -29,7 +29,7 @@ from tflite_ort.schema.values.sizes import is_known, name_of
 from tflite_ort.versioning.registry import Registry
 
 # Operators of ONNX that came later, which only graphs for ONNX Runtime itself have.
-_LATER = {"Attention": 23}
+_LATER = {"Attention": 23, "TensorScatter": 24}
 # The versions of other domains, where they are not 1.
 _VERSIONS = {"ai.onnx.ml": 2}
 PORTABLE = Target()

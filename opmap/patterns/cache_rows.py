@@ -27,6 +27,8 @@ from tflite_ort.schema.values.sizes import is_known
 
 # Up to here float32 holds all whole numbers, so that larger ones are beyond a cache either way.
 _EXACT = 1 << 24
+# The types that TensorScatter is used for.
+_ROWS = frozenset({TensorType.FLOAT32, TensorType.INT32})
 
 _OPERAND, _UPDATE, _START = Leaf(), Leaf(), Leaf()
 _WRITE = node(Op.DYNAMIC_UPDATE_SLICE)(_OPERAND, _UPDATE, _START)
@@ -122,17 +124,26 @@ class _Place:
         assert isinstance(position, _Position)
         return cls(position, axis, start, rooms[axis])
 
+    def _is_of_rows(self, operand: TensorView, update: TensorView) -> bool:
+        """Whether `axis` is the only one that is not written whole, of a batch of one."""
+        others = [axis for axis in range(operand.rank) if axis != self.axis]
+        whole = all(operand.shape[axis] == update.shape[axis] for axis in others)
+        return whole and operand.shape[0] == 1 and self.axis > 0 and operand.type in _ROWS
+
     def emit(self, g: Graph, op: View) -> None:
-        """ScatterND of whole slices. Layers that write at equal places have equal nodes, of which
-        ONNX Runtime keeps one."""
+        """TensorScatter of rows of one batch, or ScatterND of whole slices. Layers that write at
+        equal places have equal nodes before that, of which ONNX Runtime keeps one."""
         operand, update = op["operand"], op["update"]
+        bounds = (g.constant(bound, np.int32) for bound in (0, self.room))
+        position = g.cast(g.op("Clip", self.position.read(g), *bounds), ir.DataType.INT64)
+        if self._is_of_rows(operand, update):
+            inputs = g.read(operand), g.read(update), position
+            g.write(op.output, g.op("TensorScatter", *inputs, axis=self.axis))
+            return
         pairs = enumerate(zip(operand.shape, update.shape, strict=True))
         parts = 1 + max(axis for axis, (size, taken) in pairs if size != taken)
         grid = np.moveaxis(np.indices(update.shape[:parts]), 0, -1) + np.array(self.start[:parts])
         along = np.arange(parts) == self.axis
-        position = self.position.read(g)
-        bounds = (g.constant(bound, np.int32) for bound in (0, self.room))
-        position = g.cast(g.op("Clip", position, *bounds), ir.DataType.INT64)
         name = "x".join(map(str, (*update.shape[:parts], "from", *self.start[:parts])))
         places = g.op("Mul", position, g.ints(along))
         places = g.op("Add", g.constants.once(grid.astype(np.int64), f"places_{name}"), places)
