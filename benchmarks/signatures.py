@@ -10,9 +10,10 @@ A figure is the largest difference from LiteRT, as a part of LiteRT's largest va
 nearest of its kernel sets (default, without delegates, reference), since its default is wrong on
 one of these networks. `spread` is the largest difference between these sets. A signature is right
 if it is as near as that, or within 1e-5. Networks whose activations LiteRT rounds to 8 bits are run
-as LiteRT does by default (hybrid="xnnpack"); `float` is how far the unrounded network is.
+as LiteRT does by default (hybrid="xnnpack"); `auto` is how far the default of this library is,
+which rounds where that is faster.
 
-Times are medians of calls through signature runners, in turns, on one thread. A language model has
+Times are medians of calls of default runners, in turns, on one thread. A language model has
 its caches half full, and ours keeps them inside.
 """
 
@@ -60,7 +61,7 @@ class Row:
     """What is known of one signature.
 
     Args:
-        ours, plain, exported: figures; a text where a runtime refuses.
+        ours, auto, exported: figures; a text where a runtime refuses.
         times: by runtime, in microseconds.
     """
 
@@ -69,7 +70,7 @@ class Row:
     calls: int
     spread: float
     ours: float | str
-    plain: float | str
+    auto: float | str
     exported: float | str
     times: Mapping[str, float]
 
@@ -82,7 +83,11 @@ class Row:
         """In a word or two."""
         wrong = [
             name
-            for name, figure in (("interpreter", self.ours), ("export", self.exported))
+            for name, figure in (
+                ("interpreter", self.ours),
+                ("auto", self.auto),
+                ("export", self.exported),
+            )
             if not self.right(figure)
         ]
         return "right" if not wrong else " and ".join(wrong)
@@ -272,7 +277,7 @@ def rows_of(folder: Path, entry: Mapping[str, Any], steps: int) -> list[Row]:
     theirs = {name: Runtime(lambda k=k: litert(path, k)) for name, k in KERNELS.items()}
     mine = {
         "ours": Runtime(lambda: ours(path, hybrid)),
-        "plain": Runtime(lambda: ours(path, "float")),
+        "auto": Runtime(lambda: ours(path, "auto")),
         "exported": Runtime(lambda: exported(path, hybrid)),
     }
     figures: dict[str, dict[str, float | str]] = {}
@@ -293,13 +298,13 @@ def rows_of(folder: Path, entry: Mapping[str, Any], steps: int) -> list[Row]:
     return [
         Row(
             *(entry["name"], key, counts[key], spreads[key], *found.values()),
-            times_of(path, entry, key, hybrid),
+            times_of(path, entry, key),
         )
         for key, found in figures.items()
     ]
 
 
-def times_of(path: Path, entry: Mapping[str, Any], key: str, hybrid: str) -> dict[str, float]:
+def times_of(path: Path, entry: Mapping[str, Any], key: str) -> dict[str, float]:
     """The times of a signature."""
     given, shapes = drawn(entry, key, 0), entry["signatures"][key]["inputs"]
     keep = {name for name in shapes if name.startswith("kv_cache")}
@@ -307,7 +312,7 @@ def times_of(path: Path, entry: Mapping[str, Any], key: str, hybrid: str) -> dic
         length, room = shapes["input_pos"][0][0], max(max(shapes[name][0]) for name in keep)
         given |= prepared(entry, key, [1] * length, min(room // 2, room - length))
     theirs = LiteRT(str(path), num_threads=1).get_signature_runner(key)
-    runner = Interpreter(path, hybrid=hybrid).get_signature_runner(key, keep=keep)
+    runner = Interpreter(path).get_signature_runner(key, keep=keep)
     mine = {name: array for name, array in given.items() if name not in keep}
     return timed({"LiteRT": partial(theirs, **given), "ours": partial(runner, **mine)}, ROUNDS)
 
@@ -315,7 +320,7 @@ def times_of(path: Path, entry: Mapping[str, Any], key: str, hybrid: str) -> dic
 def printed(row: Row, markdown: bool) -> str:
     """A line of the table."""
     cells = [row.model, row.signature, str(row.calls)]
-    for figure in (row.spread, row.ours, row.plain, row.exported):
+    for figure in (row.spread, row.ours, row.auto, row.exported):
         cells.append(figure if isinstance(figure, str) else f"{figure:.1e}")
     cells += [row.verdict, *(f"{each / 1000:.2f}" for each in row.times.values())]
     cells.append(f"{row.times['LiteRT'] / row.times['ours']:.2f}")
@@ -333,7 +338,7 @@ def main() -> None:
     parser.add_argument("--markdown", action="store_true")
     arguments = parser.parse_args()
     index = json.loads((arguments.models / "index.json").read_text())["models"]
-    head = ("model", "signature", "calls", "spread", "ours", "float", "export", *_LAST)
+    head = ("model", "signature", "calls", "spread", "ours", "auto", "export", *_LAST)
     if arguments.markdown:
         print(f"| {' | '.join(head)} |\n|{'---|' * len(head)}")
     else:

@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.opmap.graph import Domain, Graph, ir
+from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
+from tflite_ort.opmap.graph.rows import row_shape
+from tflite_ort.opmap.graph.sums_before_norms import SUM_OF_EQUALS
 from tflite_ort.opmap.idioms.angles import atan2
 from tflite_ort.opmap.idioms.bits import right_shift
 from tflite_ort.opmap.idioms.by_code import by_tabulated_code
@@ -102,6 +104,8 @@ class Binary:
             g.read(tensor, layout=layout, domain=domain, rank=output.rank) for tensor in (a, b)
         )
         result = self.emit(op, g, first, second)
+        if self.op is Op.ADD and _are_equals(a, b, layout):
+            result.marks |= {SUM_OF_EQUALS}
         g.write(output, result, layout=layout, domain=domain, activation=activation)
 
     def _activation(self, op: View, *, quantized: bool) -> ActivationFunctionType:
@@ -112,6 +116,15 @@ class Binary:
         if activation and not quantized and op.output.type not in _FLOATS:
             raise Untranslatable(f"{activation.name} fused to {op.output.type.name} arithmetic")
         return activation
+
+
+def _are_equals(a: TensorView, b: TensorView, layout: Layout) -> bool:
+    """Whether two operands in `layout` are computed, of one shape of two or three dimensions."""
+    if a.is_constant or b.is_constant or a.type is not _T.FLOAT32:
+        return False
+    if layout is Layout.ROWS:
+        return row_shape(a) == row_shape(b) and row_shape(a)[0] > 0
+    return layout is Layout.LAST and a.rank in (2, 3) and not may_differ(a.shape, b.shape)
 
 
 def difference_of_bytes(op: View, g: Graph) -> None:

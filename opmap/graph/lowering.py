@@ -13,6 +13,7 @@ from tflite_ort.opmap.graph.forms import Target
 from tflite_ort.opmap.graph.graph import Graph
 from tflite_ort.opmap.graph.opsets import IR_VERSIONS
 from tflite_ort.opmap.graph.opsets import OPSET as OPSET
+from tflite_ort.opmap.graph.sums_before_norms import join_sums_and_norms
 from tflite_ort.opmap.registry import Translator
 from tflite_ort.records import record
 from tflite_ort.schema import (
@@ -206,6 +207,8 @@ def _model(
     graph = ir.Graph(inputs, outputs, nodes, name=name)
     if g.target.block:
         keep_blocks(graph, g.target.block)
+    if g.target.cpu_kernels:
+        join_sums_and_norms(graph)
     used = graph.read_ids()
     initializers = (value for value in g.constants.values if id(value) in used)
     graph.initializers.update((value.name, value) for value in initializers)
