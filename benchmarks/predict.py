@@ -200,6 +200,8 @@ def parts(folder: Path, models: dict[str, Path], portions: Any) -> dict[str, Any
             rows = np.repeat(row, size, axis=0)
             runs = [_batched(model, rows) for _ in range(2)]
             works[f"our network alone, batches of {size}"] = _halved(*runs)
+        bare = [_bare(model, read, worker.rows_at_once) for _ in range(2)]
+        works["a bare loop on each core"] = _halved(*bare)
         spent = in_turns(works, [each[: len(each) // 2] for each in portions])
         found[name] = told(f"{name}: parts", spent, "LiteRT, 2 threads, with decoding")
     return found
@@ -239,6 +241,24 @@ def _batched(model: Path, rows: Array) -> Callable[[Sequence[Path]], None]:
             interpreter.invoke()
 
     return run
+
+
+def _bare(
+    model: Path, read: Callable[[Path], Array], size: int
+) -> Callable[[Sequence[Path]], None]:
+    """The least that there is to do: read, decode, set, invoke, get; nothing is kept."""
+    interpreter = Interpreter(model, num_threads=1, batch=size if size > 1 else None)
+    interpreter.allocate_tensors()
+    given, made = interpreter.get_input_details()[0], interpreter.get_output_details()[0]
+
+    def loop(paths: Sequence[Path]) -> None:
+        for first in range(0, len(paths) - size + 1, size):
+            rows = [read(path) for path in paths[first : first + size]]
+            interpreter.set_tensor(given["index"], np.concatenate(rows))
+            interpreter.invoke()
+            interpreter.get_tensor(made["index"])
+
+    return loop
 
 
 def batches(folder: Path, models: dict[str, Path], portions: Any) -> dict[str, Any]:

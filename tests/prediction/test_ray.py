@@ -1,4 +1,4 @@
-"""The ray engine, and Predictor in Ray Data, on a cluster of two nodes that the tests start."""
+"""The ray engine, and Predictor in Ray Data, on clusters that the tests start."""
 
 from __future__ import annotations
 
@@ -28,18 +28,19 @@ MODEL = "mlperf-tiny__kws_ref_model.tflite"
 ROWS, ACTORS = 40_000, 4
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[str]:
-    """The address of a cluster of two nodes, with cores for the actors and for what reads, and a
-    GPU in name."""
+@pytest.fixture(scope="module", params=[2, 1], ids=["two nodes", "one node"])
+def cluster(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The address of a cluster, with cores for the actors and for what reads, and a GPU in name."""
     os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
     ray: Any = importlib.import_module("ray")
     utilities: Any = importlib.import_module("ray.cluster_utils")
-    head = {"num_cpus": 3, "num_gpus": 1}
+    nodes = request.param
+    head = {"num_cpus": 6 // nodes, "num_gpus": 1}
     started = utilities.Cluster(initialize_head=True, head_node_args=head)
-    started.add_node(num_cpus=3)
+    for _ in range(nodes - 1):
+        started.add_node(num_cpus=3)
     ray.init(address=started.address, log_to_driver=False)
-    assert len([node for node in ray.nodes() if node["Alive"]]) == 2
+    assert len([node for node in ray.nodes() if node["Alive"]]) == nodes
     yield started.address
     ray.shutdown()
     started.shutdown()
