@@ -150,10 +150,12 @@ def test_predictor_in_ray_data(tmp_path: Path, cluster: str, given: Array, expec
             "keywords": list(given[first : first + 1000].reshape(1000, -1)),
         }
         parquet.write_table(arrow.table(rows), tmp_path / "in" / f"{first:06}.parquet")
-    thread, killed = killing_one(lambda: bool(list(tmp_path.glob("made/*.parquet"))))
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    thread, killed = killing_one(lambda: len(os.listdir(marks)) >= 5)
     data.read_parquet(os.fspath(tmp_path / "in")).map_batches(
         Shaped,
-        fn_constructor_args=(os.fspath(model_path(MODEL)),),
+        fn_constructor_args=(os.fspath(model_path(MODEL)), os.fspath(marks)),
         compute=data.ActorPoolStrategy(size=ACTORS),
         batch_size=128,
     ).write_parquet(os.fspath(tmp_path / "made"))
@@ -165,8 +167,15 @@ def test_predictor_in_ray_data(tmp_path: Path, cluster: str, given: Array, expec
 
 
 class Shaped(Predictor):
-    """Takes rows of flat lists, as tables hold them."""
+    """Takes rows of flat lists, as tables hold them, and leaves a mark for each batch in a folder:
+    results may be written only when all batches are done."""
+
+    def __init__(self, model: str, marks: str) -> None:
+        super().__init__(model)
+        self._marks = Path(marks)
 
     def __call__(self, batch: Any) -> Any:
         rows = np.stack(list(batch["keywords"])).reshape(-1, 49, 10, 1).astype(np.int8)
-        return super().__call__({"id": batch["id"], "input_1": rows})
+        made = super().__call__({"id": batch["id"], "input_1": rows})
+        (self._marks / str(batch["id"][0])).touch()
+        return made
