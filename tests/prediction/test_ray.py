@@ -6,8 +6,8 @@ import importlib
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -72,21 +72,25 @@ def _is_actor(pid: int) -> bool:
     return title.startswith(b"ray::MapWorker") and pid == os.getpid()
 
 
-def killing_one(when: Callable[[], bool]) -> tuple[threading.Thread, list[int]]:
-    """Kill an actor as soon as `when` holds; the list tells which one."""
-    killed: list[int] = []
+@contextmanager
+def killing_one(when: Callable[[], bool]) -> Iterator[list[int]]:
+    """Kill an actor as soon as `when` holds, at the latest when the work inside is done; the list
+    tells which one. There is no other limit: a cluster takes its time."""
+    killed, ended = list[int](), threading.Event()
 
     def work() -> None:
-        until = time.monotonic() + 120
-        while time.monotonic() < until and not killed:
+        while not killed and not ended.wait(0.01):
             if when() and (found := actors()):
                 os.kill(found[0], signal.SIGKILL)
                 killed.append(found[0])
-            time.sleep(0.01)
 
     thread = threading.Thread(target=work)
     thread.start()
-    return thread, killed
+    try:
+        yield killed
+    finally:
+        ended.set()
+        thread.join()
 
 
 @pytest.mark.parametrize("kill", [False, True])
@@ -100,14 +104,13 @@ def test_engine(tmp_path: Path, cluster: str, given: Array, expected: Array, kil
         left[:] = [ROWS // 256 - len(parts)]
         return len(parts) >= 5
 
-    thread, killed = killing_one(is_midway) if kill else (threading.Thread(), [])
     how = ("--engine", "ray", "--workers", ACTORS, "--address", cluster)
     command = ("predict", model_path(MODEL), tmp_path / "in.npy", "--rows", "--out", out, *how)
-    result = CliRunner().invoke(app, list(map(str, command)))
+    with killing_one(is_midway if kill else lambda: False) as killed:
+        result = CliRunner().invoke(app, list(map(str, command)))
     assert result.exit_code == 0, result.output
-    if kill:
-        thread.join()
-        assert killed and left[0] > 0
+    assert bool(killed) == kill
+    assert not kill or left[0] > 0
     with np.load(out) as made:
         np.testing.assert_array_equal(made["row"], np.arange(ROWS))
         np.testing.assert_array_equal(made["Identity"], expected)
@@ -152,14 +155,13 @@ def test_predictor_in_ray_data(tmp_path: Path, cluster: str, given: Array, expec
         parquet.write_table(arrow.table(rows), tmp_path / "in" / f"{first:06}.parquet")
     marks = tmp_path / "marks"
     marks.mkdir()
-    thread, killed = killing_one(lambda: len(os.listdir(marks)) >= 5)
-    data.read_parquet(os.fspath(tmp_path / "in")).map_batches(
-        Shaped,
-        fn_constructor_args=(os.fspath(model_path(MODEL)), os.fspath(marks)),
-        compute=data.ActorPoolStrategy(size=ACTORS),
-        batch_size=128,
-    ).write_parquet(os.fspath(tmp_path / "made"))
-    thread.join()
+    with killing_one(lambda: len(os.listdir(marks)) >= 5) as killed:
+        data.read_parquet(os.fspath(tmp_path / "in")).map_batches(
+            Shaped,
+            fn_constructor_args=(os.fspath(model_path(MODEL)), os.fspath(marks)),
+            compute=data.ActorPoolStrategy(size=ACTORS),
+            batch_size=128,
+        ).write_parquet(os.fspath(tmp_path / "made"))
     made = parquet.read_table(tmp_path / "made").sort_by("id")
     assert killed
     assert made["id"].to_pylist() == list(range(ROWS))
