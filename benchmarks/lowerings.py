@@ -25,6 +25,7 @@ from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import (
     Conv2DOptions,
     DepthwiseConv2DOptions,
+    FullyConnectedOptions,
     Model,
     ModelBuilder,
     Op,
@@ -125,8 +126,28 @@ def softmax(rng: np.random.Generator) -> Model:
     return read_model(builder.write())
 
 
+def product(rng: np.random.Generator) -> Model:
+    """A drawn FULLY_CONNECTED of some rows of int8 codes."""
+    depth, units = (int(2 ** rng.uniform(2, 10)) for _ in "du")
+    if rng.random() < 0.6:
+        depth, units = -(-depth // 16) * 16, -(-units // 16) * 16
+    rows = int(2 ** rng.uniform(1, max(2.0, min(10.5, 24 - np.log2(depth * units)))))
+    affine = QuantizationParameters.affine
+    builder = ModelBuilder("layer")
+    main = builder.subgraph("main").tensor("x", (rows, depth), _INT8, affine(0.02, -3))
+    codes = rng.integers(-127, 127, (units, depth), np.int8, endpoint=True)
+    main.constant("w", codes, _INT8, affine([0.01] * units, [0] * units, 0))
+    bias = rng.integers(-1000, 1000, units, np.int32)
+    main.constant("b", bias, TensorType.INT32, affine([0.0002] * units, [0] * units, 0))
+    main.tensor("y", (rows, units), _INT8, affine(0.3, 3))
+    options = FullyConnectedOptions()
+    main.operator(Op.FULLY_CONNECTED, ["x", "w", "b"], ["y"], options, version=4)
+    main.inputs("x").outputs("y")
+    return read_model(builder.write())
+
+
 # What is measured, by name.
-_LAYERS = {"convolutions": convolution, "means": mean, "softmax": softmax}
+_LAYERS = {"convolutions": convolution, "means": mean, "products": product, "softmax": softmax}
 
 
 def operators(model: Model) -> Iterator[OperatorView[Any]]:

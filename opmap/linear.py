@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
+from tflite_ort.opmap.graph.choices import build_chosen
 from tflite_ort.opmap.graph.rows import has_rows
 from tflite_ort.opmap.idioms.convolution_operands import accumulator_bias, check_types
 from tflite_ort.opmap.idioms.exact_sums import (
@@ -20,6 +22,7 @@ from tflite_ort.opmap.idioms.exact_sums import (
 )
 from tflite_ort.opmap.idioms.hybrid import hybrid_input, input_rounding
 from tflite_ort.opmap.idioms.hybrid_products import WeightMatrix, keeps_codes, sum_of_products
+from tflite_ort.opmap.idioms.products_of_cells import product_lowerings
 from tflite_ort.opmap.idioms.rounded_rows import rounded_product
 from tflite_ort.opmap.idioms.symmetric_weights import symmetric, with_repeated
 from tflite_ort.opmap.registry import translator
@@ -59,7 +62,14 @@ def fully_connected(op: OperatorView[FullyConnectedOptions], g: Graph) -> None:
     if codes is not None:
         g.write(op.output, _of_rank(g, codes, op.output), domain=Domain.STORED)
         return
-    x = _input_rows(g, input, depth)
+    rows = partial(_product_of_rows, op, g)
+    build_chosen(op, product_lowerings(op, g, rows), g.target.choose)
+
+
+def _product_of_rows(op: OperatorView[FullyConnectedOptions], g: Graph) -> None:
+    """A Gemm, or what hybrid weights need."""
+    input, filter, output, options = op["input"], op["filter"], op.output, op.options
+    x = _input_rows(g, input, filter.shape[1])
     asymmetric = options.asymmetric_quantize_inputs or filter.blocks is not None
     y = _coded_product(op, g, x, asymmetric=asymmetric)
     if y is None:

@@ -24,6 +24,7 @@ from tflite_ort.schema import (
     ActivationFunctionType,
     Conv2DOptions,
     DepthwiseConv2DOptions,
+    FullyConnectedOptions,
     Model,
     ModelBuilder,
     Op,
@@ -212,6 +213,57 @@ def test_lowerings_of_a_softmax_give_the_codes_of_litert(
     assert names == ["table", "floats"]
     for name in names:
         np.testing.assert_array_equal(result_of(graph, name, x), expected, name)
+
+
+@given(
+    st.sampled_from([TensorType.INT8, TensorType.UINT8]),
+    st.sampled_from([(2, 5), (7, 16), (1, 3, 8), (2, 4, 6, 12)]),
+    st.integers(1, 20),
+    st.booleans(),
+    st.sampled_from(_ACTIVATIONS),
+    st.integers(0, 2**32 - 1),
+)
+def test_lowerings_of_a_product_give_the_codes_of_litert(
+    type_: TensorType,
+    shape: tuple[int, ...],
+    units: int,
+    has_bias: bool,
+    activation: ActivationFunctionType,
+    seed: int,
+) -> None:
+    rng, low = np.random.default_rng(seed), -128 if type_ is TensorType.INT8 else 0
+    dtype = np.int8 if type_ is TensorType.INT8 else np.uint8
+    builder = ModelBuilder()
+    main = builder.subgraph("main").tensor("x", shape, type_, _affine(0.02, 3))
+    weights = rng.integers(low + 1, low + 255, (units, shape[-1]), dtype, endpoint=True)
+    main.constant("w", weights, type_, _affine(0.01, 0 if low else 117))
+    main.constant("b", rng.integers(-300, 300, units, np.int32), TensorType.INT32, _affine(2e-4, 0))
+    main.tensor("y", (*shape[:-1], units), type_, _affine(0.07, low + 60))
+    options = FullyConnectedOptions(
+        keep_num_dims=len(shape) > 2, fused_activation_function=activation
+    )
+    given = ["x", "w", "b" if has_bias else None]
+    main.operator(Op.FULLY_CONNECTED, given, ["y"], options, version=5)
+    main.inputs("x").outputs("y")
+    model = builder.write()
+    x = rng.integers(low, low + 255, shape, dtype, endpoint=True)
+    ((expected,),) = invokes(litert_interpreter(model), [[x]])
+    graph = graph_of(read_model(model))
+    for name in ("rows", "cells"):
+        for kind in {"uint8", exact_weight_type()}:
+            np.testing.assert_array_equal(result_of(graph, name, x, kind), expected, name)
+
+
+def test_products_of_many_narrow_rows_are_one_convolution() -> None:
+    builder, type_ = ModelBuilder(), TensorType.INT8
+    main = builder.subgraph("main").tensor("x", (800, 8), type_, _affine(0.1, 3))
+    main.constant("w", np.ones((48, 8), np.int8), type_, _affine(0.01, 0))
+    main.tensor("y", (800, 48), type_, _affine(0.1, 0))
+    options = FullyConnectedOptions()
+    main.operator(Op.FULLY_CONNECTED, ["x", "w", None], ["y"], options, version=4)
+    main.inputs("x").outputs("y")
+    if platform.machine() in ("x86_64", "AMD64") and exact_weight_type() == "int8":
+        assert optimised_nodes(builder.write()) == {"Reshape": 2, "QLinearConv": 1}
 
 
 def test_a_long_softmax_of_codes_is_in_floats() -> None:
