@@ -186,7 +186,8 @@ class SubgraphExecutor:
                 *(entry.whole, entry.graph, state, self.subgraph),
                 *(around, explain, entry.rows),
             )
-            self._opened.show(entry.face)
+            if not self._opened.shows(self.subgraph):
+                self._opened.show(entry.face)
         except (StaleEntry, *cache_folder.UNREADABLE):
             cache.drop(self.subgraph, self._shapes)
             return None

@@ -104,6 +104,10 @@ class OpenedModel:
         if face is not None:
             self.show(face)
 
+    def shows(self, subgraph: int) -> bool:
+        """Whether it uses what a stored plan says of a subgraph."""
+        return subgraph in self._known
+
     def show(self, face: Face) -> None:
         """Use what a stored plan says of another subgraph."""
         tensors = _Tensors(face, lambda: self.model.subgraphs[face.subgraph].tensors)

@@ -154,6 +154,19 @@ class CacheFolder:
             raise ValueError(f"{path} is damaged")
         return path
 
+    def content(self, blob: Sequence[Any]) -> bytes:
+        """The bytes of a file of an entry, which are as they were written.
+
+        Args, Raises: see `whole`.
+        """
+        name, size, checksum = blob
+        path = self._at(os.path.basename(name))
+        with open(path, "rb", buffering=0) as file:
+            content = file.read(size + 1)
+        if len(content) != size or zlib.crc32(content) != checksum:
+            raise ValueError(f"{path} is damaged")
+        return content
+
     # Writing ---------------------------------------------------------------------------------
 
     def stage(self) -> pathlib.Path:

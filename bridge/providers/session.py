@@ -218,7 +218,7 @@ class Session:
             options.add_external_initializers(
                 list(self.weights), [weights.value for weights in self.weights.values()]
             )
-        content = graph.path if isinstance(graph, StoredGraph) else graph.content
+        content = graph.source if isinstance(graph, StoredGraph) else graph.content
         try:
             session = onnxruntime.InferenceSession(
                 content,

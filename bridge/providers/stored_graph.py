@@ -56,8 +56,15 @@ class StoredGraph:
         kind: as of `SavedGraph`.
         path: the graph; other files that it refers to lie beside it.
         in_place: by name, the inputs of the graph that are always these weights.
+        content: of the graph, in place of a path.
     """
 
     kind: str
     path: str
     in_place: Mapping[str, Array] = field(default_factory=dict)
+    content: bytes = b""
+
+    @property
+    def source(self) -> str | bytes:
+        """What ONNX Runtime reads it from."""
+        return self.content or self.path
