@@ -126,9 +126,19 @@ class CheckedSubgraph:
         except (BudgetExceeded, InsufficientMemory):
             raise
         except ModelError as error:
-            raise AllocationError(str(error)) from error
+            raise AllocationError(f"{error}{self._given()}") from error
         except MemoryError as error:
             raise InsufficientMemory(f"the model's tensors cannot be allocated: {error}") from error
+
+    def _given(self) -> str:
+        """The shapes of inputs that were resized, for an error that names an operator alone."""
+        sizes = (
+            f"{tensor.name!r} to {list(self.executor.resized[index])}"
+            for index in self.declared.inputs
+            if index in self.executor.resized
+            for tensor in (self.declared.tensors[index],)
+        )
+        return f" (inputs were resized: {', '.join(sizes)})" if self.executor.resized else ""
 
     def invoke(self) -> None:
         """Run the subgraph once over its tensors; where that fails, its state is as before."""

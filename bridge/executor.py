@@ -117,6 +117,11 @@ class SubgraphExecutor:
         self._arrays = {key: array for key, array in self._arrays.items() if key != index}
         self.plan = None
 
+    @property
+    def resized(self) -> Mapping[int, Shape]:
+        """By tensor, the shapes that were asked for in place of the file's."""
+        return self._shapes
+
     def keep(self, names: Mapping[str, tuple[int, int]]) -> None:
         """Let inputs have the values of outputs at the next invoke, see `KeptTensors.add`;
         `allocate` has to follow."""

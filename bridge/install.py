@@ -7,15 +7,20 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tflite_ort import compiled_model
 from tflite_ort.closing import Closing
 from tflite_ort.custom_interpreter import InterpreterWithCustomOps
 from tflite_ort.interpreter import Interpreter
-from tflite_ort.optional import optional_module
+from tflite_ort.optional import late, optional_module
 from tflite_ort.providers.delegates import Delegate, OpResolverType, load_delegate
 from tflite_ort.signatures import SignatureRunner
+
+if TYPE_CHECKING:
+    from tflite_ort import suggestions
+else:
+    suggestions = late("tflite_ort.suggestions")
 
 _INTERPRETER: Mapping[str, Any] = {
     "Delegate": Delegate,
@@ -129,7 +134,10 @@ def install_as(name: str) -> Installed:
         True
     """
     if name not in _LAYOUTS:
-        raise ValueError(f"cannot be installed as {name!r}, only as one of {sorted(_LAYOUTS)}")
+        near = suggestions.suggestion(name, _LAYOUTS)
+        raise ValueError(
+            f"cannot be installed as {name!r}, only as one of {sorted(_LAYOUTS)}{near}"
+        )
     return Installed(name, _LAYOUTS[name])
 
 

@@ -139,3 +139,8 @@ def test_it_holds_for_a_whole_program() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     ).stdout
     assert output.strip() == "tflite_ort.interpreter"
+
+
+def test_a_near_miss_of_a_package_is_named() -> None:
+    with pytest.raises(ValueError, match=r"did you mean 'tensorflow\.lite'"):
+        install_as("tensorflow_lite")

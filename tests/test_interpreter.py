@@ -14,6 +14,7 @@ from tests.models import model_path
 from tests.one_op import T, one_op_model
 from tests.oracle import litert
 from tflite_ort import (
+    AllocationError,
     BuiltinOpResolver,
     DelegateError,
     Interpreter,
@@ -137,6 +138,14 @@ def test_a_shape_that_does_not_fit_names_the_operator_and_can_be_undone() -> Non
     interpreter.resize_tensor_input(0, (1, 8, 8, 3))
     interpreter.allocate_tensors()
     interpreter.invoke()
+
+
+def test_a_shape_that_an_operator_cannot_take_names_the_input() -> None:
+    interpreter = Interpreter(model_content=batched_convolution())
+    interpreter.resize_tensor_input(0, (1, 8, 8, 1))
+    message = r"^CONV_2D_0: .*\(inputs were resized: 'in0' to \[1, 8, 8, 1\]\)$"
+    with pytest.raises(AllocationError, match=message):
+        interpreter.allocate_tensors()
 
 
 def test_strict_resize_refuses_known_dimensions() -> None:

@@ -25,6 +25,7 @@ from tflite_ort.schema import (
     read_model,
 )
 from tflite_ort.schema.values.resolve import operator_view, tensor_views
+from tflite_ort.suggestions import suggestion
 from tflite_ort.verification.comparing import Comparing, Progress, Reference, largest
 from tflite_ort.verification.litert import LitertError, LitertProcess, litert_installed
 from tflite_ort.verification.onnx_runtime import MismatchedFile, OnnxRuntime
@@ -130,7 +131,8 @@ class _Choice:
     def check(self) -> None:
         for name in (*self.runtimes, *([self.reference] if self.reference else [])):
             if name not in NAMES:
-                raise VerificationError(f"no runtime {name!r}; there are {', '.join(NAMES)}")
+                near = suggestion(name, NAMES)
+                raise VerificationError(f"no runtime {name!r}; there are {', '.join(NAMES)}{near}")
 
 
 @dataclass
