@@ -5,7 +5,8 @@
 `ENV` is another environment, with ``mediapipe`` 0.10.x in it; its wheel has the models. Every
 picture is also looked at turned, small, cut off, and beside another one. With --video the pictures
 are panned over as a film, and the times of a frame are printed: run that on a machine that does
-nothing else.
+nothing else. With --itself MediaPipe is compared with itself, when one byte of the first picture is
+another one: how far tracking carries a small difference.
 """
 
 from __future__ import annotations
@@ -99,6 +100,15 @@ def theirs(python: str, bundles: Path, pictures: Pictures, video: bool) -> dict[
     subprocess.run([*command, *(["--video"] if video else [])], check=True, capture_output=True)
     found: dict[str, Any] = json.loads(out.read_text())
     return found
+
+
+def nudged(pictures: Pictures) -> Pictures:
+    """The same pictures; the first one has one byte that is larger or smaller by 1."""
+    first = next(iter(pictures))
+    changed = pictures[first].copy()
+    byte = changed[changed.shape[0] // 2, changed.shape[1] // 2]
+    byte[0] += 1 if byte[0] < 128 else -1
+    return {**pictures, first: changed}
 
 
 def made(bundles: Path, video: bool, provider: str | None) -> dict[str, Any]:
@@ -228,6 +238,11 @@ def run(arguments: argparse.Namespace) -> None:
         right = theirs(python, bundles, shown, arguments.video)
         print(f"mediapipe {version}, {len(shown)} pictures of {len(pictures)}")
         report: Callable[..., None] = timed if arguments.video else listed
+        if arguments.itself:
+            other = theirs(python, bundles, nudged(shown), arguments.video)
+            for name, answer in right.items():
+                print(compared(name, other[name]["found"], answer["found"], arguments.verbose))
+            return
         tasks = made(bundles, arguments.video, arguments.provider)
         wanted = {name: task for name, task in tasks.items() if name in (arguments.task or tasks)}
         report(wanted, shown, right, arguments)
@@ -257,6 +272,7 @@ def main() -> None:
     parser.add_argument("--frames", type=int, default=120)
     parser.add_argument("--provider")
     parser.add_argument("--task", action="append", help="one of them, instead of all")
+    parser.add_argument("--itself", action="store_true", help="compare MediaPipe with itself")
     parser.add_argument("--verbose", action="store_true", help="name what differs")
     run(parser.parse_args())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import struct
 from collections.abc import Mapping
 from typing import Any
@@ -128,3 +129,21 @@ def test_matrices_of_the_task() -> None:
     options.base_options = base(bundle())
     with pytest.raises(MissingEntry, match=METADATA):
         vision.FaceLandmarker.create_from_options(options)
+
+
+def test_mutated_faces() -> None:
+    content, rng, read = metadata(), random.Random(21), 0
+    landmarks = np.random.default_rng(0).uniform(size=(478, 3))
+    for _ in range(1000):
+        changed = bytearray(content)
+        for _ in range(rng.randint(1, 4)):
+            changed[rng.randrange(len(changed))] = rng.choice([0, 1, 0x7F, 0x80, 0xFF])
+        if rng.random() < 0.2:
+            del changed[rng.randrange(len(changed)) :]
+        try:
+            matrix = CanonicalFace.read(bytes(changed)).matrix(landmarks, SIZE)
+        except MalformedBundle:
+            continue
+        assert matrix is None or np.isfinite(matrix).all()
+        read += 1
+    assert 0 < read < 1000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,8 @@ from tests.made_bundles import with_files
 from tests.made_networks import network
 from tests.test_decode import outputs_of, session
 from tests.test_tasks import IMAGE, base
-from tflite_ort import MalformedModel, export_onnx
+from tflite_ort import MalformedModel, ModelError, export_onnx
+from tflite_ort.export_decoded import known_kind
 from tflite_ort.schema import Buffer, read_model, write_model
 from tflite_ort.schema.file.detector_metadata import (
     NAME,
@@ -168,3 +170,22 @@ def test_metadata_of_another_network(changed: dict[str, Any]) -> None:
     options = vision.ObjectDetectorOptions(base(detector(**changed)))
     with pytest.raises(ValueError, match="a network for object detector"):
         vision.ObjectDetector.create_from_options(options)
+
+
+def test_mutated_metadata() -> None:
+    model, rng, known = read_model(detector()), random.Random(22), 0
+    (entry,) = (each for each in model.metadata if each.name == METADATA)
+    content = model.buffers[entry.buffer].data
+    assert content is not None
+    for _ in range(300):
+        changed = content.copy()
+        for _ in range(rng.randint(1, 4)):
+            changed[rng.randrange(len(changed))] = rng.choice([0, 1, 4, 0x7F, 0x80, 0xFF])
+        buffers = list(model.buffers)
+        buffers[entry.buffer] = Buffer(changed)
+        try:
+            kind = known_kind(replace(model, buffers=tuple(buffers)), None)
+        except ModelError:
+            continue
+        known += kind is not None
+    assert 0 < known < 300

@@ -54,7 +54,8 @@ class CanonicalFace:
             MalformedBundle: there is none, or one that nothing can be compared with.
         """
         metadata = Message(content)
-        numbers = metadata.message(1).floats(3).astype(np.float64)
+        with np.errstate(invalid="ignore"):  # signalling NaN
+            numbers = metadata.message(1).floats(3).astype(np.float64)
         if not 0 < len(numbers) <= _MOST_POINTS * _NUMBERS or len(numbers) % _NUMBERS:
             raise MalformedBundle(f"a canonical face of {len(numbers)} numbers")
         points = numbers.reshape(-1, _NUMBERS)[:, :3]
