@@ -17,15 +17,19 @@ from tflite_ort.fallback_kernels.idioms.operands import (
     FLOATS,
     centred,
     clamped_codes,
+    offset,
     refusal,
     require_output,
     scale,
     zero_point,
 )
 from tflite_ort.fallback_kernels.idioms.softmax_codes import (
+    is_fixed_point,
     log_softmax_of_bytes,
+    log_softmax_of_reals,
     softmax_of_bytes,
     softmax_of_int16,
+    softmax_of_reals,
 )
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
 from tflite_ort.schema import (
@@ -43,6 +47,7 @@ from tflite_ort.schema.arithmetic.fixed_point import (
     rescale,
     round_half_away,
     rounding_shift_right,
+    saturate,
     saturating_shift_left,
 )
 from tflite_ort.schema.arithmetic.function_table import exact_gelu, exactly, gelu_by_tanh
@@ -106,11 +111,12 @@ def prelu(op: View, inputs: Inputs, state: State) -> Outputs:
     expected = TensorType.INT8 if input.type is TensorType.INT16 else input.type
     if alpha.type is not expected:
         raise refusal(op)
-    codes, unit = centred(op, input, x), scale(op, op.output)
+    codes, unit = x.astype(np.int32) - offset(op, input), scale(op, op.output)
     above = rescale(codes, scale(op, input) / unit)
     product = codes * centred(op, alpha, slope)
     below = rescale(product, scale(op, input) * scale(op, alpha) / unit)
-    return (clamped_codes(op, np.where(codes >= 0, above, below) + zero_point(op, op.output)),)
+    result = np.where(codes >= 0, above, below) + offset(op, op.output)
+    return (saturate(result, op.output.dtype),)
 
 
 @kernel(Op.HARD_SWISH, versions=(1, 1))
@@ -175,12 +181,10 @@ def logistic(op: View, inputs: Inputs, state: State) -> Outputs:
     if op["input"].type in FLOATS:
         return (_logistic(_real(x)).astype(x.dtype),)
     _require_one_type(op)
-    steps = 256 if op["input"].type in _BYTES else 32768
-    if not math.isclose(scale(op, op.output), 1 / steps, rel_tol=1e-3):
-        raise KernelError(f"output scale is {scale(op, op.output)}, not 1/{steps}")
-    if op["input"].type is TensorType.INT16:
-        return (sigmoid_int16(x, _symmetric_scale(op)),)
-    return (tabulated(op, x, _logistic),)
+    if op["input"].type in _BYTES:
+        return (tabulated(op, x, _logistic),)
+    _require_unit_output(op)
+    return (sigmoid_int16(x, _symmetric_scale(op)),)
 
 
 @kernel(Op.TANH, versions=(1, 3))
@@ -191,10 +195,15 @@ def tanh(op: View, inputs: Inputs, state: State) -> Outputs:
         return (np.tanh(_real(x)).astype(x.dtype),)
     _require_one_type(op)
     if op["input"].type is TensorType.INT16:
-        if not math.isclose(scale(op, op.output), 1 / 32768, rel_tol=1e-3):
-            raise KernelError(f"output scale is {scale(op, op.output)}, not 1/32768")
+        _require_unit_output(op)
         return (tanh_int16(x, _symmetric_scale(op)),)
     return (tabulated(op, x, partial(exactly, np.tanh)),)
+
+
+def _require_unit_output(op: View) -> None:
+    """Refuses int16 results in other units than 1/32768."""
+    if not math.isclose(scale(op, op.output), 1 / 32768, rel_tol=1e-3):
+        raise KernelError(f"output scale is {scale(op, op.output)}, not 1/32768")
 
 
 def _symmetric_scale(op: View) -> np.float32:
@@ -244,22 +253,26 @@ def softmax(op: OperatorView[SoftmaxOptions], inputs: Inputs, state: State) -> O
         return ((powers / powers.sum(axis=-1, keepdims=True)).astype(x.dtype),)
     if output.type not in (input.type, TensorType.INT16):
         raise refusal(op)
-    _check_softmax_scale(op)
     if input.type is TensorType.INT16:
+        _require_usual_output(op)
         return (softmax_of_int16(op, x),)
-    return (softmax_of_bytes(op, x),)
+    in_fixed_point = _has_usual_output(op) and is_fixed_point(op, op.options.beta)
+    return (softmax_of_bytes(op, x) if in_fixed_point else softmax_of_reals(op, x),)
 
 
-def _check_softmax_scale(op: View) -> None:
-    """Refuses an output whose scale is not one over the number of its codes; int16 may use half."""
+def _require_usual_output(op: View) -> None:
+    if not _has_usual_output(op):
+        unit, zero = scale(op, op.output), zero_point(op, op.output)
+        raise KernelError(f"output is quantised by {unit} and {zero}, expected 1/32768 and 0")
+
+
+def _has_usual_output(op: View) -> bool:
+    """Whether the output's scale is one over the number of its codes; int16 may use half."""
     unit, dtype = float(scale(op, op.output)), op.output.dtype
     zero = 0 if op.output.quantization is None else op.output.quantization.scalar_zero_point
     halves = dtype == np.int16 and (op["input"].type is TensorType.INT16 or zero == 0)
     lowest, steps = (0, 2**15) if halves else (np.iinfo(dtype).min, 2 ** (8 * dtype.itemsize))
-    if zero != lowest or not math.isclose(unit, 1 / steps, rel_tol=1e-3):
-        raise KernelError(
-            f"output is quantised by {unit} and {zero}, expected 1/{steps} and {lowest}"
-        )
+    return zero == lowest and math.isclose(unit, 1 / steps, rel_tol=1e-3)
 
 
 @kernel(Op.LOG_SOFTMAX, versions=(1, 2))
@@ -274,4 +287,5 @@ def log_softmax(op: View, inputs: Inputs, state: State) -> Outputs:
             return (shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True)),)
     _require_one_type(op)
     require_output(op, 1 / 16, np.iinfo(x.dtype).max)
-    return (log_softmax_of_bytes(op, x),)
+    by = log_softmax_of_bytes if is_fixed_point(op, 1.0) else log_softmax_of_reals
+    return (by(op, x),)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.fallback_kernels.elementwise import Plain
-from tflite_ort.fallback_kernels.idioms.operands import centred, refusal, scale
+from tflite_ort.fallback_kernels.idioms.operands import offset, refusal, scale
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
 from tflite_ort.schema import KernelError, Op, OperatorView, TensorType, TensorView
 from tflite_ort.schema.arithmetic.fixed_point import rescale
@@ -50,7 +50,7 @@ def compared(
 def _units(op: OperatorView[Any], tensor: TensorView, codes: Array) -> npt.NDArray[np.int32]:
     if not 0 < scale(op, tensor) < 1:
         raise KernelError(f"the scale of {tensor.name!r} is {scale(op, tensor)}, expected below 1")
-    return rescale(centred(op, tensor, codes) << 8, float(scale(op, tensor)))
+    return rescale((codes.astype(np.int32) - offset(op, tensor)) << 8, float(scale(op, tensor)))
 
 
 _ORDERED = _NUMBERS | {_T.INT16}

@@ -16,7 +16,7 @@ from tflite_ort.fallback_kernels.idioms.accumulator import (
     rescale_wide,
     scales,
 )
-from tflite_ort.fallback_kernels.idioms.operands import clamped_codes, scale, zero_point
+from tflite_ort.fallback_kernels.idioms.operands import clamped_codes, refusal, scale, zero_point
 from tflite_ort.fallback_kernels.registry import Inputs, Outputs, State, kernel
 from tflite_ort.schema import (
     BatchMatMulOptions,
@@ -106,6 +106,8 @@ def batch_matmul(op: OperatorView[BatchMatMulOptions], inputs: Inputs, state: St
     if op["x"].type is not TensorType.FLOAT32 and _has_channels(op["y"]):
         return (_by_channel(op, sums, x, y),)
     if op.output.type is TensorType.INT32:  # codes are multiplied as they are
+        if op["x"].type is not TensorType.INT8:
+            raise refusal(op)
         return (_product(x.astype(np.float64), y.astype(np.float64), op.options).astype(np.int32),)
     depth_axis = x.ndim - 2 if op.options.adj_x else x.ndim - 1
     a, b = sums.operands(x, y, axes=(depth_axis,), asymmetric=op.options.asymmetric_quantize_inputs)

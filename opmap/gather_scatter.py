@@ -154,7 +154,7 @@ def one_hot(op: OperatorView[OneHotOptions], g: Graph) -> None:
     domain = moved_domain(op["on_value"], op["off_value"], output)
     axis = indices.rank if op.options.axis == -1 else op.options.axis
     # TFLite reads 64-bit indices as 32-bit ones.
-    index = g.cast(g.read(indices), ir.DataType.INT32)
+    index = g.cast(g.read(indices, domain=Domain.FILE), ir.DataType.INT32)
     index = g.op("Unsqueeze", index, g.ints([axis]))
     chosen = g.op("Equal", index, _positions(op, g, indices.rank - axis))
     on, off = (g.reshape(g.read(op[name], domain=domain), ()) for name in _ON_OFF)
@@ -211,7 +211,7 @@ def _count(k: TensorView, g: Graph) -> ir.Value:
     """The number of elements that TOPK_V2 takes, int64 [1]; 0 for a negative one."""
     if k.data is not None:
         return g.ints([max(int(k.data.reshape(-1)[0]), 0)])
-    count = g.cast(g.reshape(g.read(k), (1,)), ir.DataType.INT64)
+    count = g.reshape(g.whole(k), (1,))
     return g.larger(count, g.ints(0))
 
 
@@ -250,7 +250,7 @@ def _segments(op: OperatorView[Any], g: Graph, value: ir.Value, reduction: str) 
         raise Untranslatable("no element")
     if ids.data is not None and is_known(output.shape[0]) and ids.data.max() >= output.shape[0]:
         raise Untranslatable("a segment id out of bounds")
-    rows = g.cast(g.read(ids), ir.DataType.INT64)
+    rows = g.whole(ids)
     rows = g.op("Add", g.larger(rows, g.ints(-1)), g.ints(1))
     sizes: Sizes = output.shape
     first: Sizes = ()
@@ -280,7 +280,7 @@ def _segment_count(op: OperatorView[Any], g: Graph) -> ir.Value:
         rest = g.shape(op["data"].shape[op["segment_ids"].rank :])
         return affordable(g, count, g.op("Concat", count, rest, axis=0), op)
     before, zero, one = (g.ints([bound]) for bound in (-1, 0, 1))
-    ids = g.cast(g.read(op["segment_ids"]), ir.DataType.INT64)
+    ids = g.whole(op["segment_ids"])
     line = g.op("Concat", before, ids, axis=0)
     steps = g.op("Sub", ids, g.op("Slice", line, zero, before))
     wrong = g.op("Or", g.op("Less", g.smaller(steps, ids), zero), g.op("Greater", steps, one))

@@ -186,6 +186,8 @@ def batch_matmul(op: OperatorView[BatchMatMulOptions], g: Graph) -> None:
     x, y, options = op["x"], op["y"], op.options
     check_types(x, y)
     if op.output.type is TensorType.INT32:
+        if x.type is not TensorType.INT8:
+            raise Untranslatable(f"a product of {x.type.name} in INT32")
         codes = (
             _transposed(g, g.read(tensor, domain=Domain.FILE), tensor, adjoint)
             for tensor, adjoint in ((x, options.adj_x), (y, options.adj_y))

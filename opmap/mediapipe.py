@@ -109,7 +109,7 @@ def maxunpooling2d(op: OperatorView[Any], g: Graph) -> None:
     batch, height, width, channels = input.shape
     first = np.arange(batch * height)[:, None] * kernel[0] * width + np.arange(width)
     first = first.reshape(batch, height, width, 1) * kernel[1] * channels + np.arange(channels)
-    position = g.cast(g.read(op["indices"]), ir.DataType.INT64)
+    position = g.whole(op["indices"])
     filter_width = g.ints(kernel[1])
     row, column = (g.op(name, position, filter_width) for name in ("Div", "Mod"))
     row = g.op("Mul", row, g.ints(width * kernel[1] * channels))

@@ -78,7 +78,7 @@ def reshape(op: OperatorView[ReshapeOptions], g: Graph) -> None:
             _same_elements(op, g)
         return
     domain = moved_domain(input, output)
-    target = g.cast(g.read(wanted), ir.DataType.INT64)
+    target = g.whole(wanted)
     value = g.op("Reshape", g.read(input, domain=domain), target, allowzero=1)
     g.write(output, value, domain=domain)
 
@@ -109,7 +109,7 @@ def expand_dims(op: OperatorView[Any], g: Graph) -> None:
     if axis.is_constant:
         _same_elements(op, g)
         return
-    place = g.reshape(g.cast(g.read(axis), ir.DataType.INT64), (1,))
+    place = g.reshape(g.whole(axis), (1,))
     g.write(op.output, g.op("Unsqueeze", g.read(op["input"], domain=domain), place), domain=domain)
 
 
@@ -238,7 +238,7 @@ def split_v(op: OperatorView[SplitVOptions], g: Graph) -> None:
             _split(op, g, axis, g.ints(sizes))
             return
     whole = _length(op, g, axis)
-    wanted = g.cast(g.read(listed), ir.DataType.INT64)
+    wanted = g.whole(listed)
     zero, one = g.ints(0), g.ints(1)
     left = g.op("Equal", wanted, g.ints(-1))
     lefts = g.op("ReduceSum", g.cast(left, ir.DataType.INT64))

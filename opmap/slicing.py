@@ -47,7 +47,7 @@ def slice_(op: OperatorView[Any], g: Graph) -> None:
 def _region(op: OperatorView[Any], g: Graph) -> tuple[ir.Value, ir.Value]:
     """Starts and ends as int64; the graph fails if they are outside of the input."""
     whole, zero = g.shape(op["input"].shape), g.ints(0)
-    starts, sizes = (g.cast(g.read(op[name]), ir.DataType.INT64) for name in ("begin", "size"))
+    starts, sizes = (g.whole(op[name]) for name in ("begin", "size"))
     rest = g.op("Equal", sizes, g.ints(-1))
     ends = g.op("Where", rest, whole, g.op("Add", starts, sizes))
     outside = g.op("Or", g.op("Less", starts, zero), g.op("Greater", ends, whole))
@@ -152,7 +152,7 @@ def _entries(g: Graph, list: TensorView, entries: Sequence[int]) -> ir.Value:
     """Some elements of a list as int64."""
     if list.data is not None:
         return g.ints(np.take(list.data, entries))
-    values = g.cast(g.read(list), ir.DataType.INT64)
+    values = g.whole(list)
     return g.op("Gather", values, g.ints(entries))
 
 

@@ -183,7 +183,7 @@ def _start_of_slices(
     """The starts along the first `depth` axes, int64 [batches..., depth]."""
     operand, starts, options = op["operand"], op["start_indices"], op.options
     mapped = list(options.start_index_map or ())
-    index = g.cast(g.read(starts), _D.INT64)
+    index = g.whole(starts)
     vector = options.index_vector_dim
     if vector == starts.rank:
         index = g.reshape(index, [*starts.shape, 1])
@@ -275,7 +275,7 @@ def _starts(op: OperatorView[StablehloScatterOptions], g: Graph) -> ir.Value:
     indices, shape, vector = op["indices"], op["updates"].shape, op.options.index_vector_dim
     mapped = list(op.options.scatter_dims_to_operand_dims or ())
     windows = op.options.update_window_dims or ()
-    start = g.cast(g.read(indices), _D.INT64)
+    start = g.whole(indices)
     if vector < indices.rank - 1:
         order = [axis for axis in range(indices.rank) if axis != vector] + [vector]
         start = g.op("Transpose", start, perm=order)

@@ -79,7 +79,7 @@ def broadcast_args(op: OperatorView[Any], g: Graph) -> None:
 
 def _of_rank(g: Graph, shape: TensorView, rank: int) -> ir.Value:
     """A shape as int64, extended to `rank` by ones in front."""
-    value = g.cast(g.read(shape), ir.DataType.INT64)
+    value = g.whole(shape)
     missing = rank - shape.shape[0]
     if not missing:
         return value
@@ -115,7 +115,7 @@ def reverse_sequence(op: OperatorView[ReverseSequenceOptions], g: Graph) -> None
     given = op["lengths"].data
     if given is not None and is_known(input.shape[time]) and (given > input.shape[time]).any():
         raise Untranslatable(f"a length above {input.shape[time]}")
-    lengths = g.cast(g.read(op["lengths"]), ir.DataType.INT64)
+    lengths = g.whole(op["lengths"])
     lengths = g.larger(lengths, g.ints(0))
     value, rank = g.read(input, domain=domain), input.rank
     order = [batch, time, *(axis for axis in range(rank) if axis not in (batch, time))]
@@ -344,7 +344,7 @@ def _alternating(g: Graph, *lists: ir.Value) -> ir.Value:
 
 def _positive(g: Graph, listed: TensorView) -> ir.Value:
     """A list as int64; the graph fails if a number is below 1."""
-    value = g.cast(g.read(listed), ir.DataType.INT64)
+    value = g.whole(listed)
     return failing(g, value, g.op("Less", value, g.ints(1)))
 
 

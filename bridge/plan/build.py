@@ -18,7 +18,7 @@ from tflite_ort.plan.custom_checks import check_step, checked_operators, with_ch
 from tflite_ort.plan.device_memory import with_places
 from tflite_ort.plan.failures import explanation
 from tflite_ort.plan.memory import Memory, allocated
-from tflite_ort.plan.partition import NUMPY, Partition, partitions
+from tflite_ort.plan.partition import NUMPY, Partition, partitions, unread
 from tflite_ort.plan.placements import Placement
 from tflite_ort.plan.refusals import PartitionFailure, Refusals
 from tflite_ort.plan.report import Report
@@ -125,7 +125,9 @@ def _attempt(
     memory = allocated(wanted, parts, context.state, called=bool(context.scope))
     continued = context.continued or _continues(parts, checked)
     context = replace(context, unusable=refusals.unusable, continued=continued)
-    steps = _Steps(context, assignment, memory, [time.perf_counter() - started, 0.0], stored)
+    idle = unread(graph.operators, wanted.outputs)
+    seconds = [time.perf_counter() - started, 0.0]
+    steps = _Steps(context, assignment, memory, seconds, stored, idle)
     for part in parts:
         failure = steps.add(part)
         if failure is not None:
@@ -142,6 +144,7 @@ class _Steps:
         context: what these steps share; it learns what the plans of called subgraphs find.
         seconds: spent on translating and on making sessions by now.
         stored: the sessions that were stored of this plan, which are used again.
+        idle: operators whose results nothing needs: no kernel runs them.
         runs: the steps in order.
         providers: see `Report`.
         called: see `Report`.
@@ -152,6 +155,7 @@ class _Steps:
     memory: Memory
     seconds: list[float]
     stored: StoredScope | None
+    idle: frozenset[int]
     runs: list[Run] = field(default_factory=list)
     providers: dict[int, str] = field(default_factory=dict)
     called: list[tuple[OperatorView[Any], Sequence[Placement]]] = field(default_factory=list)
@@ -174,8 +178,13 @@ class _Steps:
         """Make the next step; what has failed if its delegate cannot."""
         if part.backend != NUMPY:
             return self._add_session(part)
-        calls = {op.index: self._calls(op) for op in part.operators if op.op in CALLERS}
-        self.runs.append(kernel_step(part, self.memory, calls, self.context))
+        busy = [op for op in part.operators if op.index not in self.idle]
+        if not busy:
+            return None
+        calls = {op.index: self._calls(op) for op in busy if op.op in CALLERS}
+        self.runs.append(
+            kernel_step(replace(part, operators=busy), self.memory, calls, self.context)
+        )
         return None
 
     def add_checks(self, checked: Sequence[OperatorView[Any]]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from tflite_ort.providers.binding import DeviceTensor
 from tflite_ort.records import field, record
 from tflite_ort.schema import ModelError, Op, OperatorView, TensorView
+from tflite_ort.specialize.called_subgraphs import CALLERS
 
 # The backend of operators that no delegate takes.
 NUMPY = "numpy"
@@ -165,6 +166,18 @@ def _partition(
         changed.update((tensor.index, tensor) for tensor in op.variables())
     outputs = [out for index, out in made.items() if readers.get(index, set()) - {number}]
     return Partition(backend, group, list(needed.values()), [*outputs, *changed.values()])
+
+
+def unread(operators: Operators, outputs: Sequence[int]) -> frozenset[int]:
+    """The builtin operators that neither make anything for `outputs` nor change a variable."""
+    wanted, found = set(outputs), set[int]()
+    for op in reversed(operators):
+        kept = not op.outputs or op.op is Op.CUSTOM or op.op in CALLERS or op.variables()
+        if not kept and wanted.isdisjoint(out.index for out in op.outputs):
+            found.add(op.index)
+        else:
+            wanted.update(tensor.index for tensor in op.present_inputs())
+    return frozenset(found)
 
 
 def only_sets(op: OperatorView[Any], tensor: TensorView) -> bool:

@@ -161,8 +161,9 @@ class Resources:
         if op.op in NAMES:
             self._name(op)
         if op.op not in _USES:
-            self._check_no_handle(op)
+            self._check_no_handle(op, op.inputs)
             return op
+        self._check_no_handle(op, op.inputs[1:])
         source = op.inputs[0] if op.inputs else None
         key = None if source is None else self.handles.get(source.index)
         if key is None:
@@ -177,11 +178,11 @@ class Resources:
         view = self.place(key, self._like(op, key), is_set=op.op in _SETS)
         return replace(op, inputs=(view, *op.inputs[1:]))
 
-    def _check_no_handle(self, op: OperatorView[Any]) -> None:
+    def _check_no_handle(self, op: OperatorView[Any], values: Sequence[TensorView | None]) -> None:
         """Only what is called may get a handle from `op`: a handle has no value to compute with."""
         if op.custom_code is not None or not any(called_subgraphs(op.options)):
-            for tensor in op.present_inputs():
-                if tensor.index in self.handles:
+            for tensor in values:
+                if tensor is not None and tensor.index in self.handles:
                     raise ModelError(f"{op.label}: {tensor.name!r} is a handle, not a value")
 
     def with_position(self, op: OperatorView[Any]) -> OperatorView[Any]:
@@ -203,6 +204,8 @@ class Resources:
     def _name(self, op: OperatorView[Any]) -> None:
         if len(op.outputs) != 1:
             raise ModelError(f"{op.label} has {len(op.outputs)} outputs, expected 1")
+        if op.output.type is not TensorType.RESOURCE:
+            raise ModelError(f"{op.label}: a handle of type {op.output.type.name}")
         if op.op is Op.HASHTABLE:
             key = table_key(op.options.table_id)
             self.contents.types.setdefault(key, (op.options.key_dtype, op.options.value_dtype))

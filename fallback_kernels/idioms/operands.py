@@ -49,6 +49,13 @@ def zero_point(op: OperatorView[Any], tensor: TensorView) -> int:
     return zero
 
 
+def offset(op: OperatorView[Any], tensor: TensorView) -> int:
+    """The zero point of operators that take what the file says for int16 too, in 32 bits."""
+    scale(op, tensor)
+    zero = 0 if tensor.quantization is None else tensor.quantization.scalar_zero_point
+    return int(np.int64(zero).astype(np.int32))
+
+
 def centred(op: OperatorView[Any], tensor: TensorView, codes: Array) -> npt.NDArray[np.int32]:
     """Codes less their zero point."""
     return np.asarray(codes.astype(np.int32) - np.int32(zero_point(op, tensor)), np.int32)

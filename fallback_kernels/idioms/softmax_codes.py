@@ -52,12 +52,20 @@ class Exponentials:
     multiplier: tuple[int, int]
 
 
+def is_fixed_point(op: View, beta: float) -> bool:
+    """Whether TFLite's fixed point has bits for `beta` times the scale of the input."""
+    return _multiplier(op, beta) > 1
+
+
+def _multiplier(op: View, beta: float) -> float:
+    if not beta >= 0:  # TFLite's reference kernel ends the process
+        raise KernelError(f"beta is {beta}")
+    return float(np.float32(beta)) * float(scale(op, op["input"])) * 2**26
+
+
 def exponentials(op: View, x: Array, beta: float) -> Exponentials:
     """The exponentials of codes, as SOFTMAX and LOG_SOFTMAX compute them."""
-    multiplier = float(np.float32(beta)) * float(scale(op, op["input"])) * 2**26
-    if multiplier <= 1:
-        raise KernelError(f"beta times the input scale is too small: {multiplier}")
-    q31, shift = quantize_multiplier(min(multiplier, 2.0**31 - 1))
+    q31, shift = quantize_multiplier(min(_multiplier(op, beta), 2.0**31 - 1))
     lowest = -math.floor(31 * 2.0**26 / 2.0 ** int(shift))
     codes = x.astype(np.int32)
     difference = codes - codes.max(axis=-1, keepdims=True, initial=np.iinfo(x.dtype).min)
@@ -96,11 +104,39 @@ def log_softmax_of_bytes(op: View, x: Array) -> Array:
     return saturate(np.where(counted, steps + bounds.max, bounds.min), x.dtype)
 
 
+def softmax_of_reals(op: View, x: Array) -> Array:
+    """SOFTMAX in float32, as TFLite's optimised kernel computes it in any unit."""
+    shifted = _shifted(op, x, op.options.beta)
+    powers = np.exp(shifted)
+    return _codes(op, powers / powers.sum(axis=-1, keepdims=True))
+
+
+def log_softmax_of_reals(op: View, x: Array) -> Array:
+    """LOG_SOFTMAX in float32."""
+    shifted = _shifted(op, x, 1.0)
+    return _codes(op, shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True)))
+
+
+def _shifted(op: View, x: Array, beta: float) -> npt.NDArray[np.float32]:
+    """beta times what codes are above the largest of their row, in float32."""
+    codes = x.astype(np.int32)
+    lowest = np.iinfo(x.dtype).min
+    above = (codes - codes.max(axis=-1, keepdims=True, initial=lowest)).astype(np.float32)
+    return np.asarray(above * (scale(op, op["input"]) * np.float32(beta)), np.float32)
+
+
+def _codes(op: View, real: Array) -> Array:
+    unit = np.float32(1) / scale(op, op.output)
+    zero = quantization(op.output).scalar_zero_point
+    return saturate(np.rint(real * unit) + zero, op.output.dtype)
+
+
 def softmax_of_int16(op: View, x: Array) -> Array:
     """SOFTMAX of int16 codes: exponentials and the reciprocal of their sum, from tables."""
     table = softmax_powers(float(scale(op, op["input"]) * np.float32(op.options.beta)))
     codes = x.astype(np.int32)
-    powers = table[65535 + codes - codes.max(axis=-1, keepdims=True)].astype(np.int64)
+    largest = codes.max(axis=-1, keepdims=True, initial=np.iinfo(np.int16).min)
+    powers = table[65535 + codes - largest].astype(np.int64)
     total = powers.sum(axis=-1, keepdims=True)
     headroom = leading_zeros(total)
     mantissa = ((total << (headroom - 1)) + 2**13) >> 14

@@ -97,6 +97,11 @@ class Graph(NotedNodes):
             self._record(tensor, form, self._derive(tensor, form, forms))
         return forms[form]
 
+    def whole(self, tensor: TensorView) -> ir.Value:
+        """The integers of `tensor` in int64, which are places, sizes or counts: a scale that the
+        file gives them means nothing."""
+        return self.cast(self.read(tensor, domain=Domain.FILE), ir.DataType.INT64)
+
     def write(
         self,
         tensor: TensorView,

@@ -45,7 +45,7 @@ def _after(g: Graph, sizes: ir.Value, axis: int) -> ir.Value:
 
 def _permutation(perm: TensorView, g: Graph, rank: int) -> ir.Value:
     """A computed order of `rank` axes, none negative; the graph fails if it is no permutation."""
-    order, whole = g.cast(g.read(perm), ir.DataType.INT64), g.ints(rank)
+    order, whole = g.whole(perm), g.ints(rank)
     negative = g.op("Less", order, g.ints(0))
     order = g.op("Where", negative, g.op("Add", order, whole), order)
     axes = g.ints(np.arange(rank))

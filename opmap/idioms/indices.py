@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.opmap.graph import Domain, Graph, ir
 from tflite_ort.schema import OperatorView, TensorType, TensorView, Untranslatable
 from tflite_ort.schema.file.budgets import ENLARGED
 from tflite_ort.schema.values.sizes import is_known
@@ -45,7 +45,7 @@ def sizes_of(g: Graph, listed: TensorView) -> ir.Value:
     """A list of sizes as int64, of any shape; the graph fails if a computed one is negative."""
     if listed.data is not None:
         return g.ints(listed.data)
-    value = g.cast(g.read(listed), ir.DataType.INT64)
+    value = g.whole(listed)
     return failing(g, value, g.op("Less", value, g.ints(0)))
 
 
@@ -83,7 +83,7 @@ def bounded(g: Graph, indices: TensorView, *sizes: int) -> ir.Value:
     data, limits = indices.data, [n if is_known(n) else _ANY for n in sizes]
     if data is not None and ((data < 0) | (data >= np.asarray(limits))).any():
         raise Untranslatable("an index out of bounds")
-    value, dtype = g.read(indices), indices.dtype
+    value, dtype = g.read(indices, domain=Domain.FILE), indices.dtype
     if indices.type is TensorType.INT16:
         value, dtype = g.cast(value, ir.DataType.INT32), np.dtype(np.int32)
     if data is not None:
@@ -115,7 +115,7 @@ def flat_rows(
         return g.constant(_known_rows(indices.data.reshape(count, width)[:, :depth], sizes))
     if not depth:  # each tuple is of the one row there is
         return g.constant(np.zeros(count, np.int64))
-    value = g.reshape(g.cast(g.read(indices), ir.DataType.INT64), (count, width))
+    value = g.reshape(g.whole(indices), (count, width))
     if depth < width:
         bounds = (g.ints([bound]) for bound in (0, depth, 1))
         value = g.op("Slice", value, *bounds)

@@ -85,7 +85,7 @@ def _trip_count(op: OperatorView[WhileOptions], g: Graph, limit: Bounded) -> ir.
             counts.append(g.ints(bound.data.item() - first))
             continue
         source = op.present_inputs()[condition.inputs.index(bound.index)]
-        count = g.cast(g.read(source), ir.DataType.INT64)
+        count = g.whole(source)
         if bound.rank:
             count = g.reshape(count, ())
         if first:

@@ -72,12 +72,18 @@ def conv_3d(op: OperatorView[Any]) -> Shapes:
 
 @rule(Op.TRANSPOSE_CONV)
 def transpose_conv(op: OperatorView[Any]) -> Shapes | None:
-    """What the output_shape input says; batch and channels have to be those there are."""
-    for kernel, stride in zip(
-        of_rank(op, "filter", 4)[1:3], (op.options.stride_h, op.options.stride_w), strict=True
-    ):
+    """What the output_shape input says; batch and channels have to be those there are, and as many
+    windows have to fit in it as the input has rows and columns."""
+    kernels, strides = of_rank(op, "filter", 4)[1:3], (op.options.stride_h, op.options.stride_w)
+    for kernel, stride in zip(kernels, strides, strict=True):
         check_window(op.options.padding, kernel, stride)
     size = listed(op["output_shape"])
+    if size is not None and len(size) == 4 and is_known(*size):
+        windows = zip(size[1:3], kernels, strides, strict=True)
+        counts = tuple(conv_output_size(op.options.padding, *window) for window in windows)
+        if differ(counts, of_rank(op, "input", 4)[1:3]):
+            cells = "{} x {}".format(*of_rank(op, "input", 4)[1:3])
+            raise ModelError(f"{op.label}: an output of {size} does not convolve to {cells} cells")
     if size is None or is_known(*size):
         return None if size is None else (size,)
     batch, height, width, channels = size

@@ -123,6 +123,8 @@ def matrix_set_diag(op: OperatorView[Any]) -> Shapes | None:
     shape, diagonal = op["input"].shape, op["diagonal"].shape
     if len(shape) < 2:
         raise ModelError(f"shape {shape} has no diagonal")
+    if op["diagonal"].type is not op["input"].type:
+        raise ModelError(f"a diagonal of {op['diagonal'].type.name} in {op['input'].type.name}")
     known = is_known(*diagonal, *shape)
     if known and prod(diagonal) != prod(diagonal_shape(shape)):
         raise ModelError(f"shape {diagonal} is not the diagonal of {shape}")

@@ -186,11 +186,13 @@ _ROWS = {
     # The LSTM operators stand in `lstm.py`.
     "recurrent": """
         RNN UNIDIRECTIONAL_SEQUENCE_RNN (
-            input: f32, weights, recurrent_weights, bias, hidden_state: f32)
+            input: f32, weights: f32 i8 u8, recurrent_weights: f32 i8 u8, bias: f32,
+            hidden_state: f32)
         BIDIRECTIONAL_SEQUENCE_RNN (
-            input: f32, fw_weights, fw_recurrent_weights, fw_bias, fw_hidden_state: f32,
-            bw_weights, bw_recurrent_weights, bw_bias, bw_hidden_state: f32,
-            aux_input?, fw_aux_weights?, bw_aux_weights?)
+            input: f32, fw_weights: f32 i8 u8, fw_recurrent_weights: f32 i8 u8, fw_bias: f32,
+            fw_hidden_state: f32, bw_weights: f32 i8 u8, bw_recurrent_weights: f32 i8 u8,
+            bw_bias: f32, bw_hidden_state: f32, aux_input?: f32, fw_aux_weights?: f32 i8 u8,
+            bw_aux_weights?: f32 i8 u8)
         SVDF (input: f32 i8, weights_feature, weights_time, bias?, state?)
     """,
     "reduction": """
@@ -209,8 +211,8 @@ _ROWS = {
         CONCATENATION (values*: f32 f16 bf16 f8 i8 u8 i16 i32 u32 i64 bool i4)
         PACK (values*: f32 f8 i8 u8 i16 i32 u32 i64)
         UNPACK (input: f32 f16 bf16 f8 i8 u8 i16 i32 bool)
-        SPLIT (axis, input: f32 f8 i8 u8 i16 i32 i64)
-        SPLIT_V (input: f32 f8 i8 u8 i16 i32 i64, size_splits, axis)
+        SPLIT (axis: i8 i16 i32 i64, input: f32 f8 i8 u8 i16 i32 i64)
+        SPLIT_V (input: f32 f8 i8 u8 i16 i32 i64, size_splits, axis: i8 i16 i32 i64)
         FILL (dims: i32 i64, value: any f8 str)
         RANGE (start: f32 i32 i64, limit, delta)
         SPACE_TO_DEPTH DEPTH_TO_SPACE (input: f32 i8 u8 i32 i64)

@@ -17,10 +17,10 @@ def _operators(names: str) -> frozenset[Op]:
 
 # LiteRT gives the results the type of the data, whatever the file says.
 _AS_DATA = _operators(
-    "ADD ADD_N BITWISE_XOR CEIL DIV DYNAMIC_UPDATE_SLICE EXP FILL FLOOR FLOOR_DIV FLOOR_MOD GATHER "
-    "GATHER_ND MAXIMUM MINIMUM NEG ONE_HOT POW PRELU RANGE RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR "
-    "RIGHT_SHIFT ROUND SCATTER_ND SELECT SELECT_V2 SPARSE_TO_DENSE SPLIT SPLIT_V "
-    "SQUARED_DIFFERENCE SUB ZEROS_LIKE"
+    "ADD ADD_N BITWISE_XOR CEIL DIV DYNAMIC_UPDATE_SLICE EXP FAKE_QUANT FILL FLOOR FLOOR_DIV "
+    "FLOOR_MOD GATHER GATHER_ND MAXIMUM MINIMUM NEG ONE_HOT POW PRELU RANGE RESIZE_BILINEAR "
+    "RESIZE_NEAREST_NEIGHBOR RIGHT_SHIFT ROUND SCATTER_ND SELECT SELECT_V2 SPARSE_TO_DENSE SPLIT "
+    "SPLIT_V SQUARED_DIFFERENCE SUB ZEROS_LIKE"
 )
 # LiteRT refuses a first result of another type than the data.
 _LIKE_DATA = _operators(
@@ -29,11 +29,18 @@ _LIKE_DATA = _operators(
     "REDUCE_MIN REVERSE_V2 RSQRT SLICE SPACE_TO_BATCH_ND SPACE_TO_DEPTH SQRT STRIDED_SLICE TILE "
     "TOPK_V2 TRANSPOSE UNPACK"
 )
+# LiteRT writes the data's type where the file says another one: neither is what the file means.
+_SAID_WRONGLY = _operators(
+    "CUMSUM MATRIX_DIAG MATRIX_SET_DIAG MEAN REDUCE_ALL REDUCE_ANY REDUCE_PROD SQUEEZE "
+    "STABLEHLO_ADD STABLEHLO_AND STABLEHLO_MAXIMUM STABLEHLO_MINIMUM STABLEHLO_MULTIPLY "
+    "STABLEHLO_SHIFT_LEFT SUM"
+)
 _ALWAYS = {
     **dict.fromkeys(
         _operators("EQUAL NOT_EQUAL LESS LESS_EQUAL GREATER GREATER_EQUAL"), TensorType.BOOL
     ),
     Op.BUCKETIZE: TensorType.INT32,
+    Op.DEQUANTIZE: TensorType.FLOAT32,
     Op.WHERE: TensorType.INT64,
 }
 # Which option says it.
@@ -57,7 +64,7 @@ def result_type(op: OperatorView[Any]) -> TensorType | None:
     data = op.inputs[position] if position < len(op.inputs) else None
     if data is None:
         return None
-    if op.op in _LIKE_DATA and op.outputs and op.outputs[0].type is not data.type:
+    if op.op in _LIKE_DATA | _SAID_WRONGLY and op.outputs and op.outputs[0].type is not data.type:
         type = op.outputs[0].type
         raise ModelError(f"{op.label}: a result of {type.name}, expected {data.type.name}")
     return data.type if op.op in _AS_DATA else None
