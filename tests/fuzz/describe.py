@@ -1,13 +1,12 @@
-"""A file in words: its operators, its types; and the file with its sparse constants made dense."""
+"""A file in words: its operators, its types; what its operators make."""
 
 from __future__ import annotations
 
 from itertools import groupby
 
-from tests.fuzz.tree import with_data
+from tests.fuzz import repairs
+from tests.fuzz.repairs import name_of
 from tflite_ort.schema import BridgeError, Model, SubGraph, Tensor, read_model, write_model
-from tflite_ort.schema.file.element_types import NUMPY_DTYPE, PACKED_BITS
-from tflite_ort.schema.values.sparsity import densify
 
 
 def _graph(content: bytes) -> tuple[Model, SubGraph] | None:
@@ -25,16 +24,9 @@ def operators(content: bytes) -> str:
     if read is None:
         return "unreadable"
     model, graph = read
-    names = [_name(model, op.opcode_index) for op in graph.operators]
+    names = [name_of(model, op) for op in graph.operators]
     more = f" +{len(names) - 4}" if len(names) > 4 else ""
     return " ".join(names[:4]) + more
-
-
-def _name(model: Model, index: int) -> str:
-    if index >= len(model.operator_codes):
-        return "?"
-    code = model.operator_codes[index]
-    return code.custom_code or code.builtin_code.name
 
 
 def types(content: bytes) -> str:
@@ -66,34 +58,29 @@ def makers(content: bytes) -> list[tuple[str, tuple[int, ...]]]:
     if read is None:
         return []
     model, graph = read
-    return [(_name(model, op.opcode_index), op.outputs) for op in graph.operators]
+    return [(name_of(model, op), op.outputs) for op in graph.operators]
 
 
 def dense(content: bytes) -> bytes | None:
     """The file without compressed constants; None if there are none that can be made dense."""
-    read = _graph(content)
-    if read is None:
-        return None
-    model, _ = read
-    found = False
-    for number, graph in enumerate(model.subgraphs):
-        for index, tensor in enumerate(graph.tensors):
-            data = _dense_data(model, tensor)
-            if data is not None:
-                model = with_data(model, number, index, data, sparsity=None)
-                found = True
-    return write_model(model) if found else None
-
-
-def _dense_data(model: Model, tensor: Tensor) -> bytes | None:
-    if tensor.sparsity is None or tensor.type in PACKED_BITS:
-        return None
-    stored = model.buffers[tensor.buffer].data
-    dtype = NUMPY_DTYPE[tensor.type]
-    if stored is None or dtype.kind == "O" or stored.size % dtype.itemsize:
-        return None
     try:
-        values = densify(stored.view(dtype), tensor.shape, tensor.sparsity)
+        model = read_model(content)
     except BridgeError:
         return None
-    return values.tobytes()
+    plain = repairs.dense(model)
+    return None if plain is model else write_model(plain)
+
+
+def steps(content: bytes) -> int:
+    """The most steps that a recurrent layer of the main graph is given, as far as it is declared:
+    the larger of batch and time, as either may come first."""
+    read = _graph(content)
+    if read is None:
+        return 0
+    model, graph = read
+    given = [
+        graph.tensors[op.inputs[0]].shape
+        for op in graph.operators
+        if "SEQUENCE" in name_of(model, op) and op.inputs and op.inputs[0] is not None
+    ]
+    return max((max(shape[:2], default=0) for shape in given), default=0)

@@ -21,7 +21,7 @@ MOST = 1 << 25
 _SPECIAL = np.array(
     [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-45, 3.4e38, -3.4e38, 1e10, 0.5, 1.5, 2.5, -0.5]
 )
-_TEXTS = (b"", b"a", b"text", b"\x00", b"\xff\xfe", b"a b c", b"12", b"x" * 100)
+TEXTS = (b"", b"a", b"text", b"\x00", b"\xff\xfe", b"a b c", b"12", b"x" * 100)
 
 
 class TooLarge(Exception):
@@ -48,8 +48,13 @@ def resized(details: Sequence[Detail], seed: int, wanted: Shapes = ()) -> dict[i
     return shapes
 
 
-def feed(detail: Detail, seed: int) -> Array:
-    """Values of an input: odd ones in a part of the files."""
+def feed(detail: Detail, seed: int, tame: int = 0) -> Array:
+    """Values of an input: odd ones in a part of the files.
+
+    Args:
+        tame: 1: no NaN and no infinity among them; 2: numbers of a usual size only; 3: no code of
+            next to 0; 4: each float next to what it was; 5: no int8 of -128; 6: small integers.
+    """
     name = zlib.crc32(str(detail["index"]).encode())
     rng = np.random.default_rng((seed, name))
     shape = tuple(int(size) for size in detail["shape"])
@@ -57,7 +62,7 @@ def feed(detail: Detail, seed: int) -> Array:
     if count > MOST:
         raise TooLarge
     dtype = np.dtype(detail["dtype"])
-    values = _values(rng, dtype, min(count, _DRAWN), detail)
+    values = _tamed(_values(rng, dtype, min(count, _DRAWN), detail), detail, tame)
     return np.resize(values, shape) if count else np.zeros(shape, dtype)
 
 
@@ -66,7 +71,7 @@ def _values(rng: np.random.Generator, dtype: np.dtype[Any], count: int, detail: 
     odd = rng.random()
     if dtype.kind in "OSU":
         texts = np.empty(count, np.object_)
-        texts[:] = [_TEXTS[int(each)] for each in rng.integers(0, len(_TEXTS), count)]
+        texts[:] = [TEXTS[int(each)] for each in rng.integers(0, len(TEXTS), count)]
         return texts
     if dtype.kind == "b":
         return rng.integers(0, 2, count).astype(np.bool_)
@@ -90,3 +95,32 @@ def _integers(
         return rng.choice(edges, count)
     low = -4 if odd < 0.4 and info.min else 0
     return rng.integers(low, 5, count).astype(dtype)
+
+
+def _tamed(values: Array, detail: Detail, tame: int) -> Array:
+    if values.dtype.kind in "fcV" and tame in (1, 2):
+        values = np.where(np.isfinite(values), values, values.dtype.type(1))
+    if values.dtype.kind == "f":
+        if tame == 2:
+            size = np.clip(np.abs(values), values.dtype.type(1e-3), values.dtype.type(4))
+            return np.where(np.signbit(values), -size, size)
+        return values * values.dtype.type(1 + 2**-22) if tame == 4 else values
+    if values.dtype.kind in "iu" and tame:
+        return _tame_integers(values, detail, tame)
+    return values
+
+
+def _tame_integers(values: Array, detail: Detail, tame: int) -> Array:
+    scale, zero = detail["quantization"]
+    if tame == 6 or (tame == 2 and (values.dtype.itemsize > 2 or not scale)):
+        return values & values.dtype.type(3)
+    if tame == 3 and values.dtype.itemsize <= 2:
+        info, near = np.iinfo(values.dtype), 8 if values.dtype.itemsize == 1 else 256
+        wide = values.astype(np.int64)
+        moved = np.where(
+            np.abs(wide - zero) < near, zero + np.where(wide < zero, -near, near), wide
+        )
+        return np.clip(moved, info.min, info.max).astype(values.dtype)
+    if tame == 5 and values.dtype == np.int8:
+        return np.maximum(values, np.int8(-127))
+    return values

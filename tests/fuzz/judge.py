@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy.typing as npt
 
 from tests.fuzz.compare import difference, severity
-from tests.fuzz.describe import dense, makers, operators, types
+from tests.fuzz.describe import makers, operators, types
 from tests.fuzz.limits import deadline, peak
 from tests.fuzz.litert import Answer, LiteRT, Question
 from tests.fuzz.mutate import Mutant
+from tests.fuzz.reasons import ASKED_SECONDS, OTHERS, Case, least, reason
 from tests.fuzz.steps import Outcome, run, taken
 
 Array = npt.NDArray[Any]
@@ -24,7 +24,6 @@ GROWTH = 1 << 30
 # One export in so many is loaded by ONNX Runtime; one file in so many runs in numpy too.
 _LOADED = 6
 _IN_NUMPY = 6
-_ASKED_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ def judged(mutant: Mutant, litert: LiteRT | None, seconds: float) -> Record:
     """The record of a file that does not end this process."""
     seed, before, started = mutant.inputs, peak(), time.monotonic()
     if litert is not None:
-        litert.post(Question(mutant.content, seed, seconds=_ASKED_SECONDS))
+        litert.post(Question(mutant.content, seed, seconds=ASKED_SECONDS))
     deadline(seconds)
     outcome = taken(mutant.content, seed, load=seed % _LOADED == 0)
     deadline(0)
@@ -113,47 +112,31 @@ def _differences(
         return _in_numpy(content, seed, outcome, answer, litert, seconds) if asked else []
     others = _others(content, seed, litert)
     wanted = [each.outputs for each in (answer, *others.values()) if each.stage == "done"]
-    least = _least(outcome, wanted)
-    if not least:
+    apart = least(outcome, wanted)
+    if not apart:
         return []
-    deadline(seconds)
-    dynamic, numpy = run(content, seed, hybrid="dynamic"), run(content, seed, providers=[])
-    deadline(0)
-    if dynamic.stage == "done" and not _least(dynamic, wanted):
+    case = Case(content, seed, litert, seconds, outcome, {"default": answer, **others})
+    dynamic, numpy = case.ours(content, hybrid="dynamic"), case.ours(content, providers=[])
+    if dynamic.stage == "done" and not least(dynamic, wanted):
         return []
-    shown = f"{operators(content)} | {types(content)} | {least}"
+    first = _first(content, seed, litert, seconds)
+    if why := reason(case):
+        return [Finding("explained", f"{why} | {first or operators(content)}")]
+    shown = f"{operators(content)} | {types(content)} | {apart}"
     if numpy.stage != "done":
         shown += " | numpy refuses"
-    elif not _least(numpy, wanted):
+    elif not least(numpy, wanted):
         shown += " | numpy as LiteRT"
-    if _unstable(answer, others, outcome.quantised):
-        return [Finding("LiteRT reads unset memory", shown)]
-    if _dense_agrees(content, seed, outcome, litert):
-        return [Finding("LiteRT reads compressed data as they are", shown)]
-    first = _first(content, seed, litert, seconds)
-    bucket = "difference, not finite" if least in ("nan", "infinity") else "difference"
+    bucket = "difference, not finite" if apart in ("nan", "infinity") else "difference"
     return [Finding(bucket, shown + first)]
 
 
 def _others(content: bytes, seed: int, litert: LiteRT) -> dict[str, Answer]:
     """The answers of LiteRT's other kernels, and with memory that holds something."""
     return {
-        name: litert.ask(Question(content, seed, kernels, unset, _ASKED_SECONDS))
-        for name, kernels, unset in _OTHERS
+        name: litert.ask(Question(content, seed, kernels, unset, ASKED_SECONDS))
+        for name, kernels, unset in OTHERS
     }
-
-
-def _dense_agrees(content: bytes, seed: int, outcome: Outcome, litert: LiteRT) -> bool:
-    """Whether LiteRT gives our result when no constant is compressed."""
-    plain = dense(content)
-    if plain is None:
-        return False
-    asked = (
-        Question(plain, seed, kernels, 0, _ASKED_SECONDS) for kernels in ("default", "reference")
-    )
-    answers = [litert.ask(each) for each in asked]
-    wanted = [each.outputs for each in answers if each.stage == "done"]
-    return bool(wanted) and not _least(outcome, wanted)
 
 
 def _first(content: bytes, seed: int, litert: LiteRT, seconds: float) -> str:
@@ -162,7 +145,7 @@ def _first(content: bytes, seed: int, litert: LiteRT, seconds: float) -> str:
     tensors = tuple(dict.fromkeys(index for _, outputs in made for index in outputs))
     if len(made) < 2:
         return ""
-    question = Question(content, seed, "reference", 0, _ASKED_SECONDS, tensors)
+    question = Question(content, seed, "reference", 0, ASKED_SECONDS, tensors)
     answer = litert.ask(question)
     deadline(seconds)
     outcome = run(content, seed, tensors)
@@ -175,29 +158,6 @@ def _first(content: bytes, seed: int, litert: LiteRT, seconds: float) -> str:
         if kind := max((kinds[index] for index in outputs), key=severity, default=""):
             return f" | first {name}: {kind}"
     return ""
-
-
-def _least(outcome: Outcome, wanted: Sequence[Sequence[Array]]) -> str:
-    """The difference from the nearest of LiteRT's results."""
-    found = [difference(outcome.outputs, each, outcome.quantised) for each in wanted]
-    return min(found, key=severity)
-
-
-_OTHERS = (
-    ("optimized", "optimized", 0),
-    ("reference", "reference", 0),
-    ("unset", "default", 0x55),
-    ("unset again", "reference", 0xAA),
-)
-
-
-def _unstable(answer: Answer, others: dict[str, Answer], quantised: Sequence[bool]) -> bool:
-    """Whether LiteRT's result depends on what memory holds that is not set."""
-    pairs = ((answer, others["unset"]), (others["reference"], others["unset again"]))
-    return any(
-        a.stage == b.stage == "done" and bool(difference(a.outputs, b.outputs, quantised))
-        for a, b in pairs
-    )
 
 
 def _in_numpy(
@@ -216,7 +176,7 @@ def _in_numpy(
     if not kind:
         return []
     others = [answer, *_others(content, seed, litert).values()]
-    if not _least(numpy, [each.outputs for each in others if each.stage == "done"]):
+    if not least(numpy, [each.outputs for each in others if each.stage == "done"]):
         return []
     bucket = "numpy differs, not finite" if kind in ("nan", "infinity") else "numpy differs"
     return [Finding(bucket, f"{operators(content)} | {types(content)} | {kind}")]

@@ -26,6 +26,7 @@ class Question:
         seconds: how long it may take.
         tensors: those that are wanted in the place of the outputs.
         shapes: of inputs, see `resized`.
+        tame: see `feed`.
     """
 
     content: bytes
@@ -35,6 +36,7 @@ class Question:
     seconds: float = 20.0
     tensors: tuple[int, ...] = ()
     shapes: Shapes = ()
+    tame: int = 0
 
 
 @dataclass(frozen=True)

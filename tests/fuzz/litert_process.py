@@ -32,7 +32,7 @@ def ran(question: Question) -> Answer:
         interpreter.allocate_tensors()
         stage = "invoke"
         for detail in interpreter.get_input_details():
-            interpreter.set_tensor(detail["index"], feed(detail, question.seed))
+            interpreter.set_tensor(detail["index"], feed(detail, question.seed, question.tame))
         interpreter.invoke()
         details = interpreter.get_output_details()
         wanted = question.tensors or [each["index"] for each in details]

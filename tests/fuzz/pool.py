@@ -14,7 +14,7 @@ from itertools import islice
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 
-from tests.fuzz.describe import operators
+from tests.fuzz.describe import dense, operators, steps
 from tests.fuzz.judge import Finding, Record, judged
 from tests.fuzz.limits import TOO_SLOW, confine, deadline
 from tests.fuzz.litert import LiteRT, Question
@@ -23,6 +23,8 @@ from tests.fuzz.mutate import Mutant
 BATCH = 400
 # A file that takes longer than the first is tried again, alone, with the second.
 PATIENCE = (4.0, 20.0)
+# Seconds that a step of a recurrent layer may take: the numpy kernel of an integer LSTM takes most.
+A_STEP = 5e-4
 # How a child ends that fails by a fault of the fuzzer.
 _FAULT = 113
 
@@ -107,13 +109,20 @@ class Slot:
         return Record(number, bucket, findings=(Finding(bucket, name),), seconds=self.patience[1])
 
     def _is_loop(self, number: int) -> bool:
-        """Whether a file has a loop that LiteRT leaves sooner: an operator in it refuses a value
-        whose result nobody reads."""
+        """Whether a file asks for its time: it has so many steps of a recurrent layer; or a loop
+        that LiteRT leaves sooner, where an operator in it refuses a value whose result nobody
+        reads; or one that LiteRT does not leave either once no constant is compressed."""
         made = self.make(number)
+        if steps(made.content) * A_STEP >= self.patience[1]:
+            return True
         if self.litert is None or "WHILE" not in operators(made.content):
             return False
-        question = Question(made.content, made.inputs, seconds=self.patience[0])
-        return self.litert.ask(question).stage == "invoke"
+        answer = self.litert.ask(Question(made.content, made.inputs, seconds=self.patience[0]))
+        plain = dense(made.content)
+        if answer.stage == "done" and plain is not None:
+            answer = self.litert.ask(Question(plain, made.inputs, seconds=self.patience[0]))
+            return answer.stage == "hung"
+        return answer.stage == "invoke"
 
     def close(self) -> None:
         if self.connection is not None:

@@ -53,18 +53,24 @@ def taken(content: bytes, seed: int, load: bool = False) -> Outcome:
 
 
 def run(
-    content: bytes, seed: int, tensors: Sequence[int] = (), shapes: Shapes = (), **options: Any
+    content: bytes,
+    seed: int,
+    tensors: Sequence[int] = (),
+    shapes: Shapes = (),
+    tame: int = 0,
+    **options: Any,
 ) -> Outcome:
     """What the interpreter makes of a file.
 
     Args:
         tensors: those that are wanted in the place of the outputs.
         shapes: of inputs, see `resized`.
+        tame: see `feed`.
         options: of the interpreter.
     """
     stage = ["read"]
     try:
-        outputs, quantised = _invoked(content, (seed, shapes), stage, tensors, options)
+        outputs, quantised = _invoked(content, (seed, shapes, tame), stage, tensors, options)
     except BridgeError as error:
         return Outcome(stage[0], _shown(error))
     except TooLarge:
@@ -77,7 +83,7 @@ def run(
 
 def _invoked(
     content: bytes,
-    drawn: tuple[int, Shapes],
+    drawn: tuple[int, Shapes, int],
     stage: list[str],
     tensors: Sequence[int],
     options: dict[str, Any],
@@ -93,13 +99,13 @@ def _invoked(
     interpreter.get_output_details()
     interpreter.get_tensor_details()
     interpreter.get_signature_list()
-    for index, shape in resized(details, *drawn).items():
+    for index, shape in resized(details, *drawn[:2]).items():
         interpreter.resize_tensor_input(index, shape)
     stage[0] = "allocate"
     interpreter.allocate_tensors()
     stage[0] = "invoke"
     for detail in interpreter.get_input_details():
-        interpreter.set_tensor(detail["index"], feed(detail, drawn[0]))
+        interpreter.set_tensor(detail["index"], feed(detail, drawn[0], drawn[2]))
     interpreter.invoke()
     results = interpreter.get_output_details()
     if tensors:
