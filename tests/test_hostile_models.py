@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,13 @@ import pytest
 from tests.attempts import Attempt, attempted
 from tests.models import model_path
 from tests.one_op import Node, T, graph_model, one_op_model
+from tests.subgraph_models import Sub, model_of
 from tests.survivor import Survivor
 from tflite_ort import AllocationError, BridgeError, Interpreter, export_onnx
 from tflite_ort.schema import (
     AddOptions,
     BlockwiseQuantization,
+    BudgetExceeded,
     Buffer,
     CallOnceOptions,
     CallOptions,
@@ -42,6 +45,7 @@ from tflite_ort.schema import (
     TensorType,
     UniqueOptions,
     VarHandleOptions,
+    WhileOptions,
     read_model,
     write_model,
 )
@@ -74,6 +78,47 @@ def test_calls_nested_as_deep_as_is_promised(op: Op) -> None:
     for depth in (MOST_NESTED + 1, 100, 5000):
         with pytest.raises(MalformedModel, match=f"call each other {depth} deep, at most 32"):
             read_model(nested(depth, op))
+
+
+def nested_loops(depth: int, width: int) -> bytes:
+    """A loop whose body has `width` loops in turn, and so on; none of them begins."""
+    count, flag = T((), TensorType.INT32), T((), TensorType.BOOL)
+
+    def body(number: int) -> Sub:
+        names = ["i", *(f"a{place}" for place in range(width)), "o"]
+        loops = [
+            Node(Op.WHILE, [a], [b], WhileOptions(1, number + 1)) for a, b in pairwise(names[:-1])
+        ]
+        return Sub(
+            dict.fromkeys(names, count), [*loops, Node(Op.NEG, names[-2:-1], ["o"])], ["i"], ["o"]
+        )
+
+    greater = Node(Op.GREATER, ["i", "zero"], ["t"])
+    tensors = {"i": count, "zero": T.constant(np.int32(0)), "t": flag}
+    leaf = Sub(dict.fromkeys("io", count), [Node(Op.NEG, ["i"], ["o"])], ["i"], ["o"])
+    main = Sub(
+        dict.fromkeys("io", count), [Node(Op.WHILE, ["i"], ["o"], WhileOptions(1, 2))], ["i"], ["o"]
+    )
+    bodies = [body(number) for number in range(2, 2 + depth)]
+    return model_of(main, Sub(tensors, [greater], ["i"], ["t"]), *bodies, leaf)
+
+
+@pytest.mark.parametrize(("depth", "width"), [(28, 1), (6, 2), (28, 2)])
+def test_loops_in_loops(depth: int, width: int) -> None:
+    """Bodies are not made for each way that leads to them without end."""
+    model = nested_loops(depth, width)
+    if width**depth < 100:
+        interpreter = Interpreter(model_content=model)
+        interpreter.allocate_tensors()
+        interpreter.invoke()
+        assert interpreter.get_tensor(interpreter.get_output_details()[0]["index"]) == 0
+        return
+    for make in (
+        lambda: Interpreter(model_content=model).allocate_tensors(),
+        lambda: export_onnx(model),
+    ):
+        with pytest.raises(BudgetExceeded, match="called operators"):
+            make()
 
 
 @pytest.mark.parametrize("op", [Op.IF, Op.CALL])

@@ -119,6 +119,17 @@ def damaged_archive() -> bytes:
     return bytes(data)
 
 
+def bomb() -> bytes:
+    """Two gigabytes of zeros, as its directory says, in two kilobytes."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("x.npy", array_file(f"{{'descr': '<f4', 'shape': ({2**29},)}}"))
+    data, size = bytearray(stream.getvalue()), (2**31).to_bytes(4, "little")
+    entry = data.rindex(b"PK\x01\x02")
+    data[entry + 24 : entry + 28] = size
+    return bytes(data)
+
+
 def array_file(header: str) -> bytes:
     text = f"{header}\n".encode()
     return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
@@ -126,6 +137,7 @@ def array_file(header: str) -> bytes:
 
 DAMAGED = {
     "x.npz": damaged_archive(),
+    "bomb.npz": bomb(),
     "huge.npy": array_file(f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({2**62},)}}"),
     "deep.npy": array_file("(" * 5000),
     "text.npy": array_file("{'descr': 'what', 'fortran_order': 0, 'shape': 'no'}"),
@@ -139,5 +151,6 @@ def test_damaged_inputs_are_refused(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(DAMAGED[name])
     details = {"name": "x", "index": 0, "dtype": np.float32, "shape_signature": [1, 4, 4, 3]}
     details |= {"shape": [1, 4, 4, 3], "quantization_parameters": {"scales": []}}
-    with pytest.raises(InputError):
+    with pytest.raises(InputError) as raised:
         read_inputs([str(tmp_path / name)], [InputColumn("x", details)])
+    assert ("unpacks to 2147483648 bytes" in str(raised.value)) is (name == "bomb.npz")

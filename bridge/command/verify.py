@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -39,6 +38,7 @@ from tflite_ort.comparison.index_limits import index_limits
 from tflite_ort.export import export_onnx
 from tflite_ort.files import write_bytes, write_text
 from tflite_ort.interpreter import Interpreter
+from tflite_ort.json_text import parsed
 from tflite_ort.optional import late
 from tflite_ort.prediction.array_files import InputError
 from tflite_ort.prediction.tensors import described_inputs
@@ -214,10 +214,7 @@ def _exported(model: Model, hybrid: str, resolver: OpResolver | None) -> ModelPr
 
 
 def _mapping(path: Path) -> dict[str, str | int]:
-    try:
-        read = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{path} is not JSON: {error}") from error
+    read = parsed(path.read_bytes(), InputError, str(path))
     if not isinstance(read, dict) or not all(isinstance(v, (str, int)) for v in read.values()):
         raise InputError(f"{path} is not a JSON object of names or indices of tensors")
     return read

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import struct
 import zlib
 from abc import ABC, abstractmethod
@@ -11,6 +10,7 @@ from typing import Any
 
 from tflite_ort.bundles import Bundle
 from tflite_ort.generation.errors import GenerationError, needed
+from tflite_ort.json_text import parsed
 from tflite_ort.schema import Budgets, MalformedBundle
 from tflite_ort.schema.file.budgets import DEFAULT
 from tflite_ort.versioning.registration import reported
@@ -61,10 +61,7 @@ class HuggingFaceVocabulary(Vocabulary):
 
     def __init__(self, content: bytes) -> None:
         library = needed("tokenizers", "the tokenizer of this bundle")
-        try:
-            json.loads(content)
-        except ValueError as error:
-            raise MalformedBundle(f"the tokenizer is no JSON: {error}") from error
+        parsed(content, MalformedBundle, "the tokenizer")
         with reported(GenerationError, "the tokenizer cannot be read"):
             self._tokenizer: Any = library.Tokenizer.from_str(content.decode())
 

@@ -28,6 +28,8 @@ DAMAGED = (
     *(zipfile.BadZipFile, zlib.error, struct.error, tokenize.TokenError),
 )
 _LONGEST_NAME = 200
+# What an archive may unpack to: so much, or so many times its own size.
+_MOST_UNPACKED, _MOST_TIMES = 1 << 30, 100
 _EXTENDED_FLOATS = (np.dtype(ml_dtypes.bfloat16),)
 
 
@@ -61,9 +63,17 @@ def read_npz(path: Path) -> dict[str, Array]:
         raise InputError(f"{path} is not an .npz archive")
     try:
         with archive:
+            _check_size(path, archive)
             return {name: np.asarray(archive[name]) for name in archive.files}
     except DAMAGED as error:
         raise InputError(f"{path} cannot be read: {error}") from error
+
+
+def _check_size(path: Path, archive: Any) -> None:
+    """Refuses what unpacks to very much more than it is."""
+    unpacked = sum(entry.file_size for entry in archive.zip.infolist())
+    if unpacked > max(_MOST_UNPACKED, _MOST_TIMES * path.stat().st_size):
+        raise InputError(f"{path} unpacks to {unpacked} bytes: give its arrays as .npy files")
 
 
 def _loaded(path: Path, mode: Any = None) -> Any:

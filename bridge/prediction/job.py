@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tflite_ort.files import write_text, writing
+from tflite_ort.json_text import parsed
 from tflite_ort.optional import optional_module
 from tflite_ort.prediction.array_files import InputError
 from tflite_ort.prediction.results import Block
@@ -49,9 +50,7 @@ class Job:
     def __init__(self, out: Path, writer: Writer, save_seconds: float) -> None:
         self.save_seconds = save_seconds
         self.out, self.folder, self._writer = out, folder_of(out), writer
-        stored = json.loads((self.folder / _DESCRIPTION).read_text("utf-8"))
-        self.total: int = stored["units"]
-        self.description: dict[str, Any] = stored["description"]
+        self.total, self.description = _described(self.folder / _DESCRIPTION)
         self.done = self._written()
 
     @property
@@ -95,8 +94,10 @@ class Job:
         shutil.rmtree(self.folder)
 
     def _units(self) -> Iterator[Unit]:
-        with (self.folder / _LISTING).open(encoding="utf-8") as lines:
-            yield from (Unit(*json.loads(line)) for line in lines)
+        listing = self.folder / _LISTING
+        with listing.open("rb") as lines:
+            for line in lines:
+                yield _unit(parsed(line, JobError, str(listing)), listing)
 
     def _written(self) -> list[tuple[int, int]]:
         found = []
@@ -109,6 +110,33 @@ class Job:
             if behind[0] < before[1]:
                 raise JobError(f"{self.folder} has unit {behind[0]} twice")
         return found
+
+
+def _described(file: Path) -> tuple[int, dict[str, Any]]:
+    """The number of units of a job, and its description.
+
+    Raises:
+        JobError: the file is damaged.
+    """
+    stored = parsed(file.read_bytes(), JobError, str(file))
+    if isinstance(stored, dict):
+        units, description = stored.get("units"), stored.get("description")
+        if isinstance(units, int) and isinstance(description, dict):
+            return units, description
+    raise JobError(f"{file} does not describe a job: remove its folder to begin anew")
+
+
+def _unit(stored: Any, listing: Path) -> Unit:
+    """A unit of a listing.
+
+    Raises:
+        JobError: it is none.
+    """
+    types = (str, int, int, bool)
+    is_list = isinstance(stored, list) and 0 < len(stored) <= len(types)
+    if is_list and all(map(isinstance, stored, types)):
+        return Unit(*stored)
+    raise JobError(f"{listing} lists what is no unit: {stored!r:.80}")
 
 
 def folder_of(out: Path) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy.typing as npt
 import onnx
 
 from tflite_ort.comparison.differences import badness, difference
+from tflite_ort.json_text import parsed
 from tflite_ort.providers.onnx_file import OnnxSession
 from tflite_ort.schema import BridgeError, Model, TensorView
 from tflite_ort.schema.values.resolve import tensor_views
@@ -319,8 +319,7 @@ class OnnxRuntime:
         """The inputs and outputs between which state goes, in this library's exports."""
         for entry in self.proto.metadata_props:
             if entry.key == "tflite.state":
-                pairs = json.loads(entry.value)
-                return [(str(a), str(b)) for a, b in pairs if a is not None]
+                return _pairs(parsed(entry.value, MismatchedFile, "the metadata tflite.state"))
         return []
 
     def _feeds(self, inputs: Tensors) -> dict[str, Array]:
@@ -353,3 +352,10 @@ def _first_of_each(matched: Mapping[str, list[int]]) -> dict[str, list[int]]:
             found[name] = candidates
             known.update(candidates if len(candidates) == 1 else ())
     return found
+
+
+def _pairs(stored: Any) -> list[tuple[str, str]]:
+    """Names of inputs and of outputs, without those of outputs alone."""
+    if not isinstance(stored, list) or not all(isinstance(p, list) and len(p) == 2 for p in stored):
+        raise MismatchedFile(f"the metadata tflite.state are no pairs: {stored!r:.80}")
+    return [(str(given), str(made)) for given, made in stored if given is not None]
