@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.fuzz import repairs
+from tests.fuzz import repair_scales, repairs
 from tests.fuzz.compare import RTOL, Array, difference, severity
 from tests.fuzz.describe import makers
 from tests.fuzz.feeds import TEXTS
@@ -139,32 +139,32 @@ REASONS = (
     Reason("transforms of one number", repairs.longer_transforms),
     Reason("ellipsis, new axes and offset of a slice", repairs.plain_slices),
     Reason("NaN and infinities", repairs.finite, 1),
-    Reason("several scales of a tensor", repairs.one_scale),
-    Reason("codes without a scale", repairs.own_scale),
-    Reason("zero points", repairs.plain_zero_points),
+    Reason("several scales of a tensor", repair_scales.one_scale),
+    Reason("codes without a scale", repair_scales.own_scale),
+    Reason("zero points", repair_scales.plain_zero_points),
     Reason("division of or by next to nothing", None, 3),
-    Reason("the unit of a cell state", repairs.usual_cell_state),
+    Reason("the unit of a cell state", repair_scales.usual_cell_state),
     Reason("biases that overflow", repairs.small_sums),
-    Reason("scales far apart", repairs.near_scales),
+    Reason("scales far apart", repair_scales.near_scales),
     Reason("slopes and exponents far from 1", repairs.usual_options),
     Reason("floats that overflow or vanish", repairs.bounded, 2),
     Reason("activations that XNNPACK has not", repairs.usual_activations),
     Reason("weights of -128", repairs.no_lowest, 5),
-    Reason("rounded activations", repairs.float_weights),
+    Reason("rounded activations", repair_scales.float_weights),
     Reason("counts of a shift", repairs.small_counts, 6),
 )
 # Two causes in one file.
 ALL = Reason(
     "several of these",
     together(
-        *(repairs.dense, repairs.bounded, repairs.usual_options, repairs.one_scale),
+        *(repairs.dense, repairs.bounded, repairs.usual_options, repair_scales.one_scale),
         *(
-            repairs.plain_zero_points,
-            repairs.usual_cell_state,
+            repair_scales.plain_zero_points,
+            repair_scales.usual_cell_state,
             repairs.small_sums,
-            repairs.near_scales,
+            repair_scales.near_scales,
         ),
-        repairs.float_weights,
+        repair_scales.float_weights,
     ),
     2,
 )
