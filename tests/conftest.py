@@ -6,18 +6,21 @@ With several processes (`-n 2`) each worker hands what it saw to the first proce
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import hypothesis
 import pytest
 
 from tests import placements
 from tests.one_op import EXACT
+from tflite_ort.opmap.graph.choices import Lowering
 from tflite_ort.plan.observers import observing
 from tflite_ort.schema import Op
+from tflite_ort.tuning import costs
 
 # Of the quantised elements of all one-operator models; the rest are one quantum off.
 _LEAST_EXACT = 0.99
@@ -34,6 +37,9 @@ hypothesis.settings.register_profile("thorough", deadline=None, max_examples=500
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--thorough", action="store_true", help="500 draws per property instead of 20")
     parser.addoption(
+        "--lowering", type=int, help="operators get the lowering of this place; -1 is the last one"
+    )
+    parser.addoption(
         "--write-placements", action="store_true", help=f"write {placements.FILE.name} anew"
     )
 
@@ -42,9 +48,18 @@ def pytest_configure(config: pytest.Config) -> None:
     thorough = config.getoption("--thorough") or os.environ.get("TFLITE_ORT_THOROUGH")
     hypothesis.settings.load_profile("thorough" if thorough else "suite")
     os.environ.pop("COLUMNS", None)  # the width of who started the run is none of the commands'
+    place = config.getoption("--lowering")
+    if place is not None:
+        force = patch.object(costs, "cheapest", partial(_lowering_at, place))
+        force.start()
+        config.add_cleanup(force.stop)
     watching = observing(partial(placements.note, SEEN))
     watching.__enter__()
     config.add_cleanup(partial(watching.__exit__, None, None, None))
+
+
+def _lowering_at(place: int, lowerings: Sequence[Lowering], _: object) -> Lowering:
+    return lowerings[min(place, len(lowerings) - 1)]
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
