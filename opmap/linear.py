@@ -23,7 +23,7 @@ from tflite_ort.opmap.idioms.exact_sums import (
 from tflite_ort.opmap.idioms.hybrid import hybrid_input, input_rounding
 from tflite_ort.opmap.idioms.hybrid_products import WeightMatrix, keeps_codes, sum_of_products
 from tflite_ort.opmap.idioms.products_of_cells import product_lowerings
-from tflite_ort.opmap.idioms.rounded_rows import rounded_product
+from tflite_ort.opmap.idioms.rounded_rows import rounded_product, rounded_product_of_4_bits
 from tflite_ort.opmap.idioms.symmetric_weights import symmetric, with_repeated
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
@@ -174,7 +174,10 @@ def _product(op: OperatorView[FullyConnectedOptions], g: Graph, rows: ir.Value) 
     if not filter.is_constant:
         return g.op("Gemm", rows, g.read(filter), bias, transB=1)
     if filter.type is TensorType.INT4 and not input.is_quantized:
-        product = g.op("MatMul", rows, g.packed_weights(filter, permutation=(1, 0)))
+        count = math.prod(input.shape) // filter.shape[1] if is_known(*input.shape) else 0
+        product = rounded_product_of_4_bits(g, rows, filter, count)
+        if product is None:
+            product = g.op("MatMul", rows, g.packed_weights(filter, permutation=(1, 0)))
         return product if bias is None else g.op("Add", product, bias)
     weights = g.weights(filter, real=not input.is_quantized)
     return g.op("Gemm", rows, weights, bias, transB=1)

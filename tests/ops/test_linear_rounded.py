@@ -9,10 +9,11 @@ import numpy.typing as npt
 import pytest
 
 from tests.one_op import Case, T, assert_close, ours
+from tests.optimised import optimised_nodes
 from tests.oracle import litert
 from tflite_ort import Interpreter
 from tflite_ort.providers.trials import exact_weight_type
-from tflite_ort.schema import FullyConnectedOptions, Op
+from tflite_ort.schema import FullyConnectedOptions, Op, TensorType
 
 Array = npt.NDArray[Any]
 SEED = 12
@@ -98,6 +99,26 @@ def test_rows_do_not_reach_other_rows(odd: float) -> None:
     (got,), _ = ours(case.model(), [x])
     others = np.arange(64) != 7
     np.testing.assert_array_equal(got[others], want[others])
+
+
+@pytest.mark.skipif(not ROUNDS, reason="this processor's products of 8 bits saturate")
+@pytest.mark.parametrize("depth", [512, 1024])
+def test_a_row_by_4_bit_weights_is_as_near_as_litert_s(depth: int) -> None:
+    print(f"seed {SEED}")
+    rng = np.random.default_rng(SEED)
+    codes, scales = rng.integers(-7, 8, (256, depth)).astype(np.int8), rng.uniform(0.1, 0.2, 256)
+    weights = T.constant(codes, TensorType.INT4, scale=scales.tolist(), axis=0)
+    bias = T.constant(rng.normal(0, 1, 256).astype(np.float32))
+    inputs, outputs = [T((1, depth)), weights, bias], [T((1, 256))]
+    case = Case("4 bits", Op.FULLY_CONNECTED, inputs, outputs, FullyConnectedOptions(), 10)
+    x = rng.normal(0, 2, (1, depth)).astype(np.float32)
+    true = x.astype(np.float64) @ (codes * scales.astype(np.float32)[:, np.newaxis]).T + bias.data
+    (got,), (exact,) = (ours(case.model(), [x], hybrid=each)[0] for each in ("auto", "float"))
+    assert_close(exact, true.astype(np.float32), 0, 1e-5, "in floats")
+    (theirs,) = litert(case.model(), [x])
+    error, limit = (float(np.sqrt(((each - true) ** 2).mean())) for each in (got, theirs))
+    assert 0 < error <= limit
+    assert optimised_nodes(case.model())["MatMulNBits"] == 1
 
 
 def test_the_default_is_auto() -> None:
