@@ -66,7 +66,9 @@ KNOWN: dict[tuple[str, str], str] = {
     ("openvino", "tflite-support__mobilenet_v2_1.0_224_quant"): _ROUNDS,
     ("openvino", "coral__tf2_mobilenet_v2_1.0_224_ptq"): _ROUNDS,
     ("openvino", "coral__movenet_single_pose_lightning_ptq"): _ROUNDS,
-    ("openvino", "tflm__dtln_noise_suppression"): _ROUNDS,
+    ("openvino", "tflm__dtln_noise_suppression"): (
+        "rounds the activations of fully connected layers with unsigned weights to 8 bits again"
+    ),
     ("openvino", "tflite-support__coco_ssd_mobilenet_v1_1.0_quant_2018_06_29"): _ROUNDS
     + "; boxes of random pictures then come in another order",
 }
