@@ -246,12 +246,25 @@ def _shaped_as(op: OperatorView[Any], shapes: Shapes) -> OperatorView[Any]:
         raise ModelError(f"{op.label} has {len(op.outputs)} outputs, expected {len(shapes)}")
     for shape in shapes:
         check_rank(len(shape))
+    if all(type(size) is int and 0 <= size <= LARGEST_SIZE for size in chain(*shapes)):
+        outputs = zip(op.outputs, shapes, strict=True)
+        if all(not out.dynamic and out.shape == shape for out, shape in outputs):
+            return op
+    else:
+        _check_sizes(op, shapes)
+    outputs = zip(op.outputs, shapes, strict=True)
+    return replace(op, outputs=tuple(replace(out, shape=shape) for out, shape in outputs))
+
+
+def _check_sizes(op: OperatorView[Any], shapes: Shapes) -> None:
+    """
+    Raises:
+        ModelError: a size is no integer, negative or beyond 32 bits.
+    """
     if not all(map(_is_size, chain.from_iterable(shapes))):  # made of constants of another type
         raise ModelError(f"{op.label}: sizes that are no integers: {shapes}")
     if any(is_known(size) and not 0 <= size <= LARGEST_SIZE for size in chain(*shapes)):
         raise ModelError(f"{op.label}: sizes that are negative or beyond 32 bits: {shapes}")
-    outputs = zip(op.outputs, shapes, strict=True)
-    return replace(op, outputs=tuple(replace(out, shape=shape) for out, shape in outputs))
 
 
 def _retyped(op: OperatorView[Any], declared: Sequence[Tensor]) -> OperatorView[Any]:
