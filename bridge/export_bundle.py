@@ -16,7 +16,7 @@ from tflite_ort.bundles import Bundle, Entry
 from tflite_ort.bundles.entries import BUNDLE, MODEL
 from tflite_ort.decode.regions import REGIONS
 from tflite_ort.export import export_onnx
-from tflite_ort.export_decoded import known_kind
+from tflite_ort.export_decoded import IMAGE, known_kind
 from tflite_ort.files import portable_names, write_bytes, write_text
 from tflite_ort.schema import BridgeError, ExportError, Model, read_model
 from tflite_ort.shared_weights import WEIGHTS, export_sharing_weights
@@ -33,7 +33,8 @@ def export_bundle(bundle: Bundle, folder: str | os.PathLike[str], **options: Any
             several signatures ``<name>.<signature>.onnx`` with weights in ``<name>.weights``. Other
             files and sections become ``files/<name>``. ``bundle.json`` lists them with their
             inputs, outputs and signatures.
-        options: of `export_onnx`, for every model; models of no known kind are not decoded.
+        options: of `export_onnx`, for every model; models of no known kind are not decoded, and
+            those that take no picture do not begin at one.
 
     Returns:
         The path of ``bundle.json``.
@@ -82,10 +83,13 @@ def _model(
     content = bundle.model_content(entry.name)
     try:
         model = read_model(content, budgets=options.get("budgets"))
-        said |= _kind(model, content)
+        kind = known_kind(model, content)
+        said |= {} if kind is None else {"kind": kind.name, **kind.facts}
         if len(model.signature_defs) > 1:
             return said | _several(model, folder, Path(file).stem, options)
-        decode = options.get("decode", False) if "kind" in said else False
+        decode = options.get("decode", False) if kind is not None else False
+        if decode == IMAGE and kind is not None and kind.preparation is None:
+            decode = True  # it begins at what another network gives
         exported = export_onnx(content, folder / file, **{**options, "decode": decode})
     except BridgeError as error:
         return {**said, "error": str(error)}
@@ -102,12 +106,6 @@ def _several(model: Model, folder: Path, stem: str, options: Mapping[str, Any]) 
     written = export_sharing_weights(model, folder, files, **{**options, "decode": False})
     signatures = {key: {"file": files[key], **_interface(written[key])} for key in keys}
     return {"weights": files[WEIGHTS], "signatures": signatures}
-
-
-def _kind(model: Model, content: memoryview) -> dict[str, Any]:
-    """What the model is, as far as it is known."""
-    kind = known_kind(model, content)
-    return {} if kind is None else {"kind": kind.name, **kind.facts}
 
 
 def _regions(models: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

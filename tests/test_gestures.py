@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from tests.one_op import Node, T, graph_model
 from tests.test_decode import outputs_of, session
 from tests.test_tasks import IMAGE, base, hand_bundle
 from tflite_ort import ModelError, export_onnx, open_bundle, tasks
+from tflite_ort.export_bundle import export_bundle
 from tflite_ort.schema import (
     Buffer,
     ConcatenationOptions,
@@ -193,3 +195,12 @@ def test_a_bundle_without_gestures() -> None:
         *("hand_detector", "hand_landmarks_detector"),
         *("gesture_embedder", "canned_gesture_classifier"),
     ]
+
+
+def test_a_bundle_whose_later_networks_take_no_picture(tmp_path: Path) -> None:
+    path = export_bundle(open_bundle(bundle([0.1, 0.2, 0.6, 0.1])), tmp_path, decode="image")
+    models = {each["kind"]: each for each in json.loads(path.read_text("utf-8"))["models"]}
+    first = {kind: each["inputs"][0]["name"] for kind, each in models.items()}
+    assert first["palm detector"] == first["hand landmarks"] == "image"
+    assert first["gesture embedder"] == "landmarks"
+    assert "image" not in first["classifier"]
