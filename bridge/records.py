@@ -45,7 +45,7 @@ else:
     def replace(instance: T, **changes: Any) -> T:
         """A copy of a record, or of a dataclass, with other values of some fields."""
         cls: Any = type(instance)
-        if not hasattr(cls, "_setters"):
+        if not hasattr(cls, "_content"):
             return dataclasses.replace(instance, **changes)
         values = list(cls._content(instance))
         try:
