@@ -29,6 +29,9 @@ LINK = re.compile(
     r"(?<=\]\()(?!https?:|#|mailto:)([^)\s#]+)((?:#[^)\s]*)?)(?=\))"
     r"|(?<=<img src=\")(?!https?:)([^\"]+)(?=\")"
 )
+# What is linked to a source that has no address.
+NOWHERE = "nowhere:"
+UNLINKED = re.compile(rf"\[([^\]]*)\]\({NOWHERE}[^)]*\)")
 
 
 def on_config(config: Any) -> Any:
@@ -41,7 +44,8 @@ def on_config(config: Any) -> Any:
         (package / path.name).symlink_to(path)
     config.plugins["mkdocstrings"].config.handlers["python"]["paths"] = [str(links)]
     # Not repo_url: with that, every page asks the host of the repository how popular it is.
-    config.extra["social"] = [{"icon": "fontawesome/brands/git-alt", "link": repository()}]
+    if link := repository():
+        config.extra["social"] = [{"icon": "fontawesome/brands/git-alt", "link": link}]
     return config
 
 
@@ -79,13 +83,14 @@ def relinked(markdown: str, source: str, page: str) -> str:
         if target in PAGES or target.startswith("docs/"):
             inside = PAGES.get(target, target.removeprefix("docs/"))
             return posixpath.relpath(inside, posixpath.dirname(page) or ".") + fragment
-        return f"{repository()}/blob/main/{target}{fragment}"
+        return f"{repository() or NOWHERE}/blob/main/{target}{fragment}"
 
-    return LINK.sub(rewritten, markdown)
+    return UNLINKED.sub(r"\1", LINK.sub(rewritten, markdown))
 
 
 def repository() -> str:
-    """Where the source is: the variable `TFLITE_ORT_REPOSITORY`, or else as pyproject.toml says."""
+    """Where the source is: the variable `TFLITE_ORT_REPOSITORY`, or else as pyproject.toml says;
+    empty where neither does. Links to sources are plain text then."""
     with (ROOT / "pyproject.toml").open("rb") as stream:
-        source: str = tomllib.load(stream)["project"]["urls"]["Source"]
+        source: str = tomllib.load(stream)["project"].get("urls", {}).get("Source", "")
     return os.environ.get("TFLITE_ORT_REPOSITORY", source)

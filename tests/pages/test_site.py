@@ -96,8 +96,12 @@ def test_pictures_of_the_readme_are_pictures_of_the_site() -> None:
     assert text == '<img src="pictures/demo.svg" alt="">'
 
 
-def test_a_link_to_a_source_leads_to_the_repository() -> None:
+def test_a_link_to_a_source_leads_to_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
     site = _site()
+    monkeypatch.delenv("TFLITE_ORT_REPOSITORY", raising=False)
+    monkeypatch.setattr(site, "repository", str)  # there is no address
+    assert site.relinked("a [text](../examples/atan.py).", "docs/state.md", "state.md") == "a text."
+    monkeypatch.setattr(site, "repository", lambda: "https://example.org/x")
     text = site.relinked("[text](../examples/atan.py)", "docs/state.md", "state.md")
     assert text == f"[text]({site.repository()}/blob/main/examples/atan.py)"
 
