@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from tflite_ort.optional import late
 from tflite_ort.providers.binding import DeviceTensor
 from tflite_ort.records import field, record
 from tflite_ort.schema import ModelError, Op, OperatorView, TensorView
-from tflite_ort.specialize.called_subgraphs import CALLERS
+
+if TYPE_CHECKING:
+    from tflite_ort.specialize import called_subgraphs
+else:  # a plan that the cache has needs none of it
+    called_subgraphs = late("tflite_ort.specialize.called_subgraphs")
 
 # The backend of operators that no delegate takes.
 NUMPY = "numpy"
@@ -172,7 +177,12 @@ def unread(operators: Operators, outputs: Sequence[int]) -> frozenset[int]:
     """The builtin operators that neither make anything for `outputs` nor change a variable."""
     wanted, found = set(outputs), set[int]()
     for op in reversed(operators):
-        kept = not op.outputs or op.op is Op.CUSTOM or op.op in CALLERS or op.variables()
+        kept = (
+            not op.outputs
+            or op.op is Op.CUSTOM
+            or op.op in called_subgraphs.CALLERS
+            or op.variables()
+        )
         if not kept and wanted.isdisjoint(out.index for out in op.outputs):
             found.add(op.index)
         else:
