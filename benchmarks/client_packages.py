@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort import install_as
+from tflite_ort.files import write_text, writing
 
 Floats = npt.NDArray[np.float32]
 Run = Callable[[], list[float]]
@@ -240,7 +241,7 @@ def teachable(runtime: str, files: Files) -> Run:
     from teachable_machine_lite import TeachableMachineLite
 
     folder = Path(mkdtemp())
-    (folder / "labels.txt").write_text("\n".join(f"{i} class" for i in range(1001)))
+    write_text(folder / "labels.txt", "\n".join(f"{i} class" for i in range(1001)))
     picture(files).resize((224, 224)).save(folder / "picture.png")
     network = files.models / "tflite-support__mobilenet_v2_1.0_224_quant.tflite"
     model = TeachableMachineLite(str(network), str(folder / "labels.txt"))
@@ -315,7 +316,8 @@ def command(runtime: str, files: Files) -> Run:
     network = files.models / "mlperf-tiny__vww_96_float.tflite"
     shape = litert.Interpreter(str(network)).get_input_details()[0]["shape"]
     values = Path(mkdtemp()) / "input.npy"
-    np.save(values, np.random.default_rng(0).uniform(-1, 1, shape).astype(np.float32))
+    with writing(values) as [stream]:
+        np.save(stream, np.random.default_rng(0).uniform(-1, 1, shape).astype(np.float32))
     words = ["run", str(network), "--input", str(values), "--print-tensors", "--iterations", "1000"]
 
     def run() -> list[float]:

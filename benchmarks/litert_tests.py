@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from tflite_ort import install_as
+from tflite_ort.files import write_bytes
 from tflite_ort.schema import (
     AddOptions,
     FullyConnectedOptions,
@@ -135,7 +136,7 @@ def outcomes(runtime: str, checkout: Path) -> dict[str, str]:
     interpreter = importlib.import_module("ai_edge_litert.interpreter")
     with tempfile.TemporaryDirectory() as folder:
         for name, make in MADE.items():
-            (Path(folder) / name).write_bytes(make())
+            write_bytes(Path(folder) / name, make())
         stand_ins(interpreter, checkout, Path(folder))
         spec = importlib.util.spec_from_file_location("interpreter_test", checkout / TEST)
         assert spec is not None and spec.loader is not None

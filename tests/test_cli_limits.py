@@ -42,7 +42,7 @@ def test_constants_outside_the_folder_need_a_root(command: str, tmp_path: Path) 
         "extract": [tmp_path / "part.tflite"],
     }.get(command, [])
     without = call(command, path, *few)
-    assert "outside the model's folder: external_roots=" in without.output
+    assert "outside the model's folder: --external-root DIR" in without.output
     result = call(command, path, "--external-root", tmp_path, *few)
     assert result.exit_code == 0
     assert "external_roots" not in result.output

@@ -73,6 +73,7 @@ PUBLIC = [
     "export_onnx",
     "export_signatures",
     "extract",
+    "first_state",
     "generate",
     "install_as",
     "load_delegate",

@@ -167,9 +167,10 @@ SIZED = [
         Op.TRANSPOSE_CONV,
         [T((4,), I32), T.constant(np.ones((1, 2, 2, 1), np.float32)), IMAGE],
         0,
-        i32(1, 3, 3, 1),
-        i32(1, 999, 999, 1),
-        TransposeConvOptions(padding=Padding.VALID, stride_w=1, stride_h=1),
+        # What convolves to 2 x 2 cells.
+        i32(1, 22, 22, 1),
+        i32(1, 41, 41, 1),
+        TransposeConvOptions(padding=Padding.VALID, stride_w=20, stride_h=20),
     ),
     *[
         Sized(op, [SIZE], 0, i32(2, 3), i32(99, 99), RandomOptions(seed=3, seed2=4))

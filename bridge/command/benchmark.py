@@ -25,6 +25,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.command.advice import on_the_command_line
 from tflite_ort.command.arrays import AnyInterpreter, set_inputs
 from tflite_ort.command.budget_choices import budgets_of
 from tflite_ort.comparison.drawn import random_inputs
@@ -253,7 +254,7 @@ class _Litert:
             load_ms = (time.perf_counter() - started) * 1e3
             return cls(interpreter, load_ms, _started(interpreter, settings))
         except (ValueError, RuntimeError) as error:
-            return cls(error=str(error).strip().partition("\n")[0])
+            return cls(error=on_the_command_line(str(error)).strip().partition("\n")[0])
 
 
 def _median_ms(seconds: Sequence[float]) -> float:

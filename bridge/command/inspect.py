@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from tflite_ort.bundles import Bundle, open_bundle
+from tflite_ort.command.advice import on_the_command_line
 from tflite_ort.command.arguments import (
     AsJson,
     BudgetNumbers,
@@ -103,7 +104,7 @@ def _inspected(
     try:
         described = model_metadata(model, source)
     except ModelError as error:
-        described = str(error)
+        described = on_the_command_line(str(error))
     with ExitStack() as stack:
         file, entry = path, name
         if signature is not None:

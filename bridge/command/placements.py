@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from tflite_ort.command.advice import on_the_command_line
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.plan.placements import Placement
 from tflite_ort.providers.delegates import ProviderChoices
@@ -37,7 +38,7 @@ def placed(
         )
         interpreter.allocate_tensors()
     except BridgeError as error:
-        return Counter(), str(error), ""
+        return Counter(), on_the_command_line(str(error)), ""
     found = interpreter.delegation()
     rows = Counter((row.operator, row.version, _place(row), row.reason) for row in found)
     return rows, "", found[0].choice if found else ""

@@ -14,6 +14,7 @@ from tflite_ort.opmap.graph.table_nodes import TableNodes
 Array = npt.NDArray[Any]
 
 _HALF = 32768
+_INT32 = ir.DataType.INT32
 # The fraction bits of slopes, and what keeps a quotient above 0 so that its rest is cut off.
 _BITS, _LIFT = 36, 1 << 20
 _TRIES = 80
@@ -46,9 +47,10 @@ class Ramps(NamedTuple):
             )
         whole = nodes.add("Concat", *sides, axis=0)
         quotient = nodes.add("Div", whole, nodes.long(1 << _BITS))
-        results = nodes.add("Sub", quotient, nodes.long(_LIFT))
-        low, high = self.limits
-        results = nodes.add("Min", nodes.add("Max", results, nodes.long(low)), nodes.long(high))
+        # ONNX Runtime's Max and Min of int64 are wrong, see docs/numbers.md.
+        results = nodes.add("Cast", nodes.add("Sub", quotient, nodes.long(_LIFT)), to=_INT32)
+        low, high = map(nodes.number, self.limits)
+        results = nodes.add("Min", nodes.add("Max", results, low), high)
         nodes.add("Cast", results, to=self.dtype, output=output)
 
 
