@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -57,3 +58,15 @@ def test_scales_out_of_reach_are_refused() -> None:
     layer = Lstm(arithmetic="8x8_16", cell_bits=31)
     with pytest.raises(AllocationError, match="cell_state has scale"):
         Interpreter(model_content=layer.model()).allocate_tensors()
+
+
+@pytest.mark.parametrize("zero_point", [5, -700])
+def test_a_zero_point_of_the_state_means_nothing(zero_point: int) -> None:
+    """LiteRT reads the codes as they are."""
+    layer = Lstm(arithmetic="8x8_16")
+    state = replace(layer.tensors()["cell_state"], zero_point=zero_point)
+    model, feeds = layer.model({"cell_state": state}), layer.feeds(3)
+    want = invokes(litert_interpreter(model), feeds)
+    for providers in (None, []):
+        got = invokes(Interpreter(model_content=model, providers=providers), feeds)
+        np.testing.assert_array_equal(got, want)
