@@ -155,7 +155,7 @@ def verify(
     overlay: OverlayFolder = None,
     extract: PartFile = None,
     threads: Threads = None,
-    hybrid: HybridOption = Hybrid.FLOAT,
+    hybrid: HybridOption = Hybrid.AUTO,
     provider: Providers = None,
     provider_option: ProviderOptions = None,
     resolver: ResolverName = None,

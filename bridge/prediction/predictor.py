@@ -42,7 +42,8 @@ class Predictor:
         threads: the most threads that rows are spread over. They come from one pool that all
             predictors of the process share, and none of them spins. None: one for each core (of
             ``OMP_NUM_THREADS``, if that is fewer); one where a provider is not the CPU's.
-        providers, resolver, hybrid, strict, external_roots, budgets: as of `Interpreter`.
+        providers, resolver, strict, external_roots, budgets: as of `Interpreter`.
+        hybrid: as of `Interpreter`; by default results do not depend on the size of batches.
 
     Raises:
         ModelError, VersionError, DelegateError: as of `Interpreter`.

@@ -21,7 +21,8 @@ _FLOATS = frozenset({TensorType.FLOAT32, TensorType.FLOAT16})
 
 _HYBRID = (
     "Its weights are integers and its activations floats: TFLite rounds each row of activations to "
-    "8 bits, this library dequantises the weights unless hybrid is 'dynamic'."
+    "8 bits. This library does so where 8 bits are faster (hybrid='auto'), and dequantises the "
+    "weights elsewhere."
 )
 _LAYER = (
     "8-bit layers add in int32; on x86 without VNNI ONNX Runtime saturates the 16-bit sums of "

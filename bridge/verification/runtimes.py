@@ -155,7 +155,7 @@ class Settings:
 
     providers: ProviderChoices | None = None
     threads: int | None = None
-    hybrid: str = "float"
+    hybrid: str = "auto"
     resolver: OpResolver | None = None
     kernels: bool = False
 
