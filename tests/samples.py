@@ -84,7 +84,6 @@ SAMPLES: dict[Op, tuple[Sequence[Tensor], Sequence[Tensor], Any]] = {
     Op.SUB: (*pair(), schema.SubOptions()),
     Op.MUL: (*pair(), schema.MulOptions()),
     Op.DIV: (*pair(), schema.DivOptions()),
-    Op.FAKE_QUANT: (*same(2, 3, 4), schema.FakeQuantOptions(min=-1, max=1, num_bits=8)),
     Op.GELU: (*same(2, 3, 4), schema.GeluOptions()),
     Op.SOFTMAX: (*same(2, 8), schema.SoftmaxOptions(beta=1.0)),
     Op.LEAKY_RELU: (*same(2, 8), schema.LeakyReluOptions(alpha=0.2)),
