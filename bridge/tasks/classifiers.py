@@ -16,6 +16,7 @@ from tflite_ort.tasks.containers import ClassificationResult, Classifications
 from tflite_ort.tasks.detectors import Choice
 from tflite_ort.tasks.network import Network, networks
 from tflite_ort.tasks.options import AudioRunningMode, BaseOptions
+from tflite_ort.tasks.processors import ClassifierOptions
 from tflite_ort.tasks.vision_task import Frame, VisionTask, VisionTaskOptions
 
 Array = npt.NDArray[Any]
@@ -24,14 +25,8 @@ _DEFAULT_RATE = 16_000.0
 
 
 @dataclass
-class ImageClassifierOptions(VisionTaskOptions):
-    """Options of `ImageClassifier`, which are those of `ObjectDetector` too."""
-
-    display_names_locale: str | None = None
-    max_results: int | None = None
-    score_threshold: float | None = None
-    category_allowlist: Sequence[str] | None = None
-    category_denylist: Sequence[str] | None = None
+class ImageClassifierOptions(ClassifierOptions, VisionTaskOptions):
+    """Options of `ImageClassifier`."""
 
 
 class ImageClassifier(VisionTask[ClassificationResult]):

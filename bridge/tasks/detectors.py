@@ -17,6 +17,7 @@ from tflite_ort.tasks.containers import (
     NormalizedKeypoint,
 )
 from tflite_ort.tasks.network import networks
+from tflite_ort.tasks.processors import ClassifierOptions
 from tflite_ort.tasks.rects import Size
 from tflite_ort.tasks.vision_task import DetectingTask, Frame, VisionTaskOptions
 
@@ -68,21 +69,8 @@ class FaceDetector(DetectingTask[DetectionResult]):
 
 
 @dataclass
-class ObjectDetectorOptions(VisionTaskOptions):
-    """Options of `ObjectDetector`.
-
-    Args:
-        max_results: None or below 1: all.
-        score_threshold: None: all.
-        category_allowlist: labels that are kept; not together with `category_denylist`.
-        category_denylist: labels that are left out.
-    """
-
-    display_names_locale: str | None = None
-    max_results: int | None = None
-    score_threshold: float | None = None
-    category_allowlist: Sequence[str] | None = None
-    category_denylist: Sequence[str] | None = None
+class ObjectDetectorOptions(ClassifierOptions, VisionTaskOptions):
+    """Options of `ObjectDetector`."""
 
 
 class ObjectDetector(DetectingTask[DetectionResult]):
