@@ -12,10 +12,10 @@ import pytest
 
 from tests.one_op import T, one_op_model
 from tests.test_cli import refusal
-from tflite_ort import export_onnx
+from tflite_ort import export_onnx, first_state
 from tflite_ort.json_text import parsed
 from tflite_ort.prediction.job import JobError, _unit
-from tflite_ort.schema import BridgeError, MalformedBundle, Op
+from tflite_ort.schema import BridgeError, MalformedBundle, ModelError, Op
 
 DEEP = "[" * 200_000
 HOSTILE = {
@@ -87,3 +87,25 @@ def test_a_listing_that_is_damaged() -> None:
         with pytest.raises(JobError):
             _unit(stored, Path("units.jsonl"))
     assert issubclass(JobError, BridgeError)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        *HOSTILE.values(),
+        "[1]",
+        '{"nothing": {"shape": [1], "elements": 0}}',
+        '{"v": 3}',
+        '{"v": {"shape": [2], "elements": [1, 2, 3]}}',
+        '{"v": {"shape": ["a"], "elements": 0}}',
+        '{"v": {"shape": [1000000000000], "elements": 0}}',
+    ],
+)
+def test_damaged_first_values_are_refused(told: str) -> None:
+    """Metadata that somebody else wrote."""
+    value = onnx.helper.make_tensor_value_info("v", onnx.TensorProto.FLOAT, [2])
+    graph = onnx.helper.make_graph([], "g", [value], [value])
+    model = onnx.helper.make_model(graph)
+    onnx.helper.set_model_props(model, {"tflite.state_first": told})
+    with pytest.raises(ModelError):
+        first_state(model)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from typing import Any
 
@@ -11,12 +12,16 @@ import numpy.typing as npt
 import onnx
 
 from tflite_ort.opmap.graph import ir
+from tflite_ort.schema import BudgetExceeded, ModelError
+from tflite_ort.schema.file.budgets import DEFAULT
 
 Array = npt.NDArray[Any]
 
 # Of the metadata: pairs of an input and the output that is its next value, and by input shape and
 # elements of its first value: a number, where all are the same, or all of them in a list.
 PAIRS, FIRST = "tflite.state", "tflite.state_first"
+# What reading them raises where somebody else wrote them.
+_DAMAGED = (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError)
 
 
 def first_state(model: str | os.PathLike[str] | onnx.ModelProto) -> dict[str, Array]:
@@ -29,6 +34,8 @@ def first_state(model: str | os.PathLike[str] | onnx.ModelProto) -> dict[str, Ar
 
     Raises:
         OSError: the file cannot be read.
+        ModelError: its metadata tell no arrays for its inputs.
+        BudgetExceeded: an array is larger than ``tensor_bytes``.
 
     Examples:
         >>> from tflite_ort import export_onnx
@@ -39,14 +46,19 @@ def first_state(model: str | os.PathLike[str] | onnx.ModelProto) -> dict[str, Ar
     if not isinstance(model, onnx.ModelProto):
         model = onnx.load(model, load_external_data=False)
     text = next((each.value for each in model.metadata_props if each.key == FIRST), "{}")
-    first, declared = json.loads(text), {each.name: each for each in model.graph.input}
-    return {name: _array(value, declared[name]) for name, value in first.items()}
+    declared = {each.name: each for each in model.graph.input}
+    try:
+        return {name: _array(value, declared[name]) for name, value in json.loads(text).items()}
+    except BudgetExceeded:
+        raise
+    except _DAMAGED as error:
+        raise ModelError(f"{FIRST} tells no arrays for the inputs: {error!r}") from error
 
 
 def _array(value: Any, declared: onnx.ValueInfoProto) -> Array:
     dtype = onnx.helper.tensor_dtype_to_np_dtype(declared.type.tensor_type.elem_type)
-    elements = np.array(value["elements"], dtype)
-    shape = value["shape"]
+    elements, shape = np.array(value["elements"], dtype), tuple(value["shape"])
+    DEFAULT.check("tensor_bytes", math.prod(shape) * dtype.itemsize, declared.name)
     return np.full(shape, elements) if elements.ndim == 0 else elements.reshape(shape)
 
 
