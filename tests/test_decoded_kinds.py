@@ -162,3 +162,19 @@ def test_plain_onnx_runtime(name: str, found: Mapping[str, tuple[Named, Named]])
         # Sums of floats are in another order, and sigmoids of them; classes are the same.
         reach = float(np.abs(array).max()) if array.dtype.kind == "f" else 0.0
         np.testing.assert_allclose(alone[output], array, rtol=0, atol=5e-4 * reach + 1e-6)
+
+
+@pytest.mark.parametrize("last", [Op.LOGISTIC, None])
+def test_the_mask_of_one_class(last: Op | None) -> None:
+    """Its corners are those of the picture. By the places of a confidence mask it would begin in
+    row 22."""
+    rows = np.arange(32).reshape(1, 32, 1, 1) - np.full((1, 32, 32, 1), 5.3)
+    options = tasks.vision.ImageSegmenterOptions(
+        tasks.BaseOptions(model_asset_buffer=network(32, [rows], last=last)),
+        output_category_mask=True,
+    )
+    result = tasks.vision.ImageSegmenter.create_from_options(options).segment(IMAGE)
+    assert result.category_mask is not None
+    category = result.category_mask.numpy_view()
+    assert (category[:21] == 255).all()
+    assert (category[21:] == 0).all()

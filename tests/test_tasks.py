@@ -130,7 +130,7 @@ def test_running_modes() -> None:
     with pytest.raises(ValueError, match="callback must be"):
         make(vision.FaceDetectorOptions(base(FACES), mode.LIVE_STREAM))
     with pytest.raises(ValueError, match="callback should not be"):
-        make(vision.FaceDetectorOptions(base(FACES), mode.IMAGE, print))
+        make(vision.FaceDetectorOptions(base(FACES), mode.IMAGE, result_callback=print))
 
 
 def test_a_live_stream_is_answered_in_another_thread() -> None:
@@ -141,7 +141,7 @@ def test_a_live_stream_is_answered_in_another_thread() -> None:
 
     mode = vision.RunningMode.LIVE_STREAM
     with vision.FaceDetector.create_from_options(
-        vision.FaceDetectorOptions(base(FACES), mode, callback)
+        vision.FaceDetectorOptions(base(FACES), mode, result_callback=callback)
     ) as task:
         task.detect_async(IMAGE, 7)
     ((count, time, thread),) = answers
@@ -279,7 +279,7 @@ def test_masks_of_the_picture() -> None:
     assert (category[:, 90:] == 1).all()
     sure = result.confidence_masks[1].numpy_view()
     assert sure[:, 100:] == pytest.approx(1 / (1 + math.exp(-4)), abs=1e-4)
-    with pytest.raises(ValueError, match="one of the masks"):
+    with pytest.raises(ValueError, match="At least one of"):
         vision.ImageSegmenter.create_from_options(
             vision.ImageSegmenterOptions(base(content), output_confidence_masks=False)
         )
@@ -290,6 +290,10 @@ def test_classes_of_a_picture() -> None:
     options = vision.ImageClassifierOptions(base(content), max_results=2)
     (head,) = vision.ImageClassifier.create_from_options(options).classify(IMAGE).classifications
     assert [each.index for each in head.categories] == [1, 2]
+    with pytest.raises(ValueError, match="must be != 0"):
+        vision.ImageClassifier.create_from_options(
+            vision.ImageClassifierOptions(base(content), max_results=0)
+        )
     with pytest.raises(ValueError, match="mutually exclusive"):
         vision.ImageClassifier.create_from_options(
             vision.ImageClassifierOptions(
@@ -345,7 +349,7 @@ def test_sound_is_heard_window_by_window() -> None:
     )
     stream = make(options)
     for number, block in enumerate(np.split(samples, 3)):
-        stream.classify_async(tasks.AudioData(block, 16_000), number)
+        stream.classify_async(tasks.AudioData.create_from_array(block, 16_000), number)
     assert answers == [2, 3]
     with pytest.raises(ValueError, match="audio clips mode"):
         stream.classify(clip)

@@ -12,7 +12,7 @@ from onnx import helper, numpy_helper
 
 Array = npt.NDArray[Any]
 # A value: its name, or a constant.
-Value = str | float | int | Array
+Value = str | float | int | Array | np.generic
 Size = int | str
 
 _TYPES = {name: helper.np_dtype_to_tensor_dtype(np.dtype(name)) for name in ("float32", "int64")}
@@ -116,7 +116,7 @@ class Nodes:
 
 
 def _dtype(value: Value) -> npt.DTypeLike:
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray | np.generic):
         return value.dtype
     return np.int64 if isinstance(value, int) else np.float32
 

@@ -8,6 +8,9 @@ from tflite_ort.decode.detections import Outputs
 from tflite_ort.decode.image_input import Projection
 from tflite_ort.decode.nodes import Nodes
 
+# In a mask of one class: where the class is not.
+_UNLABELLED = 255
+
 
 def classes(nodes: Nodes, raw: str, count: int) -> Outputs:
     """The best classes first.
@@ -29,6 +32,10 @@ def classes(nodes: Nodes, raw: str, count: int) -> Outputs:
 def masks(nodes: Nodes, raw: str, channels: int, activation: str, to: Projection) -> Outputs:
     """How sure the network is of each class at each pixel of the picture, and the surest class.
 
+    As in MediaPipe, the surest class follows from other numbers: those before the activation, at
+    places where the corners of the network's mask are those of the picture. A mask of one class has
+    0 where the class is, and 255 where it is not.
+
     Args:
         raw: [1, H, W, channels].
         activation: what is applied to `raw`: ``"Sigmoid"``, ``"Softmax"`` or nothing.
@@ -36,22 +43,30 @@ def masks(nodes: Nodes, raw: str, channels: int, activation: str, to: Projection
     planes = nodes.op("Transpose", raw, perm=[0, 3, 1, 2])
     if activation:
         planes = nodes.op(activation, planes, **({"axis": 1} if activation == "Softmax" else {}))
+    told = nodes.op("Transpose", raw, perm=[0, 3, 1, 2])
     if to.size is not None:
-        planes = _resized(nodes, planes, to.size)
-    sure = nodes.op("Squeeze", planes, np.array([0]))
+        planes = _resized(nodes, planes, to.size, "half_pixel")
+        told = _resized(nodes, told, to.size, "align_corners")
     if channels == 1:
-        surest = nodes.cast(nodes.op("Greater", nodes.pick(sure, 0), 0.5), np.uint8)
+        limit = 0.0 if activation else 0.5
+        here = nodes.op("Greater", nodes.pick(told, 0, axis=1), limit)
+        surest = nodes.op("Where", here, np.uint8(0), np.uint8(_UNLABELLED))
     else:
-        surest = nodes.cast(nodes.op("ArgMax", sure, axis=0, keepdims=0), np.uint8)
+        surest = nodes.cast(nodes.op("ArgMax", told, axis=1, keepdims=0), np.uint8)
+    first = np.array([0])
     return {
-        "confidence_masks": (sure, np.float32, [channels, "height", "width"]),
-        "category_mask": (surest, np.uint8, ["height", "width"]),
+        "confidence_masks": (
+            nodes.op("Squeeze", planes, first),
+            np.float32,
+            [channels, "height", "width"],
+        ),
+        "category_mask": (nodes.op("Squeeze", surest, first), np.uint8, ["height", "width"]),
     }
 
 
-def _resized(nodes: Nodes, planes: str, size: str) -> str:
+def _resized(nodes: Nodes, planes: str, size: str, places: str) -> str:
     """[1, C, H, W] at the size of the picture."""
     wished = nodes.cast(nodes.pick(size, 1, 0), np.int64)
     sizes = nodes.join(nodes.op("Shape", planes, end=2), wished)
-    how = {"mode": "linear", "coordinate_transformation_mode": "half_pixel"}
+    how = {"mode": "linear", "coordinate_transformation_mode": places}
     return nodes.op("Resize", planes, None, None, sizes, **how)

@@ -8,8 +8,9 @@ from tflite_ort.providers.available import load_plugins
 from tflite_ort.providers.delegates import ExecutionProviderDelegate
 from tflite_ort.providers.selection import device_order
 from tflite_ort.providers.session import available_providers, devices
-from tflite_ort.providers.traits import traits_of
+from tflite_ort.providers.traits import ON_GPUS, traits_of
 from tflite_ort.records import record
+from tflite_ort.schema import DelegateError
 
 
 @record
@@ -55,6 +56,20 @@ def candidates() -> list[Candidate]:
     order = device_order()
     here = {each: None for each in told if _here(each.provider)}  # two of a kind are one
     return sorted(here, key=lambda each: _place(each, order))
+
+
+def first_gpu() -> ExecutionProviderDelegate:
+    """The first provider that has a GPU, in the order in which ONNX Runtime would take them.
+
+    Raises:
+        DelegateError: none has.
+    """
+    load_plugins()
+    told = {each.provider for each in devices() if each.kind == "GPU"} | ON_GPUS
+    for each in candidates():
+        if each.device == "GPU" or (not each.device and each.provider in told):
+            return each.delegate
+    raise DelegateError("no execution provider that is installed has a GPU")
 
 
 def _place(candidate: Candidate, order: Sequence[tuple[str, str]]) -> int:

@@ -209,6 +209,12 @@ TRAITS: Mapping[str, ProviderTraits] = {
     ),
 }
 
+# Those that are for a GPU, whether they tell their devices or not.
+ON_GPUS = frozenset(
+    f"{name}ExecutionProvider"
+    for name in ("CUDA", "Dml", "MIGraphX", "NvTensorRTRTX", "ROCM", "Tensorrt", "WebGpu")
+)
+
 # What a provider is called besides, where that is not its name without ``ExecutionProvider``.
 _ALSO = {"directml": "DmlExecutionProvider", "tensorrtrtx": "NvTensorRTRTXExecutionProvider"}
 _SUFFIX = "executionprovider"

@@ -14,11 +14,13 @@
 
 from __future__ import annotations
 
+import sys
+
 from tflite_ort.tasks import audio, components, containers, processors, vision
+from tflite_ort.tasks.audio_data import AudioData
 from tflite_ort.tasks.classifiers import (
     AudioClassifier,
     AudioClassifierOptions,
-    AudioData,
     ImageClassifier,
     ImageClassifierOptions,
 )
@@ -35,6 +37,9 @@ from tflite_ort.tasks.image import Image, ImageFormat
 from tflite_ort.tasks.image_segmenter import ImageSegmenter, ImageSegmenterOptions
 from tflite_ort.tasks.options import BaseOptions, ImageProcessingOptions, RectF, RunningMode
 from tflite_ort.tasks.pose_landmarker import PoseLandmarker, PoseLandmarkerOptions
+
+# So that ``mp.tasks.vision`` is there, where ``mp`` is this module.
+tasks = sys.modules[__name__]
 
 __all__ = [
     "AudioClassifier",
@@ -66,5 +71,6 @@ __all__ = [
     "components",
     "containers",
     "processors",
+    "tasks",
     "vision",
 ]

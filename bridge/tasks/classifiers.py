@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,12 +13,13 @@ import numpy.typing as npt
 
 from tflite_ort.closing import Closing
 from tflite_ort.prediction.pool import cores, spread
+from tflite_ort.tasks.audio_data import AudioData
 from tflite_ort.tasks.containers import ClassificationResult, Classifications
 from tflite_ort.tasks.detectors import Choice
 from tflite_ort.tasks.network import Network, networks
 from tflite_ort.tasks.options import AudioRunningMode, BaseOptions
 from tflite_ort.tasks.processors import ClassifierOptions
-from tflite_ort.tasks.vision_task import Frame, VisionTask, VisionTaskOptions
+from tflite_ort.tasks.vision_task import Frame, ResultCallback, VisionTask, VisionTaskOptions
 
 Array = npt.NDArray[Any]
 
@@ -27,6 +29,8 @@ _DEFAULT_RATE = 16_000.0
 @dataclass
 class ImageClassifierOptions(ClassifierOptions, VisionTaskOptions):
     """Options of `ImageClassifier`."""
+
+    result_callback: ResultCallback | None = None
 
 
 class ImageClassifier(VisionTask[ClassificationResult]):
@@ -66,27 +70,6 @@ def classes_found(
 
 
 @dataclass
-class AudioData:
-    """A piece of sound.
-
-    Args:
-        samples: float32 [samples] or [samples, channels], from -1 to 1.
-        sample_rate: in hertz.
-    """
-
-    samples: Array
-    sample_rate: float
-
-    @classmethod
-    def create_from_array(cls, src: Array, sample_rate: float) -> AudioData:
-        """Sound of samples; whole numbers are scaled to -1..1."""
-        array = np.asarray(src)
-        if array.dtype.kind == "i":
-            array = array / -float(np.iinfo(array.dtype).min)
-        return cls(array.astype(np.float32), sample_rate)
-
-
-@dataclass
 class AudioClassifierOptions:
     """Options of `AudioClassifier`.
 
@@ -118,6 +101,8 @@ class AudioClassifier(Closing):
         self._rate = float(self._network.kind.facts.get("sample_rate") or _DEFAULT_RATE)
         self._shape = self._network.input_shape
         self._waiting = np.zeros(0, np.float32)
+        self._last: int | None = None
+        self._streamed: float | None = None
 
     @classmethod
     def create_from_model_path(cls, model_path: str | os.PathLike[str]) -> Self:
@@ -141,10 +126,9 @@ class AudioClassifier(Closing):
         """The classes of each window of a clip, or of each clip of a list.
 
         Raises:
-            ValueError: the task is in another mode.
+            ValueError: the task is in another mode, or the sound has no sample rate.
         """
-        if self._options.running_mode is not AudioRunningMode.AUDIO_CLIPS:
-            raise ValueError("Task is not initialized with the audio clips mode.")
+        self._check_mode(AudioRunningMode.AUDIO_CLIPS)
         if not isinstance(audio_clip, AudioData):
             return spread(self._windows, audio_clip, cores())
         return self._windows(audio_clip)
@@ -157,16 +141,35 @@ class AudioClassifier(Closing):
     def classify_async(self, audio_block: AudioData, timestamp_ms: int) -> None:
         """Take the next block of a stream; the callback gets the result of each full window.
 
+        Args:
+            timestamp_ms: when the block begins; later than the last one.
+
         Raises:
-            ValueError: the task is in another mode.
+            ValueError: the task is in another mode, the sound has no sample rate or another one
+                than the blocks before, or the time is no later one.
         """
-        callback = self._options.result_callback
-        if callback is None:
-            raise ValueError("Task is not initialized with the audio stream mode.")
+        self._check_mode(AudioRunningMode.AUDIO_STREAM)
+        callback, rate = self._options.result_callback, _rate(audio_block)
+        assert callback is not None
+        if self._streamed not in (None, rate):
+            raise ValueError(
+                f"The audio sample rate provided in audio data: {rate} is inconsistent with the "
+                f"previously received: {self._streamed}."
+            )
+        if self._last is not None and timestamp_ms <= self._last:
+            raise ValueError("Input timestamp must be monotonically increasing.")
+        self._streamed, self._last = rate, timestamp_ms
         self._waiting = np.concatenate([self._waiting, self._resampled(audio_block)])
         while len(self._waiting) >= self._window:
             window, self._waiting = np.split(self._waiting, [self._window])
             callback(self._heard(window, 0), timestamp_ms)
+
+    def _check_mode(self, wanted: AudioRunningMode) -> None:
+        if self._options.running_mode is not wanted:
+            mode, told = self._options.running_mode.name, wanted.name.lower().replace("_", " ")
+            raise ValueError(
+                f"Task is not initialized with the {told} mode. Current running mode:{mode}"
+            )
 
     @property
     def _window(self) -> int:
@@ -181,12 +184,20 @@ class AudioClassifier(Closing):
 
     def _resampled(self, sound: AudioData) -> Array:
         """One channel at the model's rate, by linear interpolation."""
-        samples = np.asarray(sound.samples, np.float32)
-        mono = samples if samples.ndim == 1 else samples.mean(axis=1)
-        if sound.sample_rate == self._rate or not len(mono):
+        rate, mono = _rate(sound), np.asarray(sound.buffer.mean(axis=1))
+        if rate == self._rate or not len(mono):
             return mono
-        times = np.arange(0, len(mono), sound.sample_rate / self._rate)
+        times = np.arange(0, len(mono), rate / self._rate)
         return np.asarray(np.interp(times, np.arange(len(mono)), mono), np.float32)
 
     def close(self) -> None:
         """End it."""
+
+
+def _rate(sound: AudioData) -> float:
+    rate = sound.audio_format.sample_rate
+    if rate is None:
+        raise ValueError("Must provide the audio sample rate in audio data.")
+    if not 0 < rate < math.inf:
+        raise ValueError(f"a sample rate is above 0, got {rate}")
+    return float(rate)

@@ -1,4 +1,4 @@
-"""What tasks return, with the names and fields of ``mediapipe.tasks``."""
+"""What tasks take and return, with the names and fields of ``mediapipe.tasks``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,32 @@ from typing import Any
 
 import numpy.typing as npt
 
+from tflite_ort.tasks.audio_data import AudioData as AudioData
+from tflite_ort.tasks.audio_data import AudioDataFormat as AudioDataFormat
+
 Array = npt.NDArray[Any]
+
+
+@dataclass
+class Rect:
+    """A part of a picture, in 0..1 of it."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+
+@dataclass
+class NormalizedRect:
+    """A rotated rectangle in 0..1 of the picture; the rotation is clockwise, in radians."""
+
+    x_center: float
+    y_center: float
+    width: float
+    height: float
+    rotation: float | None = 0.0
+    rect_id: int | None = None
 
 
 @dataclass
@@ -154,6 +179,16 @@ class ClassificationResult:
 
     classifications: list[Classifications]
     timestamp_ms: int | None = None
+
+
+@dataclass
+class LandmarksDetectionResult:
+    """Landmarks of one thing, what it is, and where it lies."""
+
+    landmarks: list[NormalizedLandmark] | None
+    categories: list[Category] | None
+    world_landmarks: list[Landmark] | None
+    rect: NormalizedRect
 
 
 ImageClassifierResult = AudioClassifierResult = ClassificationResult

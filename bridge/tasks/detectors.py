@@ -19,7 +19,7 @@ from tflite_ort.tasks.containers import (
 from tflite_ort.tasks.network import networks
 from tflite_ort.tasks.processors import ClassifierOptions
 from tflite_ort.tasks.rects import Size
-from tflite_ort.tasks.vision_task import DetectingTask, Frame, VisionTaskOptions
+from tflite_ort.tasks.vision_task import DetectingTask, Frame, ResultCallback, VisionTaskOptions
 
 Array = npt.NDArray[Any]
 
@@ -30,6 +30,7 @@ class FaceDetectorOptions(VisionTaskOptions):
 
     min_detection_confidence: float = 0.5
     min_suppression_threshold: float = 0.3
+    result_callback: ResultCallback | None = None
 
 
 class FaceDetector(DetectingTask[DetectionResult]):
@@ -71,6 +72,8 @@ class FaceDetector(DetectingTask[DetectionResult]):
 @dataclass
 class ObjectDetectorOptions(ClassifierOptions, VisionTaskOptions):
     """Options of `ObjectDetector`."""
+
+    result_callback: ResultCallback | None = None
 
 
 class ObjectDetector(DetectingTask[DetectionResult]):
@@ -119,13 +122,17 @@ class Choice:
         """What options say.
 
         Raises:
-            ValueError: they both allow and deny.
+            ValueError: they both allow and deny, or ask for no class at all.
         """
         allowed = frozenset(options.category_allowlist or ())
         denied = frozenset(options.category_denylist or ())
         if allowed and denied:
-            raise ValueError("`category_allowlist` and `category_denylist` are mutually exclusive")
+            raise ValueError(
+                "`category_allowlist` and `category_denylist` are mutually exclusive options."
+            )
         most = options.max_results
+        if most == 0:
+            raise ValueError("Invalid `max_results` option: value must be != 0.")
         return cls(labels, allowed, denied, most if most is not None and most > 0 else None)
 
     def category(self, number: int, score: float) -> Category | None:

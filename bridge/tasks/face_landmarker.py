@@ -17,7 +17,7 @@ from tflite_ort.tasks.landmarkers import Landmarker, Limits, smoothed
 from tflite_ort.tasks.network import Network, networks
 from tflite_ort.tasks.rects import Rect, Size, face_rect, new_before_kept
 from tflite_ort.tasks.smoothing import OneEuro
-from tflite_ort.tasks.vision_task import Frame, VisionTaskOptions
+from tflite_ort.tasks.vision_task import Frame, ResultCallback, VisionTaskOptions
 
 Array = npt.NDArray[Any]
 
@@ -43,6 +43,7 @@ class FaceLandmarkerOptions(VisionTaskOptions):
     min_tracking_confidence: float = 0.5
     output_face_blendshapes: bool = False
     output_facial_transformation_matrixes: bool = False
+    result_callback: ResultCallback | None = None
 
 
 class FaceLandmarker(Landmarker[FaceLandmarkerResult]):

@@ -21,7 +21,7 @@ from tflite_ort.tasks.hand_landmarker import HandLandmarker, HandLandmarkerOptio
 from tflite_ort.tasks.network import Network, networks
 from tflite_ort.tasks.options import RunningMode
 from tflite_ort.tasks.processors import ClassifierOptions
-from tflite_ort.tasks.vision_task import Frame, VisionTask, VisionTaskOptions
+from tflite_ort.tasks.vision_task import Frame, ResultCallback, VisionTask, VisionTaskOptions
 
 Array = npt.NDArray[Any]
 
@@ -42,6 +42,7 @@ class GestureRecognizerOptions(VisionTaskOptions):
     min_tracking_confidence: float = 0.5
     canned_gesture_classifier_options: ClassifierOptions = field(default_factory=ClassifierOptions)
     custom_gesture_classifier_options: ClassifierOptions = field(default_factory=ClassifierOptions)
+    result_callback: ResultCallback | None = None
 
 
 @dataclass(frozen=True, slots=True)

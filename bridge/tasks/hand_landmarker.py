@@ -17,7 +17,7 @@ from tflite_ort.tasks.containers import (
 )
 from tflite_ort.tasks.landmarkers import Found, Landmarker, Limits
 from tflite_ort.tasks.rects import Rect, Size, hand_rect, kept_before_new
-from tflite_ort.tasks.vision_task import Frame, VisionTaskOptions
+from tflite_ort.tasks.vision_task import Frame, ResultCallback, VisionTaskOptions
 
 Array = npt.NDArray[Any]
 
@@ -34,6 +34,7 @@ class HandLandmarkerOptions(VisionTaskOptions):
     min_hand_detection_confidence: float = 0.5
     min_hand_presence_confidence: float = 0.5
     min_tracking_confidence: float = 0.5
+    result_callback: ResultCallback | None = None
 
 
 class HandLandmarker(Landmarker[HandLandmarkerResult]):

@@ -20,14 +20,25 @@ class ImageFormat(enum.Enum):
     SRGB = 1
     SRGBA = 2
     GRAY8 = 3
+    GRAY16 = 4
+    SRGB48 = 7
+    SRGBA64 = 8
     VEC32F1 = 9
+    SBGRA = 11
+    VEC32F2 = 12
 
 
+# How many channels, 0 for no axis of them, and the type.
 _CHANNELS = {
     ImageFormat.SRGB: (3, np.uint8),
     ImageFormat.SRGBA: (4, np.uint8),
+    ImageFormat.SBGRA: (4, np.uint8),
     ImageFormat.GRAY8: (0, np.uint8),
+    ImageFormat.GRAY16: (0, np.uint16),
+    ImageFormat.SRGB48: (3, np.uint16),
+    ImageFormat.SRGBA64: (4, np.uint16),
     ImageFormat.VEC32F1: (0, np.float32),
+    ImageFormat.VEC32F2: (2, np.float32),
 }
 
 
@@ -83,9 +94,42 @@ class Image:
         """In pixels."""
         return int(self._data.shape[0])
 
+    @property
+    def channels(self) -> int:
+        """How many."""
+        return int(self._data.shape[2]) if self._data.ndim == 3 else 1
+
+    @property
+    def step(self) -> int:
+        """How many bytes a row has."""
+        return int(self._data.strides[0])
+
     def numpy_view(self) -> Array:
-        """The data."""
-        return self._data
+        """The data, to be read."""
+        view = self._data.view()
+        view.flags.writeable = False
+        return view
+
+    def __getitem__(self, place: tuple[int, ...]) -> Any:
+        """A value, by row, column and channel."""
+        return self._data[place].item()
+
+    def is_contiguous(self) -> bool:
+        """Whether no bytes lie between its rows."""
+        return bool(self._data.flags.c_contiguous)
+
+    def is_aligned(self, alignment_boundary: int) -> bool:
+        """Whether all rows begin at multiples of so many bytes."""
+        begin = self._data.__array_interface__["data"][0]
+        return bool(begin % alignment_boundary == 0 == self.step % alignment_boundary)
+
+    def is_empty(self) -> bool:
+        """Never: there is no picture without pixels."""
+        return False
+
+    def uses_gpu(self) -> bool:
+        """Never: pictures lie in main memory."""
+        return False
 
 
 def pixels_of(image: Image | Array) -> Array:
@@ -101,4 +145,5 @@ def pixels_of(image: Image | Array) -> Array:
         raise ValueError(
             f"a picture is uint8 [height, width, 3], got {array.dtype} {list(array.shape)}"
         )
-    return np.ascontiguousarray(array[:, :, :3])
+    bgr = isinstance(image, Image) and image.image_format is ImageFormat.SBGRA
+    return np.ascontiguousarray(array[:, :, 2::-1] if bgr else array[:, :, :3])

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tflite_ort.tasks.containers import ImageSegmenterResult
 from tflite_ort.tasks.image import Image, ImageFormat
 from tflite_ort.tasks.network import networks
-from tflite_ort.tasks.vision_task import Frame, VisionTask, VisionTaskOptions
+from tflite_ort.tasks.vision_task import Frame, ResultCallback, VisionTask, VisionTaskOptions
 
 Array = npt.NDArray[Any]
 
@@ -22,6 +22,7 @@ class ImageSegmenterOptions(VisionTaskOptions):
 
     output_confidence_masks: bool = True
     output_category_mask: bool = False
+    result_callback: ResultCallback | None = None
 
 
 class ImageSegmenter(VisionTask[ImageSegmenterResult]):
@@ -32,7 +33,7 @@ class ImageSegmenter(VisionTask[ImageSegmenterResult]):
     def __init__(self, options: ImageSegmenterOptions) -> None:
         super().__init__(options)
         if not (options.output_confidence_masks or options.output_category_mask):
-            raise ValueError("one of the masks has to be asked for")
+            raise ValueError("At least one of CONFIDENCE_MASK and CATEGORY_MASK must be asked for.")
         (self._network,) = networks(options.base_options, {"segmenter": "segmentation"})
 
     @property

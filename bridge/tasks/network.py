@@ -64,7 +64,7 @@ class Network:
         self.labels: tuple[str, ...] = kind.facts.get("labels", ())
         of = {"model_content": content, "num_threads": base.num_threads, "resolver": resolver}
         delegates = chosen_delegates(
-            OpResolverType.AUTO, (), device_choice.resolved(base.providers, of)
+            OpResolverType.AUTO, (), device_choice.resolved(base.runs_on, of)
         )
         provider = delegates[0].provider if delegates else ON_CPU
         threads = base.num_threads or os.cpu_count() or 1

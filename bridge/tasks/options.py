@@ -6,8 +6,12 @@ import enum
 import math
 import os
 from dataclasses import dataclass
+from typing import ClassVar
 
+from tflite_ort.providers.candidates import first_gpu
 from tflite_ort.providers.delegates import ProviderChoices
+from tflite_ort.providers.traits import CPU
+from tflite_ort.tasks import containers
 from tflite_ort.tasks.rects import Rect
 
 
@@ -27,6 +31,13 @@ class AudioRunningMode(enum.Enum):
     AUDIO_STREAM = "AUDIO_STREAM"
 
 
+class Delegate(enum.IntEnum):
+    """What runs a model, as ``mediapipe.tasks`` says it."""
+
+    CPU = 0
+    GPU = 1
+
+
 @dataclass
 class BaseOptions:
     """The model of a task, and what runs it.
@@ -34,6 +45,7 @@ class BaseOptions:
     Args:
         model_asset_path: a ``.task`` or ``.tflite`` file.
         model_asset_buffer: the bytes of one, instead.
+        delegate: instead of `providers`: the CPU, or the first provider that has a GPU.
         providers: ONNX Runtime execution providers, as `Interpreter` takes them; default the CPU.
             A network that the first one cannot load runs on the CPU, with a `DelegateWarning`.
         num_threads: within an operator; None is one for each core.
@@ -41,8 +53,25 @@ class BaseOptions:
 
     model_asset_path: str | os.PathLike[str] | None = None
     model_asset_buffer: bytes | None = None
+    delegate: Delegate | None = None
     providers: ProviderChoices | None = None
     num_threads: int | None = None
+
+    Delegate: ClassVar[type[Delegate]] = Delegate
+
+    @property
+    def runs_on(self) -> ProviderChoices | None:
+        """The providers that `providers` or `delegate` name.
+
+        Raises:
+            ValueError: both are given.
+            DelegateError: no provider that is installed has a GPU.
+        """
+        if self.delegate is None:
+            return self.providers
+        if self.providers is not None:
+            raise ValueError("give one of delegate and providers")
+        return [first_gpu()] if self.delegate == Delegate.GPU else [CPU]
 
     @property
     def source(self) -> str | os.PathLike[str] | bytes:
@@ -59,14 +88,8 @@ class BaseOptions:
         return self.model_asset_buffer
 
 
-@dataclass
-class RectF:
-    """A part of a picture, in 0..1 of it."""
-
-    left: float
-    top: float
-    right: float
-    bottom: float
+# A part of a picture, in 0..1 of it.
+RectF = containers.Rect
 
 
 @dataclass
@@ -78,7 +101,7 @@ class ImageProcessingOptions:
         rotation_degrees: clockwise, a multiple of 90, by which the picture is turned first.
     """
 
-    region_of_interest: RectF | None = None
+    region_of_interest: containers.Rect | None = None
     rotation_degrees: int = 0
 
 
@@ -94,12 +117,14 @@ def region(options: ImageProcessingOptions | None, width: int, height: int, roi:
     if options is None:
         return Rect(0.5, 0.5, 1.0, 1.0)
     if options.rotation_degrees % 90:
-        raise ValueError("Expected rotation to be a multiple of 90 degrees.")
+        raise ValueError("Expected rotation to be a multiple of 90\N{DEGREE SIGN}.")
     part = options.region_of_interest or RectF(0.0, 0.0, 1.0, 1.0)
     if options.region_of_interest is not None and not roi:
         raise ValueError("This task doesn't support region-of-interest.")
-    if not (0 <= part.left < part.right <= 1 and 0 <= part.top < part.bottom <= 1):
-        raise ValueError("Expected Rect with left < right and top < bottom, all in [0,1].")
+    if not (part.left < part.right and part.top < part.bottom):
+        raise ValueError("Expected Rect with left < right and top < bottom.")
+    if min(part.left, part.top) < 0 or max(part.right, part.bottom) > 1:
+        raise ValueError("Expected Rect values to be in [0,1].")
     across, down = part.right - part.left, part.bottom - part.top
     if options.rotation_degrees % 180:
         across, down = down * height / width, across * width / height

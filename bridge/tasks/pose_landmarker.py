@@ -14,7 +14,7 @@ from tflite_ort.tasks.image import Image, ImageFormat
 from tflite_ort.tasks.landmarkers import Found, Landmarker, Limits, smoothed
 from tflite_ort.tasks.rects import Rect, Size, centred_rect, new_before_kept
 from tflite_ort.tasks.smoothing import LowPass, OneEuro
-from tflite_ort.tasks.vision_task import Frame, VisionTaskOptions
+from tflite_ort.tasks.vision_task import Frame, ResultCallback, VisionTaskOptions
 
 Array = npt.NDArray[Any]
 
@@ -31,6 +31,7 @@ class PoseLandmarkerOptions(VisionTaskOptions):
     min_pose_presence_confidence: float = 0.5
     min_tracking_confidence: float = 0.5
     output_segmentation_masks: bool = False
+    result_callback: ResultCallback | None = None
 
 
 @dataclass

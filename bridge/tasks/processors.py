@@ -12,7 +12,7 @@ class ClassifierOptions:
 
     Args:
         display_names_locale: not used.
-        max_results: None or below 1: all.
+        max_results: None or below 0: all. 0 is refused.
         score_threshold: None: all.
         category_allowlist: labels that are kept; not together with `category_denylist`.
         category_denylist: labels that are left out.

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from tflite_ort.tasks.classifiers import ImageClassifier, ImageClassifierOptions
+from tflite_ort.tasks.connections import (
+    FaceLandmarksConnections,
+    HandLandmarksConnections,
+    PoseLandmarksConnections,
+)
 from tflite_ort.tasks.containers import (
     FaceDetectorResult,
     FaceLandmarkerResult,
@@ -33,12 +38,14 @@ __all__ = [
     "FaceLandmarker",
     "FaceLandmarkerOptions",
     "FaceLandmarkerResult",
+    "FaceLandmarksConnections",
     "GestureRecognizer",
     "GestureRecognizerOptions",
     "GestureRecognizerResult",
     "HandLandmarker",
     "HandLandmarkerOptions",
     "HandLandmarkerResult",
+    "HandLandmarksConnections",
     "ImageClassifier",
     "ImageClassifierOptions",
     "ImageClassifierResult",
@@ -52,5 +59,6 @@ __all__ = [
     "PoseLandmarker",
     "PoseLandmarkerOptions",
     "PoseLandmarkerResult",
+    "PoseLandmarksConnections",
     "RunningMode",
 ]

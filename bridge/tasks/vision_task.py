@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from tflite_ort.closing import Closing
 from tflite_ort.prediction.pool import cores, spread
+from tflite_ort.tasks.containers import NormalizedRect
 from tflite_ort.tasks.image import Image, pixels_of
 from tflite_ort.tasks.options import BaseOptions, ImageProcessingOptions, RunningMode, region
 from tflite_ort.tasks.rects import Rect, Size
@@ -21,18 +22,17 @@ Picture = Image | Array
 Result = TypeVar("Result")
 
 
+# In the live stream mode, called with the result, the picture and its timestamp, in a thread of its
+# own. It is the last field of each task's options.
+ResultCallback = Callable[[Any, Any, int], None]
+
+
 @dataclass
 class VisionTaskOptions:
-    """What the options of all vision tasks have.
-
-    Args:
-        result_callback: in the live stream mode, called with the result, the picture and its
-            timestamp, in a thread of its own.
-    """
+    """What the options of all vision tasks begin with."""
 
     base_options: BaseOptions
     running_mode: RunningMode = RunningMode.IMAGE
-    result_callback: Callable[[Any, Any, int], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +77,7 @@ class VisionTask(Closing, Generic[Result]):
             )
         self._options = options
         self._last: int | None = None
+        self._closed = False
         self._pending: Future[None] | None = None
         self._worker = ThreadPoolExecutor(1) if live else None
 
@@ -174,6 +175,17 @@ class VisionTask(Closing, Generic[Result]):
     def _answer(self, frame: Frame, image: Picture, timestamp_ms: int) -> None:
         self._options.result_callback(self._result(frame), image, timestamp_ms)
 
+    def convert_to_normalized_rect(
+        self, options: ImageProcessingOptions | None, image: Image, roi_allowed: bool = True
+    ) -> NormalizedRect:
+        """The rectangle of a picture that options mean.
+
+        Raises:
+            ValueError: they are no such options.
+        """
+        rect = region(options, image.width, image.height, roi_allowed)
+        return NormalizedRect(rect.x, rect.y, rect.width, rect.height, rect.rotation)
+
     def _frame(
         self, image: Picture, options: ImageProcessingOptions | None, time_ms: int | None
     ) -> Frame:
@@ -184,22 +196,25 @@ class VisionTask(Closing, Generic[Result]):
 
     def _check_mode(self, wanted: RunningMode) -> None:
         mode = self._options.running_mode
+        if self._closed:
+            raise ValueError("Task runner is currently not running.")
         if mode is not wanted:
             raise ValueError(
-                f"Task is not initialized with the {wanted.name.lower()} mode. Current running "
-                f"mode: {mode.name}"
+                f"Task is not initialized with the {wanted.name.lower().replace('_', ' ')} mode. "
+                f"Current running mode:{mode.name}"
             )
 
     def _check_time(self, timestamp_ms: int) -> None:
         if self._last is not None and timestamp_ms <= self._last:
             raise ValueError(
-                f"Input timestamp must be monotonically increasing: {timestamp_ms} follows "
-                f"{self._last}"
+                f"Input timestamp must be monotonically increasing. {timestamp_ms} follows "
+                f"{self._last}."
             )
         self._last = timestamp_ms
 
     def close(self) -> None:
         """End it; a frame that is being looked at is answered first."""
+        self._closed = True
         if self._worker is not None:
             self._worker.shutdown()
             if self._pending is not None:
