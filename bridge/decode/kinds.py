@@ -19,6 +19,7 @@ from tflite_ort.decode.detections import (
     listed_detections,
     scored_detections,
 )
+from tflite_ort.decode.efficientdet import PER_CELL, Normalization, efficientdet_of
 from tflite_ort.decode.face_mesh import BLENDSHAPE_POINTS, BLENDSHAPES
 from tflite_ort.decode.gestures import POINTS, add_hand_inputs, embedding
 from tflite_ort.decode.image_input import Preparation, Projection
@@ -104,10 +105,20 @@ class _Network:
             return shape[1], shape[2]
         return None
 
+    def read_by_heads(self, outputs: int) -> list[int]:
+        """Of how many channels the 1 x 1 convolutions are made that give so many."""
+        shapes = [tuple(tensor.shape) for tensor in self.graph.tensors]
+        heads = {shape[3] for shape in shapes if len(shape) == 4 and shape[:3] == (outputs, 1, 1)}
+        return sorted(heads)
+
     def last(self) -> str:
         """The operator that makes the first output; of a custom one its name."""
+        return self.maker(0)
+
+    def maker(self, output: int) -> str:
+        """The operator that makes an output; of a custom one its name."""
         for op in reversed(self.graph.operators):
-            if self.graph.outputs[0] in op.outputs:
+            if self.graph.outputs[output] in op.outputs:
                 code = self.model.operator_codes[op.opcode_index]
                 custom = code.builtin_code is Op.CUSTOM and code.custom_code
                 return custom or code.builtin_code.name
@@ -147,7 +158,16 @@ def kind_of(
     if len(model.subgraphs[0].inputs) != 1:
         return _gestures(network)
     for kind_told in (
-        *(_listed, _scored, _anchored, _landmarks, _blendshapes, _segmentation, _classifier),
+        *(
+            _listed,
+            _scored,
+            _anchored,
+            _efficientdet,
+            _landmarks,
+            _blendshapes,
+            _segmentation,
+            _classifier,
+        ),
     ):
         if (kind := kind_told(network)) is not None:
             return replace(kind, facts={**kind.facts, **({"labels": labels} if labels else {})})
@@ -210,12 +230,43 @@ def _scored(network: _Network) -> Kind | None:
         return None
     boxes = [(each.y_center, each.x_center, each.height, each.width) for each in anchors]
     scored = Scored(np.array(boxes), scales, how.apply_exponential_on_box_size, how.sigmoid_score)
+    return _object_detector(network, places, classes, scored, _FROM_MINUS_ONE)
+
+
+def _object_detector(
+    network: _Network,
+    places: Sequence[int],
+    classes: int,
+    how: Scored,
+    normalization: Normalization,
+) -> Kind:
+    """A detector whose outputs at `places` are boxes and scores."""
 
     def build(nodes: Nodes, raw: list[str], to: Projection) -> Outputs:
         located, sure = (raw[place] for place in places)
-        return scored_detections(nodes, located, sure, classes, scored, to, _OVERLAP)
+        return scored_detections(nodes, located, sure, classes, how, to, _OVERLAP)
 
-    return Kind("object detector", build, network.prepared(_FROM_MINUS_ONE))
+    return Kind("object detector", build, network.prepared(normalization))
+
+
+def _efficientdet(network: _Network) -> Kind | None:
+    """An EfficientDet whose metadata tell nothing: its anchors are those that were published."""
+    shapes, size = network.outputs, network.picture
+    if size is None or len(shapes) != 2 or {len(shape) for shape in shapes} != {3}:
+        return None
+    places = _places_of(network, ("location", "score"))
+    if shapes[places[0]][2] != 4:
+        places = places[::-1]
+    (_, count, numbers), (_, scored, classes) = (shapes[place] for place in places)
+    if (numbers, scored) != (4, count) or classes < 1:
+        return None
+    for channels in network.read_by_heads(4 * PER_CELL):
+        known = efficientdet_of(*size, channels, count)
+        if known is not None:
+            logits = network.maker(places[1]) != "LOGISTIC"
+            how = Scored(known.anchors(size[0]), np.ones(4), exponential=True, sigmoid=logits)
+            return _object_detector(network, places, classes, how, known.normalization)
+    return None
 
 
 def _places_of(network: _Network, names: tuple[str, ...]) -> Sequence[int]:
