@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.details import tensor_details
+from tflite_ort.details import copied_details, tensor_details
 from tflite_ort.executor import Shared, SubgraphExecutor
 from tflite_ort.opened_model import DeclaredSubgraph, OpenedModel
 from tflite_ort.records import replace
@@ -29,7 +29,7 @@ from tflite_ort.tensor_values import given, is_plain, stored
 
 if TYPE_CHECKING:
     from tflite_ort.plan.placements import Placement
-    from tflite_ort.schema import Tensor
+    from tflite_ort.schema import Tensor, TensorType
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
@@ -50,6 +50,8 @@ class CheckedSubgraph:
         self._choice = shared.choice
         self._compress_zero_points = compress_zero_points
         self._plain: set[int] = set()
+        self._constants: dict[int, Array] = {}  # plain ones of the file
+        self._told: dict[int, tuple[Shape, TensorType, dict[str, Any]]] = {}
 
     @property
     def declared(self) -> DeclaredSubgraph:
@@ -59,14 +61,19 @@ class CheckedSubgraph:
     def details(self, index: SupportsIndex) -> dict[str, Any]:
         """What `tensor_details` says of a tensor with the shape it has now."""
         checked, tensors = self._checked(index), self.declared.tensors
-        return tensor_details(
-            tensors[checked],
-            checked,
-            self.executor.shape(checked),
-            self.executor.element_type(checked),
-            lambda other: self._opened.constant(tensors[other]),
-            compress_zero_points=self._compress_zero_points,
-        )
+        shape, kind = self.executor.shape(checked), self.executor.element_type(checked)
+        told = self._told.get(checked)
+        if told is None or told[0] != shape or told[1] is not kind:
+            details = tensor_details(
+                tensors[checked],
+                checked,
+                shape,
+                kind,
+                lambda other: self._opened.constant(tensors[other]),
+                compress_zero_points=self._compress_zero_points,
+            )
+            self._told[checked] = told = shape, kind, details
+        return copied_details(told[2])
 
     def resize(self, index: SupportsIndex, shape: npt.ArrayLike, strict: bool = False) -> None:
         """Give a tensor another shape; `allocate` has to follow unless it has it already.
@@ -191,6 +198,8 @@ class CheckedSubgraph:
         """A copy of a tensor that is kept, or of a constant; of a sparse one what is stored."""
         kept = self.plain_array(index)
         try:
+            if kept is None and type(index) is int:
+                kept = self._constants.get(index)
             if kept is not None and kept.ndim:
                 return kept.copy()
             checked = self._checked(index)
@@ -201,7 +210,10 @@ class CheckedSubgraph:
                 dtype = NUMPY_DTYPE[tensor.type]
                 whole = data[: data.size // dtype.itemsize * dtype.itemsize]
                 return given(whole.view(dtype), tensor)
-            return given(self.buffer(checked), tensor)
+            array = self.buffer(checked)
+            if checked in self._plain and self._is_constant(checked):
+                self._constants[checked] = array
+            return given(array, tensor)
         except MemoryError as error:
             raise InsufficientMemory(f"tensor {index} cannot be copied: {error}") from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +58,24 @@ def tensor_details(
         "quantization": _scale_and_point(tensor.quantization),
         "quantization_parameters": _parameters(tensor, constant, compress_zero_points),
         "sparsity_parameters": {} if tensor.sparsity is None else _sparsity(tensor.sparsity),
+    }
+
+
+def copied_details(details: dict[str, Any]) -> dict[str, Any]:
+    """What `tensor_details` gave, for another caller, who may write into it."""
+    if details["sparsity_parameters"]:
+        return copy.deepcopy(details)
+    quantization = details["quantization_parameters"]
+    return {
+        **details,
+        "shape": details["shape"].copy(),
+        "shape_signature": details["shape_signature"].copy(),
+        "quantization_parameters": {
+            **quantization,
+            "scales": quantization["scales"].copy(),
+            "zero_points": quantization["zero_points"].copy(),
+        },
+        "sparsity_parameters": {},
     }
 
 

@@ -12,6 +12,7 @@ from ai_edge_litert.interpreter import Interpreter as LiteRT
 from ai_edge_litert.interpreter import OpResolverType as LiteRTResolverType
 
 from tests.models import model_path
+from tests.optimised import optimised_nodes
 from tests.test_details import ALLOCATED
 from tests.test_models import (
     BY_XNNPACK,
@@ -21,6 +22,7 @@ from tests.test_models import (
     drawn,
 )
 from tflite_ort import Interpreter, OpResolverType, TensorError, UnresolvedOperator
+from tflite_ort.schema import Conv2DOptions, ModelBuilder, MulOptions, Op
 
 Array = npt.NDArray[Any]
 
@@ -125,3 +127,49 @@ def test_without_it_an_intermediate_result_is_not_kept() -> None:
     (first, *_) = interpreter._get_ops_details()
     with pytest.raises(TensorError, match="experimental_preserve_all_tensors"):
         interpreter.get_tensor(first["outputs"][0])
+
+
+def test_what_is_kept_is_not_laid_out_twice() -> None:
+    """Between convolutions, elements are computed channels-last, as they are kept: the only moves
+    are those into the blocks of a convolution and out of them."""
+    builder = ModelBuilder()
+    main = builder.subgraph("main").tensor("x", (1, 8, 8, 16))
+    source = "x"
+    for i in range(3):
+        main.constant(f"w{i}", np.full((16, 1, 1, 16), 0.01, np.float32))
+        for name in (f"c{i}", f"s{i}", f"m{i}"):
+            main.tensor(name, (1, 8, 8, 16))
+        options = Conv2DOptions(stride_w=1, stride_h=1)
+        main.operator(Op.CONV_2D, [source, f"w{i}", None], [f"c{i}"], options)
+        main.operator(Op.LOGISTIC, [f"c{i}"], [f"s{i}"])
+        main.operator(Op.MUL, [f"c{i}", f"s{i}"], [f"m{i}"], MulOptions())
+        source = f"m{i}"
+    main.inputs("x").outputs(source)
+    nodes = optimised_nodes(builder.write(), experimental_preserve_all_tensors=True)
+    moves = ("Transpose", "ReorderInput", "ReorderOutput")
+    assert sum(nodes[name] for name in moves) <= 2 * nodes["Conv"] == 6, nodes
+
+
+def test_what_a_caller_writes_into_stays_with_the_caller() -> None:
+    interpreter = Interpreter(model_path(QUANTISED[0]), experimental_preserve_all_tensors=True)
+    interpreter.allocate_tensors()
+    interpreter.invoke()
+    for index, detail in enumerate(interpreter.get_tensor_details()):
+        for array in (detail["shape"], detail["quantization_parameters"]["scales"]):
+            array[...] = 99
+        detail["quantization_parameters"]["block_size"] = 99
+        before = interpreter.get_tensor(index)
+        if before.ndim:
+            written = interpreter.get_tensor(index)
+            written[...] = written + 1
+            np.testing.assert_array_equal(interpreter.get_tensor(index), before)
+    again = [
+        value
+        for detail in interpreter.get_tensor_details()
+        for value in (*detail["shape"], *detail["quantization_parameters"]["scales"])
+    ]
+    assert 99 not in again
+    assert not any(
+        detail["quantization_parameters"]["block_size"]
+        for detail in interpreter.get_tensor_details()
+    )

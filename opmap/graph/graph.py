@@ -236,6 +236,7 @@ class Graph(NotedNodes):
         """
         self._label, nodes = self._within + op.label, len(self.nodes)
         self._sized = [tensor for each in group or (op,) for tensor in each.present_inputs()]
+        self._made = op.outputs
         sizes = dict(self._sizes)
         self._journal.clear()
         try:
@@ -249,7 +250,7 @@ class Graph(NotedNodes):
                     self._forms[index][form] = before
             raise
         finally:
-            self._label, self._sized = "boundary", ()
+            self._label, self._sized, self._made = "boundary", (), ()
 
     # Called subgraphs ----------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.blocks import keep_blocks
-from tflite_ort.opmap.graph.forms import Target
+from tflite_ort.opmap.graph.forms import Layout, Target
 from tflite_ort.opmap.graph.graph import Graph
 from tflite_ort.opmap.graph.opsets import IR_VERSIONS
 from tflite_ort.opmap.graph.opsets import OPSET as OPSET
@@ -90,6 +90,7 @@ def lower(
     input_names = unique_names(inputs, "input", set())
     output_names = unique_names(outputs, "output", set(input_names))
     g.reserve(output_names)
+    g.note_results(tensor for tensor in outputs if target.layout(tensor) is Layout.LAST)
     arguments = [
         g.add_input(tensor, name, _dimensions(tensor, name, dimensions))
         for tensor, name in zip(inputs, input_names, strict=True)

@@ -4,7 +4,7 @@ stand."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -28,6 +28,12 @@ class NotedNodes(ShapedNodes):
         self._padded: dict[int, tuple[TensorView, Sequence[tuple[int, int]]]] = {}
         self._wide: dict[int, TensorView] = {}
         self._offers: dict[int, tuple[TensorView, Callable[[], None], str]] = {}
+        self._results: frozenset[int] = frozenset()
+        self._made: Sequence[TensorView] = ()
+
+    def note_results(self, tensors: Iterable[TensorView]) -> None:
+        """Remember what the graph gives channels-last: it is made so, whatever else reads it."""
+        self._results = frozenset(tensor.index for tensor in tensors)
 
     def note_padded(
         self, tensor: TensorView, source: TensorView, pads: Sequence[tuple[int, int]]
@@ -70,7 +76,8 @@ class NotedNodes(ShapedNodes):
         return self._wide.get(tensor.index)
 
     def layout(self, *tensors: TensorView, rows: bool = False) -> Layout:
-        """The layout in which reading all `tensors` moves the least data.
+        """The layout in which reading all `tensors` moves the least data; what the operator makes
+        is moved too where it is a result of the graph.
 
         Args:
             rows: rows will do too, where all tensors have the same rows or are a constant row.
@@ -88,8 +95,12 @@ class NotedNodes(ShapedNodes):
         moved = dict.fromkeys((Layout.LAST, Layout.FIRST), 0)
         for tensor in computed:
             present = {layout for layout, _ in self._forms.get(tensor.index, {})}
+            if tensor.index in self._results:
+                present.add(Layout.LAST)
             for layout in moved.keys() - present:
                 moved[layout] += known_product(tensor.shape)
+        given = (tensor for tensor in self._made if tensor.index in self._results)
+        moved[Layout.FIRST] += sum(known_product(tensor.shape) for tensor in given)
         if moved[Layout.FIRST] == moved[Layout.LAST]:
             # What follows is more likely to want channels-first.
             return Layout.FIRST if computed else Layout.LAST
