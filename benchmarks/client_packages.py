@@ -256,16 +256,18 @@ def teachable(runtime: str, files: Files) -> Run:
 
 
 def objects(runtime: str, files: Files) -> Run:
-    """yolov8-tflite-imx: boxes, scores and classes. Its own models are downloaded; a shared YOLO of
-    floats stands for them, whose codes are reals, so a code is worth 1."""
+    """yolov8-tflite-imx: boxes, scores and classes of the frames of a film, which pans over the
+    picture. Its own models are downloaded; a shared YOLO of floats stands for them, whose codes are
+    reals, so a code is worth 1."""
     installed("tflite_runtime", runtime)
     from yolov8_tflite_imx import detect, utils
 
     network = files.models.parent / "models2" / "yolo_float.tflite"
-    frame = np.asarray(picture(files))[..., ::-1].copy()
+    whole = np.asarray(picture(files))[..., ::-1]
+    frames = [np.roll(whole, 10 * number, axis=1) for number in range(30)]
     interpreter, taken, given, size, (scale, zero), dtype = utils.load_interpreter(str(network))
 
-    def run() -> list[float]:
+    def seen(frame: npt.NDArray[np.uint8]) -> list[float]:
         tensor, padding = utils.preprocess(frame, size, dtype, scale, zero)
         interpreter.set_tensor(taken["index"], tensor)
         interpreter.invoke()
@@ -273,6 +275,9 @@ def objects(runtime: str, files: Files) -> Run:
         found = detect.postprocess(raw, padding, frame.shape, 1.0, 0, 0.01, 0.45, size)
         boxes = [n for part in found for n in np.ravel(part)]
         return [float(n) for n in (*boxes, *raw.ravel())]
+
+    def run() -> list[float]:
+        return [number for frame in frames for number in seen(frame)]
 
     return run
 

@@ -41,7 +41,8 @@ def environment(folder: Path, name: str) -> Path:
     if not (home / "ready").exists():
         venv.create(home, with_pip=True, clear=True)
         install = [str(python), "-m", "pip", "install", "--quiet"]
-        subprocess.run([*install, str(ROOT), "ai-edge-litert", *client.needs], check=True)
+        library = ("--editable", str(ROOT))  # as it is now, whenever the environment was made
+        subprocess.run([*install, *library, "ai-edge-litert", *client.needs], check=True)
         subprocess.run([*install, "--no-deps", *client.packages], check=True)
         write_text(home / "ready", "")
     return python
@@ -53,7 +54,8 @@ class Process:
     def __init__(self, python: Path, name: str, runtime: str, given: argparse.Namespace) -> None:
         words = [str(python), "-m", "benchmarks.clients", "--one", name, "--runtime", runtime]
         words += ["--picture", str(given.picture)] if given.picture else []
-        quiet = {**os.environ, "PYTHONWARNINGS": "ignore", "TFLITE_ORT_MODELS": str(MODELS)}
+        quiet = {"PYTHONWARNINGS": "ignore", "TQDM_DISABLE": "1"}
+        quiet = {**os.environ, **quiet, "TFLITE_ORT_MODELS": str(MODELS)}
         self._process = subprocess.Popen(
             words, cwd=ROOT, env=quiet, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )

@@ -25,11 +25,11 @@ from tflite_ort.compiled_options import (
     providers_of,
 )
 from tflite_ort.compiled_signatures import (
+    RUNTIME_ERRORS,
     CompiledModelError,
     check_size,
     named,
     numbered,
-    runtime_errors,
     same_memory,
     signatures_of,
 )
@@ -137,7 +137,7 @@ class CompiledModel(Closing):
         chosen = options or Options(accelerator or HardwareAccelerator.CPU)
         cpu = chosen.cpu_options
         reference = cpu.kernel_mode is CpuKernelMode.REFERENCE
-        with runtime_errors():
+        with RUNTIME_ERRORS:
             providers = [] if reference else list(providers_of(chosen.hardware_accelerators))
             kind = OpResolverType.BUILTIN_REF if reference else OpResolverType.AUTO
             interpreter = Interpreter(
@@ -197,7 +197,7 @@ class CompiledModel(Closing):
 
     def is_fully_accelerated(self) -> bool:
         """Whether all operators run on the execution providers that were asked for."""
-        with runtime_errors():
+        with RUNTIME_ERRORS:
             rows = [
                 row for each in self._signatures.values() for row in self._ready(each).placements()
             ]
@@ -261,7 +261,7 @@ class CompiledModel(Closing):
             RuntimeError: there is no such input, or it cannot have that shape.
         """
         signature = self._signatures[self._key(signature_index)]
-        with self._lock, runtime_errors():
+        with self._lock, RUNTIME_ERRORS:
             index = numbered(signature.inputs, input_index)
             self._interpreter._subgraph(signature.subgraph).resize(index, list(dims), strict)
             self._lent = {k: v for k, v in self._lent.items() if k[0] != signature.subgraph}
@@ -358,7 +358,7 @@ class CompiledModel(Closing):
         inputs: Mapping[int, TensorBuffer],
         outputs: Mapping[int, TensorBuffer],
     ) -> None:
-        with self._lock, runtime_errors():
+        with self._lock, RUNTIME_ERRORS:
             subgraph = self._ready(signature)
             for index, each in inputs.items():
                 own = self._own(signature, index, each)
@@ -386,7 +386,7 @@ class CompiledModel(Closing):
     def _buffer(self, signature: Signature, index: int) -> TensorBuffer:
         """The model's own memory, or other memory where that is lent already or not known yet."""
         place = signature.subgraph, index
-        with self._lock, runtime_errors():
+        with self._lock, RUNTIME_ERRORS:
             subgraph = self._ready(signature)
             own, lent = subgraph.executor.array(index), self._lent.get(place)
             if own is not None and own.flags.c_contiguous and (lent is None or lent() is None):
@@ -402,7 +402,7 @@ class CompiledModel(Closing):
         return subgraph
 
     def _details(self, signature: Signature, *, outputs: bool) -> dict[str, dict[str, Any]]:
-        with runtime_errors():
+        with RUNTIME_ERRORS:
             subgraph = self._interpreter._subgraph(signature.subgraph)
             if outputs:
                 subgraph.allocate()
@@ -420,7 +420,7 @@ class CompiledModel(Closing):
     def _requirements(self, signature: int, number: int, *, outputs: bool) -> dict[str, Any]:
         chosen = self._signatures[self._key(signature)]
         index = numbered(chosen.outputs if outputs else chosen.inputs, number)
-        with runtime_errors():
+        with RUNTIME_ERRORS:
             details = self._ready(chosen).details(index)
         size = int(np.prod(details["shape"], dtype=np.int64)) * np.dtype(details["dtype"]).itemsize
         return {"buffer_size": size, "supported_types": [_HOST_MEMORY]}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy.typing as npt
@@ -69,6 +68,8 @@ def numbered(tensors: Mapping[str, int], number: int) -> int:
 
 def same_memory(one: Array, other: Array) -> bool:
     """Whether both are the same memory."""
+    if one is other:
+        return True
     here, there = one.__array_interface__["data"][0], other.__array_interface__["data"][0]
     return here == there and one.nbytes == other.nbytes
 
@@ -86,12 +87,14 @@ def check_size(tensor: Array, given: Array) -> None:
         )
 
 
-@contextmanager
-def runtime_errors() -> Iterator[None]:
+class RuntimeErrors:
     """Errors of this library as the RuntimeError that LiteRT's class raises."""
-    try:
-        yield
-    except BridgeError as error:
-        if isinstance(error, RuntimeError):
-            raise
-        raise CompiledModelError(str(error)) from error
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, BridgeError) and not isinstance(error, RuntimeError):
+            raise CompiledModelError(str(error)) from error
+
+
+RUNTIME_ERRORS = RuntimeErrors()
