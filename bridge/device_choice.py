@@ -213,9 +213,8 @@ def _folder(choice: Any) -> CacheFolder | None:
 
 def _kept(folder: CacheFolder | None, key: str) -> DeviceChoice | None:
     document = None if folder is None else folder.read(key)
-    if folder is None or document is None:
+    if document is None:
         return None
-    folder.touch(key)
     with suppress(*UNREADABLE):
         row, why = document.hot["device"]
         return DeviceChoice(None if row is None else Candidate(*row), str(why))

@@ -69,6 +69,13 @@ class DeclaredSubgraph(Protocol):
         """Indices of tensors."""
 
 
+class KnownTensors(Protocol):
+    """Some tensors of a subgraph."""
+
+    def get(self, index: int) -> KnownTensor | None:
+        """The tensor of an index; None of one that is not known."""
+
+
 @record
 class Face:
     """What a stored plan says of its model.
@@ -87,7 +94,7 @@ class Face:
     count: int
     inputs: Sequence[int]
     outputs: Sequence[int]
-    tensors: Mapping[int, KnownTensor]
+    tensors: KnownTensors
 
 
 class OpenedModel:

@@ -58,8 +58,10 @@ LAYERS = {
 ONLY_IN = {
     "onnxruntime": {
         "bridge/providers/onnx_file.py",
+        "bridge/providers/plain_session.py",
         "bridge/providers/selection.py",
         "bridge/providers/session.py",
+        "bridge/providers/settings.py",
         "bridge/providers/threads.py",
     },
     "rich": {"bridge/command/"},

@@ -164,7 +164,7 @@ def test_a_hit_imports_little(tmp_path: Path) -> None:
         "fallback_kernels",
         "opmap.convolution",
     }
-    assert len(ours) < 67
+    assert len(ours) < 69
 
 
 def test_processes_at_once(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_the_least_recently_used_leave(tmp_path: Path) -> None:
     now = time.time()
     for age, key in zip((3000, 1000, 2000), keys, strict=True):
         os.utime(tmp_path / f"{key}.json", (now - age, now - age))
-    folder.touch(keys[0])  # now the most recent
+    assert folder.read(keys[0]) is not None  # now the most recent
     entry(folder, "d", 1000)
     assert [key[0] for key in entries(tmp_path)] == ["a", "b", "d"]
     too_large = folder.stage() / f"{'e' * 40}.1"

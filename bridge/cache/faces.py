@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,20 @@ def face_of(row: Row) -> Face:
     """What a row says."""
     subgraphs, signatures, subgraph, count, inputs, outputs, tensors = row
     named = {key: Signature(ins, outs, number) for key, ins, outs, number in signatures}
-    known = {index: _tensor(rest) for index, *rest in tensors}
+    known = _Tensors({each[0]: each for each in tensors})
     return Face(subgraphs, named, subgraph, count, tuple(inputs), tuple(outputs), known)
+
+
+class _Tensors:
+    """By index, tensors made of their rows when somebody asks."""
+
+    def __init__(self, rows: Mapping[int, Row]) -> None:
+        self._rows = rows
+
+    def get(self, index: int) -> KnownTensor | None:
+        """The tensor; None of one that is not known."""
+        row = self._rows.get(index)
+        return None if row is None else _tensor(row[1:])
 
 
 def _tensor(row: Row) -> KnownTensor:

@@ -41,6 +41,7 @@ _STAGING = "staging-"
 _ABANDONED_SECONDS = 3600
 # The use of an entry is noted once in this time.
 _NOTED_SECONDS = 600
+_READ = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _CHUNK = 1 << 17  # stays in the processor's cache
 
 # What a folder or file that somebody else changes can raise while it is read.
@@ -54,10 +55,12 @@ class Document:
     Args:
         hot: what every hit needs.
         cold: JSON of what few ask for.
+        used: when the entry was made or used last, in seconds since 1970.
     """
 
     hot: dict[str, Any]
     cold: bytes
+    used: float
 
     def rest(self) -> dict[str, Any]:
         """What few ask for."""
@@ -123,21 +126,16 @@ class CacheFolder:
     def read(self, key: str) -> Document | None:
         """The document of an entry; its use is noted."""
         try:
-            with open(self._document(key), "rb", buffering=0) as file:
-                document = _parsed(file.read())
+            document = _parsed(*_content(self._document(key)))
         except FileNotFoundError:
             return None
         except UNREADABLE:
             self.remove(key)
             return None
+        if time.time() - document.used > _NOTED_SECONDS:
+            with suppress(OSError):
+                os.utime(self._document(key))
         return document
-
-    def touch(self, key: str) -> None:
-        """Note that an entry is used."""
-        document = self._document(key)
-        with suppress(OSError):
-            if time.time() - os.stat(document).st_mtime > _NOTED_SECONDS:
-                os.utime(document)
 
     def whole(self, blob: Sequence[Any]) -> str:
         """The path of a file of an entry, which is as it was written.
@@ -161,8 +159,7 @@ class CacheFolder:
         """
         name, size, checksum = blob
         path = self._at(os.path.basename(name))
-        with open(path, "rb", buffering=0) as file:
-            content = file.read(size + 1)
+        content, _ = _content(path)
         if len(content) != size or zlib.crc32(content) != checksum:
             raise ValueError(f"{path} is damaged")
         return content
@@ -275,8 +272,7 @@ class CacheFolder:
 
     def _peek(self, key: str) -> Document | None:
         try:
-            with open(self._document(key), "rb") as file:
-                return _parsed(file.read())
+            return _parsed(*_content(self._document(key)))
         except UNREADABLE:
             return None
 
@@ -318,6 +314,16 @@ def file_checksum(path: str | os.PathLike[str], size: int = -1) -> int:
     return checksum
 
 
+def _content(path: str) -> tuple[bytes, os.stat_result]:
+    """The bytes of a file, and what the system says of it; half of the time of `open`."""
+    descriptor = os.open(path, _READ)
+    try:
+        status = os.fstat(descriptor)
+        return os.read(descriptor, status.st_size), status
+    finally:
+        os.close(descriptor)
+
+
 def _plain_files(folder: str) -> Iterator[os.DirEntry[str]]:
     with suppress(OSError), os.scandir(folder) as scan:
         yield from (each for each in scan if each.is_file())
@@ -339,7 +345,7 @@ def _text(hot: Mapping[str, Any], cold: Mapping[str, Any]) -> bytes:
     return b"%s %d %08x\n%s" % (_MAGIC, FORMAT, zlib.crc32(body), body)
 
 
-def _parsed(text: bytes) -> Document:
+def _parsed(text: bytes, status: os.stat_result) -> Document:
     """
     Raises:
         ValueError: it is no document of this format, or damaged.
@@ -348,7 +354,7 @@ def _parsed(text: bytes) -> Document:
     if header != b"%s %d %08x" % (_MAGIC, FORMAT, zlib.crc32(body)):
         raise ValueError("damaged")
     hot, _, cold = body.partition(b"\n")
-    return Document(json.loads(hot), cold)
+    return Document(json.loads(hot), cold, status.st_mtime)
 
 
 def _unlink(path: str) -> None:

@@ -53,12 +53,18 @@ def tensor_row(tensor: TensorView) -> list[Any]:
     return [*row, tensor.is_variable, tensor.ranked]
 
 
-def tensor_of(row: Row) -> TensorView:
-    """The tensor that a row stands for."""
+def tensor_of(row: Row, *, quantized: bool = True) -> TensorView:
+    """The tensor that a row stands for.
+
+    Args:
+        quantized: with its scales, of which a session needs none.
+    """
     index, name, kind, shape, codes, is_variable, ranked = row
-    sizes = tuple(unknown_size() if size is None else size for size in shape)
+    sizes = tuple(shape)
+    if None in sizes:
+        sizes = tuple(unknown_size() if size is None else size for size in shape)
     quantization = None
-    if codes is not None:
+    if codes is not None and quantized:
         scale, zero_point, axis = codes
         quantization = Quantization(
             np.array(scale, np.float32), np.array(zero_point, np.int64), axis
@@ -239,10 +245,9 @@ def whole_plan(
         StaleEntry: its files cannot be used.
     """
     started = time.perf_counter()
-    tensors = {each[0]: tensor_of(each) for each in row["tensors"]}
-    variables = {
-        index: state.variable(variable_key(key), tensors[index]) for index, key in row["variables"]
-    }
+    keys = {index: variable_key(key) for index, key in row["variables"]}
+    tensors = {each[0]: tensor_of(each, quantized=each[0] in keys) for each in row["tensors"]}
+    variables = {index: state.variable(key, tensors[index]) for index, key in keys.items()}
     arrays = {index: blank(tensors[index]) for index in row["arrays"]}
     state.kept.place(subgraph, arrays)
     memory = Memory(arrays, variables, kept=state.kept.outputs(subgraph))

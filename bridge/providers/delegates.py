@@ -157,7 +157,8 @@ def _loaded(delegate: Delegate) -> Delegate:
     """`delegate` with its plug-in loaded and the names of its options looked at."""
     if isinstance(delegate, ExecutionProviderDelegate):
         source = find_provider(delegate.name, delegate.library)
-        delegate = replace(delegate, name=source.provider, library=source.library)
+        if (source.provider, source.library) != (delegate.name, delegate.library):
+            delegate = replace(delegate, name=source.provider, library=source.library)
     else:
         find_provider(delegate.name)
     _check_options(delegate)
@@ -167,7 +168,7 @@ def _loaded(delegate: Delegate) -> Delegate:
 def _check_options(delegate: Delegate) -> None:
     """Refuse options that the provider does not have, where it is known which it has."""
     known = traits_of(delegate.name).options
-    if delegate.provider.plugin or known is None:
+    if not delegate.options or known is None or delegate.provider.plugin:
         return
     if unknown := [name for name in delegate.options if name not in known]:
         raise MissingDelegate(

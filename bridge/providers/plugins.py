@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from tflite_ort.optional import late, optional_module
@@ -51,12 +52,18 @@ def find_provider(name: str, library: str = "") -> Source:
     Raises:
         MissingDelegate: there is none; the message says which there are.
     """
-    if not library and (found := named_provider(name, available_providers())):
+    if not library and (found := _compiled_in(name)):
         return Source(found)
     try:
         return _of_library(library, name) if library else _plugin(name)
     except DelegateError as error:
         raise MissingDelegate(f"Failed to load delegate from {name}: {error}") from error
+
+
+@lru_cache(maxsize=64)
+def _compiled_in(name: str) -> str | None:
+    """The provider of onnxruntime itself that a name means."""
+    return named_provider(name, available_providers())
 
 
 def package_library(package: str) -> str:

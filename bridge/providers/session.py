@@ -15,7 +15,9 @@ from onnxruntime.capi import onnxruntime_pybind11_state as _ort_errors
 
 from tflite_ort.optional import late
 from tflite_ort.providers.binding import Binding, DeviceTensor, Tensor
+from tflite_ort.providers.plain_session import PlainSession
 from tflite_ort.providers.provider import ON_CPU, Device, DeviceMemory, Provider
+from tflite_ort.providers.settings import Settings, configure
 from tflite_ort.providers.stored_graph import (
     COMPILED,
     MAPPED,
@@ -25,7 +27,6 @@ from tflite_ort.providers.stored_graph import (
     SavedGraph,
     StoredGraph,
 )
-from tflite_ort.providers.threads import session_options
 from tflite_ort.providers.traits import MEMORY_OF_VENDOR, traits_of
 from tflite_ort.records import record, replace
 from tflite_ort.schema import DelegateError
@@ -62,6 +63,8 @@ ORT_ERRORS: tuple[type[Exception], ...] = (
 
 # Products with 4-bit weights are in float32, not with activations rounded to 8 bits.
 _CONFIG = {"session.qdq_matmulnbits_accuracy_level": "1"}
+# One for all runs: without it ONNX Runtime makes one for each run, which takes 0.4 microseconds.
+_RUN_OPTIONS = onnxruntime.RunOptions()
 _RECORD_ASSIGNMENT = "session.record_ep_graph_assignment_info"
 
 # Plug-ins are listed with them once they are loaded.
@@ -181,10 +184,13 @@ class Session:
         profile: str | None = None,
         save: pathlib.Path | None = None,
     ) -> None:
-        takes_all_nodes = traits_of(provider.name).takes_all_nodes
-        self._records = not (takes_all_nodes or isinstance(graph, StoredGraph))
-        entries = {**_CONFIG, _RECORD_ASSIGNMENT: str(int(self._records)), **(config or {})}
-        settings = _Settings(num_threads, entries, profile, reused=not small)
+        stored = isinstance(graph, StoredGraph)
+        self._plain = traits_of(provider.name).takes_all_nodes and not provider.plugin
+        self._records = not (self._plain or stored)
+        entries = {**_CONFIG, **(config or {})}
+        if self._records:
+            entries[_RECORD_ASSIGNMENT] = "1"
+        settings = Settings(num_threads, entries, profile, reused=not small)
         if isinstance(graph, StoredGraph):
             entries |= READ_AS[graph.kind]
             settings = replace(settings, config=entries, finished=graph.kind != COMPILED)
@@ -195,24 +201,27 @@ class Session:
         self.weights = {} if isinstance(graph, StoredGraph) else graph.weights
         self.saved: SavedGraph | None = None
         self._session = self._made(graph, provider, settings, save)
-        if provider.name not in self._session.get_providers():
+        if not self._plain and provider.name not in self._session.get_providers():
             raise DelegateError(f"ONNX Runtime could not load {provider}, its log says why")
         names = [value.name for value in self._session.get_inputs()]
         self._inputs = [name for name in names if name not in self.in_place]
         self._outputs = [value.name for value in self._session.get_outputs()]
-        self.on_device = any(x.name != _HOST for x in self._session.get_input_memory_infos())
+        self.on_device = not self._plain and any(
+            x.name != _HOST for x in self._session.get_input_memory_infos()
+        )
 
     def _made(
         self,
         graph: SessionGraph | StoredGraph,
         provider: Provider,
-        settings: _Settings,
+        settings: Settings,
         save: pathlib.Path | None,
-    ) -> onnxruntime.InferenceSession:
+    ) -> Any:
         """ONNX Runtime's session; one that cannot be saved is made without that."""
         if isinstance(graph, StoredGraph) and graph.kind == COMPILED:
             _check_compatible(graph.path, provider)
-        options = settings.options()
+        alone = save is None and not self.weights
+        options = settings.shared_options() if alone and self._plain else settings.options()
         saved = None if save is None else _save(options, provider, save, self.weights)
         if self.weights:
             options.add_external_initializers(
@@ -220,12 +229,7 @@ class Session:
             )
         content = graph.source if isinstance(graph, StoredGraph) else graph.content
         try:
-            session = onnxruntime.InferenceSession(
-                content,
-                options,
-                providers=chosen(provider, options, settings.num_threads),
-                enable_fallback=0,  # it would print a message and run on the CPU
-            )
+            session = self._native(content, options, provider, settings.num_threads)
         except ORT_ERRORS as error:
             if saved is not None:
                 return self._made(graph, provider, settings, None)
@@ -233,6 +237,23 @@ class Session:
         if saved is not None and saved.files[0].exists():
             self.saved = replace(saved, files=[path for path in saved.files if path.exists()])
         return session
+
+    def _native(
+        self,
+        content: str | bytes,
+        options: onnxruntime.SessionOptions,
+        provider: Provider,
+        num_threads: int,
+    ) -> Any:
+        if self._plain:
+            texts = {str(key): str(value) for key, value in provider.options.items()}
+            return PlainSession(content, options, (provider.name, texts))
+        return onnxruntime.InferenceSession(
+            content,
+            options,
+            providers=chosen(provider, options, num_threads),
+            enable_fallback=0,  # it would print a message and run on the CPU
+        )
 
     def options(self) -> Mapping[str, str]:
         """The options of the first provider, defaults too where it tells them."""
@@ -286,7 +307,7 @@ class Session:
         try:
             if binding.copied:
                 self._bind_inputs(binding)
-            self._session.run_with_iobinding(binding.bound)
+            self._session.run_with_iobinding(binding.bound, _RUN_OPTIONS)
         except ORT_ERRORS as error:
             raise DelegateError(f"ONNX Runtime failed: {said(error)}") from _cause(error)
         if binding.unmade:
@@ -316,7 +337,8 @@ class Session:
         """One inference over arrays in graph order; returns what it made, in arrays of its own."""
         try:
             feeds = dict(zip(self._inputs, map(paired, inputs), strict=True))
-            results = self._session.run(None, {**feeds, **self.in_place})
+            everything = {**feeds, **self.in_place}
+            results = self._session.run(self._outputs, everything, _RUN_OPTIONS)
         except ORT_ERRORS as error:
             raise DelegateError(f"ONNX Runtime failed: {said(error)}") from _cause(error)
         if any(result is None for result in results):
@@ -344,37 +366,6 @@ def _cause(error: Exception) -> Exception:
 def said(error: Exception) -> str:
     """The message of one of ONNX Runtime's errors in a line, without the place in its source."""
     return re.sub(_SOURCE_PLACE, "", " ".join(str(error).split()))
-
-
-@record
-class _Settings:
-    """How a session is made.
-
-    Args:
-        finished: the graph is optimised already, or is not to be.
-        packed: weights are packed for the products of this processor.
-        reused: memory is used again within a run.
-    """
-
-    num_threads: int
-    config: Mapping[str, str]
-    profile: str | None
-    finished: bool = False
-    packed: bool = True
-    reused: bool = True
-
-    def options(self) -> onnxruntime.SessionOptions:
-        """These settings as ONNX Runtime takes them."""
-        options = session_options(self.num_threads)
-        options.enable_mem_reuse = self.reused
-        if self.profile is not None:
-            options.enable_profiling, options.profile_file_prefix = True, self.profile
-        _configure(options, "", **self.config)
-        if self.finished:
-            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-        if not self.packed:
-            options.add_session_config_entry("session.disable_prepacking", "1")
-        return options
 
 
 def _check_compatible(path: str, provider: Provider) -> None:
@@ -407,21 +398,16 @@ def _save(
     """Have a session write what it can be made of again; what that will be."""
     beside = path.with_name(f"{path.name}.weights")
     if not traits_of(provider.name).takes_all_nodes:
-        _configure(options, "ep.context_", enable="1", file_path=str(path), embed_mode="1")
+        configure(options, "ep.context_", enable="1", file_path=str(path), embed_mode="1")
         return SavedGraph(COMPILED, [path])
     options.optimized_model_filepath = str(path)
     if sum(each.array.nbytes for each in weights.values()) <= MAPPED_BYTES:
-        _configure(options, "session.", save_model_format="ORT")
+        configure(options, "session.", save_model_format="ORT")
         return SavedGraph(PACKED, [path])
-    _configure(options, "session.", save_model_format="ONNX")
+    configure(options, "session.", save_model_format="ONNX")
     external = "session.optimized_model_external_initializers_"
-    _configure(options, external, file_name=beside.name, min_size_in_bytes=str(_INLINE_BYTES))
+    configure(options, external, file_name=beside.name, min_size_in_bytes=str(_INLINE_BYTES))
     return SavedGraph(MAPPED, [path, beside])
-
-
-def _configure(options: onnxruntime.SessionOptions, prefix: str, **entries: str) -> None:
-    for key, value in entries.items():
-        options.add_session_config_entry(f"{prefix}{key}", value)
 
 
 def chosen(

@@ -69,6 +69,6 @@ def session_options(num_threads: int) -> onnxruntime.SessionOptions:
         options.use_per_session_threads = False
         return options
     options.intra_op_num_threads = num_threads
-    for key, value in _SPIN.items():
+    for key, value in _SPIN.items() if num_threads != 1 else ():
         options.add_session_config_entry(key, value)
     return options

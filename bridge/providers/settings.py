@@ -1,0 +1,76 @@
+"""How ONNX Runtime's sessions are made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+import onnxruntime
+
+from tflite_ort.providers.threads import session_options, shares_threads
+from tflite_ort.records import record
+
+
+@record
+class Settings:
+    """How a session is made.
+
+    Args:
+        config: entries of ONNX Runtime's session configuration.
+        profile: the beginning of the name of a file in which times are noted.
+        finished: the graph is optimised already, or is not to be.
+        packed: weights are packed for the products of this processor.
+        reused: memory is used again within a run.
+    """
+
+    num_threads: int
+    config: Mapping[str, str]
+    profile: str | None
+    finished: bool = False
+    packed: bool = True
+    reused: bool = True
+
+    def options(self) -> onnxruntime.SessionOptions:
+        """These settings as ONNX Runtime takes them, for one session."""
+        options = session_options(self.num_threads)
+        options.enable_mem_reuse = self.reused
+        if self.profile is not None:
+            options.enable_profiling, options.profile_file_prefix = True, self.profile
+        configure(options, "", **self.config)
+        if self.finished:
+            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        if not self.packed:
+            options.add_session_config_entry("session.disable_prepacking", "1")
+        return options
+
+    def shared_options(self) -> onnxruntime.SessionOptions:
+        """As `options`, for all sessions with these settings, which must not change them. To make
+        them takes as long as the session of a small network."""
+        config = tuple(self.config.items())
+        own = (self.profile, self.finished, self.packed, self.reused)
+        return _shared(self.num_threads, config, *own, pool=shares_threads())
+
+
+@lru_cache(maxsize=32)
+def _shared(
+    num_threads: int,
+    config: tuple[tuple[str, str], ...],
+    profile: str | None,
+    finished: bool,
+    packed: bool,
+    reused: bool,
+    *,
+    pool: bool,
+) -> onnxruntime.SessionOptions:
+    """
+    Args:
+        pool: whether all sessions of the process use one pool, which `session_options` looks up.
+    """
+    settings = Settings(num_threads, dict(config), profile, finished, packed, reused)
+    return settings.options()
+
+
+def configure(options: onnxruntime.SessionOptions, prefix: str, **entries: str) -> None:
+    """Add entries to the configuration of a session."""
+    for key, value in entries.items():
+        options.add_session_config_entry(f"{prefix}{key}", value)
