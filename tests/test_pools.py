@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnxruntime
 import pytest
 
 from tflite_ort import Interpreter
 from tflite_ort.command.demo import digits_model
+from tflite_ort.providers import session
+from tflite_ort.providers.plain_session import PlainSession
 from tflite_ort.schema import read_model
 
 Array = npt.NDArray[Any]
@@ -56,22 +57,19 @@ def model(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> list[onnxruntime.InferenceSession]:
+def made(monkeypatch: pytest.MonkeyPatch) -> list[PlainSession]:
     """The sessions that are made from now on."""
-    sessions: list[onnxruntime.InferenceSession] = []
-    make = onnxruntime.InferenceSession
+    sessions: list[PlainSession] = []
 
-    def noted(*arguments: Any, **options: Any) -> onnxruntime.InferenceSession:
-        sessions.append(make(*arguments, **options))
+    def noted(*arguments: Any, **options: Any) -> PlainSession:
+        sessions.append(PlainSession(*arguments, **options))
         return sessions[-1]
 
-    monkeypatch.setattr(onnxruntime, "InferenceSession", noted)
+    monkeypatch.setattr(session, "PlainSession", noted)
     return sessions
 
 
-def test_interpreters_of_one_model_share_a_session(
-    model: Path, made: list[onnxruntime.InferenceSession]
-) -> None:
+def test_interpreters_of_one_model_share_a_session(model: Path, made: list[PlainSession]) -> None:
     first = ready(model)
     count = len(made)
     others = [ready(model), ready(model).copy()]
@@ -84,9 +82,7 @@ def test_interpreters_of_one_model_share_a_session(
     np.testing.assert_array_equal(first.get_tensor(outputs[0]["index"]), expected)
 
 
-def test_a_session_goes_with_its_last_interpreter(
-    model: Path, made: list[onnxruntime.InferenceSession]
-) -> None:
+def test_a_session_goes_with_its_last_interpreter(model: Path, made: list[PlainSession]) -> None:
     ready(model)
     count = len(made)
     ready(model)

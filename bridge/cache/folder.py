@@ -14,9 +14,9 @@ import os
 import stat
 import time
 import zlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tflite_ort.optional import late
 from tflite_ort.records import record
@@ -30,6 +30,8 @@ else:
     pathlib = late("pathlib")
     shutil = late("shutil")
     files = late("tflite_ort.files")
+
+T = TypeVar("T")
 
 # The format of the documents and of what they name.
 FORMAT = 1
@@ -126,7 +128,7 @@ class CacheFolder:
     def read(self, key: str) -> Document | None:
         """The document of an entry; its use is noted."""
         try:
-            document = _parsed(*_content(self._document(key)))
+            document = _READ_LAST.value(self._document(key), _parsed)
         except FileNotFoundError:
             return None
         except UNREADABLE:
@@ -159,10 +161,13 @@ class CacheFolder:
         """
         name, size, checksum = blob
         path = self._at(os.path.basename(name))
-        content, _ = _content(path)
-        if len(content) != size or zlib.crc32(content) != checksum:
-            raise ValueError(f"{path} is damaged")
-        return content
+
+        def checked(content: bytes, _: os.stat_result) -> bytes:
+            if len(content) != size or zlib.crc32(content) != checksum:
+                raise ValueError(f"{path} is damaged")
+            return content
+
+        return _READ_LAST.value(path, checked)
 
     # Writing ---------------------------------------------------------------------------------
 
@@ -312,6 +317,37 @@ def file_checksum(path: str | os.PathLike[str], size: int = -1) -> int:
     if size >= 0 and total != size:
         raise ValueError(f"{path} has another size")
     return checksum
+
+
+class _ReadLast:
+    """What the files are that this process has read last, checked when they were read."""
+
+    def __init__(self, count: int, limit: int) -> None:
+        self._count, self._limit = count, limit
+        self._values: dict[str, tuple[tuple[int, ...], Any]] = {}
+
+    def value(self, path: str, make: Callable[[bytes, os.stat_result], T]) -> T:
+        """What `make` says of the bytes of a file, which has not changed since."""
+        of = _identity(os.stat(path))
+        kept = self._values.get(path)
+        if kept is not None and kept[0] == of:
+            value: T = kept[1]
+            return value
+        content, status = _content(path)
+        value = make(content, status)
+        if status.st_size <= self._limit:
+            if len(self._values) >= self._count:
+                self._values.clear()
+            self._values[path] = _identity(status), value
+        return value
+
+
+_READ_LAST = _ReadLast(32, 1 << 16)
+
+
+def _identity(status: os.stat_result) -> tuple[int, ...]:
+    times = status.st_mtime_ns, status.st_ctime_ns
+    return status.st_dev, status.st_ino, status.st_size, *times
 
 
 def _content(path: str) -> tuple[bytes, os.stat_result]:
