@@ -14,7 +14,12 @@ import numpy.typing as npt
 from tflite_ort.optional import late
 from tflite_ort.records import record
 from tflite_ort.schema import UnreadableModel
-from tflite_ort.schema.file.plain_files import IDENTIFIER, bytes_content, file_content
+from tflite_ort.schema.file.plain_files import (
+    IDENTIFIER,
+    bytes_content,
+    content_and_status,
+    identity,
+)
 
 if TYPE_CHECKING:
     from tflite_ort.bundles import bundle
@@ -166,18 +171,17 @@ def model_source(
 def _file_at(path: str | os.PathLike[str]) -> ModelFile:
     try:
         name = os.fsdecode(path)
-        before = os.stat(name)
-        content = _CONTENTS.get(_settled(before)) if _settled(before) else None
-        content = file_content(name) if content is None else content
-        after = os.stat(name)
+        status = os.stat(name) if _CONTENTS else None
+        content = None if status is None else _CONTENTS.get(_settled(status))
+        if content is None:
+            content, status = content_and_status(name)
     except OSError as error:
         raise UnreadableModel(f"Could not open '{path}': {error.strerror or error}") from error
     except ValueError as error:  # a name with a zero byte
         raise UnreadableModel(f"Could not open {str(path)!r}: {error}") from error
-    if identity(before) == identity(after) and _settled(before):
-        _CONTENTS[_settled(before)] = content
-    folder = os.path.dirname(os.path.abspath(name))
-    return ModelFile(content, folder, after if identity(before) == identity(after) else None)
+    if status is not None and (settled := _settled(status)):
+        _CONTENTS[settled] = content
+    return ModelFile(content, os.path.dirname(os.path.abspath(name)), status)
 
 
 def _settled(status: os.stat_result) -> tuple[int, ...]:
@@ -185,9 +189,3 @@ def _settled(status: os.stat_result) -> tuple[int, ...]:
     give a further change the same time."""
     age = time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns)
     return tuple(identity(status)) if age > _TICK else ()
-
-
-def identity(status: os.stat_result) -> list[int]:
-    """What is another for another file, and after every change of a file but one through a map."""
-    times = [status.st_mtime_ns, status.st_ctime_ns]
-    return [status.st_dev, status.st_ino, status.st_size, *times]

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tflite_ort.optional import late
 from tflite_ort.records import record
+from tflite_ort.schema.file.plain_files import identity
 
 if TYPE_CHECKING:
     import pathlib
@@ -324,11 +325,11 @@ class _ReadLast:
 
     def __init__(self, count: int, limit: int) -> None:
         self._count, self._limit = count, limit
-        self._values: dict[str, tuple[tuple[int, ...], Any]] = {}
+        self._values: dict[str, tuple[list[int], Any]] = {}
 
     def value(self, path: str, make: Callable[[bytes, os.stat_result], T]) -> T:
         """What `make` says of the bytes of a file, which has not changed since."""
-        of = _identity(os.stat(path))
+        of = identity(os.stat(path))
         kept = self._values.get(path)
         if kept is not None and kept[0] == of:
             value: T = kept[1]
@@ -338,16 +339,11 @@ class _ReadLast:
         if status.st_size <= self._limit:
             if len(self._values) >= self._count:
                 self._values.clear()
-            self._values[path] = _identity(status), value
+            self._values[path] = identity(status), value
         return value
 
 
 _READ_LAST = _ReadLast(32, 1 << 16)
-
-
-def _identity(status: os.stat_result) -> tuple[int, ...]:
-    times = status.st_mtime_ns, status.st_ctime_ns
-    return status.st_dev, status.st_ino, status.st_size, *times
 
 
 def _content(path: str) -> tuple[bytes, os.stat_result]:

@@ -6,8 +6,7 @@ import json
 import os
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
-from functools import cache
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +45,18 @@ def key_of(model: str, settings: Mapping[str, Any]) -> str:
     return short(model, _surroundings(), settings)
 
 
+@lru_cache(maxsize=64)
+def entry_key(model: str, settings: str, of: tuple[Any, ...]) -> str:
+    """The key of the entry of a subgraph with inputs of some shapes.
+
+    Args:
+        model: its digest.
+        settings: as `settings_of`.
+        of: the subgraph and the shapes.
+    """
+    return short(model, _surroundings(), settings, of)
+
+
 def short(*parts: Any) -> str:
     """A key of these values, which JSON has."""
     return digest(json.dumps(parts).encode())[:40]
@@ -56,8 +67,9 @@ def settings_of(
     resolver: str,
     budgets: Budgets,
     **choices: str | int | bool,
-) -> dict[str, Any] | None:
-    """What an interpreter was given that its plans depend on; None where that cannot be told.
+) -> str | None:
+    """What an interpreter was given that its plans depend on, as JSON; None where that cannot be
+    told.
 
     Args:
         resolver: the name of a resolver of this library that nothing was added to.
@@ -65,8 +77,8 @@ def settings_of(
     if any(type(each) not in (Delegate, ExecutionProviderDelegate) for each in delegates):
         return None  # with code of its own
     rows = [_delegate(each) for each in delegates]
-    limits = [getattr(budgets, each.name) for each in fields(budgets)]
-    return {"delegates": rows, "resolver": resolver, "budgets": limits, **choices}
+    limits = [getattr(budgets, name) for name in budgets.names()]
+    return json.dumps([rows, resolver, limits, choices])
 
 
 def _delegate(delegate: Delegate) -> list[Any]:

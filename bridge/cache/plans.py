@@ -13,13 +13,14 @@ import numpy.typing as npt
 
 from tflite_ort.cache.faces import face_of
 from tflite_ort.cache.folder import UNREADABLE, CacheFolder, Document, file_checksum
-from tflite_ort.cache.keys import digest, key_of, short
+from tflite_ort.cache.keys import digest, entry_key, short
 from tflite_ort.opened_model import Face
-from tflite_ort.opening import ModelFile, identity
+from tflite_ort.opening import ModelFile
 from tflite_ort.optional import late
 from tflite_ort.plan.stored import Row, StoredScopes
 from tflite_ort.providers.stored_graph import PACKED, StoredGraph
 from tflite_ort.records import record
+from tflite_ort.schema.file.plain_files import identity
 
 if TYPE_CHECKING:
     import pathlib
@@ -106,9 +107,7 @@ class StoredEntry:
         return self.content[offset:end].view(kind).reshape(shape)
 
 
-def plan_cache(
-    folder: CacheFolder, file: ModelFile, settings: Mapping[str, Any], name: str
-) -> PlanCache:
+def plan_cache(folder: CacheFolder, file: ModelFile, settings: str, name: str) -> PlanCache:
     """The entries of the model in `file`."""
     about = {"model": name, "bytes": int(file.content.size)}
     return PlanCache(folder, file_digest(folder, file), settings, file.content, about)
@@ -133,7 +132,7 @@ class PlanCache:
         self,
         folder: CacheFolder,
         digest: str,
-        settings: Mapping[str, Any],
+        settings: str,
         content: Array,
         about: Mapping[str, Any],
     ) -> None:
@@ -220,7 +219,7 @@ class PlanCache:
     def _key(self, subgraph: int, shapes: Mapping[int, Shape]) -> str:
         of = (subgraph, *sorted(shapes.items()))
         if of not in self._keys:
-            self._keys[of] = key_of(self._digest, {**self._settings, "of": of})
+            self._keys[of] = entry_key(self._digest, self._settings, of)
         return self._keys[of]
 
 

@@ -48,6 +48,15 @@ def file_content(path: Path) -> Array:
         UnreadableModel: it is no plain file.
         OSError: it cannot be opened.
     """
+    return content_and_status(path)[0]
+
+
+def content_and_status(path: Path) -> tuple[Array, os.stat_result | None]:
+    """As `file_content`, and what the system says of the file; None where that has changed in the
+    meantime.
+
+    Raises: as `file_content`.
+    """
     return _content(_opened(os.fspath(path)))
 
 
@@ -75,7 +84,7 @@ def content_below(name: str, folders: Sequence[Path]) -> Array:
             "external_roots=[...] names the folders of external files"
         )
     root, parts = _located(name, [os.path.abspath(folder) for folder in folders])
-    return _content(_descended(root, parts))
+    return _content(_descended(root, parts))[0]
 
 
 def _located(name: str, folders: Sequence[str]) -> tuple[str, Sequence[str]]:
@@ -160,14 +169,26 @@ def _kind(mode: int) -> str:
     return kinds.get(stat.S_IFMT(mode), "something else")
 
 
-def _content(descriptor: int) -> Array:
-    with open(descriptor, "rb", buffering=0) as stream:
-        size = os.fstat(descriptor).st_size
-        if size > MAPPED_BYTES:
-            return np.frombuffer(mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ), np.uint8)
-        content = np.empty(size, np.uint8)
-        done = 0
-        while done < size and (more := stream.readinto(content.data[done:])):
-            done += more
-    content.flags.writeable = False
-    return content[:done]
+def _content(descriptor: int) -> tuple[Array, os.stat_result | None]:
+    try:
+        before = os.fstat(descriptor)
+        content = _bytes(descriptor, before.st_size)
+        after = os.fstat(descriptor)
+    finally:
+        os.close(descriptor)
+    return content, after if identity(before) == identity(after) else None
+
+
+def _bytes(descriptor: int, size: int) -> Array:
+    if size > MAPPED_BYTES:
+        return np.frombuffer(mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ), np.uint8)
+    parts, left = [os.read(descriptor, size)], size
+    while parts[-1] and (left := left - len(parts[-1])) > 0:
+        parts.append(os.read(descriptor, left))
+    return np.frombuffer(parts[0] if len(parts) == 1 else b"".join(parts), np.uint8)
+
+
+def identity(status: os.stat_result) -> list[int]:
+    """What is another for another file, and after every change of a file but one through a map."""
+    times = [status.st_mtime_ns, status.st_ctime_ns]
+    return [status.st_dev, status.st_ino, status.st_size, *times]
