@@ -17,6 +17,7 @@ from tflite_ort.schema import Op
 # Networks of quantised operators alone: what ONNX Runtime may run of them. Transpose and Reshape
 # are where the image enters and the scores leave.
 INTEGER_NODES = {
+    "Concat",  # of codes
     "QGemm",
     "QLinearAdd",
     "QLinearConv",

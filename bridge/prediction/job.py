@@ -28,6 +28,8 @@ from tflite_ort.prediction.writers import Writer
 _FORMAT = 1
 _DESCRIPTION, _LISTING, _LOCK = "job.json", "units.jsonl", "lock"
 _DIGITS = 12
+# The smallest group at the end of a job.
+_FEWEST_ROWS = 4
 
 
 class JobError(InputError):
@@ -58,16 +60,19 @@ class Job:
         """How many units are not done."""
         return self.total - sum(after - first for first, after in self.done)
 
-    def groups(self, rows: int) -> Iterator[tuple[int, list[Unit]]]:
-        """(number of the first, units) of what is left, in groups of about so many rows."""
+    def groups(self, rows: int, workers: int = 0) -> Iterator[tuple[int, list[Unit]]]:
+        """(number of the first, units) of what is left, in groups of about so many rows; for
+        `workers` the last groups are smaller, so that none of them waits long for the others."""
         done = deque(self.done)
         group: list[Unit] = []
-        size = 0
+        size, most = 0, rows
         for number, unit in enumerate(self._units()):
             while done and number >= done[0][1]:
                 done.popleft()
             written = bool(done) and number >= done[0][0]
-            if group and (written or size >= rows):
+            if workers:
+                most = min(rows, max(_FEWEST_ROWS, (self.total - number) // (2 * workers)))
+            if group and (written or size >= most):
                 yield number - len(group), group
                 group, size = [], 0
             if not written:

@@ -104,7 +104,7 @@ def _in_order(
     """(number of the first unit, units, results) of each group, in the order of the job."""
     tables = Tables()
     waiting: deque[tuple[int, list[Unit], Future[Block]]] = deque()
-    for first, units in job.groups(rows):
+    for first, units in job.groups(rows, workers):
         if len(waiting) >= workers * _AHEAD:
             number, group, future = waiting.popleft()
             yield number, group, future.result()

@@ -42,7 +42,7 @@ ModelSource = str | os.PathLike[str] | bytes
 LARGEST_BATCH = 32
 # What the largest result of an operator may have at a batch that is chosen here: with more, rows
 # leave the caches between two operators.
-_CACHED_BYTES = 10 << 20
+_CACHED_BYTES = 1 << 20
 # Parts for each thread, so that none waits long for the others at the end.
 _PARTS = 4
 

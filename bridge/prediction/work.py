@@ -12,12 +12,15 @@ from tflite_ort.prediction.array_files import Array
 from tflite_ort.prediction.preparation import Preparation
 from tflite_ort.prediction.reading import ROW_ERRORS, Row, Table, Tables, rows_of
 from tflite_ort.prediction.results import Block, no_values, result_columns, result_values
-from tflite_ort.prediction.row_model import ModelSource, RowModel
+from tflite_ort.prediction.row_model import LARGEST_BATCH, ModelSource, RowModel
 from tflite_ort.prediction.tensors import InputColumn
 from tflite_ort.prediction.units import Unit
 from tflite_ort.schema import BridgeError
 
 Loaded = Table | Exception | None
+
+# Rows are run at the latest when those that are read have so many bytes.
+_AHEAD_BYTES = 24 << 20
 
 # What a row, or the model over it, can fail with.
 _FAILURES = (BridgeError, *ROW_ERRORS)
@@ -74,6 +77,8 @@ class Worker:
         block = Block([], [], [])
         waiting: list[tuple[int, list[Array]]] = []
         parts: list[list[Array]] = []
+        # Reading and the network take the caches from each other: they take long turns.
+        ahead, size = max(LARGEST_BATCH, self._model.batch_size), 0
         for place, unit in enumerate(units):
             table = tables.loaded(unit) if loaded is None else loaded[place]
             for number, row in self._rows(unit, table):
@@ -82,10 +87,12 @@ class Worker:
                 block.sources.append(unit.path)
                 block.numbers.append(number)
                 block.errors.append(_said(row) if isinstance(row, Exception) else None)
-                if len(waiting) >= self._model.batch_size:  # while they are in the caches
-                    parts += self._run(waiting, block)
-                    waiting = []
-        parts += self._run(waiting, block)
+                if isinstance(row, list):
+                    size += sum(array.nbytes for array in row)
+                if len(waiting) >= ahead or size >= _AHEAD_BYTES:
+                    parts += self._run_all(waiting, block)
+                    waiting, size = [], 0
+        parts += self._run_all(waiting, block)
         values = zip(*parts, strict=True)
         block.values = [np.concatenate(e) for e in values] if parts else no_values(self.columns)
         return block
@@ -93,6 +100,12 @@ class Worker:
     def _rows(self, unit: Unit, table: Loaded) -> Iterator[tuple[int, Row]]:
         setup = self._setup
         return rows_of(unit, table, self._model.inputs, setup.preparation, setup.columns)
+
+    def _run_all(self, waiting: list[tuple[int, list[Array]]], block: Block) -> list[list[Array]]:
+        """As `_run`, of any number of rows, as many at once as the model takes."""
+        step = self._model.batch_size
+        firsts = range(0, len(waiting), step)
+        return [part for i in firsts for part in self._run(waiting[i : i + step], block)]
 
     def _run(self, waiting: list[tuple[int, list[Array]]], block: Block) -> list[list[Array]]:
         """The values of some rows, which are known by their place in `block`. If the model fails

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.quantized_layers import fuse_layers
 from tflite_ort.opmap.graph.serialization import Place, serialized
+from tflite_ort.opmap.graph.symmetric_layers import make_symmetric
 from tflite_ort.providers.large_weights import read_in_place
 from tflite_ort.providers.provider import ON_CPU, Provider
 from tflite_ort.providers.session import Session, SessionGraph, Weights
@@ -55,6 +56,7 @@ def model_session(
     traits = traits_of(provider.name)
     if optimized and traits.target.cpu_kernels:
         fuse_layers(model.graph)
+        make_symmetric(model.graph)
     in_place = traits.weights_in_place
     fed = read_in_place(model.graph) if in_place else {}
     weights = _handed_over(model.graph, fed)

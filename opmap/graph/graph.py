@@ -316,9 +316,9 @@ class Graph(NotedNodes):
             )
         forms = self._forms.setdefault(tensor.index, {})
         self._journal.append((tensor.index, form, forms.get(form)))
-        forms[form] = value
-        if self.target.block and form == (Layout.FIRST, Domain.REAL) and is_known(*tensor.shape):
-            value.shape = form[0].shape(tensor.shape)  # see `keep_blocks`
+        forms[form], layout = value, form[0]
+        if self.target.cpu_kernels and layout is Layout.FIRST and is_known(*tensor.shape):
+            value.shape = layout.shape(tensor.shape)  # see `keep_blocks` and `make_symmetric`
         if value.producer() is not None and value.name not in self._after_tensors:
             value.name = self._unique(self._base(tensor) + form_suffix(tensor, form))
             self._after_tensors.add(value.name)

@@ -1,0 +1,214 @@
+"""A QLinearConv as `make_symmetric` changes it: its weights, and the channels of its maps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.graph.block_nodes import constant, replace_constant
+
+Array = npt.NDArray[Any]
+
+# A place of a map that has no channel, or one that is not to be read.
+FREE = -1
+
+_WEIGHTS, _SCALE, _ZERO, _BIAS = 3, 4, 5, 8
+_LOW, _HIGH = np.int16(-128), np.int16(127)
+
+
+class Layer:
+    """A two-dimensional QLinearConv by int8 constants, dense or depthwise.
+
+    Attributes:
+        weights: [out, in / groups, kh, kw].
+        zero: their zero point, one or for each output channel.
+        wanted: by channel of the input, how many more copies of it the layer has to read to do with
+            weights of 8 bits and the zero point 0.
+    """
+
+    def __init__(self, node: ir.Node, constants: dict[int, Array], *, is_dense: bool) -> None:
+        self.node, self.is_dense = node, is_dense
+        self._constants = constants
+        self._changed = False
+        self.wanted = self._found()
+
+    @classmethod
+    def of(cls, node: ir.Node) -> Layer | None:
+        """That of a node; None of other nodes."""
+        if node.op_type != "QLinearConv" or node.domain:
+            return None
+        places = (_WEIGHTS, _SCALE, _ZERO, *range(_BIAS, len(node.inputs)))
+        constants = {
+            place: array for place in places if (array := constant(node, place)) is not None
+        }
+        weights = constants.get(_WEIGHTS)
+        if len(constants) < len(places) or weights is None or weights.ndim != 4:
+            return None
+        groups = node.attributes.get("group", 1)
+        is_depthwise = weights.shape[1] == 1 and groups == len(weights) > 1
+        if weights.dtype != np.int8 or not (groups == 1 or is_depthwise):
+            return None
+        return cls(node, constants, is_dense=groups == 1)
+
+    @property
+    def weights(self) -> Array:
+        return self._constants[_WEIGHTS]
+
+    @property
+    def zero(self) -> Array:
+        return self._constants[_ZERO]
+
+    @property
+    def source(self) -> ir.Value:
+        """What it reads."""
+        value = self.node.inputs[0]
+        assert value is not None
+        return value
+
+    @property
+    def channels(self) -> int:
+        """Of the input."""
+        return self.weights.shape[1] if self.is_dense else len(self.weights)
+
+    def _found(self) -> dict[int, int]:
+        if not self.zero.any():
+            return {}
+        zeros = _along(self.zero, np.int16)
+        rows = self.weights.reshape(len(self.weights), -1)
+        low, high = _LOW + zeros, _HIGH + zeros
+        over = (rows.min(axis=1) < low.ravel()) | (rows.max(axis=1) > high.ravel())
+        channels = np.flatnonzero(over)
+        if self.is_dense and channels.size:
+            some, single = self.weights[channels], self.zero.size == 1
+            low, high = (each if single else each[channels] for each in (low, high))
+            channels = np.flatnonzero(((some < low) | (some > high)).any(axis=(0, 2, 3)))
+        return {int(channel): len(self.parts(int(channel))) - 1 for channel in channels}
+
+    def parts(self, channel: int) -> list[Array]:
+        """The weights of a channel of the input as a sum of arrays of int8."""
+        zeros = _along(self.zero, np.int16)
+        if self.is_dense:
+            rest = self.weights[:, channel].astype(np.int16) - zeros[:, 0]
+        else:
+            rest = self.weights[channel].astype(np.int16) - zeros[channel % len(zeros), 0]
+        found: list[Array] = []
+        while not found or rest.any():
+            found.append(np.minimum(np.maximum(rest, _LOW), _HIGH).astype(np.int8))
+            rest = rest - found[-1]
+        return found
+
+    def make(self, order: Sequence[int]) -> None:
+        """Make other channels than before; those of free places are zeros."""
+        self._constants = _made(self._constants, order)
+        if not self.is_dense:
+            self.node.attributes["group"] = len(order)
+        self._changed = True
+
+    def read(self, order: Sequence[int]) -> None:
+        """Let a dense layer read a map whose channels have other places, and have the zero point 0.
+
+        Args:
+            order: has all channels at their own places or later, and as many copies of each as the
+                layer wants.
+        """
+        centered, channels = self._centered(), self.channels
+        weights = np.zeros((len(centered), len(order), *centered.shape[2:]), np.int8)
+        weights[:, :channels] = centered
+        places: dict[int, list[int]] = {}
+        for place in range(channels, len(order)):
+            places.setdefault(order[place], []).append(place)
+        for channel in {*self.wanted, *places} - {FREE}:
+            own = [] if order[channel] == FREE else [channel]
+            given = zip(own + places.get(channel, []), self.parts(channel), strict=False)
+            weights[:, channel] = 0
+            for place, part in given:
+                weights[:, place] = part
+        self._set(weights)
+
+    def center(self) -> None:
+        """Have the zero point 0; a weight that does not fit in 8 bits then is another one."""
+        self._set(self._centered())
+
+    def onto(self, result: ir.Value) -> None:
+        """Give another value, by a new node."""
+        node = self.node
+        self.node = ir.Node(
+            node.op_type, node.inputs, [result], attributes=node.attributes, name=node.name
+        )
+
+    def _centered(self) -> Array:
+        if not self.zero.any():
+            return self.weights
+        return self.weights - _along(self.zero, np.int8)
+
+    def _set(self, weights: Array) -> None:
+        if weights is not self.weights:
+            zero = np.zeros_like(self.zero)
+            self._constants = {**self._constants, _WEIGHTS: weights, _ZERO: zero}
+            self._changed = True
+
+    def store(self, graph: ir.Graph) -> None:
+        """Give the node its new constants."""
+        if self._changed:
+            for place, array in self._constants.items():
+                if array is not constant(self.node, place):
+                    replace_constant(graph, self.node, place, array)
+
+    def beside(self, before: Layer, order: Sequence[int], step: int) -> tuple[Layer, Layer]:
+        """Channels of a depthwise layer by two dense ones: one that gives copies of the channels
+        that they read, in the place of `before`, and one over these.
+
+        Args:
+            order: the channels; the result has zeros at free places.
+            step: the copies are a multiple of it.
+        """
+        parts = {channel: self.parts(channel) for channel in order if channel != FREE}
+        sources = [channel for channel in order for _ in parts.get(channel, ())]
+        sources += [FREE] * (-len(sources) % step)
+        weights = np.zeros((len(order), len(sources), *self.weights.shape[2:]), np.int8)
+        place = 0
+        for output, channel in enumerate(order):
+            for part in parts.get(channel, ()):
+                weights[output, place] = part[0]
+                place += 1
+        copied = _beside(before.node, before.source, _made(before._constants, sources))
+        constants = _made(self._constants, order)
+        constants |= {_WEIGHTS: weights, _ZERO: np.zeros_like(constants[_ZERO])}
+        return copied, _beside(self.node, copied.node.outputs[0], constants)
+
+
+def _along(zero: Array, dtype: npt.DTypeLike) -> Array:
+    """A zero point along the output channels of weights."""
+    return zero.astype(dtype).reshape(-1, 1, 1, 1)
+
+
+def _made(constants: dict[int, Array], order: Sequence[int]) -> dict[int, Array]:
+    """The constants of a layer for other output channels."""
+    count = len(constants[_WEIGHTS])
+    places = np.array(order)
+    made = {
+        place: array[places] if array.ndim and len(array) == count else array
+        for place, array in constants.items()
+    }
+    free = places == FREE
+    zero = made[_ZERO].reshape(-1, 1, 1, 1)
+    made[_WEIGHTS][free] = zero[free] if zero.size > 1 else zero
+    if _BIAS in made:
+        made[_BIAS][free] = 0
+    return made
+
+
+def _beside(node: ir.Node, source: ir.Value, constants: dict[int, Array]) -> Layer:
+    """A dense layer with the window of another one."""
+    result = ir.Value(f"{node.outputs[0].name}/beside", dtype=node.outputs[0].dtype)
+    attributes = {**node.attributes, "group": 1}
+    inputs = (source, *node.inputs[1:])
+    name = f"{node.name}/beside"
+    made = ir.Node("QLinearConv", inputs, [result], attributes=attributes, name=name)
+    layer = Layer(made, constants, is_dense=True)
+    layer._changed = True
+    return layer
