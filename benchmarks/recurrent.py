@@ -1,10 +1,13 @@
-"""Two LSTM layers, one thread: how many times LiteRT's speed.
+"""LSTM layers, one thread: how many times LiteRT's speed.
 
-    python benchmarks/recurrent.py [--rounds N] [--json FILE]
+    python benchmarks/recurrent.py [--grid] [--rounds N] [--json FILE]
 
 Float, hybrid (8-bit weights) and integer (8x8_16) layers of 128 units, hybrid ones of 512 too, over
 100 steps an invoke and over one; "dynamic" are the hybrid ones with activations rounded as LiteRT
 rounds them. Both runtimes take turns in one process; a ratio is that of the medians.
+
+With `--grid` one layer of each form and of 16 to 128 units, over one step and over 30, and the
+geometric mean of the ratios of each form.
 """
 
 from __future__ import annotations
@@ -40,6 +43,9 @@ FORMS = (
     *(("float", SMALL), ("hybrid", SMALL), ("dynamic", SMALL), ("integer", SMALL)),
     *(("hybrid", LARGE), ("dynamic", LARGE)),
 )
+GRID_UNITS, GRID_STEPS, GRID_FORMS = (16, 20, 32, 64, 128), (30, 1), ("float", "hybrid", "integer")
+# Of the means of the grid.
+GRID_BAR = 0.9
 # Over 100 steps, how many times LiteRT's speed at least.
 BARS = {"float": 1.8, "hybrid": 1.3, "dynamic": 1.3, "integer": 1.5}
 STREAMING_BAR = 0.8
@@ -114,30 +120,29 @@ class Network:
         self.graph.operator(LSTM, inputs, [output], options, version=3, intermediates=scales)
         return output
 
-    def model(self, steps: int) -> bytes:
+    def model(self, steps: int, layers: int = LAYERS) -> bytes:
         source = output = self.activation((1, steps, self.units))
-        for _ in range(LAYERS):
+        for _ in range(layers):
             output = self.layer(output, steps)
         self.graph.inputs(source).outputs(output)
         return self.builder.write()
 
 
-def measure(form: str, units: int, steps: int, rounds: int) -> dict[str, Any]:
+def measure(form: str, units: int, steps: int, rounds: int, layers: int = LAYERS) -> dict[str, Any]:
     """Median milliseconds of both, and LiteRT's over ours."""
     rng = np.random.default_rng(0)
-    model = Network(form, units, rng).model(steps)
+    model = Network(form, units, rng).model(steps, layers)
     feed = rng.normal(0, 0.5, (1, steps, units)).astype(np.float32)
     if form == "integer":
         feed = np.clip(np.rint(feed / ACTIVATION_SCALE), -128, 127).astype(np.int8)
     runtimes = [LiteRT(model_content=model, num_threads=1)]
-    hybrid = "dynamic" if form == "dynamic" else "float"
+    hybrid = "dynamic" if form == "dynamic" else "auto"
     runtimes.append(Interpreter(model_content=model, num_threads=1, hybrid=hybrid))
     for runtime in runtimes:
         runtime.allocate_tensors()
         runtime.set_tensor(runtime.get_input_details()[0]["index"], feed)
     times = interleaved([runtime.invoke for runtime in runtimes], rounds, min_time=0.02)
     theirs, ours = (statistics.median(seconds) * 1e3 for seconds in times)
-    bar = STREAMING_BAR if steps == 1 else BARS[form]
     return {
         "form": form,
         "units": units,
@@ -145,22 +150,52 @@ def measure(form: str, units: int, steps: int, rounds: int) -> dict[str, Any]:
         "litert_ms": round(theirs, 4),
         "ours_ms": round(ours, 4),
         "ratio": round(theirs / ours, 2),
-        "bar": bar,
     }
+
+
+def two_layers(rounds: int) -> list[dict[str, Any]]:
+    """Two layers of each form, with the bar of each."""
+    results = []
+    for steps in (100, 1):
+        for form, units in FORMS:
+            bar = STREAMING_BAR if steps == 1 else BARS[form]
+            results.append({**measure(form, units, steps, rounds), "bar": bar})
+            show(results[-1])
+    return results
+
+
+def grid(rounds: int) -> list[dict[str, Any]]:
+    """One layer of each form and size, and the mean of each form."""
+    results = []
+    for form in GRID_FORMS:
+        rows = [
+            measure(form, units, steps, rounds, layers=1)
+            for steps in GRID_STEPS
+            for units in GRID_UNITS
+        ]
+        for row in rows:
+            show(row)
+        mean = statistics.geometric_mean([row["ratio"] for row in rows])
+        print(f"{form:8} geometric mean {mean:5.2f} times, at least {GRID_BAR}")
+        results += rows
+    return results
+
+
+def show(row: dict[str, Any]) -> None:
+    print(
+        f"{row['form']:8} {row['units']} units {row['steps']:4} steps "
+        f"{row['litert_ms']:9.4f} ms, ours {row['ours_ms']:9.4f} ms: {row['ratio']:5.2f} times"
+        + (f", at least {row['bar']}" if "bar" in row else "")
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--grid", action="store_true")
     parser.add_argument("--rounds", type=int, default=31)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    results = [measure(*form, steps, arguments.rounds) for steps in (100, 1) for form in FORMS]
-    for row in results:
-        print(
-            f"{row['form']:8} {row['units']} units {row['steps']:4} steps "
-            f"{row['litert_ms']:9.4f} ms, ours {row['ours_ms']:9.4f} ms: "
-            f"{row['ratio']:5.2f} times, at least {row['bar']}"
-        )
+    results = (grid if arguments.grid else two_layers)(arguments.rounds)
     if arguments.json:
         write_text(arguments.json, json.dumps({**machine(), "results": results}, indent=2) + "\n")
 

@@ -19,7 +19,7 @@ from tflite_ort.opmap.idioms.convolution_operands import (
     relaid_filter,
     window_padding,
 )
-from tflite_ort.opmap.idioms.convolution_phases import convolution_of_phases, phases_of
+from tflite_ort.opmap.idioms.convolution_phases import transposed_lowerings
 from tflite_ort.opmap.idioms.exact_sums import ExactSums, rounded_twice, rounded_wide
 from tflite_ort.opmap.idioms.hybrid import hybrid_input
 from tflite_ort.opmap.idioms.indices import affordable, failing, sizes_of
@@ -246,22 +246,22 @@ def _attributes(
 
 @translator(Op.TRANSPOSE_CONV, versions=(1, 5))
 def transpose_conv(op: OperatorView[TransposeConvOptions], g: Graph) -> None:
-    """ConvTranspose with the filter [out, kh, kw, in] as [in, out, kh, kw].
-
-    On the CPU 8-bit codes take one Conv, see `convolution_of_phases`. Elsewhere quantised weights
-    stay codes behind a DequantizeLinear, although no integer kernel follows: ONNX Runtime would
-    quantise float weights again, with scales of its own.
-    """
-    input, filter, options = op["input"], op["filter"], op.options
-    check_types(input, filter)
-    known = is_known(*op.output.shape[1:3], *input.shape[1:3])
-    if not known or may_differ(op.output.shape[:1], input.shape[:1]):
+    """A ConvTranspose, or convolutions that give the same, see `transposed_lowerings`."""
+    check_types(op["input"], op["filter"])
+    known = is_known(*op.output.shape[1:3], *op["input"].shape[1:3])
+    if not known or may_differ(op.output.shape[:1], op["input"].shape[:1]):
         transpose_conv_of_computed_size(op, g)
         return
-    phases = phases_of(op, g)
-    if phases is not None:
-        convolution_of_phases(op, g, *phases)
-        return
+    build_chosen(op, transposed_lowerings(op, g, partial(_transposed, op, g)), g.target.choose)
+
+
+def _transposed(op: OperatorView[TransposeConvOptions], g: Graph) -> None:
+    """ConvTranspose with the filter [out, kh, kw, in] as [in, out, kh, kw].
+
+    Quantised weights stay codes behind a DequantizeLinear, although no integer kernel follows:
+    ONNX Runtime would quantise float weights again, with scales of its own.
+    """
+    input, filter, options = op["input"], op["filter"], op.options
     _, kh, kw, _ = filter.shape
     strides = [options.stride_h, options.stride_w]
     size, (height, width) = op.output.shape[1:3], input.shape[1:3]

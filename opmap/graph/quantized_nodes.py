@@ -163,6 +163,10 @@ class QuantizedNodes(Nodes):
         """The real numbers for carried codes of `tensor`."""
         return self._dequantize(value, tensor, carried_type(tensor))
 
+    def zero_code(self, tensor: TensorView) -> ir.Value:
+        """The carried code of `tensor` for 0."""
+        return self._parameters(tensor, carried_type(tensor))[1]
+
     def apart(self, value: ir.Value) -> ir.Value:
         """`value` behind a node that keeps ONNX Runtime from fusing its producer and users."""
         return self.op("Max", value, self.constant(np.finfo(np.float32).min))
