@@ -1,7 +1,7 @@
 """Times the lowerings of many layers, and fits the cost model that the library ships.
 
-python benchmarks/lowerings.py measure --layers means --threads 1 --seconds 100 --out FILE.json
-python benchmarks/lowerings.py fit FILE.json... --out bridge/tuning/costs.json
+python -m benchmarks.lowerings measure --layers means --threads 1 --seconds 100 --out FILE.json
+python -m benchmarks.lowerings fit FILE.json... --out bridge/tuning/costs.json
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.recurrent import Network
 from tflite_ort.files import write_text
 from tflite_ort.opmap import Target
 from tflite_ort.opmap.graph.choices import Lowering
 from tflite_ort.providers.trials import exact_weight_type
 from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import (
+    ActivationFunctionType,
     Conv2DOptions,
     DepthwiseConv2DOptions,
     FullyConnectedOptions,
@@ -34,7 +36,9 @@ from tflite_ort.schema import (
     Pool2DOptions,
     QuantizationParameters,
     SoftmaxOptions,
+    SVDFOptions,
     TensorType,
+    TransposeConvOptions,
     read_model,
 )
 from tflite_ort.specialize.specialization import specialize
@@ -146,8 +150,69 @@ def product(rng: np.random.Generator) -> Model:
     return read_model(builder.write())
 
 
+def transposed(rng: np.random.Generator) -> Model:
+    """A drawn TRANSPOSE_CONV of int8 codes or of floats."""
+    inputs, outputs = (int(2 ** rng.uniform(1, 6.5)) for _ in "io")
+    most = max(3, int(2e5 / max(inputs, 4 * outputs)) ** 0.5)
+    height, width = (int(rng.integers(2, min(40, most) + 1)) for _ in "hw")
+    kernel, stride = int(rng.integers(2, 5)), int(rng.choice([1, 2, 2, 3]))
+    of_codes = rng.random() < 0.6
+    affine = QuantizationParameters.affine
+    activations = (_INT8, affine(0.02, -3)) if of_codes else (TensorType.FLOAT32, None)
+    builder = ModelBuilder("layer")
+    main = builder.subgraph("main")
+    output = (1, height * stride, width * stride, outputs)
+    main.constant("size", np.array(output, np.int32))
+    weights = rng.integers(-127, 127, (outputs, kernel, kernel, inputs), np.int8, endpoint=True)
+    if of_codes:
+        main.constant("w", weights, _INT8, affine(0.01, 0))
+    else:
+        main.constant("w", weights.astype(np.float32) / 100)
+    main.tensor("x", (1, height, width, inputs), *activations)
+    main.tensor("y", output, *activations)
+    options = TransposeConvOptions(padding=Padding.SAME, stride_w=stride, stride_h=stride)
+    main.operator(Op.TRANSPOSE_CONV, ["size", "w", "x"], ["y"], options, version=2)
+    main.inputs("x").outputs("y")
+    return read_model(builder.write())
+
+
+def cell(rng: np.random.Generator) -> Model:
+    """A drawn UNIDIRECTIONAL_SEQUENCE_LSTM of floats or of integers."""
+    form = str(rng.choice(["float", "integer"]))
+    units, steps = int(2 ** rng.uniform(3, 8)), int(2 ** rng.uniform(0, 5.5))
+    clip = float(rng.choice([0, 10]))
+    return read_model(Network(form, units, rng, clip).model(steps, layers=1))
+
+
+def state(rng: np.random.Generator) -> Model:
+    """A drawn SVDF of int8 codes."""
+    features, units, memory = (int(2 ** rng.uniform(2, most)) for most in (7, 8, 5.5))
+    affine, short = QuantizationParameters.affine, TensorType.INT16
+    builder = ModelBuilder("layer")
+    main = builder.subgraph("main").tensor("x", (1, features), _INT8, affine(0.05, -7))
+    codes = rng.integers(-127, 127, (units, features), np.int8, endpoint=True)
+    main.constant("feature", codes, _INT8, affine(0.006, 0))
+    codes = rng.integers(-32767, 32767, (units, memory), np.int16, endpoint=True)
+    main.constant("time", codes, short, affine(1 / 32767, 0))
+    main.constant("b", rng.integers(-9, 9, units, np.int32), TensorType.INT32, affine(1e-5, 0))
+    main.tensor("state", (1, units * memory), short, affine(2.0**-12, 0), is_variable=True)
+    main.tensor("y", (1, units), _INT8, affine(0.03, -128))
+    options = SVDFOptions(1, ActivationFunctionType.RELU)
+    main.operator(Op.SVDF, ["x", "feature", "time", "b", "state"], ["y"], options, version=3)
+    main.inputs("x").outputs("y")
+    return read_model(builder.write())
+
+
 # What is measured, by name.
-_LAYERS = {"convolutions": convolution, "means": mean, "products": product, "softmax": softmax}
+_LAYERS = {
+    "cells": cell,
+    "convolutions": convolution,
+    "means": mean,
+    "products": product,
+    "softmax": softmax,
+    "states": state,
+    "transposed": transposed,
+}
 
 
 def operators(model: Model) -> Iterator[OperatorView[Any]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from tflite_ort.opmap.cells.lstm_basic import basic_lstm
-from tflite_ort.opmap.cells.lstm_float import Run, run_cells
+from tflite_ort.opmap.cells.lstm_float import Result, Run, cell_lowerings
 from tflite_ort.opmap.cells.lstm_float_weights import read_float_weights, reals, weight_matrix
 from tflite_ort.opmap.cells.lstm_integer import run_integer_cell
 from tflite_ort.opmap.cells.lstm_integer_weights import read_integer_weights
@@ -15,6 +16,7 @@ from tflite_ort.opmap.cells.recurrent_activation import activated
 from tflite_ort.opmap.cells.rnn_cell import RnnRun, run_rnns
 from tflite_ort.opmap.cells.svdf_integer import integer_svdf
 from tflite_ort.opmap.graph import Domain, Graph, ir
+from tflite_ort.opmap.graph.choices import Lowering, build_chosen
 from tflite_ort.opmap.idioms.fixed_point import centred_codes
 from tflite_ort.opmap.idioms.hybrid import Rounding, row_rounding
 from tflite_ort.opmap.idioms.hybrid_products import sum_of_products
@@ -43,6 +45,7 @@ from tflite_ort.schema.values.lstm import (
 from tflite_ort.schema.values.sizes import has_zero, is_known, is_one
 
 View = OperatorView[Any]
+Write = Callable[[ir.Value], None]  # of the outputs
 _TIME, _BATCH_MAJOR = 0, (1, 0, 2)
 _WEIGHTS = (
     *("input_to_forget_weights", "fw_input_to_forget_weights"),
@@ -60,16 +63,29 @@ def lstm(op: OperatorView[LSTMOptions], g: Graph) -> None:
         narrow_lstm(op, g)
     elif kind is LstmKind.INTEGER:
         axis = g.ints([_TIME])
-        y = _integer_lstm(op, g, g.op("Unsqueeze", g.read_steps(op["input"]), axis), single=True)
-        g.write(op.output, g.op("Squeeze", y, axis), domain=Domain.STORED)
+        x = g.op("Unsqueeze", g.read_steps(op["input"]), axis)
+
+        def write(y: ir.Value) -> None:
+            g.write(op.output, g.op("Squeeze", y, axis), domain=Domain.STORED)
+
+        _integer_lstm(op, g, x, write, single=True)
     else:
-        ((y, h, c),) = run_cells(g, [_run(op, g, [g.read(op["input"])], single=True)])
+        _float_lstm(op, g, [g.read(op["input"])], partial(g.write, op.output), single=True)
+
+
+def _float_lstm(op: View, g: Graph, x: Values, write: Write, *, single: bool) -> None:
+    def write_all(results: Sequence[Result]) -> None:
+        ((y, h, c),) = results
         _write_states(op, g, "", h, c)
-        g.write(op.output, y)
+        write(y)
+
+    lowerings = cell_lowerings(g, [_run(op, g, x, single=single)], write_all)
+    build_chosen(op, lowerings, g.target.choose)
 
 
-def _integer_lstm(op: View, g: Graph, x: ir.Value, *, single: bool) -> ir.Value:
-    """The outputs [T, B, O] as codes, in the quantisation of the output state, as in TFLite."""
+def _integer_lstm(op: View, g: Graph, x: ir.Value, write: Write, *, single: bool) -> None:
+    """Computes the outputs [T, B, O] as codes, in the quantisation of the output state, as TFLite
+    does: with recurrent products of floats, or of doubles that have the multipliers in them."""
     if has_zero(*op["input"].shape):
         raise Untranslatable("a sequence of nothing")
     cell, states = read_integer_weights(op), [op["output_state"], op["cell_state"]]
@@ -78,13 +94,34 @@ def _integer_lstm(op: View, g: Graph, x: ir.Value, *, single: bool) -> ir.Value:
         if state.rank != 2 or state.shape[1] != width:
             raise Untranslatable(f"an integer state of shape {state.shape}, {width} to a row")
     h, c = g.read_steps(states[0]), g.read(states[1], domain=Domain.STORED)
-    y, h, c = run_integer_cell(g, cell, x, h, c, single=single)
-    codes = [centred_codes(g, h, states[0]), c]
-    for state, value in zip(states, codes, strict=True):
-        g.write(state, value, domain=Domain.STORED)
-    if single:
-        return g.op("Unsqueeze", codes[0], g.ints([_TIME]))
-    return centred_codes(g, y, states[0])
+
+    def build(*, doubles: bool) -> None:
+        y, *new = run_integer_cell(g, cell, x, h, c, single=single, doubles=doubles)
+        codes = [centred_codes(g, new[0], states[0]), new[1]]
+        for state, value in zip(states, codes, strict=True):
+            g.write(state, value, domain=Domain.STORED)
+        if single:
+            write(g.op("Unsqueeze", codes[0], g.ints([_TIME])))
+        else:
+            write(centred_codes(g, y, states[0]))
+
+    shape = op["input"].shape
+    steps = 1 if single else shape[_time_axis(op)]
+    if not (g.target.cpu_kernels and cell.recurrent.fits_doubles and is_known(steps)):
+        build(doubles=False)
+        return
+    work = {"Integer cells": 1.0, "Integer cells steps": float(steps)}
+    work["Integer cells sums"] = float(4 * steps * cell.size)
+    work["Integer cells products"] = float(steps * cell.recurrent.weights.size)
+    doubled = {
+        what.replace("Integer cells", "Double cells"): amount for what, amount in work.items()
+    }
+    lowerings = [
+        Lowering("doubles", doubled, partial(build, doubles=True)),
+        Lowering("floats", work, partial(build, doubles=False)),
+    ]
+    few = cell.recurrent.is_small
+    build_chosen(op, lowerings if few else lowerings[::-1], g.target.choose)
 
 
 @translator(Op.UNIDIRECTIONAL_SEQUENCE_LSTM, versions=(1, 4))
@@ -94,13 +131,15 @@ def unidirectional_sequence_lstm(
     """LSTM, or a Scan of the step where the ONNX LSTM differs; integer cells are exact."""
     if op["input"].is_quantized:
         x = _batch_second(op, g, g.read_steps(op["input"]))
-        y = _integer_lstm(op, g, x, single=_is_single(op))
-        g.write(op.output, _batch_second(op, g, y), domain=Domain.STORED)
+
+        def write(y: ir.Value) -> None:
+            g.write(op.output, _batch_second(op, g, y), domain=Domain.STORED)
+
+        _integer_lstm(op, g, x, write, single=_is_single(op))
         return
     x = _read_sequence(op, g, op["input"])
-    ((y, h, c),) = run_cells(g, [_run(op, g, [x], single=_is_single(op))])
-    _write_states(op, g, "", h, c)
-    _write_sequence(op, g, op.output, y)
+    write_floats = partial(_write_sequence, op, g, op.output)
+    _float_lstm(op, g, [x], write_floats, single=_is_single(op))
 
 
 @translator(Op.BIDIRECTIONAL_SEQUENCE_LSTM, versions=(1, 3))
@@ -114,10 +153,13 @@ def bidirectional_sequence_lstm(
         _run(op, g, x, prefix, single=single, reverse=prefix == "bw_")
         for prefix, x in zip(("fw_", "bw_"), inputs, strict=True)
     ]
-    results = run_cells(g, runs)
-    for prefix, (_, h, c) in zip(("fw_", "bw_"), results, strict=True):
-        _write_states(op, g, prefix, h, c)
-    _write_directions(op, g, [y for y, _, _ in results])
+
+    def write(results: Sequence[Result]) -> None:
+        for prefix, (_, h, c) in zip(("fw_", "bw_"), results, strict=True):
+            _write_states(op, g, prefix, h, c)
+        _write_directions(op, g, [y for y, _, _ in results])
+
+    build_chosen(op, cell_lowerings(g, runs, write), g.target.choose)
 
 
 def _run(
@@ -133,7 +175,8 @@ def _run(
     if has_zero(*h.shape) and not is_known(_batch(op)):
         raise Untranslatable("a state without rows")
     states = _rows(g, h, outputs), _rows(g, c, cell.size)
-    return Run(cell, x, *states, single, _batch(op), reverse)
+    steps = 1 if single else op["input"].shape[_time_axis(op)]
+    return Run(cell, x, *states, single, _batch(op), steps, reverse)
 
 
 def _rounding(op: View, g: Graph) -> Rounding | None:

@@ -1,4 +1,4 @@
-"""Every lowering of a layer gives the same codes."""
+"""Every lowering of a layer gives the same codes, or the same floats but for the last bits."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ from tflite_ort.schema import (
     SoftmaxOptions,
     Specialized,
     TensorType,
+    TransposeConvOptions,
     read_model,
     write_model,
 )
@@ -288,6 +289,53 @@ def test_means_of_codes_are_sums_where_windows_stay_inside() -> None:
     main.operator(Op.AVERAGE_POOL_2D, ["x"], ["y"], options, version=2)
     main.inputs("x").outputs("y")
     assert optimised_nodes(builder.write()) == {"QLinearConv": 1}
+
+
+@st.composite
+def transposed(draw: st.DrawFn) -> Model:
+    """TRANSPOSE_CONV of 8-bit codes or of floats."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    type_ = draw(st.sampled_from([TensorType.INT8, TensorType.UINT8, TensorType.FLOAT32]))
+    kernel, stride = (draw(_SIDES), draw(_SIDES)), (draw(_SIDES), draw(_SIDES))
+    padding = draw(st.sampled_from([Padding.SAME, Padding.VALID]))
+    size, inputs, outputs = (draw(_SIDES), draw(_SIDES)), draw(_SIDES), draw(_SIDES)
+    cells = [
+        n * s if padding is Padding.SAME else (n - 1) * s + k
+        for n, k, s in zip(size, kernel, stride, strict=True)
+    ]
+    result = 2, *cells, outputs
+    builder = ModelBuilder()
+    main = builder.subgraph("main").constant("size", np.int32(result))
+    codes = None if type_ is TensorType.FLOAT32 else _affine(0.05, 7)
+    weights: Any = rng.integers(1, 100, (outputs, *kernel, inputs))
+    units = None if codes is None else _affine(0.01, 0 if type_ is TensorType.INT8 else 41)
+    main.constant("weights", weights.astype(type_.name.lower()), type_, units)
+    main.tensor("image", (2, *size, inputs), type_, codes)
+    main.tensor("result", result, type_, codes)
+    options = TransposeConvOptions(padding=padding, stride_h=stride[0], stride_w=stride[1])
+    given = ["size", "weights", "image"]
+    main.operator(Op.TRANSPOSE_CONV, given, ["result"], options, version=2)
+    main.inputs("image").outputs("result")
+    return read_model(builder.write())
+
+
+@given(transposed(), st.integers(0, 2**32 - 1))
+def test_lowerings_of_a_transposed_convolution_give_the_same(model: Model, seed: int) -> None:
+    graph, rng = graph_of(model), np.random.default_rng(seed)
+    input = graph.tensors[graph.inputs[0]]
+    image: Array = rng.normal(0, 1, input.shape).astype(np.float32)
+    if input.is_quantized:
+        bounds = np.iinfo(input.dtype)
+        image = rng.integers(bounds.min, bounds.max, input.shape, input.dtype, endpoint=True)
+    found = lowerings_of(last_operator(graph), _TARGET, _RESOLVER.translators)
+    hypothesis.assume(found)
+    first = result_of(graph, found[0].name, image)
+    for other in found[1:]:
+        got = result_of(graph, other.name, image)
+        if input.is_quantized:
+            np.testing.assert_array_equal(got, first, other.name)
+        else:
+            np.testing.assert_allclose(got, first, 1e-5, 1e-5 * np.abs(first).max())
 
 
 def image_layer(width: int, channels: int) -> OperatorView[Any]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,11 +27,12 @@ from tflite_ort.opmap.cells.directions import (
 from tflite_ort.opmap.cells.lstm_float_step import OUTPUT, FloatStep
 from tflite_ort.opmap.cells.lstm_float_weights import FloatWeights
 from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.opmap.graph.choices import Lowering
 from tflite_ort.opmap.idioms.hybrid_products import WeightMatrix, keeps_codes, sum_of_products
 from tflite_ort.opmap.idioms.scan import scan
 from tflite_ort.records import record
 from tflite_ort.schema import ActivationFunctionType
-from tflite_ort.schema.values.sizes import has_zero, is_one
+from tflite_ort.schema.values.sizes import has_zero, is_known, is_one
 
 Array = npt.NDArray[Any]
 Result = tuple[ir.Value, ir.Value, ir.Value]  # outputs [T, B, O], last output and cell state
@@ -56,6 +58,7 @@ class Run:
         cell_state: [B, C].
         single: there is one step, whose output is [B, O].
         batch: B.
+        steps: T.
         reverse: from the last step to the first.
     """
 
@@ -65,6 +68,7 @@ class Run:
     cell_state: ir.Value
     single: bool
     batch: int
+    steps: int = 1
     reverse: bool = False
 
     @property
@@ -73,22 +77,51 @@ class Run:
         return is_one(self.batch)
 
 
-def run_cells(g: Graph, runs: Sequence[Run]) -> list[Result]:
+def cell_lowerings(
+    g: Graph, runs: Sequence[Run], write: Callable[[Sequence[Result]], None]
+) -> list[Lowering]:
+    """The cells as LSTM of ONNX, and as Scan of the step, where both compute the same.
+
+    Args:
+        write: takes the results of all runs.
+    """
+
+    def build(*, in_steps: bool) -> None:
+        write(_run_cells(g, runs, in_steps=in_steps))
+
+    first = runs[0]
+    in_steps = any(_is_in_steps(g, run) for run in runs)
+    if in_steps or not (g.target.cpu_kernels and is_known(first.steps, first.batch)):
+        return [Lowering("steps" if in_steps else "lstm", {}, partial(build, in_steps=in_steps))]
+    steps = float(first.steps * len(runs))
+    weights = 4 * first.cell.size * sum(matrix.codes.shape[1] for matrix in _matrices(first.cell))
+    scan = {"Scan": 1.0, "Scan steps": steps, "Scan products": steps * weights}
+    scan["Scan cells"] = steps * first.cell.size
+    lstm = {what.replace("Scan", "LSTM"): amount for what, amount in scan.items()}
+    if any(run.cell.cell_clip for run in runs):
+        lstm = {what.replace("LSTM", "Clipped LSTM"): amount for what, amount in lstm.items()}
+    return [
+        Lowering("lstm", lstm, partial(build, in_steps=False)),
+        Lowering("steps", scan, partial(build, in_steps=True)),
+    ]
+
+
+def _run_cells(g: Graph, runs: Sequence[Run], *, in_steps: bool) -> list[Result]:
     """Run the cells; one node runs two directions over the same input where that is possible."""
     kinds = {
         (tuple(x.name for x in run.x), cell.size, cell.activation, cell.peephole is None)
         for run, cell in ((run, run.cell) for run in runs)
     }
-    if len(kinds) == 1 and not any(_is_in_steps(g, run) or run.cell.cell_clip for run in runs):
+    if len(kinds) == 1 and not in_steps and not any(run.cell.cell_clip for run in runs):
         return _lstm(g, runs)
-    return [_run(g, run) for run in runs]
+    return [_run(g, run, in_steps=in_steps) for run in runs]
 
 
-def _run(g: Graph, run: Run) -> Result:
+def _run(g: Graph, run: Run, *, in_steps: bool) -> Result:
     cell = run.cell
     if run.single:
         return _stepped(g, run)
-    if _is_in_steps(g, run):
+    if in_steps or _is_in_steps(g, run):
         return _scanned(g, run)
     if not cell.cell_clip or has_zero(run.batch):
         return _lstm(g, [run])[0]
@@ -99,7 +132,7 @@ def _run(g: Graph, run: Run) -> Result:
 
 
 def _is_in_steps(g: Graph, run: Run) -> bool:
-    """Whether the ONNX LSTM computes something else, or takes longer.
+    """Whether the ONNX LSTM computes something else, or takes longer for all shapes.
 
     One step is less work without it. And it reads weights as floats, which are faster in 8 bits.
     """

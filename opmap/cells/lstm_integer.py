@@ -40,7 +40,14 @@ _INPUT, _FORGET, _UPDATE, _OUTPUT = range(4)
 
 
 def run_integer_cell(
-    g: Graph, cell: IntegerWeights, x: ir.Value, h: ir.Value, c: ir.Value, *, single: bool
+    g: Graph,
+    cell: IntegerWeights,
+    x: ir.Value,
+    h: ir.Value,
+    c: ir.Value,
+    *,
+    single: bool,
+    doubles: bool,
 ) -> tuple[ir.Value, ir.Value, ir.Value]:
     """Outputs [T, B, O] and last output, codes less their zero points in float32, and cell state.
 
@@ -50,9 +57,10 @@ def run_integer_cell(
         x, h: input [T, B, I] and output [B, O], in the same representation.
         c: cell state [B, C], as int16.
         single: T is 1.
+        doubles: the output meets its weights in float64, which has to be exact.
     """
     sums = clip(g, cell.input.of(g, x), SHORT)
-    step = _Step(g, cell)
+    step = _Step(g, cell, doubles=doubles)
     if step.places is not None:
         sums = g.op("Add", sums, g.constants.add(step.places.first + 0.5, "places"))
     states = (g.cast(h, _DOUBLE) if step.doubles else h, g.cast(c, _DOUBLE))
@@ -97,11 +105,10 @@ class _Step:
         ties: the output may be a half.
     """
 
-    def __init__(self, g: Graph, cell: IntegerWeights) -> None:
-        self.g, self.cell = g, cell
+    def __init__(self, g: Graph, cell: IntegerWeights, *, doubles: bool) -> None:
+        self.g, self.cell, self.doubles = g, cell, doubles
         units = np.array([2.0 ** (cell.cell_bits - 30), 2.0**-15, 1, 1])
         self.units = units * [TIE_BREAK, TIE_BREAK, 1, 1]
-        self.doubles = g.target.cpu_kernels and cell.recurrent.in_one_gemm
         self.places = _Places.of(cell) if self.doubles else None
         multiplier, _ = cell.hidden
         self.scaled = g.target.cpu_kernels and multiplies_in_double(multiplier, _REACH, bits=9)

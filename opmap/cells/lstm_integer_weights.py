@@ -54,9 +54,14 @@ class Product:
         return rescaled(g, sums, self.multiplier, self._largest, bits=bits + 1)
 
     @property
-    def in_one_gemm(self) -> bool:
-        """Whether `of_doubles` is exact, and faster."""
-        return self.weights.size <= _FEW and is_exact_in_double(self.multiplier, self._largest)
+    def fits_doubles(self) -> bool:
+        """Whether `of_doubles` is exact."""
+        return is_exact_in_double(self.multiplier, self._largest)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether `of_doubles` takes less time on most machines."""
+        return self.weights.size <= _FEW
 
     def of_doubles(self, g: Graph, value: ir.Value) -> ir.Value:
         """As `of`, of rows [B, columns] in float64: the first rounding's half and the multipliers

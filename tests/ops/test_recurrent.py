@@ -246,34 +246,6 @@ def test_clip_that_acts_late_is_seen() -> None:
     assert_same(outcome(model, rising), invokes(litert_interpreter(model), rising))
 
 
-def test_states_between_one_and_the_clip_take_no_scan() -> None:
-    """Cells whose tanh is 1 in float32, below the clip: the states are computed once more."""
-    case = Lstm(SEQUENCE, batch=2, time=20, cell_clip=30.0)
-    model, feeds = case.model(), [[np.full((2, 20, 4), 4.0, np.float32)]]
-    interpreter = Interpreter(model_content=model, num_threads=1)
-    results = invokes(interpreter, feeds)
-    assert_same(results, invokes(litert_interpreter(model), feeds))
-    interpreter.reset_all_variables()
-    nodes = {node for row in interpreter.profile(1) for node in row.nodes}
-    assert {"If", "LSTM"} <= nodes
-    assert "Scan" not in nodes
-
-
-@pytest.mark.parametrize("form", [SEQUENCE, BOTH_WAYS])
-@pytest.mark.parametrize("batch", [1, 2])
-def test_states_at_the_clip_take_no_scan(form: Op, batch: int) -> None:
-    """Cells that stay where tanh is 1 in float32: the clip changes their states and no output."""
-    case = Lstm(form, batch=batch, time=40, cell_clip=10.0)
-    values = [[np.full((batch, 40, 4), 4.0, np.float32)]] * 3
-    model = case.model()
-    interpreter = Interpreter(model_content=model, num_threads=1)
-    litert = litert_interpreter(model)
-    assert_same(invokes(interpreter, values), invokes(litert, values))
-    nodes = {node for row in interpreter.profile(1) for node in row.nodes}
-    assert {"If", "LSTM", "GRU"} <= nodes
-    assert "Scan" not in nodes
-
-
 @pytest.mark.parametrize(
     ("case", "nodes"),
     [
