@@ -252,9 +252,8 @@ class SubgraphExecutor:
         """Say once that samples of a batch run into each other, if inputs were resized so."""
         if self._shapes and not self._warned:
             model = self._context.resolver.model
-            self._warned = regrouping.warn_of_regrouping(
-                model, graph, self._shapes, self._specialize
-            )
+            specialize = partial(self._specialize, resized=self._shapes)
+            self._warned = regrouping.warn_of_regrouping(model, graph, self._shapes, specialize)
 
     def _wanted(self) -> Specialized:
         """The subgraph with all that is to be there after an invoke."""
@@ -268,10 +267,14 @@ class SubgraphExecutor:
             self._specialized = self._specialize(self._made_for)
         return self._specialized
 
-    def _specialize(self, shapes: Mapping[int, Shape]) -> Specialized:
+    def _specialize(
+        self, shapes: Mapping[int, Shape], resized: Mapping[int, Shape] | None = None
+    ) -> Specialized:
+        """The subgraph for these shapes, of the operators that it has for those of `resized`."""
         resolver = self._context.resolver
+        model = resolver.model_for(self.subgraph, shapes if resized is None else resized)
         return specialization.specialize(
-            resolver.model, self.subgraph, shapes, resolver.kernels, resolver.preparers()
+            model, self.subgraph, shapes, resolver.kernels, resolver.preparers()
         )
 
     def reset_variables(self) -> None:

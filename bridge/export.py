@@ -209,7 +209,8 @@ def _lowered(
     """The primary subgraph as one graph; custom operators without a translation as nodes of the
     domain `tflite.custom`, if they are to be."""
     with closing(BoundResolver(resolver, given.model)) as bound:
-        graph = specialize(bound.model, 0, given.shapes, bound.kernels, bound.preparers())
+        model = bound.model_for(0, given.shapes)
+        graph = specialize(model, 0, given.shapes, bound.kernels, bound.preparers())
         values = first_values(graph, bound)
     name = given.model.subgraphs[0].name or "main"
     lower = partial(lower_with_state, graph, values, target=target, name=name, stateful=stateful)

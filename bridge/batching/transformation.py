@@ -53,14 +53,15 @@ def batched(
         ModelError: an operator cannot take the shapes that reach it.
     """
     with closing(BoundResolver(resolver, model)) as bound:
-        sample = specialize(bound.model, 0, {}, bound.kernels, bound.preparers())
+        flat = bound.model_for(0, shapes)
+        sample = specialize(flat, 0, {}, bound.kernels, bound.preparers())
         try:
-            return _batched(bound.model, sample, size, given, Split(sample.operators))
+            return _batched(flat, sample, size, given, Split(sample.operators))
         except Unbatchable:
             parts = split(sample, given)
             if not parts.inside:
                 raise
-        return _batched(bound.model, sample, size, given, parts)
+        return _batched(flat, sample, size, given, parts)
 
 
 def _batched(

@@ -5,10 +5,11 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tflite_ort.custom.functions import Outputs, PlainFunction, is_dynamic, shaped
 from tflite_ort.custom.life_cycle import LifeCycleNode
+from tflite_ort.optional import late
 from tflite_ort.schema import Model, OperatorView
 from tflite_ort.schema.file.flow import inlined_subgraph
 from tflite_ort.schema.values.inlining import FlatModel, flat
@@ -17,6 +18,11 @@ from tflite_ort.schema.values.operators import Key, key_of
 from tflite_ort.versioning.registration import Function, Registration
 from tflite_ort.versioning.registry import Entry, Pair
 from tflite_ort.versioning.resolver import OpResolver, operator_key
+
+if TYPE_CHECKING:
+    from tflite_ort.schema.values import attention_composite
+else:
+    attention_composite = late("tflite_ort.schema.values.attention_composite")
 
 # The outputs of an operator with their shapes, None where these depend on data; it is told
 # whether the shapes that the file declares still hold.
@@ -48,6 +54,8 @@ class BoundResolver(OpResolver):
     def __init__(self, resolver: OpResolver, model: Model, num_threads: int = 0) -> None:
         super().__init__()
         self.model = flat(model)
+        self._whole = model
+        self._of_any_size: FlatModel | None = None
         self.translators = resolver.translators.copy()
         self.kernels = resolver.kernels.copy()
         self.registered.update(resolver.registered)
@@ -78,13 +86,26 @@ class BoundResolver(OpResolver):
 
         return {**self._shape_functions, **dict.fromkeys(self._with_life_cycle, prepare)}
 
+    def model_for(self, subgraph: int, shapes: Mapping[int, tuple[Any, ...]]) -> FlatModel:
+        """`model`, or, where the inputs of a subgraph have other shapes than in the file, one whose
+        attention composites take these."""
+        declared = self.model.subgraphs[subgraph].tensors
+        resized = any(shape != declared[index].shape for index, shape in shapes.items())
+        if not resized or self._nodes:  # nodes are found by their place
+            return self.model
+        if self._of_any_size is None:
+            whole = attention_composite.with_attention_of_any_size(self._whole)
+            self._of_any_size = self.model if whole is self._whole else flat(whole)
+        return self._of_any_size
+
     def close(self) -> None:
         """Free every node, once.
 
         Raises:
             KernelError: `free` of a kernel raised; the others are freed.
         """
-        self.model = FlatModel(Model())
+        self.model = self._of_any_size = FlatModel(Model())
+        self._whole = Model()
         self._finalizer()
 
     def _bind(self, key: Key, version: int, registration: Registration) -> None:
