@@ -15,6 +15,7 @@ from tflite_ort.schema.file.flow import inlined_subgraph
 from tflite_ort.schema.values.inlining import FlatModel, flat
 from tflite_ort.schema.values.inputs import Inputs
 from tflite_ort.schema.values.operators import Key, key_of
+from tflite_ort.schema.values.sizes import may_differ
 from tflite_ort.versioning.registration import Function, Registration
 from tflite_ort.versioning.registry import Entry, Pair
 from tflite_ort.versioning.resolver import OpResolver, operator_key
@@ -90,7 +91,7 @@ class BoundResolver(OpResolver):
         """`model`, or, where the inputs of a subgraph have other shapes than in the file, one whose
         attention composites take these."""
         declared = self.model.subgraphs[subgraph].tensors
-        resized = any(shape != declared[index].shape for index, shape in shapes.items())
+        resized = any(may_differ(shape, declared[index].shape) for index, shape in shapes.items())
         if not resized or self._nodes:  # nodes are found by their place
             return self.model
         if self._of_any_size is None:
