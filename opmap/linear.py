@@ -23,7 +23,11 @@ from tflite_ort.opmap.idioms.exact_sums import (
 from tflite_ort.opmap.idioms.hybrid import hybrid_input, input_rounding
 from tflite_ort.opmap.idioms.hybrid_products import WeightMatrix, keeps_codes, sum_of_products
 from tflite_ort.opmap.idioms.products_of_cells import product_lowerings
-from tflite_ort.opmap.idioms.rounded_rows import rounded_product, rounded_product_of_4_bits
+from tflite_ort.opmap.idioms.rounded_rows import (
+    rounded_product,
+    rounded_product_of_4_bits,
+    unpacks_4_bits,
+)
 from tflite_ort.opmap.idioms.symmetric_weights import symmetric, with_repeated
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
@@ -151,6 +155,9 @@ def _coded_product(
     if matrix is None:
         return None
     count = math.prod(input.shape) // filter.shape[1] if is_known(*input.shape) else 0
+    packed = filter.type is TensorType.INT4
+    if packed and (count == 1 or g.target.hybrid != "auto"):
+        return None
     bias = accumulator_bias(g, input, filter, op.get("bias"))
     if count == 1 or not asymmetric:
         product = rounded_product(g, rows, matrix, count, bias)
@@ -173,8 +180,9 @@ def _product(op: OperatorView[FullyConnectedOptions], g: Graph, rows: ir.Value) 
     rows = with_repeated(g, rows, repeated)
     if not filter.is_constant:
         return g.op("Gemm", rows, g.read(filter), bias, transB=1)
-    if filter.type is TensorType.INT4 and not input.is_quantized:
-        count = math.prod(input.shape) // filter.shape[1] if is_known(*input.shape) else 0
+    count = math.prod(input.shape) // filter.shape[1] if is_known(*input.shape) else 0
+    packed = filter.type is TensorType.INT4 and not input.is_quantized
+    if packed and not unpacks_4_bits(g, filter, count):
         product = rounded_product_of_4_bits(g, rows, filter, count)
         if product is None:
             product = g.op("MatMul", rows, g.packed_weights(filter, permutation=(1, 0)))

@@ -29,6 +29,7 @@ _ZERO = float((_ZERO_POINT << _SHIFTS).sum())
 _LARGEST = float(127 << _SHIFTS[0])
 # With fewer weights the digits cost more than they save: as floats the weights fit in the cache.
 _MANY = 2**18
+_CODES = (TensorType.INT8, TensorType.INT4)
 _MOST_COLUMNS = 2**17  # sums of so many products of 8 bits stay in 32 bits
 
 
@@ -46,17 +47,19 @@ class WeightMatrix:
 
     @classmethod
     def of_codes(cls, tensor: TensorView) -> WeightMatrix | None:
-        """The matrix of a constant in int8 codes, with zero point 0 and one scale or one a row.
+        """The matrix of a constant in 4- or 8-bit codes, with zero point 0 and one scale or one a
+        row.
 
         None for any other tensor.
         """
         quantization = tensor.quantization
-        if tensor.data is None or tensor.type is not TensorType.INT8 or quantization is None:
+        if tensor.data is None or tensor.type not in _CODES or quantization is None:
             return None
         rows = len(tensor.data)
         if quantization.zero_point.any() or quantization.scale.size not in (1, rows):
             return None
-        return cls(tensor.data, np.broadcast_to(quantization.scale, rows))
+        codes = tensor.data.astype(np.int8, copy=False)
+        return cls(codes, np.broadcast_to(quantization.scale, rows))
 
     @property
     def reals(self) -> npt.NDArray[np.float32]:

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Graph, ir
-from tflite_ort.opmap.idioms.hybrid import reach
 from tflite_ort.opmap.idioms.hybrid_products import WeightMatrix, keeps_exact_codes
 from tflite_ort.schema import TensorView
 
@@ -19,18 +18,20 @@ _LARGEST, _ZERO_POINT = 127, 128
 _MICROSOFT = "com.microsoft"
 # Of MatMulNBits: activations of 8 bits, and the blocks of a row of weights that it takes.
 _ROUNDED, _BLOCKS = 4, (32, 64, 128, 256)
-# With fewer weights or products the nodes that round take as long as what 8 bits save: measured
-# with 64 to 1,536 columns and up to 128 rows.
+# With fewer weights the nodes that round a row take as long as what 8 bits save.
 _WEIGHTS_OF_ONE_ROW = 2**16
-_PRODUCTS_OF_ROWS = 2**21
+# Of 4-bit weights for several rows; more take 2 MB as floats.
+_MOST_UNPACKED = 2**19
+# So many products take as long as the nodes that round several rows, and so many more as reading or
+# writing a number there: measured with 2 to 256 rows and 24 to 1,536 columns.
+_PRODUCTS_OF_NODES, _PRODUCTS_OF_NUMBER = 540_000, 34
 
 
 def rounded_product(
     g: Graph, x: ir.Value, matrix: WeightMatrix, rows: int, added: ir.Value | None
 ) -> ir.Value | None:
     """`x` [rows, K] times the transposed matrix, plus `added` [N]; None where floats are faster."""
-    weights = matrix.codes.size
-    enough = weights >= _WEIGHTS_OF_ONE_ROW if rows == 1 else rows * weights >= _PRODUCTS_OF_ROWS
+    enough = _is_enough(rows, *matrix.codes.shape)
     if g.target.hybrid != "auto" or not enough or not keeps_exact_codes(g, matrix):
         return None
     assert matrix.scale is not None
@@ -38,19 +39,41 @@ def rounded_product(
     if rows == 1:
         operands = x, codes, scale, None, added
         return g.op("DynamicQuantizeMatMul", *operands, domain=_MICROSOFT)
-    product = _product_of_rows(g, x, codes, scale, rows)
+    product = _product_of_rows(g, x, codes, scale, (rows, matrix.codes.shape[1]))
     return product if added is None else g.op("Add", product, added)
 
 
+def _is_enough(rows: int, units: int, depth: int) -> bool:
+    """Whether 8 bits are faster than floats, with the nodes that round."""
+    weights = units * depth
+    if rows == 1:
+        return weights >= _WEIGHTS_OF_ONE_ROW
+    numbers = rows * (units + depth)
+    return rows * weights >= _PRODUCTS_OF_NODES + _PRODUCTS_OF_NUMBER * numbers
+
+
 def _product_of_rows(
-    g: Graph, x: ir.Value, codes: ir.Value, scale: ir.Value, rows: int
+    g: Graph, x: ir.Value, codes: ir.Value, scale: ir.Value, shape: tuple[int, int]
 ) -> ir.Value:
-    steps = g.op("Mul", reach(g, x, [1]), g.constant(np.float32(1 / _LARGEST)))
-    zero_points = g.constant(np.full(rows, _ZERO_POINT, np.uint8))
-    rounded = g.op("QuantizeLinear", x, g.reshape(steps, [rows]), zero_points, axis=0)
+    """The product of `x` of this shape, each row rounded as one block. A row of zeros has steps of
+    0: its result is a whole number times 0, whatever its codes are."""
+    rows, depth = shape
+    largest = g.op("ReduceMax", g.op("Abs", x), g.ints([1]), keepdims=1)
+    steps = g.op("Mul", largest, g.constant(np.float32(1 / _LARGEST)))
+    zero_points = g.constant(np.full((rows, 1), _ZERO_POINT, np.uint8))
+    rounded = g.op("QuantizeLinear", x, steps, zero_points, axis=1, block_size=depth)
     one, zero_point = g.constant(1, np.float32), g.constant(_ZERO_POINT, np.uint8)
     operands = rounded, codes, one, scale, zero_point
     return g.op("Mul", g.op("MatMulIntegerToFloat", *operands, domain=_MICROSOFT), steps)
+
+
+def unpacks_4_bits(g: Graph, filter: TensorView, rows: int) -> bool:
+    """Whether 4-bit weights become floats: with few of them Gemm is faster than MatMulNBits, with
+    several rows up to twice as fast."""
+    if g.target.hybrid != "auto" or not g.target.cpu_kernels or filter.blocks is not None:
+        return False
+    weights = filter.shape[0] * filter.shape[1]
+    return weights < (_WEIGHTS_OF_ONE_ROW if rows == 1 else _MOST_UNPACKED)
 
 
 def rounded_product_of_4_bits(
