@@ -152,15 +152,17 @@ class CheckedSubgraph:
         plan = self.executor.plan
         if plan is None:
             raise StateError("Invoke called on model that is not ready.")
-        failed = True
+        state, failed = self._state, True
         try:
             plan.run()
-            self._state.kept.carry(self._index, plan.arrays)
+            if state.kept.arrays:
+                state.kept.carry(self._index, plan.arrays)
             failed = False
         except MemoryError as error:
             raise InsufficientMemory(f"the model cannot be run: {error}") from error
         finally:
-            self._state.settle(failed=failed)
+            if state.journal or state.begun:
+                state.settle(failed=failed)
 
     def placements(self) -> tuple[Placement, ...]:
         """Where each operator runs.

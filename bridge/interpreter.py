@@ -178,8 +178,9 @@ class Interpreter(ToolMethods, Closing):
                 an array of `tensor` is still held.
             DelegateError, KernelError: an operator failed.
         """
-        self._ensure_safe()
-        self._subgraph(0).invoke()
+        if self._views:
+            self._ensure_safe()
+        (self._subgraphs.get(0) or self._subgraph(0)).invoke()
 
     def resize_tensor_input(
         self, input_index: SupportsIndex, tensor_size: npt.ArrayLike, strict: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -31,6 +32,26 @@ def mover(codes: Array, out: Array) -> Callable[[], object]:
     """A function that moves `codes` by 128 into `out`; both are contiguous, of 8 bits."""
     source, target = (each.reshape(-1).view(np.uint8) for each in (codes, out))
     return partial(np.bitwise_xor, source, _TOP_BIT, target)
+
+
+@record
+class Whole:
+    """A larger tensor of which a session makes a variable a part.
+
+    Args:
+        start: the number of elements before the value's, which follow each other.
+    """
+
+    shape: tuple[int, ...]
+    start: int
+
+    def part(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        """A view of `shape` of a new array, which is its `base`."""
+        return self.part_of(np.zeros(math.prod(self.shape), dtype), shape)
+
+    def part_of(self, whole: Array, shape: tuple[int, ...]) -> Array:
+        """The part, a value of `shape`, as a view."""
+        return whole.reshape(-1)[self.start : self.start + math.prod(shape)].reshape(shape)
 
 
 class Variable:
@@ -88,7 +109,7 @@ class Variable:
         if self in self._journal:
             self.assign(value)
             return
-        self._note()
+        self.note()
         array, spare, is_carried = self.array, self.spare, False
         if array is not None and value.dtype == self._dtype:
             is_carried = array.dtype != value.dtype
@@ -101,19 +122,11 @@ class Variable:
             spare[...] = value
         self.array, self.spare, self._dtype = spare, array, value.dtype
 
-    def advance(self, array: Array, *, noted: bool) -> None:
-        """Take the value that a session has written to `array`, one that `target` gave.
-
-        Args:
-            noted: more is to run in this invoke, which may fail.
-        """
-        if noted and self not in self._journal:
-            self._note()
-        self.array, self.spare = array, self.array
-
-    def _note(self) -> None:
-        self._journal[self] = self.array, self._dtype
-        self.kept = self.array
+    def note(self) -> None:
+        """Keep the value until the present invoke has ended, unless an earlier one is kept."""
+        if self not in self._journal:
+            self._journal[self] = self.array, self._dtype
+            self.kept = self.array
 
     def settle(self, before: tuple[Array | None, np.dtype[Any] | None] | None) -> None:
         """The invoke has ended; `before` is the value to go back to, None for none."""
@@ -127,14 +140,26 @@ class Variable:
             self.array, self.spare = moved(self.array), None
         return self.array
 
-    def target(self, tensor: TensorView, dtype: np.dtype[Any]) -> Array:
-        """The array for the next value, which is of the type of `tensor` and carried as `dtype`."""
+    def target(self, tensor: TensorView, dtype: np.dtype[Any], whole: Whole | None = None) -> Array:
+        """The array for the next value, which is of the type of `tensor` and carried as `dtype`;
+        the part of a larger one where there is a `whole`."""
         self._dtype = tensor.dtype
-        spare = self.spare
-        free = spare is not None and spare is not self.kept
-        if spare is None or not free or (spare.shape, spare.dtype) != (tensor.shape, dtype):
-            self.spare = spare = np.zeros(tensor.shape, dtype)
-        return spare
+        shape, spare = tensor.shape, self.spare
+        if spare is not None and spare is not self.kept:
+            fits = (spare.shape, spare.dtype) == (shape, dtype)
+            if fits and (whole is None or _is_part(spare, whole)):
+                return spare
+        self.spare = np.zeros(shape, dtype) if whole is None else whole.part(shape, dtype)
+        return self.spare
+
+
+def _is_part(array: Array, whole: Whole) -> bool:
+    """Whether `array` is one that `whole` made."""
+    base = array.base
+    if base is None or base.size != math.prod(whole.shape):
+        return False
+    start: int = array.ctypes.data - base.ctypes.data
+    return start == whole.start * array.itemsize
 
 
 # What variables were when the present invoke began, of those that it has set.
@@ -149,18 +174,19 @@ class State:
         initialized: the subgraphs that run once and have run.
         journal: what the present invoke has changed so far.
         kept: what callers of signatures leave inside.
+        begun: the subgraphs that run once and have run in the present invoke.
     """
 
     variables: dict[VariableKey, Variable] = field(default_factory=dict)
     initialized: set[int] = field(default_factory=set)
     journal: Journal = field(default_factory=dict)
     kept: KeptTensors = field(default_factory=KeptTensors)
-    _begun: set[int] = field(default_factory=set)
+    begun: set[int] = field(default_factory=set)
 
     def initialize(self, subgraph: int) -> None:
         """Note that `subgraph` has run."""
         self.initialized.add(subgraph)
-        self._begun.add(subgraph)
+        self.begun.add(subgraph)
 
     def settle(self, *, failed: bool) -> None:
         """An invoke has ended; what it changed is taken back if it has failed."""
@@ -168,9 +194,9 @@ class State:
             for variable, before in self.journal.items():
                 variable.settle(before if failed else None)
             self.journal.clear()
-        if self._begun:
-            self.initialized.difference_update(self._begun if failed else ())
-            self._begun.clear()
+        if self.begun:
+            self.initialized.difference_update(self.begun if failed else ())
+            self.begun.clear()
 
     def variable(self, key: VariableKey, tensor: TensorView) -> Variable:
         """The variable of this key; a resource has no value at first, anything else starts as

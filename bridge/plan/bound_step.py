@@ -30,7 +30,7 @@ def bound_run(
 
     Args:
         session: None where all is handed on.
-        noted: see `Variable.advance`.
+        noted: more is to run in the invoke, which may fail: values are kept until its end.
     """
     run: Run = _nothing
     if session is not None:

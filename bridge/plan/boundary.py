@@ -12,7 +12,7 @@ from tflite_ort.providers.binding import DeviceTensor
 from tflite_ort.records import record
 from tflite_ort.schema import DelegateError, StateError, TensorView
 from tflite_ort.schema.values.complex_pairs import is_complex
-from tflite_ort.state import Variable, moved
+from tflite_ort.state import Variable, Whole, moved
 
 Array = npt.NDArray[Any]
 
@@ -29,6 +29,8 @@ class BoundaryTensor:
         bound: the array that the session reads or writes; `array` itself where the types are the
             same.
         place: where a tensor is that stays on a device; it has no array.
+        whole: what the session has in its place: the same elements in another shape, or what it
+            makes where the variable's next value is a part of that.
     """
 
     tensor: TensorView
@@ -37,6 +39,7 @@ class BoundaryTensor:
     array: Array | None = None
     bound: Array | None = None
     place: DeviceTensor | None = None
+    whole: Whole | None = None
 
     @classmethod
     def of(
@@ -74,6 +77,10 @@ class BoundaryTensor:
         Raises:
             StateError: a variable has no value yet, or one of another shape or type.
         """
+        array = self._source(memory)
+        return array if self.whole is None else array.reshape(self.whole.shape)
+
+    def _source(self, memory: Memory) -> Array:
         if self.bound is not None:
             return self.bound
         if self.variable is None:
@@ -93,9 +100,17 @@ class BoundaryTensor:
     def target(self) -> Array:
         """The array that the session writes at its next run; its shape has to be known."""
         if self.variable is not None:
-            return self.variable.target(self.tensor, self.dtype)
+            return self.variable.target(self.tensor, self.dtype, self.whole)
         assert self.bound is not None
         return self.bound
+
+    def written(self) -> Array:
+        """`target`, or the whole array of which it is a part: as the session makes it."""
+        target = self.target()
+        if self.whole is None:
+            return target
+        assert target.base is not None
+        return target.base.reshape(self.whole.shape)
 
     def store(self, result: Array, memory: Memory) -> None:
         """Put down what the session made in an array of its own."""

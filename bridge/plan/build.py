@@ -243,11 +243,12 @@ class _Steps:
 
 def _once(plan: Plan, state: State) -> Call:
     """A call of the plan that does nothing from the second time on."""
+    subgraph, initialized = plan.graph.subgraph, state.initialized
 
     def call_once(given: Sequence[Array]) -> Sequence[Array]:
-        if plan.graph.subgraph not in state.initialized:
+        if subgraph not in initialized:
             plan.call(given)
-            state.initialize(plan.graph.subgraph)
+            state.initialize(subgraph)
         return ()
 
     return call_once

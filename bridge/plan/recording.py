@@ -84,8 +84,8 @@ class Recorder:
         kept["steps"].append(
             {
                 "graph": graph,
-                "inputs": [[x.tensor.index, x.dtype.str] for x in inputs],
-                "outputs": [[x.tensor.index, x.dtype.str] for x in outputs],
+                "inputs": [_row(x) for x in inputs],
+                "outputs": [_row(x) for x in outputs],
                 "passed": [[source.index, target.index] for source, target in passed],
                 **facts,
             }
@@ -112,3 +112,9 @@ class Recorder:
         path = self.file()
         np.ascontiguousarray(array).tofile(path)
         return [*facts, self._blob(path), 0]
+
+
+def _row(crossing: BoundaryTensor) -> list[Any]:
+    whole = crossing.whole
+    place = [] if whole is None else [list(whole.shape), whole.start]
+    return [crossing.tensor.index, crossing.dtype.str, *place]

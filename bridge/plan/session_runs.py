@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import numpy.typing as npt
@@ -21,6 +22,7 @@ Tensors = Sequence[BoundaryTensor]  # in graph order
 
 # Two bindings do for most sessions with variables, see `_Bindings`.
 _BINDINGS_KEPT = 16
+_ARRAY, _KEPT = attrgetter("array"), attrgetter("kept")
 
 
 def session_run(
@@ -29,7 +31,7 @@ def session_run(
     """A run of the session over the present values of the tensors at its boundary.
 
     Args:
-        noted: see `Variable.advance`.
+        noted: more is to run in the invoke, which may fail: values are kept until its end.
     """
     boundary = (*inputs, *outputs)
     if any(x.tensor.dynamic for x in boundary):
@@ -41,7 +43,7 @@ def session_run(
 
 def _bind(session: Session, inputs: Tensors, outputs: Tensors, memory: Memory) -> Binding:
     sources = [x.place or x.source(memory) for x in inputs]
-    return session.bind(sources, [x.place or x.target() for x in outputs])
+    return session.bind(sources, [x.place or x.written() for x in outputs])
 
 
 def _unbound(session: Session, inputs: Tensors, outputs: Tensors, memory: Memory) -> Run:
@@ -61,21 +63,30 @@ def _rebound(
     """A run over arrays that are others the next time, see `_Bindings`.
 
     Args:
-        noted: see `Variable.advance`.
+        noted: more is to run in the invoke, which may fail: values are kept until its end.
     """
     made = [(i, x) for i, x in enumerate(inputs) if x.variable is None and not x.fixed]
-    bindings = _Bindings(session, inputs, outputs, memory, noted)
+    bindings = _Bindings(session, inputs, outputs, memory)
+    known, variables = bindings.known, bindings.variables  # what follows takes microseconds
+
+    def place() -> tuple[int, ...]:
+        arrays = map(id, map(_ARRAY, variables))
+        return tuple(arrays) if not noted else (*arrays, *map(id, map(_KEPT, variables)))
 
     def run() -> None:
-        bound = bindings.present()
+        bound = known.get(place())
         if bound is None:
-            bound = bindings.add()
+            bound = bindings.made()
+            known[place()] = bound  # to make it may have moved codes to other arrays
         else:
             for position, tensor in made:
                 session.bind_input(bound.binding, position, tensor.source(memory))
         session.run(bound.binding)
+        if noted:
+            for variable, _ in bound.results:
+                variable.note()
         for variable, array in bound.results:
-            variable.advance(array, noted=noted)
+            variable.array, variable.spare = array, variable.array
 
     return run
 
@@ -114,33 +125,19 @@ class _Bindings:
     An input that a kernel makes anew is no variable; it is bound at each run.
     """
 
-    def __init__(
-        self, session: Session, inputs: Tensors, outputs: Tensors, memory: Memory, noted: bool
-    ) -> None:
+    def __init__(self, session: Session, inputs: Tensors, outputs: Tensors, memory: Memory) -> None:
         self._session, self._inputs, self._outputs = session, inputs, outputs
-        self._memory, self._noted = memory, noted
+        self._memory = memory
         used = (x.variable for x in (*inputs, *outputs) if x.variable is not None)
-        self._variables = list(dict.fromkeys(used))
-        self._bound: dict[tuple[int, ...], _Bound] = {}
+        self.variables = list(dict.fromkeys(used))
+        self.known: dict[tuple[int, ...], _Bound] = {}
 
-    def present(self) -> _Bound | None:
-        """The binding to the arrays that hold the values now; None where there is none yet."""
-        return self._bound.get(self._place())
-
-    def add(self) -> _Bound:
-        """A binding to the arrays that hold the values now."""
-        if len(self._bound) == _BINDINGS_KEPT:
-            self._bound.clear()
-        bound = _Bound(
+    def made(self) -> _Bound:
+        """A new binding to the arrays that hold the values now, and room for it in `known`."""
+        if len(self.known) == _BINDINGS_KEPT:
+            self.known.clear()
+        return _Bound(
             _bind(self._session, self._inputs, self._outputs, self._memory),
-            [variable.array for variable in self._variables],
+            [variable.array for variable in self.variables],
             [(x.variable, x.target()) for x in self._outputs if x.variable is not None],
         )
-        self._bound[self._place()] = bound
-        return bound
-
-    def _place(self) -> tuple[int, ...]:
-        arrays = [id(variable.array) for variable in self._variables]
-        if self._noted:
-            arrays += [id(variable.kept) for variable in self._variables]
-        return tuple(arrays)

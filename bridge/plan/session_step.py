@@ -17,13 +17,14 @@ from tflite_ort.plan.context import PlanContext
 from tflite_ort.plan.in_place import Pairs, in_place_pairs, share
 from tflite_ort.plan.memory import Memory
 from tflite_ort.plan.partition import Partition
+from tflite_ort.plan.parts import Wholes, take_wholes
 from tflite_ort.plan.recording import Recorder
 from tflite_ort.plan.refusals import LeftToTheCPU
 from tflite_ort.plan.stored import SessionStep
 from tflite_ort.providers.binding import DeviceTensor
 from tflite_ort.providers.delegates import Delegate
 from tflite_ort.providers.model_session import model_session
-from tflite_ort.providers.provider import Provider
+from tflite_ort.providers.provider import ON_CPU, Provider
 from tflite_ort.providers.session import Session
 from tflite_ort.providers.stored_graph import COMPILED, StoredGraph
 from tflite_ort.providers.traits import traits_of
@@ -45,17 +46,19 @@ def session_step(
         LeftToTheCPU: some operators are better run by the next delegate.
         DelegateError: ONNX Runtime could not make it, or not as a strict context wants it.
     """
-    backend, pairs = part.backend, Pairs()
+    backend, pairs, wholes = part.backend, Pairs(), Wholes()
     part, passed = _without_passed(part, lowered.model.graph, memory)
     if not part.outputs:
         session, providers, inputs, outputs = None, dict[int, str](), _NO_TENSORS, _NO_TENSORS
     else:
+        if delegate.provider == ON_CPU:
+            wholes = take_wholes(part, lowered.model.graph, memory.variables)
         session = _session(lowered.model, delegate.provider, context, small=_is_small(part))
         providers = _providers(part, session, delegate, context)
         if traits_of(delegate.name).takes_all_nodes and not context.continued:
             pairs = in_place_pairs(part.inputs, [*part.outputs, *part.copies], lowered.model.graph)
             share(pairs, memory)
-        inputs, outputs = _boundary(part, context.target(delegate), memory)
+        inputs, outputs = _boundary(part, context.target(delegate), memory, wholes)
         if session.on_device and not any(op.bodies for op in part.operators):
             _try(session, inputs)
     if context.recorder is not None:
@@ -81,7 +84,7 @@ def _check_saved(session: Session, provider: Provider, recorder: Recorder) -> No
 
 
 def _boundary(
-    part: Partition, target: Target, memory: Memory
+    part: Partition, target: Target, memory: Memory, wholes: Wholes
 ) -> tuple[list[BoundaryTensor], list[BoundaryTensor]]:
     """What enters and leaves a session that is made for `target`."""
 
@@ -90,7 +93,11 @@ def _boundary(
 
     inputs = [crossing(t, part.places.get(t.index)) for t in part.inputs]
     outputs = [crossing(t, part.places.get(t.index)) for t in part.outputs]
-    return inputs, [*outputs, *map(crossing, part.copies)]
+    made = [*outputs, *map(crossing, part.copies)]
+    return (
+        [replace(x, whole=wholes.inputs.get(x.tensor.index)) for x in inputs],
+        [replace(x, whole=wholes.outputs.get(x.tensor.index)) for x in made],
+    )
 
 
 def _try(session: Session, inputs: Sequence[BoundaryTensor]) -> None:

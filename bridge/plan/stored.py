@@ -24,11 +24,11 @@ from tflite_ort.plan.runs import Run, explained, sequence
 from tflite_ort.providers.provider import Provider
 from tflite_ort.providers.session import Session
 from tflite_ort.providers.stored_graph import StoredGraph
-from tflite_ort.records import field, record
+from tflite_ort.records import field, record, replace
 from tflite_ort.schema import BridgeError, DelegateError, TensorType, TensorView
 from tflite_ort.schema.values.sizes import is_known, unknown_size
 from tflite_ort.schema.values.view import Quantization, VariableKey
-from tflite_ort.state import State
+from tflite_ort.state import State, Whole
 
 Array = npt.NDArray[Any]
 Row = Sequence[Any]
@@ -190,8 +190,9 @@ def session_run_of(
 
 
 def _boundary(row: Row, tensors: Mapping[int, TensorView], memory: Memory) -> BoundaryTensor:
-    index, dtype = row
-    return BoundaryTensor.of(tensors[index], np.dtype(dtype), memory)
+    index, dtype, *whole = row
+    crossing = BoundaryTensor.of(tensors[index], np.dtype(dtype), memory)
+    return replace(crossing, whole=Whole(tuple(whole[0]), whole[1])) if whole else crossing
 
 
 # Whole plans ------------------------------------------------------------------------------------

@@ -1,0 +1,138 @@
+"""Tensors that a session has in another shape than the interpreter, or as a part of a larger one.
+
+Where such a tensor crosses a session on the CPU, it needs no node:
+
+- a Reshape of an input is another shape of the array that is bound,
+- a streaming layer joins the cells that it has kept and new ones, and keeps the last ones of them:
+  Concat, then Slice. The session gives the joined tensor, of which the variable is then a view.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from tflite_ort.opmap.graph import ir
+from tflite_ort.plan.partition import Partition
+from tflite_ort.records import field, record
+from tflite_ort.schema import Op, OperatorView, TensorView
+from tflite_ort.schema.values.sizes import is_known, known_product
+from tflite_ort.state import Whole
+
+# Those of which one Slice is made, of what they read.
+_SLICES = (Op.SLICE, Op.STRIDED_SLICE)
+
+
+@record
+class Wholes:
+    """By tensor index, what a session has in place of the interpreter's tensor."""
+
+    inputs: dict[int, Whole] = field(default_factory=dict)
+    outputs: dict[int, Whole] = field(default_factory=dict)
+
+
+def take_wholes(part: Partition, graph: ir.Graph, variables: Mapping[int, Any]) -> Wholes:
+    """Take nodes out of `graph` that only give an input another shape, or take a variable's next
+    value out of a larger tensor.
+
+    Args:
+        part: without what `graph` has no inputs and outputs for.
+        variables: the tensors that are variables, by index.
+    """
+    found, results = Wholes(), [*part.outputs, *part.copies]
+    if part.places or any(tensor.dynamic for tensor in (*part.inputs, *results)):
+        return found
+    reads = Counter(id(value) for value, _, _ in graph.reads())
+    reads.update(id(value) for value in graph.outputs)
+    nodes = {id(node.inputs[0]): node for node in graph.nodes if node.op_type == "Reshape"}
+    for place, tensor in enumerate(part.inputs):
+        node = nodes.get(id(graph.inputs[place]))
+        if node is not None and reads[id(graph.inputs[place])] == 1:
+            whole = _reshaped(node, tensor, graph)
+            if whole is not None:
+                found.inputs[tensor.index] = whole
+    slices = {op.label: op for op in part.operators if op.op in _SLICES}
+    for place, tensor in enumerate(results):
+        if tensor.index in variables and reads[id(graph.outputs[place])] == 1:
+            whole = _sliced(graph, place, tensor, slices)
+            if whole is not None:
+                found.outputs[tensor.index] = whole
+    return found
+
+
+def _reshaped(node: ir.Node, tensor: TensorView, graph: ir.Graph) -> Whole | None:
+    """Give an input the shape that `node`, the only one that reads it, would give it."""
+    value, target = node.inputs
+    (result,) = node.outputs
+    constant = None if target is None else target.const_value
+    if value is None or constant is None or value.shape != tensor.shape:
+        return None
+    sizes = tuple(int(size) for size in constant.array)
+    if min(sizes, default=0) < 1 or any(result is output for output in graph.outputs):
+        return None
+    if math.prod(sizes) != known_product(tensor.shape):
+        return None
+    value.shape = sizes
+    for reader in graph.all_nodes():
+        if any(each is result for each in reader.inputs):
+            reader.inputs = tuple(value if each is result else each for each in reader.inputs)
+    graph.nodes.remove(node)
+    return Whole(sizes, 0)
+
+
+def _sliced(
+    graph: ir.Graph, place: int, tensor: TensorView, slices: Mapping[str, OperatorView[Any]]
+) -> Whole | None:
+    """Make an output that is a part of another tensor this tensor."""
+    value = graph.outputs[place]
+    node = value.producer()
+    op = None if node is None else slices.get(node.name.partition("/")[0])
+    if node is None or op is None or node.op_type != "Slice":
+        return None
+    source = node.inputs[0]
+    if source is None or not _is_made(source, op, graph):
+        return None
+    whole = _whole(op, node, value, tensor)
+    if whole is not None:
+        source.dtype, source.shape = value.dtype, whole.shape
+        graph.outputs[place] = source
+        graph.nodes.remove(node)
+    return whole
+
+
+def _is_made(value: ir.Value, op: OperatorView[Any], graph: ir.Graph) -> bool:
+    """Whether a node of another operator than `op` makes it, and it is no output of the graph."""
+    maker = value.producer()
+    is_other = maker is not None and maker.name.partition("/")[0] != op.label
+    return is_other and all(value is not output for output in graph.outputs)
+
+
+def _whole(
+    op: OperatorView[Any], node: ir.Node, value: ir.Value, tensor: TensorView
+) -> Whole | None:
+    """Where `value` is in what `node`, the only one of `op`, slices; None where its elements do not
+    follow each other there."""
+    source, sizes = op.inputs[0], tensor.shape
+    bounds = [_number(each) for each in node.inputs[1:]]
+    if source is None or len(bounds) < 3 or None in bounds:
+        return None
+    start, _, axis, step = [*bounds, 1][:4]
+    assert start is not None and axis is not None
+    if step != 1 or start < 0 or not 0 <= axis < len(sizes) or value.shape != sizes:
+        return None
+    if not is_known(*sizes, *source.shape) or known_product(sizes[:axis]) != 1:
+        return None
+    if len(source.shape) != len(sizes) or 0 in sizes:
+        return None
+    around = (*sizes[:axis], *sizes[axis + 1 :])
+    if (*source.shape[:axis], *source.shape[axis + 1 :]) != around:
+        return None
+    return Whole(source.shape, start * known_product(sizes[axis + 1 :]))
+
+
+def _number(value: ir.Value | None) -> int | None:
+    """The only element of a constant."""
+    constant = None if value is None else value.const_value
+    return int(constant.array.item()) if constant is not None and constant.array.size == 1 else None
