@@ -67,6 +67,13 @@ def test_every_session_of_a_cut_network_takes_time() -> None:
     assert operators == {"ADD_0", "MUL_1", "SUB_2"}
 
 
+def test_a_convolution_in_blocks_is_time_of_its_operator() -> None:
+    times = ready(str(model_path("mlperf-tiny__kws_ref_model_float32.tflite"))).profile(1)
+    convolutions = {row.operator for row in times if "Conv" in row.nodes}
+    assert {name.rpartition("_")[0] for name in convolutions} == {"CONV_2D", "DEPTHWISE_CONV_2D"}
+    assert len(convolutions) == 9
+
+
 def test_profiling_leaves_the_tensors_alone() -> None:
     model = one_op_model(Op.COS, [T((2, 3))], [T((2, 3))])
     interpreter = Interpreter(model_content=model)

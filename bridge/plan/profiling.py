@@ -12,6 +12,9 @@ from tflite_ort.providers.session import Session
 from tflite_ort.records import field, record
 from tflite_ort.schema import OperatorView
 
+# What ONNX Runtime adds to the name of what a convolution makes, as the name of a convolution in
+# blocks of channels.
+_IN_BLOCKS = "_nchwc"
 # Of nodes that no operator asked for, such as those that ONNX Runtime adds to change a layout.
 _NO_OPERATOR = "(ONNX Runtime)"
 
@@ -50,8 +53,16 @@ class Profile:
     """
 
     folder: Path
-    sessions: list[Session] = field(default_factory=list)
+    sessions: list[tuple[Session, dict[str, str]]] = field(default_factory=list)
     kernels: defaultdict[str, float] = field(default_factory=_seconds)
+
+    def add(self, session: Session, makers: dict[str, str]) -> None:
+        """Collect the times of a session.
+
+        Args:
+            makers: by value, the name of the node of its graph that makes it.
+        """
+        self.sessions.append((session, makers))
 
     @property
     def prefix(self) -> str:
@@ -71,9 +82,10 @@ class Profile:
     def times(self) -> Sequence[OperatorTime]:
         """The operators that took time, the longest first; ends the profiling."""
         rows: dict[tuple[str, str], OperatorTime] = {}
-        for session in self.sessions:
+        for session, makers in self.sessions:
             for node in session.node_times():
-                operator = node.name.partition("/")[0] if "/" in node.name else _NO_OPERATOR
+                name = makers.get(node.name.removesuffix(_IN_BLOCKS), node.name)
+                operator = name.partition("/")[0] if "/" in name else _NO_OPERATOR
                 key = (operator, node.provider)
                 row = rows.setdefault(key, OperatorTime(operator, _seconds(), node.provider))
                 row.nodes[node.op_type] += node.seconds

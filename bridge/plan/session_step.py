@@ -157,11 +157,12 @@ def _session(model: ir.Model, provider: Provider, context: PlanContext, *, small
     profile = context.profile
     prefix = None if profile is None else profile.prefix
     save = None if context.recorder is None else context.recorder.file()
+    makers = {value.name: node.name for node in model.graph.nodes for value in node.outputs}
     session = model_session(
         model, provider, num_threads=context.num_threads, small=small, profile=prefix, save=save
     )
     if profile is not None:
-        profile.sessions.append(session)
+        profile.add(session, makers)
     return session
 
 
