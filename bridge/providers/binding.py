@@ -44,7 +44,7 @@ class Binding:
 
     Args:
         session: the session, whose memory the bound tensors may be in.
-        bound: ONNX Runtime's binding, which holds `inner`.
+        bound: ONNX Runtime's binding.
         on_device: the session's inputs are in the memory of a device.
 
     Attributes:
@@ -54,7 +54,7 @@ class Binding:
         unmade: some targets are device tensors that have no value yet.
     """
 
-    __slots__ = ("bound", "copied", "inner", "session", "sources", "targets", "unmade")
+    __slots__ = ("bound", "copied", "session", "sources", "targets", "unmade")
 
     def __init__(
         self,
@@ -65,14 +65,14 @@ class Binding:
         *,
         on_device: bool,
     ) -> None:
-        self.session, self.bound, self.inner = session, bound, bound._iobinding
+        self.session, self.bound = session, bound
         self.sources = [_bindable(source) for source in sources]
         self.targets = [_bindable(target) for target in targets]
         self.copied = on_device or any(isinstance(x, DeviceTensor) for x in self.sources)
         self.unmade = any(isinstance(x, DeviceTensor) and x.value is None for x in self.targets)
 
     def __del__(self) -> None:
-        self.bound = self.inner = None  # before the sessions whose memory it refers to
+        self.bound = None  # before the sessions whose memory it refers to
 
 
 def _bindable(tensor: Tensor) -> Tensor:
