@@ -63,7 +63,8 @@ ORT_ERRORS: tuple[type[Exception], ...] = (
 
 # Products with 4-bit weights are in float32, not with activations rounded to 8 bits.
 _CONFIG = {"session.qdq_matmulnbits_accuracy_level": "1"}
-# One for all runs: without it ONNX Runtime makes one for each run, which takes 0.4 microseconds.
+# One for all runs: without it ONNX Runtime makes one for each run, which takes 0.4 microseconds. Its
+# Python classes look at them at each run, which takes 20: only plain sessions are given them.
 _RUN_OPTIONS = onnxruntime.RunOptions()
 _RECORD_ASSIGNMENT = "session.record_ep_graph_assignment_info"
 
@@ -186,6 +187,7 @@ class Session:
     ) -> None:
         stored = isinstance(graph, StoredGraph)
         self._plain = traits_of(provider.name).takes_all_nodes and not provider.plugin
+        self._run_options = _RUN_OPTIONS if self._plain else None
         self._records = not (self._plain or stored)
         entries = {**_CONFIG, **(config or {})}
         if self._records:
@@ -307,7 +309,7 @@ class Session:
         try:
             if binding.copied:
                 self._bind_inputs(binding)
-            self._session.run_with_iobinding(binding.bound, _RUN_OPTIONS)
+            self._session.run_with_iobinding(binding.bound, self._run_options)
         except ORT_ERRORS as error:
             raise DelegateError(f"ONNX Runtime failed: {said(error)}") from _cause(error)
         if binding.unmade:
