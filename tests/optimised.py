@@ -12,6 +12,7 @@ import onnx
 import onnxruntime
 
 from tflite_ort import Interpreter
+from tflite_ort.providers.settings import Settings
 from tflite_ort.providers.trials import exact_weight_type
 
 
@@ -28,9 +29,11 @@ def optimised_nodes(model: bytes | Path, **arguments: Any) -> Counter[str]:
             options.optimized_model_filepath = str(Path(folder) / f"{made}.onnx")
             return options
 
-        with patch.object(onnxruntime, "SessionOptions", kept):
+        own = patch.object(Settings, "shared_options", Settings.options)
+        with patch.object(onnxruntime, "SessionOptions", kept), own:
             Interpreter(model_content=content, cache=False, **arguments).allocate_tensors()
         graphs = [onnx.load(file, load_external_data=False) for file in Path(folder).iterdir()]
+    assert graphs, "no session was made"
     counts = Counter[str]()
     for graph in graphs:
         counts.update(node.op_type for node in graph.graph.node)

@@ -63,8 +63,8 @@ ORT_ERRORS: tuple[type[Exception], ...] = (
 
 # Products with 4-bit weights are in float32, not with activations rounded to 8 bits.
 _CONFIG = {"session.qdq_matmulnbits_accuracy_level": "1"}
-# One for all runs: without it ONNX Runtime makes one for each run, which takes 0.4 microseconds. Its
-# Python classes look at them at each run, which takes 20: only plain sessions are given them.
+# One for all runs: without it ONNX Runtime makes one for each run, which takes 0.4 microseconds.
+# Its Python classes look at it at each run, which takes 20: only plain sessions are given it.
 _RUN_OPTIONS = onnxruntime.RunOptions()
 _RECORD_ASSIGNMENT = "session.record_ep_graph_assignment_info"
 
