@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import signal
 import sys
 from functools import partial
@@ -10,16 +11,19 @@ from itertools import count, islice
 from pathlib import Path
 
 from tests.fuzz.corpus import Corpus, fix, fixed_corpus, full_corpus, small_corpus
+from tests.fuzz.judge import Finding, Record
 from tests.fuzz.litert import LiteRT, Question
-from tests.fuzz.mutate import mutant
+from tests.fuzz.mutate import Mutant, inputs_of, mutant
 from tests.fuzz.pool import judge_all
 from tests.fuzz.regressions import contradictions, known
-from tests.fuzz.report import Report
+from tests.fuzz.report import FAULTS, Report
 from tests.fuzz.steps import taken
 
 
 def main() -> int:
     options = _options()
+    if options.judge:
+        return _judge_files(options.judge)
     if options.regressions:
         wrong = contradictions()
         print(f"{len(known())} files replayed", *wrong, sep="\n")
@@ -67,6 +71,24 @@ def _judge(corpus: Corpus, options: argparse.Namespace) -> int:
     return 1 if report.faults() else 0
 
 
+def _judge_files(files: list[Path]) -> int:
+    """Prints what is found in files, fed as the names of kept ones tell."""
+
+    def make(number: int) -> Mutant:
+        named = re.search(r"-(\w+)-(\d+)$", files[number].stem)
+        inputs = inputs_of(*named.groups()) if named else 0
+        return Mutant(number, files[number].read_bytes(), inputs)
+
+    def report(record: Record) -> None:
+        faults.extend(each for each in record.findings if each.bucket in FAULTS)
+        for finding in record.findings or (Finding("no finding", record.stage),):
+            print(f"{files[record.number]}: {finding.bucket}: {finding.kind}", flush=True)
+
+    faults: list[Finding] = []
+    judge_all(make, iter(range(len(files))), report)
+    return 1 if faults else 0
+
+
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--salt", default="0", help="a text; with a number it names a file")
@@ -76,6 +98,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, help="when to stop, whatever the count")
     parser.add_argument("--thorough", action="store_true", help="hours: --seconds, else eight")
     parser.add_argument("--replay", metavar="SALT:NUMBER", help="tell all about one file")
+    parser.add_argument("--judge", type=Path, nargs="+", metavar="FILE", help="kept files")
     parser.add_argument("--regressions", action="store_true", help="replay what was found once")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="examples and a report go here")
     parser.add_argument("--small", action="store_true", help="few seeds, made in a second")

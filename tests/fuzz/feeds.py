@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from enum import IntFlag
 from typing import Any
 
 import numpy as np
@@ -24,11 +25,26 @@ _SPECIAL = np.array(
 TEXTS = (b"", b"a", b"text", b"\x00", b"\xff\xfe", b"a b c", b"12", b"x" * 100)
 
 
+class Tame(IntFlag):
+    """What a file is not fed."""
+
+    NONE = 0
+    FINITE = 1  # no NaN and no infinity
+    BOUNDED = 2  # numbers of a usual size only
+    AWAY = 4  # no code of next to 0
+    NUDGED = 8  # each float next to what it was
+    NO_LOWEST = 16  # no int8 of -128
+    SMALL = 32  # integers of 1 and 3 only
+    FULL = 64  # no input without elements
+
+
 class TooLarge(Exception):
     """A model asks for more input than is worth making."""
 
 
-def resized(details: Sequence[Detail], seed: int, wanted: Shapes = ()) -> dict[int, Shape]:
+def resized(
+    details: Sequence[Detail], seed: int, wanted: Shapes = (), tame: int = 0
+) -> dict[int, Shape]:
     """New shapes by tensor index: those that are wanted, else drawn ones for one file in twelve.
 
     Args:
@@ -43,7 +59,8 @@ def resized(details: Sequence[Detail], seed: int, wanted: Shapes = ()) -> dict[i
     for detail in details:
         shape = [int(size) for size in detail["shape"]]
         if shape and rng.random() < 0.7:
-            shape[int(rng.integers(len(shape)))] = int(rng.choice((1, 2, 3, 5, 0)))
+            size = max(int(rng.choice((1, 2, 3, 5, 0))), int(bool(tame & Tame.FULL)))
+            shape[int(rng.integers(len(shape)))] = size
             shapes[detail["index"]] = tuple(shape)
     return shapes
 
@@ -52,8 +69,7 @@ def feed(detail: Detail, seed: int, tame: int = 0) -> Array:
     """Values of an input: odd ones in a part of the files.
 
     Args:
-        tame: 1: no NaN and no infinity among them; 2: numbers of a usual size only; 3: no code of
-            next to 0; 4: each float next to what it was; 5: no int8 of -128; 6: small integers.
+        tame: what is not among them, see `Tame`.
     """
     name = zlib.crc32(str(detail["index"]).encode())
     rng = np.random.default_rng((seed, name))
@@ -98,29 +114,32 @@ def _integers(
 
 
 def _tamed(values: Array, detail: Detail, tame: int) -> Array:
-    if values.dtype.kind in "fcV" and tame in (1, 2):
+    if values.dtype.kind in "fcV" and tame & (Tame.FINITE | Tame.BOUNDED):
         values = np.where(np.isfinite(values), values, values.dtype.type(1))
     if values.dtype.kind == "f":
-        if tame == 2:
+        if tame & Tame.BOUNDED:
             size = np.clip(np.abs(values), values.dtype.type(1e-3), values.dtype.type(4))
-            return np.where(np.signbit(values), -size, size)
-        return values * values.dtype.type(1 + 2**-22) if tame == 4 else values
-    if values.dtype.kind in "iu" and tame:
-        return _tame_integers(values, detail, tame)
-    return values
+            values = np.where(np.signbit(values), -size, size)
+        return values * values.dtype.type(1 + 2**-22) if tame & Tame.NUDGED else values
+    return _tame_integers(values, detail, tame) if values.dtype.kind in "iu" else values
 
 
 def _tame_integers(values: Array, detail: Detail, tame: int) -> Array:
     scale, zero = detail["quantization"]
-    if tame == 6 or (tame == 2 and (values.dtype.itemsize > 2 or not scale)):
+    if tame & Tame.SMALL:
+        return values & values.dtype.type(3) | values.dtype.type(1)
+    if tame & Tame.BOUNDED and (values.dtype.itemsize > 2 or not scale):
         return values & values.dtype.type(3)
-    if tame == 3 and values.dtype.itemsize <= 2:
-        info, near = np.iinfo(values.dtype), 8 if values.dtype.itemsize == 1 else 256
-        wide = values.astype(np.int64)
-        moved = np.where(
-            np.abs(wide - zero) < near, zero + np.where(wide < zero, -near, near), wide
-        )
-        return np.clip(moved, info.min, info.max).astype(values.dtype)
-    if tame == 5 and values.dtype == np.int8:
-        return np.maximum(values, np.int8(-127))
+    if tame & Tame.AWAY and values.dtype.itemsize <= 2:
+        values = away(values, int(zero))
+    if tame & Tame.NO_LOWEST and values.dtype == np.int8:
+        values = np.maximum(values, np.int8(-127))
     return values
+
+
+def away(values: Array, zero: int) -> Array:
+    """Codes of 8 and 16 bits that are not next to the zero point."""
+    info, near = np.iinfo(values.dtype), 8 if values.dtype.itemsize == 1 else 256
+    wide = values.astype(np.int64)
+    moved = np.where(np.abs(wide - zero) < near, zero + np.where(wide < zero, -near, near), wide)
+    return np.clip(moved, info.min, info.max).astype(values.dtype)

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy.typing as npt
 
+from tests.fuzz.case import ASKED_SECONDS, OTHERS, Case, least
 from tests.fuzz.compare import difference, severity
 from tests.fuzz.describe import makers, operators, types
 from tests.fuzz.limits import deadline, peak
 from tests.fuzz.litert import Answer, LiteRT, Question
 from tests.fuzz.mutate import Mutant
-from tests.fuzz.reasons import ASKED_SECONDS, OTHERS, Case, least, reason
+from tests.fuzz.reasons import reason
 from tests.fuzz.steps import Outcome, run, taken
 
 Array = npt.NDArray[Any]
@@ -121,7 +122,8 @@ def _differences(
         return []
     first = _first(content, seed, litert, seconds)
     if why := reason(case):
-        return [Finding("explained", f"{why} | {first or operators(content)}")]
+        where = first.removeprefix(" | first ") or operators(content)
+        return [Finding("explained", f"{why} | {where}")]
     shown = f"{operators(content)} | {types(content)} | {apart}"
     if numpy.stage != "done":
         shown += " | numpy refuses"
@@ -175,9 +177,12 @@ def _in_numpy(
     kind = difference(numpy.outputs, outcome.outputs, outcome.quantised)
     if not kind:
         return []
-    others = [answer, *_others(content, seed, litert).values()]
-    if not least(numpy, [each.outputs for each in others if each.stage == "done"]):
+    answers = {"default": answer, **_others(content, seed, litert)}
+    if not least(numpy, [each.outputs for each in answers.values() if each.stage == "done"]):
         return []
+    case = Case(content, seed, litert, seconds, numpy, answers, {"providers": []})
+    if why := reason(case):
+        return [Finding("explained in numpy", f"{why} | {operators(content)}")]
     bucket = "numpy differs, not finite" if kind in ("nan", "infinity") else "numpy differs"
     return [Finding(bucket, f"{operators(content)} | {types(content)} | {kind}")]
 

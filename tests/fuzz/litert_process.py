@@ -26,7 +26,8 @@ def ran(question: Question) -> Answer:
         keep = bool(question.tensors)
         interpreter = litert_interpreter(question.content, question.kernels, keep)
         details = interpreter.get_input_details()
-        for index, shape in resized(details, question.seed, question.shapes).items():
+        drawn = (question.seed, question.shapes, question.tame)
+        for index, shape in resized(details, *drawn).items():
             interpreter.resize_tensor_input(index, shape)
         stage = "allocate"
         interpreter.allocate_tensors()

@@ -108,7 +108,12 @@ def mutant(corpus: Corpus, salt: str, number: int) -> Mutant:
         family, (content, names) = "words", damaged(draw, seed.content, BY_WORDS)
     else:
         family, (content, names) = "tree", _grown(draw, corpus, seed)
-    return Mutant(number, content, zlib.crc32(name.encode()), at, (family, *names))
+    return Mutant(number, content, inputs_of(salt, number), at, (family, *names))
+
+
+def inputs_of(salt: str, number: int | str) -> int:
+    """What the inputs of a file are drawn from."""
+    return zlib.crc32(f"{salt}:{number}".encode())
 
 
 def _drawn_seed(draw: random.Random, corpus: Corpus) -> int:

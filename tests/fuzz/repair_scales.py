@@ -68,14 +68,15 @@ def _with_scales_of_biases(model: Model) -> Model:
 
 
 def plain_zero_points(model: Model) -> Model:
-    """Zero points that the type has; 0 for 16 and 32 bits, and for constants of 8 bits."""
+    """Zero points that the type has; 0 for 16 and 32 bits, and for constants and weights of 8."""
+    weights = _weights(model)
 
     def change(tensor: Tensor, old: QuantizationParameters) -> QuantizationParameters:
         if old.zero_point is None or not old.zero_point.any():
             return old
         info = np.iinfo(np.uint8 if tensor.type is TensorType.UINT8 else np.int8)
         new = np.clip(old.zero_point, info.min, info.max)
-        constant = data_of(model, tensor) is not None
+        constant = data_of(model, tensor) is not None or tensor in weights
         if tensor.type not in (TensorType.UINT8, TensorType.INT8) or (
             constant and tensor.type is TensorType.INT8
         ):
@@ -83,6 +84,17 @@ def plain_zero_points(model: Model) -> Model:
         return old if np.array_equal(new, old.zero_point) else replace(old, zero_point=new)
 
     return _of_softmax(_with_quantisation(model, change))
+
+
+def _weights(model: Model) -> list[Tensor]:
+    """What stands where operators have their weights."""
+    found = []
+    for graph, _, op, name in each_operator(model):
+        tensors = model.subgraphs[graph].tensors
+        for index in op.inputs[1:2] if any(each in name for each in _STEPS) else ():
+            if index is not None and 0 <= index < len(tensors):
+                found.append(tensors[index])
+    return found
 
 
 def _of_softmax(model: Model) -> Model:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -30,6 +29,7 @@ from tflite_ort.schema import (
     Operator,
     OperatorCode,
     RandomOptions,
+    SoftmaxOptions,
     StridedSliceOptions,
     Tensor,
     TensorType,
@@ -63,11 +63,6 @@ def name_of(model: Model, op: Operator) -> str:
     code = model.operator_codes[op.opcode_index]
     custom = code.builtin_code is BuiltinOperator.CUSTOM
     return (code.custom_code or "CUSTOM") if custom else code.builtin_code.name
-
-
-def together(*repairs: Repair) -> Repair:
-    """All of them, one after another."""
-    return lambda model: reduce(lambda made, repair: repair(made), repairs, model)
 
 
 # Values --------------------------------------------------------------------------------------
@@ -121,7 +116,9 @@ def bounded(model: Model) -> Model:
         real = _real(values)
         if real is None:
             return None
-        size = np.clip(np.abs(real.astype(np.float64)), _LEAST, _BOUND)
+        size = np.abs(real.astype(np.float64))
+        usual = 1 + np.arange(size.size) % 8 / 4  # not one number in the place of all
+        size = np.maximum(np.where(size > _BOUND, usual.reshape(size.shape), size), _LEAST)
         signed = np.where(np.signbit(real.astype(np.float64)), -size, size)
         return np.asarray(signed.astype(real.dtype)).view(values.dtype)
 
@@ -129,8 +126,13 @@ def bounded(model: Model) -> Model:
 
 
 def usual_options(model: Model) -> Model:
-    """Slopes, exponents and the like of a usual size."""
-    return _with_options(finite(model), lambda x: float(np.clip(x, -_BOUND, _BOUND)))
+    """Slopes, exponents and the like of a usual size; a beta of SOFTMAX above 0."""
+    model = _with_options(finite(model), lambda x: float(np.clip(x, -_BOUND, _BOUND)))
+    for graph, number, op, _ in each_operator(model):
+        if isinstance(op.options, SoftmaxOptions) and op.options.beta < 0:
+            options = replace(op.options, beta=-op.options.beta)
+            model = with_operator(model, graph, number, options=options)
+    return model
 
 
 def nudged(model: Model) -> Model:
@@ -162,12 +164,19 @@ def no_lowest(model: Model) -> Model:
 
 
 def small_counts(model: Model) -> Model:
-    """Integers of a few bits."""
-
-    def change(tensor: Tensor, values: Array) -> Array | None:
-        return values & values.dtype.type(3) if values.dtype.kind in "iu" else None
-
-    return _with_values(model, change)
+    """Shifts by 1 and 3."""
+    for graph, _, op, name in each_operator(model):
+        for index in op.inputs[1:] if "SHIFT" in name else ():
+            tensors = model.subgraphs[graph].tensors
+            values = (
+                values_of(model, tensors[index])
+                if index is not None and 0 <= index < len(tensors)
+                else None
+            )
+            if values is not None and values.dtype.kind in "iu":
+                few = values & values.dtype.type(3) | values.dtype.type(1)
+                model = with_data(model, graph, index, few.tobytes())
+    return model
 
 
 def dense(model: Model) -> Model:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -58,6 +58,7 @@ def run(
     tensors: Sequence[int] = (),
     shapes: Shapes = (),
     tame: int = 0,
+    values: Mapping[int, Array] | None = None,
     **options: Any,
 ) -> Outcome:
     """What the interpreter makes of a file.
@@ -66,11 +67,14 @@ def run(
         tensors: those that are wanted in the place of the outputs.
         shapes: of inputs, see `resized`.
         tame: see `feed`.
+        values: of inputs, by index; the others are drawn.
         options: of the interpreter.
     """
     stage = ["read"]
     try:
-        outputs, quantised = _invoked(content, (seed, shapes, tame), stage, tensors, options)
+        outputs, quantised = _invoked(
+            content, (seed, shapes, tame), stage, tensors, values or {}, options
+        )
     except BridgeError as error:
         return Outcome(stage[0], _shown(error))
     except TooLarge:
@@ -86,6 +90,7 @@ def _invoked(
     drawn: tuple[int, Shapes, int],
     stage: list[str],
     tensors: Sequence[int],
+    values: Mapping[int, Array],
     options: dict[str, Any],
 ) -> tuple[tuple[Array, ...], tuple[bool, ...]]:
     interpreter = Interpreter(
@@ -99,13 +104,16 @@ def _invoked(
     interpreter.get_output_details()
     interpreter.get_tensor_details()
     interpreter.get_signature_list()
-    for index, shape in resized(details, *drawn[:2]).items():
+    for index, shape in resized(details, *drawn).items():
         interpreter.resize_tensor_input(index, shape)
     stage[0] = "allocate"
     interpreter.allocate_tensors()
     stage[0] = "invoke"
     for detail in interpreter.get_input_details():
-        interpreter.set_tensor(detail["index"], feed(detail, drawn[0], drawn[2]))
+        value = values.get(detail["index"])
+        if value is None:
+            value = feed(detail, drawn[0], drawn[2])
+        interpreter.set_tensor(detail["index"], value)
     interpreter.invoke()
     results = interpreter.get_output_details()
     if tensors:

@@ -21,7 +21,15 @@ from tests.fuzz.regressions import FOLDER, known
 from tests.fuzz.tree import Unfit
 from tests.one_op import Node, T, one_op_model
 from tests.subgraph_models import Sub, model_of
-from tflite_ort.schema import Model, Op, TensorType, WhileOptions, read_model, write_model
+from tflite_ort.schema import (
+    Conv2DOptions,
+    Model,
+    Op,
+    TensorType,
+    WhileOptions,
+    read_model,
+    write_model,
+)
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 from tflite_ort.schema.values.sparsity import densify
 
@@ -98,6 +106,24 @@ def test_differences_have_kinds() -> None:
     assert difference([codes], [codes + np.int8(1)], [True]) == ""
     assert difference([codes], [codes + np.int8(1)], [False]) == "integers"
     assert difference([codes], [codes + np.int8(2)], [True]) == "2 quanta"
+
+
+def test_a_file_may_differ_for_two_reasons_which_are_named(tmp_path: Path) -> None:
+    """LiteRT reads weights of 16 bits as bytes, and a bias of 32 bits as one of 64."""
+    i16, rng = TensorType.INT16, np.random.default_rng(0)
+    weights = T.constant(rng.integers(0, 256, (2, 1, 1, 3)).astype(np.int16), scale=0.01)
+    bias = T.constant(np.array([900, -700], np.int32), scale=0.001)
+    inputs, outputs = (
+        [T((1, 3, 3, 3), i16, scale=0.1), weights, bias],
+        [T((1, 3, 3, 2), i16, scale=1)],
+    )
+    options = Conv2DOptions(stride_h=1, stride_w=1)
+    file = tmp_path / "both.tflite"
+    file.write_bytes(one_op_model(Op.CONV_2D, inputs, outputs, options))
+    assert fuzz("--judge", str(file)).splitlines() == [
+        f"{file}: explained: weights of 2, 4 and 16 bits with activations of 16 + "
+        "biases of another type than an option says | CONV_2D"
+    ]
 
 
 HOSTILE = """

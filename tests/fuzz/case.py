@@ -1,0 +1,108 @@
+"""A file whose outputs differ from LiteRT's, and how another one like it is asked about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.fuzz.compare import Array, difference, severity
+from tests.fuzz.limits import deadline
+from tests.fuzz.litert import Answer, LiteRT, Question
+from tests.fuzz.steps import Outcome, run
+
+ASKED_SECONDS = 5.0
+# LiteRT's kernels, and the kernels with memory that holds something where nobody set it.
+OTHERS = (
+    ("optimized", "optimized", 0),
+    ("reference", "reference", 0),
+    ("unset", "default", 0x55),
+    ("unset again", "reference", 0xAA),
+)
+KERNELS = ("default", "reference", "optimized")
+_LOOKED_AT = 1 << 16
+# So many feeds are tried, until the results are not all the same number.
+_FEEDS = 4
+
+
+@dataclass(frozen=True)
+class Case:
+    """A file, what both made of it, and what is needed to ask again.
+
+    Args:
+        options: of the interpreter whose outcome it is.
+    """
+
+    content: bytes
+    seed: int
+    litert: LiteRT
+    seconds: float
+    outcome: Outcome
+    answers: dict[str, Answer]
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def least(self) -> str:
+        """The difference from the nearest of LiteRT's kernels."""
+        done = [each.outputs for each in self.answers.values() if each.stage == "done"]
+        return least(self.outcome, done)
+
+    def ours(
+        self, content: bytes, tame: int = 0, seed: int | None = None, **options: Any
+    ) -> Outcome:
+        """What the library makes of a file, fed by a seed: its own, if none is given."""
+        deadline(self.seconds)
+        outcome = run(
+            content, self.seed if seed is None else seed, tame=tame, **{**self.options, **options}
+        )
+        deadline(0)
+        return outcome
+
+    def agrees(self, content: bytes, tame: int) -> bool:
+        """Whether another file has a result, and it is LiteRT's: of any of its kernels, with the
+        activations of either mode. Results of one number tell nothing: other feeds are tried."""
+        for seed in range(self.seed, self.seed + _FEEDS):
+            told = self._agrees(content, tame, seed)
+            if told is not None:
+                return told
+        return False
+
+    def _agrees(self, content: bytes, tame: int, seed: int) -> bool | None:
+        """None: both have the same result, and it tells nothing."""
+        outcome = self.ours(content, tame, seed)
+        if outcome.stage != "done":
+            return False
+        wanted = []
+        for kernels in KERNELS:
+            question = Question(content, seed, kernels, seconds=ASKED_SECONDS, tame=tame)
+            answer = self.litert.ask(question)
+            if answer.stage == "done":
+                wanted.append(answer.outputs)
+                if is_close(least(outcome, wanted[-1:])):
+                    return _tells(outcome, self.outcome) or None
+        if not wanted:
+            return False
+        dynamic = self.ours(content, tame, seed, hybrid="dynamic")
+        if dynamic.stage != "done" or not is_close(least(dynamic, wanted)):
+            return False
+        return _tells(dynamic, self.outcome) or None
+
+
+def is_close(kind: str) -> bool:
+    """Whether no more than last bits are left."""
+    return severity(kind) <= severity("1e-5")
+
+
+def _tells(outcome: Outcome, before: Outcome) -> bool:
+    """Whether results are not all the same number, unless they were before."""
+    return _varied(outcome.outputs) or not _varied(before.outputs)
+
+
+def _varied(outputs: Sequence[Array]) -> bool:
+    flat = (each.reshape(-1) for each in outputs)
+    return any(len({x for x in each[:_LOOKED_AT].tolist() if x == x}) > 1 for each in flat)
+
+
+def least(outcome: Outcome, wanted: Sequence[Sequence[Array]]) -> str:
+    """The difference from the nearest of LiteRT's results."""
+    found = [difference(outcome.outputs, each, outcome.quantised) for each in wanted]
+    return min(found, key=severity)
