@@ -44,6 +44,6 @@ def mfcc(op: View, inputs: Inputs, state: State) -> Outputs:
     They are the cosine transform of the logarithms of mel-spaced sums of magnitudes.
     """
     options, (squares, rate) = map_options(op, MfccOptions), inputs
-    weights = mel_weights(options, squares.shape[2], int(rate.reshape(-1)[0]))
-    sums = np.sqrt(squares.astype(np.float64)) @ weights
+    used, weights = mel_weights(options, squares.shape[2], int(rate.reshape(-1)[0]))
+    sums = np.sqrt(squares[..., used.start : used.stop].astype(np.float64)) @ weights
     return ((np.log(np.maximum(sums, FLOOR)) @ cosines(options)).astype(np.float32),)

@@ -126,7 +126,7 @@ def stablehlo_gather(
     grid = slice_grid(operand.shape, options)
     index = np.zeros((*batches, grid.shape[-1]), np.int64)
     index[..., mapped] = np.clip(starts.reshape(*batches, len(mapped)), 0, limits[mapped])
-    index = index.reshape(*batches, *[1] * (grid.ndim - 1), -1) + grid
+    index = np.expand_dims(index, tuple(range(len(batches), len(batches) + grid.ndim - 1))) + grid
     slices = operand[tuple(np.moveaxis(index, -1, 0))]
     offsets = offset_axes(operand.ndim, len(batches), options)
     moved = np.moveaxis(slices, range(len(batches), slices.ndim), offsets)

@@ -49,8 +49,9 @@ def audiospectrogram(op: OperatorView[Any], g: Graph) -> None:
 def mfcc(op: OperatorView[Any], g: Graph) -> None:
     """MatMul with the mel weights, Log, MatMul with the cosines."""
     options, (rate,) = map_options(op, MfccOptions), integers(op["sample_rate"])
-    weights = mel_weights(options, op["spectrogram"].shape[2], rate)
-    magnitudes = g.op("Sqrt", g.read(op["spectrogram"]))
+    used, weights = mel_weights(options, op["spectrogram"].shape[2], rate)
+    bounds = (g.ints([each]) for each in (used.start, used.stop, 2))
+    magnitudes = g.op("Sqrt", g.op("Slice", g.read(op["spectrogram"]), *bounds))
     sums = g.op("MatMul", magnitudes, g.constant(weights, np.float32))
     logs = g.op("Log", g.op("Max", sums, g.constant(np.float32(FLOOR))))
     g.write(op.output, g.op("MatMul", logs, g.constant(cosines(options), np.float32)))

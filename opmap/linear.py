@@ -205,6 +205,8 @@ def batch_matmul(op: OperatorView[BatchMatMulOptions], g: Graph) -> None:
         )
         g.write(op.output, g.op("MatMulInteger", *codes), domain=Domain.STORED)
         return
+    if x.type is not TensorType.FLOAT32 and op.output.type is TensorType.FLOAT32:
+        raise Untranslatable(f"a product of {x.type.name} in FLOAT32")
     depth = x.shape[-2 if options.adj_x else -1]
     exact = ExactProduct.of(g, x, y, op.output, depth) if is_known(depth) else None
     if exact is not None:

@@ -231,6 +231,8 @@ def stablehlo_scatter(op: OperatorView[StablehloScatterOptions], g: Graph) -> No
         raise Untranslatable(f"{function.name} of {operand.type.name}")
     if indices.type not in (_T.INT32, _T.INT64):
         raise Untranslatable(f"{indices.type.name} indices")
+    if updates.type is not operand.type:
+        raise Untranslatable(f"{updates.type.name} in {operand.type.name}")
     old, new = (
         g.reshape(g.read(tensor, domain=Domain.FILE), [-1]) for tensor in (operand, updates)
     )

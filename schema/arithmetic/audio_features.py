@@ -28,10 +28,12 @@ def window_starts(samples: int, window: int, stride: int) -> npt.NDArray[np.int6
     return np.arange(0, max(0, samples - window + 1), stride)
 
 
-def mel_weights(options: MfccOptions, bins: int, sample_rate: int) -> Floats:
-    """[bins, channels]: triangles between centres evenly spaced in mel, never of the first bin.
+def mel_weights(options: MfccOptions, bins: int, sample_rate: int) -> tuple[range, Floats]:
+    """The bins between the frequency limits, never the first one, and their weights [bins,
+    channels]: triangles between centres evenly spaced in mel.
 
-    A bin adds its share to the channel whose centre is next below, the rest to the one above.
+    A bin adds its share to the channel whose centre is next below, the rest to the one above. The
+    other bins are not read: they may hold anything.
     """
     channels = options.filterbank_channel_count
     lowest, highest = float(options.lower_frequency_limit), float(options.upper_frequency_limit)
@@ -49,10 +51,10 @@ def mel_weights(options: MfccOptions, bins: int, sample_rate: int) -> Floats:
     mels = _mel(used * hertz)
     below = np.searchsorted(edges[1:-1], mels)  # the edge below is edges[below]
     share = (edges[below + 1] - mels) / (edges[below + 1] - edges[below])
-    weights = np.zeros((bins, channels + 2))
-    weights[used, below] = share
-    weights[used, below + 1] = 1 - share
-    return weights[:, 1:-1]
+    weights, rows = np.zeros((used.size, channels + 2)), np.arange(used.size)
+    weights[rows, below] = share
+    weights[rows, below + 1] = 1 - share
+    return range(first, first + used.size), weights[:, 1:-1]
 
 
 def _mel(hertz: npt.ArrayLike) -> Floats:

@@ -135,7 +135,7 @@ _ROWS = {
     """,
     "lookup": """
         EMBEDDING_LOOKUP (ids: i32, table)
-        EMBEDDING_LOOKUP_SPARSE (ids: i32, indices: i32, dense_shape, weights: f32, params)
+        EMBEDDING_LOOKUP_SPARSE (ids: i32, indices: i32, dense_shape, weights: f32, params: f32)
         HASHTABLE_LOOKUP (lookup: i32, keys: i32, values)
         LSH_PROJECTION (hash: f32, input, weight?: f32)
         SKIP_GRAM (sentence: str)
@@ -226,7 +226,7 @@ _ROWS = {
     "slicing": """
         SLICE (input: any str i4, begin: i32 i64, size: i32 i64)
         STRIDED_SLICE (input: any str, begin, end, strides)
-        DYNAMIC_UPDATE_SLICE (operand: any c128 i4, update, start)
+        DYNAMIC_UPDATE_SLICE (operand: any c128 i4, update, start: i32 i64)
     """,
     "stablehlo": """
         STABLEHLO_ADD STABLEHLO_MULTIPLY STABLEHLO_MAXIMUM STABLEHLO_MINIMUM (lhs, rhs)

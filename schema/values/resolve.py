@@ -38,7 +38,7 @@ else:
     custom_options = late("tflite_ort.schema.file.custom_options")
 
 _Op = BuiltinOperator
-# What sets the variables among its inputs anew; any other operator only reads them.
+# What may set variables among its inputs anew; any other operator only reads them.
 _KEEPING = frozenset(
     {
         *(_Op.LSTM, _Op.UNIDIRECTIONAL_SEQUENCE_LSTM, _Op.BIDIRECTIONAL_SEQUENCE_LSTM),
@@ -118,8 +118,17 @@ def meter_of(model: Model, given: int = 0) -> Meter:
 
 def _kept(model: Model, operator: Operator) -> Sequence[int]:
     """The tensors in which `operator` may keep a value for the next invoke."""
-    code = model.operator_codes[operator.opcode_index].builtin_code
-    return [index for index in operator.inputs if index is not None] if code in _KEEPING else ()
+    code, places = model.operator_codes[operator.opcode_index], enumerate(operator.inputs)
+    return [index for at, index in places if index is not None and _keeps(code, at)]
+
+
+def _keeps(code: OperatorCode, position: int) -> bool:
+    """Whether an operator sets a variable anew that it has as this input: one of its states, or
+    any input of an operator that only its user knows. LSTM has two orders of inputs."""
+    if code.builtin_code not in _KEEPING:
+        return False
+    names = () if code.builtin_code is _Op.LSTM else _input_names(code)
+    return not names or (position < len(names) and names[position].endswith("state"))
 
 
 def _only_starts(model: Model, graph: SubGraph, operator: Operator) -> bool:
@@ -201,7 +210,7 @@ def _input_names(code: OperatorCode) -> tuple[str, ...]:
 def _input(code: OperatorCode, tensor: TensorView, position: int) -> TensorView:
     """`tensor` as this operator has it: a variable that it only reads is a value like others, and
     weights have no zero points where TFLite does not look at them."""
-    if tensor.is_variable and code.builtin_code not in _KEEPING:
+    if tensor.is_variable and not _keeps(code, position):
         tensor = replace(tensor, is_variable=False)
     quantization = tensor.quantization
     if quantization is None or not quantization.zero_point.any():

@@ -100,6 +100,22 @@ def test_mfcc_of_silence_and_of_a_rate_that_is_computed() -> None:
     assert reasons == ["input 'sample_rate' is not a constant"]
 
 
+def test_bins_that_no_filter_reads_may_hold_anything(tmp_path: Path) -> None:
+    """A bin beyond the limits is not multiplied by 0: NaN and roots of negative numbers stay out.
+    At a rate so high no bin is read at all."""
+    options = {
+        "upper_frequency_limit": 4000,
+        "lower_frequency_limit": 20,
+        "filterbank_channel_count": 8,
+        "dct_coefficient_count": 5,
+    }
+    squares = np.full((1, 2, 257), 3, np.float32)
+    squares[..., 0], squares[..., 200:] = np.inf, np.nan
+    for rate, fed in ((16000, squares), (2**31 - 1, -squares)):
+        inputs = [T((1, 2, 257)), T.constant(np.array([rate], np.int32))]
+        check_custom(custom_model("Mfcc", inputs, [T((1, 1, 1))], options), [fed], tmp_path)
+
+
 @pytest.mark.parametrize(
     ("name", "options", "reason"),
     [

@@ -351,6 +351,17 @@ def test_hybrid_batch_matmul(row: str, asymmetric: bool) -> None:
     check_hybrid(product("hybrid", **arguments), filter=1)
 
 
+def test_codes_do_not_make_floats() -> None:
+    """LiteRT writes codes into the memory of the floats: no path takes such a file."""
+    codes = [T((2, 3), TensorType.INT8, scale=0.1), T((3, 2), TensorType.INT8, scale=0.1)]
+    model = one_op_model(Op.BATCH_MATMUL, codes, [T((2, 2))], BatchMatMulOptions())
+    for providers in (None, []):
+        interpreter = Interpreter(model_content=model, providers=providers)
+        interpreter.allocate_tensors()
+        with pytest.raises(KernelError, match="FLOAT32 tensor"):
+            interpreter.invoke()
+
+
 def test_batch_matmul_of_other_shapes() -> None:
     shapes = (3, 6, 16), (3, 16, 9)
     feeds = [extremes(T(shape, TensorType.INT8)) for shape in shapes]

@@ -52,6 +52,7 @@ def sparse(
     indices: Any,
     dense: Sequence[int],
     params: Shape = (5, 3),
+    type: TensorType = TensorType.FLOAT32,
     **more: Any,
 ) -> Case:
     """Weights and params are computed."""
@@ -60,7 +61,7 @@ def sparse(
     return Case(
         f"embedding_lookup_sparse-{combiner.name}-{len(dense)}d-{len(params)}d",
         Op.EMBEDDING_LOOKUP_SPARSE,
-        [T.constant(ids), ints(*indices), ints(*dense), T((count,)), T(params)],
+        [T.constant(ids), ints(*indices), ints(*dense), T((count,)), T(params, type)],
         [T((*dense[:-1], *params[1:]))],
         EmbeddingLookupSparseOptions(combiner=combiner),
         low=0.5,
@@ -236,6 +237,10 @@ REFUSED = [
         "8 scales",
     ),
     (sparse(CombinerType.SUM, [[0, 0], [4, 0]], (4, 2)), "of 4"),
+    (
+        sparse(CombinerType.SUM, [[0, 0]], (4, 2), type=TensorType.BOOL),
+        "BOOL is not one of the types",
+    ),
     (sparse(CombinerType.SUM, [[0, 0]], (4, 2, 1)), "dense shape"),
 ]
 

@@ -178,6 +178,22 @@ def test_scatter_to_computed_places(name: str, op: Op | None) -> None:
     check_invokes(model, [feeds], {"ort"}, kernels="default")
 
 
+def test_updates_of_another_type_are_refused() -> None:
+    """LiteRT reads their bytes as if they were of the operand's type."""
+    options, shape, places, updates = next(iter(SCATTERED.values()))
+    indices = T.constant(np.array(places, np.int64))
+    tensors = {"x": T(shape), "u": T(updates, _T.INT64), "y": T(shape), "i": indices}
+    node = Node(Op.STABLEHLO_SCATTER, ["x", "i", "u"], ["y"], options)
+    model = model_of(
+        Sub(tensors, [node], ["x", "u"], ["y"]), region(Op.STABLEHLO_MULTIPLY, _T.FLOAT32)
+    )
+    for providers in (None, []):
+        interpreter = Interpreter(model_content=model, providers=providers)
+        interpreter.allocate_tensors()
+        with pytest.raises(KernelError, match="int64 at int64 in float32"):
+            interpreter.invoke()
+
+
 def test_a_region_of_two_operators_is_refused() -> None:
     scalar = T((), _T.FLOAT32)
     nodes = [
