@@ -151,7 +151,7 @@ class CacheFolder:
         """
         name, size, checksum = blob
         path = self._at(os.path.basename(name))
-        if file_checksum(path, size) != checksum:
+        if _READ_LAST.known(path, lambda: file_checksum(path, size)) != checksum:
             raise ValueError(f"{path} is damaged")
         return path
 
@@ -337,10 +337,24 @@ class _ReadLast:
         content, status = _content(path)
         value = make(content, status)
         if status.st_size <= self._limit:
-            if len(self._values) >= self._count:
-                self._values.clear()
-            self._values[path] = identity(status), value
+            self._keep(path, identity(status), value)
         return value
+
+    def known(self, path: str, make: Callable[[], int]) -> int:
+        """As `value`, of a number."""
+        of = identity(os.stat(path))
+        kept = self._values.get(path)
+        if kept is None or kept[0] != of:
+            kept = of, make()
+            if identity(os.stat(path)) == of:
+                self._keep(path, *kept)
+        number: int = kept[1]
+        return number
+
+    def _keep(self, path: str, of: list[int], value: Any) -> None:
+        if len(self._values) >= self._count:
+            self._values.clear()
+        self._values[path] = of, value
 
 
 _READ_LAST = _ReadLast(32, 1 << 16)
