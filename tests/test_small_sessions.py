@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.invoke_overhead import one_add
 from tflite_ort import Interpreter
-from tflite_ort.providers import settings
+from tflite_ort.providers.settings import Settings
 from tflite_ort.providers.trials import exact_weight_type
 
 
@@ -24,7 +24,9 @@ def test_memory_is_used_again_where_there_is_much(elements: int, reused: bool) -
         made.append(plain())
         return made[-1]
 
-    settings._shared.cache_clear()
-    with patch.object(onnxruntime, "SessionOptions", noted):
+    with (
+        patch.object(onnxruntime, "SessionOptions", noted),
+        patch.object(Settings, "shared_options", Settings.options),
+    ):
         Interpreter(model_content=one_add((1, elements)), cache=False).allocate_tensors()
     assert [options.enable_mem_reuse for options in made] == [reused]

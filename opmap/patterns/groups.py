@@ -7,29 +7,48 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 from tflite_ort.opmap.graph import Graph, Target
-from tflite_ort.opmap.patterns.attention import ATTENTION
-from tflite_ort.opmap.patterns.cache_rows import CACHE_ROWS
-from tflite_ort.opmap.patterns.cached_attention import CACHED_ATTENTION
-from tflite_ort.opmap.patterns.group_normalization import GROUP_NORMS
 from tflite_ort.opmap.patterns.matching import Producers
-from tflite_ort.opmap.patterns.normalization import NORMS
 from tflite_ort.opmap.patterns.pattern import Emit, Pattern, Surroundings, View
-from tflite_ort.opmap.patterns.rotation import ROTATIONS
-from tflite_ort.opmap.patterns.sigmoid import SIGMOIDS
 from tflite_ort.opmap.registry import Translator, translator
+from tflite_ort.optional import load
 from tflite_ort.records import record
 from tflite_ort.schema import Op, TensorView
 from tflite_ort.versioning.registry import Registry
 
+
+@record
+class Family:
+    """Patterns of one module, which is imported for graphs in which one of them may be.
+
+    Args:
+        table: the name of the patterns in the module.
+        needs: each pattern has all operators of one of these sets.
+    """
+
+    module: str
+    table: str
+    needs: tuple[frozenset[Op], ...]
+
+    def patterns(self) -> Sequence[Pattern]:
+        """Its patterns."""
+        found: Sequence[Pattern] = vars(load(f"{__package__}.{self.module}"))[self.table]
+        return found
+
+
+_MATMULS = frozenset({Op.BATCH_MATMUL, Op.SOFTMAX})
+_ROOTS = frozenset({Op.MEAN, Op.RSQRT}), frozenset({Op.MEAN, Op.SQRT})
 # Of two patterns that match, the first one is taken.
-TABLE: tuple[Pattern, ...] = (
-    *GROUP_NORMS,
-    *NORMS,
-    *SIGMOIDS,
-    *CACHED_ATTENTION,
-    *ATTENTION,
-    *ROTATIONS,
-    *CACHE_ROWS,
+FAMILIES: tuple[Family, ...] = (
+    Family("group_normalization", "GROUP_NORMS", _ROOTS[:1]),
+    Family("normalization", "NORMS", _ROOTS),
+    Family("sigmoid", "SIGMOIDS", (frozenset({Op.LOGISTIC}),)),
+    Family("cached_attention", "CACHED_ATTENTION", (_MATMULS,)),
+    Family("attention", "ATTENTION", (_MATMULS,)),
+    Family("rotation", "ROTATIONS", (frozenset({Op.CONCATENATION, Op.MUL, Op.SLICE}),)),
+    Family(
+        *("cache_rows", "CACHE_ROWS"),
+        (frozenset({Op.DYNAMIC_UPDATE_SLICE}), frozenset({Op.GATHER_ND, Op.REDUCE_ALL})),
+    ),
 )
 
 
@@ -67,7 +86,15 @@ def groups(
         operators: in execution order.
         results: the tensors that are read from outside.
     """
-    table, producers = _by_root(), Producers(operators, results)
+    present = {op.op for op in operators}
+    families = tuple(
+        number
+        for number, family in enumerate(FAMILIES)
+        if any(needed <= present for needed in family.needs)
+    )
+    if not families:
+        return {}
+    table, producers = _by_root(families), Producers(operators, results)
     around = Surroundings(producers, target)
     place = {op.index: number for number, op in enumerate(operators)}
     grouped: dict[int, Group] = {}
@@ -90,10 +117,11 @@ def groups(
 
 
 @cache
-def _by_root() -> Mapping[Op, Sequence[Pattern]]:
-    """The table by the operator at the root."""
+def _by_root(families: tuple[int, ...]) -> Mapping[Op, Sequence[Pattern]]:
+    """The patterns of some families by the operator at the root."""
     rows: dict[Op, list[Pattern]] = defaultdict(list)
-    for pattern in TABLE:
-        for op in pattern.root.operators:
-            rows[op].append(pattern)
+    for number in families:
+        for pattern in FAMILIES[number].patterns():
+            for op in pattern.root.operators:
+                rows[op].append(pattern)
     return rows
