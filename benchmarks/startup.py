@@ -45,13 +45,14 @@ fixed = megabytes() - fixed
 from {module} import Interpreter
 sessions = []
 if {ours}:
-    plain = onnxruntime.InferenceSession
-    def timed(*arguments, **named):
+    from tflite_ort.providers import session as ours
+    plain = ours.PlainSession
+    def timed(*arguments):
         started = time.perf_counter()
-        session = plain(*arguments, **named)
+        session = plain(*arguments)
         sessions[-1] += time.perf_counter() - started
         return session
-    onnxruntime.InferenceSession = timed
+    ours.PlainSession = timed
 def load():
     sessions.append(0.0)
     started = time.perf_counter()

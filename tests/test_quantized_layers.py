@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import onnx
-import onnxruntime
 import pytest
 
 from tests.models import model_path
@@ -17,7 +16,9 @@ from tflite_ort import Interpreter
 from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.quantized_layers import fuse_layers
-from tflite_ort.providers import model_session
+from tflite_ort.providers import model_session, session
+from tflite_ort.providers.plain_session import PlainSession
+from tflite_ort.providers.settings import Settings
 
 NETWORKS = [
     "mlperf-tiny__pretrainedResnet_quant.tflite",
@@ -30,16 +31,16 @@ NETWORKS = [
 def ran(name: str, folder: Path, patch: pytest.MonkeyPatch) -> tuple[list[Any], list[bytes], int]:
     """By session the operators of ONNX Runtime's graph, and the outputs for random inputs."""
     made: list[Counter[str]] = []
-    plain = onnxruntime.InferenceSession
 
-    class Spy(plain):  # type: ignore[misc, valid-type]
-        def __init__(self, content: Any, options: Any, **given: Any) -> None:
+    class Spy(PlainSession):
+        def __init__(self, content: Any, options: Any, provider: Any) -> None:
             options.optimized_model_filepath = str(folder / "optimised.onnx")
-            super().__init__(content, options, **given)
+            super().__init__(content, options, provider)
             nodes = onnx.load(options.optimized_model_filepath).graph.node
             made.append(Counter(node.op_type for node in nodes))
 
-    patch.setattr(onnxruntime, "InferenceSession", Spy)
+    patch.setattr(session, "PlainSession", Spy)
+    patch.setattr(Settings, "shared_options", Settings.options)
     interpreter = Interpreter(model_path(name))
     interpreter.allocate_tensors()
     for index, array in random_inputs(interpreter.get_input_details(), 3).items():
