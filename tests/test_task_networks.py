@@ -54,7 +54,7 @@ def test_no_input_of_a_network_has_a_value_of_its_own(monkeypatch: pytest.Monkey
     (model,) = models
     inputs = {value.name for value in model.graph.input}
     assert inputs == {
-        *("image", "roi", "min_score", "min_suppression_threshold", "max_results"),
+        *("image", "roi", "places", "min_score", "min_suppression_threshold", "max_results"),
     }
     assert not inputs & {each.name for each in model.graph.initializer}
     assert len(task._network(IMAGE)["boxes"]) == 1  # the values are given by the task

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tflite_ort.decode.nodes import Nodes
+from tflite_ort.decode.places import FRACTIONS, places
 
 WHOLE = (0.5, 0.5, 1.0, 1.0, 0.0)
-_FRACTIONS = 32.0
 _MOST_BYTES = 2**31 - 3
 
 
@@ -29,6 +29,10 @@ class Preparation:
             stretched.
         outside: what is outside the picture: ``"zeros"`` or its ``"border"``.
         dtype: of the tensor; integers take the pixels as they are, signed ones less 128.
+        placed: an input ``places`` says where the elements of the tensor are in the picture, in
+            32nds of pixels: x and y, float32 [2, height * width]. Otherwise they follow from the
+            region of interest.
+        gather: the node that reads the pixels, ``"GatherElements"`` or ``"Gather"``.
     """
 
     height: int
@@ -38,6 +42,8 @@ class Preparation:
     letterbox: bool = False
     outside: str = "border"
     dtype: str = "float32"
+    placed: bool = False
+    gather: str = "GatherElements"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +78,11 @@ def add_image_input(nodes: Nodes, tensor: str, how: Preparation) -> Projection:
     angle = nodes.pick(roi, 4)
     cosine, sine = nodes.op("Cos", angle), nodes.op("Sin", angle)
     pixels = _pixel_matrix(nodes, centre, extent, cosine, sine)
-    values = _sampled(nodes, image, nodes.pick(shape, 1, 0), pixels, how)
+    if how.placed:
+        at = nodes.input("places", np.float32, [2, how.height * how.width])
+    else:
+        at = places(nodes, centre, extent, angle, how.height, how.width)
+    values = _sampled(nodes, image, nodes.pick(shape, 1, 0), at, how)
     nodes.named(tensor, _normalised(nodes, values, how))
     return Projection(nodes.div(pixels, size), depth, cosine, sine, size)
 
@@ -92,7 +102,7 @@ def _pixel_matrix(nodes: Nodes, centre: str, extent: str, cosine: str, sine: str
     return nodes.join(sides, nodes.sub(nodes.reshape(centre, 1, 2), middle))
 
 
-def _sampled(nodes: Nodes, image: str, shape: str, pixels: str, how: Preparation) -> str:
+def _sampled(nodes: Nodes, image: str, shape: str, at: str, how: Preparation) -> str:
     """Pixels [1, 3, height, width] in 0..255.
 
     Only the four pixels around each place are read, so that the size of the picture does not
@@ -100,9 +110,10 @@ def _sampled(nodes: Nodes, image: str, shape: str, pixels: str, how: Preparation
 
     Args:
         shape: width and height of the picture, int64 [2].
+        at: where the tensor's elements are in it, in 32nds of pixels: x and y, float32 [2, N].
     """
     last = nodes.sub(nodes.reshape(nodes.cast(shape, np.float32), 2, 1), 1.0)
-    at, low = _places(nodes, pixels, last, how)
+    at, low = _between_pixels(nodes, at, last, how)
     first, steps = _bytes(nodes, low, shape)
     flat = _flat(nodes, image)
     across, down = nodes.ops("Split", steps, outputs=2, num_outputs=2)
@@ -112,7 +123,7 @@ def _sampled(nodes: Nodes, image: str, shape: str, pixels: str, how: Preparation
     x, y = nodes.ops("Split", nodes.sub(at, low), outputs=2, num_outputs=2)
     more_x, more_y = nodes.ops("Split", nodes.op("Min", last, 1.0), outputs=2, num_outputs=2)
     upper, lower = (
-        mix(nodes, _pixels(nodes, flat, start), _pixels(nodes, flat, end), x, more_x)
+        mix(nodes, _pixels(nodes, flat, start, how), _pixels(nodes, flat, end, how), x, more_x)
         for start, end in corners
     )
     mixed = mix(nodes, upper, lower, y, more_y)
@@ -120,20 +131,16 @@ def _sampled(nodes: Nodes, image: str, shape: str, pixels: str, how: Preparation
     return nodes.reshape(whole, 1, 3, how.height, how.width)
 
 
-def _places(nodes: Nodes, pixels: str, last: str, how: Preparation) -> tuple[str, str]:
-    """Where the tensor's elements are in the picture, and the first of the two columns and rows
-    there; x and y, float32 [2, N].
+def _between_pixels(nodes: Nodes, at: str, last: str, how: Preparation) -> tuple[str, str]:
+    """Places in pixels, and the first of the two columns and rows there; x and y, float32 [2, N].
 
     Args:
+        at: in 32nds of pixels.
         last: column and row of the picture, [2, 1].
     """
-    y, x = np.mgrid[: how.height, : how.width]
-    points = np.stack([x / how.width, y / how.height, np.ones(x.shape)]).reshape(3, -1)
-    matrix = nodes.op("Transpose", nodes.mul(pixels, _FRACTIONS), perm=[1, 0])
-    at = nodes.op("Round", nodes.op("MatMul", matrix, points.astype(np.float32)))
     if how.outside == "border":
-        at = _limited(nodes, at, nodes.mul(last, _FRACTIONS))
-    at = nodes.mul(at, 1 / _FRACTIONS)
+        at = _limited(nodes, at, nodes.mul(last, FRACTIONS))
+    at = nodes.mul(at, 1 / FRACTIONS)
     # So that there is a second one, but in a picture of one column or row.
     return at, _limited(nodes, nodes.op("Floor", at), nodes.sub(last, 1.0))
 
@@ -163,9 +170,9 @@ def _flat(nodes: Nodes, image: str) -> str:
     return nodes.op("Reshape", image, one)
 
 
-def _pixels(nodes: Nodes, flat: str, places: str) -> str:
+def _pixels(nodes: Nodes, flat: str, places: str, how: Preparation) -> str:
     """Bytes [3, N] as float32."""
-    found = nodes.op("GatherElements", flat, nodes.reshape(places, -1), axis=0)
+    found = nodes.op(how.gather, flat, nodes.reshape(places, -1), axis=0)
     return nodes.cast(nodes.reshape(found, 3, -1), np.float32)
 
 

@@ -28,6 +28,7 @@ from tflite_ort.resolvers import WellKnownOpResolver
 from tflite_ort.schema import DelegateError, DelegateWarning, ModelError, read_model
 from tflite_ort.tasks.options import BaseOptions
 from tflite_ort.tasks.rects import Rect
+from tflite_ort.tasks.warp import places
 from tflite_ort.tuning.costs import modelled_chooser
 
 if TYPE_CHECKING:
@@ -73,7 +74,9 @@ class Network:
 
         def session(provider: Provider) -> OnnxSession:
             exported = made_for(_target(provider.name), content, resolver)
-            whole = decoded(exported, model, kind, image_input=kind.preparation is not None)
+            whole = decoded(
+                exported, model, _prepared(kind, provider), image_input=kind.preparation is not None
+            )
             self.defaults = _without_defaults(whole)
             return OnnxSession(whole, num_threads=threads, provider=provider, reused=True)
 
@@ -92,6 +95,10 @@ class Network:
         """
         given = {name: _fed(value) for name, value in named.items()}
         feeds = {**self.defaults, self.input: array, **given}
+        how = self.kind.preparation
+        if how is not None:
+            size, tensor = (array.shape[1], array.shape[0]), (how.width, how.height)
+            feeds["places"] = places(feeds["roi"], size, tensor, how.letterbox)
         return dict(zip(self._session.outputs, self._session.run(feeds), strict=True))
 
 
@@ -118,6 +125,14 @@ def _without_defaults(model: onnx.ModelProto) -> dict[str, Array]:
     for each in defaults:
         graph.initializer.remove(each)
     return {each.name: onnx.numpy_helper.to_array(each) for each in defaults}
+
+
+def _prepared(kind: Kind, provider: Provider) -> Kind:
+    """A kind whose picture is read at places that are given, as suits the provider."""
+    if kind.preparation is None:
+        return kind
+    gather = traits_of(provider.name).gather
+    return replace(kind, preparation=replace(kind.preparation, placed=True, gather=gather))
 
 
 def _target(provider: str) -> Target:

@@ -43,7 +43,7 @@ class OneEuro:
             seconds: when they were seen; not later than the last: they are returned as they are.
             scale: of the values, so that speeds do not depend on how large things are seen.
         """
-        values = values.astype(np.float64)
+        values = np.asarray(values, np.float64)
         if self._time is not None and seconds <= self._time:
             return values
         if self._time is not None:
@@ -53,15 +53,15 @@ class OneEuro:
             self._value = self._raw = values
             self._speed = np.zeros_like(values)
             return values
-        speed = (values - self._raw) * scale * self._rate
-        self._speed = _mixed(speed, self._speed, self._alpha(np.float64(self.speed_cutoff)))
+        speed = (values - self._raw) * (scale * self._rate)
+        self._speed = _mixed(speed, self._speed, self._alpha(self.speed_cutoff))
         cutoff = self.least_cutoff + self.beta * np.abs(self._speed)
         self._value = _mixed(values, self._value, self._alpha(cutoff))
         self._raw = values
         return self._value
 
     def _alpha(self, cutoff: Any) -> Any:
-        return 1 / (1 + self._rate / (2 * np.pi * cutoff))
+        return cutoff / (cutoff + self._rate / (2 * np.pi))
 
 
 @dataclass
@@ -79,5 +79,5 @@ class LowPass:
 
 
 def _mixed(new: Array, old: Array, alpha: Any) -> Array:
-    mixed: Array = alpha * new + (1 - alpha) * old
+    mixed: Array = old + alpha * (new - old)
     return mixed
