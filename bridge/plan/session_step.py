@@ -20,6 +20,7 @@ from tflite_ort.plan.partition import Partition
 from tflite_ort.plan.parts import Wholes, take_wholes
 from tflite_ort.plan.recording import Recorder
 from tflite_ort.plan.refusals import LeftToTheCPU
+from tflite_ort.plan.second_thread import saves_time
 from tflite_ort.plan.stored import SessionStep
 from tflite_ort.providers.binding import DeviceTensor
 from tflite_ort.providers.delegates import Delegate
@@ -46,14 +47,16 @@ def session_step(
         LeftToTheCPU: some operators are better run by the next delegate.
         DelegateError: ONNX Runtime could not make it, or not as a strict context wants it.
     """
-    backend, pairs, wholes = part.backend, Pairs(), Wholes()
+    backend, pairs, wholes, threads = part.backend, Pairs(), Wholes(), context.num_threads
     part, passed = _without_passed(part, lowered.model.graph, memory)
     if not part.outputs:
         session, providers, inputs, outputs = None, dict[int, str](), _NO_TENSORS, _NO_TENSORS
     else:
         if delegate.provider == ON_CPU:
             wholes = take_wholes(part, lowered.model.graph, memory.variables)
-        session = _session(lowered.model, delegate.provider, context, small=_is_small(part))
+        if delegate.provider == ON_CPU and threads != 1 and not saves_time(part.operators):
+            threads = 1
+        session = _session(lowered.model, delegate.provider, context, threads, _is_small(part))
         providers = _providers(part, session, delegate, context)
         if traits_of(delegate.name).takes_all_nodes and not context.continued:
             pairs = in_place_pairs(part.inputs, [*part.outputs, *part.copies], lowered.model.graph)
@@ -63,7 +66,7 @@ def session_step(
             _try(session, inputs)
     if context.recorder is not None:
         facts = {"backend": backend, "noted": context.continued, "providers": providers}
-        facts["small"] = _is_small(part)
+        facts["small"], facts["alone"] = _is_small(part), threads == 1
         facts["in_place"] = pairs
         context.recorder.add(context.scope, session, inputs, outputs, passed, **facts)
         if session is not None:
@@ -153,13 +156,15 @@ def _is_small(part: Partition) -> bool:
     return sum(sizes) <= _SMALL_BYTES
 
 
-def _session(model: ir.Model, provider: Provider, context: PlanContext, *, small: bool) -> Session:
+def _session(
+    model: ir.Model, provider: Provider, context: PlanContext, num_threads: int, small: bool
+) -> Session:
     profile = context.profile
     prefix = None if profile is None else profile.prefix
     save = None if context.recorder is None else context.recorder.file()
     makers = {value.name: node.name for node in model.graph.nodes for value in node.outputs}
     session = model_session(
-        model, provider, num_threads=context.num_threads, small=small, profile=prefix, save=save
+        model, provider, num_threads=num_threads, small=small, profile=prefix, save=save
     )
     if profile is not None:
         profile.add(session, makers)

@@ -181,8 +181,9 @@ def session_run_of(
     if row["graph"] is not None:
         try:
             provider = around.providers[row["backend"]]
+            threads = 1 if row["alone"] else around.num_threads
             session = Session(
-                graph(row["graph"]), provider, num_threads=around.num_threads, small=row["small"]
+                graph(row["graph"]), provider, num_threads=threads, small=row["small"]
             )
         except (DelegateError, KeyError, OSError, TypeError, ValueError) as error:
             raise StaleEntry(str(error)) from error

@@ -36,6 +36,8 @@ _BYTES = frozenset({TensorType.INT8, TensorType.UINT8})
 _FEW_CHANNELS, _FEW_DEPTHWISE = 32, 15
 # Nor is there in a layer that collects fewer runs of bytes.
 _FEWEST_RUNS = 1500
+# To fewer channels ONNX Runtime writes codes four by four, by a kernel that takes twice as long.
+_WHOLE_CHANNELS, _FEWEST_NARROW_RUNS = 16, 400
 _MOST_MADE, _MOST_READ = 16, 8
 _MOST_CHANNELS = 512
 _MOST_WEIGHTS = 2**20
@@ -100,7 +102,8 @@ def image_lowerings(
     cells, size = windows[0].count * windows[1].count, math.prod(filter.shape[1:3])
     few = _FEW_DEPTHWISE if depthwise and channels > 1 else _FEW_CHANNELS
     whole = depthwise or filter.shape[3] == channels
-    if cells * size < _FEWEST_RUNS or not whole or min(op.output.shape[3], channels) > few:
+    fewest = _FEWEST_RUNS if op.output.shape[3] >= _WHOLE_CHANNELS else _FEWEST_NARROW_RUNS
+    if cells * size < fewest or not whole or min(op.output.shape[3], channels) > few:
         return [Lowering("windows", {}, plain)]
     if depthwise and channels > 1:
         work = depthwise_work(cells, size, op.output.shape[3])
