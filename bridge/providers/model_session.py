@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.graph.joined_scales import join_scales
 from tflite_ort.opmap.graph.quantized_layers import fuse_layers
 from tflite_ort.opmap.graph.serialization import Place, serialized
 from tflite_ort.opmap.graph.symmetric_layers import make_symmetric
@@ -57,6 +58,7 @@ def model_session(
     if optimized and traits.target.cpu_kernels:
         fuse_layers(model.graph)
         make_symmetric(model.graph)
+        join_scales(model.graph)
     in_place = traits.weights_in_place
     fed = read_in_place(model.graph) if in_place else {}
     weights = _handed_over(model.graph, fed)
