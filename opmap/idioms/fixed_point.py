@@ -116,8 +116,10 @@ def rounded_twice(g: Graph, scaled: ir.Value, right: int) -> ir.Value:
     way. Both together are the nearest integer to (x + sign(x) / 2) / 2**right. Numbers x within
     1/2 of 0 become 0, and may be moved by less. A shift of 0 is no second rounding.
     """
-    if right:
-        half = 2.0 ** -(right + 1)
+    half = 2.0 ** -(right + 1)
+    if right and g.target.cpu_kernels:
+        scaled = g.op("Shrink", scaled, bias=-half, lambd=0.0)
+    elif right:
         bounds = (g.constant(bound, np.float64) for bound in (-half, half))
         scaled = g.op("Add", scaled, g.op("Clip", scaled, *bounds))
     return g.op("Round", scaled)
