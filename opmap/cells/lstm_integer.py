@@ -124,9 +124,8 @@ class _Step:
             tanh_table = tanh_table.astype(np.float64)
         self.tanh = g.constants.once(tanh_table, f"tanh_of_{bits}_bits")
         if g.target.cpu_kernels:
-            wide = gate_tables().reshape(3, _CODES)[self.tables] * self.units[:, np.newaxis]
             beyond = 0 if self.places is None else self.places.beyond
-            wide = np.pad(wide, [(0, 0), (beyond, beyond)], "edge")
+            wide = _widened(gate_tables().reshape(3, _CODES)[self.tables], self.units, beyond)
             name = f"lstm_gates_{bits}_{cell.coupled}_{self.units[_OUTPUT]:.17g}_{beyond}"
             self.tables = np.arange(len(wide))
             self.gates = g.constants.once(wide.reshape(-1), name)
@@ -209,6 +208,18 @@ class _Step:
 
     def _moved(self, value: ir.Value, by: int) -> ir.Value:
         return self.g.op("Add", value, self.g.constant(by, np.float64)) if by else value
+
+
+def _widened(
+    tables: npt.NDArray[np.int16], units: npt.NDArray[np.float64], beyond: int
+) -> npt.NDArray[np.float64]:
+    """The rows of `tables` times their units, with so many more of the first and last elements."""
+    made = np.empty((len(tables), tables.shape[1] + 2 * beyond))
+    within = slice(beyond, beyond + tables.shape[1])
+    np.multiply(tables, units[:, np.newaxis], out=made[:, within])
+    made[:, :beyond] = made[:, within][:, :1]
+    made[:, within.stop :] = made[:, within][:, -1:]
+    return made
 
 
 def looked_up(g: Graph, table: ir.Value, places: ir.Value) -> ir.Value:
