@@ -186,7 +186,11 @@ def cell(rng: np.random.Generator) -> Model:
 
 def state(rng: np.random.Generator) -> Model:
     """A drawn SVDF of int8 codes."""
-    features, units, memory = (int(2 ** rng.uniform(2, most)) for most in (7, 8, 5.5))
+    return read_model(svdf(rng, *(int(2 ** rng.uniform(2, most)) for most in (7, 8, 5.5))))
+
+
+def svdf(rng: np.random.Generator, features: int, units: int, memory: int) -> bytes:
+    """An SVDF of int8 codes."""
     affine, short = QuantizationParameters.affine, TensorType.INT16
     builder = ModelBuilder("layer")
     main = builder.subgraph("main").tensor("x", (1, features), _INT8, affine(0.05, -7))
@@ -200,7 +204,7 @@ def state(rng: np.random.Generator) -> Model:
     options = SVDFOptions(1, ActivationFunctionType.RELU)
     main.operator(Op.SVDF, ["x", "feature", "time", "b", "state"], ["y"], options, version=3)
     main.inputs("x").outputs("y")
-    return read_model(builder.write())
+    return builder.write()
 
 
 # What is measured, by name.
