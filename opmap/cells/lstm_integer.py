@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,6 @@ from tflite_ort.opmap.idioms.fixed_point import (
 from tflite_ort.opmap.idioms.scan import Values, scan
 from tflite_ort.schema.arithmetic.fixed_point import quantize_multiplier
 from tflite_ort.schema.arithmetic.fixed_point16 import logistic, tanh
-from tflite_ort.schema.values.lstm import GATES
 
 _FLOAT, _DOUBLE = ir.DataType.FLOAT, ir.DataType.DOUBLE
 _CODES = 65536
@@ -60,14 +59,15 @@ def run_integer_cell(
         doubles: the output meets its weights in float64, which has to be exact.
     """
     sums = clip(g, cell.input.of(g, x), SHORT)
-    step = _Step(g, cell, doubles=doubles)
+    step = IntegerStep(g, cell, doubles=doubles)
     if step.places is not None:
-        sums = g.op("Add", sums, g.constants.add(step.places.first + 0.5, "places"))
+        first = step.places.first[step.table_of]
+        sums = g.op("Add", sums, g.constants.add(first + 0.5, "places"))
     states = (g.cast(h, _DOUBLE) if step.doubles else h, g.cast(c, _DOUBLE))
     types = (_DOUBLE if step.doubles else _FLOAT, _DOUBLE, _DOUBLE)
     (h, c), (y,) = scan(g, step, states, (sums,), single=single, types=types)
     if step.doubles and cell.projection is not None:  # whose range may be narrower than 8 bits
-        y = clip(g, y, cell.output_range)
+        y = _within(g, y, cell.output_range)
     return g.cast(y, _FLOAT), g.cast(h, _FLOAT), g.cast(c, ir.DataType.INT16)
 
 
@@ -78,7 +78,7 @@ class _Places(NamedTuple):
 
     Attributes:
         beyond: how many sums on either side of 16 bits.
-        first: the place of a sum of 0, for each column of the sums.
+        first: the place of a sum of 0, for each table.
     """
 
     beyond: int
@@ -88,14 +88,15 @@ class _Places(NamedTuple):
     def of(cls, cell: IntegerWeights) -> Self | None:
         """None where the table would be too large, or something stands between sums and gates."""
         zero = cell.output_zero_point
-        beyond = cell.recurrent.reach(max(BYTE[1] - zero, zero - BYTE[0]))
+        beyond = cell.recurrent.reach(int(np.maximum(BYTE[1] - zero, zero - BYTE[0]).max()))
         if cell.peephole or cell.norm or beyond > _BEYOND:
             return None
-        first = np.arange(len(GATES)) * (_CODES + 2 * beyond) + beyond - SHORT[0]
-        return cls(beyond, np.repeat(first, cell.size).astype(np.float64))
+        tables = _OUTPUT + len(np.unique(cell.hidden[0]))
+        first = np.arange(tables) * (_CODES + 2 * beyond) + beyond - SHORT[0]
+        return cls(beyond, first.astype(np.float64))
 
 
-class _Step:
+class IntegerStep:
     """One step: from states (h [B, O], c [B, C]) and the sums of the input [B, 4 * C].
 
     Attributes:
@@ -107,16 +108,21 @@ class _Step:
 
     def __init__(self, g: Graph, cell: IntegerWeights, *, doubles: bool) -> None:
         self.g, self.cell, self.doubles = g, cell, doubles
-        units = np.array([2.0 ** (cell.cell_bits - 30), 2.0**-15, 1, 1])
-        self.units = units * [TIE_BREAK, TIE_BREAK, 1, 1]
+        multipliers, kinds = np.unique(cell.hidden[0], return_inverse=True)
+        # An output gate has a table for each multiplier.
+        size, outputs = cell.size, np.broadcast_to(kinds, cell.size)
+        self.table_of = np.concatenate([np.arange(_OUTPUT).repeat(size), _OUTPUT + outputs])
+        ones = np.ones(len(multipliers))
+        self.units = np.array(
+            [2.0 ** (cell.cell_bits - 30) * TIE_BREAK, 2.0**-15 * TIE_BREAK, 1, *ones]
+        )
         self.places = _Places.of(cell) if self.doubles else None
-        multiplier, _ = cell.hidden
-        self.scaled = g.target.cpu_kernels and multiplies_in_double(multiplier, _REACH, bits=9)
-        factor, self.right = first_factor(multiplier)
-        self.ties = may_tie(*quantize_multiplier(multiplier), _REACH, bits=9)
+        self.scaled = g.target.cpu_kernels and multiplies_in_double(multipliers, _REACH, bits=9)
+        factor, self.right = first_factor(multipliers)
+        self.ties = may_tie(*quantize_multiplier(multipliers), _REACH, bits=9)
         if self.scaled:
-            self.units[_OUTPUT] *= factor if self.ties else factor * 2.0**-self.right
-        self.tables = np.array([2 if cell.coupled else 0, 0, 1, 0])
+            self.units[_OUTPUT:] *= factor if self.ties else factor * 2.0**-self.right
+        self.tables = np.array([2 if cell.coupled else 0, 0, 1, *(0 * ones)], np.int64)
         self.gates = g.constants.once(gate_tables(), "lstm_gates")
         bits = 15 - cell.cell_bits
         tanh_table = tanh(_every_code(), bits)
@@ -126,9 +132,15 @@ class _Step:
         if g.target.cpu_kernels:
             beyond = 0 if self.places is None else self.places.beyond
             wide = _widened(gate_tables().reshape(3, _CODES)[self.tables], self.units, beyond)
-            name = f"lstm_gates_{bits}_{cell.coupled}_{self.units[_OUTPUT]:.17g}_{beyond}"
+            shown = "_".join(f"{unit:.17g}" for unit in self.units[_OUTPUT:])
             self.tables = np.arange(len(wide))
+            name = f"lstm_gates_{bits}_{cell.coupled}_{shown}_{beyond}"
             self.gates = g.constants.once(wide.reshape(-1), name)
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether a step has the fewest nodes, which run two cells at once too."""
+        return self.places is not None and self.scaled and not self.ties and len({*self.right}) == 1
 
     def __call__(self, states: Values, slices: Values) -> tuple[Values, Values]:
         g, cell, (h, c) = self.g, self.cell, states
@@ -154,7 +166,7 @@ class _Step:
         if not g.target.cpu_kernels:
             squashed = g.cast(squashed, _DOUBLE)
         whole = self._output(g.op("Mul", shown, squashed))
-        output = clip(g, whole, cell.output_range)
+        output = _within(g, whole, cell.output_range)
         # A result is not the state itself, which would be copied: all are clipped after the Scan.
         return ((output, c), (whole,)) if self.doubles else ((g.cast(output, _FLOAT), c), (output,))
 
@@ -193,7 +205,7 @@ class _Step:
         g, cell = self.g, self.cell
         multiplier, zero_point = cell.hidden
         if self.scaled and not self.ties:
-            value = rounded_twice(g, product, int(self.right))
+            value = rounded_twice(g, product, int(self.right[0]))
         elif self.scaled:
             value = shifted_right(g, rounded_upwards(g, product), self.right)
         else:
@@ -206,8 +218,23 @@ class _Step:
             value = cell.projection.of(g, codes, bits=8)
         return value
 
-    def _moved(self, value: ir.Value, by: int) -> ir.Value:
-        return self.g.op("Add", value, self.g.constant(by, np.float64)) if by else value
+    def _moved(self, value: ir.Value, by: npt.NDArray[Any]) -> ir.Value:
+        return self.g.op("Add", value, _numbers(self.g, by)) if by.any() else value
+
+
+def _numbers(g: Graph, array: npt.NDArray[Any]) -> ir.Value:
+    """A number for all cells, or one for each, in float64."""
+    return g.constant(array.astype(np.float64).reshape(() if array.size == 1 else array.shape))
+
+
+def _within(
+    g: Graph, value: ir.Value, bounds: tuple[npt.NDArray[Any], npt.NDArray[Any]]
+) -> ir.Value:
+    """Clip doubles to `bounds`, which may be others for each cell."""
+    low, high = (_numbers(g, bound) for bound in bounds)
+    if max(bound.size for bound in bounds) == 1:
+        return g.op("Clip", value, low, high)
+    return g.op("Min", g.op("Max", value, low), high)
 
 
 def _widened(

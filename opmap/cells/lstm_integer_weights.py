@@ -112,6 +112,8 @@ class IntegerWeights:
         cell_bits: fraction bits of the cell state.
         cell_range, output_range: the bounds to which the codes are clipped.
         hidden: multiplier and zero point of the output gate times the activated cell state.
+
+    `output_range`, `hidden` and `output_zero_point` are arrays, [1] or [C].
     """
 
     input: Product
@@ -121,10 +123,10 @@ class IntegerWeights:
     coupled: bool
     cell_bits: int
     cell_range: tuple[int, int]
-    hidden: tuple[np.float32, int]
+    hidden: tuple[Array, Array]
     projection: Product | None
-    output_range: tuple[int, int]
-    output_zero_point: int
+    output_range: tuple[Array, Array]
+    output_zero_point: Array
 
     @property
     def size(self) -> int:
@@ -152,10 +154,10 @@ def read_integer_weights(op: View) -> IntegerWeights:
         coupled,
         scales.cell_bits,
         cut(SHORT, scales.cell_limit),
-        (scales.hidden, scales.hidden_zero_point),
+        (np.array([scales.hidden]), np.array([scales.hidden_zero_point])),
         _projection(op, scales),
-        (lowest - zero, highest - zero),
-        zero,
+        (np.array([lowest - zero]), np.array([highest - zero])),
+        np.array([zero]),
     )
 
 

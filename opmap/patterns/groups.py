@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 
 from tflite_ort.opmap.graph import Graph, Target
 from tflite_ort.opmap.patterns.matching import Producers
 from tflite_ort.opmap.patterns.pattern import Emit, Pattern, Surroundings, View
 from tflite_ort.opmap.registry import Translator, translator
-from tflite_ort.optional import load
+from tflite_ort.optional import late, load
 from tflite_ort.records import record
 from tflite_ort.schema import Op, TensorView
 from tflite_ort.versioning.registry import Registry
+
+if TYPE_CHECKING:
+    from tflite_ort.opmap.patterns import paired_cells
+else:
+    paired_cells = late("tflite_ort.opmap.patterns.paired_cells")
 
 
 @record
@@ -57,7 +63,8 @@ class Group:
     """Operators that are translated together.
 
     Args:
-        operators: in execution order; only the output of the last one is used outside.
+        operators: the nodes are added where the last one stands. Of a tree they are in execution
+            order, and only the output of the last one is used outside.
     """
 
     operators: Sequence[View]
@@ -86,11 +93,27 @@ def groups(
         operators: in execution order.
         results: the tensors that are read from outside.
     """
-    present = {op.op for op in operators}
+    present = Counter(op.op for op in operators)
+    grouped = _trees(operators, results, registry, target, present.keys())
+    if present[Op.UNIDIRECTIONAL_SEQUENCE_LSTM] > 1:
+        for pair, plan in paired_cells.pairs(operators, target):
+            if all(registry.shares(translator, each) for each in pair):
+                grouped.update((each.index, Group(pair, plan)) for each in pair)
+    return grouped
+
+
+def _trees(
+    operators: Sequence[View],
+    results: Sequence[TensorView],
+    registry: Registry[Translator],
+    target: Target,
+    present: Collection[Op],
+) -> dict[int, Group]:
+    """The groups that are trees of the table; `present` are all kinds of operators."""
     families = tuple(
         number
         for number, family in enumerate(FAMILIES)
-        if any(needed <= present for needed in family.needs)
+        if any(needed <= set(present) for needed in family.needs)
     )
     if not families:
         return {}
