@@ -52,6 +52,8 @@ Translate = Callable[[OperatorView[Any], "Graph"], None]
 
 # Of these the integer versions, into which ONNX Runtime fuses them, need an element.
 _FAILING_ON_NONE = frozenset({"Add", "Mul", "Softmax"})
+# Longer names of tensors are written once, of their codes.
+_LONG_NAME = 100
 
 
 class Graph(NotedNodes):
@@ -319,9 +321,20 @@ class Graph(NotedNodes):
         forms[form], layout = value, form[0]
         if self.target.cpu_kernels and layout is Layout.FIRST and is_known(*tensor.shape):
             value.shape = layout.shape(tensor.shape)  # see `keep_blocks` and `make_symmetric`
-        if value.producer() is not None and value.name not in self._after_tensors:
+        if value.producer() is None or value.name in self._after_tensors:
+            return
+        if not self._is_long_again(tensor, form, forms):
             value.name = self._unique(self._base(tensor) + form_suffix(tensor, form))
             self._after_tensors.add(value.name)
+
+    def _is_long_again(
+        self, tensor: TensorView, form: Form, forms: Mapping[Form, ir.Value]
+    ) -> bool:
+        """Whether a long name of real numbers would say again what codes of the tensor are called:
+        names of hundreds of letters take more room in files than small weights."""
+        codes = any(domain is not Domain.REAL for _, domain in forms)
+        again = tensor.is_quantized and form[1] is Domain.REAL and codes
+        return again and len(self._base(tensor)) > _LONG_NAME
 
     def _base(self, tensor: TensorView) -> str:
         """What names of values of `tensor` begin with: its name, and its index if that is taken."""

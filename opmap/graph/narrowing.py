@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.graph.exponentials import Powers, Steps, powers_of, steps_of
 from tflite_ort.opmap.graph.gate_tables import Gates, gates_of
 from tflite_ort.opmap.graph.interpolated import Lines, lines_of
 from tflite_ort.opmap.graph.ramps import Ramps, ramps_of
@@ -55,7 +56,7 @@ class Narrow(NamedTuple):
 
 
 # Forms in which constants are written; each has `make`.
-Written = Narrow | Lines | Gates | Ramps
+Written = Narrow | Lines | Gates | Ramps | Powers | Steps
 
 
 def narrow_constants(model: ir.Model) -> None:
@@ -121,7 +122,7 @@ def _read_by_quantization(graph: ir.Graph) -> set[int]:
 
 
 def _narrow(tensor: ir.Tensor) -> Written | None:
-    for table in (lines_of, gates_of, ramps_of):
+    for table in (lines_of, gates_of, ramps_of, powers_of, steps_of):
         made = table(tensor.array)
         if made is not None:
             return made

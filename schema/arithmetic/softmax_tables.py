@@ -18,17 +18,29 @@ from tflite_ort.schema.arithmetic.function_table import int16_table, interpolate
 Array = npt.NDArray[Any]
 Int16Array = npt.NDArray[np.int16]
 
-_LOWEST_POWER, _UNIT = -10.0, 2.0 / 65535
+_POWER_STEP, _UNIT = 10.0 / 65535, 2.0 / 65535
 
 
 @lru_cache(maxsize=8)
 def softmax_powers(scale: float) -> Int16Array:
     """e**(`scale` * d) as Q0.15 for the differences d of two codes, from -65535 to 0."""
-    step = -_LOWEST_POWER / 65535
-    table = int16_table(np.exp, step, _UNIT, 32767, np.float64)
     differences = np.arange(-65535, 1, dtype=np.int32)
-    scaled = multiply_by_quantized_multiplier(differences, *quantize_multiplier(scale / step))
-    return interpolated(saturate(scaled + 32767, np.int16), table)
+    scaled = multiply_by_quantized_multiplier(
+        differences, *quantize_multiplier(power_multiplier(scale))
+    )
+    return np.take(powers(), saturate(scaled + 32767, np.int16).astype(np.int32) + 32768)
+
+
+def power_multiplier(scale: float) -> float:
+    """By what differences of codes of this scale become places in the table of powers."""
+    return scale / _POWER_STEP
+
+
+@cache
+def powers() -> Int16Array:
+    """e**x as Q0.15 for 65536 numbers x from -10 to 0."""
+    table = int16_table(np.exp, _POWER_STEP, _UNIT, 32767, np.float64)
+    return interpolated(np.arange(-32768, 32768, dtype=np.int16), table)
 
 
 @cache

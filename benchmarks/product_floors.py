@@ -1,0 +1,223 @@
+"""The least time of transformers in ONNX Runtime: products and attention alone, beside LiteRT.
+
+    python -m benchmarks.product_floors [--models FOLDER] [--rounds 40] [NAME...]
+
+Models: $TFLITE_ORT_MODELS2, else ../shared/models2. Microseconds, one thread. Of each signature:
+LiteRT, ours, and the sums over its layers of what ONNX Runtime's kernels take, each layer by the
+fastest one: FULLY_CONNECTED as Gemm, or in 8 bits with a scale for each row (`rows`); the same, or
+in 8 bits with one scale for all rows, which is less exact than LiteRT (`tensor`); products of two
+computed tensors, SOFTMAX and GELU (`rest`). A kernel is timed as one of many nodes of a graph, so
+calls and copies are in none of these sums, and norms, sums and tables are not either. `bound` is
+LiteRT / (rows + rest): no network of these nodes can be faster beside LiteRT.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnxruntime
+from ai_edge_litert.interpreter import Interpreter as LiteRT
+from onnx import TensorProto, helper, numpy_helper
+
+from benchmarks.kept_caches import FOLDER, timed
+from benchmarks.transformers import drawn
+from tflite_ort import Interpreter, WellKnownOpResolver
+from tflite_ort.schema import Op, OperatorView, read_model
+from tflite_ort.schema.values.inlining import flat
+from tflite_ort.specialize.specialization import specialize
+
+Array = npt.NDArray[Any]
+Nodes = list[Any]
+
+COPIES = 12
+_MICROSOFT = "com.microsoft"
+
+
+class Copies:
+    """A graph of equal layers, each with inputs and weights of its own."""
+
+    def __init__(self) -> None:
+        self.nodes: Nodes = []
+        self.constants: dict[str, Array] = {}
+        self.inputs: dict[str, Array] = {}
+        self.outputs: list[str] = []
+        self._rng = np.random.default_rng(0)
+
+    def op(self, kind: str, *inputs: str, outputs: int = 1, domain: str = "", **given: Any) -> str:
+        """Add a node: its first result."""
+        names = [f"v{len(self.nodes)}_{number}" for number in range(outputs)]
+        self.nodes.append(helper.make_node(kind, inputs, names, domain=domain, **given))
+        return names[0]
+
+    def input(self, *shape: int) -> str:
+        """A new input of normal numbers."""
+        name = f"x{len(self.inputs)}"
+        self.inputs[name] = self._rng.standard_normal(shape).astype(np.float32)
+        return name
+
+    def constant(self, array: Any) -> str:
+        """A new constant."""
+        name = f"c{len(self.constants)}"
+        self.constants[name] = np.asarray(array)
+        return name
+
+    def weights(self, depth: int, units: int) -> tuple[str, str]:
+        """New codes [depth, units] and a scale for each unit."""
+        codes = self._rng.integers(-127, 128, (depth, units)).astype(np.int8)
+        return self.constant(codes), self.constant(np.full(units, 0.01, np.float32))
+
+    def time(self, rounds: int) -> float:
+        """The microseconds of one copy."""
+        graph = helper.make_graph(
+            self.nodes,
+            "copies",
+            [helper.make_tensor_value_info(n, TensorProto.FLOAT, x.shape) for n, x in self._in()],
+            [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in self.outputs],
+            [numpy_helper.from_array(each, name) for name, each in self.constants.items()],
+        )
+        sets = [helper.make_opsetid("", 21), helper.make_opsetid(_MICROSOFT, 1)]
+        model = helper.make_model(graph, opset_imports=sets, ir_version=10)
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads, options.log_severity_level = 1, 3
+        session = onnxruntime.InferenceSession(model.SerializeToString(), options)
+        binding = session.io_binding()
+        for name, array in self._in():
+            binding.bind_cpu_input(name, array)
+        for name in self.outputs:
+            binding.bind_output(name)
+        run = partial(session.run_with_iobinding, binding)
+        return timed({"run": run}, rounds)["run"] / COPIES
+
+    def _in(self) -> Sequence[tuple[str, Array]]:
+        return list(self.inputs.items())
+
+
+def gemm(g: Copies, rows: int, depth: int, units: int) -> str:
+    """A product of floats."""
+    weights = g.constant(np.full((units, depth), 0.1, np.float32))
+    return g.op("Gemm", g.input(rows, depth), weights, transB=1)
+
+
+def by_rows(g: Copies, rows: int, depth: int, units: int) -> str:
+    """In 8 bits with a scale for each row."""
+    x, (codes, scale) = g.input(rows, depth), g.weights(depth, units)
+    largest = g.op("ReduceMax", g.op("Abs", x), g.constant(np.array([1])), keepdims=1)
+    steps = g.op("Mul", largest, g.constant(np.float32(1 / 127)))
+    zeros = g.constant(np.full((rows, 1), 128, np.uint8))
+    rounded = g.op("QuantizeLinear", x, steps, zeros, axis=1, block_size=depth)
+    one, zero = g.constant(np.float32(1)), g.constant(np.uint8(128))
+    y = g.op("MatMulIntegerToFloat", rounded, codes, one, scale, zero, domain=_MICROSOFT)
+    return g.op("Mul", y, steps)
+
+
+def by_tensor(g: Copies, rows: int, depth: int, units: int) -> str:
+    """In 8 bits with one scale for all rows."""
+    x, (codes, scale) = g.input(rows, depth), g.weights(depth, units)
+    return g.op("DynamicQuantizeMatMul", x, codes, scale, domain=_MICROSOFT)
+
+
+def matmul(g: Copies, left: tuple[int, ...], right: tuple[int, ...]) -> str:
+    """A product of two computed tensors."""
+    return g.op("MatMul", g.input(*left), g.input(*right))
+
+
+def single(kind: str, domain: str, g: Copies, shape: tuple[int, ...]) -> str:
+    """An operator on one tensor."""
+    return g.op(kind, g.input(*shape), domain=domain)
+
+
+PRODUCTS = {"gemm": gemm, "rows": by_rows, "tensor": by_tensor}
+SINGLE = {Op.SOFTMAX: ("Softmax", ""), Op.GELU: ("Gelu", _MICROSOFT)}
+
+
+@cache
+def time_of(layer: str, rounds: int, *sizes: Any) -> float:
+    """The microseconds of a layer of these sizes by one kernel."""
+    g = Copies()
+    for _ in range(COPIES):
+        if layer in PRODUCTS:
+            g.outputs.append(PRODUCTS[layer](g, *sizes))
+        elif layer == "matmul":
+            g.outputs.append(matmul(g, *sizes))
+        else:
+            g.outputs.append(single(*SINGLE[Op[layer]], g, *sizes))
+    return g.time(rounds)
+
+
+def parts_of(op: OperatorView[Any], rounds: int) -> dict[str, float]:
+    """What an operator adds to each sum."""
+    if op.op is Op.FULLY_CONNECTED and not op["input"].is_quantized:
+        units, depth = op["filter"].shape
+        sizes = math.prod(op["input"].shape) // depth, depth, units
+        times = {kind: time_of(kind, rounds, *sizes) for kind in PRODUCTS}
+        exact = min(times["gemm"], times["rows"] if sizes[0] > 1 else times["tensor"])
+        return {"rows": exact, "tensor": min(exact, times["tensor"])}
+    if op.op is Op.BATCH_MATMUL:
+        left, right = (_turned(op, name, adjoint) for name, adjoint in _factors(op))
+        return {"rest": time_of("matmul", rounds, left, right)}
+    if op.op in SINGLE:
+        return {"rest": time_of(op.op.name, rounds, tuple(op["input"].shape))}
+    return {}
+
+
+def _factors(op: OperatorView[Any]) -> Sequence[tuple[str, bool]]:
+    return (("x", op.options.adj_x), ("y", op.options.adj_y))
+
+
+def _turned(op: OperatorView[Any], name: str, adjoint: bool) -> tuple[int, ...]:
+    shape = tuple(op[name].shape)
+    return (*shape[:-2], shape[-1], shape[-2]) if adjoint else shape
+
+
+def sums_of(path: Path, key: str, rounds: int) -> dict[str, float]:
+    """The sums over the layers of a signature."""
+    model, resolver = flat(read_model(path)), WellKnownOpResolver()
+    (found,) = (each for each in model.signature_defs if each.signature_key == key)
+    sums = dict.fromkeys(("rows", "tensor", "rest"), 0.0)
+    for op in specialize(model, found.subgraph_index, {}, resolver.kernels).operators:
+        entry = resolver.translators.of(op)
+        bound = op if entry is None else entry.inputs.bind(op)
+        for name, us in parts_of(bound, rounds).items():
+            sums[name] += us
+    return sums
+
+
+def lines(path: Path, entry: Mapping[str, Any], rounds: int) -> Iterator[str]:
+    """A line for each signature."""
+    for key in entry["signatures"]:
+        given = drawn(entry, key)
+        runners = [each(model_path=str(path), num_threads=1) for each in (LiteRT, Interpreter)]
+        theirs, ours = (partial(each.get_signature_runner(key), **given) for each in runners)
+        times = timed({"LiteRT": theirs, "ours": ours}, rounds) | sums_of(path, key, rounds)
+        said = ", ".join(f"{name} {us:.0f}" for name, us in times.items())
+        bound = times["LiteRT"] / (times["rows"] + times["rest"])
+        yield f"{entry['name']:32} {key:16} {said}, bound {bound:.2f}"
+
+
+def main() -> None:
+    """Print a line for each signature of networks with rounded activations, or of those named."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--models", type=Path, default=FOLDER)
+    parser.add_argument("--rounds", type=int, default=40)
+    arguments = parser.parse_args()
+    for entry in json.loads((arguments.models / "index.json").read_text())["models"]:
+        if arguments.names:
+            wanted = any(name in entry["name"] for name in arguments.names)
+        else:
+            wanted = bool(entry.get("hybrid"))
+        if wanted:
+            for line in lines(arguments.models / entry["file"], entry, arguments.rounds):
+                print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()
