@@ -216,7 +216,12 @@ def prelu(op: View, g: Graph) -> None:
     if g.target.block and layout is Layout.FIRST and _is_blocked(input, alpha):
         g.write(op.output, blocked_prelu(op, g), layout=layout)
         return
-    slope, x = g.read(alpha, layout=layout, rank=input.rank), g.read(input, layout=layout)
+    x = g.read(input, layout=layout)
+    is_plain = g.target.cpu_kernels and input.type is _T.FLOAT32
+    if is_plain and alpha.data is not None and _is_one(alpha.data):
+        g.write(op.output, g.op("LeakyRelu", x, alpha=float(alpha.data.flat[0])), layout=layout)
+        return
+    slope = g.read(alpha, layout=layout, rank=input.rank)
     few = is_known(*input.shape) and math.prod(input.shape) < _FEWEST_PRODUCTS
     if few or not g.target.cpu_kernels or alpha.data is None:
         g.write(op.output, g.op("PRelu", x, slope), layout=layout)
@@ -226,6 +231,11 @@ def prelu(op: View, g: Graph) -> None:
         codes = slopes - alpha.quantization.scalar_zero_point
         slopes = codes * alpha.quantization.scalar_scale
     g.write(op.output, prelu_of_products(g, x, slope, slopes), layout=layout)
+
+
+def _is_one(slopes: Array) -> bool:
+    """Whether all slopes are the same number."""
+    return slopes.size > 0 and bool((slopes == slopes.flat[0]).all())
 
 
 def prelu_of_products(g: Graph, x: ir.Value, slope: ir.Value, slopes: Array) -> ir.Value:

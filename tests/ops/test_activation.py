@@ -194,9 +194,23 @@ def test_products_are_prelu_bit_for_bit(
     assert "numpy" not in places
 
 
+@pytest.mark.parametrize("slope", [0.1, 1.0, 1.5, -0.25, 0.0])
+@pytest.mark.parametrize("shape", [(2, 3), LARGE_PRELU])
+def test_equal_slopes_are_one_leaky_relu(shape: tuple[int, ...], slope: float) -> None:
+    alpha = T.constant(np.full(shape[-1], slope, np.float32))
+    model = one_op_model(Op.PRELU, [T(shape), alpha], [T(shape)], None, 1)
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    x.flat[:3] = -0.0, np.inf, -1e-40
+    with np.errstate(invalid="ignore"):
+        expected = np.where(x >= 0, x, x * np.float32(slope))
+    (outputs, _) = ours(model, [x])
+    np.testing.assert_array_equal(outputs[0], expected)
+    assert optimised_nodes(model).keys() == {"LeakyRelu"}
+
+
 def test_large_maps_have_no_prelu_node() -> None:
     for slopes in (0.2, -0.2):
-        alpha = np.full(12, slopes, np.float32)
+        alpha = np.linspace(slopes / 2, slopes, 12).astype(np.float32)
         inputs = [T(LARGE_PRELU), T.constant(alpha)]
         nodes = optimised_nodes(one_op_model(Op.PRELU, inputs, [T(LARGE_PRELU)], None, 1))
         assert nodes["PRelu"] == 0
