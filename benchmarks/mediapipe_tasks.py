@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -91,13 +91,20 @@ def film(picture: Array, frames: int) -> Pictures:
     return found
 
 
-def theirs(python: str, bundles: Path, pictures: Pictures, video: bool) -> dict[str, Any]:
-    """What MediaPipe finds."""
+def theirs(
+    python: str, bundles: Path, pictures: Pictures, video: bool, tasks: Sequence[str]
+) -> dict[str, Any]:
+    """What MediaPipe finds.
+
+    Args:
+        tasks: by name; none stands for all.
+    """
     stored, out = bundles / "pictures.npz", bundles / "found.json"
     with writing(stored) as (stream,):
         np.savez(stream, **pictures)  # type: ignore[arg-type]
     command = [python, str(WORKER), str(bundles), str(stored), str(out)]
-    subprocess.run([*command, *(["--video"] if video else [])], check=True, capture_output=True)
+    command += [*(["--video"] if video else []), *tasks]
+    subprocess.run(command, check=True, capture_output=True)
     found: dict[str, Any] = json.loads(out.read_text())
     return found
 
@@ -106,7 +113,7 @@ def nudged(picture: Array) -> Array:
     """The same picture; its middle byte is larger or smaller by 1."""
     changed = picture.copy()
     byte = changed[changed.shape[0] // 2, changed.shape[1] // 2]
-    byte[0] += 1 if byte[0] < 128 else -1
+    byte[0] ^= 1
     return changed
 
 
@@ -234,18 +241,19 @@ def run(arguments: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder:
         bundles = Path(folder)
         make_bundles(Path(place) / "modules", bundles)
-        right = theirs(python, bundles, shown, arguments.video)
+        names = arguments.task or []
+        right = theirs(python, bundles, shown, arguments.video, names)
         print(f"mediapipe {version}, {len(shown)} pictures of {len(pictures)}")
         report: Callable[..., None] = timed if arguments.video else listed
         if arguments.itself:
-            names = list(shown)[:1] if arguments.video else list(shown)
-            changed = {**shown, **{name: nudged(shown[name]) for name in names}}
-            other = theirs(python, bundles, changed, arguments.video)
+            some = list(shown)[:1] if arguments.video else list(shown)
+            changed = {**shown, **{name: nudged(shown[name]) for name in some}}
+            other = theirs(python, bundles, changed, arguments.video, names)
             for name, answer in right.items():
                 print(compared(name, other[name]["found"], answer["found"], arguments.verbose))
             return
         tasks = made(bundles, arguments.video, arguments.provider)
-        wanted = {name: task for name, task in tasks.items() if name in (arguments.task or tasks)}
+        wanted = {name: tasks[name] for name in names or tasks}
         report(wanted, shown, right, arguments)
 
 

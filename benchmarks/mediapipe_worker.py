@@ -1,6 +1,6 @@
 """What MediaPipe itself finds: run by the Python of an environment that has it.
 
-    python benchmarks/mediapipe_worker.py BUNDLES PICTURES.npz OUT.json [--video]
+    python benchmarks/mediapipe_worker.py BUNDLES PICTURES.npz OUT.json [--video] [TASK...]
 
 It imports nothing of this library. Boxes are left, top, right and bottom, landmarks x and y, all in
 pixels. With --video the pictures are frames, and the times in seconds of each are written too.
@@ -112,10 +112,11 @@ TASKS = {
 
 def main() -> None:
     folder, pictures, out = sys.argv[1:4]
-    video = "--video" in sys.argv
+    video, names = "--video" in sys.argv, [each for each in sys.argv[4:] if each != "--video"]
     frames = np.load(pictures)
     answers: dict[str, Any] = {}
-    for name, make in TASKS.items():
+    for name in names or TASKS:
+        make = TASKS[name]
         run, told = make(folder, video, 1 if video else MOST)
         found, times = [], []
         for number, key in enumerate(frames.files):
