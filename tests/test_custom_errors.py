@@ -66,7 +66,9 @@ def test_what_a_function_does_wrong_is_reported(
     model = graph_model({name: T((3,)) for name in "xyz"}, nodes, ["z"])
     registration = Registration(function=lambda x: function(x) if failing else x + 1)
     interpreter = opened(model, registration)
-    with pytest.raises(KernelError, match=rf"^Own_1 failed to invoke: {message}$") as caught:
+    with pytest.raises(
+        KernelError, match=rf"^Own_1, which reads 'y', failed to invoke: {message}$"
+    ) as caught:
         invoked(interpreter, X)
     assert isinstance(caught.value.__cause__, cause)
     failing = False
@@ -115,7 +117,9 @@ def test_what_an_invoke_does_wrong_is_reported(fault: str, message: str) -> None
 
     recorder.invoke = invoke  # type: ignore[method-assign]
     with opened(ONE, Registration(kernel=recorder)) as interpreter:
-        with pytest.raises(KernelError, match=rf"^Own_0 failed to invoke: {message}$"):
+        with pytest.raises(
+            KernelError, match=rf"^Own_0, which reads 'in0', failed to invoke: {message}$"
+        ):
             invoked(interpreter, X)
         fault = ""
         np.testing.assert_array_equal(invoked(interpreter, X)[0], X * 2)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from tflite_ort.files import writing
 from tflite_ort.prediction.array_files import (
     InputError,
+    dtype_name,
     entry_names,
     fitted,
     loaded_array,
@@ -93,7 +94,10 @@ def read_inputs(
         each = waiting.pop(name)
         if array is None:
             array = _read(path, each, preparation, tell)
-        arrays[int(each.details["index"])] = fitted(array, each.details, path)
+        taken = fitted(array, each.details, path)
+        if tell is not None and array.dtype.kind in "biuf" and taken.dtype != array.dtype:
+            tell(f"{name}: {path.name} holds {array.dtype}, taken as {dtype_name(taken.dtype)}")
+        arrays[int(each.details["index"])] = taken
 
     alone: list[Path] = []
     for text in given:

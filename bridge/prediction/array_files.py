@@ -113,10 +113,19 @@ def cast(array: Array, details: Details, origin: object) -> Array:
     if array.dtype.kind == "V" and array.dtype.itemsize == dtype.itemsize:
         array = array.view(dtype)  # numpy stores bfloat16 as two bytes without a name
     if not _castable(array, dtype):
-        raise InputError(f"{origin} holds {array.dtype}, input {name!r} takes {dtype_name(dtype)}")
+        raise InputError(
+            f"{origin} holds {array.dtype}{_extremes(array, dtype)}, input {name!r} takes "
+            f"{dtype_name(dtype)}"
+        )
     if array.dtype.kind == "U":
         array = np.strings.encode(array, "utf-8")
     return array.astype(object if dtype.kind == "S" else dtype, copy=False)
+
+
+def _extremes(array: Array, dtype: np.dtype[Any]) -> str:
+    """The least and the greatest of integers that are too many for others."""
+    both = array.dtype.kind in "iu" and dtype.kind in "iu" and array.size
+    return f" from {array.min()} to {array.max()}" if both else ""
 
 
 def signature_of(details: Details) -> tuple[int, ...]:

@@ -124,6 +124,15 @@ def _symmetric(op: _View) -> bool:
     return bool(op.options.mode is MirrorPadMode.SYMMETRIC)
 
 
+def _sorts_no_rows(op: _View) -> bool:
+    """Whether TopK may sort rows of which there are none: those of TOPK_V2, of extremes of 64-bit
+    integers, and of the scores of a detector."""
+    reduces = op.op in (Op.REDUCE_MAX, Op.REDUCE_MIN)
+    if reduces and op.output.type is not TensorType.INT64:
+        return False
+    return any(tensor.dynamic or 0 in tensor.shape for tensor in op.present_inputs())
+
+
 # The table ---------------------------------------------------------------------------------------
 
 UNKNOWN = ProviderTraits()
@@ -240,7 +249,14 @@ def named_provider(name: str, providers: Iterable[str]) -> str | None:
 # By release of ONNX Runtime, what all providers of earlier ones compute wrongly: the wheels of some
 # providers are of releases before the one that this package asks for.
 WRONG_BEFORE: Mapping[tuple[int, int], Sequence[WrongResult]] = {
-    (1, 31): (_wrong("rows of length 0 are not written", Op.REVERSE_SEQUENCE),),
+    (1, 31): (
+        _wrong("rows of length 0 are not written", Op.REVERSE_SEQUENCE),
+        _wrong(
+            "TopK of no rows ends the process",
+            *(Op.TOPK_V2, Op.REDUCE_MAX, Op.REDUCE_MIN, Op.CUSTOM),
+            where=_sorts_no_rows,
+        ),
+    ),
 }
 
 # How ONNX Runtime names the memory of a device, by the number of its maker.

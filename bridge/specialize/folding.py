@@ -33,6 +33,8 @@ _REFUSING = frozenset(
 )
 # A constant larger than this is computed only if it is not much larger than what it comes from.
 _FOLDED_BYTES = 1 << 20
+# So many names of what an operator reads stand in its errors.
+_MOST_NAMES = 3
 
 
 def folded(
@@ -126,6 +128,17 @@ def _data(tensor: TensorView | None) -> Array | None:
         raise ModelError(f"a tensor of shape {tensor.shape}: {error}") from error
 
 
+def _reading(op: OperatorView[Any]) -> str:
+    """The names of what an operator computes from, for its errors; constants and what has no name
+    are not told."""
+    names = [repr(each.name) for each in op.present_inputs() if each.name and not each.is_constant]
+    if not names:
+        return ""
+    more = len(names) - _MOST_NAMES
+    told = names[:_MOST_NAMES] + ([f"{more} more"] if more > 0 else [])
+    return f", which reads {' and '.join(told)},"
+
+
 def run_kernel(
     op: OperatorView[Any], entry: Entry[Kernel], inputs: Sequence[Array | None], state: Any = None
 ) -> Sequence[Array]:
@@ -137,7 +150,8 @@ def run_kernel(
     try:
         results = entry.function(op, inputs, state)
     except (KernelError, MemoryError, *MALFORMED_OPERATOR) as error:
-        raise KernelError(f"{op.label} failed to invoke: {error}") from error.__cause__ or error
+        cause = error.__cause__ or error
+        raise KernelError(f"{op.label}{_reading(op)} failed to invoke: {error}") from cause
     made = (*op.outputs, *op.variables())
     if len(results) != len(made):
         raise KernelError(
