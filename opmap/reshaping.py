@@ -64,8 +64,8 @@ from tflite_ort.schema.values.complex_pairs import is_complex, paired_shape
 from tflite_ort.schema.values.semantics import normalized_axis
 from tflite_ort.schema.values.sizes import is_known, is_one, may_differ, same_elements
 
-# The types that ONNX Runtime's DepthToSpace and SpaceToDepth take.
 _BOOL = ir.DataType.BOOL
+# The types that ONNX Runtime's DepthToSpace and SpaceToDepth take; the latter no codes in 1.27.
 _BLOCKED_BY_ORT = frozenset({TensorType.FLOAT32, TensorType.FLOAT16, TensorType.UINT8})
 
 
@@ -399,7 +399,9 @@ def _blocks(
     """Channels-last, both operators swap axes 2 and 3 of the blocks."""
     input, output = op["input"], op.output
     domain = moved_domain(input, output)
-    known = domain is Domain.STORED and carried_type(input) in _BLOCKED_BY_ORT
+    kind = carried_type(input)
+    everywhere = g.target.fallback or name == "DepthToSpace" or kind is not TensorType.UINT8
+    known = domain is Domain.STORED and kind in _BLOCKED_BY_ORT and everywhere
     layout = g.layout(input) if known else Layout.LAST
     if known and not is_known(*input.shape[1:]):
         layout = Layout.FIRST

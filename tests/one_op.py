@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tests.oracle import litert
+from tests.placements import where
 from tflite_ort import Interpreter
 from tflite_ort.schema import (
     ModelBuilder,
@@ -217,7 +218,7 @@ def ours(
         interpreter.set_tensor(detail["index"], array)
     interpreter.invoke()
     outputs = [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
-    return outputs, {row.runs_on for row in interpreter.delegation()}
+    return outputs, {where(row) for row in interpreter.delegation()}
 
 
 def check(case: Case, seed: int = 0) -> None:

@@ -17,11 +17,16 @@ from tflite_ort.plan.build import Plan
 from tflite_ort.plan.context import PlanContext
 from tflite_ort.plan.placements import Placement
 from tflite_ort.providers.delegates import ExecutionProviderDelegate
+from tflite_ort.providers.session import ORT_RELEASE
 from tflite_ort.schema import BridgeError, Op, OperatorView, TensorType
 from tflite_ort.schema.values.operators import data_input
 
 FILE = Path(__file__).parents[1] / "bridge" / "command" / "placements.json"
 WRITE = "python -m pytest --write-placements"
+
+# The release of ONNX Runtime with which the record was made, and what is said of earlier ones.
+RECORDED_WITH = (1, 31)
+_OF_RELEASES = re.compile(r"wrong in ONNX Runtime |Could not find an implementation for ")
 
 Runs = dict[str, list[str]]  # where an operator runs, with the reasons against what came earlier
 Record = dict[str, dict[str, Runs]]  # by operator and type
@@ -36,6 +41,15 @@ _FLOATS = (
 Seen = dict[tuple[str, str], dict[str, set[str]]]
 
 
+def where(row: Placement) -> str:
+    """Where an operator runs; in ONNX Runtime, if it is only kept from an early release of it.
+
+    What releases before the one of the record lack, or compute wrongly, numpy does there.
+    """
+    early = ORT_RELEASE < RECORDED_WITH and row.runs_on == "numpy"
+    return "ort" if early and _OF_RELEASES.search(row.reason) else row.runs_on
+
+
 def note(seen: Seen, plan: Plan, context: PlanContext) -> None:
     """Add the operators of a plan that ran on the default delegates."""
     if list(context.delegates) != [ExecutionProviderDelegate("CPUExecutionProvider")]:
@@ -46,6 +60,8 @@ def note(seen: Seen, plan: Plan, context: PlanContext) -> None:
         known = row.operator in Op.__members__ and not _is_of_a_resolver(row)
         if known and row.subgraph == graph.subgraph and row.index in operators:
             op = operators[row.index]
+            if where(row) != row.runs_on:
+                continue
             places = seen.setdefault((row.operator, data_type(op).name), {})
             places.setdefault(row.runs_on, set()).add(_general(row.reason))
             if row.runs_on == "numpy" and "exported" not in places and _is_exported(op):

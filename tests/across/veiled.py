@@ -90,7 +90,7 @@ def check_model(case: Case, model: bytes, feeds: list[Array]) -> str:
         assert_close(got, nearest, case.quanta, case.rtol, f"{case.name}: ORT")
     interpreter = Interpreter(model_content=model, num_threads=1)
     interpreter.allocate_tensors()
-    return interpreter.delegation()[-1].runs_on
+    return where(interpreter.delegation()[-1])
 
 
 def emptied(model: bytes, feeds: Sequence[Array]) -> list[Array]:
