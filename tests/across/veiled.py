@@ -9,6 +9,7 @@ import numpy as np
 
 from tests.one_op import Array, Case, Node, T, assert_close, distance, graph_model, ours
 from tests.oracle import litert
+from tests.placements import where
 from tflite_ort import Interpreter
 from tflite_ort.schema import Op, PackOptions, TensorType, read_model
 

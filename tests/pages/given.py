@@ -13,6 +13,7 @@ from PIL import Image
 from tests.models import model_path
 from tests.test_tasks import hand_bundle
 from tflite_ort.command.demo import digits_model
+from tflite_ort.schema import ModelBuilder, Op, ReducerOptions
 
 
 def _copied(source: Callable[[], Path]) -> Callable[[Path], None]:
@@ -52,6 +53,16 @@ def _written(path: Path, content: bytes) -> None:
     path.write_bytes(content)
 
 
+def _sums_of_squares() -> bytes:
+    builder = ModelBuilder()
+    main = builder.subgraph("main").tensor("x", (1, 8, 8, 4)).tensor("squares", (1, 8, 8, 4))
+    main.constant("axes", np.int32([1, 2])).tensor("sums", (1, 4))
+    main.operator(Op.SQUARE, ["x"], ["squares"])
+    main.operator(Op.SUM, ["squares", "axes"], ["sums"], ReducerOptions())
+    main.inputs("x").outputs("sums")
+    return builder.write()
+
+
 # By name: what makes it. `model.tflite` reads digits of 8 x 8 pixels.
 GIVEN: dict[str, Callable[[Path], None]] = {
     "model.tflite": _copied(lambda: digits_model("float32")),
@@ -74,6 +85,7 @@ GIVEN: dict[str, Callable[[Path], None]] = {
     ),
     "vww_int8.tflite": _shared("mlperf-tiny__vww_96_int8.tflite"),
     "lstm.tflite": _shared("tf__lstm_seq_f32.tflite"),
+    "squares.tflite": lambda path: _written(path, _sums_of_squares()),
     "street.jpg": _picture,
     "photo.jpg": _picture,
     "people.jpg": _picture,
