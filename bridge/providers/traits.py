@@ -256,7 +256,13 @@ WRONG_BEFORE: Mapping[tuple[int, int], Sequence[WrongResult]] = {
             *(Op.TOPK_V2, Op.REDUCE_MAX, Op.REDUCE_MIN, Op.CUSTOM),
             where=_sorts_no_rows,
         ),
+        _wrong(
+            "it has no Where of uint32",
+            *(Op.CAST, Op.SELECT, Op.SELECT_V2),
+            where=lambda op: op.output.type is TensorType.UINT32,
+        ),
     ),
+    (1, 29): (_wrong("it has no Cos of doubles", Op.ATAN2, where=_on(TensorType.FLOAT64)),),
 }
 
 # How ONNX Runtime names the memory of a device, by the number of its maker.

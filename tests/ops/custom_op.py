@@ -11,6 +11,7 @@ import onnxruntime
 
 from tests.one_op import T, assert_close, one_op_model
 from tests.oracle import litert
+from tests.placements import where
 from tflite_ort import Interpreter, WellKnownOpResolver, export_onnx
 
 Array = npt.NDArray[Any]
@@ -56,7 +57,7 @@ def by_ort(model: bytes, feeds: Sequence[Array]) -> list[Array]:
     """The outputs of ONNX Runtime, which has to run every operator."""
     interpreter = interpreter_of(model)
     rows = interpreter.delegation()
-    assert {row.runs_on for row in rows} <= {"ort"}, [row.reason for row in rows]
+    assert {where(row) for row in rows} <= {"ort"}, [row.reason for row in rows]
     return invoked(interpreter, feeds)
 
 
@@ -73,5 +74,5 @@ def check_custom(model: bytes, feeds: list[Array], folder: Path, rtol: float = 1
     """Compare numpy, ONNX Runtime and the exported file with LiteRT."""
     (want,) = litert(model, feeds)
     found = (by_numpy(model, feeds), by_ort(model, feeds), by_exported(model, feeds, folder))
-    for where, (got,) in zip(("numpy", "ort", "exported"), found, strict=True):
-        assert_close(got, want, 0, rtol, where)
+    for place, (got,) in zip(("numpy", "ort", "exported"), found, strict=True):
+        assert_close(got, want, 0, rtol, place)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import pytest
 
 from tests.delegated import allocated
@@ -26,7 +27,9 @@ from tflite_ort.providers.traits import (
 )
 from tflite_ort.providers.trials import exact_weight_type
 from tflite_ort.resolvers import BuiltinOpResolver
-from tflite_ort.schema import Model, Op
+from tflite_ort.schema import Model, ModelBuilder, Op, TensorType
+
+INT64 = TensorType.INT64
 
 OPENVINO = "OpenVINOExecutionProvider"
 # What graphs are made of by provider: "exact" weights are those that this CPU multiplies exactly.
@@ -105,6 +108,22 @@ def test_earlier_releases_compute_wrongly_on_every_provider(
     assert rows[1].reason == f"wrong in ONNX Runtime {session.ORT_VERSION}: later"
     monkeypatch.setattr(delegates, "ORT_RELEASE", (1, 99))
     assert {row.runs_on for row in allocated(chain(), providers=[CPU]).delegation()} == {"ort"}
+
+
+@pytest.mark.parametrize(("source", "place"), [("x", "ort"), ("found", "numpy")])
+def test_rows_that_may_be_none_are_not_sorted_by_early_releases(
+    monkeypatch: pytest.MonkeyPatch, source: str, place: str
+) -> None:
+    """The rows of `x` are there; `found` has one for each element of `x` that is not 0."""
+    monkeypatch.setattr(delegates, "ORT_RELEASE", (1, 30))
+    builder, any_rows = ModelBuilder(), {"shape_signature": (-1, 2)}
+    main = builder.subgraph("main").tensor("x", (3, 2), INT64).constant("k", np.int32(1))
+    main.tensor("found", (1, 2), INT64, **any_rows).operator(Op.WHERE, ["x"], ["found"])
+    main.tensor("best", (3, 1), INT64).tensor("places", (3, 1), TensorType.INT32)
+    main.operator(Op.TOPK_V2, [source, "k"], ["best", "places"])
+    main.inputs("x").outputs("found", "best", "places")
+    row = allocated(builder.write(), providers=[CPU]).delegation()[-1]
+    assert (row.operator, row.runs_on) == ("TOPK_V2", place), row.reason
 
 
 def test_options_are_those_of_the_row(monkeypatch: pytest.MonkeyPatch) -> None:
