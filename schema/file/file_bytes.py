@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import cast
+from typing import Any, cast
 
 from tflite_ort.schema.file.budgets import DEFAULT, Budgets
 from tflite_ort.schema.file.tables import Array
@@ -46,6 +46,8 @@ class File:
         self.content, self.data, self.size = content, content.data, content.size
         self.positions: dict[int, int] = {}
         self.vtables: dict[int, Offsets] = {}
+        # By offsets and class of a table, what `read_table` knows of it.
+        self.layouts: dict[tuple[int, type], Any] = {}
         self.unknown_operators: list[int] = []
         self._allowance = _UNFOLDED * self.size + _SLACK
         self._tables, self._budgets = 0, budgets

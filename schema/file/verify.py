@@ -26,6 +26,11 @@ from tflite_ort.schema.file.tables import Array, Table, fields_of
 T = TypeVar("T", bound=Table)
 
 
+# Fields that have their defaults where a table has no offset for them.
+_ABSENT = frozenset({Scalar, String, Strings, Vector, Children})
+# More kinds of tables, which only a file made for that has, are looked at one by one.
+_LAYOUTS_KEPT = 512
+
 _INT8, _UINT8 = struct.Struct("<b"), struct.Struct("<B")
 _INT32, _UINT64 = struct.Struct("<i"), struct.Struct("<Q")
 
@@ -36,27 +41,45 @@ def read_table(file: File, position: int, cls: type[T]) -> T:
     """The table at `position`."""
     file.count_table(position)
     offsets = file.vtable(position)
-    values: list[Any] = []
-    plan = _plan(cls)
+    layout = file.layouts.get((id(offsets), cls))
+    if layout is None:
+        layout = _layout(cls, offsets)
+        if len(file.layouts) < _LAYOUTS_KEPT:
+            file.layouts[id(offsets), cls] = layout  # `file.vtables` holds the offsets
+    blank, present = layout
+    values, place = blank.copy(), 0
     try:
-        for _, read in plan:
-            values.append(read(file, position, offsets))
+        for place, read in present:
+            values[place] = read(file, position, offsets)
     except Corrupt as corrupt:
-        corrupt.steps.append(f".{plan[len(values)][0]}")
+        corrupt.steps.append(f".{_plan(cls)[place][0]}")
         raise
     made = cls(*values)
     file.positions[id(made)] = position
     return made
 
 
-_plans: dict[type[Table], tuple[tuple[str, Read], ...]] = {}
+def _layout(cls: type[Table], offsets: Offsets) -> tuple[list[Any], list[tuple[int, Read]]]:
+    """Of tables with these offsets the values of fields that are absent, None for the others; and
+    how to read these, by their places."""
+    blank: list[Any] = []
+    present: list[tuple[int, Read]] = []
+    for place, (_, field, read) in enumerate(_plan(cls)):
+        absent = type(field) in _ABSENT and not offsets[field.slot]
+        blank.append(field.default if absent else None)
+        if not absent:
+            present.append((place, read))
+    return blank, present
 
 
-def _plan(cls: type[Table]) -> tuple[tuple[str, Read], ...]:
-    """How to read each field, in the order of the dataclass; made on first use."""
+_plans: dict[type[Table], tuple[tuple[str, Any, Read], ...]] = {}
+
+
+def _plan(cls: type[Table]) -> tuple[tuple[str, Any, Read], ...]:
+    """Each field and how to read it, in the order of the dataclass; made on first use."""
     plan = _plans.get(cls)
     if plan is None:
-        plan = tuple((name, _READERS[type(f)](f)) for name, f in fields_of(cls).items())
+        plan = tuple((name, f, _READERS[type(f)](f)) for name, f in fields_of(cls).items())
         _plans[cls] = plan
     return plan
 
