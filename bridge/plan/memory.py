@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import mmap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,11 +16,6 @@ from tflite_ort.state import State, Variable
 
 Array = npt.NDArray[Any]
 
-# Zeros of these sizes are pages of their own. What numpy gives has been used before and is cleared,
-# which takes 60 microseconds for 256 KiB, where pages take 2. Of smaller arrays clearing is faster,
-# of larger ones it does not clear either.
-_MAPPED_BYTES = (1 << 18, 1 << 22)
-_PAGES = getattr(mmap, "MAP_PRIVATE", 0) | getattr(mmap, "MAP_ANONYMOUS", 0)  # 0 on Windows
 # A copy of as many bytes takes as long as binding another array.
 _COPIED_BYTES = 1 << 15
 
@@ -130,12 +123,6 @@ def _bytes(tensor: TensorView) -> int:
 
 def blank(tensor: TensorView) -> Array:
     """Zeros, or empty strings; numbers take memory only as they are written."""
-    dtype, shape = tensor.dtype, tensor.shape
-    if dtype == np.object_:
-        return np.full(shape, b"", dtype)
-    if (
-        _PAGES
-        and _MAPPED_BYTES[0] <= (size := math.prod(shape) * dtype.itemsize) < _MAPPED_BYTES[1]
-    ):
-        return np.frombuffer(mmap.mmap(-1, size, flags=_PAGES), dtype).reshape(shape)
-    return np.zeros(shape, dtype)
+    if tensor.dtype == np.object_:
+        return np.full(tensor.shape, b"", tensor.dtype)
+    return np.zeros(tensor.shape, tensor.dtype)
