@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tflite_ort import Interpreter, export_onnx
+from tflite_ort import ExportError, Interpreter, export_onnx
 from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.comparison.index_limits import index_limits
 from tflite_ort.export_check import check_export
@@ -91,3 +91,40 @@ def test_inputs_that_choose_nothing_have_no_limit() -> None:
     graph.inputs("a")
     graph.outputs("b")
     assert index_limits(read_model(builder.write())) == {}
+
+
+def _counted(graph: SubgraphBuilder) -> None:
+    graph.tensor("data", [1, 3]).tensor("k", [], INT32)
+    graph.tensor("values", [1, 0]).tensor("places", [1, 0], INT32)
+    graph.operator(Op.TOPK_V2, ["data", "k"], ["values", "places"])
+    graph.inputs("data", "k").outputs("values")
+
+
+def _counting(graph: SubgraphBuilder) -> None:
+    for name in ("start", "limit", "delta"):
+        graph.tensor(name, [], INT32)
+    graph.tensor("numbers", [0], INT32)
+    graph.operator(Op.RANGE, ["start", "limit", "delta"], ["numbers"])
+    graph.inputs("start", "limit", "delta").outputs("numbers")
+
+
+@pytest.mark.usefixtures("unmeasured")
+@pytest.mark.parametrize("batch", [None, 4, "N"])
+@pytest.mark.parametrize("part", [_counted, _counting])
+def test_an_export_is_checked_with_numbers_that_the_model_takes(
+    part: Callable[[SubgraphBuilder], object], batch: int | str | None
+) -> None:
+    builder = ModelBuilder()
+    part(builder.subgraph())
+    export_onnx(builder.write(), batch=batch, check=True)
+
+
+def test_an_export_that_takes_no_drawn_inputs_is_not_checked() -> None:
+    builder = ModelBuilder()
+    graph = builder.subgraph()
+    graph.tensor("data", [1, 1009]).tensor("sizes", [2], INT32).tensor("laid", [0, 0])
+    graph.operator(Op.RESHAPE, ["data", "sizes"], ["laid"])
+    graph.inputs("data", "sizes").outputs("laid")
+    content = builder.write()
+    with pytest.raises(ExportError, match="not checked: the model takes none of 50 random inputs"):
+        export_onnx(content, check=True)

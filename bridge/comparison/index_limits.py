@@ -1,4 +1,4 @@
-"""How large the integers of an input may be where they choose rows of a table."""
+"""How large the integers of an input may be where they choose rows of a table, or count them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ _SAME_VALUES = {
 
 def index_limits(model: Model, subgraph: int = 0) -> dict[int, int]:
     """By tensor index, the number that the elements of an input stay below: the rows of the
-    smallest table that they choose from. Inputs that choose nothing are absent.
+    smallest table that they choose from, or one more where they say how many of the elements are
+    wanted. Inputs that choose nothing are absent.
 
     Values are followed through operators that move or cast them, such as RESHAPE.
 
@@ -63,9 +64,14 @@ def _gathered_nd(op: View, data: TensorView, indices: TensorView) -> tuple[int, 
     return min(data.shape[:depth], default=0), indices
 
 
+def _sorted(op: View, data: TensorView, count: TensorView) -> tuple[int, TensorView]:
+    return (data.shape[-1] + 1 if data.shape else 0), count
+
+
 # The size of the table and the tensor that chooses from it.
 _TABLES: dict[Op, Callable[[View, TensorView, TensorView], tuple[int, TensorView]]] = {
     Op.GATHER: _gathered,
     Op.GATHER_ND: _gathered_nd,
     Op.EMBEDDING_LOOKUP: _looked_up,
+    Op.TOPK_V2: _sorted,
 }

@@ -27,7 +27,10 @@ def _groups() -> Iterator[Any]:
         for mark in dict.fromkeys(block.mark for block in programs):
             chosen = [block for block in programs if block.mark in (None, mark)]
             name = f"{page.relative_to(ROOT)}{f' {mark}' if mark else ''}"
-            marks = [getattr(pytest.mark, mark)] if mark else []
+            quiet = pytest.mark.filterwarnings(
+                "ignore"
+            )  # large packages have warnings of their own
+            marks = [getattr(pytest.mark, mark), quiet] if mark else []
             yield pytest.param(chosen, id=name, marks=marks)
 
 
