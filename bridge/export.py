@@ -23,7 +23,9 @@ from tflite_ort.missing_operators import check_operators
 from tflite_ort.opening import check_hybrid, model_source
 from tflite_ort.opmap import Lowered, Target
 from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.graph.equal_constants import join_equal_constants
 from tflite_ort.opmap.graph.narrowing import narrow_constants
+from tflite_ort.opmap.graph.short_names import shorten_names
 from tflite_ort.providers.model_session import model_session
 from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import (
@@ -222,6 +224,8 @@ def _lowered(
     if lowered.refusals:
         raise _refused(graph, lowered.refusals, advise=not domain)
     narrow_constants(lowered.model)
+    join_equal_constants(lowered.model.graph)
+    shorten_names(lowered.model.graph)
     _check_loads(lowered.model)
     return lowered
 

@@ -123,6 +123,18 @@ def test_lines_are_exactly_the_table() -> None:
     assert lines_of(np.rint(np.sin(codes / 50) * 30000).astype(np.int16)) is None
 
 
+@pytest.mark.parametrize("joined", [True, False])
+def test_a_file_has_no_slopes_where_segments_end_at_points(joined: bool) -> None:
+    codes = np.arange(-32768, 32768)
+    points = RNG.integers(-12000, 12000, 513)
+    slopes = np.diff(points) - (0 if joined else (np.arange(512) % 7 == 3))
+    index, step = (codes + 32768) >> 7, codes & 127
+    table = (points[index] + ((slopes[index] * step + 64) >> 7)).astype(np.int16)
+    size, made = made_at_load(table)
+    assert np.array_equal(made, table)
+    assert (size < 2000) is joined and size < 3000
+
+
 def made_at_load(table: Array) -> tuple[int, Array]:
     """Bytes of a file that has `table` in the form that exports write, and the table that ONNX
     Runtime makes of it."""
@@ -155,7 +167,7 @@ def test_tables_of_gates_share_their_arithmetic() -> None:
     size, made = made_at_load(gate_tables())
     assert size < 5000
     np.testing.assert_array_equal(made, gate_tables(), strict=True)
-    other = gate_tables()
+    other = gate_tables().copy()
     other[70000] += 1
     size, made = made_at_load(other)
     assert size > other.nbytes
@@ -271,6 +283,14 @@ BARS = {
 def test_exports_are_hardly_larger_than_the_file(name: str) -> None:
     (size,) = sizes([model_path(name)])
     assert size.ratio <= BARS[name]
+
+
+def test_no_export_of_a_small_file_is_three_times_as_large() -> None:
+    """Of all files, those of which names would be the largest part."""
+    small = [path for path in model_paths() if path.stat().st_size < 24_000]
+    assert len(small) > 40
+    for size in sizes(small):
+        assert size.ratio <= 3, size
 
 
 NEWER = Path(os.environ.get("TFLITE_ORT_MODELS2") or Path(__file__).parents[2] / "shared/models2")

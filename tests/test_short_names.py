@@ -1,0 +1,105 @@
+"""Names of files of which they would be a large part; constants that are there once."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnxruntime
+
+from tests.models import model_path
+from tests.one_op import Node, T, graph_model
+from tflite_ort import Interpreter, export_onnx
+from tflite_ort.comparison.drawn import random_inputs
+from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.graph.equal_constants import join_equal_constants
+from tflite_ort.schema import FullyConnectedOptions, Op
+
+LSTM = "tf__bilstm_i8.tflite"
+
+
+def nodes_of(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
+    """The nodes of a graph and of its bodies."""
+    found = []
+    for node in graph.node:
+        found.append(node)
+        for attribute in node.attribute:
+            found += nodes_of(attribute.g)
+    return found
+
+
+def test_a_network_of_many_nodes_has_short_names() -> None:
+    proto = export_onnx(model_path(LSTM))
+    nodes = nodes_of(proto.graph)
+    assert sum(not node.name for node in nodes) > len(nodes) // 2
+    inner = [n for node in nodes for n in node.output if not node.name]
+    assert max(map(len, inner)) <= 3
+    made = [name for node in nodes for name in node.output if name]
+    assert len(set(made)) == len(made)
+    onnx.checker.check_model(proto, full_check=True)
+
+
+def test_tensors_of_the_model_keep_their_names() -> None:
+    """And so do the nodes that make them, and all nodes of an operator that becomes a few."""
+    model = model_path(LSTM)
+    proto = export_onnx(model)
+    interpreter = Interpreter(model)
+    interpreter.allocate_tensors()
+    details = interpreter.get_tensor_details()
+    known = {each["name"] for each in details}
+    named = {name: node.name for node in proto.graph.node for name in node.output if name in known}
+    assert len(named) > 10
+    operators = {name.rpartition("/")[0] for name in named.values()}
+    assert {"CONCATENATION_11", "UNIDIRECTIONAL_SEQUENCE_LSTM_2", "STRIDED_SLICE_8"} <= operators
+    kept = {node.name for node in proto.graph.node}
+    assert {"STRIDED_SLICE_8/Slice", "STRIDED_SLICE_8/Reshape"} <= kept
+
+
+def test_names_of_tensors_are_not_taken_again() -> None:
+    """A model whose tensors have the shortest names."""
+    tensors = {"a": T((1, 4)), "b": T((1, 4)), "c": T((1, 4)), "d": T((1, 4))}
+    steps = [Node(Op.ATAN2, ["a", "b"], ["c"]), Node(Op.ATAN2, ["c", "b"], ["d"])]
+    content = graph_model(tensors, steps, ["d"])
+    proto = export_onnx(content)
+    made = [name for node in proto.graph.node for name in node.output]
+    assert "c" in made and sum(not node.name for node in proto.graph.node) > 20
+    assert len({*made, "a", "b"}) == len(made) + 2
+    interpreter = Interpreter(model_content=content)
+    interpreter.allocate_tensors()
+    given = random_inputs(interpreter.get_input_details(), 2)
+    for index, array in given.items():
+        interpreter.set_tensor(index, array)
+    interpreter.invoke()
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    (found,) = session.run(None, dict(zip("ab", given.values(), strict=True)))
+    np.testing.assert_array_equal(found, interpreter.get_tensor(3))
+
+
+def test_names_stay_where_weights_are_most_of_a_file() -> None:
+    weights = np.random.default_rng(0).normal(size=(64, 64)).astype(np.float32)
+    tensors = {"x": T((1, 64)), "y": T((1, 64)), "z": T((1, 64)), "w": T.constant(weights)}
+    dense = Node(Op.FULLY_CONNECTED, ["x", "w"], ["y"], FullyConnectedOptions())
+    content = graph_model(tensors, [dense, Node(Op.ATAN2, ["y", "x"], ["z"])], ["z"])
+    assert all(node.name for node in export_onnx(content).graph.node)
+
+
+def test_equal_narrow_constants_are_there_once() -> None:
+    """Those that only a Cast reads: ONNX Runtime fails at others, such as a bias of two layers."""
+    zeros = [np.zeros(64, dtype) for dtype in (np.int8, np.int16, np.int8, np.int8, np.int8)]
+    graph = ir.Graph([], [], [])
+    values = [graph.add_initializer(f"c{i}", array) for i, array in enumerate(zeros)]
+    made = [ir.Value(f"y{i}", dtype=ir.DataType.INT32) for i in range(4)]
+    for value, result in zip(values, made, strict=False):
+        graph.nodes.append(ir.Node("Cast", [value], [result], attributes={"to": 6}))
+    graph.nodes.append(ir.Node("Neg", [values[4]], [ir.Value("z")]))
+    graph.outputs += [*made, values[3]]
+    join_equal_constants(graph)
+    read = [value.name for node in graph.nodes for value in node.inputs if value is not None]
+    assert read == ["c0", "c1", "c0", "c3", "c4"]
+    assert set(graph.initializers) == {"c0", "c1", "c3", "c4"}
+
+
+def test_a_bidirectional_layer_has_its_constants_once() -> None:
+    proto = export_onnx(model_path("tf__bilstm_f32.tflite"))
+    stored = [each.raw_data for each in proto.graph.initializer if each.data_type == 3]
+    large = [each for each in stored if len(each) >= 64]
+    assert len(large) == len(set(large)) > 0
