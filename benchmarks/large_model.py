@@ -1,9 +1,9 @@
-"""How long a model of 2.4 GB takes to be ready, and how much memory: fully connected floats.
+"""How long a model of 2 GB and more takes to be ready, and how much memory: fully connected layers.
 
-    python benchmarks/large_model.py [--layers N] [--litert]
+    python benchmarks/large_model.py [--codes] [--layers N] [--litert]
 
-A layer has 256 MB of weights. The file is written to the temporary folder and deleted after. The
-bars: 3 s, and 1.3 times the file.
+A layer has 256 MB of weights, in codes of 8 bits 64 MB. The file is written to the temporary
+folder and deleted after. The bars: 3 s, and 1.3 times the file.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tflite_ort import Interpreter
 from tflite_ort.files import writing
@@ -25,6 +26,7 @@ from tflite_ort.schema import (
     Op,
     Operator,
     OperatorCode,
+    QuantizationParameters,
     SubGraph,
     Tensor,
     TensorType,
@@ -35,18 +37,31 @@ _WIDTH = 8192
 _CLEAR_REFS = Path("/proc/self/clear_refs")
 
 
-def layers(count: int) -> bytes:
+def _weights(generator: np.random.Generator, type: TensorType) -> npt.NDArray[np.uint8]:
+    if type is TensorType.INT8:
+        return generator.integers(1, 256, _WIDTH**2, np.uint8) ^ np.uint8(128)
+    values = generator.standard_normal(_WIDTH**2, np.float32) / np.float32(_WIDTH**0.5)
+    return values.view(np.uint8)
+
+
+def layers(count: int, type: TensorType) -> bytes:
     """The bytes of a model of `count` layers without bias, each from 8192 numbers to as many."""
     generator, shape = np.random.default_rng(0), (_WIDTH, _WIDTH)
-    tensors = [Tensor((1, _WIDTH), TensorType.FLOAT32, 0, "x")]
+    given, made = (
+        None
+        if type is TensorType.FLOAT32
+        else QuantizationParameters(scale=scale, zero_point=np.zeros(1, np.int64))
+        for scale in np.array([[2**-13.5], [2**-4]], np.float32)
+    )
+    tensors = [Tensor((1, _WIDTH), type, 0, "x", made)]
     buffers, operators = [Buffer()], []
     for number in range(count):
-        weights = generator.standard_normal(shape, np.float32) / np.float32(_WIDTH**0.5)
-        buffers.append(Buffer(weights.reshape(-1).view(np.uint8)))
-        tensors.append(Tensor(shape, TensorType.FLOAT32, number + 1, f"w{number}"))
-        tensors.append(Tensor((1, _WIDTH), TensorType.FLOAT32, 0, f"y{number}"))
-        source, made = 2 * number, 2 * number + 2
-        operators.append(Operator(0, (source, made - 1, None), (made,), FullyConnectedOptions()))
+        buffers.append(Buffer(_weights(generator, type)))
+        tensors.append(Tensor(shape, type, number + 1, f"w{number}", given))
+        tensors.append(Tensor((1, _WIDTH), type, 0, f"y{number}", made))
+        source = 2 * number
+        read, written = (source, source + 1, None), (source + 2,)
+        operators.append(Operator(0, read, written, FullyConnectedOptions()))
     graph = SubGraph(tuple(tensors), (0,), (2 * count,), tuple(operators))
     codes = (OperatorCode(Op.FULLY_CONNECTED),)
     return write_model(Model(3, codes, (graph,), buffers=tuple(buffers)))
@@ -77,7 +92,8 @@ def measure(kind: Any, path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--layers", type=int, default=9)
+    parser.add_argument("--codes", action="store_true", help="of 8 bits, in the place of floats")
+    parser.add_argument("--layers", type=int, help="2.4 GB of floats, 1.9 GB of codes")
     parser.add_argument("--litert", action="store_true", help="measure LiteRT instead")
     arguments = parser.parse_args()
     kind: Any = Interpreter
@@ -86,7 +102,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "large.tflite"
         with writing(path) as (stream,):
-            stream.write(layers(arguments.layers))
+            type = TensorType.INT8 if arguments.codes else TensorType.FLOAT32
+            stream.write(layers(arguments.layers or (29 if arguments.codes else 9), type))
         measure(kind, path)
 
 

@@ -54,6 +54,10 @@ REFUSED: dict[str, tuple[bytes, str]] = {
         ),
         "types UINT8 and INT8 differ",
     ),
+    "updated with codes of another type": (
+        one_op_model(Op.DYNAMIC_UPDATE_SLICE, [CODES, T((1, 1), I8), T((2,), I32)], [CODES]),
+        "types UINT8 and INT8 differ",
+    ),
     "updated": (
         one_op_model(Op.DYNAMIC_UPDATE_SLICE, [PLAIN, T((1, 1)), T((2,))], [PLAIN]),
         "FLOAT32 is not one of the types accepted: INT32, INT64",

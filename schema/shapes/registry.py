@@ -114,6 +114,14 @@ def some(shapes: Sequence[Shape]) -> str:
     return f"{list(shapes[:_NAMED])}{more}"
 
 
+def shapes_of_one_type(tensors: Sequence[TensorView]) -> list[Shape]:
+    """The shapes of tensors, which have to be of one type."""
+    kinds = {tensor.type.name: tensor for tensor in tensors}
+    if len(kinds) > 1:
+        raise ModelError(f"types {' and '.join(kinds)} differ")
+    return [tensor.shape for tensor in tensors]
+
+
 def of_rank(op: OperatorView[Any], name: str, rank: int) -> Shape:
     """The shape of the input `name`, which has `rank` dimensions."""
     shape = op[name].shape

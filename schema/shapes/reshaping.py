@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -18,6 +17,7 @@ from tflite_ort.schema.shapes.registry import (
     listed,
     of_rank,
     rule,
+    shapes_of_one_type,
     some,
 )
 from tflite_ort.schema.values.semantics import normalized_axes, normalized_axis
@@ -141,7 +141,7 @@ def transpose(op: OperatorView[Any]) -> Shapes | None:
 @rule(Op.CONCATENATION)
 def concatenation(op: OperatorView[Any]) -> Shapes | None:
     """One shape, with the sum of the sizes along the axis."""
-    shapes = _shapes_of_one_type(op.every("values"))
+    shapes = shapes_of_one_type(op.every("values"))
     rank = len(shapes[0])
     axis = normalized_axis(op.options.axis, rank)
     if any(len(shape) != rank for shape in shapes):
@@ -155,18 +155,10 @@ def concatenation(op: OperatorView[Any]) -> Shapes | None:
     return (result,)
 
 
-def _shapes_of_one_type(tensors: Sequence[TensorView]) -> list[Shape]:
-    """The shapes of tensors, which have to be of one type."""
-    kinds = {tensor.type.name: tensor for tensor in tensors}
-    if len(kinds) > 1:
-        raise ModelError(f"types {' and '.join(kinds)} differ")
-    return [tensor.shape for tensor in tensors]
-
-
 @rule(Op.PACK)
 def pack(op: OperatorView[Any]) -> Shapes | None:
     """The one shape of all values, with their number at the axis."""
-    shapes = _shapes_of_one_type(op.every("values"))
+    shapes = shapes_of_one_type(op.every("values"))
     shape = tuple(map(common, *shapes))
     if any(differ(shape, other) for other in shapes):
         raise ModelError(f"shapes {some(shapes)} differ")
@@ -306,7 +298,7 @@ def depth_to_space(op: OperatorView[Any]) -> Shapes | None:
 def pad(op: OperatorView[Any]) -> Shapes | None:
     """Each size with its paddings added."""
     if "value" in op.names:
-        _shapes_of_one_type([op["input"], *filter(None, [op.get("value")])])
+        shapes_of_one_type([op["input"], *filter(None, [op.get("value")])])
     shape, pads = op["input"].shape, op["paddings"].data
     if pads is None:
         return (unknown_shape(len(shape)),)

@@ -11,6 +11,7 @@ from tflite_ort.schema.shapes.registry import (
     Shapes,
     listed,
     rule,
+    shapes_of_one_type,
 )
 from tflite_ort.schema.values.semantics import strided_slice
 from tflite_ort.schema.values.sizes import differ, is_known, unknown_shape, unknown_size
@@ -73,5 +74,6 @@ def check_update(shape: Shape, update: Shape, start: Shape) -> None:
 def dynamic_update_slice(op: OperatorView[Any]) -> Shapes | None:
     """The operand's shape."""
     shape = op["operand"].shape
+    shapes_of_one_type([op["operand"], op["update"]])
     check_update(shape, op["update"].shape, op["start"].shape)
     return (shape,)
