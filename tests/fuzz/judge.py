@@ -12,6 +12,7 @@ from tests.fuzz.case import ASKED_SECONDS, OTHERS, Case, least
 from tests.fuzz.compare import difference, severity
 from tests.fuzz.describe import makers, operators, types
 from tests.fuzz.limits import deadline, peak
+from tests.fuzz.lines import REFUSED_HERE, REFUSED_THERE, UNSORTED, Rows, sorted_by
 from tests.fuzz.litert import Answer, LiteRT, Question
 from tests.fuzz.mutate import Mutant
 from tests.fuzz.reasons import reason
@@ -97,11 +98,18 @@ def _against(
     if outcome.stage == "done" and answer.stage == "done":
         return _differences(content, seed, outcome, answer, litert, seconds)
     if answer.stage == "done":
-        said = _plain(outcome.error)
-        return [Finding("refused, LiteRT runs", f"{operators(content)} | {said}")]
+        return [_line("refused, LiteRT runs", REFUSED_HERE, content, outcome.error)]
     if outcome.stage == "done" and answer.stage in ("read", "allocate", "invoke"):
-        return [Finding("runs, LiteRT refuses", f"{operators(content)} | {_plain(answer.error)}")]
+        return [_line("runs, LiteRT refuses", REFUSED_THERE, content, answer.error)]
     return []
+
+
+def _line(bucket: str, rows: Rows, content: bytes, error: str) -> Finding:
+    """A file that one side refuses, sorted by what it says; what no row finds has its bucket."""
+    kind, what = sorted_by(rows, error), f"{operators(content)} | {_plain(error)}"
+    if kind == UNSORTED:
+        return Finding(f"{bucket}, unsorted", what)
+    return Finding(bucket, f"{kind} | {what}")
 
 
 def _differences(

@@ -15,6 +15,8 @@ from tests.fuzz.mutate import Mutant
 
 # What must not happen, whatever a file says; the other buckets are to be looked at.
 FAULTS = ("death", "hang", "untyped", "memory", "unloadable export")
+# What begins with a reason.
+SORTED = ("explained", "explained in numpy", "refused, LiteRT runs", "runs, LiteRT refuses")
 _EXAMPLES = 5
 
 
@@ -85,6 +87,8 @@ class Report:
         ]
         for bucket, found in sorted(self.buckets.items()):
             lines.append(f"{bucket}: {found.total()} files of {len(found)} kinds")
+            if bucket in SORTED:
+                lines += _by_reason(found)
             for kind, count in found.most_common(kinds):
                 example = self.examples[f"{bucket}: {kind}"][0]
                 lines.append(f"  {count:6d}  {kind}  [{self.salt}:{example}]")
@@ -110,6 +114,14 @@ class Report:
             },
         }
         file.write_text(json.dumps(document, indent=1))
+
+
+def _by_reason(found: Counter[str]) -> list[str]:
+    """How many files have each reason, which is the first part of a kind."""
+    reasons: Counter[str] = Counter()
+    for kind, count in found.items():
+        reasons[kind.partition(" | ")[0]] += count
+    return [f"  {count:6d}  {reason}" for reason, count in reasons.most_common()]
 
 
 def _counts(counter: Counter[str]) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.fuzz import tree_sparsity
+from tests.fuzz import lines, tree_sparsity
 from tests.fuzz.compare import difference
 from tests.fuzz.corpus import Corpus, fixed_corpus, small_corpus
 from tests.fuzz.describe import operators
@@ -124,6 +124,21 @@ def test_a_file_may_differ_for_two_reasons_which_are_named(tmp_path: Path) -> No
         f"{file}: explained: weights of 2, 4 and 16 bits with activations of 16 + "
         "biases of another type than an option says | CONV_2D"
     ]
+
+
+def test_what_one_side_refuses_is_sorted_by_what_it_says() -> None:
+    names = [name for rows in (lines.REFUSED_HERE, lines.REFUSED_THERE) for name, *_ in rows]
+    assert len(names) == len(set(names)) and lines.UNSORTED not in names
+    for error, kind in (
+        (
+            "AllocationError: operator 3: tensor 5 has a value before it is computed",
+            "a result that",
+        ),
+        ("KernelError: GELU_0 failed to invoke: tensor 'x' is not quantised by a single", "codes"),
+        ("MalformedModel: no valid buffer: group 7, and there are 0 at", "damage in a part"),
+        ("OddError: a word that nobody has heard", lines.UNSORTED),
+    ):
+        assert lines.sorted_by(lines.REFUSED_HERE, error).startswith(kind)
 
 
 HOSTILE = """
