@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from tflite_ort.generation.errors import GenerationError, needed
@@ -11,8 +14,8 @@ from tflite_ort.generation.metadata import LanguageMetadata
 
 Message = Mapping[str, Any]
 
-# Steps that a template may take; those of real ones take a few thousand.
-_FUEL = 10_000_000
+_COMMAND = [sys.executable, "-P", str(Path(__file__).with_name("template_process.py"))]
+_SECONDS = 20
 _MODEL_ROLES = {"assistant": "model"}
 
 
@@ -40,22 +43,27 @@ def prompt_of(messages: Sequence[Message], metadata: LanguageMetadata, start: st
 
 
 def _rendered(template: str, messages: Sequence[Message], start: str) -> str:
-    jinja: Any = needed("minijinja", "the template of this bundle")
-    environment = jinja.Environment(trim_blocks=True, lstrip_blocks=True)
-    environment.keep_trailing_newline = True
-    environment.fuel = _FUEL
-    environment.add_function("raise_exception", _refused)
-    environment.add_function("strftime_now", lambda form: datetime.now(UTC).strftime(form))
-    given = [dict(message) for message in messages]
+    """The text of a template, made by another process: see `template_process`."""
+    needed("minijinja", "the template of this bundle")
     try:
-        text: str = environment.render_str(
-            template, messages=given, add_generation_prompt=True, bos_token=start, tools=None
+        request = json.dumps(
+            {"template": template, "messages": [dict(each) for each in messages], "start": start}
         )
-    except (jinja.TemplateError, GenerationError) as error:
-        first = str(error).partition("\n")[0]
-        raise GenerationError(f"the template failed: {first}") from error
-    return text
-
-
-def _refused(reason: str) -> None:
-    raise GenerationError(reason)
+        done = subprocess.run(
+            _COMMAND,
+            input=request.encode(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise GenerationError(f"the template failed: it takes more than {_SECONDS} s") from None
+    except (OSError, TypeError, ValueError) as error:
+        raise GenerationError(f"the template failed: {error}") from error
+    if done.returncode:
+        raise GenerationError("the template failed: it takes more memory than a template may")
+    answer: dict[str, str] = json.loads(done.stdout)
+    if "error" in answer:
+        raise GenerationError(f"the template failed: {answer['error']}")
+    return answer["text"]

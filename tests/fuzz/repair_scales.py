@@ -127,12 +127,15 @@ def one_scale(model: Model) -> Model:
 
 
 def own_scale(model: Model) -> Model:
-    """Codes without a scale get one."""
+    """Codes without a scale get one, that of other codes."""
+    given = [q.scale for _, _, each in each_tensor(model) if (q := each.quantization) is not None]
+    known = [scale[:1] for scale in given if scale is not None and 0 < scale[0] < np.inf]
+    usual = known[0] if known else np.array([2.0**-6], np.float32)
     for graph, number, tensor in each_tensor(model):
         old = tensor.quantization
         if tensor.type in _CODES and (old is None or old.scale is None):
             new = QuantizationParameters(
-                scale=np.array([2.0**-6], np.float32), zero_point=np.zeros(1, np.int64)
+                scale=usual.astype(np.float32), zero_point=np.zeros(1, np.int64)
             )
             model = with_tensor(model, graph, number, quantization=new)
     return model

@@ -133,6 +133,13 @@ def test_affixes_instead_of_a_template() -> None:
         ("{{ raise_exception('roles must alternate') }}", "roles must alternate"),
         ("{% if %}", "syntax error"),
         ("{{ messages.nothing.at_all }}", "undefined"),
+        (
+            "{% set ns = namespace(a='x') %}{% for i in range(60) %}{% set ns.a = ns.a + ns.a %}"
+            "{% endfor %}",
+            "more memory",
+        ),
+        ("{{ ('a' * 10000) | replace('a', 'b' * 10000) }}", "100000000 characters"),
+        ("{{ '\\ud800' }}", "the template failed"),
     ],
 )
 def test_templates_that_fail(template: str, message: str) -> None:
