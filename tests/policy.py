@@ -70,7 +70,11 @@ ONLY_IN = {
 
 # The only files that import by a computed name: one for all, and LiteRT in a process of its own,
 # which imports nothing of this library.
-DYNAMIC_IMPORT = ("bridge/optional.py", "bridge/verification/litert_worker.py")
+DYNAMIC_IMPORT = (
+    "bridge/optional.py",
+    "bridge/generation/template_process.py",
+    "bridge/verification/litert_worker.py",
+)
 
 # Every package may import these modules, of which the first is the one above; they import no
 # others of ours.

@@ -11,14 +11,15 @@ import json
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from importlib import import_module
 from typing import Any
-
-import minijinja
 
 try:
     import resource
 except ImportError:  # Windows has no such limits
     resource = None  # type: ignore[assignment]
+
+minijinja: Any = import_module("minijinja")
 
 # Steps that a template may take; those of real ones take a few thousand.
 _FUEL = 10_000_000
@@ -29,7 +30,7 @@ _MOST = 1 << 24
 
 def rendered(request: Mapping[str, Any]) -> dict[str, str]:
     """The text of a request's template, or what is wrong."""
-    environment: Any = minijinja.Environment(trim_blocks=True, lstrip_blocks=True)
+    environment = minijinja.Environment(trim_blocks=True, lstrip_blocks=True)
     environment.keep_trailing_newline = True
     environment.fuel = _FUEL
     environment.add_function("raise_exception", _refused)
