@@ -203,6 +203,7 @@ class Session:
         self.weights = {} if isinstance(graph, StoredGraph) else graph.weights
         self.saved: SavedGraph | None = None
         self._session = self._made(graph, provider, settings, save)
+        self._run = self._session.run_with_iobinding
         if not self._plain and provider.name not in self._session.get_providers():
             raise DelegateError(f"ONNX Runtime could not load {provider}, its log says why")
         names = [value.name for value in self._session.get_inputs()]
@@ -309,7 +310,7 @@ class Session:
         try:
             if binding.copied:
                 self._bind_inputs(binding)
-            self._session.run_with_iobinding(binding.bound, self._run_options)
+            self._run(binding.bound, self._run_options)
         except ORT_ERRORS as error:
             raise DelegateError(f"ONNX Runtime failed: {said(error)}") from _cause(error)
         if binding.unmade:
