@@ -165,6 +165,9 @@ def _near_file(path: Path) -> str:
         return ""
     with os.scandir(path.parent) as files:
         names = [each.name for each in islice(files, _MOST_FILES)]
+    same = [name for name in names if Path(name).stem == path.stem]  # but for the suffix
+    if same:
+        return f"; did you mean {suggestions.nearest(path.name, same) or same[0]!r}?"
     alike = {Path(n).stem: n for n in names if Path(n).suffix == path.suffix}
     near = suggestions.nearest(path.stem, alike)  # the suffix alone is not alike
     return "" if near is None else f"; did you mean {alike[near]!r}?"
