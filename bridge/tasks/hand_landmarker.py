@@ -16,7 +16,7 @@ from tflite_ort.tasks.containers import (
     world_landmark_list,
 )
 from tflite_ort.tasks.landmarkers import Found, Landmarker, Limits
-from tflite_ort.tasks.rects import Rect, Size, hand_rect, kept_before_new
+from tflite_ort.tasks.rects import Rect, Size, extent, hand_rect, kept_before_new
 from tflite_ort.tasks.vision_task import Frame, ResultCallback, VisionTaskOptions
 
 Array = npt.NDArray[Any]
@@ -89,7 +89,7 @@ def _same(a: Array, b: Array, size: Size) -> bool:
     """Whether two hands are one."""
     one, two = (points[:, :2] * np.array(size) for points in (a, b))
     near = np.linalg.norm(one - two, axis=1) < _SAME_DISTANCE * max(_palm(one), _palm(two))
-    bounds = [np.concatenate([points.min(0), points.max(0)]) for points in (one, two)]
+    bounds = [np.concatenate(extent(points)) for points in (one, two)]
     return bool(near.sum() >= _SAME_POINTS and _overlap(*bounds) > _SAME_OVERLAP)
 
 

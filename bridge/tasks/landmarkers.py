@@ -12,7 +12,7 @@ import numpy.typing as npt
 from tflite_ort.decode.regions import REGIONS
 from tflite_ort.tasks.network import networks
 from tflite_ort.tasks.options import RunningMode
-from tflite_ort.tasks.rects import Rect, Size, box_rect, centred_rect
+from tflite_ort.tasks.rects import Rect, Size, box_rect, centred_rect, extent
 from tflite_ort.tasks.vision_task import DetectingTask, Frame, Result
 
 Array = npt.NDArray[Any]
@@ -132,7 +132,8 @@ def in_pixels(points: Array, size: Size) -> Array:
 
 def object_scale(points: Array) -> float:
     """How large things are seen: the mean of width and height of points in pixels."""
-    return float(np.ptp(points[:, :2], axis=0).mean())
+    low, high = extent(points[:, :2])
+    return float((high - low).mean())
 
 
 def smoothed(
