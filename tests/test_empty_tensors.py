@@ -72,7 +72,7 @@ def test_an_index_out_of_bounds_is_refused_all_the_same() -> None:
     model = one_op_model(Op.GATHER, [T((3, 0)), T((1,), INT32)], [T((1, 0))], GatherOptions())
     feeds = [np.zeros((3, 0), np.float32), np.array([7], np.int32)]
     for providers in (None, []):
-        with pytest.raises(BridgeError, match=r"GATHER_0 failed .* 7\.\.7 in an axis of 3"):
+        with pytest.raises(BridgeError, match=r"GATHER_0, .* 7\.\.7 in an axis of 3"):
             ours(model, feeds, providers)
 
 

@@ -98,6 +98,18 @@ def test_equal_narrow_constants_are_there_once() -> None:
     assert set(graph.initializers) == {"c0", "c1", "c3", "c4"}
 
 
+def test_first_values_of_states_are_not_joined() -> None:
+    """Each is an input of the file, which may be fed another value."""
+    graph = ir.Graph([], [], [])
+    values = [graph.add_initializer(name, np.zeros(64, np.int8)) for name in "ab"]
+    for value in values:
+        result = ir.Value(f"{value.name}_next", dtype=ir.DataType.INT32)
+        graph.nodes.append(ir.Node("Cast", [value], [result], attributes={"to": 6}))
+    graph.inputs += values
+    join_equal_constants(graph)
+    assert set(graph.initializers) == {"a", "b"}
+
+
 def test_a_bidirectional_layer_has_its_constants_once() -> None:
     proto = export_onnx(model_path("tf__bilstm_f32.tflite"))
     stored = [each.raw_data for each in proto.graph.initializer if each.data_type == 3]

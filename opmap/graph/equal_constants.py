@@ -15,7 +15,7 @@ _BYTES = range(64, 1 << 20)
 def join_equal_constants(graph: ir.Graph) -> None:
     """Let nodes read one of the narrow initializers of a graph that have equal elements."""
     elsewhere = {id(v) for v, node, _ in graph.reads() if node.op_type != "Cast"}
-    elsewhere |= set(map(id, graph.outputs))
+    elsewhere |= {id(value) for value in (*graph.inputs, *graph.outputs)}  # a state's first value
     first: dict[tuple[ir.DataType, tuple[int, ...], bytes], ir.Value] = {}
     joined: dict[int, ir.Value] = {}
     for value in graph.initializers.values():

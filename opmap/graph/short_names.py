@@ -2,7 +2,8 @@
 
 An operator that becomes fifty nodes, such as a step of an LSTM, would name each of them and each
 value between them. The names of tensors of the model stay, and so do those of nodes that make one,
-and of all nodes of operators that become a few.
+and of all nodes of operators that become a few. Nodes that may refuse what they read keep theirs
+too: ONNX Runtime names them in its error.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from tflite_ort.opmap.graph import ir
 _LARGE = 0.1
 # The nodes of operators of at most so many nodes keep their names.
 _FEW = 8
+# Nodes that fail where an index is out of bounds.
+_REFUSING = ("Gather", "Scatter", "TensorScatter")
 _CONSTANTS = re.compile(r"const/(value|weights)(#\d+)?")
 _DIGITS = ascii_letters + digits
 
@@ -47,7 +50,8 @@ class _Shortening:
         self._counts = Counter(_label(node) for node in graph.all_nodes())
         self._own = {id(value) for value in (*graph.inputs, *graph.outputs)}
         inner = {id(v): v for node in graph.all_nodes() for v in self._inside(node)}
-        inner |= {id(v): v for v in graph.initializers.values() if _CONSTANTS.fullmatch(v.name)}
+        constants = [v for v in graph.initializers.values() if id(v) not in self._own]
+        inner |= {id(v): v for v in constants if _CONSTANTS.fullmatch(v.name)}
         self._inner = inner
         values = {id(v): v for node in graph.all_nodes() for v in node.outputs}
         values |= {id(v): v for v in (*graph.inputs, *graph.initializers.values())}
@@ -60,7 +64,8 @@ class _Shortening:
             for body in _bodies(node):
                 body.name = "body"
             outputs = [value for value in node.outputs if id(value) not in self._inner]
-            if self._counts[_label(node)] > _FEW and not outputs:
+            named = outputs or node.op_type.startswith(_REFUSING)
+            if self._counts[_label(node)] > _FEW and not named:
                 node.name = ""
         uses = Counter(id(value) for value, _, _ in self._graph.reads())
         for key in sorted(self._inner, key=lambda key: -uses[key]):
