@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
 from tflite_ort.fallback_kernels.registry import Array, Inputs, Outputs, State, kernel
 from tflite_ort.schema import (
@@ -16,13 +15,11 @@ from tflite_ort.schema import (
     ResizeNearestNeighborOptions,
 )
 from tflite_ort.schema.arithmetic.fixed_point import round_half_away
-from tflite_ort.schema.arithmetic.resizing import POSITION_BITS, integer_positions
+from tflite_ort.schema.arithmetic.resizing import POSITION_BITS, float_positions, integer_positions
 from tflite_ort.schema.shapes.registry import LONGEST_SIDE
-from tflite_ort.schema.values.semantics import nearest_indices, resize_ratio
+from tflite_ort.schema.values.semantics import nearest_indices
 
-Indices = npt.NDArray[np.int64]
-
-_BAND = 1 << 20  # elements of a result that are made at once
+_BAND = 1 << 20  # elements of a result, or of its rows in the image, that are made at once
 
 
 @kernel(Op.RESIZE_BILINEAR, versions=(1, 4))
@@ -63,7 +60,7 @@ def _size(image: Array, size: Array) -> tuple[int, int]:
 def _bilinear_float(image: Array, size: tuple[int, int], options: ResizeBilinearOptions) -> Array:
     """float32, and uint8 in float32, which adds 0.5 and truncates."""
     (y0, y1, dy), (x0, x1, dx) = (
-        _float_positions(old, new, options) for old, new in zip(image.shape[1:3], size, strict=True)
+        float_positions(old, new, options) for old, new in zip(image.shape[1:3], size, strict=True)
     )
     one, dx = np.float32(1), dx[:, None]
     half = np.float32(0 if image.dtype == np.float32 else 0.5)
@@ -84,23 +81,12 @@ def _bilinear_float(image: Array, size: tuple[int, int], options: ResizeBilinear
 def _in_bands(image: Array, size: tuple[int, int], band: Callable[[slice], Array]) -> Array:
     """The resized image, some rows at a time, so that what is between stays small."""
     result = np.empty((image.shape[0], *size, image.shape[3]), image.dtype)
-    step = max(1, _BAND * size[0] // max(result.size, 1))
+    wide = image.shape[0] * max(size[1], image.shape[2]) * image.shape[3]
+    step = max(1, _BAND // max(wide, 1))
     for start in range(0, size[0], step):
         rows = slice(start, start + step)
         result[:, rows] = band(rows)
     return result
-
-
-def _float_positions(
-    old: int, new: int, options: ResizeBilinearOptions
-) -> tuple[Indices, Indices, npt.NDArray[np.float32]]:
-    """For every output index, the two input indices, and the distance from the first one."""
-    ratio = resize_ratio(old, new, options.align_corners)
-    half = np.float32(0.5 if options.half_pixel_centers else 0)
-    source = (np.arange(new, dtype=np.float32) + half) * ratio - half
-    lower = np.maximum(np.floor(source), 0).astype(np.int64)
-    upper = np.minimum(np.ceil(source), old - 1).astype(np.int64)
-    return lower, upper, source - lower.astype(np.float32)
 
 
 def _bilinear_integer(image: Array, size: tuple[int, int], options: ResizeBilinearOptions) -> Array:

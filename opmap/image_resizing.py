@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,13 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
-from tflite_ort.schema.arithmetic.resizing import POSITION_BITS, integer_positions
+from tflite_ort.schema.arithmetic.resizing import (
+    POSITION_BITS,
+    Positions,
+    float_positions,
+    integer_positions,
+    places_differ,
+)
 from tflite_ort.schema.values.semantics import nearest_indices
 from tflite_ort.schema.values.sizes import is_known, known_product, may_differ
 
@@ -30,6 +37,8 @@ _RESIZED_BY_ORT = frozenset({TensorType.FLOAT32, TensorType.UINT8, TensorType.IN
 
 # ONNX Runtime computes places in float32: with more rows weights are wrong by more than 1/1024.
 _FINE = 1 << 14
+# Of float images a weight may be wrong by this, which is as much as both round it by.
+_EXACT = 2.0**-16
 # int16 images are computed in float64, several of which ONNX Runtime holds at a time.
 _MOST_WIDE = 1 << 23
 
@@ -60,7 +69,11 @@ def resize_bilinear(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
     layout = _linear_layout(g, input, output)
     if input.quantization is None:
         value = g.read(input, layout=layout)
-        g.write(output, _resize(op, g, value, layout, "linear", points), layout=layout)
+        if _is_coarse(op):
+            value = _weighted(op, g, value, layout, float_positions)
+        else:
+            value = _resize(op, g, value, layout, "linear", points)
+        g.write(output, value, layout=layout)
         return
     if any(is_known(size) and size > _FINE for size in (*input.shape[1:3], *output.shape[1:3])):
         raise Untranslatable(f"more than {_FINE} rows or columns")
@@ -70,20 +83,50 @@ def resize_bilinear(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
     g.write(output, codes, layout=layout, domain=Domain.STORED)
 
 
+def _is_coarse(op: OperatorView[ResizeBilinearOptions]) -> bool:
+    """Whether ONNX Runtime's places of known rows and columns are too far from TFLite's.
+
+    It divides by the quotient of the sizes, where TFLite multiplies with its inverse: both round
+    once more than the other does. The 875th of 1000 rows
+    becomes 874.5 in one and 874.50006 in the other.
+    """
+    pairs = list(zip(op["input"].shape[1:3], op.output.shape[1:3], strict=True))
+    if not all(is_known(*pair) for pair in pairs):
+        return False
+    return any(places_differ(old, new, op.options) > _EXACT for old, new in pairs)
+
+
+def _weighted(
+    op: OperatorView[ResizeBilinearOptions],
+    g: Graph,
+    value: ir.Value,
+    layout: Layout,
+    positions: Callable[..., Positions],
+) -> ir.Value:
+    """The weighted mean of four pixels; first along the axis that leaves fewer."""
+    sizes = {axis: (op["input"].shape[axis], op.output.shape[axis]) for axis in (1, 2)}
+    for axis in sorted(sizes, key=lambda axis: sizes[axis][1] / max(sizes[axis][0], 1)):
+        lower, upper, past = positions(*sizes[axis], op.options)
+        at = layout.axis(axis, 4)
+        weights = g.constant(past.reshape(-1, *(1,) * (3 - at)))
+        first, second = (g.op("Gather", value, g.constant(i), axis=at) for i in (lower, upper))
+        value = g.op("Add", first, g.op("Mul", g.op("Sub", second, first), weights))
+    return value
+
+
 def _weighted_codes(op: OperatorView[ResizeBilinearOptions], g: Graph) -> None:
     """The weighted mean of four int16 codes, halves away from zero; exact in float64."""
-    input, output = op["input"], op.output
-    total = g.cast(g.read(input, domain=Domain.STORED), ir.DataType.DOUBLE)
-    for axis in (1, 2):
-        old, new = input.shape[axis], output.shape[axis]
-        lower, upper, past = integer_positions(old, new, op.options)
-        weights = past.reshape(-1, *(1,) * (3 - axis)) / 2.0**POSITION_BITS
-        first, second = (g.op("Gather", total, g.constant(i), axis=axis) for i in (lower, upper))
-        difference = g.op("Mul", g.op("Sub", second, first), g.constant(weights))
-        total = g.op("Add", first, difference)
+    codes = g.cast(g.read(op["input"], domain=Domain.STORED), ir.DataType.DOUBLE)
+    mean = _weighted(op, g, codes, Layout.LAST, _units)
     # Half a code is added outwards, then Cast truncates.
-    codes = g.cast(g.op("Shrink", total, bias=-0.5, lambd=0.0), ir.DataType.INT16)
-    g.write(output, codes, domain=Domain.STORED)
+    codes = g.cast(g.op("Shrink", mean, bias=-0.5, lambd=0.0), ir.DataType.INT16)
+    g.write(op.output, codes, domain=Domain.STORED)
+
+
+def _units(old: int, new: int, options: ResizeBilinearOptions) -> Positions:
+    """`integer_positions`, the distances in pixels."""
+    lower, upper, past = integer_positions(old, new, options)
+    return lower, upper, past / 2.0**POSITION_BITS
 
 
 @translator(Op.RESIZE_NEAREST_NEIGHBOR, versions=(1, 4))

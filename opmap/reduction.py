@@ -32,7 +32,7 @@ from tflite_ort.schema import (
 from tflite_ort.schema.arithmetic.fixed_point import divided_multiplier, quantize_multiplier
 from tflite_ort.schema.shapes.reduction import reduced_windows
 from tflite_ort.schema.values.semantics import normalized_axes, normalized_axis
-from tflite_ort.schema.values.sizes import is_known
+from tflite_ort.schema.values.sizes import is_known, known_product
 
 _INTEGERS = (TensorType.INT32, TensorType.INT64)
 _COMPARED = frozenset(
@@ -46,6 +46,9 @@ _COMPARED = frozenset(
     }
 )
 _SEARCHED = _COMPARED - {TensorType.INT16, TensorType.INT64} | {TensorType.BOOL}
+
+# Of integers that are combined pair by pair several copies are held at a time.
+_MOST_CHAINED = 1 << 23
 
 
 @translator(Op.MEAN, versions=(1, 3))
@@ -379,6 +382,8 @@ def _chained(
     double: large ones lose their last bits, and what overflows is held, not wrapped."""
     _check_filled(op)
     shape, rank = op["input"].shape, op["input"].rank
+    if g.target.fallback and known_product(shape) > _MOST_CHAINED:
+        raise Untranslatable("numpy needs less memory for large integer arrays")
     for axis in _axes(op) if rank else ():
         place = layout.axis(axis, rank)
         value = combined_axis(g, name, op["input"].type, value, place, shape[axis])

@@ -31,9 +31,12 @@ from tflite_ort.schema import (
     Untranslatable,
 )
 from tflite_ort.schema.shapes.tiling import reversed_axes
-from tflite_ort.schema.values.sizes import has_zero, is_known
+from tflite_ort.schema.values.sizes import has_zero, is_known, known_product
 
 Array = npt.NDArray[Any]
+
+# Elements of what DILATE cuts its result out of, several times as many as the result has.
+_MOST_PADDED = 1 << 24
 
 
 @translator(Op.TILE, versions=(1, 3))
@@ -179,25 +182,33 @@ def _write_with_diagonal(
 def dilate(op: OperatorView[Any], g: Graph) -> None:
     """A dimension of size 1 behind every dilated one is padded and joined with it.
 
-    A Slice drops the padding behind the last element.
+    A Slice drops the padding behind the last element. One element has no neighbour: its dimension
+    stays as it is.
     """
     input, output = op["input"], op.output
     domain = moved_domain(input, op["padding"], output)
     if not op["dilations"].is_constant:
         _computed_dilate(op, g, domain)
         return
+    steps = [
+        1 if size == 1 else step
+        for size, step in zip(input.shape, integers(op["dilations"]), strict=True)
+    ]
+    whole = [
+        size * step if step > 1 else size for size, step in zip(input.shape, steps, strict=True)
+    ]
+    if g.target.fallback and known_product(whole) > _MOST_PADDED:
+        raise Untranslatable("numpy needs less memory for large results")
     split: list[int] = []
     after: list[int] = []
-    for size, step in zip(input.shape, integers(op["dilations"]), strict=True):
+    for size, step in zip(input.shape, steps, strict=True):
         split += [size, 1] if step > 1 else [size]
         after += [0, step - 1] if step > 1 else [0]
     value = widened(g, g.reshape(g.read(input, domain=domain), split), input.type)
     padding = widened(g, g.reshape(g.read(op["padding"], domain=domain), ()), input.type)
     value = g.op("Pad", value, g.ints([0] * len(after) + after), padding)
-    steps = list(enumerate(integers(op["dilations"])))
-    whole = [input.shape[axis] * step if step > 1 else input.shape[axis] for axis, step in steps]
     value = g.reshape(narrowed(g, value, input.type), whole)
-    axes = [axis for axis, step in steps if step > 1]
+    axes = [axis for axis, step in enumerate(steps) if step > 1]
     bounds = ([0] * len(axes), [output.shape[axis] for axis in axes], axes)
     value = g.op("Slice", value, *(g.ints(bound) for bound in bounds))
     g.write(output, value, domain=domain)
@@ -207,6 +218,7 @@ def _computed_dilate(op: OperatorView[Any], g: Graph, domain: Domain) -> None:
     """As `dilate`, with computed dilations and for all dimensions."""
     input, steps = op["input"], _positive(g, op["dilations"])
     rank, shape, one = input.rank, g.shape(input.shape), g.ints(1)
+    steps = g.op("Where", g.op("Equal", shape, one), one, steps)
     steps = affordable(g, steps, g.op("Mul", steps, shape), op)
     nothing, ones = g.ints([0] * rank), g.ints([1] * rank)
     value = widened(g, g.read(input, domain=domain), input.type)

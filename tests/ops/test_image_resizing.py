@@ -79,3 +79,20 @@ def test_drawn_resize(case: Case, seed: int) -> None:
 def test_nearest_by_41_follows_float32() -> None:
     """41 * (2 / 82) is a little less than 1 in float32: TFLite takes pixel 0 there."""
     check(resize(Op.RESIZE_NEAREST_NEIGHBOR, (2, 2), (82, 98), (False, False), FLOAT32))
+
+
+@pytest.mark.parametrize("flags", FLAGS[:3])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [((5, 1000), (5, 4)), ((1000, 2), (333, 3)), ((2, 1023), (300, 700)), ((1000, 1), (1, 1500))],
+)
+def test_places_are_those_of_tflite(old: Size, new: Size, flags: tuple[bool, bool]) -> None:
+    """ONNX Runtime rounds the places of more than 256 rows otherwise: weights were wrong by
+    6e-5."""
+    check(resize(Op.RESIZE_BILINEAR, old, new, flags, FLOAT32))
+
+
+def test_the_axis_that_shrinks_is_resized_first() -> None:
+    """An image of 30,000 by 30,000 would be between."""
+    for type in (FLOAT32, INT16):
+        check(resize(Op.RESIZE_BILINEAR, (1, 30_000), (29_999, 1), (False, False), type, 1))

@@ -156,6 +156,7 @@ CASES = [
     ),
     *dilated("1d", (4,), [3]),
     *dilated("some", (2, 3, 2), [1, 2, 1]),
+    *dilated("ones", (1, 3, 1), [9, 2, 4]),
     *dilated("wide", (2, 3), [2, 2], WIDE),
     *dilated("all", (2, 3, 2, 3), [2, 1, 3, 2]),
     *dilated("none", (2, 3), [1, 1], types=[FLOAT32]),

@@ -1,0 +1,77 @@
+"""What an operator takes beside its inputs and its result."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.one_op import T, one_op_model
+from tflite_ort.schema import Op, ReducerOptions, ResizeBilinearOptions, TensorType
+
+ROOT = Path(__file__).parents[1]
+
+PEAK = """
+import resource, sys
+import numpy as np
+from tflite_ort import Interpreter
+
+interpreter = Interpreter(model_path=sys.argv[1])
+interpreter.allocate_tensors()
+for detail in interpreter.get_input_details():
+    drawn = np.random.default_rng(1).integers(0, 99, detail["shape"])
+    interpreter.set_tensor(detail["index"], drawn.astype(detail["dtype"]))
+start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+interpreter.invoke()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - start)
+"""
+
+
+def _steps(*values: int) -> T:
+    return T.constant(np.array(values, np.int32))
+
+
+INT16, INT32 = TensorType.INT16, TensorType.INT32
+PADDING = T.constant(np.array(1, np.int16))
+MODELS = {
+    # One element has no neighbours, whatever its dilation is.
+    "DILATE of ones": one_op_model(
+        Op.DILATE,
+        [T((1, 1, 2, 3, 4), INT16), _steps(999, 499, 2, 7, 2), PADDING],
+        [T((1, 1, 3, 15, 7), INT16)],
+    ),
+    "DILATE of twos": one_op_model(
+        Op.DILATE,
+        [T((2,) * 7, INT16), _steps(*[8] * 7), PADDING],
+        [T((9,) * 7, INT16)],
+    ),
+    **{
+        op.name: one_op_model(
+            op,
+            [T((1 << 20, 5, 7, 1), INT32), _steps(1, 2)],
+            [T((1 << 20, 1), INT32)],
+            ReducerOptions(),
+        )
+        for op in (Op.MEAN, Op.SUM, Op.REDUCE_PROD)
+    },
+    "RESIZE_BILINEAR": one_op_model(
+        Op.RESIZE_BILINEAR,
+        [T((1, 1, 30_000, 1), INT16, scale=0.1), _steps(30_000, 1)],
+        [T((1, 30_000, 1, 1), INT16, scale=0.1)],
+        ResizeBilinearOptions(),
+    ),
+}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is counted in this way on Linux alone")
+@pytest.mark.parametrize("name", MODELS)
+def test_it_is_bounded(name: str, tmp_path: Path) -> None:
+    """Each took up to 3 GB."""
+    file = tmp_path / "model.tflite"
+    file.write_bytes(MODELS[name])
+    command = [sys.executable, "-c", PEAK, str(file)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, timeout=60)
+    assert int(done.stdout) < 128 << 10
