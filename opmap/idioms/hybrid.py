@@ -123,19 +123,49 @@ def _asymmetric(g: Graph, value: ir.Value, axes: Sequence[int]) -> Codes:
 
 
 def _like_xnnpack(g: Graph, value: ir.Value, axes: Sequence[int]) -> Codes:
-    """Codes 0 to 255: whole steps, halves to even, to which the zero point is added; all in single
-    precision. XNNPACK's own codes are 128 less. It takes the zero point from the end of the range
-    with the smaller error, which is the same number but for its last bit."""
-    over, zero = g.ints(axes), g.constant(0, np.float32)
-    low = g.op("Min", g.op("ReduceMin", value, over, keepdims=1), zero)
-    high = g.op("Max", g.op("ReduceMax", value, over, keepdims=1), zero)
-    width = g.op("Max", g.op("Sub", high, low), g.constant(_LEAST, np.float32))
-    scale = g.op("Mul", width, g.constant(np.float32(1 / _CODES)))
-    factor = g.op("Div", g.constant(_CODES, np.float32), width)
-    zero_point = g.op("Round", g.op("Neg", g.op("Mul", low, factor)))
+    """Codes 0 to 255, 128 more than XNNPACK's own: whole steps, halves to even, to which the zero
+    point is added; all in single precision."""
+    factor, scale, place = _steps_like_xnnpack(g, value, g.ints(axes))
+    zero_point = g.op("Add", g.op("Round", place), g.constant(-_LOWEST, np.float32))
     steps = g.op("Add", g.op("Round", g.op("Mul", value, factor)), zero_point)
-    codes = g.cast(g.op("Clip", steps, zero, g.constant(_CODES, np.float32)), ir.DataType.UINT8)
+    ends = (g.constant(end, np.float32) for end in (0, _CODES))
+    codes = g.cast(g.op("Clip", steps, *ends), ir.DataType.UINT8)
     return Codes(codes, zero_point, scale, unsigned=True)
+
+
+def quantized_row(g: Graph, row: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
+    """The codes uint8 of a single row, its zero point uint8 and its scale, as `_like_xnnpack`.
+
+    QuantizeLinear in steps of 1 rounds, adds the zero point and cuts off."""
+    factor, scale, place = _steps_like_xnnpack(g, row, None)
+    step, middle = g.constant(1, np.float32), g.constant(-_LOWEST, np.uint8)
+    zero_point = g.op("QuantizeLinear", place, step, middle)
+    return g.op("QuantizeLinear", g.op("Mul", row, factor), step, zero_point), zero_point, scale
+
+
+def _steps_like_xnnpack(
+    g: Graph, value: ir.Value, over: ir.Value | None
+) -> tuple[ir.Value, ir.Value, ir.Value]:
+    """Of every slice that spans the axes `over`, or of all: how many steps are in 1, how large one
+    is, and the place of 0 among codes -128 to 127, not rounded yet.
+
+    The place is counted from the end of the range that is nearer to 0. Both ends give the same
+    number but for the last bit, which decides in symmetric rows: there it is halfway between two
+    codes."""
+    keeps, zero = int(over is not None), g.constant(0, np.float32)
+    low = g.op("Min", g.op("ReduceMin", value, over, keepdims=keeps), zero)
+    high = g.op("Max", g.op("ReduceMax", value, over, keepdims=keeps), zero)
+    width = g.op("Max", g.op("Sub", high, low), g.constant(_LEAST, np.float32))
+    factor = g.op("Div", g.constant(_CODES, np.float32), width)
+    below, above = g.op("Mul", low, factor), g.op("Mul", high, factor)
+    from_low = g.op("Greater", g.op("Add", below, above), g.constant(1, np.float32))
+    place = g.op(
+        "Where",
+        from_low,
+        g.op("Sub", g.constant(_LOWEST, np.float32), below),
+        g.op("Sub", g.constant(_HIGHEST, np.float32), above),
+    )
+    return factor, g.op("Mul", width, g.constant(np.float32(1 / _CODES))), place
 
 
 def _zero_point(g: Graph, low: ir.Value, high: ir.Value, step: ir.Value) -> ir.Value:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Graph, ir
-from tflite_ort.opmap.idioms.hybrid import Codes, Rounding, reach, rounded
+from tflite_ort.opmap.idioms.hybrid import Codes, Rounding, quantized_row, reach, rounded
 from tflite_ort.records import record
 from tflite_ort.schema import TensorType, TensorView
 
@@ -182,11 +182,14 @@ def _product_of_codes(g: Graph, x: Codes, matrix: WeightMatrix) -> ir.Value:
 
 
 def _product_of_quantized_row(g: Graph, x: ir.Value, matrix: WeightMatrix) -> ir.Value:
-    """The product of one row, rounded as XNNPACK does. DynamicQuantizeLinear rounds so too, but for
-    a number that is halfway between two codes within the last bit. ONNX Runtime makes a single
-    node of these."""
+    """The product of one row, rounded as XNNPACK does. Its zero point is a single code, so two
+    QuantizeLinear with steps of 1 round, add and cut off, and MatMulInteger subtracts it.
+
+    DynamicQuantizeLinear is fewer nodes, but divides by a step where XNNPACK multiplies by its
+    inverse: a number halfway between two codes, which the ends of every symmetric row are, then
+    becomes the other one."""
     assert matrix.scale is not None
-    codes, scale, zero_point = g.op_multi("DynamicQuantizeLinear", x, outputs=3)
+    codes, zero_point, scale = quantized_row(g, x)
     weights = g.constants.add(matrix.codes.T, "weights")
     sums = g.cast(g.op("MatMulInteger", codes, weights, zero_point), _FLOAT)
     return g.op("Mul", sums, g.op("Mul", scale, g.constant(matrix.scale)))

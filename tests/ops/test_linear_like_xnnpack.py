@@ -95,6 +95,25 @@ def test_halves_and_zero_points(low: int) -> None:
     assert_close(got, want, 0, TOLERANCE, "as LiteRT's default")
 
 
+@pytest.mark.parametrize("rows", [1, 2])
+def test_the_ends_of_a_symmetric_row_are_halves(rows: int) -> None:
+    """In a row of codes -127 to 127 times a scale, as an embedding has them, the ends are 127.5
+    steps from 0 or next to it, and so is the zero point: which code they become depends on the last
+    bit of each step."""
+    print(f"seed {SEED}")
+    rng = np.random.default_rng(SEED)
+    eye = T.constant(np.eye(64, dtype=np.int8), scale=1.0)
+    options = FullyConnectedOptions()
+    case = Case("ends", Op.FULLY_CONNECTED, [T((rows, 64)), eye], [T((rows, 64))], options, 9)
+    for scale in rng.uniform(0.001, 1, 40):
+        x = rng.integers(-127, 128, (rows, 64))
+        x[:, :2] = -127, 127
+        x = (x * np.float32(scale)).astype(np.float32)
+        (want,) = litert(case.model(), [x])
+        (got,), _ = ours(case.model(), [x], hybrid="xnnpack")
+        assert_close(got, want, 0, TOLERANCE, "as LiteRT's default")
+
+
 def test_an_export_rounds_so_too() -> None:
     case = CASES["FULLY_CONNECTED-3-0-False"]
     x = np.random.default_rng(SEED).normal(0.3, 1, case.inputs[0].shape).astype(np.float32)
