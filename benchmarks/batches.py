@@ -102,8 +102,9 @@ def exports(path: Path) -> bool:
 
 
 def opened(path: Path, **arguments: Any) -> Interpreter:
-    """An interpreter that is ready."""
-    interpreter = Interpreter(path, resolver=WellKnownOpResolver(), **arguments)
+    """An interpreter that is ready. `hybrid="auto"` would round by how many rows there are
+    (docs/numbers.md): this is about which sample a result is of."""
+    interpreter = Interpreter(path, resolver=WellKnownOpResolver(), hybrid="float", **arguments)
     interpreter.allocate_tensors()
     return interpreter
 
