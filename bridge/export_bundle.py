@@ -3,7 +3,6 @@ fit together."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -17,7 +16,8 @@ from tflite_ort.bundles.entries import BUNDLE, MODEL
 from tflite_ort.decode.regions import REGIONS
 from tflite_ort.export import export_onnx
 from tflite_ort.export_decoded import IMAGE, known_kind
-from tflite_ort.files import portable_names, write_bytes, write_text
+from tflite_ort.files import distinct_names, portable_names, shortened, write_bytes, write_text
+from tflite_ort.json_text import written
 from tflite_ort.schema import BridgeError, ExportError, Model, read_model
 from tflite_ort.shared_weights import WEIGHTS, export_sharing_weights
 
@@ -47,7 +47,10 @@ def export_bundle(bundle: Bundle, folder: str | os.PathLike[str], **options: Any
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     names = _file_names(bundle.models)
-    models = [_model(bundle, entry, target, names[entry.name], options) for entry in bundle.models]
+    taken = {file.casefold() for file in names.values()}
+    models = [
+        _model(bundle, entry, target, names[entry.name], taken, options) for entry in bundle.models
+    ]
     files = [_file(bundle, entry, target) for entry in bundle.entries if entry.kind != MODEL]
     index = {
         "format": "tflite-ort bundle 1",
@@ -58,7 +61,7 @@ def export_bundle(bundle: Bundle, folder: str | os.PathLike[str], **options: Any
         "files": [each for each in files if each],
     }
     path = target / INDEX
-    write_text(path, json.dumps(index, indent=2) + "\n")
+    write_text(path, written(index, indent=2) + "\n")
     if failed := [f"  {each['name']}: {each['error']}" for each in models if "error" in each]:
         raise ExportError("\n".join([f"{len(failed)} models cannot be exported:", *failed]))
     return path
@@ -66,19 +69,25 @@ def export_bundle(bundle: Bundle, folder: str | os.PathLike[str], **options: Any
 
 def _file_names(entries: Sequence[Entry]) -> Mapping[str, str]:
     """By the name of a model, its file; the folders of nested bundles become a part of it."""
-    plain = {each.name: each.name.replace("/", ".").removesuffix(".tflite") for each in entries}
-    folded = [name.casefold() for name in plain.values()]
-    once = {key: folded.count(name.casefold()) == 1 for key, name in plain.items()}
-    return {
-        key: f"{name}.onnx" if once[key] else f"{name}_{number}.onnx"
-        for number, (key, name) in enumerate(plain.items())
-    }
+    plain = [each.name.replace("/", ".").removesuffix(".tflite") for each in entries]
+    stems = distinct_names([shortened(name) for name in plain], "{name}_{number}")
+    return {each.name: f"{stem}.onnx" for each, stem in zip(entries, stems, strict=True)}
 
 
 def _model(
-    bundle: Bundle, entry: Entry, folder: Path, file: str, options: Mapping[str, Any]
+    bundle: Bundle,
+    entry: Entry,
+    folder: Path,
+    file: str,
+    taken: set[str],
+    options: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Write one model; what the index says of it."""
+    """Write one model; what the index says of it.
+
+    Args:
+        file: for a model without several signatures.
+        taken: names of files that others have, in small letters; what is written is added.
+    """
     said: dict[str, Any] = {"name": entry.name, **_properties(entry)}
     content = bundle.model_content(entry.name)
     try:
@@ -86,7 +95,7 @@ def _model(
         kind = known_kind(model, content)
         said |= {} if kind is None else {"kind": kind.name, **kind.facts}
         if len(model.signature_defs) > 1:
-            return said | _several(model, folder, Path(file).stem, options)
+            return said | _several(model, folder, Path(file).stem, taken, options)
         decode = options.get("decode", False) if kind is not None else False
         if decode == IMAGE and kind is not None and kind.preparation is None:
             decode = True  # it begins at what another network gives
@@ -96,16 +105,26 @@ def _model(
     return {**said, "file": file, **_interface(exported), "signatures": _signatures(model)}
 
 
-def _several(model: Model, folder: Path, stem: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def _several(
+    model: Model, folder: Path, stem: str, taken: set[str], options: Mapping[str, Any]
+) -> dict[str, Any]:
     """Write the signatures of one model; what the index says of them."""
     keys = [each.signature_key for each in model.signature_defs]
-    files = {
-        key: f"{stem}.{name}.onnx" for key, name in zip(keys, portable_names(keys), strict=True)
-    }
-    files[WEIGHTS] = f"{stem}.weights"
-    written = export_sharing_weights(model, folder, files, **{**options, "decode": False})
-    signatures = {key: {"file": files[key], **_interface(written[key])} for key in keys}
+    files = _signature_files(stem, keys)
+    while taken.intersection(map(str.casefold, files.values())):
+        stem += "_"
+        files = _signature_files(stem, keys)
+    taken.update(map(str.casefold, files.values()))
+    exported = export_sharing_weights(model, folder, files, **{**options, "decode": False})
+    signatures = {key: {"file": files[key], **_interface(exported[key])} for key in keys}
     return {"weights": files[WEIGHTS], "signatures": signatures}
+
+
+def _signature_files(stem: str, keys: Sequence[str]) -> dict[str, str]:
+    """By its key, the file of each signature; and that of their weights."""
+    names = portable_names(keys)
+    files = {key: f"{stem}.{name}.onnx" for key, name in zip(keys, names, strict=True)}
+    return {**files, WEIGHTS: f"{stem}.weights"}
 
 
 def _regions(models: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -63,9 +64,31 @@ def writing(*paths: Target) -> Iterator[list[IO[bytes]]]:
 def portable_names(names: Sequence[str]) -> list[str]:
     """`names` as those of files in one folder: letters, digits, points, dashes; each another one,
     also where a file system does not tell large letters from small ones."""
-    plain = [re.sub(r"[^\w.-]+", "_", name).strip("_.")[:_LONGEST_NAME] or "_" for name in names]
-    lower = [each.lower() for each in plain]
-    return [f"{i}_{n}" if lower.count(n.lower()) > 1 else n for i, n in enumerate(plain)]
+    plain = (re.sub(r"[^\w.-]+", "_", name).strip("_.") or "_" for name in names)
+    return distinct_names([shortened(name) for name in plain], "{number}_{name}")
+
+
+def distinct_names(names: Sequence[str], numbered: str) -> list[str]:
+    """`names`, where several that differ in no more than the size of letters have a number.
+
+    Args:
+        numbered: a name with its number, such as ``{name}_{number}``; none has that of another.
+    """
+    count, number = Counter(map(str.casefold, names)), -1
+    taken, found = set(count), []
+    for place, name in enumerate(names):
+        free, number = name, max(number, place - 1)
+        while count[name.casefold()] > 1 and free.casefold() in taken:
+            number += 1
+            free = numbered.format(name=name, number=number)
+        taken.add(free.casefold())
+        found.append(free)
+    return found
+
+
+def shortened(name: str) -> str:
+    """The beginning of a name, as much as every file system takes with a suffix behind it."""
+    return name.encode()[:_LONGEST_NAME].decode(errors="ignore")
 
 
 def is_replaceable(path: Target) -> bool:

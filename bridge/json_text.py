@@ -1,11 +1,14 @@
-"""JSON that somebody else wrote."""
+"""JSON: what somebody else wrote, and what a file's numbers become in it."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-from tflite_ort.schema import BridgeError
+if TYPE_CHECKING:
+    from tflite_ort.schema import BridgeError
 
 
 def parsed(text: str | bytes, error: type[BridgeError], what: str) -> Any:
@@ -18,3 +21,18 @@ def parsed(text: str | bytes, error: type[BridgeError], what: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as reason:
         raise error(f"{what} is no JSON: {reason}") from reason
+
+
+def written(value: Any, indent: int | None = None) -> str:
+    """A value as JSON in ASCII; numbers that JSON lacks are the texts nan, inf and -inf."""
+    return json.dumps(_finite(value), indent=indent, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(float(value))
+    return value

@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from tflite_ort.json_text import written
 from tflite_ort.records import field, record
 from tflite_ort.schema import BudgetExceeded, MalformedModel, Model, Table
-from tflite_ort.schema.file.budgets import DEFAULT, Budgets
+from tflite_ort.schema.file.budgets import DEFAULT, Budgets, Meter
 from tflite_ort.schema.file.metadata import metadata_text
 from tflite_ort.schema.file.model_metadata import (
     AssociatedFile,
@@ -45,6 +46,8 @@ _DAMAGED = (
 )
 
 _LABELS = (AssociatedFileType.TENSOR_AXIS_LABELS, AssociatedFileType.TENSOR_VALUE_LABELS)
+# What a line of a label file takes in memory, whatever its length.
+_LINE_BYTES = 64
 
 
 @record
@@ -103,14 +106,15 @@ def model_metadata(model: Model, source: Source | None) -> Metadata:
     if table is None:
         return Metadata(description=model.description, files=files)
     graph = table.subgraph_metadata[0] if table.subgraph_metadata else SubGraphMetadata()
+    label_files = _LabelFiles(files, model.budgets)
     return Metadata(
         table.name,
         table.description or model.description,
         table.version,
         table.author,
         table.license,
-        tuple(_tensor(each, files) for each in graph.input_tensor_metadata),
-        tuple(_tensor(each, files) for each in graph.output_tensor_metadata),
+        tuple(_tensor(each, label_files) for each in graph.input_tensor_metadata),
+        tuple(_tensor(each, label_files) for each in graph.output_tensor_metadata),
         files,
         table,
     )
@@ -141,7 +145,7 @@ def associated_files(source: Source, budgets: Budgets = DEFAULT) -> dict[str, by
         raise MalformedModel(f"associated files cannot be read: {error}") from error
 
 
-def _tensor(table: TensorMetadata, files: Mapping[str, bytes]) -> TensorDescription:
+def _tensor(table: TensorMetadata, files: _LabelFiles) -> TensorDescription:
     normalization = next(
         (
             unit.options
@@ -155,17 +159,37 @@ def _tensor(table: TensorMetadata, files: Mapping[str, bytes]) -> TensorDescript
         table.description,
         normalization.mean,
         normalization.std,
-        _labels(table.associated_files, files),
+        files.labels(table.associated_files),
         table,
     )
 
 
-def _labels(described: Sequence[AssociatedFile], files: Mapping[str, bytes]) -> tuple[str, ...]:
-    """The lines of the first label file without a locale, or of the first one."""
-    candidates = [each for each in described if each.type in _LABELS and each.name in files]
-    for each in sorted(candidates, key=lambda file: bool(file.locale)):
-        return tuple(files[each.name].decode("utf-8", "replace").splitlines())
-    return ()
+class _LabelFiles:
+    """Label files as lines; each is split once, however many tensors name it."""
+
+    def __init__(self, files: Mapping[str, bytes], budgets: Budgets) -> None:
+        self._files, self._meter = files, Meter(budgets)
+        self._lines: dict[str, tuple[str, ...]] = {}
+
+    def labels(self, described: Sequence[AssociatedFile]) -> tuple[str, ...]:
+        """The lines of the first label file without a locale, or of the first one.
+
+        Raises:
+            BudgetExceeded: there are more lines, each counted as 64 bytes, than ``metadata_bytes``.
+        """
+        candidates = [
+            each for each in described if each.type in _LABELS and each.name in self._files
+        ]
+        for each in sorted(candidates, key=lambda file: bool(file.locale)):
+            if each.name not in self._lines:
+                self._lines[each.name] = self._split(self._files[each.name])
+            return self._lines[each.name]
+        return ()
+
+    def _split(self, content: bytes) -> tuple[str, ...]:
+        most = content.count(b"\n") + content.count(b"\r") + 1
+        self._meter.spend("metadata_bytes", _LINE_BYTES * most, "a label file")
+        return tuple(line.decode("utf-8", "replace") for line in content.splitlines())
 
 
 def properties(model: Model, source: Source | None) -> dict[str, str]:
@@ -191,7 +215,7 @@ def properties(model: Model, source: Source | None) -> dict[str, str]:
     else:
         found |= {f"tflite.file.{name}": _text(file) for name, file in metadata.files.items()}
         if metadata.table is not None:
-            found["tflite.metadata"] = json.dumps(_plain(metadata.table))
+            found["tflite.metadata"] = written(_plain(metadata.table))
     return {key: value for key, value in found.items() if value}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,10 @@ MODEL, BUNDLE, FILE = "model", "bundle", "file"
 
 _LONGEST_PART = 255
 _RESERVED = frozenset('<>:"|?*\\')
+# Windows has devices of these names in every folder, whatever the suffix.
+_DEVICE = re.compile(
+    r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³])( *\..*)?", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +56,13 @@ def check_name(name: str) -> None:
         MalformedBundle: it is such a name.
     """
     for part in name.split("/"):
-        if part in ("", ".", "..") or len(part) > _LONGEST_PART or part[-1] in ". ":
+        long = len(part.encode(errors="replace")) > _LONGEST_PART
+        if part in ("", ".", "..") or long or part[-1] in ". ":
             raise MalformedBundle(f"entry name {name[:300]!r} is no plain relative path")
         if not part.isprintable() or _RESERVED.intersection(part):
             raise MalformedBundle(f"entry name {name[:300]!r} has characters that no name may have")
+        if _DEVICE.fullmatch(part):
+            raise MalformedBundle(f"entry name {name[:300]!r} is that of a device")
 
 
 def check_distinct(names: Iterable[str]) -> None:

@@ -68,7 +68,8 @@ class Output:
         if not labels or self.value.size > _SMALL or self.value.dtype.kind not in "iuf":
             return ()
         numbers = self.value.reshape(-1)
-        within = np.isin(numbers, np.arange(len(labels)))  # no fractions, no NaN
+        whole = numbers == np.floor(numbers)  # no fractions, no NaN
+        within = whole & (numbers >= 0) & (numbers < len(labels))
         return [labels[int(each)] for each in numbers] if within.all() else ()
 
     @property

@@ -7,10 +7,9 @@ the commands print passes through here.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from rich.table import Table
 
 from tflite_ort.command.activity import activity
 from tflite_ort.command.advice import on_the_command_line
+from tflite_ort.json_text import written
 from tflite_ort.optional import late
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ _MOST_FILES = 10_000
 _COLUMN_WIDTH = 10
 # Where output goes to no terminal there is no width to fit in: lines stay whole for other programs.
 _UNLIMITED = 10_000
+_SAYS_NOTHING: Mapping[type[Exception], str] = {MemoryError: "there is not enough memory"}
 
 
 def shown(text: str) -> str:
@@ -54,9 +55,9 @@ def say(*messages: str, error: bool = False) -> None:
 
 
 def say_json(value: Any) -> None:
-    """Print a value as JSON, in which all but ASCII is escaped."""
+    """Print a value as JSON, in which all but ASCII is escaped; see `json_text.written`."""
     activity.clear()
-    print(json.dumps(value, indent=2))
+    print(written(value, indent=2))
 
 
 def say_on(text: str) -> None:
@@ -149,7 +150,7 @@ def complain(error: Exception, model: Path | None = None) -> None:
     """
     if isinstance(error, schema.UnreadableModel) and isinstance(error.__cause__, OSError):
         error = error.__cause__
-    text = on_the_command_line(str(error))
+    text = on_the_command_line(str(error) or _SAYS_NOTHING.get(type(error), type(error).__name__))
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
         if isinstance(error, FileNotFoundError) and error.filename:

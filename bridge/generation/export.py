@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from tflite_ort.export_bundle import export_bundle
 from tflite_ort.files import write_bytes, write_text
 from tflite_ort.generation.metadata import LanguageMetadata, Token, language_metadata
 from tflite_ort.generation.vocabulary import HUGGING_FACE, SENTENCEPIECE, tokenizer_json
+from tflite_ort.json_text import written
 from tflite_ort.schema.file.budgets import DEFAULT
 
 GENERATION = "generation.json"
@@ -50,7 +50,7 @@ def export_language_model(bundle: Bundle, folder: str | os.PathLike[str], **opti
             write_bytes(target / TOKENIZER_JSON, content)
         elif entry.kind == SENTENCEPIECE:
             write_bytes(target / TOKENIZER_MODEL, bundle.content(entry.name))
-    write_text(target / GENERATION, json.dumps(said, indent=2) + "\n")
+    write_text(target / GENERATION, written(said, indent=2) + "\n")
     return index
 
 

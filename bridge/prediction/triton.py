@@ -12,7 +12,7 @@ from typing import Any
 import onnx
 
 from tflite_ort.export import export_onnx
-from tflite_ort.files import write_bytes, write_text
+from tflite_ort.files import portable_names, write_bytes, write_text
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.metadata import Metadata
 from tflite_ort.prediction.array_files import Array, Details
@@ -147,18 +147,20 @@ class _State:
     Args:
         given, made: the input and the output.
         first: its value before the first request; None where the model has none.
+        name: of a file for it.
     """
 
     given: str
     made: str
     first: Array | None
+    name: str
 
     @property
     def file(self) -> str:
         """Where `first` is, below the folder ``initial_state``; empty where it is all zeros."""
         if self.first is None or not self.first.any():
             return ""
-        return "".join(c if c.isalnum() or c in "._-" else "_" for c in self.given) or "_"
+        return self.name
 
     def write(self, folder: Path) -> None:
         """Write `first`, if it is not all zeros."""
@@ -186,11 +188,13 @@ def _states(proto: onnx.ModelProto, *, batched: bool) -> list[_State]:
     """The states of an export, which the server feeds; all samples of a batch begin with the
     same."""
     pairs = {each.key: each.value for each in proto.metadata_props}.get(PAIRS, "[]")
-    first, found = first_state(proto), []
-    for given, made in json.loads(pairs):
+    first, found, read = first_state(proto), [], json.loads(pairs)
+    files = portable_names([given or "" for given, _ in read])
+    for (given, made), file in zip(read, files, strict=True):
         if given is not None and made is not None:
             value = first.get(given)
-            found.append(_State(given, made, value[0] if batched and value is not None else value))
+            value = value[0] if batched and value is not None else value
+            found.append(_State(given, made, value, file))
         elif given is not None:
             raise ExportError(f"variable {given!r} is read, and nothing gives it a value")
     return found

@@ -15,6 +15,7 @@ from tflite_ort.bundles import open_bundle
 from tflite_ort.export_decoded import known_kind
 from tflite_ort.files import writing
 from tflite_ort.optional import optional_module
+from tflite_ort.prediction.array_files import DAMAGED
 from tflite_ort.providers.delegates import ProviderChoices
 from tflite_ort.schema import ModelError
 from tflite_ort.tasks.face_landmarker import FaceLandmarker, FaceLandmarkerOptions
@@ -92,26 +93,63 @@ def frames_of(film: Path) -> Iterator[FilmFrame]:
 
     Raises:
         ImportError: Pillow is missing, or OpenCV for a film.
-        OSError: there is no such file, or it holds no frames.
+        OSError: there is no such file, it is no plain one, or it holds no frames that can be read.
     """
     pillow = _needed("PIL.Image", "pillow")
     if film.is_dir():
         paths = sorted(path for path in film.iterdir() if path.suffix.lower() in _SUFFIXES)
         for number, path in enumerate(paths):
-            with pillow.open(path) as picture:
-                yield FilmFrame(path.stem, np.array(picture.convert("RGB")), number * _MILLISECONDS)
+            with _opened(path, pillow) as picture:
+                yield FilmFrame(path.stem, _pixels(picture, path, pillow), number * _MILLISECONDS)
         return
     try:
-        picture = pillow.open(film)
+        picture = _opened(film, pillow)
     except pillow.UnidentifiedImageError:
         yield from _film_frames(film)
         return
-    time_ms = 0
     with picture:
-        for number in range(getattr(picture, "n_frames", 1)):
+        yield from _animated_frames(picture, film, pillow)
+
+
+def _animated_frames(picture: Any, film: Path, pillow: Any) -> Iterator[FilmFrame]:
+    time_ms = 0
+    for number in range(getattr(picture, "n_frames", 1)):
+        yield FilmFrame(f"{number:06}", _pixels(picture, film, pillow, number), time_ms)
+        time_ms += max(1, round(picture.info.get("duration") or _MILLISECONDS))
+
+
+def _opened(path: Path, pillow: Any) -> Any:
+    """A picture in a plain file: a pipe would block.
+
+    Raises:
+        OSError: there is no such file, it is no plain one, or no picture.
+    """
+    if path.exists() and not path.is_file():
+        raise OSError(f"{path} is no plain file")
+    try:
+        return pillow.open(path)
+    except (FileNotFoundError, PermissionError, pillow.UnidentifiedImageError):
+        raise
+    except pillow.DecompressionBombError as error:
+        raise OSError(f"{path} is too large: {error}") from error
+    except (*DAMAGED, OSError) as error:
+        raise OSError(f"{path} is not a picture that can be read: {error}") from error
+
+
+def _pixels(picture: Any, path: Path, pillow: Any, number: int = 0) -> Array:
+    """A frame of a picture, uint8 [height, width, 3].
+
+    Raises:
+        OSError: it is damaged, or too large.
+    """
+    try:
+        if number:
             picture.seek(number)
-            yield FilmFrame(f"{number:06}", np.array(picture.convert("RGB")), time_ms)
-            time_ms += max(1, round(picture.info.get("duration") or _MILLISECONDS))
+        return np.array(picture.convert("RGB"))
+    except pillow.DecompressionBombError as error:
+        raise OSError(f"{path} is too large: {error}") from error
+    except (*DAMAGED, OSError) as error:
+        raise OSError(f"{path} is not a picture that can be read: {error}") from error
 
 
 def _film_frames(film: Path) -> Iterator[FilmFrame]:

@@ -81,7 +81,9 @@ def extent(points: Array) -> tuple[Array, Array]:
 
 
 def normalized_angle(angle: float) -> float:
-    """The same angle from -pi to pi."""
+    """The same angle from -pi to pi; NaN of what is none."""
+    if not math.isfinite(angle):
+        return math.nan
     return angle - 2 * math.pi * math.floor((angle + math.pi) / (2 * math.pi))
 
 

@@ -36,7 +36,8 @@ class Budgets:
             quadratic in their number.
         option_values: values and bytes of text in the options of custom operators, beyond 16 for
             each of their bytes.
-        metadata_bytes: bytes of the unpacked files that come with a model.
+        metadata_bytes: bytes of the unpacked files that come with a model; and of their lines of
+            labels, 64 for each.
         bundle_bytes: bytes of the compressed entries of a bundle, unpacked.
         used: filled with the largest amount of each that was asked for so far, if it is given.
 
