@@ -77,7 +77,8 @@ class Plan:
         """
         graph, memory = self.graph, self.memory
         inputs = [index for index in graph.inputs if index not in graph.variables]
-        for index, array in zip(inputs, given, strict=True):
+        # Of a tensor that is two inputs the last value stays.
+        for index, array in dict(zip(inputs, given, strict=True)).items():
             memory.put(graph.tensors[index], array)
         self.run()
         outputs = [index for index in graph.outputs if index not in graph.variables]

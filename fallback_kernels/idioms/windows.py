@@ -13,6 +13,8 @@ from tflite_ort.schema.values.semantics import conv_output_size, explicit_paddin
 
 Array = npt.NDArray[Any]
 
+_FAR = 64  # cells of padding
+
 
 @record
 class Span:
@@ -43,6 +45,8 @@ class Span:
 
 def windows(x: Array, axis: int, span: Span, fill: complex = 0) -> Array:
     """The windows along `axis`: [..., size, ...] to [..., windows, ..., kernel]."""
+    if span.before + span.after > _FAR + 4 * x.shape[axis]:
+        return _far_windows(x, axis, span, fill)
     if span.before or span.after:
         around = [(0, 0)] * x.ndim
         around[axis] = (span.before, span.after)
@@ -51,3 +55,15 @@ def windows(x: Array, axis: int, span: Span, fill: complex = 0) -> Array:
     view = np.lib.stride_tricks.sliding_window_view(x, extent, axis=axis)
     step = (slice(None),) * axis + (slice(None, None, span.stride),)
     return view[step][..., :: span.dilation]
+
+
+def _far_windows(x: Array, axis: int, span: Span, fill: complex) -> Array:
+    """As `windows`, for dilations that reach far beyond the cells: without the padding."""
+    size = x.shape[axis]
+    starts = np.arange(span.count) * span.stride - span.before
+    places = starts[:, None] + np.arange(span.kernel) * span.dilation
+    around = [(0, 0)] * x.ndim
+    around[axis] = (0, 1)
+    filled = np.pad(x, around, constant_values=fill)
+    outside = (places < 0) | (places >= size)
+    return np.moveaxis(filled.take(np.where(outside, size, places), axis=axis), axis + 1, -1)

@@ -10,6 +10,7 @@ from tflite_ort.schema.file.layer_options import Conv3DOptions
 from tflite_ort.schema.shapes.registry import (
     Shape,
     Shapes,
+    check_bias,
     listed,
     of_rank,
     rule,
@@ -38,6 +39,7 @@ def convolution(op: OperatorView[Any]) -> Shapes:
     if is_known(divisor, dividend) and (0 in (divisor, dividend) or dividend % divisor):
         raise ModelError(f"{op.label}: filter {filter} does not fit {channels} input channels")
     outputs = filter[3] if op.op is Op.DEPTHWISE_CONV_2D else filter[0]
+    check_bias(op, outputs)
     return ((of_rank(op, "input", 4)[0], *window_counts(op, filter[1:3], dilation), outputs),)
 
 
@@ -77,6 +79,7 @@ def transpose_conv(op: OperatorView[Any]) -> Shapes | None:
     kernels, strides = of_rank(op, "filter", 4)[1:3], (op.options.stride_h, op.options.stride_w)
     for kernel, stride in zip(kernels, strides, strict=True):
         check_window(op.options.padding, kernel, stride)
+    check_bias(op, of_rank(op, "filter", 4)[0])
     size = listed(op["output_shape"])
     if size is not None and len(size) == 4 and is_known(*size):
         windows = zip(size[1:3], kernels, strides, strict=True)

@@ -10,6 +10,7 @@ from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.shapes.registry import (
     Shapes,
     broadcast,
+    check_bias,
     rule,
 )
 from tflite_ort.schema.values.sizes import differ, is_known, quotient
@@ -26,6 +27,7 @@ def fully_connected(op: OperatorView[Any]) -> Shapes:
         return ((*rows, filter[0]),)
     if len(filter) != 2 or (is_known(*shape, filter[1]) and math.prod(shape) % filter[1]):
         raise ModelError(f"{op.label}: filter {filter} does not fit an input of {shape}")
+    check_bias(op, filter[0])
     if not op.options.keep_num_dims:
         return ((quotient(shape, filter[1]), filter[0]),)
     if differ(shape[-1:], filter[1:]):

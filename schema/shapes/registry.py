@@ -163,3 +163,15 @@ def broadcast(op: OperatorView[Any], *shapes: Shape) -> Shape:
         alike = is_known(size) or all(other is size for other in others)
         result.append(size if alike else unknown_size())
     return tuple(result)
+
+
+def check_bias(op: OperatorView[Any], outputs: int) -> None:
+    """Refuse a bias that is not one number for each of `outputs`.
+
+    XNNPACK would read as many, past the end of a shorter one; TFLite's own kernels refuse it.
+    """
+    bias = op.get("bias")
+    if bias is None or not is_known(outputs, *bias.shape) or 0 in bias.shape:
+        return
+    if prod(bias.shape) != outputs:
+        raise ModelError(f"{op.label}: a bias of {bias.shape} for {outputs} outputs")

@@ -134,6 +134,8 @@ def usual_results(model: Model) -> Model:
         if old.type is not wanted.type:
             scaled = old.quantization is not None and old.quantization.scale is not None
             kept = old.quantization if scaled else wanted.quantization
+            if kept is not None and wanted.type is TensorType.INT16:
+                kept = replace(kept, zero_point=np.zeros_like(kept.zero_point))
             model = with_tensor(model, graph, made[0], type=wanted.type, quantization=kept)
     return model
 
