@@ -65,6 +65,8 @@ def reduced_windows(shape: Shape, window: Shape, strides: Shape, dilations: Shap
 def reduce_window(op: OperatorView[Any]) -> Shapes | None:
     """How many windows there are along each axis."""
     listed = [op[name].data for name in ("window", "strides", "dilations")]
+    if any(array is not None and array.ndim != 1 for array in listed):
+        raise ModelError("window, strides and dilations have to be lists")
     values = [tuple(array.tolist()) for array in listed if array is not None]
     if len(values) < len(listed):
         raise ModelError("window, strides and dilations have to be constants")

@@ -53,6 +53,8 @@ def strided_slice_(op: OperatorView[Any]) -> Shapes | None:
     """The sizes of the slice that bounds, strides and masks say."""
     shape, places = op["input"].shape, [op[name] for name in ("begin", "end", "strides")]
     bounds = [listed(place) for place in places]
+    if len({len(bound) for bound in bounds if bound is not None}) > 1:
+        raise ModelError("begin, end and strides {}, {} and {}: not as many".format(*bounds))
     begin, end, strides = (bound or () for bound in bounds)
     if all(place.is_constant for place in places) and is_known(*shape):
         return (strided_slice(shape, begin, end, strides, op.options).shape,)

@@ -14,6 +14,7 @@ import pytest
 from tflite_ort.schema import (
     ConcatenationOptions,
     DepthToSpaceOptions,
+    FullyConnectedOptions,
     GatherOptions,
     ModelError,
     Op,
@@ -200,6 +201,24 @@ def test_unknown_sizes_are_passed_on(
         (Op.GATHER_ND, None, (computed(4), computed(1, 2)), "do not index"),
         (Op.ARG_MIN, None, (computed(4), constant(1)), "Axis 1"),
         (Op.RESIZE_BILINEAR, None, (computed(1, 4, 5, 3), constant([0, 1])), "does not resize"),
+        (
+            Op.STRIDED_SLICE,
+            ALL_RANGES,
+            (computed(4, 5), constant([0, 0]), constant([1, 1]), constant([1])),
+            "not as many",
+        ),
+        (
+            Op.REDUCE_WINDOW,
+            None,
+            (computed(4), computed(), *[constant([1])] * 2, constant(1)),
+            "to be lists",
+        ),
+        (
+            Op.FULLY_CONNECTED,
+            FullyConnectedOptions(),
+            (computed(2, 4), computed(3, 4), computed(1)),
+            "a bias of",
+        ),
         (Op.SQUEEZE, SqueezeOptions(), (None,), "lacks input 'input'"),
         (Op.ADD, None, (computed(A, 3), computed(A, 2)), "do not broadcast"),
         (Op.CONCATENATION, ConcatenationOptions(0), (computed(A, 3), computed(A, 2)), "differ"),
