@@ -5,7 +5,8 @@ from __future__ import annotations
 import struct
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from tflite_ort.bundles import Bundle
@@ -20,6 +21,28 @@ _SIZE = struct.Struct("<Q")
 _UNFINISHED = "\N{REPLACEMENT CHARACTER}"
 
 
+class _Panics:
+    """A panic of a library in Rust as a GenerationError: it is no Exception, and has no class that
+    could be imported."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if type(error).__name__ == "PanicException":
+            raise GenerationError(f"{self._what}: {error}") from error
+
+
+@contextmanager
+def _blamed(what: str) -> Iterator[None]:
+    """Errors of a library are GenerationErrors."""
+    with _Panics(what), reported(GenerationError, what):
+        yield
+
+
 class Vocabulary(ABC):
     """Text to tokens and back."""
 
@@ -29,7 +52,7 @@ class Vocabulary(ABC):
         Raises:
             GenerationError: the tokenizer fails.
         """
-        with reported(GenerationError, "the tokenizer failed"):
+        with _blamed("the tokenizer failed"):
             return tuple(self._encoded(text))
 
     def text(self, tokens: Sequence[int]) -> str:
@@ -38,7 +61,7 @@ class Vocabulary(ABC):
         Raises:
             GenerationError: the tokenizer fails.
         """
-        with reported(GenerationError, "the tokenizer failed"):
+        with _blamed("the tokenizer failed"):
             return self._decoded(list(tokens))
 
     @abstractmethod
@@ -62,7 +85,7 @@ class HuggingFaceVocabulary(Vocabulary):
     def __init__(self, content: bytes) -> None:
         library = needed("tokenizers", "the tokenizer of this bundle")
         parsed(content, MalformedBundle, "the tokenizer")
-        with reported(GenerationError, "the tokenizer cannot be read"):
+        with _blamed("the tokenizer cannot be read"):
             self._tokenizer: Any = library.Tokenizer.from_str(content.decode())
 
     def _encoded(self, text: str) -> Sequence[int]:
@@ -85,7 +108,7 @@ class SentencePieceVocabulary(Vocabulary):
 
     def __init__(self, content: bytes) -> None:
         library = needed("sentencepiece", "the tokenizer of this bundle")
-        with reported(GenerationError, "the tokenizer cannot be read"):
+        with _blamed("the tokenizer cannot be read"):
             self._processor: Any = library.SentencePieceProcessor(model_proto=content)
 
     def _encoded(self, text: str) -> Sequence[int]:
