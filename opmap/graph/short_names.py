@@ -20,7 +20,7 @@ _LARGE = 0.1
 # The nodes of operators of at most so many nodes keep their names.
 _FEW = 8
 # Nodes that fail where an index is out of bounds.
-_REFUSING = ("Gather", "Scatter", "TensorScatter")
+_REFUSING = re.compile(r"Gather|(Tensor)?Scatter")
 _CONSTANTS = re.compile(r"const/(value|weights)(#\d+)?")
 _DIGITS = ascii_letters + digits
 
@@ -64,7 +64,7 @@ class _Shortening:
             for body in _bodies(node):
                 body.name = "body"
             outputs = [value for value in node.outputs if id(value) not in self._inner]
-            named = outputs or node.op_type.startswith(_REFUSING)
+            named = outputs or _REFUSING.match(node.op_type)
             if self._counts[_label(node)] > _FEW and not named:
                 node.name = ""
         uses = Counter(id(value) for value, _, _ in self._graph.reads())
