@@ -13,6 +13,7 @@ from flatbuffers import flexbuffers
 
 from tests.models import model_path
 from tests.oracle import litert
+from tests.registered import invoked
 from tflite_ort import Interpreter, ModelError, export_onnx
 from tflite_ort.schema import read_model, write_model
 from tflite_ort.schema.file.model import Model
@@ -70,14 +71,7 @@ def test_an_interpreter_is_resized_there_and_back() -> None:
     interpreter = Interpreter(model_path(NAME))
     for batch in (1, 2, 1, 3):
         feeds = _drawn(_shapes(batch, 1))
-        details = interpreter.get_input_details()
-        for detail, feed in zip(details, feeds, strict=True):
-            interpreter.resize_tensor_input(detail["index"], feed.shape)
-        interpreter.allocate_tensors()
-        for detail, feed in zip(details, feeds, strict=True):
-            interpreter.set_tensor(detail["index"], feed)
-        interpreter.invoke()
-        got = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+        got = invoked(interpreter, *feeds)[0]
         np.testing.assert_allclose(got, _attention(*feeds, SIZE**-0.5), atol=1e-5)
 
 

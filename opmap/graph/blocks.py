@@ -21,6 +21,7 @@ These changes keep the blocks. By the second one floats are added in another ord
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -75,31 +76,13 @@ def _widen_all(graph: ir.Graph, uses: Uses, block: int) -> None:
             continue
         channels = len(weights_of(node))
         if 1 < channels < block:
-            tied = _tied(node.outputs[0], channels, uses)
+            tied = uses.tied(node.outputs[0], partial(_maps, channels))
             seen.update(tied)
             if _is_read_densely(tied.values(), uses):
                 _widen(graph, tied, channels, block)
 
 
-def _tied(start: ir.Value, channels: int, uses: Uses) -> dict[int, ir.Value]:
-    """`start` and all maps that have to be as wide; none where one of them cannot be wider."""
-    found, waiting = {id(start): start}, [start]
-    while waiting:
-        value = waiting.pop()
-        producer = value.producer()
-        if producer is None or id(value) in uses.elsewhere:
-            return {}
-        for node in (producer, *uses.of(value)):
-            maps = _maps(node, value, channels)
-            if maps is None:
-                return {}
-            new = {id(each): each for each in maps if id(each) not in found}
-            found |= new
-            waiting += new.values()
-    return found
-
-
-def _maps(node: ir.Node, value: ir.Value, channels: int) -> Sequence[ir.Value] | None:
+def _maps(channels: int, node: ir.Node, value: ir.Value) -> Sequence[ir.Value] | None:
     """The maps of `node` that are as wide as `value` is; None where they cannot be wider."""
     if is_convolution(node):
         if is_depthwise(node):

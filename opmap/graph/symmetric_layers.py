@@ -67,7 +67,7 @@ class _Change:
             self._part(layer)
         for layer in self._layers.values():
             if layer.is_dense and layer.wanted and id(layer.source) not in self._orders:
-                self._widen(self._tied(layer.source))
+                self._widen(self._uses.tied(layer.source, self._maps))
         for layer in [*self._layers.values(), *self._copying]:
             order = self._orders.get(id(layer.source))
             if layer.is_dense and order is not None:
@@ -103,23 +103,6 @@ class _Change:
             found = [*self._uses.of(value), *([] if producer is None else [producer])]
             nodes.update((id(node), node) for node in found)
         return list(nodes.values())
-
-    def _tied(self, start: ir.Value) -> dict[int, ir.Value]:
-        """`start` and all maps that have to be as wide; none where one of them cannot be wider."""
-        found, waiting = {id(start): start}, [start]
-        while waiting:
-            value = waiting.pop()
-            producer = value.producer()
-            if producer is None or id(value) in self._uses.elsewhere:
-                return {}
-            for node in (producer, *self._uses.of(value)):
-                maps = self._maps(node, value)
-                if maps is None:
-                    return {}
-                new = {id(each): each for each in maps if id(each) not in found}
-                found |= new
-                waiting += new.values()
-        return found
 
     def _maps(self, node: ir.Node, value: ir.Value) -> Sequence[ir.Value] | None:
         """The maps of `node` that are as wide as `value` is; None where they cannot be wider."""
