@@ -94,7 +94,8 @@ class LanguageModel:
         BridgeError: as `open_bundle` and `Interpreter`.
 
     A prompt that begins with what was read before, such as a conversation that goes on, is read
-    from where it differs.
+    from where it differs. All answers share the caches: a new answer ends one that is not finished,
+    whose next piece raises a GenerationError. Use a model in one thread at a time.
 
     Example:
         >>> model = LanguageModel("gemma3-1b-it-int4.litertlm")           # doctest: +SKIP
@@ -128,6 +129,7 @@ class LanguageModel:
         stops = (self._ids(token) for token in self.metadata.stops)
         self._stops = [ids for ids in stops if ids]
         self._read: list[int] = []
+        self._answers = 0
 
     @property
     def capacity(self) -> int:
@@ -202,6 +204,8 @@ class LanguageModel:
     def _answer(
         self, prompt: tuple[int, ...], max_tokens: int | None, sampler: Sampler
     ) -> Generator[str, None, Generated]:
+        self._answers += 1
+        this = self._answers
         known = self._known(prompt)
         self._network.prepare(len(prompt) - 1 - known)
         started = time.perf_counter()
@@ -211,6 +215,8 @@ class LanguageModel:
         token, finish, steps = prompt[-1], FULL, 0
         tokens, pieces = list[int](), list[str]()
         while finish == FULL and self._network.read < self.capacity:
+            if self._answers != this:
+                raise GenerationError("another prompt took the caches before this answer ended")
             started = time.perf_counter()
             token = sampler.choose(self._step(token))
             decode_seconds, steps = decode_seconds + time.perf_counter() - started, steps + 1

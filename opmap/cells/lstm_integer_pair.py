@@ -75,12 +75,11 @@ def _codes(g: Graph, value: ir.Value, states: Sequence[TensorView]) -> list[ir.V
 
 def _side_by_side(a: IntegerWeights, b: IntegerWeights) -> IntegerWeights:
     """One cell whose first half is `a` and whose second half is `b`."""
-    shared = [
-        (cell.size, cell.coupled, cell.cell_bits, cell.cell_range, cell.norm, cell.peephole)
-        for cell in (a, b)
-    ]
-    if shared[0] != shared[1] or (a.norm, a.peephole, a.projection, b.projection) != (None,) * 4:
-        raise Untranslatable("cells that differ in what a step shares, or with further weights")
+    if any((cell.norm, cell.peephole, cell.projection) != (None, None, None) for cell in (a, b)):
+        raise Untranslatable("cells with further weights")
+    shared = [(cell.size, cell.coupled, cell.cell_bits, cell.cell_range) for cell in (a, b)]
+    if shared[0] != shared[1]:
+        raise Untranslatable("cells that differ in what a step shares")
 
     def whole(first: Array, second: Array) -> Array:
         return np.concatenate([np.broadcast_to(part, a.size) for part in (first, second)])

@@ -97,6 +97,16 @@ def test_pieces_come_one_by_one() -> None:
     assert stream.result.tokens_per_second > 0
 
 
+def test_a_new_answer_ends_one_that_is_not_finished() -> None:
+    model = LanguageModel(bundle())
+    first = iter(model.stream("bcd", max_tokens=6, template=False))
+    assert next(first) == foretold("bcd", 1)
+    assert answer(model, "xyz", 4) == foretold("xyz", 4)
+    with pytest.raises(GenerationError, match="another prompt took the caches"):
+        next(first)
+    assert answer(model, "bcd", 6) == foretold("bcd", 6)
+
+
 def test_the_template_of_a_bundle() -> None:
     each = "{{ m.role[0] }}{{ m['content'].strip() }}"
     template = "{{ bos_token }}{% for m in messages %}" + each + "{% endfor %}"

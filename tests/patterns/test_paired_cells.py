@@ -98,6 +98,15 @@ def test_both_directions_are_one_scan(name: str, quantised: bool, turned_first: 
     assert scans == 1
 
 
+@pytest.mark.parametrize("further", ["peephole", "layer_norm"])
+def test_cells_with_further_weights_are_two_scans(further: str) -> None:
+    early = replace(CELL, **{further: True})
+    late = replace(early, seed=1)
+    got, want, scans = results(bidirectional(early, late, turned_first=False))
+    np.testing.assert_equal(got, want)
+    assert scans == 2
+
+
 @pytest.mark.parametrize(
     "late",
     [
