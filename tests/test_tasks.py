@@ -15,9 +15,11 @@ from tests.made_bundles import task
 from tests.made_networks import network
 from tests.models import model_path
 from tests.one_op import Node, T, graph_model
+from tests.prediction.models import described
 from tests.test_decode import outputs_of, session
 from tflite_ort import ModelError, export_onnx, tasks
 from tflite_ort.schema import Op, SoftmaxOptions
+from tflite_ort.schema.file.model_metadata import AudioProperties, Content, TensorMetadata
 from tflite_ort.tasks import rects, vision
 from tflite_ort.tasks.rects import Rect
 from tflite_ort.tasks.smoothing import LowPass, OneEuro
@@ -353,6 +355,15 @@ def test_sound_is_heard_window_by_window() -> None:
     assert answers == [2, 3]
     with pytest.raises(ValueError, match="audio clips mode"):
         stream.classify(clip)
+
+
+def test_a_rate_of_sound_that_nothing_has() -> None:
+    """A clip of a second would become 34 GB."""
+    properties = AudioProperties(sample_rate=0xFFFFFFFF, channels=1)
+    sound = TensorMetadata(name="sound", content=Content(content_properties=properties))
+    content = described(sound_model(), sound, TensorMetadata(name="y"), {})
+    with pytest.raises(ModelError, match="sound at 4294967295 Hz"):
+        tasks.AudioClassifier.create_from_options(tasks.AudioClassifierOptions(base(content)))
 
 
 def several() -> list[tuple[Any, str]]:

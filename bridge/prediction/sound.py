@@ -22,6 +22,8 @@ _REACH = 16
 # A fraction of rates with larger numbers is taken as the nearest one with such numbers.
 _LARGEST_TERM = 1 << 12
 _BLOCK_SECONDS = 2
+# Samples a second that a model may ask for; recorders of ultrasound reach a third of it.
+HIGHEST_RATE = 1 << 20
 
 # By (format, bits), how samples are stored, and what full scale is.
 _STORED: dict[tuple[int, int], tuple[str, float]] = {
@@ -222,6 +224,8 @@ def resampled(wav: Wav, rate: int) -> Iterator[Array]:
 
 def _ratio(given: int, wanted: int) -> tuple[int, int]:
     """(up, down): `wanted` is `given` times up / down."""
+    if wanted > HIGHEST_RATE:
+        raise InputError(f"sound at {wanted} Hz is asked for, at most {HIGHEST_RATE} Hz is made")
     common = gcd(given, wanted)
     up, down = wanted // common, given // common
     if max(up, down) > _LARGEST_TERM:

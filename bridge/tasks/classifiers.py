@@ -13,6 +13,8 @@ import numpy.typing as npt
 
 from tflite_ort.closing import Closing
 from tflite_ort.prediction.pool import cores, spread
+from tflite_ort.prediction.sound import HIGHEST_RATE
+from tflite_ort.schema import ModelError
 from tflite_ort.tasks.audio_data import AudioData
 from tflite_ort.tasks.containers import ClassificationResult, Classifications
 from tflite_ort.tasks.detectors import Choice
@@ -89,7 +91,12 @@ class AudioClassifierOptions:
 
 class AudioClassifier(Closing):
     """What is heard in each window of a sound. Windows are as long as the model's input and follow
-    each other without overlap; the last one is filled with silence."""
+    each other without overlap; the last one is filled with silence.
+
+    Raises:
+        BridgeError: the model cannot be read or run, or is of another kind.
+        ValueError: the options contradict each other.
+    """
 
     def __init__(self, options: AudioClassifierOptions) -> None:
         streams = options.running_mode is AudioRunningMode.AUDIO_STREAM
@@ -99,6 +106,8 @@ class AudioClassifier(Closing):
         (self._network,) = networks(options.base_options, {"classifier": "audio classifier"})
         self._choice = Choice.of(options, self._network.labels)
         self._rate = float(self._network.kind.facts.get("sample_rate") or _DEFAULT_RATE)
+        if self._rate > HIGHEST_RATE:
+            raise ModelError(f"the model asks for sound at {self._rate:.0f} Hz")
         self._shape = self._network.input_shape
         self._waiting = np.zeros(0, np.float32)
         self._last: int | None = None

@@ -136,6 +136,17 @@ def test_sound_is_cut_into_stretches(tmp_path: Path) -> None:
     assert "without samples" in bad["error"]
 
 
+def test_a_model_that_asks_for_sound_at_a_rate_that_nothing_has(tmp_path: Path) -> None:
+    """Two seconds of it would be 17 GB."""
+    model = written(tmp_path / "m.tflite", loudness(rate=0xFFFFFFFF))
+    with wave.open(str(tmp_path / "tone.wav"), "wb") as stream:
+        stream.setnchannels(1), stream.setsampwidth(2), stream.setframerate(0xFFFFFFFF // 3)
+        stream.writeframes(bytes(4000))
+    predict(model, tmp_path / "tone.wav", "--out", tmp_path / "out.jsonl")
+    (heard,) = lines(tmp_path / "out.jsonl")
+    assert "sound at 4294967295 Hz is asked for" in heard["error"]
+
+
 def test_arrays_that_do_not_fit(tmp_path: Path) -> None:
     model = written(tmp_path / "m.tflite", sums())
     good, long = np.ones(4, np.float32), np.ones(5, np.float32)
