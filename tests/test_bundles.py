@@ -7,6 +7,7 @@ import json
 import os
 import random
 import struct
+import time
 import tracemalloc
 import zipfile
 from collections.abc import Callable
@@ -40,10 +41,12 @@ from tflite_ort import (
     export_onnx,
     open_bundle,
 )
+from tflite_ort.bundles.litertlm import Header, SectionMetadata, SectionObject
 from tflite_ort.command.cli import app
 from tflite_ort.export_bundle import export_bundle
 from tflite_ort.metadata import associated_files
 from tflite_ort.schema import UnsupportedSchema
+from tflite_ort.schema.file.write import write_table
 
 MUTATIONS = 200
 MOST_BYTES = 4 << 20
@@ -140,6 +143,17 @@ def test_a_bundle_of_one_model_needs_no_name(tmp_path: Path) -> None:
 def test_sections_of_the_same_kind_are_numbered() -> None:
     twice = litertlm([(3, ONE, {}), (3, TWO, {}), (99, b"?", {})])
     assert names(twice) == ["tflitemodel_0.tflite", "tflitemodel_1.tflite", "section_type_99"]
+
+
+def test_many_sections_of_the_same_kind() -> None:
+    """Time grows with their number: with its square, these would take minutes."""
+    count = 60_000
+    sections = SectionMetadata(tuple(SectionObject((), 0, 0, 99) for _ in range(count)))
+    header = write_table(Header(None, sections), b"LTLM")
+    start = LITERTLM[:24] + struct.pack("<Q", 32 + len(header))
+    began = time.perf_counter()
+    assert names(start + header)[-1] == f"section_type_99_{count - 1}"
+    assert time.perf_counter() - began < 30
 
 
 def test_what_is_no_bundle(tmp_path: Path) -> None:

@@ -15,10 +15,11 @@ import pytest
 
 from tests.made_networks import network
 from tests.models import model_path
+from tests.test_audio_tasks import sound_model
 from tests.test_blendshapes import blendshapes
 from tests.test_gestures import CANNED, classifier, embedder
 from tests.test_scored_detector import detector as scored_detector
-from tests.test_tasks import detector, sound_model
+from tests.test_tasks import detector
 from tflite_ort import WellKnownOpResolver, export_onnx, tasks
 from tflite_ort.schema import Op
 from tflite_ort.tasks.network import Network

@@ -14,12 +14,9 @@ import pytest
 from tests.made_bundles import task
 from tests.made_networks import network
 from tests.models import model_path
-from tests.one_op import Node, T, graph_model
-from tests.prediction.models import described
 from tests.test_decode import outputs_of, session
 from tflite_ort import ModelError, export_onnx, tasks
-from tflite_ort.schema import Op, SoftmaxOptions
-from tflite_ort.schema.file.model_metadata import AudioProperties, Content, TensorMetadata
+from tflite_ort.schema import Op
 from tflite_ort.tasks import rects, vision
 from tflite_ort.tasks.rects import Rect
 from tflite_ort.tasks.smoothing import LowPass, OneEuro
@@ -310,60 +307,6 @@ def test_objects_of_a_real_model() -> None:
     found = vision.ObjectDetector.create_from_options(options).detect(IMAGE)
     assert len(found.detections) == 3
     assert all(each.categories[0].category_name for each in found.detections)
-
-
-def sound_model() -> bytes:
-    """Classes of 1000 samples: softmax of the first five."""
-    tensors = {
-        "sound": T((1000,)),
-        "shape": T.constant(np.array([1, 1000], np.int32)),
-        "row": T((1, 1000)),
-        "w": T.constant(np.eye(5, 1000, dtype=np.float32) * 9),
-        "f": T((1, 5)),
-        "y": T((1, 5)),
-    }
-    nodes = [
-        Node(Op.RESHAPE, ["sound", "shape"], ["row"]),
-        Node(Op.FULLY_CONNECTED, ["row", "w", None], ["f"]),
-        Node(Op.SOFTMAX, ["f"], ["y"], SoftmaxOptions(1.0)),
-    ]
-    return graph_model(tensors, nodes, ["y"])
-
-
-def test_sound_is_heard_window_by_window() -> None:
-    samples = np.zeros(2100, np.float32)
-    samples[[2, 1003, 2004]] = 1
-    clip = tasks.AudioData.create_from_array(samples, 16_000)
-    make = tasks.AudioClassifier.create_from_options
-    options = tasks.AudioClassifierOptions(base(sound_model()), max_results=1)
-    heard = make(options).classify(clip)
-    best = [each.classifications[0].categories[0].index for each in heard]
-    assert best == [2, 3, 4]
-    assert [each.timestamp_ms for each in heard] == [0, 62, 125]
-    assert make(options).classify([clip, clip]) == [heard, heard]
-    answers: list[int | None] = []
-    options = tasks.AudioClassifierOptions(
-        base(sound_model()),
-        tasks.audio.RunningMode.AUDIO_STREAM,
-        result_callback=lambda result, _: answers.append(
-            result.classifications[0].categories[0].index
-        ),
-    )
-    stream = make(options)
-    for number, block in enumerate(np.split(samples, 3)):
-        stream.classify_async(tasks.AudioData.create_from_array(block, 16_000), number)
-    assert answers == [2, 3]
-    with pytest.raises(ValueError, match="audio clips mode"):
-        stream.classify(clip)
-
-
-def test_a_rate_of_sound_that_nothing_has() -> None:
-    """A clip of a second would become 34 GB."""
-    properties = AudioProperties(sample_rate=0xFFFFFFFF, channels=1)
-    sound = TensorMetadata(name="sound", content=Content(content_properties=properties))
-    content = described(sound_model(), sound, TensorMetadata(name="y"), {})
-    with pytest.raises(ModelError, match="sound at 4294967295 Hz"):
-        tasks.AudioClassifier.create_from_options(tasks.AudioClassifierOptions(base(content)))
 
 
 def several() -> list[tuple[Any, str]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -173,11 +174,11 @@ def _names(objects: tuple[SectionObject, ...]) -> list[str]:
     """A name for each section: what kind of model it is, or its type; numbered where several
     sections would have one."""
     wished = [_wished(each) for each in objects]
-    names, taken = [], dict.fromkeys(wished, 0)
+    names, alike, taken = [], Counter(wished), Counter[str]()
     for wish in wished:
-        number, taken[wish] = taken[wish], taken[wish] + 1
         stem, dot, suffix = wish.partition(".")
-        names.append(f"{stem}_{number}{dot}{suffix}" if wished.count(wish) > 1 else wish)
+        names.append(f"{stem}_{taken[wish]}{dot}{suffix}" if alike[wish] > 1 else wish)
+        taken[wish] += 1
     check_distinct(names)
     return names
 
