@@ -7,9 +7,11 @@ import json
 import wave
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from tests.one_op import T, one_op_model
 from tests.test_cli import FLOAT, call, refusal
@@ -277,6 +279,40 @@ def test_numbers_of_another_type_are_told_or_refused(tmp_path: Path) -> None:
     )
     text = refusal("run", tmp_path / "m.tflite", "--input", tmp_path / "far.npy")
     assert "holds int64 from 0 to 1099511627776, input 'in0' takes int32" in text
+
+
+@pytest.mark.parametrize("verb", ["run", "verify"])
+def test_every_verb_tells_and_refuses_numbers_alike(verb: str, tmp_path: Path) -> None:
+    model, file = tmp_path / "m.tflite", tmp_path / "in.npy"
+    model.write_bytes(one_op_model(Op.NEG, [T((3,))], [T((3,))]))
+
+    def saved(array: Any) -> tuple[str | Path, ...]:
+        np.save(file, array)
+        return verb, model, "--input", file
+
+    told = "in0: in.npy holds float64, taken as float32"
+    assert told in call(*saved(np.float64([1, 2, np.inf]))).stdout
+    silent = call(*saved(np.float64([1, 2, 3])), "--json")
+    assert told in silent.stderr
+    json.loads(silent.stdout)
+    assert "holds" not in call(*saved(np.float32([1, 2, 3]))).stdout
+    assert "would take as infinite" in " ".join(refusal(*saved(np.array([1, 2, -1e300]))).split())
+    assert "holds strings, input 'in0' takes float32" in refusal(*saved(np.array(["a", "b", "c"])))
+    assert "has shape (4,), input 'in0' takes (3,)" in refusal(*saved(np.ones(4, np.float32)))
+
+
+def test_verify_tells_once_what_it_does_to_a_folder_of_pictures(tmp_path: Path) -> None:
+    model, folder = tmp_path / "m.tflite", tmp_path / "pictures"
+    shape = T((1, 2, 2, 3))
+    model.write_bytes(one_op_model(Op.NEG, [shape], [shape]))
+    folder.mkdir()
+    for name in ("a.png", "b.png"):
+        Image.fromarray(np.zeros((4, 4, 3), np.uint8)).save(folder / name)
+    said = call("verify", model, "--input", folder).stdout
+    assert "in0: a.png as 2x2, pixels from 0 to 1" in said
+    assert "b.png" not in said
+    said = call("verify", model, "--input", folder, "--mean", "127.5", "--std", "127.5").stdout
+    assert "in0: a.png as 2x2, (pixel - 127.5) / 127.5" in said
 
 
 def test_a_model_alone_generates_no_text(tmp_path: Path) -> None:

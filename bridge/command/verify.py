@@ -18,18 +18,22 @@ from tflite_ort.command.arguments import (
     ExternalRoots,
     Hybrid,
     HybridOption,
+    Mean,
     ModelOrBundle,
     ProviderOptions,
     Providers,
+    Rate,
     ResolverName,
     Seed,
     SignatureKey,
+    Std,
     Threads,
     budgets,
     choices_of,
+    normalization_of,
     resolver_of,
 )
-from tflite_ort.command.arrays import read_inputs, write_outputs
+from tflite_ort.command.arrays import Tell, read_inputs, write_outputs
 from tflite_ort.command.called import called_model
 from tflite_ort.command.terminal import new_console, new_table, say
 from tflite_ort.comparison.differences import Tolerance
@@ -41,6 +45,7 @@ from tflite_ort.interpreter import Interpreter
 from tflite_ort.json_text import parsed
 from tflite_ort.optional import late
 from tflite_ort.prediction.array_files import InputError
+from tflite_ort.prediction.preparation import Preparation
 from tflite_ort.prediction.tensors import described_inputs
 from tflite_ort.schema import ExportError, Model, write_model
 from tflite_ort.verification.extraction import extract as extracted
@@ -145,6 +150,9 @@ def verify(
     inputs: InputFiles = None,
     signature: SignatureKey = None,
     name: BundledModel = None,
+    mean: Mean = None,
+    std: Std = None,
+    rate: Rate = None,
     samples: Samples = 2,
     steps: Steps = 1,
     seed: Seed = 0,
@@ -170,6 +178,9 @@ def verify(
     if html is not None:
         environment()  # says now what is missing, not after the work
     limits: dict[str, Any] = {"external_roots": external_root or (), "budgets": budgets(budget)}
+    random = Random(samples, steps, seed)
+    preparation = Preparation(normalization=normalization_of(mean, std), rate=rate)
+    tell: Tell = lambda text: say(text, error=json_file == "-")  # noqa: E731
     with called_model(model, signature, name, **limits) as (file, source):
         report = verified(
             file,
@@ -177,7 +188,7 @@ def verify(
             onnx_file=onnx,
             mapping=None if value_map is None else _mapping(value_map),
             reference=reference,
-            inputs=_given(source, file, inputs, seed) if inputs else Random(samples, steps, seed),
+            inputs=_given(source, file, inputs, seed, preparation, tell) if inputs else random,
             tolerance=Tolerance(tolerance, quanta),
             settings=_on_device(settings, file, limits),
             profiled_runs=_PROFILED if wants_times else 0,
@@ -189,9 +200,7 @@ def verify(
     if html is not None:
         write_text(html, to_html(report))
     if overlay is not None:
-        exported = _exported(source, hybrid.value, found)
-        nodes, graph = ([], "") if exported is None else (node_names(exported), exported.graph.name)
-        write_overlays(report, overlay, nodes, graph)
+        _write_overlay(report, overlay, _exported(source, hybrid.value, found))
     print(report.to_json(), end="") if json_file == "-" else _print(report)
     if extract is not None:
         _extract(source, report, extract)
@@ -203,6 +212,11 @@ def _on_device(settings: Settings, model: Path, limits: dict[str, Any]) -> Setti
     chosen = {"num_threads": settings.threads, "hybrid": settings.hybrid}
     of = {"model_path": model, "resolver": settings.resolver, **chosen, **limits}
     return replace(settings, providers=device_choice.resolved(settings.providers, of))
+
+
+def _write_overlay(report: Report, folder: Path, exported: ModelProto | None) -> None:
+    nodes, graph = ([], "") if exported is None else (node_names(exported), exported.graph.name)
+    write_overlays(report, folder, nodes, graph)
 
 
 def _exported(model: Model, hybrid: str, resolver: OpResolver | None) -> ModelProto | None:
@@ -220,18 +234,28 @@ def _mapping(path: Path) -> dict[str, str | int]:
     return read
 
 
-def _given(source: Model, path: Path, files: Sequence[str], seed: int) -> list[dict[int, Array]]:
-    """A sample of the files; of a folder of images one each."""
+def _given(
+    source: Model, path: Path, files: Sequence[str], seed: int, how: Preparation, tell: Tell
+) -> list[dict[int, Array]]:
+    """A sample of the files; of a folder of images one each.
+
+    Args:
+        tell: takes a sentence on what was done to a file, of a folder to its first image.
+    """
     interpreter = Interpreter(path, external_roots=source.external_roots, budgets=source.budgets)
     details = interpreter.get_input_details()
     columns = described_inputs(details, interpreter.metadata.inputs)
     drawn, folder = random_inputs(details, seed, limits=index_limits(source)), Path(files[0])
     if len(files) > 1 or not folder.is_dir():
-        return [drawn | read_inputs(files, columns)]
+        return [drawn | read_inputs(files, columns, how, tell)]
     images = sorted(path for path in folder.iterdir() if path.suffix.lower() in _IMAGES)
     if not images:
         raise InputError(f"no images in {folder}")
-    return [drawn | read_inputs([str(path)], columns) for path in images]
+    tells = [tell, *[None] * (len(images) - 1)]
+    return [
+        drawn | read_inputs([str(path)], columns, how, each)
+        for path, each in zip(images, tells, strict=True)
+    ]
 
 
 # Printed -----------------------------------------------------------------------------------------

@@ -114,12 +114,21 @@ def cast(array: Array, details: Details, origin: object) -> Array:
         array = array.view(dtype)  # numpy stores bfloat16 as two bytes without a name
     if not _castable(array, dtype):
         raise InputError(
-            f"{origin} holds {array.dtype}{_extremes(array, dtype)}, input {name!r} takes "
-            f"{dtype_name(dtype)}"
+            f"{origin} holds {dtype_name(array.dtype)}{_extremes(array, dtype)}, input {name!r} "
+            f"takes {dtype_name(dtype)}"
         )
     if array.dtype.kind == "U":
         array = np.strings.encode(array, "utf-8")
-    return array.astype(object if dtype.kind == "S" else dtype, copy=False)
+    with np.errstate(over="ignore"):
+        taken = array.astype(object if dtype.kind == "S" else dtype, copy=False)
+    if array.dtype.kind in "iuf" and taken is not array and np.isinf(taken).any():
+        finite = np.abs(array[np.isfinite(array) & np.isinf(taken)])
+        if finite.size:
+            raise InputError(
+                f"{origin} holds {array.dtype} {finite.max():g}, which input {name!r}, "
+                f"{dtype_name(dtype)}, would take as infinite"
+            )
+    return taken
 
 
 def _extremes(array: Array, dtype: np.dtype[Any]) -> str:
@@ -135,7 +144,7 @@ def signature_of(details: Details) -> tuple[int, ...]:
 
 def dtype_name(dtype: np.dtype[Any]) -> str:
     """What a dtype is called in messages."""
-    return "strings" if dtype.kind in "OS" else dtype.name
+    return "strings" if dtype.kind in "OSU" else dtype.name
 
 
 def _castable(array: Array, dtype: np.dtype[Any]) -> bool:
