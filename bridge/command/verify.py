@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -174,13 +175,12 @@ def verify(
     """Run a model in several runtimes and say which operator is off; exit code 4 if one is."""
     found = resolver_of(resolver)
     settings = Settings(choices_of(provider, provider_option), threads, hybrid.value, found)
-    wants_times = bool(html or overlay) if profile is None else profile
     if html is not None:
         environment()  # says now what is missing, not after the work
     limits: dict[str, Any] = {"external_roots": external_root or (), "budgets": budgets(budget)}
-    random = Random(samples, steps, seed)
-    preparation = Preparation(normalization=normalization_of(mean, std), rate=rate)
-    tell: Tell = lambda text: say(text, error=json_file == "-")  # noqa: E731
+    how = Preparation(normalization=normalization_of(mean, std), rate=rate)
+    tell: Tell = partial(say, error=json_file == "-")
+    read = partial(_given, files=inputs or (), seed=seed, how=how, tell=tell)
     with called_model(model, signature, name, **limits) as (file, source):
         report = verified(
             file,
@@ -188,17 +188,14 @@ def verify(
             onnx_file=onnx,
             mapping=None if value_map is None else _mapping(value_map),
             reference=reference,
-            inputs=_given(source, file, inputs, seed, preparation, tell) if inputs else random,
+            inputs=read(source, file) if inputs else Random(samples, steps, seed),
             tolerance=Tolerance(tolerance, quanta),
             settings=_on_device(settings, file, limits),
-            profiled_runs=_PROFILED if wants_times else 0,
+            profiled_runs=_PROFILED * (bool(html or overlay) if profile is None else profile),
             progress=activity.tell,
             **limits,
         )
-    if json_file is not None and json_file != "-":
-        write_text(json_file, report.to_json())
-    if html is not None:
-        write_text(html, to_html(report))
+    _write_files(report, json_file, html)
     if overlay is not None:
         _write_overlay(report, overlay, _exported(source, hybrid.value, found))
     print(report.to_json(), end="") if json_file == "-" else _print(report)
@@ -212,6 +209,13 @@ def _on_device(settings: Settings, model: Path, limits: dict[str, Any]) -> Setti
     chosen = {"num_threads": settings.threads, "hybrid": settings.hybrid}
     of = {"model_path": model, "resolver": settings.resolver, **chosen, **limits}
     return replace(settings, providers=device_choice.resolved(settings.providers, of))
+
+
+def _write_files(report: Report, json_file: str | None, html: Path | None) -> None:
+    if json_file is not None and json_file != "-":
+        write_text(json_file, report.to_json())
+    if html is not None:
+        write_text(html, to_html(report))
 
 
 def _write_overlay(report: Report, folder: Path, exported: ModelProto | None) -> None:
