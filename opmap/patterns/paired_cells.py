@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 
 from tflite_ort.opmap.cells.lstm_integer_pair import run_pair
@@ -14,12 +15,16 @@ from tflite_ort.schema.values.sizes import is_known
 # The operators, of which the last one stands where the nodes are to be added; and these.
 Paired = tuple[tuple[View, View], Emit]
 
+# A sequence is held against so many before it that have no partner: the time that this takes grows
+# with the number of operators.
+_NEAR = 8
+
 
 def pairs(operators: Sequence[View], target: Target) -> Iterator[Paired]:
     """The pairs among `operators`, which are in execution order."""
     if not target.cpu_kernels:
         return
-    left: list[int] = []
+    left: deque[int] = deque(maxlen=_NEAR)
     for place, op in enumerate(operators):
         if not _is_sequence(op):
             continue
