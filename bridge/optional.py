@@ -19,11 +19,16 @@ from types import ModuleType
 from typing import Any
 
 
+def installed(name: str) -> bool:
+    """Whether the package `name` is there; it is not imported."""
+    return importlib.util.find_spec(name) is not None
+
+
 def optional_module(name: str) -> ModuleType | None:
     """The module `name` (dotted), or None where its package is not installed."""
     if name in sys.modules:  # to find it again takes long
         return importlib.import_module(name)  # waits for another thread that imports it
-    if importlib.util.find_spec(name.partition(".")[0]) is None:
+    if not installed(name.partition(".")[0]):
         return None
     # By name: an import statement would make the package a dependency of ours.
     return importlib.import_module(name)

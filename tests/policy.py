@@ -68,11 +68,11 @@ ONLY_IN = {
     "typer": {"bridge/command/"},
 }
 
-# The only files that import by a computed name: one for all, and LiteRT in a process of its own,
-# which imports nothing of this library.
+# The only files that import by a computed name: one for all, and those that are run in a process of
+# their own, which import nothing of this library.
 DYNAMIC_IMPORT = (
     "bridge/optional.py",
-    "bridge/generation/template_process.py",
+    "bridge/generation/text_process.py",
     "bridge/verification/litert_worker.py",
 )
 

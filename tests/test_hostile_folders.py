@@ -26,8 +26,6 @@ from tflite_ort import BudgetExceeded, Interpreter, MalformedBundle, open_bundle
 from tflite_ort.command.terminal import complain
 from tflite_ort.export_bundle import export_bundle
 from tflite_ort.files import portable_names
-from tflite_ort.generation.errors import GenerationError
-from tflite_ort.generation.vocabulary import HuggingFaceVocabulary
 from tflite_ort.json_text import written
 from tflite_ort.prediction.triton import _states
 from tflite_ort.providers.exported_state import FIRST, PAIRS
@@ -175,22 +173,3 @@ def test_an_error_without_a_text_says_what_it_is(
 ) -> None:
     complain(error)
     assert said in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "more",
-    [
-        {"normalizer": {"type": "Precompiled", "precompiled_charsmap": "AAAA"}},
-        {"decoder": {"type": "Strip", "content": "h", "start": 2**62, "stop": 2**62}},
-        {"model": {"type": "BPE", "vocab": {"h": 0, "e": 1}, "merges": [["h", "e"]]}},
-        {"model": {"type": "BPE", "vocab": {"h": -1}, "merges": []}},
-    ],
-    ids=["charsmap", "strip", "merges", "number"],
-)
-def test_a_tokenizer_that_panics(more: dict[str, Any]) -> None:
-    """What the library in Rust raises then is no Exception."""
-    plain = {"added_tokens": [], "model": {"type": "BPE", "vocab": {"h": 0}, "merges": []}}
-    text = json.dumps({"version": "1.0", **plain, **more})
-    with pytest.raises(GenerationError, match="the tokenizer"):
-        tokenizer = HuggingFaceVocabulary(text.encode())
-        tokenizer.text(tokenizer.tokens("h"))

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from tflite_ort.generation.errors import GenerationError, needed
+from tflite_ort.generation.apart import Apart
+from tflite_ort.generation.errors import GenerationError
 from tflite_ort.generation.metadata import LanguageMetadata
 
 Message = Mapping[str, Any]
 
-_COMMAND = [sys.executable, "-P", str(Path(__file__).with_name("template_process.py"))]
-_SECONDS = 20
 _MODEL_ROLES = {"assistant": "model"}
 
 
@@ -43,27 +38,11 @@ def prompt_of(messages: Sequence[Message], metadata: LanguageMetadata, start: st
 
 
 def _rendered(template: str, messages: Sequence[Message], start: str) -> str:
-    """The text of a template, made by another process: see `template_process`."""
-    needed("minijinja", "the template of this bundle")
+    """The text of a template, made by another process: see `text_process`."""
+    request = {"template": template, "messages": [dict(each) for each in messages], "start": start}
+    library = Apart("minijinja", "the template")
     try:
-        request = json.dumps(
-            {"template": template, "messages": [dict(each) for each in messages], "start": start}
-        )
-        done = subprocess.run(
-            _COMMAND,
-            input=request.encode(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise GenerationError(f"the template failed: it takes more than {_SECONDS} s") from None
-    except (OSError, TypeError, ValueError) as error:
-        raise GenerationError(f"the template failed: {error}") from error
-    if done.returncode:
-        raise GenerationError("the template failed: it takes more memory than a template may")
-    answer: dict[str, str] = json.loads(done.stdout)
-    if "error" in answer:
-        raise GenerationError(f"the template failed: {answer['error']}")
-    return answer["text"]
+        text: str = library.ask(b"r", request)
+    finally:
+        library.close()
+    return text

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from types import ModuleType
-
-from tflite_ort.optional import optional_module
+from tflite_ort.optional import installed
 from tflite_ort.schema import BridgeError
 
 
@@ -12,13 +10,11 @@ class GenerationError(BridgeError, ValueError):
     """A bundle cannot generate, a prompt does not fit, or a package is missing."""
 
 
-def needed(module: str, what: str) -> ModuleType:
-    """A module of the extra ``llm``.
+def needed(module: str, what: str) -> None:
+    """Sees that a module of the extra ``llm`` is there, and imports nothing.
 
     Raises:
         GenerationError: it is not installed.
     """
-    found = optional_module(module)
-    if found is None:
+    if not installed(module):
         raise GenerationError(f"{what} needs {module}: pip install 'tflite-ort[llm]'")
-    return found

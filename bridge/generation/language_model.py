@@ -125,6 +125,7 @@ class LanguageModel:
             cache=cache,
             budgets=budgets,
         )
+        self.vocabulary.ready()
         self._start = self._ids(self.metadata.start)
         stops = (self._ids(token) for token in self.metadata.stops)
         self._stops = [ids for ids in stops if ids]

@@ -4,47 +4,46 @@ from __future__ import annotations
 
 import struct
 import zlib
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Sequence
 
 from tflite_ort.bundles import Bundle
-from tflite_ort.generation.errors import GenerationError, needed
-from tflite_ort.json_text import parsed
+from tflite_ort.generation.apart import Apart
+from tflite_ort.generation.errors import GenerationError
 from tflite_ort.schema import Budgets, MalformedBundle
 from tflite_ort.schema.file.budgets import DEFAULT
-from tflite_ort.versioning.registration import reported
 
 HUGGING_FACE, SENTENCEPIECE = "HF_Tokenizer_Zlib", "SP_Tokenizer"
 _SIZE = struct.Struct("<Q")
+# Bytes of memory that a tokenizer may take for each byte of its file: Unigram takes 143.
+_GROWTH = 160
 _UNFINISHED = "\N{REPLACEMENT CHARACTER}"
 
 
-class _Panics:
-    """A panic of a library in Rust as a GenerationError: it is no Exception, and has no class that
-    could be imported."""
+class Vocabulary:
+    """Text to tokens and back, by a library in a process of its own: see `text_process`.
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+    Args:
+        library: ``tokenizers`` or ``sentencepiece``.
+        content: a ``tokenizer.json``, or a model of SentencePiece.
 
-    def __enter__(self) -> None:
-        pass
+    Raises:
+        GenerationError: the library is not installed. What it says of the content is told by the
+            first call that needs an answer.
+    """
 
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if type(error).__name__ == "PanicException":
-            raise GenerationError(f"{self._what}: {error}") from error
+    def __init__(self, library: str, content: bytes) -> None:
+        if not content:
+            raise GenerationError("the tokenizer cannot be read: it is empty")
+        self._library = Apart(library, "the tokenizer", content, _GROWTH)
+        self._library.start()
 
+    def ready(self) -> None:
+        """Wait until the content is read.
 
-@contextmanager
-def _blamed(what: str) -> Iterator[None]:
-    """Errors of a library are GenerationErrors."""
-    with _Panics(what), reported(GenerationError, what):
-        yield
-
-
-class Vocabulary(ABC):
-    """Text to tokens and back."""
+        Raises:
+            GenerationError: it is no tokenizer.
+        """
+        self._library.ready()
 
     def tokens(self, text: str) -> tuple[int, ...]:
         """The tokens of a text, without any that stand around it.
@@ -52,8 +51,7 @@ class Vocabulary(ABC):
         Raises:
             GenerationError: the tokenizer fails.
         """
-        with _blamed("the tokenizer failed"):
-            return tuple(self._encoded(text))
+        return tuple(self._library.ask(b"t", text))
 
     def text(self, tokens: Sequence[int]) -> str:
         """The text of tokens.
@@ -61,62 +59,16 @@ class Vocabulary(ABC):
         Raises:
             GenerationError: the tokenizer fails.
         """
-        with _blamed("the tokenizer failed"):
-            return self._decoded(list(tokens))
+        return self.texts(tokens)[0]
 
-    @abstractmethod
-    def _encoded(self, text: str) -> Sequence[int]: ...
+    def texts(self, *tokens: Sequence[int]) -> list[str]:
+        """The text of each list of tokens.
 
-    @abstractmethod
-    def _decoded(self, tokens: list[int]) -> str: ...
-
-
-class HuggingFaceVocabulary(Vocabulary):
-    """A ``tokenizer.json``.
-
-    Args:
-        content: its text.
-
-    Raises:
-        MalformedBundle: it is none.
-        GenerationError: `tokenizers` is not installed.
-    """
-
-    def __init__(self, content: bytes) -> None:
-        library = needed("tokenizers", "the tokenizer of this bundle")
-        parsed(content, MalformedBundle, "the tokenizer")
-        with _blamed("the tokenizer cannot be read"):
-            self._tokenizer: Any = library.Tokenizer.from_str(content.decode())
-
-    def _encoded(self, text: str) -> Sequence[int]:
-        ids: Sequence[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
-        return ids
-
-    def _decoded(self, tokens: list[int]) -> str:
-        return str(self._tokenizer.decode(tokens, skip_special_tokens=False))
-
-
-class SentencePieceVocabulary(Vocabulary):
-    """A model of SentencePiece.
-
-    Args:
-        content: its bytes.
-
-    Raises:
-        GenerationError: they are none, or `sentencepiece` is not installed.
-    """
-
-    def __init__(self, content: bytes) -> None:
-        library = needed("sentencepiece", "the tokenizer of this bundle")
-        with _blamed("the tokenizer cannot be read"):
-            self._processor: Any = library.SentencePieceProcessor(model_proto=content)
-
-    def _encoded(self, text: str) -> Sequence[int]:
-        ids: Sequence[int] = self._processor.encode(text)
-        return ids
-
-    def _decoded(self, tokens: list[int]) -> str:
-        return str(self._processor.decode(tokens))
+        Raises:
+            GenerationError: the tokenizer fails.
+        """
+        found: list[str] = self._library.ask(b"s", [list(map(int, each)) for each in tokens])
+        return found
 
 
 def vocabulary_of(bundle: Bundle, budgets: Budgets | None = None) -> Vocabulary:
@@ -130,9 +82,9 @@ def vocabulary_of(bundle: Bundle, budgets: Budgets | None = None) -> Vocabulary:
     for entry in bundle.entries:
         if entry.kind == HUGGING_FACE:
             content = tokenizer_json(bytes(bundle.content(entry.name)), budgets or DEFAULT)
-            return HuggingFaceVocabulary(content)
+            return Vocabulary("tokenizers", content)
         if entry.kind == SENTENCEPIECE:
-            return SentencePieceVocabulary(bytes(bundle.content(entry.name)))
+            return Vocabulary("sentencepiece", bytes(bundle.content(entry.name)))
     if bundle.kind == "tflite":
         raise GenerationError(
             "this is a .tflite model, which has no tokenizer: text is generated by a .litertlm "
@@ -184,6 +136,7 @@ class TextStream:
         before, text = self._texts()
         return text[len(before) :]
 
-    def _texts(self) -> tuple[str, str]:
-        text = self._vocabulary.text
-        return text(self._tokens[self._start : self._read]), text(self._tokens[self._start :])
+    def _texts(self) -> list[str]:
+        """What was read last, alone and with what came then."""
+        start, read = self._start, self._read
+        return self._vocabulary.texts(self._tokens[start:read], self._tokens[start:])
