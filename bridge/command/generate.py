@@ -19,8 +19,8 @@ from tflite_ort.command.arguments import (
     budgets,
     choices_of,
 )
-from tflite_ort.command.terminal import say, say_json, say_on
-from tflite_ort.generation import Generated, LanguageModel
+from tflite_ort.command.terminal import INTERRUPTED, say, say_json, say_on
+from tflite_ort.generation import Generated, LanguageModel, Stream
 
 
 def generate(
@@ -74,15 +74,27 @@ def generate(
         seed=seed,
         template=template,
     )
-    for piece in stream:
-        if not as_json:
-            say_on(piece)
+    interrupted = not _said(stream, aloud=not as_json)
     if as_json:
         speed = {"tokens_per_second": stream.result.tokens_per_second}
         say_json({**asdict(stream.result), **speed})
     else:
         say("")
         say(_summary(stream.result), error=True)
+    if interrupted:
+        raise typer.Exit(INTERRUPTED)
+
+
+def _said(stream: Stream, *, aloud: bool) -> bool:
+    """Take all pieces of an answer; False after Ctrl-C, which ends it where it is."""
+    try:
+        for piece in stream:
+            if aloud:
+                say_on(piece)
+    except KeyboardInterrupt:
+        stream.stop()
+        return False
+    return True
 
 
 def _summary(result: Generated) -> str:

@@ -28,6 +28,8 @@ else:
     schema = late("tflite_ort.schema")
     suggestions = late("tflite_ort.suggestions")
 
+# What shells tell of a command that Ctrl-C ended.
+INTERRUPTED = 130
 # Of a folder, so many names are looked at for one that is near.
 _MOST_FILES = 10_000
 # Names fold in a narrower column.

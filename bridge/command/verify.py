@@ -36,7 +36,7 @@ from tflite_ort.command.arguments import (
 )
 from tflite_ort.command.arrays import Tell, read_inputs, write_outputs
 from tflite_ort.command.called import called_model
-from tflite_ort.command.terminal import new_console, new_table, say
+from tflite_ort.command.terminal import INTERRUPTED, new_console, new_table, say
 from tflite_ort.comparison.differences import Tolerance
 from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.comparison.index_limits import index_limits
@@ -72,8 +72,6 @@ Array = npt.NDArray[Any]
 _IMAGES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp"})
 _WORST = 5
 _PROFILED = 20
-# What shells tell of a command that Ctrl-C ended.
-_INTERRUPTED = 130
 
 InputFiles = Annotated[
     list[str] | None,
@@ -201,7 +199,7 @@ def verify(
     print(report.to_json(), end="") if json_file == "-" else _print(report)
     if extract is not None:
         _extract(source, report, extract)
-    raise typer.Exit(report.exit_code if report.complete else _INTERRUPTED)
+    raise typer.Exit(report.exit_code if report.complete else INTERRUPTED)
 
 
 def _on_device(settings: Settings, model: Path, limits: dict[str, Any]) -> Settings:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from tflite_ort.generation.answer import Generated, Stream
 from tflite_ort.generation.errors import GenerationError
-from tflite_ort.generation.language_model import Generated, LanguageModel, Stream, generate
+from tflite_ort.generation.language_model import LanguageModel, generate
 from tflite_ort.generation.sampling import Sampling
 
 __all__ = ["Generated", "GenerationError", "LanguageModel", "Sampling", "Stream", "generate"]

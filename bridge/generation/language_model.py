@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tflite_ort.bundles import open_bundle
 from tflite_ort.cache.choice import CacheChoice
+from tflite_ort.generation.answer import FULL, LENGTH, STOP, Answer, Generated, Stream
 from tflite_ort.generation.chat import Message, prompt_of
 from tflite_ort.generation.errors import GenerationError
 from tflite_ort.generation.metadata import LanguageMetadata, Token, language_metadata
@@ -22,59 +23,6 @@ from tflite_ort.schema import Budgets
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
 Prompt = str | Sequence[Message]
-
-STOP, LENGTH, FULL = "stop", "length", "full"
-
-
-@dataclass(frozen=True, slots=True)
-class Generated:
-    """An answer.
-
-    Args:
-        text: of `tokens`.
-        tokens: without those that stopped it.
-        prompt_tokens: how many tokens the prompt has, those that were read before included.
-        finish: why it ended: ``"stop"``, a stop token; ``"length"``, `max_tokens`; ``"full"``, the
-            caches hold no more.
-        prefill_tokens, prefill_seconds: of the prompt, what had to be read but for the last token.
-        decode_steps, decode_seconds: one token each.
-    """
-
-    text: str
-    tokens: tuple[int, ...]
-    prompt_tokens: int
-    finish: str
-    prefill_tokens: int
-    prefill_seconds: float
-    decode_steps: int
-    decode_seconds: float
-
-    @property
-    def tokens_per_second(self) -> float:
-        """Of the decoding."""
-        return self.decode_steps / self.decode_seconds if self.decode_seconds else 0.0
-
-
-class Stream:
-    """The pieces of an answer as they are made, each some whole characters."""
-
-    def __init__(self, pieces: Generator[str, None, Generated]) -> None:
-        self._pieces = pieces
-        self._result: Generated | None = None
-
-    def __iter__(self) -> Iterator[str]:
-        self._result = yield from self._pieces
-
-    @property
-    def result(self) -> Generated:
-        """The whole answer.
-
-        Raises:
-            GenerationError: pieces are left.
-        """
-        if self._result is None:
-            raise GenerationError("the answer is not finished: take all of its pieces first")
-        return self._result
 
 
 class LanguageModel:
@@ -130,7 +78,7 @@ class LanguageModel:
         stops = (self._ids(token) for token in self.metadata.stops)
         self._stops = [ids for ids in stops if ids]
         self._read: list[int] = []
-        self._answers = 0
+        self._latest: Answer | None = None
 
     @property
     def capacity(self) -> int:
@@ -193,7 +141,8 @@ class LanguageModel:
         chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         sampling = replace(self.metadata.sampling or Sampling(), **chosen)
         sampler = Sampler(sampling, self.metadata.suppressed)
-        return Stream(self._answer(tokens, max_tokens, sampler))
+        answer = Answer(len(tokens))
+        return Stream(self._pieces(tokens, max_tokens, sampler, answer), answer)
 
     def generate(self, prompt: Prompt, **choices: Any) -> Generated:
         """The whole answer to a prompt; arguments and errors are those of `stream`."""
@@ -202,41 +151,35 @@ class LanguageModel:
             pass
         return stream.result
 
-    def _answer(
-        self, prompt: tuple[int, ...], max_tokens: int | None, sampler: Sampler
-    ) -> Generator[str, None, Generated]:
-        self._answers += 1
-        this = self._answers
+    def _pieces(
+        self, prompt: tuple[int, ...], max_tokens: int | None, sampler: Sampler, answer: Answer
+    ) -> Iterator[str]:
+        """The pieces of an answer, which is noted in `answer`."""
+        self._latest = answer
         known = self._known(prompt)
         self._network.prepare(len(prompt) - 1 - known)
         started = time.perf_counter()
         self._prefill(prompt[known:-1])
-        prefill_seconds, decode_seconds = time.perf_counter() - started, 0.0
+        answer.prefilled(len(prompt) - 1 - known, time.perf_counter() - started)
         stream, waiting = TextStream(self.vocabulary), Waiting(self._stops)
-        token, finish, steps = prompt[-1], FULL, 0
-        tokens, pieces = list[int](), list[str]()
+        token, finish = prompt[-1], FULL
         while finish == FULL and self._network.read < self.capacity:
-            if self._answers != this:
-                raise GenerationError("another prompt took the caches before this answer ended")
+            self._check_latest(answer)
             started = time.perf_counter()
             token = sampler.choose(self._step(token))
-            decode_seconds, steps = decode_seconds + time.perf_counter() - started, steps + 1
+            answer.stepped(time.perf_counter() - started)
             ready, stopped = waiting.add(token)
-            tokens += ready
-            if piece := stream.add(ready):
-                pieces.append(piece)
+            if piece := answer.add(ready, stream.add(ready)):
                 yield piece
-            finish = STOP if stopped else LENGTH if steps == max_tokens else FULL
+            finish = STOP if stopped else LENGTH if answer.steps == max_tokens else FULL
         left = [] if finish == STOP else waiting.rest()
-        tokens += left
-        if rest := stream.add(left) + stream.rest():
-            pieces.append(rest)
+        if rest := answer.add(left, stream.add(left) + stream.rest()):
             yield rest
-        read = max(len(prompt) - 1 - known, 0)
-        return Generated(
-            *("".join(pieces), tuple(tokens), len(prompt), finish),
-            *(read, prefill_seconds, steps, decode_seconds),
-        )
+        answer.finish = finish
+
+    def _check_latest(self, answer: Answer) -> None:
+        if self._latest is not answer:
+            raise GenerationError("another prompt took the caches before this answer ended")
 
     def _known(self, prompt: tuple[int, ...]) -> int:
         """How many tokens of the prompt the caches hold; what they hold beyond is dropped."""

@@ -75,16 +75,19 @@ class Network:
         self._fixed = _has_fixed_states(caches[keys[0]], metadata)
         self.capacity = self._found_capacity(metadata)
         self.read = 0
+        self._is_within_step = False
 
     def reset(self) -> None:
         """Forget what was read."""
         for array in self._decode.runner.kept.values():
             array[...] = np.zeros((), array.dtype)
         self.read = 0
+        self._is_within_step = False
 
     def rewind(self, count: int) -> bool:
-        """Go back to when it had read so many tokens; False where that is not possible."""
-        if count > self.read or (self._fixed and count < self.read):
+        """Go back to when it had read so many tokens; False where that is not possible. A state
+        without a place for each token is lost by going back, and by a step that was interrupted."""
+        if count > self.read or (self._fixed and (count < self.read or self._is_within_step)):
             return False
         self.read = count
         return True
@@ -149,8 +152,10 @@ class Network:
             if rows.size != np.prod(detail["shape"]):
                 raise GenerationError(f"the {role} have shape {rows.shape}, not {detail['shape']}")
             arrays[step.inputs[role]] = rows.reshape(detail["shape"]).astype(detail["dtype"])
+        self._is_within_step = True
         results: dict[str, Array] = step.runner(**arrays)
         self.read += len(tokens)
+        self._is_within_step = False
         return results
 
     def _main(
