@@ -202,7 +202,7 @@ def _plan_write(found: Found, around: Surroundings) -> Emit | None:
 # Rows of a mask ---------------------------------------------------------------------------------
 
 
-def _plan_rows(found: Found, around: Surroundings) -> Emit | None:
+def _plan_rows(found: Found, _: Surroundings | None) -> Emit | None:
     x, table = found[_X], found[_TABLE]
     tuples = found.operator(_GATHER)["indices"]
     if x.type is not TensorType.INT32 or not is_known(*tuples.shape, *table.shape):
@@ -231,6 +231,17 @@ def _is_lookup(found: Found, tuples: TensorView) -> bool:
     split = next((axis for axis in range(rank) if prod(root.shape[axis:]) == row), rank)
     rows = (*root.shape[:split], *(1,) * (rank - split))
     return prod(root.shape) == count * row and tuple(condition) == rows
+
+
+def table_row(tensor: TensorView, producers: Producers) -> tuple[TensorView, TensorView] | None:
+    """The constant table of which `tensor` has rows, and their numbers, which may count from the
+    end; None where it has none."""
+    source = _before_reshapes(tensor, producers)
+    maker = producers.maker(source)
+    found = None if maker is None else producers.find(_FILLED, maker)
+    if found is None or _plan_rows(found, None) is None or found[_TABLE].data is None:
+        return None
+    return found[_TABLE], found[_X]
 
 
 def _emit_rows(found: Found, g: Graph, op: View) -> None:

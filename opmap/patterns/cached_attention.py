@@ -8,6 +8,8 @@ the last row that the mask shows:
   the difference is at least 7e22, the distance of float32 numbers there, and scores are smaller.
 - A query of which the mask hides all rows has no such other row. Then nothing is cut.
 
+Where the mask is a row of a constant table, a table of numbers says how far it reaches.
+
 Queries that share a head of the cache become rows of one product, so that nothing is repeated. The
 caches are read where they are, whichever order their dimensions have: ONNX Runtime joins Transpose
 and MatMul, which then reads rows in strides.
@@ -16,11 +18,14 @@ and MatMul, which then reads rows in strides.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from math import prod
 
 import numpy as np
+import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.opmap.patterns.cache_rows import table_row
 from tflite_ort.opmap.patterns.matching import RESHAPES, Found, Leaf, Producers, node
 from tflite_ort.opmap.patterns.pattern import Emit, Pattern, Surroundings, View, shaped
 from tflite_ort.opmap.patterns.views import Runs, Strided
@@ -194,6 +199,7 @@ class _Attention:
     Args:
         rows: how many queries share a head of the caches.
         queries: of so many rows, the mask has a row of its own for each.
+        lookup: a constant table, and which of its rows the mask is; None where it is another one.
     """
 
     q: TensorView
@@ -202,6 +208,7 @@ class _Attention:
     mask: TensorView
     rows: int
     queries: int
+    lookup: tuple[TensorView, TensorView] | None
 
     @classmethod
     def of(cls, found: Found, producers: Producers) -> _Attention | None:
@@ -217,7 +224,8 @@ class _Attention:
         q, scale = _unscaled(first["x"], producers)
         keys = replace(keys, scale=keys.scale * scale)
         rows = keys.shared * first["x"].shape[-2]
-        attention = cls(q, keys, values, found[_MASK], rows, found[_MASKED].shape[-2])
+        lookup = table_row(found[_MASK], producers)
+        attention = cls(q, keys, values, found[_MASK], rows, found[_MASKED].shape[-2], lookup)
         return attention if attention._fits(found) else None
 
     def _fits(self, found: Found) -> bool:
@@ -240,9 +248,9 @@ class _Attention:
 
     def emit(self, g: Graph, op: View) -> None:
         """The nodes, the last of which makes the output of `op`."""
-        heads, tokens, elements = self.keys.sizes
+        heads, _, elements = self.keys.sizes
         lead: Lead = (1,) if self.keys.is_batch and self.values.is_batch else ()
-        end = _end(g, self.mask, tokens) if self._is_cut else None
+        end = self._end(g) if self._is_cut else None
         q = shaped(g, self.q, (*lead, heads, self.rows, elements))
         if self.keys.scale != 1:  # ONNX Runtime makes it a factor of the product
             q = g.op("Mul", q, g.constant(self.keys.scale, np.float32))
@@ -257,6 +265,16 @@ class _Attention:
     @property
     def _is_cut(self) -> bool:
         return not self.mask.is_constant and prod(self.keys.sizes) >= _LEAST
+
+    def _end(self, g: Graph) -> ir.Value:
+        """How many tokens count, int64 [1]."""
+        tokens = self.keys.sizes[1]
+        if self.lookup is None or prod(self.lookup[0].shape[1:]) != tokens:
+            return _end(g, self.mask, tokens)
+        table, rows = self.lookup
+        ends = g.constants.laid(table.constant, "ends", partial(_ends, table, tokens), "ends")
+        found = g.op("Gather", ends, shaped(g, rows, (prod(rows.shape),)))
+        return found if prod(rows.shape) == 1 else g.op("ReduceMax", found, g.ints([0]), keepdims=1)
 
     def _masked(self, g: Graph, scores: ir.Value, end: ir.Value | None, lead: Lead) -> ir.Value:
         """The scores [..., heads, rows, tokens] with the mask."""
@@ -300,6 +318,15 @@ def _end(g: Graph, mask: TensorView, tokens: int) -> ir.Value:
         none = g.op("Equal", ends, g.ints(0))
         return g.op("ReduceMax", g.op("Where", none, g.ints(tokens), ends), g.ints([0]), keepdims=1)
     return g.op("Where", g.op("Equal", ends, g.ints(0)), g.ints(tokens), ends)
+
+
+def _ends(table: TensorView, tokens: int) -> npt.NDArray[np.int64]:
+    """Of each row of a mask, how many tokens count: up to the last one that it shows; all if it
+    shows none."""
+    assert table.data is not None
+    shown = ~(table.data.reshape(-1, tokens) <= _HIDDEN)
+    last = tokens - np.argmax(shown[:, ::-1], axis=1)
+    return np.where(shown.any(axis=1), last, tokens).astype(np.int64)
 
 
 def _are_floats(found: Found) -> bool:

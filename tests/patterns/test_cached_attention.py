@@ -20,6 +20,7 @@ from tflite_ort.schema import (
     ModelBuilder,
     MulOptions,
     Op,
+    ReducerOptions,
     SoftmaxOptions,
     TensorType,
 )
@@ -43,6 +44,7 @@ class Layer:
         apart: the mask is added to the scores of each head apart, of several that share one.
         scaled: queries are multiplied by a number before they get their shape.
         flat: values of one head are [tokens, size].
+        table: the mask is looked up in `TABLE`, as JAX's take does it.
     """
 
     heads: int = 6
@@ -53,6 +55,7 @@ class Layer:
     scaled: bool = False
     flat: bool = False
     tokens: int = TOKENS
+    table: bool = False
     beta: float = 1.0
     activation: ActivationFunctionType = ActivationFunctionType.NONE
 
@@ -72,6 +75,8 @@ class Layer:
         parts = self._repeated(graph) if self.repeated else self._grouped(graph)
         groups, product, mask = parts
         graph.tensor("mask", mask)
+        if self.table:
+            _look_up(graph, self.queries, self.tokens)
         (scores, adjoint), (values, adjoint_values) = product
         shape = (*groups, self.product_rows)
         apart = (self.heads, 1, self.queries) if self.apart else shape
@@ -87,7 +92,7 @@ class Layer:
         self._reshape(graph, "masked", "masked0")
         graph.operator(Op.SOFTMAX, ["masked0"], ["weights"], SoftmaxOptions(beta=self.beta))
         graph.operator(Op.BATCH_MATMUL, ["weights", values], ["result"], second)
-        graph.inputs("q", "new_k", "new_v", "k", "v", "mask", "at_k", "at_v")
+        graph.inputs("q", "new_k", "new_v", "k", "v", "x" if self.table else "mask", "at_k", "at_v")
         graph.outputs("result", "k_out", "v_out")
         return builder.write()
 
@@ -169,6 +174,40 @@ class Layer:
         return [*drawn, np.ascontiguousarray(full, np.float32), places, values]
 
 
+def _look_up(graph: SubgraphBuilder, queries: int, tokens: int) -> None:
+    """Rows `x` of a table of masks, the last of which hides everything."""
+    rows = causal(tokens, 0, -np.inf, tokens).astype(np.float32)
+    rows[-1] = -1e38
+    graph.constant("table", rows.reshape(tokens, 1, tokens))
+    for name, number in (("zero", [0]), ("count", [tokens]), ("first", [[0]]), ("axis", [1])):
+        graph.constant(name, np.int32(number))
+    graph.constant("last", np.int32([[tokens - 1]])).tensor("x", (queries,), TensorType.INT32)
+    for name in ("negative", "all"):
+        graph.tensor(name, (queries,), TensorType.BOOL)
+    for name in ("above", "below", "both"):
+        graph.tensor(name, (queries, 1), TensorType.BOOL)
+    for name in ("later", "wrapped"):
+        graph.tensor(name, (queries,), TensorType.INT32)
+    graph.tensor("index", (queries, 1), TensorType.INT32)
+    graph.constant("index_shape", np.int32([queries, 1])).constant("nan", np.float32(np.nan))
+    graph.tensor("filled", graph["mask"].shape).tensor("gathered", (queries, 1, tokens))
+    graph.tensor("inside", (*graph["mask"].shape[:-1], 1), TensorType.BOOL)
+    graph.constant("rows_shape", np.int32(graph["mask"].shape))
+    graph.constant("inside_shape", np.int32(graph["inside"].shape))
+    graph.operator(Op.LESS, ["x", "zero"], ["negative"])
+    graph.operator(Op.ADD, ["x", "count"], ["later"], AddOptions())
+    graph.operator(Op.SELECT, ["negative", "later", "x"], ["wrapped"])
+    graph.operator(Op.RESHAPE, ["wrapped", "index_shape"], ["index"])
+    graph.operator(Op.GREATER_EQUAL, ["index", "first"], ["above"])
+    graph.operator(Op.LESS_EQUAL, ["index", "last"], ["below"])
+    graph.operator(Op.LOGICAL_AND, ["above", "below"], ["both"])
+    graph.operator(Op.REDUCE_ALL, ["both", "axis"], ["all"], ReducerOptions())
+    graph.operator(Op.GATHER_ND, ["table", "index"], ["gathered"])
+    graph.operator(Op.RESHAPE, ["gathered", "rows_shape"], ["filled"])
+    graph.operator(Op.RESHAPE, ["all", "inside_shape"], ["inside"])
+    graph.operator(Op.SELECT_V2, ["inside", "filled", "nan"], ["mask"])
+
+
 def _shapes(model: bytes) -> list[tuple[int, ...]]:
     details = Interpreter(model_content=model).get_input_details()
     return [tuple(each["shape"]) for each in details]
@@ -230,6 +269,21 @@ def test_caches_are_read_where_they_are(layer: Layer) -> None:
     assert counts["Softmax"] == 1
     assert counts["Transpose"] == counts["Expand"] == 0
     assert counts["Slice"] >= 3
+
+
+@pytest.mark.parametrize("queries", [1, 3])
+def test_a_mask_that_is_looked_up(queries: int) -> None:
+    """How far it reaches is looked up too; the last row of the table shows no token."""
+    layer = Layer(queries=queries, table=True)
+    rng, model = np.random.default_rng(SEED), layer.content()
+    drawn = [rng.normal(0, 1, shape).astype(np.float32) for shape in _shapes(model)[:5]]
+    for start in (0, 17, TOKENS - 1 - queries, TOKENS - queries, -9):
+        rows = start + np.arange(queries, dtype=np.int32)
+        place = np.int32([0, max(start, 0), 0, 0])
+        check(layer, [*drawn, rows, place, place])
+    counts = optimised_nodes(model)
+    assert counts["LessOrEqual"] == counts["Where"] == 0
+    assert (counts["Gather"], counts["ReduceMax"]) == (2, 0 if queries == 1 else 1)
 
 
 def test_small_caches_are_not_cut() -> None:
