@@ -27,7 +27,7 @@ from tests.generation.models import (
 )
 from tests.made_bundles import litertlm
 from tflite_ort import GenerationError, LanguageModel
-from tflite_ort.generation.vocabulary import HuggingFaceVocabulary, TextStream, Vocabulary
+from tflite_ort.generation.vocabulary import TextStream, Vocabulary
 
 # Characters of three, four and two bytes.
 CHARACTERS = "\u20ac\U0001f600\u00df"
@@ -76,7 +76,7 @@ def tokens_of(text: str) -> list[int]:
 
 
 def test_characters_of_several_tokens_come_whole() -> None:
-    vocabulary, text = HuggingFaceVocabulary(bytes_tokenizer()), "\u20aca\U0001f600\u00dfb"
+    vocabulary, text = Vocabulary("tokenizers", bytes_tokenizer()), "\u20aca\U0001f600\u00dfb"
     pieces = pieces_of(vocabulary, tokens_of(text))
     assert [piece for piece in pieces if piece] == list(text)
     assert pieces[:3] == ["", "", "\u20ac"]
@@ -85,7 +85,7 @@ def test_characters_of_several_tokens_come_whole() -> None:
 def test_bytes_that_are_no_character() -> None:
     """They become the sign for that. What was said cannot be taken back, so there may be another
     number of these signs than in the text of all tokens; letters are never lost."""
-    vocabulary, seed = HuggingFaceVocabulary(bytes_tokenizer()), 11
+    vocabulary, seed = Vocabulary("tokenizers", bytes_tokenizer()), 11
     print(f"seed {seed}")
     rng = np.random.default_rng(seed)
     for _ in range(200):
@@ -103,17 +103,6 @@ def test_an_answer_of_bytes() -> None:
     pieces = list(stream)
     assert "".join(pieces) == stream.result.text
     assert len(pieces) < len(stream.result.tokens)
-
-
-def test_answers_do_not_mix() -> None:
-    """An answer does not go on over caches that another prompt was read into."""
-    model = LanguageModel(bundle())
-    first = model.stream("bcd", max_tokens=6, template=False)
-    assert next(first) == foretold("bcd", 1)
-    assert model.generate("xyz", max_tokens=4, template=False).text == foretold("xyz", 4)
-    with pytest.raises(GenerationError, match="another prompt took"):
-        next(first)
-    assert model.generate("bcd", max_tokens=6, template=False).text == foretold("bcd", 6)
 
 
 def test_an_answer_is_the_same_after_other_prompts() -> None:
