@@ -2,17 +2,19 @@
 
     python -m benchmarks.dynamic_convolutions [--seconds S]
 
-LiteRT rounds the input of such a layer to 8 bits and multiplies codes. Here the layer multiplies
-floats by default. Shapes are those of InceptionV3 and ResNet. One thread, microseconds, the
-shortest turn; each way runs alone, with its layout: `blocks` is what a layer in the middle of a
-network takes, `Conv` the same with both changes of layout, `ConvInteger` and `MatMulInteger` (of
-1x1 windows, over cells as rows) are codes with what makes them and the factor behind them. Prints
-the rows of docs/tuning.md.
+LiteRT rounds the input of such a layer to 8 bits and multiplies codes, as the library does where
+that is faster. Shapes are those of InceptionV3 and ResNet. One thread, microseconds, the shortest
+turn; each way runs alone, with its layout. Floats: `blocks` is what a layer in the middle of a
+network takes, `Conv` the same with both changes of layout. Codes, with what makes them:
+`ConvInteger` and the factor behind it; `rows`, the cells of windows as rows and one product, which
+the library writes; `product`, the product of such rows alone, which is the floor. Prints the rows
+of docs/tuning.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -95,14 +97,41 @@ def in_codes(size: int, filter: Array) -> Run:
 
 
 def of_rows(size: int, filter: Array) -> Run:
-    """As `in_codes`, over the cells as rows; only for windows of one cell."""
-    outputs, _, _, channels = filter.shape
+    """As the library does: the cells of each window as a row of codes, and one product."""
+    _, side, _, channels = filter.shape
     g = Graph(image(size, channels).reshape(-1, channels))
     codes, scale, zero = _codes(g)
-    kernel = g.constant(filter.reshape(outputs, channels).T.copy())
-    sums = g.op("MatMulInteger", codes, kernel, zero)
-    factor = g.op("Mul", scale, g.constant(np.full(outputs, 0.01, np.float32)))
-    return run_of(g, g.op("Mul", g.op("Cast", sums, to=1), factor))
+    if side > 1:
+        codes = g.op("Pad", codes, g.constant(np.array([0, 0, 1, 0])), zero)
+        codes = g.op("Gather", codes, g.constant(_places(size, side)), axis=0)
+        shape = np.array([size * size, side * side * channels])
+        codes = g.op("Reshape", codes, g.constant(shape))
+    return run_of(g, _product(g, codes, filter, scale, zero))
+
+
+def of_collected_rows(size: int, filter: Array) -> Run:
+    """The product alone."""
+    rng, depth = np.random.default_rng(1), math.prod(filter.shape[1:])
+    g = Graph(rng.integers(0, 256, (size * size, depth), np.uint8))
+    one, zero = g.constant(np.float32(1)), g.constant(np.uint8(128))
+    return run_of(g, _product(g, "x", filter, one, zero))
+
+
+def _places(size: int, side: int) -> Array:
+    """The cell that each part of each window reads; the last cell is padding."""
+    reach = size + 2 * (side // 2)
+    cells, inside = np.full((reach, reach), size * size, np.int32), slice(side // 2, -(side // 2))
+    cells[inside, inside] = np.arange(size * size).reshape(size, size)
+    windows = np.lib.stride_tricks.sliding_window_view(cells, (side, side))
+    return windows.reshape(size * size, side * side)
+
+
+def _product(g: Graph, codes: str, filter: Array, scale: str, zero: str) -> str:
+    outputs = len(filter)
+    kernel = g.constant(filter.reshape(outputs, -1).T.copy())
+    scales, bias = (g.constant(np.full(outputs, each, np.float32)) for each in (0.01, 1))
+    operands = codes, kernel, scale, scales, zero, "", bias
+    return g.op("MatMulIntegerToFloat", *operands, domain="com.microsoft")
 
 
 def _codes(g: Graph) -> tuple[str, str, str]:
@@ -131,22 +160,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=0.1, help="of each way")
     seconds = parser.parse_args().seconds
-    print("| cells | channels | window | LiteRT | blocks | Conv | ConvInteger | MatMulInteger |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    ways = "LiteRT | blocks | Conv | ConvInteger | rows | product"
+    print(f"| cells | channels | window | {ways} |")
+    print("| --- " * 9 + "|")
     for size, channels, outputs, side in SHAPES:
         filter = weights(channels, outputs, side)
         square = weights(outputs, outputs, side)
         runs = [of_litert(size, filter), in_floats(size, filter, 1), in_codes(size, filter)]
+        runs += [of_rows(size, filter), of_collected_rows(size, filter)]
         runs += [in_floats(size, square, 1), in_floats(size, square, 1 + _COPIES)]
-        runs += [of_rows(size, filter)] if side == 1 else []
         times = [each * 1e6 for each in shortest_turns(runs, Effort(seconds))]
-        theirs, conv, integer, one, many = times[:5]
+        theirs, conv, integer, rows, product, one, many = times
         # The layer has other channels than the copies: by the products of one.
         blocks = (many - one) / _COPIES * channels / outputs
-        rows = f"{times[5]:.0f}" if side == 1 else ""
         print(
             f"| {size} x {size} | {channels} to {outputs} | {side} x {side} | {theirs:.0f} "
-            f"| {blocks:.0f} | {conv:.0f} | {integer:.0f} | {rows} |",
+            f"| {blocks:.0f} | {conv:.0f} | {integer:.0f} | {rows:.0f} | {product:.0f} |",
             flush=True,
         )
 

@@ -23,6 +23,7 @@ from tflite_ort.opmap.idioms.convolution_phases import transposed_lowerings
 from tflite_ort.opmap.idioms.exact_sums import ExactSums, rounded_twice, rounded_wide
 from tflite_ort.opmap.idioms.hybrid import hybrid_input
 from tflite_ort.opmap.idioms.indices import affordable, failing, sizes_of
+from tflite_ort.opmap.idioms.rounded_images import rounded_convolution, rounds_cells
 from tflite_ort.opmap.idioms.symmetric_weights import symmetric, with_repeated
 from tflite_ort.opmap.idioms.wide_channels import (
     convolution_of_wide,
@@ -30,7 +31,7 @@ from tflite_ort.opmap.idioms.wide_channels import (
     narrowed_again,
     offer_wide_outputs,
 )
-from tflite_ort.opmap.idioms.windows import Edges, WindowAxis, image_windows, without_pad
+from tflite_ort.opmap.idioms.windows import NO_EDGES, Edges, WindowAxis, image_windows, without_pad
 from tflite_ort.opmap.registry import translator
 from tflite_ort.schema import (
     Conv2DOptions,
@@ -65,6 +66,9 @@ def conv_2d(op: OperatorView[Conv2DOptions], g: Graph) -> None:
     if g.target.cpu_kernels and _is_read_in_rows(op, g):
         convolution_of_rows(op, g)
         return
+    windows = image_windows(op, op["filter"].shape[1:3], NO_EDGES)
+    if rounded_convolution(op, g, windows, _asymmetric(op["filter"])):
+        return
     op, edges = without_pad(convolution_of_wide(op, g), g)
     convolution(op, g, edges, partial(_conv_2d_operands, op, g))
     offer_wide_outputs(op, g, conv_2d)
@@ -87,8 +91,10 @@ def _asymmetric(filter: TensorView) -> bool:
 def hybrid_image(
     op: OperatorView[Any], g: Graph, image: ir.Value, asymmetric: bool = True
 ) -> ir.Value:
-    """The input [N, C, H, W]; rounded to 8 bits, image by image, if the target asks for it."""
-    return hybrid_input(g, image, op["input"], op["filter"], axes=(1, 2, 3), asymmetric=asymmetric)
+    """The input [N, C, H, W]; rounded to 8 bits, image by image, if the target asks for it; cell by
+    cell where LiteRT's default does so."""
+    axes = (1,) if g.target.hybrid == "xnnpack" and rounds_cells(op) else (1, 2, 3)
+    return hybrid_input(g, image, op["input"], op["filter"], axes=axes, asymmetric=asymmetric)
 
 
 def _is_read_in_rows(op: OperatorView[Conv2DOptions], g: Graph) -> bool:

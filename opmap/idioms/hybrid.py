@@ -50,6 +50,16 @@ class Codes:
             steps = g.op("Sub", steps, self.zero_point)
         return g.op("Mul", steps, self.scale)
 
+    def moved(self, g: Graph) -> Codes:
+        """The same reals in codes of uint8."""
+        if self.unsigned:
+            return self
+        codes = g.op("Add", self.codes, g.constant(-_LOWEST, np.int32))
+        zero_point = g.constant(-_LOWEST, np.float32)
+        if self.zero_point is not None:
+            zero_point = g.op("Add", self.zero_point, zero_point)
+        return Codes(g.cast(codes, ir.DataType.UINT8), zero_point, self.scale, unsigned=True)
+
 
 def hybrid_input(
     g: Graph,

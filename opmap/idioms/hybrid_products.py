@@ -161,10 +161,10 @@ def _coded_product(g: Graph, x: ir.Value, codes: Codes | None, matrix: WeightMat
     """The product of `x`, rounded to `codes` if there are any, and a matrix that keeps its own."""
     if codes is None:
         return _product_of_digits(g, x, matrix)
-    return _product_of_codes(g, codes, matrix)
+    return product_of_codes(g, codes, matrix)
 
 
-def _product_of_codes(g: Graph, x: Codes, matrix: WeightMatrix) -> ir.Value:
+def product_of_codes(g: Graph, x: Codes, matrix: WeightMatrix) -> ir.Value:
     """The product of rounded rows: sums of products of codes, times the scales."""
     assert matrix.scale is not None
     if x.unsigned:

@@ -13,7 +13,7 @@ from tflite_ort.schema.values.sizes import is_known
 
 Edges = tuple[tuple[int, int], tuple[int, int]]
 
-_NO_EDGES: Edges = ((0, 0), (0, 0))
+NO_EDGES: Edges = ((0, 0), (0, 0))
 
 
 @record
@@ -47,7 +47,7 @@ def without_pad(op: OperatorView[Any], g: Graph) -> tuple[OperatorView[Any], Edg
     """
     padded = g.padded(op["input"])
     if padded is None or not op["input"].is_quantized:
-        return op, _NO_EDGES
+        return op, NO_EDGES
     source, pads = padded
     if (
         source.rank != 4
@@ -55,7 +55,7 @@ def without_pad(op: OperatorView[Any], g: Graph) -> tuple[OperatorView[Any], Edg
         or pads[3] != (0, 0)
         or not is_known(*source.shape[1:])
     ):
-        return op, _NO_EDGES
+        return op, NO_EDGES
     place = op.names.index("input")
     inputs = (*op.inputs[:place], source, *op.inputs[place + 1 :])
     return replace(op, inputs=inputs), (pads[1], pads[2])

@@ -1,0 +1,187 @@
+"""Convolutions of float images and 8-bit filters in 8 bits, where that is faster than in floats.
+
+The image becomes codes. The cells of every window are collected as a row of codes, and one product
+of these rows and the filter gives the result, channels-last. LiteRT rounds each image as a whole,
+with a zero point, and so does this; but LiteRT's default rounds each cell of an image that meets
+windows of one cell, see `rounds_cells`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_ort.opmap.graph import Graph, Layout, ir
+from tflite_ort.opmap.graph.rows import has_rows
+from tflite_ort.opmap.idioms.convolution_operands import accumulator_bias
+from tflite_ort.opmap.idioms.hybrid import Codes, Rounding, input_rounding, quantized_row, rounded
+from tflite_ort.opmap.idioms.hybrid_products import (
+    WeightMatrix,
+    keeps_exact_codes,
+    product_of_codes,
+    sum_of_products,
+)
+from tflite_ort.opmap.idioms.windows import WindowAxis
+from tflite_ort.records import record
+from tflite_ort.schema import Conv2DOptions, Op, OperatorView, TensorType
+from tflite_ort.schema.values.sizes import is_known
+
+Cells = npt.NDArray[np.int32]
+View = OperatorView[Conv2DOptions]
+
+_MICROSOFT = "com.microsoft"
+# So many products take as long as the nodes that round an image, and so many more as a byte that is
+# collected and a number that is made or brought into another layout.
+_PRODUCTS_OF_NODES, _PRODUCTS_OF_NUMBER = 1_000_000, 34
+# Larger collections would take much more memory than the maps of the network.
+_MOST_COLLECTED = 2**25
+
+
+@record
+class WindowRows:
+    """The windows of images as rows of cells.
+
+    Args:
+        images: how many.
+        cells: of an image; one of zeros comes behind them where `beyond`.
+        places: [windows of all images, cells of a window], the cell that is read; None: a window is
+            one cell, and all cells are read in their order.
+    """
+
+    images: int
+    cells: int
+    places: Cells | None
+    beyond: bool
+
+    @classmethod
+    def of(cls, images: int, windows: tuple[WindowAxis, WindowAxis]) -> WindowRows:
+        """The rows of `windows`."""
+        rows, columns = (_positions(axis) for axis in windows)
+        height, width = (axis.cells for axis in windows)
+        inside = (rows >= 0)[:, None, :, None] & (columns >= 0)[:, None, :]
+        places = rows[:, None, :, None] * width + columns[:, None, :]
+        places = np.where(inside, places, height * width)
+        places = places.reshape(len(rows) * len(columns), -1)
+        beyond, cells = not inside.all(), height * width
+        if np.array_equal(places, np.arange(cells)[:, np.newaxis]):
+            return cls(images, cells, None, False)
+        first = np.arange(images)[:, np.newaxis, np.newaxis] * (cells + beyond)
+        every = (places + first).reshape(-1, places.shape[1])
+        return cls(images, cells, every.astype(np.int32), beyond)
+
+    def collected(self, g: Graph, cells: ir.Value, depth: int) -> ir.Value:
+        """Rows [windows, depth] of `cells` [cells of all images, channels]."""
+        if self.places is None:
+            return cells
+        return g.reshape(g.op("Gather", cells, g.constant(self.places), axis=0), (-1, depth))
+
+
+def _positions(axis: WindowAxis) -> npt.NDArray[np.int64]:
+    """The cell that each part of each window reads [windows, kernel]; -1 for padding."""
+    starts = np.arange(axis.count)[:, np.newaxis] * axis.stride - axis.before
+    places = starts + np.arange(axis.kernel) * axis.dilation
+    return np.where((places >= 0) & (places < axis.cells), places, -1)
+
+
+def rounded_convolution(
+    op: View, g: Graph, windows: tuple[WindowAxis, WindowAxis] | None, asymmetric: bool
+) -> bool:
+    """Write the result of `op` from codes; False where floats are faster, or codes not exact.
+
+    Args:
+        asymmetric: whether TFLite's own kernel has a zero point.
+    """
+    matrix = _filter_matrix(op, g, windows)
+    if matrix is None or windows is None:
+        return False
+    input, output = op["input"], op.output
+    rows = WindowRows.of(input.shape[0], windows)
+    rounding = input_rounding(g, input, op["filter"], asymmetric=asymmetric)
+    bias = accumulator_bias(g, input, op["filter"], op.get("bias"))
+    if rounding is Rounding.XNNPACK and rounds_cells(op):
+        terms = [(_cells(op, g), matrix)]
+        result = sum_of_products(g, terms, rounding=rounding, added=bias)
+    elif rows.images == 1 and rounding in (None, Rounding.XNNPACK):
+        result = _product_of_image(op, g, rows, matrix, bias)
+    else:
+        result = _product_of_images(op, g, rows, matrix, rounding or Rounding.XNNPACK)
+        result = result if bias is None else g.op("Add", result, bias)
+    layout = Layout.ROWS if has_rows(output) else Layout.LAST
+    result = result if has_rows(output) else g.reshape(result, output.shape)
+    g.write(output, result, layout=layout, activation=op.options.fused_activation_function)
+    return True
+
+
+def rounds_cells(op: OperatorView[Any]) -> bool:
+    """Whether LiteRT's default rounds each cell [C] by itself: it multiplies rows where each window
+    is one cell."""
+    kernel, options = op["filter"].shape[1:3], op.options
+    strides = options.stride_h, options.stride_w
+    return op.op is Op.CONV_2D and (*kernel, *strides) == (1, 1, 1, 1)
+
+
+def _filter_matrix(
+    op: View, g: Graph, windows: tuple[WindowAxis, WindowAxis] | None
+) -> WeightMatrix | None:
+    """The filter as a matrix [outputs, cells of a window * channels]; None where the convolution
+    is one of floats."""
+    input, filter = op["input"], op["filter"]
+    plain = input.type is TensorType.FLOAT32 and g.target.hybrid != "float"
+    if not plain or windows is None or not is_known(*input.shape) or 0 in input.shape:
+        return None
+    matrix = WeightMatrix.of_codes(filter)
+    if matrix is None or input.shape[3] != filter.shape[3] or not keeps_exact_codes(g, matrix):
+        return None
+    matrix = WeightMatrix(matrix.codes.reshape(len(matrix.codes), -1), matrix.scale)
+    count = input.shape[0] * windows[0].count * windows[1].count
+    return matrix if _is_enough(count, *matrix.codes.shape) else None
+
+
+def _is_enough(rows: int, units: int, depth: int) -> bool:
+    """Whether 8 bits are faster than floats, with the nodes that round and collect."""
+    numbers, products = rows * (units + depth), rows * units * depth
+    least = _PRODUCTS_OF_NODES + _PRODUCTS_OF_NUMBER * numbers
+    return products >= least and rows * depth <= _MOST_COLLECTED
+
+
+def _cells(op: OperatorView[Any], g: Graph) -> ir.Value:
+    """The input [cells, channels]."""
+    input = op["input"]
+    if has_rows(input):
+        return g.read(input, layout=Layout.ROWS)
+    return g.reshape(g.read(input), (-1, input.shape[3]))
+
+
+def _product_of_image(
+    op: View, g: Graph, rows: WindowRows, matrix: WeightMatrix, bias: ir.Value | None
+) -> ir.Value:
+    """The product of a single image: it has one scale and one zero point."""
+    assert matrix.scale is not None
+    cells = _cells(op, g)
+    if g.target.hybrid == "auto":
+        codes, scale, zero_point = g.op_multi("DynamicQuantizeLinear", cells, outputs=3)
+    else:
+        codes, zero_point, scale = quantized_row(g, cells)
+    if rows.beyond:
+        codes = g.op("Pad", codes, g.ints([0, 0, 1, 0]), zero_point)
+    codes = rows.collected(g, codes, matrix.codes.shape[1])
+    operands = codes, g.constants.add(matrix.codes.T, "weights"), scale, g.constant(matrix.scale)
+    return g.op("MatMulIntegerToFloat", *operands, zero_point, None, bias, domain=_MICROSOFT)
+
+
+def _product_of_images(
+    op: View, g: Graph, rows: WindowRows, matrix: WeightMatrix, rounding: Rounding
+) -> ir.Value:
+    """The product [windows, outputs], each image rounded by itself."""
+    channels = op["input"].shape[3]
+    images = g.reshape(_cells(op, g), (rows.images, rows.cells, channels))
+    if rows.beyond:
+        images = g.op("Pad", images, g.ints([0, 0, 0, 0, 1, 0]))
+    found = rounded(g, images, rounding, (1, 2)).moved(g)
+    depth = matrix.codes.shape[1]
+    windows = rows.collected(g, g.reshape(found.codes, (-1, channels)), depth)
+    windows = g.reshape(windows, (rows.images, -1, depth))
+    result = product_of_codes(g, Codes(windows, found.zero_point, found.scale, True), matrix)
+    return g.reshape(result, (-1, len(matrix.codes)))
