@@ -264,10 +264,14 @@ def test_without_pillow_one_line_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(images, "optional_module", lambda name: None)
+    (tmp_path / "x.png").write_bytes(b"")
     message = refusal("run", FLOAT, "--input", tmp_path / "x.png")
     assert message.splitlines() == [
-        f"error: reading the image {tmp_path / 'x.png'} needs Pillow: pip install pillow"
+        f"error: reading the image {tmp_path / 'x.png'} needs Pillow: "
+        "pip install 'tflite-ort[images]'"
     ]
+    near = refusal("run", FLOAT, "--input", tmp_path / "y.png")  # which of the two is wrong
+    assert "y.png: No such file or directory" in near
 
 
 # Drawn inputs ------------------------------------------------------------------------------------

@@ -283,3 +283,19 @@ def test_providers_have_short_names_and_near_misses() -> None:
     assert placement.runs_on == "ort"
     with pytest.raises(MissingDelegate, match=r"no provider 'cpuu'.*did you mean 'cpu'\?"):
         load_delegate("cpuu")
+    with pytest.raises(MissingDelegate, match=r"no provider 'cudda'.*did you mean 'cuda'\?"):
+        load_delegate("cudda")
+
+
+@pytest.mark.parametrize(
+    ("name", "package"),
+    [
+        ("cuda", "the wheel onnxruntime-gpu, in place of onnxruntime"),
+        ("QNNExecutionProvider", "the wheel onnxruntime-qnn, in place of onnxruntime"),
+        ("directml", "the wheel onnxruntime-directml, in place of onnxruntime"),
+        ("tensorrt-rtx", r"pip install 'tflite-ort\[tensorrt-rtx\]'"),
+    ],
+)
+def test_a_provider_that_is_not_installed_says_what_has_it(name: str, package: str) -> None:
+    with pytest.raises(MissingDelegate, match=f"; it comes with {package}$"):
+        load_delegate(name)

@@ -27,13 +27,20 @@ HOSTILE = {
 }
 
 
+def _short(text: str) -> str:
+    """The name of a test, which processes that it starts have in their environment: no long one."""
+    return text[:20]
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_what_is_no_json_is_one_error(name: str) -> None:
     with pytest.raises(MalformedBundle, match="it is no JSON"):
         parsed(HOSTILE[name].encode("latin-1"), MalformedBundle, "it")
 
 
-@pytest.mark.parametrize("text", [*HOSTILE.values(), "[1, 2]", '{"y": [1]}', '{"y": null}'])
+@pytest.mark.parametrize(
+    "text", [*HOSTILE.values(), "[1, 2]", '{"y": [1]}', '{"y": null}'], ids=_short
+)
 def test_a_mapping_that_is_none(text: str, tmp_path: Path) -> None:
     model, mapping = tmp_path / "m.tflite", tmp_path / "m.json"
     model.write_bytes(one_op_model(Op.NEG, [T((2,))], [T((2,))]))
@@ -43,7 +50,7 @@ def test_a_mapping_that_is_none(text: str, tmp_path: Path) -> None:
     assert str(mapping) in refusal("verify", model, "--onnx", exported, "--map", mapping)
 
 
-@pytest.mark.parametrize("text", [DEEP, "{}", "[1]", "[[1, 2, 3]]", "null"])
+@pytest.mark.parametrize("text", [DEEP, "{}", "[1]", "[[1, 2, 3]]", "null"], ids=_short)
 def test_state_that_an_onnx_file_lies_about(text: str, tmp_path: Path) -> None:
     model, exported = tmp_path / "m.tflite", tmp_path / "m.onnx"
     model.write_bytes(one_op_model(Op.NEG, [T((2,))], [T((2,))]))

@@ -43,7 +43,6 @@ def read_image(path: Path, details: Details, normalization: Normalization | None
         InputError: Pillow is missing, the file is no image, or the input takes none.
         OSError: the file cannot be opened.
     """
-    _pillow(f"reading the image {path}")
     return decoded_image(path.read_bytes(), details, normalization, path)
 
 
@@ -111,7 +110,7 @@ def takes_images(details: Details) -> bool:
 def _pillow(task: str) -> Any:
     pillow = optional_module("PIL.Image")
     if pillow is None:
-        raise InputError(f"{task} needs Pillow: pip install pillow")
+        raise InputError(f"{task} needs Pillow: pip install 'tflite-ort[images]'")
     return pillow
 
 

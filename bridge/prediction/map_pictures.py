@@ -35,7 +35,7 @@ def picture_of(array: Array, origin: str) -> tuple[bytes, str]:
     """
     pillow = optional_module("PIL.Image")
     if pillow is None:
-        raise InputError("writing a PNG file needs Pillow: pip install pillow")
+        raise InputError("writing a PNG file needs Pillow: pip install 'tflite-ort[images]'")
     pixels, said, colours = _pixels(_map(array, origin))
     image = pillow.fromarray(np.ascontiguousarray(pixels))
     if colours:

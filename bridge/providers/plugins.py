@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from tflite_ort.optional import late, optional_module
 from tflite_ort.providers.session import available_providers, devices, register_library
-from tflite_ort.providers.traits import named_provider, short_name
+from tflite_ort.providers.traits import (
+    brought_by,
+    known_short_names,
+    named_provider,
+    short_name,
+)
 from tflite_ort.records import record
 from tflite_ort.schema import DelegateError, MissingDelegate
 
@@ -102,7 +107,8 @@ def _plugin(name: str) -> Source:
             return _of_library(package_library(package), found)
         known += package_providers(package)
     packages = ", ".join(plugin_packages()) or "none"
-    hint = suggestions.suggestion(short_name(name), map(short_name, known))
+    names = {*map(short_name, known), *known_short_names()}
+    hint = brought_by(name) or suggestions.suggestion(short_name(name), sorted(names))
     raise DelegateError(
         f"no provider {name!r} in this onnxruntime, which has {available_providers()}; "
         f"packages of plug-ins: {packages}{hint}"

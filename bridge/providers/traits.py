@@ -234,6 +234,34 @@ _ALSO = {"directml": "DmlExecutionProvider", "tensorrtrtx": "NvTensorRTRTXExecut
 _SUFFIX = "executionprovider"
 
 
+# What to install for a provider that is not there. A wheel takes the place of onnxruntime.
+_BESIDE, _INSTEAD = (
+    "pip install 'tflite-ort[{}]'",
+    "the wheel onnxruntime-{}, in place of onnxruntime",
+)
+_BROUGHT_BY: Mapping[str, str] = {
+    "CUDAExecutionProvider": _INSTEAD.format("gpu"),
+    "DmlExecutionProvider": _INSTEAD.format("directml"),
+    "MIGraphXExecutionProvider": _INSTEAD.format("migraphx"),
+    "NvTensorRTRTXExecutionProvider": _BESIDE.format("tensorrt-rtx"),
+    "OpenVINOExecutionProvider": _BESIDE.format("openvino"),
+    "QNNExecutionProvider": _INSTEAD.format("qnn"),
+    "TensorrtExecutionProvider": _INSTEAD.format("gpu"),
+    "WebGpuExecutionProvider": _BESIDE.format("webgpu"),
+}
+
+
+def brought_by(name: str) -> str:
+    """``; ...``: what has the provider that a name means; empty where that is not known."""
+    found = named_provider(name, _BROUGHT_BY)
+    return "" if found is None else f"; it comes with {_BROUGHT_BY[found]}"
+
+
+def known_short_names() -> list[str]:
+    """Of the providers that can be had, also of those that are not installed."""
+    return [short_name(each) for each in _BROUGHT_BY] + list(_ALSO)
+
+
 def short_name(provider: str) -> str:
     """A provider's name as people type it: ``CUDAExecutionProvider`` is ``cuda``."""
     return "".join(filter(str.isalnum, provider.lower())).removesuffix(_SUFFIX)

@@ -78,7 +78,7 @@ class Image:
                 return cls(ImageFormat.SRGB, np.array(picture.convert("RGB")))
         opencv = optional_module("cv2")
         if opencv is None:
-            raise ImportError("to read pictures install Pillow: pip install tflite-ort[images]")
+            raise ImportError("to read pictures install Pillow: pip install 'tflite-ort[images]'")
         pixels = opencv.imread(os.fspath(file_name))
         if pixels is None:
             raise OSError(f"{os.fspath(file_name)} is no picture")

@@ -16,6 +16,7 @@ from tflite_ort.schema.file.check import problems
 from tflite_ort.schema.file.errors import MalformedModel, UnknownOperator, UnsupportedSchema
 from tflite_ort.schema.file.file_bytes import Corrupt, File
 from tflite_ort.schema.file.model import Model
+from tflite_ort.schema.file.other_formats import HEAD, other_format
 from tflite_ort.schema.file.plain_files import IDENTIFIER, bytes_content, file_content
 from tflite_ort.schema.file.tables import Array
 from tflite_ort.schema.file.verify import read_table
@@ -78,7 +79,9 @@ def _read(content: Array, budgets: Budgets) -> Model:
     identifier = content[4:8].tobytes()
     if identifier != IDENTIFIER:
         raise MalformedModel(
-            f"{content.size} bytes with identifier {identifier!r}, not {IDENTIFIER!r}", offset=4
+            f"{content.size} bytes with identifier {identifier!r}, not {IDENTIFIER!r}"
+            f"{other_format(content[:HEAD].tobytes())}",
+            offset=4,
         )
     file = File(content, budgets)
     try:

@@ -70,14 +70,14 @@ class TestBombs:
 
     def refuse(self, data: bytes) -> None:
         tracemalloc.start()
-        begin = time.perf_counter()
+        begin = time.process_time()
         try:
             with pytest.raises(MalformedModel, match="unfold"):
                 read_model(data)
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
-        assert time.perf_counter() - begin < self.SECONDS
+        assert time.process_time() - begin < self.SECONDS
         assert peak < self.MEGABYTES << 20
 
     @staticmethod
@@ -141,10 +141,10 @@ class TestBombs:
     def test_a_shape_of_very_many_large_dimensions(self) -> None:
         """Their product would be a number of a million digits."""
         huge = replace(SMALL, subgraphs=(SubGraph(tensors=(Tensor((2**31 - 1,) * 100_000),)),))
-        begin = time.perf_counter()
+        begin = time.process_time()
         with pytest.raises(MalformedModel, match="100000 dimensions"):
             read_model(write_model(huge))
-        assert time.perf_counter() - begin < self.SECONDS
+        assert time.process_time() - begin < self.SECONDS
 
     def test_memory_while_reading_damaged_files(self) -> None:
         data = real_model()

@@ -1,0 +1,34 @@
+"""What a file that is no TFLite model is instead, told by its first bytes."""
+
+from __future__ import annotations
+
+import re
+
+# So much of a file tells.
+HEAD = 512
+_TFLITE_FIRST = "; convert it to TFLite first"
+
+# What a file begins with, and what is said of it.
+_KINDS: tuple[tuple[bytes, str], ...] = (
+    (rb"\Z", "the file is empty"),
+    (rb"version https://git-lfs", "this is a pointer of Git LFS: run git lfs pull"),
+    (rb"\s*<(!doctype|html|\?xml)", "this is a web page: download the file itself"),
+    (rb"\x89HDF", f"this is an HDF5 file, such as a Keras model{_TFLITE_FIRST}"),
+    (rb"\x08\x01\x12", f"this is a TensorFlow SavedModel{_TFLITE_FIRST}"),
+    (rb"\x08[\x03-\x1f]\x12", "this is an ONNX model, which onnxruntime runs as it is"),
+    (rb"PK\x03\x04.*(data\.pkl|\.format_version)", f"this is a PyTorch model{_TFLITE_FIRST}"),
+    (rb"PK\x03\x04", "this is a zip archive: a bundle of models is opened by its path"),
+    (rb"\x1f\x8b", "this is packed with gzip: unpack it"),
+    (rb"[\s\x21-\x7e]+\Z", "this is a text file"),
+)
+
+
+def other_format(content: bytes) -> str:
+    """``; this is ...``: what the beginning of a file looks like; empty where nothing is known.
+
+    >>> other_format(b"<!DOCTYPE html><html>")
+    '; this is a web page: download the file itself'
+    """
+    head = content[:HEAD]
+    how = re.DOTALL | re.IGNORECASE
+    return next((f"; {said}" for pattern, said in _KINDS if re.match(pattern, head, how)), "")
