@@ -54,6 +54,48 @@ class Whole:
         return whole.reshape(-1)[self.start : self.start + math.prod(shape)].reshape(shape)
 
 
+@record
+class Window:
+    """How sessions keep a value [1, width * steps], the steps of a number side by side: as rows of
+    `width` numbers, one a step, of the type `dtype`. They read all rows but the oldest."""
+
+    width: int
+    steps: int
+    dtype: str
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Of the rows."""
+        return self.steps, self.width
+
+    def fits(self, value: Array) -> bool:
+        """Whether `value` can be kept so."""
+        return value.shape == (1, self.width * self.steps)
+
+    def rows(self, value: Array) -> Array:
+        """`value` as sessions keep it."""
+        return np.ascontiguousarray(value.reshape(self.width, self.steps).T, self.dtype)
+
+    def value(self, rows: Array, dtype: np.dtype[Any]) -> Array:
+        """The value that is kept as `rows`."""
+        return np.ascontiguousarray(rows.T, dtype).reshape(1, -1)
+
+
+class Turns:
+    """Whether the two arrays of some variables have changed places: all of them at once, at each
+    run of the session that sets them.
+
+    Attributes:
+        odd: changes at each run.
+        valid: no variable has got another array since this was set.
+    """
+
+    __slots__ = ("odd", "valid")
+
+    def __init__(self) -> None:
+        self.odd, self.valid = 0, False
+
+
 class Variable:
     """A value that lasts from one invoke to the next.
 
@@ -65,35 +107,68 @@ class Variable:
             before it is read, and that no reset touches.
         journal: where it notes the value that it had when the present invoke began.
 
+    `array` has int8 codes as uint8 moved by 128 once a session that carries them so has used them.
+    `spare` is an array like it, or None.
+
     Attributes:
-        array: where the value stands; int8 codes as uint8 moved by 128 once a session that
-            carries them so has used them.
-        spare: an array like it, or None.
         kept: what `array` was when the present invoke began, once that has set the variable.
+        window: how `array` and `spare` hold values, where a session keeps rows; None otherwise.
     """
 
-    __slots__ = ("_dtype", "_journal", "array", "initial", "kept", "spare")
+    __slots__ = (
+        *("_arrays", "_dtype", "_journal", "_odd", "_turns"),
+        *("initial", "kept", "window"),
+    )
 
     def __init__(self, initial: Array | None = None, journal: Journal | None = None) -> None:
         self.initial = initial
-        self.array: Array | None = None
-        self.spare: Array | None = None
+        self._arrays: tuple[Array | None, Array | None] = None, None
+        self._turns, self._odd = Turns(), 0
         self.kept: Array | None = None
+        self.window: Window | None = None
         self._journal: Journal = {} if journal is None else journal
         self._dtype: np.dtype[Any] | None = None
         self.reset()
 
     @property
+    def array(self) -> Array | None:
+        """Where the value stands."""
+        return self._arrays[self._odd ^ self._turns.odd]
+
+    @property
+    def spare(self) -> Array | None:
+        """Where the next value goes."""
+        return self._arrays[self._odd ^ self._turns.odd ^ 1]
+
+    def place(self, array: Array | None, spare: Array | None) -> None:
+        """Give it other arrays."""
+        self._turns.valid = False
+        self._arrays, self._odd = (array, spare), self._turns.odd
+
+    def take_turns(self, turns: Turns) -> None:
+        """From now on its arrays change places with those of others."""
+        self.place(self.array, self.spare)
+        self._turns, self._odd = turns, turns.odd
+
+    @property
     def value(self) -> Array | None:
         """The value in its own type: `array` itself, or a copy; None before the first one."""
         array = self.array
-        return array if array is None or array.dtype == self._dtype else moved(array)
+        if array is None or self._dtype is None:
+            return array
+        if self.window is not None:
+            return self.window.value(array, self._dtype)
+        return array if array.dtype == self._dtype else moved(array)
 
     def assign(self, value: Array) -> None:
         """Copy `value`; in place where the variable has its shape and type already."""
-        array = self.array
-        if array is None or value.shape != array.shape or value.dtype != self._dtype:
-            self.array, self.spare, self._dtype = value.copy(), None, value.dtype
+        array, window = self.array, self.window
+        fits = array is not None and value.dtype == self._dtype
+        if fits and window is not None and window.fits(value):
+            array[...] = window.rows(value)
+        elif not fits or window is not None or value.shape != array.shape:
+            self.place(value.copy(), None)
+            self._dtype, self.window = value.dtype, None
         elif array.dtype == value.dtype:
             array[...] = value
         else:
@@ -110,6 +185,7 @@ class Variable:
             self.assign(value)
             return
         self.note()
+        self.keep_as(None)
         array, spare, is_carried = self.array, self.spare, False
         if array is not None and value.dtype == self._dtype:
             is_carried = array.dtype != value.dtype
@@ -120,37 +196,53 @@ class Variable:
             moved(value, out=spare)
         else:
             spare[...] = value
-        self.array, self.spare, self._dtype = spare, array, value.dtype
+        self.place(spare, array)
+        self._dtype = value.dtype
 
     def note(self) -> None:
         """Keep the value until the present invoke has ended, unless an earlier one is kept."""
         if self not in self._journal:
-            self._journal[self] = self.array, self._dtype
+            self._journal[self] = self.array, self._dtype, self.window
             self.kept = self.array
 
-    def settle(self, before: tuple[Array | None, np.dtype[Any] | None] | None) -> None:
+    def settle(self, before: Before | None) -> None:
         """The invoke has ended; `before` is the value to go back to, None for none."""
         self.kept = None
         if before is not None and self.array is not before[0]:
-            self.spare, (self.array, self._dtype) = self.array, before
+            array, self._dtype, window = before
+            self.place(array, self.array if self.window == window else None)
+            self.window = window
+
+    def keep_as(self, window: Window | None) -> Array | None:
+        """`array`, from now on as rows of `window`; as it is where these do not fit it."""
+        if self.array is not None and self.window != window:
+            value = self.value
+            assert value is not None
+            if window is None or window.fits(value):
+                self.place(value if window is None else window.rows(value), None)
+                self.window = window
+        return self.array
 
     def carried(self, dtype: np.dtype[Any]) -> Array | None:
         """`array`, from now on with this dtype if it holds 8-bit codes."""
+        self.keep_as(None)
         if self.array is not None and {self.array.dtype, dtype} == {_INT8, _UINT8}:
-            self.array, self.spare = moved(self.array), None
+            self.place(moved(self.array), None)
         return self.array
 
     def target(self, tensor: TensorView, dtype: np.dtype[Any], whole: Whole | None = None) -> Array:
         """The array for the next value, which is of the type of `tensor` and carried as `dtype`;
         the part of a larger one where there is a `whole`."""
         self._dtype = tensor.dtype
-        shape, spare = tensor.shape, self.spare
+        shape = tensor.shape if self.window is None else self.window.shape
+        spare = self.spare
         if spare is not None and spare is not self.kept:
             fits = (spare.shape, spare.dtype) == (shape, dtype)
             if fits and (whole is None or _is_part(spare, whole)):
                 return spare
-        self.spare = np.zeros(shape, dtype) if whole is None else whole.part(shape, dtype)
-        return self.spare
+        made = np.zeros(shape, dtype) if whole is None else whole.part(shape, dtype)
+        self.place(self.array, made)
+        return made
 
 
 def _is_part(array: Array, whole: Whole) -> bool:
@@ -162,8 +254,10 @@ def _is_part(array: Array, whole: Whole) -> bool:
     return start == whole.start * array.itemsize
 
 
-# What variables were when the present invoke began, of those that it has set.
-Journal = dict[Variable, tuple[Array | None, np.dtype[Any] | None]]
+# What a variable was when the present invoke began: its array, type and window.
+Before = tuple[Array | None, np.dtype[Any] | None, Window | None]
+# Of those that it has set.
+Journal = dict[Variable, Before]
 
 
 @record

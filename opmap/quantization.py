@@ -42,6 +42,8 @@ _TO_FLOAT32 = frozenset({*PACKED_BITS, _T.COMPLEX64})
 # Codes that are read in a slightly smaller unit round halves away from zero, as in TFLite. Trying
 # all codes finds the one of these units that gives most results of TFLite.
 _UNITS = (1.0, 1 - 2.0**-22, 1 - 2.0**-20, 1 - 2.0**-18)
+# Below this a 16-bit code less its zero point, rescaled, has 32 bits with some to spare.
+_FITS = 2.0**13
 
 
 def refusal(op: View) -> Untranslatable:
@@ -128,8 +130,13 @@ def _widen(op: View, g: Graph) -> None:
     input, output = op["input"], op.output
     if input.quantization is None or output.quantization is None:
         raise refusal(op)
-    codes = g.cast(g.read_steps(input), ir.DataType.DOUBLE)
     multiplier = input.quantization.scalar_scale / output.quantization.scalar_scale
+    if g.target.cpu_kernels and multiplier < _FITS:
+        centred = every_code(input.type).astype(np.int32) - input.quantization.scalar_zero_point
+        wanted = rescale(centred, multiplier) + output.quantization.scalar_zero_point
+        by_code(op, g, wanted.astype(np.int32))
+        return
+    codes = g.cast(g.read_steps(input), ir.DataType.DOUBLE)
     codes = rescaled(g, codes, multiplier, 2.0**16)
     zero_point = g.constant(output.quantization.scalar_zero_point, np.float64)
     codes = g.cast(g.op("Add", codes, zero_point), ir.DataType.INT32)

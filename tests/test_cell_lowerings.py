@@ -44,7 +44,7 @@ def assert_same(got: Results, want: Results) -> None:
 
 @pytest.mark.parametrize("rank", [1, 2])
 @pytest.mark.parametrize("kind", [Svdf, WideSvdf])
-@pytest.mark.parametrize("name", ["sums", "rows"])
+@pytest.mark.parametrize("name", ["window", "sums", "rows"])
 def test_svdf_of_codes(
     monkeypatch: pytest.MonkeyPatch, name: str, kind: type[Svdf], rank: int
 ) -> None:

@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from tflite_ort.plan.memory import Memory, unassigned
 from tflite_ort.providers.binding import DeviceTensor
-from tflite_ort.records import record
+from tflite_ort.records import record, replace
 from tflite_ort.schema import DelegateError, StateError, TensorView
 from tflite_ort.schema.values.complex_pairs import is_complex
-from tflite_ort.state import Variable, Whole, moved
+from tflite_ort.state import Variable, Whole, Window, moved
 
 Array = npt.NDArray[Any]
 
@@ -31,6 +31,7 @@ class BoundaryTensor:
         place: where a tensor is that stays on a device; it has no array.
         whole: what the session has in its place: the same elements in another shape, or what it
             makes where the variable's next value is a part of that.
+        window: the rows that it has in place of a variable; `dtype` is theirs.
     """
 
     tensor: TensorView
@@ -40,6 +41,7 @@ class BoundaryTensor:
     bound: Array | None = None
     place: DeviceTensor | None = None
     whole: Whole | None = None
+    window: Window | None = None
 
     @classmethod
     def of(
@@ -58,6 +60,10 @@ class BoundaryTensor:
             return cls(tensor, dtype, variable)
         bound = array if array.dtype == dtype else np.zeros(array.shape, dtype)
         return cls(tensor, dtype, None, array, bound)
+
+    def as_rows(self, window: Window) -> BoundaryTensor:
+        """This variable where a session keeps rows of it."""
+        return replace(self, dtype=np.dtype(window.dtype), window=window)
 
     @property
     def moved(self) -> tuple[Array, Array] | None:
@@ -78,6 +84,8 @@ class BoundaryTensor:
             StateError: a variable has no value yet, or one of another shape or type.
         """
         array = self._source(memory)
+        if self.window is not None:
+            return array[1:]
         return array if self.whole is None else array.reshape(self.whole.shape)
 
     def _source(self, memory: Memory) -> Array:
@@ -86,10 +94,13 @@ class BoundaryTensor:
         if self.variable is None:
             array = np.asarray(memory.arrays[self.tensor.index], order="C")
             return array if array.dtype == self.dtype else moved(array)
-        value = self.variable.carried(self.dtype)
+        if self.window is None:
+            value, shape = self.variable.carried(self.dtype), self.tensor.shape
+        else:
+            value, shape = self.variable.keep_as(self.window), self.window.shape
         if value is None:
             raise unassigned(self.tensor)
-        unfit = not self.tensor.dynamic and value.shape != self.tensor.shape
+        unfit = not self.tensor.dynamic and value.shape != shape
         if unfit or value.dtype != self.dtype:
             raise StateError(
                 f"variable {self.tensor.name!r} has {value.dtype}{list(value.shape)}, the model "

@@ -4,22 +4,25 @@ Where such a tensor crosses a session on the CPU, it needs no node:
 
 - a Reshape of an input is another shape of the array that is bound,
 - a streaming layer joins the cells that it has kept and new ones, and keeps the last ones of them:
-  Concat, then Slice. The session gives the joined tensor, of which the variable is then a view.
+  Concat, then Slice. The session gives the joined tensor, of which the variable is then a view,
+- a layer that keeps a window of steps has them as rows, see `opmap.graph.windows`.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.graph.windows import take_window
+from tflite_ort.plan.boundary import BoundaryTensor
 from tflite_ort.plan.partition import Partition
-from tflite_ort.records import field, record
+from tflite_ort.records import field, record, replace
 from tflite_ort.schema import Op, OperatorView, TensorView
 from tflite_ort.schema.values.sizes import is_known, known_product
-from tflite_ort.state import Whole
+from tflite_ort.state import Whole, Window
 
 # Those of which one Slice is made, of what they read.
 _SLICES = (Op.SLICE, Op.STRIDED_SLICE)
@@ -31,6 +34,18 @@ class Wholes:
 
     inputs: dict[int, Whole] = field(default_factory=dict)
     outputs: dict[int, Whole] = field(default_factory=dict)
+    windows: dict[int, Window] = field(default_factory=dict)
+
+    def of(self, crossing: BoundaryTensor, wholes: Mapping[int, Whole]) -> BoundaryTensor:
+        """`crossing` with what the session has in its place.
+
+        Args:
+            wholes: `inputs` or `outputs`.
+        """
+        index = crossing.tensor.index
+        if index in self.windows:
+            return crossing.as_rows(self.windows[index])
+        return replace(crossing, whole=wholes.get(index))
 
 
 def take_wholes(part: Partition, graph: ir.Graph, variables: Mapping[int, Any]) -> Wholes:
@@ -44,6 +59,7 @@ def take_wholes(part: Partition, graph: ir.Graph, variables: Mapping[int, Any]) 
     found, results = Wholes(), [*part.outputs, *part.copies]
     if part.places or any(tensor.dynamic for tensor in (*part.inputs, *results)):
         return found
+    found.windows.update(_windows(part.inputs, results, graph, variables))
     reads = Counter(id(value) for value, _, _ in graph.reads())
     reads.update(id(value) for value in graph.outputs)
     nodes = {id(node.inputs[0]): node for node in graph.nodes if node.op_type == "Reshape"}
@@ -60,6 +76,24 @@ def take_wholes(part: Partition, graph: ir.Graph, variables: Mapping[int, Any]) 
             if whole is not None:
                 found.outputs[tensor.index] = whole
     return found
+
+
+def _windows(
+    inputs: Sequence[TensorView],
+    results: Sequence[TensorView],
+    graph: ir.Graph,
+    variables: Mapping[int, Any],
+) -> Iterator[tuple[int, Window]]:
+    """The variables that the graph keeps as rows of steps."""
+    sources = {tensor.index: place for place, tensor in enumerate(inputs)}
+    for place, tensor in enumerate(results):
+        if tensor.index in variables and tensor.index in sources:
+            steps = take_window(graph, sources[tensor.index], place)
+            if steps is not None:
+                assert steps.dtype is not None
+                assert steps.shape is not None
+                memory, width = map(int, steps.shape)  # type: ignore[arg-type]
+                yield tensor.index, Window(width, memory, steps.dtype.numpy().str)
 
 
 def _reshaped(node: ir.Node, tensor: TensorView, graph: ir.Graph) -> Whole | None:

@@ -115,6 +115,8 @@ class Recorder:
 
 
 def _row(crossing: BoundaryTensor) -> list[Any]:
-    whole = crossing.whole
-    place = [] if whole is None else [list(whole.shape), whole.start]
+    whole, window = crossing.whole, crossing.window
+    place: list[Any] = [] if whole is None else [list(whole.shape), whole.start]
+    if window is not None:
+        place = [[window.width, window.steps]]
     return [crossing.tensor.index, crossing.dtype.str, *place]

@@ -15,7 +15,7 @@ from tflite_ort.plan.runs import Run
 from tflite_ort.providers.binding import Binding
 from tflite_ort.providers.session import Session
 from tflite_ort.records import record
-from tflite_ort.state import Variable
+from tflite_ort.state import Turns, Variable
 
 Array = npt.NDArray[Any]
 Tensors = Sequence[BoundaryTensor]  # in graph order
@@ -86,9 +86,12 @@ def _rebound(
             for variable, _ in bound.results:
                 variable.note()
         for variable, array in bound.results:
-            variable.array, variable.spare = array, variable.array
+            variable.place(array, variable.array)
+        if turns is not None:
+            turns.begin(bound, known.get(place()))
 
-    return run
+    turns = None if noted or made else _AlternateRuns(session, variables)
+    return run if turns is None else partial(turns.run, run)
 
 
 @record
@@ -103,6 +106,37 @@ class _Bound:
     binding: Binding
     arrays: list[Array | None]
     results: list[tuple[Variable, Array]]
+
+
+class _AlternateRuns:
+    """Runs of a session over two bindings in turn, with all its variables set at each run. Until
+    something else gives a variable another array, nothing is looked up, and no variable is touched.
+    """
+
+    def __init__(self, session: Session, variables: Sequence[Variable]) -> None:
+        self._session, self._variables = session, variables
+        self._turns = Turns()
+        self._bindings: tuple[Binding, ...] = ()
+
+    def run(self, other: Run) -> None:
+        """A run over the next binding; `other` where that is not known."""
+        turns = self._turns
+        if not turns.valid:
+            other()
+            return
+        self._session.run(self._bindings[turns.odd])
+        turns.odd ^= 1
+
+    def begin(self, last: _Bound, following: _Bound | None) -> None:
+        """The session has run over `last`; `following` is the binding to the arrays as they are."""
+        if following is None or {id(v) for v, _ in last.results} != set(map(id, self._variables)):
+            return
+        if any(variable.spare is not array for variable, array in following.results):
+            return
+        for variable in self._variables:
+            variable.take_turns(self._turns)
+        self._turns.odd, self._turns.valid = 0, True
+        self._bindings = following.binding, last.binding
 
 
 class _Bindings:

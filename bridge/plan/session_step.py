@@ -98,8 +98,8 @@ def _boundary(
     outputs = [crossing(t, part.places.get(t.index)) for t in part.outputs]
     made = [*outputs, *map(crossing, part.copies)]
     return (
-        [replace(x, whole=wholes.inputs.get(x.tensor.index)) for x in inputs],
-        [replace(x, whole=wholes.outputs.get(x.tensor.index)) for x in made],
+        [wholes.of(x, wholes.inputs) for x in inputs],
+        [wholes.of(x, wholes.outputs) for x in made],
     )
 
 

@@ -28,7 +28,7 @@ from tflite_ort.records import field, record, replace
 from tflite_ort.schema import BridgeError, DelegateError, TensorType, TensorView
 from tflite_ort.schema.values.sizes import is_known, unknown_size
 from tflite_ort.schema.values.view import Quantization, VariableKey
-from tflite_ort.state import State, Whole
+from tflite_ort.state import State, Whole, Window
 
 Array = npt.NDArray[Any]
 Row = Sequence[Any]
@@ -191,9 +191,12 @@ def session_run_of(
 
 
 def _boundary(row: Row, tensors: Mapping[int, TensorView], memory: Memory) -> BoundaryTensor:
-    index, dtype, *whole = row
+    index, dtype, *place = row
     crossing = BoundaryTensor.of(tensors[index], np.dtype(dtype), memory)
-    return replace(crossing, whole=Whole(tuple(whole[0]), whole[1])) if whole else crossing
+    if len(place) == 1:
+        width, steps = place[0]
+        return crossing.as_rows(Window(width, steps, dtype))
+    return replace(crossing, whole=Whole(tuple(place[0]), place[1])) if place else crossing
 
 
 # Whole plans ------------------------------------------------------------------------------------

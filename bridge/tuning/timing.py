@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from tflite_ort.opmap import Target, Translator, lower
 from tflite_ort.opmap.graph.choices import Chooser, Lowering
+from tflite_ort.opmap.graph.windows import take_window
 from tflite_ort.providers.model_session import model_session
 from tflite_ort.schema import OperatorView, TensorView
 from tflite_ort.versioning.registry import Registry
@@ -56,10 +57,18 @@ def run_of(
     """One run of `op` by the lowering `name`, in a session of its own."""
     inputs = [tensor for tensor in op.present_inputs() if not tensor.is_constant]
     target = replace(target, choose=partial(_always, name))
-    lowered = lower([op], inputs, op.outputs, translators, target=target)
-    session = model_session(lowered.model, num_threads=num_threads)
+    outputs = [*op.outputs, *op.variables()]
+    lowered = lower([op], inputs, outputs, translators, target=target)
     sources = [random_array(tensor, target) for tensor in inputs]
-    results = [np.zeros(tensor.shape, target.boundary_dtype(tensor)) for tensor in op.outputs]
+    results = [np.zeros(tensor.shape, target.boundary_dtype(tensor)) for tensor in outputs]
+    for place, tensor in enumerate(inputs):
+        if tensor in op.variables():
+            result = outputs.index(tensor)
+            steps = take_window(lowered.model.graph, place, result)
+            if steps is not None and steps.dtype is not None:
+                results[result] = np.zeros(steps.shape, steps.dtype.numpy())
+                sources[place] = results[result][1:].copy()
+    session = model_session(lowered.model, num_threads=num_threads)
     return partial(session.run, session.bind(sources, results))
 
 

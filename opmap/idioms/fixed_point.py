@@ -212,11 +212,30 @@ def _may_round_wrongly(q31: Array, shift: Array, bits: int) -> bool:
     if bits > _BITS_LOOKED_AT or np.any(pairs[:, 1] >= 0) or np.any(pairs[:, 0] == 0):
         return True
     for multiplier, exponent in pairs:
-        edges = _edges(int(exponent), bits)
-        away = (edges + multiplier // 2) % multiplier - multiplier // 2
+        away = _away(_edges(int(exponent), bits), multiplier)
         if np.any((away != 0) & (np.abs(away) <= 2**10)):
             return True
     return False
+
+
+def _away(edges: npt.NDArray[np.int64], multiplier: np.int64) -> npt.NDArray[np.int64]:
+    """How far edges are from the nearest multiples of `multiplier`."""
+    return (edges + multiplier // 2) % multiplier - multiplier // 2
+
+
+def rounds_alike(multiplier: npt.ArrayLike, error: float, *, bits: int) -> bool:
+    """Whether `rescaled` gives the same for products with a multiplier that are off.
+
+    Args:
+        multiplier: one real number.
+        error: how far a product with the 31-bit multiplier is off at most.
+        bits: the results are clipped to so many bits later.
+    """
+    q31, shift = quantize_multiplier(multiplier)
+    if bits > _BITS_LOOKED_AT or shift >= 0 or q31 == 0:
+        return False
+    away = _away(_edges(int(shift), bits), np.int64(q31))
+    return bool(np.abs(away).min() > error)
 
 
 def rounded_upwards(g: Graph, value: ir.Value) -> ir.Value:
