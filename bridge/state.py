@@ -163,16 +163,22 @@ class Variable:
     def assign(self, value: Array) -> None:
         """Copy `value`; in place where the variable has its shape and type already."""
         array, window = self.array, self.window
-        fits = array is not None and value.dtype == self._dtype
-        if fits and window is not None and window.fits(value):
-            array[...] = window.rows(value)
-        elif not fits or window is not None or value.shape != array.shape:
+        if array is None or not self._is_like(value):
             self.place(value.copy(), None)
             self._dtype, self.window = value.dtype, None
+        elif window is not None:
+            array[...] = window.rows(value)
         elif array.dtype == value.dtype:
             array[...] = value
         else:
             moved(value, out=array)
+
+    def _is_like(self, value: Array) -> bool:
+        """Whether a new value has the shape and type of the present one."""
+        array, window = self.array, self.window
+        if array is None or value.dtype != self._dtype:
+            return False
+        return value.shape == array.shape if window is None else window.fits(value)
 
     def reset(self) -> None:
         """Give it its first value again, if it has one."""

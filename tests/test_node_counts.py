@@ -44,7 +44,7 @@ MOST_NODES = {
     "pypi-silabs-mltk__tflite_micro_magic_wand": 11,
     "tflite-support__mobilenet_v1_0.25_224_1_default_1": 32,
     "tflite-support__movie_review": 8,
-    "tflm__keyword_scrambled": 159,
+    "tflm__keyword_scrambled": 78,
     "tflm__person_detect": 34,
     "tflm__trained_lstm": 24,
     "tflm__trained_lstm_int8": 25,

@@ -15,6 +15,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.windows import take_window
 from tflite_ort.plan.boundary import BoundaryTensor
@@ -88,12 +90,10 @@ def _windows(
     sources = {tensor.index: place for place, tensor in enumerate(inputs)}
     for place, tensor in enumerate(results):
         if tensor.index in variables and tensor.index in sources:
-            steps = take_window(graph, sources[tensor.index], place)
-            if steps is not None:
-                assert steps.dtype is not None
-                assert steps.shape is not None
-                memory, width = map(int, steps.shape)  # type: ignore[arg-type]
-                yield tensor.index, Window(width, memory, steps.dtype.numpy().str)
+            taken = take_window(graph, sources[tensor.index], place)
+            if taken is not None:
+                (steps, width), dtype = taken
+                yield tensor.index, Window(width, steps, np.dtype(dtype).str)
 
 
 def _reshaped(node: ir.Node, tensor: TensorView, graph: ir.Graph) -> Whole | None:

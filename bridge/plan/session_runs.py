@@ -135,8 +135,9 @@ class _AlternateRuns:
             return
         for variable in self._variables:
             variable.take_turns(self._turns)
-        self._turns.odd, self._turns.valid = 0, True
-        self._bindings = following.binding, last.binding
+        self._turns.valid = True
+        pair = following.binding, last.binding
+        self._bindings = pair[:: -1 if self._turns.odd else 1]
 
 
 class _Bindings:

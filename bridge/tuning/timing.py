@@ -64,9 +64,9 @@ def run_of(
     for place, tensor in enumerate(inputs):
         if tensor in op.variables():
             result = outputs.index(tensor)
-            steps = take_window(lowered.model.graph, place, result)
-            if steps is not None and steps.dtype is not None:
-                results[result] = np.zeros(steps.shape, steps.dtype.numpy())
+            taken = take_window(lowered.model.graph, place, result)
+            if taken is not None:
+                results[result] = np.zeros(*taken)
                 sources[place] = results[result][1:].copy()
     session = model_session(lowered.model, num_threads=num_threads)
     return partial(session.run, session.bind(sources, results))

@@ -21,8 +21,10 @@ from tflite_ort.opmap.idioms.fixed_point import (
     exact_product,
     first_factor,
     is_exact_in_double,
+    may_tie,
     multiplies_in_double,
     rescaled,
+    rounded_twice,
     rounds_alike,
     shifted_right,
 )
@@ -33,6 +35,7 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
+from tflite_ort.schema.arithmetic.fixed_point import quantize_multiplier
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 from tflite_ort.schema.values.semantics import quantized_range
 
@@ -140,9 +143,13 @@ def _rescaled_product(op: View, g: Graph, feature: Array) -> ir.Value:
         made = exact_product(g, g.read_steps(input), feature.T, _REACH)
         return rescaled(g, made, multiplier, largest, bits=17)
     factor, right = first_factor(multiplier)
+    at_once = bool(right) and not may_tie(*quantize_multiplier(multiplier), 2 * largest, bits=17)
+    factor, half = (factor * 2.0**-right, 0.0) if at_once else (factor, 0.5)
     weights = g.constants.add(feature.T * factor, "weights_feature")
-    rest = 0.5 - _carried_zero_point(input) * feature.sum(axis=1) * factor
+    rest = half - _carried_zero_point(input) * feature.sum(axis=1) * factor
     sums = g.op("Gemm", _in_double(op, g), weights, g.constants.add(rest, "zero_point"))
+    if at_once:
+        return rounded_twice(g, sums, int(right))
     return shifted_right(g, g.op("Floor", sums), right)
 
 

@@ -8,9 +8,10 @@ runs the graph keeps rows.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
+
+import numpy.typing as npt
 
 from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.forms import Domain
@@ -46,12 +47,15 @@ def with_newest(
     return steps
 
 
-def take_window(graph: ir.Graph, source: int, result: int) -> ir.Value | None:
+def take_window(
+    graph: ir.Graph, source: int, result: int
+) -> tuple[tuple[int, int], npt.DTypeLike] | None:
     """Make the input `source` of `graph` all steps of a window but the newest, [M - 1, W], and the
     output `result` all of them, [M, W].
 
     Returns:
-        The output; None where the graph has no nodes of `with_newest` there, and stays as it is.
+        The shape and the type of the output; None where the graph has no nodes of `with_newest`
+        there, and stays as it is.
     """
     given, reads = graph.inputs[source], Counter(id(value) for value, _, _ in graph.reads())
     reads.update(id(value) for value in graph.outputs)
@@ -63,17 +67,14 @@ def take_window(graph: ir.Graph, source: int, result: int) -> ir.Value | None:
     kept = _made_of(join.inputs[0], ("Cast", "Slice", "Transpose", "Reshape"), reads)
     if kept[-1] is not given or reads[id(given)] != 1 or len(kept) < 4:
         return None
-    memory = _memory(kept)
-    if memory is None or given.shape is None or not is_known(*given.shape):
-        return None
-    width = math.prod(int(size) for size in given.shape) // memory  # type: ignore[arg-type]
+    assert steps.dtype is not None
+    memory, width = steps.shape = _sizes(kept, given)
     given.dtype, given.shape = steps.dtype, (memory - 1, width)
-    steps.shape = (memory, width)
     join.inputs = (given, *join.inputs[1:])
     graph.outputs[result] = steps
     gone = {id(value) for value in (*written[:-1], *kept[:-1])}
     graph.nodes = [node for node in graph.nodes if id(node.outputs[0]) not in gone]
-    return steps
+    return steps.shape, steps.dtype.numpy()
 
 
 def _made_of(value: ir.Value, op_types: Sequence[str], reads: Counter[int]) -> list[ir.Value]:
@@ -91,9 +92,13 @@ def _made_of(value: ir.Value, op_types: Sequence[str], reads: Counter[int]) -> l
     return found
 
 
-def _memory(kept: Sequence[ir.Value]) -> int | None:
-    """The number of steps, which is where the Slice ends."""
+def _sizes(kept: Sequence[ir.Value], given: ir.Value) -> tuple[int, int]:
+    """The number of steps, which is where the Slice ends, and how many numbers each has."""
     nodes = (value.producer() for value in kept)
-    ends = (node.inputs[2] for node in nodes if node is not None and node.op_type == "Slice")
-    end = next(ends, None)
-    return None if end is None or end.const_value is None else int(end.const_value.array.item())
+    (end,) = (node.inputs[2] for node in nodes if node is not None and node.op_type == "Slice")
+    assert end is not None
+    assert end.const_value is not None
+    assert given.shape is not None
+    memory, size = int(end.const_value.array.item()), given.shape[1]
+    assert isinstance(size, int)
+    return memory, size // memory
