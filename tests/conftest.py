@@ -39,6 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--lowering", type=int, help="operators get the lowering of this place; -1 is the last one"
     )
+    parser.addoption("--seed", type=int, default=0, help="random graphs are drawn from this one on")
     parser.addoption(
         "--write-placements", action="store_true", help=f"write {placements.FILE.name} anew"
     )

@@ -237,6 +237,16 @@ def provider_name(path: PurePosixPath, tree: ast.Module) -> Iterator[Finding]:
                 yield getattr(node, "lineno", 1), f"{found} is only for {min(NAMES_PROVIDERS)}"
 
 
+def kept_array(path: PurePosixPath, tree: ast.Module) -> Iterator[Finding]:
+    """An array that all callers get again must not be written by one of them."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.returns is not None:
+            made = ast.unparse(node.returns).partition("[")[0]
+            keeps = {ast.unparse(each).partition("(")[0] for each in node.decorator_list}
+            if made.endswith("Array") and keeps & {"cache", "lru_cache"}:
+                yield node.lineno, f"{node.name} keeps an array: kept_table"
+
+
 def names_in(tree: ast.AST) -> set[str]:
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
@@ -289,6 +299,7 @@ RULES: tuple[Rule, ...] = (
     executed_data,
     provider_name,
     one_way,
+    kept_array,
 )
 
 

@@ -167,6 +167,9 @@ def test_tables_of_gates_share_their_arithmetic() -> None:
     size, made = made_at_load(gate_tables())
     assert size < 5000
     np.testing.assert_array_equal(made, gate_tables(), strict=True)
+    assert gate_tables() is gate_tables()
+    with pytest.raises(ValueError, match="read-only"):
+        gate_tables()[0] = 1
     other = gate_tables().copy()
     other[70000] += 1
     size, made = made_at_load(other)

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.schema.arithmetic.kept_tables import kept_table
+
 Array = npt.NDArray[Any]
 Rows = list[list[float]]
 
@@ -174,7 +176,7 @@ def _to_picture(corners: list[tuple[float, float]], width: int, height: int) -> 
     ]
 
 
-@cache
+@kept_table
 def _powers(count: int) -> Array:
     """1, n and n squared of the numbers below `count`, [count, 3]."""
     powers: Array = np.arange(count, dtype=np.float64)[:, np.newaxis] ** np.arange(3)

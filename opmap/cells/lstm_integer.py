@@ -6,7 +6,6 @@ B batch, T time, I input, C cells, O outputs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -29,6 +28,7 @@ from tflite_ort.opmap.idioms.fixed_point import (
 from tflite_ort.opmap.idioms.scan import Values, scan
 from tflite_ort.schema.arithmetic.fixed_point import quantize_multiplier
 from tflite_ort.schema.arithmetic.fixed_point16 import logistic, tanh
+from tflite_ort.schema.arithmetic.kept_tables import kept_table
 
 _FLOAT, _DOUBLE = ir.DataType.FLOAT, ir.DataType.DOUBLE
 _CODES = 65536
@@ -260,7 +260,7 @@ def _every_code() -> npt.NDArray[np.int16]:
     return np.arange(_CODES, dtype=np.uint16).view(np.int16)
 
 
-@cache
+@kept_table
 def gate_tables() -> npt.NDArray[np.int16]:
     """The logistic function, tanh and 1 less the logistic function over ascending codes."""
     codes = np.sort(_every_code())

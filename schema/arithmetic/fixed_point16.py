@@ -6,13 +6,13 @@ A number of `n` integer bits is ``code * 2**(n - 15)``. Functions of one number 
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.schema.arithmetic.fixed_point import rounding_shift_right, saturate
+from tflite_ort.schema.arithmetic.kept_tables import kept_table
 
 Array = npt.NDArray[Any]
 Int16Array = npt.NDArray[np.int16]
@@ -49,7 +49,7 @@ def _all_codes() -> Array:
     return np.arange(65536, dtype=np.uint16).view(np.int16).astype(np.int32)
 
 
-@cache
+@kept_table
 def _logistic_table(integer_bits: int) -> Int16Array:
     codes = _all_codes()
     above_half = _reciprocal(_exp(-np.abs(codes), integer_bits))
@@ -61,7 +61,7 @@ def _logistic_table(integer_bits: int) -> Int16Array:
 _TANH_BITS = range(7)
 
 
-@cache
+@kept_table
 def _tanh_table(integer_bits: int) -> Int16Array:
     """(1 - e) / (1 + e) for e = exp(-2 * abs(x)), with the sign of x; correctly rounded for numbers
     that TFLite has no such function for."""
@@ -114,7 +114,7 @@ def _reals(fraction_bits: int) -> npt.NDArray[np.float64]:
     return np.multiply(codes, 2.0**-fraction_bits, dtype=np.float64)
 
 
-@cache
+@kept_table
 def truncated_logistic() -> Int16Array:
     """The logistic function of numbers with 12 fraction bits, cut off after 15, at the place of
     their bits; computed in floats."""
@@ -122,7 +122,7 @@ def truncated_logistic() -> Int16Array:
     return saturate(np.trunc(1 / (1 + exp) * np.float32(32768)), np.int16)
 
 
-@cache
+@kept_table
 def truncated_tanh(fraction_bits: int) -> Int16Array:
     """tanh likewise."""
     values = np.tanh(_reals(fraction_bits)).astype(np.float32)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from tflite_ort.schema.arithmetic.fixed_point import (
     saturate,
 )
 from tflite_ort.schema.arithmetic.function_table import int16_table, interpolated
+from tflite_ort.schema.arithmetic.kept_tables import kept_table
 
 Array = npt.NDArray[Any]
 Int16Array = npt.NDArray[np.int16]
@@ -21,7 +21,7 @@ Int16Array = npt.NDArray[np.int16]
 _POWER_STEP, _UNIT = 10.0 / 65535, 2.0 / 65535
 
 
-@lru_cache(maxsize=8)
+@kept_table
 def softmax_powers(scale: float) -> Int16Array:
     """e**(`scale` * d) as Q0.15 for the differences d of two codes, from -65535 to 0."""
     differences = np.arange(-65535, 1, dtype=np.int32)
@@ -36,14 +36,14 @@ def power_multiplier(scale: float) -> float:
     return scale / _POWER_STEP
 
 
-@cache
+@kept_table
 def powers() -> Int16Array:
     """e**x as Q0.15 for 65536 numbers x from -10 to 0."""
     table = int16_table(np.exp, _POWER_STEP, _UNIT, 32767, np.float64)
     return interpolated(np.arange(-32768, 32768, dtype=np.int16), table)
 
 
-@cache
+@kept_table
 def softmax_reciprocals() -> Int16Array:
     """1 / (1 + i / 65535) as Q0.15 for i from 0 to 65535."""
     table = int16_table(_one_over_one_plus, 1.0 / 65535, _UNIT, -32768, np.float64)
