@@ -24,6 +24,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -57,6 +58,8 @@ MODEL = "tflite-support__mobilenet_v2_1.0_224_quant.tflite"
 BAR = 1.5
 SIZE = 224
 MEAN = STD = 127.5
+# Work for ten kills, each after 0.3 to 5 seconds.
+KILLED_ROWS = 20_000
 _CODES = {TensorType.UINT8: np.uint8, TensorType.INT32: np.int32}
 
 
@@ -193,7 +196,7 @@ def parts(folder: Path, models: dict[str, Path], portions: Any) -> dict[str, Any
         works: dict[str, Callable[[Sequence[Path]], None]] = {
             "LiteRT, 2 threads, with decoding": plain_loop(model, 2),
             "predict, 2 workers": predicting(folder, setup, 2),
-            "decoding alone": _halved(lambda half, read=read: [*map(read, half)]),
+            "decoding alone": _halved(lambda half, read=read: deque(map(read, half), maxlen=0)),
             "LiteRT's network alone": _halved(*(_network(model, row) for _ in range(2))),
         }
         for size in (1, worker.rows_at_once):
@@ -353,12 +356,16 @@ def memory(folder: Path, models: dict[str, Path], portions: Any) -> dict[str, An
 
 
 def kills(folder: Path, models: dict[str, Path], portions: Any) -> dict[str, Any]:
-    """The command over all pictures, killed ten times at random moments, then left alone."""
+    """The command over pictures under many names, killed ten times at random moments, then left
+    alone."""
     seed = int(time.time())
     moments, out = np.random.default_rng(seed), folder / "killed.jsonl"
-    paths = [path for portion in portions for path in portion]
-    command = [sys.executable, "-m", "tflite_ort", "predict", str(models["uint8"])]
-    command += [str(path.parent / f"*{path.suffix}") for path in paths[:1]]
+    pictures, many = [path for portion in portions for path in portion], folder / "many"
+    many.mkdir()
+    paths = [many / f"{number:05}{pictures[0].suffix}" for number in range(KILLED_ROWS)]
+    for number, path in enumerate(paths):
+        path.hardlink_to(pictures[number % len(pictures)])
+    command = [sys.executable, "-m", "tflite_ort", "predict", str(models["uint8"]), str(many)]
     command += ["--save-every", "0.2", "--out", str(out)]
     killed = 0
     while not out.exists():
