@@ -25,7 +25,8 @@ def moved(codes: Array, out: Array | None = None) -> Array:
     """int8 codes as uint8 moved by 128, and back: the top bit flipped."""
     target = _UINT8 if codes.dtype == _INT8 else _INT8
     view = None if out is None else out.view(np.uint8)
-    return np.bitwise_xor(codes.view(np.uint8), _TOP_BIT, out=view).view(target)
+    made = np.bitwise_xor(codes.view(np.uint8), _TOP_BIT, out=view)
+    return np.asarray(made).view(target)  # numpy makes scalars of single elements
 
 
 def mover(codes: Array, out: Array) -> Callable[[], object]:

@@ -83,8 +83,9 @@ def sparse_to_dense(
     """The default, with `values` written at `indices` in order: of equal ones the last stays."""
     indices, shape, values, default = inputs
     sizes = dense_shape(indices.shape, shape, values.shape)
-    tuples = _checked_tuples(indices.reshape(-1, len(sizes)), sizes, "sparse_to_dense")
-    at = np.ravel_multi_index(tuples, sizes)
+    count = indices.shape[0] if indices.ndim else 1
+    tuples = _checked_tuples(indices.reshape(count, len(sizes)), sizes, "sparse_to_dense")
+    at = np.ravel_multi_index(tuples, sizes) if sizes else np.zeros(count, np.intp)
     result = np.full(sizes, default.reshape(()))
     # numpy does not define the order of writes to equal indices.
     places, last = np.unique(at[::-1], return_index=True)

@@ -160,11 +160,11 @@ def _quantized_product(
     source, target = _parameters(op)
     result = array.sum(axis=axes, keepdims=op.options.keep_dims, dtype=np.int64)
     kept = [axis for axis in range(array.ndim) if axis not in axes]
-    factors = np.transpose(array, (*axes, *kept)).reshape(-1, np.size(result))
-    if not factors.size:
+    if not array.size:
         if np.size(result):
             raise KernelError("a product of no codes has no scale")
         return np.asarray(result, array.dtype)
+    factors = np.transpose(array, (*axes, *kept)).reshape(-1, np.size(result))
     share = source.scalar_scale / target.scalar_scale ** (1.0 / len(factors))
     q31, shift = quantize_multiplier(share)
     steps = factors.astype(np.int64) - source.scalar_zero_point

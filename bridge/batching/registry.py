@@ -8,7 +8,7 @@ from typing import Any
 
 from tflite_ort.batching.graph import BatchedGraph
 from tflite_ort.schema import BridgeError, OperatorView, Unbatchable
-from tflite_ort.schema.file.errors import MALFORMED_OPERATOR
+from tflite_ort.schema.file.errors import MALFORMED_OPERATOR, said_of_file
 from tflite_ort.schema.values.operators import Key
 
 Rule = Callable[[OperatorView[Any], BatchedGraph], None]
@@ -41,6 +41,6 @@ def _typed(function: Rule) -> Rule:
         except BridgeError:
             raise
         except MALFORMED_OPERATOR as error:
-            raise Unbatchable(f"it is malformed: {error}") from error
+            raise Unbatchable(f"it is malformed: {said_of_file(error)}") from error
 
     return typed

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from tflite_ort.fallback_kernels import Kernel, kernel
 from tflite_ort.schema import KernelError, ModelError, Op, OperatorView, TensorView
 from tflite_ort.schema.file.budgets import Meter
-from tflite_ort.schema.file.errors import MALFORMED_OPERATOR
+from tflite_ort.schema.file.errors import MALFORMED_OPERATOR, said_of_file
 from tflite_ort.schema.values.sizes import is_known
 from tflite_ort.specialize.computed_sizes import bytes_of
 from tflite_ort.versioning.registry import Entry, Registry
@@ -151,7 +151,8 @@ def run_kernel(
         results = entry.function(op, inputs, state)
     except (KernelError, MemoryError, *MALFORMED_OPERATOR) as error:
         cause = error.__cause__ or error
-        raise KernelError(f"{op.label}{_reading(op)} failed to invoke: {error}") from cause
+        said = said_of_file(error)
+        raise KernelError(f"{op.label}{_reading(op)} failed to invoke: {said}") from cause
     made = (*op.outputs, *op.variables())
     if len(results) != len(made):
         raise KernelError(

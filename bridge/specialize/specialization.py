@@ -26,7 +26,7 @@ from tflite_ort.schema import (
 )
 from tflite_ort.schema.file.budgets import Meter
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
-from tflite_ort.schema.file.errors import MALFORMED_OPERATOR
+from tflite_ort.schema.file.errors import MALFORMED_OPERATOR, said_of_file
 from tflite_ort.schema.file.flow import order_problems
 from tflite_ort.schema.shapes import output_shapes
 from tflite_ort.schema.shapes.registry import Shapes, check_rank, rule_of
@@ -234,7 +234,7 @@ def _reshaped(
     except ModelError:
         raise
     except MALFORMED_OPERATOR as error:
-        raise ModelError(f"{op.label}: {error}") from error
+        raise ModelError(f"{op.label}: {said_of_file(error)}") from error
     if shapes is None:
         return _unranked(op) if rule_of(op.op) is not None else _with_unknown_sizes(op, declared)
     return _shaped_as(op, shapes)

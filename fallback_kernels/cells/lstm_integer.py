@@ -68,7 +68,7 @@ class Product:
     ) -> Product:
         """The product for codes with `zero_point`, rescaled by `factors` [G]."""
         exact = np.float32 if weights.shape[-1] * 2**14 <= 2**24 else np.float64
-        offset = -zero_point * weights.sum(axis=-1, dtype=np.int32)
+        offset = (-zero_point * weights.sum(axis=-1, dtype=np.int64)).astype(np.int32)  # it wraps
         matrix = joined(weights, exact)
         factor = Multiplier.of(factors[:, np.newaxis])
         return cls(matrix, offset if bias is None else bias + offset, factor)

@@ -24,7 +24,7 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
-from tflite_ort.schema.file.errors import MALFORMED_OPERATOR
+from tflite_ort.schema.file.errors import MALFORMED_OPERATOR, said_of_file
 from tflite_ort.schema.values.complex_pairs import paired_shape
 from tflite_ort.schema.values.sizes import is_known, name_of
 from tflite_ort.versioning.registry import Registry
@@ -139,8 +139,10 @@ def translate(op: OperatorView[Any], g: Graph, registry: Registry[Translator]) -
             entry.function(entry.inputs.bind(op), g)
         except BridgeError:
             raise
+        except OverflowError as error:  # TFLite computes with what no ONNX type holds
+            raise Untranslatable(said_of_file(error)) from error
         except MALFORMED_OPERATOR as error:
-            raise ModelError(f"{op.label}: {error}") from error
+            raise ModelError(f"{op.label}: {said_of_file(error)}") from error
 
 
 def _check_held(op: OperatorView[Any]) -> None:

@@ -9,7 +9,7 @@ from tflite_ort.opmap.cells.lstm_integer_pair import run_pair
 from tflite_ort.opmap.graph import Graph, Target
 from tflite_ort.opmap.patterns.pattern import Emit, View
 from tflite_ort.schema import Op, Untranslatable
-from tflite_ort.schema.file.errors import MALFORMED_OPERATOR
+from tflite_ort.schema.file.errors import MALFORMED_OPERATOR, said_of_file
 from tflite_ort.schema.values.sizes import is_known
 
 # The operators, of which the last one stands where the nodes are to be added; and these.
@@ -43,7 +43,7 @@ def _emit(first: View, second: View) -> Emit:
         try:
             run_pair(g, (first, second))
         except MALFORMED_OPERATOR as error:  # which of the two has it, their translator says
-            raise Untranslatable(str(error)) from error
+            raise Untranslatable(said_of_file(error)) from error
 
     return emit
 

@@ -43,8 +43,27 @@ from tflite_ort.schema.file.exports import export_classes
 MALFORMED_OPERATOR = (ValueError, TypeError, LookupError, ArithmeticError)
 
 
+# What each of them says of the file, in the first row that fits. Their own text speaks of Python.
+_SAYS = (
+    (OverflowError, "a number is beyond the range of its type"),
+    (ArithmeticError, "a size, a scale or an option is 0"),
+    (LookupError, "it has fewer inputs, dimensions or elements than it needs"),
+    (TypeError, "an input is not there, or is of a type that it does not take"),
+    (ValueError, "its shapes and values do not fit together"),
+)
+
+
 class BridgeError(Exception):
     """Root of all errors raised on purpose by tflite_ort."""
+
+
+def said_of_file(error: Exception) -> str:
+    """What `error` says of an operator: its text if it is ours, or if memory ran out."""
+    if not isinstance(error, BridgeError):
+        for kind, text in _SAYS:
+            if isinstance(error, kind):
+                return text
+    return str(error)
 
 
 class ModelError(BridgeError, ValueError):

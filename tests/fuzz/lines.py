@@ -55,6 +55,7 @@ REFUSED_HERE: Rows = (
         r"^KernelError.*object at",
         r"Numpy_type",
         r"integer data type",
+        r"of a type that it",
     ),
     ("what ONNX Runtime refuses when it runs", r"ONNX Runtime"),
     (
@@ -255,6 +256,7 @@ REFUSED_THERE: Rows = (
         r"negati",
         r"empty",
         r"initialized",
+        r"num_input_elements",
     ),
     ("activations fused to operators that have none", r"[Aa]ctivation", r"RNG", r"algorithm"),
     ("no word", r"^RuntimeError: Node number"),
