@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.idioms.indices import failing
 from tflite_ort.opmap.idioms.movement import integers, moved_domain, same_order
 from tflite_ort.opmap.registry import translator
+from tflite_ort.records import replace
 from tflite_ort.schema import (
     Op,
     OperatorView,

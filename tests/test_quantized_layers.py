@@ -33,9 +33,9 @@ def ran(name: str, folder: Path, patch: pytest.MonkeyPatch) -> tuple[list[Any], 
     made: list[Counter[str]] = []
 
     class Spy(PlainSession):
-        def __init__(self, content: Any, options: Any, provider: Any) -> None:
+        def __init__(self, content: Any, options: Any, *rest: Any) -> None:
             options.optimized_model_filepath = str(folder / "optimised.onnx")
-            super().__init__(content, options, provider)
+            super().__init__(content, options, *rest)
             nodes = onnx.load(options.optimized_model_filepath).graph.node
             made.append(Counter(node.op_type for node in nodes))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.optional import late
 from tflite_ort.plan.memory import Memory
 from tflite_ort.plan.runs import Run
+from tflite_ort.records import replace
 from tflite_ort.schema import KernelError, OperatorView, Specialized, TensorView
 from tflite_ort.specialize.folding import run_kernel
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from tflite_ort.plan.partition import NUMPY, Partition
 from tflite_ort.providers.binding import DeviceTensor
 from tflite_ort.providers.provider import DeviceMemory
+from tflite_ort.records import replace
 
 
 def with_places(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
@@ -19,6 +18,7 @@ from tflite_ort.plan.context import PlanContext
 from tflite_ort.plan.memory import Memory
 from tflite_ort.plan.partition import Partition
 from tflite_ort.providers.model_session import model_session
+from tflite_ort.records import replace
 from tflite_ort.schema import (
     BridgeError,
     BudgetExceeded,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 from tflite_ort.plan.build import Plan
 from tflite_ort.plan.context import PlanContext
+from tflite_ort.records import replace
 
 Observer = Callable[[Plan, PlanContext], None]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from tflite_ort.providers.provider import ON_CPU, Provider
 from tflite_ort.providers.session import Session
 from tflite_ort.providers.stored_graph import COMPILED, StoredGraph
 from tflite_ort.providers.traits import traits_of
+from tflite_ort.records import replace
 from tflite_ort.schema import DelegateError, TensorView
 from tflite_ort.schema.values.sizes import known_product
 

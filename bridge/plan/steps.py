@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from tflite_ort.plan.context import PlanContext
 from tflite_ort.plan.memory import Memory
 from tflite_ort.plan.partition import Partition, only_sets
 from tflite_ort.plan.runs import Run, sequence
+from tflite_ort.records import replace
 from tflite_ort.schema import KernelError, Op, OperatorView
 from tflite_ort.schema.file.budgets import Meter
 from tflite_ort.specialize.computed_sizes import check_results, has_computed_sizes

@@ -63,7 +63,9 @@ def model_session(
     fed = read_in_place(model.graph) if in_place else {}
     weights = _handed_over(model.graph, fed)
     handed_over = dict.fromkeys(weights, _HANDED_OVER)
-    graph = SessionGraph(serialized(model, external=handed_over, fed=fed), weights, fed)
+    operators = frozenset(node.op_type for node in model.graph.all_nodes())
+    content = serialized(model, external=handed_over, fed=fed)
+    graph = SessionGraph(content, weights, fed, operators)
     special = config is not None or profile is not None or save is not None or not optimized
     alone = num_threads == 1 or shares_threads()
     if provider == ON_CPU and alone and not (special or fed or _draws(model.graph)):

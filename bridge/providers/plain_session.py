@@ -38,12 +38,19 @@ class PlainSession(_ort.InferenceSession):  # type: ignore[misc]
     Args:
         source: the path of a graph, or its bytes.
         provider: the name and the options.
+        left_out: names of optimisers that find nothing in the graph.
     """
 
-    def __init__(self, source: str | bytes, options: Any, provider: tuple[str, Mapping[str, str]]):
+    def __init__(
+        self,
+        source: str | bytes,
+        options: Any,
+        provider: tuple[str, Mapping[str, str]],
+        left_out: frozenset[str] = frozenset(),
+    ) -> None:
         super().__init__(options, source, isinstance(source, str), False)
         name, own = provider
-        self.initialize_session([name], [dict(own)], set())
+        self.initialize_session([name], [dict(own)], left_out)
 
     def get_inputs(self) -> Any:
         """Name, type and shape of the inputs, in graph order."""

@@ -35,9 +35,10 @@ from tflite_ort.schema.values.complex_pairs import paired
 if TYPE_CHECKING:
     import pathlib
 
-    from tflite_ort.providers import node_times
+    from tflite_ort.providers import node_times, optimizers
 else:
     node_times = late("tflite_ort.providers.node_times")
+    optimizers = late("tflite_ort.providers.optimizers")
 
 Array = npt.NDArray[Any]
 
@@ -144,11 +145,13 @@ class SessionGraph:
         content: a ModelProto.
         weights: by name, the initializers that are handed over beside it.
         in_place: by name, the inputs of the graph that are always these weights.
+        operators: of the graph and of its bodies.
     """
 
     content: bytes
     weights: Mapping[str, Weights]
     in_place: Mapping[str, Array]
+    operators: frozenset[str]
 
 
 class Session:
@@ -198,6 +201,8 @@ class Session:
             settings = replace(settings, config=entries, finished=graph.kind != COMPILED)
         elif not optimized:
             settings = replace(settings, finished=True, packed=False)
+        elif self._plain:
+            settings = replace(settings, basic=not optimizers.needs_more(graph.operators))
         self.in_place = graph.in_place
         # They must outlive the session, which may read them in place.
         self.weights = {} if isinstance(graph, StoredGraph) else graph.weights
@@ -230,9 +235,8 @@ class Session:
             options.add_external_initializers(
                 list(self.weights), [weights.value for weights in self.weights.values()]
             )
-        content = graph.source if isinstance(graph, StoredGraph) else graph.content
         try:
-            session = self._native(content, options, provider, settings.num_threads)
+            session = self._native(graph, options, provider, settings.num_threads)
         except ORT_ERRORS as error:
             if saved is not None:
                 return self._made(graph, provider, settings, None)
@@ -243,14 +247,18 @@ class Session:
 
     def _native(
         self,
-        content: str | bytes,
+        graph: SessionGraph | StoredGraph,
         options: onnxruntime.SessionOptions,
         provider: Provider,
         num_threads: int,
     ) -> Any:
+        if isinstance(graph, StoredGraph):
+            content, idle = graph.source, frozenset[str]()
+        else:
+            content, idle = graph.content, optimizers.left_out(graph.operators)
         if self._plain:
             texts = {str(key): str(value) for key, value in provider.options.items()}
-            return PlainSession(content, options, (provider.name, texts))
+            return PlainSession(content, options, (provider.name, texts), idle)
         return onnxruntime.InferenceSession(
             content,
             options,

@@ -19,6 +19,7 @@ class Settings:
         config: entries of ONNX Runtime's session configuration.
         profile: the beginning of the name of a file in which times are noted.
         finished: the graph is optimised already, or is not to be.
+        basic: only the basic optimisers find something in the graph.
         packed: weights are packed for the products of this processor.
         reused: memory is used again within a run.
     """
@@ -29,6 +30,7 @@ class Settings:
     finished: bool = False
     packed: bool = True
     reused: bool = True
+    basic: bool = False
 
     def options(self) -> onnxruntime.SessionOptions:
         """These settings as ONNX Runtime takes them, for one session."""
@@ -39,6 +41,8 @@ class Settings:
         configure(options, "", **self.config)
         if self.finished:
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        elif self.basic:
+            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
         if not self.packed:
             options.add_session_config_entry("session.disable_prepacking", "1")
         return options
@@ -47,7 +51,7 @@ class Settings:
         """As `options`, for all sessions with these settings, which must not change them. To make
         them takes as long as the session of a small network."""
         config = tuple(self.config.items())
-        own = (self.profile, self.finished, self.packed, self.reused)
+        own = (self.profile, self.finished, self.packed, self.reused, self.basic)
         return _shared(self.num_threads, config, *own, pool=shares_threads())
 
 
@@ -59,6 +63,7 @@ def _shared(
     finished: bool,
     packed: bool,
     reused: bool,
+    basic: bool,
     *,
     pool: bool,
 ) -> onnxruntime.SessionOptions:
@@ -66,7 +71,7 @@ def _shared(
     Args:
         pool: whether all sessions of the process use one pool, which `session_options` looks up.
     """
-    settings = Settings(num_threads, dict(config), profile, finished, packed, reused)
+    settings = Settings(num_threads, dict(config), profile, finished, packed, reused, basic)
     return settings.options()
 
 

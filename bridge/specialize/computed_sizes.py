@@ -8,12 +8,12 @@ graph looks for itself, see `affordable`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy.typing as npt
 
 from tflite_ort.fallback_kernels import Kernel, custom_kernel, kernel
+from tflite_ort.records import replace
 from tflite_ort.schema import Op, OperatorView, TensorView, Untranslatable
 from tflite_ort.schema.file.budgets import ENLARGED, Meter
 from tflite_ort.schema.file.errors import MALFORMED_OPERATOR, ModelError

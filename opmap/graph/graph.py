@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +32,7 @@ from tflite_ort.opmap.graph.rows import (
     row_shape,
 )
 from tflite_ort.opmap.graph.shaped_nodes import one_is_inferred
+from tflite_ort.records import replace
 from tflite_ort.schema import (
     ActivationFunctionType,
     OperatorView,

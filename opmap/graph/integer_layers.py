@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -75,31 +75,32 @@ class Layer:
         return self.weights.shape[1] if self.is_dense else len(self.weights)
 
     def _found(self) -> dict[int, int]:
-        if not self.zero.any():
+        if not self._is_off_zero:
             return {}
         zeros = _along(self.zero, np.int16)
         rows = self.weights.reshape(len(self.weights), -1)
         low, high = _LOW + zeros, _HIGH + zeros
         over = (rows.min(axis=1) < low.ravel()) | (rows.max(axis=1) > high.ravel())
         channels = np.flatnonzero(over)
-        if self.is_dense and channels.size:
-            some, single = self.weights[channels], self.zero.size == 1
-            low, high = (each if single else each[channels] for each in (low, high))
-            channels = np.flatnonzero(((some < low) | (some > high)).any(axis=(0, 2, 3)))
-        return {int(channel): len(self.parts(int(channel))) - 1 for channel in channels}
+        if not channels.size:
+            return {}
+        rest = self._rest(channels)
+        axes = (0, 2, 3) if self.is_dense else (1, 2, 3)
+        above, below = rest.max(axis=axes), -rest.min(axis=axes)
+        more = (np.maximum(-(-above // _HIGH), -(below // _LOW)) - 1).tolist()
+        named = range(self.channels) if self.is_dense else channels.tolist()
+        return {channel: count for channel, count in zip(named, more, strict=True) if count > 0}
 
-    def parts(self, channel: int) -> list[Array]:
-        """The weights of a channel of the input as a sum of arrays of int8."""
+    @property
+    def _is_off_zero(self) -> bool:
+        return bool(self.zero.any())
+
+    def _rest(self, channels: Any) -> Array:
+        """The weights of some output channels less their zero points."""
         zeros = _along(self.zero, np.int16)
-        if self.is_dense:
-            rest = self.weights[:, channel].astype(np.int16) - zeros[:, 0]
-        else:
-            rest = self.weights[channel].astype(np.int16) - zeros[channel % len(zeros), 0]
-        found: list[Array] = []
-        while not found or rest.any():
-            found.append(np.minimum(np.maximum(rest, _LOW), _HIGH).astype(np.int8))
-            rest = rest - found[-1]
-        return found
+        own = zeros if len(zeros) == 1 else zeros[channels]
+        rest: Array = self.weights[channels].astype(np.int16) - own
+        return rest
 
     def make(self, order: Sequence[int]) -> None:
         """Make other channels than before; those of free places are zeros."""
@@ -115,18 +116,21 @@ class Layer:
             order: has all channels at their own places or later, and as many copies of each as the
                 layer wants.
         """
-        centered, channels = self._centered(), self.channels
-        weights = np.zeros((len(centered), len(order), *centered.shape[2:]), np.int8)
-        weights[:, :channels] = centered
+        channels = self.channels
+        count, _, *window = self.weights.shape
+        weights = np.zeros((count, len(order), *window), np.int8)
+        np.subtract(self.weights, _along(self.zero, np.int8), out=weights[:, :channels])
         places: dict[int, list[int]] = {}
         for place in range(channels, len(order)):
             places.setdefault(order[place], []).append(place)
-        for channel in {*self.wanted, *places} - {FREE}:
-            own = [] if order[channel] == FREE else [channel]
-            given = zip(own + places.get(channel, []), self.parts(channel), strict=False)
-            weights[:, channel] = 0
-            for place, part in given:
-                weights[:, place] = part
+        several = sorted({*self.wanted, *places} - {FREE})
+        if several:
+            rest = self.weights[:, several].astype(np.int16) - _along(self.zero, np.int16)
+            weights[:, several] = 0
+            given = [([] if order[c] == FREE else [c]) + places.get(c, []) for c in several]
+            for level, part in enumerate(_parts(rest)):
+                those = [i for i, own in enumerate(given) if level < len(own)]
+                weights[:, [given[i][level] for i in those]] = part[:, those]
         self._set(weights)
 
     def center(self) -> None:
@@ -141,7 +145,7 @@ class Layer:
         )
 
     def _centered(self) -> Array:
-        if not self.zero.any():
+        if not self._is_off_zero:
             return self.weights
         return self.weights - _along(self.zero, np.int8)
 
@@ -166,19 +170,28 @@ class Layer:
             order: the channels; the result has zeros at free places.
             step: the copies are a multiple of it.
         """
-        parts = {channel: self.parts(channel) for channel in order if channel != FREE}
-        sources = [channel for channel in order for _ in parts.get(channel, ())]
+        counts = [0 if channel == FREE else 1 + self.wanted.get(channel, 0) for channel in order]
+        sources = [c for c, count in zip(order, counts, strict=True) for _ in range(count)]
         sources += [FREE] * (-len(sources) % step)
         weights = np.zeros((len(order), len(sources), *self.weights.shape[2:]), np.int8)
-        place = 0
-        for output, channel in enumerate(order):
-            for part in parts.get(channel, ()):
-                weights[output, place] = part[0]
-                place += 1
+        starts, rest = np.cumsum([0, *counts[:-1]]), self._rest(np.array(order))
+        for level, part in enumerate(_parts(rest)):
+            those = np.flatnonzero(np.array(counts) > level)
+            weights[those, starts[those] + level] = part[those, 0]
         copied = _beside(before.node, before.source, _made(before._constants, sources))
         constants = _made(self._constants, order)
         constants |= {_WEIGHTS: weights, _ZERO: np.zeros_like(constants[_ZERO])}
         return copied, _beside(self.node, copied.node.outputs[0], constants)
+
+
+def _parts(rest: Array) -> Iterator[Array]:
+    """Integers as a sum of arrays of int8."""
+    while True:
+        part = np.minimum(np.maximum(rest, _LOW), _HIGH)
+        yield part.astype(np.int8)
+        rest = rest - part
+        if not rest.any():
+            return
 
 
 def _along(zero: Array, dtype: npt.DTypeLike) -> Array:

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 
 from tflite_ort.opmap.graph.forms import Layout
 from tflite_ort.opmap.graph.rows import rows_agree
 from tflite_ort.opmap.graph.shaped_nodes import ShapedNodes
+from tflite_ort.records import replace
 from tflite_ort.schema import TensorType, TensorView
 from tflite_ort.schema.values.complex_pairs import is_complex
 from tflite_ort.schema.values.sizes import known_product

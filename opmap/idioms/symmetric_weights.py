@@ -6,11 +6,11 @@ For a `Target` with `symmetric_weights`, which multiplies other weights as float
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.records import replace
 from tflite_ort.schema import TensorType, TensorView
 
 _INT8 = np.iinfo(np.int8)

@@ -8,13 +8,13 @@ read them. So nothing is copied.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout
+from tflite_ort.records import replace
 from tflite_ort.schema import OperatorView, TensorType, TensorView
 from tflite_ort.schema.values.sizes import is_known
 

@@ -67,7 +67,8 @@ class File:
 
     def follow(self, at: int) -> int:
         """The position that the offset stored at `at` leads to."""
-        self.check_span(at, 4, 4)
+        if not 0 <= at <= self.size - 4 or at % 4:
+            self.check_span(at, 4, 4)
         (offset,) = _UINT32.unpack_from(self.data, at)
         if not 0 < offset <= self.size - at - 4:
             raise Corrupt(f"offset {offset} leads out of the file ({self.size} bytes)", at)
@@ -75,7 +76,8 @@ class File:
 
     def vtable(self, position: int) -> Offsets:
         """The field offsets of the table at `position`, 0 for absent ones."""
-        self.check_span(position, 4, 4)
+        if not 0 <= position <= self.size - 4 or position % 4:
+            self.check_span(position, 4, 4)
         (back,) = _INT32.unpack_from(self.data, position)
         start = position - back
         offsets = self.vtables.get(start)
@@ -96,7 +98,8 @@ class File:
     def vector(self, at: int, item_size: int) -> tuple[int, int]:
         """Position of the items and number of items of the vector that `at` leads to."""
         start = self.follow(at)
-        self.check_span(start, 4, 4)
+        if start > self.size - 4 or start % 4:
+            self.check_span(start, 4, 4)
         (length,) = _UINT32.unpack_from(self.data, start)
         if length * item_size > self.size - start - 4:
             raise Corrupt(f"vector of {length} items reaches past the end of the file", start)
@@ -105,7 +108,9 @@ class File:
     def count_table(self, position: int) -> None:
         """Counts a table that is about to be read."""
         self._tables += 1
-        self.spend(_TABLE_BYTES, position)
+        self._allowance -= _TABLE_BYTES
+        if self._allowance < 0:
+            self.spend(0, position)
         if self._tables > self._budgets.tables:
             self.check_tables()
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Sequence
-from dataclasses import replace
 
+from tflite_ort.records import replace
 from tflite_ort.schema.file.budgets import DEFAULT, Budgets
 from tflite_ort.schema.file.check import problems
 from tflite_ort.schema.file.errors import MalformedModel, UnknownOperator, UnsupportedSchema

@@ -35,6 +35,7 @@ _INT8, _UINT8 = struct.Struct("<b"), struct.Struct("<B")
 _INT32, _UINT64 = struct.Struct("<i"), struct.Struct("<Q")
 
 Read = Callable[[File, int, Offsets], Any]
+Put = Callable[[Any, Any], None]  # sets a field of a table that is being made
 
 
 def read_table(file: File, position: int, cls: type[T]) -> T:
@@ -46,30 +47,33 @@ def read_table(file: File, position: int, cls: type[T]) -> T:
         layout = _layout(cls, offsets)
         if len(file.layouts) < _LAYOUTS_KEPT:
             file.layouts[id(offsets), cls] = layout  # `file.vtables` holds the offsets
-    blank, present = layout
-    values, place = blank.copy(), 0
+    absent, present = layout
+    made, name = object.__new__(cls), ""
+    for put, value in absent:
+        put(made, value)
     try:
-        for place, read in present:
-            values[place] = read(file, position, offsets)
+        for put, read, name in present:  # noqa: B007  # the error says it
+            put(made, read(file, position, offsets))
     except Corrupt as corrupt:
-        corrupt.steps.append(f".{_plan(cls)[place][0]}")
+        corrupt.steps.append(f".{name}")
         raise
-    made = cls(*values)
     file.positions[id(made)] = position
     return made
 
 
-def _layout(cls: type[Table], offsets: Offsets) -> tuple[list[Any], list[tuple[int, Read]]]:
-    """Of tables with these offsets the values of fields that are absent, None for the others; and
-    how to read these, by their places."""
-    blank: list[Any] = []
-    present: list[tuple[int, Read]] = []
-    for place, (_, field, read) in enumerate(_plan(cls)):
-        absent = type(field) in _ABSENT and not offsets[field.slot]
-        blank.append(field.default if absent else None)
-        if not absent:
-            present.append((place, read))
-    return blank, present
+def _layout(
+    cls: type[Table], offsets: Offsets
+) -> tuple[list[tuple[Put, Any]], list[tuple[Put, Read, str]]]:
+    """Of tables with these offsets the values of fields that are absent, and how to read the
+    others."""
+    absent: list[tuple[Put, Any]] = []
+    present: list[tuple[Put, Read, str]] = []
+    for put, (name, field, read) in zip(cls._setters, _plan(cls), strict=True):
+        if type(field) in _ABSENT and not offsets[field.slot]:
+            absent.append((put, field.default))
+        else:
+            present.append((put, read, name))
+    return absent, present
 
 
 _plans: dict[type[Table], tuple[tuple[str, Any, Read], ...]] = {}

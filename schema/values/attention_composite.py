@@ -8,7 +8,6 @@ inputs were resized, one without such lists takes its place.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.optional import late
+from tflite_ort.records import replace
 from tflite_ort.schema.file.budgets import Meter
 from tflite_ort.schema.file.enums import BuiltinOperator, TensorType
 from tflite_ort.schema.file.flow import inlined_subgraph

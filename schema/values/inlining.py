@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NewType
 
+from tflite_ort.records import replace
 from tflite_ort.schema.file.budgets import Meter
 from tflite_ort.schema.file.flow import inlined_subgraph
 from tflite_ort.schema.file.model import Model, Operator, SubGraph, Tensor

@@ -8,10 +8,10 @@ An LSTM cell is four gates in this order; T time, B batch, I input, C cells, O o
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import Enum
 from typing import Any
 
+from tflite_ort.records import replace
 from tflite_ort.schema.file.enums import TensorType
 from tflite_ort.schema.values.view import OperatorView
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tflite_ort.optional import late
+from tflite_ort.records import replace
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.file.operators import options_of

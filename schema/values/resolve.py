@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tflite_ort.optional import late
+from tflite_ort.records import replace
 from tflite_ort.schema.file.budgets import Meter
 from tflite_ort.schema.file.element_types import ELEMENT_TYPES, NUMPY_DTYPE, PACKED_BITS
 from tflite_ort.schema.file.enums import BuiltinOperator, TensorType

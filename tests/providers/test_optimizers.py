@@ -1,0 +1,63 @@
+"""The optimisers of ONNX Runtime that sessions leave out find nothing in the graphs."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.models import model_path
+from tests.one_op import Node, T, graph_model
+from tests.optimised import optimised_nodes
+from tflite_ort.providers import optimizers
+from tflite_ort.schema import Op
+
+NETWORKS = (
+    "coral__keras_lstm_mnist_ptq.tflite",
+    "litert__odml_sdpa_composite_gqa.tflite",
+    "litert__qwen_fc_blockwise_quantized.tflite",
+    "litert__simple_group_norm_op.tflite",
+    "litert__torchaudio_conformer.tflite",
+    "mlperf-tiny__kws_ref_model.tflite",
+    "mlperf-tiny__vww_96_float.tflite",
+    "pypi-mediapipe__face_detection_short_range.tflite",
+    "tf__gru_f32.tflite",
+    "tf__lstm_seq_dr.tflite",
+    "tflite-support__movie_review.tflite",
+    "tflm__dtln_noise_suppression.tflite",
+)
+
+
+def every_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave none out from now on."""
+    monkeypatch.setattr(optimizers, "left_out", lambda operators: frozenset())
+    monkeypatch.setattr(optimizers, "needs_more", lambda operators: True)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_network_becomes_what_all_optimisers_make_of_it(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = model_path(name)
+    nodes = optimised_nodes(path)
+    every_one(monkeypatch)
+    assert nodes == optimised_nodes(path)
+
+
+def test_a_plain_graph_is_left_to_the_basic_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    tensors = {name: T([1, 4, 4, 3]) for name in "xyz"}
+    nodes = [Node(Op.ABS, ["x"], ["y"]), Node(Op.RELU, ["y"], ["z"])]
+    model = graph_model(tensors, nodes, ["z"])
+    made = optimised_nodes(model)
+    assert not optimizers.needs_more(made.keys())
+    assert {"NchwcTransformer", "MatMulAddFusion"} <= optimizers.left_out({"Conv"}) | {
+        *optimizers.left_out({"MatMul"})
+    }
+    every_one(monkeypatch)
+    assert made == optimised_nodes(model)
+
+
+def test_what_looks_for_an_operator_stays_where_it_is() -> None:
+    assert "NchwcTransformer" not in optimizers.left_out({"Conv", "Relu"})
+    assert "MatMulAddFusion" not in optimizers.left_out({"MatMul", "Add"})
+    assert "QDQSelectorActionTransformer" not in optimizers.left_out({"DequantizeLinear"})
+    for operator in ("Conv", "MatMul", "DequantizeLinear", "Transpose", "Gemm", "Softmax"):
+        assert optimizers.needs_more({operator, "Add"})
