@@ -7,7 +7,8 @@ from functools import partial
 from typing import Any
 
 from tflite_ort.opmap.cells.lstm_basic import basic_lstm
-from tflite_ort.opmap.cells.lstm_float import Result, Run, cell_lowerings
+from tflite_ort.opmap.cells.lstm_float import cell_lowerings
+from tflite_ort.opmap.cells.lstm_float_run import Result, Run
 from tflite_ort.opmap.cells.lstm_float_weights import read_float_weights, reals, weight_matrix
 from tflite_ort.opmap.cells.lstm_integer import run_integer_cell
 from tflite_ort.opmap.cells.lstm_integer_weights import read_integer_weights
@@ -130,10 +131,11 @@ def unidirectional_sequence_lstm(
 ) -> None:
     """LSTM, or a Scan of the step where the ONNX LSTM differs; integer cells are exact."""
     if op["input"].is_quantized:
-        x = _batch_second(op, g, g.read_steps(op["input"]))
+        x = _batch_second(op, g, g.read_steps(op["input"]), _steps_first(op["input"]))
 
         def write(y: ir.Value) -> None:
-            g.write(op.output, _batch_second(op, g, y), domain=Domain.STORED)
+            y = _batch_second(op, g, y, op.output.shape)
+            g.write(op.output, y, domain=Domain.STORED)
 
         _integer_lstm(op, g, x, write, single=_is_single(op))
         return
@@ -233,19 +235,33 @@ def _read_sequence(op: View, g: Graph, tensor: TensorView) -> ir.Value:
     value = g.read(tensor)
     if _is_single(op):
         return g.op("Squeeze", value, g.ints([_time_axis(op)]))
-    return _batch_second(op, g, value)
+    return _batch_second(op, g, value, _steps_first(tensor))
 
 
-def _batch_second(op: View, g: Graph, value: ir.Value) -> ir.Value:
-    """A sequence of the operator as [T, B, ...], or back."""
-    return value if op.options.time_major else g.op("Transpose", value, perm=_BATCH_MAJOR)
+def _steps_first(tensor: TensorView) -> Sequence[int]:
+    """The sizes of a sequence [B, T, ...] as [T, B, ...]."""
+    batch, steps, *others = tensor.shape
+    return steps, batch, *others
+
+
+def _batch_second(op: View, g: Graph, value: ir.Value, sizes: Sequence[int]) -> ir.Value:
+    """A sequence of the operator as [T, B, ...], or back.
+
+    Args:
+        sizes: of the result, unless the operator is time-major.
+    """
+    if op.options.time_major:
+        return value
+    if _is_single_row(op) and is_known(*sizes):
+        return g.reshape(value, sizes)
+    return g.op("Transpose", value, perm=_BATCH_MAJOR)
 
 
 def _write_sequence(op: View, g: Graph, tensor: TensorView, y: ir.Value) -> None:
     if _is_single(op):
         g.write(tensor, g.op("Unsqueeze", y, g.ints([_time_axis(op)])))
     else:
-        g.write(tensor, _batch_second(op, g, y))
+        g.write(tensor, _batch_second(op, g, y, tensor.shape))
 
 
 def _inputs(op: View, g: Graph, auxiliary_weights: str) -> tuple[Values, Values]:

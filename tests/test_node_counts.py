@@ -46,7 +46,7 @@ MOST_NODES = {
     "tflite-support__movie_review": 8,
     "tflm__keyword_scrambled": 78,
     "tflm__person_detect": 34,
-    "tflm__trained_lstm": 24,
+    "tflm__trained_lstm": 17,
     "tflm__trained_lstm_int8": 25,
 }
 on_this_cpu = pytest.mark.skipif(

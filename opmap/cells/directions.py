@@ -13,7 +13,7 @@ import numpy as np
 from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.idioms.scan import Values
 from tflite_ort.schema import ActivationFunctionType, Untranslatable
-from tflite_ort.schema.values.sizes import has_zero
+from tflite_ort.schema.values.sizes import has_zero, is_known
 
 # The activations that mean the same in ONNX.
 ONNX_ACTIVATIONS = {ActivationFunctionType.TANH: "Tanh", ActivationFunctionType.RELU: "Relu"}
@@ -70,10 +70,17 @@ def _empty(g: Graph, x: ir.Value, states: Values) -> Values:
     return [g.op("Expand", g.constant(np.float32(0)), shape), *states]
 
 
-def stacked_states(g: Graph, states: Values) -> ir.Value:
-    """The states [B, C] of all directions as one [D, B, C]."""
-    axis = g.ints([0])
-    expanded = [g.op("Unsqueeze", state, axis) for state in states]
+def stacked_states(g: Graph, states: Values, sizes: Sequence[int] | None = None) -> ir.Value:
+    """The states [B, C] of all directions as one [D, B, C].
+
+    Args:
+        sizes: B and C.
+    """
+    if sizes is not None and is_known(*sizes):  # a Reshape of an input takes no time
+        expanded = [g.reshape(state, (1, *sizes)) for state in states]
+    else:
+        axis = g.ints([0])
+        expanded = [g.op("Unsqueeze", state, axis) for state in states]
     return expanded[0] if len(expanded) == 1 else g.op("Concat", *expanded, axis=0)
 
 

@@ -56,6 +56,11 @@ class FloatWeights:
     rounding: Rounding | None = None
 
     @property
+    def matrices(self) -> tuple[WeightMatrix, ...]:
+        """The weights of all that a step reads: the inputs, and the last output."""
+        return (*self.input_weights, self.recurrent_weights)
+
+    @property
     def is_plain(self) -> bool:
         """Whether the ONNX LSTM computes the same, except for the clip of the cell state."""
         parts = (self.projection, self.norm, self.rounding)

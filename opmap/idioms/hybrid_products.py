@@ -146,10 +146,15 @@ def sum_of_products(
     return reduce(partial(g.op, "Add"), products if added is None else [added, *products])
 
 
+def joined_reals(matrices: Sequence[WeightMatrix]) -> npt.NDArray[np.float32]:
+    """The weights [N, columns of all] as float32."""
+    weights = [matrix.reals for matrix in matrices]
+    return np.concatenate(weights, axis=1) if len(weights) > 1 else weights[0]
+
+
 def _float_product(g: Graph, terms: Sequence[Term], added: ir.Value | None) -> ir.Value:
     """The sum of float products, as one product: inputs and weights are concatenated."""
-    weights = [matrix.reals for _, matrix in terms]
-    joined = np.concatenate(weights, axis=1) if len(weights) > 1 else weights[0]
+    joined = joined_reals([matrix for _, matrix in terms])
     x, *others = (x for x, _ in terms)
     x = g.op("Concat", x, *others, axis=-1) if others else x
     if added is None:

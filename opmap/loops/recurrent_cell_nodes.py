@@ -34,7 +34,7 @@ def run_cell(g: Graph, cell: Cell, sequences: Sequences) -> dict[int, ir.Value]:
         cell.op_type,
         joined,
         _weights(g, cell, sources),
-        [stacked_states(g, [value]) for value in initial],
+        [stacked_states(g, [value], sizes[:2]) for value in initial],
         sizes=sizes,
         hidden_size=output.argument.shape[1],
         activations=list(cell.activations),
