@@ -1,6 +1,6 @@
 """The least time of transformers in ONNX Runtime: products and attention alone, beside LiteRT.
 
-    python -m benchmarks.product_floors [--models FOLDER] [--rounds 40] [NAME...]
+    python -m benchmarks.product_floors [--models FOLDER] [--rounds 40] [--decode] [NAME...]
 
 Models: $TFLITE_ORT_MODELS2, else ../shared/models2. Microseconds, one thread. Of each signature:
 LiteRT, ours, and the sums over its layers of what ONNX Runtime's kernels take, each layer by the
@@ -9,6 +9,11 @@ in 8 bits with one scale for all rows, which is less exact than LiteRT (`tensor`
 computed tensors, SOFTMAX and GELU (`rest`). A kernel is timed as one of many nodes of a graph, so
 calls and copies are in none of these sums, and norms, sums and tables are not either. `bound` is
 LiteRT / (rows + rest): no network of these nodes can be faster beside LiteRT.
+
+With `--decode`, of decode signatures with caches: the same sums with 17 tokens in the caches and
+with as many as fit but for 31, each product over as many rows of a cache as there are tokens.
+`least` is the first sum as a part of the second: the ratio of a network whose other nodes take no
+time.
 """
 
 from __future__ import annotations
@@ -27,7 +32,7 @@ import onnxruntime
 from ai_edge_litert.interpreter import Interpreter as LiteRT
 from onnx import TensorProto, helper, numpy_helper
 
-from benchmarks.kept_caches import FOLDER, timed
+from benchmarks.kept_caches import FEW, FOLDER, FREE, timed
 from benchmarks.transformers import drawn
 from tflite_ort import Interpreter, WellKnownOpResolver
 from tflite_ort.schema import Op, OperatorView, read_model
@@ -152,8 +157,15 @@ def time_of(layer: str, rounds: int, *sizes: Any) -> float:
     return g.time(rounds)
 
 
-def parts_of(op: OperatorView[Any], rounds: int) -> dict[str, float]:
-    """What an operator adds to each sum."""
+def parts_of(
+    op: OperatorView[Any], rounds: int, sizes_of: Mapping[int, int] | None = None
+) -> dict[str, float]:
+    """What an operator adds to each sum.
+
+    Args:
+        sizes_of: other sizes in place of some, in products of two tensors and in SOFTMAX.
+    """
+    other = dict(sizes_of or {})
     if op.op is Op.FULLY_CONNECTED and not op["input"].is_quantized:
         units, depth = op["filter"].shape
         sizes = math.prod(op["input"].shape) // depth, depth, units
@@ -161,10 +173,12 @@ def parts_of(op: OperatorView[Any], rounds: int) -> dict[str, float]:
         exact = min(times["gemm"], times["rows"] if sizes[0] > 1 else times["tensor"])
         return {"rows": exact, "tensor": min(exact, times["tensor"])}
     if op.op is Op.BATCH_MATMUL:
-        left, right = (_turned(op, name, adjoint) for name, adjoint in _factors(op))
+        factors = (_turned(op, name, adjoint) for name, adjoint in _factors(op))
+        left, right = (tuple(other.get(size, size) for size in shape) for shape in factors)
         return {"rest": time_of("matmul", rounds, left, right)}
     if op.op in SINGLE:
-        return {"rest": time_of(op.op.name, rounds, tuple(op["input"].shape))}
+        shape = tuple(other.get(size, size) for size in op["input"].shape)
+        return {"rest": time_of(op.op.name, rounds, shape)}
     return {}
 
 
@@ -177,15 +191,17 @@ def _turned(op: OperatorView[Any], name: str, adjoint: bool) -> tuple[int, ...]:
     return (*shape[:-2], shape[-1], shape[-2]) if adjoint else shape
 
 
-def sums_of(path: Path, key: str, rounds: int) -> dict[str, float]:
-    """The sums over the layers of a signature."""
+def sums_of(
+    path: Path, key: str, rounds: int, sizes_of: Mapping[int, int] | None = None
+) -> dict[str, float]:
+    """The sums over the layers of a signature; `sizes_of` as of `parts_of`."""
     model, resolver = flat(read_model(path)), WellKnownOpResolver()
     (found,) = (each for each in model.signature_defs if each.signature_key == key)
     sums = dict.fromkeys(("rows", "tensor", "rest"), 0.0)
     for op in specialize(model, found.subgraph_index, {}, resolver.kernels).operators:
         entry = resolver.translators.of(op)
         bound = op if entry is None else entry.inputs.bind(op)
-        for name, us in parts_of(bound, rounds).items():
+        for name, us in parts_of(bound, rounds, sizes_of).items():
             sums[name] += us
     return sums
 
@@ -202,12 +218,31 @@ def lines(path: Path, entry: Mapping[str, Any], rounds: int) -> Iterator[str]:
         yield f"{entry['name']:32} {key:16} {said}, bound {bound:.2f}"
 
 
+def decode_lines(path: Path, entry: Mapping[str, Any], rounds: int) -> Iterator[str]:
+    """A line for a decode signature with caches."""
+    inputs = entry["signatures"].get("decode", {"inputs": {}})["inputs"]
+    capacity = max(
+        (size for name in inputs if "cache" in name for size in inputs[name][0]), default=0
+    )
+    if capacity <= FREE + FEW:
+        return
+    sums = {}
+    for tokens in (FEW + 1, capacity - FREE + 1):
+        parts = sums_of(path, "decode", rounds, {capacity: tokens})
+        sums[tokens] = parts["rows"] + parts["rest"]
+        products = parts["rows"]
+    said = ", ".join(f"{tokens} tokens {us:.0f}" for tokens, us in sums.items())
+    few, many = sums.values()
+    yield f"{entry['name']:32} products with weights {products:.0f}, {said}, least {few / many:.2f}"
+
+
 def main() -> None:
     """Print a line for each signature of networks with rounded activations, or of those named."""
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*")
     parser.add_argument("--models", type=Path, default=FOLDER)
     parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--decode", action="store_true")
     arguments = parser.parse_args()
     for entry in json.loads((arguments.models / "index.json").read_text())["models"]:
         if arguments.names:
@@ -215,7 +250,8 @@ def main() -> None:
         else:
             wanted = bool(entry.get("hybrid"))
         if wanted:
-            for line in lines(arguments.models / entry["file"], entry, arguments.rounds):
+            said = decode_lines if arguments.decode else lines
+            for line in said(arguments.models / entry["file"], entry, arguments.rounds):
                 print(line, flush=True)
 
 

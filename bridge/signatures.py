@@ -60,12 +60,12 @@ class SignatureRunner:
             BridgeError: as `Interpreter.allocate_tensors` and `Interpreter.invoke`.
         """
         subgraph, last = self._subgraph(), self._last
-        if self._kept:
-            subgraph.keep(self._kept)
         if last is not None and last.is_like(subgraph, inputs):
             last.set(inputs)
             subgraph.invoke()
             return last.results()
+        if self._kept:  # from then on, as long as the plan is the same
+            subgraph.keep(self._kept)
         self._set(subgraph, inputs)
         subgraph.invoke()
         results = {name: subgraph.get(index) for name, index in self._returned.items()}
