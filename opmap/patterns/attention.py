@@ -1,8 +1,10 @@
 """Softmax attention: two products around a SOFTMAX, as ONNX's Attention.
 
-The operands are found through RESHAPE, TRANSPOSE and MUL by a number, however these are put: it is
-their strides that count. Attention takes heads in either of two places, and all operands have to
-have them in the same: [batch, tokens, heads * size], or [batch, heads, tokens, size].
+The operands are found through RESHAPE, TRANSPOSE, SLICE and MUL by a number, however these are put:
+it is their strides that count. Attention takes heads in either of two places, and all operands have
+to have them in the same: [batch, tokens, heads * size], or [batch, heads, tokens, size]. Queries,
+keys and values that one product makes for each token, one after the other, are [batch, tokens, 3 *
+heads * size]: one Split parts them.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from tflite_ort.schema.values.semantics import normalized_axis
 from tflite_ort.schema.values.sizes import is_known
 
 # How many operators are looked at in front of a product.
-_REACH = 8
+_REACH = 12
 # Attention takes a score of the lowest float for one that is not there: a row of these becomes
 # zeros, and not the mean of all values, as a softmax of equal scores does.
 _LOWEST = np.float32(-3e38)
@@ -131,6 +133,19 @@ class _Sizes:
         fits = all(size in (1, n) for size, n in zip(shape[:2], wanted[:2], strict=True))
         return shape if fits and shape[2:] == wanted[2:] else None
 
+    @property
+    def are_alike(self) -> bool:
+        """Whether queries, keys and values have one shape."""
+        return self.queries == self.keys and self.size == self.value_size
+
+    def third(self, number: int) -> Strided:
+        """[batch, heads, tokens, size] of queries, keys or values in [batch, tokens, 3, heads *
+        size]."""
+        row = self.heads * self.size
+        shape = self.batch, self.heads, self.queries, self.size
+        strides = self.queries * 3 * row, self.size, 3 * row, 1
+        return Strided.of(shape, strides, number * row)
+
     def places(self, tokens: int, size: int, *, heads_last: bool) -> Strided:
         """[batch, heads, tokens, size] of an operand that Attention takes."""
         shape = self.batch, self.heads, tokens, size
@@ -168,32 +183,44 @@ class _Operand:
 def _operands(
     form: _Form, found: Found, producers: Producers, sizes: _Sizes, *, heads_last: bool
 ) -> Sequence[_Operand] | None:
-    """Queries, keys and values; None where one has its heads in another place."""
+    """Queries, keys and values, or one that has all three; None where one has its heads in another
+    place."""
     product, second = found.operator(form.scores), found.operator(form.result)
     rows = (
         (product["x"], False, sizes.queries, sizes.size),
         (product["y"], not product.options.adj_y, sizes.keys, sizes.size),
         (second["y"], second.options.adj_y, sizes.keys, sizes.value_size),
     )
-    operands = []
-    for tensor, swapped, tokens, size in rows:
+    operands, thirds = list[_Operand | None](), list[_Operand | None]()
+    for number, (tensor, swapped, tokens, size) in enumerate(rows):
         chain = _Chain(producers, scaled=tensor is not second["y"])
         shape = sizes.shape(tokens, size, heads_last=False)
         wanted = sizes.places(tokens, size, heads_last=heads_last)
-        found_operand = _operand(tensor, chain, shape, wanted, swapped=swapped)
-        if found_operand is None:
-            return None
-        operands.append(found_operand)
-    return operands
+        operands.append(_operand(tensor, chain, shape, wanted, swapped=swapped))
+        if heads_last and sizes.are_alike:
+            third = sizes.third(number)
+            thirds.append(_operand(tensor, chain, shape, third, swapped=swapped, parts=3))
+    packed = [each for each in thirds if each is not None]
+    if len(packed) == 3 and len({each.source.index for each in packed}) == 1:
+        return [_Operand(packed[0].source, prod(each.factor for each in packed))]
+    found_all = [each for each in operands if each is not None]
+    return found_all if len(found_all) == len(rows) else None
 
 
 def _operand(
-    tensor: TensorView, chain: _Chain, shape: Sequence[int], wanted: Strided, *, swapped: bool
+    tensor: TensorView,
+    chain: _Chain,
+    shape: Sequence[int],
+    wanted: Strided,
+    *,
+    swapped: bool,
+    parts: int = 1,
 ) -> _Operand | None:
     """What is behind `tensor` with its elements, as this shape, in the places `wanted`.
 
     Args:
         swapped: `tensor` has its last two dimensions in the other order.
+        parts: it has so many times as many elements.
     """
     best = None
     for source, factor, moves in chain.sources(tensor):
@@ -205,7 +232,7 @@ def _operand(
         if swapped:
             rank = len(view.dimensions)
             view = view.transposed((*range(rank - 2), rank - 1, rank - 2))
-        if view.reshaped(shape) == wanted:
+        if prod(source.shape) == parts * prod(shape) and view.reshaped(shape) == wanted:
             best = _Operand(source, factor)
     return best
 
@@ -233,6 +260,9 @@ class _Chain:
                 tensor = op["input"] if "input" in op.names else op.present_inputs()[0]
             elif op.op is Op.TRANSPOSE and op["perm"].data is not None:
                 moves.append(_Transposed.of(op))
+                tensor = op["input"]
+            elif op.op is Op.SLICE and (begin := op["begin"].data) is not None:
+                moves.append(_Sliced(tuple(map(int, begin.reshape(-1))), op.output.shape))
                 tensor = op["input"]
             elif op.op is Op.MUL and self.scaled and (scale := _scale_of(op)) is not None:
                 tensor, number = scale
@@ -263,7 +293,16 @@ class _Transposed:
         return view.transposed(self.order)
 
 
-Move = _Reshaped | _Transposed
+@record
+class _Sliced:
+    begin: tuple[int, ...]
+    shape: tuple[int, ...]
+
+    def __call__(self, view: Strided) -> Strided | None:
+        return view.sliced(self.begin, self.shape)
+
+
+Move = _Reshaped | _Transposed | _Sliced
 
 
 def _scale_of(op: View) -> tuple[TensorView, float] | None:
@@ -314,6 +353,7 @@ class _Call:
     """An Attention node.
 
     Args:
+        operands: queries, keys and values, or one that has all three.
         is_above: the mask is above the lowest float.
     """
 
@@ -326,23 +366,29 @@ class _Call:
 
     def emit(self, g: Graph, op: View) -> None:
         """Add the node, which writes the output of `op`."""
+        inputs: list[ir.Value | None] = [*self._read_operands(g)]
+        if self.mask is not None:
+            inputs.append(self._read_mask(g, self.mask))
+        heads = self.sizes.heads if self.heads_last else None
+        y = g.op(
+            "Attention", *inputs, q_num_heads=heads, kv_num_heads=heads, scale=float(self.scale)
+        )
+        g.write(op.output, g.reshape(y, op.output.shape))
+
+    def _read_operands(self, g: Graph) -> Sequence[ir.Value]:
+        """Queries, keys and values."""
         sizes, heads_last = self.sizes, self.heads_last
+        if len(self.operands) == 1:
+            shape = sizes.batch, sizes.queries, 3 * sizes.heads * sizes.size
+            value = _read_as(g, self.operands[0].source, shape)
+            return g.op_multi("Split", value, outputs=3, axis=-1, num_outputs=3)
         shapes = (
             sizes.shape(sizes.queries, sizes.size, heads_last=heads_last),
             sizes.shape(sizes.keys, sizes.size, heads_last=heads_last),
             sizes.shape(sizes.keys, sizes.value_size, heads_last=heads_last),
         )
-        inputs: list[ir.Value | None] = [
-            _read_as(g, each.source, shape)
-            for each, shape in zip(self.operands, shapes, strict=True)
-        ]
-        if self.mask is not None:
-            inputs.append(self._read_mask(g, self.mask))
-        heads = sizes.heads if heads_last else None
-        y = g.op(
-            "Attention", *inputs, q_num_heads=heads, kv_num_heads=heads, scale=float(self.scale)
-        )
-        g.write(op.output, g.reshape(y, op.output.shape))
+        pairs = zip(self.operands, shapes, strict=True)
+        return [_read_as(g, each.source, shape) for each, shape in pairs]
 
     def _read_mask(self, g: Graph, mask: TensorView) -> ir.Value:
         """The mask above the lowest float."""

@@ -1,4 +1,5 @@
-"""A tensor as a view of another one: RESHAPE and TRANSPOSE as strides, as far as nothing is copied.
+"""A tensor as a view of another one: RESHAPE, TRANSPOSE and SLICE as strides, as far as nothing is
+copied.
 
 Converters put a chain of RESHAPE and TRANSPOSE before and after each product of an attention. What
 matters is where the elements stand in the end: the strides say it, however the chain is written.
@@ -23,9 +24,11 @@ class Strided:
     Args:
         dimensions: each as the runs that it is made of; none for a size of 1. A RESHAPE can make
             one dimension of two that are none in memory.
+        offset: in elements, where the first one stands.
     """
 
     dimensions: tuple[Runs, ...]
+    offset: int = 0
 
     @classmethod
     def whole(cls, shape: Sequence[int]) -> Strided:
@@ -33,14 +36,28 @@ class Strided:
         return cls.of(shape, [prod(shape[axis + 1 :]) for axis in range(len(shape))])
 
     @classmethod
-    def of(cls, shape: Sequence[int], strides: Sequence[int]) -> Strided:
+    def of(cls, shape: Sequence[int], strides: Sequence[int], offset: int = 0) -> Strided:
         """One stride for each dimension."""
         pairs = zip(shape, strides, strict=True)
-        return cls(tuple(((size, stride),) if size > 1 else () for size, stride in pairs))
+        return cls(tuple(((size, stride),) if size > 1 else () for size, stride in pairs), offset)
 
     def transposed(self, order: Sequence[int]) -> Strided:
         """With the dimensions in another order."""
-        return Strided(tuple(self.dimensions[i] for i in order))
+        return Strided(tuple(self.dimensions[i] for i in order), self.offset)
+
+    def sliced(self, begin: Sequence[int], shape: Sequence[int]) -> Strided | None:
+        """A part of each dimension; None where one that is cut is none in memory."""
+        dimensions, offset = [], self.offset
+        for runs, first, size in zip(self.dimensions, begin, shape, strict=True):
+            if prod(each for each, _ in runs) == size:
+                dimensions.append(runs)
+                continue
+            if len(runs) != 1:
+                return None
+            ((_, stride),) = runs
+            offset += first * stride
+            dimensions.append(((size, stride),) if size > 1 else ())
+        return Strided(tuple(dimensions), offset)
 
     @property
     def shape(self) -> Shape:
@@ -55,7 +72,7 @@ class Strided:
             if runs and prod(each for each, _ in runs) != size:
                 return None
             dimensions.append(runs or (((size, 0),) if size > 1 else ()))
-        return Strided(tuple(dimensions))
+        return Strided(tuple(dimensions), self.offset)
 
     def reshaped(self, shape: Sequence[int]) -> Strided | None:
         """With other dimensions; None where these cut a run elsewhere than in whole parts."""
@@ -77,7 +94,7 @@ class Strided:
                 taken.append((size, stride))
                 wanted //= size
             dimensions.append(_joined(taken))
-        return None if left else Strided(tuple(dimensions))
+        return None if left else Strided(tuple(dimensions), self.offset)
 
 
 def _joined(runs: Sequence[tuple[int, int]]) -> Runs:

@@ -35,6 +35,9 @@ class Model:
         heads_first: the inputs are [batch, heads, tokens, size], and so is the result.
         beta: of SOFTMAX.
         order: how the result is turned.
+        packed: the order of q, k and v in one input; empty for three inputs.
+        cut: where they stand in it: one after the other for each ``token``, so too but ``turned``
+            before they are cut, as torch does it, or one after the other in the ``batch``.
     """
 
     batch: int = 1
@@ -51,6 +54,8 @@ class Model:
     beta: float = 1.0
     order: tuple[int, ...] = (0, 2, 1, 3)
     also: Sequence[str] = ()
+    packed: str = ""
+    cut: str = "token"
 
     def content(self) -> bytes:
         """The model."""
@@ -60,7 +65,8 @@ class Model:
         """Random inputs; half of the mask is far below 0."""
         print(f"seed {seed}")
         rng, tensors = np.random.default_rng(seed), _Builder(self).tensors
-        arrays = [rng.normal(0, 1, tensors[name].shape).astype(np.float32) for name in "qkv"]
+        names = ["packed"] if self.packed else list("qkv")
+        arrays = [rng.normal(0, 1, tensors[name].shape).astype(np.float32) for name in names]
         if self.mask is not None:
             arrays.append(np.where(rng.random(self.mask) < 0.5, 0, -1e9).astype(np.float32))
         return arrays
@@ -82,7 +88,12 @@ class _Builder:
             shape = (model.batch, tokens, model.heads * size)
             if model.heads_first:
                 shape = (model.batch, model.heads, tokens, size)
-            self.tensors[name] = T(shape)
+            if not model.packed:
+                self.tensors[name] = T(shape)
+        if model.packed:
+            lead = (3 * model.batch if model.cut == "batch" else model.batch), model.tokens
+            row = model.heads * model.size
+            self.tensors["packed"] = T((*lead, row if model.cut == "batch" else 3 * row))
         if model.mask is not None:
             self.tensors["mask"] = T(model.mask)
 
@@ -105,6 +116,8 @@ class _Builder:
     def operand(self, name: str) -> str:
         model, (tokens, size) = self.model, self.rows[name]
         value, shape = name, (model.batch, tokens, model.heads, size)
+        if model.packed:
+            value = self.part(model.packed.index(name))
         if model.scales is not None and name != "v":
             value = self.scaled(value, model.scales[0])
         if not model.heads_first:
@@ -118,6 +131,23 @@ class _Builder:
             shape3 = (int(np.prod(lead)), rows, columns)
             value = self.moved(Op.RESHAPE, value, shape3, shape3)
         return value
+
+    def part(self, number: int) -> str:
+        """Of what is packed, the part of this number."""
+        model = self.model
+        batch, tokens, row = model.batch, model.tokens, model.heads * model.size
+        value, begin, shape = "packed", (0, 0, number * row), (batch, tokens, row)
+        if model.cut == "batch":
+            begin = (number * batch, 0, 0)
+        elif model.cut == "turned":
+            value = self.moved(Op.RESHAPE, value, four := (batch, tokens, 3, row), four)
+            turned = (3, batch, tokens, row)
+            value = self.moved(Op.TRANSPOSE, value, (2, 0, 1, 3), turned)
+            begin, shape = (number, 0, 0, 0), (1, *shape)
+        names = f"b{len(self.nodes)}", f"s{len(self.nodes)}"
+        for name, numbers in zip(names, (begin, shape), strict=True):
+            self.tensors[name] = T.constant(np.int32(numbers))
+        return self.op(Op.SLICE, [value, *names], shape)
 
     def content(self) -> bytes:
         model = self.model
@@ -169,6 +199,14 @@ ONE_NODE = {
     "heads first": replace(PLAIN, batch=2, heads_first=True),
     "heads first, masked": replace(PLAIN, heads_first=True, mask=(1, 1, 5, 5), adjoint=False),
 }
+PACKED = {
+    "packed": replace(PLAIN, batch=2, packed="qkv"),
+    "packed and turned": replace(PLAIN, packed="qkv", cut="turned", merged=True, adjoint=False),
+    "packed and turned batch": replace(PLAIN, batch=3, packed="qkv", cut="turned"),
+    "packed and scaled": replace(PLAIN, packed="qkv", cut="turned", scales=(0.5, 0.25)),
+    "packed in another order": replace(PLAIN, batch=2, packed="vqk"),
+    "packed by the batch": replace(PLAIN, batch=2, packed="qkv", cut="batch"),
+}
 NOT_ONE = {
     "mask of a row": replace(PLAIN, mask=(1, 1, 1, 5)),
     "beta": replace(PLAIN, beta=0.5),
@@ -194,6 +232,14 @@ def test_attention_is_one_node(name: str) -> None:
     assert set(counts) <= {"Attention", "Reshape", "Max"}, counts
     assert counts["Attention"] == 1
     compare(model)
+
+
+@pytest.mark.parametrize("name", PACKED)
+def test_operands_of_one_tensor_are_parted_once(name: str) -> None:
+    counts = optimised_nodes(PACKED[name].content())
+    assert set(counts) <= {"Attention", "Reshape", "Split"}, counts
+    assert (counts["Attention"], counts["Split"]) == (1, 1)
+    compare(PACKED[name])
 
 
 @pytest.mark.parametrize("name", NOT_ONE)
@@ -241,11 +287,18 @@ def test_strides_are_those_of_numpy(seed: int) -> None:
         reshaped = view.reshaped(wanted)
         assert reshaped is not None
         array, view = array.reshape(wanted), reshaped
+        axis = int(rng.integers(0, array.ndim))
+        begin, shape = [0] * array.ndim, list(array.shape)
+        begin[axis] = int(rng.integers(0, shape[axis]))
+        shape[axis] -= begin[axis]
+        sliced = view.sliced(begin, shape)
+        if sliced is not None:
+            array, view = array[tuple(map(slice, begin, np.add(begin, shape)))], sliced
     assert _places(view).tolist() == array.reshape(-1).tolist()
 
 
 def _places(view: Strided) -> Array:
-    places = np.zeros(1, np.int64)
+    places = np.full(1, view.offset)
     for runs in view.dimensions:
         for size, stride in runs:
             places = (places[:, None] + np.arange(size) * stride).reshape(-1)
