@@ -41,6 +41,37 @@ def test_short_option_for_help(verb: list[str]) -> None:
     assert short.output == long.output
 
 
+_OPTION = re.compile(r"^  (?:-\w, )?(--[a-z-]+)", re.MULTILINE)
+
+
+@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "cache"])
+def test_options_that_verbs_share_come_last_and_in_one_order(verb: str) -> None:
+    help_text = CliRunner().invoke(app, [verb, "-h"], terminal_width=100).output
+    told = _OPTION.findall(help_text)
+    assert told[-1] == "--help" or "-h, --help" in help_text
+    shared = ["--threads", "--provider", "--provider-option", "--hybrid", "--resolver"]
+    shared += ["--external-root", "--budget", "--json", "--help"]
+    own = [name for name in told if name not in [*shared, "--seed"]]
+    rest = [name for name in ["--seed", *shared] if name in told]
+    assert told == own + rest
+
+
+def test_what_was_measured_by_operator_is_json(tmp_path: Path) -> None:
+    model, out = digits_model("int8"), tmp_path / "times.json"
+    asked = ["bench", str(model), "--profile", "--json", str(out)]
+    assert CliRunner().invoke(app, asked).exit_code == 0
+    record = json.loads(out.read_text())[model.name]
+    assert {"operator", "ms", "nodes", "provider"} == set(record["operators"][0])
+    assert record["ms"] == pytest.approx(sum(each["ms"] for each in record["operators"]))
+
+
+def test_the_demo_tells_numbers() -> None:
+    record = json.loads(CliRunner().invoke(app, ["demo", "--json"]).stdout)
+    for each in record["models"]:
+        pairs = zip(each["digits"], record["digits"], strict=True)
+        assert each["right"] == sum(read == there for read, there in pairs)
+
+
 def test_shells_complete_verbs_and_options() -> None:
     """What bash asks the command for."""
     asked = [("tflite-ort exp", 1, "export"), ("tflite-ort run --sig", 2, "--signature")]
@@ -73,6 +104,9 @@ def test_every_verb_that_tells_something_tells_it_as_json(tmp_path: Path) -> Non
         ["inspect", model],
         ["run", model],
         ["export", model, str(out / "model.onnx")],
+        ["demo"],
+        ["bench", model, "--profile"],
+        ["verify", model, "--runtime", "kernels"],
     ):
         outcome = CliRunner().invoke(app, [*arguments, "--json"])
         assert outcome.exit_code == 0, outcome.output

@@ -281,6 +281,11 @@ def test_numbers_of_another_type_are_told_or_refused(tmp_path: Path) -> None:
     assert "holds int64 from 0 to 1099511627776, input 'in0' takes int32" in text
 
 
+def test_a_folder_that_is_not_there_is_told_before_the_run(tmp_path: Path) -> None:
+    said = refusal("run", FLOAT, "--output", tmp_path / "none" / "out.npy")
+    assert "there is no folder" in " ".join(said.split())
+
+
 @pytest.mark.parametrize("verb", ["run", "verify"])
 def test_every_verb_tells_and_refuses_numbers_alike(verb: str, tmp_path: Path) -> None:
     model, file = tmp_path / "m.tflite", tmp_path / "in.npy"

@@ -33,16 +33,19 @@ from tflite_ort.command.bench_suite import (
     suite_record,
     to_html,
 )
-from tflite_ort.command.bench_tables import print_profile, print_results
+from tflite_ort.command.bench_tables import (
+    PROFILED_RUNS,
+    print_profile,
+    print_results,
+    profile_record,
+)
 from tflite_ort.command.benchmark import Result, Settings, measure
 from tflite_ort.command.benchmark import profile as profile_of
 from tflite_ort.command.called import called_model
 from tflite_ort.command.terminal import complain, say
 from tflite_ort.files import write_text
+from tflite_ort.plan.profiling import OperatorTime
 from tflite_ort.schema import BridgeError
-
-_PROFILED_RUNS = 50
-
 
 Models = Annotated[list[Path] | None, typer.Argument(metavar="MODEL", help=".tflite files.")]
 Suite = Annotated[
@@ -107,6 +110,7 @@ def bench(
         tuple(budget or ()),
     )
     results, kinds, failed = list[Result](), dict[str, ModelKind](), False
+    profiles = dict[str, Sequence[OperatorTime]]()
     limits: dict[str, Any] = {"external_roots": roots, "budgets": budgets(budget)}
     files = _files(models, suite)
     for number, model in enumerate(files):
@@ -114,7 +118,7 @@ def bench(
         try:
             with called_model(model, signature, **limits) as (file, _):
                 if profile:
-                    _print_profile(file, counts[0], settings)
+                    profiles[model.name] = profile_of(file, counts[0], settings, PROFILED_RUNS)
                     continue
                 measured = [measure(file, count, settings) for count in counts]
                 kinds |= {each.model: kind_of(file, **limits) for each in measured}
@@ -122,13 +126,11 @@ def bench(
         except (BridgeError, OSError, MemoryError, RecursionError) as error:
             complain(error, model)
             failed = True
-    _show(results, kinds, check, json_file, html, with_classes=suite is not None)
+    if profile:
+        _show_profiles(profiles, json_file)
+    else:
+        _show(results, kinds, check, json_file, html, with_classes=suite is not None)
     raise typer.Exit(int(failed))
-
-
-def _print_profile(model: Path, threads: int, settings: Settings) -> None:
-    times = profile_of(model, threads, settings, _PROFILED_RUNS)
-    print_profile(model.name, times, _PROFILED_RUNS)
 
 
 def _files(models: Sequence[Path] | None, suite: Path | None) -> list[Path]:
@@ -148,16 +150,32 @@ def _show(
     with_classes: bool,
 ) -> None:
     """Print the results, or write them to the files that were asked for."""
-    if json_file == "-":
-        say(*json.dumps(suite_record(results, kinds), indent=2).split("\n"))
-    elif results:
+    if json_file is not None:
+        _write_json(json_file, suite_record(results, kinds))
+    if results and json_file != "-":
         print_results(results, check)
         if with_classes:
             print_classes(classes(results, kinds))
     if html is not None:
         write_text(html, to_html(results, kinds))
-    if json_file is not None and json_file != "-":
-        write_text(json_file, json.dumps(suite_record(results, kinds), indent=2) + "\n")
+
+
+def _show_profiles(profiles: Mapping[str, Sequence[OperatorTime]], json_file: str | None) -> None:
+    """Print the times of operators by model, or write them to the file that was asked for."""
+    if json_file is not None:
+        _write_json(json_file, {name: profile_record(rows) for name, rows in profiles.items()})
+    if json_file != "-":
+        for name, rows in profiles.items():
+            print_profile(name, rows)
+
+
+def _write_json(file: str, record: Any) -> None:
+    """To a file, or with ``-`` to standard output."""
+    text = json.dumps(record, indent=2)
+    if file == "-":
+        say(*text.split("\n"))
+    else:
+        write_text(file, text + "\n")
 
 
 def _thread_counts(text: str) -> list[int]:

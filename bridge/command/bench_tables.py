@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from tflite_ort.command.benchmark import Difference, Result
 from tflite_ort.command.terminal import new_console, new_table
 from tflite_ort.plan.profiling import OperatorTime
+
+# Invokes of which a profile is made.
+PROFILED_RUNS = 50
 
 
 def print_results(results: Sequence[Result], check: bool) -> None:
@@ -62,18 +66,32 @@ def _mebibytes(value: float | None) -> str:
     return "-" if value is None else f"{value:.1f}"
 
 
-def print_profile(model: str, operators: Sequence[OperatorTime], runs: int) -> None:
-    """A table of operators by the time they took in `runs` invokes of `model`."""
-    total = sum(each.seconds for each in operators)
+def print_profile(model: str, operators: Sequence[OperatorTime]) -> None:
+    """A table of operators by the time they take in one invoke of `model`."""
+    record = profile_record(operators)
     table = new_table("operator", "ms", "%", "nodes", "provider")
-    for each in operators:
-        nodes = ", ".join(
-            f"{name} {_milliseconds(seconds * 1e3 / runs)}"
-            for name, seconds in sorted(each.nodes.items(), key=lambda node: -node[1])
-        )
-        share = f"{100 * each.seconds / total:.1f}"
-        time = _milliseconds(each.seconds * 1e3 / runs)
-        table.add_row(each.operator, time, share, nodes, each.provider)
+    for row in record["operators"]:
+        nodes = ", ".join(f"{name} {_milliseconds(ms)}" for name, ms in row["nodes"].items())
+        share = f"{100 * row['ms'] / (record['ms'] or 1.0):.1f}"
+        table.add_row(row["operator"], _milliseconds(row["ms"]), share, nodes, row["provider"])
     console = new_console()
-    console.print(f"{model}: {_milliseconds(total * 1e3 / runs)} ms in operators")
+    console.print(f"{model}: {_milliseconds(record['ms'])} ms in operators")
     console.print(table)
+
+
+def profile_record(operators: Sequence[OperatorTime]) -> dict[str, Any]:
+    """What ``--json`` prints of a profile: milliseconds of one invoke, the slowest nodes first."""
+    each = 1e3 / PROFILED_RUNS
+    rows = [
+        {
+            "operator": operator.operator,
+            "ms": operator.seconds * each,
+            "nodes": {
+                name: seconds * each
+                for name, seconds in sorted(operator.nodes.items(), key=lambda node: -node[1])
+            },
+            "provider": operator.provider,
+        }
+        for operator in operators
+    ]
+    return {"ms": sum(operator.seconds for operator in operators) * each, "operators": rows}

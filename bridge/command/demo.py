@@ -129,6 +129,24 @@ def run_demo(console: Console) -> None:
     console.print(summary(labels, answers, narrow=console.width < WIDE))
 
 
+def demo_record() -> dict[str, Any]:
+    """What the demo tells as JSON: the digits that there are, and of each model what it reads."""
+    images, labels = held_out()
+    read = [read_digits(model, images) for model in MODELS]
+    return {"digits": labels.tolist(), "models": [_record(each, labels) for each in read]}
+
+
+def _record(answers: Answers, labels: Array) -> dict[str, Any]:
+    return {
+        "model": answers.model,
+        "bytes": digits_model(answers.model).stat().st_size,
+        "right": int((answers.digits == labels).sum()),
+        "digits": answers.digits.tolist(),
+        "probabilities": answers.probabilities.tolist(),
+        "ms": answers.milliseconds,
+    }
+
+
 def _draws(console: Console, characters: str) -> bool:
     """Whether a console can write the characters."""
     try:

@@ -30,6 +30,12 @@ _WORDS: dict[Any, str] = {int: "N", float: "NUMBER", Path: "PATH", str: "TEXT"}
 _COLUMN, _NARROW = 34, 60
 _WIDEST = 100
 
+# Options that many verbs have: every verb tells them last, in this order.
+_SHARED = (
+    *("--seed", "--threads", "--provider", "--provider-option", "--hybrid", "--resolver"),
+    *("--external-root", "--budget", "--json", "--help"),
+)
+
 # What is told of an option or a verb: how it is written, and the text.
 Row = tuple[str, str]
 
@@ -64,7 +70,8 @@ class VerbCommand(TyperCommand):
         """Print the help."""
         words = _words(self.callback)
         arguments = [_argument(each) for each in self.params if _is_argument(each)]
-        options = [_option(p, words) for p in self.get_params(ctx) if not _is_argument(p)]
+        own = (each for each in self.get_params(ctx) if not _is_argument(each))
+        options = [_option(each, words) for each in sorted(own, key=_place)]
         _print(ctx, self.help, {"Arguments": arguments, "Options": options})
 
 
@@ -87,6 +94,11 @@ class VerbGroup(TyperGroup):
 
 def _is_argument(parameter: Any) -> bool:
     return bool(parameter.param_type_name == "argument")
+
+
+def _place(option: Any) -> int:
+    """Where the help tells an option: those of a verb alone come first, as they are declared."""
+    return max(_SHARED.index(name) + 1 if name in _SHARED else 0 for name in option.opts)
 
 
 def _is_optional(option: Any) -> bool:

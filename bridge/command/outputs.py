@@ -196,13 +196,17 @@ def _number(value: float) -> float | None:
 
 
 def check_target(target: str) -> None:
-    """Refuse a file of a kind that is not written, before the model runs.
+    """Refuse a file that cannot be written, before the model runs.
 
     Raises:
-        InputError: it has another suffix.
+        InputError: it has another suffix, or its folder is not there.
     """
     suffix = Path(target).suffix.lower()
-    if target == STDOUT or suffix in _KINDS or _is_folder(target):
+    if target == STDOUT or _is_folder(target):
+        return
+    if suffix in _KINDS:
+        if not Path(target).parent.is_dir():
+            raise InputError(f"--output {target}: there is no folder {Path(target).parent}")
         return
     raise InputError(
         f"--output {target} has no known kind: {', '.join(_KINDS)}, a folder that is there, "

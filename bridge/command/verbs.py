@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tflite_ort.command.arguments import AsJson, ProviderOptions, Providers, choices_of
-from tflite_ort.command.demo import run_demo
+from tflite_ort.command.demo import demo_record, run_demo
 from tflite_ort.command.terminal import new_console, new_table, say, say_json
 from tflite_ort.command.versions import versions_command
 from tflite_ort.optional import late
@@ -69,19 +69,24 @@ def demo(
     ] = 2,
     provider: Providers = None,
     provider_option: ProviderOptions = None,
+    as_json: AsJson = False,
 ) -> None:
     """Read handwritten digits; draw hands and faces on a film.
 
     Without --camera the shipped models read digits that they have not seen. With it hands, faces
     and bodies are drawn on each frame, which is written as a picture."""
     if camera is None:
-        run_demo(new_console())
+        say_json(demo_record()) if as_json else run_demo(new_console())
         return
     if not bundle:
         raise typer.BadParameter("--camera needs --bundle: a hand, face or pose landmarker")
-    chosen = choices_of(provider, provider_option)
+    chosen, drawn = choices_of(provider, provider_option), []
     try:
         for path, found in drawing.drawn_film(camera, out, bundle, most, chosen):
-            say(f"{path}: {', '.join(f'{count} by {name}' for name, count in found.items())}")
+            drawn.append({"file": str(path), "found": dict(found)})
+            if not as_json:
+                say(f"{path}: {', '.join(f'{count} by {name}' for name, count in found.items())}")
     except ImportError as error:
         raise typer.BadParameter(str(error)) from error
+    if as_json:
+        say_json(drawn)
