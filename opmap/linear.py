@@ -24,6 +24,7 @@ from tflite_ort.opmap.idioms.hybrid import hybrid_input, input_rounding
 from tflite_ort.opmap.idioms.hybrid_products import WeightMatrix, keeps_codes, sum_of_products
 from tflite_ort.opmap.idioms.products_of_cells import product_lowerings
 from tflite_ort.opmap.idioms.rounded_rows import (
+    is_rounded,
     rounded_product,
     rounded_product_of_4_bits,
     unpacks_4_bits,
@@ -214,6 +215,8 @@ def batch_matmul(op: OperatorView[BatchMatMulOptions], g: Graph) -> None:
         steps = (_transposed(g, g.read_steps(each), each, adjoint) for each, adjoint in factors)
         g.write(op.output, exact.codes(g, *steps), domain=Domain.STORED)
         return
+    if _coded_batch(op, g):
+        return
     left = _transposed(g, g.read(x), x, options.adj_x)
     asymmetric = options.asymmetric_quantize_inputs
     left = hybrid_input(g, left, x, y, axes=(x.rank - 1,), asymmetric=asymmetric)
@@ -222,6 +225,32 @@ def batch_matmul(op: OperatorView[BatchMatMulOptions], g: Graph) -> None:
     else:
         right = _transposed(g, g.read(y), y, options.adj_y)
     g.write(op.output, g.op("MatMul", left, right))
+
+
+def _coded_batch(op: OperatorView[BatchMatMulOptions], g: Graph) -> bool:
+    """Write the product of floats and one 8-bit matrix that stays codes; False if these become
+    floats."""
+    x, y, output, options = op["x"], op["y"], op.output, op.options
+    matrix = None if x.is_quantized else WeightMatrix.of_factor(y, options.adj_y)
+    if matrix is None or not is_known(*x.shape) or 0 in x.shape or y.type is not TensorType.INT8:
+        return False
+    depth, asymmetric = matrix.codes.shape[1], options.asymmetric_quantize_inputs
+    count = math.prod(x.shape) // depth
+    rounding = input_rounding(g, x, y, asymmetric=asymmetric)
+    single_row, rounds = count == 1, is_rounded(g, matrix, count) and not asymmetric
+    if not rounds and not keeps_codes(g, matrix, rounding, single_row=single_row):
+        return False
+    if options.adj_x:
+        rows = g.reshape(_transposed(g, g.read(x), x, True), (count, depth))
+    else:
+        rows = _input_rows(g, x, depth)
+    product = rounded_product(g, rows, matrix, count, None) if rounds else None
+    if product is None:
+        product = sum_of_products(g, [(rows, matrix)], rounding=rounding, single_row=single_row)
+    in_rows = output.rank == 2 or has_rows(output)
+    product = product if in_rows else g.reshape(product, output.shape)
+    g.write(output, product, layout=Layout.ROWS if in_rows else Layout.LAST)
+    return True
 
 
 def _constant_factor(g: Graph, x: TensorView, y: TensorView, adjoint: bool) -> ir.Value:

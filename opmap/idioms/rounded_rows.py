@@ -31,8 +31,7 @@ def rounded_product(
     g: Graph, x: ir.Value, matrix: WeightMatrix, rows: int, added: ir.Value | None
 ) -> ir.Value | None:
     """`x` [rows, K] times the transposed matrix, plus `added` [N]; None where floats are faster."""
-    enough = _is_enough(rows, *matrix.codes.shape)
-    if g.target.hybrid != "auto" or not enough or not keeps_exact_codes(g, matrix):
+    if not is_rounded(g, matrix, rows):
         return None
     assert matrix.scale is not None
     codes, scale = g.constants.add(matrix.codes.T, "weights"), g.constant(matrix.scale)
@@ -41,6 +40,12 @@ def rounded_product(
         return g.op("DynamicQuantizeMatMul", *operands, domain=_MICROSOFT)
     product = _product_of_rows(g, x, codes, scale, (rows, matrix.codes.shape[1]))
     return product if added is None else g.op("Add", product, added)
+
+
+def is_rounded(g: Graph, matrix: WeightMatrix, rows: int) -> bool:
+    """Whether `rounded_product` is there for so many rows."""
+    enough = _is_enough(rows, *matrix.codes.shape)
+    return g.target.hybrid == "auto" and enough and keeps_exact_codes(g, matrix)
 
 
 def _is_enough(rows: int, units: int, depth: int) -> bool:

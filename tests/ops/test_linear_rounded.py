@@ -13,7 +13,7 @@ from tests.optimised import optimised_nodes
 from tests.oracle import litert
 from tflite_ort import Interpreter
 from tflite_ort.providers.trials import exact_weight_type
-from tflite_ort.schema import FullyConnectedOptions, Op, TensorType
+from tflite_ort.schema import BatchMatMulOptions, FullyConnectedOptions, Op, TensorType
 
 Array = npt.NDArray[Any]
 SEED = 12
@@ -149,6 +149,53 @@ def test_few_4_bit_weights_become_floats(shape: tuple[int, int, int]) -> None:
     (got,), _ = ours(case.model(), [x])
     assert_close(got, product(case, x)[0].astype(np.float32), 0, 1e-5, "in floats")
     assert set(optimised_nodes(case.model())) == {"Gemm"}
+
+
+def factor(shape: tuple[int, ...], units: int, *, adj_x: bool, adj_y: bool, channels: bool) -> Case:
+    """BATCH_MATMUL of `shape`, before it is turned, and a constant in codes."""
+    rng, depth = np.random.default_rng(SEED), shape[-1]
+    codes = rng.integers(-127, 128, (units, depth) if adj_y else (depth, units)).astype(np.int8)
+    scales = rng.uniform(0.01, 0.02, units).tolist()
+    weights = (
+        T.constant(codes, scale=scales, axis=0 if adj_y else 1)
+        if channels
+        else T.constant(codes, scale=0.01)
+    )
+    turned = (*shape[:-2], shape[-1], shape[-2]) if adj_x else shape
+    options = BatchMatMulOptions(adj_x=adj_x, adj_y=adj_y)
+    return Case(
+        "factor", Op.BATCH_MATMUL, [T(turned), weights], [T((*shape[:-1], units))], options, 4
+    )
+
+
+FACTORS = {
+    f"{shape}-{adj_x}-{adj_y}-{channels}": factor(
+        shape, 128, adj_x=adj_x, adj_y=adj_y, channels=channels
+    )
+    for shape in ((64, 256), (1, 64, 256), (2, 3, 32, 256), (1, 1024))
+    for adj_x, adj_y in ((False, False), (False, True), (True, False))
+    for channels in (False, True)
+}
+
+
+@pytest.mark.skipif(not ROUNDS, reason="this processor's products of 8 bits saturate")
+@pytest.mark.parametrize("case", FACTORS.values(), ids=FACTORS)
+def test_batch_matmul_by_one_matrix_is_a_product_of_codes(case: Case) -> None:
+    """With every rounding, as near to the true product as LiteRT's kernels."""
+    print(f"seed {SEED}")
+    x = np.random.default_rng(SEED).normal(0.2, 2, case.inputs[0].shape).astype(np.float32)
+    ((true,), _) = ours(case.model(), [x], hybrid="float")
+    sets = ("default", "optimized", "reference")
+    theirs = [litert(case.model(), [x], kernels)[0] for kernels in sets]
+    others = max(float(np.sqrt(((each - true) ** 2).mean())) for each in theirs)
+    for hybrid in ("auto", "dynamic", "xnnpack"):
+        (got,), runners = ours(case.model(), [x], hybrid=hybrid)
+        assert runners == {"ort"}
+        assert 0 < float(np.sqrt(((got - true) ** 2).mean())) <= 1.02 * others
+        nodes = optimised_nodes(case.model(), hybrid=hybrid)
+        coded = "MatMulIntegerToFloat", "MatMulInteger", "DynamicQuantizeMatMul"
+        assert sum(nodes[each] for each in coded) == 1
+        assert not nodes["MatMul"]
 
 
 def test_the_default_is_auto() -> None:
