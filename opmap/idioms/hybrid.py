@@ -102,6 +102,18 @@ def rounded(g: Graph, value: ir.Value, rounding: Rounding, axes: Sequence[int]) 
     return _ROUNDED[rounding](g, value, axes)
 
 
+def rounded_rows(g: Graph, rows: ir.Value, rounding: Rounding, depth: int) -> Codes:
+    """`rows` [..., depth] as codes, each row with a scale of its own; from opset 21 on."""
+    if rounding is not Rounding.XNNPACK:
+        return rounded(g, rows, rounding, [-1])
+    factor, scale, place = _steps_like_xnnpack(g, rows, g.ints([-1]))
+    step, middle = g.constant(1, np.float32), g.constant(-_LOWEST, np.uint8)
+    zero_point = g.op("QuantizeLinear", place, step, middle)
+    steps, ones = g.op("Mul", rows, factor), g.op("Div", scale, scale)
+    codes = g.op("QuantizeLinear", steps, ones, zero_point, axis=-1, block_size=depth)
+    return Codes(codes, g.cast(zero_point, _FLOAT), scale, unsigned=True)
+
+
 def reach(g: Graph, value: ir.Value, axes: Sequence[int]) -> ir.Value:
     """The largest magnitude in every slice that spans `axes`, never 0."""
     over = g.ints(axes)
@@ -194,8 +206,9 @@ def _zero_point(g: Graph, low: ir.Value, high: ir.Value, step: ir.Value) -> ir.V
 
 
 def _rounded(g: Graph, value: ir.Value) -> ir.Value:
-    """The nearest integers, halves away from zero: half a step is added, and Cast truncates."""
-    return g.cast(g.op("Shrink", value, bias=-0.5, lambd=0.0), _INT32)
+    """The nearest integers, halves away from zero: whole halves less whole steps, both cut off."""
+    halves = g.cast(g.op("Add", value, value), _INT32)
+    return g.op("Sub", halves, g.cast(value, _INT32))
 
 
 def _clipped(g: Graph, codes: ir.Value) -> ir.Value:

@@ -14,7 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Graph, ir
-from tflite_ort.opmap.idioms.hybrid import Codes, Rounding, quantized_row, reach, rounded
+from tflite_ort.opmap.idioms.hybrid import (
+    Codes,
+    Rounding,
+    quantized_row,
+    reach,
+    rounded,
+    rounded_rows,
+)
 from tflite_ort.records import record
 from tflite_ort.schema import TensorType, TensorView
 
@@ -152,11 +159,12 @@ def sum_of_products(
         if rounding is Rounding.XNNPACK and single_row and keeps_exact_codes(g, matrix):
             products.append(_product_of_quantized_row(g, x, matrix))
             continue
-        codes = None if rounding is None else rounded(g, x, rounding, [-1])
         if not keeps_codes(g, matrix, rounding, single_row=single_row):
-            reals.append((x if codes is None else codes.reals(g), matrix))
+            reals.append(
+                (x if rounding is None else rounded(g, x, rounding, [-1]).reals(g), matrix)
+            )
         else:
-            products.append(_coded_product(g, x, codes, matrix))
+            products.append(_coded_product(g, x, rounding, matrix))
     if reals:
         added = _float_product(g, reals, added)
     return reduce(partial(g.op, "Add"), products if added is None else [added, *products])
@@ -178,11 +186,13 @@ def _float_product(g: Graph, terms: Sequence[Term], added: ir.Value | None) -> i
     return g.op("Gemm", x, g.constants.add(joined, "weights"), added, transB=1)
 
 
-def _coded_product(g: Graph, x: ir.Value, codes: Codes | None, matrix: WeightMatrix) -> ir.Value:
-    """The product of `x`, rounded to `codes` if there are any, and a matrix that keeps its own."""
-    if codes is None:
+def _coded_product(
+    g: Graph, x: ir.Value, rounding: Rounding | None, matrix: WeightMatrix
+) -> ir.Value:
+    """The product of `x`, rounded if there is a rounding, and a matrix that keeps its codes."""
+    if rounding is None:
         return _product_of_digits(g, x, matrix)
-    return product_of_codes(g, codes, matrix)
+    return product_of_codes(g, rounded_rows(g, x, rounding, matrix.codes.shape[1]), matrix)
 
 
 def product_of_codes(g: Graph, x: Codes, matrix: WeightMatrix) -> ir.Value:
