@@ -220,7 +220,42 @@ def transposed(rng: np.random.Generator) -> Iterator[Case]:
         yield "TRANSPOSE_CONV", f"float, {by(x.shape)}", x, names
 
 
-CASES = (fully_connected, sums, global_means, maxima, softmaxes, float_products, transposed)
+def kept_cells(rng: np.random.Generator) -> Iterator[Case]:
+    """A streaming layer reads the cells that it kept and new ones, and keeps the last of these.
+
+    Each way gives the joined cells. What is kept is a view of them, or made by a node.
+    """
+    for kept, new, channels in ((2, 3, 40), (4, 1, 30), (20, 1, 60), (64, 1, 256), (512, 1, 64)):
+        for dtype in (np.uint8, np.float32):
+            x = rng.integers(0, 255, (1, kept, 1, channels)).astype(dtype)
+            cells = rng.integers(0, 255, (1, new, 1, channels)).astype(dtype)
+
+            def view(g: Graph, cells: Array = cells) -> str:
+                return g.op("Concat", "x", g.constant(cells), axis=1)
+
+            def sliced(g: Graph, cells: Array = cells) -> str:
+                joined = g.op("Concat", "x", g.constant(cells), axis=1)
+                count = len(cells[0])
+                bounds = (count, count + len(g.x[0]), 1)
+                g.op("Slice", joined, *(g.constant(np.int64([bound])) for bound in bounds))
+                return joined
+
+            def gathered(g: Graph, cells: Array = cells) -> str:
+                joined = g.op("Concat", "x", g.constant(cells), axis=1)
+                places = np.arange(len(cells[0]), len(cells[0]) + len(g.x[0]))
+                g.op("Gather", joined, g.constant(places), axis=1)
+                return joined
+
+            kind = "codes" if dtype == np.uint8 else "float"
+            shape = f"{kind}, {kept} cells and {new} of {channels}"
+            names = {"Concat": view, "Concat, Slice": sliced, "Concat, Gather": gathered}
+            yield "CONCATENATION and STRIDED_SLICE of a state", shape, x, names
+
+
+CASES = (
+    *(fully_connected, sums, global_means, maxima, softmaxes, float_products, transposed),
+    kept_cells,
+)
 
 
 def by(shape: Sequence[int]) -> str:

@@ -178,7 +178,7 @@ class Interpreter(ToolMethods, Closing):
                 an array of `tensor` is still held.
             DelegateError, KernelError: an operator failed.
         """
-        if self._views:
+        if self._views.alive:
             self._ensure_safe()
         (self._subgraphs.get(0) or self._subgraph(0)).invoke()
 

@@ -33,16 +33,21 @@ class LiveViews:
         >>> del part
         >>> bool(views)
         False
+
+    Attributes:
+        alive: not empty while one of them is held; to look here is faster than to ask the object.
     """
 
+    __slots__ = ("alive",)
+
     def __init__(self) -> None:
-        self._anchors: weakref.WeakSet[_Anchor] = weakref.WeakSet()
+        self.alive: set[weakref.ref[_Anchor]] = set()
 
     def of(self, array: Array) -> Array:
         """`array` under another name that is counted until it and its slices are gone."""
         anchor = _Anchor(array)
-        self._anchors.add(anchor)
+        self.alive.add(weakref.ref(anchor, self.alive.discard))
         return np.asarray(anchor).view(array.dtype)
 
     def __bool__(self) -> bool:
-        return bool(self._anchors)
+        return bool(self.alive)

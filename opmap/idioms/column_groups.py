@@ -4,19 +4,21 @@ Channels-last, a row of W cells of C channels is a row of W / p cells of p * C c
 bytes. So a convolution of few channels is also one of more channels over fewer cells, with zeros
 among its weights. It multiplies more. It is faster where ONNX Runtime spends its time on
 collecting short runs of bytes. The sums are the same integers.
+
+Where a whole row is one cell, the rows are the cells of a single row, and a window is one run.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.graph import Domain, Graph
+from tflite_ort.opmap.graph import Domain, Graph, ir
 from tflite_ort.opmap.graph.choices import Lowering
 from tflite_ort.opmap.idioms.windows import WindowAxis
 from tflite_ort.records import record, replace
@@ -111,7 +113,7 @@ def image_lowerings(
         work = integer_work(cells, size, channels, op.output.shape[3])
     dense = of_all_channels(filter, channels) if depthwise else filter
     layer = Layer(op, dense, *windows)
-    return [Lowering("windows", work, plain), *_grouped(g, layer)]
+    return [Lowering("windows", work, plain), *_grouped(g, layer), *_of_rows(g, layer)]
 
 
 def _grouped(g: Graph, layer: Layer) -> Iterator[Lowering]:
@@ -127,6 +129,22 @@ def _grouped(g: Graph, layer: Layer) -> Iterator[Lowering]:
         if grouping.groups * grouping.made > layer.columns.count:
             work |= {"Slice": 1.0, "Slice results": float(cells * grouping.made * outputs)}
         yield Lowering(grouping.name, work, partial(_build, g, layer, grouping))
+
+
+def _of_rows(g: Graph, layer: Layer) -> Iterator[Lowering]:
+    """The lowering that has whole rows as cells."""
+    outputs, height, _, channels = layer.filter.shape
+    rows, columns = layer.rows, layer.columns
+    length, made = columns.cells * channels, columns.count * outputs
+    if made > _MOST_CHANNELS or height * length * made > _MOST_WEIGHTS:
+        return
+    runs = 1 if rows.dilation == 1 else height
+    work = integer_work(rows.count, runs, height * length // runs, made)
+    work |= {
+        "Conv runs": float(rows.count * runs),
+        "Conv bytes": float(rows.count * height * length),
+    }
+    yield Lowering("rows", work | {"Reshape": 2.0}, partial(_build_rows, g, layer))
 
 
 def integer_work(cells: int, runs: int, length: int, outputs: int) -> dict[str, float]:
@@ -196,35 +214,69 @@ def _groupings(columns: WindowAxis, outputs: int) -> Iterator[Grouping]:
 
 def _build(g: Graph, layer: Layer, grouping: Grouping) -> None:
     """Reshape, Conv of the groups, Reshape; and Slice of cells that no row has."""
-    op, rows = layer.op, layer.rows
-    input, output, given = op["input"], op.output, op.get("bias")
-    batch, height, width, channels = input.shape
+    rows, columns, (batch, height, width, channels) = _shapes(layer)
+    grouped = (batch, height, width // grouping.read, grouping.read * channels)
+    window = {
+        "kernel_shape": [rows.kernel, grouping.blocks],
+        "strides": [rows.stride, grouping.made * columns.stride // grouping.read],
+        "dilations": [rows.dilation, 1],
+        "pads": [rows.before, -grouping.first, rows.after, grouping.after],
+    }
     filter = _grouped_filter(layer, grouping)
+    codes = _convolved(g, layer, grouped, filter, grouping.made, window)
+    output = layer.op.output
+    codes = g.reshape(codes, (batch, rows.count, grouping.groups * grouping.made, output.shape[3]))
+    if grouping.groups * grouping.made > columns.count:
+        codes = g.op("Slice", codes, g.ints([0]), g.ints([columns.count]), g.ints([2]))
+    _write(g, layer, codes)
+
+
+def _build_rows(g: Graph, layer: Layer) -> None:
+    """Reshape, Conv of one row of cells that are rows, Reshape."""
+    rows, columns, (batch, height, width, channels) = _shapes(layer)
+    window = {
+        "kernel_shape": [1, rows.kernel],
+        "strides": [1, rows.stride],
+        "dilations": [1, rows.dilation],
+        "pads": [0, rows.before, 0, rows.after],
+    }
+    filter, grouped = _row_filter(layer), (batch, 1, height, width * channels)
+    codes = _convolved(g, layer, grouped, filter, columns.count, window)
+    output = layer.op.output
+    _write(g, layer, g.reshape(codes, (batch, rows.count, columns.count, output.shape[3])))
+
+
+def _shapes(layer: Layer) -> tuple[WindowAxis, WindowAxis, Sequence[int]]:
+    return layer.rows, layer.columns, layer.op["input"].shape
+
+
+def _convolved(
+    g: Graph,
+    layer: Layer,
+    shape: Sequence[int],
+    filter: TensorView,
+    copies: int,
+    window: Mapping[str, Any],
+) -> ir.Value:
+    """The codes, channels-last, of a Conv of the input in another `shape`, whose channels are
+    `copies` of the output's."""
+    op = layer.op
+    input, output, given = op["input"], op.output, op.get("bias")
     codes = g.read(input, domain=Domain.STORED)
-    if grouping.read > 1:
-        grouped = (batch, height, width // grouping.read, grouping.read * channels)
-        codes = g.reshape(codes, grouped)
+    if tuple(shape) != input.shape:
+        codes = g.reshape(codes, shape)
     assert input.quantization is not None and filter.quantization is not None
     scale = input.quantization.scale * filter.quantization.scale
-    bias = None if given is None else g.bias(_repeated(given, grouping.made), scale)
-    step = grouping.made * layer.columns.stride // grouping.read
-    sums = g.op(
-        "Conv",
-        g.dequantize(g.op("Transpose", codes, perm=[0, 3, 1, 2]), input),
-        g.weights(filter, permutation=(0, 3, 1, 2)),
-        bias,
-        kernel_shape=[rows.kernel, grouping.blocks],
-        strides=[rows.stride, step],
-        dilations=[rows.dilation, 1],
-        pads=[rows.before, -grouping.first, rows.after, grouping.after],
-    )
-    codes = g.op("Transpose", g.quantize(sums, output), perm=[0, 2, 3, 1])
-    made = (batch, rows.count, grouping.groups * grouping.made, output.shape[3])
-    codes = g.reshape(codes, made)
-    if made[2] > output.shape[2]:
-        codes = g.op("Slice", codes, g.ints([0]), g.ints([output.shape[2]]), g.ints([2]))
-    activation = op.options.fused_activation_function
-    g.write(output, codes, domain=Domain.STORED, activation=activation)
+    bias = None if given is None else g.bias(_repeated(given, copies), scale)
+    image = g.dequantize(g.op("Transpose", codes, perm=[0, 3, 1, 2]), input)
+    weights = g.weights(filter, permutation=(0, 3, 1, 2))
+    sums = g.op("Conv", image, weights, bias, **window)
+    return g.op("Transpose", g.quantize(sums, output), perm=[0, 2, 3, 1])
+
+
+def _write(g: Graph, layer: Layer, codes: ir.Value) -> None:
+    activation = layer.op.options.fused_activation_function
+    g.write(layer.op.output, codes, domain=Domain.STORED, activation=activation)
 
 
 def _repeated(tensor: TensorView, count: int) -> TensorView:
@@ -236,23 +288,43 @@ def _repeated(tensor: TensorView, count: int) -> TensorView:
 
 def _grouped_filter(layer: Layer, grouping: Grouping) -> TensorView:
     """The filter [made * out, kh, blocks, read * in]."""
+    shape = (grouping.made, layer.filter.shape[1], grouping.blocks, grouping.read)
+    first = grouping.first * grouping.read
+    return _spread_filter(layer, shape, first)
+
+
+def _row_filter(layer: Layer) -> TensorView:
+    """The filter [columns * out, 1, kh, cells * in]: of a window what is inside the row."""
+    shape = (layer.columns.count, layer.filter.shape[1], 1, layer.columns.cells)
+    spread = _spread_filter(layer, shape, 0)
+    assert spread.data is not None
+    data = spread.data.reshape(spread.shape[0], 1, spread.shape[1], -1)
+    return replace(spread, constant=data, shape=data.shape)
+
+
+def _spread_filter(layer: Layer, shape: tuple[int, int, int, int], first: int) -> TensorView:
+    """The filter [made * out, kh, blocks, read * in] of a `shape` (made, kh, blocks, read).
+
+    Args:
+        first: the first cell of the blocks, counted from the first one that is no padding.
+    """
     data, quantization, columns = layer.filter.data, layer.filter.quantization, layer.columns
     assert data is not None and quantization is not None
     outputs, height, width, channels = data.shape
-    shape = (grouping.made, outputs, height, grouping.blocks, grouping.read, channels)
-    codes = np.empty(shape, data.dtype)
-    codes[:] = quantization.zero_point.reshape(-1, 1, 1, 1, 1)
-    for made in range(grouping.made):
+    count, _, blocks, read = shape
+    codes = np.empty((count, outputs, height, blocks * read, channels), data.dtype)
+    codes[:] = quantization.zero_point.reshape(-1, 1, 1, 1)
+    for made in range(count):
         for k in range(width):
-            cell = made * columns.stride - columns.before + k * columns.dilation
-            block, place = divmod(cell, grouping.read)
-            codes[made, :, :, block - grouping.first, place] = data[:, :, k]
-    joined = codes.reshape(grouping.made * outputs, height, grouping.blocks, -1)
+            cell = made * columns.stride - columns.before + k * columns.dilation - first
+            if 0 <= cell < blocks * read:
+                codes[made, :, :, cell] = data[:, :, k]
+    joined = codes.reshape(count * outputs, height, blocks, -1)
     if quantization.per_channel:
         quantization = replace(
             quantization,
-            scale=np.tile(quantization.scale, grouping.made),
-            zero_point=np.tile(quantization.zero_point, grouping.made),
+            scale=np.tile(quantization.scale, count),
+            zero_point=np.tile(quantization.zero_point, count),
             axis=0,
         )
     return replace(layer.filter, constant=joined, shape=joined.shape, quantization=quantization)
