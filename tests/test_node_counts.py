@@ -10,6 +10,8 @@ import pytest
 
 from tests.models import model_path
 from tests.optimised import optimised_nodes
+from tests.oracle import litert
+from tests.patterns.trees import answers
 from tflite_ort.providers.processor import blocked_channels
 from tflite_ort.providers.trials import exact_weight_type
 from tflite_ort.schema import (
@@ -121,3 +123,20 @@ def test_codes_become_others_by_one_lookup() -> None:
     main.tensor("y", (1, 6, 6, 8), _INT8, _affine(0.03, -5))
     main.operator(Op.QUANTIZE, ["x"], ["y"], version=2).inputs("x").outputs("y")
     assert optimised_nodes(builder.write()) == Counter({"QLinearLeakyRelu": 1})
+
+
+def test_rows_that_are_there_are_used() -> None:
+    """A sum of rows and of what was made rows for a product needs no other shape."""
+    builder, rng = ModelBuilder(), np.random.default_rng(0)
+    graph = builder.subgraph().tensor("x", (1, 6, 8))
+    for name in ("first", "result"):
+        weights = rng.normal(0, 1, (8, 8)).astype(np.float32)
+        graph.tensor(name, (6, 8)).constant(f"weights of {name}", weights)
+    graph.tensor("sum", (1, 6, 8)).inputs("x").outputs("result")
+    options = FullyConnectedOptions()
+    graph.operator(Op.FULLY_CONNECTED, ["x", "weights of first", None], ["first"], options)
+    graph.operator(Op.ADD, ["first", "x"], ["sum"], AddOptions())
+    graph.operator(Op.FULLY_CONNECTED, ["sum", "weights of result", None], ["result"], options)
+    model, x = builder.write(), rng.normal(0, 1, (1, 6, 8)).astype(np.float32)
+    assert optimised_nodes(model) == Counter({"Gemm": 2, "Add": 1})
+    np.testing.assert_allclose(answers(model, [x])[0], litert(model, [x])[0], rtol=1e-5, atol=1e-5)

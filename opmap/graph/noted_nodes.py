@@ -84,7 +84,7 @@ class NotedNodes(ShapedNodes):
         """
         computed = [tensor for tensor in tensors if not tensor.is_constant]
         in_rows = [tensor for tensor in computed if self._is_in_rows(tensor)]
-        if rows and in_rows and rows_agree(tensors):
+        if rows and (in_rows or self._all_have_rows(computed)) and rows_agree(tensors):
             return Layout.ROWS
         if in_rows:
             return Layout.LAST
@@ -105,6 +105,12 @@ class NotedNodes(ShapedNodes):
             # What follows is more likely to want channels-first.
             return Layout.FIRST if computed else Layout.LAST
         return min(moved, key=lambda layout: moved[layout])
+
+    def _all_have_rows(self, tensors: Sequence[TensorView]) -> bool:
+        """Whether rows of all `tensors` are there, so that it takes no node to read them."""
+        others = [tensor for tensor in tensors if tensor.rank != 2]
+        present = ({layout for layout, _ in self._forms.get(t.index, ())} for t in others)
+        return bool(others) and all(Layout.ROWS in layouts for layouts in present)
 
     def _is_in_rows(self, tensor: TensorView) -> bool:
         """Whether `tensor` has its rows, and not yet its own shape."""
