@@ -72,24 +72,41 @@ def extract(
     return with_own_data(part)
 
 
+class Singles:
+    """Operators of a subgraph as models of their own; what all need to know is found once."""
+
+    def __init__(self, model: Model, subgraph: int = 0) -> None:
+        self._model, self._subgraph = model, subgraph
+        self.graph = graph = model.subgraphs[subgraph]
+        self._views = tensor_views(model, subgraph)
+        fixed = constant_operators(model, subgraph)
+        self._producer = {each: i for i, op in enumerate(graph.operators) for each in op.outputs}
+        self._made_of = {each for i in fixed for each in graph.operators[i].outputs}
+
+    def model(self, index: int) -> tuple[Model, list[int], list[int]]:
+        """Operator `index` with those that compute its constants, and the tensors of the whole
+        model that are its inputs and outputs."""
+        operators, waiting = {index}, [index]
+        while waiting:
+            for each in self.graph.operators[waiting.pop()].inputs:
+                if each in self._made_of and self._producer[each] not in operators:
+                    operators.add(self._producer[each])
+                    waiting.append(self._producer[each])
+        own = self.graph.operators[index]
+        inputs = [each for each in dict.fromkeys(own.inputs) if each is not None]
+        inputs = [each for each in inputs if self._is_given(each)]
+        outputs = list(dict.fromkeys(own.outputs))
+        part = submodel(self._model, self._subgraph, sorted(operators), inputs, outputs)
+        return part, inputs, outputs
+
+    def _is_given(self, tensor: int) -> bool:
+        view = self._views[tensor]
+        return not (tensor in self._made_of or view.is_constant or view.is_variable)
+
+
 def one_operator(model: Model, index: int, subgraph: int = 0) -> tuple[Model, list[int], list[int]]:
-    """Operator `index` with those that compute its constants, and the tensors of `model` that are
-    its inputs and outputs."""
-    graph = model.subgraphs[subgraph]
-    fixed = constant_operators(model, subgraph)
-    producer = {each: i for i, op in enumerate(graph.operators) for each in op.outputs}
-    made_of = {each for i in fixed for each in graph.operators[i].outputs}
-    operators, waiting = {index}, [index]
-    while waiting:
-        for each in graph.operators[waiting.pop()].inputs:
-            if each in made_of and producer[each] not in operators:
-                operators.add(producer[each])
-                waiting.append(producer[each])
-    own, views = graph.operators[index], tensor_views(model, subgraph)
-    given = dict.fromkeys(each for each in own.inputs if each is not None and each not in made_of)
-    inputs = [each for each in given if not (views[each].is_constant or views[each].is_variable)]
-    outputs = list(dict.fromkeys(own.outputs))
-    return submodel(model, subgraph, sorted(operators), inputs, outputs), inputs, outputs
+    """Operator `index` alone: see `Singles.model`."""
+    return Singles(model, subgraph).model(index)
 
 
 def constant_operators(model: Model, subgraph: int = 0) -> set[int]:

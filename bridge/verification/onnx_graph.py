@@ -62,9 +62,11 @@ class OnnxGraph:
             made.graph.output.append(kinds.get(name) or onnx.ValueInfoProto(name=name))
         return made
 
-    def between(self, stops: Container[str], targets: Sequence[str]) -> tuple[list[int], list[str]]:
-        """The nodes that make `targets`, back to the values `stops`; and those of the stops that
-        they read, inputs of the graph included."""
+    def between(
+        self, stops: Container[str], targets: Sequence[str], passed: Container[str] = ()
+    ) -> tuple[list[int], list[str]]:
+        """The nodes that make `targets`, back to the values `stops` without those in `passed`; and
+        those of the stops that they read, inputs of the graph included."""
         nodes: set[int] = set()
         borders: dict[str, None] = {}
         waiting, seen = list(targets), set(targets)
@@ -76,7 +78,8 @@ class OnnxGraph:
             for name in read_by(self.model.graph.node[at]):
                 if name in seen:
                     continue
-                if name in stops or (name in self.inputs and name not in self.initializers):
+                stops_here = name in stops and name not in passed
+                if stops_here or (name in self.inputs and name not in self.initializers):
                     borders[name] = None
                 elif name in self.producer:
                     seen.add(name)

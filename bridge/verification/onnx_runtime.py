@@ -67,6 +67,8 @@ class OnnxRuntime:
     def __post_init__(self) -> None:
         self.graph = OnnxGraph(self.proto)
         self._views = tensor_views(self.model, 0)
+        operators = enumerate(self.model.subgraphs[0].operators)
+        self._producer = {index: at for at, op in operators for index in op.outputs}
         self._names = TensorNames(self._views)
         self._inputs, self._outputs = self._by_place()
         self._ours = self.proto.producer_name == _PRODUCER
@@ -75,6 +77,7 @@ class OnnxRuntime:
         self._form: dict[str, ValueForm] = {}
         self._last: dict[int, str] = {}
         self._shape: dict[int, tuple[int, ...]] = {}
+        self._known: tuple[Sequence[Tensors], Mapping[str, int]] | None = None
 
     # As a whole --------------------------------------------------------------------------------
 
@@ -206,19 +209,22 @@ class OnnxRuntime:
         outputs = [index for index in graph.operators[operator].outputs if index in self._value]
         if not outputs:
             raise NotIsolated("no value of the file stands for what it makes")
-        stops = {
-            name: index
-            for index, name in self._value.items()
-            if index not in outputs and all(index in sample for sample in given)
-        }
+        stops, own = self._stops(given), {self._value[index] for index in outputs}
         targets = [self._last.get(index, self._value[index]) for index in outputs]
-        nodes, borders = self.graph.between(stops, targets)
+        nodes, borders = self.graph.between(stops, targets, passed=own)
         if not nodes:
             raise NotIsolated("it is no node of the file")
         if unknown := [name for name in borders if name not in stops]:
             raise NotIsolated(f"the reference has no value of {unknown[0]!r}")
         read = {name: stops[name] for name in borders}
         return nodes, read, dict(zip(outputs, targets, strict=True))
+
+    def _stops(self, given: Sequence[Tensors]) -> Mapping[str, int]:
+        """The values that stand for tensors of every sample; found once for the same samples."""
+        if self._known is None or self._known[0] is not given:
+            every = set(given[0]).intersection(*given[1:])
+            self._known = given, {name: i for i, name in self._value.items() if i in every}
+        return self._known[1]
 
     def _runs(
         self,
@@ -248,11 +254,10 @@ class OnnxRuntime:
     def _spanned(self, outputs: Sequence[int], borders: set[int]) -> tuple[int, ...]:
         """The operators that lead from the tensors `borders` to `outputs`."""
         graph = self.model.subgraphs[0]
-        producer = {index: at for at, op in enumerate(graph.operators) for index in op.outputs}
         found: set[int] = set()
         waiting = list(outputs)
         while waiting:
-            at = producer.get(waiting.pop())
+            at = self._producer.get(waiting.pop())
             if at is None or at in found:
                 continue
             found.add(at)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,7 +17,7 @@ from tflite_ort.plan.placements import Placement
 from tflite_ort.providers.delegates import OpResolverType, ProviderChoices
 from tflite_ort.schema import BridgeError, Model, TensorType, write_model
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
-from tflite_ort.verification.extraction import one_operator
+from tflite_ort.verification.extraction import Singles
 from tflite_ort.verification.litert import LitertProcess
 from tflite_ort.versioning.resolver import OpResolver
 
@@ -125,21 +126,21 @@ def with_outputs(model: Model, outputs: Sequence[int]) -> Model:
 
 
 def fed(
-    model: Model, operator: int, given: Sequence[Tensors]
+    singles: Singles, operator: int, given: Sequence[Tensors]
 ) -> tuple[Model, list[int], Iterator[list[Array]]]:
     """An operator as a model, its outputs, and its inputs in each sample.
 
     Raises:
         NotIsolated: an input has no value.
     """
-    alone, inputs, outputs = one_operator(model, operator)
-    graph = model.subgraphs[0]
+    alone, inputs, outputs = singles.model(operator)
+    graph = singles.graph
     for index in inputs:
         if graph.tensors[index].type in _WITHOUT_VALUES:
             raise NotIsolated(f"it takes the resource {graph.tensors[index].name!r}")
         if any(index not in sample for sample in given):
             raise NotIsolated(f"the reference has no value of {graph.tensors[index].name!r}")
-    if not set(outputs) <= set(results(model)):
+    if any(graph.tensors[index].type in _WITHOUT_VALUES for index in outputs):
         raise NotIsolated("it makes a resource")
     if not outputs:
         raise NotIsolated("it has no output")
@@ -196,8 +197,12 @@ class OurInterpreter:
                 for index in group:
                     yield from read(interpreter, [index]).items()
 
+    @cached_property
+    def _singles(self) -> Singles:
+        return Singles(self.model)
+
     def isolated(self, operator: int, given: Sequence[Tensors]) -> Isolated:
-        alone, outputs, samples = fed(self.model, operator, given)
+        alone, outputs, samples = fed(self._singles, operator, given)
         return Isolated(self._runs(alone, outputs, samples), (operator,))
 
     def _runs(
@@ -297,8 +302,12 @@ class Litert:
         for index in exposed:
             yield from self.process.read([index]).items()
 
+    @cached_property
+    def _singles(self) -> Singles:
+        return Singles(self.model)
+
     def isolated(self, operator: int, given: Sequence[Tensors]) -> Isolated:
-        alone, outputs, samples = fed(self.model, operator, given)
+        alone, outputs, samples = fed(self._singles, operator, given)
         return Isolated(self._runs(alone, outputs, samples), (operator,))
 
     def _runs(
