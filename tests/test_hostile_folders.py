@@ -173,3 +173,11 @@ def test_an_error_without_a_text_says_what_it_is(
 ) -> None:
     complain(error)
     assert said in capsys.readouterr().err
+
+
+def test_many_files_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "m.tflite"
+    path.write_bytes(described(write_metadata(METADATA), {f"f{i}.txt": b"" for i in range(3000)}))
+    said = call("inspect", path).stdout
+    assert "file: f49.txt, 0 bytes\nand 2950 more files\n" in said
+    assert "f50.txt" not in said

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 
 from rich.console import Console
 from rich.table import Table
@@ -14,6 +15,8 @@ from tflite_ort.command.placements import Row
 from tflite_ort.command.terminal import new_console, new_table, say, shape_text
 from tflite_ort.metadata import Metadata
 from tflite_ort.schema import SubGraph, Tensor, TensorType
+
+_MOST_FILES = 50
 
 
 def print_model(found: Inspected) -> None:
@@ -95,8 +98,10 @@ def _print_metadata(console: Console, metadata: Metadata) -> None:
     for name in ("name", "description", "version", "author", "license"):
         if text := getattr(metadata, name):
             console.print(f"{name}: {text}")
-    for name, content in metadata.files.items():
+    for name, content in islice(metadata.files.items(), _MOST_FILES):
         console.print(f"file: {name}, {len(content)} bytes")
+    if (more := len(metadata.files) - _MOST_FILES) > 0:
+        console.print(f"and {more} more files")
     if not (metadata.inputs or metadata.outputs):
         return
     table = new_table("metadata", "name", "mean", "std", "labels", "description")
