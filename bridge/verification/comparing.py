@@ -110,6 +110,10 @@ class Comparing:
         self._accumulated: dict[int, list[Difference]] = defaultdict(list)
         self._isolated: dict[int, Difference] = {}
         self._shapes: dict[int, tuple[int, ...]] = {}
+        made = (
+            (tensor.index, op.index) for op in reversed(self.operators) for tensor in op.outputs
+        )
+        self._producers = dict(made)  # of several, the first
         self._together: dict[int, tuple[int, ...]] = {}
         self._reasons: dict[int, str] = {}
         self._spreads: dict[int, Difference | None] = {}
@@ -290,13 +294,12 @@ class Comparing:
         view, accumulated = self.views[index], merged(self._accumulated.get(index, ()))
         quantization = view.quantization
         shape = self._shapes.get(index, tuple(self.model.subgraphs[0].tensors[index].shape))
-        producers = (op.index for op in self.operators if any(t.index == index for t in op.outputs))
         return TensorResult(
             index,
             view.name,
             view.type.name,
             shape,
-            next(producers, None),
+            self._producers.get(index),
             () if quantization is None else tuple(map(float, quantization.scale)),
             () if quantization is None else tuple(map(int, quantization.zero_point)),
             accumulated,

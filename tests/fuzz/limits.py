@@ -40,6 +40,11 @@ def peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
+def held() -> int:
+    """The bytes of memory that the process has now."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE
+
+
 def perturb(byte: int) -> None:
     """Memory that malloc gives holds another value: what reads it unset gets other numbers."""
     ctypes.CDLL(None).mallopt(_PERTURB, byte)

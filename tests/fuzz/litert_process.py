@@ -9,14 +9,21 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection
+from typing import Any
 
 import numpy as np
 
 from tests.fuzz.feeds import TooLarge, feed, resized
-from tests.fuzz.limits import TOO_SLOW, confine, deadline, peak, perturb
-from tests.fuzz.litert import Answer, Question
+from tests.fuzz.limits import TOO_SLOW, confine, deadline, held, peak, perturb
+from tests.fuzz.litert import Answer, Array, Question
 from tests.oracle import litert_interpreter
+
+# Bytes of all outputs of a file; those that a process may hold when it starts with the next one.
+_MOST_RESULTS, _MOST_HELD = 1 << 28, 1 << 30
+# How a process ends in whose place comes another.
+_ANOTHER = 3
 
 
 def ran(question: Question) -> Answer:
@@ -37,7 +44,7 @@ def ran(question: Question) -> Answer:
         interpreter.invoke()
         details = interpreter.get_output_details()
         wanted = question.tensors or [each["index"] for each in details]
-        outputs = tuple(np.array(interpreter.get_tensor(each)) for each in wanted)
+        outputs = tuple(_gathered(interpreter, wanted))
     except TooLarge:
         return Answer("too large")
     # Whatever it says is its answer.
@@ -46,7 +53,23 @@ def ran(question: Question) -> Answer:
     return Answer("done", outputs=outputs)
 
 
+def _gathered(interpreter: Any, wanted: Sequence[int]) -> Iterator[Array]:
+    """The values of tensors.
+
+    Raises:
+        TooLarge: whoever asks has less memory than a process here.
+    """
+    size = 0
+    for each in wanted:
+        array = np.array(interpreter.get_tensor(each))
+        size += array.nbytes
+        if size > _MOST_RESULTS:
+            raise TooLarge
+        yield array
+
+
 def _work(connection: Connection) -> None:
+    """Answers questions, until files have left too much memory behind."""
     confine(8 << 30)
     before = peak()
     while True:
@@ -58,6 +81,9 @@ def _work(connection: Connection) -> None:
         grown = max(0, peak() - before)
         before = peak()
         connection.send(Answer(answer.stage, answer.error, answer.outputs, grown))
+        del answer
+        if held() > _MOST_HELD:
+            os._exit(_ANOTHER)
 
 
 def _serve(descriptor: int) -> None:
@@ -75,6 +101,8 @@ def _serve(descriptor: int) -> None:
         _, status = os.waitpid(child, 0)
         if os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0:
             return
+        if os.WIFEXITED(status) and os.WEXITSTATUS(status) == _ANOTHER:
+            continue
         name = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else "exit"
         connection.send(Answer("hung" if name in TOO_SLOW else "died", name))
 

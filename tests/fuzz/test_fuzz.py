@@ -16,13 +16,16 @@ from tests.fuzz import lines, tree_sparsity
 from tests.fuzz.compare import difference
 from tests.fuzz.corpus import Corpus, fixed_corpus, small_corpus
 from tests.fuzz.describe import operators
+from tests.fuzz.litert import LiteRT, Question
 from tests.fuzz.mutate import CHANGES, GRAFTS, mutant
 from tests.fuzz.regressions import FOLDER, known
 from tests.fuzz.tree import Unfit
 from tests.one_op import Node, T, one_op_model
 from tests.subgraph_models import Sub, model_of
 from tflite_ort.schema import (
+    AddOptions,
     Conv2DOptions,
+    FillOptions,
     Model,
     Op,
     TensorType,
@@ -175,6 +178,62 @@ def test_a_process_that_ends_in_a_file_is_recorded_and_replaced(tmp_path: Path) 
     command = [sys.executable, "-c", HOSTILE, str(loop)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["0", "done", "1", "death", "2", "loop", "3", "done"]
+
+
+COUNTED = """
+import sys
+from tests.fuzz.litert import Answer
+from tests.fuzz.mutate import Mutant
+from tests.fuzz.pool import Slot
+
+class Refusing:
+    def ask(self, question):
+        return Answer("read", "it is damaged")
+
+for name in sys.argv[1:]:
+    slot = Slot(lambda number: Mutant(number, open(name, "rb").read(), 5), False, (2, 4))
+    slot.litert = Refusing()
+    print(slot._is_loop(0))
+"""
+
+
+def counted(forever: bool) -> bytes:
+    """A loop from an input to another one, or for ever."""
+    count, flag, one = T((), TensorType.INT32), T((), TensorType.BOOL), T.constant(np.int32(1))
+    loop = Node(Op.WHILE, ["i", "n"], ["o", "m"], WhileOptions(1, 2))
+    step = Node(Op.ADD, ["i", "one"], ["o"], AddOptions())
+    far = Node(Op.LESS_EQUAL if forever else Op.LESS, ["n" if forever else "i", "n"], ["t"])
+    both = {"i": count, "n": count}
+    return model_of(
+        Sub({**both, "o": count, "m": count}, [loop], ["i", "n"], ["o", "m"]),
+        Sub({**both, "t": flag}, [far], ["i", "n"], ["t"]),
+        Sub({**both, "one": one, "o": count}, [step], ["i", "n"], ["o", "n"]),
+    )
+
+
+def test_a_loop_that_its_inputs_ask_for_is_no_hang(tmp_path: Path) -> None:
+    """LiteRT may not tell: it refuses a file that runs here."""
+    files = [tmp_path / "fed.tflite", tmp_path / "endless.tflite"]
+    for file, forever in zip(files, (False, True), strict=True):
+        file.write_bytes(counted(forever))
+    command = [sys.executable, "-c", COUNTED, *map(str, files)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "False"]
+
+
+def test_results_that_the_asking_process_has_no_room_for() -> None:
+    """They are not sent: a process that judges files has 4 GiB."""
+    dims, value = T.constant(np.int32([1 << 28, 2])), T.constant(np.int8(1))
+    content = one_op_model(Op.FILL, [dims, value], [T((1, 1), TensorType.INT8)], FillOptions())
+    litert = LiteRT()
+    stages = [litert.ask(Question(each, 0)).stage for each in (content, small_fill())]
+    litert.close()
+    assert stages == ["too large", "done"]
+
+
+def small_fill() -> bytes:
+    dims, value = T.constant(np.int32([2, 2])), T.constant(np.int8(1))
+    return one_op_model(Op.FILL, [dims, value], [T((2, 2), TensorType.INT8)], FillOptions())
 
 
 def test_nothing_that_was_found_is_back() -> None:
