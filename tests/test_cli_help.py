@@ -74,7 +74,14 @@ def test_the_demo_tells_numbers() -> None:
 
 def test_shells_complete_verbs_and_options() -> None:
     """What bash asks the command for."""
-    asked = [("tflite-ort exp", 1, "export"), ("tflite-ort run --sig", 2, "--signature")]
+    asked = [
+        ("tflite-ort exp", 1, "export"),
+        ("tflite-ort run --sig", 2, "--signature"),
+        ("tflite-ort run m.tflite --provider ", 4, "openvino"),
+        ("tflite-ort run m.tflite --provider au", 4, "auto"),
+        ("tflite-ort verify m.tflite --runtime litert-o", 4, "litert-optimized"),
+        ("tflite-ort versions CONV_3D", 2, "CONV_3D_TRANSPOSE"),
+    ]
     for words, word, wanted in asked:
         environment = {"_TFLITE_ORT_COMPLETE": "complete_bash", "COMP_WORDS": words}
         environment |= {"COMP_CWORD": str(word)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +13,7 @@ from tflite_ort.command.budget_choices import budgets_of
 from tflite_ort.command.provider_choices import provider_choices
 from tflite_ort.prediction.images import Normalization
 from tflite_ort.providers.delegates import AUTO, ProviderChoices
+from tflite_ort.providers.traits import known_short_names
 from tflite_ort.resolvers import load_resolver
 from tflite_ort.schema import Budgets
 from tflite_ort.versioning.resolver import OpResolver
@@ -27,6 +28,15 @@ class Hybrid(StrEnum):
     XNNPACK = "xnnpack"
 
 
+def beginning(names: Sequence[str]) -> Callable[[str], list[str]]:
+    """What a shell completes: those of `names` that begin as what is typed."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [name for name in names if name.startswith(incomplete)]
+
+    return complete
+
+
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A .tflite file.")]
 ModelOrBundle = Annotated[
     Path,
@@ -37,6 +47,7 @@ Providers = Annotated[
     typer.Option(
         "--provider",
         metavar="NAME",
+        autocompletion=beginning(sorted([AUTO, "cpu", *known_short_names()])),
         help="Execution provider, repeatable; the first choice first. auto: the "
         "fastest device for the model, found by trying.",
     ),

@@ -7,12 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tflite_ort.command.arguments import AsJson, ProviderOptions, Providers, choices_of
+from tflite_ort.command.arguments import (
+    AsJson,
+    ProviderOptions,
+    Providers,
+    beginning,
+    choices_of,
+)
 from tflite_ort.command.demo import demo_record, run_demo
 from tflite_ort.command.terminal import new_console, new_table, say, say_json
 from tflite_ort.command.versions import versions_command
 from tflite_ort.optional import late
 from tflite_ort.providers.available import provider_reports
+from tflite_ort.schema import Op
 
 if TYPE_CHECKING:
     from tflite_ort.tasks import drawing
@@ -23,10 +30,19 @@ else:
 _PROVIDER_FACTS = ("name", "source", "version", "devices", "problem")
 
 
+def _operators(incomplete: str) -> list[str]:
+    """What a shell completes: operators once something is typed, else the files that it finds."""
+    return beginning([op.name for op in Op])(incomplete) if incomplete else []
+
+
 def versions(
     model: Annotated[
         Path,
-        typer.Argument(metavar="MODEL|OPERATOR", help="A .tflite file, or such as CONV_2D."),
+        typer.Argument(
+            metavar="MODEL|OPERATOR",
+            autocompletion=_operators,
+            help="A .tflite file, or such as CONV_2D.",
+        ),
     ],
     as_json: AsJson = False,
     fix: Annotated[

@@ -29,6 +29,7 @@ from tflite_ort.command.arguments import (
     SignatureKey,
     Std,
     Threads,
+    beginning,
     budgets,
     choices_of,
     normalization_of,
@@ -98,7 +99,11 @@ PartFile = Annotated[
 
 Runtimes = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME", help=f"What is compared: {', '.join(NAMES)}; repeatable."),
+    typer.Option(
+        metavar="NAME",
+        autocompletion=beginning(NAMES),
+        help=f"What is compared: {', '.join(NAMES)}; repeatable.",
+    ),
 ]
 OnnxFile = Annotated[
     Path | None,
@@ -126,7 +131,9 @@ RelativeTolerance = Annotated[
 Reference = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME", help="The runtime that counts as right; without, LiteRT if there is one."
+        metavar="NAME",
+        autocompletion=beginning(NAMES),
+        help="The runtime that counts as right; without, LiteRT if there is one.",
     ),
 ]
 Samples = Annotated[int, typer.Option(min=1, help="How many random inputs.")]
