@@ -139,7 +139,20 @@ def single(kind: str, domain: str, g: Copies, shape: tuple[int, ...]) -> str:
     return g.op(kind, g.input(*shape), domain=domain)
 
 
-PRODUCTS = {"gemm": gemm, "rows": by_rows, "tensor": by_tensor}
+def by_runs(g: Copies, rows: int, depth: int, units: int) -> str:
+    """In 8 bits with a scale for each run of 32 numbers or more of a row."""
+    run = next((run for run in (128, 64, 32) if depth % run == 0), None)
+    if run is None:
+        return by_tensor(g, rows, depth, units)
+    x, rng = g.input(rows, depth), np.random.default_rng(0)
+    codes = rng.integers(0, 256, (units, depth // run, run)).astype(np.uint8)
+    scales = np.full((units, depth // run), 0.01, np.float32)
+    form = {"K": depth, "N": units, "bits": 8, "block_size": run, "accuracy_level": 4}
+    operands = x, g.constant(codes), g.constant(scales)
+    return g.op("MatMulNBits", *operands, domain=_MICROSOFT, **form)
+
+
+PRODUCTS = {"gemm": gemm, "rows": by_rows, "tensor": by_tensor, "runs": by_runs}
 SINGLE = {Op.SOFTMAX: ("Softmax", ""), Op.GELU: ("Gelu", _MICROSOFT)}
 
 
@@ -170,7 +183,8 @@ def parts_of(
         units, depth = op["filter"].shape
         sizes = math.prod(op["input"].shape) // depth, depth, units
         times = {kind: time_of(kind, rounds, *sizes) for kind in PRODUCTS}
-        exact = min(times["gemm"], times["rows"] if sizes[0] > 1 else times["tensor"])
+        rounded = times["rows"] if sizes[0] > 1 else min(times["tensor"], times["runs"])
+        exact = min(times["gemm"], rounded)
         return {"rows": exact, "tensor": min(exact, times["tensor"])}
     if op.op is Op.BATCH_MATMUL:
         factors = (_turned(op, name, adjoint) for name, adjoint in _factors(op))

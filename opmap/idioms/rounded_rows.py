@@ -1,8 +1,8 @@
 """Products of float rows and 8-bit weights in 8 bits, where that is faster than in floats.
 
-A row is rounded as LiteRT rounds it. A single one has a zero point, as in LiteRT's default. Of
-several ones, each is rounded around 0 in steps of its largest magnitude / 127, as in its kernels
-without delegates.
+Rows are rounded around 0, in steps of the largest magnitude / 127, as in LiteRT's kernels without
+delegates: of several rows each one as a whole, a single one in each run of 128 numbers. Where a
+single row has no such runs, it has a zero point, as in LiteRT's default.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from tflite_ort.schema import TensorView
 
 _LARGEST, _ZERO_POINT = 127, 128
 _MICROSOFT = "com.microsoft"
-# Of MatMulNBits: activations of 8 bits, and the blocks of a row of weights that it takes.
-_ROUNDED, _BLOCKS = 4, (32, 64, 128, 256)
-# With fewer weights the nodes that round a row take as long as what 8 bits save.
+# Of MatMulNBits: activations of 8 bits, and the blocks of a row of weights that it takes; of 8-bit
+# weights, the fastest first.
+_ROUNDED, _BLOCKS, _RUNS = 4, (32, 64, 128, 256), (128, 64, 32)
+# With fewer weights what rounds a row takes as long as what 8 bits save.
 _WEIGHTS_OF_ONE_ROW = 2**16
 # Of 4-bit weights for several rows; more take 2 MB as floats.
 _MOST_UNPACKED = 2**19
@@ -34,6 +35,9 @@ def rounded_product(
     if not is_rounded(g, matrix, rows):
         return None
     assert matrix.scale is not None
+    run = next((run for run in _RUNS if matrix.codes.shape[1] % run == 0), None)
+    if rows == 1 and run is not None:
+        return _product_of_row(g, x, matrix, run, added)
     codes, scale = g.constants.add(matrix.codes.T, "weights"), g.constant(matrix.scale)
     if rows == 1:
         operands = x, codes, scale, None, added
@@ -55,6 +59,30 @@ def _is_enough(rows: int, units: int, depth: int) -> bool:
         return weights >= _WEIGHTS_OF_ONE_ROW
     numbers = rows * (units + depth)
     return rows * weights >= _PRODUCTS_OF_NODES + _PRODUCTS_OF_NUMBER * numbers
+
+
+def _product_of_row(
+    g: Graph, x: ir.Value, matrix: WeightMatrix, run: int, added: ir.Value | None
+) -> ir.Value:
+    """The product of a single row, each run of it rounded as one block."""
+    assert matrix.scale is not None
+    units, depth = matrix.codes.shape
+    # ONNX Runtime's codes have the zero point 128.
+    codes = matrix.codes.view(np.uint8) ^ np.uint8(_ZERO_POINT)
+    codes = codes.reshape(units, depth // run, run)
+    scales = np.repeat(matrix.scale, depth // run).astype(np.float32)
+    operands = x, g.constants.add(codes, "weights"), g.constants.add(scales, "scales")
+    return g.op(
+        "MatMulNBits",
+        *operands,
+        *((None, None, added) if added is not None else ()),
+        domain=_MICROSOFT,
+        K=depth,
+        N=units,
+        bits=8,
+        block_size=run,
+        accuracy_level=_ROUNDED,
+    )
 
 
 def _product_of_rows(

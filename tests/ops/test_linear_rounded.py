@@ -17,6 +17,7 @@ from tflite_ort.schema import BatchMatMulOptions, FullyConnectedOptions, Op, Ten
 
 Array = npt.NDArray[Any]
 SEED = 12
+_WHOLE = "DynamicQuantizeMatMul"
 # A processor that does not multiply signed weights exactly in 8 bits keeps floats.
 ROUNDS = exact_weight_type() == "int8"
 # Rows and depth and units: one row, few rows with large weights, many rows.
@@ -179,6 +180,35 @@ FACTORS = {
 
 
 @pytest.mark.skipif(not ROUNDS, reason="this processor's products of 8 bits saturate")
+@pytest.mark.parametrize(
+    ("depth", "node"),
+    [
+        (512, "MatMulNBits"),
+        (320, "MatMulNBits"),
+        (96, "MatMulNBits"),
+        (500, "DynamicQuantizeMatMul"),
+    ],
+)
+def test_a_single_row_is_rounded_in_runs(depth: int, node: str) -> None:
+    """Sums of codes are exact, with the lowest and the highest weights too."""
+    print(f"seed {SEED}")
+    rng = np.random.default_rng(SEED)
+    codes = rng.integers(-128, 128, (1024, depth)).astype(np.int8)
+    codes[0], codes[1] = 127, -128
+    bias = T.constant(rng.integers(-9, 10, 1024).astype(np.float32))
+    inputs = [T((1, depth)), T.constant(codes, scale=1.0), bias]
+    options = FullyConnectedOptions()
+    case = Case("row", Op.FULLY_CONNECTED, inputs, [T((1, 1024))], options, 9)
+    assert optimised_nodes(case.model()) == {node: 1}
+    x = rng.integers(-127, 128, (1, depth))
+    x[0, :: 32 if node == "MatMulNBits" else 1] = 127
+    (got,), _ = ours(case.model(), [x.astype(np.float32)])
+    assert bias.data is not None
+    want = (x @ codes.astype(np.int64).T + bias.data).astype(np.float32)
+    assert_close(got, want, 0, 1e-6, "exact")
+
+
+@pytest.mark.skipif(not ROUNDS, reason="this processor's products of 8 bits saturate")
 @pytest.mark.parametrize("case", FACTORS.values(), ids=FACTORS)
 def test_batch_matmul_by_one_matrix_is_a_product_of_codes(case: Case) -> None:
     """With every rounding, as near to the true product as LiteRT's kernels."""
@@ -193,7 +223,7 @@ def test_batch_matmul_by_one_matrix_is_a_product_of_codes(case: Case) -> None:
         assert runners == {"ort"}
         assert 0 < float(np.sqrt(((got - true) ** 2).mean())) <= 1.02 * others
         nodes = optimised_nodes(case.model(), hybrid=hybrid)
-        coded = "MatMulIntegerToFloat", "MatMulInteger", "DynamicQuantizeMatMul"
+        coded = "MatMulIntegerToFloat", "MatMulInteger", "DynamicQuantizeMatMul", "MatMulNBits"
         assert sum(nodes[each] for each in coded) == 1
         assert not nodes["MatMul"]
 
