@@ -38,7 +38,7 @@ def session_run(
         return _unbound(session, inputs, outputs, memory)
     if not all(x.fixed for x in boundary):
         return _rebound(session, inputs, outputs, memory, noted=noted)
-    return partial(session.run, _bind(session, inputs, outputs, memory))
+    return session.runner(_bind(session, inputs, outputs, memory))
 
 
 def _bind(session: Session, inputs: Tensors, outputs: Tensors, memory: Memory) -> Binding:
@@ -116,7 +116,7 @@ class _AlternateRuns:
     def __init__(self, session: Session, variables: Sequence[Variable]) -> None:
         self._session, self._variables = session, variables
         self._turns = Turns()
-        self._bindings: tuple[Binding, ...] = ()
+        self._runs: tuple[Run, ...] = ()
 
     def run(self, other: Run) -> None:
         """A run over the next binding; `other` where that is not known."""
@@ -124,7 +124,7 @@ class _AlternateRuns:
         if not turns.valid:
             other()
             return
-        self._session.run(self._bindings[turns.odd])
+        self._runs[turns.odd]()
         turns.odd ^= 1
 
     def begin(self, last: _Bound, following: _Bound | None) -> None:
@@ -136,8 +136,8 @@ class _AlternateRuns:
         for variable in self._variables:
             variable.take_turns(self._turns)
         self._turns.valid = True
-        pair = following.binding, last.binding
-        self._bindings = pair[:: -1 if self._turns.odd else 1]
+        pair = (following, last)[:: -1 if self._turns.odd else 1]
+        self._runs = tuple(self._session.runner(each.binding) for each in pair)
 
 
 class _Bindings:

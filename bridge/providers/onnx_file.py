@@ -13,7 +13,8 @@ import onnxruntime
 
 from tflite_ort.providers.exported_state import first_state
 from tflite_ort.providers.provider import ON_CPU, Provider
-from tflite_ort.providers.session import ORT_ERRORS, chosen, said
+from tflite_ort.providers.session import ORT_ERRORS, said
+from tflite_ort.providers.settings import chosen
 from tflite_ort.providers.threads import session_options
 from tflite_ort.schema import DelegateError
 

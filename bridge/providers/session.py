@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from tflite_ort.optional import late
 from tflite_ort.providers.binding import Binding, DeviceTensor, Tensor
 from tflite_ort.providers.plain_session import PlainSession
 from tflite_ort.providers.provider import ON_CPU, Device, DeviceMemory, Provider
-from tflite_ort.providers.settings import Settings, configure
+from tflite_ort.providers.settings import Settings, chosen, configure
 from tflite_ort.providers.stored_graph import (
     COMPILED,
     MAPPED,
@@ -324,6 +324,20 @@ class Session:
         if binding.unmade:
             self._keep(binding)
 
+    def runner(self, binding: Binding) -> Callable[[], None]:
+        """`run` over the same bound tensors each time, with less to ask."""
+        if binding.copied or binding.unmade:
+            return partial(self.run, binding)
+        run_bound, options = self._run, self._run_options
+
+        def run() -> None:
+            try:
+                run_bound(binding.bound, options)
+            except ORT_ERRORS as error:
+                raise DelegateError(f"ONNX Runtime failed: {said(error)}") from _cause(error)
+
+        return run
+
     def _bind_inputs(self, binding: Binding) -> None:
         for position in range(len(binding.sources)):
             self._bind_source(binding, position)
@@ -419,27 +433,6 @@ def _save(
     external = "session.optimized_model_external_initializers_"
     configure(options, external, file_name=beside.name, min_size_in_bytes=str(_INLINE_BYTES))
     return SavedGraph(MAPPED, [path, beside])
-
-
-def chosen(
-    provider: Provider, options: onnxruntime.SessionOptions, num_threads: int
-) -> list[tuple[str, dict[str, str]]] | None:
-    """The provider as a session takes it; a plug-in is put in `options` instead."""
-    texts = {str(key): str(value) for key, value in provider.options.items()}
-    if not provider.plugin:
-        threads = traits_of(provider.name).threads_option
-        if threads and num_threads:
-            texts.setdefault(threads, str(num_threads))
-        return [(provider.name, texts)]
-    found = [
-        each
-        for each in onnxruntime.get_ep_devices()
-        if each.ep_name == provider.name and provider.device in ("", each.device.type.name)
-    ]
-    if not found:
-        raise DelegateError(f"{provider.name} has no device {provider.device}".rstrip())
-    options.add_provider_for_devices(found[:1], texts)
-    return None
 
 
 def _named(array: Array) -> Array:

@@ -7,8 +7,11 @@ from functools import lru_cache
 
 import onnxruntime
 
+from tflite_ort.providers.provider import Provider
 from tflite_ort.providers.threads import session_options, shares_threads
+from tflite_ort.providers.traits import traits_of
 from tflite_ort.records import record
+from tflite_ort.schema import DelegateError
 
 
 @record
@@ -79,3 +82,24 @@ def configure(options: onnxruntime.SessionOptions, prefix: str, **entries: str) 
     """Add entries to the configuration of a session."""
     for key, value in entries.items():
         options.add_session_config_entry(f"{prefix}{key}", value)
+
+
+def chosen(
+    provider: Provider, options: onnxruntime.SessionOptions, num_threads: int
+) -> list[tuple[str, dict[str, str]]] | None:
+    """The provider as a session takes it; a plug-in is put in `options` instead."""
+    texts = {str(key): str(value) for key, value in provider.options.items()}
+    if not provider.plugin:
+        threads = traits_of(provider.name).threads_option
+        if threads and num_threads:
+            texts.setdefault(threads, str(num_threads))
+        return [(provider.name, texts)]
+    found = [
+        each
+        for each in onnxruntime.get_ep_devices()
+        if each.ep_name == provider.name and provider.device in ("", each.device.type.name)
+    ]
+    if not found:
+        raise DelegateError(f"{provider.name} has no device {provider.device}".rstrip())
+    options.add_provider_for_devices(found[:1], texts)
+    return None

@@ -13,7 +13,7 @@ from tflite_ort import ExecutionProviderDelegate, Interpreter, MissingDelegate, 
 from tflite_ort.custom.kernels import BoundResolver
 from tflite_ort.opmap import Target
 from tflite_ort.plan.context import PlanContext
-from tflite_ort.providers import delegates, session
+from tflite_ort.providers import delegates, session, settings
 from tflite_ort.providers.provider import Provider
 from tflite_ort.providers.traits import (
     CPU,
@@ -134,9 +134,9 @@ def test_options_are_those_of_the_row(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_threads_become_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
     with_row(monkeypatch, ProviderTraits(threads_option="workers"))
-    chosen = session.chosen(Provider(CPU), None, 3)
+    chosen = settings.chosen(Provider(CPU), None, 3)
     assert chosen == [(CPU, {"workers": "3"})]
-    given = session.chosen(Provider(CPU, {"workers": 1}), None, 3)
+    given = settings.chosen(Provider(CPU, {"workers": 1}), None, 3)
     assert given == [(CPU, {"workers": "1"})]
 
 
