@@ -180,7 +180,8 @@ def _run(job: Job, work: Work, *, as_json: bool) -> None:
         say_json({"file": str(job.out), **counts, "seconds": seconds})
         return
     rate = f"{sums[0]} rows in {seconds:.1f} s ({sums[0] / max(seconds, 1e-9):.0f} rows/s)"
-    say(f"wrote {job.out}: {rate}" + (f", {sums[1]} with an error" if sums[1] else ""))
+    failed = f", {sums[1]} with an error (column 'error')" if sums[1] else ""
+    say(f"wrote {job.out}: {rate}{failed}")
 
 
 @contextmanager

@@ -219,6 +219,7 @@ def locked(out: Path) -> Iterator[None]:
         yield
         return
     path = out.with_name(f".{out.name}.{_LOCK}")
+    os.stat(path.parent)  # where it is missing, the error names it and no file in it
     while True:
         with path.open("w") as stream:  # a lock
             try:

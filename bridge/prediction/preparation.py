@@ -35,7 +35,8 @@ def columns_of(
     if missing:
         raise InputError(
             f"no column for the inputs {', '.join(map(repr, missing))}; "
-            f"there are {', '.join(map(repr, batch)) or 'none'}: columns= says which is which"
+            f"there are {', '.join(map(repr, batch)) or 'none'}: "
+            "columns= (--column) says which is which"
         )
     return found
 

@@ -158,7 +158,7 @@ def _rows_of_file(
     if suffix == ARRAYS:
         arrays = read_npz(Path(path))
         names = columns_of(arrays, inputs, {})
-        yield [_inner(fitted(arrays[names[c.name]], c.details, path), c) for c in inputs]
+        yield [_sample(arrays[names[each.name]], each, path) for each in inputs]
         return
     if len(inputs) != 1:
         raise InputError(f"the model has {len(inputs)} inputs: .npz and .parquet files name them")
@@ -167,10 +167,18 @@ def _rows_of_file(
         for stretch in preparation.ear_of(column).stretches(open_wav(Path(path))):
             yield [_inner(stretch, column)]
     elif suffix == ARRAY:
-        yield [_inner(fitted(loaded_array(Path(path)), column.details, path), column)]
+        yield [_sample(loaded_array(Path(path)), column, path)]
     else:
         how = preparation.normalization_of(column)
         yield [_inner(read_image(Path(path), column.details, how), column)]
+
+
+def _sample(array: Array, column: InputColumn, path: str) -> Array:
+    """The row of a file that holds one sample."""
+    values = fitted(array, column.details, path)
+    if column.leads and len(values) != 1:
+        raise InputError(f"{path} holds {len(values)} samples: --rows makes a row of each")
+    return _inner(values, column)
 
 
 def _inner(array: Array, column: InputColumn) -> Array:
@@ -186,9 +194,11 @@ def _rows_of_table(
     columns: Mapping[str, str],
 ) -> Iterator[Row]:
     names = columns_of(table, inputs, columns)
+    origins = {name: f"column {name!r}" if name else unit.path for name in table}
+    wanted = [names[each.name] for each in inputs]
     cells = [
-        _cells(table[names[each.name]], each, preparation, f"column {names[each.name]!r}")
-        for each in inputs
+        _cells(table[name], each, preparation, origins[name])
+        for name, each in zip(wanted, inputs, strict=True)
     ]
     for row in zip(*cells, strict=True):
         wrong = [cell for cell in row if isinstance(cell, Exception)]

@@ -21,8 +21,10 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
+from tests.one_op import T, one_op_model
 from tests.prediction.models import above_zero, colours, loudness, picks, sums, two_inputs
 from tflite_ort.command.cli import app
+from tflite_ort.schema import Op
 
 Array = npt.NDArray[Any]
 
@@ -102,6 +104,28 @@ def test_rows_of_arrays(tmp_path: Path, model: Path) -> None:
     np.testing.assert_allclose(made["y"], given.sum(1, keepdims=True) + 1, rtol=1e-4, atol=1e-5)
     np.testing.assert_array_equal(made["row"], np.arange(700))
     assert set(made["source"]) == {str(tmp_path / "rows.npy")} and not any(made["error"])
+
+
+def test_rows_that_were_not_told_are_not_taken_for_a_sample(tmp_path: Path) -> None:
+    """Where a file leaves its first size open, many rows would fit it as well as one."""
+    rows = T((1, 4), shape_signature=(-1, 4))
+    model = written(tmp_path / "m.tflite", one_op_model(Op.ABS, [rows], [rows]))
+    np.save(tmp_path / "many.npy", np.arange(12, dtype=np.float32).reshape(3, 4))
+    np.save(tmp_path / "none.npy", np.zeros((0, 4), np.float32))
+    np.save(tmp_path / "one.npy", np.ones((1, 4), np.float32))
+    predict(model, tmp_path / "*.npy", "--out", tmp_path / "out.jsonl")
+    many, none, one = lines(tmp_path / "out.jsonl")
+    assert "3 samples: --rows" in many["error"] and "0 samples" in none["error"]
+    assert one["out0"] == [1, 1, 1, 1]
+    predict(model, tmp_path / "many.npy", "--rows", "--out", tmp_path / "rows.jsonl")
+    made = [each["out0"] for each in lines(tmp_path / "rows.jsonl")]
+    assert made == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+
+
+def test_an_error_of_rows_names_their_file(tmp_path: Path, model: Path) -> None:
+    np.save(tmp_path / "wide.npy", np.ones((2, 5), np.float32))
+    predict(model, tmp_path / "wide.npy", "--rows", "--out", tmp_path / "out.jsonl")
+    assert all("wide.npy has shape (5,)" in each["error"] for each in lines(tmp_path / "out.jsonl"))
 
 
 def test_archives_name_the_inputs(tmp_path: Path) -> None:
@@ -254,6 +278,7 @@ def test_another_job_is_not_gone_on_with(tmp_path: Path, model: Path) -> None:
         ("out.txt", ["a.npy"], "results are written as .parquet, .csv, .jsonl, .npz"),
         ("out.csv", ["missing.npy"], "missing.npy"),
         ("out.csv", ["*.wav"], "no inputs"),
+        ("folder/out.csv", ["a.npy"], "folder: No such file"),
     ],
 )
 def test_what_cannot_begin(
