@@ -47,6 +47,9 @@ _COMPARED = frozenset(
 )
 _SEARCHED = _COMPARED - {TensorType.INT16, TensorType.INT64} | {TensorType.BOOL}
 
+_BYTES = (TensorType.INT8, TensorType.UINT8)
+# So many codes of 8 bits have a sum that float32 holds.
+_MOST_WHOLE = 2**24 // 255
 # Of integers that are combined pair by pair several copies are held at a time.
 _MOST_CHAINED = 1 << 23
 
@@ -71,7 +74,31 @@ def mean(op: OperatorView[ReducerOptions], g: Graph) -> None:
             layout = Layout.LAST
         _write(op, g, pooled, layout, Domain.REAL)
     else:
-        _reduce(op, g, "ReduceMean", layout, Domain.REAL)
+        _reduce_reals(op, g, "ReduceMean", layout)
+
+
+def _reduce_reals(op: OperatorView[ReducerOptions], g: Graph, name: str, layout: Layout) -> None:
+    """`name` of floats, or of 8-bit codes counted from their zero point. Sums of whole numbers are
+    the same in any order, which ONNX Runtime changes with the number of rows."""
+    input, output = op["input"], op.output
+    if not _has_whole_sums(op):
+        _reduce(op, g, name, layout, Domain.REAL)
+        return
+    assert input.quantization is not None and output.quantization is not None
+    ratio = np.float32(input.quantization.scalar_scale / output.quantization.scalar_scale)
+    units = _reduced(op, g, name, g.read_steps(input, layout=layout), layout)
+    if ratio != 1:
+        units = g.op("Mul", units, g.constant(ratio))
+    _write(op, g, g.quantize_units(units, output), layout, Domain.STORED)
+
+
+def _has_whole_sums(op: OperatorView[ReducerOptions]) -> bool:
+    """Whether sums of codes stay whole in float32."""
+    input, output = op["input"], op.output
+    if not (input.is_quantized and output.is_quantized and op["axes"].is_constant):
+        return False
+    known = is_known(*(input.shape[axis] for axis in _axes(op)))
+    return input.type in _BYTES and known and _terms_of(op) <= _MOST_WHOLE
 
 
 def _takes_exact_mean(op: OperatorView[ReducerOptions], g: Graph) -> bool:
@@ -142,7 +169,7 @@ def sum(op: OperatorView[ReducerOptions], g: Graph) -> None:
         _write(op, g, total, layout, Domain.REAL)
         return
     _check_real(op["input"], op.output)
-    _reduce(op, g, "ReduceSum", layout, Domain.REAL)
+    _reduce_reals(op, g, "ReduceSum", layout)
 
 
 def _total(
