@@ -74,9 +74,10 @@ def judged(
     """The outcome for one network, and what is to be said of it; None if it does not run at all,
     or an input does not lead with 1."""
     try:
-        details = opened(path).get_input_details()
+        single = opened(path)
     except BridgeError:
         return None
+    details, outputs = single.get_input_details(), len(single.get_output_details())
     if not details or not (any_shape or all(map(leads, details))):
         return None
     drawn = runnable(path, details)
@@ -87,11 +88,12 @@ def judged(
         steps = inputs_of(details, size, drawn)
         wanted = singles(path, steps)
         try:
-            got = batches(path, [[*map(joined, each)] for each in steps], size, is_open=is_open)
+            made = batches(path, [[*map(joined, each)] for each in steps], size, is_open=is_open)
         except Unbatchable as error:
             return "refused", str(error)
         except (BridgeError, RuntimeError) as error:
             return "failing", f"{size}: {type(error).__name__}: {str(error)[:200]}"
+        got = [each for step in made for each in step[:outputs]]  # counts of sizes come after
         found += [different(a, b) for a, b in zip(got, wanted, strict=True)]
     wrong = [words for words in found if words]
     return ("misgrouped", wrong[0]) if wrong else ("right", "")
@@ -157,7 +159,10 @@ def singles(path: Path, steps: Sequence[Inputs]) -> list[Array]:
 
 
 def joined(values: Sequence[Array]) -> Array:
-    """Inputs or results of samples as a batch has them."""
+    """Inputs or results of samples as a batch has them: padded with zeros to the largest."""
+    if len({each.shape for each in values}) > 1:
+        largest = np.max([each.shape for each in values], axis=0)
+        values = [np.pad(each, [(0, n) for n in largest - each.shape]) for each in values]
     leads = values[0].ndim > 0 and values[0].shape[0] == 1
     return np.concatenate(values) if leads else np.stack(values)
 
@@ -175,15 +180,15 @@ def run(interpreter: Interpreter, inputs: Sequence[Array]) -> list[Array]:
 
 def batches(
     path: Path, steps: Sequence[Sequence[Array]], size: int, *, is_open: bool
-) -> list[Array]:
+) -> list[list[Array]]:
     """By step and output, the results of the whole batch."""
     if is_open:
         return open_batches(path, steps)
     with opened(path, batch=size) as interpreter:
-        return [result for inputs in steps for result in run(interpreter, inputs)]
+        return [run(interpreter, inputs) for inputs in steps]
 
 
-def open_batches(path: Path, steps: Sequence[Sequence[Array]]) -> list[Array]:
+def open_batches(path: Path, steps: Sequence[Sequence[Array]]) -> list[list[Array]]:
     """As `batches`, of the exported graph with an open batch."""
     proto = export_onnx(path, batch="N", resolver=WellKnownOpResolver(), state_defaults=True)
     session = onnxruntime.InferenceSession(proto.SerializeToString(), _options())
@@ -191,12 +196,12 @@ def open_batches(path: Path, steps: Sequence[Sequence[Array]]) -> list[Array]:
     outputs = [each.name for each in proto.graph.output]
     names = [each.name for each in proto.graph.input]
     state: dict[str, Array] = {}
-    results: list[Array] = []
+    results: list[list[Array]] = []
     for inputs in steps:
         feeds = {**dict(zip(names, inputs, strict=False)), **state}
         made = dict(zip(outputs, session.run(outputs, feeds), strict=True))
         state = {before: made.pop(after) for before, after in pairs}
-        results += made.values()
+        results.append([*made.values()])
     return results
 
 

@@ -29,7 +29,7 @@ def batched_model(
     Raises:
         Unbatchable: an operator cannot run over a batch; the error has its name and the reason.
         ModelError: an operator cannot take the shapes that reach it.
-        ValueError: `batch` is less than 1.
+        ValueError: `batch` is less than 1, or no name.
 
     Examples:
         >>> from tflite_ort.command.demo import digits_model
@@ -45,8 +45,10 @@ def checked_batch(batch: int | str | None) -> int | None:
     """The number of samples; None for any number.
 
     Raises:
-        ValueError: it is less than 1.
+        ValueError: it is less than 1, or no name.
     """
+    if isinstance(batch, str) and not batch.isidentifier():
+        raise ValueError(f"a batch is a number of samples or a name, got {batch!r}")
     if not isinstance(batch, int):
         return None
     if batch < 1:

@@ -53,6 +53,7 @@ def shaped(model: Model, given: Given, batch: int | str | None, resolver: OpReso
     sizes = _Sizes()
     shapes = _by_index(model, given, sizes)
     if batch is not None:
+        checked_batch(batch)
         return _batch(model, shapes, sizes.size(batch), resolver, all_inputs=True)
     changed = [shapes[index][0] for index in shapes if _makes_batch(model, index, shapes[index])]
     if changed:

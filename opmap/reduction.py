@@ -10,7 +10,7 @@ import numpy as np
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.idioms.combining import combined_axis
 from tflite_ort.opmap.idioms.computed_axes import ComputedAxis, counted_axes
-from tflite_ort.opmap.idioms.exact_sums import clipped_codes, is_centred
+from tflite_ort.opmap.idioms.exact_sums import clipped_codes, is_centred, sums_are_whole
 from tflite_ort.opmap.idioms.fixed_point import rescaled_by
 from tflite_ort.opmap.idioms.indices import failing
 from tflite_ort.opmap.idioms.movement import integers, narrowed, same_order, widened
@@ -47,9 +47,6 @@ _COMPARED = frozenset(
 )
 _SEARCHED = _COMPARED - {TensorType.INT16, TensorType.INT64} | {TensorType.BOOL}
 
-_BYTES = (TensorType.INT8, TensorType.UINT8)
-# So many codes of 8 bits have a sum that float32 holds.
-_MOST_WHOLE = 2**24 // 255
 # Of integers that are combined pair by pair several copies are held at a time.
 _MOST_CHAINED = 1 << 23
 
@@ -81,7 +78,8 @@ def _reduce_reals(op: OperatorView[ReducerOptions], g: Graph, name: str, layout:
     """`name` of floats, or of 8-bit codes counted from their zero point. Sums of whole numbers are
     the same in any order, which ONNX Runtime changes with the number of rows."""
     input, output = op["input"], op.output
-    if not _has_whole_sums(op):
+    axes_known = op["axes"].is_constant and is_known(*(input.shape[axis] for axis in _axes(op)))
+    if not (axes_known and output.is_quantized and sums_are_whole(input, _terms_of(op))):
         _reduce(op, g, name, layout, Domain.REAL)
         return
     assert input.quantization is not None and output.quantization is not None
@@ -90,15 +88,6 @@ def _reduce_reals(op: OperatorView[ReducerOptions], g: Graph, name: str, layout:
     if ratio != 1:
         units = g.op("Mul", units, g.constant(ratio))
     _write(op, g, g.quantize_units(units, output), layout, Domain.STORED)
-
-
-def _has_whole_sums(op: OperatorView[ReducerOptions]) -> bool:
-    """Whether sums of codes stay whole in float32."""
-    input, output = op["input"], op.output
-    if not (input.is_quantized and output.is_quantized and op["axes"].is_constant):
-        return False
-    known = is_known(*(input.shape[axis] for axis in _axes(op)))
-    return input.type in _BYTES and known and _terms_of(op) <= _MOST_WHOLE
 
 
 def _takes_exact_mean(op: OperatorView[ReducerOptions], g: Graph) -> bool:

@@ -334,6 +334,14 @@ def test_export_leaves_sizes_open(add: Path, tmp_path: Path) -> None:
     assert "--shape" in refusal("export", add, "--shape", "3", code=2)
 
 
+@pytest.mark.parametrize("batch", ["0", "-3", "1.5", "a b", ""])
+def test_export_refuses_what_is_no_batch(add: Path, tmp_path: Path, batch: str) -> None:
+    arguments = ["export", str(add), str(tmp_path / "m.onnx"), "--batch", batch]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 2 and "a batch" in result.output
+    assert not (tmp_path / "m.onnx").exists()
+
+
 @pytest.mark.parametrize(("option", "inputs"), [("--stateful", ["x", "v"]), ("--stateless", ["x"])])
 def test_export_makes_state_explicit_or_leaves_it_out(
     tmp_path: Path, option: str, inputs: list[str]

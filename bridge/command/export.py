@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import onnx
 import typer
 
+from tflite_ort.batch import checked_batch
 from tflite_ort.bundles import open_bundle
 from tflite_ort.command.arguments import (
     AsJson,
@@ -180,7 +181,7 @@ def export(
         "weights": weights.value,
         "hybrid": hybrid.value,
         "input_shapes": dict(map(_named_shape, shape or ())),
-        "batch": int(batch) if batch is not None and batch.isdigit() else batch,
+        "batch": _batch(batch),
         "resolver": resolver_of(resolver),
         "custom_ops": None if custom_ops is None else custom_ops.value,
         "stateful": stateful,
@@ -203,6 +204,16 @@ def export(
     else:
         target = str(model.with_suffix(".onnx")) if out is None else out
         _export(model, target, options, {**form, "signature": signature}, check, as_json=as_json)
+
+
+def _batch(text: str | None) -> int | str | None:
+    """What is said of a batch: how many samples, or what any number of them is called."""
+    batch = int(text) if text is not None and text.isdecimal() else text
+    try:
+        checked_batch(batch)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--batch") from error
+    return batch
 
 
 def _export(

@@ -269,3 +269,9 @@ def _has_halves(multiplier: Array, largest: float) -> bool:
     """
     halves = (float(each).as_integer_ratio()[1] / 2 for each in np.ravel(multiplier))
     return any(denominator <= largest for denominator in halves)
+
+
+def sums_are_whole(input: TensorView, terms: int) -> bool:
+    """Whether a float32 holds every sum of so many 8-bit codes, each less the zero point."""
+    of_bytes = input.is_quantized and input.type in (TensorType.INT8, TensorType.UINT8)
+    return of_bytes and terms * 255 <= _LARGEST_SUM
