@@ -22,6 +22,7 @@ from onnx import NodeProto, ValueInfoProto, helper, numpy_helper
 Array = npt.NDArray[Any]
 
 _COPIES = 30
+_SECONDS = 3.0  # of a row, at most
 _MICROSOFT = "com.microsoft"
 _SCALE, _OUT, _ZERO = np.float32(0.02), np.float32(0.7), np.uint8(7)
 _NONE = np.uint8(0)
@@ -252,9 +253,31 @@ def kept_cells(rng: np.random.Generator) -> Iterator[Case]:
             yield "CONCATENATION and STRIDED_SLICE of a state", shape, x, names
 
 
+def slopes_of_channels(rng: np.random.Generator) -> Iterator[Case]:
+    """PRELU of floats; a RELU shows what one pass over the map takes."""
+    for shape in ((1, 128, 128, 64), (1, 112, 112, 32)):
+        *_, width, channels = shape
+        slopes = rng.uniform(0.05, 0.3, channels).astype(np.float32)
+
+        def row(g: Graph, slopes: Array = slopes, width: int = width) -> str:
+            return g.op("Max", "x", g.op("Mul", "x", g.constant(np.tile(slopes, (width, 1)))))
+
+        def channel(g: Graph, slopes: Array = slopes) -> str:
+            return g.op("Max", "x", g.op("Mul", "x", g.constant(slopes)))
+
+        def prelu(g: Graph, slopes: Array = slopes) -> str:
+            return g.op("PRelu", "x", g.constant(slopes))
+
+        x = rng.normal(size=shape).astype(np.float32)
+        ways = {"Mul by a row, Max": row, "Mul, Max": channel, "PRelu": prelu}
+        yield "PRELU", by(shape), x, ways
+        yield "RELU", by(shape), x, {"Relu": lambda g: g.op("Relu", "x")}
+
+
 CASES = (
     *(fully_connected, sums, global_means, maxima, softmaxes, float_products, transposed),
     kept_cells,
+    slopes_of_channels,
 )
 
 
@@ -288,7 +311,10 @@ def measured(case: Case, rounds: int) -> dict[str, float]:
     for other in others:
         np.testing.assert_allclose(other.astype(float), first.astype(float), atol=1, rtol=1e-4)
     shortest = dict.fromkeys(made, float("inf"))
-    for _ in range(rounds):
+    end = time.perf_counter() + _SECONDS
+    for turn in range(rounds):
+        if turn and time.perf_counter() > end:
+            break
         for name, (run, _) in made.items():
             started = time.perf_counter()
             run()

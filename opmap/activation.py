@@ -44,6 +44,7 @@ _FLOAT32 = frozenset({_T.FLOAT32})
 _HALF = frozenset({_T.FLOAT32, _T.FLOAT16})
 
 _FEWEST_PRODUCTS = 1 << 13  # below so many elements PRelu takes no longer than two nodes
+_MOST_REPEATED = 1 << 18  # numbers; longer rows of a product need no repetition
 
 
 def check_types(op: View, types: frozenset[TensorType], *, widened: bool = False) -> None:
@@ -230,7 +231,21 @@ def prelu(op: View, g: Graph) -> None:
     if alpha.quantization is not None:
         codes = slopes - alpha.quantization.scalar_zero_point
         slopes = codes * alpha.quantization.scalar_scale
+    elif layout is Layout.LAST and _is_one_a_channel(input, alpha):
+        slope = _for_rows(g, slope, slopes, input)
     g.write(op.output, prelu_of_products(g, x, slope, slopes), layout=layout)
+
+
+def _for_rows(g: Graph, slope: ir.Value, slopes: Array, input: TensorView) -> ir.Value:
+    """The slopes of the channels, repeated for all cells of a row of a map.
+
+    ONNX Runtime calls its kernel once for each repetition of a smaller operand. For 64 channels of
+    a large map a product then takes twice as long.
+    """
+    *_, width, channels = input.shape
+    if not is_known(width) or width * channels > _MOST_REPEATED:
+        return slope
+    return g.constant(np.tile(slopes.reshape(channels), (width, 1)), np.float32)
 
 
 def _is_one(slopes: Array) -> bool:
@@ -253,10 +268,12 @@ def prelu_of_products(g: Graph, x: ir.Value, slope: ir.Value, slopes: Array) -> 
 
 def _is_blocked(input: TensorView, alpha: TensorView) -> bool:
     """Whether ONNX Runtime has the float channels in blocks, and each has one constant slope."""
+    return alpha.is_constant and input.type is _T.FLOAT32 and _is_one_a_channel(input, alpha)
+
+
+def _is_one_a_channel(input: TensorView, alpha: TensorView) -> bool:
     return (
-        alpha.is_constant
-        and input.type is _T.FLOAT32
-        and input.rank == 4
+        input.rank == 4
         and is_known(input.shape[-1])
         and alpha.shape[-1] == math.prod(alpha.shape) == input.shape[-1] > 1
     )

@@ -18,6 +18,12 @@ from tflite_ort.providers.trials import exact_weight_type
 
 def optimised_nodes(model: bytes | Path, **arguments: Any) -> Counter[str]:
     """How many nodes of each operator ONNX Runtime runs at an invoke, bodies not counted."""
+    graphs = optimised_graphs(model, **arguments)
+    return Counter(node.op_type for graph in graphs for node in graph.graph.node)
+
+
+def optimised_graphs(model: bytes | Path, **arguments: Any) -> list[onnx.ModelProto]:
+    """The graphs that ONNX Runtime runs at an invoke."""
     content = model.read_bytes() if isinstance(model, Path) else model
     exact_weight_type()  # tried once a process, in a session of its own
     plain = onnxruntime.SessionOptions
@@ -34,7 +40,4 @@ def optimised_nodes(model: bytes | Path, **arguments: Any) -> Counter[str]:
             Interpreter(model_content=content, cache=False, **arguments).allocate_tensors()
         graphs = [onnx.load(file, load_external_data=False) for file in Path(folder).iterdir()]
     assert graphs, "no session was made"
-    counts = Counter[str]()
-    for graph in graphs:
-        counts.update(node.op_type for node in graph.graph.node)
-    return counts
+    return graphs
