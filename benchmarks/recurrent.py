@@ -57,9 +57,15 @@ class Network:
     """Layers of one form and width; tensors are their names."""
 
     def __init__(
-        self, form: str, units: int, rng: np.random.Generator, cell_clip: float = CELL_CLIP
+        self,
+        form: str,
+        units: int,
+        rng: np.random.Generator,
+        cell_clip: float = CELL_CLIP,
+        mean_bias: float = 0.0,
     ) -> None:
         self.form, self.units, self.rng, self.cell_clip = form, units, rng, cell_clip
+        self.mean_bias = mean_bias
         self.builder = ModelBuilder()
         self.graph = self.builder.subgraph("main")
         self._names = (f"tensor{number}" for number in count())
@@ -96,7 +102,7 @@ class Network:
         return self.constant(np.rint(values / scale).astype(np.int8), scale), scale
 
     def bias(self, weight_scale: float) -> str:
-        values = self.rng.normal(0, 0.1, self.units).astype(np.float32)
+        values = self.rng.normal(self.mean_bias, 0.1, self.units).astype(np.float32)
         if self.form != "integer":
             return self.constant(values)
         scale = ACTIVATION_SCALE * weight_scale

@@ -4,7 +4,8 @@
 
 For each case one thread's microseconds of LiteRT, of this library, and of a session that has only
 the nodes that no graph of the case can be without: the floor. For float LSTMs that is the LSTM
-node; for integer ones a Scan of the product, its lookup in a table of gates, and that of tanh,
+node, and a GRU where states reach their clip; for one step of a hybrid LSTM the product of floats;
+for integer ones a Scan of the product, its lookup in a table of gates, and that of tanh,
 without any of the roundings; for SVDF the product, the joined state and its weighted sum; for WHILE
 a Scan of the body; for IF an If of the branches. A run of any session takes 2 to 3 microseconds.
 """
@@ -36,6 +37,7 @@ Array = npt.NDArray[Any]
 _UNITS, _STEPS, _ITERATIONS = (16, 20, 64), 30, 100
 _FILTERS = ((64, 8), (32, 32))  # those of a keyword spotter, over so many steps
 _PLACES = 4 * 65536
+_GROWING = 3.0  # a bias that keeps gates open
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,48 @@ def float_lstm(units: int, steps: int) -> Case:
     model = Network("float", units, np.random.default_rng(0)).model(steps, layers=1)
     name = f"float LSTM of {units} units, {steps} steps"
     return Case(name, model, [node], inputs, ["y", "yh", "yc"], {"w": ones, "r": ones})
+
+
+def clipped_lstm(units: int, steps: int) -> Case:
+    """Biases that let the states grow to their clip: LSTM, the gates of all steps, and a GRU."""
+    case = float_lstm(units, steps)
+    network = Network("float", units, np.random.default_rng(0), mean_bias=_GROWING)
+    gemm = helper.make_node("Gemm", ["read", "gates"], ["sums"])
+    gru = helper.make_node(
+        "GRU",
+        ["added", "pass", "keep", "", "", "c"],
+        ["states"],
+        hidden_size=units,
+        clip=10.0,
+        activations=["Relu", "Affine"],
+        activation_alpha=[1.0],
+        activation_beta=[0.0],
+    )
+    constants = {
+        "gates": np.full((2 * units, 3 * units), 0.01, np.float32),
+        "pass": np.full((1, 3 * units, 2 * units), 0.01, np.float32),
+        "keep": np.full((1, 3 * units, units), 0.01, np.float32),
+    }
+    added = np.ones((steps, 1, 2 * units), np.float32)
+    inputs = {"read": added[:, 0], "added": added}
+    return Case(
+        f"{case.name}, at the clip of its state",
+        network.model(steps, layers=1),
+        [*case.nodes, gemm, gru],
+        case.inputs | inputs,
+        [*case.outputs, "sums", "states"],
+        case.constants | constants,
+    )
+
+
+def hybrid_step(units: int) -> Case:
+    """One step without a sequence: the product of the input and the last output."""
+    node = helper.make_node("Gemm", ["read", "gates"], ["sums"])
+    model = Network("hybrid", units, np.random.default_rng(0)).model(1, layers=1)
+    gates = np.full((2 * units, 4 * units), 0.01, np.float32)
+    inputs = {"read": np.ones((1, 2 * units), np.float32)}
+    name = f"hybrid LSTM of {units} units, one step"
+    return Case(name, model, [node], inputs, ["sums"], {"gates": gates})
 
 
 def integer_lstm(units: int, steps: int) -> Case:
@@ -177,6 +221,8 @@ def if_() -> Case:
 def cases() -> Iterator[Case]:
     for lstm in (float_lstm, integer_lstm):
         yield from (lstm(units, _STEPS) for units in _UNITS)
+    yield clipped_lstm(20, _STEPS)
+    yield hybrid_step(128)
     for filters, memory in _FILTERS:
         yield state_of_svdf(filters, memory)
     yield while_()
