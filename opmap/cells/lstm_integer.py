@@ -91,7 +91,7 @@ class _Places(NamedTuple):
         beyond = cell.recurrent.reach(int(np.maximum(BYTE[1] - zero, zero - BYTE[0]).max()))
         if cell.peephole or cell.norm or beyond > _BEYOND:
             return None
-        tables = _OUTPUT + len(np.unique(cell.hidden[0]))
+        tables = _OUTPUT + len(set(np.ravel(cell.hidden[0]).tolist()))
         first = np.arange(tables) * (_CODES + 2 * beyond) + beyond - SHORT[0]
         return cls(beyond, first.astype(np.float64))
 
@@ -108,7 +108,8 @@ class IntegerStep:
 
     def __init__(self, g: Graph, cell: IntegerWeights, *, doubles: bool) -> None:
         self.g, self.cell, self.doubles = g, cell, doubles
-        multipliers, kinds = np.unique(cell.hidden[0], return_inverse=True)
+        multipliers = np.array(sorted(set(np.ravel(cell.hidden[0]).tolist())))
+        kinds = np.searchsorted(multipliers, np.ravel(cell.hidden[0]))
         # An output gate has a table for each multiplier.
         size, outputs = cell.size, np.broadcast_to(kinds, cell.size)
         self.table_of = np.concatenate([np.arange(_OUTPUT).repeat(size), _OUTPUT + outputs])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.graph.constants import carried_type
 from tflite_ort.schema import TensorView
 from tflite_ort.schema.arithmetic.fixed_point import quantize_multiplier
+from tflite_ort.schema.arithmetic.progressions import Progression
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 
 Array = npt.NDArray[Any]
@@ -93,7 +95,7 @@ def rescaled_by(
         scaled = g.op("Mul", value, g.constant(factor * 2.0**-right))
         halves = np.where(right > 0, 0.5 + 2.0 ** -(right + 1), 0.5)
         return g.op("Floor", g.op("Add", scaled, g.constant(halves)))
-    if len(np.unique(right)) == 1 and not ties:
+    if len(set(np.ravel(right).tolist())) == 1 and not ties:
         scaled = g.op("Mul", value, g.constant(factor * 2.0**-right))
         return rounded_twice(g, scaled, int(right.flat[0]))
     high = rounded_upwards(g, g.op("Mul", value, g.constant(factor)))
@@ -139,23 +141,24 @@ def may_tie(q31: Array, shift: Array, largest: float, bits: int) -> bool:
     powers = float((multipliers & -multipliers).max(initial=0))
     if largest * float(np.max(2.0 ** np.maximum(shift, 0), initial=1)) * powers < 2.0**30:
         return False
-    pairs = np.unique(np.stack([multipliers, np.ravel(shift)]), axis=1).T.astype(np.int64)
+    pairs = _pairs(multipliers, shift)
     if bits > _BITS_LOOKED_AT or len(pairs) > _MULTIPLIERS_LOOKED_AT:
         return True
-    if np.any(pairs[:, 0] == 0) or np.any(pairs[:, 1] > 0):
+    if any(multiplier == 0 or exponent > 0 for multiplier, exponent in pairs):
         return True
-    return any(
-        bool(np.any(_edges(int(exponent), bits) % multiplier == 0))
-        for multiplier, exponent in pairs
-    )
+    return any(_edges(exponent, bits).is_near(multiplier, 0, 0) for multiplier, exponent in pairs)
 
 
-def _edges(shift: int, bits: int) -> npt.NDArray[np.int64]:
+def _pairs(q31: Array, shift: Array) -> set[tuple[int, int]]:
+    """Multipliers with their shifts, each once."""
+    return set(zip(np.ravel(q31).tolist(), np.ravel(shift).tolist(), strict=True))
+
+
+def _edges(shift: int, bits: int) -> Progression:
     """The products at which the result goes from k to k + 1, of the results from 0 up that have so
     many bits; for a shift of at most 0."""
     count = min(2**bits, 2 ** max(32 + shift, 0))
-    halves = (2 * np.arange(count) + 1) << -shift
-    return (halves - (shift < 0)) << 30
+    return Progression(((1 << -shift) - (shift < 0)) << 30, 1 << (31 - shift), count)
 
 
 def shifted_right(g: Graph, value: ir.Value, by: Array) -> ir.Value:
@@ -208,19 +211,15 @@ def _may_round_wrongly(q31: Array, shift: Array, bits: int) -> bool:
     which a double holds exactly.
     There are at most 2**bits edges to try, since larger results are clipped.
     """
-    pairs = np.unique(np.stack([np.ravel(q31), np.ravel(shift)]), axis=1).T.astype(np.int64)
-    if bits > _BITS_LOOKED_AT or np.any(pairs[:, 1] >= 0) or np.any(pairs[:, 0] == 0):
+    pairs = _pairs(q31, shift)
+    if bits > _BITS_LOOKED_AT or any(m == 0 or exponent >= 0 for m, exponent in pairs):
         return True
-    for multiplier, exponent in pairs:
-        away = _away(_edges(int(exponent), bits), multiplier)
-        if np.any((away != 0) & (np.abs(away) <= 2**10)):
-            return True
-    return False
-
-
-def _away(edges: npt.NDArray[np.int64], multiplier: np.int64) -> npt.NDArray[np.int64]:
-    """How far edges are from the nearest multiples of `multiplier`."""
-    return (edges + multiplier // 2) % multiplier - multiplier // 2
+    near = 2**10
+    return any(
+        edges.is_near(multiplier, 1, min(near, multiplier - 1))
+        or edges.is_near(multiplier, max(multiplier - near, 1), multiplier - 1)
+        for multiplier, edges in ((m, _edges(exponent, bits)) for m, exponent in pairs)
+    )
 
 
 def rounds_alike(multiplier: npt.ArrayLike, error: float, *, bits: int) -> bool:
@@ -234,8 +233,8 @@ def rounds_alike(multiplier: npt.ArrayLike, error: float, *, bits: int) -> bool:
     q31, shift = quantize_multiplier(multiplier)
     if bits > _BITS_LOOKED_AT or shift >= 0 or q31 == 0:
         return False
-    away = _away(_edges(int(shift), bits), np.int64(q31))
-    return bool(np.abs(away).min() > error)
+    near, edges, modulus = math.floor(error), _edges(int(shift), bits), int(q31)
+    return not (edges.is_near(modulus, 0, near) or edges.is_near(modulus, modulus - near, modulus))
 
 
 def rounded_upwards(g: Graph, value: ir.Value) -> ir.Value:

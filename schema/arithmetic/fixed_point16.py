@@ -6,6 +6,8 @@ A number of `n` integer bits is ``code * 2**(n - 15)``. Functions of one number 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ Array = npt.NDArray[Any]
 Int16Array = npt.NDArray[np.int16]
 
 _ONE = 32767  # of no integer bits: as near to 1 as it comes
+_BLOCK = 4096
 # exp(-2**k) from k = -2 up, in Q0.15.
 EXP_STEPS = (25520, 19875, 12055, 4435, 600, 11, 0)
 EXP_OF_MINUS_EIGHTH, THIRD = 28918, 10923
@@ -44,17 +47,24 @@ def shifted_left(x: Array, bits: int) -> Array:
     return np.asarray(np.clip(x << bits, -32768, 32767))
 
 
-def _all_codes() -> Array:
-    """Every code at the place of its bits."""
-    return np.arange(65536, dtype=np.uint16).view(np.int16).astype(np.int32)
+def _of_all_codes(function: Callable[[Array], Array]) -> Int16Array:
+    """The results for every code at the place of its bits, made in blocks: what is computed on the
+    way then takes little memory."""
+    numbers = range(0, 65536, _BLOCK)
+    bits = (np.arange(first, first + _BLOCK, dtype=np.uint16) for first in numbers)
+    codes = (block.view(np.int16).astype(np.int32) for block in bits)
+    return np.concatenate([function(block).astype(np.int16) for block in codes])
 
 
 @kept_table
 def _logistic_table(integer_bits: int) -> Int16Array:
-    codes = _all_codes()
+    return _of_all_codes(partial(_logistic, integer_bits))
+
+
+def _logistic(integer_bits: int, codes: Array) -> Array:
     above_half = _reciprocal(_exp(-np.abs(codes), integer_bits))
     positive = saturate(shifted_left(above_half, 1), np.int16)
-    return np.select([codes > 0, codes == 0], [positive, 16384], _ONE - positive).astype(np.int16)
+    return np.asarray(np.select([codes > 0, codes == 0], [positive, 16384], _ONE - positive))
 
 
 # Numbers of other counts TFLite has no tanh for.
@@ -67,10 +77,13 @@ def _tanh_table(integer_bits: int) -> Int16Array:
     that TFLite has no such function for."""
     if integer_bits not in _TANH_BITS:
         return saturate(np.rint(np.tanh(_reals(15 - integer_bits)) * 2**15), np.int16)
-    codes = _all_codes()
+    return _of_all_codes(partial(_tanh, integer_bits))
+
+
+def _tanh(integer_bits: int, codes: Array) -> Array:
     quotient = _reciprocal(_exp(-np.abs(codes), integer_bits + 1))
     positive = saturate(shifted_left(quotient - 2**13, 2), np.int16)
-    return np.asarray(np.sign(codes) * positive).astype(np.int16)
+    return np.asarray(np.sign(codes) * positive)
 
 
 def _reciprocal(x: Array) -> Array:
