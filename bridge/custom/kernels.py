@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from tflite_ort.custom.functions import Outputs, PlainFunction, is_dynamic, shaped
-from tflite_ort.custom.life_cycle import LifeCycleNode
 from tflite_ort.optional import late
 from tflite_ort.schema import Model, OperatorView
 from tflite_ort.schema.file.flow import inlined_subgraph
@@ -16,21 +14,24 @@ from tflite_ort.schema.values.inlining import FlatModel, flat
 from tflite_ort.schema.values.inputs import Inputs
 from tflite_ort.schema.values.operators import Key, key_of
 from tflite_ort.schema.values.sizes import may_differ
-from tflite_ort.versioning.registration import Function, Registration
 from tflite_ort.versioning.registry import Entry, Pair
 from tflite_ort.versioning.resolver import OpResolver, operator_key
 
 if TYPE_CHECKING:
+    from tflite_ort.custom import functions, life_cycle
     from tflite_ort.schema.values import attention_composite
-else:
+    from tflite_ort.versioning.registration import Function, Registration
+else:  # few models have operators that a user registered
+    functions = late("tflite_ort.custom.functions")
+    life_cycle = late("tflite_ort.custom.life_cycle")
     attention_composite = late("tflite_ort.schema.values.attention_composite")
 
 # The outputs of an operator with their shapes, None where these depend on data; it is told
 # whether the shapes that the file declares still hold.
-Preparer = Callable[[OperatorView[Any], bool], Outputs | None]
+Preparer = Callable[[OperatorView[Any], bool], "functions.Outputs | None"]
 
 
-Nodes = dict[tuple[int, int], LifeCycleNode]  # by subgraph and index
+Nodes = dict[tuple[int, int], "life_cycle.LifeCycleNode"]  # by subgraph and index
 
 
 class BoundResolver(OpResolver):
@@ -82,8 +83,8 @@ class BoundResolver(OpResolver):
         a node prepares once for the same shapes."""
         occasion, node_of = object(), _finder(self._nodes)
 
-        def prepare(op: OperatorView[Any], declared: bool) -> Outputs | None:
-            return None if is_dynamic(op) else node_of(op).prepare(op, occasion)
+        def prepare(op: OperatorView[Any], declared: bool) -> functions.Outputs | None:
+            return None if functions.is_dynamic(op) else node_of(op).prepare(op, occasion)
 
         return {**self._shape_functions, **dict.fromkeys(self._with_life_cycle, prepare)}
 
@@ -117,10 +118,10 @@ class BoundResolver(OpResolver):
             self._with_life_cycle.append((key, version))
             return
         if shapes is not None:
-            self._shape_functions[key, version] = lambda op, _: shaped(op, shapes)
+            self._shape_functions[key, version] = lambda op, _: functions.shaped(op, shapes)
         if function is None:
             return
-        plain = PlainFunction(function)
+        plain = functions.PlainFunction(function)
         self._add_kernel(key, version, registration, plain.kernel, _no_state)
         if shapes is None and isinstance(key, str):
             self._shape_functions[key, version] = lambda op, declared: (
@@ -140,6 +141,8 @@ class BoundResolver(OpResolver):
 
     def _initialize(self, subgraphs: Iterable[int], num_threads: int) -> None:
         """Make the nodes of these subgraphs ready."""
+        if not self._with_life_cycle:
+            return
         operators = (
             (subgraph, index, operator)
             for subgraph in subgraphs
@@ -152,11 +155,11 @@ class BoundResolver(OpResolver):
                 label = f"{code.custom_code or code.builtin_code.name}_{index}"
                 data = operator.custom_options
                 options = b"" if data is None else data.tobytes()
-                node = LifeCycleNode(self.registered[pair], label, options, num_threads)
+                node = life_cycle.LifeCycleNode(self.registered[pair], label, options, num_threads)
                 self._nodes[subgraph, index] = node
 
 
-def _finder(nodes: Nodes) -> Callable[[OperatorView[Any]], LifeCycleNode]:
+def _finder(nodes: Nodes) -> Callable[[OperatorView[Any]], life_cycle.LifeCycleNode]:
     return lambda op: nodes[op.subgraph, op.index]
 
 
@@ -179,5 +182,5 @@ def _no_state(op: OperatorView[Any]) -> None:
     """With a state, even this one, a kernel is run at every invoke and never ahead of them."""
 
 
-def _invoked(op: OperatorView[Any], inputs: Sequence[Any], state: LifeCycleNode) -> Any:
+def _invoked(op: OperatorView[Any], inputs: Sequence[Any], state: life_cycle.LifeCycleNode) -> Any:
     return state.invoke(op, inputs)

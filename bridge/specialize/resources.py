@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from tflite_ort.optional import late
 from tflite_ort.records import field, record, replace
 from tflite_ort.schema import ModelError, Op, OperatorView, TensorType, TensorView
-from tflite_ort.schema.arithmetic.generators import random_seeds
 from tflite_ort.schema.file.flow import called_subgraphs
 from tflite_ort.schema.values.sizes import is_known, unknown_size
 from tflite_ort.schema.values.view import Array, VariableKey
 from tflite_ort.specialize.hash_tables import Tables, table_key
+
+if TYPE_CHECKING:
+    from tflite_ort.schema.arithmetic import generators
+else:
+    generators = late("tflite_ort.schema.arithmetic.generators")
 
 # These give out a handle, which is known before the run; they are not run.
 NAMES = frozenset({Op.VAR_HANDLE, Op.HASHTABLE})
@@ -188,7 +193,7 @@ class Resources:
     def with_position(self, op: OperatorView[Any]) -> OperatorView[Any]:
         """`op` with, if it draws the random numbers of a seed, a variable as its last input: how
         far it has got, in blocks of the stream."""
-        if op.op not in _DRAWS or random_seeds(op.options) is None:
+        if op.op not in _DRAWS or generators.random_seeds(op.options) is None:
             return op
         like = TensorView(-1, f"{op.label}/position", TensorType.INT64, ())
         position = self.place((op.subgraph, op.label), like, is_set=True)

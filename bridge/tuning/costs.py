@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import ast
 import os
 import platform
 from collections.abc import Mapping, Sequence
@@ -67,5 +67,6 @@ def cost_of(lowering: Lowering, costs: Mapping[str, float]) -> float:
 def _costs() -> Mapping[str, Mapping[str, float]]:
     """Microseconds for one of each kind of work, by kind of CPU."""
     with open(_FILE, encoding="utf-8") as file:
-        costs: dict[str, dict[str, float]] = json.load(file)
+        # Texts and numbers in JSON are such in Python, and numpy has imported `ast` already.
+        costs: dict[str, dict[str, float]] = ast.literal_eval(file.read())
     return costs
