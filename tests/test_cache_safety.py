@@ -151,10 +151,11 @@ def finished(process: subprocess.Popen[str]) -> list[str]:
 
 
 def test_a_hit_imports_little(tmp_path: Path) -> None:
-    path = model_path(KEYWORDS)
-    Interpreter(path, cache=tmp_path).allocate_tensors()
-    command = [sys.executable, "-c", IMPORTS, str(path), str(tmp_path)]
-    modules = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    command = [sys.executable, "-c", IMPORTS, str(model_path(KEYWORDS)), str(tmp_path)]
+    # The first process makes the entry: this one may have started before a source was edited.
+    for _ in range(2):
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    modules = done.stdout.split()
     ours = {name.removeprefix("tflite_ort.") for name in modules if name.startswith("tflite_ort.")}
     assert not {"onnx", "flatbuffers", "rich", "typer", "tempfile"}.intersection(modules)
     assert not ours & {"plan.build", "custom.kernels", "specialize", "versioning", "resolvers"}
