@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial, reduce
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,12 +19,12 @@ from tflite_ort.opmap.graph.rows import row_shape
 from tflite_ort.opmap.graph.sums_before_norms import SUM_OF_EQUALS
 from tflite_ort.opmap.idioms.angles import atan2
 from tflite_ort.opmap.idioms.bits import right_shift
+from tflite_ort.opmap.idioms.by_code import by_tabulated_code
 from tflite_ort.opmap.idioms.division import floor_modulo, floor_quotient, quotient
 from tflite_ort.opmap.idioms.exact_arithmetic import exact_codes, takes_exact_codes
 from tflite_ort.opmap.idioms.indices import failing, matched
 from tflite_ort.opmap.idioms.movement import moved_domain
 from tflite_ort.opmap.registry import translator
-from tflite_ort.optional import late
 from tflite_ort.records import record
 from tflite_ort.schema import (
     ActivationFunctionType,
@@ -38,11 +38,6 @@ from tflite_ort.schema import (
 from tflite_ort.schema.values.complex_pairs import is_complex
 from tflite_ort.schema.values.semantics import quantized_range
 from tflite_ort.schema.values.sizes import differ, may_differ
-
-if TYPE_CHECKING:
-    from tflite_ort.opmap.idioms import by_code
-else:
-    by_code = late("tflite_ort.opmap.idioms.by_code")
 
 View = OperatorView[Any]
 Emit = Callable[[View, Graph, ir.Value, ir.Value], ir.Value]
@@ -301,7 +296,7 @@ def _starts_at_zero(tensor: TensorView) -> bool:
 @translator(Op.EXP, versions=(1, 2))
 def exp(op: View, g: Graph) -> None:
     """Exp."""
-    if by_code.by_tabulated_code(op, g):
+    if by_tabulated_code(op, g):
         return
     x, layout = _read(op, g, _FLOAT32 | {_T.INT8})
     g.write(op.output, g.op("Exp", x), layout=layout)
@@ -310,7 +305,7 @@ def exp(op: View, g: Graph) -> None:
 @translator(Op.LOG, versions=(1, 2))
 def log(op: View, g: Graph) -> None:
     """Log; a negative quantised number is taken as 0, whose logarithm is the lowest code."""
-    if by_code.by_tabulated_code(op, g):
+    if by_tabulated_code(op, g):
         return
     x, layout = _read(op, g, _FLOAT32 | {_T.INT8})
     if op["input"].is_quantized:
@@ -338,7 +333,7 @@ def rsqrt(op: View, g: Graph) -> None:
 
     The graph fails on negative 16-bit codes.
     """
-    if by_code.by_tabulated_code(op, g):
+    if by_tabulated_code(op, g):
         return
     x, layout = _read(op, g, _FLOAT32 | {_T.INT8})
     if op["input"].is_quantized and not _starts_at_zero(op["input"]):
