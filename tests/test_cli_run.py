@@ -331,3 +331,16 @@ def test_a_near_miss_of_a_file_is_suggested(tmp_path: Path, typed: str) -> None:
     for name in ("model.tflite", "another.tflite", "picture.png"):
         (tmp_path / name).write_bytes(b"")
     assert "did you mean 'model.tflite'?" in " ".join(refusal("run", tmp_path / typed).split())
+
+
+@pytest.mark.parametrize("batch", ["0", "-1", "", " "])
+def test_a_batch_is_a_name_or_a_number_above_zero(batch: str, tmp_path: Path) -> None:
+    asked = ("export", FLOAT, tmp_path / "m.onnx", "--batch", batch)
+    said = " ".join(refusal(*asked, code=2).split())
+    assert ("at least one sample" if batch.strip() else "it is empty") in said
+
+
+@pytest.mark.parametrize("batch", ["N", "²"])  # ² is a digit, and no number
+def test_a_batch_has_a_name(batch: str, tmp_path: Path) -> None:
+    made = call("export", FLOAT, tmp_path / "m.onnx", "--batch", batch)
+    assert made.exit_code == 0, made.output

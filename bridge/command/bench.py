@@ -180,5 +180,7 @@ def _write_json(file: str, record: Any) -> None:
 
 def _thread_counts(text: str) -> list[int]:
     if not all(part.isdecimal() and int(part) > 0 for part in text.split(",")):
-        raise typer.BadParameter(f"{text!r} are not numbers above 0", param_hint="--threads")
+        raise typer.BadParameter(
+            f"{text!r} is not numbers above 0 with commas between", param_hint="--threads"
+        )
     return [int(part) for part in text.split(",")]

@@ -208,7 +208,11 @@ def export(
 
 def _batch(text: str | None) -> int | str | None:
     """What is said of a batch: how many samples, or what any number of them is called."""
-    batch = int(text) if text is not None and text.isdecimal() else text
+    if text is None:
+        return None
+    batch = _size_of(text.strip())
+    if not batch and batch != 0:
+        raise typer.BadParameter("it is empty", param_hint="--batch")
     try:
         checked_batch(batch)
     except ValueError as error:
@@ -377,4 +381,9 @@ def _named_shape(text: str) -> tuple[str, list[int | str | None]]:
     if not equals:
         raise typer.BadParameter(f"{text!r} is not NAME=SIZES", param_hint="--shape")
     sizes = [size.strip() for size in listed.split(",") if size.strip()]
-    return name, [int(n) if n.lstrip("-").isdigit() else None if n == "?" else n for n in sizes]
+    return name, [None if size == "?" else _size_of(size) for size in sizes]
+
+
+def _size_of(text: str) -> int | str:
+    """A number, or a name."""
+    return int(text) if text.removeprefix("-").isdecimal() else text

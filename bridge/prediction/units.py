@@ -59,7 +59,7 @@ def units_of(inputs: Sequence[str], *, rows: bool) -> Iterator[Unit]:
             found = True
             yield from _units(path, rows=rows)
     if not found:
-        raise InputError(f"no inputs: {', '.join(inputs)} hold no file with a known suffix")
+        raise InputError(f"no inputs: there is no file with a known suffix in {', '.join(inputs)}")
 
 
 def suffix_of(path: str) -> str:
