@@ -5,8 +5,8 @@
 Networks of the form of ResNet 18 and 50, InceptionV3 and MobileNet V2, with random weights. One
 thread, milliseconds, medians of calls in turns: LiteRT, the library as it is by default
 (`hybrid="auto"`), with floats, and as LiteRT's default rounds (`"xnnpack"`). `off` is the largest
-difference from the results with floats, as a part of their largest magnitude. Prints the rows of
-docs/tuning.md.
+difference from the results with floats, as a part of their largest magnitude, of LiteRT's default,
+of its own kernels without delegates, and of the library. Prints the rows of docs/tuning.md.
 """
 
 from __future__ import annotations
@@ -192,7 +192,9 @@ def measured(content: bytes, seconds: float) -> tuple[list[float], list[float]]:
     runs: list[Any] = [litert.Interpreter(model_content=content, num_threads=1)]
     runs += [Interpreter(model_content=content, hybrid=each) for each in ("auto", "float")]
     runs.append(Interpreter(model_content=content, hybrid="xnnpack"))
-    times: list[list[float]] = [[] for _ in runs]
+    own = litert.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    runs.append(litert.Interpreter(model_content=content, experimental_op_resolver_type=own))
+    times: list[list[float]] = [[] for _ in runs[:-1]]
     results = []
     for run in runs:
         run.allocate_tensors()
@@ -203,7 +205,7 @@ def measured(content: bytes, seconds: float) -> tuple[list[float], list[float]]:
         results.append(run.get_tensor(run.get_output_details()[0]["index"]))
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
-        for run, taken in zip(runs, times, strict=True):
+        for run, taken in zip(runs[:-1], times, strict=True):
             started = time.perf_counter()
             run.invoke()
             taken.append(time.perf_counter() - started)
@@ -218,16 +220,18 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5, help="of each network")
     parser.add_argument("names", nargs="*")
     given = parser.parse_args()
-    print("| network | LiteRT | auto | floats | xnnpack | ratio | LiteRT off | auto off |")
-    print("| --- " * 8 + "|")
+    print(
+        "| network | LiteRT | auto | floats | xnnpack | ratio | LiteRT off | own off | auto off |"
+    )
+    print("| --- " * 9 + "|")
     for name, make in NETWORKS.items():
         if given.names and not any(each.lower() in name.lower() for each in given.names):
             continue
-        times, off = measured(make(), given.seconds)
-        theirs, ours, floats, rounded = times
+        medians, parts = measured(make(), given.seconds)
+        theirs, ours, floats, rounded = medians
         print(
             f"| {name} | {theirs:.2f} | {ours:.2f} | {floats:.2f} | {rounded:.2f} "
-            f"| {theirs / ours:.2f} | {off[0]:.1e} | {off[1]:.1e} |",
+            f"| {theirs / ours:.2f} | {parts[0]:.1e} | {parts[4]:.1e} | {parts[1]:.1e} |",
             flush=True,
         )
 

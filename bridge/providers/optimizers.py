@@ -44,7 +44,7 @@ _FURTHER: Mapping[str, frozenset[str]] = {
     "DQMatMulNBitsFusion": _QUANTIZED,
     "GemmActivationFusion": frozenset({"Gemm"}),
     "MatMulIntegerToFloatFusion": frozenset({"MatMulInteger"}),
-    "DynamicQuantizeMatMulFusion": frozenset({"MatMulInteger"}),
+    "DynamicQuantizeMatMulFusion": frozenset({"DynamicQuantizeLinear"}),
     "ConvActivationFusion": _LAYERS,
     "ConvAddActivationFusion": _LAYERS,
     "NchwcTransformer": _LAYERS,
