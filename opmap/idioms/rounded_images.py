@@ -37,6 +37,8 @@ _MICROSOFT = "com.microsoft"
 _PRODUCTS_OF_NODES, _PRODUCTS_OF_NUMBER = 1_000_000, 34
 # Larger collections would take much more memory than the maps of the network.
 _MOST_COLLECTED = 2**25
+# The places that windows read are a constant of the graph.
+_MOST_PLACES = 2**20
 
 
 @record
@@ -136,7 +138,8 @@ def _filter_matrix(
         return None
     matrix = WeightMatrix(matrix.codes.reshape(len(matrix.codes), -1), matrix.scale)
     count = input.shape[0] * windows[0].count * windows[1].count
-    return matrix if _is_enough(count, *matrix.codes.shape) else None
+    few = count * filter.shape[1] * filter.shape[2] <= _MOST_PLACES
+    return matrix if few and _is_enough(count, *matrix.codes.shape) else None
 
 
 def _is_enough(rows: int, units: int, depth: int) -> bool:
