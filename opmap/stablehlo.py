@@ -277,6 +277,8 @@ def _starts(op: OperatorView[StablehloScatterOptions], g: Graph) -> ir.Value:
     indices, shape, vector = op["indices"], op["updates"].shape, op.options.index_vector_dim
     mapped = list(op.options.scatter_dims_to_operand_dims or ())
     windows = op.options.update_window_dims or ()
+    if len({*mapped}) != len(mapped):
+        raise Untranslatable("a dimension of the operand is named twice")
     start = g.whole(indices)
     if vector < indices.rank - 1:
         order = [axis for axis in range(indices.rank) if axis != vector] + [vector]

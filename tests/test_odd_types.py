@@ -19,6 +19,7 @@ from tflite_ort.schema import (
     PackOptions,
     RNNOptions,
     StablehloGatherOptions,
+    StablehloScatterOptions,
     TensorType,
 )
 
@@ -75,6 +76,50 @@ def test_refused(name: str, providers: list[str] | None) -> None:
     content, message = REFUSED[name]
     with pytest.raises(BridgeError, match=message):
         Interpreter(model_content=content, providers=providers).allocate_tensors()
+
+
+@pytest.mark.parametrize("providers", [None, []], ids=["ort", "numpy"])
+@pytest.mark.parametrize("bits", [TensorType.INT4, TensorType.INT2])
+def test_codes_that_a_packed_type_lacks(bits: TensorType, providers: list[str] | None) -> None:
+    """LiteRT keeps the bytes, and reads the first of them as packed codes."""
+    table = T.constant(np.arange(-20, 20, dtype=np.int8).reshape(5, 8))
+    rows = one_op_model(Op.EMBEDDING_LOOKUP, [T((2,), I32), table], [T((2, 8), bits)])
+    for content in (one_op_model(Op.BITCAST, [T((2, 3), I8)], [T((2, 3), bits)]), rows):
+        interpreter = Interpreter(model_content=content, providers=providers)
+        with pytest.raises(BridgeError, match=f"{bits.name} lacks|{bits.name}"):
+            interpreter.allocate_tensors()
+            (given,) = interpreter.get_input_details()
+            high = np.full(given["shape"], 4 if given["dtype"] is np.int32 else 99)
+            interpreter.set_tensor(given["index"], high.astype(given["dtype"]))
+            interpreter.invoke()
+
+
+@pytest.mark.parametrize("providers", [None, []], ids=["ort", "numpy"])
+@pytest.mark.parametrize("fixed", [True, False])
+def test_a_scatter_that_names_a_dimension_twice(fixed: bool, providers: list[str] | None) -> None:
+    places = np.zeros((2, 2), np.int32)
+    indices = T.constant(places) if fixed else T((2, 2), I32)
+    options = StablehloScatterOptions(
+        inserted_window_dims=(0, 1),
+        scatter_dims_to_operand_dims=(1, 1),
+        index_vector_dim=1,
+        update_computation_subgraph_index=1,
+    )
+    node = Node(Op.STABLEHLO_SCATTER, ["x", "i", "u"], ["y"], options)
+    both = {"a": T(()), "b": T(())}
+    content = model_of(
+        Sub(
+            {"x": PLAIN, "i": indices, "u": T((2,)), "y": PLAIN},
+            [node],
+            ["x", "u"] if fixed else ["x", "i", "u"],
+            ["y"],
+        ),
+        Sub(both, [], ["a", "b"], ["b"]),
+    )
+    with pytest.raises(BridgeError):
+        interpreter = Interpreter(model_content=content, providers=providers)
+        interpreter.allocate_tensors()
+        interpreter.invoke()
 
 
 def check(content: bytes, feeds: list[Array]) -> None:

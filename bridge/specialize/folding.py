@@ -12,6 +12,7 @@ import numpy.typing as npt
 from tflite_ort.fallback_kernels import Kernel, kernel
 from tflite_ort.schema import KernelError, ModelError, Op, OperatorView, TensorView
 from tflite_ort.schema.file.budgets import Meter
+from tflite_ort.schema.file.element_types import PACKED_BITS
 from tflite_ort.schema.file.errors import MALFORMED_OPERATOR, said_of_file
 from tflite_ort.schema.values.sizes import is_known
 from tflite_ort.specialize.computed_sizes import bytes_of
@@ -163,4 +164,15 @@ def run_kernel(
             raise KernelError(
                 f"{op.label}: the kernel made {result.dtype}, the model says {tensor.dtype}"
             )
+        bits = PACKED_BITS.get(tensor.type)
+        if bits is not None and not _fits(np.asarray(result), bits):
+            raise KernelError(f"{op.label}: the kernel made codes that {tensor.type.name} lacks")
     return [np.asarray(result) for result in results]  # numpy makes scalars of single elements
+
+
+def _fits(codes: Array, bits: int) -> bool:
+    """Whether all codes, in arrays of bytes, have so few bits."""
+    limits = np.iinfo(codes.dtype)
+    parts = 1 << (8 - bits)
+    low, high = limits.min // parts, (limits.max + 1) // parts - 1
+    return not codes.size or bool(low <= codes.min() and codes.max() <= high)

@@ -114,7 +114,8 @@ def scatter_places(
     axes = [axis for axis in range(len(updates)) if axis not in windows]
     kept = [axis for axis in range(len(operand)) if axis not in inserted]
     expected = (len(mapped), *(updates[axis] for axis in axes))
-    if starts.shape != expected or len(kept) != len(windows):
+    once = len({*mapped}) == len(mapped)
+    if starts.shape != expected or len(kept) != len(windows) or not once:
         raise ModelError(
             f"indices of shape {indices.shape} do not place updates {updates} in {operand}"
         )

@@ -115,8 +115,8 @@ def _are_pointers(case: Case, model: Model) -> bool:
 
 
 def _is_sliced(case: Case, model: Model) -> bool:
-    """Whether the results that differ are of slices with an ellipsis or new axes, and are what
-    numpy's own indexing gives."""
+    """Whether the results that differ are of slices with an ellipsis or new axes, or without
+    elements, and are what numpy's own indexing gives."""
     graph, want = model.subgraphs[0], case.answers["default"].outputs
     pairs = list(zip(graph.outputs, case.outcome.outputs, want, strict=False))
     apart = {index for index, got, wanted in pairs if difference([got], [wanted], [False])}
@@ -130,12 +130,12 @@ def _is_numpys(case: Case, op: Operator) -> bool:
     options, read = op.options, [index for index in op.inputs if index is not None]
     if not isinstance(options, StridedSliceOptions) or len(read) != 4:
         return False
-    if not (options.ellipsis_mask or options.new_axis_mask):
-        return False
     outcome = run(case.content, case.seed, (*read, *op.outputs))
     if outcome.stage != "done":
         return False
     data, *lists, made = outcome.outputs
+    if made.size and not (options.ellipsis_mask or options.new_axis_mask):
+        return False
     index = tuple(
         _index(options, place, [int(each) for each in triple])
         for place, triple in enumerate(zip(*lists, strict=True))
@@ -228,7 +228,7 @@ def _is_alone_close(case: Case, model: Model, op: Operator, values: dict[int, Ar
 SIGNS: dict[str, Callable[[Case, Model], bool]] = {
     "strings that nobody gave": _are_pointers,
     "positions without MediaPipe's tenth": _lacks_the_tenth,
-    "ellipsis, new axes and offset of a slice": _is_sliced,
+    "ellipsis, new axes, offset and nothing of a slice": _is_sliced,
     "a rotation of more than three dimensions": _is_rotated_in_part,
     "the last bits of what is left": _cancelled,
     "the last bits, grown": _grown,
