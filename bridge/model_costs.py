@@ -45,7 +45,9 @@ class Costs:
 
 
 def costs(model: Model, subgraph: int = 0) -> Costs:
-    """The costs of a subgraph."""
+    """The costs of a subgraph; of a model without subgraphs nothing."""
+    if not model.subgraphs:
+        return Costs(0, 0, 0, 0, 0, None)
     views = [tensor_views(model, index) for index in range(len(model.subgraphs))]
     constants = {
         view.data.__array_interface__["data"][0]: view

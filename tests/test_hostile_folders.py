@@ -181,3 +181,12 @@ def test_many_files_are_counted(tmp_path: Path) -> None:
     said = call("inspect", path).stdout
     assert "file: f49.txt, 0 bytes\nand 2950 more files\n" in said
     assert "f50.txt" not in said
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_inspect_of_a_model_without_subgraphs(more: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "m.tflite"
+    path.write_bytes(write_model(replace(read_model(ONE), subgraphs=(), signature_defs=())))
+    result = call("inspect", path, *more)
+    assert isinstance(result.exception, SystemExit)
+    assert result.exit_code == 3
