@@ -102,9 +102,15 @@ def transpose_conv(op: OperatorView[Any]) -> Shapes | None:
 
 @rule(Op.CONV_3D_TRANSPOSE)
 def conv_3d_transpose(op: OperatorView[Any]) -> Shapes | None:
-    """What the output_shape input says; filter [KD, KH, KW, N, C]."""
-    filter = of_rank(op, "filter", 5)
+    """What the output_shape input says; as many windows have to fit in it as the input has cells.
+    The filter is [KD, KH, KW, N, C]."""
+    filter, cells = of_rank(op, "filter", 5), of_rank(op, "input", 5)[1:4]
     for _, *window in volume_windows(op.options, filter[:3], filter[:3]):
         check_window(op.options.padding, *window)
     size = listed(op["output_shape"])
+    if size is not None and len(size) == 5 and is_known(*size):
+        windows = volume_windows(op.options, size[1:4], filter[:3])
+        counts = tuple(conv_output_size(op.options.padding, *window) for window in windows)
+        if differ(counts, cells):
+            raise ModelError(f"{op.label}: an output of {size} does not convolve to {cells} cells")
     return None if size is None else (size,)
