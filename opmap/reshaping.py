@@ -59,7 +59,6 @@ from tflite_ort.schema import (
     UnpackOptions,
     Untranslatable,
 )
-from tflite_ort.schema.file.element_types import PACKED_BITS
 from tflite_ort.schema.shapes.reshaping import shape_operand, split_sizes, squeezed_axes
 from tflite_ort.schema.values.complex_pairs import is_complex, paired_shape
 from tflite_ort.schema.values.semantics import normalized_axis
@@ -301,8 +300,6 @@ def bitcast(op: OperatorView[Any], g: Graph) -> None:
     input, output = op["input"], op.output
     kinds = {input.dtype.kind, output.dtype.kind}
     same = input.type is output.type
-    if not same and PACKED_BITS.keys() & {input.type, output.type}:
-        raise Untranslatable(f"bits of {input.type.name} as {output.type.name}")
     if input.dtype.itemsize != output.dtype.itemsize or not (same or kinds <= {"i", "u"}):
         check_types(g, input.type, output.type)
         bits = bits_of(g, g.read(input, domain=Domain.FILE), input)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.schema.file.element_types import NUMPY_DTYPE
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE, PACKED_BITS
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
 from tflite_ort.schema.file.enums import TensorType
 from tflite_ort.schema.file.errors import ModelError
@@ -239,7 +239,9 @@ def bitcast_shape(shape: Shape, source: TensorType, target: TensorType) -> Shape
 @rule(Op.BITCAST)
 def bitcast(op: OperatorView[Any]) -> Shapes | None:
     """The shape for another type of the same bits."""
-    input = op["input"]
+    input, output = op["input"], op.output
+    if input.type is not output.type and PACKED_BITS.keys() & {input.type, output.type}:
+        raise ModelError(f"bits of {input.type.name} as {output.type.name}, which are packed")
     return (bitcast_shape(input.shape, input.type, op.output.type),)
 
 
