@@ -340,7 +340,7 @@ def test_a_batch_is_a_name_or_a_number_above_zero(batch: str, tmp_path: Path) ->
     assert ("at least one sample" if batch.strip() else "it is empty") in said
 
 
-@pytest.mark.parametrize("batch", ["N", "²"])  # ² is a digit, and no number
+@pytest.mark.parametrize("batch", ["N", "any_number"])
 def test_a_batch_has_a_name(batch: str, tmp_path: Path) -> None:
     made = call("export", FLOAT, tmp_path / "m.onnx", "--batch", batch)
     assert made.exit_code == 0, made.output
