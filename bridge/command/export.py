@@ -208,11 +208,7 @@ def export(
 
 def _batch(text: str | None) -> int | str | None:
     """What is said of a batch: how many samples, or what any number of them is called."""
-    if text is None:
-        return None
-    batch = _size_of(text.strip())
-    if not batch and batch != 0:
-        raise typer.BadParameter("it is empty", param_hint="--batch")
+    batch = None if text is None else _size_of(text.strip())
     try:
         checked_batch(batch)
     except ValueError as error:
