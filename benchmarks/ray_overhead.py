@@ -34,7 +34,7 @@ from tests.models import model_path
 from tests.prediction.test_ray import MODEL as WORDS
 from tests.prediction.test_ray import killing_one
 from tflite_ort.command.benchmark import machine
-from tflite_ort.files import write_text
+from tflite_ort.files import write_text, writing
 from tflite_ort.prediction.job import Job, opened_job
 from tflite_ort.prediction.local import run_threads
 from tflite_ort.prediction.pool import cores
@@ -148,7 +148,8 @@ def main() -> None:
         folder = Path(name)
         shape = (given.rows, 49, 10, 1)
         codes = np.random.default_rng(0).integers(-128, 128, shape).astype(np.int8)
-        np.save(folder / "rows.npy", codes)
+        with writing(folder / "rows.npy") as (stream,):
+            np.save(stream, codes)
         (folder / "pictures").mkdir()
         draw(folder / "pictures", given.pictures, "jpg")
         tasks = [

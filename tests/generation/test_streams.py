@@ -179,7 +179,10 @@ def test_templates_that_ask_for_what_is_not_known(template: str, message: str) -
 def test_ctrl_c_ends_the_answer_where_it_is(tmp_path: Path) -> None:
     path = tmp_path / "long.litertlm"
     path.write_bytes(bundle(summing_model(100_000)))
-    call = [sys.executable, "-m", "tflite_ort", "generate", str(path), "--prompt", "bcd", "--raw"]
+    # A process that a shell started in the background passes on that the signal is ignored.
+    heard = "import runpy, signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    run = f"{heard}; runpy.run_module('tflite_ort', run_name='__main__')"
+    call = [sys.executable, "-c", run, "generate", str(path), "--prompt", "bcd", "--raw"]
     with subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         begun = process.stdout.read(3)
