@@ -19,6 +19,12 @@ _MICROSOFT = "com.microsoft"
 # Of MatMulNBits: activations of 8 bits, and the blocks of a row of weights that it takes; of 8-bit
 # weights, the fastest first.
 _ROUNDED, _BLOCKS, _RUNS = 4, (32, 64, 128, 256), (128, 64, 32)
+# Nodes whose results are not negative, and those whose results are not if their first input is not.
+_NOT_NEGATIVE = {"Abs", "Exp", "HardSigmoid", "Relu", "Sigmoid", "Softmax", "Softplus"}
+_KEEP_SIGNS = {
+    *("AveragePool", "GlobalAveragePool", "MaxPool", "ReduceMax", "ReduceMean", "ReduceSum"),
+    *("Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"),
+}
 # With fewer weights what rounds a row takes as long as what 8 bits save.
 _WEIGHTS_OF_ONE_ROW = 2**16
 # Of 4-bit weights for several rows; more take 2 MB as floats.
@@ -36,7 +42,7 @@ def rounded_product(
         return None
     assert matrix.scale is not None
     run = next((run for run in _RUNS if matrix.codes.shape[1] % run == 0), None)
-    if rows == 1 and run is not None:
+    if rows == 1 and run is not None and not has_no_negatives(x):
         return _product_of_row(g, x, matrix, run, added)
     codes, scale = g.constants.add(matrix.codes.T, "weights"), g.constant(matrix.scale)
     if rows == 1:
@@ -44,6 +50,18 @@ def rounded_product(
         return g.op("DynamicQuantizeMatMul", *operands, domain=_MICROSOFT)
     product = _product_of_rows(g, x, codes, scale, (rows, matrix.codes.shape[1]))
     return product if added is None else g.op("Add", product, added)
+
+
+def has_no_negatives(value: ir.Value) -> bool:
+    """Whether the nodes that lead to `value` make no negative number. Codes around 0 would leave
+    half of their range to such numbers, and be off by twice as much as those with a zero point."""
+    node = value.producer()
+    while node is not None and node.op_type in _KEEP_SIGNS:
+        node = None if node.inputs[0] is None else node.inputs[0].producer()
+    if node is None or node.op_type != "Clip":
+        return node is not None and node.op_type in _NOT_NEGATIVE
+    low = node.inputs[1] if len(node.inputs) > 1 else None
+    return low is not None and low.const_value is not None and bool(low.const_value.array >= 0)
 
 
 def is_rounded(g: Graph, matrix: WeightMatrix, rows: int) -> bool:

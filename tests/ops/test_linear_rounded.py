@@ -8,12 +8,18 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.one_op import Case, T, assert_close, ours
+from tests.one_op import Case, Node, T, assert_close, graph_model, ours
 from tests.optimised import optimised_nodes
 from tests.oracle import litert
 from tflite_ort import Interpreter
 from tflite_ort.providers.trials import exact_weight_type
-from tflite_ort.schema import BatchMatMulOptions, FullyConnectedOptions, Op, TensorType
+from tflite_ort.schema import (
+    BatchMatMulOptions,
+    FullyConnectedOptions,
+    Op,
+    ReducerOptions,
+    TensorType,
+)
 
 Array = npt.NDArray[Any]
 SEED = 12
@@ -206,6 +212,39 @@ def test_a_single_row_is_rounded_in_runs(depth: int, node: str) -> None:
     assert bias.data is not None
     want = (x @ codes.astype(np.int64).T + bias.data).astype(np.float32)
     assert_close(got, want, 0, 1e-6, "exact")
+
+
+@pytest.mark.skipif(not ROUNDS, reason="this processor's products of 8 bits saturate")
+@pytest.mark.parametrize(
+    ("before", "node"),
+    [(Op.RELU, _WHOLE), (Op.RELU6, _WHOLE), (Op.RELU_N1_TO_1, "MatMulNBits")],
+    ids=lambda each: getattr(each, "name", each),
+)
+def test_a_row_without_negative_numbers_has_all_codes(before: Op, node: str) -> None:
+    """Behind a mean too, its steps are those of the largest number / 255, as LiteRT's default."""
+    print(f"seed {SEED}")
+    case, rng = dense(1, 512, 256), np.random.default_rng(SEED)
+    _, weights, bias = case.inputs
+    tensors = {
+        **{name: T((1, 4, 4, 512)) for name in ("x", "active")},
+        "axes": T.constant(np.array([1, 2], np.int32)),
+        "mean": T((1, 512)),
+        "w": weights,
+        "b": bias,
+        "y": T((1, 256)),
+    }
+    nodes = [
+        Node(before, ["x"], ["active"]),
+        Node(Op.MEAN, ["active", "axes"], ["mean"], ReducerOptions()),
+        Node(Op.FULLY_CONNECTED, ["mean", "w", "b"], ["y"], FullyConnectedOptions()),
+    ]
+    model = graph_model(tensors, nodes, ["y", "mean"])
+    assert optimised_nodes(model)[node] == 1
+    (y, mean), _ = ours(model, [rng.normal(0, 2, (1, 4, 4, 512)).astype(np.float32)])
+    want, magnitudes = product(case, mean)
+    codes = 255 if node == _WHOLE else 127
+    bound = np.abs(mean).max() / codes / 2 * magnitudes + 1e-5 * np.abs(want).max()
+    assert (np.abs(y - want) <= bound).all()
 
 
 @pytest.mark.skipif(not ROUNDS, reason="this processor's products of 8 bits saturate")
