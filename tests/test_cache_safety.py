@@ -15,9 +15,11 @@ import pytest
 
 from tests.cached import ADD, KEYWORDS, assert_same, entries, is_hit, made
 from tests.models import model_path
+from tests.one_op import T, one_op_model
 from tflite_ort import CacheWarning, Interpreter
 from tflite_ort.cache import plans
 from tflite_ort.cache.folder import CacheFolder, file_checksum
+from tflite_ort.schema import AddOptions, MulOptions, Op
 
 # Damage ------------------------------------------------------------------------------------------
 
@@ -51,6 +53,23 @@ def test_a_small_graph_is_read_whole(tmp_path: Path) -> None:
         with file.open("r+b") as stream:  # as long as before: a map would see it
             stream.write(bytes(size))
     assert_same(made(hit), want)
+
+
+def test_the_entry_of_another_model_is_none(tmp_path: Path) -> None:
+    """Its checksums are right."""
+    inputs, outputs = [T((2,)), T((2,))], [T((2,))]
+    operators = ((Op.ADD, AddOptions()), (Op.MUL, MulOptions()))
+    two = [one_op_model(op, inputs, outputs, options) for op, options in operators]
+    want = [made(Interpreter(model_content=each)) for each in two]
+    folder = tmp_path / "cache"
+    for each in two:
+        made(Interpreter(model_content=each, cache=folder))
+    one, other = sorted(folder.glob("*.json"))
+    one.rename(tmp_path / "kept")
+    other.rename(one)
+    (tmp_path / "kept").rename(other)
+    for each, result in zip(two, want, strict=True):
+        assert_same(made(Interpreter(model_content=each, cache=folder)), result)
 
 
 def damage(file: Path, rng: random.Random) -> None:

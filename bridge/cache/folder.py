@@ -16,6 +16,7 @@ import time
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tflite_ort.optional import late
@@ -35,7 +36,7 @@ else:
 T = TypeVar("T")
 
 # The format of the documents and of what they name.
-FORMAT = 1
+FORMAT = 2
 
 _MAGIC = b"tflite-ort cache"
 _DOCUMENT = ".json"
@@ -129,7 +130,7 @@ class CacheFolder:
     def read(self, key: str) -> Document | None:
         """The document of an entry; its use is noted."""
         try:
-            document = _READ_LAST.value(self._document(key), _parsed)
+            document = _READ_LAST.value(self._document(key), partial(_parsed, key))
         except FileNotFoundError:
             return None
         except UNREADABLE:
@@ -201,7 +202,7 @@ class CacheFolder:
                 return False
             for path in blobs:
                 os.replace(path, self._at(path.name))
-            files.write_bytes(self._document(key), _text(hot, cold))
+            files.write_bytes(self._document(key), _text(key, hot, cold))
         except OSError:
             for path in blobs:
                 _unlink(self._at(path.name))
@@ -278,7 +279,7 @@ class CacheFolder:
 
     def _peek(self, key: str) -> Document | None:
         try:
-            return _parsed(*_content(self._document(key)))
+            return _parsed(key, *_content(self._document(key)))
         except UNREADABLE:
             return None
 
@@ -384,20 +385,25 @@ def _names(document: Document | None) -> list[str]:
     return [] if document is None else [blob[0] for blob in document.hot.get("blobs", ())]
 
 
-def _text(hot: Mapping[str, Any], cold: Mapping[str, Any]) -> bytes:
-    """A document as it is written: two lines of JSON after a line with their checksum."""
+def _text(key: str, hot: Mapping[str, Any], cold: Mapping[str, Any]) -> bytes:
+    """A document as it is written: two lines of JSON after a line with their checksum and the
+    key's. So the document of another entry is damaged."""
     lines = (json.dumps(part, separators=(",", ":"), allow_nan=False) for part in (hot, cold))
     body = "\n".join(lines).encode()
-    return b"%s %d %08x\n%s" % (_MAGIC, FORMAT, zlib.crc32(body), body)
+    return b"%s\n%s" % (_header(key, body), body)
 
 
-def _parsed(text: bytes, status: os.stat_result) -> Document:
+def _header(key: str, body: bytes) -> bytes:
+    return b"%s %d %08x" % (_MAGIC, FORMAT, zlib.crc32(body, zlib.crc32(key.encode())))
+
+
+def _parsed(key: str, text: bytes, status: os.stat_result) -> Document:
     """
     Raises:
-        ValueError: it is no document of this format, or damaged.
+        ValueError: it is no document of this format and of this entry, or damaged.
     """
     header, _, body = text.partition(b"\n")
-    if header != b"%s %d %08x" % (_MAGIC, FORMAT, zlib.crc32(body)):
+    if header != _header(key, body):
         raise ValueError("damaged")
     hot, _, cold = body.partition(b"\n")
     return Document(json.loads(hot), cold, status.st_mtime)
