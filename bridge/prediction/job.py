@@ -22,7 +22,7 @@ from tflite_ort.json_text import parsed
 from tflite_ort.optional import optional_module
 from tflite_ort.prediction.array_files import InputError
 from tflite_ort.prediction.results import Block
-from tflite_ort.prediction.units import ANY, Unit
+from tflite_ort.prediction.units import ANY, MOST_ROWS, Unit
 from tflite_ort.prediction.writers import Writer
 
 _FORMAT = 1
@@ -140,7 +140,9 @@ def _unit(stored: Any, listing: Path) -> Unit:
     types = (str, int, int, bool)
     is_list = isinstance(stored, list) and 0 < len(stored) <= len(types)
     if is_list and all(map(isinstance, stored, types)):
-        return Unit(*stored)
+        unit = Unit(*stored)
+        if unit.first >= 0 and ANY <= unit.count <= MOST_ROWS:
+            return unit
     raise JobError(f"{listing} lists what is no unit: {stored!r:.80}")
 
 

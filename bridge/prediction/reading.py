@@ -95,7 +95,9 @@ class Tables:
         while place < last:
             if not self._after <= place < self._group_end:
                 self._enter(place)
-            batch = next(self._batches)
+            batch = next(self._batches, None)
+            if batch is None:
+                raise InputError(f"{unit.path} has fewer rows than it says")
             begin, self._after = self._after, self._after + batch.num_rows
             if self._after > place:
                 taken = batch.slice(place - begin, last - place)
@@ -106,13 +108,19 @@ class Tables:
                 yield taken
 
     def _enter(self, place: int) -> None:
-        """Go to the beginning of the group of rows in which `place` is."""
+        """Go to the beginning of the group of rows in which `place` is.
+
+        Raises:
+            InputError: there is none.
+        """
         start = 0
         for group in range(self._file.metadata.num_row_groups):
             end = start + self._file.metadata.row_group(group).num_rows
             if place < end:
                 break
             start = end
+        else:
+            raise InputError(f"{self._path} has no row {place}")
         self._after, self._group_end = start, end
         self._batches = self._file.iter_batches(batch_size=256, row_groups=[group])
 

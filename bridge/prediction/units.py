@@ -18,8 +18,10 @@ IMAGES = frozenset(
 SOUND, ARRAY, ARRAYS, TABLE = ".wav", ".npy", ".npz", ".parquet"
 _KNOWN = IMAGES | {SOUND, ARRAY, ARRAYS, TABLE}
 
-# Of a file with many rows.
-_ROWS = 256
+# Of a file with many rows, those of a unit.
+MOST_ROWS = 256
+# What a file may say that it has for each of its bytes: rows that are the same take few.
+_MOST_ROWS_A_BYTE = 1 << 16
 # Of a file that does not tell how many rows it has until it is read.
 ANY = -1
 
@@ -93,16 +95,23 @@ def _units(path: str, *, rows: bool) -> Iterator[Unit]:
     except (InputError, OSError):
         yield Unit(path, 0, ANY, True)  # who reads it says what is wrong with it
         return
-    for first in range(0, total, _ROWS):
-        yield Unit(path, first, min(_ROWS, total - first), True)
+    for first in range(0, total, MOST_ROWS):
+        yield Unit(path, first, min(MOST_ROWS, total - first), True)
 
 
 def row_count(path: str) -> int:
     """How many rows a table has.
 
     Raises:
-        InputError, OSError: it cannot be read.
+        InputError, OSError: it cannot be read, or says that it has very many.
     """
+    total = _told_rows(path)
+    if total > _MOST_ROWS_A_BYTE * os.path.getsize(path):
+        raise InputError(f"{path} cannot have {total} rows: it is too small")
+    return total
+
+
+def _told_rows(path: str) -> int:
     if suffix_of(path) == ARRAY:
         array = loaded_array(Path(path), mapped=True)
         if not array.ndim:

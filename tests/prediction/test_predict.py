@@ -214,6 +214,37 @@ def test_tables(tmp_path: Path, model: Path) -> None:
     assert made.schema.field("y").metadata == {b"shape": b"[1]"}
 
 
+def test_tables_that_say_too_much(tmp_path: Path, model: Path) -> None:
+    """Of their rows: a list of units of these would fill the disk."""
+    np.savez(tmp_path / "rows.npz", x=np.zeros((2**60, 0), np.float32))
+    predict(model, tmp_path / "rows.npz", "--rows", "--out", tmp_path / "out.jsonl")
+    (row,) = lines(tmp_path / "out.jsonl")
+    assert "cannot have 1152921504606846976 rows" in row["error"]
+
+
+@pytest.mark.parametrize("said", [15, 2**62])
+def test_a_table_of_fewer_rows_than_it_says(said: int, tmp_path: Path, model: Path) -> None:
+    table, path = pa.table({"x": np.zeros((10, 4)).tolist()}), tmp_path / "in.parquet"
+    pq.write_table(table, path, row_group_size=10)
+    content = path.read_bytes()
+    footer = int.from_bytes(content[-8:-4], "little") + 8
+    # The number of rows of the file and of its one group, as a zigzag number of 64 bits.
+    head, field = content[:-footer], content[-footer:-8]
+    assert field.count(b"\x16\x14") > 1
+    field = field.replace(b"\x16\x14", b"\x16" + varint(2 * said))
+    path.write_bytes(head + field + len(field).to_bytes(4, "little") + b"PAR1")
+    predict(model, path, "--out", tmp_path / "out.jsonl")
+    assert all(row["error"] for row in lines(tmp_path / "out.jsonl"))
+
+
+def varint(number: int) -> bytes:
+    digits = []
+    while number > 127:
+        digits.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*digits, number])
+
+
 def test_pictures_in_a_table(tmp_path: Path, pictures: Path) -> None:
     content = [(pictures / name).read_bytes() for name in ("a.png", "bad.jpg", "b.jpg")]
     kinds = {
