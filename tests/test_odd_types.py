@@ -67,6 +67,15 @@ REFUSED: dict[str, tuple[bytes, str]] = {
         one_op_model(Op.RNN, [PLAIN, *WEIGHTS, BIAS, STATE], [OTHERS], RNNOptions()),
         "a result of INT8, expected FLOAT32",
     ),
+    "a second cell of floats that makes codes": (
+        one_op_model(
+            Op.BIDIRECTIONAL_SEQUENCE_RNN,
+            [T((1, 2, 3)), *[*WEIGHTS, BIAS, T((1, 3), is_variable=True)] * 2],
+            [T((1, 2, 3)), T((1, 2, 3), I8, scale=0.1)],
+            BidirectionalSequenceRNNOptions(),
+        ),
+        "a result of INT8, expected FLOAT32",
+    ),
 }
 
 
@@ -94,28 +103,36 @@ def test_codes_that_a_packed_type_lacks(bits: TensorType, providers: list[str] |
             interpreter.invoke()
 
 
-@pytest.mark.parametrize("providers", [None, []], ids=["ort", "numpy"])
-@pytest.mark.parametrize("fixed", [True, False])
-def test_a_scatter_that_names_a_dimension_twice(fixed: bool, providers: list[str] | None) -> None:
-    places = np.zeros((2, 2), np.int32)
-    indices = T.constant(places) if fixed else T((2, 2), I32)
+def scatter(indices: T, dimensions: tuple[int, int], result: T = PLAIN) -> bytes:
     options = StablehloScatterOptions(
         inserted_window_dims=(0, 1),
-        scatter_dims_to_operand_dims=(1, 1),
+        scatter_dims_to_operand_dims=dimensions,
         index_vector_dim=1,
         update_computation_subgraph_index=1,
     )
     node = Node(Op.STABLEHLO_SCATTER, ["x", "i", "u"], ["y"], options)
+    tensors = {"x": PLAIN, "i": indices, "u": T((2,)), "y": result}
+    given = ["x", "u"] if indices.data is not None else ["x", "i", "u"]
     both = {"a": T(()), "b": T(())}
-    content = model_of(
-        Sub(
-            {"x": PLAIN, "i": indices, "u": T((2,)), "y": PLAIN},
-            [node],
-            ["x", "u"] if fixed else ["x", "i", "u"],
-            ["y"],
-        ),
-        Sub(both, [], ["a", "b"], ["b"]),
-    )
+    return model_of(Sub(tensors, [node], given, ["y"]), Sub(both, [], ["a", "b"], ["b"]))
+
+
+@pytest.mark.parametrize("providers", [None, []], ids=["ort", "numpy"])
+@pytest.mark.parametrize("result", [I8, TensorType.INT2])
+def test_a_scatter_to_another_type(result: TensorType, providers: list[str] | None) -> None:
+    """LiteRT reads the bytes of its result as the other type."""
+    content = scatter(T.constant(np.zeros((2, 2), np.int32)), (0, 1), T((2, 3), result))
+    with pytest.raises(BridgeError, match=f"a result of {result.name}, expected FLOAT32"):
+        interpreter = Interpreter(model_content=content, providers=providers)
+        interpreter.allocate_tensors()
+        interpreter.invoke()
+
+
+@pytest.mark.parametrize("providers", [None, []], ids=["ort", "numpy"])
+@pytest.mark.parametrize("fixed", [True, False])
+def test_a_scatter_that_names_a_dimension_twice(fixed: bool, providers: list[str] | None) -> None:
+    places = np.zeros((2, 2), np.int32)
+    content = scatter(T.constant(places) if fixed else T((2, 2), I32), (1, 1))
     with pytest.raises(BridgeError):
         interpreter = Interpreter(model_content=content, providers=providers)
         interpreter.allocate_tensors()

@@ -33,9 +33,11 @@ _LIKE_DATA = _operators(
 _SAID_WRONGLY = _operators(
     "BIDIRECTIONAL_SEQUENCE_LSTM BIDIRECTIONAL_SEQUENCE_RNN CUMSUM LSTM MATRIX_DIAG "
     "MATRIX_SET_DIAG MEAN REDUCE_ALL REDUCE_ANY REDUCE_PROD RNN SQUEEZE STABLEHLO_ADD "
-    "STABLEHLO_AND STABLEHLO_MAXIMUM STABLEHLO_MINIMUM STABLEHLO_MULTIPLY STABLEHLO_SHIFT_LEFT "
-    "SUM SVDF UNIDIRECTIONAL_SEQUENCE_LSTM UNIDIRECTIONAL_SEQUENCE_RNN"
+    "STABLEHLO_AND STABLEHLO_MAXIMUM STABLEHLO_MINIMUM STABLEHLO_MULTIPLY STABLEHLO_SCATTER "
+    "STABLEHLO_SHIFT_LEFT SUM SVDF UNIDIRECTIONAL_SEQUENCE_LSTM UNIDIRECTIONAL_SEQUENCE_RNN"
 )
+# Their second result is one as the first.
+_TWO_RESULTS = _operators("BIDIRECTIONAL_SEQUENCE_LSTM BIDIRECTIONAL_SEQUENCE_RNN")
 _ALWAYS = {
     **dict.fromkeys(
         _operators("EQUAL NOT_EQUAL LESS LESS_EQUAL GREATER GREATER_EQUAL"), TensorType.BOOL
@@ -65,7 +67,8 @@ def result_type(op: OperatorView[Any]) -> TensorType | None:
     data = op.inputs[position] if position < len(op.inputs) else None
     if data is None:
         return None
-    if op.op in _LIKE_DATA | _SAID_WRONGLY and op.outputs and op.outputs[0].type is not data.type:
-        type = op.outputs[0].type
-        raise ModelError(f"{op.label}: a result of {type.name}, expected {data.type.name}")
+    results = op.outputs[: 2 if op.op in _TWO_RESULTS else 1]
+    wrong = [result.type for result in results if result.type is not data.type]
+    if op.op in _LIKE_DATA | _SAID_WRONGLY and wrong:
+        raise ModelError(f"{op.label}: a result of {wrong[0].name}, expected {data.type.name}")
     return data.type if op.op in _AS_DATA else None
