@@ -90,7 +90,8 @@ def test_a_job_that_was_damaged(name: str, tmp_path: Path) -> None:
 
 
 def test_a_listing_that_is_damaged() -> None:
-    for stored in ([], [1], ["x", "y"], ["x", 0, 1, True, 5], ["x", -1, 1], ["x", 0, 2**62], {}, "x"):
+    wrong = (["x", -1, 1], ["x", 0, 2**62])
+    for stored in ([], [1], ["x", "y"], ["x", 0, 1, True, 5], *wrong, {}, "x"):
         with pytest.raises(JobError):
             _unit(stored, Path("units.jsonl"))
     assert issubclass(JobError, BridgeError)

@@ -20,7 +20,7 @@ from typing import Any
 from tflite_ort.files import write_text, writing
 from tflite_ort.json_text import parsed
 from tflite_ort.optional import optional_module
-from tflite_ort.prediction.array_files import InputError
+from tflite_ort.prediction.array_files import DAMAGED, InputError
 from tflite_ort.prediction.results import Block
 from tflite_ort.prediction.units import ANY, MOST_ROWS, Unit
 from tflite_ort.prediction.writers import Writer
@@ -89,12 +89,16 @@ class Job:
         """Join the parts to the file of results, and remove them.
 
         Raises:
-            JobError: a unit is missing, or is there twice.
+            JobError: a unit is missing, or is there twice, or a part is damaged.
         """
         self.done = self._written()
         if self.left:
             raise JobError(f"{self.left} of {self.total} units are missing in {self.folder}")
-        self._writer.join([part_path(self.out, *each) for each in self.done], self.out)
+        try:
+            self._writer.join([part_path(self.out, *each) for each in self.done], self.out)
+        except DAMAGED as error:
+            said = f"the parts in {self.folder} cannot be joined: {error or type(error).__name__}"
+            raise JobError(f"{said}; --overwrite begins anew") from error
         (self.folder / _DESCRIPTION).unlink()  # without it the folder is no job any more
         shutil.rmtree(self.folder)
 

@@ -24,6 +24,7 @@ from typer.testing import CliRunner
 from tests.one_op import T, one_op_model
 from tests.prediction.models import above_zero, colours, loudness, picks, sums, two_inputs
 from tflite_ort.command.cli import app
+from tflite_ort.prediction.job import Job, JobError
 from tflite_ort.schema import Op
 
 Array = npt.NDArray[Any]
@@ -243,6 +244,27 @@ def varint(number: int) -> bytes:
         digits.append(number & 127 | 128)
         number >>= 7
     return bytes([*digits, number])
+
+
+@pytest.mark.parametrize("suffix", ["npz", "parquet"])
+@pytest.mark.parametrize("place", [0, 0.3, 0.99])
+def test_parts_that_are_damaged(
+    suffix: str, place: float, tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    np.save(tmp_path / "in.npy", np.ones((3, 4), np.float32))
+    command = (model, tmp_path / "in.npy", "--rows", "--out", tmp_path / f"out.{suffix}")
+    with monkeypatch.context() as patch:
+        patch.setattr(Job, "finish", stopped)
+        predict(*command, code=1)
+    (part,) = (tmp_path / f"out.{suffix}.job").glob("*-*")
+    content = part.read_bytes()
+    part.write_bytes(content[: int(place * len(content))])
+    assert "cannot be joined" in predict(*command, code=1)
+    predict(*command, "--overwrite")
+
+
+def stopped(job: Job) -> None:
+    raise JobError("stopped")
 
 
 def test_pictures_in_a_table(tmp_path: Path, pictures: Path) -> None:
