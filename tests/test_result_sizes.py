@@ -255,3 +255,19 @@ def test_an_export_makes_results_of_any_size() -> None:
     """It is for other runtimes, and their limits."""
     nodes = [node.op_type for node in export_onnx(SIZED[0].model()).graph.node]
     assert "ReduceProd" not in nodes
+
+
+@pytest.mark.parametrize("providers", [None, []], ids=["ort", "numpy"])
+@pytest.mark.parametrize("multiples", [(2**31 - 2, 0), (0, 2**31 - 2)])
+def test_a_size_beyond_32_bits_beside_one_of_0(
+    multiples: tuple[int, int], providers: list[str] | None
+) -> None:
+    """The result has no bytes, and no shape that details could tell."""
+    inputs = [T((2, 3), TensorType.BOOL), T((2,), TensorType.INT32)]
+    content = one_op_model(Op.TILE, inputs, [T((4, 9), TensorType.BOOL)])
+    interpreter = Interpreter(model_content=content, providers=providers)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(0, np.ones((2, 3), np.bool_))
+    interpreter.set_tensor(1, np.array(multiples, np.int32))
+    with pytest.raises(BudgetExceeded, match="result_bytes"):
+        interpreter.invoke()

@@ -53,7 +53,7 @@ def affordable(
     g: Graph, value: ir.Value, sizes: ir.Value, op: OperatorView[Any], result: int = 0
 ) -> ir.Value:
     """`value` (int64) in a graph that fails if a result of `op` of `sizes` (int64 [n]) takes more
-    than the target allows."""
+    than the target allows; a size of 0 counts as 1, as in numpy."""
     most, made = g.target.result_bytes, op.outputs[result]
     if most is None or not made.dynamic:
         return value
@@ -66,13 +66,17 @@ def affordable(
             limit = g.op(
                 "Add", limit, g.op("Mul", _count(g, g.shape(each.shape)), g.constant(share))
             )
+    sizes = g.op("Max", _wide(g, sizes), g.constant(1, np.float64))
     return failing(g, value, g.op("Greater", _count(g, sizes), limit))
 
 
 def _count(g: Graph, sizes: ir.Value) -> ir.Value:
     """The product of `sizes`, which may be beyond 64 bits, as a double."""
-    wide = sizes if sizes.dtype == ir.DataType.DOUBLE else g.cast(sizes, ir.DataType.DOUBLE)
-    return g.op("ReduceProd", wide, keepdims=0)
+    return g.op("ReduceProd", _wide(g, sizes), keepdims=0)
+
+
+def _wide(g: Graph, sizes: ir.Value) -> ir.Value:
+    return sizes if sizes.dtype == ir.DataType.DOUBLE else g.cast(sizes, ir.DataType.DOUBLE)
 
 
 def bounded(g: Graph, indices: TensorView, *sizes: int) -> ir.Value:
