@@ -13,7 +13,7 @@ from ai_edge_litert.interpreter import Interpreter as LiteRT
 
 from tests.one_op import Node, T, graph_model, one_op_model
 from tests.test_details import difference
-from tflite_ort import Interpreter, TensorError
+from tflite_ort import Interpreter, KernelError, TensorError
 from tflite_ort.schema import (
     CastOptions,
     Op,
@@ -122,3 +122,18 @@ def test_every_step(name: str, keep_all: bool) -> None:
         same(told)
         allocate()
         same(told)
+
+
+def test_a_size_beyond_32_bits_of_an_empty_result() -> None:
+    """It takes no memory, and no array of shapes holds it. What came before stays."""
+    given = [T((2, 3), BOOL), T((2,), INT32)]
+    model = one_op_model(Op.TILE, given, [T((2, 3), BOOL)], TileOptions())
+    interpreter = Interpreter(model_content=model)
+    interpreter.allocate_tensors()
+    _, multiples = interpreter.get_input_details()
+    interpreter.set_tensor(multiples["index"], np.int32([2**31 - 1, 0]))
+    with pytest.raises(KernelError, match=r"\[4294967294, 0\]: beyond 32 bits"):
+        interpreter.invoke()
+    interpreter.set_tensor(multiples["index"], np.int32([2, 0]))
+    interpreter.invoke()
+    assert interpreter.get_output_details()[0]["shape"].tolist() == [4, 0]

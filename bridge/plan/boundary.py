@@ -133,7 +133,7 @@ class BoundaryTensor:
         if self.variable is not None:
             self.variable.set(own)
         else:
-            memory.arrays[self.tensor.index] = own
+            memory.hold(self.tensor, own)
 
 
 def _in_file_type(result: Array, tensor: TensorView) -> Array:

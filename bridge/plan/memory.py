@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tflite_ort.plan.partition import NUMPY, Partition
 from tflite_ort.records import field, record
 from tflite_ort.schema import InsufficientMemory, KernelError, Specialized, StateError, TensorView
-from tflite_ort.schema.values.sizes import known_product
+from tflite_ort.schema.values.sizes import LARGEST_SIZE, known_product
 from tflite_ort.state import State, Variable
 
 Array = npt.NDArray[Any]
@@ -56,6 +56,18 @@ class Memory:
             assert values is not None
             self.constants[tensor.index] = values
         return values
+
+    def hold(self, tensor: TensorView, made: Array) -> None:
+        """Take an array that an operator made.
+
+        Raises:
+            KernelError: one of its sizes, which only the values of inputs tell, has over 32 bits.
+        """
+        if max(made.shape, default=0) > LARGEST_SIZE:
+            raise KernelError(
+                f"{tensor.name!r} is made with sizes {list(made.shape)}: beyond 32 bits"
+            )
+        self.arrays[tensor.index] = made
 
     def put(self, tensor: TensorView, array: Array) -> None:
         """Give an input its value; one that is known to be constant has it."""

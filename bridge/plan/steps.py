@@ -94,6 +94,6 @@ def _run_kernel(
         if tensor.index in fixed:
             memory.arrays[tensor.index][...] = result
         else:  # a result may be the variable itself, which is about to change
-            memory.arrays[tensor.index] = result.copy() if variables else result
+            memory.hold(tensor, result.copy() if variables else result)
     for tensor, result in zip(variables, results[len(op.outputs) :], strict=True):
         memory.variables[tensor.index].set(result)
