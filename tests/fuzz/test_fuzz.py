@@ -236,6 +236,40 @@ def small_fill() -> bytes:
     return one_op_model(Op.FILL, [dims, value], [T((2, 2), TensorType.INT8)], FillOptions())
 
 
+RENEWED = """
+import os, socket, sys
+from multiprocessing.connection import Connection
+from pathlib import Path
+from tests.fuzz import litert_process
+from tests.fuzz.litert import Question
+
+litert_process._MOST_HELD = int(sys.argv[2])
+mine, theirs = socket.socketpair()
+if not (server := os.fork()):
+    mine.close()
+    litert_process._serve(theirs.detach())
+    os._exit(0)
+theirs.close()
+connection, seen = Connection(mine.detach()), set()
+for _ in range(3):
+    connection.send(Question(Path(sys.argv[1]).read_bytes(), 0))
+    assert connection.recv().stage == "done"
+    seen |= {*Path(f"/proc/{server}/task/{server}/children").read_text().split()}
+connection.close()
+os.waitpid(server, 0)
+print(len(seen) > 1)
+"""
+
+
+@pytest.mark.parametrize("most", [0, 1 << 34])
+def test_a_process_that_holds_much_gives_way_to_another(most: int, tmp_path: Path) -> None:
+    file = tmp_path / "fill.tflite"
+    file.write_bytes(small_fill())
+    command = [sys.executable, "-c", RENEWED, str(file), str(most)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(not most)]
+
+
 def test_nothing_that_was_found_is_back() -> None:
     fuzz("--regressions")
     assert {row.file for row in known()} == {path.name for path in FOLDER.glob("*.tflite")}
