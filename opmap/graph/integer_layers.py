@@ -48,6 +48,8 @@ class Layer:
         weights = constants.get(_WEIGHTS)
         if len(constants) < len(places) or weights is None or weights.ndim != 4:
             return None
+        if constants[_ZERO].size not in (1, len(weights)):  # which ONNX Runtime will refuse
+            return None
         groups = node.attributes.get("group", 1)
         is_depthwise = weights.shape[1] == 1 and groups == len(weights) > 1
         if weights.dtype != np.int8 or not (groups == 1 or is_depthwise):
