@@ -64,9 +64,7 @@ class Apart:
         except (TypeError, ValueError) as error:
             raise GenerationError(f"{self._what} failed: {error}") from error
         with self._running() as process:
-            if self._unread:
-                self._answer(process, "cannot be read")
-                self._unread = False
+            self._await_file(process)
             self._send(process, verb, content)
             return self._answer(process, "failed")
 
@@ -82,9 +80,7 @@ class Apart:
             GenerationError: the library refuses it, or needs more memory or time than it may have.
         """
         with self._running() as process:
-            if self._unread:
-                self._answer(process, "cannot be read")
-                self._unread = False
+            self._await_file(process)
 
     @contextmanager
     def _running(self) -> Iterator[subprocess.Popen[bytes]]:
@@ -117,6 +113,12 @@ class Apart:
             self._send(process, _FILE, self._file)
             self._unread = True
         return process
+
+    def _await_file(self, process: subprocess.Popen[bytes]) -> None:
+        """Take the answer to the file, the first one of a process."""
+        if self._unread:
+            self._answer(process, "cannot be read")
+            self._unread = False
 
     def _send(self, process: subprocess.Popen[bytes], verb: bytes, content: bytes) -> None:
         assert process.stdin is not None
