@@ -53,7 +53,7 @@ class Difference:
         mean: the mean absolute difference, in the same unit.
         relative: `largest` over the largest magnitude of the reference.
         quanta, mean_quanta: the same differences of a quantised tensor in steps of its scale, of
-            other integers in units; None for floats.
+            other integers in units; None for floats and truth values.
         nan: elements that are NaN on one side alone.
         infinite: elements that are infinite on one side alone, or with the other sign.
         crowded: of quantised tensors, the largest share of elements that differ in one channel
@@ -145,13 +145,13 @@ def difference(got: Array, want: Array, quantization: Quantization | None = None
     if not _comparable(got.dtype, want.dtype):
         problem = f"elements of {got.dtype}, the reference has {want.dtype}"
         return Difference(0, 0, problem=problem)
-    whole = got.dtype == want.dtype and want.dtype.kind in "iub"
+    whole = got.dtype == want.dtype and want.dtype.kind in "iu"
     if whole and np.array_equal(got, want):
         return Difference(want.size, want.size, quanta=0.0, mean_quanta=0.0)
     wide = np.complex128 if "c" in (got.dtype.kind, want.dtype.kind) else np.float64
     sums = _Sums()
     for some, right in _blocks(got, want):
-        sums.add(some.astype(wide), right.astype(wide))
+        sums.add(some.astype(wide), right.astype(wide), some == right if whole else None)
     return sums.difference(sums if whole else None)
 
 
@@ -258,7 +258,7 @@ def _snapped(steps: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 def _crowded(changed: npt.NDArray[np.bool_]) -> float:
     """The largest share that is true along the last axis."""
-    if changed.ndim < 2 or changed.size < _CHANNEL * changed.shape[-1]:
+    if changed.ndim < 2 or changed.size < _CHANNEL * max(1, changed.shape[-1]):
         return 0.0
     return float(changed.reshape(-1, changed.shape[-1]).mean(axis=0).max(initial=0.0))
 
@@ -282,14 +282,20 @@ class _Sums:
     total: float = 0.0
     magnitude: float = 0.0
 
-    def add(self, got: Array, want: Array) -> None:
-        """One more piece."""
-        same = (got == want) | (np.isnan(got) & np.isnan(want))
+    def add(self, got: Array, want: Array, equal: Array | None = None) -> None:
+        """One more piece.
+
+        Args:
+            equal: which elements were the same as integers: float64 does not tell large ones apart.
+        """
+        same = (got == want) | (np.isnan(got) & np.isnan(want)) if equal is None else equal
         nan = np.isnan(got) != np.isnan(want)
         infinite = ~(same | nan) & ~(np.isfinite(got) & np.isfinite(want))
         apart = np.zeros(want.shape)
         with np.errstate(invalid="ignore", over="ignore"):
             np.abs(got - want, out=apart, where=~(same | nan | infinite))
+            if equal is not None:
+                np.maximum(apart, 1.0, out=apart, where=~equal)
             magnitude = np.abs(want).max(where=np.isfinite(want), initial=0.0)
         self.elements += want.size
         self.same += int(same.sum())

@@ -37,6 +37,25 @@ def test_real_numbers_are_compared_with_the_codes_that_they_round_to() -> None:
     assert found.equal == 1 and found.quanta == pytest.approx(1)
 
 
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
+def test_large_integers_are_the_same_or_not(dtype: type) -> None:
+    want = np.array([2**60, 2**60, 5], dtype)
+    found = difference(want + np.array([0, 1, 0], dtype), want)
+    assert (found.equal, found.quanta) == (2, 1) and not found.exact
+    assert difference(want, want).exact
+
+
+def test_a_truth_value_that_differs_is_no_small_difference() -> None:
+    found = difference(np.array([True, False]), np.array([False, False]))
+    assert (found.equal, found.quanta) == (1, None) and not found.within(Tolerance())
+    assert difference(np.array([True]), np.array([True])).exact
+
+
+@pytest.mark.parametrize("got", [np.float32, np.int8])
+def test_codes_of_no_channel_are_the_same(got: type) -> None:
+    assert difference(np.zeros((2, 0), got), np.zeros((2, 0), np.int8), CODES).exact
+
+
 def test_one_channel_that_differs_is_seen_among_many() -> None:
     want = np.zeros((1, 8, 8, 100), np.int8)
     got = want.copy()
