@@ -18,6 +18,7 @@ from tests.test_decode import outputs_of, session
 from tflite_ort import ModelError, export_onnx, tasks
 from tflite_ort.schema import Op
 from tflite_ort.tasks import rects, vision
+from tflite_ort.tasks.detectors import pixel_box
 from tflite_ort.tasks.rects import Rect
 from tflite_ort.tasks.smoothing import LowPass, OneEuro
 
@@ -62,6 +63,11 @@ def hand_bundle(score: float = 0.9, handedness: float = 0.8) -> bytes:
 
 def base(content: bytes) -> tasks.BaseOptions:
     return tasks.BaseOptions(model_asset_buffer=content, num_threads=1)
+
+
+def test_a_box_that_is_no_number_is_drawn_at_the_edge() -> None:
+    box = pixel_box(np.array([math.nan, 0.25, math.inf, 0.5]), (160, 120))
+    assert (box.origin_x, box.origin_y, box.width, box.height) == (0, 30, 0, 30)
 
 
 def test_a_face() -> None:

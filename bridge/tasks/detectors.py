@@ -145,12 +145,12 @@ class Choice:
 
 def pixel_box(box: Array, size: Size) -> BoundingBox:
     """A box (left, top, right, bottom) in 0..1 as whole pixels, cut towards 0. One that begins
-    outside the picture begins at its edge, with the size that it has."""
+    outside the picture begins at its edge, with the size that it has. What is no number is 0."""
     left, top, right, bottom = box.tolist()
     width, height = size
     across, down = (right - left) * width, (bottom - top) * height
     x, y, across, down = (
-        int(min(max(number, 0), most))
+        int(min(max(0, number), most))  # 0 first: the larger one of 0 and NaN is then 0
         for number, most in (
             (left * width, width),
             (top * height, height),
