@@ -13,6 +13,8 @@ _QUANTIZED = frozenset({"DequantizeLinear", "QuantizeLinear"})
 _POOLS = frozenset({"AveragePool", "GlobalAveragePool", "GlobalMaxPool", "MaxPool"})
 _LAYERS = _POOLS | {"Conv", "ConvInteger", "ConvTranspose", "FusedConv", "QLinearConv"}
 _PRODUCTS = frozenset({"FusedMatMul", "MatMul", "MatMulNBits"})
+# Of a MatMul and an Add the basic ones make a Gemm.
+_GEMMS = frozenset({"Gemm", "MatMul"})
 _ATTENTION = _PRODUCTS | {"Attention", "GroupQueryAttention", "MultiHeadAttention"}
 _NORMS = frozenset(
     {"LayerNormalization", "RMSNormalization", "ReduceMean", "SkipLayerNormalization"}
@@ -36,13 +38,13 @@ _BASIC: Mapping[str, frozenset[str]] = {
     "TransposeOptimizer": frozenset({"Transpose"}),
 }
 _FURTHER: Mapping[str, frozenset[str]] = {
-    "Level2_RuleBasedTransformer": _QUANTIZED | {"Gemm"},
+    "Level2_RuleBasedTransformer": _QUANTIZED | _GEMMS,
     "QDQS8ToU8Transformer": _QUANTIZED,
     "QDQSelectorActionTransformer": _QUANTIZED,
     "QDQFinalCleanupTransformer": _QUANTIZED,
     "DQMatMulToMatMulNBits": _QUANTIZED,
     "DQMatMulNBitsFusion": _QUANTIZED,
-    "GemmActivationFusion": frozenset({"Gemm"}),
+    "GemmActivationFusion": _GEMMS,
     "MatMulIntegerToFloatFusion": frozenset({"MatMulInteger"}),
     "DynamicQuantizeMatMulFusion": frozenset({"DynamicQuantizeLinear"}),
     "ConvActivationFusion": _LAYERS,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tests.models import model_path
 from tests.one_op import Node, T, graph_model
 from tests.optimised import optimised_nodes
 from tflite_ort.providers import optimizers
-from tflite_ort.schema import Op
+from tflite_ort.schema import AddOptions, BatchMatMulOptions, Op
 
 NETWORKS = (
     "coral__keras_lstm_mnist_ptq.tflite",
@@ -40,6 +41,27 @@ def test_a_network_becomes_what_all_optimisers_make_of_it(
     nodes = optimised_nodes(path)
     every_one(monkeypatch)
     assert nodes == optimised_nodes(path)
+
+
+@pytest.mark.parametrize("activation", [Op.RELU, Op.TANH], ids=lambda op: op.name)
+def test_a_product_and_a_sum_become_one_node_with_their_activation(
+    activation: Op, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    shapes = {"x": (4, 8), "w": (8, 16), "b": (16,), **dict.fromkeys("yzr", (4, 16))}
+    tensors = {name: T(shape) for name, shape in shapes.items()}
+    for name in "wb":
+        tensors[name] = T.constant(rng.normal(0, 1, shapes[name]).astype(np.float32))
+    nodes = [
+        Node(Op.BATCH_MATMUL, ["x", "w"], ["y"], BatchMatMulOptions()),
+        Node(Op.ADD, ["y", "b"], ["z"], AddOptions()),
+        Node(activation, ["z"], ["r"]),
+    ]
+    model = graph_model(tensors, nodes, ["r"])
+    made = optimised_nodes(model)
+    assert made == {"FusedGemm": 1}
+    every_one(monkeypatch)
+    assert made == optimised_nodes(model)
 
 
 def test_a_plain_graph_is_left_to_the_basic_ones(monkeypatch: pytest.MonkeyPatch) -> None:
