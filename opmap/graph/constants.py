@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from tflite_ort.opmap.graph import ir
 from tflite_ort.opmap.graph.transposition import in_order
 from tflite_ort.optional import late
 from tflite_ort.schema import TensorType, TensorView, Untranslatable
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 
 if TYPE_CHECKING:
     from tflite_ort.schema.values import semantics
@@ -64,9 +65,15 @@ class Constants:
             return self._added(ir.Tensor(array), name)
         return self._added(ir.Tensor(in_order(array)), name)
 
-    def add_packed(self, codes: npt.NDArray[np.int8], name: str) -> ir.Value:
-        """As `add`, for 4-bit codes: an INT4 of ONNX, with two codes in a byte."""
-        return self._added(ir.Tensor(semantics.pack(codes, 4), ir.DataType.INT4, codes.shape), name)
+    def packed(self, source: object, codes: Array, order: Sequence[int], name: str) -> ir.Value:
+        """As `laid`, for 4-bit codes transposed to `order`: an INT4 of ONNX, with two codes in a
+        byte."""
+        key = id(source), ("packed", *order)
+        if key not in self._laid:
+            moved = np.transpose(codes, order)
+            tensor = ir.Tensor(semantics.pack(moved, 4), ir.DataType.INT4, moved.shape)
+            self._laid[key] = source, self._added(tensor, name)
+        return self._laid[key][1]
 
     def _added(self, tensor: ir.Tensor, name: str) -> ir.Value:
         name = _short(name)
@@ -101,9 +108,26 @@ def carried(
     codes: Array, type_: TensorType, zero_point: npt.NDArray[np.int64], to: TensorType
 ) -> tuple[Array, Array]:
     """8-bit codes and their zero points as type `to`: moved by 128 where the signs differ."""
-    dtype = np.dtype(np.int8) if to is TensorType.INT8 else np.dtype(np.uint8)
-    if type_ is to or type_ not in (TensorType.INT8, TensorType.UINT8):
-        return codes, zero_point.astype(codes.dtype)
+    return carried_codes(codes, type_, to), carried_zero_point(codes.dtype, type_, zero_point, to)
+
+
+def carried_codes(codes: Array, type_: TensorType, to: TensorType) -> Array:
+    """The codes that `carried` gives."""
+    if not _moves(type_, to):
+        return codes
     # Flipping the top bit adds 128 (int8 to uint8) or takes it away.
-    flipped = np.bitwise_xor(np.asarray(codes, order="C").view(np.uint8), np.uint8(128)).view(dtype)
-    return flipped, (zero_point + (128 if to is TensorType.UINT8 else -128)).astype(dtype)
+    flipped = np.bitwise_xor(np.asarray(codes, order="C").view(np.uint8), np.uint8(128))
+    return flipped.view(NUMPY_DTYPE[to])
+
+
+def carried_zero_point(
+    dtype: np.dtype[Any], type_: TensorType, zero_point: npt.NDArray[np.int64], to: TensorType
+) -> Array:
+    """The zero points that `carried` gives for codes of `dtype`."""
+    if not _moves(type_, to):
+        return zero_point.astype(dtype)
+    return (zero_point + (128 if to is TensorType.UINT8 else -128)).astype(NUMPY_DTYPE[to])
+
+
+def _moves(type_: TensorType, to: TensorType) -> bool:
+    return type_ is not to and type_ in (TensorType.INT8, TensorType.UINT8)

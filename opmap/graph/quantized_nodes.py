@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import ir
-from tflite_ort.opmap.graph.constants import carried, carried_type
+from tflite_ort.opmap.graph.constants import carried_codes, carried_type, carried_zero_point
 from tflite_ort.opmap.graph.forms import Domain, Target
 from tflite_ort.opmap.graph.nodes import Nodes
 from tflite_ort.schema import (
@@ -80,11 +80,10 @@ class QuantizedNodes(Nodes):
         if not tensor.is_quantized:
             return self._laid(tensor, partial(relaid, data), permutation, shape)
         assert quantization is not None
-        codes, zero_point = carried(
-            relaid(data), tensor.type, quantization.zero_point, self.weight_type
-        )
+        of, to = tensor.type, self.weight_type
+        zero_point = carried_zero_point(data.dtype, of, quantization.zero_point, to)
         return self._dequantized_constant(
-            self.constants.add(codes, tensor.name),
+            self._laid(tensor, lambda: carried_codes(relaid(data), of, to), permutation, shape, to),
             quantization.scale,
             zero_point,
             axis,
@@ -110,7 +109,7 @@ class QuantizedNodes(Nodes):
         data, quantization, blocks = tensor.data, tensor.quantization, tensor.blocks
         if data is None:
             raise Untranslatable("4-bit weights are not constant")
-        codes = self.constants.add_packed(np.transpose(data, permutation), tensor.name)
+        codes = self.constants.packed(tensor.constant, data, permutation, tensor.name)
         if blocks is not None:
             scale = np.transpose(blocks.scale, permutation).astype(np.float32)
             scales = self.constants.add(scale, f"{tensor.name}_scale")

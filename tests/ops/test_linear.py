@@ -410,30 +410,32 @@ def test_inputs_that_do_not_fit(case: Case, inputs: list[T], message: str) -> No
 
 
 @pytest.mark.parametrize("adjoint", [False, True], ids=["plain", "adjoint"])
-@pytest.mark.parametrize("axis", [1, 2])
+@pytest.mark.parametrize("axis", [-2, -1], ids=["rows", "columns"])
+@pytest.mark.parametrize("batch", [(), (1,), (2,), (1, 1)], ids=str)
 @pytest.mark.parametrize("type", [TensorType.INT8, TensorType.INT16], ids=lambda type: type.name)
 def test_batch_matmul_with_a_scale_for_each_channel(
-    type: TensorType, axis: int, adjoint: bool
+    type: TensorType, batch: Shape, axis: int, adjoint: bool
 ) -> None:
     """The true product, on both paths; LiteRT takes the scales for 0."""
-    rng = np.random.default_rng(axis)
-    codes = rng.integers(-127, 128, (1, 4, 3) if adjoint else (1, 3, 4)).astype(np.int8)
+    rng = np.random.default_rng(axis % 3)
+    axis += len(batch) + 2
+    codes = rng.integers(-127, 128, (*batch, 4, 3) if adjoint else (*batch, 3, 4)).astype(np.int8)
     scales = rng.uniform(0.1, 0.5, codes.shape[axis]).astype(np.float32)
     wide = type is TensorType.INT16
-    x = T((1, 2, 3), type, 0.01, 0 if wide else 3)
+    x = T((*batch, 2, 3), type, 0.01, 0 if wide else 3)
     y = T.constant(codes, scale=scales.tolist(), axis=axis)
     unit = 0.01 if wide else 0.5
-    output = T((1, 2, 4), type, unit, 0 if wide else -2)
+    output = T((*batch, 2, 4), type, unit, 0 if wide else -2)
     options = BatchMatMulOptions(adj_y=adjoint)
     model = one_op_model(Op.BATCH_MATMUL, [x, y], [output], options, 3)
     feed = x.random(rng)
-    shape = [1, 1, 1]
+    shape = [1] * codes.ndim
     shape[axis] = -1
     real = codes * scales.astype(np.float64).reshape(shape)
     product = (
         0.01
         * (feed.astype(np.float64) - (0 if wide else 3))
-        @ (real.swapaxes(1, 2) if adjoint else real)
+        @ (real.swapaxes(-1, -2) if adjoint else real)
     )
     low, high = quantized_range(type)
     want = np.clip(np.rint(product / unit) + (0 if wide else -2), low, high).astype(feed.dtype)

@@ -11,6 +11,7 @@ from tests.one_op import T, one_op_model
 from tests.oracle import litert_interpreter
 from tflite_ort import BridgeError, Interpreter
 from tflite_ort.schema import (
+    Conv2DOptions,
     DepthwiseConv2DOptions,
     FullyConnectedOptions,
     Op,
@@ -117,4 +118,37 @@ def test_hybrid_sums_of_subnormal_numbers(largest: float) -> None:
         x[0, 0] = 0
         got = result(Interpreter(model_content=model, providers=[]), x)
         want = x.astype(np.float64) @ (weights.T * 0.01)
+        assert np.abs(got - want).max() <= 0.02 * np.abs(want).max()
+
+
+IMAGE = T((2, 5, 5, 2))
+CONVOLUTIONS: dict[Op, tuple[tuple[int, ...], int, tuple[int, ...], Any]] = {
+    Op.CONV_2D: ((4, 3, 3, 2), 0, (2, 5, 5, 4), Conv2DOptions(stride_h=1, stride_w=1)),
+    Op.DEPTHWISE_CONV_2D: (
+        (1, 3, 3, 4),
+        3,
+        (2, 5, 5, 4),
+        DepthwiseConv2DOptions(stride_h=1, stride_w=1, depth_multiplier=2),
+    ),
+}
+
+
+@pytest.mark.parametrize("largest", [1e-38, 1e-40])
+@pytest.mark.parametrize("op", CONVOLUTIONS, ids=lambda op: op.name)
+def test_hybrid_convolutions_of_subnormal_numbers(op: Op, largest: float) -> None:
+    """Finite on all paths: numpy rounds them to 8 bits, ONNX Runtime multiplies floats."""
+    rng = np.random.default_rng(0)
+    shape, axis, result_shape, options = CONVOLUTIONS[op]
+    weights = rng.integers(-127, 128, shape).astype(np.int8)
+    filter = T.constant(weights, scale=[0.01] * 4, axis=axis)
+    bias = T.constant(np.zeros(4, np.float32))
+    x = (rng.uniform(-1, 1, IMAGE.shape) * largest).astype(np.float32)
+    model, plain = (
+        one_op_model(op, [IMAGE, each, bias], [T(result_shape)], options, 5)
+        for each in (filter, T.constant((weights * 0.01).astype(np.float32)))
+    )
+    normal = x * np.float32(2.0**100)
+    want = result(litert_interpreter(plain), normal).astype(np.float64) / 2.0**100
+    for providers in BOTH:
+        got = result(Interpreter(model_content=model, providers=providers), x)
         assert np.abs(got - want).max() <= 0.02 * np.abs(want).max()
