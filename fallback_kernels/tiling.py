@@ -24,7 +24,7 @@ def tile(op: OperatorView[Any], inputs: Inputs, state: State) -> Outputs:
     """The input `multiples[i]` times along axis i."""
     array, multiples = inputs
     shape = tiled_shape(array.shape, tuple(multiples.reshape(-1).tolist()))
-    return (np.tile(array, multiples).reshape(shape),)
+    return (np.tile(array, multiples.reshape(-1)).reshape(shape),)
 
 
 @kernel(Op.BROADCAST_TO, versions=(2, 4))

@@ -6,7 +6,7 @@ that joins words that are not neighbours.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from math import prod
 from typing import Any
 
@@ -106,31 +106,37 @@ def embedding_lookup_sparse(op: OperatorView[EmbeddingLookupSparseOptions], g: G
         zero = g.constant(0, np.float32)
         value = scattered(g, zero, shape, rows, picks, count, reduction="add")
     else:
-        value = _means(g, _visits(indices, shape[0]), shape, picks, weights, op.options.combiner)
+        value = _means(g, _buckets(indices, shape[0]), shape, picks, weights, op.options.combiner)
     g.write(output, g.reshape(value, output.shape))
 
 
 def _means(
     g: Graph,
-    visits: Iterable[_Visit],
+    buckets: Array,
     shape: tuple[Shape, Shape],
     picks: ir.Value,
     weights: ir.Value,
     combiner: CombinerType,
 ) -> ir.Value:
-    """The sums of the visits to all buckets; a bucket is divided after every visit."""
+    """The sums of the visits to the buckets that have items, among zeros for those that have none;
+    a bucket is divided after every visit."""
+    filled, places = np.unique(buckets, return_inverse=True)
     root, zero = combiner == CombinerType.SQRTN, g.constant(0, np.float32)
     weights = g.op("Mul", weights, weights) if root else weights
-    value = g.op("Expand", zero, g.ints(list(map(prod, shape))))
-    for visit in visits:
+    value = g.op("Expand", zero, g.ints((len(filled), prod(shape[1]))))
+    for visit in _visits(places, len(filled)):
         items, rows, count = g.constant(visit.items), g.constant(visit.rows), len(visit.items)
         part, total = (
-            scattered(g, zero, (shape[0], width), rows, g.op("Gather", of, items), count, "add")
+            scattered(
+                g, zero, ((len(filled),), width), rows, g.op("Gather", of, items), count, "add"
+            )
             for of, width in ((picks, shape[1]), (weights, ()))
         )
         total = g.op("Add", g.op("Sqrt", total) if root else total, g.constant(visit.others))
         value = g.op("Div", g.op("Add", value, part), total)
-    return value
+    if len(filled) == prod(shape[0]):
+        return value
+    return scattered(g, zero, shape, g.constant(filled), value, len(filled))
 
 
 @record
@@ -147,17 +153,22 @@ class _Visit:
     others: Array
 
 
-def _visits(indices: TensorView, sizes: Shape) -> Iterator[_Visit]:
-    """The first run of items of every bucket, the second run, and so on.
-
-    A run of a bucket ends where another bucket begins.
-    """
+def _buckets(indices: TensorView, sizes: Shape) -> Array:
+    """The number of each item's bucket."""
     if indices.data is None:
         raise Untranslatable("the buckets of a mean are computed")
     tuples = indices.data[:, : len(sizes)]
     if ((tuples < 0) | (tuples >= sizes)).any():
         raise Untranslatable("an index out of bounds")
-    rows = tuples @ np.array([prod(sizes[axis + 1 :]) for axis in range(len(sizes))], np.int64)
+    strides = [prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
+    return np.asarray(tuples @ np.array(strides, np.int64))
+
+
+def _visits(rows: Array, count: int) -> Iterator[_Visit]:
+    """The first run of items of every one of `count` buckets, the second run, and so on.
+
+    A run of a bucket ends where another bucket begins.
+    """
     begins = np.diff(rows, prepend=-1) != 0
     order = np.argsort(rows[begins], kind="stable")
     ordered = rows[begins][order]
@@ -166,7 +177,7 @@ def _visits(indices: TensorView, sizes: Shape) -> Iterator[_Visit]:
     time_of_item = times[np.cumsum(begins) - 1]
     for time in range(times.max() + 1):
         (items,) = np.nonzero(time_of_item == time)
-        others = np.ones((prod(sizes), 1), np.float32)
+        others = np.ones((count, 1), np.float32)
         others[rows[items]] = 0
         yield _Visit(items, rows[items], others)
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from tests.fuzz.regressions import FOLDER as REGRESSIONS
 from tests.one_op import T, one_op_model
 from tflite_ort import BudgetExceeded, Budgets, Interpreter, export_onnx
 from tflite_ort.schema import (
@@ -271,3 +272,22 @@ def test_a_size_beyond_32_bits_beside_one_of_0(
     interpreter.set_tensor(1, np.array(multiples, np.int32))
     with pytest.raises(BudgetExceeded, match="result_bytes"):
         interpreter.invoke()
+
+
+@pytest.mark.parametrize("providers", [None, []], ids=["ort", "numpy"])
+def test_codes_count_as_what_kernels_widen_them_to(providers: list[str] | None) -> None:
+    dims = T.constant(i32(20, 50))
+    inputs = [dims, T((), TensorType.INT8)]
+    model = one_op_model(Op.FILL, inputs, [T((20, 50), TensorType.INT8)], FillOptions())
+    with pytest.raises(BudgetExceeded) as caught:
+        Interpreter(model_content=model, providers=providers, budgets=TIGHT).allocate_tensors()
+    assert 2000 < caught.value.needed <= 4 * 20 * 50
+
+
+@pytest.mark.parametrize("providers", [None, []], ids=["ort", "numpy"])
+def test_windows_of_a_padding_that_their_strides_hide(providers: list[str] | None) -> None:
+    """The result is small, and its padded input takes gigabytes."""
+    content = (REGRESSIONS / "windows_of_a_padded_gigabyte.tflite").read_bytes()
+    interpreter = Interpreter(model_content=content, providers=providers)
+    with pytest.raises(BudgetExceeded, match="result bytes"):
+        interpreter.allocate_tensors()

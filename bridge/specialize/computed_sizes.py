@@ -8,14 +8,15 @@ graph looks for itself, see `affordable`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
 from tflite_ort.fallback_kernels import Kernel, custom_kernel, kernel
+from tflite_ort.optional import late
 from tflite_ort.records import replace
 from tflite_ort.schema import Op, OperatorView, TensorView, Untranslatable
-from tflite_ort.schema.file.budgets import ENLARGED, Meter
+from tflite_ort.schema.file.budgets import ENLARGED, LEAST_BYTES, Meter
 from tflite_ort.schema.file.errors import MALFORMED_OPERATOR, ModelError
 from tflite_ort.schema.shapes import output_shapes
 from tflite_ort.schema.shapes.registry import Shapes
@@ -23,6 +24,11 @@ from tflite_ort.schema.values.sizes import has_zero, known_product
 from tflite_ort.versioning.registry import Registry
 
 Array = npt.NDArray[Any]
+
+if TYPE_CHECKING:
+    from tflite_ort.schema.shapes import stablehlo as windows
+else:
+    windows = late("tflite_ort.schema.shapes.stablehlo")
 
 _STRING = 40  # bytes of the shortest, in Python
 
@@ -51,15 +57,32 @@ def check_result(op: OperatorView[Any], result: TensorView, meter: Meter) -> Non
     Raises:
         BudgetExceeded: it takes more than `meter` allows.
     """
-    if not result.dynamic and (size := bytes_of(result)) > meter.allowed("result_bytes"):
-        given = sum(bytes_of(tensor) for tensor in op.present_inputs() if not tensor.dynamic)
+    if not result.dynamic and (size := _needed(op, result)) > meter.allowed("result_bytes"):
+        given = sum(_counted(tensor) for tensor in op.present_inputs() if not tensor.dynamic)
         meter.check("result_bytes", max(size - ENLARGED * given, 0), op.label)
 
 
-def bytes_of(tensor: TensorView) -> int:
+def _needed(op: OperatorView[Any], result: TensorView) -> int:
+    """What a result counts, or what the operator makes on the way to it."""
+    size = _counted(result)
+    if op.op is Op.STABLEHLO_REDUCE_WINDOW and not op["input"].dynamic:
+        size = max(size, _counted(replace(op["input"], shape=windows.padded_input(op))))
+    return size
+
+
+def _counted(tensor: TensorView) -> int:
+    """What a tensor counts of the budget."""
+    return bytes_of(tensor, LEAST_BYTES)
+
+
+def bytes_of(tensor: TensorView, least: int = 1) -> int:
     """What a tensor takes, as far as its sizes are known; without its sizes of 0, since kernels
-    list the places along every axis."""
-    size = _STRING if tensor.dtype.hasobject else tensor.dtype.itemsize
+    list the places along every axis.
+
+    Args:
+        least: bytes that an element takes at least.
+    """
+    size = _STRING if tensor.dtype.hasobject else max(tensor.dtype.itemsize, least)
     sizes = tensor.shape
     if has_zero(*sizes):
         sizes = tuple(each for each in sizes if not has_zero(each))

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Domain, Graph, ir
 from tflite_ort.schema import OperatorView, TensorType, TensorView, Untranslatable
-from tflite_ort.schema.file.budgets import ENLARGED
+from tflite_ort.schema.file.budgets import ENLARGED, LEAST_BYTES
 from tflite_ort.schema.values.sizes import is_known
 
 # Known numbers, or an int64 tensor [n].
@@ -58,16 +58,21 @@ def affordable(
     if most is None or not made.dynamic:
         return value
     known = [each for each in op.present_inputs() if not each.dynamic]
-    most += ENLARGED * sum(prod(each.shape) * each.dtype.itemsize for each in known)
-    limit = g.constant(most / made.dtype.itemsize, np.float64)
+    most += ENLARGED * sum(prod(each.shape) * _counted(each) for each in known)
+    limit = g.constant(most / _counted(made), np.float64)
     for each in op.present_inputs():
         if each.dynamic:
-            share = ENLARGED * each.dtype.itemsize / made.dtype.itemsize
+            share = ENLARGED * _counted(each) / _counted(made)
             limit = g.op(
                 "Add", limit, g.op("Mul", _count(g, g.shape(each.shape)), g.constant(share))
             )
     sizes = g.op("Max", _wide(g, sizes), g.constant(1, np.float64))
     return failing(g, value, g.op("Greater", _count(g, sizes), limit))
+
+
+def _counted(tensor: TensorView) -> int:
+    """The bytes that an element counts of the budget."""
+    return max(tensor.dtype.itemsize, LEAST_BYTES)
 
 
 def _count(g: Graph, sizes: ir.Value) -> ir.Value:

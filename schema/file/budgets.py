@@ -15,6 +15,7 @@ from tflite_ort.schema.file.errors import BudgetExceeded
 
 # Results that are no more times larger than what they are made of count for nothing.
 ENLARGED = 64
+LEAST_BYTES = 4  # that an element of a result counts: kernels compute narrow types in 32 bits
 MOST_DIMENSIONS = 64  # of an array in numpy, which no budget can raise
 
 
@@ -29,9 +30,10 @@ class Budgets:
         folded_bytes: bytes of constants that are computed or made dense when tensors are
             allocated, beyond four times the constants of the file.
         tensor_bytes: bytes of a single tensor, beyond four times the constants of the file.
-        result_bytes: bytes of a result, beyond 64 times the inputs of its operator and four times
-            the inputs of the model and the constants of the file. If values decide the size, it
-            is looked at when the model runs, before the result is made.
+        result_bytes: bytes of a result, or of the padded input of windows, at least 4 for each
+            element, beyond 64 times the inputs of its operator and four times the inputs of the
+            model and the constants of the file. If values decide the size, it is looked at when
+            the model runs, before the result is made.
         outputs: tensors that one ONNX Runtime session gives back. Making a session takes time
             quadratic in their number.
         option_values: values and bytes of text in the options of custom operators, beyond 16 for

@@ -159,9 +159,14 @@ def reduce_window(op: OperatorView[Any]) -> Shapes:
     if op["init"].type is not input.type:
         raise ModelError(f"windows of {input.type.name} start from {op['init'].type.name}")
     each = WindowAttributes.of(op.options, input.rank)
-    shape = each.padded(input.shape)
-    rows = reduced_windows(shape, each.window, each.strides, each.dilations)
+    rows = reduced_windows(padded_input(op), each.window, each.strides, each.dilations)
     return (tuple(count for count, *_ in rows),)
+
+
+def padded_input(op: OperatorView[Any]) -> Shape:
+    """The shape of the input of windows once it is spread and padded."""
+    input = op["input"]
+    return WindowAttributes.of(op.options, input.rank).padded(input.shape)
 
 
 @rule(Op.STABLEHLO_SCATTER)

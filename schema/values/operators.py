@@ -172,7 +172,8 @@ _ROWS = {
         L2_POOL_2D (input: f32)
     """,
     "quantization": """
-        QUANTIZE DEQUANTIZE FAKE_QUANT CAST DENSIFY (input)
+        QUANTIZE DEQUANTIZE CAST DENSIFY (input)
+        FAKE_QUANT (input: f32)
     """,
     "quantization_aids": """
         NumericVerify (input, reference)
@@ -274,6 +275,17 @@ BIAS_TYPES = {
     TensorType.INT16: named_types("i32 i64"),
 }
 
+# Which types of inputs TFLite's kernels take together, where the data's type is not enough: of the
+# inputs in their order, one form a line.
+_FORMS = {
+    Op.SVDF: (
+        "f32, f32, f32, f32, f32",
+        "f32, i8 u8, i8 u8, f32, f32",
+        "i8, i8, i16, i32, i16",
+        "i8, i8, i8, i32, i8",
+    ),
+}
+
 _ROW = re.compile(r"([^()]+)\(([^()]*)\)")
 
 # The family of every operator, and its inputs.
@@ -362,6 +374,17 @@ def check_types(op: OperatorView[Any]) -> None:
     declared.check_types(op)
     if {"filter", "bias"} <= set(declared.names) and op.custom_code is None:
         _check_bias(declared.named(op))
+    if op.op in _FORMS:
+        _check_form(op)
+
+
+def _check_form(op: OperatorView[Any]) -> None:
+    for form in _FORMS[op.op]:
+        given = zip(op.inputs, map(named_types, form.split(",")), strict=False)
+        if all(tensor is None or tensor.type in taken for tensor, taken in given):
+            return
+    names = ", ".join("none" if tensor is None else tensor.type.name for tensor in op.inputs)
+    raise ModelError(f"{op.label}: no kernel for inputs of types {names} together")
 
 
 def _check_bias(op: OperatorView[Any]) -> None:

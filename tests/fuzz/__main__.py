@@ -75,7 +75,7 @@ def _judge_files(files: list[Path]) -> int:
     """Prints what is found in files, fed as the names of kept ones tell."""
 
     def make(number: int) -> Mutant:
-        named = re.search(r"-(\w+)-(\d+)$", files[number].stem)
+        named = re.match(r"\w*-(.+)-(\d+)$", files[number].stem)
         inputs = inputs_of(*named.groups()) if named else 0
         return Mutant(number, files[number].read_bytes(), inputs)
 

@@ -102,10 +102,10 @@ class Slot:
             self.alone = True
             return None
         self.alone = False
-        if not os.WIFSIGNALED(status) and os.WEXITSTATUS(status) == _FAULT:
-            raise RuntimeError(f"the fuzzer itself failed at file {self.numbers[0]}")
         number = self.numbers.pop(0)
         bucket = "hang" if name in TOO_SLOW else "death"
+        if not os.WIFSIGNALED(status) and os.WEXITSTATUS(status) == _FAULT:
+            bucket = "fault of the fuzzer"
         if bucket == "hang" and self._is_loop(number):
             return Record(number, "loop", litert="invoke", seconds=self.patience[1])
         return Record(number, bucket, findings=(Finding(bucket, name),), seconds=self.patience[1])

@@ -14,7 +14,7 @@ from tests.fuzz.judge import Record
 from tests.fuzz.mutate import Mutant
 
 # What must not happen, whatever a file says; the other buckets are to be looked at.
-FAULTS = ("death", "hang", "untyped", "memory", "unloadable export")
+FAULTS = ("death", "hang", "untyped", "memory", "unloadable export", "fault of the fuzzer")
 # What begins with a reason.
 SORTED = ("explained", "explained in numpy", "refused, LiteRT runs", "runs, LiteRT refuses")
 _EXAMPLES = 5

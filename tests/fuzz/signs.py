@@ -134,6 +134,8 @@ def _is_numpys(case: Case, op: Operator) -> bool:
     if outcome.stage != "done":
         return False
     data, *lists, made = outcome.outputs
+    if len({each.size for each in lists}) > 1:
+        return False
     if made.size and not (options.ellipsis_mask or options.new_axis_mask):
         return False
     index = tuple(
