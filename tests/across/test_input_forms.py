@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tests.one_op import T, one_op_model, ours
-from tests.rnn_models import Svdf
 from tests.oracle import litert
+from tests.rnn_models import Svdf
 from tflite_ort import BridgeError, schema
 from tflite_ort.schema import ActivationFunctionType, Op, TensorType
 
@@ -22,7 +22,8 @@ TAKEN = {
     "int8": ("FLOAT32", "INT8 UINT8", "INT8 UINT8", "FLOAT32", "FLOAT32"),
     "integer": ("INT8", "INT8", "INT16", "INT32", "INT16"),
 }
-TYPES = "FLOAT32 FLOAT16 INT8 UINT8 INT16 INT32 INT64 UINT32 BOOL INT4".split()
+INTEGERS = ("INT8", "UINT8", "INT16", "INT32", "INT64", "UINT32", "BOOL", "INT4")
+TYPES = {"FLOAT32", "FLOAT16", *INTEGERS}
 
 
 @pytest.mark.parametrize("weights", TAKEN)
@@ -34,7 +35,7 @@ def test_svdf_takes_the_types_of_its_kernels_alone(weights: Any) -> None:
     (op,) = graph.operators
     for index, taken in zip(op.inputs[1:], TAKEN[weights][1:], strict=True):
         assert index is not None
-        for name in set(TYPES) - set(taken.split()):
+        for name in TYPES - set(taken.split()):
             tensor = replace(graph.tensors[index], type=TensorType[name])
             tensors = (*graph.tensors[:index], tensor, *graph.tensors[index + 1 :])
             buffers = tuple(replace(each, data=_long(each.data)) for each in model.buffers)
