@@ -3,8 +3,8 @@
     python benchmarks/caching.py [MODEL...] [--rounds 5] [--json FILE]
 
 Without models: all that both run. A load is `Interpreter(...)` and `allocate_tensors()` on one
-thread; the runtimes take turns, and the fastest turn of each counts. The bars are geometric means
-of the ratios: 2 from the cache, stretch 1.5, and 5 without it.
+thread, and to free the interpreter; the runtimes take turns, and the fastest turn of each counts.
+The bars are geometric means of the ratios: 2 from the cache, stretch 1.5, and 5 without it.
 
 The floor is what ONNX Runtime takes to make the same sessions and nothing else, from the bytes and
 the options that a load gives it: `floor` from the cache, `floor anew` with its optimisers.

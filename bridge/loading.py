@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tflite_ort.cache.choice import chosen_folder, tuning_file
@@ -71,7 +71,7 @@ class LoadedModel:
             "hybrid": arguments["hybrid"],
             "strict": arguments["strict"],
         }
-        self._resolver = lru_cache(partial(_resolver, arguments["resolver"]))
+        self._resolver = partial(_resolver, arguments["resolver"])
         self._tuner = self._chosen_tuner(arguments["tune"])
         self._context: PlanContext | None = None
         started = time.perf_counter()
@@ -145,7 +145,7 @@ class LoadedModel:
 
 
 def _resolver(given: OpResolver | None) -> OpResolver:
-    return resolvers.BuiltinOpResolver() if given is None else given
+    return resolvers.default_resolver() if given is None else given
 
 
 def _read(

@@ -47,6 +47,12 @@ class BuiltinOpResolver(MutableOpResolver):
         self.translators, self.kernels = translators.copy(), kernels.copy()
 
 
+@cache
+def default_resolver() -> BuiltinOpResolver:
+    """The resolver of interpreters that are given none, to which nothing is added."""
+    return BuiltinOpResolver()
+
+
 class WellKnownOpResolver(BuiltinOpResolver):
     """A `BuiltinOpResolver` with every custom operator of docs/custom_operators.md.
 

@@ -8,6 +8,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.util import find_spec
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
+Settings = tuple[Any, ...]  # that JSON has
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__))
 _DISTRIBUTION, _INFO = "tflite_ort-", ".dist-info"
@@ -46,7 +48,7 @@ def key_of(model: str, settings: Mapping[str, Any]) -> str:
 
 
 @lru_cache(maxsize=64)
-def entry_key(model: str, settings: str, of: tuple[Any, ...]) -> str:
+def entry_key(model: str, settings: Settings, of: tuple[Any, ...]) -> str:
     """The key of the entry of a subgraph with inputs of some shapes.
 
     Args:
@@ -67,21 +69,20 @@ def settings_of(
     resolver: str,
     budgets: Budgets,
     **choices: str | int | bool,
-) -> str | None:
-    """What an interpreter was given that its plans depend on, as JSON; None where that cannot be
-    told.
+) -> Settings | None:
+    """What an interpreter was given that its plans depend on; None where that cannot be told.
 
     Args:
         resolver: the name of a resolver of this library that nothing was added to.
     """
     if any(type(each) not in (Delegate, ExecutionProviderDelegate) for each in delegates):
         return None  # with code of its own
-    rows = [_delegate(each) for each in delegates]
-    limits = [getattr(budgets, name) for name in budgets.names()]
-    return json.dumps([rows, resolver, limits, choices])
+    rows = tuple([_delegate(each) for each in delegates])
+    limits = attrgetter(*budgets.names())(budgets)
+    return rows, resolver, limits, tuple(choices.items())
 
 
-def _delegate(delegate: Delegate) -> list[Any]:
+def _delegate(delegate: Delegate) -> tuple[Any, ...]:
     provider = delegate.provider
     options = sorted((str(key), str(value)) for key, value in provider.options.items())
     versions = sorted((int(op), limit) for op, limit in delegate.max_versions.items())
@@ -90,10 +91,10 @@ def _delegate(delegate: Delegate) -> list[Any]:
     made_by = []
     if not traits_of(provider.name).takes_all_nodes:
         made_by = [each.version for each in devices() if each.provider == provider.name]
-    return [
-        *(provider.name, options, provider.plugin, provider.device),
-        *(versions, delegate.min_partition_size, library, stamps, made_by),
-    ]
+    return (
+        *(provider.name, tuple(options), provider.plugin, provider.device),
+        *(tuple(versions), delegate.min_partition_size, library, tuple(stamps), tuple(made_by)),
+    )
 
 
 def _stamps(path: str) -> list[int]:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from tflite_ort.cache.faces import face_of
 from tflite_ort.cache.folder import UNREADABLE, CacheFolder, Document, file_checksum
-from tflite_ort.cache.keys import digest, entry_key, short
+from tflite_ort.cache.keys import Settings, digest, entry_key, short
 from tflite_ort.opened_model import Face
 from tflite_ort.opening import ModelFile
 from tflite_ort.optional import late
@@ -107,7 +107,7 @@ class StoredEntry:
         return self.content[offset:end].view(kind).reshape(shape)
 
 
-def plan_cache(folder: CacheFolder, file: ModelFile, settings: str, name: str) -> PlanCache:
+def plan_cache(folder: CacheFolder, file: ModelFile, settings: Settings, name: str) -> PlanCache:
     """The entries of the model in `file`."""
     about = {"model": name, "bytes": int(file.content.size)}
     return PlanCache(folder, file_digest(folder, file), settings, file.content, about)
@@ -132,7 +132,7 @@ class PlanCache:
         self,
         folder: CacheFolder,
         digest: str,
-        settings: str,
+        settings: Settings,
         content: Array,
         about: Mapping[str, Any],
     ) -> None:

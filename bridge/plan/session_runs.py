@@ -34,11 +34,11 @@ def session_run(
         noted: more is to run in the invoke, which may fail: values are kept until its end.
     """
     boundary = (*inputs, *outputs)
+    if all(x.fixed for x in boundary):
+        return session.runner(_bind(session, inputs, outputs, memory))
     if any(x.tensor.dynamic for x in boundary):
         return _unbound(session, inputs, outputs, memory)
-    if not all(x.fixed for x in boundary):
-        return _rebound(session, inputs, outputs, memory, noted=noted)
-    return session.runner(_bind(session, inputs, outputs, memory))
+    return _rebound(session, inputs, outputs, memory, noted=noted)
 
 
 def _bind(session: Session, inputs: Tensors, outputs: Tensors, memory: Memory) -> Binding:

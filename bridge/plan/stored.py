@@ -33,6 +33,8 @@ from tflite_ort.state import State, Whole, Window
 Array = npt.NDArray[Any]
 Row = Sequence[Any]
 
+_TYPES = {int(kind): kind for kind in TensorType}
+
 
 class StaleEntry(Exception):
     """What was stored cannot be used; the plan has to be made anew."""
@@ -69,7 +71,7 @@ def tensor_of(row: Row, *, quantized: bool = True) -> TensorView:
         quantization = Quantization(
             np.array(scale, np.float32), np.array(zero_point, np.int64), axis
         )
-    return TensorView(index, name, TensorType(kind), sizes, None, quantization, is_variable, ranked)
+    return TensorView(index, name, _TYPES[kind], sizes, None, quantization, is_variable, ranked)
 
 
 def variable_key(key: Row) -> VariableKey:

@@ -66,9 +66,9 @@ class Binding:
         on_device: bool,
     ) -> None:
         self.session, self.bound = session, bound
-        self.sources = [_bindable(source) for source in sources]
-        self.targets = [_bindable(target) for target in targets]
-        self.copied = on_device or any(isinstance(x, DeviceTensor) for x in self.sources)
+        self.sources = list(map(_bindable, sources))
+        self.targets = list(map(_bindable, targets))
+        self.copied = on_device or DeviceTensor in map(type, sources)
         self.unmade = any(isinstance(x, DeviceTensor) and x.value is None for x in self.targets)
 
     def __del__(self) -> None:

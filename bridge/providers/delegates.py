@@ -141,8 +141,10 @@ def named(delegates: Sequence[Delegate]) -> dict[str, Delegate]:
     """The delegates by name, in order; the second of one name is ``"NAME #2"``."""
     backends: dict[str, Delegate] = {}
     for delegate in delegates:
-        same = sum(delegate.name == each.name for each in backends.values())
-        backends[f"{delegate.name} #{same + 1}" if same else delegate.name] = delegate
+        name = delegate.name
+        if name in backends:
+            name += f" #{1 + sum(name == each.name for each in backends.values())}"
+        backends[name] = delegate
     return backends
 
 

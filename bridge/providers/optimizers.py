@@ -8,6 +8,7 @@ these out; what it makes of the graph is the same.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 
 _QUANTIZED = frozenset({"DequantizeLinear", "QuantizeLinear"})
 _POOLS = frozenset({"AveragePool", "GlobalAveragePool", "GlobalMaxPool", "MaxPool"})
@@ -83,12 +84,12 @@ _FURTHER: Mapping[str, frozenset[str]] = {
 _LOOKED_FOR = frozenset[str]().union(*_FURTHER.values(), {"Transpose"})
 
 
-def left_out(operators: Collection[str]) -> frozenset[str]:
+@lru_cache(maxsize=256)
+def left_out(operators: frozenset[str]) -> frozenset[str]:
     """The optimisers that find nothing in a graph of these operators."""
-    found = frozenset(operators)
-    tables = (_BASIC, _FURTHER) if needs_more(found) else (_BASIC,)
+    tables = (_BASIC, _FURTHER) if needs_more(operators) else (_BASIC,)
     return frozenset(
-        name for table in tables for name, wanted in table.items() if not wanted & found
+        name for table in tables for name, wanted in table.items() if not wanted & operators
     )
 
 

@@ -137,6 +137,9 @@ class Weights:
         return cls(array, from_numpy(codes, onnx_type))
 
 
+_NO_WEIGHTS: Mapping[str, Weights] = {}
+
+
 @record
 class SessionGraph:
     """What a session is made of.
@@ -195,17 +198,16 @@ class Session:
         entries = {**_CONFIG, **(config or {})}
         if self._records:
             entries[_RECORD_ASSIGNMENT] = "1"
-        settings = Settings(num_threads, entries, profile, reused=not small)
+        finished, basic, weights = not optimized, False, _NO_WEIGHTS
         if isinstance(graph, StoredGraph):
             entries |= READ_AS[graph.kind]
-            settings = replace(settings, config=entries, finished=graph.kind != COMPILED)
-        elif not optimized:
-            settings = replace(settings, finished=True, packed=False)
-        elif self._plain:
-            settings = replace(settings, basic=not optimizers.needs_more(graph.operators))
+            finished = graph.kind != COMPILED
+        else:
+            basic = optimized and self._plain and not optimizers.needs_more(graph.operators)
+            weights = graph.weights
+        settings = Settings(num_threads, entries, profile, finished, optimized, not small, basic)
         self.in_place = graph.in_place
-        # They must outlive the session, which may read them in place.
-        self.weights = {} if isinstance(graph, StoredGraph) else graph.weights
+        self.weights = weights  # they must outlive the session, which may read them in place
         self.saved: SavedGraph | None = None
         self._session = self._made(graph, provider, settings, save)
         self._run = self._session.run_with_iobinding

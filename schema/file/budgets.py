@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, fields
+from functools import cache
 
 from tflite_ort.schema.file.errors import BudgetExceeded
 
@@ -65,6 +66,7 @@ class Budgets:
                 raise ValueError(f"budget {name} has to be a whole number from 0 on, got {limit!r}")
 
     @classmethod
+    @cache
     def names(cls) -> tuple[str, ...]:
         """The limits there are."""
         return tuple(each.name for each in fields(cls) if each.name != "used")

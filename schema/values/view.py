@@ -14,7 +14,7 @@ from tflite_ort.records import field, record
 from tflite_ort.schema.file.element_types import CODES, NUMPY_DTYPE
 from tflite_ort.schema.file.enums import BuiltinOperator, TensorType
 from tflite_ort.schema.file.errors import ModelError
-from tflite_ort.schema.values.sizes import is_known
+from tflite_ort.schema.values.sizes import UnknownSize
 
 if TYPE_CHECKING:
     from tflite_ort.schema.values import semantics
@@ -154,7 +154,7 @@ class TensorView:
     @property
     def dynamic(self) -> bool:
         """Whether the shape depends on data."""
-        return not (self.ranked and is_known(*self.shape))
+        return UnknownSize in map(type, self.shape) or not self.ranked
 
     @property
     def data(self) -> Array | None:
