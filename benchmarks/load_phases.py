@@ -3,11 +3,11 @@
     python benchmarks/load_phases.py [MODEL...] [--rounds 5]
 
 Without models: the networks of `benchmarks/caching.py`. A load is `Interpreter(...)` and
-`allocate_tensors()` on one thread, without the cache and from it. A phase is the time in its
-functions without that in functions of other phases; `other` is what no phase has. Figures are of
-the fastest of the rounds: the mean over the networks of a phase's time over LiteRT's load, and the
-median of its microseconds. The sum of the ratios is an arithmetic mean, larger than the geometric
-mean that has the bar.
+`allocate_tensors()` on one thread, and to free the interpreter, without the cache and from it. A
+phase is the time in its functions without that in functions of other phases; `other` is what no
+phase has. Of the fastest of the rounds it prints the mean share of each phase over the networks,
+the same as a part of the geometric mean of the ratios to LiteRT's whole load, and the median of its
+microseconds.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ import importlib
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from inspect import isgenerator
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -76,7 +78,8 @@ class Timers:
             self._inner.append(0.0)
             started = time.perf_counter()
             try:
-                return function(*values, **named)
+                made = function(*values, **named)
+                return list(made) if isgenerator(made) else made
             finally:
                 took = time.perf_counter() - started
                 own = took - self._inner.pop()
@@ -109,29 +112,37 @@ def _owner(name: str) -> Any:
     return importlib.import_module(name)
 
 
-def split(load: Callable[[], Any], rounds: int) -> dict[str, float]:
-    """The phases of the fastest of `rounds` loads, in seconds."""
-    best: dict[str, float] = {}
-    for _ in range(rounds):
-        with timers() as found:
-            whole = seconds(load)
-        rest = whole - sum(found.seconds.values())
-        if not best or whole < best["all"]:
-            best = {**found.seconds, "other": rest, "all": whole}
-    return best
+def split(load: Callable[[], Any]) -> dict[str, float]:
+    """The phases of a load, in seconds."""
+    with timers() as found:
+        whole = seconds(load)
+    rest = whole - sum(found.seconds.values())
+    return {**found.seconds, "other": rest, "all": whole}
 
 
 def measure(path: Path, folder: Path, rounds: int) -> dict[str, dict[str, float]]:
-    """By kind of load, its phases."""
+    """By kind of load, the phases of the fastest; the kinds take turns."""
     loads: dict[str, Callable[[], Any]] = {
+        "litert": lambda: LiteRT(str(path), num_threads=1),
         "anew": lambda: Interpreter(path, num_threads=1, cache=False),
         "cached": lambda: Interpreter(path, num_threads=1, cache=folder),
     }
     for load in loads.values():
         loaded(load)
-    loaded(lambda: LiteRT(str(path), num_threads=1))
-    theirs = min(seconds(lambda: LiteRT(str(path), num_threads=1)) for _ in range(rounds))
-    return {"litert": {"all": theirs}} | {name: split(load, rounds) for name, load in loads.items()}
+    turns = [{name: split(load) for name, load in loads.items()} for _ in range(rounds)]
+    return {name: min((turn[name] for turn in turns), key=itemgetter("all")) for name in loads}
+
+
+def summary(kind: str, rows: Sequence[dict[str, dict[str, float]]]) -> Iterator[str]:
+    """The lines of one kind of load."""
+    ratio = statistics.geometric_mean(row[kind]["all"] / row["litert"]["all"] for row in rows)
+    yield f"{kind}: {len(rows)} networks, {ratio:.2f} times LiteRT's load (geometric mean)"
+    for phase in (*PHASES, "other"):
+        taken = [row[kind].get(phase, 0.0) for row in rows]
+        parts = [each / row[kind]["all"] for each, row in zip(taken, rows, strict=True)]
+        share, median = statistics.fmean(parts), 1e6 * statistics.median(taken)
+        if share:
+            yield f"  {phase:20} {share:6.1%}  {share * ratio:6.2f} times  {median:7.0f} us"
 
 
 def main() -> None:
@@ -147,13 +158,7 @@ def main() -> None:
             except BridgeError:
                 continue
     for kind in ("anew", "cached"):
-        print(f"{kind}: {len(rows)} networks")
-        for phase in (*PHASES, "other", "all"):
-            taken = [row[kind].get(phase, 0.0) for row in rows]
-            ratios = [each / row["litert"]["all"] for each, row in zip(taken, rows, strict=True)]
-            if any(taken):
-                text = f"{statistics.fmean(ratios):6.2f} times LiteRT's load"
-                print(f"  {phase:20} {text}  {1e6 * statistics.median(taken):7.0f} us")
+        print("\n".join(summary(kind, rows)))
 
 
 if __name__ == "__main__":

@@ -12,12 +12,14 @@ from tflite_ort.records import record
 from tflite_ort.schema import (
     Model,
     Op,
+    OperatorCode,
     UnknownOperator,
     UnresolvedOperator,
     UnsupportedVersion,
     VersionError,
 )
 from tflite_ort.schema.file.flow import INLINED
+from tflite_ort.schema.values.operators import Key
 from tflite_ort.versioning.known import KNOWN, is_known, known_versions, span
 from tflite_ort.versioning.resolver import OpResolver, operator_key
 
@@ -106,20 +108,26 @@ class MissingOperator:
 
 def missing_operators(model: Model, resolver: OpResolver) -> list[MissingOperator]:
     """The operator codes of `model` that `resolver` has nothing for, used or not."""
+    missing = [
+        (index, code, key)
+        for index, code in enumerate(model.operator_codes)
+        if not _is_inlined(code, key := operator_key(code)) and not resolver.has(key, code.version)
+    ]
+    if not missing:
+        return []
     uses = Counter(op.opcode_index for graph in model.subgraphs for op in graph.operators)
-    missing = []
-    for index, code in enumerate(model.operator_codes):
-        key = operator_key(code)
-        if key in INLINED and (key is Op.CALL or is_known(code.builtin_code, code.version)):
-            continue
-        if not resolver.has(key, code.version):
-            name = key.name if isinstance(key, Op) else key
-            here = resolver.versions(key)
-            similar = "" if isinstance(key, Op) else _similar(key, resolver)
-            missing.append(
-                MissingOperator(code.builtin_code, name, code.version, uses[index], here, similar)
-            )
-    return missing
+    return [_missing(code, key, uses[index], resolver) for index, code, key in missing]
+
+
+def _is_inlined(code: OperatorCode, key: Key) -> bool:
+    """Whether a composite or a call stands for what it calls."""
+    return key in INLINED and (key is Op.CALL or is_known(code.builtin_code, code.version))
+
+
+def _missing(code: OperatorCode, key: Key, count: int, resolver: OpResolver) -> MissingOperator:
+    name, here = key.name if isinstance(key, Op) else key, resolver.versions(key)
+    similar = "" if isinstance(key, Op) else _similar(key, resolver)
+    return MissingOperator(code.builtin_code, name, code.version, count, here, similar)
 
 
 def _similar(name: str, resolver: OpResolver) -> str:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from tflite_ort.fallback_kernels import Kernel
-from tflite_ort.opmap import Lowered, Target, Translator, lower
+from tflite_ort.opmap import Lowered, lower
 from tflite_ort.plan.context import PlanContext
-from tflite_ort.plan.partition import NUMPY, partitions
+from tflite_ort.plan.partition import NUMPY, Partition, partitions
 from tflite_ort.plan.refusals import Refusals
 from tflite_ort.plan.stored import StoredScope
 from tflite_ort.providers.delegates import Delegate
 from tflite_ort.records import record
 from tflite_ort.schema import OperatorView, Specialized
 from tflite_ort.versioning.registry import Registry
+
+# All operators as one partition, and its translation.
+Whole = tuple[Partition, Lowered]
 
 
 @record
@@ -25,12 +28,13 @@ class Assignment:
     Args:
         backends: by operator, a delegate's name or NUMPY.
         reasons: by operator, why earlier delegates do not have it; empty for the first one.
-        whole: the translation of all operators, when one delegate takes every one of them.
+        whole: the partition of all operators and its translation, when one delegate takes every
+            one of them.
     """
 
     backends: Mapping[int, str]
     reasons: Mapping[int, str]
-    whole: Lowered | None = None
+    whole: Whole | None = None
 
 
 def assign(
@@ -78,8 +82,8 @@ class _Claims:
         """The operators that no delegate has, in graph order."""
         return [op for op in self.graph.operators if self.backends[op.index] == NUMPY]
 
-    def offer(self, backend: str, delegate: Delegate) -> Lowered | None:
-        """Let a delegate claim what is left; its translation if it takes the whole graph."""
+    def offer(self, backend: str, delegate: Delegate) -> Whole | None:
+        """Let a delegate claim what is left; what it makes of it if it takes the whole graph."""
         left = self.unclaimed()
         reasons = {
             op.index: self.refusals.reason(backend, op.index) or _refusal(delegate, op)
@@ -87,8 +91,12 @@ class _Claims:
         }
         wanted = [op for op in left if reasons[op.index] is None]
         translators, target = self.context.resolver.translators, self.context.target(delegate)
-        lowered = _trial(wanted, self.graph, translators, target)
-        reasons.update(lowered.refusals)
+        trials = [  # one, or none of no operator
+            (part, lower(part.operators, part.inputs, part.outputs, translators, target=target))
+            for part in partitions(wanted, {op.index: backend for op in wanted}, self.graph.outputs)
+        ]
+        for _, lowered in trials:
+            reasons.update(lowered.refusals)
         for index, reason in reasons.items():
             if reason is None:
                 self.backends[index] = backend
@@ -96,8 +104,9 @@ class _Claims:
                 self.reasons[index].append(reason)
         small = _too_small(self.graph, self.backends, backend, delegate)
         self._give_back(small)
-        complete = len(wanted) == len(self.graph.operators) and not (lowered.refusals or small)
-        return lowered if wanted and complete else None
+        complete = len(wanted) == len(self.graph.operators) and not small
+        whole = trials[0] if trials and complete else None
+        return None if whole is None or whole[1].refusals else whole
 
     def _give_back(self, small: Mapping[int, str]) -> None:
         for index, reason in small.items():
@@ -111,7 +120,7 @@ class _Claims:
             if op.index in self.returned and kernels.of(op) is None:
                 self.backends[op.index], self.reasons[op.index] = self.returned[op.index]
 
-    def assignment(self, whole: Lowered | None = None) -> Assignment:
+    def assignment(self, whole: Whole | None = None) -> Assignment:
         """What has been claimed."""
         reasons = {index: "; ".join(texts) for index, texts in self.reasons.items()}
         return Assignment(self.backends, reasons, whole)
@@ -149,18 +158,3 @@ def _too_small(
         for op in smallest:
             left[op.index], reasons[op.index] = NUMPY, reason
     return reasons
-
-
-def _trial(
-    operators: Sequence[OperatorView[Any]],
-    graph: Specialized,
-    translators: Registry[Translator],
-    target: Target,
-) -> Lowered:
-    """All `operators` as one graph, to learn which of them translate."""
-    parts = partitions(operators, {op.index: "trial" for op in operators}, graph.outputs)
-    inputs = {tensor.index: tensor for part in parts for tensor in part.inputs}
-    outputs = [tensor for part in parts for tensor in part.outputs]
-    made = {out.index for op in operators for out in op.outputs}
-    outside = [tensor for index, tensor in inputs.items() if index not in made]
-    return lower(operators, outside, outputs, translators, target=target)

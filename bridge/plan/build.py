@@ -118,7 +118,10 @@ def _attempt(
     stored = None if context.stored is None else context.stored.scope(context.scope)
     assignment = assign(wanted, context, refusals) if stored is None else assigned(stored)
     _check_kernels(graph, assignment, context.resolver.kernels)
-    parts = partitions(graph.operators, assignment.backends, wanted.outputs)
+    if assignment.whole is None:
+        parts = partitions(graph.operators, assignment.backends, wanted.outputs)
+    else:
+        parts = [assignment.whole[0]]
     if stored is None:  # what stays on a device is never stored
         parts = with_places(parts, wanted.outputs, graph.variables, context.device_memory)
     if context.recorder is not None:
@@ -214,7 +217,8 @@ class _Steps:
         started, delegate = time.perf_counter(), self.context.backends[part.backend]
         lowered = None
         if self.stored is None:
-            lowered = self.assignment.whole or self._lowered(part)
+            whole = self.assignment.whole
+            lowered = self._lowered(part) if whole is None else whole[1]
         translated = time.perf_counter()
         try:
             step = self._session_step(part, lowered, delegate)

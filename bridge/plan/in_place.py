@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from tflite_ort.opmap.graph import ir
@@ -30,7 +29,7 @@ def in_place_pairs(
     makers = [value.producer() for value in graph.outputs]
     if not any(node is not None and node.op_type in _WRITE_PLACES for node in makers):
         return []
-    reads = Counter(id(value) for value, _, _ in graph.reads())
+    reads = graph.read_counts()
     made = [id(value) for value in graph.outputs]
     sources = {id(value): tensor for value, tensor in zip(graph.inputs, inputs, strict=True)}
     pairs = []

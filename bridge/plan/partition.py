@@ -120,7 +120,9 @@ def _fewest(
     operators: Operators, earlier: Mapping[int, set[int]], backends: Mapping[int, str]
 ) -> list[list[OperatorView[Any]]]:
     """Groups of one backend each, in an order that can run."""
-    names = dict.fromkeys(backends[op.index] for op in operators)
+    names = dict.fromkeys([backends[op.index] for op in operators])
+    if len(names) == 1:
+        return [list(operators)]
     beginnings: dict[frozenset[int], list[list[OperatorView[Any]]]] = {frozenset(): []}
     while True:
         for done, groups in beginnings.items():

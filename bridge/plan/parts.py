@@ -11,7 +11,6 @@ Where such a tensor crosses a session on the CPU, it needs no node:
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -62,7 +61,7 @@ def take_wholes(part: Partition, graph: ir.Graph, variables: Mapping[int, Any]) 
     if part.places or any(tensor.dynamic for tensor in (*part.inputs, *results)):
         return found
     found.windows.update(_windows(part.inputs, results, graph, variables))
-    reads = Counter(id(value) for value, _, _ in graph.reads())
+    reads = graph.read_counts()
     reads.update(id(value) for value in graph.outputs)
     nodes = {id(node.inputs[0]): node for node in graph.nodes if node.op_type == "Reshape"}
     for place, tensor in enumerate(part.inputs):

@@ -61,7 +61,7 @@ def session_step(
         if traits_of(delegate.name).takes_all_nodes and not context.continued:
             pairs = in_place_pairs(part.inputs, [*part.outputs, *part.copies], lowered.model.graph)
             share(pairs, memory)
-        inputs, outputs = _boundary(part, context.target(delegate), memory, wholes)
+        inputs, outputs = _boundary(part, traits_of(delegate.name).target, memory, wholes)
         if session.on_device and not any(op.bodies for op in part.operators):
             _try(session, inputs)
     if context.recorder is not None:
@@ -89,7 +89,11 @@ def _check_saved(session: Session, provider: Provider, recorder: Recorder) -> No
 def _boundary(
     part: Partition, target: Target, memory: Memory, wholes: Wholes
 ) -> tuple[list[BoundaryTensor], list[BoundaryTensor]]:
-    """What enters and leaves a session that is made for `target`."""
+    """What enters and leaves a session.
+
+    Args:
+        target: of the provider, which says how the boundary is carried.
+    """
 
     def crossing(tensor: TensorView, place: DeviceTensor | None = None) -> BoundaryTensor:
         return BoundaryTensor.of(tensor, target.boundary_dtype(tensor), memory, place)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -191,13 +193,22 @@ class Graph:
         self.initializers[name] = made
         return made
 
-    def all_nodes(self) -> Iterator[Node]:
+    def all_nodes(self) -> list[Node]:
         """The nodes, each before those of its bodies."""
         return nested(self.nodes)
 
     def read_ids(self) -> set[int]:
         """The `id` of every value that a node reads, in bodies too."""
-        return {id(value) for node in self.all_nodes() for value in node.inputs}
+        return set(map(id, self._read()))
+
+    def read_counts(self) -> Counter[int]:
+        """How often nodes read a value, by its `id`, in bodies too; what the graph gives is not
+        read."""
+        return Counter(map(id, self._read()))
+
+    def _read(self) -> Iterator[Value | None]:
+        """What nodes read, as often as they do."""
+        return chain.from_iterable([node.inputs for node in self.all_nodes()])
 
     def reads(self) -> Iterator[tuple[Value, Node, int]]:
         """Every value that a node reads, in bodies too, with the node and the number of its input;
@@ -244,10 +255,13 @@ class Model:
         self.producer_version = self.doc_string = ""
 
 
-def nested(nodes: Iterable[Node]) -> Iterator[Node]:
+def nested(nodes: Iterable[Node]) -> list[Node]:
     """`nodes`, each before the nodes of its bodies."""
+    found: list[Node] = []
     for node in nodes:
-        yield node
-        for attribute in node.attributes.values():
-            if isinstance(attribute, Graph):
-                yield from nested(attribute.nodes)
+        found.append(node)
+        if Graph in map(type, node.attributes.values()):
+            for attribute in node.attributes.values():
+                if isinstance(attribute, Graph):
+                    found += nested(attribute.nodes)
+    return found

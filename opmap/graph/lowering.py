@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
@@ -161,14 +160,14 @@ def _check_held(op: OperatorView[Any]) -> None:
 
 def unique_names(tensors: Sequence[TensorView], fallback: str, taken: set[str]) -> list[str]:
     """The names of `tensors`; an empty name gets a default, and an equal one a number."""
-    names, counts = [], Counter[str]()
+    names, counts = [], dict[str, int]()
     for i, tensor in enumerate(tensors):
         base = tensor.name or f"{fallback}_{i}"
         if tensor.is_variable and fallback == "output":
             base += "_next"
         name = base
         while name in taken:
-            counts[base] += 1
+            counts[base] = counts.get(base, 0) + 1
             name = f"{base}_{counts[base]}"
         taken.add(name)
         names.append(name)
@@ -215,10 +214,10 @@ def _model(
     used = graph.read_ids()
     initializers = (value for value in g.constants.values if id(value) in used)
     graph.initializers.update((value.name, value) for value in initializers)
-    domains = dict.fromkeys(node.domain for node in graph.all_nodes() if node.domain)
-    plain = (node.op_type for node in graph.all_nodes() if not node.domain)
-    opset = max((g.target.opset, *(_LATER.get(op_type, 0) for op_type in plain)))
-    versions = {"": opset, **{name: _VERSIONS.get(name, 1) for name in domains}}
+    kinds = dict.fromkeys([(node.domain, node.op_type) for node in graph.all_nodes()])
+    later = [_LATER.get(op_type, 0) for domain, op_type in kinds if not domain]
+    opset = max(g.target.opset, *later, 0)
+    versions = {"": opset, **{name: _VERSIONS.get(name, 1) for name, _ in kinds if name}}
     return ir.Model(
         graph,
         opset_imports=versions,
@@ -231,7 +230,8 @@ def _used(nodes: Sequence[ir.Node], results: Sequence[ir.Value]) -> list[ir.Node
     """The nodes that lead to `results`."""
     wanted, used = set(map(id, results)), list[ir.Node]()
     for node in reversed(nodes):
-        if any(id(value) in wanted for value in node.outputs):
+        if not wanted.isdisjoint(map(id, node.outputs)):
             used.append(node)
-            wanted.update(id(value) for each in ir.nested([node]) for value in each.inputs)
+            for each in ir.nested((node,)):
+                wanted.update(map(id, each.inputs))
     return used[::-1]

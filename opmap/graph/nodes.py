@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,7 +25,7 @@ class Nodes:
         self.nodes: list[ir.Node] = []
         self.constants = Constants()
         self._names: set[str] = set()
-        self._counts = Counter[str]()
+        self._counts: dict[str, int] = {}
         self._label = "boundary"
         self.opset = OPSET
 
@@ -46,12 +45,11 @@ class Nodes:
     ) -> Sequence[ir.Value]:
         """Append a node with several outputs. Attributes that are None are left out. So are None
         inputs at the end: some providers would look for them."""
-        count = max((i for i, value in enumerate(inputs, 1) if value is not None), default=0)
+        count = len(inputs)
+        while count and inputs[count - 1] is None:
+            count -= 1
         name = self._unique(f"{self._label}/{op_type}")
-        results = [
-            ir.Value(self._unique(f"{name}_out" if i == 0 else f"{name}_out{i}"))
-            for i in range(outputs)
-        ]
+        results = [ir.Value(self._unique(f"{name}_out{i or ''}")) for i in range(outputs)]
         given = {key: value for key, value in attributes.items() if value is not None}
         for value in given.values():
             if not is_known(*value) if isinstance(value, (list, tuple)) else not is_known(value):
@@ -114,9 +112,9 @@ class Nodes:
         return self.op("Cast", value, to=type_)
 
     def _unique(self, name: str) -> str:
-        candidate = name
+        candidate, count = name, 0
         while candidate in self._names:
-            self._counts[name] += 1
-            candidate = f"{name}_{self._counts[name]}"
+            count = self._counts[name] = self._counts.get(name, 0) + 1
+            candidate = f"{name}_{count}"
         self._names.add(candidate)
         return candidate

@@ -22,7 +22,7 @@ def fuse_layers(graph: ir.Graph) -> None:
     """Make one node of each group of which ONNX Runtime's CPU provider makes one."""
     if not any(node.op_type == "Conv" for node in graph.nodes):
         return
-    reads = Counter(id(value) for value, _, _ in graph.reads())
+    reads = graph.read_counts()
     reads.update(map(id, graph.outputs))
     fused: dict[int, ir.Node] = {}
     absorbed: set[int] = set()

@@ -87,16 +87,15 @@ def _graph(
 
 
 def _node(node: ir.Node) -> bytes:
-    return b"".join(
-        (
-            *(_text(1, "" if value is None else value.name) for value in node.inputs),
-            *(_text(2, value.name) for value in node.outputs),
-            _text(3, node.name) if node.name else b"",
-            _text(4, node.op_type),
-            *(_bytes(5, _attribute(name, value)) for name, value in node.attributes.items()),
-            _text(7, node.domain) if node.domain else b"",
-        )
-    )
+    parts = [_text(1, "" if value is None else value.name) for value in node.inputs]
+    parts += [_text(2, value.name) for value in node.outputs]
+    if node.name:
+        parts.append(_text(3, node.name))
+    parts.append(_text(4, node.op_type))
+    parts += [_bytes(5, _attribute(name, value)) for name, value in node.attributes.items()]
+    if node.domain:
+        parts.append(_text(7, node.domain))
+    return b"".join(parts)
 
 
 def _attribute(name: str, value: ir.Attribute) -> bytes:
@@ -180,25 +179,27 @@ def _entry(number: int, key: str, value: str) -> bytes:
 
 
 def _int(number: int, value: int) -> bytes:
-    return _KEYS[_VARINT][number] + (_SMALL[value] if 0 <= value < 128 else _varint(value))
+    return _OF_VARINT[number] + (_SMALL[value] if 0 <= value < 128 else _varint(value))
 
 
 def _float(number: int, value: float) -> bytes:
-    return _KEYS[_FIXED32][number] + struct.pack("<f", value)
+    return _OF_FIXED32[number] + struct.pack("<f", value)
 
 
 def _text(number: int, value: str) -> bytes:
-    return _bytes(number, value.encode())
+    encoded = value.encode()
+    size = len(encoded)
+    return _OF_BYTES[number] + (_SMALL[size] if size < 128 else _varint(size)) + encoded
 
 
 def _bytes(number: int, value: bytes) -> bytes:
     size = len(value)
-    return _KEYS[_BYTES][number] + (_SMALL[size] if size < 128 else _varint(size)) + value
+    return _OF_BYTES[number] + (_SMALL[size] if size < 128 else _varint(size)) + value
 
 
 def _sized(number: int, size: int) -> bytes:
     """What stands before so many bytes of a field."""
-    return _KEYS[_BYTES][number] + _varint(size)
+    return _OF_BYTES[number] + _varint(size)
 
 
 def _varint(value: int) -> bytes:
@@ -214,8 +215,8 @@ def _varint(value: int) -> bytes:
 
 
 _SMALL = tuple(bytes([value]) for value in range(128))
-# By encoding and by number of a field.
-_KEYS = {
-    encoding: tuple(_varint(number << 3 | encoding) for number in range(21))
+# By encoding, the keys of fields by their numbers.
+_OF_VARINT, _OF_BYTES, _OF_FIXED32 = (
+    tuple([_varint(number << 3 | encoding) for number in range(21)])
     for encoding in (_VARINT, _BYTES, _FIXED32)
-}
+)

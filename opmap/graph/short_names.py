@@ -67,7 +67,7 @@ class _Shortening:
             named = outputs or _REFUSING.match(node.op_type)
             if self._counts[_label(node)] > _FEW and not named:
                 node.name = ""
-        uses = Counter(id(value) for value, _, _ in self._graph.reads())
+        uses = self._graph.read_counts()
         for key in sorted(self._inner, key=lambda key: -uses[key]):
             self._inner[key].name = self._next()
         constants = self._graph.initializers.values()

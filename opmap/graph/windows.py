@@ -57,7 +57,7 @@ def take_window(
         The shape and the type of the output; None where the graph has no nodes of `with_newest`
         there, and stays as it is.
     """
-    given, reads = graph.inputs[source], Counter(id(value) for value, _, _ in graph.reads())
+    given, reads = graph.inputs[source], graph.read_counts()
     reads.update(id(value) for value in graph.outputs)
     written = _made_of(graph.outputs[result], ("Reshape", "Transpose", "Cast"), reads)
     steps = written[-1]

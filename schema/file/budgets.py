@@ -8,7 +8,6 @@ these limits real models are.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field, fields
 from functools import cache
 
@@ -96,7 +95,7 @@ class Meter:
     def __init__(self, budgets: Budgets | None = None, **free: int) -> None:
         self.budgets = DEFAULT if budgets is None else budgets
         self._free = free
-        self._spent = Counter[str]()
+        self._spent: dict[str, int] = {}
 
     def allowed(self, name: str) -> int:
         """How much of the quantity `name` may be asked for at once."""
@@ -116,5 +115,5 @@ class Meter:
         Raises:
             BudgetExceeded: it is more than the limit, all together.
         """
-        self._spent[name] += amount
-        self.budgets.check(name, max(self._spent[name] - self._free.get(name, 0), 0), what)
+        spent = self._spent[name] = self._spent.get(name, 0) + amount
+        self.budgets.check(name, max(spent - self._free.get(name, 0), 0), what)

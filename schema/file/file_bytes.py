@@ -18,6 +18,8 @@ _MOST_SLOTS = 32
 
 Offsets = tuple[int, ...]
 
+_NO_OFFSETS: Offsets = (0,) * _MOST_SLOTS
+
 _UINT16, _INT32, _UINT32 = struct.Struct("<H"), struct.Struct("<i"), struct.Struct("<I")
 
 
@@ -74,6 +76,16 @@ class File:
             raise Corrupt(f"offset {offset} leads out of the file ({self.size} bytes)", at)
         return at + cast(int, offset)
 
+    def table(self, position: int) -> Offsets:
+        """As `vtable`, of a table that is about to be read, which is counted."""
+        self._tables += 1
+        self._allowance -= _TABLE_BYTES
+        if self._allowance < 0:
+            self.spend(0, position)
+        if self._tables > self._budgets.tables:
+            self.check_tables()
+        return self.vtable(position)
+
     def vtable(self, position: int) -> Offsets:
         """The field offsets of the table at `position`, 0 for absent ones."""
         if not 0 <= position <= self.size - 4 or position % 4:
@@ -93,26 +105,17 @@ class File:
             raise Corrupt(f"vtable of {size} bytes", start)
         count = min(size // 2 - 2, _MOST_SLOTS)
         offsets = struct.unpack_from(f"<{count}H", self.data, start + 4)
-        return (*offsets, *[0] * (_MOST_SLOTS - count))
+        return offsets + _NO_OFFSETS[count:]
 
     def vector(self, at: int, item_size: int) -> tuple[int, int]:
         """Position of the items and number of items of the vector that `at` leads to."""
         start = self.follow(at)
         if start > self.size - 4 or start % 4:
             self.check_span(start, 4, 4)
-        (length,) = _UINT32.unpack_from(self.data, start)
+        length: int = _UINT32.unpack_from(self.data, start)[0]
         if length * item_size > self.size - start - 4:
             raise Corrupt(f"vector of {length} items reaches past the end of the file", start)
         return start + 4, length
-
-    def count_table(self, position: int) -> None:
-        """Counts a table that is about to be read."""
-        self._tables += 1
-        self._allowance -= _TABLE_BYTES
-        if self._allowance < 0:
-            self.spend(0, position)
-        if self._tables > self._budgets.tables:
-            self.check_tables()
 
     def check_tables(self) -> None:
         """Count the tables against their budget."""

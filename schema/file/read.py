@@ -10,7 +10,6 @@ import os
 import struct
 from collections.abc import Sequence
 
-from tflite_ort.records import replace
 from tflite_ort.schema.file.budgets import DEFAULT, Budgets
 from tflite_ort.schema.file.check import problems
 from tflite_ort.schema.file.errors import MalformedModel, UnknownOperator, UnsupportedSchema
@@ -72,7 +71,12 @@ def read_content(
     if isinstance(external_roots, (str, os.PathLike)):
         raise TypeError("external_roots is a list of folders, not one folder")
     roots = tuple(os.path.abspath(root) for root in external_roots)
-    return replace(_read(content, budgets or DEFAULT), folder=folder, external_roots=roots)
+    budgets = budgets or DEFAULT
+    model = _read(content, budgets)
+    facts = {"folder": folder, "external_roots": roots, "budgets": budgets}
+    for name, value in facts.items():
+        object.__setattr__(model, name, value)  # nobody else has the model yet
+    return model
 
 
 def _read(content: Array, budgets: Budgets) -> Model:
@@ -95,7 +99,7 @@ def _read(content: Array, budgets: Budgets) -> Model:
         raise UnknownOperator(_unknown(file.unknown_operators))
     for reason, path, table in problems(model):
         raise MalformedModel(reason, path, file.positions[id(table)])
-    return replace(model, budgets=budgets)
+    return model
 
 
 def _check_version(file: File, root: int) -> None:

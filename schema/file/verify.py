@@ -36,15 +36,20 @@ _INT32, _UINT64 = struct.Struct("<i"), struct.Struct("<Q")
 
 Read = Callable[[File, int, Offsets], Any]
 Put = Callable[[Any, Any], None]  # sets a field of a table that is being made
+Layout = tuple[list[tuple[Put, Any]], list[tuple[Put, Read, str]]]
+
+# Of tables of other files too: one converter writes the same ones again and again.
+_LAYOUTS: dict[tuple[type[Table], Offsets], Layout] = {}
 
 
 def read_table(file: File, position: int, cls: type[T]) -> T:
     """The table at `position`."""
-    file.count_table(position)
-    offsets = file.vtable(position)
+    offsets = file.table(position)
     layout = file.layouts.get((id(offsets), cls))
     if layout is None:
-        layout = _layout(cls, offsets)
+        layout = _LAYOUTS.get((cls, offsets)) or _layout(cls, offsets)
+        if len(_LAYOUTS) < _LAYOUTS_KEPT:
+            _LAYOUTS[cls, offsets] = layout
         if len(file.layouts) < _LAYOUTS_KEPT:
             file.layouts[id(offsets), cls] = layout  # `file.vtables` holds the offsets
     absent, present = layout
@@ -61,9 +66,7 @@ def read_table(file: File, position: int, cls: type[T]) -> T:
     return made
 
 
-def _layout(
-    cls: type[Table], offsets: Offsets
-) -> tuple[list[tuple[Put, Any]], list[tuple[Put, Read, str]]]:
+def _layout(cls: type[Table], offsets: Offsets) -> Layout:
     """Of tables with these offsets the values of fields that are absent, and how to read the
     others."""
     absent: list[tuple[Put, Any]] = []
@@ -221,7 +224,7 @@ def _view(field: View) -> Read:
             array = file.content[start : start + length * dtype.itemsize].view(dtype)
             if length:
                 return array
-        if outside:
+        if outside and offsets[outside[0]]:  # else the position is 0
             array = _outside(file, position, offsets, outside, array)
         return None if field.blank else array
 
