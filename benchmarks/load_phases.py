@@ -58,6 +58,11 @@ PHASES: Mapping[str, tuple[str, ...]] = {
         "plan.stored:session_run_of",
     ),
     "translation": ("plan.assignment:lower", "plan.build:lower"),
+    "rewriting the graph": (
+        "plan.session_step:model_session",
+        "plan.session_step:take_wholes",
+        "plan.session_step:_without_passed",
+    ),
     "ONNX as bytes": ("providers.model_session:serialized",),
     "session": ("providers.session:PlainSession",),
     "binding": ("plan.session_step:bound_run", "plan.stored:bound_run"),

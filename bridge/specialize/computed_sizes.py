@@ -59,7 +59,7 @@ def check_result(op: OperatorView[Any], result: TensorView, meter: Meter) -> Non
     """
     if not result.dynamic and (size := _needed(op, result)) > meter.allowed("result_bytes"):
         given = sum(_counted(tensor) for tensor in op.present_inputs() if not tensor.dynamic)
-        meter.check("result_bytes", max(size - ENLARGED * given, 0), op.label)
+        meter.check("result_bytes", max(size - ENLARGED * given, 0), op)
 
 
 def _needed(op: OperatorView[Any], result: TensorView) -> int:
@@ -83,10 +83,10 @@ def bytes_of(tensor: TensorView, least: int = 1) -> int:
         least: bytes that an element takes at least.
     """
     size = _STRING if tensor.dtype.hasobject else max(tensor.dtype.itemsize, least)
-    sizes = tensor.shape
-    if has_zero(*sizes):
-        sizes = tuple(each for each in sizes if not has_zero(each))
-    return known_product(sizes) * size
+    known = known_product(tensor.shape)
+    if not known:
+        known = known_product([each for each in tensor.shape if not has_zero(each)])
+    return known * size
 
 
 def _shapes(op: OperatorView[Any]) -> Shapes | None:

@@ -48,8 +48,9 @@ def folded(
         BudgetExceeded: with them there are more constants than the budget that `meter` counts, or
             one of them is too large.
     """
-    is_constant = all(tensor.is_constant for tensor in op.present_inputs())
-    if not op.present_inputs() or not (is_constant or op.op in OF_SHAPE or _is_without_data(op)):
+    inputs = op.present_inputs()
+    is_constant = all(tensor.constant is not None for tensor in inputs)
+    if not inputs or not (is_constant or op.op in OF_SHAPE or _is_without_data(op)):
         return None  # without a look at the kernel, whose module may not be imported
     entry = kernels.of(op)
     if entry is None or entry.state is not None:
@@ -105,9 +106,10 @@ def _bytes_made(op: OperatorView[Any]) -> int:
 def _is_without_data(op: OperatorView[Any]) -> bool:
     """Whether no element that is computed comes into the results: there is none, or they have
     none."""
-    inputs = [tensor for tensor in op.present_inputs() if not tensor.is_constant]
-    if any(tensor.dynamic or tensor.is_variable for tensor in (*inputs, *op.outputs)):
-        return False
+    inputs = [tensor for tensor in op.present_inputs() if tensor.constant is None]
+    for tensor in (*inputs, *op.outputs):
+        if tensor.is_variable or tensor.dynamic:
+            return False
     if not op.outputs:
         return False
     nothing_out = all(0 in tensor.shape for tensor in op.outputs) and op.op not in _REFUSING

@@ -185,6 +185,8 @@ class Resources:
 
     def _check_no_handle(self, op: OperatorView[Any], values: Sequence[TensorView | None]) -> None:
         """Only what is called may get a handle from `op`: a handle has no value to compute with."""
+        if not self.handles:
+            return
         if op.custom_code is not None or not any(called_subgraphs(op.options)):
             for tensor in values:
                 if tensor is not None and tensor.index in self.handles:

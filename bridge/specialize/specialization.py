@@ -144,7 +144,7 @@ class _Specializer:
                 continue
             op, is_constant = self._with_shapes(op, graph.tensors, resources)
             for tensor in op.outputs:
-                self._check_size(tensor, op.label)
+                self._check_size(tensor, op)
                 check_result(op, tensor, self.meter)
                 tensors[tensor.index] = tensor
             (folded if is_constant else live).append(op)
@@ -169,7 +169,7 @@ class _Specializer:
             self._check_size(tensors[index], f"input {tensors[index].name!r}")
         return tensors
 
-    def _check_size(self, tensor: TensorView, what: str) -> None:
+    def _check_size(self, tensor: TensorView, what: object) -> None:
         self.meter.check("tensor_bytes", bytes_of(tensor), what)
 
     def _with_shapes(
@@ -223,7 +223,7 @@ def _reshaped(
     op: OperatorView[Any], declared: Sequence[Tensor], has_rule: bool
 ) -> OperatorView[Any]:
     """`op` with the shapes of its outputs that follow from its inputs."""
-    if op.op not in _OF_ANY_RANK and not all(tensor.ranked for tensor in op.present_inputs()):
+    if op.op not in _OF_ANY_RANK and not all(each.ranked for each in op.present_inputs()):
         return _unranked(op)
     try:
         shapes = output_shapes(op) if has_rule else None

@@ -122,11 +122,15 @@ class Producers:
         sources = self._sources.get(op.index)
         if sources is None:
             sources = self._sources[op.index] = self._found_sources(op)
-        return all(
-            isinstance(part, Leaf)
-            or any(each.op in part.operators and self._may_be(part, each) for each in sources)
-            for part in tree.operands
-        )
+        for part in tree.operands:
+            if isinstance(part, Leaf):
+                continue
+            for each in sources:
+                if each.op in part.operators and self._may_be(part, each):
+                    break
+            else:
+                return False
+        return True
 
     def _found_sources(self, op: View) -> list[View]:
         """The operators that make the operands of `op`, before reshapes."""

@@ -70,8 +70,11 @@ class Budgets:
         """The limits there are."""
         return tuple(each.name for each in fields(cls) if each.name != "used")
 
-    def check(self, name: str, needed: int, what: str = "the model") -> None:
+    def check(self, name: str, needed: int, what: object = "the model") -> None:
         """Refuse `needed` of the quantity `name`.
+
+        Args:
+            what: what asks for it, whose text an error has.
 
         Raises:
             BudgetExceeded: it is more than the limit.
@@ -101,7 +104,7 @@ class Meter:
         """How much of the quantity `name` may be asked for at once."""
         return int(getattr(self.budgets, name)) + self._free.get(name, 0)
 
-    def check(self, name: str, needed: int, what: str = "the model") -> None:
+    def check(self, name: str, needed: int, what: object = "the model") -> None:
         """Refuse `needed` of the quantity `name` at once, whatever else was spent.
 
         Raises:
@@ -109,7 +112,7 @@ class Meter:
         """
         self.budgets.check(name, max(needed - self._free.get(name, 0), 0), what)
 
-    def spend(self, name: str, amount: int, what: str = "the model") -> None:
+    def spend(self, name: str, amount: int, what: object = "the model") -> None:
         """Count `amount` more of the quantity `name`.
 
         Raises:

@@ -132,7 +132,7 @@ class BudgetExceeded(ModelError, RuntimeError):
         what: what asks for it.
     """
 
-    def __init__(self, name: str, needed: int, limit: int, what: str = "the model") -> None:
+    def __init__(self, name: str, needed: int, limit: int, what: object = "the model") -> None:
         self.name, self.needed, self.limit = name, needed, limit
         super().__init__(
             f"{what} asks for {needed} {name.replace('_', ' ')}, more than the limit of {limit}; "

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
+from functools import cache
+from typing import Any
 
 from tflite_ort.schema.file.enums import BuiltinOperator
 from tflite_ort.schema.file.model import Model, Operator, SubGraph, Tensor, stored_data
@@ -29,11 +31,19 @@ Problem = tuple[str, str, Table]  # reason, path, the table it is in
 
 def called_subgraphs(options: Table) -> Iterator[tuple[str, int]]:
     """The subgraphs that an operator's options name, by field."""
-    for name in fields_of(type(options)):
-        if name == "subgraph" or name.endswith("subgraph_index"):
-            yield name, getattr(options, name)
-        elif name == "branch_subgraph_indices":
+    kind: Any = type(options)
+    for name in _naming_fields(kind):
+        if name == "branch_subgraph_indices":
             yield from ((name, index) for index in getattr(options, name) or ())
+        else:
+            yield name, getattr(options, name)
+
+
+@cache
+def _naming_fields(cls: Any) -> Sequence[str]:
+    """The fields of a table of options that name subgraphs."""
+    ends = ("subgraph_index", "branch_subgraph_indices")
+    return [name for name in fields_of(cls) if name == "subgraph" or name.endswith(ends)]
 
 
 def inlined_subgraph(model: Model, operator: Operator) -> int | None:

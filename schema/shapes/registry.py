@@ -23,7 +23,7 @@ the outputs are unknown. So a rule looks only after sizes that are worth passing
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from math import prod
 from typing import Any
 
@@ -152,15 +152,18 @@ def broadcast(op: OperatorView[Any], *shapes: Shape) -> Shape:
 
     An unknown size beside a known one above 1 is 1 or that size; two unknown ones give a third.
     """
+    first, *others = shapes
+    if is_known(*chain.from_iterable(shapes)) and others.count(first) == len(others):
+        return first
     columns = list(zip_longest(*(reversed(shape) for shape in shapes), fillvalue=1))
     result = []
     for column in reversed(columns):
         sizes = [size for size in column if not is_one(size)] or [1]
-        size, others = common(*sizes), sizes[1:]
+        size = common(*sizes)
         if any(is_known(size, other) and size != other for other in sizes):
             listed = " and ".join(map(str, shapes))
             raise ModelError(f"{op.label}: shapes {listed} do not broadcast")
-        alike = is_known(size) or all(other is size for other in others)
+        alike = is_known(size) or all(other is size for other in sizes[1:])
         result.append(size if alike else unknown_size())
     return tuple(result)
 

@@ -372,7 +372,7 @@ def check_types(op: OperatorView[Any]) -> None:
     if declared is None:
         return
     declared.check_types(op)
-    if {"filter", "bias"} <= set(declared.names) and op.custom_code is None:
+    if "bias" in declared.names and "filter" in declared.names and op.custom_code is None:
         _check_bias(declared.named(op))
     if op.op in _FORMS:
         _check_form(op)

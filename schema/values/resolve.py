@@ -188,16 +188,18 @@ def operator_view(
         version=code.version,
         index=index,
         inputs=tuple(
-            None if i is None else _input(code, tensors[i], position)
-            for position, i in enumerate(operator.inputs)
+            [
+                None if i is None else _input(code, tensors[i], position)
+                for position, i in enumerate(operator.inputs)
+            ]
         ),
-        outputs=tuple(tensors[i] for i in operator.outputs),
+        outputs=tuple([tensors[i] for i in operator.outputs]),
         options=_options(code, operator, meter or Meter(model.budgets)),
         names=_input_names(code),
         custom_code=code.custom_code if custom else None,
         custom_options=operator.custom_options,
         subgraph=subgraph,
-        intermediates=tuple(tensors[i] for i in operator.intermediates or ()),
+        intermediates=tuple([tensors[i] for i in operator.intermediates or ()]),
     )
 
 
@@ -213,11 +215,13 @@ def _input(code: OperatorCode, tensor: TensorView, position: int) -> TensorView:
     if tensor.is_variable and not _keeps(code, position):
         tensor = replace(tensor, is_variable=False)
     quantization = tensor.quantization
-    if quantization is None or not quantization.zero_point.any():
+    if quantization is None:
         return tensor
     at = _WITHOUT_ZERO_POINTS.get(code.builtin_code)
-    of_several = quantization.per_channel and code.builtin_code in _SYMMETRIC
+    of_several = code.builtin_code in _SYMMETRIC and quantization.per_channel
     if not of_several and not (at == position and tensor.type in _SIGNED):
+        return tensor
+    if not quantization.zero_point.any():
         return tensor
     zeros = np.zeros_like(quantization.zero_point)
     return replace(tensor, quantization=replace(quantization, zero_point=zeros))

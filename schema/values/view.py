@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -209,6 +209,9 @@ class OperatorView(Generic[O]):
         """Such as ``CONV_2D``; the custom name for a custom operator."""
         return self.custom_code if self.custom_code is not None else self.op.name
 
+    def __str__(self) -> str:
+        return self.label
+
     @property
     def label(self) -> str:
         """Such as ``CONV_2D_12``: the operator and its index in the graph."""
@@ -221,7 +224,7 @@ class OperatorView(Generic[O]):
 
     def makes(self, index: int) -> bool:
         """Whether tensor `index` is one of the outputs."""
-        return any(tensor.index == index for tensor in self.outputs)
+        return index in [tensor.index for tensor in self.outputs]
 
     def get(self, name: str) -> TensorView | None:
         """The input declared as `name`, None where the model leaves it out."""
@@ -243,11 +246,13 @@ class OperatorView(Generic[O]):
 
     def present_inputs(self) -> Sequence[TensorView]:
         """The inputs without those that the model leaves out."""
+        if None not in self.inputs:
+            return cast("Sequence[TensorView]", self.inputs)
         return [tensor for tensor in self.inputs if tensor is not None]
 
     def variables(self) -> Sequence[TensorView]:
         """The inputs that keep a value from one invoke to the next; the operator sets them anew."""
-        return [tensor for tensor in self.present_inputs() if tensor.is_variable]
+        return [tensor for tensor in self.inputs if tensor is not None and tensor.is_variable]
 
 
 @record(eq=False)
