@@ -20,6 +20,7 @@ from tflite_ort.schema.arithmetic.fixed_point import (
     rescale,
     rounding_doubling_high_mul,
     rounding_shift_right,
+    shifts_refusal,
 )
 
 Array = npt.NDArray[Any]
@@ -39,7 +40,7 @@ def quantized_sum(op: View, a: Array, b: Array, *, sign: int) -> Array:
         shifts = power_of_two_shifts(scales)
         if shifts is not None:
             if min(shifts) != 0:
-                raise KernelError(f"int16 inputs are to be shifted by {shifts[0]} and {shifts[1]}")
+                raise KernelError(shifts_refusal(scales))
             a, b = (
                 rounding_shift_right(centred(op, tensor, codes), shift)
                 for tensor, codes, shift in zip(op.present_inputs(), (a, b), shifts, strict=True)

@@ -10,7 +10,7 @@ from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.idioms.exact_sums import clipped_codes, is_centred
 from tflite_ort.opmap.idioms.fixed_point import TIE_BREAK, rescaled
 from tflite_ort.schema import Op, OperatorView, TensorType, TensorView, Untranslatable
-from tflite_ort.schema.arithmetic.fixed_point import power_of_two_shifts
+from tflite_ort.schema.arithmetic.fixed_point import power_of_two_shifts, shifts_refusal
 
 View = OperatorView[Any]
 
@@ -61,7 +61,7 @@ def _sum(op: View, g: Graph, x: ir.Value, y: ir.Value) -> ir.Value:
     shifts = power_of_two_shifts(_scales(op)) if op.options.pot_scale_int16 else None
     if shifts is not None:
         if min(shifts) != 0:
-            raise Untranslatable(f"operands to be shifted by {shifts[0]} and {shifts[1]}")
+            raise Untranslatable(shifts_refusal(_scales(op)))
         x, y = (_shifted(g, value, shift) for value, shift in zip((x, y), shifts, strict=True))
         return g.op(op_type, x, y)
     twice = float(2 * max(first, second))

@@ -109,12 +109,21 @@ def rescale(x: npt.ArrayLike, multiplier: npt.ArrayLike) -> Int32Array:
 
 def power_of_two_shifts(scales: Sequence[np.float32]) -> tuple[int, int] | None:
     """The right shifts of two 16-bit operands to the unit of the output, if all three `scales` are
-    powers of two. TFLite refuses them unless the smaller one is 0."""
+    powers of two. TFLite refuses them unless the smaller one is 0 (see `shifts_refusal`)."""
     logs = [np.log2(scale) for scale in scales]
     exponents = [round(float(log)) for log in logs]
     if any(np.abs(float(log) - e) >= 1e-3 for log, e in zip(logs, exponents, strict=True)):
         return None
     return exponents[2] - exponents[0], exponents[2] - exponents[1]
+
+
+def shifts_refusal(scales: Sequence[np.float32]) -> str:
+    """Why TFLite refuses these `scales` of two 16-bit inputs and the output."""
+    first, second, output = (f"{float(scale):g}" for scale in scales)
+    return (
+        f"the inputs have the int16 scales {first} and {second}, the output {output}: TFLite takes "
+        "powers of two (within 0.07 %) only if the larger scale of the inputs is the output's"
+    )
 
 
 def saturate(x: npt.NDArray[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any]:

@@ -19,6 +19,7 @@ from tflite_ort.schema import (
     ActivationFunctionType,
     AddOptions,
     DivOptions,
+    KernelError,
     MulOptions,
     Op,
     Padding,
@@ -213,6 +214,25 @@ def power_of_two_rows() -> list[Case]:
         for op in (Op.ADD, Op.SUB)
         for first, second in ((-10, -12), (-13, -10), (-10, -10))
     ]
+
+
+@pytest.mark.parametrize("op", [Op.ADD, Op.SUB], ids=lambda op: op.name)
+@pytest.mark.parametrize("constant", [False, True], ids=["computed", "constant"])
+@pytest.mark.parametrize(
+    "scales", [(8 / 32767, 8 / 32767, 4 / 32767), (2.0**-12, 2.0**-13, 2.0**-11)], ids=str
+)
+def test_scales_that_are_refused(op: Op, constant: bool, scales: tuple[float, ...]) -> None:
+    """TFLite shifts 16-bit codes of one input to the unit of the other and of the output."""
+    rng = np.random.default_rng(5)
+    a, b, c = (T((3, 20), INT16, scale=scale) for scale in scales)
+    arrays = [] if constant else [a.random(rng), b.random(rng)]
+    if constant:
+        a, b = (T.constant(t.random(rng), INT16, scale=t.scale) for t in (a, b))
+    model = one_op_model(op, [a, b], [c], options(op))
+    with pytest.raises(RuntimeError, match="input1_shift == 0"):
+        litert(model, arrays)
+    with pytest.raises(KernelError, match="only if the larger scale of the inputs"):
+        ours(model, arrays)
 
 
 UNARY = (Op.EXP, Op.LOG, Op.SQRT, Op.RSQRT, Op.ABS, Op.NEG)
