@@ -16,6 +16,7 @@ from tflite_ort.schema import ExportError, Model, Tensor
 from tflite_ort.schema.values.sizes import is_known, unknown_size
 from tflite_ort.specialize.resources import same_size
 from tflite_ort.specialize.specialization import Shape
+from tflite_ort.suggestions import suggestion
 from tflite_ort.versioning.resolver import OpResolver
 
 Given = Mapping[str, Sequence[int | str | None]]
@@ -99,9 +100,10 @@ class _Sizes:
 def _by_index(model: Model, shapes: Given, sizes: _Sizes) -> dict[int, Shape]:
     graph = model.subgraphs[0]
     indices = {graph.tensors[index].name: index for index in graph.inputs}
-    unknown = sorted(set(shapes) - set(indices))
-    if unknown:
-        raise ExportError(f"no inputs named {unknown}; the model has {sorted(indices)}")
+    for unknown in sorted(set(shapes) - set(indices)):
+        there = ", ".join(map(repr, indices))
+        near = suggestion(unknown, indices)
+        raise ExportError(f"no input {unknown!r}; there are {there}{near}")
     return {indices[name]: tuple(map(sizes.size, shape)) for name, shape in shapes.items()}
 
 

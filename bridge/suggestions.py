@@ -7,6 +7,8 @@ from difflib import get_close_matches
 
 # Of names alike, ``difflib``'s measure: CONV2D is 0.92 like CONV_2D, ADD 0.67 like ADD_N.
 _ALIKE = 0.6
+# Of a part of a name.
+_FEWEST_LETTERS = 3
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
@@ -20,7 +22,11 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The name among `known` that is most like `name`; None where none is near."""
+    """The name among `known` that is most like `name`, else the shortest one of which `name` is a
+    part; None where there is none."""
     by_lower = {each.lower(): each for each in known}
-    near = get_close_matches(name.lower(), by_lower, 1, _ALIKE)
+    lower = name.lower()
+    near = get_close_matches(lower, by_lower, 1, _ALIKE)
+    if not near and len(lower) >= _FEWEST_LETTERS:
+        near = sorted((each for each in by_lower if lower in each), key=len)
     return by_lower[near[0]] if near else None

@@ -285,7 +285,8 @@ def test_the_verb_takes_all_of_it(tmp_path: Path) -> None:
     assert record["opset"] == 18 and record["inputs"] == ["x"]
     assert record["bytes"] == sum(os.path.getsize(each) for each in (out, f"{out}.data"))
     assert "checked" in record
-    assert "did you mean 'image'" in refusal("export", tmp_path / "c.tflite", out, "--nchw", "imge")
+    for option in ("--nchw", "imge"), ("--shape", "imge=N,4"):
+        assert "did you mean 'image'" in refusal("export", tmp_path / "c.tflite", out, *option)
     assert "OLD=NEW" in refusal("export", FLOAT, out, "--rename", "x", code=2)
     assert "--decode" in refusal("export", FLOAT, out, "--decode", "--float16", code=2)
 

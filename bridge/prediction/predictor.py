@@ -9,7 +9,7 @@ from typing import Any, overload
 import numpy as np
 
 from tflite_ort.prediction.array_files import Array, InputError
-from tflite_ort.prediction.preparation import Column, Preparation, columns_of
+from tflite_ort.prediction.preparation import Column, Preparation, checked_columns, columns_of
 from tflite_ort.prediction.row_model import ModelSource, RowModel
 from tflite_ort.prediction.tensors import OutputColumn
 from tflite_ort.providers.delegates import ProviderChoices
@@ -134,9 +134,7 @@ class Predictor:
             if len(inputs) != 1:
                 raise InputError(f"the model has {len(inputs)} inputs: columns is a dictionary")
             return {inputs[0]: columns}
-        if unknown := sorted(set(columns or ()) - set(inputs)):
-            raise InputError(f"columns: no inputs named {unknown}, the model has {inputs}")
-        return dict(columns or {})
+        return checked_columns(columns or {}, self.rows.inputs)
 
     def __reduce__(self) -> Any:
         return _remade, (self._arguments,)

@@ -12,6 +12,7 @@ from tflite_ort.prediction.array_files import Array, InputError, cast
 from tflite_ort.prediction.images import Normalization, image_of_pixels, takes_images
 from tflite_ort.prediction.sound import Ear
 from tflite_ort.prediction.tensors import InputColumn
+from tflite_ort.suggestions import suggestion
 
 # What a caller gives for an input: an array [n, ...], or n arrays.
 Column = Array | Sequence[Any]
@@ -39,6 +40,19 @@ def columns_of(
             "columns= (--column) says which is which"
         )
     return found
+
+
+def checked_columns(columns: Mapping[str, str], inputs: Sequence[InputColumn]) -> dict[str, str]:
+    """`columns` by input.
+
+    Raises:
+        InputError: the model has no such input.
+    """
+    names = [each.name for each in inputs]
+    for unknown in sorted(set(columns) - set(names)):
+        there, near = ", ".join(map(repr, names)), suggestion(unknown, names)
+        raise InputError(f"columns: no input {unknown!r}; there are {there}{near}")
+    return dict(columns)
 
 
 @dataclass(frozen=True, slots=True)

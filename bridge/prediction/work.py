@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tflite_ort.prediction.array_files import Array
-from tflite_ort.prediction.preparation import Preparation
+from tflite_ort.prediction.preparation import Preparation, checked_columns
 from tflite_ort.prediction.reading import ROW_ERRORS, Row, Table, Tables, rows_of
 from tflite_ort.prediction.results import Block, no_values, result_columns, result_values
 from tflite_ort.prediction.row_model import LARGEST_BATCH, ModelSource, RowModel
@@ -50,6 +50,7 @@ class Worker:
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
         self._model = RowModel(setup.model, setup.batch_size, 1, setup.arguments)
+        checked_columns(setup.columns, self._model.inputs)
         self.columns = result_columns(self._model.outputs)
 
     @property

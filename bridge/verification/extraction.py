@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 
 from tflite_ort.schema import (
     BridgeError,
@@ -15,6 +14,7 @@ from tflite_ort.schema import (
     with_own_data,
 )
 from tflite_ort.schema.values.resolve import tensor_views
+from tflite_ort.suggestions import suggestion
 from tflite_ort.verification.submodel import submodel
 
 Tensor = int | str
@@ -140,9 +140,8 @@ def tensor_index(graph: SubGraph, tensor: Tensor) -> int:
         raise ExtractionError(f"{len(found)} tensors are named {tensor!r}: {found}; give an index")
     if tensor.isdecimal():
         return tensor_index(graph, int(tensor))
-    near = get_close_matches(tensor, [each.name for each in graph.tensors], 3)
-    hint = f"; there are {', '.join(map(repr, near))}" if near else ""
-    raise ExtractionError(f"no tensor named {tensor!r}{hint}")
+    near = suggestion(tensor, [each.name for each in graph.tensors])
+    raise ExtractionError(f"no tensor named {tensor!r}{near}")
 
 
 def _named(graph: SubGraph, index: int) -> str:

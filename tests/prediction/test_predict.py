@@ -195,6 +195,14 @@ def test_rows_that_the_model_fails_over(tmp_path: Path) -> None:
 # Tables ------------------------------------------------------------------------------------------
 
 
+def test_a_column_for_an_input_that_is_not_there(tmp_path: Path) -> None:
+    model, out = written(tmp_path / "m.tflite", sums()), tmp_path / "out.csv"
+    pq.write_table(pa.table({"a": [[1.0] * 4]}), tmp_path / "in.parquet")
+    said = predict(model, tmp_path / "in.parquet", "--column", "xs=a", "--out", out, code=1)
+    assert "no input 'xs'; there are 'x'; did you mean 'x'?" in " ".join(said.split())
+    assert not out.exists()
+
+
 def test_tables(tmp_path: Path, model: Path) -> None:
     given = np.random.default_rng(0).normal(size=(1000, 4)).astype(np.float32)
     lists: list[Any] = [row.tolist() for row in given]

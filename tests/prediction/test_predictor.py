@@ -159,7 +159,7 @@ def test_columns_that_do_not_fit(batch: dict[str, Any], message: str) -> None:
 
 
 def test_arguments_that_do_not_fit() -> None:
-    with pytest.raises(InputError, match="no inputs named"):
+    with pytest.raises(InputError, match="no input "):
         Predictor(sums(), columns={"w": "x"})
     with pytest.raises(ValueError, match="batch_size must be 1 or more"):
         Predictor(sums(), 0)

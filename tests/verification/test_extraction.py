@@ -75,7 +75,8 @@ def test_metadata_are_cut_to_the_tensors_that_are_left() -> None:
 @pytest.mark.parametrize(
     ("start", "stop", "message"),
     [
-        (["inpu_1"], [], "no tensor named 'inpu_1'; there are 'input_1'"),
+        (["inpu_1"], [], "no tensor named 'inpu_1'; did you mean 'input_1'?"),
+        ([], ["Input"], "no tensor named 'Input'; did you mean 'input_1'?"),
         ([10_000], [], "no tensor 10000"),
         (["Identity"], [], "no operator is left to compute tensor 'Identity'"),
         ([], ["input_1"], "no operator is left to compute tensor 'input_1'"),
