@@ -122,6 +122,8 @@ class _Sizes:
         if batch * heads != groups or result.rank < 3:
             return None
         queries, keys = scores.shape[-2:]
+        if found[form.softmax].shape[-1] != keys or second["x"].shape[-2:] != (queries, keys):
+            return None  # a RESHAPE in between makes other rows
         return cls(batch, heads, queries, keys, x.shape[-1], result.shape[-1])
 
     def mask(self, mask: TensorView) -> tuple[int, ...] | None:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Graph
-from tflite_ort.opmap.patterns.matching import Found, Leaf, Node, node
+from tflite_ort.opmap.patterns.matching import RESHAPES, Found, Leaf, Node, node
 from tflite_ort.opmap.patterns.pattern import Emit, Pattern, Surroundings, View
 from tflite_ort.records import record
 from tflite_ort.schema import Op, TensorType, TensorView
@@ -49,6 +49,12 @@ class _Sizes:
         sizes = cls(batch, groups, share, elements)
         whole = x.shape[:2] == (batch, groups * share) and prod(x.shape[2:]) == elements
         return sizes if whole else None
+
+    @property
+    def inside(self) -> set[tuple[int, ...]]:
+        """The shapes of what is computed of groups."""
+        channels = 1, *self.factor[1:]
+        return {(*self.factor[:-1], self.elements), self.factor, self.mean, channels}
 
     @property
     def mean(self) -> tuple[int, ...]:
@@ -120,7 +126,9 @@ class _Form:
             sizes.mean,
             sizes.mean[:2],
         )
-        return inside and {tuple(each.shape) for each in beside} == wanted
+        if not inside or {tuple(each.shape) for each in beside} != wanted:
+            return False
+        return all(_broadcasts(op, sizes.inside, wanted) for op in found.operators.values())
 
     def _emit(self, found: Found, sizes: _Sizes, epsilon: float) -> Emit:
         scale, bias = found[self.scale].data, found[self.bias].data
@@ -128,6 +136,15 @@ class _Form:
         shape = (1, *sizes.of_channels(found[self.x].rank)[1:])
         vectors = scale.reshape(shape), bias.reshape(shape)
         return partial(_emit, found[self.x], sizes, float(epsilon), vectors)
+
+
+def _broadcasts(op: View, *places: set[tuple[int, ...]]) -> bool:
+    """Whether the operands of `op` are both of groups, or both beside x: a RESHAPE can put the
+    elements of one beside others."""
+    if op.op in RESHAPES or op.op is Op.MEAN:
+        return True
+    shapes = {tuple(each.shape) for each in op.present_inputs() if prod(each.shape) != 1}
+    return len(shapes) < 2 or any(shapes <= each for each in places)
 
 
 def _is_plain(tensor: TensorView) -> bool:

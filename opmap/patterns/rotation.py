@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from tflite_ort.opmap.graph import Graph, ir
-from tflite_ort.opmap.patterns.matching import Found, Leaf, Node, Producers, node
+from tflite_ort.opmap.patterns.matching import RESHAPES, Found, Leaf, Node, Producers, node
 from tflite_ort.opmap.patterns.pattern import Emit, Pattern, Surroundings, View
 from tflite_ort.records import record
 from tflite_ort.schema import Op, TensorType, TensorView
@@ -63,7 +63,9 @@ class _Form:
             return False
         half = x.shape[-1] // 2
         slices = (found.operator(self.first), 0), (found.operator(self.second), half)
-        whole = tuple(found[self.root].shape) == tuple(x.shape)
+        shapes = tuple(x.shape), (*x.shape[:-1], half)  # a RESHAPE in between makes other halves
+        steps = (op for op in found.operators.values() if op.op not in RESHAPES)
+        whole = found[self.root].shape == x.shape and all(op.output.shape in shapes for op in steps)
         return whole and join.options.axis in (3, -1) and all(_is_half(*each, x) for each in slices)
 
 
