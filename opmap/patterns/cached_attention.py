@@ -231,13 +231,14 @@ class _Attention:
     def _fits(self, found: Found) -> bool:
         """Whether scores are rows of tokens, in the same order all the way, and one mask is for all
         heads."""
-        heads, tokens, _ = self.keys.sizes
+        heads, tokens, elements = self.keys.sizes
         second = found.operator(_RESULT)["x"]
         *others, queries, last = (1, 1, *self.mask.shape)
         scores = (*(found[part].shape for part in (_SCORES, _MASKED, _SOFTMAX)), second.shape)
         return (
             all(shape[-1] == tokens for shape in scores)
             and all(prod(shape) == heads * self.rows * tokens for shape in scores)
+            and prod(self.q.shape) == heads * self.rows * elements
             and self.values.sizes[:2] == (heads, tokens)
             and self.values.shared * second.shape[-2] == self.rows
             and self.rows % self.queries == 0

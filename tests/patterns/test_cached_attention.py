@@ -44,6 +44,7 @@ class Layer:
         apart: the mask is added to the scores of each head apart, of several that share one.
         scaled: queries are multiplied by a number before they get their shape.
         flat: values of one head are [tokens, size].
+        alone: all heads of the cache have the same queries.
         table: the mask is looked up in `TABLE`, as JAX's take does it.
     """
 
@@ -54,6 +55,7 @@ class Layer:
     apart: bool = False
     scaled: bool = False
     flat: bool = False
+    alone: bool = False
     tokens: int = TOKENS
     table: bool = False
     beta: float = 1.0
@@ -132,7 +134,8 @@ class Layer:
     def _grouped(self, graph: SubgraphBuilder) -> Any:
         """Keys [1, kept, tokens, size] and values [1, kept, size, tokens], as they are."""
         groups = (1, self.kept)
-        graph.tensor("q", (*groups, self.product_rows, SIZE))
+        heads = (1, 1) if self.alone else groups
+        graph.tensor("q", (*heads, self.product_rows, SIZE))
         self._written(graph, "k", (*groups, self.tokens, SIZE), (*groups, self.queries, SIZE))
         self._written(graph, "v", (*groups, SIZE, self.tokens), (*groups, SIZE, self.queries))
         return groups, (("k_out", True), ("v_out", True)), (1, 1, self.rows, self.tokens)
@@ -292,7 +295,14 @@ def test_small_caches_are_not_cut() -> None:
     check(Layer(tokens=40), Layer(tokens=40).inputs(causal(1, 4, -np.inf, 40), 4))
 
 
-@pytest.mark.parametrize("layer", [Layer(beta=0.5), Layer(activation=ActivationFunctionType.RELU)])
+OTHERS = {
+    "beta": Layer(beta=0.5),
+    "activation": Layer(activation=ActivationFunctionType.RELU),
+    "the same queries for all heads": Layer(heads=2, repeated=False, alone=True),
+}
+
+
+@pytest.mark.parametrize("layer", OTHERS.values(), ids=OTHERS)
 def test_other_layers_are_left_as_they_are(layer: Layer) -> None:
     assert optimised_nodes(layer.content())["ReduceMax"] == 0
     check(layer, layer.inputs(causal(1, 9, -np.inf), 9), theirs=False)
