@@ -42,6 +42,7 @@ Array = npt.NDArray[Any]
 _SIDE = 8
 _ACTIVATIONS = [ActivationFunctionType.NONE, ActivationFunctionType.RELU6]
 _KINDS = ["conv", "window", "depthwise", "add", "prelu", "pool", "resize", "pad", "cut", "bias"]
+_KINDS += ["places", "largest", "cells"]
 with_blocks = pytest.mark.skipif(not blocked_channels(), reason="this CPU's blocks are not known")
 
 
@@ -78,6 +79,17 @@ class Network:
         elif kind in ("add", "bias"):
             same = [each for each, shape in self.shapes.items() if shape == (side, channels)]
             other = str(self.rng.choice(same)) if kind == "add" else self.constant(channels)
+            self._put(name, side, channels, Op.ADD, [source, other], AddOptions(**options))
+        elif kind == "places":  # a map of one channel
+            other = self.add("window", source, _ACTIVATIONS[1], 1)
+            self._put(name, side, channels, Op.MUL, [source, other], MulOptions(**options))
+        elif kind in ("largest", "cells"):  # of all channels, or of all places
+            other, axes = f"{name}/largest", f"{name}/axes"
+            self.main.constant(axes, np.int32([3] if kind == "largest" else [1, 2]))
+            shape = (1, side, side, 1) if kind == "largest" else (1, 1, 1, channels)
+            self.main.tensor(other, shape)
+            largest = ReducerOptions(keep_dims=True)
+            self.main.operator(Op.REDUCE_MAX, [source, axes], [other], largest)
             self._put(name, side, channels, Op.ADD, [source, other], AddOptions(**options))
         elif kind == "prelu":
             self._put(name, side, channels, Op.PRELU, [source, self.constant(1, 1, channels)], None)

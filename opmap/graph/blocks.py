@@ -83,8 +83,11 @@ def _widen_all(graph: ir.Graph, uses: Uses, block: int) -> None:
 
 
 def _maps(channels: int, node: ir.Node, value: ir.Value) -> Sequence[ir.Value] | None:
-    """The maps of `node` that are as wide as `value` is; None where they cannot be wider."""
+    """The maps of `node` that are as wide as `value` is, which has so many channels; None where
+    they cannot be wider."""
     if is_convolution(node):
+        if _width(node, value) != channels:
+            return None  # a map of one channel, which is broadcast to others
         if is_depthwise(node):
             return [each for each in (node.inputs[0], *node.outputs) if each is not None]
         return [value] if is_dense(node) else None
@@ -100,6 +103,13 @@ def _maps(channels: int, node: ir.Node, value: ir.Value) -> Sequence[ir.Value] |
         elif _change(node, place, each.const_value.array, channels) is None:
             return None
     return maps
+
+
+def _width(node: ir.Node, value: ir.Value) -> int:
+    """The channels of a map that a convolution makes or reads."""
+    weights = weights_of(node)
+    is_read = node.inputs[0] is value and is_dense(node)
+    return int(weights.shape[1] if is_read else len(weights))
 
 
 def _change(
@@ -237,7 +247,15 @@ def _loose(node: ir.Node, found: Sequence[int], uses: Uses) -> Sequence[int] | N
     loose = [i for i, each in enumerate(node.inputs) if each is not None and not found[i]]
     if node.op_type == "Mul" and loose:
         return None
-    return None if any(constant(node, place) is not None for place in loose) else loose
+    return loose if all(_is_like(node.inputs[place], node.outputs[0]) for place in loose) else None
+
+
+def _is_like(value: ir.Value | None, result: ir.Value) -> bool:
+    """Whether `value` is computed and known to have the shape of `result`: one that is broadcast
+    has other channels, or other cells."""
+    if value is None or value.const_value is not None:
+        return False
+    return value.shape is not None and value.shape == result.shape
 
 
 def _is_cell(node: ir.Node, cells: set[int]) -> bool:
