@@ -23,6 +23,7 @@ from tflite_ort.schema import (
     AddOptions,
     Conv2DOptions,
     DepthwiseConv2DOptions,
+    MulOptions,
     Op,
     Padding,
     Pool2DOptions,
@@ -154,6 +155,12 @@ class Drawn:
             narrow = self.dense(moved, self.shapes[stem][3])
             if self.rng.integers(4) == 0:
                 ends.append(self.dense(self.rng.choice([wide, moved, stem]), 8))
+            if self.rng.integers(4) == 0:  # a map of one channel, for all channels
+                one = self.dense(stem, 1)
+                if self.shapes[one][:3] == self.shapes[narrow][:3]:
+                    adds = bool(self.rng.integers(2))
+                    op, options = (Op.ADD, AddOptions()) if adds else (Op.MUL, MulOptions())
+                    narrow = self.made(op, [narrow, one], self.shapes[narrow], options)
             if self.shapes[narrow] == self.shapes[stem]:
                 narrow = self.made(Op.ADD, [stem, narrow], self.shapes[stem], AddOptions())
             stem = narrow

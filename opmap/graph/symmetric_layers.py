@@ -15,6 +15,7 @@ the scale was computed. The sums stay the same integers by these changes:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -67,7 +68,8 @@ class _Change:
             self._part(layer)
         for layer in self._layers.values():
             if layer.is_dense and layer.wanted and id(layer.source) not in self._orders:
-                self._widen(self._uses.tied(layer.source, self._maps))
+                maps = partial(self._maps, layer.channels)
+                self._widen(self._uses.tied(layer.source, maps))
         for layer in [*self._layers.values(), *self._copying]:
             order = self._orders.get(id(layer.source))
             if layer.is_dense and order is not None:
@@ -104,10 +106,14 @@ class _Change:
             nodes.update((id(node), node) for node in found)
         return list(nodes.values())
 
-    def _maps(self, node: ir.Node, value: ir.Value) -> Sequence[ir.Value] | None:
-        """The maps of `node` that are as wide as `value` is; None where they cannot be wider."""
+    def _maps(self, channels: int, node: ir.Node, value: ir.Value) -> Sequence[ir.Value] | None:
+        """The maps of `node` that are as wide as `value` is, which has so many channels; None where
+        they cannot be wider."""
         layer = self._layers.get(id(node))
         if layer is not None:
+            width = layer.channels if layer.source is value else len(layer.weights)
+            if width != channels:
+                return None  # a map of one channel, which is broadcast to others
             if layer.is_dense:
                 return [value]
             return None if layer.wanted else [layer.source, node.outputs[0]]
