@@ -379,6 +379,21 @@ def test_batch_matmul_becomes_one_integer_node(constant: bool, tmp_path: Path) -
     assert nodes.count("QLinearMatMul") == 1
 
 
+@pytest.mark.parametrize(
+    ("x", "y"), [((5, 16), (16, 7)), ((1, 5, 16), (1, 16, 7)), ((3, 5, 16), (16, 7))]
+)
+@pytest.mark.parametrize("adjoint", ["", "y"], ids=["plain", "adjoint"])
+def test_a_scale_for_each_column_is_one_integer_node(
+    x: Shape, y: Shape, adjoint: str, tmp_path: Path
+) -> None:
+    case = product("int8", x, y, adjoint, constant=True)
+    axis = len(y) - (2 if adjoint else 1)
+    right = replace(case.inputs[1], scale=np.linspace(0.01, 0.02, 7).tolist(), axis=axis)
+    columns = replace(case, inputs=[case.inputs[0], right])
+    nodes = optimized_nodes(columns.model(), tmp_path / "o.onnx")
+    assert nodes.count("QLinearMatMul") == 1 and "MatMul" not in nodes
+
+
 @given(st.data())
 def test_drawn_products(data: st.DataObject) -> None:
     size = st.integers(1, 9)
