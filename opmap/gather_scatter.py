@@ -55,8 +55,16 @@ def gather(op: OperatorView[GatherOptions], g: Graph) -> None:
     same_rank = positions.rank == 1 and domain is Domain.STORED
     layout = g.layout(input) if same_rank else Layout.LAST
     value = g.read(input, layout=layout, domain=domain)
-    value = g.op("Gather", value, indices, axis=layout.axis(axis, input.rank))
+    if not _takes_all_in_order(positions, input.shape[axis]):
+        value = g.op("Gather", value, indices, axis=layout.axis(axis, input.rank))
     g.write(output, value, layout=layout, domain=domain)
+
+
+def _takes_all_in_order(positions: TensorView, size: int) -> bool:
+    data = positions.data
+    if data is None or not is_known(size) or data.shape != (size,):
+        return False
+    return np.array_equal(data, np.arange(size))
 
 
 def _batched(

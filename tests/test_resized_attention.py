@@ -14,7 +14,7 @@ from flatbuffers import flexbuffers
 from tests.models import model_path
 from tests.oracle import litert
 from tests.registered import invoked
-from tflite_ort import Interpreter, ModelError, export_onnx
+from tflite_ort import BridgeError, Interpreter, ModelError, export_onnx
 from tflite_ort.schema import read_model, write_model
 from tflite_ort.schema.file.model import Model
 
@@ -65,6 +65,36 @@ def test_a_resized_composite_gives_what_litert_gives(batch: int, tokens: int, ke
     (want,) = litert(content, feeds)
     np.testing.assert_allclose(got, want, atol=1e-5 * float(np.abs(want).max()))
     np.testing.assert_allclose(got, _attention(*feeds, SIZE**-0.5), atol=1e-5)
+
+
+@pytest.mark.parametrize(("heads", "shared"), [(32, 32), (8, 4), (32, 8), (4, 4)])
+def test_other_numbers_of_heads(heads: int, shared: int) -> None:
+    """The decomposition of the file has the heads of keys that 32 heads of queries read."""
+    batch, tokens = 2, 3
+    cache, queries = (batch, KEYS, shared, SIZE), (batch, tokens, heads, SIZE)
+    content = model_path(NAME).read_bytes()
+    feeds = _drawn([cache, (batch, 1, tokens, KEYS), queries, cache])
+    got = _ours(content, feeds)
+    (want,) = litert(content, feeds)
+    np.testing.assert_allclose(got, want, atol=1e-5 * float(np.abs(want).max()))
+
+
+def test_one_head_of_keys() -> None:
+    """LiteRT refuses it: all heads of the queries read it."""
+    cache, queries = (2, KEYS, 1, SIZE), (2, 3, HEADS, SIZE)
+    feeds = _drawn([cache, (2, 1, 3, KEYS), queries, cache])
+    values, mask, q, keys = feeds
+    wide = [np.repeat(each, HEADS, 2) for each in (values, keys)]
+    got = _ours(model_path(NAME).read_bytes(), feeds)
+    want = _ours(model_path(NAME).read_bytes(), [wide[0], mask, q, wide[1]])
+    np.testing.assert_allclose(got, want, atol=1e-5)
+
+
+@pytest.mark.parametrize("heads", [2, 6, 33])
+def test_heads_that_do_not_divide(heads: int) -> None:
+    cache, queries = (2, KEYS, SHARED, SIZE), (2, 3, heads, SIZE)
+    with pytest.raises(BridgeError, match=r"out of bounds|division by 0"):
+        _ours(model_path(NAME).read_bytes(), _drawn([cache, (2, 1, 3, KEYS), queries, cache]))
 
 
 def test_an_interpreter_is_resized_there_and_back() -> None:

@@ -21,7 +21,7 @@ from tflite_ort.schema.file.enums import BuiltinOperator, TensorType
 from tflite_ort.schema.file.flow import inlined_subgraph
 from tflite_ort.schema.file.layer_options import BatchMatMulOptions, SoftmaxOptions
 from tflite_ort.schema.file.model import Buffer, Model, Operator, OperatorCode, SubGraph, Tensor
-from tflite_ort.schema.file.options import GatherOptions
+from tflite_ort.schema.file.options import GatherOptions, ShapeOptions
 from tflite_ort.schema.file.stablehlo_options import StableHLOCompositeOptions
 from tflite_ort.schema.file.tables import Table
 
@@ -87,7 +87,19 @@ class _Body:
 
     def op(self, op: BuiltinOperator, *inputs: int, options: Table | None = None) -> int:
         """The index of the float result of an operator, of four dimensions."""
-        output = self._add(Tensor(shape=(1, 1, 1, 1), type=TensorType.FLOAT32, has_rank=True))
+        return self._made(op, inputs, Tensor(shape=(1, 1, 1, 1), has_rank=True), options)
+
+    def integers(
+        self, op: BuiltinOperator, rank: int, *inputs: int, options: Table | None = None
+    ) -> int:
+        """The index of the result of an operator, 32-bit integers of `rank` dimensions."""
+        tensor = Tensor(shape=(1,) * rank, type=TensorType.INT32, has_rank=True)
+        return self._made(op, inputs, tensor, options)
+
+    def _made(
+        self, op: BuiltinOperator, inputs: tuple[int, ...], result: Tensor, options: Table | None
+    ) -> int:
+        output = self._add(result)
         operator = Operator(
             opcode_index=self._parts.code(op), inputs=inputs, outputs=(output,), options=options
         )
@@ -137,17 +149,14 @@ def _attention(parts: _Parts, graph: SubGraph, operator: Operator) -> SubGraph |
         return None
     tensors = [graph.tensors[index] for index in operator.inputs if index is not None]
     scale = _scale(options, tensors, parts.meter)
-    repeats = _repeats(tensors)
-    if scale is None or repeats is None or len(operator.outputs) != 1:
+    if scale is None or not _fit(tensors) or len(operator.outputs) != 1:
         return None
     body = _Body(parts, tensors)
     turned = body.constant(np.array(_TURNED, np.int32), TensorType.INT32)
     factor = body.constant(np.array(scale, np.float32), TensorType.FLOAT32)
     q, k, v = body.op(_Op.MUL, 0, factor), 1, 2
-    if repeats > 1:
-        heads = np.repeat(np.arange(tensors[1].shape[2], dtype=np.int32), repeats)
-        places, axis = body.constant(heads, TensorType.INT32), GatherOptions(axis=2)
-        k, v = (body.op(_Op.GATHER, each, places, options=axis) for each in (k, v))
+    places = _heads_of_keys(body)
+    k, v = (body.op(_Op.GATHER, each, places, options=GatherOptions(axis=2)) for each in (k, v))
     q, k, v = (body.op(_Op.TRANSPOSE, each, turned) for each in (q, k, v))
     scores = body.op(_Op.BATCH_MATMUL, q, k, options=BatchMatMulOptions(adj_y=True))
     masked = body.op(_Op.ADD, scores, 3)
@@ -156,14 +165,30 @@ def _attention(parts: _Parts, graph: SubGraph, operator: Operator) -> SubGraph |
     return body.graph(len(tensors), body.op(_Op.TRANSPOSE, result, turned))
 
 
-def _repeats(tensors: Sequence[Tensor]) -> int | None:
-    """How many heads of queries share a head of keys; None for no attention of four floats."""
+def _heads_of_keys(body: _Body) -> int:
+    """For each head of the queries, the head of the keys that it reads: neighbours
+    share one. Numbers of heads that do not divide make a place beyond the last one."""
+
+    def number(value: int) -> int:
+        return body.constant(np.array(value, np.int32), TensorType.INT32)
+
+    def heads(tensor: int) -> int:
+        shape = body.integers(_Op.SHAPE, 1, tensor, options=ShapeOptions(TensorType.INT32))
+        return body.integers(_Op.GATHER, 0, shape, number(2), options=GatherOptions())
+
+    of_queries = heads(0)
+    shared = body.integers(_Op.FLOOR_DIV, 0, of_queries, heads(1))
+    places = body.integers(_Op.RANGE, 1, number(0), of_queries, number(1))
+    return body.integers(_Op.FLOOR_DIV, 1, places, shared)
+
+
+def _fit(tensors: Sequence[Tensor]) -> bool:
+    """Whether these are queries, keys, values and a mask of an attention of floats."""
     floats = all(each.type is TensorType.FLOAT32 and len(each.shape) == 4 for each in tensors)
     if len(tensors) != 4 or not floats:
-        return None
+        return False
     heads, shared, of_values = (each.shape[2] for each in tensors[:3])
-    fits = shared > 0 and heads % shared == 0 and of_values == shared
-    return heads // shared if fits else None
+    return shared > 0 and heads % shared == 0 and of_values == shared
 
 
 def _scale(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.one_op import Case, Node, T, check, graph_model, ours
 from tests.ops.moved import FLOAT32, INT16, INT32, INT64, ints, moves, tensor
 from tests.oracle import litert
-from tflite_ort import KernelError
+from tflite_ort import KernelError, export_onnx
 from tflite_ort.schema import BridgeError, GatherOptions, Op, TensorType
 
 INT4 = TensorType.INT4
@@ -57,6 +57,9 @@ CASES = [
     gather("matrix", (4, 3), picks([0, 3], [2, 1]), axis=0),
     gather("int16", (4, 3), picks(2, 1, dtype=np.int16), axis=1),
     gather("batch", (2, 4, 3), picks([0, 3, 3], [2, 1, 0]), axis=1, batch_dims=1),
+    gather("in-order", (2, 4, 3), picks(*range(4)), axis=1),
+    gather("in-order-matrix", (4, 3), picks([0, 1, 2, 3]), axis=0),
+    gather("first-in-order", (2, 4, 3), picks(0, 1, 2), axis=1),
     gather("batch-axis", (2, 5, 4, 3), picks([0, 3, 3], [2, 1, 0]), axis=2, batch_dims=1),
     gather("batch-all", (2, 4, 3), picks(1, 3), axis=1, batch_dims=1),
     gather("batch-far", (2, 5, 4), picks(1, 3), axis=2, batch_dims=1),
@@ -94,6 +97,13 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_case(case: Case) -> None:
     check(case)
+
+
+def test_all_elements_in_their_order_are_not_moved() -> None:
+    tensors = {"x": T((2, 4)), "p": T.constant(picks(*range(4))), "y": T((2, 4)), "z": T((2, 4))}
+    nodes = [Node(Op.GATHER, ["x", "p"], ["y"], GatherOptions(axis=1)), Node(Op.NEG, ["y"], ["z"])]
+    made = export_onnx(graph_model(tensors, nodes, ["z"]))
+    assert [node.op_type for node in made.graph.node] == ["Neg"]
 
 
 @st.composite

@@ -38,7 +38,6 @@ from tflite_ort.schema import (
     TensorType,
 )
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
-from tflite_ort.schema.values.semantics import quantized_range
 
 Shape = tuple[int, ...]
 NONE, RELU, RELU6, RELU_N1_TO_1 = (
@@ -379,21 +378,6 @@ def test_batch_matmul_becomes_one_integer_node(constant: bool, tmp_path: Path) -
     assert nodes.count("QLinearMatMul") == 1
 
 
-@pytest.mark.parametrize(
-    ("x", "y"), [((5, 16), (16, 7)), ((1, 5, 16), (1, 16, 7)), ((3, 5, 16), (16, 7))]
-)
-@pytest.mark.parametrize("adjoint", ["", "y"], ids=["plain", "adjoint"])
-def test_a_scale_for_each_column_is_one_integer_node(
-    x: Shape, y: Shape, adjoint: str, tmp_path: Path
-) -> None:
-    case = product("int8", x, y, adjoint, constant=True)
-    axis = len(y) - (2 if adjoint else 1)
-    right = replace(case.inputs[1], scale=np.linspace(0.01, 0.02, 7).tolist(), axis=axis)
-    columns = replace(case, inputs=[case.inputs[0], right])
-    nodes = optimized_nodes(columns.model(), tmp_path / "o.onnx")
-    assert nodes.count("QLinearMatMul") == 1 and "MatMul" not in nodes
-
-
 @given(st.data())
 def test_drawn_products(data: st.DataObject) -> None:
     size = st.integers(1, 9)
@@ -422,40 +406,3 @@ def test_inputs_that_do_not_fit(case: Case, inputs: list[T], message: str) -> No
     model = replace(case, inputs=[*inputs, *case.inputs[1:]]).model()
     with pytest.raises(ModelError, match=message):
         Interpreter(model_content=model).allocate_tensors()
-
-
-@pytest.mark.parametrize("adjoint", [False, True], ids=["plain", "adjoint"])
-@pytest.mark.parametrize("axis", [-2, -1], ids=["rows", "columns"])
-@pytest.mark.parametrize("batch", [(), (1,), (2,), (1, 1)], ids=str)
-@pytest.mark.parametrize("type", [TensorType.INT8, TensorType.INT16], ids=lambda type: type.name)
-def test_batch_matmul_with_a_scale_for_each_channel(
-    type: TensorType, batch: Shape, axis: int, adjoint: bool
-) -> None:
-    """The true product, on both paths; LiteRT takes the scales for 0."""
-    rng = np.random.default_rng(axis % 3)
-    axis += len(batch) + 2
-    codes = rng.integers(-127, 128, (*batch, 4, 3) if adjoint else (*batch, 3, 4)).astype(np.int8)
-    scales = rng.uniform(0.1, 0.5, codes.shape[axis]).astype(np.float32)
-    wide = type is TensorType.INT16
-    x = T((*batch, 2, 3), type, 0.01, 0 if wide else 3)
-    y = T.constant(codes, scale=scales.tolist(), axis=axis)
-    unit = 0.01 if wide else 0.5
-    output = T((*batch, 2, 4), type, unit, 0 if wide else -2)
-    options = BatchMatMulOptions(adj_y=adjoint)
-    model = one_op_model(Op.BATCH_MATMUL, [x, y], [output], options, 3)
-    feed = x.random(rng)
-    shape = [1] * codes.ndim
-    shape[axis] = -1
-    real = codes * scales.astype(np.float64).reshape(shape)
-    product = (
-        0.01
-        * (feed.astype(np.float64) - (0 if wide else 3))
-        @ (real.swapaxes(-1, -2) if adjoint else real)
-    )
-    low, high = quantized_range(type)
-    want = np.clip(np.rint(product / unit) + (0 if wide else -2), low, high).astype(feed.dtype)
-    by_ort, runners = ours(model, [feed])
-    assert runners == {"ort"}
-    assert not np.array_equal(litert(model, [feed])[0], want)
-    for got in (by_ort, ours(model, [feed], [])[0], exported(model, [feed])):
-        assert_close(got[0], want, 1, 0, "per channel")
