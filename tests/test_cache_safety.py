@@ -42,6 +42,30 @@ def test_damaged_entries_are_made_anew(
         assert is_hit(whole)
 
 
+@pytest.mark.parametrize("odd", [None, -1, 1 << 70, "x", [], {}, 1e300], ids=repr)
+def test_a_document_that_says_something_odd_of_the_model_is_made_anew(
+    odd: object, tmp_path: Path
+) -> None:
+    """In the place of each number and list of what it says; its checksum is right."""
+    path = model_path(KEYWORDS)
+    want = made(Interpreter(path, cache=tmp_path))
+    folder = CacheFolder(str(tmp_path), 1 << 30)
+    for place in range(7):
+        key = max(folder.entries(), key=lambda entry: entry.size).key
+        document = folder.read(key)
+        assert document is not None
+        face = list(document.hot["face"])
+        face[place] = [odd] if isinstance(face[place], list) and odd != [] else odd
+        folder.write(key, {**document.hot, "face": face}, document.rest(), ())
+        interpreter = Interpreter(path, cache=tmp_path)
+        for details in (interpreter.get_input_details(), interpreter.get_output_details()):
+            assert all(each["index"] >= 0 for each in details)
+        if place not in (1, 4, 5) or odd != []:  # no signatures, inputs, outputs: nothing is odd
+            assert_same(made(interpreter), want)
+        folder.remove(key)
+        made(Interpreter(path, cache=tmp_path))
+
+
 def test_a_small_graph_is_read_whole(tmp_path: Path) -> None:
     """Nobody changes it under a session any more."""
     path = model_path(KEYWORDS)

@@ -13,13 +13,32 @@ from tflite_ort.signature import Signature
 
 Row = Sequence[Any]
 
+_MOST = 1 << 31  # subgraphs or tensors of a file
+
 
 def face_of(row: Row) -> Face:
-    """What a row says."""
+    """What a row says.
+
+    Raises:
+        ValueError: something else stands where a number or a place of a tensor has to; TypeError
+            or IndexError where it is no row at all.
+    """
     subgraphs, signatures, subgraph, count, inputs, outputs, tensors = row
+    sizes = [size for _, _, _, shape, *_ in tensors for size in shape]
+    places = [*inputs, *outputs, *(each[0] for each in tensors)]
+    numbers = (subgraphs, subgraph, count, *places, *sizes)
+    if not all(type(each) is int for each in numbers):
+        raise ValueError("numbers are expected")
+    few = max(subgraphs, count) <= _MOST
+    if not (few and _are_below([subgraph], subgraphs) and _are_below(places, count)):
+        raise ValueError("there are not so many")
     named = {key: Signature(ins, outs, number) for key, ins, outs, number in signatures}
     known = _Tensors({each[0]: each for each in tensors})
     return Face(subgraphs, named, subgraph, count, tuple(inputs), tuple(outputs), known)
+
+
+def _are_below(places: Sequence[int], count: int) -> bool:
+    return not places or (min(places) >= 0 and max(places) < count)
 
 
 class _Tensors:

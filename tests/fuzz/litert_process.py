@@ -73,7 +73,10 @@ def _work(connection: Connection) -> None:
     confine(8 << 30)
     before = peak()
     while True:
-        question = connection.recv()
+        try:
+            question = connection.recv()
+        except EOFError:  # nobody asks any more
+            os._exit(0)
         perturb(question.unset)
         deadline(question.seconds)
         answer = ran(question)
@@ -94,8 +97,6 @@ def _serve(descriptor: int) -> None:
         if child == 0:
             try:
                 _work(connection)
-            except (EOFError, OSError):
-                os._exit(0)
             finally:
                 os._exit(1)
         _, status = os.waitpid(child, 0)

@@ -164,6 +164,21 @@ def _codes(model: Model, tensor: Tensor) -> Array | None:
     return unpack(data, count, PACKED_BITS[tensor.type]) if packed else None
 
 
+def whole_bytes(model: Model) -> Model:
+    """Codes of 4 and 2 bits have 8."""
+    for graph, number, tensor in each_tensor(model):
+        if tensor.type in PACKED_BITS:
+            type = TensorType.UINT8 if tensor.type is TensorType.UINT4 else TensorType.INT8
+            codes = _codes(model, tensor)
+            if codes is None:
+                model = with_tensor(model, graph, number, type=type)
+            else:
+                codes = codes & 15 if type is TensorType.UINT8 else codes
+                data = codes.astype(NUMPY_DTYPE[type]).tobytes()
+                model = with_data(model, graph, number, data, type=type, sparsity=None)
+    return model
+
+
 def told_biases(model: Model) -> Model:
     """The option that tells the type of a bias tells that of the file."""
     for graph, number, op, _ in each_operator(model):

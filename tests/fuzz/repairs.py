@@ -205,7 +205,8 @@ def strings_in_rows(model: Model) -> Model:
 
 
 def exchanged(model: Model) -> Model:
-    """Bodies of WHILE that do not hand on one value in the place of another: it passes two NEG."""
+    """Bodies of WHILE that do not hand on one value in the place of another: it passes two
+    operators that leave it as it is."""
     for _, _, op, name in each_operator(model):
         if name != "WHILE" or not isinstance(op.options, WhileOptions):
             continue
@@ -215,21 +216,41 @@ def exchanged(model: Model) -> Model:
         inputs, outputs = model.subgraphs[number].inputs, model.subgraphs[number].outputs
         for place, index in enumerate(outputs):
             if index in inputs and inputs[place : place + 1] != (index,):
-                model = _through_neg(model, number, place)
+                model = _through_two(model, number, place)
     return model
 
 
-def _through_neg(model: Model, number: int, place: int) -> Model:
+_TWICE_NOTHING = {
+    TensorType.BOOL: BuiltinOperator.LOGICAL_NOT,
+    TensorType.UINT8: BuiltinOperator.CAST,
+}
+
+
+def _through_two(model: Model, number: int, place: int) -> Model:
     graph = model.subgraphs[number]
     count, tensor = len(graph.tensors), graph.tensors[graph.outputs[place]]
     copy = replace(tensor, buffer=0, is_variable=False)
-    codes = (*model.operator_codes, OperatorCode(builtin_code=BuiltinOperator.NEG, version=1))
+    code = _TWICE_NOTHING.get(tensor.type, BuiltinOperator.NEG)
+    codes = (*model.operator_codes, OperatorCode(builtin_code=code, version=1))
     steps = [(graph.outputs[place], count), (count, count + 1)]
     added = [Operator(opcode_index=len(codes) - 1, inputs=(a,), outputs=(b,)) for a, b in steps]
     outputs = set_at(graph.outputs, place, count + 1)
     tensors, operators = (*graph.tensors, copy, copy), (*graph.operators, *added)
     model = replace(model, operator_codes=codes)
     return with_graph(model, number, tensors=tensors, operators=operators, outputs=outputs)
+
+
+def without_unread(model: Model) -> Model:
+    """Main graphs without operators whose results nobody reads; those without results stay."""
+    graph = model.subgraphs[0]
+    kept = graph.operators
+    while True:
+        read = {index for op in kept for index in op.inputs} | set(graph.outputs)
+        left = tuple(op for op in kept if not op.outputs or read & set(op.outputs))
+        if len(left) == len(kept):
+            break
+        kept = left
+    return model if kept is graph.operators else with_graph(model, 0, operators=kept)
 
 
 def plain_slices(model: Model) -> Model:
