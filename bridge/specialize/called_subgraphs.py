@@ -128,9 +128,15 @@ def _loop(
 
 
 def _lists(given: Views, bodies: Sequence[Specialized]) -> set[int]:
-    """The places of a loop's state of which an iteration only sets one row."""
+    """The places of a loop's state of which an iteration only sets one row.
+
+    Where an input says how many iterations there are, one that sets a row that is not there fails.
+    """
     condition, body = bodies
     loop = trip_count.counted(given, condition, body)
+    if loop is None:
+        limit = trip_count.bounded(given, condition, body)
+        loop = None if limit is None else loop_rows.of_unknown_count(limit, body)
     if loop is None:
         return set()
     return {

@@ -72,17 +72,23 @@ def results(
 ) -> list[ir.Value]:
     """The values of `tensors`, as results of the body that `g` builds now.
 
-    ONNX wants distinct values of nodes of the body; an Identity makes one where that is needed.
-
     Args:
         inner: the graph that holds `tensors`.
         domains: one for each tensor.
     """
-    values: list[ir.Value] = []
-    for tensor, domain in zip(tensors, domains, strict=True):
-        value = inner.read(tensor, layout=Layout.LAST, domain=domain)
+    pairs = zip(tensors, domains, strict=True)
+    return distinct(g, [inner.read(t, layout=Layout.LAST, domain=domain) for t, domain in pairs])
+
+
+def distinct(g: Graph, values: Sequence[ir.Value]) -> list[ir.Value]:
+    """`values` as results of the body that `g` builds now.
+
+    ONNX wants distinct values of nodes of the body; an Identity makes one where that is needed.
+    """
+    made: list[ir.Value] = []
+    for value in values:
         inside = any(value.producer() is node for node in g.nodes)
-        if not inside or any(value is other for other in values):
+        if not inside or any(value is other for other in made):
             value = g.op("Identity", value)
-        values.append(value)
-    return values
+        made.append(value)
+    return made

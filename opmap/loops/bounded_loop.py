@@ -1,15 +1,18 @@
 """WHILE with a trip count that is computed before it runs: a Loop without a condition.
 
-A counter that only the condition reads is not carried through the Loop.
+A counter that only the condition reads is not carried through the Loop. Where a loop of known trip
+count would need no Loop, nor does this one, for trip counts that use rows inside of all lists: an
+If chooses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tflite_ort.opmap.graph import Graph, ir
-from tflite_ort.opmap.graph.bodies import Forms, results, translate_inside
+from tflite_ort.opmap.graph.bodies import Forms, distinct, results, translate_inside
+from tflite_ort.opmap.loops.counted_loop import Run
 from tflite_ort.opmap.loops.loop_carried import (
     LoopCarried,
     forms_inside,
@@ -18,26 +21,113 @@ from tflite_ort.opmap.loops.loop_carried import (
     pass_through,
 )
 from tflite_ort.opmap.loops.stacked_iterations import needed
-from tflite_ort.schema import OperatorView, Specialized, TensorView, WhileOptions
+from tflite_ort.records import record
+from tflite_ort.schema import OperatorView, Specialized, TensorView, Untranslatable, WhileOptions
 from tflite_ort.schema.loops.induction_variables import InductionVariable
+from tflite_ort.schema.loops.loop_rows import of_unknown_count
 from tflite_ort.schema.loops.trip_count import Bounded
 
 View = OperatorView[Any]
+Finals = Mapping[int, ir.Value]
+# Both branches have the constants of the body: no more bytes than this are worth it.
+_MOST_TWICE = 1 << 22
+
+
+@record
+class _Bounded:
+    """A WHILE under translation.
+
+    Args:
+        values: the loop-carried values.
+        outside: the forms of the inputs of the body.
+        trip_count: an int64 scalar.
+    """
+
+    op: OperatorView[WhileOptions]
+    g: Graph
+    limit: Bounded
+    values: Sequence[LoopCarried]
+    outside: Sequence[Forms]
+    trip_count: ir.Value
+
+    @property
+    def body(self) -> Specialized:
+        return self.op.bodies[1]
 
 
 def bounded_loop(op: OperatorView[WhileOptions], g: Graph, limit: Bounded) -> None:
-    """WHILE as a Loop without a condition.
+    """WHILE as a Loop without a condition, or as an If.
 
     Args:
         limit: what gives the trip count.
     """
-    body, values = op.bodies[1], loop_carried(op)
-    outside = forms_inside(g, op.present_inputs(), body)
-    kept, operators = _kept(body, values, limit)
+    values = loop_carried(op)
+    outside = forms_inside(g, op.present_inputs(), op.bodies[1])
     trip_count = _trip_count(op, g, limit)
+    for value in values:  # outside of the bodies
+        g.read(value.initial, domain=value.domain)
+    loop = _Bounded(op, g, limit, values, outside, trip_count)
+    finals = _chosen(loop) or _repeated(loop)
+    for value in values:
+        if value.place in finals:
+            g.write(value.final, finals[value.place], domain=value.domain)
+        else:
+            counter = limit.counters[value.place]
+            g.write(value.final, _final(g, counter, trip_count, value.final))
+    pass_through(op, g, {value.place for value in values})
+
+
+def _chosen(loop: _Bounded) -> Finals:
+    """By place, the final values, counters aside: an If of `Run` and a Loop. Empty if `Run` cannot
+    compute them."""
+    g, counted = loop.g, of_unknown_count(loop.limit, loop.body)
+    places = [value.place for value in loop.values if value.place not in loop.limit.counters]
+    if counted is None or not places or not _is_worth_it(loop.body):
+        return {}
+    run = Run.of(loop.op, g, counted, loop.trip_count)
+    if not run.is_plain:
+        return {}
+
+    def at_once(_: object) -> Sequence[ir.Value]:
+        if not run.finish():
+            raise Untranslatable("its iterations change shapes")
+        return distinct(g, [run.finals[place] for place in places])
+
+    def one_by_one(_: object) -> Sequence[ir.Value]:
+        finals = _repeated(loop)
+        return [finals[place] for place in places]
+
+    try:
+        then = g.body((), at_once)
+    except Untranslatable:
+        return {}
+    some = g.op("Greater", loop.trip_count, g.ints(0))
+    inside = g.op("LessOrEqual", loop.trip_count, g.ints(counted.most))
+    test, otherwise = g.op("And", some, inside), g.body((), one_by_one)
+    made = g.op_multi("If", test, outputs=len(places), then_branch=then, else_branch=otherwise)
+    return dict(zip(places, made, strict=True))
+
+
+def _is_worth_it(body: Specialized) -> bool:
+    """Whether `body` is small, and calls no other: two branches of each would be many."""
+    constants = {
+        tensor.index: tensor.data.nbytes
+        for op in body.operators
+        for tensor in op.present_inputs()
+        if tensor.data is not None
+    }
+    return sum(constants.values()) <= _MOST_TWICE and not any(op.bodies for op in body.operators)
+
+
+def _repeated(loop: _Bounded) -> Finals:
+    """By place, the final values that a Loop carries."""
+    g, body = loop.g, loop.body
+    kept, operators = _kept(body, loop.values, loop.limit)
+    if not kept:
+        return {}
 
     def build_body(condition: ir.Value, arguments: Sequence[Forms]) -> Sequence[ir.Value]:
-        inner, inputs = g.of_subgraph(), list(outside)
+        inner, inputs = g.of_subgraph(), list(loop.outside)
         for value, forms in zip(kept, arguments, strict=True):
             inputs[value.place] = forms
         for index, forms in zip(body.inputs, inputs, strict=True):
@@ -48,15 +138,8 @@ def bounded_loop(op: OperatorView[WhileOptions], g: Graph, limit: Bounded) -> No
         after = results(g, inner, [value.result for value in kept], domains)
         return [g.op("Identity", condition), *after]
 
-    if kept:
-        finals = loop_node(g, kept, trip_count, None, build_body)
-        for value, final in zip(kept, finals, strict=True):
-            g.write(value.final, final, domain=value.domain)
-    for value in values:
-        if value not in kept:
-            counter = limit.counters[value.place]
-            g.write(value.final, _final(g, counter, trip_count, value.final))
-    pass_through(op, g, {value.place for value in values})
+    finals = loop_node(g, kept, loop.trip_count, None, build_body)
+    return {value.place: final for value, final in zip(kept, finals, strict=True)}
 
 
 def _kept(

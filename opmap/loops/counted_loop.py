@@ -1,4 +1,4 @@
-"""WHILE with a known trip count, without a Loop.
+"""WHILE with a known trip count, without a Loop; also as a branch for a count that an input tells.
 
 Values that do not depend on the previous iteration are computed for all iterations at once. A
 recurrent cell becomes an ONNX RNN, GRU or LSTM. Only the rest runs iteration by iteration: unrolled
@@ -27,8 +27,10 @@ from tflite_ort.opmap.loops.sequential_iterations import Step
 from tflite_ort.opmap.loops.stacked_iterations import Sequences, needed
 from tflite_ort.records import field, record
 from tflite_ort.schema import OperatorView, TensorType, TensorView, WhileOptions
+from tflite_ort.schema.loops.induction_variables import InductionVariable
 from tflite_ort.schema.loops.loop_rows import Rows, rows_written
 from tflite_ort.schema.loops.trip_count import Counted
+from tflite_ort.schema.values.sizes import is_known, may_differ
 
 # A loop is unrolled up to so many operators over all iterations; a longer one is a Scan.
 _UNROLLED = 64
@@ -37,7 +39,7 @@ _NOT_STACKED = frozenset({TensorType.STRING, TensorType.COMPLEX64, TensorType.CO
 
 def counted_loop(op: OperatorView[WhileOptions], g: Graph, loop: Counted) -> bool:
     """Translate WHILE without a Loop; where that is impossible, write nothing and return False."""
-    run = _Run.of(op, g, loop)
+    run = Run.of(op, g, loop)
     if not (run.is_plain and (loop.trip_count == 0 or run.finish())):
         return False
     if loop.trip_count:
@@ -48,7 +50,7 @@ def counted_loop(op: OperatorView[WhileOptions], g: Graph, loop: Counted) -> boo
 
 
 @record(frozen=False)
-class _Run:
+class Run:
     """A WHILE of known trip count under translation.
 
     Args:
@@ -65,16 +67,26 @@ class _Run:
     finals: dict[int, ir.Value] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, op: OperatorView[WhileOptions], g: Graph, loop: Counted) -> _Run:
+    def of(
+        cls,
+        op: OperatorView[WhileOptions],
+        g: Graph,
+        loop: Counted,
+        count: ir.Value | None = None,
+    ) -> Run:
+        """
+        Args:
+            count: the trip count as an int64 scalar, where `loop` does not know it.
+        """
         body, states = op.bodies[1], loop_carried(op)
         places = {state.place for state in states}
         forms = enumerate(forms_inside(g, op.present_inputs(), body))
         fixed = {body.inputs[place]: value for place, value in forms if place not in places}
         lists = ((place, rows_written(place, body, loop)) for place in sorted(places))
         written = {place: rows for place, rows in lists if rows is not None}
-        run = cls(g, states, Sequences(g, body, loop, fixed), written)
+        run = cls(g, states, Sequences(g, body, loop, fixed, count), written)
         for state in states:
-            if state.place in loop.counters:
+            if state.place in loop.counters and is_known(loop.trip_count):
                 final = loop.counters[state.place].at(loop.trip_count)
                 run.finals[state.place] = g.constant(final.astype(state.argument.dtype))
         return run
@@ -94,7 +106,7 @@ class _Run:
     @property
     def pending(self) -> list[LoopCarried]:
         """The loop-carried values, lists aside, that are known only in the first iteration."""
-        done = {*self.finals, *self.lists}
+        done = {*self.finals, *self.lists, *self.sequences.loop.counters}
         return [state for state in self.states if state.place not in done]
 
     def finish(self) -> bool:
@@ -172,7 +184,8 @@ class _Run:
         read |= {tensor.index: tensor for tensor in targets}
         used = [t for t in read.values() if t in sequences and not sequences.is_fixed(t)]
         step = Step(self.g, sequences, states, rows, operators, used)
-        if sequences.loop.trip_count * max(1, len(operators)) <= _UNROLLED:
+        count = sequences.loop.trip_count
+        if is_known(count) and count * max(1, len(operators)) <= _UNROLLED:
             finals, stacked = step.unrolled()
         elif step.keeps_shapes:
             finals, stacked = step.scanned()
@@ -188,12 +201,12 @@ class _Run:
         g, loop, shape = self.g, self.sequences.loop, state.initial.shape
         row = self.sequences.body.tensors[rows.row]
         values = g.reshape(self.sequences.value(row), (loop.trip_count, *shape[1:]))
-        if loop.trip_count == shape[0] and rows.step == 1:
+        if rows.step == 1 and not may_differ(shape[:1], (loop.trip_count,)):
             return values
         initial = g.read(state.initial, domain=state.domain)
         if rows.step == 0:
-            places, values = [rows.first], self.sequences.last(row)
+            indices, values = g.ints([[rows.first]]), self.sequences.last(row)
         else:
-            places = [rows.first + k * rows.step for k in range(loop.trip_count)]
-        indices = g.ints(np.reshape(places, (-1, 1)))
+            places = InductionVariable(np.array([rows.first]), np.array([rows.step]))
+            indices = self.sequences.numbers(places)
         return g.op("ScatterND", initial, indices, values)

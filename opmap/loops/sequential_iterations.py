@@ -14,6 +14,9 @@ from tflite_ort.opmap.loops.loop_carried import LoopCarried
 from tflite_ort.opmap.loops.stacked_iterations import Sequences, domain_of
 from tflite_ort.records import record
 from tflite_ort.schema import OperatorView, TensorView
+from tflite_ort.schema.loops.induction_variables import InductionVariable
+
+_ITERATION = InductionVariable(np.array(0), np.array(1))
 
 
 @record
@@ -83,7 +86,7 @@ class Step:
         initial = [g.read(state.initial, domain=state.domain) for state in states]
         values = [self.sequences.value(tensor) for tensor in used]
         if not values:  # a Scan takes its trip count from a sequence
-            values = [g.constant(np.arange(self.sequences.loop.trip_count))]
+            values = [self.sequences.numbers(_ITERATION)]
             types.append(ir.DataType.INT64)
         return scan(g, step, initial, values, single=False, types=types)
 

@@ -1,22 +1,26 @@
 """Tensors of the body of WHILE that are computed for all iterations at once.
 
-The trip count is T. The sequence of a tensor of the body is the stack of its values in all
-iterations: [T, *shape].
+The trip count is T, which an input may tell. The sequence of a tensor of the body is the stack of
+its values in all iterations: [T, *shape].
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from math import prod
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.graph.bodies import Forms, translate_inside
 from tflite_ort.records import field, record, replace
 from tflite_ort.schema import Op, OperatorView, Specialized, TensorView, Untranslatable
-from tflite_ort.schema.loops.loop_rows import rows_read
+from tflite_ort.schema.loops.induction_variables import InductionVariable
+from tflite_ort.schema.loops.loop_rows import Rows, rows_read
 from tflite_ort.schema.loops.trip_count import Counted
 from tflite_ort.schema.shapes import output_shapes
+from tflite_ort.schema.values.sizes import may_differ, multiple, same_elements
 
 View = OperatorView[Any]
 
@@ -47,6 +51,7 @@ class Sequences:
     Args:
         g: the graph of the caller.
         fixed: the forms of tensors that are the same in every iteration, by index in the body.
+        count: T as an int64 scalar, where an input tells it.
         values: sequences [T, *shape] that are computed, by index in the body.
     """
 
@@ -54,6 +59,7 @@ class Sequences:
     body: Specialized
     loop: Counted
     fixed: dict[int, Forms]
+    count: ir.Value | None = None
     values: dict[int, ir.Value] = field(default_factory=dict)
     # By index in the body: the tensor of the previous iteration, and the value in the first one.
     _previous: dict[int, tuple[int, ir.Value]] = field(default_factory=dict)
@@ -68,16 +74,27 @@ class Sequences:
 
     def value(self, tensor: TensorView) -> ir.Value:
         """The sequence [T, *shape] of `tensor`, which must be one of these."""
-        index, count = tensor.index, self.loop.trip_count
+        index = tensor.index
         if index in self.values:
             return self.values[index]
         if index in self._previous:
             result, initial = self._previous[index]
             self.values[index] = self._delayed(tensor, self.values[result], initial)
         else:
-            numbers = self.loop.inductions[index].all(count)
-            self.values[index] = self.g.constant(numbers.astype(tensor.dtype))
+            self.values[index] = self.numbers(self.loop.inductions[index], tensor.dtype)
         return self.values[index]
+
+    def numbers(self, induction: InductionVariable, dtype: npt.DTypeLike = np.int64) -> ir.Value:
+        """The integers [T, *shape] of all iterations."""
+        g, count = self.g, self.loop.trip_count
+        if self.count is None:
+            return g.constant(induction.all(count), dtype)
+        times = g.op("Range", g.ints(0), self.count, g.ints(1))
+        if induction.first.ndim:
+            times = g.reshape(times, (count, *[1] * induction.first.ndim))
+        growth = g.op("Mul", times, g.constant(induction.step))
+        values = g.op("Add", growth, g.constant(induction.first))
+        return values if dtype == np.int64 else g.cast(values, np.dtype(dtype))
 
     def delay(self, argument: TensorView, result: TensorView, initial: ir.Value) -> None:
         """Let `argument` be `result` of the previous iteration, and `initial` in the first one."""
@@ -85,8 +102,7 @@ class Sequences:
 
     def last(self, tensor: TensorView) -> ir.Value:
         """The value of `tensor` in the last iteration."""
-        last = self.g.ints(self.loop.trip_count - 1)
-        return self.g.op("Gather", self.value(tensor), last, axis=0)
+        return self.g.op("Gather", self.value(tensor), self.g.ints(-1), axis=0)
 
     def compute(self, op: View) -> bool:
         """Compute the outputs of `op` for all iterations at once, and return True, if possible."""
@@ -123,6 +139,8 @@ class Sequences:
             return False
         g, count, size = self.g, self.loop.trip_count, source.shape[0]
         whole = self.inside().read(source, domain=domain_of(source))
+        if self.count is not None:
+            return self._read_first_rows(op, whole, rows)
         end = rows.first + count * rows.step
         if rows.step == 0:
             whole = g.op("Gather", whole, self.g.ints([rows.first] * count), axis=0)
@@ -130,6 +148,24 @@ class Sequences:
             bounds = ([rows.first], [end if end >= 0 else -size - 1], [0], [rows.step])
             whole = g.op("Slice", whole, *map(self.g.ints, bounds))
         self._set(op.output, whole, (count, *source.shape[1:]))
+        return True
+
+    def _read_first_rows(self, op: View, whole: ir.Value, rows: Rows) -> bool:
+        """The rows of as many iterations as an input tells."""
+        if rows.step < 1 or self.count is None:
+            return False
+        g = self.g
+        end = g.reshape(self.count, (1,))
+        if rows.step != 1:
+            end = g.op("Mul", end, g.ints(rows.step))
+        if rows.first:
+            end = g.op("Add", end, g.ints(rows.first))
+        starts, axes, steps = (g.ints([number]) for number in (rows.first, 0, rows.step))
+        self._set(
+            op.output,
+            g.op("Slice", whole, starts, end, axes, steps),
+            (self.loop.trip_count, *op.present_inputs()[0].shape[1:]),
+        )
         return True
 
     def _reshape(self, op: View) -> bool:
@@ -147,9 +183,10 @@ class Sequences:
         spread = replace(op, inputs=inputs)
         shapes = output_shapes(spread)
         count = self.loop.trip_count
-        if shapes is None or [count * prod(out.shape) for out in op.outputs] != [
-            *map(prod, shapes)
-        ]:
+        if shapes is None or not all(
+            same_elements((count, *out.shape), shape)
+            for out, shape in zip(op.outputs, shapes, strict=True)
+        ):
             return False
         outputs = zip(op.outputs, shapes, strict=True)
         spread = replace(spread, outputs=tuple(replace(t, shape=s) for t, s in outputs))
@@ -170,7 +207,7 @@ class Sequences:
         for before, after in zip(inputs, spread, strict=True):
             if before is not None and after is not None and after is not before:
                 value = self.value(before)
-                if after.shape != (self.loop.trip_count, *before.shape):
+                if may_differ(after.shape, (self.loop.trip_count, *before.shape)):
                     value = self.g.reshape(value, after.shape)
                 inner.take(after, {inner.form(after, Layout.LAST, domain_of(after)): value})
         return inner
@@ -186,7 +223,7 @@ class Sequences:
             axis, source = op.present_inputs()
             if axis.data is None or axis.data.item() % source.rank == 0:
                 return None
-            merged = (count * source.shape[0], *source.shape[1:])
+            merged = (multiple(count, source.shape[0]), *source.shape[1:])
             return axis, replace(source, shape=merged)
         if op.op in _ALONG_LAST:
             if spread[0] and not any(spread[1:]) and op.inputs[0] and op.inputs[0].rank:
@@ -202,7 +239,7 @@ class Sequences:
     def _set(self, tensor: TensorView, value: ir.Value, shape: Sequence[int]) -> None:
         """Let `value`, whose shape is `shape`, be the sequence of `tensor`."""
         wanted = (self.loop.trip_count, *tensor.shape)
-        self.set(tensor, value if tuple(shape) == wanted else self.g.reshape(value, wanted))
+        self.set(tensor, self.g.reshape(value, wanted) if may_differ(shape, wanted) else value)
 
     def set(self, tensor: TensorView, value: ir.Value) -> None:
         """Let `value`, [T, *shape], be the sequence of `tensor`."""
@@ -211,7 +248,7 @@ class Sequences:
     def _delayed(self, tensor: TensorView, later: ir.Value, initial: ir.Value) -> ir.Value:
         """The sequence `later` one iteration later, after `initial`."""
         first = self.g.reshape(initial, (1, *tensor.shape))
-        bounds = ([0], [self.loop.trip_count - 1], [0])
+        bounds = ([0], [-1], [0])
         earlier = self.g.op("Slice", later, *map(self.g.ints, bounds))
         return self.g.op("Concat", first, earlier, axis=0)
 

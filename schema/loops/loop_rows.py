@@ -1,19 +1,24 @@
-"""Lists in a WHILE: tensors of which every iteration reads one row, or writes one row."""
+"""Lists in a WHILE: tensors of which every iteration reads one row, or writes one row.
+
+A loop whose trip count is an input reads rows that are there only up to some number of iterations.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from tflite_ort.records import record
+from tflite_ort.records import record, replace
 from tflite_ort.schema.file.enums import ActivationFunctionType
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
-from tflite_ort.schema.loops.induction_variables import InductionVariable
-from tflite_ort.schema.loops.trip_count import Counted
-from tflite_ort.schema.values.sizes import is_known
+from tflite_ort.schema.loops.induction_variables import InductionVariable, followed, within
+from tflite_ort.schema.loops.trip_count import MOST_ITERATIONS, Bounded, Counted
+from tflite_ort.schema.values.sizes import is_known, known_product, unknown_size
 from tflite_ort.schema.values.view import OperatorView, Specialized, TensorView
 
 View = OperatorView[Any]
+# Of a tensor of the body, as many as there are iterations.
+_MOST_ELEMENTS = 1 << 24
 
 
 @record(eq=False)
@@ -40,7 +45,7 @@ def rows_read(op: View, loop: Counted) -> Rows | None:
     induction = loop.inductions.get(inputs[1].index)
     if inputs[0].rank == 0 or induction is None or not _READERS[op.op](op, induction):
         return None
-    return _rows(inputs[0], op.output.index, induction, loop.trip_count)
+    return _rows(inputs[0], op.output.index, induction, loop.most)
 
 
 def _gathers_one(op: View, induction: InductionVariable) -> bool:
@@ -98,7 +103,7 @@ def _updated(op: View, loop: Counted) -> Rows | None:
     induction = loop.inductions.get(start.index)
     if induction is None or not _is_place(induction) or not _is_row(row, whole):
         return None
-    return _rows(whole, row.index, induction, loop.trip_count)
+    return _rows(whole, row.index, induction, loop.most)
 
 
 def _rejoined(op: View, uses: Sequence[View], body: Specialized, loop: Counted) -> Rows | None:
@@ -120,9 +125,7 @@ def _rejoined(op: View, uses: Sequence[View], body: Specialized, loop: Counted) 
         return None
     whole, induction = uses[0].present_inputs()[0], _parted(parts, loop)
     return (
-        _rows(whole, row.index, induction, loop.trip_count)
-        if induction and _is_row(row, whole)
-        else None
+        _rows(whole, row.index, induction, loop.most) if induction and _is_row(row, whole) else None
     )
 
 
@@ -166,3 +169,31 @@ def _rows(whole: TensorView, row: int, induction: InductionVariable, count: int)
     if whole.dynamic or min(ends) < 0 or max(ends) >= whole.shape[0]:
         return None
     return Rows(whole.index, row, first, step)
+
+
+def of_unknown_count(limit: Bounded, body: Specialized) -> Counted | None:
+    """A WHILE with these bounds, for trip counts from 1 to some number; None if there is no such
+    number above 1.
+
+    In so many iterations no counter leaves 32 bits, no row outside of a list is used, and the
+    values of a tensor in all iterations are no more than ONNX Runtime should hold.
+    """
+    counters = {body.inputs[place]: counter for place, counter in limit.counters.items()}
+    one = Counted(unknown_size(), limit.counters, followed(body, counters), 1)
+    read = [rows_read(op, one) for op in body.operators]
+    written = [rows_written(place, body, one) for place in range(len(body.inputs))]
+    found = [rows for rows in (*read, *written) if rows is not None]
+    shapes = [out.shape for op in body.operators for out in op.outputs]
+    least = _MOST_ELEMENTS // max(map(known_product, shapes), default=1)
+    inside = (_iterations_inside(rows, body.tensors[rows.list].shape[0]) for rows in found)
+    loop = replace(one, most=min(MOST_ITERATIONS, least, *inside))
+    last = [counter.at(loop.most) for counter in one.inductions.values()]
+    return loop if loop.most > 1 and all(map(within, last)) else None
+
+
+def _iterations_inside(rows: Rows, size: int) -> int:
+    """How many iterations use rows of a list of `size`."""
+    if rows.step == 0:
+        return MOST_ITERATIONS
+    rest = rows.first if rows.step < 0 else size - 1 - rows.first
+    return rest // abs(rows.step) + 1

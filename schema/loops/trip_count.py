@@ -19,23 +19,25 @@ from tflite_ort.schema.loops.induction_variables import (
 )
 from tflite_ort.schema.values.view import Specialized, TensorView
 
-_MOST_ITERATIONS = 1 << 20
+MOST_ITERATIONS = 1 << 20
 
 
 @record(eq=False)
 class Counted:
-    """A WHILE whose trip count does not depend on data.
+    """A WHILE whose trip count is known before it runs.
 
     Args:
-        trip_count: the number of iterations.
+        trip_count: the number of iterations; an unknown size where an input tells.
         counters: the induction variables among its loop-carried values, by place.
         inductions: the counters and the integers that the body computes from them, by index in
             the body.
+        most: the trip count, or the largest one for which this holds.
     """
 
     trip_count: int
     counters: Mapping[int, InductionVariable]
     inductions: Mapping[int, InductionVariable]
+    most: int
 
 
 def counted(
@@ -46,7 +48,7 @@ def counted(
     tested = {condition.inputs[place]: induction for place, induction in counters.items()}
     tests = followed(condition, tested)
     count = _iterations(condition, condition.outputs[0], tests)
-    if count is None or count > _MOST_ITERATIONS:
+    if count is None or count > MOST_ITERATIONS:
         return None
     inductions = followed(
         body, {body.inputs[place]: induction for place, induction in counters.items()}
@@ -54,7 +56,7 @@ def counted(
     reached = [*tests.values(), *counters.values()]
     last = [induction.at(count) for induction in reached]
     last += [induction.at(max(count - 1, 0)) for induction in inductions.values()]
-    return Counted(count, counters, inductions) if all(map(within, last)) else None
+    return Counted(count, counters, inductions, count) if all(map(within, last)) else None
 
 
 @record(eq=False)
@@ -152,7 +154,7 @@ _COMPARISONS = {
     Op.GREATER: (-1, 0),
     Op.GREATER_EQUAL: (-1, -1),
 }
-_ENDLESS = _MOST_ITERATIONS + 1
+_ENDLESS = MOST_ITERATIONS + 1
 
 
 def _iterations(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import onnx
 
 from tests.one_op import Node, T
 from tests.subgraph_models import Sub, model_of
@@ -116,7 +117,7 @@ def loop(
     table: str = "table",
     start: int = 0,
     step: int = 1,
-    until: int = ROWS,
+    until: int | None = ROWS,
     test: Op = Op.LESS,
     called: Sequence[Sub] = (),
     t: T = VECTOR,
@@ -124,20 +125,26 @@ def loop(
     """A loop over i, x, table and xs while `test`(i, until) holds.
 
     Each iteration adds `step` to i and sets x and table to what `pieces` make; xs does not change.
-    The inputs of the model are x, table and xs, the outputs i, x and table.
+    The inputs of the model are x, table and xs, the outputs i, x and table. Without `until` there
+    is one more input, n, which is in its place.
     """
     state = {"i": COUNT, "x": t, "table": TABLE, "xs": TABLE}
-    made = {"oi": COUNT, "ox": t, "otable": TABLE, "oxs": TABLE}
+    bound, given = "until", {"until": number(until or 0)}
+    if until is None:
+        bound, given = "n", {}
+        state["n"] = COUNT
+    made = {f"o{name}": tensor for name, tensor in state.items()}
     node = Node(Op.WHILE, list(state), list(made), WhileOptions(1, 2))
     outputs = ["oi", "ox", "otable"]
     main = Sub(state | made | {"i": number(start)}, [node], list(state)[1:], outputs)
-    tensors = state | {"until": number(until), "t": FLAG}
-    condition = Sub(tensors, [Node(test, ["i", "until"], ["t"])], list(state), ["t"])
+    tensors = state | given | {"t": FLAG}
+    condition = Sub(tensors, [Node(test, ["i", bound], ["t"])], list(state), ["t"])
     nodes, tensors = [binary(Op.ADD, "i", "step", "j")], {"step": number(step), "j": COUNT}
     for more, own in pieces:
         nodes += more
         tensors = own | tensors
-    body = Sub(tensors | state, nodes, list(state), ["j", x, table, "xs"])
+    results = ["j", x, table, "xs", *list(state)[4:]]
+    body = Sub(tensors | state, nodes, list(state), results)
     return model_of(main, condition, body, *called)
 
 
@@ -149,3 +156,12 @@ def feeds(seed: int = 0, count: int = 2) -> list[list[Array]]:
 
 def kinds(model: bytes) -> set[str]:
     return {node.op_type for node in export_onnx(model).graph.node}
+
+
+def every_node(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    """The nodes of a graph, and those of the bodies inside."""
+    for node in graph.node:
+        yield node
+        for each in node.attribute:
+            if each.HasField("g"):
+                yield from every_node(each.g)

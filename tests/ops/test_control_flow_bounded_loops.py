@@ -9,7 +9,16 @@ import onnxruntime
 import pytest
 
 from tests.one_op import Node, T
-from tests.ops.loop_models import COUNT, FLAG, VECTOR, WIDTH, binary, kinds, number
+from tests.ops.loop_models import (
+    COUNT,
+    FLAG,
+    VECTOR,
+    WIDTH,
+    binary,
+    every_node,
+    kinds,
+    number,
+)
 from tests.subgraph_models import Sub, check_invokes, invoked, model_of
 from tflite_ort import Interpreter, export_onnx
 from tflite_ort.schema import CastOptions, Op, TensorType, WhileOptions
@@ -63,7 +72,7 @@ def test_a_bound_that_is_an_input_is_read_once(model: bytes, states: int) -> Non
         wanted = invoked(interpreter, [n, x])
         for got, want in zip(session.run(None, {"n": n, "x": x}), wanted, strict=True):
             np.testing.assert_array_equal(got, want)
-    (node,) = [node for node in exported.graph.node if node.op_type == "Loop"]
+    (node,) = [node for node in every_node(exported.graph) if node.op_type == "Loop"]
     assert len(node.output) == states
 
 

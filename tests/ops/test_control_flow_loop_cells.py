@@ -102,16 +102,21 @@ class Body:
         of_h = self.split(self.product("h", parts, biased=False), parts)
         return [self.add(a, b) for a, b in zip(of_x, of_h, strict=True)]
 
-    def model(self, states: dict[str, str], steps: int, listed: str) -> bytes:
+    def model(self, states: dict[str, str], steps: int, listed: str, known: bool = True) -> bytes:
         """The loop over `steps` rows of xs, which ends with the last states and a list of `listed`.
 
         Args:
             states: by name of a state, its next value.
+            known: the loop is over all rows; otherwise the last input says over how many.
         """
         xs = T((steps, self.batch, self.inputs))
         row, table = T((1, self.batch, self.units)), T((steps, self.batch, self.units))
         state = {"i": COUNT, "list": table, "xs": xs}
         state |= dict.fromkeys(states, T((self.batch, self.units)))
+        bound = {"n": T.constant(np.int32(steps)), "t": FLAG}
+        last = [] if known else ["n"]
+        if not known:
+            state["n"] = bound["n"] = COUNT
         made = {f"o{name}": t for name, t in state.items()}
         main = Sub(
             state | made | {"i": T.constant(np.int32(0))},
@@ -119,7 +124,6 @@ class Body:
             list(state)[1:],
             ["olist", *(f"o{name}" for name in states)],
         )
-        bound = {"n": T.constant(np.int32(steps)), "t": FLAG}
         test = [Node(Op.LESS, ["i", "n"], ["t"])]
         integers = [T.constant(np.array(k, np.int32)) for k in (1, [1], [0, 0], row.shape)]
         tensors = state | dict(zip(("one", "once", "zeros", "row"), integers, strict=True))
@@ -134,7 +138,8 @@ class Body:
             Node(Op.RESHAPE, [listed, "row"], ["line"], ReshapeOptions()),
             Node(Op.DYNAMIC_UPDATE_SLICE, ["list", "line", "place"], ["new"]),
         ]
-        body = Sub(tensors | self.tensors, nodes, list(state), ["j", "new", "xs", *states.values()])
+        after = ["j", "new", "xs", *states.values(), *last]
+        body = Sub(tensors | self.tensors, nodes, list(state), after)
         return model_of(main, Sub(state | bound, test, list(state), ["t"]), body)
 
 
@@ -273,6 +278,22 @@ def test_a_cell_is_a_node(make: Any, activation: Op) -> None:
     kinds = check(body.model(states, 7, states["h"]), feeds(body, len(states), 7))
     assert kind in kinds
     assert not {"Loop", "Scan"} & kinds
+
+
+@pytest.mark.parametrize("make", [*(make for row in CELLS.values() for make in row), *OTHERS])
+def test_a_cell_over_as_many_rows_as_an_input_says(make: Any) -> None:
+    kind = next((kind for kind, row in CELLS.items() if make in row), "Scan")
+    body = Body(np.random.default_rng(0))
+    states = make(body, Op.TANH)
+    model = body.model(states, 7, states["h"], known=False)
+    given_, _ = feeds(body, len(states), 7)
+    invokes = [[*given_, np.array(n, np.int32)] for n in (7, 1, 0, 4, -1)]
+    assert "If" in check(model, invokes)
+    (branches,) = [n for n in export_onnx(model).graph.node if n.op_type == "If"]
+    (then,) = [each.g for each in branches.attribute if each.name == "then_branch"]
+    kinds = {node.op_type for node in then.node}
+    assert kind in kinds
+    assert "Loop" not in kinds
 
 
 @pytest.mark.parametrize("make", OTHERS)

@@ -1,0 +1,226 @@
+"""Loops whose number of iterations is an input, against LiteRT, against the same loop of a known
+number of iterations, and against a Loop: no Loop runs while the lists have enough rows.
+
+Recurrent cells are in test_control_flow_loop_cells.py."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import onnxruntime
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.one_op import Node, T, assert_close
+from tests.ops.loop_models import (
+    COUNT,
+    FLAG,
+    ROWS,
+    VECTOR,
+    WIDTH,
+    Array,
+    Piece,
+    as_row,
+    binary,
+    every_node,
+    feeds,
+    loop,
+    number,
+    of_counter,
+    reading,
+    slicing,
+    updating,
+    writing,
+)
+from tests.oracle import litert_interpreter
+from tests.subgraph_models import Sub, check_invokes, invoked, model_of
+from tflite_ort import Interpreter, export_onnx
+from tflite_ort.opmap.loops import bounded_loop
+from tflite_ort.schema import (
+    AddOptions,
+    DelegateError,
+    FullyConnectedOptions,
+    Op,
+    SubOptions,
+    TensorType,
+    WhileOptions,
+)
+
+Integer = np.signedinteger[Any]
+SUM: Piece = ([binary(Op.ADD, "x", "row", "y")], {"y": VECTOR})
+SCALED: Piece = (
+    [binary(Op.MUL, "x", "half", "y")],
+    {"half": T.constant(np.float32(0.5)), "y": VECTOR},
+)
+COUNTED: Piece = (
+    [*of_counter("real")[0], binary(Op.ADD, "x", "real", "y")],
+    {**of_counter("real")[1], "y": VECTOR},
+)
+READ, STACK = reading("xs", "row"), as_row("y", "line")
+WRITE, UPDATE = writing("table", "line", "new"), updating("table", "line", "new")
+BOTH = {"x": "y", "table": "new"}
+PRODUCT: Piece = (
+    [
+        *as_row("row", "input")[0],
+        Node(Op.FULLY_CONNECTED, ["input", "w", None], ["line"], FullyConnectedOptions()),
+    ],
+    {
+        **as_row("row", "input")[1],
+        "w": T.constant(np.random.default_rng(0).normal(size=(WIDTH, WIDTH)).astype(np.float32)),
+        "line": T((1, WIDTH)),
+    },
+)
+
+# Pieces, what else `loop` takes, and how many iterations use rows that are there.
+LOOPS = {
+    "sum of rows": ((READ, SUM), {"x": "y"}, ROWS),
+    "running sums in a list": ((READ, SUM, STACK, WRITE), BOTH, ROWS),
+    "rows by STRIDED_SLICE": ((slicing("xs", "row"), SUM, STACK, WRITE), BOTH, ROWS),
+    "DYNAMIC_UPDATE_SLICE": ((READ, SUM, STACK, UPDATE), BOTH, ROWS),
+    "from the second row": ((READ, SUM, STACK, WRITE), BOTH | {"start": 2}, ROWS),
+    "a list of what is read alone": ((READ, as_row("row", "line"), WRITE), {"table": "new"}, ROWS),
+    "products of all rows": ((READ, PRODUCT, WRITE), {"table": "new"}, ROWS),
+    "the row before": ((READ, as_row("x", "line"), WRITE), {"x": "row", "table": "new"}, ROWS),
+    "the counter as a number": ((COUNTED, STACK, WRITE), BOTH, ROWS),
+    "without rows": ((SCALED,), {"x": "y"}, 100),
+    "the sum of counters": ((COUNTED,), {"x": "y"}, 100),
+}
+
+
+def counts(most: int) -> list[int]:
+    return [most, 1, 0, 3, -2, -(2**31), 2, most]
+
+
+def without_if(model: bytes) -> Interpreter:
+    """An interpreter whose loops are Loops."""
+    with patch.object(bounded_loop, "of_unknown_count", lambda *_: None):
+        interpreter = Interpreter(model_content=model)
+        interpreter.allocate_tensors()
+    return interpreter
+
+
+def check_as_a_loop(model: bytes, invokes: list[list[Array]]) -> None:
+    """As LiteRT and numpy, as a Loop, and exported."""
+    mine, plain = check_invokes(model, invokes, {"ort"}), without_if(model)
+    session = onnxruntime.InferenceSession(export_onnx(model).SerializeToString())
+    for each in invokes:
+        wanted = invoked(mine, each)
+        named = {v.name: x for v, x in zip(session.get_inputs(), each, strict=True)}
+        for others in (invoked(plain, each), session.run(None, named)):
+            for want, got in zip(wanted, others, strict=True):
+                assert got.shape == want.shape
+                assert_close(got, want, 0, 1e-5, "as a Loop")
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_count_that_is_an_input(name: str) -> None:
+    pieces, options, most = LOOPS[name]
+    model = loop(*pieces, until=None, **options)
+    (fed,) = feeds(count=1)
+    check_as_a_loop(model, [[*fed, np.array(n, np.int32)] for n in counts(most)])
+    (branches,) = [node for node in export_onnx(model).graph.node if node.op_type == "If"]
+    for attribute in branches.attribute:
+        loops = [node for node in every_node(attribute.g) if node.op_type == "Loop"]
+        assert len(loops) == (attribute.name == "else_branch")
+
+
+@given(
+    name=st.sampled_from(sorted(LOOPS)),
+    start=st.integers(0, ROWS - 1),
+    n=st.integers(-3, ROWS),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_as_with_a_known_count(name: str, start: int, n: int, seed: int) -> None:
+    pieces, options, _ = LOOPS[name]
+    options = options | {"start": start}
+    (fed,) = feeds(seed, 1)
+    results = []
+    for until, more in ((n, []), (None, [np.array(n, np.int32)])):
+        interpreter = Interpreter(model_content=loop(*pieces, until=until, **options))
+        interpreter.allocate_tensors()
+        results.append(invoked(interpreter, [*fed, *more]))
+    for want, got in zip(*results, strict=True):
+        assert_close(got, want, 0, 1e-6, "known")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sum of rows",
+        "running sums in a list",
+        "products of all rows",
+        "the counter as a number",
+    ],
+)
+def test_rows_that_are_not_there(name: str) -> None:
+    """LiteRT refuses them when it runs, and so do we; the next invoke is right."""
+    pieces, options, most = LOOPS[name]
+    model = loop(*pieces, until=None, **options)
+    (fed,) = feeds(count=1)
+    theirs, mine = litert_interpreter(model, "reference"), Interpreter(model_content=model)
+    for interpreter, errors in ((theirs, RuntimeError), (mine, DelegateError)):
+        interpreter.allocate_tensors()
+        with pytest.raises(errors):
+            invoked(interpreter, [*fed, np.array(most + 1, np.int32)])
+    few = [*fed, np.array(2, np.int32)]
+    fresh = litert_interpreter(model, "reference")
+    fresh.allocate_tensors()
+    for want, got in zip(invoked(fresh, few), invoked(mine, few), strict=True):
+        assert_close(got, want, 0, 1e-5, "after an error")
+
+
+def bounded_by(integer: type[Integer], step: int, changes: bool, first: int = 5) -> bytes:
+    """i and k from 0 and `first` by 1 and `step` while i < n, and x + k; n is an input.
+
+    Args:
+        changes: the body takes 1 from n.
+    """
+    t = T((), TensorType.INT64 if integer is np.int64 else TensorType.INT32)
+    state = {"i": t, "k": COUNT, "n": t, "x": VECTOR}
+    made = {f"o{name}": tensor for name, tensor in state.items()}
+    one = T.constant(np.array(1, integer))
+    starts = {"i": T.constant(np.array(0, integer)), "k": number(first)}
+    node = Node(Op.WHILE, list(state), list(made), WhileOptions(1, 2))
+    main = Sub(state | starts | made, [node], ["n", "x"], ["oi", "ok", "on", "ox"])
+    condition = Sub(state | {"t": FLAG}, [Node(Op.LESS, ["i", "n"], ["t"])], list(state), ["t"])
+    pieces = of_counter("real")[1] | {"j": t, "l": COUNT, "m": t, "y": VECTOR, "one": one}
+    nodes = [
+        Node(Op.ADD, ["i", "one"], ["j"], AddOptions()),
+        Node(Op.ADD, ["k", "step"], ["l"], AddOptions()),
+        Node(Op.CAST, ["k"], ["real"], of_counter("real")[0][0].options),
+        binary(Op.ADD, "x", "real", "y"),
+    ]
+    if changes:
+        nodes.append(Node(Op.SUB, ["n", "one"], ["m"], SubOptions()))
+    body = Sub(
+        state | pieces | {"step": number(step)},
+        nodes,
+        list(state),
+        ["j", "l", "m" if changes else "n", "y"],
+    )
+    return model_of(main, condition, body)
+
+
+@pytest.mark.parametrize(
+    ("model", "n"),
+    [
+        (bounded_by(np.int32, 2, changes=True), np.int32),
+        (bounded_by(np.int64, 2, changes=False), np.int64),
+    ],
+)
+def test_what_no_count_says_stays_a_loop(model: bytes, n: type[Integer]) -> None:
+    """A bound that the body changes, and one that is no 32-bit integer."""
+    exported = export_onnx(model)
+    assert "If" not in {node.op_type for node in exported.graph.node}
+    x = np.array([1, 2, 3], np.float32)
+    check_invokes(model, [[np.array(k, n), x] for k in (4, 0, 9, -1)])
+
+
+def test_a_counter_that_runs_over_in_some_counts() -> None:
+    """Such counts run as a Loop, in which it starts anew at the lowest number."""
+    model = bounded_by(np.int32, 2**28, changes=False, first=2**30)
+    x = np.array([1, 2, 3], np.float32)
+    check_as_a_loop(model, [[np.array(k, np.int32), x] for k in (4, 0, 9, 1, 3)])
