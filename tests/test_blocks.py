@@ -42,7 +42,7 @@ Array = npt.NDArray[Any]
 _SIDE = 8
 _ACTIVATIONS = [ActivationFunctionType.NONE, ActivationFunctionType.RELU6]
 _KINDS = ["conv", "window", "depthwise", "add", "prelu", "pool", "resize", "pad", "cut", "bias"]
-_KINDS += ["places", "largest", "cells"]
+_KINDS += ["places", "largest", "cells", "spread"]
 with_blocks = pytest.mark.skipif(not blocked_channels(), reason="this CPU's blocks are not known")
 
 
@@ -83,6 +83,10 @@ class Network:
         elif kind == "places":  # a map of one channel
             other = self.add("window", source, _ACTIVATIONS[1], 1)
             self._put(name, side, channels, Op.MUL, [source, other], MulOptions(**options))
+        elif kind == "spread":  # a map of one channel, which a convolution makes, and one of more
+            one = self.add("window", source, _ACTIVATIONS[1], 1)
+            padded = self.add("pad", source, activation, 0)
+            self._put(name, side, 2 * channels, Op.ADD, [one, padded], AddOptions(**options))
         elif kind in ("largest", "cells"):  # of all channels, or of all places
             other, axes = f"{name}/largest", f"{name}/axes"
             self.main.constant(axes, np.int32([3] if kind == "largest" else [1, 2]))

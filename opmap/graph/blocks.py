@@ -247,11 +247,12 @@ def _loose(node: ir.Node, found: Sequence[int], uses: Uses) -> Sequence[int] | N
     loose = [i for i, each in enumerate(node.inputs) if each is not None and not found[i]]
     if node.op_type == "Mul" and loose:
         return None
-    return loose if all(_is_like(node.inputs[place], node.outputs[0]) for place in loose) else None
+    alike = all(_is_like(value, node.outputs[0]) for value in node.inputs)
+    return loose if alike or not loose else None
 
 
 def _is_like(value: ir.Value | None, result: ir.Value) -> bool:
-    """Whether `value` is computed and known to have the shape of `result`: one that is broadcast
+    """Whether `value` is computed and known to have the shape of `result`: a map that is broadcast
     has other channels, or other cells."""
     if value is None or value.const_value is not None:
         return False
