@@ -211,6 +211,23 @@ def addition(net: Network) -> None:
     net.emit(Op.ADD, operands, x.shape, x.quanta + 1, options)
 
 
+def broadcasting(net: Network) -> None:
+    """The sum of two computed values, of which either may be repeated along some axes."""
+    if (x := net.pick()) is None:
+        return
+    other = net.draw.choice([v for v in net.values if _fits(v.shape, x.shape)])
+    operands = [x.name, other.name]
+    net.draw.shuffle(operands)
+    options = AddOptions(fused_activation_function=net.activation())
+    shape = np.broadcast_shapes(x.shape, other.shape)
+    net.emit(Op.ADD, operands, shape, x.quanta + other.quanta + 1, options)
+
+
+def _fits(one: Sequence[int], other: Sequence[int]) -> bool:
+    pairs = zip(one[::-1], other[::-1], strict=False)
+    return all(a == b or 1 in (a, b) for a, b in pairs)
+
+
 def reshaping(net: Network) -> None:
     if (x := net.pick()) is None:
         return
@@ -304,6 +321,7 @@ STEPS: tuple[Callable[[Network], None], ...] = (
     fully_connected,
     addition,
     addition,
+    broadcasting,
     reshaping,
     transposition,
     concatenation,
