@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Domain, Graph, ir
 from tflite_ort.opmap.graph.choices import Lowering
+from tflite_ort.opmap.idioms.convolution_operands import repeated
 from tflite_ort.opmap.idioms.windows import WindowAxis
 from tflite_ort.records import record, replace
 from tflite_ort.schema import (
@@ -339,7 +340,7 @@ def _convolved(
         codes = g.reshape(codes, shape)
     assert input.quantization is not None and filter.quantization is not None
     scale = input.quantization.scale * filter.quantization.scale
-    bias = None if given is None else g.bias(_repeated(given, copies), scale)
+    bias = None if given is None else g.bias(repeated(given, copies), scale)
     image = g.dequantize(g.op("Transpose", codes, perm=[0, 3, 1, 2]), input)
     weights = g.weights(filter, permutation=(0, 3, 1, 2))
     sums = g.op("Conv", image, weights, bias, **window)
@@ -349,13 +350,6 @@ def _convolved(
 def _write(g: Graph, layer: Layer, codes: ir.Value) -> None:
     activation = layer.op.options.fused_activation_function
     g.write(layer.op.output, codes, domain=Domain.STORED, activation=activation)
-
-
-def _repeated(tensor: TensorView, count: int) -> TensorView:
-    """A constant vector `count` times in a row."""
-    assert tensor.data is not None
-    data = np.tile(tensor.data, count)
-    return replace(tensor, constant=data, shape=data.shape)
 
 
 def _grouped_filter(layer: Layer, grouping: Grouping) -> TensorView:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.records import replace
 from tflite_ort.schema import (
     Conv2DOptions,
     DepthwiseConv2DOptions,
@@ -97,3 +98,10 @@ def accumulator_scale(input: Quantization | None, filter: Quantization | None) -
     if input is None or filter is None:
         return np.ones(1, np.float32)
     return input.scale * filter.scale
+
+
+def repeated(tensor: TensorView, count: int) -> TensorView:
+    """A constant vector `count` times in a row."""
+    assert tensor.data is not None
+    data = np.tile(tensor.data, count)
+    return replace(tensor, constant=data, shape=data.shape)

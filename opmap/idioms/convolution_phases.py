@@ -10,7 +10,11 @@ import numpy as np
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.graph.choices import Lowering
-from tflite_ort.opmap.idioms.convolution_operands import accumulator_bias, accumulator_scale
+from tflite_ort.opmap.idioms.convolution_operands import (
+    accumulator_bias,
+    accumulator_scale,
+    repeated,
+)
 from tflite_ort.records import record, replace
 from tflite_ort.schema import (
     OperatorView,
@@ -134,7 +138,7 @@ def _phases(op: View, g: Graph, rows: Phases, columns: Phases) -> ir.Value:
         "Conv",
         g.read(input, layout=Layout.FIRST),
         g.weights(filter, permutation=(0, 3, 1, 2)),
-        None if bias is None else g.bias(_repeated(bias, count), scale),
+        None if bias is None else g.bias(repeated(bias, count), scale),
         kernel_shape=[rows.window, columns.window],
         pads=[rows.before, columns.before, rows.after, columns.after],
     )
@@ -180,13 +184,6 @@ def _edges(op: View) -> Edges:
 def _write_codes(op: View, g: Graph, codes: ir.Value) -> None:
     activation = op.options.fused_activation_function
     g.write(op.output, codes, domain=Domain.STORED, activation=activation)
-
-
-def _repeated(tensor: TensorView, count: int) -> TensorView:
-    """A constant vector `count` times in a row."""
-    assert tensor.data is not None
-    data = np.tile(tensor.data, count)
-    return replace(tensor, constant=data, shape=data.shape)
 
 
 def _filter_of_phases(filter: TensorView, rows: Phases, columns: Phases) -> TensorView:
