@@ -68,3 +68,30 @@ def test_batch_matmul_with_a_scale_for_each_channel(
     assert not np.array_equal(litert(model, [feed])[0], want)
     for got in (by_ort, ours(model, [feed], [])[0], exported(model, [feed])):
         assert_close(got[0], want, 1, 0, "per channel")
+
+
+@pytest.mark.parametrize("adjoint", [False, True], ids=["plain", "adjoint"])
+@pytest.mark.parametrize("axis", [-2, -1], ids=["rows", "columns"])
+@pytest.mark.parametrize("batch", [(), (1,), (2,)], ids=str)
+def test_hybrid_batch_matmul_with_a_scale_for_each_channel(
+    batch: Shape, axis: int, adjoint: bool
+) -> None:
+    """Of columns as LiteRT does it. Scales along the sums LiteRT takes for those of the columns;
+    here the product is the true one, too."""
+    rng, depth, units = np.random.default_rng(0), 16, 7
+    codes = rng.integers(-127, 128, (*batch, *((units, depth) if adjoint else (depth, units))))
+    axis += codes.ndim
+    scales = rng.uniform(0.01, 0.05, codes.shape[axis]).astype(np.float32)
+    y = T.constant(codes.astype(np.int8), scale=scales.tolist(), axis=axis)
+    tensors = [T((*batch, 5, depth)), y]
+    options = BatchMatMulOptions(adj_y=adjoint)
+    model = one_op_model(Op.BATCH_MATMUL, tensors, [T((*batch, 5, units))], options, 4)
+    x = rng.standard_normal(tensors[0].shape).astype(np.float32)
+    real = codes * np.expand_dims(scales, [i for i in range(codes.ndim) if i != axis])
+    want = (x @ (real.swapaxes(-1, -2) if adjoint else real)).astype(np.float32)
+    if axis == codes.ndim - (2 if adjoint else 1):
+        assert_close(litert(model, [x])[0], want, 0, 2e-2, "LiteRT")
+    for got in (ours(model, [x])[0], ours(model, [x], [])[0], exported(model, [x])):
+        assert_close(got[0], want, 0, 2e-2, "a scale for each channel")
+    for hybrid in ("dynamic", "xnnpack"):
+        assert_close(exported(model, [x], hybrid=hybrid)[0], want, 0, 2e-2, hybrid)
