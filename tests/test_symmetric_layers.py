@@ -182,6 +182,7 @@ def test_random_networks_give_the_same_codes(
     first = int(np.random.default_rng().integers(1 << 30))
     more = parted = 0
     for seed in range(first, first + count):
+        print(f"seed {seed}")
         model = Drawn(seed).model()
         plain, before, _ = codes(model, monkeypatch, change=False)
         found, after, kinds = codes(model, monkeypatch, change=True)
