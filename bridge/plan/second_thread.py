@@ -20,7 +20,7 @@ _OTHER_PRODUCTS = (0.0037, 0.0084)
 _TOGETHER = 16  # channels that are computed together
 _WEIGHTS = 0.03  # of a thousand weights that are read
 _ELEMENTS = 0.1  # of a thousand elements that are made
-_HANDED_OVER = 1.5  # microseconds to share a layer between two threads
+_HANDED_OVER = 1.65  # microseconds to share a layer between two threads
 _SHARED = 0.3  # a layer of fewer microseconds stays on one
 
 _CONVOLUTIONS = (Op.CONV_2D, Op.DEPTHWISE_CONV_2D, Op.CONV_3D)
