@@ -119,7 +119,8 @@ def versions_command(
     report = version_report(model)
     if fix is not None:
         write_bytes(fix, write_model(update_versions(model)))
-    text = json.dumps(report.as_dict(), indent=2) if as_json else str(report)
+    written = "" if fix is None else f"\nwrote {os.fspath(fix)}"
+    text = json.dumps(report.as_dict(), indent=2) if as_json else f"{report}{written}"
     return text, REFUSED if report.refused else 0
 
 

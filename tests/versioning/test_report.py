@@ -86,7 +86,7 @@ def test_the_command_fixes_the_file_and_tells_a_refusal_by_its_code(
 ) -> None:
     path, fixed = tmp_path / "model.tflite", tmp_path / "fixed.tflite"
     path.write_bytes(content(version))
-    assert versions_command(path, fix=fixed) == (str(report(version)), code)
+    assert versions_command(path, fix=fixed) == (f"{report(version)}\nwrote {fixed}", code)
     text, _ = versions_command(path, as_json=True)
     assert json.loads(text) == json.loads(json.dumps(report(version).as_dict()))
     text, code_after = versions_command(fixed)
