@@ -177,14 +177,9 @@ def _partition(
 
 def unread(operators: Operators, outputs: Sequence[int]) -> frozenset[int]:
     """The builtin operators that neither make anything for `outputs` nor change a variable."""
-    wanted, found = set(outputs), set[int]()
+    wanted, found, callers = set(outputs), set[int](), called_subgraphs.CALLERS
     for op in reversed(operators):
-        kept = (
-            not op.outputs
-            or op.op is Op.CUSTOM
-            or op.op in called_subgraphs.CALLERS
-            or op.variables()
-        )
+        kept = not op.outputs or op.op is Op.CUSTOM or op.op in callers or op.variables()
         if not kept and wanted.isdisjoint(out.index for out in op.outputs):
             found.add(op.index)
         else:

@@ -76,9 +76,10 @@ def _index(index: int, count: int, what: str, path: str, table: Table) -> Iterat
 def _tensors(
     indices: Sequence[int | None], graph: SubGraph, path: str, table: Table
 ) -> Iterator[Problem]:
+    count = len(graph.tensors)
     for position, index in enumerate(indices):
-        if index is not None:
-            yield from _index(index, len(graph.tensors), "tensor", f"{path}[{position}]", table)
+        if index is not None and not 0 <= index < count:
+            yield from _index(index, count, "tensor", f"{path}[{position}]", table)
 
 
 def _subgraph(model: Model, graph: SubGraph) -> Iterator[Problem]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import Any, cast
+from typing import Any
 
 from tflite_ort.schema.file.budgets import DEFAULT, Budgets
 from tflite_ort.schema.file.tables import Array
@@ -71,10 +71,10 @@ class File:
         """The position that the offset stored at `at` leads to."""
         if not 0 <= at <= self.size - 4 or at % 4:
             self.check_span(at, 4, 4)
-        (offset,) = _UINT32.unpack_from(self.data, at)
+        offset: int = _UINT32.unpack_from(self.data, at)[0]
         if not 0 < offset <= self.size - at - 4:
             raise Corrupt(f"offset {offset} leads out of the file ({self.size} bytes)", at)
-        return at + cast(int, offset)
+        return at + offset
 
     def table(self, position: int) -> Offsets:
         """As `vtable`, of a table that is about to be read, which is counted."""

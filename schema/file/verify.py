@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from tflite_ort.schema.file.fields import (
     Child,
@@ -26,8 +26,6 @@ from tflite_ort.schema.file.tables import Array, Table, fields_of
 T = TypeVar("T", bound=Table)
 
 
-# Fields that have their defaults where a table has no offset for them.
-_ABSENT = frozenset({Scalar, String, Strings, Vector, Children})
 # More kinds of tables, which only a file made for that has, are looked at one by one.
 _LAYOUTS_KEPT = 512
 
@@ -72,11 +70,20 @@ def _layout(cls: type[Table], offsets: Offsets) -> Layout:
     absent: list[tuple[Put, Any]] = []
     present: list[tuple[Put, Read, str]] = []
     for put, (name, field, read) in zip(cls._setters, _plan(cls), strict=True):
-        if type(field) in _ABSENT and not offsets[field.slot]:
-            absent.append((put, field.default))
-        else:
+        if type(field) is OperatorCodeNumber or any(offsets[slot] for slot in _slots(field)):
             present.append((put, read, name))
+        else:
+            absent.append((put, field.default))
     return absent, present
+
+
+def _slots(field: Any) -> Sequence[int]:
+    """Where a field is looked for; one that is nowhere has its default."""
+    if isinstance(field, OneOf):
+        return [slot - 1 for slot, _ in field.choices]  # of the numbers of members
+    if isinstance(field, View) and field.outside:
+        return field.slot, field.outside[0]
+    return () if isinstance(field, Local) else (field.slot,)
 
 
 _plans: dict[type[Table], tuple[tuple[str, Any, Read], ...]] = {}
@@ -137,7 +144,8 @@ def _number(file: File, position: int, offset: int, form: struct.Struct) -> int:
     if not offset:
         return 0
     file.check_span(position + offset, form.size, form.size)
-    return cast(int, form.unpack_from(file.data, position + offset)[0])
+    number: int = form.unpack_from(file.data, position + offset)[0]
+    return number
 
 
 def _string(field: String) -> Read:
@@ -283,9 +291,10 @@ def _tables(file: File, start: int, length: int, cls: type[T]) -> tuple[T, ...]:
 def _one_of(field: OneOf) -> Read:
     def read(file: File, position: int, offsets: Offsets) -> Any:
         for slot, union in field.choices:
-            value = _member(file, position, offsets, slot, union)
-            if value is not None:
-                return value
+            if offsets[slot - 1]:
+                value = _member(file, position, offsets, slot, union)
+                if value is not None:
+                    return value
         return None
 
     return read

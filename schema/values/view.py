@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -246,9 +246,8 @@ class OperatorView(Generic[O]):
 
     def present_inputs(self) -> Sequence[TensorView]:
         """The inputs without those that the model leaves out."""
-        if None not in self.inputs:
-            return cast("Sequence[TensorView]", self.inputs)
-        return [tensor for tensor in self.inputs if tensor is not None]
+        inputs: Any = self.inputs
+        return inputs if None not in inputs else [each for each in inputs if each is not None]
 
     def variables(self) -> Sequence[TensorView]:
         """The inputs that keep a value from one invoke to the next; the operator sets them anew."""
