@@ -81,8 +81,11 @@ class Layer:
             return {}
         zeros = _along(self.zero, np.int16)
         rows = self.weights.reshape(len(self.weights), -1)
-        low, high = _LOW + zeros, _HIGH + zeros
-        over = (rows.min(axis=1) < low.ravel()) | (rows.max(axis=1) > high.ravel())
+        over = np.zeros(len(rows), np.bool_)
+        if zeros.max() > 0:
+            over |= rows.min(axis=1) < (_LOW + zeros).ravel()
+        if zeros.min() < 0:
+            over |= rows.max(axis=1) > (_HIGH + zeros).ravel()
         channels = np.flatnonzero(over)
         if not channels.size:
             return {}
