@@ -13,6 +13,7 @@ from tflite_ort.opmap.graph import Graph
 from tflite_ort.opmap.patterns.matching import Found, Leaf, Producers, node
 from tflite_ort.opmap.patterns.pattern import Emit, Pattern, Surroundings, View
 from tflite_ort.schema import Op, TensorType, TensorView
+from tflite_ort.schema.values.sizes import may_differ
 
 # What they make is a sum of products, in which 1e-8 of a factor is lost.
 _SUMS = frozenset(
@@ -118,7 +119,10 @@ def _silu(found: Found, around: Surroundings) -> Emit | None:
     enough, a node less than a product with the exact sigmoid."""
     if not _is_float(found):
         return None
-    x, lost = found[_X], is_lost(found[_SILU], around.producers)
+    x, result = found[_X], found[_SILU]
+    if may_differ(x.shape, result.shape):
+        return None  # a RESHAPE in between: every number meets the sigmoids of others
+    lost = is_lost(result, around.producers)
 
     def emit(g: Graph, op: View) -> None:
         layout = g.layout(x, rows=True)

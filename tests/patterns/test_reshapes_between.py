@@ -113,6 +113,13 @@ def group_norm(b: Builder, between: Sequence[int]) -> str:
     return b.op(Op.ADD, [scaled, b.reshape(offset, beside)], (2, 6, 3, 2))
 
 
+def silu(b: Builder, between: Sequence[int]) -> str:
+    """x of [2, 1, 3] times sigmoids of it in this shape."""
+    x = b.input("x", 2, 1, 3)
+    sigmoid = b.op(Op.LOGISTIC, [b.reshape(x, between)], between)
+    return b.op(Op.MUL, [x, sigmoid], np.broadcast_shapes((2, 1, 3), tuple(between)))
+
+
 @pytest.mark.parametrize(
     ("build", "between", "node", "fused"),
     [
@@ -126,6 +133,9 @@ def group_norm(b: Builder, between: Sequence[int]) -> str:
         (group_norm, (2, 3, 2, 6), "LayerNormalization", True),
         (group_norm, (2, 12, 3), "LayerNormalization", False),
         (group_norm, (2, 2, 3, 6), "LayerNormalization", False),
+        (silu, (2, 1, 3), "Div", True),
+        (silu, (1, 2, 3), "Div", False),
+        (silu, (3, 2, 1, 1), "Div", False),
     ],
 )
 def test_the_answers_are_those_of_litert(
