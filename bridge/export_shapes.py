@@ -71,7 +71,10 @@ def opened(given: Shaped, named: Given) -> Shaped:
     shapes = dict(given.shapes)
     for index in graph.inputs:
         tensor = graph.tensors[index]
-        if index in shapes or tensor.name in named or -1 not in (tensor.shape_signature or ()):
+        signature = tensor.shape_signature or ()
+        # TFLite does not look at a signature of another rank; its own converter writes none.
+        fits = len(signature) == len(tensor.shape)
+        if index in shapes or tensor.name in named or not fits or -1 not in signature:
             continue
         shapes[index] = _open(tensor, sizes)
         names.append(tensor.name)

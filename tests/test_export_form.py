@@ -21,6 +21,7 @@ from tflite_ort import ExportError, Interpreter, __version__, export_onnx, expor
 from tflite_ort.schema import (
     ActivationFunctionType,
     AddOptions,
+    BatchMatMulOptions,
     Conv2DOptions,
     GeluOptions,
     ModelBuilder,
@@ -156,6 +157,72 @@ def test_float16_halves_weights_and_keeps_the_boundary() -> None:
                                   "pypi-mediapipe__selfie_segmentation"])  # fmt: skip
 def test_float16_networks(name: str) -> None:
     export_onnx(model_path(f"{name}.tflite"), float16=True, check=True)
+
+
+LOADED = """
+import sys
+from tflite_ort import export_onnx
+export_onnx(sys.argv[1], float16=True, check=True)
+"""
+
+
+@pytest.mark.parametrize("order", [(1, 0, 2), (1, 2, 0), (1, 2, 0, 3), (0, 2, 1), (2, 0, 1)])
+def test_float16_products_of_what_is_transposed(order: tuple[int, ...], tmp_path: Path) -> None:
+    """ONNX Runtime's FusedMatMul of 16-bit floats ends the process where a batch is moved."""
+    rank, builder = len(order), ModelBuilder("a product of a transpose")
+    graph = builder.subgraph("main").tensor("x", (2,) * rank).tensor("t", (2,) * rank)
+    graph.tensor("y", (*(2,) * (rank - 1), 3)).constant("order", np.array(order, np.int32))
+    graph.constant("w", np.random.default_rng(5).normal(size=(2, 3)).astype(np.float32))
+    graph.operator(Op.TRANSPOSE, ["x", "order"], ["t"])
+    graph.operator(Op.BATCH_MATMUL, ["t", "w"], ["y"], BatchMatMulOptions())
+    path = tmp_path / "model.tflite"
+    path.write_bytes(graph.inputs("x").outputs("y") and builder.write())
+    subprocess.run([sys.executable, "-c", LOADED, str(path)], check=True, timeout=120)
+
+
+@pytest.mark.parametrize(
+    "name", ["litert__unidirectional_sequence_lstm_quantized", "tf__bilstm_i8"]
+)
+def test_float16_quantised_sequences_load(name: str) -> None:
+    """Of weights that are codes, which a Cast makes floats."""
+    program = LOADED.replace("check=True", "hybrid='dynamic'") + LOAD
+    path = str(model_path(f"{name}.tflite"))
+    subprocess.run([sys.executable, "-c", program, path], check=True, timeout=120)
+
+
+LOAD = """
+import onnxruntime
+model = export_onnx(sys.argv[1], float16=True, batch="N", stateful=False).SerializeToString()
+onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+"""
+
+
+@pytest.mark.parametrize("op", [Op.UNSORTED_SEGMENT_SUM, Op.UNSORTED_SEGMENT_PROD, Op.SCATTER_ND])
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+def test_float16_of_scattered_elements(op: Op, dtype: type) -> None:
+    """ONNX Runtime adds and multiplies no scattered 16-bit floats."""
+    data, scatters = np.arange(6).reshape(3, 2).astype(dtype), op is Op.SCATTER_ND
+    builder = ModelBuilder("scattered")
+    kind = TensorType.FLOAT32 if dtype is np.float32 else TensorType.INT32
+    graph = builder.subgraph("main").tensor("x", (3, 2), kind).tensor("y", (4, 2), kind)
+    graph.constant("ids", np.array([[1], [3], [1]] if scatters else [1, 3, 1], np.int32))
+    graph.constant("n", np.array([4, 2] if scatters else 4, np.int32))
+    graph.operator(op, ["ids", "x", "n"] if scatters else ["x", "ids", "n"], ["y"])
+    content = graph.inputs("x").outputs("y") and builder.write()
+    (found,), (expected,) = (
+        results(export_onnx(content, float16=True), data),
+        interpreted(content, data),
+    )
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_a_shape_signature_of_another_rank_is_not_looked_at() -> None:
+    builder = ModelBuilder("a signature of one size more")
+    graph = builder.subgraph("main").tensor("x", (2, 3), shape_signature=(-1, 3, 3))
+    graph.tensor("y", (2, 3)).operator(Op.NEG, ["x"], ["y"])
+    content, image = graph.inputs("x").outputs("y") and builder.write(), np.ones((2, 3), np.float32)
+    (found,) = results(export_onnx(content), image)
+    np.testing.assert_array_equal(found, -image)
 
 
 def test_float16_keeps_quantised_networks_as_they_are() -> None:

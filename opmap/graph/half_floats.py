@@ -33,6 +33,12 @@ _WIDE: Mapping[str, _Wide] = {
 }
 
 
+_TRANSPOSED, _SCATTERED = _Wide((0,), (0,)), _Wide((0, 2), (0,))
+_SCATTERS = frozenset({"ScatterElements", "ScatterND"})
+# What these make is of the type of their first input.
+_KEEP_TYPE = frozenset({"Expand", "Identity", "Mul", "Reshape", "Transpose"})
+
+
 def halve(graph: ir.Graph) -> None:
     """Make the floats of `graph` 16-bit ones, by a Cast after each input and before each output.
 
@@ -45,6 +51,7 @@ class _Halving:
     def __init__(self, graph: ir.Graph) -> None:
         self._graph = graph
         self._wide_constants: dict[int, ir.Value] = {}
+        self._widened = _widened(graph)
         self._names = {value.name for node in graph.all_nodes() for value in node.outputs}
         self._names |= {value.name for value in graph.inputs} | set(graph.initializers)
 
@@ -58,7 +65,7 @@ class _Halving:
     def _split_constants(self) -> None:
         """Give nodes that need 32-bit constants initializers of their own."""
         for value, node, position in list(self._graph.reads()):
-            wide = _WIDE.get(node.op_type)
+            wide = self._widened.get(id(node), _WIDE.get(node.op_type))
             constant = value.const_value
             if wide is None or position not in wide.inputs or constant is None:
                 continue
@@ -122,7 +129,7 @@ class _Halving:
 
     def _converted(self, node: ir.Node) -> list[ir.Node]:
         """`node` for 16-bit floats, between the Casts that it needs."""
-        wide = _WIDE.get(node.op_type)
+        wide = self._widened.get(id(node), _WIDE.get(node.op_type))
         boundary = node.op_type == "Cast" and any(o in self._graph.outputs for o in node.outputs)
         if not boundary:
             _halve_attributes(node)
@@ -157,6 +164,62 @@ class _Halving:
             name += "_"
         self._names.add(name)
         return name
+
+
+def _widened(graph: ir.Graph) -> dict[int, _Wide]:
+    """Nodes that take no 16-bit floats where they stand, by identity.
+
+    A Transpose that puts the first dimension among the last two: multiplied by constant 16-bit
+    floats it becomes a FusedMatMul that ends the process (ONNX Runtime up to 1.32 at least). And
+    what adds or multiplies scattered elements: ONNX Runtime has no such kernel of 16-bit floats.
+    """
+    found = {}
+    for value, node, position in graph.reads():
+        if node.op_type in _SCATTERS and position == 0 and "reduction" in node.attributes:
+            if _is_float(value):
+                found[id(node)] = _SCATTERED
+        elif node.op_type == "MatMul":
+            weights, made = node.inputs[1 - position], _reshaped(value).producer()
+            fused = made is not None and made.op_type == "Transpose" and _moves_batch(made)
+            if fused and _is_constant(weights) and _is_float(weights):
+                found[id(made)] = _TRANSPOSED
+    return found
+
+
+def _reshaped(value: ir.Value) -> ir.Value:
+    """What Reshapes made `value` of."""
+    made = value.producer()
+    if made is None or made.op_type not in ("Identity", "Reshape") or made.inputs[0] is None:
+        return value
+    return _reshaped(made.inputs[0])
+
+
+def _is_constant(value: ir.Value | None) -> bool:
+    if value is None or value.const_value is not None:
+        return value is not None
+    made = value.producer()
+    return made is not None and bool(made.inputs) and all(map(_is_constant, made.inputs))
+
+
+def _is_float(value: ir.Value | None) -> bool:
+    """Whether `value` is known to be 32-bit floats."""
+    if value is None:
+        return False
+    made = value.producer()
+    if value.dtype is not None or value.const_value is not None or made is None:
+        constant = value.const_value
+        return (value.dtype if constant is None else constant.dtype) is _D.FLOAT
+    if made.op_type == "Cast":
+        return made.attributes["to"] == _D.FLOAT
+    return made.op_type in _KEEP_TYPE and _is_float(made.inputs[0])
+
+
+def _moves_batch(transpose: ir.Node) -> bool:
+    """Whether the first dimension becomes one of the last two, and the others keep their order."""
+    rest = np.asarray(transpose.attributes["perm"]).tolist()
+    place = rest.index(0)
+    del rest[place]
+    return len(rest) > 1 and place >= len(rest) - 1 and rest == sorted(rest)
 
 
 def _put(node: ir.Node, position: int, value: ir.Value) -> None:
