@@ -72,7 +72,7 @@ def opened(given: Shaped, named: Given) -> Shaped:
     for index in graph.inputs:
         tensor = graph.tensors[index]
         signature = tensor.shape_signature or ()
-        # TFLite does not look at a signature of another rank; its own converter writes none.
+        # TFLite does not look at a signature; its own converter writes none of another rank.
         fits = len(signature) == len(tensor.shape)
         if index in shapes or tensor.name in named or not fits or -1 not in signature:
             continue
@@ -82,9 +82,13 @@ def opened(given: Shaped, named: Given) -> Shaped:
 
 
 def _open(tensor: Tensor, sizes: _Sizes) -> Shape:
-    first, *others = tensor.shape_signature or ()
-    rest = (unknown_size() if size == -1 else size for size in others)
-    return (sizes.size(BATCH) if first == -1 else first, *rest)
+    """The shape of `tensor`, but for what its signature leaves open; other sizes there mean
+    nothing to TFLite."""
+    pairs = enumerate(zip(tensor.shape, tensor.shape_signature or (), strict=True))
+    return tuple(
+        size if given != -1 else unknown_size() if axis else sizes.size(BATCH)
+        for axis, (size, given) in pairs
+    )
 
 
 class _Sizes:

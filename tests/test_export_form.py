@@ -216,9 +216,12 @@ def test_float16_of_scattered_elements(op: Op, dtype: type) -> None:
     np.testing.assert_array_equal(found, expected)
 
 
-def test_a_shape_signature_of_another_rank_is_not_looked_at() -> None:
-    builder = ModelBuilder("a signature of one size more")
-    graph = builder.subgraph("main").tensor("x", (2, 3), shape_signature=(-1, 3, 3))
+@pytest.mark.parametrize("signature", [(-1, 3, 3), (-1,), (-1, 4), (5, -1), (-1, -1)])
+def test_a_shape_signature_that_is_not_of_the_shape_opens_sizes_at_most(
+    signature: tuple[int, ...],
+) -> None:
+    builder = ModelBuilder("a signature of other sizes")
+    graph = builder.subgraph("main").tensor("x", (2, 3), shape_signature=signature)
     graph.tensor("y", (2, 3)).operator(Op.NEG, ["x"], ["y"])
     content, image = graph.inputs("x").outputs("y") and builder.write(), np.ones((2, 3), np.float32)
     (found,) = results(export_onnx(content), image)
