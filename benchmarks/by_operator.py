@@ -112,7 +112,7 @@ def times_of(
     chosen = modelled_chooser(target.weights)(op, lowerings) if lowerings else _PLAIN
     names = [each.name for each in lowerings] or [_PLAIN]
     names = list(dict.fromkeys([chosen, *names]))[:_MOST_LOWERINGS]
-    runs = [run_of(op, name, target, translators, threads) for name in names]
+    runs = [run_of([op], name, target, translators, threads) for name in names]
     theirs, *ours = (each * 1e6 for each in shortest_turns([other.invoke, *runs], effort))
     best = int(np.argmin(ours))
     return Layers(op.name, layer_key(op), theirs, ours[0], ours[best], names[best])

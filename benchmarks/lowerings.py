@@ -243,7 +243,7 @@ def measure(kind: str, threads: int, seconds: float) -> Iterator[Mapping[str, An
             kept = [lowerings[0], *(lowerings[1 + i] for i in some)]
             names = [each.name for each in kept]
             times = lowering_times(
-                op, names, target, translators, num_threads=threads, effort=_EFFORT
+                [op], names, target, translators, num_threads=threads, effort=_EFFORT
             )
             shapes = [tensor.shape for tensor in (*op.present_inputs(), op.output)]
             layer = f"{op.name} {shapes}"

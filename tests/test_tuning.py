@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from tests.patterns.test_pooled_columns import network
 from tests.rnn_models import Svdf
 from tflite_ort import Interpreter
 from tflite_ort.command.cli import app
@@ -82,6 +83,29 @@ def test_equal_layers_are_timed_once_and_read_the_next_time(tmp_path: Path) -> N
     for one, two, three in zip(outputs(first), outputs(second), outputs(plain), strict=True):
         np.testing.assert_array_equal(one, two)
         np.testing.assert_array_equal(one, three)
+
+
+def test_a_layer_and_its_maximum_are_timed_as_one(tmp_path: Path) -> None:
+    """Beside the layer alone, for where the two stay apart; what the table says is taken."""
+    model, file = network(size=(83, 85), channels=(3, 8)), tmp_path / "tuning.json"
+    path = tmp_path / "model.tflite"
+    path.write_bytes(model)
+    _, first = tuned(model, file)
+    found = chosen(file)
+    (pair,) = (layer for layer in found if " + MAX_POOL_2D " in layer)
+    again, _ = tuned(model, file)
+    assert again == []
+    text = json.loads(file.read_text())
+    (table,) = text["machines"].values()
+    graphs = []
+    for name in ("windows", "pooled 8x1"):
+        table[pair] = name
+        table |= {layer: "windows" for layer in found if layer != pair}
+        file.write_text(json.dumps(text))
+        _, other = tuned(model, file)
+        graphs.append(_graphs(path, file, "1"))
+        np.testing.assert_array_equal(outputs(other)[0], outputs(first)[0])
+    assert graphs[0] != graphs[1]
 
 
 def test_two_processes_with_one_table_make_the_same_graphs(tmp_path: Path) -> None:

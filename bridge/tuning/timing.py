@@ -38,7 +38,7 @@ class Effort:
 
 
 def lowering_times(
-    op: View,
+    group: Sequence[View],
     names: Sequence[str],
     target: Target,
     translators: Registry[Translator],
@@ -46,19 +46,29 @@ def lowering_times(
     num_threads: int,
     effort: Effort = Effort(),
 ) -> dict[str, float]:
-    """Seconds of one run of `op` by each of these lowerings, over random inputs."""
-    runs = [run_of(op, name, target, translators, num_threads) for name in names]
+    """Seconds of one run of `group` by each of these lowerings of its first operator, over random
+    inputs."""
+    runs = [run_of(group, name, target, translators, num_threads) for name in names]
     return dict(zip(names, shortest_turns(runs, effort), strict=True))
 
 
 def run_of(
-    op: View, name: str, target: Target, translators: Registry[Translator], num_threads: int
+    group: Sequence[View],
+    name: str,
+    target: Target,
+    translators: Registry[Translator],
+    num_threads: int,
 ) -> Callable[[], None]:
-    """One run of `op` by the lowering `name`, in a session of its own."""
+    """One run of operators by the lowering `name`, in a session of their own.
+
+    Args:
+        group: each but the first reads what the one before it makes.
+    """
+    op, *_, last = group[0], group[-1]
     inputs = [tensor for tensor in op.present_inputs() if not tensor.is_constant]
     target = replace(target, choose=partial(_always, name))
-    outputs = [*op.outputs, *op.variables()]
-    lowered = lower([op], inputs, outputs, translators, target=target)
+    outputs = [*last.outputs, *op.variables()]
+    lowered = lower(group, inputs, outputs, translators, target=target)
     sources = [random_array(tensor, target) for tensor in inputs]
     results = [np.zeros(tensor.shape, target.boundary_dtype(tensor)) for tensor in outputs]
     for place, tensor in enumerate(inputs):

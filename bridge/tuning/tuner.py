@@ -76,30 +76,42 @@ class Tuner:
 
     def _choose(self, target: Target, op: View, lowerings: Sequence[Lowering]) -> str:
         modelled = modelled_chooser(target.weights)
-        tensors = (*op.present_inputs(), *op.outputs)
+        group = [
+            op,
+            *{each.behind.index: each.behind for each in lowerings if each.behind}.values(),
+        ]
+        tensors = [tensor for each in group for tensor in (*each.present_inputs(), *each.outputs)]
         if any(tensor.dynamic for tensor in tensors) or not all(each.alone for each in lowerings):
             return modelled(op, lowerings)
-        layer = layer_key(op)
+        layer = " + ".join(map(layer_key, group))
         known = self.table.get(layer)
         if known is not None:
             return known
         if self._left <= 0:
             return modelled(op, lowerings)
         started = time.perf_counter()
-        name = self._fastest(target, op, lowerings) or modelled(op, lowerings)
+        name = self._fastest(target, group, lowerings) or modelled(op, lowerings)
         self._left -= time.perf_counter() - started
         self.table.set(layer, name)
         return name
 
-    def _fastest(self, target: Target, op: View, lowerings: Sequence[Lowering]) -> str | None:
-        """The lowering with the shortest time; None where a session cannot be made."""
+    def _fastest(
+        self, target: Target, group: Sequence[View], lowerings: Sequence[Lowering]
+    ) -> str | None:
+        """The lowering with the shortest time; None where a session cannot be made.
+
+        Args:
+            group: the operator, and the one behind it that lowerings are of too.
+        """
         if self._settings.progress is not None:
-            self._settings.progress(op.label)
+            self._settings.progress(group[0].label)
         names = [each.name for each in by_cost(lowerings, target.weights)[:_TIMED]]
         names = list(dict.fromkeys([lowerings[0].name, *names]))
         plain = replace(target, carried_boundary=True)
         try:
-            times = lowering_times(op, names, plain, self._translators, num_threads=self._threads)
+            times = lowering_times(
+                group, names, plain, self._translators, num_threads=self._threads
+            )
         except DelegateError:
             return None
         return min(times, key=lambda name: times[name])

@@ -21,13 +21,15 @@ class Lowering:
         name: unlike the names of the operator's other lowerings.
         work: what its nodes do, by what is counted; a cost model has a time for each.
         build: adds its nodes to the graph.
-        alone: whether its time can be measured without the operator's neighbours.
+        alone: whether its time can be measured without the operators before it.
+        behind: the operator that reads the result, if this is a lowering of both.
     """
 
     name: str
     work: Mapping[str, float]
     build: Callable[[], None]
     alone: bool = True
+    behind: OperatorView[Any] | None = None
 
 
 # Returns the name of one of the lowerings.

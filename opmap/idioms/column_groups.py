@@ -131,6 +131,8 @@ def pooled_lowerings(
     pool: OperatorView[Any],
     g: Graph,
     windows: tuple[WindowAxis, WindowAxis] | None,
+    *,
+    alone: bool,
 ) -> list[Lowering]:
     """The lowerings of CONV_2D, and those of it and of the MAX_POOL_2D behind it.
 
@@ -138,13 +140,15 @@ def pooled_lowerings(
 
     Args:
         pool: its windows do not overlap along a row, and none reaches over the edges.
+        alone: whether `conv` is as the file has it, without a PAD that became a part of it.
     """
-    alone = image_lowerings(conv, g, windows, lambda: None)
-    if windows is None or len(alone) == 1:
+    plain = image_lowerings(conv, g, windows, lambda: None)
+    if windows is None or len(plain) == 1:
         return []
     made = pool.output.shape[1] * pool.output.shape[2]
-    apart = [replace(each, work={**each.work, "Maximum cells": float(made)}) for each in alone]
-    return [*apart, *_pooled(g, Layer(conv, conv["filter"], *windows), pool)]
+    apart = [replace(each, work={**each.work, "Maximum cells": float(made)}) for each in plain]
+    found = (*apart, *_pooled(g, Layer(conv, conv["filter"], *windows), pool))
+    return [replace(each, alone=alone, behind=pool) for each in found]
 
 
 def _pooled(g: Graph, layer: Layer, pool: OperatorView[Any]) -> Iterator[Lowering]:
@@ -157,7 +161,7 @@ def _pooled(g: Graph, layer: Layer, pool: OperatorView[Any]) -> Iterator[Lowerin
             work |= {"Slice": 1.0, "Slice results": float(rows * cells * outputs)}
         build = partial(_build_pooled, g, layer, pool, grouping)
         if work["Conv weights"] <= _MOST_WEIGHTS:
-            yield Lowering(grouping.name, work, build, alone=False)
+            yield Lowering(grouping.name, work, build)
 
 
 def _work(layer: Layer, grouping: Grouping) -> dict[str, float]:

@@ -78,7 +78,7 @@ def _chosen(conv: View, pool: View, g: Graph) -> Callable[[], None] | None:
         return None
     op, edges = without_pad(conv, g)
     windows = image_windows(op, op["filter"].shape[1:3], edges)
-    lowerings = pooled_lowerings(op, pool, g, windows)
+    lowerings = pooled_lowerings(op, pool, g, windows, alone=op is conv)
     chosen = g.target.choose(op, lowerings) if lowerings else ""
     found = (each.build for each in lowerings if each.name == chosen)
     return next(found, None) if chosen.startswith("pooled") else None
