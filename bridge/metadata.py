@@ -48,6 +48,10 @@ _DAMAGED = (
 _LABELS = (AssociatedFileType.TENSOR_AXIS_LABELS, AssociatedFileType.TENSOR_VALUE_LABELS)
 # What a line of a label file takes in memory, whatever its length.
 _LINE_BYTES = 64
+# Of labels: a character may take four bytes, where it has one in the file.
+_WIDEST = 4
+# A file of the archive counts as many bytes more, for what it takes to open it.
+_FILE_BYTES = 4096
 
 
 @record
@@ -132,7 +136,7 @@ def associated_files(source: Source, budgets: Budgets = DEFAULT) -> dict[str, by
         return {}
     try:
         with zipfile.ZipFile(stream) as archive:
-            size = sum(entry.file_size for entry in archive.infolist())
+            size = sum(entry.file_size + _FILE_BYTES for entry in archive.infolist())
             budgets.check("metadata_bytes", size, "the archive of files")
             return {name: archive.read(name) for name in archive.namelist()}
     except BudgetExceeded:
@@ -175,7 +179,8 @@ class _LabelFiles:
         """The lines of the first label file without a locale, or of the first one.
 
         Raises:
-            BudgetExceeded: there are more lines, each counted as 64 bytes, than ``metadata_bytes``.
+            BudgetExceeded: they count more than ``metadata_bytes``: 64 for each line, and four
+                times their bytes.
         """
         candidates = [
             each for each in described if each.type in _LABELS and each.name in self._files
@@ -188,7 +193,8 @@ class _LabelFiles:
 
     def _split(self, content: bytes) -> tuple[str, ...]:
         most = content.count(b"\n") + content.count(b"\r") + 1
-        self._meter.spend("metadata_bytes", _LINE_BYTES * most, "a label file")
+        needed = _LINE_BYTES * most + _WIDEST * len(content)
+        self._meter.spend("metadata_bytes", needed, "a label file")
         return tuple(line.decode("utf-8", "replace") for line in content.splitlines())
 
 

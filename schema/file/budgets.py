@@ -38,8 +38,8 @@ class Budgets:
             quadratic in their number.
         option_values: values and bytes of text in the options of custom operators, beyond 16 for
             each of their bytes.
-        metadata_bytes: bytes of the unpacked files that come with a model; and of their lines of
-            labels, 64 for each.
+        metadata_bytes: bytes of the unpacked files that come with a model, and 4,096 for each; and
+            of the labels in them, four times their bytes and 64 for each line.
         bundle_bytes: bytes of the compressed entries of a bundle, unpacked.
         used: filled with the largest amount of each that was asked for so far, if it is given.
 
