@@ -6,7 +6,9 @@ import csv
 import io
 import json
 import math
+import struct
 import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -22,6 +24,7 @@ from tflite_ort.prediction.units import parquet_module
 _COPIED = 1 << 20
 _ROWS = 4096  # of a group in a parquet file, at most
 _JOINED = 2 << 20  # bytes of it that are in memory
+_CHECKSUM = struct.Struct("<I")  # at the end of a part that is text: its CRC-32
 
 
 class Writer(Protocol):
@@ -50,7 +53,7 @@ def writer_for(out: Path, columns: Sequence[ResultColumn]) -> Writer:
 
 
 class _Lines:
-    """Parts that are joined byte by byte."""
+    """Parts that are joined byte by byte; each ends with its checksum."""
 
     head = b""
 
@@ -61,7 +64,8 @@ class _Lines:
         text = io.StringIO(newline="")
         self.write(text, block)
         with writing(path) as (stream,):
-            stream.write(text.getvalue().encode())
+            content = text.getvalue().encode()
+            stream.write(content + _CHECKSUM.pack(zlib.crc32(content)))
 
     def write(self, text: io.StringIO, block: Block) -> None:
         raise NotImplementedError
@@ -70,9 +74,24 @@ class _Lines:
         with writing(out) as (stream,):
             stream.write(self.head)
             for part in parts:
-                with part.open("rb") as source:
-                    while content := source.read(_COPIED):
-                        stream.write(content)
+                for content in _checked(part):
+                    stream.write(content)
+
+
+def _checked(part: Path) -> Iterator[bytes]:
+    """The bytes of a part.
+
+    Raises:
+        ValueError: after the last of them: they are not those that were written.
+    """
+    left, checksum = part.stat().st_size - _CHECKSUM.size, 0
+    with part.open("rb") as source:
+        while left > 0 and (content := source.read(min(left, _COPIED))):
+            checksum = zlib.crc32(content, checksum)
+            left -= len(content)
+            yield content
+        if source.read() != _CHECKSUM.pack(checksum):
+            raise ValueError(f"{part} is damaged")
 
 
 class _Jsonl(_Lines):
@@ -259,7 +278,9 @@ class _Parquet:
     def part(self, path: Path, block: Block) -> None:
         table = self._arrow.Table.from_arrays(list(self._arrays(block)), schema=self._schema)
         with writing(path) as (stream,):
-            self._parquet.write_table(table, stream, use_dictionary=self._texts)
+            self._parquet.write_table(
+                table, stream, use_dictionary=self._texts, write_page_checksum=True
+            )
 
     def join(self, parts: Sequence[Path], out: Path) -> None:
         with (
@@ -274,13 +295,25 @@ class _Parquet:
 
     def _batches(self, part: Path) -> Iterator[Any]:
         """The rows of a part, a few MiB at a time."""
-        opened = self._parquet.ParquetFile(part, buffer_size=_COPIED, pre_buffer=False)
+        opened = self._parquet.ParquetFile(
+            part, buffer_size=_COPIED, pre_buffer=False, page_checksum_verification=True
+        )
         with opened as source:
             told = source.metadata
             groups = (told.row_group(number) for number in range(told.num_row_groups))
             size = sum(each.total_byte_size for each in groups)
             few = told.num_rows * _JOINED // max(size, 1)
-            yield from source.iter_batches(batch_size=min(max(few, 1), _ROWS), use_threads=False)
+            batches = source.iter_batches(batch_size=min(max(few, 1), _ROWS), use_threads=False)
+            while True:
+                try:
+                    batch = next(batches, None)
+                except OSError as error:
+                    if error.errno is not None:
+                        raise
+                    raise ValueError(f"{part} is damaged: {error}") from error
+                if batch is None:
+                    return
+                yield batch
 
     def _schema_of(self, columns: Sequence[ResultColumn]) -> Any:
         arrow = self._arrow

@@ -254,11 +254,16 @@ def varint(number: int) -> bytes:
     return bytes([*digits, number])
 
 
-@pytest.mark.parametrize("suffix", ["npz", "parquet"])
-@pytest.mark.parametrize("place", [0, 0.3, 0.99])
+@pytest.mark.parametrize("suffix", ["npz", "parquet", "jsonl", "csv"])
+@pytest.mark.parametrize("place", [0, 0.3, 0.99, "a bit"])
 def test_parts_that_are_damaged(
-    suffix: str, place: float, tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+    suffix: str,
+    place: float | str,
+    tmp_path: Path,
+    model: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """They lost their end, or something in them changed."""
     np.save(tmp_path / "in.npy", np.ones((3, 4), np.float32))
     command = (model, tmp_path / "in.npy", "--rows", "--out", tmp_path / f"out.{suffix}")
     with monkeypatch.context() as patch:
@@ -266,7 +271,12 @@ def test_parts_that_are_damaged(
         predict(*command, code=1)
     (part,) = (tmp_path / f"out.{suffix}.job").glob("*-*")
     content = part.read_bytes()
-    part.write_bytes(content[: int(place * len(content))])
+    if isinstance(place, str):
+        spoilt = bytearray(content)
+        spoilt[len(content) // (4 if suffix == "parquet" else 2)] ^= 1
+        part.write_bytes(spoilt)
+    else:
+        part.write_bytes(content[: int(place * len(content))])
     assert "cannot be joined" in predict(*command, code=1)
     predict(*command, "--overwrite")
 
