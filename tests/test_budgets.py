@@ -48,15 +48,6 @@ from tflite_ort.schema import (
     read_model,
     write_model,
 )
-from tflite_ort.schema.file.model import Metadata as MetadataEntry
-from tflite_ort.schema.file.model_metadata import (
-    AssociatedFile,
-    AssociatedFileType,
-    ModelMetadata,
-    SubGraphMetadata,
-    TensorMetadata,
-    write_metadata,
-)
 
 ROOT = Path(__file__).parents[1]
 ONE = np.float32([1])
@@ -380,39 +371,6 @@ def test_an_archive_is_not_unpacked_beyond_its_budget(tmp_path: Path) -> None:
         "metadata_bytes"
         in {p.key: p.value for p in exported.metadata_props}["tflite.metadata_error"]
     )
-
-
-@pytest.mark.parametrize("content", [b"\n" * (5 << 20), "\U0001f600".encode() + b"a" * (65 << 20)])
-def test_labels_that_take_more_memory_than_their_file(content: bytes, tmp_path: Path) -> None:
-    """Many empty lines; a line in which one letter needs four bytes, so that each takes four."""
-    label_file = AssociatedFile(name="l.txt", type=AssociatedFileType.TENSOR_AXIS_LABELS)
-    described = TensorMetadata(associated_files=(label_file,))
-    table = ModelMetadata(
-        subgraph_metadata=(SubGraphMetadata(output_tensor_metadata=(described,)),)
-    )
-    model = read_model(sums(1))
-    buffers = (*model.buffers, Buffer(data=np.frombuffer(write_metadata(table), np.uint8)))
-    entry = MetadataEntry(name="TFLITE_METADATA", buffer=len(model.buffers))
-    archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
-        file.writestr("l.txt", content)
-    path = tmp_path / "model.tflite"
-    written = write_model(replace(model, buffers=buffers, metadata=(entry,)))
-    path.write_bytes(written + archive.getvalue())
-    with pytest.raises(BudgetExceeded, match="a label file"):
-        _ = Interpreter(path).metadata
-
-
-def test_a_file_of_an_archive_counts_more_than_its_bytes(tmp_path: Path) -> None:
-    archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w") as file:
-        for number in range(100):
-            file.writestr(f"{number}", b"")
-    path = tmp_path / "model.tflite"
-    path.write_bytes(sums(1) + archive.getvalue())
-    with pytest.raises(BudgetExceeded, match="the archive of files"):
-        _ = Interpreter(path, budgets=Budgets(metadata_bytes=100_000)).metadata
-    assert len(Interpreter(path).metadata.files) == 100
 
 
 def test_shapes_of_many_inputs_are_told_shortly() -> None:
