@@ -128,7 +128,7 @@ def test_other_input_shapes() -> None:
     proto = export_onnx(convolution(), input_shapes={"in0": (2, 16, 16, 3)})
     dims = proto.graph.output[0].type.tensor_type.shape.dim
     assert [dim.dim_value for dim in dims] == [2, 16, 16, 4]
-    with pytest.raises(ExportError, match=r"\['nothing'\].*\['in0'\]"):
+    with pytest.raises(ExportError, match="no input 'nothing'; there are 'in0'"):
         export_onnx(convolution(), input_shapes={"nothing": (1,)})
 
 
