@@ -16,9 +16,11 @@ _T = TensorType
 
 def quotient(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
     """Div; of integers in 64 bits, in which the lowest INT32 over -1 does not end the process: the
-    result is the highest one."""
-    if op.output.type is not _T.INT32:
+    result is the highest one. Of codes the graph fails where a divisor is 0, as TFLite does."""
+    if op.output.type is _T.FLOAT32:
         return g.op("Div", a, b)
+    if op.output.type is not _T.INT32:
+        return g.op("Div", a, _real_divisor(op, g, b))
     result = g.op("Div", g.cast(a, ir.DataType.INT64), _divisor(op, g, b))
     known = op["input2"].data
     if known is None or np.any(known == -1):
@@ -33,6 +35,18 @@ def floor_quotient(op: View, g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
     first, second = (g.cast(value, ir.DataType.DOUBLE) for value in (a, b))
     floor = g.op("Floor", g.op("Div", first, second))
     return g.cast(floor, op.output.dtype)
+
+
+def _real_divisor(op: View, g: Graph, b: ir.Value) -> ir.Value:
+    """The divisor that codes stand for; the graph fails where a code is the zero point."""
+    divisor = op["input2"]
+    known, scaled = divisor.data, divisor.quantization
+    if known is not None and scaled is not None:
+        if np.all(known != scaled.scalar_zero_point):
+            return b
+        raise Untranslatable("integer divisor that may be 0")
+    none = failing(g, g.ints(0), g.op("Equal", b, g.constant(0, np.float32)))
+    return g.op("Add", b, g.cast(none, ir.DataType.FLOAT))
 
 
 def _divisor(op: View, g: Graph, b: ir.Value) -> ir.Value:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
@@ -10,7 +12,7 @@ from tests.one_op import T, one_op_model, ours
 from tests.ops.operands import exported
 from tests.ops.test_elementwise import options
 from tests.oracle import litert
-from tflite_ort.schema import KernelError, Op, TensorType
+from tflite_ort.schema import DelegateError, KernelError, Op, TensorType
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 
 INT32, INT64 = TensorType.INT32, TensorType.INT64
@@ -21,6 +23,7 @@ ZERO_DIVISORS = (
     (Op.DIV, T((2,), INT32), 0),
     (Op.FLOOR_DIV, T((2,), INT32), 0),
     (Op.DIV, T((2,), INT8, scale=0.1, zero_point=5), 5),
+    (Op.DIV, T((2,), UINT8, scale=0.1, zero_point=160), 160),
 )
 
 
@@ -30,6 +33,35 @@ def test_integer_division_by_zero_is_an_error(op: Op, tensor: T, zero: int) -> N
     dtype = NUMPY_DTYPE[tensor.type]
     with pytest.raises(KernelError, match="division by 0"):
         ours(model, [np.ones(2, dtype), np.array([1, zero], dtype)], providers=[])
+
+
+@pytest.mark.parametrize(("op", "tensor", "zero"), ZERO_DIVISORS)
+@pytest.mark.parametrize("constant", [True, False], ids=["constant", "computed"])
+def test_onnx_runtime_does_not_answer_a_division_by_zero(
+    op: Op, tensor: T, zero: int, constant: bool
+) -> None:
+    """Codes are divided as reals, and an infinity would become the largest code."""
+    dividends, divisors = (np.array([1, n], NUMPY_DTYPE[tensor.type]) for n in (1, zero))
+    feeds = [dividends] if constant else [dividends, divisors]
+    second = replace(tensor, data=divisors) if constant else tensor
+    model = one_op_model(op, [tensor, second], [tensor], options(op))
+    with pytest.raises((KernelError, DelegateError), match="division by 0"):
+        ours(model, feeds)
+    if not constant:
+        with pytest.raises(InvalidArgument, match=rf"{op.name}_0/Gather.*out of data bounds"):
+            exported(model, feeds)
+
+
+@pytest.mark.parametrize("type", [INT8, UINT8], ids=lambda type: type.name)
+def test_quotients_of_codes_next_to_0_are_0(type: TensorType) -> None:
+    """LiteRT shifts them by 32 bits and more, modulo 32: up to 95 codes off."""
+    middle = 160 if type is UINT8 else 32
+    tensors = [T((3,), type, scale, middle) for scale in (0.0625, 0.27, 0.0625)]
+    dividends, divisors = np.add([10, 9, -1], middle), np.add([90, 80, -39], middle)
+    model = one_op_model(Op.DIV, tensors[:2], tensors[2:], options(Op.DIV))
+    feeds = [codes.astype(NUMPY_DTYPE[type]) for codes in (dividends, divisors)]
+    for providers in (None, []):
+        assert ours(model, feeds, providers)[0][0].tolist() == [middle] * 3
 
 
 LOWEST = np.iinfo(np.int32).min
