@@ -17,9 +17,6 @@ from tflite_ort.opmap.idioms.channel_shuffle import (
     joined_channels_first,
     joined_channels_last,
     mark_split,
-    mark_split_planes,
-    splits_channels,
-    splits_planes,
 )
 from tflite_ort.opmap.idioms.computed_axes import ComputedAxis
 from tflite_ort.opmap.idioms.computed_order import transpose_as_computed
@@ -127,11 +124,9 @@ def _same_elements(op: OperatorView[Any], g: Graph) -> None:
     layout = g.layout(input) if in_order else Layout.LAST
     value = g.read(input, layout=layout, domain=domain)
     if layout is Layout.FIRST or may_differ(input.shape, output.shape):
-        value = g.reshape(value, output.shape)
-        if layout is Layout.LAST and splits_channels(input, output):
-            mark_split(value)
-        if layout is Layout.LAST and splits_planes(input, output):
-            mark_split_planes(value)
+        source, value = value, g.reshape(value, output.shape)
+        if layout is Layout.LAST:
+            mark_split(value, source, input, output)
     g.write(output, value, domain=domain)
 
 

@@ -25,9 +25,18 @@ def splits_channels(input: TensorView, output: TensorView) -> bool:
     return known and input.rank >= 3 and output.shape[:-2] == input.shape[:-1]
 
 
-def mark_split(value: ir.Value) -> None:
-    """Mark `value` as the result of a RESHAPE that splits channels of channels-last elements."""
-    value.marks |= {_SPLIT}
+def mark_split(value: ir.Value, source: ir.Value, input: TensorView, output: TensorView) -> None:
+    """Mark `value`, a RESHAPE of channels-last elements `source`, if it splits channels in two.
+
+    Of two in a row one Reshape is made, which reads what has other channels: it is not marked.
+    """
+    node = value.producer()
+    if node is None or node.inputs[0] is not source:
+        return
+    if splits_channels(input, output):
+        value.marks |= {_SPLIT}
+    if splits_planes(input, output):
+        value.marks |= {_SPLIT_PLANES}
 
 
 def joined_channels_first(op: OperatorView[Any], g: Graph) -> bool:
@@ -58,11 +67,6 @@ def splits_planes(input: TensorView, output: TensorView) -> bool:
     if (input.rank, output.rank) != (4, 5):
         return False
     return (input.shape[0], *input.shape[2:]) == (output.shape[0], *output.shape[3:])
-
-
-def mark_split_planes(value: ir.Value) -> None:
-    """Mark `value` as the result of a RESHAPE that splits the channels of planes."""
-    value.marks |= {_SPLIT_PLANES}
 
 
 def joined_channels_last(op: OperatorView[Any], g: Graph) -> bool:

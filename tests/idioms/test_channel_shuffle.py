@@ -157,3 +157,53 @@ def test_planes_of_codes_are_shuffled(model: bytes) -> None:
 def test_planes_of_codes_stay_channels_last() -> None:
     nodes = optimised_nodes(planes())
     assert nodes == {"Transpose": 1, "Reshape": 2}
+
+
+# The shapes of an image [1, 4, 6, 8], or of its planes, after a RESHAPE to other channels.
+OTHER_IMAGES = [(1, 4, 12, 4), (1, 2, 6, 16), (2, 2, 6, 8)]
+OTHER_PLANES = [(1, 4, 8, 6), (1, 16, 2, 6), (2, 4, 4, 6)]
+
+
+def reshaped_before(shape: tuple[int, ...], groups: int, code: dict[str, Any]) -> bytes:
+    """An image that a TRANSPOSE makes, or planes of codes, then RESHAPE to `shape`, and a shuffle
+    of its channels."""
+    axis = 1 if code else 3
+    split = (*shape[:axis], groups, shape[axis] // groups, *shape[axis + 1 :])
+    perm = [axis + 1 if i == axis else axis if i == axis + 1 else i for i in range(5)]
+    first = (0, 3, 1, 2) if code else (0, 2, 3, 1)
+    given = (1, 4, 6, 8) if code else (1, 8, 4, 6)
+    shapes = [given, tuple(given[i] for i in first), shape, split, [split[i] for i in perm], shape]
+    tensors = {name: T(tuple(s), **code) for name, s in zip("abcdef", shapes, strict=True)}
+    lists = {"first": first, "perm": perm, "to_c": shape, "to_d": split, "to_f": shape}
+    tensors |= {name: T.constant(np.int32(numbers)) for name, numbers in lists.items()}
+    nodes = [
+        Node(Op.TRANSPOSE, ["a", "first"], ["b"], TransposeOptions()),
+        Node(Op.RESHAPE, ["b", "to_c"], ["c"], ReshapeOptions()),
+        Node(Op.RESHAPE, ["c", "to_d"], ["d"], ReshapeOptions()),
+        Node(Op.TRANSPOSE, ["d", "perm"], ["e"], TransposeOptions()),
+        Node(Op.RESHAPE, ["e", "to_f"], ["f"], ReshapeOptions()),
+    ]
+    return graph_model(tensors, nodes, ["f"])
+
+
+@pytest.mark.parametrize("groups", [2, 4])
+@pytest.mark.parametrize(
+    ("shape", "code"),
+    [
+        *((shape, {}) for shape in OTHER_IMAGES),
+        *((shape, {"type": TensorType.INT8, "scale": 0.1}) for shape in OTHER_PLANES),
+    ],
+)
+def test_other_channels_than_the_image_has(
+    shape: tuple[int, ...], code: dict[str, Any], groups: int
+) -> None:
+    """A RESHAPE before the shuffle is one with the first of it, and changes what channels are."""
+    model = reshaped_before(shape, groups, code)
+    count = 192
+    given = np.arange(count, dtype=np.int8).reshape(1, 4, 6, 8)
+    if not code:
+        given = np.arange(count, dtype=np.float32).reshape(1, 8, 4, 6)
+    (want,) = litert(model, [given])
+    session = onnxruntime.InferenceSession(export_onnx(model).SerializeToString())
+    for got in (ours(model, [given])[0][0], session.run(None, {"a": given})[0]):
+        np.testing.assert_array_equal(got, want)
