@@ -106,7 +106,7 @@ def batch_matmul(op: OperatorView[BatchMatMulOptions], inputs: Inputs, state: St
     if op["x"].type is not TensorType.FLOAT32 and _has_channels(op["y"]):
         return (_by_channel(op, sums, x, y),)
     if op.output.type is TensorType.INT32:  # codes are multiplied as they are
-        if op["x"].type is not TensorType.INT8:
+        if op["y"].type is not TensorType.INT8:
             raise refusal(op)
         return (_product(x.astype(np.float64), y.astype(np.float64), op.options).astype(np.int32),)
     depth_axis = x.ndim - 2 if op.options.adj_x else x.ndim - 1

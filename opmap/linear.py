@@ -198,16 +198,12 @@ def batch_matmul(op: OperatorView[BatchMatMulOptions], g: Graph) -> None:
     x, y, options = op["x"], op["y"], op.options
     check_types(x, y)
     if op.output.type is TensorType.INT32:
-        if x.type is not TensorType.INT8:
-            raise Untranslatable(f"a product of {x.type.name} in INT32")
         codes = (
             _transposed(g, g.read(tensor, domain=Domain.FILE), tensor, adjoint)
             for tensor, adjoint in ((x, options.adj_x), (y, options.adj_y))
         )
         g.write(op.output, g.op("MatMulInteger", *codes), domain=Domain.STORED)
         return
-    if x.type is not TensorType.FLOAT32 and op.output.type is TensorType.FLOAT32:
-        raise Untranslatable(f"a product of {x.type.name} in FLOAT32")
     depth = x.shape[-2 if options.adj_x else -1]
     exact = ExactProduct.of(g, x, y, op.output, depth) if is_known(depth) else None
     if exact is not None:

@@ -36,6 +36,9 @@ _SAID_WRONGLY = _operators(
     "STABLEHLO_AND STABLEHLO_MAXIMUM STABLEHLO_MINIMUM STABLEHLO_MULTIPLY STABLEHLO_SCATTER "
     "STABLEHLO_SHIFT_LEFT SUM SVDF UNIDIRECTIONAL_SEQUENCE_LSTM UNIDIRECTIONAL_SEQUENCE_RNN"
 )
+# Products of floats are floats and those of codes are codes: LiteRT refuses others, but for
+# BATCH_MATMUL, which writes the bytes of floats as if they were codes, or nothing.
+_PRODUCTS = _operators("BATCH_MATMUL CONV_2D DEPTHWISE_CONV_2D FULLY_CONNECTED TRANSPOSE_CONV")
 # Their second result is one as the first.
 _TWO_RESULTS = _operators("BIDIRECTIONAL_SEQUENCE_LSTM BIDIRECTIONAL_SEQUENCE_RNN")
 _ALWAYS = {
@@ -63,6 +66,8 @@ def result_type(op: OperatorView[Any]) -> TensorType | None:
         if type not in (TensorType.INT32, TensorType.INT64):
             raise ModelError(f"{op.label}: a result of {type.name}, expected INT32 or INT64")
         return type
+    if op.op in _PRODUCTS:
+        _check_product(op)
     position = data_input(op.op)
     data = op.inputs[position] if position < len(op.inputs) else None
     if data is None:
@@ -72,3 +77,12 @@ def result_type(op: OperatorView[Any]) -> TensorType | None:
     if op.op in _LIKE_DATA | _SAID_WRONGLY and wrong:
         raise ModelError(f"{op.label}: a result of {wrong[0].name}, expected {data.type.name}")
     return data.type if op.op in _AS_DATA else None
+
+
+def _check_product(op: OperatorView[Any]) -> None:
+    """Refuse codes of floats, floats of codes, and INT32 but of BATCH_MATMUL of INT8."""
+    batch = op.op is Op.BATCH_MATMUL
+    given, made = op["x" if batch else "input"].type, op.output.type
+    sums = made is TensorType.INT32 and not (batch and given is TensorType.INT8)
+    if sums or (given is TensorType.FLOAT32) != (made is TensorType.FLOAT32):
+        raise ModelError(f"{op.label}: a result of {made.name} of {given.name} input")

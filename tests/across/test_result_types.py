@@ -13,10 +13,11 @@ from tests.oracle import litert, litert_interpreter
 from tests.samples import SAMPLES, sample, types
 from tflite_ort import AllocationError, Interpreter, schema
 from tflite_ort.schema import Op, TensorType
+from tflite_ort.schema.file.element_types import NUMPY_DTYPE
 from tflite_ort.schema.values.result_types import _AS_DATA, _LIKE_DATA
 
 FLOAT32, INT8, UINT8 = TensorType.FLOAT32, TensorType.INT8, TensorType.UINT8
-INT32, INT64 = TensorType.INT32, TensorType.INT64
+INT16, INT32, INT64 = TensorType.INT16, TensorType.INT32, TensorType.INT64
 INDEX = T.constant(np.int32(1))
 
 
@@ -110,3 +111,60 @@ def test_another_type_is_refused(op: Op) -> None:
         litert(other, feeds)
     with pytest.raises(AllocationError, match="expected"):
         ours(other, feeds)
+
+
+WINDOWS = {"padding": schema.Padding.SAME, "stride_w": 1, "stride_h": 1}
+IMAGE, FILTER = (1, 2, 2, 2), (2, 1, 1, 2)
+SIZES = T.constant(np.array(IMAGE, np.int32))
+# Shapes of the data, the weights and the result, what comes first, and the options.
+PRODUCTS = {
+    Op.BATCH_MATMUL: ((2, 2), (2, 2), (2, 2), [], schema.BatchMatMulOptions()),
+    Op.FULLY_CONNECTED: ((2, 2), (2, 2), (2, 2), [], schema.FullyConnectedOptions()),
+    Op.CONV_2D: (IMAGE, FILTER, IMAGE, [], schema.Conv2DOptions(**WINDOWS)),
+    Op.DEPTHWISE_CONV_2D: (
+        *(IMAGE, (1, 1, 1, 2), IMAGE, []),
+        schema.DepthwiseConv2DOptions(depth_multiplier=1, **WINDOWS),
+    ),
+    Op.TRANSPOSE_CONV: (IMAGE, FILTER, IMAGE, [SIZES], schema.TransposeConvOptions(**WINDOWS)),
+}
+
+
+@pytest.mark.parametrize("providers", [None, []], ids=["ort", "numpy"])
+@pytest.mark.parametrize(
+    ("given", "made"),
+    [(FLOAT32, INT8), (FLOAT32, INT16), (FLOAT32, INT32), (INT8, FLOAT32), (INT16, INT32)],
+    ids=lambda type: type.name,
+)
+@pytest.mark.parametrize("op", PRODUCTS, ids=lambda op: op.name)
+def test_products_are_floats_or_codes(
+    op: Op, given: TensorType, made: TensorType, providers: list[str] | None
+) -> None:
+    """LiteRT refuses the others, but for BATCH_MATMUL, which writes floats over the codes."""
+    data, weights, result, first, options = PRODUCTS[op]
+    plain = given is FLOAT32
+    x = T(data, given, scale=None if plain else 0.5)
+    ones = np.ones(weights, np.float32 if plain else np.int8)
+    filter = T.constant(ones, scale=None if plain else 0.5)
+    pair = [filter, x] if first else [x, filter]
+    model = one_op_model(op, [*first, *pair], [T(result, made, scale=0.5)], options)
+    feeds = [np.ones(data, NUMPY_DTYPE[given])]
+    with pytest.raises(AllocationError, match=f"a result of {made.name} of {given.name} input"):
+        ours(model, feeds, providers)
+
+
+def test_sums_of_codes_are_those_of_int8() -> None:
+    """Where ONNX Runtime refuses other codes, numpy does."""
+    for type in (INT8, UINT8, INT16):
+        tensors = [T((2, 2), INT8, scale=0.5), T((2, 2), type, scale=0.5)]
+        model = one_op_model(
+            Op.BATCH_MATMUL, tensors, [T((2, 2), INT32, scale=0.25)], schema.BatchMatMulOptions()
+        )
+        feeds = [np.eye(2, dtype=np.int8), np.array([[1, 2], [3, 4]], NUMPY_DTYPE[type])]
+        for providers in (None, []):
+            if type is INT8:
+                assert (
+                    ours(model, feeds, providers)[0][0].tolist() == litert(model, feeds)[0].tolist()
+                )
+                continue
+            with pytest.raises(schema.BridgeError, match=type.name):
+                ours(model, feeds, providers)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto
 
-from tests.one_op import Case, Node, T, assert_close, check, graph_model, one_op_model, ours
+from tests.one_op import Case, Node, T, assert_close, check, graph_model, ours
 from tests.ops.operands import (
     HYBRID_INT4,
     INT2,
@@ -348,17 +348,6 @@ def test_hybrid_batch_matmul(row: str, asymmetric: bool) -> None:
     """Without a `y` of two batch dimensions: LiteRT then takes the row sums of another matrix."""
     arguments = {**PRODUCT_ROWS[row], "constant": True, "asymmetric": asymmetric}
     check_hybrid(product("hybrid", **arguments), filter=1)
-
-
-def test_codes_do_not_make_floats() -> None:
-    """LiteRT writes codes into the memory of the floats: no path takes such a file."""
-    codes = [T((2, 3), TensorType.INT8, scale=0.1), T((3, 2), TensorType.INT8, scale=0.1)]
-    model = one_op_model(Op.BATCH_MATMUL, codes, [T((2, 2))], BatchMatMulOptions())
-    for providers in (None, []):
-        interpreter = Interpreter(model_content=model, providers=providers)
-        interpreter.allocate_tensors()
-        with pytest.raises(KernelError, match="FLOAT32 tensor"):
-            interpreter.invoke()
 
 
 def test_batch_matmul_of_other_shapes() -> None:
