@@ -32,7 +32,8 @@ Interval = tuple[int, int]
 ACTIVATIONS = {Op.LOGISTIC: "Sigmoid", Op.TANH: "Tanh", Op.RELU: "Relu"}
 # ONNX's HardSigmoid is a clip of _SLOPE * x + _OFFSET to [0, 1].
 _SLOPE, _OFFSET = 0.2, 0.5
-_FUSED = {Activation.TANH: "Tanh", Activation.RELU: "Relu"}
+# TFLite does not look at a TANH fused to ADD.
+_FUSED = {Activation.RELU: "Relu"}
 
 
 @record(eq=False)
@@ -97,8 +98,8 @@ class AffineExpressions:
     def activated(self, tensor: TensorView) -> tuple[str, Affine] | None:
         """The name of an ONNX activation and its argument, if `tensor` is such an activation.
 
-        It is a LOGISTIC, a TANH, a RELU, a fused TANH or RELU, a hard sigmoid, or a slice of the
-        units of one.
+        It is a LOGISTIC, a TANH, a RELU, a fused RELU, a hard sigmoid, or a slice of the units of
+        one.
         """
         op = self.producer(tensor)
         if op is None:

@@ -36,6 +36,7 @@ Array = npt.NDArray[Any]
 
 COUNT, FLAG = T((), TensorType.INT32), T((), TensorType.BOOL)
 RELU = ActivationFunctionType.RELU
+TANH = ActivationFunctionType.TANH
 
 
 @dataclass
@@ -242,12 +243,17 @@ def twice(b: Body, activation: Op) -> dict[str, str]:
     return {"h": b.made(activation, b.add(gate, "h"))}
 
 
+def fused_tanh(b: Body, _: Op) -> dict[str, str]:
+    """As an RNN, but TFLite's ADD does not look at the TANH fused to it."""
+    return {"h": b.add(b.product("x"), b.product("h"), TANH)}
+
+
 CELLS = {
     "RNN": [rnn, rnn_of_both],
     "GRU": [gru_after, gru_before, gru_exchanged, gru_fused, hard_gru],
     "LSTM": [lstm, hard_lstm],
 }
-OTHERS = [two_gates, of_two_kinds, peeping, twice]
+OTHERS = [two_gates, of_two_kinds, peeping, twice, fused_tanh]
 
 
 def feeds(b: Body, states: int, steps: int) -> list[list[Array]]:
