@@ -12,6 +12,8 @@ import pytest
 from ai_edge_litert.interpreter import Interpreter as LiteRT
 
 from tests.one_op import Node, T, graph_model, one_op_model
+from tests.oracle import litert
+from tests.subgraph_models import invoked
 from tests.test_details import difference
 from tflite_ort import Budgets, Interpreter, KernelError, TensorError
 from tflite_ort.schema import (
@@ -19,6 +21,8 @@ from tflite_ort.schema import (
     Op,
     RangeOptions,
     ReshapeOptions,
+    ShapeOptions,
+    StridedSliceOptions,
     TensorType,
     TileOptions,
     UniqueOptions,
@@ -52,6 +56,27 @@ def positions() -> bytes:
 def distinct() -> bytes:
     outputs = [T((1,)), T((4,), INT32)]
     return one_op_model(Op.UNIQUE, [T((4,))], outputs, UniqueOptions())
+
+
+def narrow_sizes(type: TensorType) -> bytes:
+    """The sizes of [how many are true, 300] in another type, and the second one alone."""
+    table = np.zeros((4, 300), np.float32)
+    place = {name: T.constant(np.int32([k])) for name, k in (("at", 1), ("to", 2), ("by", 1))}
+    tensors = {"c": T((4,), BOOL), "w": T((1, 1), INT64), "table": T.constant(table), **place}
+    tensors |= {"rows": T((1, 300)), "sizes": T((2,), INT32), "y": T((2,), type), "z": T((), type)}
+    nodes = [
+        Node(Op.WHERE, ["c"], ["w"]),
+        Node(Op.GATHER_ND, ["table", "w"], ["rows"]),
+        Node(Op.SHAPE, ["rows"], ["sizes"], ShapeOptions(out_type=INT32)),
+        Node(Op.CAST, ["sizes"], ["y"], CastOptions(in_data_type=INT32, out_data_type=type)),
+        Node(
+            Op.STRIDED_SLICE,
+            ["y", "at", "to", "by"],
+            ["z"],
+            StridedSliceOptions(shrink_axis_mask=1),
+        ),
+    ]
+    return graph_model(tensors, nodes, ["z", "y"])
 
 
 PLAIN, PAIR = np.ones((2, 3), np.float32), np.float32([1, 2])
@@ -137,3 +162,13 @@ def test_a_size_beyond_32_bits_of_an_empty_result() -> None:
     interpreter.set_tensor(multiples["index"], np.int32([2, 0]))
     interpreter.invoke()
     assert interpreter.get_output_details()[0]["shape"].tolist() == [4, 0]
+
+
+@pytest.mark.parametrize("type", [TensorType.INT8, TensorType.INT16, INT32, INT64])
+def test_sizes_that_do_not_fit_their_type_wrap(type: TensorType) -> None:
+    model, given = narrow_sizes(type), np.array([1, 0, 1, 1], bool)
+    interpreter = Interpreter(model_content=model)
+    interpreter.allocate_tensors()
+    pairs = zip(litert(model, [given]), invoked(interpreter, [given]), strict=True)
+    for wanted, got in pairs:
+        np.testing.assert_array_equal(got, wanted)

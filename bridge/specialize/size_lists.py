@@ -51,6 +51,7 @@ _MOVES = frozenset(
     }
 )
 _LONGEST = 64
+_SIZE_BYTES = 4  # of TFLite's sizes
 
 
 def with_size_lists(op: OperatorView[Any], kernels: Registry[Kernel]) -> OperatorView[Any]:
@@ -61,7 +62,7 @@ def with_size_lists(op: OperatorView[Any], kernels: Registry[Kernel]) -> Operato
         return _listed(op, [np.array(source.shape, np.object_)]) if source.ranked else op
     if op.op is Op.CAST and op.output.dtype.kind == "i":
         sizes = op.present_inputs()[0].sizes
-        return op if sizes is None else _listed(op, [sizes])
+        return op if sizes is None else _listed(op, [_cast(sizes, op.output.dtype)])
     if op.op not in _MOVES or not any(_says_something(op, t) for t in op.present_inputs()):
         return op
     entry = kernels.of(op)
@@ -87,6 +88,18 @@ def _listed(op: OperatorView[Any], lists: Sequence[Array]) -> OperatorView[Any]:
         for output, sizes in zip(op.outputs, lists, strict=True)
     )
     return replace(op, outputs=tuple(outputs))
+
+
+def _cast(sizes: Array, dtype: np.dtype[Any]) -> Array:
+    """`sizes` in another type: what does not fit it wraps, and an unknown size might not fit a
+    type of less than 32 bits."""
+
+    def number(size: Any) -> Any:
+        if isinstance(size, int):
+            return np.array(size, np.int64).astype(dtype).item()
+        return size if dtype.itemsize >= _SIZE_BYTES else None
+
+    return np.array([number(size) for size in sizes.reshape(-1)], np.object_).reshape(sizes.shape)
 
 
 def _is_short(tensor: TensorView) -> bool:
