@@ -13,6 +13,8 @@ from tflite_ort.generation.errors import GenerationError
 
 Array = npt.NDArray[Any]
 
+_MOST = 1 << 31  # tokens of any vocabulary
+
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
@@ -63,7 +65,7 @@ class Sampler:
 
     def __init__(self, sampling: Sampling, suppressed: Sequence[int] = ()) -> None:
         self._sampling = sampling.valid()
-        self._suppressed = np.array(suppressed, np.int64)
+        self._suppressed = np.array([each for each in suppressed if 0 <= each < _MOST], np.int64)
         self._random = np.random.default_rng(sampling.seed)
 
     def choose(self, logits: Array) -> int:
@@ -81,7 +83,8 @@ class Sampler:
             raise GenerationError("the model's logits are no numbers")
         if self._sampling.is_greedy:
             return int(values.argmax())
-        tokens, chances = self._likely(values)
+        # Logits that are infinite share the whole probability.
+        tokens, chances = self._likely(np.minimum(values, np.finfo(np.float64).max))
         reached = np.cumsum(chances)
         drawn = np.searchsorted(reached, self._random.random() * reached[-1], "right")
         return int(tokens[min(int(drawn), len(tokens) - 1)])
@@ -91,7 +94,9 @@ class Sampler:
         count = min(self._sampling.top_k or values.size, values.size)
         tokens = np.argpartition(-values, count - 1)[:count]
         tokens = tokens[np.argsort(-values[tokens], kind="stable")]
-        chances = np.exp((values[tokens] - values[tokens[0]]) / self._sampling.temperature)
+        with np.errstate(over="ignore"):
+            distances = (values[tokens] - values[tokens[0]]) / self._sampling.temperature
+        chances = np.exp(distances)
         chances /= chances.sum()
         # The first token that reaches the bound is among them.
         kept = int(np.searchsorted(np.cumsum(chances), self._sampling.top_p)) + 1

@@ -35,6 +35,7 @@ from tflite_ort import (
     generate,
 )
 from tflite_ort.command.cli import app
+from tflite_ort.generation.sampling import Sampler, Sampling
 
 
 @pytest.fixture(autouse=True)
@@ -273,6 +274,18 @@ SHORT = struct.pack("<Q", 10**12) + hugging_face()[8:]
 def test_bundles_that_are_refused(content: bytes, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         LanguageModel(content)
+
+
+def test_tokens_of_logits_at_the_edges() -> None:
+    infinite, far = np.array([1, np.inf, 2, np.inf]), np.array([1, 3e38, -np.inf, 2])
+    drawn = Sampler(Sampling(temperature=1.0, seed=0))
+    assert {drawn.choose(infinite) for _ in range(40)} == {1, 3}
+    assert {Sampler(Sampling(temperature=1e-309, seed=0)).choose(far)} == {1}
+    assert Sampler(Sampling()).choose(infinite) == 1
+    # A file may suppress what is no token: it says nothing of others.
+    assert Sampler(Sampling(), [-1, 2**64 - 1, 9, 1]).choose(np.array([0, 5, 3])) == 2
+    with pytest.raises(GenerationError, match="no numbers"):
+        drawn.choose(np.array([np.nan, 1]))
 
 
 def test_damaged_bundles_end_in_errors_of_their_own() -> None:
