@@ -35,7 +35,7 @@ View = OperatorView[Any]
 _INT32 = TensorType.INT32
 
 # The results of these do not depend on their inputs alone.
-_STREAMS = frozenset(
+STREAMS = frozenset(
     {
         *("SignalFramer", "SignalStacker", "SignalDelay", "SignalOverlapAdd"),
         "SignalFilterBankSpectralSubtraction",
@@ -135,7 +135,7 @@ def _read(ops: Sequence[View]) -> Iterator[TensorView]:
 
 
 def _check(op: View, g: BatchedGraph) -> None:
-    if op.custom_code in _STREAMS:
+    if op.custom_code in STREAMS:
         raise Unbatchable("it keeps a stream of its own")
     if op.op in _RANDOM:
         raise Unbatchable("its random numbers follow from run to run")

@@ -7,12 +7,13 @@ from enum import Enum
 
 import numpy as np
 
+from tflite_ort.batching.sample_loop import STREAMS
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.prediction.array_files import Array, Details
 from tflite_ort.prediction.tensors import InputColumn, OutputColumn
 from tflite_ort.schema import Model, Op
 
-# Resetting variables does not touch what these keep, as in TFLite.
+# Resetting variables does not touch what these, and `STREAMS`, keep, as in TFLite.
 _RESOURCES = frozenset(
     {Op.VAR_HANDLE, Op.RANDOM_UNIFORM, Op.RANDOM_STANDARD_NORMAL, Op.MULTINOMIAL}
 )
@@ -128,7 +129,7 @@ def _padded(details: Sequence[Details], outputs: int) -> dict[int, tuple[int, li
 def memory_of(model: Model) -> Memory:
     """What a model keeps from one invoke to the next."""
     used = {code.builtin_code for code in model.operator_codes}
-    if used & _RESOURCES:
+    if used & _RESOURCES or any(code.custom_code in STREAMS for code in model.operator_codes):
         return Memory.RESOURCES
     tensors = (tensor for graph in model.subgraphs for tensor in graph.tensors)
     return Memory.VARIABLES if any(each.is_variable for each in tensors) else Memory.NONE

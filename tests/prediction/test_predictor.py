@@ -13,12 +13,15 @@ import numpy.typing as npt
 import pytest
 
 from tests.models import model_path
+from tests.one_op import T
+from tests.ops.custom_op import custom_model
 from tests.oracle import litert
 from tests.prediction.models import above_zero, colours, loudness, noise, sums, two_inputs
-from tflite_ort import BatchWarning, Predictor
+from tflite_ort import BatchWarning, Predictor, WellKnownOpResolver
 from tflite_ort.command.demo import digits_model
 from tflite_ort.prediction.array_files import InputError
 from tflite_ort.prediction.pool import cores, shared_pool, spread
+from tflite_ort.schema import TensorType
 
 Array = npt.NDArray[Any]
 
@@ -211,3 +214,12 @@ def test_sound_of_any_length_and_kind() -> None:
 def test_what_is_no_image_is_refused(value: Array) -> None:
     with pytest.raises(InputError):
         Predictor(colours(), preprocess=True)([value])
+
+
+def test_streams_of_custom_operators_begin_anew_in_each_row() -> None:
+    given = [T((1, 4), TensorType.INT16)]
+    model = custom_model("SignalDelay", given, given, {"delay_length": 2})
+    with pytest.warns(BatchWarning, match="stream"):
+        predictor = Predictor(model, 2, threads=1, resolver=WellKnownOpResolver())
+    values = np.arange(1, 13, dtype=np.int16).reshape(3, 4)
+    np.testing.assert_array_equal(predictor(values), [[0, 0, 1, 2], [0, 0, 5, 6], [0, 0, 9, 10]])
