@@ -129,13 +129,18 @@ def predict(
     worker = Worker(setup)
     given = {"inputs": inputs, "rows": rows, "provider": [provider, provider_option]}
     given |= {"mean": mean, "std": std, "rate": rate, "hybrid": hybrid.value}
+    given |= {
+        "resolver": resolver,
+        "budget": budget,
+        "external roots": list(map(str, external_root or ())),
+    }
     description = {**given, **_description(model, setup, worker)}
     with locked(out):
         job = opened_job(
             out,
             writer_for(out, worker.columns),
             description,
-            units_of(inputs, rows=rows),
+            units_of(inputs, rows=rows, names=_read_names(worker, setup)),
             overwrite=overwrite,
             save_seconds=save_every,
         )
@@ -207,6 +212,11 @@ def _progress(job: Job) -> Iterator[Tell]:
             progress.update(bar, advance=units, rate=f"{rate:.0f} rows/s")
 
         yield tell
+
+
+def _read_names(worker: Worker, setup: Setup) -> list[str]:
+    """What the columns of tables that the inputs read are called."""
+    return [setup.columns.get(each.name, each.name) for each in worker.inputs]
 
 
 def _columns(given: list[str] | None) -> dict[str, str]:

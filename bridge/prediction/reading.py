@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -74,7 +75,11 @@ class Tables:
                 self._arrays, self._path = read_npz(Path(unit.path)), unit.path
             columns = self._arrays
         last = unit.first + unit.count
-        return {name: np.asarray(array[unit.first : last]) for name, array in columns.items()}
+        return {
+            name: np.asarray(array[unit.first : last])
+            for name, array in columns.items()
+            if array.ndim
+        }
 
     def _of_parquet(self, unit: Unit) -> Table:
         if self._path != unit.path:
@@ -238,8 +243,8 @@ def _cell(value: Any, given: InputColumn, preparation: Preparation, origin: str)
     row = given.row
     if array.dtype.kind == "O" and not strings:
         raise InputError(f"{origin} holds no numbers")
-    if array.shape != row and -1 not in row and array.size == int(np.prod(row)):
-        array = array.reshape(row)  # tables hold flat lists
+    if -1 not in row and array.size == math.prod(row) and _has_order(array.shape, row):
+        array = array.reshape(row)
     fits = array.ndim == len(row) and all(
         declared in (-1, size) for declared, size in zip(row, array.shape, strict=True)
     )
@@ -255,11 +260,17 @@ def _unpacked(column: Any, given: InputColumn) -> Any:
     while flat.null_count == 0 and _is_list(arrow, flat.type):
         flat = flat.flatten()
     plain = arrow.types.is_integer(flat.type) or arrow.types.is_floating(flat.type)
-    size = len(column) * int(np.prod(given.row))
+    size = len(column) * math.prod(given.row)
     whole = plain and flat.null_count == 0 and -1 not in given.row and len(flat) == size
-    if whole and (column is flat or _even(arrow, column)):
+    if whole and _even(arrow, column, given.row):
         return flat.to_numpy(zero_copy_only=False).reshape(len(column), *given.row)
     return (cell.as_py() for cell in column)
+
+
+def _has_order(shape: Sequence[int], row: Sequence[int]) -> bool:
+    """Whether as many elements of `shape` stand in the order of a row: tables hold flat lists, and
+    sizes of 1 do not matter."""
+    return len(shape) == 1 or [n for n in shape if n != 1] == [n for n in row if n != 1]
 
 
 def _is_list(arrow: Any, kind: Any) -> bool:
@@ -267,12 +278,15 @@ def _is_list(arrow: Any, kind: Any) -> bool:
     return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
 
 
-def _even(arrow: Any, column: Any) -> bool:
-    """Whether all lists have the same length, those in them too."""
+def _even(arrow: Any, column: Any, row: Sequence[int]) -> bool:
+    """Whether all lists have the same length, and all in them, in the order of a row."""
     compute: Any = optional_module("pyarrow.compute")
+    shape: list[int] = []
     while _is_list(arrow, column.type):
         lengths = compute.list_value_length(column)
-        if len(lengths.unique()) > 1:
+        sizes = lengths.unique().to_pylist()
+        if len(sizes) > 1:
             return False
+        shape += sizes
         column = column.flatten()
-    return True
+    return _has_order(shape, row)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,11 +46,12 @@ class Unit:
         return [self.path, self.first, self.count, self.table]
 
 
-def units_of(inputs: Sequence[str], *, rows: bool) -> Iterator[Unit]:
+def units_of(inputs: Sequence[str], *, rows: bool, names: Collection[str] = ()) -> Iterator[Unit]:
     """What the inputs of a command stand for: files, folders (with all below), and patterns.
 
     Args:
         rows: the first axis of arrays is rows.
+        names: of the arrays that are read of an archive, if it has them.
 
     Raises:
         InputError: nothing is found; OSError: a file that is named is missing.
@@ -59,7 +60,7 @@ def units_of(inputs: Sequence[str], *, rows: bool) -> Iterator[Unit]:
     for text in inputs:
         for path in _paths(text):
             found = True
-            yield from _units(path, rows=rows)
+            yield from _units(path, rows=rows, names=names)
     if not found:
         raise InputError(f"no inputs: there is no file with a known suffix in {', '.join(inputs)}")
 
@@ -85,13 +86,13 @@ def _paths(text: str) -> Iterator[str]:
         yield text
 
 
-def _units(path: str, *, rows: bool) -> Iterator[Unit]:
+def _units(path: str, *, rows: bool, names: Collection[str]) -> Iterator[Unit]:
     table = suffix_of(path) == TABLE or (rows and suffix_of(path) in (ARRAY, ARRAYS))
     if not table:
         yield Unit(path)
         return
     try:
-        total = row_count(path)
+        total = row_count(path, names)
     except (InputError, OSError):
         yield Unit(path, 0, ANY, True)  # who reads it says what is wrong with it
         return
@@ -99,27 +100,40 @@ def _units(path: str, *, rows: bool) -> Iterator[Unit]:
         yield Unit(path, first, min(MOST_ROWS, total - first), True)
 
 
-def row_count(path: str) -> int:
+def row_count(path: str, names: Collection[str] = ()) -> int:
     """How many rows a table has.
 
+    Args:
+        names: as of `units_of`; otherwise all arrays of an archive count.
+
     Raises:
-        InputError, OSError: it cannot be read, or says that it has very many.
+        InputError, OSError: it cannot be read, says that it has very many, or the arrays of an
+            archive do not agree.
     """
-    total = _told_rows(path)
+    total = _told_rows(path, names)
     if total > _MOST_ROWS_A_BYTE * os.path.getsize(path):
         raise InputError(f"{path} cannot have {total} rows: it is too small")
     return total
 
 
-def _told_rows(path: str) -> int:
+def _told_rows(path: str, names: Collection[str]) -> int:
     if suffix_of(path) == ARRAY:
         array = loaded_array(Path(path), mapped=True)
         if not array.ndim:
             raise InputError(f"{path} holds one number, no rows")
         return len(array)
     if suffix_of(path) == ARRAYS:
-        return min((len(array) for array in read_npz(Path(path)).values() if array.ndim), default=0)
+        return _rows_of_archive(path, names)
     return int(open_table(path).metadata.num_rows)
+
+
+def _rows_of_archive(path: str, names: Collection[str]) -> int:
+    counts = {name: len(array) for name, array in read_npz(Path(path)).items() if array.ndim}
+    read = {name: count for name, count in counts.items() if name in names} or counts
+    if len(set(read.values())) > 1:
+        told = ", ".join(f"{name!r} {count}" for name, count in read.items())
+        raise InputError(f"the arrays of {path} have different numbers of rows: {told}")
+    return max(read.values(), default=0)
 
 
 def open_table(path: str) -> Any:

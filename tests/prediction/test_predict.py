@@ -145,6 +145,37 @@ def test_archives_name_the_inputs(tmp_path: Path) -> None:
     assert "2 inputs" in alone["error"]
 
 
+def test_archives_whose_arrays_do_not_agree(tmp_path: Path) -> None:
+    model = written(tmp_path / "m.tflite", two_inputs())
+    a, b = np.ones((5, 2, 2), np.float32), np.ones((5, 4), np.float32)
+    np.savez(tmp_path / "a.npz", a=a, b=b, classes=np.arange(3), scale=np.float32(2))
+    np.savez(tmp_path / "b.npz", a=a, b=b[:3])
+    inputs = (tmp_path / "a.npz", tmp_path / "b.npz")
+    predict(model, *inputs, "--rows", "--out", tmp_path / "out.jsonl")
+    *whole, refused = lines(tmp_path / "out.jsonl")
+    assert [each["row"] for each in whole] == [0, 1, 2, 3, 4]
+    assert not any(each["error"] for each in whole)
+    assert "different numbers of rows: 'a' 5, 'b' 3" in refused["error"]
+
+
+def test_rows_of_another_shape_are_no_flat_lists(tmp_path: Path) -> None:
+    model = written(tmp_path / "m.tflite", two_inputs())
+    square, tall = np.arange(4.0).reshape(2, 2), np.arange(4.0).reshape(4, 1)
+    for a, b, fits in (
+        (square, tall, True),
+        (square.reshape(4), tall.reshape(1, 1, 4), True),
+        (tall, tall, False),
+        (square, square, False),
+    ):
+        np.savez(tmp_path / "in.npz", a=np.float32([a] * 2), b=np.float32([b] * 2))
+        table = pa.table({"a": [a.tolist()] * 2, "b": [b.tolist()] * 2})
+        pq.write_table(table, tmp_path / "in.parquet")
+        inputs = (tmp_path / "in.npz", tmp_path / "in.parquet")
+        predict(model, *inputs, "--rows", "--overwrite", "--out", tmp_path / "out.jsonl")
+        made = lines(tmp_path / "out.jsonl")
+        assert [each["error"] is None for each in made] == [fits] * 4
+
+
 def test_sound_is_cut_into_stretches(tmp_path: Path) -> None:
     model = written(tmp_path / "m.tflite", loudness(rate=8000))
     seconds = np.arange(2000 * 2) / 16000  # at twice the rate, 2.5 stretches of 800 samples
@@ -341,6 +372,25 @@ def test_another_job_is_not_gone_on_with(tmp_path: Path, model: Path) -> None:
     message = predict(model, tmp_path / "a.npy", "--out", out, code=1)
     assert "a job with another" in message and "model" in message
     predict(model, tmp_path / "a.npy", "--out", out, "--overwrite")
+
+
+@pytest.mark.parametrize("option", ["resolver", "external-root", "budget"])
+def test_a_job_does_not_go_on_with_another_option(
+    option: str, tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = {
+        "resolver": "tflite_ort:WellKnownOpResolver",
+        "external-root": tmp_path,
+        "budget": "folded_bytes=4000000000",
+    }
+    np.save(tmp_path / "a.npy", np.ones(4, np.float32))
+    command = (model, tmp_path / "a.npy", "--out", tmp_path / "out.csv")
+    with monkeypatch.context() as patched:
+        patched.setattr(Job, "finish", stopped)
+        predict(*command, code=1)
+    said = predict(*command, f"--{option}", values[option], code=1)
+    assert f"a job with another {option.replace('-', ' ')}" in " ".join(said.split())
+    predict(*command)
 
 
 @pytest.mark.parametrize(
