@@ -48,6 +48,8 @@ class Layer:
         weights = constants.get(_WEIGHTS)
         if len(constants) < len(places) or weights is None or weights.ndim != 4:
             return None
+        if not weights.size:
+            return None  # no channels: nothing can be too large
         if constants[_ZERO].size not in (1, len(weights)):  # which ONNX Runtime will refuse
             return None
         groups = node.attributes.get("group", 1)
