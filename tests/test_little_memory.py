@@ -20,7 +20,7 @@ import numpy as np
 from tflite_ort import AllocationError, Budgets, InsufficientMemory, Interpreter, export_onnx
 
 resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
-content, large = open(sys.argv[1], "rb").read(), Budgets(result_bytes=2 << 30)
+content, large = open(sys.argv[1], "rb").read(), Budgets(result_bytes=6 << 30)
 
 def refused(call):
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from tflite_ort.schema.loops.induction_variables import (
     of_constant,
     within,
 )
-from tflite_ort.schema.values.view import Specialized, TensorView
+from tflite_ort.schema.values.view import OperatorView, Specialized, TensorView
 
 MOST_ITERATIONS = 1 << 20
 
@@ -92,18 +93,25 @@ def _bounds(
     condition: Specialized, index: int, inductions: Mapping[int, InductionVariable], fixed: set[int]
 ) -> list[tuple[int, TensorView]]:
     """The bounds that the bool `index` of `condition` tests; empty if it tests anything else."""
-    op = next((op for op in condition.operators if op.makes(index)), None)
-    if op is not None and op.op is Op.LOGICAL_AND:
-        a, b = (_bounds(condition, t.index, inductions, fixed) for t in op.present_inputs())
-        return a + b if a and b else []
-    if op is None or op.op not in (Op.LESS, Op.GREATER):
-        return []
+    tests = _conjuncts(condition, index)
+    bounds = [_bound(op, inductions, fixed) for _, op in tests if op is not None]
+    known = [bound for bound in bounds if bound is not None]
+    return known if len(known) == len(tests) else []
+
+
+def _bound(
+    op: OperatorView[Any], inductions: Mapping[int, InductionVariable], fixed: set[int]
+) -> tuple[int, TensorView] | None:
+    """The first value of a counter and its bound, if the operator compares these."""
+    if op.op not in (Op.LESS, Op.GREATER) or len(op.present_inputs()) != 2:
+        return None
     less, bound = op.present_inputs()[:: 1 if op.op is Op.LESS else -1]
     induction = inductions.get(less.index)
     single = not bound.dynamic and bound.type is TensorType.INT32 and prod(bound.shape) == 1
     if induction is None or induction.first.size != 1 or induction.step.item() != 1 or not single:
-        return []
-    return [(induction.first.item(), bound)] if bound.index in fixed or bound.is_constant else []
+        return None
+    is_known = bound.index in fixed or bound.is_constant
+    return (induction.first.item(), bound) if is_known else None
 
 
 def _counters(given: Sequence[TensorView], body: Specialized) -> dict[int, InductionVariable]:
@@ -162,17 +170,43 @@ def _iterations(
 ) -> int | None:
     """The number of iterations until the bool `index` of `condition` is false; None where that
     depends on data."""
+    counts = [
+        _until(condition, place, op, inductions) for place, op in _conjuncts(condition, index)
+    ]
+    known = [count for count in counts if count is not None]
+    return min(known) if known and len(known) == len(counts) else None
+
+
+def _conjuncts(condition: Specialized, index: int) -> list[tuple[int, OperatorView[Any] | None]]:
+    """The bools that are all true where the bool `index` of `condition` is: one that LOGICAL_AND
+    makes is looked through. With the operator that makes it; each once, however often it is asked.
+    """
+    makers = {output.index: op for op in condition.operators for output in op.outputs}
+    found, waiting, met = [], [index], {index}
+    while waiting:
+        place = waiting.pop()
+        op = makers.get(place)
+        if op is None or op.op is not Op.LOGICAL_AND or condition.tensors[place].data is not None:
+            found.append((place, op))
+            continue
+        more = {operand.index for operand in op.present_inputs()} - met
+        waiting += more
+        met |= more
+    return found
+
+
+def _until(
+    condition: Specialized,
+    index: int,
+    op: OperatorView[Any] | None,
+    inductions: Mapping[int, InductionVariable],
+) -> int | None:
+    """The number of iterations until the bool `index`, which `op` makes, is false; None where that
+    depends on data."""
     tensor = condition.tensors[index]
     if tensor.data is not None:
         return _ENDLESS if tensor.data.all() else 0
-    op = next((op for op in condition.operators if op.makes(index)), None)
-    if op is None:
-        return None
-    if op.op is Op.LOGICAL_AND:
-        both = [_iterations(condition, t.index, inductions) for t in op.present_inputs()]
-        known = [count for count in both if count is not None]
-        return min(known) if len(known) == len(both) else None
-    if op.op not in {*_COMPARISONS, Op.NOT_EQUAL, Op.EQUAL}:
+    if op is None or op.op not in {*_COMPARISONS, Op.NOT_EQUAL, Op.EQUAL}:
         return None
     sides = [induction_of(condition, t.index, inductions) for t in op.present_inputs()]
     if len(sides) != 2:

@@ -44,6 +44,8 @@ BELOW, ABOVE = Node(Op.LESS, ["i", "n"], ["t"]), Node(Op.GREATER, ["n", "i"], ["
 BOTH = [BELOW, Node(Op.LESS, ["i", "four"], ["u"]), Node(Op.LOGICAL_AND, ["t", "u"], ["v"])]
 DOUBLED = [binary(Op.ADD, "x", "x", "y")]
 OF_COUNTER = [Node(Op.CAST, ["k"], ["real"], CastOptions()), binary(Op.ADD, "x", "real", "y")]
+# Each test asks the one before it twice; the first one is asked 2 ** 60 times.
+TWICE = [BELOW, *(Node(Op.LOGICAL_AND, [f"t{n or ''}"] * 2, [f"t{n + 1}"]) for n in range(60))]
 ONE_SIZE = T((1,), TensorType.INT32)
 
 
@@ -53,6 +55,7 @@ ONE_SIZE = T((1,), TensorType.INT32)
         (bounded(DOUBLED, [BELOW]), 1),
         (bounded(DOUBLED, [ABOVE], ONE_SIZE), 1),
         (bounded(DOUBLED, BOTH), 1),
+        (bounded(DOUBLED, TWICE), 1),
         (bounded(OF_COUNTER, [BELOW], real=T(())), 2),
         (bounded(DOUBLED, [Node(Op.LESS_EQUAL, ["i", "n"], ["t"])]), 3),
         (bounded(DOUBLED, [Node(Op.LESS, ["k", "n"], ["t"])]), 3),
