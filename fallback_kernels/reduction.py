@@ -26,6 +26,7 @@ from tflite_ort.schema.arithmetic.fixed_point import (
     divided_multiplier,
     multiply_by_quantized_multiplier,
     multiply_wide_by_quantized_multiplier,
+    narrow_multiplier,
     quantize_multiplier,
     round_half_away,
     saturate,
@@ -34,6 +35,8 @@ from tflite_ort.schema.shapes.reduction import Windows, reduced_windows
 from tflite_ort.schema.values.semantics import normalized_axes, normalized_axis
 
 _QUANTIZED = (np.int8, np.uint8, np.int16)
+# Products of codes: elements that are widened at a time, and up to how many columns go one by one.
+_PART, _FEW_COLUMNS = 1 << 16, 32
 
 
 @kernel(Op.MEAN, versions=(1, 3))
@@ -167,13 +170,50 @@ def _quantized_product(
     factors = np.transpose(array, (*axes, *kept)).reshape(-1, np.size(result))
     share = source.scalar_scale / target.scalar_scale ** (1.0 / len(factors))
     q31, shift = quantize_multiplier(share)
-    steps = factors.astype(np.int64) - source.scalar_zero_point
-    product = steps[0]
-    for factor in steps[1:]:
-        scaled = multiply_wide_by_quantized_multiplier(product * factor, q31, shift)
-        product = scaled.astype(np.int64)
+    product = _scaled_product(factors, source.scalar_zero_point, q31, shift)
     codes = multiply_wide_by_quantized_multiplier(product, q31, shift).astype(np.int64)
     return saturate(codes + target.scalar_zero_point, array.dtype).reshape(np.shape(result))
+
+
+def _scaled_product(factors: Array, zero: int, q31: Array, shift: Array) -> Array:
+    """The products of the columns of codes [n, m] less `zero`, scaled before each further factor.
+
+    A product of 0 stays 0. The rows are taken in parts, to look for that and to bound the memory.
+    """
+    product = factors[0].astype(np.int64) - zero
+    rows = max(1, _PART // len(product))
+    for start in range(1, len(factors), rows):
+        part = factors[start : start + rows]
+        product[np.any(part == zero, axis=0)] = 0
+        (left,) = np.nonzero(product)
+        if not left.size:
+            break
+        steps = part[:, left].astype(np.int64) - zero
+        product[left] = _multiplied(product[left], steps, q31, shift)
+    return product
+
+
+def _multiplied(product: Array, steps: Array, q31: Array, shift: Array) -> Array:
+    """`product` [m] times the rows of `steps` [n, m], scaled and cut to 32 bits each time."""
+    q15, right = (int(each) for each in narrow_multiplier(q31, shift))
+    if len(product) < _FEW_COLUMNS and right > 0:
+        columns = (steps * q15).T.tolist()
+        half = 1 << (right - 1)
+        pairs = zip(product.tolist(), columns, strict=True)
+        return np.array([_column_product(first, each, half, right) for first, each in pairs])
+    for factor in steps:
+        scaled = multiply_wide_by_quantized_multiplier(product * factor, q31, shift)
+        product = scaled.astype(np.int64)
+    return product
+
+
+def _column_product(product: int, factors: list[int], half: int, right: int) -> int:
+    """As `_multiplied` for one column: numpy takes 6 microseconds for each row, this a tenth."""
+    for factor in factors:
+        product = (product * factor + half) >> right
+        if not -(2**31) <= product < 2**31:
+            product = (product + 2**31) % 2**32 - 2**31
+    return product
 
 
 @kernel(Op.REDUCE_ANY, versions=(1, 1))

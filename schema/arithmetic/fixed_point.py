@@ -95,11 +95,16 @@ def multiply_wide_by_quantized_multiplier(
     x: npt.ArrayLike, q31: npt.ArrayLike, shift: npt.ArrayLike
 ) -> Int32Array:
     """The 64-bit accumulator's rescale: `q31` cut to 15 bits, one rounding, halves upwards."""
-    q31 = np.asarray(q31, np.int64)
-    q15 = np.where(q31 < 0x7FFF0000, (q31 + 2**15) >> 16, 0x7FFF)
-    total = 15 - np.asarray(shift, np.int64)
+    q15, total = narrow_multiplier(q31, shift)
     product = np.asarray(x, np.int64) * q15 + (np.int64(1) << (total - 1))
     return (product >> total).astype(np.int32)
+
+
+def narrow_multiplier(q31: npt.ArrayLike, shift: npt.ArrayLike) -> tuple[IntArray, IntArray]:
+    """(q15, n), int64, with about q31 * 2**(shift - 31) = q15 * 2**-n: `q31` cut to 15 bits."""
+    q31 = np.asarray(q31, np.int64)
+    q15 = np.where(q31 < 0x7FFF0000, (q31 + 2**15) >> 16, 0x7FFF)
+    return q15, 15 - np.asarray(shift, np.int64)
 
 
 def rescale(x: npt.ArrayLike, multiplier: npt.ArrayLike) -> Int32Array:

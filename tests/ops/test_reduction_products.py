@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -191,3 +193,23 @@ def test_running_sum_takes_one_axis_of_int32() -> None:
     model = one_op_model(Op.CUMSUM, [T((2,)), axis], [T((2,))], CumsumOptions())
     with pytest.raises(KernelError, match="1 axes of int64, expected one of int32"):
         ours(model, [np.ones(2, np.float32)])
+
+
+@pytest.mark.parametrize("columns", [1, 40])
+@pytest.mark.parametrize("scale", [0.004, 0.05, 0.3])
+def test_long_products_of_codes(columns: int, scale: float) -> None:
+    """Products that vanish, that stay near 1 and that overflow, with zeros in some columns."""
+    rng = np.random.default_rng(columns)
+    case = product_of_codes(INT8, (3000, columns), (0,), False, scale, 0.01)
+    codes = rng.choice([-103, -102, -99, -98, -97, 20], (3000, columns)).astype(np.int8)
+    codes[2000, 1::3] = -100  # the zero point
+    check(replace(case, feeds=[codes]))
+
+
+def test_time_of_a_long_product_of_codes() -> None:
+    """It took 6 microseconds for each factor: 6 s."""
+    case = product_of_codes(INT8, (1 << 20,), (0,), False, 0.3, 0.01)
+    codes = np.random.default_rng(0).integers(-99, 127, 1 << 20, np.int8)
+    start = process_time()
+    ours(case.model(), [codes])
+    assert process_time() - start < 2
