@@ -180,7 +180,7 @@ def _scaled_product(factors: Array, zero: int, q31: Array, shift: Array) -> Arra
 
     A product of 0 stays 0. The rows are taken in parts, to look for that and to bound the memory.
     """
-    product = factors[0].astype(np.int64) - zero
+    product: Array = np.subtract(factors[0], zero, dtype=np.int64)
     rows = max(1, _PART // len(product))
     for start in range(1, len(factors), rows):
         part = factors[start : start + rows]
