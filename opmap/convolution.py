@@ -20,7 +20,12 @@ from tflite_ort.opmap.idioms.convolution_operands import (
     window_padding,
 )
 from tflite_ort.opmap.idioms.convolution_phases import transposed_lowerings
-from tflite_ort.opmap.idioms.exact_sums import ExactSums, rounded_twice, rounded_wide
+from tflite_ort.opmap.idioms.exact_sums import (
+    ExactSums,
+    Rounding,
+    rounded_twice,
+    rounded_wide,
+)
 from tflite_ort.opmap.idioms.hybrid import hybrid_input
 from tflite_ort.opmap.idioms.indices import affordable, failing, sizes_of
 from tflite_ort.opmap.idioms.rounded_images import rounded_convolution, rounds_cells
@@ -186,9 +191,10 @@ def convolution(
     """
     kernel = op["filter"].shape[1:3]
     windows = image_windows(op, kernel, edges)
-    sums = ExactSums.of(op, g, _PERMUTATIONS[op.op])
+    rounding = _rounding(op)
+    sums = ExactSums.of(op, g, _PERMUTATIONS[op.op], rounding=rounding)
     if sums is not None:
-        _exact_convolution(op, g, windows, sums)
+        _exact_convolution(op, g, windows, sums, rounding)
         return
     plain = partial(_plain_convolution, op, g, windows, operands)
     lowerings = image_lowerings(op, g, windows, plain)
@@ -213,19 +219,26 @@ def _exact_convolution(
     g: Graph,
     windows: tuple[WindowAxis, WindowAxis] | None,
     sums: ExactSums,
+    rounding: Rounding,
 ) -> None:
     """The convolution of 16-bit codes, as TFLite rounds it."""
-    options, groups = op.options, op["input"].shape[3] // sums.weights.shape[1]
+    groups = op["input"].shape[3] // sums.weights.shape[1]
     attributes = _attributes(op, windows, groups)
-    narrow = isinstance(options, Conv2DOptions) and options.quantized_bias_type == TensorType.INT32
     codes = sums.codes(
         g,
         g.read_steps(op["input"], layout=Layout.FIRST),
         lambda image, weights: g.op("Conv", image, weights, **attributes),
         (-1, 1, 1),
-        rounded_twice if narrow else rounded_wide,
+        rounding,
     )
     g.write(op.output, codes, layout=Layout.FIRST, domain=Domain.STORED)
+
+
+def _rounding(op: ImageConvolution) -> Rounding:
+    """How TFLite rounds sums of 16-bit activations."""
+    options = op.options
+    narrow = isinstance(options, Conv2DOptions) and options.quantized_bias_type == TensorType.INT32
+    return rounded_twice if narrow else rounded_wide
 
 
 def _attributes(

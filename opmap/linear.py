@@ -116,7 +116,8 @@ def _exact_rows(op: OperatorView[FullyConnectedOptions], g: Graph) -> ir.Value |
     depth, rounding = filter.shape[1], _rounding(op)
     channels = filter.quantization is not None and filter.quantization.per_channel
     wide = channels or rounding is rounded_once
-    sums = ExactSums.of(op, g, (0, 1), np.float64 if wide else np.float32)
+    scales = np.float64 if wide else np.float32
+    sums = ExactSums.of(op, g, (0, 1), scales, rounding=rounding)
     if sums is not None:
         rows = _rows(g, g.read_steps(input), input, depth)
         return sums.codes(g, rows, _gemm(g), (-1,), rounding)

@@ -143,9 +143,9 @@ class QuantizedNodes(Nodes):
         reals = codes * scales.astype(np.float64)
         if np.all(np.abs(codes.astype(np.float64)) < 2**30):
             return self.constants.add(reals.astype(np.float32), name)
-        unit = np.max(np.abs(reals)) / (2.0**31 - 1)
-        held = self.constants.add(np.rint(reals / unit).astype(np.int32), name)
-        return self._dequantized_constant(held, np.array([unit], np.float32), None, 0, name)
+        units = np.maximum(np.abs(reals) / (2.0**31 - 1), np.finfo(np.float32).tiny)
+        held = self.constants.add(np.rint(reals / units).astype(np.int32), name)
+        return self._dequantized_constant(held, units.astype(np.float32), None, 0, name)
 
     def quantize(self, value: ir.Value, tensor: TensorView) -> ir.Value:
         """The carried codes of `tensor` for real numbers; halves are rounded to even."""

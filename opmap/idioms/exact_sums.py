@@ -18,7 +18,7 @@ from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.idioms.fixed_point import rescaled, rounded_upwards
 from tflite_ort.records import record
 from tflite_ort.schema import ActivationFunctionType, OperatorView, TensorType, TensorView
-from tflite_ort.schema.arithmetic.fixed_point import quantize_multiplier
+from tflite_ort.schema.arithmetic.fixed_point import narrow_multiplier, quantize_multiplier
 from tflite_ort.schema.values.semantics import quantized_activation_bounds
 from tflite_ort.schema.values.sizes import is_known
 
@@ -44,16 +44,21 @@ class ExactSums:
     Args:
         weights: integers, the weights less their zero points, with the output channels first.
         digits, base: how the codes of the input are written.
+        bias: of each output channel; None for 0.
         largest: what no magnitude of a sum, bias included, passes.
         multiplier: float64 [1], or one for each output channel.
+        carried: what is added to the rounded sums of each output channel, which then wrap at 32
+            bits; None where no sum does.
     """
 
     op: OperatorView[Any]
     weights: Array
     digits: int
     base: int
+    bias: Array | None
     largest: float
     multiplier: Array
+    carried: Array | None
 
     @classmethod
     def of(
@@ -62,6 +67,8 @@ class ExactSums:
         g: Graph,
         permutation: Sequence[int],
         product: type[np.floating[Any]] = np.float64,
+        *,
+        rounding: Rounding,
     ) -> ExactSums | None:
         """None unless the target wants exact sums, weights and bias are constants, and floats hold
         all the numbers.
@@ -69,6 +76,7 @@ class ExactSums:
         Args:
             permutation: of the filter, after which its output channels are the first axis.
             product: in what the kernel multiplies the two scales.
+            rounding: what `codes` will be given.
         """
         input, filter, bias = op["input"], op["filter"], op.get("bias")
         if not (g.target.exact and input.type is op.output.type is TensorType.INT16):
@@ -78,13 +86,22 @@ class ExactSums:
         if filter.data is None or (bias is not None and bias.data is None):
             return None
         weights = np.transpose(_centred(filter), permutation)
-        reach = np.abs(weights).sum(axis=tuple(range(1, weights.ndim))).max(initial=0)
-        largest = float(reach * _LARGEST_CODE + _largest_magnitude(bias))
+        reach = np.abs(weights).sum(axis=tuple(range(1, weights.ndim)))
         multiplier = _multiplier(input, filter, op.output, product)
-        fits = [row for row in _BASES if row[1] / 2 * reach < _LARGEST_SUM]
+        fits = [row for row in _BASES if row[1] / 2 * reach.max(initial=0) < _LARGEST_SUM]
+        added, carried = None if bias is None else bias.data, None
+        sums = reach * _LARGEST_CODE
+        if not _held(sums + _magnitudes(added), multiplier):
+            if rounding is rounded_wide:
+                added, carried = _parts_of_bias(added, len(weights), multiplier)
+            elif rounding is rounded_once and added is not None:
+                most = np.minimum(sums + 2.0**17 / multiplier, 2.0**62)
+                added = np.clip(added, -most, most)  # beyond, all results are clipped
+        largest = sums + _magnitudes(added)
         if not fits or not _held(largest, multiplier):
             return None
-        return cls(op, weights, *fits[0], largest, multiplier)
+        reached = float(largest.max(initial=0))
+        return cls(op, weights, *fits[0], added, reached, multiplier, carried)
 
     def codes(
         self, g: Graph, steps: ir.Value, layer: Layer, channels: tuple[int, ...], rounding: Rounding
@@ -104,12 +121,13 @@ class ExactSums:
             filter.constant, layout, lambda: self.weights.astype(np.float32), filter.name
         )
         total = self._joined(g, g.cast(layer(stacked, weights), ir.DataType.DOUBLE))
-        bias = self.op.get("bias")
-        if bias is not None and bias.data is not None:
-            added = bias.data.astype(np.float64).reshape(channels)
+        if self.bias is not None:
+            added = self.bias.astype(np.float64).reshape(channels)
             total = g.op("Add", total, g.constant(added))
         along = channels if self.multiplier.size > 1 else (1,)
         rounded = rounding(g, total, self.multiplier.reshape(along), self.largest)
+        if self.carried is not None:
+            rounded = _wrapped(g, g.op("Add", rounded, g.constant(self.carried.reshape(channels))))
         return clipped_codes(g, rounded, self.op.output, self.op.options.fused_activation_function)
 
     def _split(self, g: Graph, steps: ir.Value) -> list[ir.Value]:
@@ -177,18 +195,42 @@ class ExactProduct:
         return clipped_codes(g, rounded, self.output, ActivationFunctionType.NONE)
 
 
-def _held(largest: float, multiplier: Array) -> bool:
+def _held(largest: Array | float, multiplier: Array) -> bool:
     """Whether float64 holds the products of sums and 16 bits of the multiplier, or at least those
     that are not clipped to 16 bits afterwards, and TFLite's results of 32 bits do not wrap."""
     _, shift = quantize_multiplier(multiplier)
-    held = largest < _LARGEST_TOTAL or (largest < 2.0**53 and int(shift.min()) >= -21)
-    return held and bool(largest * multiplier.max() < 2.0**31)
+    most = np.max(largest, initial=0)
+    held = most < _LARGEST_TOTAL or (most < 2.0**53 and int(shift.min()) >= -21)
+    return bool(held and np.all(largest * multiplier < 2.0**31))
 
 
-def _largest_magnitude(bias: TensorView | None) -> float:
-    if bias is None or bias.data is None:
-        return 0.0
-    return float(np.abs(bias.data.astype(np.float64)).max(initial=0))
+def _magnitudes(bias: Array | None) -> Array:
+    return np.zeros(1) if bias is None else np.abs(bias.astype(np.float64).reshape(-1))
+
+
+def _parts_of_bias(bias: Array | None, channels: int, multiplier: Array) -> tuple[Array, Array]:
+    """A bias for sums in float64, and what is to be added after rounding, for `channels`.
+
+    Of `bias` = low + high * 2**n, where `narrow_multiplier` shifts by n, the part high * 2**n times
+    the multiplier is whole. TFLite's results wrap at 32 bits, so high * q15 is taken modulo 2**32.
+    """
+    codes = np.zeros(channels, np.int64) if bias is None else bias.reshape(-1)
+    pairs = (
+        np.broadcast_to(e, channels) for e in narrow_multiplier(*quantize_multiplier(multiplier))
+    )
+    low, carried = [], []
+    for code, q15, right in zip(codes.tolist(), *(each.tolist() for each in pairs), strict=True):
+        high = (code + (1 << max(right - 1, 0))) >> max(right, 0)
+        low.append(code - (high << max(right, 0)))
+        carried.append((high * q15 + 2**31) % 2**32 - 2**31)
+    return np.array(low, np.int64), np.array(carried, np.float64)
+
+
+def _wrapped(g: Graph, value: ir.Value) -> ir.Value:
+    """Whole numbers in float64 wrapped to 32 bits."""
+    span, half = g.constant(2.0**32, np.float64), g.constant(0.5, np.float64)
+    turns = g.op("Floor", g.op("Add", g.op("Div", value, span), half))
+    return g.op("Sub", value, g.op("Mul", turns, span))
 
 
 def is_centred(tensor: TensorView) -> bool:
@@ -236,10 +278,8 @@ def clipped_codes(
 
 def rounded_wide(g: Graph, sums: ir.Value, multiplier: Array, largest: float) -> ir.Value:
     """With a 64-bit accumulator: the multiplier has 15 bits, and halves go upwards."""
-    q31, shift = quantize_multiplier(multiplier)
-    wide = q31.astype(np.int64)
-    q15 = np.where(wide < 0x7FFF0000, (wide + 2**15) >> 16, 0x7FFF)
-    factor = q15 * np.ldexp(1.0, shift - 15)
+    q15, right = narrow_multiplier(*quantize_multiplier(multiplier))
+    factor = q15 * np.ldexp(1.0, -right)
     return rounded_upwards(g, g.op("Mul", sums, g.constant(factor)))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.one_op import T, assert_close, one_op_model, ours
+from tests.one_op import Array, T, assert_close, one_op_model, ours
 from tests.ops.operands import exported
 from tests.oracle import litert
 from tflite_ort import schema
@@ -35,28 +35,50 @@ LAYERS: dict[Op, tuple[tuple[int, ...], tuple[int, ...], int, Any]] = {
 }
 
 
-@pytest.mark.parametrize("bias", BIASES)
-@pytest.mark.parametrize("op", LAYERS, ids=lambda op: op.name)
-def test_wide_bias(op: Op, bias: str) -> None:
-    """Through ONNX Runtime, the kernel and an exported file."""
+def layer(op: Op, bias: list[int], scale: float) -> tuple[bytes, list[Array]]:
+    """A layer of random weights whose result has this scale, and what to feed it."""
     shape, filter, version, options = LAYERS[op]
     rng = np.random.default_rng(0)
     made = (*shape[:-1], 4)
-    scale = max(map(abs, BIASES[bias])) * 0.5 * 0.01 / 30000
     weights = T.constant(rng.integers(-127, 128, filter).astype(np.int8), scale=0.01)
     inputs = [
         T(shape, INT16, 0.5),
         weights,
-        T.constant(np.array(BIASES[bias], np.int64), scale=0.5 * 0.01),
+        T.constant(np.array(bias, np.int64), scale=0.5 * 0.01),
     ]
     if op is Op.TRANSPOSE_CONV:
         size = T.constant(np.array(made, np.int32))
         inputs = [size, weights, inputs[0], inputs[2]]
     model = one_op_model(op, inputs, [T(made, INT16, scale)], options, version)
-    feeds = [rng.integers(-(2**15), 2**15, shape).astype(np.int16)]
+    return model, [rng.integers(-(2**15), 2**15, shape).astype(np.int16)]
+
+
+@pytest.mark.parametrize("bias", BIASES)
+@pytest.mark.parametrize("op", LAYERS, ids=lambda op: op.name)
+def test_wide_bias(op: Op, bias: str) -> None:
+    """Through ONNX Runtime, the kernel and an exported file."""
+    scale = max(map(abs, BIASES[bias])) * 0.5 * 0.01 / 30000
+    model, feeds = layer(op, BIASES[bias], scale)
     want = litert(model, feeds)[0]
     assert_close(ours(model, feeds, [])[0][0], want, 0, 0, "numpy")
     by_ort, runners = ours(model, feeds)
     assert runners == {"ort"}
     assert_close(by_ort[0], want, 1, 0, "ORT")
     assert_close(exported(model, feeds)[0], want, 1, 0, "exported")
+
+
+@pytest.mark.parametrize("absurd", [2**37, -(2**40) - 12345, 2**47, 2**62 + 99, -(2**63) + 6773])
+@pytest.mark.parametrize("op", LAYERS, ids=lambda op: op.name)
+def test_one_absurd_bias_leaves_the_others_alone(op: Op, absurd: int) -> None:
+    """The sums of the 64-bit kernels wrap at 32 bits times the multiplier, and so do ours.
+
+    The results of FULLY_CONNECTED pass through double, where LiteRT leaves those beyond 32 bits to
+    the processor; those of TRANSPOSE_CONV are computed in floats.
+    """
+    model, feeds = layer(op, [absurd, 5, -2000, 100_000], 0.9)
+    want, got = litert(model, feeds)[0], ours(model, feeds)[0][0]
+    exact = op in (Op.CONV_2D, Op.DEPTHWISE_CONV_2D)
+    others = slice(0 if exact else 1, None)
+    quanta = 1 if op is Op.TRANSPOSE_CONV else 0
+    assert_close(got[..., others], want[..., others], quanta, 0, "ORT")
+    assert_close(exported(model, feeds)[0][..., 1:], want[..., 1:], 1, 0, "exported")
