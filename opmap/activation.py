@@ -275,7 +275,8 @@ def _is_one_a_channel(input: TensorView, alpha: TensorView) -> bool:
     return (
         input.rank == 4
         and is_known(input.shape[-1])
-        and alpha.shape[-1] == math.prod(alpha.shape) == input.shape[-1] > 1
+        and alpha.shape[-1:] == (math.prod(alpha.shape),) == input.shape[-1:]
+        and input.shape[-1] > 1
     )
 
 

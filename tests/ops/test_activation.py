@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.one_op import Case, T, assert_close, check, one_op_model, ours
+from tests.one_op import Case, Node, T, assert_close, check, graph_model, one_op_model, ours
 from tests.ops.versions import check_versions, one_per_operator
 from tests.optimised import optimised_graphs, optimised_nodes
 from tests.oracle import litert
 from tflite_ort.schema import (
+    Conv2DOptions,
     KernelError,
     LeakyReluOptions,
     Op,
@@ -207,6 +208,21 @@ def test_equal_slopes_are_one_leaky_relu(shape: tuple[int, ...], slope: float) -
     (outputs, _) = ours(model, [x])
     np.testing.assert_array_equal(outputs[0], expected)
     assert optimised_nodes(model).keys() == {"LeakyRelu"}
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (8,), (1, 1, 8), (4, 1, 1)], ids=str)
+def test_slopes_behind_a_convolution(shape: tuple[int, ...]) -> None:
+    """Also one number without dimensions, where maps have their channels in blocks."""
+    rng = np.random.default_rng(1)
+    drawn = {"w": (8, 1, 1, 3), "b": (8,), "slopes": shape}
+    tensors = {name: T.constant(rng.normal(size=s).astype(np.float32)) for name, s in drawn.items()}
+    tensors |= {"x": T((1, 4, 4, 3)), "c": T((1, 4, 4, 8)), "y": T((1, 4, 4, 8))}
+    nodes = [
+        Node(Op.CONV_2D, ["x", "w", "b"], ["c"], Conv2DOptions(stride_h=1, stride_w=1)),
+        Node(Op.PRELU, ["c", "slopes"], ["y"]),
+    ]
+    model, x = graph_model(tensors, nodes, ["y"]), rng.normal(size=(1, 4, 4, 3)).astype(np.float32)
+    assert_close(ours(model, [x])[0][0], litert(model, [x])[0], 0, 1e-6, "behind a convolution")
 
 
 def test_large_maps_have_no_prelu_node() -> None:
