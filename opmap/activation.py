@@ -318,6 +318,8 @@ def softmax(op: OperatorView[SoftmaxOptions], g: Graph) -> None:
         return
     if op.options.beta != 1.0:
         dtype = np.float32 if input.is_quantized else input.dtype
+        if op.options.beta > 1.0 and not input.is_quantized:  # the products would be less exact
+            x = g.op("Sub", x, g.op("ReduceMax", x, g.ints([-1]), keepdims=1))
         x = g.op("Mul", x, g.constant(op.options.beta, dtype))
     build_chosen(op, softmax_lowerings(op, g, x), g.target.choose)
 

@@ -87,3 +87,14 @@ def test_distances_of_infinite_parts(type: type) -> None:
     given = T(x.shape, TensorType.COMPLEX128 if wide else TensorType.COMPLEX64)
     made = T(x.shape, TensorType.FLOAT64 if wide else TensorType.FLOAT32)
     compare(one_op_model(Op.COMPLEX_ABS, [given], [made]), [x], rtol=1e-6)
+
+
+@pytest.mark.parametrize("beta", [0.0, 3.0, 1e30, 3.4e38])
+def test_a_softmax_with_a_large_beta(beta: float) -> None:
+    """The largest value is taken off before beta multiplies, which could overflow, or round."""
+    rows = [[1000.1, 1000.2, 999.9], [1e9, 2, 3], [np.nan, 1, 2], [np.inf, 1, 2], [-np.inf, 1, 1]]
+    feed = np.array(rows, np.float32)
+    model = one_op_model(Op.SOFTMAX, [T((5, 3))], [T((5, 3))], schema.SoftmaxOptions(beta))
+    want = litert(model, [feed])[0]
+    for got in (ours(model, [feed])[0], ours(model, [feed], [])[0], exported(model, [feed])):
+        np.testing.assert_allclose(got[0], want, rtol=0, atol=1e-6)
