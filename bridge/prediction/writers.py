@@ -24,7 +24,7 @@ from tflite_ort.prediction.units import parquet_module
 _COPIED = 1 << 20
 _ROWS = 4096  # of a group in a parquet file, at most
 _JOINED = 2 << 20  # bytes of it that are in memory
-_CHECKSUM = struct.Struct("<I")  # at the end of a part that is text: its CRC-32
+_CHECKSUM = struct.Struct("<I")  # at the end of a part: the CRC-32 of what comes before
 
 
 class Writer(Protocol):
@@ -63,9 +63,7 @@ class _Lines:
     def part(self, path: Path, block: Block) -> None:
         text = io.StringIO(newline="")
         self.write(text, block)
-        with writing(path) as (stream,):
-            content = text.getvalue().encode()
-            stream.write(content + _CHECKSUM.pack(zlib.crc32(content)))
+        _write_checked(path, text.getvalue().encode())
 
     def write(self, text: io.StringIO, block: Block) -> None:
         raise NotImplementedError
@@ -76,6 +74,13 @@ class _Lines:
             for part in parts:
                 for content in _checked(part):
                     stream.write(content)
+
+
+def _write_checked(part: Path, content: bytes | memoryview) -> None:
+    """Write a part that `_checked` reads."""
+    with writing(part) as (stream,):
+        stream.write(content)
+        stream.write(_CHECKSUM.pack(zlib.crc32(content)))
 
 
 def _checked(part: Path) -> Iterator[bytes]:
@@ -92,6 +97,13 @@ def _checked(part: Path) -> Iterator[bytes]:
             yield content
         if source.read() != _CHECKSUM.pack(checksum):
             raise ValueError(f"{part} is damaged")
+
+
+def _check(parts: Sequence[Path]) -> None:
+    """Raise ValueError if one of them is not what was written."""
+    for part in parts:
+        for _ in _checked(part):
+            pass
 
 
 class _Jsonl(_Lines):
@@ -173,11 +185,12 @@ class _Npz:
         self._columns = columns
 
     def part(self, path: Path, block: Block) -> None:
-        with writing(path) as (stream,), zipfile.ZipFile(stream, "w") as archive:
-            arrays = self._arrays(block)
+        made, arrays = io.BytesIO(), self._arrays(block)
+        with zipfile.ZipFile(made, "w") as archive:
             for name, array in zip(entry_names(arrays), arrays.values(), strict=True):
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
                     np.lib.format.write_array(file, array, allow_pickle=False)
+        _write_checked(path, made.getbuffer())
 
     def _arrays(self, block: Block) -> dict[str, Array]:
         sources = np.array([_told(each) for each in block.sources], np.str_)
@@ -196,6 +209,7 @@ class _Npz:
         return arrays
 
     def join(self, parts: Sequence[Path], out: Path) -> None:
+        _check(parts)
         with writing(out) as (stream,), zipfile.ZipFile(stream, "w") as archive:
             for name in _entries(parts):
                 with archive.open(name, "w", force_zip64=True) as file:
@@ -277,12 +291,12 @@ class _Parquet:
 
     def part(self, path: Path, block: Block) -> None:
         table = self._arrow.Table.from_arrays(list(self._arrays(block)), schema=self._schema)
-        with writing(path) as (stream,):
-            self._parquet.write_table(
-                table, stream, use_dictionary=self._texts, write_page_checksum=True
-            )
+        made = self._arrow.BufferOutputStream()
+        self._parquet.write_table(table, made, use_dictionary=self._texts)
+        _write_checked(path, memoryview(made.getvalue()))
 
     def join(self, parts: Sequence[Path], out: Path) -> None:
+        _check(parts)
         with (
             writing(out) as (stream,),
             self._parquet.ParquetWriter(stream, self._schema, use_dictionary=self._texts) as file,
@@ -295,25 +309,14 @@ class _Parquet:
 
     def _batches(self, part: Path) -> Iterator[Any]:
         """The rows of a part, a few MiB at a time."""
-        opened = self._parquet.ParquetFile(
-            part, buffer_size=_COPIED, pre_buffer=False, page_checksum_verification=True
-        )
-        with opened as source:
+        with self._arrow.memory_map(str(part)) as mapped:
+            whole = self._arrow.BufferReader(mapped.read_buffer(mapped.size() - _CHECKSUM.size))
+        with self._parquet.ParquetFile(whole, buffer_size=_COPIED, pre_buffer=False) as source:
             told = source.metadata
             groups = (told.row_group(number) for number in range(told.num_row_groups))
             size = sum(each.total_byte_size for each in groups)
             few = told.num_rows * _JOINED // max(size, 1)
-            batches = source.iter_batches(batch_size=min(max(few, 1), _ROWS), use_threads=False)
-            while True:
-                try:
-                    batch = next(batches, None)
-                except OSError as error:
-                    if error.errno is not None:
-                        raise
-                    raise ValueError(f"{part} is damaged: {error}") from error
-                if batch is None:
-                    return
-                yield batch
+            yield from source.iter_batches(batch_size=min(max(few, 1), _ROWS), use_threads=False)
 
     def _schema_of(self, columns: Sequence[ResultColumn]) -> Any:
         arrow = self._arrow
