@@ -218,7 +218,8 @@ class _Described:
     @classmethod
     def of(cls, model: str | os.PathLike[str], arguments: Mapping[str, Any]) -> _Described:
         """What a file says."""
-        known = {name: arguments[name] for name in ("resolver", "budgets") if name in arguments}
+        names = ("resolver", "budgets", "external_roots")
+        known = {name: arguments[name] for name in names if name in arguments}
         interpreter = Interpreter(os.fspath(model), **known)
         given, made = interpreter.get_input_details(), interpreter.get_output_details()
         shapes = {str(each["name"]): [int(size) for size in each["shape"]] for each in given}
@@ -309,7 +310,7 @@ def _warm_up(
         dims = [size if size > 0 else own for size, own in zip(fields["dims"], sizes, strict=True)]
         zeros: Fields = {"data_type": fields["data_type"], "dims": dims, "zero_data": True}
         entries.append({"key": value.name, "value": zeros})
-    return {"name": "zeros", "batch_size": 1 if batched else 0, "inputs": entries}
+    return {"name": "zeros", "batch_size": 1, "inputs": entries}  # the server skips one of 0
 
 
 def _accelerator(name: str) -> Fields:

@@ -118,6 +118,16 @@ def test_warm_up_runs(tmp_path: Path) -> None:
     assert len(session.run(None, feeds)) == 4
 
 
+@pytest.mark.parametrize("most", [0, 8])
+def test_there_is_a_warm_up_with_and_without_batches(tmp_path: Path, most: int) -> None:
+    """The server skips samples of a batch of 0."""
+    path = written(tmp_path, "sums")
+    folder = write_repository(path, tmp_path, "m", Serving(max_batch=most)).folder
+    text = (folder / "config.pbtxt").read_text()
+    assert f"max_batch_size: {most}\n" in text
+    assert re.search(r"model_warmup \{\s*name: \"zeros\"\s*batch_size: 1\n", text)
+
+
 @pytest.mark.parametrize(
     ("name", "batch", "states"),
     [
