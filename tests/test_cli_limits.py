@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
@@ -20,7 +21,9 @@ from tflite_ort.schema import (
 )
 
 
-@pytest.mark.parametrize("command", ["run", "export", "inspect", "bench", "verify", "extract"])
+@pytest.mark.parametrize(
+    "command", ["run", "export", "inspect", "bench", "verify", "extract", "tune", "triton"]
+)
 def test_constants_outside_the_folder_need_a_root(command: str, tmp_path: Path) -> None:
     (tmp_path / "weights.bin").write_bytes(np.arange(4, dtype=np.float32).tobytes())
     add = read_model(one_op_model(Op.ADD, [T((4,)), T((4,))], [T((4,))], AddOptions()))
@@ -40,6 +43,8 @@ def test_constants_outside_the_folder_need_a_root(command: str, tmp_path: Path) 
         "bench": ["--rounds", "1", "--min-time", "0", "--no-litert"],
         "export": ["--check"],
         "extract": [tmp_path / "part.tflite"],
+        "tune": ["--out", tmp_path / "tuned.json"],
+        "triton": [tmp_path / "repository"],
     }.get(command, [])
     without = call(command, path, *few)
     assert "outside the model's folder: --external-root DIR" in without.output
@@ -58,3 +63,30 @@ def test_a_budget_reaches_every_verb(command: str, tmp_path: Path) -> None:
     said = "tensor_bytes" in refused.output
     assert said == (command != "extract")  # which runs nothing
     assert call(command, INT8, "--budget", "none=1", *more.get(command, [])).exit_code == 2
+
+
+@pytest.mark.parametrize("command", ["export", "extract"])
+def test_nothing_is_written_over_the_model(command: str, tmp_path: Path) -> None:
+    content = one_op_model(Op.ADD, [T((4,)), T((4,))], [T((4,))], AddOptions())
+    path, link = tmp_path / "add.tflite", tmp_path / "link"
+    path.write_bytes(content)
+    link.symlink_to(path)
+    for out in (path, link):
+        result = call(command, path, out)
+        assert (result.exit_code, "is the model itself" in result.output) == (2, True)
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["--opset 17", "--nchw in0", "--rename out0=y", "--float16", "--exact", "--signature x"],
+)
+def test_a_bundle_is_not_written_in_another_form(option: str, tmp_path: Path) -> None:
+    bundle = tmp_path / "b.task"
+    with ZipFile(bundle, "w") as archive:
+        model = one_op_model(Op.ADD, [T((4,)), T((4,))], [T((4,))], AddOptions())
+        archive.writestr("model.tflite", model)
+    result = call("export", bundle, tmp_path / "out", *option.split())
+    assert (result.exit_code, option.split()[0] in result.output) == (2, True)
+    assert not (tmp_path / "out").exists()
+    assert call("export", bundle, tmp_path / "out").exit_code == 0

@@ -186,3 +186,13 @@ def _numbers(text: str, option: str) -> tuple[float, ...]:
     except ValueError as error:
         message = f"{text!r} is not a number, nor numbers with commas between"
         raise typer.BadParameter(message, param_hint=option) from error
+
+
+def check_overwrites(model: Path, out: Path | None) -> None:
+    """Refuse to write a result over the model that it is made of.
+
+    Raises:
+        BadParameter: `out` is `model`.
+    """
+    if out is not None and out.exists() and out.samefile(model):
+        raise typer.BadParameter("it is the model itself", param_hint="OUT")

@@ -25,6 +25,7 @@ from tflite_ort.command.arguments import (
     ResolverName,
     SignatureKey,
     budgets,
+    check_overwrites,
     resolver_of,
 )
 from tflite_ort.command.outputs import STDOUT
@@ -194,6 +195,7 @@ def export(
     form |= {"exact": exact, "state_defaults": state_defaults}
     _check_choices(options["decode"], form, signature, all_signatures)
     if holds_bundle(model):
+        _check_of_bundle(form, signature, all_signatures)
         _export_bundle(model, _folder(model, out), check, options, as_json=as_json)
     elif all_signatures:
         read = read_model(model, external_roots=external_root or (), budgets=budgets(budget))
@@ -228,6 +230,7 @@ def _export(
     """Write one file, or to standard output, and say what it is."""
     quiet = target == STDOUT
     path = None if quiet else Path(target)
+    check_overwrites(model, path)
     of_decoded = check and bool(options["decode"])
     exported = export_onnx(model, path, **options, **form, check=of_decoded)
     if quiet:
@@ -254,6 +257,16 @@ def _check_choices(
         )
     if signature is not None and all_signatures:
         raise typer.BadParameter("is one of --all-signatures", param_hint="--signature")
+
+
+def _check_of_bundle(form: Written, signature: str | None, all_signatures: bool) -> None:
+    made, plain = Form(**form), Form()
+    given = [name for name in form if getattr(made, name) != getattr(plain, name)]
+    given += ["signature"] if signature is not None else []
+    given += ["all_signatures"] if all_signatures else []
+    if given:
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise typer.BadParameter("of a bundle all is written as it is", param_hint=names)
 
 
 def _folder(model: Path, out: str | None) -> Path:

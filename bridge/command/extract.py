@@ -7,7 +7,14 @@ from typing import Annotated
 
 import typer
 
-from tflite_ort.command.arguments import AsJson, BudgetNumbers, ExternalRoots, ModelFile, budgets
+from tflite_ort.command.arguments import (
+    AsJson,
+    BudgetNumbers,
+    ExternalRoots,
+    ModelFile,
+    budgets,
+    check_overwrites,
+)
 from tflite_ort.command.terminal import say, say_json
 from tflite_ort.files import write_bytes
 from tflite_ort.schema import read_model, write_model
@@ -35,6 +42,7 @@ def extract(
     as_json: AsJson = False,
 ) -> None:
     """Cut out what leads from some tensors to others."""
+    check_overwrites(model, out)
     source = read_model(model, external_roots=external_root or (), budgets=budgets(budget))
     part = extracted(source, start or (), stop or (), subgraph)
     content = write_model(part)
