@@ -43,7 +43,7 @@ class Written(TypedDict, total=False):
             inputs and outputs. None: the primary subgraph.
         opset: from 17 to 24. An operator whose nodes an earlier opset does not have is refused.
         float16: 32-bit floats are 16-bit ones inside; inputs and outputs stay as they are.
-            Quantised values stay too.
+            So do quantised values and other whole numbers; weights beyond 65504 are refused.
         nchw: names of inputs and outputs that become [N, C, H, W], their channels first.
         rename: names of inputs and outputs by their present names.
         external_data: weights go into a file beside the model, ``<output>.data``, whatever their

@@ -170,6 +170,9 @@ def start_in_rows(
 def _give_first_value(
     graph: ir.Graph, value: ir.Value, tensor: TensorView, first: Array | None, stateful: bool
 ) -> None:
+    if first is None and any(is_known(size) and size == 0 for size in tensor.shape):
+        sizes = (size if is_known(size) else 0 for size in tensor.shape)
+        first = np.zeros(tuple(sizes), tensor.dtype)
     if first is not None:
         value.const_value = ir.Tensor(np.asarray(first, order="C"))
         graph.initializers[value.name] = value

@@ -7,9 +7,16 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tflite_ort.opmap.graph import ir
+from tflite_ort.opmap.graph.integer_arithmetic import (
+    LARGEST,
+    PRODUCTS,
+    beyond_half,
+    integer_arithmetic,
+)
+from tflite_ort.opmap.graph.value_types import bodies, constant_values, value_types
+from tflite_ort.schema import ExportError
 
 _D = ir.DataType
-_LARGEST = float(np.finfo(np.float16).max)
 _TYPE_ATTRIBUTES = ("to", "dtype", "output_datatype")
 # What ONNX draws where no dtype is named.
 _DRAWN = frozenset({"RandomNormal", "RandomUniform"})
@@ -35,14 +42,18 @@ _WIDE: Mapping[str, _Wide] = {
 
 _TRANSPOSED, _SCATTERED = _Wide((0,), (0,)), _Wide((0, 2), (0,))
 _SCATTERS = frozenset({"ScatterElements", "ScatterND"})
-# What these make is of the type of their first input.
-_KEEP_TYPE = frozenset({"Expand", "Identity", "Mul", "Reshape", "Transpose"})
+_NONE = _Wide(())
+# Their constants are multiplied, or added to products.
+_WEIGHTED = PRODUCTS | {"Einsum", "GRU", "LSTM", "RNN"}
 
 
 def halve(graph: ir.Graph) -> None:
-    """Make the floats of `graph` 16-bit ones, by a Cast after each input and before each output.
+    """Make the floats of `graph` 16-bit ones, but for its inputs and outputs and for whole numbers.
 
     Constants beyond the largest 16-bit float become that one.
+
+    Raises:
+        ExportError: these are weights.
     """
     _Halving(graph).run()
 
@@ -50,114 +61,134 @@ def halve(graph: ir.Graph) -> None:
 class _Halving:
     def __init__(self, graph: ir.Graph) -> None:
         self._graph = graph
-        self._wide_constants: dict[int, ir.Value] = {}
-        self._widened = _widened(graph)
+        types = value_types(graph)
+        self._floats = {key for key, found in types.items() if found is _D.FLOAT}
+        self._widened = _widened(graph, self._floats)
+        self._whole = integer_arithmetic(graph, types)
         self._names = {value.name for node in graph.all_nodes() for value in node.outputs}
         self._names |= {value.name for value in graph.inputs} | set(graph.initializers)
+        # By value and graph: the same in the other type; of constants and inputs, in any graph.
+        self._halves: dict[tuple[int, int], ir.Value] = {}
+        self._wholes: dict[tuple[int, int], ir.Value] = {}
+        # Values that are 16-bit floats.
+        self._half: set[int] = set()
 
     def run(self) -> None:
         """All of it."""
-        self._split_constants()
-        nodes = self._boundary_casts()
-        self._convert(self._graph)
-        self._graph.nodes[:0] = nodes
+        for node in self._graph.all_nodes():
+            self._check_weights(node)
+        graph, given = self._graph, set(map(id, (*self._graph.inputs, *self._graph.outputs)))
+        for each in (graph, *(body for node in graph.all_nodes() for body in bodies(node))):
+            for name, value in list(each.initializers.items()):
+                if id(value) in self._floats and id(value) not in given:
+                    self._split(each, name, value)
+        first = [self._cast_input(value) for value in graph.inputs if id(value) in self._floats]
+        self._convert(graph)
+        used = graph.read_ids() | given
+        used |= {id(v) for n in graph.all_nodes() for body in bodies(n) for v in body.outputs}
+        graph.nodes[:0] = [node for node in first if id(node.outputs[0]) in used]
+        kept = {n: v for n, v in graph.initializers.items() if id(v) in used}
+        graph.initializers.clear()
+        graph.initializers.update(kept)
 
-    def _split_constants(self) -> None:
-        """Give nodes that need 32-bit constants initializers of their own."""
-        for value, node, position in list(self._graph.reads()):
-            wide = self._widened.get(id(node), _WIDE.get(node.op_type))
-            constant = value.const_value
-            if wide is None or position not in wide.inputs or constant is None:
-                continue
-            if constant.dtype is _D.FLOAT and value not in self._graph.inputs:
-                own = self._wide_constants.get(id(value))
-                if own is None:
-                    own = ir.Value(self._free(f"{value.name}/float32"), const_value=constant)
-                    self._wide_constants[id(value)] = own
-                    self._graph.initializers[own.name] = own
-                _put(node, position, own)
-        used = {id(value) for value, _, _ in self._graph.reads()}
-        used |= set(map(id, self._graph.inputs)) | set(map(id, self._graph.outputs))
-        kept = {n: v for n, v in self._graph.initializers.items() if id(v) in used}
-        self._graph.initializers.clear()
-        self._graph.initializers.update(kept)
+    def _split(self, home: ir.Graph, name: str, value: ir.Value) -> None:
+        """Make a constant 16-bit floats, beside one of 32 bits."""
+        whole = ir.Value(self._free(f"{name}/float32"), const_value=value.const_value)
+        home.initializers[whole.name] = whole
+        value.const_value = _halved(value.const_value)
+        self._half.add(id(value))
+        self._wholes[id(value), 0] = whole
 
-    def _boundary_casts(self) -> list[ir.Node]:
-        """Nodes that make 16-bit floats of inputs; outputs get theirs at the end of the graph."""
-        first = []
-        for value in self._graph.inputs:
-            if value.dtype is _D.FLOAT:
-                half = ir.Value(self._free(f"{value.name}/half"))
-                for read, node, position in list(self._graph.reads()):
-                    if read is value:
-                        _put(node, position, half)
-                first.append(_cast(value, half, _D.FLOAT16))
-        for value in self._graph.outputs:
-            producer = value.producer()
-            if value.dtype is not _D.FLOAT or producer is None:
-                continue
-            half = ir.Value(self._free(f"{value.name}/half"))
-            place = next(i for i, each in enumerate(producer.outputs) if each is value)
-            outputs = (*producer.outputs[:place], half, *producer.outputs[place + 1 :])
-            producer.outputs = outputs
-            half._producer = producer
-            for read, node, position in list(self._graph.reads()):
-                if read is value:
-                    _put(node, position, half)
-            self._graph.nodes.append(_cast(half, value, _D.FLOAT))
-        return first
+    def _cast_input(self, value: ir.Value) -> ir.Node:
+        half = ir.Value(self._free(f"{value.name}/half"))
+        self._halves[id(value), 0] = half
+        return _cast(value, half, _D.FLOAT16)
+
+    def _check_weights(self, node: ir.Node) -> None:
+        """Refuse weights that would become other ones."""
+        for value in node.inputs if node.op_type in _WEIGHTED else ():
+            largest = None if value is None else beyond_half(value.const_value)
+            if largest is not None and id(node) not in self._whole:
+                raise ExportError(f"{node.name}: weights up to {largest:g} are no 16-bit floats")
 
     def _convert(self, graph: ir.Graph) -> None:
-        """The constants, declared types and nodes of a graph, and of the bodies in it."""
-        wide = set(map(id, self._wide_constants.values()))
-        for value in graph.initializers.values():
-            if id(value) not in wide and value not in self._graph.inputs:
-                value.const_value = _halved(value.const_value)
         nodes: list[ir.Node] = []
         for node in graph.nodes:
-            for attribute in node.attributes.values():
-                if isinstance(attribute, ir.Graph):
-                    self._declare(attribute)
-                    self._convert(attribute)
-            nodes += self._converted(node)
+            self._read(node, graph, nodes)
+            nodes.append(node)
+            if id(node) not in self._whole:
+                _halve_attributes(node)
+            for body in bodies(node):
+                self._convert_body(body, half=id(node) not in self._whole)
+            nodes += self._made(node)
         graph.nodes[:] = nodes
 
-    def _declare(self, body: ir.Graph) -> None:
-        for value in (*body.inputs, *body.outputs):
-            if value.dtype is _D.FLOAT:
-                value.dtype = _D.FLOAT16
+    def _read(self, node: ir.Node, graph: ir.Graph, nodes: list[ir.Node]) -> None:
+        """Give a node its inputs in the types that it takes."""
+        wide = self._of(node)
+        for position, value in enumerate(node.inputs):
+            if value is not None and id(value) in self._floats:
+                half = wide is not None and position not in wide.inputs
+                _put(node, position, self._as(value, graph, nodes, half=half))
 
-    def _converted(self, node: ir.Node) -> list[ir.Node]:
-        """`node` for 16-bit floats, between the Casts that it needs."""
-        wide = self._widened.get(id(node), _WIDE.get(node.op_type))
-        boundary = node.op_type == "Cast" and any(o in self._graph.outputs for o in node.outputs)
-        if not boundary:
-            _halve_attributes(node)
-        for value in node.outputs:
-            if value.dtype is _D.FLOAT and value not in self._graph.outputs:
-                value.dtype = _D.FLOAT16
-        if wide is None or node.domain or not self._of_floats(node, wide):
-            return [node]
-        before, after = [], []
-        for position in wide.inputs:
-            given = node.inputs[position] if position < len(node.inputs) else None
-            if given is not None and given.const_value is None:
-                whole = ir.Value(self._free(f"{given.name}/float32"))
-                before.append(_cast(given, whole, _D.FLOAT))
-                _put(node, position, whole)
-        for position in wide.outputs:
-            made = node.outputs[position]
-            whole = ir.Value(self._free(f"{made.name}/float32"))
-            node.outputs = (*node.outputs[:position], whole, *node.outputs[position + 1 :])
-            whole._producer = node
-            after.append(_cast(whole, made, _D.FLOAT16))
-        return [*before, node, *after]
+    def _of(self, node: ir.Node) -> _Wide | None:
+        """The inputs and outputs of a node that are 32-bit floats; None: all."""
+        if id(node) in self._whole:
+            return None
+        return self._widened.get(id(node)) or (not node.domain and _WIDE.get(node.op_type)) or _NONE
 
-    def _of_floats(self, node: ir.Node, wide: _Wide) -> bool:
-        """Whether a node has floats at these places: a Range may count integers."""
-        given = (node.inputs[i] for i in wide.inputs if i < len(node.inputs))
-        types = {v.const_value.dtype for v in given if v is not None and v.const_value is not None}
-        return node.op_type != "Range" or not types or _D.FLOAT in types
+    def _as(
+        self, value: ir.Value, graph: ir.Graph, nodes: list[ir.Node], *, half: bool
+    ) -> ir.Value:
+        """`value` in one of both types; a Cast goes to the end of `nodes` where it has the other
+        one."""
+        if half == (id(value) in self._half):
+            return value
+        known, (suffix, to) = (
+            (self._halves, ("half", _D.FLOAT16)) if half else (self._wholes, ("float32", _D.FLOAT))
+        )
+        for place in (0, id(graph)):
+            if (id(value), place) in known:
+                return known[id(value), place]
+        made = ir.Value(self._free(f"{value.name}/{suffix}"))
+        known[id(value), id(graph)] = made
+        nodes.append(_cast(value, made, to))
+        return made
+
+    def _convert_body(self, body: ir.Graph, *, half: bool) -> None:
+        """A body whose floats come and go in one type."""
+        for value in body.inputs:
+            if half and id(value) in self._floats:
+                self._make_half(value)
+        self._convert(body)
+        for position, value in enumerate(body.outputs):
+            if id(value) in self._floats:
+                given = self._as(value, body, body.nodes, half=half)
+                if given is not value:
+                    given.dtype, given.shape = _D.FLOAT16 if half else _D.FLOAT, value.shape
+                body.outputs[position] = given
+
+    def _make_half(self, value: ir.Value) -> None:
+        self._half.add(id(value))
+        if value.dtype is _D.FLOAT:
+            value.dtype = _D.FLOAT16
+
+    def _made(self, node: ir.Node) -> list[ir.Node]:
+        """The outputs of a converted node in the types that it gives, and Casts of those that the
+        graph gives."""
+        wide, casts = self._of(node), []
+        for position, value in enumerate(node.outputs):
+            if id(value) not in self._floats or wide is None or position in wide.outputs:
+                continue
+            if not any(value is each for each in self._graph.outputs):
+                self._make_half(value)
+                continue
+            half = ir.Value(self._free(f"{value.name}/half"))
+            node.outputs = (*node.outputs[:position], half, *node.outputs[position + 1 :])
+            half._producer = node
+            self._halves[id(value), 0] = half
+            casts.append(_cast(half, value, _D.FLOAT))
+        return casts
 
     def _free(self, name: str) -> str:
         while name in self._names:
@@ -166,22 +197,22 @@ class _Halving:
         return name
 
 
-def _widened(graph: ir.Graph) -> dict[int, _Wide]:
+def _widened(graph: ir.Graph, floats: set[int]) -> dict[int, _Wide]:
     """Nodes that take no 16-bit floats where they stand, by identity.
 
     A Transpose that puts the first dimension among the last two: multiplied by constant 16-bit
     floats it becomes a FusedMatMul that ends the process (ONNX Runtime up to 1.32 at least). And
     what adds or multiplies scattered elements: ONNX Runtime has no such kernel of 16-bit floats.
     """
-    found = {}
+    found, fixed = {}, constant_values(graph)
     for value, node, position in graph.reads():
         if node.op_type in _SCATTERS and position == 0 and "reduction" in node.attributes:
-            if _is_float(value):
+            if id(value) in floats:
                 found[id(node)] = _SCATTERED
         elif node.op_type == "MatMul":
             weights, made = node.inputs[1 - position], _reshaped(value).producer()
             fused = made is not None and made.op_type == "Transpose" and _moves_batch(made)
-            if fused and _is_constant(weights) and _is_float(weights):
+            if fused and id(weights) in fixed and id(weights) in floats:
                 found[id(made)] = _TRANSPOSED
     return found
 
@@ -189,29 +220,12 @@ def _widened(graph: ir.Graph) -> dict[int, _Wide]:
 def _reshaped(value: ir.Value) -> ir.Value:
     """What Reshapes made `value` of."""
     made = value.producer()
-    if made is None or made.op_type not in ("Identity", "Reshape") or made.inputs[0] is None:
-        return value
-    return _reshaped(made.inputs[0])
-
-
-def _is_constant(value: ir.Value | None) -> bool:
-    if value is None or value.const_value is not None:
-        return value is not None
-    made = value.producer()
-    return made is not None and bool(made.inputs) and all(map(_is_constant, made.inputs))
-
-
-def _is_float(value: ir.Value | None) -> bool:
-    """Whether `value` is known to be 32-bit floats."""
-    if value is None:
-        return False
-    made = value.producer()
-    if value.dtype is not None or value.const_value is not None or made is None:
-        constant = value.const_value
-        return (value.dtype if constant is None else constant.dtype) is _D.FLOAT
-    if made.op_type == "Cast":
-        return made.attributes["to"] == _D.FLOAT
-    return made.op_type in _KEEP_TYPE and _is_float(made.inputs[0])
+    while made is not None and made.op_type in ("Identity", "Reshape"):
+        if made.inputs[0] is None:
+            break
+        value = made.inputs[0]
+        made = value.producer()
+    return value
 
 
 def _moves_batch(transpose: ir.Node) -> bool:
@@ -246,5 +260,5 @@ def _halved(constant: ir.Tensor | None) -> ir.Tensor | None:
     if constant is None or constant.dtype is not _D.FLOAT:
         return constant
     whole = np.asarray(constant.array, np.float32)
-    inside = np.where(np.isfinite(whole), whole.clip(-_LARGEST, _LARGEST), whole)
+    inside = np.where(np.isfinite(whole), whole.clip(-LARGEST, LARGEST), whole)
     return ir.Tensor(inside.astype(np.float16))

@@ -371,6 +371,13 @@ def test_an_exported_variable_can_grow() -> None:
         np.testing.assert_array_equal(result, want)
 
 
+def test_a_state_without_elements_has_a_first_value() -> None:
+    empty = T((0, 2), shape_signature=(0, -1))
+    content = model_of(main([read("h", "r"), assign("h", "x")], ["r"], empty))
+    (fed,) = first_state(export_onnx(content)).values()
+    assert len(fed) == 0 and fed.ndim == 2 and fed.dtype == np.float32
+
+
 def test_variables_of_one_name_are_numbered() -> None:
     """They are in different containers."""
     other = Node(Op.VAR_HANDLE, [], ["g"], VarHandleOptions(container="c", shared_name="v"))
