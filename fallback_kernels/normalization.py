@@ -46,7 +46,10 @@ def _of_codes(op: OperatorView[L2NormOptions], x: Array) -> Array:
     zero = 128 if op.output.type is TensorType.UINT8 else 0
     require_output(op, 1 / 128, zero)
     codes = centred(op, op["input"], x)
-    inverse, shift = inverse_sqrt(np.sum(codes * codes, axis=-1, keepdims=True))
+    squares = np.sum(np.square(codes, dtype=np.int64), axis=-1, keepdims=True)
+    halvings = np.maximum((np.frexp(squares.astype(np.float64))[1] - 30) // 2, 0)
+    inverse, shift = inverse_sqrt(squares >> (2 * halvings))  # of 32 bits
+    shift = shift - halvings
     if op.output.type is TensorType.UINT8:
         rescaled = multiply_by_quantized_multiplier(codes * 128, inverse, shift)
     else:

@@ -151,3 +151,16 @@ def test_kernels_name_what_they_refuse() -> None:
     model = one_op_model(Op.LOCAL_RESPONSE_NORMALIZATION, [T((2,))], [T((2,))], options)
     with pytest.raises(KernelError, match="rank 1"):
         ours(model, [np.ones(2, np.float32)])
+
+
+def test_squares_of_codes_beyond_32_bits() -> None:
+    """LiteRT's sum wraps. The second row has a sum that does not."""
+    codes = np.full((2, 40_000), 255, np.uint8)
+    codes[0, ::5], codes[1, 1:] = 0, 0
+    tensors = T(codes.shape, UINT8, scale=0.1), T(codes.shape, UINT8, 1 / 128, 128)
+    model = one_op_model(Op.L2_NORMALIZATION, [tensors[0]], [tensors[1]], L2NormOptions())
+    real = codes.astype(np.float64)
+    unit = real / np.sqrt(np.sum(real**2, axis=1, keepdims=True))
+    want = np.clip(np.rint(128 * unit) + 128, 0, 255)
+    for providers in (None, []):
+        np.testing.assert_array_equal(ours(model, [codes], providers)[0][0], want)
