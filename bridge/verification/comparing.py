@@ -254,7 +254,7 @@ class Comparing:
         first = first_off(operators, self.tolerance)
         has_outputs = bool(self.model.subgraphs[0].outputs)
         verdict, reason = judged(outputs, state, operators, self.tolerance, has_outputs)
-        if verdict is Verdict.TOLERANCE:  # small differences that add up are not off
+        if verdict is Verdict.ADDED:  # small differences that add up are not off
             outputs, state = (tuple(map(_not_off, each)) for each in (outputs, state))
         part = self._part(first)
         if self.error:
@@ -342,7 +342,7 @@ class Comparing:
 def _not_off(output: OutputResult) -> OutputResult:
     if output.verdict is not Verdict.OFF:
         return output
-    return replace(output, verdict=Verdict.TOLERANCE)
+    return replace(output, verdict=Verdict.ADDED)
 
 
 def largest(found: Sequence[Difference]) -> Difference | None:

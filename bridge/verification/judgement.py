@@ -204,7 +204,7 @@ def judged(
         verdict = max((each.verdict for each in everything), key=_ORDER.index)
         said = [_of_outputs(verdict, everything, tolerance)]
         if verdict is Verdict.OFF and _adds_up(everything, operators):
-            return Verdict.TOLERANCE, f"{said[0]} {_ADDED}"
+            return Verdict.ADDED, f"{said[0]} {_ADDED}"
     if first is not None:
         said.append(_of_operator(first))
     elif verdict is Verdict.OFF and any(op.isolated for op in operators):

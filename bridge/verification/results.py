@@ -24,6 +24,7 @@ class Verdict(StrEnum):
     EXACT = "exact"
     SPREAD = "within LiteRT's own spread"
     TOLERANCE = "within the tolerance"
+    ADDED = "operators right, small differences add up"
     OFF = "off"
 
 

@@ -85,7 +85,7 @@ def test_what_is_far_off_comes_before_what_rounds_otherwise() -> None:
 @pytest.mark.parametrize(
     ("found", "spread", "within", "verdict"),
     [
-        (FAR, None, True, Verdict.TOLERANCE),
+        (FAR, None, True, Verdict.ADDED),
         (FAR, apart(0.1), True, Verdict.OFF),
         (FAR, None, None, Verdict.OFF),
         (FAR, None, False, Verdict.OFF),
