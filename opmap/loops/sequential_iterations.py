@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
-from tflite_ort.opmap.graph.bodies import element_type, results, translate_inside
+from tflite_ort.opmap.graph.bodies import declare, element_type, results, translate_inside
 from tflite_ort.opmap.idioms.scan import Values, scan
 from tflite_ort.opmap.loops.loop_carried import LoopCarried
 from tflite_ort.opmap.loops.stacked_iterations import Sequences, domain_of
@@ -72,13 +72,19 @@ class Step:
         def step(arguments: Values, slices: Values) -> tuple[Values, Values]:
             inner = self.sequences.inside()
             for tensor, value in zip(used, slices, strict=False):
+                declare(value, tensor)
                 _take(inner, tensor, value, domain_of(tensor))
             for state, value in zip(states, arguments, strict=True):
+                declare(value, state.argument)
                 _take(inner, state.argument, value, state.domain)
             for op in self.operators:
                 translate_inside(g, op, inner)
             domains = [*(state.domain for state in states), *map(domain_of, self.rows)]
-            values = results(g, inner, [*(state.result for state in states), *self.rows], domains)
+            tensors = [*(state.result for state in states), *self.rows]
+            values = results(g, inner, tensors, domains)
+            for value, tensor, domain in zip(values, tensors, domains, strict=True):
+                value.dtype = element_type(tensor, domain)
+                declare(value, tensor)  # what an If or a Loop made before has no shape
             return values[: len(states)], values[len(states) :]
 
         types = [element_type(state.argument, state.domain) for state in states]

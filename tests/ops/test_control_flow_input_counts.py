@@ -19,6 +19,7 @@ from tests.ops.loop_models import (
     COUNT,
     FLAG,
     ROWS,
+    TABLE,
     VECTOR,
     WIDTH,
     Array,
@@ -224,3 +225,61 @@ def test_a_counter_that_runs_over_in_some_counts() -> None:
     model = bounded_by(np.int32, 2**28, changes=False, first=2**30)
     x = np.array([1, 2, 3], np.float32)
     check_as_a_loop(model, [[np.array(k, np.int32), x] for k in (4, 0, 9, 1, 3)])
+
+
+STATE = {"i": COUNT, "x": VECTOR, "xs": TABLE, "n": COUNT}
+COUNTS = {"zero": number(0), "one": number(1), "three": number(3), "j": COUNT, "t": FLAG}
+# x / 2 + xs[i] while i < n.
+HALVES = (
+    Sub(STATE | COUNTS, [Node(Op.LESS, ["i", "n"], ["t"])], list(STATE), ["t"]),
+    Sub(
+        STATE | COUNTS | READ[1] | SCALED[1] | {"sum": VECTOR},
+        [
+            *(*READ[0], *SCALED[0]),
+            binary(Op.ADD, "y", "row", "sum"),
+            binary(Op.ADD, "i", "one", "j"),
+        ],
+        list(STATE),
+        ["j", "sum", "xs", "n"],
+    ),
+)
+
+
+def repeated(inputs: list[str], made: str, subgraph: int = 1) -> tuple[Node, dict[str, T]]:
+    """A loop over `inputs`, and the tensors that it makes, whose names begin with `made`."""
+    outputs = {f"{made}{name}": tensor for name, tensor in STATE.items()}
+    return Node(Op.WHILE, inputs, list(outputs), WhileOptions(subgraph, subgraph + 1)), outputs
+
+
+def nested(bound: str, known: bool) -> bytes:
+    """HALVES for the count `bound`, n, i or i + 1, while i < n, or three times."""
+    outer, made = repeated(list(STATE), "o", 3)
+    inner, last = repeated(["zero", "x", "xs", bound], "o")
+    test = Node(Op.LESS, ["i", "three" if known else "n"], ["t"])
+    nodes = [binary(Op.ADD, "i", "one", "j"), inner]
+    return model_of(
+        Sub(STATE | made | {"i": number(0)}, [outer], ["x", "xs", "n"], ["oi", "ox"]),
+        *HALVES,
+        Sub(STATE | COUNTS, [test], list(STATE), ["t"]),
+        Sub(STATE | COUNTS | last, nodes, list(STATE), ["j", "ox", "xs", "n"]),
+    )
+
+
+def in_a_row() -> bytes:
+    first, made = repeated(["zero", "x", "xs", "n"], "first ")
+    second, last = repeated(["zero", "first x", "xs", "n"], "second ")
+    tensors = STATE | COUNTS | made | last
+    return model_of(
+        Sub(tensors, [first, second], ["x", "xs", "n"], ["first x", "second x"]), *HALVES
+    )
+
+
+@pytest.mark.parametrize(
+    "model",
+    [in_a_row(), *(nested(bound, known) for bound in ("n", "i", "j") for known in (False, True))],
+)
+def test_a_loop_after_a_loop(model: bytes) -> None:
+    """ONNX Runtime infers no shape of what the first one makes, which the second starts with."""
+    x, _, xs = feeds(count=1)[0]
+    invokes = [[x, xs, np.array(n, np.int32)] for n in (3, 0, 1, ROWS, -2)]
+    check_as_a_loop(model, invokes)
