@@ -65,7 +65,7 @@ def check_result(op: OperatorView[Any], result: TensorView, meter: Meter) -> Non
 def _needed(op: OperatorView[Any], result: TensorView) -> int:
     """What a result counts, or what the operator makes on the way to it."""
     size = _counted(result)
-    if op.op is Op.STABLEHLO_REDUCE_WINDOW and not op["input"].dynamic:
+    if op.op in (Op.STABLEHLO_REDUCE_WINDOW, Op.STABLEHLO_PAD) and not op["input"].dynamic:
         size = max(size, _counted(replace(op["input"], shape=windows.padded_input(op))))
     return size
 

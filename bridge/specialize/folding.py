@@ -156,20 +156,26 @@ def run_kernel(
         cause = error.__cause__ or error
         said = said_of_file(error)
         raise KernelError(f"{op.label}{_reading(op)} failed to invoke: {said}") from cause
+    arrays = list(map(_array, results))
     made = (*op.outputs, *op.variables())
-    if len(results) != len(made):
+    if len(arrays) != len(made):
         raise KernelError(
-            f"{op.label}: the kernel made {len(results)} results, expected {len(made)}"
+            f"{op.label}: the kernel made {len(arrays)} results, expected {len(made)}"
         )
-    for tensor, result in zip(made, results, strict=True):
+    for tensor, result in zip(made, arrays, strict=True):
         if result.dtype != tensor.dtype:
             raise KernelError(
                 f"{op.label}: the kernel made {result.dtype}, the model says {tensor.dtype}"
             )
         bits = PACKED_BITS.get(tensor.type)
-        if bits is not None and not _fits(np.asarray(result), bits):
+        if bits is not None and not _fits(result, bits):
             raise KernelError(f"{op.label}: the kernel made codes that {tensor.type.name} lacks")
-    return [np.asarray(result) for result in results]  # numpy makes scalars of single elements
+    return arrays
+
+
+def _array(result: Any) -> Array:
+    """Of a single element numpy makes a scalar, of a single text its bytes."""
+    return np.asarray(result, object if isinstance(result, bytes) else None)
 
 
 def _fits(codes: Array, bits: int) -> bool:

@@ -30,10 +30,10 @@ class Budgets:
         folded_bytes: bytes of constants that are computed or made dense when tensors are
             allocated, beyond four times the constants of the file.
         tensor_bytes: bytes of a single tensor, beyond four times the constants of the file.
-        result_bytes: bytes of a result, or of the padded input of windows, at least 4 for each
-            element, beyond 64 times the inputs of its operator and four times the inputs of the
-            model and the constants of the file. If values decide the size, it is looked at when
-            the model runs, before the result is made.
+        result_bytes: bytes of a result, or of the padded input of windows and of STABLEHLO_PAD, at
+            least 4 for each element, beyond 64 times the inputs of its operator and four times the
+            inputs of the model and the constants of the file. If values decide the size, it is
+            looked at when the model runs, before the result is made.
         outputs: tensors that one ONNX Runtime session gives back. Making a session takes time
             quadratic in their number.
         option_values: values and bytes of text in the options of custom operators, beyond 16 for

@@ -164,8 +164,12 @@ def reduce_window(op: OperatorView[Any]) -> Shapes:
 
 
 def padded_input(op: OperatorView[Any]) -> Shape:
-    """The shape of the input of windows once it is spread and padded."""
+    """The shape of the input of windows, or of STABLEHLO_PAD, once it is spread and padded, before
+    negative edges are cut off."""
     input = op["input"]
+    if op.op is Op.STABLEHLO_PAD:
+        rows = zip(input.shape, pad_sizes(input.shape, op.options), strict=True)
+        return tuple(n * (1 + each) + max(low, 0) + max(high, 0) for n, (low, high, each) in rows)
     return WindowAttributes.of(op.options, input.rank).padded(input.shape)
 
 
