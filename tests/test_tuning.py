@@ -24,6 +24,7 @@ from tflite_ort.schema import (
     ModelBuilder,
     Op,
     QuantizationParameters,
+    SubgraphBuilder,
     TensorType,
 )
 from tflite_ort.tuning.tuner import Tuning
@@ -33,8 +34,13 @@ _affine = QuantizationParameters.affine
 
 def image_model() -> bytes:
     """Two first layers of an image network, int8, of the same shape."""
-    builder, rng = ModelBuilder(), np.random.default_rng(3)
-    main = builder.subgraph("main")
+    builder = ModelBuilder()
+    add_layers(builder.subgraph("main"))
+    return builder.write()
+
+
+def add_layers(main: SubgraphBuilder) -> None:
+    rng = np.random.default_rng(3)
     main.tensor("x", (1, 48, 64, 3), TensorType.INT8, _affine(0.02, 3))
     for name in ("a", "b"):
         codes = rng.integers(-127, 127, (8, 3, 3, 3), np.int8, endpoint=True)
@@ -43,7 +49,6 @@ def image_model() -> bytes:
         options = Conv2DOptions(stride_w=2, stride_h=2)
         main.operator(Op.CONV_2D, ["x", f"{name}/w", None], [name], options, version=3)
     main.inputs("x").outputs("a", "b")
-    return builder.write()
 
 
 def tuned(model: bytes, file: Path, **more: Any) -> tuple[list[str], Interpreter]:
@@ -214,6 +219,25 @@ def test_the_command(tmp_path: Path) -> None:
         assert result.exit_code == 0, result.output
         assert count in result.output
     assert CliRunner().invoke(app, ["tune", str(tmp_path / "none.tflite")]).exit_code == 1
+
+
+def test_the_command_times_the_layers_of_all_signatures(tmp_path: Path) -> None:
+    builder = ModelBuilder()
+    main = builder.subgraph("main").tensor("p", (4,)).tensor("q", (4,))
+    main.operator(Op.ABS, ["p"], ["q"])
+    main.inputs("p").outputs("q").signature("first")
+    second = builder.subgraph("second")
+    add_layers(second)
+    second.signature("second")
+    path, file = tmp_path / "m.tflite", tmp_path / "tuning.json"
+    path.write_bytes(builder.write())
+    result = CliRunner().invoke(app, ["tune", str(path), "--out", str(file)])
+    assert "1 layers timed" in result.output
+    timed: list[str] = []
+    tuning = Tuning(file, progress=timed.append)
+    interpreter = Interpreter(path, tune=tuning)
+    interpreter.get_signature_runner("second")(x=np.zeros((1, 48, 64, 3), np.int8))
+    assert not timed
 
 
 def test_another_process_reads_the_results(tmp_path: Path) -> None:

@@ -71,15 +71,16 @@ def compile_models(
     raise typer.Exit(int(failed))
 
 
+def called_subgraphs(interpreter: Interpreter) -> list[int]:
+    """The subgraphs that callers run: the first one, and those of signatures."""
+    return sorted({0, *(each.subgraph for each in interpreter._signatures.values())})
+
+
 def _compiled(model: Path, **options: Any) -> tuple[bool, str]:
     """Make a model ready; whether it was there, and why it cannot be kept, empty where it is."""
     with Interpreter(model, **options) as interpreter:
         cache = interpreter._shared.cache
-        signatures = interpreter._signatures.values()
-        executors = [
-            interpreter._subgraph(number)
-            for number in sorted({0, *(each.subgraph for each in signatures)})
-        ]
+        executors = [interpreter._subgraph(number) for number in called_subgraphs(interpreter)]
         problem = "" if cache else "its operators are code of its user, or the folder is not usable"
         found = True
         for executor in executors:

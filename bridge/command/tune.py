@@ -11,6 +11,7 @@ import typer
 
 from tflite_ort.command.activity import activity
 from tflite_ort.command.arguments import AsJson, ExternalRoots, ResolverName, resolver_of
+from tflite_ort.command.compile import called_subgraphs
 from tflite_ort.command.terminal import complain, say, say_json
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.schema import BridgeError
@@ -70,5 +71,7 @@ def _timed(model: Path, settings: Tuning, **options: Any) -> int:
 
     activity.tell(model.name)
     tuning = replace(settings, progress=progress)
-    Interpreter(model, tune=tuning, **options).allocate_tensors()
+    with Interpreter(model, tune=tuning, **options) as interpreter:
+        for number in called_subgraphs(interpreter):
+            interpreter._subgraph(number).allocate()
     return count
