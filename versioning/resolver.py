@@ -52,6 +52,11 @@ class OpResolver:
             state=None if kernel is None else kernel.state,
         )
 
+    def keeps_state(self, op: Key, version: int) -> bool:
+        """Whether a kernel was added here that keeps a state from one invoke to the next."""
+        registration = self.registered.get((op, version))
+        return registration is not None and registration.state is not None
+
     def versions(self, op: Key) -> list[int]:
         """The versions that can be found of `op`, ascending."""
         added = {version for key, version in self.registered if key == op}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from types import MappingProxyType
@@ -55,6 +55,7 @@ def batched(
     with closing(BoundResolver(resolver, model)) as bound:
         flat = bound.model_for(0, shapes)
         sample = specialize(flat, 0, {}, bound.kernels, bound.preparers())
+        _check_states(sample.operators, resolver)
         try:
             return _batched(flat, sample, size, given, Split(sample.operators))
         except Unbatchable:
@@ -62,6 +63,15 @@ def batched(
             if not parts.inside:
                 raise
         return _batched(flat, sample, size, given, parts)
+
+
+def _check_states(operators: Sequence[View], resolver: OpResolver) -> None:
+    """Refuse kernels of a user that keep a state, which is that of one sample."""
+    for op in operators:
+        if resolver.keeps_state(key_of(op), op.version):
+            raise Unbatchable("it keeps a state of its own", op.name, op.index, op.subgraph)
+        for body in op.bodies:
+            _check_states(body.operators, resolver)
 
 
 def _batched(

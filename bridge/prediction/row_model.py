@@ -80,7 +80,7 @@ class RowModel:
         self.on_cpu = _on_cpu(self._arguments.get("providers"))
         self.threads = threads or (cores() if self.on_cpu else 1)
         read = self._read()
-        self._memory = memory_of(read)
+        self._memory = memory_of(read, self._arguments.get("resolver"))
         single = self._interpreter(1)
         single.allocate_tensors()
         self.inputs = input_columns(single)

@@ -12,6 +12,7 @@ from tflite_ort.interpreter import Interpreter
 from tflite_ort.prediction.array_files import Array, Details
 from tflite_ort.prediction.tensors import InputColumn, OutputColumn
 from tflite_ort.schema import Model, Op
+from tflite_ort.versioning.resolver import OpResolver, operator_key
 
 # Resetting variables does not touch what these, and `STREAMS`, keep, as in TFLite.
 _RESOURCES = frozenset(
@@ -126,8 +127,12 @@ def _padded(details: Sequence[Details], outputs: int) -> dict[int, tuple[int, li
     return {place: (sizes, axes[place]) for place, sizes in zip(padded, counts, strict=False)}
 
 
-def memory_of(model: Model) -> Memory:
+def memory_of(model: Model, resolver: OpResolver | None = None) -> Memory:
     """What a model keeps from one invoke to the next."""
+    if resolver is not None and any(
+        resolver.keeps_state(operator_key(code), code.version) for code in model.operator_codes
+    ):
+        return Memory.RESOURCES
     used = {code.builtin_code for code in model.operator_codes}
     if used & _RESOURCES or any(code.custom_code in STREAMS for code in model.operator_codes):
         return Memory.RESOURCES

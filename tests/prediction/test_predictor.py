@@ -17,7 +17,13 @@ from tests.one_op import T
 from tests.ops.custom_op import custom_model
 from tests.oracle import litert
 from tests.prediction.models import above_zero, colours, loudness, noise, sums, two_inputs
-from tflite_ort import BatchWarning, Predictor, WellKnownOpResolver
+from tflite_ort import (
+    BatchWarning,
+    BuiltinOpResolver,
+    Predictor,
+    Registration,
+    WellKnownOpResolver,
+)
 from tflite_ort.command.demo import digits_model
 from tflite_ort.prediction.array_files import InputError
 from tflite_ort.prediction.pool import cores, shared_pool, spread
@@ -223,3 +229,17 @@ def test_streams_of_custom_operators_begin_anew_in_each_row() -> None:
         predictor = Predictor(model, 2, threads=1, resolver=WellKnownOpResolver())
     values = np.arange(1, 13, dtype=np.int16).reshape(3, 4)
     np.testing.assert_array_equal(predictor(values), [[0, 0, 1, 2], [0, 0, 5, 6], [0, 0, 9, 10]])
+
+
+def test_states_of_registered_kernels_begin_anew_in_each_row() -> None:
+    def added(op: Any, inputs: Any, state: Any) -> tuple[Array]:
+        state += inputs[0]
+        return (state.copy(),)
+
+    resolver = BuiltinOpResolver()
+    state = Registration(kernel=added, state=lambda op: np.zeros((1, 4), np.float32))
+    resolver.add_custom("Running", state)
+    model = custom_model("Running", [T((1, 4))], [T((1, 4))])
+    with pytest.warns(BatchWarning, match="keeps a state of its own"):
+        predictor = Predictor(model, 2, threads=1, resolver=resolver)
+    np.testing.assert_array_equal(predictor(rows(3, 4)), rows(3, 4))
