@@ -269,9 +269,36 @@ def in_a_row() -> bytes:
     first, made = repeated(["zero", "x", "xs", "n"], "first ")
     second, last = repeated(["zero", "first x", "xs", "n"], "second ")
     tensors = STATE | COUNTS | made | last
+    return model_of(Sub(tensors, [first, second], ["x", "xs", "n"], ["second x"]), *HALVES)
+
+
+def of_one_size(*, captured: bool) -> bytes:
+    """Two loops in a row of x / 2 + 1 / 2, the second perhaps of y x + x; neither reads rows."""
+    state = {"i": COUNT, "x": VECTOR, "y": VECTOR, "n": COUNT}
+    made = {f"{loop} {name}": t for loop in ("first", "second") for name, t in state.items()}
+    first, second = list(made)[:4], list(made)[4:]
+    again = ["zero", "first x", "y" if captured else "first y", "n"]
+    nodes = [
+        Node(Op.WHILE, ["zero", "x", "y", "n"], first, WhileOptions(1, 2)),
+        Node(Op.WHILE, again, second, WhileOptions(1, 3 if captured else 2)),
+    ]
+    tensors = state | COUNTS | {"half": SCALED[1]["half"], "h": VECTOR, "sum": VECTOR}
+    step = binary(Op.ADD, "i", "one", "j")
+    halves = [step, binary(Op.MUL, "x", "half", "h"), binary(Op.ADD, "h", "half", "sum")]
+    sums = [step, binary(Op.MUL, "y", "x", "h"), binary(Op.ADD, "h", "x", "sum")]
     return model_of(
-        Sub(tensors, [first, second], ["x", "xs", "n"], ["first x", "second x"]), *HALVES
+        Sub(tensors | made, nodes, ["x", "y", "n"], second[1:3]),
+        Sub(tensors, [Node(Op.LESS, ["i", "n"], ["t"])], list(state), ["t"]),
+        Sub(tensors, halves, list(state), ["j", "sum", "y", "n"]),
+        Sub(tensors, sums, list(state), ["j", "x", "sum", "n"]),
     )
+
+
+@pytest.mark.parametrize("captured", [False, True])
+def test_loops_without_rows_in_a_row(captured: bool) -> None:
+    x, _, xs = feeds(count=1)[0]
+    invokes = [[x, xs[0], np.array(n, np.int32)] for n in (3, 0, 1, 70, -2)]
+    check_as_a_loop(of_one_size(captured=captured), invokes)
 
 
 @pytest.mark.parametrize(
