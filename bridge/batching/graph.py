@@ -141,15 +141,14 @@ class BatchedGraph(PlainGraph):
             whole = self.stacked(tensor)
             if not tensor.rank:
                 return whole
-            place = self._merged(whole, tensor)
             if not self.is_batched(tensor):
-                return place
-            self._rows[tensor.index] = place
+                out = self.temporary(tensor, self.rows_shape(tensor.shape), "rows")
+                return self._merged(whole, tensor, out)
+            self._rows[tensor.index] = self._merged(whole, tensor, self._own_rows(tensor))
         return self._rows[tensor.index]
 
-    def _merged(self, whole: int, tensor: TensorView) -> int:
-        """The rows of a stacked tensor."""
-        out = self._own_rows(tensor)
+    def _merged(self, whole: int, tensor: TensorView, out: int) -> int:
+        """The rows of a stacked tensor, which become tensor `out`."""
         if leads(tensor):
             self.emit(Op.SQUEEZE, [whole], [out], SqueezeOptions(squeeze_dims=(1,)))
         else:

@@ -117,7 +117,9 @@ def _gather_of_same(op: View, axis: int, lots: int, g: BatchedGraph) -> None:
     elif positions.rank and g.has_rows(positions):
         g.copy(op, [g.same(source), g.rows(positions)], [g.result_rows(op.output)])
     else:
-        g.copy(op, [g.same(source), g.stacked(positions)], [g.result_stacked(op.output)])
+        places = [g.same(source), g.stacked(positions)]
+        options = replace(op.options, batch_dims=0)
+        g.copy(op, places, [g.result_stacked(op.output)], options)
 
 
 @rule(Op.GATHER_ND)
