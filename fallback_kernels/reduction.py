@@ -147,7 +147,7 @@ def reduce_prod(op: OperatorView[ReducerOptions], inputs: Inputs, state: State) 
     array, axes = inputs[0], normalized_axes(inputs[1], inputs[0].ndim)
     if array.dtype == np.bool_:
         return (_of_truths(op, inputs, np.all),)
-    if op["input"].is_quantized:
+    if op["input"].is_quantized or (array.dtype in _QUANTIZED and op.output.is_quantized):
         return (_quantized_product(op, array, axes),)
     if array.dtype not in (np.float32, np.int32, np.int64, *_QUANTIZED):
         raise KernelError(f"REDUCE_PROD of {array.dtype} is not implemented")

@@ -66,7 +66,7 @@ def result_type(op: OperatorView[Any]) -> TensorType | None:
         if type not in (TensorType.INT32, TensorType.INT64):
             raise ModelError(f"{op.label}: a result of {type.name}, expected INT32 or INT64")
         return type
-    if op.op in _PRODUCTS:
+    if op.op in _PRODUCTS and op.outputs:
         _check_product(op)
     position = data_input(op.op)
     data = op.inputs[position] if position < len(op.inputs) else None
