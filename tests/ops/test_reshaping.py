@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.across.channels_first import check_channels_first
-from tests.one_op import Case, T, check, ours
+from tests.one_op import Case, Node, T, check, graph_model, ours
 from tests.ops.moved import (
     BOOL,
     FLOAT32,
@@ -22,8 +22,10 @@ from tests.ops.moved import (
     moves,
     tensor,
 )
+from tests.oracle import litert
 from tflite_ort.schema import (
     ConcatenationOptions,
+    DelegateError,
     DepthToSpaceOptions,
     MirrorPadMode,
     MirrorPadOptions,
@@ -315,3 +317,26 @@ def test_versions_mean_the_same(op: Op, last: int) -> None:
         for v in (1, last)
     ]
     assert np.array_equal(*results)
+
+
+def test_a_size_of_another_tensor_has_to_fit() -> None:
+    """Places in two lists, the first [n, 1] in the shape of the second [m, 1]: n is m, or LiteRT
+    refuses it too."""
+    flags, rows = T((4,), BOOL), T((4, 1), INT64)
+    tensors = {"a": flags, "b": flags, "n": rows, "m": rows, "s": T((2,), INT32)}
+    nodes = [
+        Node(Op.WHERE, ["a"], ["n"]),
+        Node(Op.WHERE, ["b"], ["m"]),
+        Node(Op.SHAPE, ["m"], ["s"], ShapeOptions(out_type=INT32)),
+        Node(Op.RESHAPE, ["n", "s"], ["y"], ReshapeOptions()),
+    ]
+    model = graph_model({**tensors, "y": rows}, nodes, ["y"])
+    two, three = np.array([1, 0, 1, 0], np.bool_), np.array([0, 1, 1, 1], np.bool_)
+    ((got,), runners), (want,) = ours(model, [two, two[::-1]]), litert(model, [two, two[::-1]])
+    assert np.array_equal(got, want)
+    assert runners == {"ort"}
+    for feeds in ([two, three], [three, two]):
+        with pytest.raises(RuntimeError, match="num_input_elements != num_output_elements"):
+            litert(model, feeds)
+        with pytest.raises(DelegateError, match="elements do not fill shape"):
+            ours(model, feeds)
