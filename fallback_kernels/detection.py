@@ -126,7 +126,8 @@ def _suppressed(boxes: Array, scores: Array, size: int, limits: _Limits) -> list
     A selected box goes back into the queue, where it suppresses itself. A box without an area does
     not overlap itself, and is selected repeatedly.
     """
-    low, high = np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])
+    one, other = boxes[:, :2], boxes[:, 2:]
+    low, high = np.where(other < one, other, one), np.where(one < other, other, one)
     queue, corners = _Queue(), np.concatenate([low, high], axis=1)
     for index in np.flatnonzero(scores > limits.lowest):
         queue.push(_Candidate(int(index), scores[index]))
@@ -147,10 +148,11 @@ def _suppressed(boxes: Array, scores: Array, size: int, limits: _Limits) -> list
 
 
 def overlaps(box: Array, others: Array) -> npt.NDArray[np.float32]:
-    """Intersection over union of corners (y, x least, y, x greatest); 0 without an area."""
+    """Intersection over union of corners (y, x least, y, x greatest); 0 without an area, NaN of an
+    area that is NaN."""
     sides = np.minimum(box[2:], others[:, 2:]) - np.maximum(box[:2], others[:, :2])
     common = np.maximum(sides, np.float32(0)).prod(axis=1)
     area, areas = (box[2:] - box[:2]).prod(), (others[:, 2:] - others[:, :2]).prod(axis=1)
-    positive = (area > 0) & (areas > 0)
-    union = np.where(positive, area + areas - common, np.float32(1))
-    return np.where(positive, common / union, np.float32(0))
+    empty = (area <= 0) | (areas <= 0)
+    union = np.where(empty, np.float32(1), area + areas - common)
+    return np.where(empty, np.float32(0), common / union)

@@ -74,6 +74,19 @@ def test_a_box_without_area_is_selected_again_and_again(sigma: float | None) -> 
     check(suppression(boxes, np.append(SCORES, 0.8), sigma=sigma))
 
 
+@pytest.mark.parametrize("corner", range(4))
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("sigma", SIGMAS)
+def test_a_box_with_a_corner_that_is_no_number(
+    sigma: float | None, wrong: float, corner: int
+) -> None:
+    boxes = np.array(BOXES, np.float32)
+    boxes[0, corner] = wrong
+    check(suppression(boxes, SCORES, sigma=sigma))
+    boxes[1] = wrong
+    check(suppression(boxes, SCORES, sigma=sigma))
+
+
 @pytest.mark.parametrize("sigma", SIGMAS)
 def test_equal_scores_come_in_the_order_of_litert(sigma: float | None) -> None:
     rng = np.random.default_rng(2)
