@@ -81,18 +81,13 @@ def reshape(op: OperatorView[ReshapeOptions], g: Graph) -> None:
 
 
 def _is_told(wanted: TensorView, input: TensorView, output: TensorView) -> bool:
-    """Whether a computed shape is known: it is that of the output, and it fits the input.
-
-    The shape of the output takes an unknown size for the one that fits the input. A size that the
-    shape takes from another tensor may be another one, which the computed shape has to refuse.
-    """
+    """Whether a computed shape is that of the output, and fits the input: a size of another tensor
+    may differ from the one that the output takes to fit."""
     if wanted.sizes is None:
         return False
     pairs = zip(wanted.sizes.reshape(-1).tolist(), output.shape, strict=True)
     stated = [n if is_known(size) and size == -1 else size for size, n in pairs]
-    if any(size is None for size in stated) or may_differ(stated, output.shape):
-        return False
-    return same_elements(input.shape, output.shape)
+    return not may_differ(stated, output.shape) and same_elements(input.shape, output.shape)
 
 
 @translator(Op.SQUEEZE, versions=(1, 2))
