@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.fallback_kernels.cells.lstm_float import activated
 from tflite_ort.fallback_kernels.idioms.accumulator import (
     Accumulator,
     real_bounds,
@@ -30,6 +31,7 @@ from tflite_ort.schema import (
     TensorView,
 )
 from tflite_ort.schema.arithmetic.fixed_point import rescale, round_half_away
+from tflite_ort.schema.values.semantics import UNCLAMPED
 
 Array = npt.NDArray[Any]
 
@@ -67,6 +69,8 @@ def fully_connected(
         asymmetric=options.asymmetric_quantize_inputs,
     )
     result = sums.result(x @ weights.T, inputs[2] if len(inputs) > 2 else None)
+    if options.fused_activation_function in UNCLAMPED:
+        result = activated(result, options.fused_activation_function)
     return (result.reshape(*shape[:-1], result.shape[-1]) if options.keep_num_dims else result,)
 
 

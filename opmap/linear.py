@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from tflite_ort.opmap.cells.recurrent_activation import activated
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.graph.choices import build_chosen
 from tflite_ort.opmap.graph.rows import has_rows
@@ -41,6 +42,7 @@ from tflite_ort.schema import (
     TensorView,
     Untranslatable,
 )
+from tflite_ort.schema.values.semantics import UNCLAMPED
 from tflite_ort.schema.values.sizes import is_known, may_differ
 
 # The types of input and of a filter that has one scale for a block of a row.
@@ -52,6 +54,7 @@ def fully_connected(op: OperatorView[FullyConnectedOptions], g: Graph) -> None:
     """Gemm of the rows of the input and the transposed filter [units, depth].
 
     LiteRT's own kernel for blockwise weights ignores the fused activation; its default does not.
+    TANH and SIGN_BIT, which it ignores elsewhere or refuses, it applies after 8- and 4-bit weights.
     """
     input, filter, output, options = op["input"], op["filter"], op.output, op.options
     if options.weights_format != FullyConnectedOptionsWeightsFormat.DEFAULT:
@@ -81,6 +84,8 @@ def _product_of_rows(op: OperatorView[FullyConnectedOptions], g: Graph) -> None:
         x = hybrid_input(g, x, input, filter, axes=(1,), asymmetric=asymmetric)
         y = _product(op, g, x)
     activation = options.fused_activation_function
+    if activation in UNCLAMPED and filter.blocks is None:
+        y = activated(g, y, activation)
     if output.rank == 2 or has_rows(output):
         g.write(output, y, layout=Layout.ROWS, activation=activation)
         return

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from tflite_ort.schema.file.enums import BuiltinOperator as Op
+from tflite_ort.schema.file.enums import TensorType
 from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.shapes.registry import (
     Shapes,
@@ -13,6 +14,7 @@ from tflite_ort.schema.shapes.registry import (
     check_bias,
     rule,
 )
+from tflite_ort.schema.values.semantics import UNCLAMPED
 from tflite_ort.schema.values.sizes import differ, is_known, quotient
 from tflite_ort.schema.values.view import OperatorView
 
@@ -21,6 +23,7 @@ from tflite_ort.schema.values.view import OperatorView
 def fully_connected(op: OperatorView[Any]) -> Shapes:
     """[B, N] of filter [N, D]; the input's shape with N for its last with keep_num_dims, and
     wherever D is 0, then flattened."""
+    _check_activation(op)
     shape, filter = op["input"].shape, op["filter"].shape
     if len(filter) == 2 and is_known(filter[1]) and filter[1] == 0:
         rows = shape[:-1] if op.options.keep_num_dims else (math.prod(shape[:-1]),)
@@ -33,6 +36,14 @@ def fully_connected(op: OperatorView[Any]) -> Shapes:
     if differ(shape[-1:], filter[1:]):
         raise ModelError(f"{op.label}: filter has depth {filter[1]}, input has shape {shape}")
     return ((*shape[:-1], filter[0]),)
+
+
+def _check_activation(op: OperatorView[Any]) -> None:
+    """Refuse what only the kernels of float inputs and integer weights apply."""
+    activation, types = op.options.fused_activation_function, (op["input"].type, op["filter"].type)
+    hybrid = types[0] is TensorType.FLOAT32 is not types[1]
+    if activation in UNCLAMPED and not hybrid:
+        raise ModelError(f"{op.label}: {types[0].name} takes no fused {activation.name}")
 
 
 @rule(Op.BATCH_MATMUL)

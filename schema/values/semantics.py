@@ -99,6 +99,10 @@ def quantized_range(type: TensorType) -> tuple[int, int]:
     return codes
 
 
+# The fused activations that clamp nothing. Most operators ignore them.
+UNCLAMPED = frozenset({ActivationFunctionType.TANH, ActivationFunctionType.SIGN_BIT})
+
+
 def activation_bounds(function: ActivationFunctionType) -> tuple[float | None, float | None]:
     """What a fused activation clamps real values to; TANH and SIGN_BIT clamp nothing."""
     return _ACTIVATION_BOUNDS.get(function, (None, None))

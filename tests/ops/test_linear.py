@@ -102,6 +102,30 @@ def test_fully_connected(scheme: str, row: str) -> None:
         check(case)
 
 
+@pytest.mark.parametrize("name", ["TANH", "SIGN_BIT"])
+@pytest.mark.parametrize("scheme", ["hybrid", "hybrid_int4"])
+def test_products_with_integer_weights_apply_every_activation(scheme: str, name: str) -> None:
+    activation = ActivationFunctionType[name]
+    case = dense(scheme, (3, 16), activation=activation)
+    (feed,) = case.arrays(np.random.default_rng(0))
+    feed[1] = 0
+    (want,) = litert(case.model(), [feed / 8], "reference")
+    runs = [ours(case.model(), [feed / 8], [])[0], ours(case.model(), [feed / 8])[0]]
+    runs += [exported(case.model(), [feed / 8], hybrid=kind) for kind in ("dynamic", "float")]
+    for (got,), atol in zip(runs, (1e-6, 0.02, 1e-6, 0.02), strict=True):
+        np.testing.assert_allclose(got, want, rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize("name", ["TANH", "SIGN_BIT"])
+@pytest.mark.parametrize("scheme", ["float", "int8", "int16"])
+def test_other_products_take_no_such_activation(scheme: str, name: str) -> None:
+    case = dense(scheme, activation=ActivationFunctionType[name])
+    with pytest.raises(RuntimeError, match=r"params->activation == kTfLiteActNone"):
+        litert(case.model(), case.arrays(np.random.default_rng(0)))
+    with pytest.raises(ModelError, match=f"takes no fused {name}"):
+        Interpreter(model_content=case.model()).allocate_tensors()
+
+
 @pytest.mark.parametrize("scheme", QUANTISED)
 def test_extreme_codes_do_not_saturate_sums(scheme: str) -> None:
     check(dense(scheme, (4, 700), extreme=True))
