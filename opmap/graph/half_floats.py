@@ -44,7 +44,7 @@ _TRANSPOSED, _SCATTERED = _Wide((0,), (0,)), _Wide((0, 2), (0,))
 _SCATTERS = frozenset({"ScatterElements", "ScatterND"})
 _NONE = _Wide(())
 # Their constants are multiplied, or added to products.
-_WEIGHTED = PRODUCTS | {"Einsum", "GRU", "LSTM", "RNN"}
+_WEIGHTED = PRODUCTS | {"GRU", "LSTM", "RNN"}
 
 
 def halve(graph: ir.Graph) -> None:

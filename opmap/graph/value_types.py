@@ -14,12 +14,11 @@ _INDICES = ("ArgMax", "ArgMin", "NonMaxSuppression", "NonZero", "Shape", "Size")
 _MADE: dict[str, Sequence[ir.DataType | None]] = {
     **dict.fromkeys((*_COMPARISONS, *_LOGIC), (_D.BOOL,)),
     **dict.fromkeys(_INDICES, (_D.INT64,)),
-    "ConvInteger": (_D.INT32,),
     "DynamicQuantizeLinear": (_D.UINT8, _D.FLOAT, _D.UINT8),
     "MatMulInteger": (_D.INT32,),
 }
 # By node: the input whose type the first output has; the first one where none is named.
-_SAME_AS = {"DequantizeLinear": 1, "OneHot": 2, "QuantizeLinear": 2, "Where": 1}
+_SAME_AS = {"DequantizeLinear": 1, "QuantizeLinear": 2, "Where": 1}
 # Their further outputs are indices.
 _COUNTED = frozenset({"TopK", "Unique"})
 # The input that the first output of a body becomes is this much before it.
