@@ -62,6 +62,6 @@ def test_a_rate_of_sound_that_nothing_has() -> None:
     """A clip of a second would become 34 GB."""
     properties = AudioProperties(sample_rate=0xFFFFFFFF, channels=1)
     sound = TensorMetadata(name="sound", content=Content(content_properties=properties))
-    content = described(sound_model(), sound, TensorMetadata(name="y"), {})
+    content = described(sound_model(), sound, [TensorMetadata(name="y")], {})
     with pytest.raises(ModelError, match="sound at 4294967295 Hz"):
         tasks.AudioClassifier.create_from_options(tasks.AudioClassifierOptions(base(content)))

@@ -36,6 +36,7 @@ from tflite_ort.command.arguments import (
     resolver_of,
 )
 from tflite_ort.command.terminal import new_console, say, say_json
+from tflite_ort.opening import opened_model
 from tflite_ort.prediction.job import Job, locked, opened_job
 from tflite_ort.prediction.local import Tell, run_processes, run_threads
 from tflite_ort.prediction.pool import cores
@@ -44,6 +45,8 @@ from tflite_ort.prediction.ray_engine import Cluster, run_ray
 from tflite_ort.prediction.units import units_of
 from tflite_ort.prediction.work import Setup, Worker
 from tflite_ort.prediction.writers import writer_for
+from tflite_ort.schema import with_own_data
+from tflite_ort.version import __version__
 
 # Does what is left of a job, and tells how far it is.
 Work = Callable[[Tell], None]
@@ -155,14 +158,24 @@ def predict(
 
 def _description(model: Path, setup: Setup, worker: Worker) -> dict[str, Any]:
     """What results depend on besides the options."""
-    with model.open("rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
     return {
-        "model": digest,
+        "version of tflite-ort": __version__,
+        "model": _digest(model, setup),
         "folder": os.getcwd(),  # where the names of inputs are looked up
         "columns": dict(setup.columns),
         "batch size": worker.rows_at_once,
     }
+
+
+def _digest(path: Path, setup: Setup) -> str:
+    """Of the bytes of a model, and of the constants that it has in other files."""
+    with path.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256")
+    budgets, roots = setup.arguments["budgets"], setup.arguments["external_roots"]
+    model = opened_model(path, None, budgets, roots)
+    for buffer in with_own_data(model).buffers[len(model.buffers) :]:
+        digest.update(b"" if buffer.data is None else buffer.data)
+    return digest.hexdigest()
 
 
 def _run(job: Job, work: Work, *, as_json: bool) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from tflite_ort.prediction.array_files import Array, InputError
 from tflite_ort.prediction.preparation import Column, Preparation, checked_columns, columns_of
 from tflite_ort.prediction.row_model import ModelSource, RowModel
-from tflite_ort.prediction.tensors import OutputColumn
+from tflite_ort.prediction.tensors import OutputColumn, free_name
 from tflite_ort.providers.delegates import ProviderChoices
 from tflite_ort.schema import Budgets
 from tflite_ort.versioning.resolver import OpResolver
@@ -36,7 +36,8 @@ class Predictor:
             in [-1, 1] or signed integers, at the model's rate, with silence added at the end.
         labels: for an output of scores whose labels the model has, add the columns
             ``NAME_label`` and ``NAME_score`` (float32, real value) of the largest one; for an
-            output of numbers of labels ``NAME_label`` only.
+            output of numbers of labels ``NAME_label`` only. An underscore follows a name that an
+            output has.
         columns: by input the column that it reads, or for a single input that column's name; by
             default columns have the names of the inputs, and a single column is the single input.
         threads: the most threads that rows are spread over. They come from one pool that all
@@ -113,8 +114,10 @@ class Predictor:
         made = self.rows.run(rows)
         results = dict(zip((each.name for each in self.rows.outputs), made, strict=True))
         if self._labels:
+            taken = set(results)
             for column in self.rows.outputs:
-                results |= labelled(column, results[column.name])
+                for name, values in labelled(column, results[column.name]).items():
+                    results[free_name(name, taken)] = values
         others = {name: batch[name] for name in batch if name not in names.values()}
         if taken := others.keys() & results:
             raise InputError(f"columns {sorted(taken)} have the names of outputs")

@@ -10,9 +10,11 @@ import numpy as np
 
 from tflite_ort.prediction.array_files import Array
 from tflite_ort.prediction.predictor import LABEL, SCORE, labelled
-from tflite_ort.prediction.tensors import OutputColumn, ragged
+from tflite_ort.prediction.tensors import OutputColumn, free_name, ragged
 
 SOURCE, ROW, ERROR = "source", "row", "error"
+# What follows the name of a column whose shapes differ in that of its shapes.
+SHAPE = "_shape"
 
 TEXT = np.dtype(np.str_)
 BYTES = np.dtype(np.object_)
@@ -90,26 +92,21 @@ def joined(blocks: Sequence[Block]) -> Block:
     )
 
 
-def result_columns(outputs: Iterable[OutputColumn]) -> list[ResultColumn]:
+def result_columns(outputs: Sequence[OutputColumn]) -> list[ResultColumn]:
     """The columns that results of a model have, those of labels after their output."""
     taken = {SOURCE, ROW, ERROR}
+    taken |= {f"{each.name}{SHAPE}" for each in outputs if each.row is None}
+    names = [free_name(each.name, taken) for each in outputs]
     found = []
-    for each in outputs:
-        name = _free(each.name, taken)
+    for each, name in zip(outputs, names, strict=True):
         found.append(ResultColumn(name, each.dtype, each.row, each.scale, each.zero_point))
         if each.labelled:
-            found.append(ResultColumn(_free(f"{each.name}{LABEL}", taken), TEXT))
-            found.append(ResultColumn(_free(f"{each.name}{SCORE}", taken), np.dtype(np.float32)))
+            score = np.dtype(np.float32)
+            found.append(ResultColumn(free_name(f"{each.name}{LABEL}", taken), TEXT))
+            found.append(ResultColumn(free_name(f"{each.name}{SCORE}", taken), score))
         elif each.by_value and each.labels and each.row is not None:
-            found.append(ResultColumn(_free(f"{each.name}{LABEL}", taken), TEXT, each.row))
+            found.append(ResultColumn(free_name(f"{each.name}{LABEL}", taken), TEXT, each.row))
     return found
-
-
-def _free(name: str, taken: set[str]) -> str:
-    while name in taken:
-        name += "_"
-    taken.add(name)
-    return name
 
 
 def result_values(outputs: Sequence[OutputColumn], made: Sequence[Array]) -> list[Array]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -135,10 +136,20 @@ def described_inputs(
 def unique_names(details: Sequence[Mapping[str, Any]]) -> list[str]:
     """The tensors' names, with the position added to a name that occurs twice."""
     names = [str(each["name"]) for each in details]
+    counts = Counter(names)
+    taken = {name for name, count in counts.items() if count == 1}
     return [
-        name if names.count(name) == 1 else f"{name}_{position}"
+        name if counts[name] == 1 else free_name(f"{name}_{position}", taken)
         for position, name in enumerate(names)
     ]
+
+
+def free_name(name: str, taken: set[str]) -> str:
+    """`name`, with underscores behind it until nothing has it; now it is taken."""
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name
 
 
 def leads_with_one(details: Details) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 from tflite_ort.files import writing
 from tflite_ort.optional import optional_module
 from tflite_ort.prediction.array_files import Array, InputError, entry_names
-from tflite_ort.prediction.results import ERROR, ROW, SOURCE, TEXT, Block, ResultColumn
+from tflite_ort.prediction.results import ERROR, ROW, SHAPE, SOURCE, TEXT, Block, ResultColumn
 from tflite_ort.prediction.units import parquet_module
 
 _COPIED = 1 << 20
@@ -247,7 +247,7 @@ def _flat(column: ResultColumn, values: Array, valid: Array) -> dict[str, Array]
         whole = np.array([_spelt(each) for each in whole], np.str_)
     else:
         whole = whole.astype(column.stored)
-    return {column.name: whole, f"{column.name}_shape": shapes}
+    return {column.name: whole, f"{column.name}{SHAPE}": shapes}
 
 
 def _join_arrays(parts: Sequence[Path], name: str, file: IO[bytes]) -> None:
@@ -326,7 +326,7 @@ class _Parquet:
             listed = kind if each.row == () else arrow.list_(kind)
             fields.append(arrow.field(each.name, listed, metadata=_field_metadata(each)))
             if each.row is None:
-                fields.append(arrow.field(f"{each.name}_shape", arrow.list_(arrow.int64())))
+                fields.append(arrow.field(f"{each.name}{SHAPE}", arrow.list_(arrow.int64())))
         return arrow.schema([*fields, arrow.field(ERROR, arrow.string())])
 
     def _kind(self, column: ResultColumn) -> Any:

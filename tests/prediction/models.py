@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -61,15 +62,17 @@ def sums(whole: bool = False) -> bytes:
     return builder.write()
 
 
-def colours(named: str = "y") -> bytes:
+def colours(named: str = "y", beside: str | None = None) -> bytes:
     """A float image [1, 8, 8, 3], normalised to [-1, 1] -> the mean of each channel [1, 3], with
-    labels."""
+    labels, and its amount, named `beside`, if this is a name."""
     builder = ModelBuilder()
     main = builder.subgraph("main")
     main.tensor("image", (1, 8, 8, 3)).tensor(named, (1, 3))
     main.constant("axes", np.int32([1, 2]))
     main.operator(Op.MEAN, ["image", "axes"], [named], ReducerOptions())
-    main.inputs("image").outputs(named)
+    if beside:
+        main.tensor(beside, (1, 3)).operator(Op.ABS, [named], [beside])
+    main.inputs("image").outputs(named, *([beside] if beside else []))
     image = TensorMetadata(
         name="image",
         content=Content(content_properties=ImageProperties()),
@@ -77,7 +80,8 @@ def colours(named: str = "y") -> bytes:
     )
     labels = AssociatedFile(name="labels.txt", type=AssociatedFileType.TENSOR_AXIS_LABELS)
     scores = TensorMetadata(name="scores", associated_files=(labels,))
-    return described(builder.write(), image, scores, {"labels.txt": "\n".join(LABELS)})
+    made = (scores, TensorMetadata(name=beside)) if beside else (scores,)
+    return described(builder.write(), image, made, {"labels.txt": "\n".join(LABELS)})
 
 
 def loudness(rate: int = 8000) -> bytes:
@@ -91,7 +95,7 @@ def loudness(rate: int = 8000) -> bytes:
     main.inputs("sound").outputs("power")
     properties = AudioProperties(sample_rate=rate, channels=1)
     sound = TensorMetadata(name="sound", content=Content(content_properties=properties))
-    return described(builder.write(), sound, TensorMetadata(name="power"), {})
+    return described(builder.write(), sound, [TensorMetadata(name="power")], {})
 
 
 def above_zero() -> bytes:
@@ -163,11 +167,11 @@ def two_inputs() -> bytes:
 
 
 def described(
-    content: bytes, given: TensorMetadata, made: TensorMetadata, files: dict[str, str]
+    content: bytes, given: TensorMetadata, made: Sequence[TensorMetadata], files: dict[str, str]
 ) -> bytes:
-    """A model with metadata of its input and its output, and with files behind it."""
+    """A model with metadata of its input and its outputs, and with files behind it."""
     model = read_model(content)
-    graph = SubGraphMetadata(input_tensor_metadata=(given,), output_tensor_metadata=(made,))
+    graph = SubGraphMetadata(input_tensor_metadata=(given,), output_tensor_metadata=tuple(made))
     text = write_metadata(ModelMetadata(name="test", subgraph_metadata=(graph,)))
     buffer = Buffer(data=np.frombuffer(text, np.uint8))
     named = (Metadata(NAME, len(model.buffers)),)

@@ -27,6 +27,7 @@ from tflite_ort import (
 from tflite_ort.command.demo import digits_model
 from tflite_ort.prediction.array_files import InputError
 from tflite_ort.prediction.pool import cores, shared_pool, spread
+from tflite_ort.prediction.tensors import unique_names
 from tflite_ort.schema import TensorType
 
 Array = npt.NDArray[Any]
@@ -192,6 +193,20 @@ def test_images_of_any_size_and_labels() -> None:
     )
     assert made["y_label"].tolist() == ["red", "green", "red"]
     np.testing.assert_allclose(made["y_score"], [1, 0.6, -0.6], atol=1e-6)
+
+
+def test_labels_leave_an_output_of_their_name_as_it_is() -> None:
+    blue = np.zeros((1, 8, 8, 3), np.uint8)
+    blue[..., 2] = 255
+    made = Predictor(colours(beside="y_label"), preprocess=True)({"image": blue})
+    np.testing.assert_array_equal(made["y_label"], [[1, 1, 1]])
+    assert made["y_label_"].tolist() == ["blue"]
+    assert made["y_score"].tolist() == [1]
+
+
+def test_the_position_in_a_repeated_name_makes_no_other_name_twice() -> None:
+    names = [{"name": name} for name in ("a", "a", "a_0", "a_1")]
+    assert unique_names(names) == ["a_0_", "a_1_", "a_0", "a_1"]
 
 
 def test_images_of_one_size_as_one_array() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ import pytest
 from tests.prediction.models import sums
 from tflite_ort.prediction import work
 from tflite_ort.prediction.job import opened_job
+from tflite_ort.prediction.results import result_columns
 from tflite_ort.prediction.row_model import LARGEST_BATCH, RowModel
+from tflite_ort.prediction.tensors import OutputColumn
 from tflite_ort.prediction.units import Unit
 from tflite_ort.prediction.work import Setup, Worker
 from tflite_ort.prediction.writers import writer_for
@@ -65,3 +68,16 @@ def _written(folder: Path, model: bytes) -> str:
     path = folder / "model.tflite"
     path.write_bytes(model)
     return str(path)
+
+
+def test_columns_of_labels_and_shapes_leave_outputs_their_names() -> None:
+    scores = OutputColumn("y", np.dtype(np.float32), (2,), True, 2, labels=("a", "b"))
+    outputs = [scores, replace(scores, name="y_label", labels=())]
+    assert [each.name for each in result_columns(outputs)] == [
+        "y",
+        "y_label_",
+        "y_score",
+        "y_label",
+    ]
+    ragged = [replace(scores, row=None, labels=()), replace(scores, name="y_shape", labels=())]
+    assert [each.name for each in result_columns(ragged)] == ["y", "y_shape_"]
