@@ -174,9 +174,8 @@ def _digest(path: Path, setup: Setup) -> str:
     budgets, roots = setup.arguments["budgets"], setup.arguments["external_roots"]
     model = opened_model(path, None, budgets, roots)
     for buffer in with_own_data(model).buffers[len(model.buffers) :]:
-        data = buffer.data
-        if data is not None:
-            digest.update(data if isinstance(data, bytes) else data.data)
+        if buffer.data is not None:
+            digest.update(buffer.data.data)
     return digest.hexdigest()
 
 

@@ -104,14 +104,31 @@ class Preparation:
         if column.sound is None:
             how = self.normalization_of(column)
             image = image_of_pixels(array, column.details, how, f"the image for {column.name!r}")
-            return image[0] if column.leads else image
+            return row_of(image, column)
         samples = array[:, np.newaxis] if array.ndim == 1 else array
         if samples.ndim != 2 or samples.dtype.kind not in "fi":
             raise InputError(f"sound is [n] or [n, channels], not {array.dtype} {array.shape}")
         if samples.dtype.kind == "i":
             samples = samples.astype(np.float32) / (np.iinfo(samples.dtype).max + 1)
         heard = self.ear_of(column).input_of(samples.astype(np.float32))
-        return heard[0] if column.leads else heard
+        return row_of(heard, column)
+
+
+def row_of(value: Array, column: InputColumn) -> Array:
+    """An input of one sample as a row.
+
+    Raises:
+        InputError: the first axis, along which there are rows, is one of the sample's own.
+    """
+    if not column.leads:
+        return value
+    if len(value) != 1:
+        raise InputError(
+            f"input {column.name!r} has an open first size, which counts rows, and no axis for a "
+            f"sample {value.shape}: arrays are given without preprocessing"
+        )
+    row: Array = value[0]
+    return row
 
 
 def _fitted(values: Array, column: InputColumn) -> Array:

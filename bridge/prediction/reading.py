@@ -19,7 +19,7 @@ from tflite_ort.prediction.array_files import (
     read_npz,
 )
 from tflite_ort.prediction.images import decoded_image, read_image, takes_images
-from tflite_ort.prediction.preparation import Preparation, columns_of
+from tflite_ort.prediction.preparation import Preparation, columns_of, row_of
 from tflite_ort.prediction.sound import open_wav
 from tflite_ort.prediction.tensors import InputColumn
 from tflite_ort.prediction.units import (
@@ -178,12 +178,12 @@ def _rows_of_file(
     (column,) = inputs
     if suffix == SOUND:
         for stretch in preparation.ear_of(column).stretches(open_wav(Path(path))):
-            yield [_inner(stretch, column)]
+            yield [row_of(stretch, column)]
     elif suffix == ARRAY:
         yield [_sample(loaded_array(Path(path)), column, path)]
     else:
         how = preparation.normalization_of(column)
-        yield [_inner(read_image(Path(path), column.details, how), column)]
+        yield [row_of(read_image(Path(path), column.details, how), column)]
 
 
 def _sample(array: Array, column: InputColumn, path: str) -> Array:
@@ -191,12 +191,7 @@ def _sample(array: Array, column: InputColumn, path: str) -> Array:
     values = fitted(array, column.details, path)
     if column.leads and len(values) != 1:
         raise InputError(f"{path} holds {len(values)} samples: --rows makes a row of each")
-    return _inner(values, column)
-
-
-def _inner(array: Array, column: InputColumn) -> Array:
-    """The row of one sample."""
-    return array[0] if column.leads else array
+    return row_of(values, column)
 
 
 def _rows_of_table(
@@ -237,7 +232,7 @@ def _cell(value: Any, given: InputColumn, preparation: Preparation, origin: str)
         raise InputError(f"{origin} has no value here")
     if isinstance(value, bytes) and takes_images(given.details):
         how = preparation.normalization_of(given)
-        return _inner(decoded_image(value, given.details, how, f"the image in {origin}"), given)
+        return row_of(decoded_image(value, given.details, how, f"the image in {origin}"), given)
     strings = np.dtype(given.details["dtype"]).kind in "SO"
     array = np.asarray(value, np.object_ if strings else None)
     row = given.row

@@ -31,8 +31,10 @@ class InputColumn:
 
     @property
     def leads(self) -> bool:
-        """Whether rows stand in the place of the first size, which is 1 for one sample."""
-        return leads_with_one(self.details)
+        """Whether rows stand in the place of the first size, which is 1 for one sample. Where sound
+        has one axis of any length, it is that of its samples."""
+        is_sound = self.sound is not None and signature_of(self.details) == (-1,)
+        return leads_with_one(self.details) and not is_sound
 
     @property
     def row(self) -> tuple[int, ...]:

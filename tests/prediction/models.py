@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tflite_ort.records import replace
 from tflite_ort.schema import (
     AddOptions,
     Buffer,
@@ -96,6 +96,27 @@ def loudness(rate: int = 8000) -> bytes:
     properties = AudioProperties(sample_rate=rate, channels=1)
     sound = TensorMetadata(name="sound", content=Content(content_properties=properties))
     return described(builder.write(), sound, [TensorMetadata(name="power")], {})
+
+
+def of_any_length(sound: bool) -> bytes:
+    """The sum of sound of any length [-1], or of a picture of any size [-1, -1, 3]."""
+    shape, signature = ((1,), (-1,)) if sound else ((1, 1, 3), (-1, -1, 3))
+    builder = ModelBuilder()
+    main = builder.subgraph("main")
+    main.tensor("x", shape).tensor("sum", ()).constant(
+        "axes", np.arange(len(shape), dtype=np.int32)
+    )
+    main.operator(Op.SUM, ["x", "axes"], ["sum"], ReducerOptions())
+    main.inputs("x").outputs("sum")
+    model = read_model(builder.write())
+    graph = model.subgraphs[0]
+    (place,) = graph.inputs
+    tensors = list(graph.tensors)
+    tensors[place] = replace(tensors[place], shape_signature=signature)
+    content = write_model(replace(model, subgraphs=(replace(graph, tensors=tuple(tensors)),)))
+    properties = AudioProperties(sample_rate=8000, channels=1) if sound else ImageProperties()
+    taken = TensorMetadata(name="x", content=Content(content_properties=properties))
+    return described(content, taken, [TensorMetadata(name="sum")], {})
 
 
 def above_zero() -> bytes:

@@ -6,17 +6,27 @@ import pickle
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from PIL import Image
 
 from tests.models import model_path
 from tests.one_op import T
 from tests.ops.custom_op import custom_model
 from tests.oracle import litert
-from tests.prediction.models import above_zero, colours, loudness, noise, sums, two_inputs
+from tests.prediction.models import (
+    above_zero,
+    colours,
+    loudness,
+    noise,
+    of_any_length,
+    sums,
+    two_inputs,
+)
 from tflite_ort import (
     BatchWarning,
     BuiltinOpResolver,
@@ -28,6 +38,8 @@ from tflite_ort.command.demo import digits_model
 from tflite_ort.prediction.array_files import InputError
 from tflite_ort.prediction.pool import cores, shared_pool, spread
 from tflite_ort.prediction.tensors import unique_names
+from tflite_ort.prediction.units import Unit
+from tflite_ort.prediction.work import Setup, Worker
 from tflite_ort.schema import TensorType
 
 Array = npt.NDArray[Any]
@@ -207,6 +219,28 @@ def test_labels_leave_an_output_of_their_name_as_it_is() -> None:
 def test_the_position_in_a_repeated_name_makes_no_other_name_twice() -> None:
     names = [{"name": name} for name in ("a", "a", "a_0", "a_1")]
     assert unique_names(names) == ["a_0_", "a_1_", "a_0", "a_1"]
+
+
+def test_sound_of_any_length_is_heard_to_its_end() -> None:
+    with pytest.warns(BatchWarning, match="any size"):
+        predictor = Predictor(of_any_length(sound=True), preprocess=True)
+    made = predictor({"x": [np.ones(5, np.float32), np.ones(7, np.float32)]})
+    assert list(map(float, made["sum"])) == [5, 7]
+
+
+def test_predict_refuses_a_picture_without_an_axis_of_samples(tmp_path: Path) -> None:
+    picture = tmp_path / "a.png"
+    Image.fromarray(np.ones((2, 4, 3), np.uint8)).save(picture)
+    worker = Worker(Setup(of_any_length(sound=False), 1))
+    block = worker([Unit(str(picture))])
+    assert "no axis for a sample" in str(block.errors[0])
+
+
+def test_of_an_image_without_an_axis_of_samples_no_line_is_left_out() -> None:
+    with pytest.warns(BatchWarning, match="any size"):
+        predictor = Predictor(of_any_length(sound=False), preprocess=True)
+    with pytest.raises(InputError, match="no axis for a sample"):
+        predictor({"x": [np.ones((2, 4, 3), np.uint8)]})
 
 
 def test_images_of_one_size_as_one_array() -> None:
