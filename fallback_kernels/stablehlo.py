@@ -191,7 +191,8 @@ def stablehlo_scatter(
 ) -> Outputs:
     """`operand` with updates, in order, written to their positions or combined with the elements.
 
-    Updates out of range are left out.
+    Updates out of range are left out. So are NaNs of a maximum or minimum: they are neither greater
+    nor less.
     """
     operand, indices, updates = inputs
     if updates.dtype != operand.dtype or indices.dtype not in (np.int32, np.int64):
@@ -200,6 +201,8 @@ def stablehlo_scatter(
     places = scatter_places(indices.astype(np.int64), updates.shape, operand.shape, op.options)
     sizes = np.reshape(operand.shape, (-1, *[1] * updates.ndim))
     inside = ((places >= 0) & (places < sizes)).all(axis=0)
+    if function in (Op.STABLEHLO_MAXIMUM, Op.STABLEHLO_MINIMUM) and updates.dtype.kind == "f":
+        inside &= ~np.isnan(updates)
     where, values = tuple(places[:, inside]), updates[inside]
     if function is None:
         result[where] = values  # of several updates of one place, the last one

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.one_op import Node, T
+from tests.one_op import Node, T, ours
+from tests.oracle import litert
 from tests.subgraph_models import Sub, check_invokes, model_of
 from tflite_ort import Interpreter, KernelError, ModelError
 from tflite_ort.schema import (
@@ -168,6 +169,21 @@ def test_scatter(name: str, op: Op | None, type: TensorType, index_type: Any) ->
     indices = T.constant(np.array(SCATTERED[name][2], index_type))
     model, feeds = scatter_model(name, op, type, indices)
     check_invokes(model, [feeds], {"ort"}, kernels="default")
+
+
+@pytest.mark.parametrize("op", [None, *FUNCTIONS])
+def test_scattered_nans(op: Op | None) -> None:
+    """By numpy, as LiteRT does: a NaN is neither greater nor less than another number."""
+    indices = T.constant(np.array(SCATTERED["elements"][2], np.int32))
+    model, _ = scatter_model("elements", op, _T.FLOAT32, indices)
+    nan = np.nan
+    feeds = [np.float32([1, nan, 2, nan, 4]), np.float32([1, 2, nan, 3, nan])]
+    for operand in (feeds[0], np.nan_to_num(feeds[0])):
+        (want,), ((got,), _) = (
+            litert(model, [operand, feeds[1]]),
+            ours(model, [operand, feeds[1]], []),
+        )
+        np.testing.assert_array_equal(got, want)
 
 
 @pytest.mark.parametrize("op", [None, *FUNCTIONS])
