@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import zipfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -19,9 +21,18 @@ from tflite_ort.command.operator_status import (
 )
 from tflite_ort.command.terminal import shown
 from tflite_ort.files import write_bytes
+from tflite_ort.metadata import associated_files
 from tflite_ort.missing_operators import MissingOperator, missing_operators
 from tflite_ort.resolvers import BuiltinOpResolver
-from tflite_ort.schema import Model, ModelError, Op, UnknownOperator, read_model, write_model
+from tflite_ort.schema import (
+    Model,
+    ModelError,
+    Op,
+    UnknownOperator,
+    read_model,
+    with_own_data,
+    write_model,
+)
 from tflite_ort.versioning.honesty import required_versions, update_versions, version_warnings
 from tflite_ort.versioning.known import KNOWN
 from tflite_ort.versioning.resolver import OpResolver, operator_key
@@ -104,11 +115,13 @@ def versions_command(
         fix: where to write the model with the versions that its operators require.
 
     Raises:
-        ModelError: the file is not a valid TFLite model.
+        ModelError: the file is not a valid TFLite model, or `fix` is given for an operator.
         OSError: it cannot be read, or `fix` not written.
     """
     op = find_operator(os.fspath(path))
     if op is not None and not Path(path).exists():
+        if fix is not None:
+            raise ModelError(f"{path} is an operator; --fix takes a model")
         return _operator_answer(op, as_json), 0
     if not Path(path).exists() and not Path(path).suffix and (near := near_operator(str(path))):
         raise ModelError(f"{path} is no operator{near}")
@@ -118,10 +131,24 @@ def versions_command(
         return _refusal(error, as_json), REFUSED
     report = version_report(model)
     if fix is not None:
-        write_bytes(fix, write_model(update_versions(model)))
+        write_bytes(fix, _fixed(model, Path(path), Path(fix)))
     written = "" if fix is None else f"\nwrote {os.fspath(fix)}"
     text = json.dumps(report.as_dict(), indent=2) if as_json else f"{report}{written}"
     return text, REFUSED if report.refused else 0
+
+
+def _fixed(model: Model, path: Path, out: Path) -> bytes:
+    """The bytes of `model` with the versions that it requires, and with the files behind it. In
+    another folder it has the constants of files beside it too."""
+    files = associated_files(path, model.budgets)
+    beside = path.resolve().parent == out.resolve().parent
+    stream = io.BytesIO()
+    stream.write(write_model(update_versions(model if beside else with_own_data(model))))
+    if files:
+        with zipfile.ZipFile(stream, "a") as archive:
+            for name, content in files.items():
+                archive.writestr(name, content)
+    return stream.getvalue()
 
 
 def _operator_answer(op: Op, as_json: bool) -> str:

@@ -6,9 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.one_op import T, one_op_model
+from tests.prediction.models import colours
+from tests.prediction.test_other_jobs import with_outside
+from tflite_ort import Interpreter, Predictor
 from tflite_ort.command.versions import (
     OperatorVersion,
     VersionReport,
@@ -19,6 +23,7 @@ from tflite_ort.resolvers import BuiltinOpResolver
 from tflite_ort.schema import (
     AddOptions,
     Model,
+    ModelError,
     Op,
     OperatorCode,
     TensorType,
@@ -103,3 +108,26 @@ def test_the_command_refuses_a_code_beyond_the_schema(tmp_path: Path) -> None:
     assert code == 3
     assert "210" in text
     assert json.loads(versions_command(path, as_json=True)[0])["refused"] is True
+
+
+def test_a_fixed_model_keeps_its_labels(tmp_path: Path) -> None:
+    path, fixed = tmp_path / "model.tflite", tmp_path / "fixed.tflite"
+    path.write_bytes(colours())
+    versions_command(path, fix=fixed)
+    (labels,) = (each.labels for each in Interpreter(str(fixed)).metadata.outputs)
+    assert labels == ("red", "green", "blue")
+
+
+def test_a_model_fixed_into_another_folder_has_all_constants(tmp_path: Path) -> None:
+    content = with_outside(one_op_model(Op.ADD, [T((1, 4)), T((1, 4))], [T((1, 4))]), "outside.bin")
+    (tmp_path / "model.tflite").write_bytes(content)
+    (tmp_path / "outside.bin").write_bytes(np.ones(4, np.float32).tobytes())
+    (tmp_path / "other").mkdir()
+    fixed = tmp_path / "other" / "fixed.tflite"
+    versions_command(tmp_path / "model.tflite", fix=fixed)
+    np.testing.assert_array_equal(Predictor(fixed)(np.ones((1, 4), np.float32)), [[2, 2, 2, 2]])
+
+
+def test_an_operator_is_not_fixed(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="takes a model"):
+        versions_command("CONV_2D", fix=tmp_path / "out.tflite")
