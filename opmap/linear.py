@@ -7,9 +7,9 @@ from functools import partial
 
 import numpy as np
 
-from tflite_ort.opmap.cells.recurrent_activation import activated
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.graph.choices import build_chosen
+from tflite_ort.opmap.graph.float_activation import activated
 from tflite_ort.opmap.graph.rows import has_rows
 from tflite_ort.opmap.idioms.convolution_operands import accumulator_bias, check_types
 from tflite_ort.opmap.idioms.exact_sums import (

@@ -17,8 +17,8 @@ from tflite_ort.opmap.cells.directions import (
     per_direction,
     stacked_states,
 )
-from tflite_ort.opmap.cells.recurrent_activation import activated
 from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.opmap.graph.float_activation import activated
 from tflite_ort.opmap.idioms.hybrid import Rounding
 from tflite_ort.opmap.idioms.hybrid_products import Term, WeightMatrix, keeps_codes, sum_of_products
 from tflite_ort.opmap.idioms.scan import Values, scan

@@ -1,4 +1,4 @@
-"""The activation functions of recurrent cells."""
+"""The fused activation functions of values that are floats."""
 
 from __future__ import annotations
 
