@@ -73,25 +73,27 @@ def run_ray(job: Job, setup: Setup, cluster: Cluster, tell: Tell) -> None:
     ray, data = optional_module("ray"), optional_module("ray.data")
     if ray is None or data is None:
         raise InputError("--engine ray needs Ray: pip install 'tflite-ort[ray]'")
+    groups = list(_rows(job))
+    if not groups:  # all is done but the joining
+        return
     started = not ray.is_initialized()
     if started:
         ray.init(address=cluster.address, log_to_driver=False, logging_level="warning")
     try:
         data.DataContext.get_current().enable_progress_bars = False
         logging.getLogger("ray.data").setLevel(logging.WARNING)
-        for row in _dataset(data, job, setup, cluster).iter_rows():
+        for row in _dataset(data, groups, job, setup, cluster).iter_rows():
             tell(row["units"], row["rows"], row["failed"])
     finally:
         if started:
             ray.shutdown()
 
 
-def _dataset(data: Any, job: Job, setup: Setup, cluster: Cluster) -> Any:
-    groups = list(_rows(job))
+def _dataset(data: Any, groups: list[Any], job: Job, setup: Setup, cluster: Cluster) -> Any:
     return data.from_items(groups, override_num_blocks=len(groups)).map(
         Actor,
         fn_constructor_args=(setup, os.fspath(job.out.absolute()), os.getcwd()),
-        compute=data.ActorPoolStrategy(size=min(cluster.workers, max(1, len(groups)))),
+        compute=data.ActorPoolStrategy(size=min(cluster.workers, len(groups))),
         num_gpus=cluster.gpus or None,
     )
 

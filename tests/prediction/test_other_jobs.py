@@ -1,4 +1,4 @@
-"""tflite-ort predict: a job that something else began is not gone on with."""
+"""tflite-ort predict: jobs that began before, which are gone on with or not."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from tests.one_op import T, one_op_model
 from tests.prediction.models import sums
 from tests.prediction.test_predict import lines, predict, stopped, written
+from tflite_ort.prediction import ray_engine
 from tflite_ort.prediction.job import Job
 from tflite_ort.records import replace
 from tflite_ort.schema import (
@@ -72,3 +73,17 @@ def with_outside(content: bytes, name: str) -> bytes:
             external_buffers=(ExternalBuffer(id=1, group=0, offset=0, length=16),),
         )
     )
+
+
+def test_a_job_that_only_has_to_be_joined_starts_no_cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = written(tmp_path / "sums.tflite", sums())
+    np.save(tmp_path / "in.npy", np.ones((3, 4), np.float32))
+    command = (model, tmp_path / "in.npy", "--rows", "--out", tmp_path / "out.npz")
+    with monkeypatch.context() as patch:
+        patch.setattr(Job, "finish", stopped)
+        predict(*command, code=1)
+    monkeypatch.setattr(ray_engine, "optional_module", lambda name: object())
+    predict(*command, "--engine", "ray")
+    assert np.load(tmp_path / "out.npz")["row"].tolist() == [0, 1, 2]
