@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import onnxruntime
 
 from tests.one_op import Node, T, add_subgraph, assert_close
 from tests.oracle import litert_interpreter
-from tflite_ort import Interpreter
+from tflite_ort import Interpreter, export_onnx
 from tflite_ort.schema import ModelBuilder, TensorType
 
 Array = npt.NDArray[Any]
@@ -90,3 +91,17 @@ def check_invokes(
     if runs_on is not None:
         assert {row.runs_on for row in mine.delegation()} == runs_on
     return mine
+
+
+def check_otherwise(
+    model: bytes, invokes: Sequence[Sequence[Array]], interpreter: Interpreter, other: Interpreter
+) -> None:
+    """The results of another interpreter and of the export are those of `interpreter`."""
+    session = onnxruntime.InferenceSession(export_onnx(model).SerializeToString())
+    for each in invokes:
+        wanted = invoked(interpreter, each)
+        named = {v.name: x for v, x in zip(session.get_inputs(), each, strict=True)}
+        for others in (invoked(other, each), session.run(None, named)):
+            for want, got in zip(wanted, others, strict=True):
+                assert got.shape == want.shape
+                assert_close(got, want, 0, 1e-5, "otherwise")

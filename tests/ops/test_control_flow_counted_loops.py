@@ -8,7 +8,6 @@ from time import perf_counter
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -36,7 +35,7 @@ from tests.ops.loop_models import (
     writing,
 )
 from tests.oracle import litert_interpreter
-from tests.subgraph_models import Sub, check_invokes, invoked, model_of
+from tests.subgraph_models import Sub, check_invokes, check_otherwise, invoked, model_of
 from tflite_ort import ExecutionProviderDelegate, Interpreter, export_onnx
 from tflite_ort.schema import (
     AllocationError,
@@ -56,14 +55,7 @@ def check(model: bytes) -> None:
     some = ExecutionProviderDelegate(CPU, max_versions={Op.ADD: 0})
     driven = Interpreter(model_content=model, providers=[some])
     driven.allocate_tensors()
-    session = onnxruntime.InferenceSession(export_onnx(model).SerializeToString())
-    for given_ in invokes:
-        wanted = invoked(interpreter, given_)
-        named = {v.name: x for v, x in zip(session.get_inputs(), given_, strict=True)}
-        for others in (invoked(driven, given_), session.run(None, named)):
-            for want, got in zip(wanted, others, strict=True):
-                assert got.shape == want.shape
-                assert_close(got, want, 0, 1e-5, "otherwise")
+    check_otherwise(model, invokes, interpreter, driven)
 
 
 SUM = ([binary(Op.ADD, "x", "row", "y")], {"y": VECTOR})

@@ -9,7 +9,6 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-import onnxruntime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,7 +36,7 @@ from tests.ops.loop_models import (
     writing,
 )
 from tests.oracle import litert_interpreter
-from tests.subgraph_models import Sub, check_invokes, invoked, model_of
+from tests.subgraph_models import Sub, check_invokes, check_otherwise, invoked, model_of
 from tflite_ort import Interpreter, export_onnx
 from tflite_ort.opmap.loops import bounded_loop
 from tflite_ort.schema import (
@@ -106,14 +105,7 @@ def without_if(model: bytes) -> Interpreter:
 def check_as_a_loop(model: bytes, invokes: list[list[Array]]) -> None:
     """As LiteRT and numpy, as a Loop, and exported."""
     mine, plain = check_invokes(model, invokes, {"ort"}), without_if(model)
-    session = onnxruntime.InferenceSession(export_onnx(model).SerializeToString())
-    for each in invokes:
-        wanted = invoked(mine, each)
-        named = {v.name: x for v, x in zip(session.get_inputs(), each, strict=True)}
-        for others in (invoked(plain, each), session.run(None, named)):
-            for want, got in zip(wanted, others, strict=True):
-                assert got.shape == want.shape
-                assert_close(got, want, 0, 1e-5, "as a Loop")
+    check_otherwise(model, invokes, mine, plain)
 
 
 @pytest.mark.parametrize("name", LOOPS)
