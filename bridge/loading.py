@@ -131,7 +131,7 @@ class LoadedModel:
         resolver: str | None = _DEFAULT_RESOLVER
         if given["resolver"] is not None:
             resolver = resolvers.library_name(given["resolver"])
-        if folder is None or resolver is None or given["external_roots"]:
+        if folder is None or resolver is None:
             return None
         budgets, batch = given["budgets"] or DEFAULT, given["batch"] or 0
         choices = self._choices | ({} if self._tuner is None else {"tuned": self._tuner.digest()})

@@ -52,6 +52,6 @@ def signature_files(model: Model, folder: str | os.PathLike[str]) -> dict[str, P
     """
     keys = [each.signature_key for each in model.signature_defs]
     if not keys:
-        raise ExportError("The model has no signatures.")
+        raise ExportError("The model has no signatures. Export it as a whole, without them.")
     names = portable_names(keys)
     return {key: Path(folder) / f"{name}.onnx" for key, name in zip(keys, names, strict=True)}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from PIL.Image import Image
 
 from tflite_ort.metadata import TensorDescription
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 Array = npt.NDArray[Any]
 

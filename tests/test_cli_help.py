@@ -12,9 +12,11 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.models import model_path
+from tests.pages.blocks import ROOT
 from tflite_ort import ExportError, export_onnx
 from tflite_ort.command.cli import VERBS, app, command
 from tflite_ort.command.demo import digits_model
+from tflite_ort.command.options_page import options_page
 
 
 def test_near_misses_are_named(tmp_path: Path) -> None:
@@ -177,3 +179,13 @@ def test_a_narrow_table_is_a_list() -> None:
     assert ["runs", "on"] in [line.split()[:2] for line in narrow]
     assert any(line.startswith("subgraph 0 input ") for line in narrow)
     assert any(line.startswith("subgraph 0  name") for line in wide)
+
+
+def test_the_page_of_options_is_fresh_and_has_every_option() -> None:
+    text = (ROOT / "docs/options.md").read_text(encoding="utf-8")
+    fresh = "python -m tflite_ort.command.options_page > docs/options.md"
+    assert text == options_page(), f"stale, run: {fresh}"
+    for verb in VERBS:
+        told = _OPTION.findall(CliRunner().invoke(app, [verb, "-h"], terminal_width=100).output)
+        part = text.split(f"\n## {verb}")[1].split("\n## ")[0]
+        assert [name for name in told if name not in part] == [], verb

@@ -22,7 +22,8 @@ from tflite_ort.schema import (
 
 
 @pytest.mark.parametrize(
-    "command", ["run", "export", "inspect", "bench", "verify", "extract", "tune", "triton"]
+    "command",
+    ["run", "export", "inspect", "bench", "verify", "extract", "tune", "triton", "compile"],
 )
 def test_constants_outside_the_folder_need_a_root(command: str, tmp_path: Path) -> None:
     (tmp_path / "weights.bin").write_bytes(np.arange(4, dtype=np.float32).tobytes())
@@ -44,16 +45,18 @@ def test_constants_outside_the_folder_need_a_root(command: str, tmp_path: Path) 
         "export": ["--check"],
         "extract": [tmp_path / "part.tflite"],
         "tune": ["--out", tmp_path / "tuned.json"],
+        "compile": ["--cache", tmp_path / "cache"],
         "triton": [tmp_path / "repository"],
     }.get(command, [])
     without = call(command, path, *few)
     assert "outside the model's folder: --external-root DIR" in without.output
     result = call(command, path, "--external-root", tmp_path, *few)
-    assert result.exit_code == 0
+    assert result.exit_code == (command == "compile")  # which keeps no such model
     assert "external_roots" not in result.output
+    assert (command == "compile") == ("constants are in other files" in result.output)
 
 
-@pytest.mark.parametrize("command", ["verify", "extract", "export"])
+@pytest.mark.parametrize("command", ["verify", "extract", "export", "tune", "compile"])
 def test_a_budget_reaches_every_verb(command: str, tmp_path: Path) -> None:
     more = {"extract": [tmp_path / "part.tflite"], "export": [tmp_path / "out.onnx", "--check"]}
     path = tmp_path / "add.tflite"  # without constants, which raise the limit

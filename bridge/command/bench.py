@@ -50,10 +50,13 @@ from tflite_ort.schema import BridgeError
 Models = Annotated[list[Path] | None, typer.Argument(metavar="MODEL", help=".tflite files.")]
 Suite = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="All models of a folder, and classes by LiteRT's time."),
+    typer.Option(
+        metavar="DIR",
+        help="Time all models of a folder, and sum them up in classes by LiteRT's time.",
+    ),
 ]
 Html = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Of a suite: write a page with plots.")
+    Path | None, typer.Option(metavar="FILE", help="With --suite: write a page with plots.")
 ]
 ThreadCounts = Annotated[
     str, typer.Option(metavar="N,...", help="Numbers of threads, with commas between.")
@@ -70,7 +73,7 @@ JsonFile = Annotated[
     ),
 ]
 Profile = Annotated[
-    bool, typer.Option("--profile", help="The time of each operator and its nodes instead.")
+    bool, typer.Option("--profile", help="Time each operator and its nodes instead.")
 ]
 
 

@@ -68,7 +68,10 @@ VERBS = {
         "Run a model in several runtimes and say which operator is off; exit code 4 if one is.",
     ),
     "view": Verb("view:view", "Show a model as a graph in Model Explorer, until Ctrl-C."),
-    "extract": Verb("extract:extract", "Cut out what leads from some tensors to others."),
+    "extract": Verb(
+        "extract:extract",
+        "Write the part of a model that leads from some tensors to others, as a model.",
+    ),
     "bench": Verb("bench:bench", "Time models, beside LiteRT where ai-edge-litert is installed."),
     "tune": Verb(
         "tune:tune",

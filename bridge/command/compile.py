@@ -11,11 +11,14 @@ import typer
 from tflite_ort.command.activity import activity
 from tflite_ort.command.arguments import (
     AsJson,
+    BudgetNumbers,
+    ExternalRoots,
     Hybrid,
     HybridOption,
     ProviderOptions,
     Providers,
     ResolverName,
+    budgets,
     choices_of,
     resolver_of,
 )
@@ -30,11 +33,18 @@ def compile_models(
     provider: Providers = None,
     provider_option: ProviderOptions = None,
     threads: Annotated[int, typer.Option(min=1, help="Threads within an operator.")] = 1,
-    batch: Annotated[int | None, typer.Option(min=1, help="Samples at a time.")] = None,
+    batch: Annotated[
+        int | None, typer.Option(min=1, help="Samples in a batch, for Interpreter(batch=N).")
+    ] = None,
     hybrid: HybridOption = Hybrid.AUTO,
     resolver: ResolverName = None,
+    external_root: ExternalRoots = None,
+    budget: BudgetNumbers = None,
     folder: Annotated[
-        Path | None, typer.Option("--cache", metavar="DIR", help="Cache here.")
+        Path | None,
+        typer.Option(
+            "--cache", metavar="DIR", help="Folder of the cache; without, the one of cache=True."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -55,6 +65,8 @@ def compile_models(
                 batch=batch,
                 hybrid=hybrid.value,
                 resolver=resolver_of(resolver),
+                external_roots=tuple(map(str, external_root or ())),
+                budgets=budgets(budget),
             )
         except (BridgeError, OSError, MemoryError, RecursionError) as error:
             complain(error, model)

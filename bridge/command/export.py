@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import onnx
 import typer
+from onnx.external_data_helper import uses_external_data
 
 from tflite_ort.batch import checked_batch
 from tflite_ort.bundles import open_bundle
@@ -58,6 +59,10 @@ class CustomOps(StrEnum):
     """What becomes of custom operators without a translation."""
 
     DOMAIN = "domain"
+
+
+# What is compared of a model that is decoded.
+_DECODED = "the network before its decoding"
 
 
 Shapes = Annotated[
@@ -227,18 +232,28 @@ def _export(
     *,
     as_json: bool,
 ) -> None:
-    """Write one file, or to standard output, and say what it is."""
+    """Write one file, or to standard output, and say what it is.
+
+    Raises:
+        Exit: with code 4 where it is checked and an output is too far off.
+    """
     quiet = target == STDOUT
     path = None if quiet else Path(target)
     check_overwrites(model, path)
     of_decoded = check and bool(options["decode"])
-    exported = export_onnx(model, path, **options, **form, check=of_decoded)
-    if quiet:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(exported.SerializeToString())
     differences = {}
-    if check and not of_decoded:
-        differences = _checked(exported, path, model, options, form)
+    try:
+        exported = export_onnx(model, path, **options, **form, check=of_decoded)
+        if quiet:
+            sys.stdout.flush()
+            sys.stdout.buffer.write(exported.SerializeToString())
+        if of_decoded:
+            differences = {_DECODED: "as the interpreter's, within the tolerance"}
+        elif check:
+            differences = _checked(exported, path, model, options, form)
+    except ExportMismatch as error:
+        complain(error)
+        raise typer.Exit(OFF) from error
     if as_json:
         record = _record(exported, target, differences)
         print(json.dumps(record), file=sys.stderr if quiet else sys.stdout)
@@ -284,8 +299,7 @@ def _record(
         side: [each.name for each in values]
         for side, values in (("inputs", exported.graph.input), ("outputs", exported.graph.output))
     }
-    parts = _parts(Path(target))
-    size = sum(part.stat().st_size for part in parts) or exported.ByteSize()
+    size = _written_bytes(exported, Path(target)) or exported.ByteSize()
     return {
         "file": target,
         "bytes": size,
@@ -297,17 +311,20 @@ def _record(
     }
 
 
-def _parts(target: Path) -> list[Path]:
-    """The files of an export."""
-    files = target, target.with_name(f"{target.name}.data")
-    return [part for part in files if part.is_file()]
+def _written_bytes(exported: onnx.ModelProto, target: Path) -> int:
+    """The size of an export's files. An earlier export may have left its weights beside it."""
+    files = [target]
+    if any(map(uses_external_data, exported.graph.initializer)):
+        files.append(target.with_name(f"{target.name}.data"))
+    return sum(file.stat().st_size for file in files if file.is_file())
 
 
 def _describe(exported: onnx.ModelProto, target: Path) -> None:
     """Print what was written."""
     nodes = Counter(node.op_type for node in exported.graph.node)
-    size = sum(part.stat().st_size for part in _parts(target))
-    say(f"wrote {target}: {size / 1e6:.2f} MB, {nodes.total()} nodes")
+    size, total = _written_bytes(exported, target), nodes.total()
+    shown = f"{size / 1e6:.2f} MB" if size >= 1e5 else f"{size / 1e3:.1f} kB"
+    say(f"wrote {target}: {shown}, {total} node{'s' * (total != 1)}")
     if state := first_state(exported):
         say(
             f"state, which each run is fed: {', '.join(state)}; tflite_ort.first_state says what "
@@ -355,7 +372,7 @@ def _checked(
     """By output, how far it is from the interpreter's.
 
     Raises:
-        Exit: with code 4 where it is too far.
+        ExportMismatch: one is too far.
     """
     form, resolver = Form(**written), options["resolver"] or BuiltinOpResolver()
     roots, limits = options["external_roots"], options["budgets"]
@@ -363,13 +380,9 @@ def _checked(
     if form.signature is not None:
         read = signature_model(read, form.signature)
     source = shaped(read, options["input_shapes"], options["batch"], resolver).model
-    try:
-        found = check_export(
-            exported, target, source, hybrid=options["hybrid"], resolver=resolver, form=form
-        )
-    except ExportMismatch as error:
-        complain(error)
-        raise typer.Exit(OFF) from error
+    found = check_export(
+        exported, target, source, hybrid=options["hybrid"], resolver=resolver, form=form
+    )
     return {
         name: "the same as the interpreter's" if each.exact else f"within {each.words}"
         for name, each in found.items()

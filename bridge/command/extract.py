@@ -29,19 +29,25 @@ def extract(
         typer.Option(
             "--from",
             metavar="TENSOR",
-            help="Name or index, repeatable; default the inputs that the part needs.",
+            help="Tensor (name or index) where the part begins, repeatable; without, the model's "
+            "inputs.",
         ),
     ] = None,
     stop: Annotated[
         list[str] | None,
-        typer.Option("--to", metavar="TENSOR", help="Name or index, repeatable; default: outputs."),
+        typer.Option(
+            "--to",
+            metavar="TENSOR",
+            help="Tensor (name or index) where the part ends, repeatable; without, the model's "
+            "outputs.",
+        ),
     ] = None,
     subgraph: Annotated[int, typer.Option(min=0, help="Which subgraph it is cut from.")] = 0,
     external_root: ExternalRoots = None,
     budget: BudgetNumbers = None,
     as_json: AsJson = False,
 ) -> None:
-    """Cut out what leads from some tensors to others."""
+    """Write the part of a model that leads from some tensors to others, as a model."""
     check_overwrites(model, out)
     source = read_model(model, external_roots=external_root or (), budgets=budgets(budget))
     part = extracted(source, start or (), stop or (), subgraph)

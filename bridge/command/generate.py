@@ -22,32 +22,66 @@ from tflite_ort.command.arguments import (
 from tflite_ort.command.terminal import INTERRUPTED, say, say_json, say_on
 from tflite_ort.generation import Generated, LanguageModel, Stream
 
+Bundle = Annotated[Path, typer.Argument(metavar="BUNDLE", help="A .litertlm file.")]
+Prompt = Annotated[
+    str, typer.Option(help="What the model answers; - reads it from standard input.")
+]
+System = Annotated[str | None, typer.Option(help="A system message before the prompt.")]
+Template = Annotated[
+    bool,
+    typer.Option(
+        "--template/--raw", help="Put the prompt into the bundle's template, or read it as it is."
+    ),
+]
+MaxTokens = Annotated[
+    int | None,
+    typer.Option(min=1, help="The most tokens of the answer; without, until the caches are full."),
+]
+Temperature = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        help="Divides the logits before a token is drawn; 0 takes the most likely token. Without, "
+        "as the bundle says.",
+    ),
+]
+TopK = Annotated[
+    int | None,
+    typer.Option(min=0, help="Draw from the N most likely tokens; without, as the bundle says."),
+]
+TopP = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        max=1,
+        help="Draw from the most likely tokens that together are as likely as this; without, as "
+        "the bundle says.",
+    ),
+]
+DrawSeed = Annotated[int | None, typer.Option(min=0, help="Seed of the random numbers.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.")]
+CacheLength = Annotated[
+    int | None,
+    typer.Option(min=1, help="Size of the caches in tokens, if the bundle has several."),
+]
+
 
 def generate(
-    bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="A .litertlm file.")],
-    prompt: Annotated[str, typer.Option(help="What the model answers; - reads it from the input.")],
-    system: Annotated[str | None, typer.Option(help="A message of the system before it.")] = None,
-    template: Annotated[
-        bool, typer.Option("--template/--raw", help="Whether the bundle's template is applied.")
-    ] = True,
-    max_tokens: Annotated[int | None, typer.Option(min=1, help="Of the answer.")] = None,
-    temperature: Annotated[
-        float | None, typer.Option(min=0, help="0 takes the most likely token.")
-    ] = None,
-    top_k: Annotated[int | None, typer.Option(min=0, help="Draw from so many tokens.")] = None,
-    top_p: Annotated[
-        float | None,
-        typer.Option(min=0, max=1, help="Draw from tokens as likely as this, together."),
-    ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Of the random numbers.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, at the end.")] = False,
+    bundle: Bundle,
+    prompt: Prompt,
+    system: System = None,
+    template: Template = True,
+    max_tokens: MaxTokens = None,
+    temperature: Temperature = None,
+    top_k: TopK = None,
+    top_p: TopP = None,
+    seed: DrawSeed = None,
+    as_json: AsJson = False,
     threads: Threads = None,
     provider: Providers = None,
     provider_option: ProviderOptions = None,
     hybrid: HybridOption = Hybrid.XNNPACK,
-    cache_length: Annotated[
-        int | None, typer.Option(min=1, help="Of the caches, where the bundle has several sizes.")
-    ] = None,
+    cache_length: CacheLength = None,
     budget: BudgetNumbers = None,
 ) -> None:
     """Let a bundle with a language model answer a prompt."""

@@ -10,7 +10,7 @@ from enum import Enum
 from inspect import cleandoc, unwrap
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -38,6 +38,22 @@ _SHARED = (
 
 # What is told of an option or a verb: how it is written, and the text.
 Row = tuple[str, str]
+
+
+class Told(NamedTuple):
+    """What the help of a command says.
+
+    Args:
+        usage: how it is called.
+        own: its options.
+        shared: those of its options that many verbs have.
+    """
+
+    usage: str
+    paragraphs: Sequence[str]
+    arguments: Sequence[Row]
+    own: Sequence[Row]
+    shared: Sequence[Row]
 
 
 class VerbCommand(TyperCommand):
@@ -68,11 +84,17 @@ class VerbCommand(TyperCommand):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help."""
+        told = self.told(ctx)
+        _print(told, {"Arguments": told.arguments, "Options": (*told.own, *told.shared)})
+
+    def told(self, ctx: Any) -> Told:
+        """What the help says."""
         words = _words(self.callback)
+        options = sorted((e for e in self.get_params(ctx) if not _is_argument(e)), key=_place)
+        own = [_option(each, words) for each in options if not _place(each)]
+        shared = [_option(each, words) for each in options if _place(each)]
         arguments = [_argument(each) for each in self.params if _is_argument(each)]
-        own = (each for each in self.get_params(ctx) if not _is_argument(each))
-        options = [_option(each, words) for each in sorted(own, key=_place)]
-        _print(ctx, self.help, {"Arguments": arguments, "Options": options})
+        return Told(*_heading(ctx, self.help), arguments, own, shared)
 
 
 class VerbGroup(TyperGroup):
@@ -89,7 +111,8 @@ class VerbGroup(TyperGroup):
         """Print the help."""
         options = [_option(each, {}) for each in self.get_params(ctx)]
         verbs = [(name, _summary(self.get_command(ctx, name))) for name in self.list_commands(ctx)]
-        _print(ctx, self.help, {"Options": options, "Commands": verbs})
+        told = Told(*_heading(ctx, self.help), [], options, [])
+        _print(told, {"Options": told.own, "Commands": verbs})
 
 
 def _is_argument(parameter: Any) -> bool:
@@ -170,23 +193,25 @@ def _summary(command: Any) -> str:
     return " ".join(cleandoc(command.help or "").split("\n\n")[0].split())
 
 
-def _print(ctx: Any, text: str | None, sections: dict[str, Sequence[Row]]) -> None:
+def _print(told: Told, sections: dict[str, Sequence[Row]]) -> None:
     width = min(shutil.get_terminal_size().columns, _WIDEST)
-    lines = _hanging(f"Usage: {ctx.command_path}", _usage_text(ctx), width)
-    for paragraph in cleandoc(text or "").split("\n\n"):
-        lines += ["", *wrap(" ".join(paragraph.split()), width)]
+    lines = _hanging(f"Usage: {told.usage}", width)
+    for paragraph in told.paragraphs:
+        lines += ["", *wrap(paragraph, width)]
     for title, rows in sections.items():
         if rows:
             lines += ["", f"{title}:", *_table(rows, width)]
     say(*lines)
 
 
-def _usage_text(ctx: Any) -> str:
-    return " ".join(ctx.command.collect_usage_pieces(ctx))
+def _heading(ctx: Any, text: str | None) -> tuple[str, list[str]]:
+    """The usage of a command, and the paragraphs that tell of it."""
+    usage = " ".join([ctx.command_path, *ctx.command.collect_usage_pieces(ctx)])
+    return usage, [" ".join(each.split()) for each in cleandoc(text or "").split("\n\n")]
 
 
-def _hanging(first: str, rest: str, width: int) -> list[str]:
-    return wrap(f"{first} {rest}", width, subsequent_indent="    ", break_on_hyphens=False)
+def _hanging(text: str, width: int) -> list[str]:
+    return wrap(text, width, subsequent_indent="    ", break_on_hyphens=False)
 
 
 def _table(rows: Sequence[Row], width: int) -> Iterator[str]:

@@ -71,27 +71,45 @@ Rows = Annotated[
 Columns = Annotated[
     list[str] | None,
     typer.Option(
-        "--column", metavar="INPUT=COLUMN", help="What of a table an input reads; repeatable."
+        "--column",
+        metavar="INPUT=COLUMN",
+        help="The column of a table that an input reads; repeatable.",
     ),
 ]
 BatchSize = Annotated[
-    int | None, typer.Option(min=1, help="The most rows at once. Without: chosen.")
+    int | None,
+    typer.Option(
+        min=1,
+        help="The most rows in a batch; without, chosen by the size of the results, at most 32.",
+    ),
 ]
 Workers = Annotated[
-    int | None, typer.Option(min=1, help="Without: one for each core, or one on a device.")
+    int | None,
+    typer.Option(min=1, help="How many workers; without, one for each core, or one on a device."),
 ]
-EngineOption = Annotated[Engine, typer.Option("--engine", help="What the workers are.")]
+EngineOption = Annotated[
+    Engine,
+    typer.Option("--engine", help="Whether the workers are threads, processes or actors of Ray."),
+]
 Address = Annotated[
-    str | None, typer.Option(help="Of a Ray cluster. Without: one on this machine.")
+    str | None, typer.Option(help="Address of the Ray cluster; without, a new one on this machine.")
 ]
 Gpus = Annotated[
-    float, typer.Option("--gpus-per-worker", min=0, help="Of each of Ray's actors; 0.5 shares one.")
+    float,
+    typer.Option(
+        "--gpus-per-worker", min=0, help="GPUs for each actor of Ray; with 0.5 two share one."
+    ),
 ]
 SaveEvery = Annotated[
-    float, typer.Option(min=0, metavar="SECONDS", help="How much work a kill may lose.")
+    float,
+    typer.Option(
+        min=0,
+        metavar="SECONDS",
+        help="Keep the results of so many seconds at a time: a kill loses no more.",
+    ),
 ]
 Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Begin anew, whatever results there are.")
+    bool, typer.Option("--overwrite", help="Begin anew, and replace results that are there.")
 ]
 
 

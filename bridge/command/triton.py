@@ -37,7 +37,11 @@ Delay = Annotated[
 ]
 AcceleratorName = Annotated[
     str,
-    typer.Option(metavar="|".join(ACCELERATORS), callback=_accelerator, help="What runs it there."),
+    typer.Option(
+        metavar="|".join(ACCELERATORS),
+        callback=_accelerator,
+        help="What runs the model in Triton; without, ONNX Runtime's own provider.",
+    ),
 ]
 
 
@@ -49,7 +53,7 @@ def triton(
         typer.Option(metavar="NAME", help="Name of the model there; without, that of the file."),
     ] = "",
     max_batch: Annotated[
-        int, typer.Option(min=0, help="The most samples at once; 0 makes no batches.")
+        int, typer.Option(min=0, help="The most samples in a batch; 0 makes no batches.")
     ] = 32,
     delay: Delay = 100,
     accelerator: AcceleratorName = "",
@@ -63,7 +67,7 @@ def triton(
             help="The server keeps the state of a sequence, or each request starts anew.",
         ),
     ] = True,
-    version: Annotated[int, typer.Option(min=1, help="The number of this version.")] = 1,
+    version: Annotated[int, typer.Option(min=1, help="Number of this version of the model.")] = 1,
     hybrid: HybridOption = Hybrid.FLOAT,
     resolver: ResolverName = None,
     external_root: ExternalRoots = None,

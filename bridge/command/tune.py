@@ -10,7 +10,14 @@ from typing import Annotated, Any
 import typer
 
 from tflite_ort.command.activity import activity
-from tflite_ort.command.arguments import AsJson, ExternalRoots, ResolverName, resolver_of
+from tflite_ort.command.arguments import (
+    AsJson,
+    BudgetNumbers,
+    ExternalRoots,
+    ResolverName,
+    budgets,
+    resolver_of,
+)
 from tflite_ort.command.compile import called_subgraphs
 from tflite_ort.command.terminal import complain, say, say_json
 from tflite_ort.interpreter import Interpreter
@@ -26,10 +33,16 @@ def tune(
     ] = None,
     threads: Annotated[int, typer.Option(min=1, help="Threads within an operator.")] = 1,
     seconds: Annotated[
-        float, typer.Option(min=0.0, help="At most so long for each model; then a model decides.")
+        float,
+        typer.Option(
+            min=0.0,
+            help="The most seconds for each model; the cost model chooses for layers that are not "
+            "timed by then.",
+        ),
     ] = 20.0,
     resolver: ResolverName = None,
     external_root: ExternalRoots = None,
+    budget: BudgetNumbers = None,
     as_json: AsJson = False,
 ) -> None:
     """Time the lowerings of each layer on this machine, once, and keep the fastest.
@@ -46,6 +59,7 @@ def tune(
                 num_threads=threads,
                 resolver=resolver_of(resolver),
                 external_roots=roots,
+                budgets=budgets(budget),
             )
         except (BridgeError, OSError, MemoryError, RecursionError) as error:
             complain(error, model)

@@ -41,7 +41,7 @@ def versions(
         typer.Argument(
             metavar="MODEL|OPERATOR",
             autocompletion=_operators,
-            help="A .tflite file, or such as CONV_2D.",
+            help="A .tflite file, or the name of an operator, such as CONV_2D.",
         ),
     ],
     as_json: AsJson = False,
@@ -81,7 +81,7 @@ def demo(
         Path, typer.Option("-o", "--out", help="With --camera: the folder of the pictures drawn.")
     ] = Path("drawn"),
     most: Annotated[
-        int, typer.Option(min=1, help="With --camera: hands, faces or bodies in a frame.")
+        int, typer.Option(min=1, help="With --camera: the most hands, faces or bodies in a frame.")
     ] = 2,
     provider: Providers = None,
     provider_option: ProviderOptions = None,

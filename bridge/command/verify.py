@@ -83,7 +83,8 @@ InputFiles = Annotated[
     ),
 ]
 ReportFile = Annotated[
-    Path | None, typer.Option("--report", metavar="FILE", help="Write it as an HTML page.")
+    Path | None,
+    typer.Option("--report", metavar="FILE", help="Write the comparison as an HTML page."),
 ]
 OverlayFolder = Annotated[
     Path | None, typer.Option(metavar="FOLDER", help="Write node data for Model Explorer.")
@@ -133,7 +134,7 @@ Reference = Annotated[
     typer.Option(
         metavar="NAME",
         autocompletion=beginning(NAMES),
-        help="The runtime that counts as right; without, LiteRT if there is one.",
+        help="The runtime that counts as right; without, LiteRT if it is installed.",
     ),
 ]
 Samples = Annotated[int, typer.Option(min=1, help="How many random inputs.")]

@@ -84,7 +84,7 @@ def run(block: Block, names: dict[str, Any]) -> None:
     environment = {
         **os.environ,
         "PATH": f"{Path(sys.executable).parent}:{scripts}:{os.environ['PATH']}",
-        "PYTHONPATH": f"{ROOT}:{ROOT / 'examples'}",
+        "PYTHONPATH": str(ROOT),
     }
     done = subprocess.run(
         command,

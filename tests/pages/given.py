@@ -15,6 +15,8 @@ from tests.test_tasks import hand_bundle
 from tflite_ort.command.demo import digits_model
 from tflite_ort.schema import ModelBuilder, Op, ReducerOptions
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
 
 def _copied(source: Callable[[], Path]) -> Callable[[Path], None]:
     def make(path: Path) -> None:
@@ -91,6 +93,7 @@ GIVEN: dict[str, Callable[[Path], None]] = {
     "people.jpg": _picture,
     "pictures": _pictures,
     "sound.wav": _sound,
+    "examples": lambda path: path.symlink_to(EXAMPLES),
 }
 
 

@@ -1,0 +1,59 @@
+"""What ``export`` says of the file that it wrote."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.one_op import T, one_op_model
+from tests.test_cli import FLOAT, call
+from tests.test_decode import network
+from tflite_ort import ExportError, export, export_signatures
+from tflite_ort.export_check import ExportMismatch
+from tflite_ort.schema import AddOptions, Op
+
+
+def test_weights_that_an_earlier_export_left_are_not_counted(tmp_path: Path) -> None:
+    out = tmp_path / "m.onnx"
+    data = out.with_name("m.onnx.data")
+    apart = json.loads(call("export", FLOAT, out, "--external-data", "--json").stdout)
+    assert apart["bytes"] == out.stat().st_size + data.stat().st_size
+    whole = json.loads(call("export", FLOAT, out, "--json").stdout)
+    assert data.exists()
+    assert whole["bytes"] == out.stat().st_size
+
+
+def test_a_small_file_has_a_size_and_one_node(tmp_path: Path) -> None:
+    path = tmp_path / "add.tflite"
+    path.write_bytes(one_op_model(Op.ADD, [T((4,)), T((4,))], [T((4,))], AddOptions()))
+    said = call("export", path).output
+    size = path.with_suffix(".onnx").stat().st_size
+    assert f"add.onnx: {size / 1e3:.1f} kB, 1 node\n" in said
+
+
+def test_a_decoded_file_is_said_to_be_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "classes.tflite"
+    path.write_bytes(network(16, [np.zeros((1, 5))], last=Op.SOFTMAX))
+    said = call("export", path, "--decode", "--check")
+    assert said.exit_code == 0
+    assert "checked the network before its decoding" in said.output
+
+    def differs(*_: Any, **__: Any) -> None:
+        raise ExportMismatch("output 'scores' differs")
+
+    monkeypatch.setattr(export, "check_export", differs)
+    off = call("export", path, "--decode", "--check")
+    assert off.exit_code == 4
+    assert "output 'scores' differs" in off.output
+
+
+def test_a_model_without_signatures_is_exported_as_a_whole(tmp_path: Path) -> None:
+    content = one_op_model(Op.ADD, [T((4,)), T((4,))], [T((4,))], AddOptions())
+    with pytest.raises(ExportError, match="Export it as a whole"):
+        export_signatures(content, tmp_path)
