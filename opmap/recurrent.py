@@ -87,8 +87,8 @@ def _float_lstm(op: View, g: Graph, x: Values, write: Write, *, single: bool) ->
 def _integer_lstm(op: View, g: Graph, x: ir.Value, write: Write, *, single: bool) -> None:
     """Computes the outputs [T, B, O] as codes, in the quantisation of the output state, as TFLite
     does: with recurrent products of floats, or of doubles that have the multipliers in them."""
-    if has_zero(*op["input"].shape):
-        raise Untranslatable("a sequence of nothing")
+    if has_zero(*op["input"].shape, *op["recurrent_to_output_weights"].shape):
+        raise Untranslatable("a sequence of nothing, or a cell without units")
     cell, states = read_integer_weights(op), [op["output_state"], op["cell_state"]]
     rows = op["recurrent_to_output_weights"].shape
     for state, width in zip(states, reversed(rows), strict=True):

@@ -96,7 +96,7 @@ class LayerNorm:
     def of(cls, cell: CellTensors, scales: Array) -> LayerNorm:
         """The normalisation of a cell whose weights have `scales` [G, 1]."""
         return cls(
-            cell.stacked("{}_layer_norm_coefficients").astype(np.int32),
+            cell.stacked("{}_layer_norm_coefficients").astype(np.int64),
             cell.stacked("{}_gate_bias"),
             Multiplier.of(scales),
             np.maximum(1, (np.float32(10000) * scales).astype(np.int64)),
@@ -110,7 +110,7 @@ class LayerNorm:
         variance = _quotient(squares - mean * mean, 2**20)
         variance = np.where(variance < 1, self.least[which], variance)
         deviations = multiply_by_quantized_multiplier(1024 * wide - mean, *inverse_sqrt(variance))
-        weighted = (deviations * self.weights[which] + self.bias[which]).astype(np.int64)
+        weighted = deviations * self.weights[which] + self.bias[which]
         rounded = _quotient(np.where(weighted > 0, weighted + 512, weighted - 512), 1024)
         factor = self.factor[which]
         codes = multiply_by_quantized_multiplier(rounded, factor.q31, factor.shift + 12)

@@ -59,7 +59,7 @@ class PartialSum:
     def times(self, codes: Array) -> Array:
         """The sums [B, G, C] for `codes` [B, columns]."""
         sums = (codes.astype(np.float64) @ self.matrix).astype(np.int32)
-        products = self.factor.times(sums.reshape(-1, *self.offset.shape) + self.offset)
+        products = self.factor.times(sums.reshape(len(codes), *self.offset.shape) + self.offset)
         held = saturate(products + self.zero_point, np.int8)
         return self.to_whole.times(held - self.zero_point)
 
@@ -135,18 +135,23 @@ class NarrowCell:
     def _normalized(self, sums: Array, which: slice) -> npt.NDArray[np.uint16]:
         """The normalised sums of some gates, with 12 fraction bits, as indices of a table.
 
-        Sums of squares exceed the integers that float32 holds, so the order of addition matters.
+        Sums exceed the integers that float32 holds, so the order of addition matters. A variance
+        below 0 has no root; LiteRT makes a code of 0 of the NaN.
         """
         x = sums[:, which].astype(np.float32)
         count, scale = np.float32(x.shape[-1]), self.norm_scale[which]
-        mean = x.sum(axis=-1, keepdims=True) / count
-        squares = np.add.accumulate(x * x, axis=-1)[..., -1:]
-        variance = squares / count - mean * mean
-        deviation = np.sqrt(np.where(variance == 0, np.float32(1e-8), variance))
-        real = (x - mean) * (np.float32(1) / deviation) * self.norm[which] * scale
+        mean = _added_up(x) / count
+        variance = _added_up(x * x) / count - mean * mean
+        rooted = np.where(variance > 0, variance, np.float32(1e-8))
+        real = (x - mean) * (np.float32(1) / np.sqrt(rooted)) * self.norm[which] * scale
         real = real + self.bias[which].astype(np.float32) * (np.float32(2.0**-10) * scale)
         codes = saturate(round_half_away(real * np.float32(4096)), np.int16)
-        return codes.view(np.uint16)
+        return np.where(variance < 0, np.int16(0), codes).view(np.uint16)
+
+
+def _added_up(x: Array) -> Array:
+    """The sum of each row, [..., 1], one number after the other."""
+    return np.asarray(np.add.accumulate(x, axis=-1)[..., -1:])
 
 
 def _as_float32(factor: Multiplier) -> Array:

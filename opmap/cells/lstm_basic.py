@@ -15,6 +15,8 @@ from tflite_ort.opmap.idioms.fixed_point import (
     TIE_BREAK,
     clip,
     exact_product,
+    reach,
+    refuse_wraps,
     rescaled,
     rounded_upwards,
 )
@@ -102,8 +104,9 @@ def _sums(op: View, g: Graph, x: ir.Value) -> ir.Value:
     centred = weights.data.astype(np.int32) - weights.quantization.scalar_zero_point
     sums = exact_product(g, x, centred.T, _ZERO_POINT)
     sums = g.op("Add", sums, g.constant(bias.data.astype(np.float64)))
-    largest = np.abs(centred).sum(axis=1, dtype=np.int64) * _ZERO_POINT + np.abs(bias.data)
+    largest = reach(centred.T) * _ZERO_POINT + np.abs(bias.data, dtype=np.int64)
     factor = 4096 * bias.quantization.scalar_scale
+    refuse_wraps(factor, largest)
     rounded = rescaled(g, sums, factor, float(largest.max()), bits=17, upwards=True)
     return clip(g, rounded, SHORT)
 

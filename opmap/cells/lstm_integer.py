@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.opmap.cells.lstm_integer_weights import BYTE, SHORT, IntegerWeights
+from tflite_ort.opmap.cells.lstm_integer_weights import BYTE, PRODUCT, SHORT, IntegerWeights
 from tflite_ort.opmap.cells.normalization_integer import normalized
 from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.idioms.fixed_point import (
@@ -33,7 +33,6 @@ from tflite_ort.schema.arithmetic.kept_tables import kept_table
 _FLOAT, _DOUBLE = ir.DataType.FLOAT, ir.DataType.DOUBLE
 _CODES = 65536
 _BEYOND = 2**16  # sums beyond 16 bits on either side for which a table has elements
-_REACH = 2.0**30  # of a gate times an activated cell state
 _GATE_BITS = 3  # integer bits of a gate's sum
 _INPUT, _FORGET, _UPDATE, _OUTPUT = range(4)
 
@@ -118,9 +117,9 @@ class IntegerStep:
             [2.0 ** (cell.cell_bits - 30) * TIE_BREAK, 2.0**-15 * TIE_BREAK, 1, *ones]
         )
         self.places = _Places.of(cell) if self.doubles else None
-        self.scaled = g.target.cpu_kernels and multiplies_in_double(multipliers, _REACH, bits=9)
+        self.scaled = g.target.cpu_kernels and multiplies_in_double(multipliers, PRODUCT, bits=9)
         factor, self.right = first_factor(multipliers)
-        self.ties = may_tie(*quantize_multiplier(multipliers), _REACH, bits=9)
+        self.ties = may_tie(*quantize_multiplier(multipliers), PRODUCT, bits=9)
         if self.scaled:
             self.units[_OUTPUT:] *= factor if self.ties else factor * 2.0**-self.right
         self.tables = np.array([2 if cell.coupled else 0, 0, 1, *(0 * ones)], np.int64)
@@ -197,7 +196,7 @@ class IntegerStep:
         if peephole is not None and gate != _UPDATE:
             weights = g.constant(peephole.weights[gate].astype(np.float64))
             seen = g.op("Mul", c, weights)
-            seen = rescaled(g, seen, peephole.multiplier[gate], 2.0**30, bits=17)
+            seen = rescaled(g, seen, peephole.multiplier[gate], PRODUCT, bits=17)
             sums = clip(g, g.op("Add", sums, seen), SHORT)
         return self._opened(self._normalized(sums, [gate]), [gate])
 
@@ -210,7 +209,7 @@ class IntegerStep:
         elif self.scaled:
             value = shifted_right(g, rounded_upwards(g, product), self.right)
         else:
-            value = rescaled(g, product, multiplier, _REACH, bits=9)
+            value = rescaled(g, product, multiplier, PRODUCT, bits=9)
         if cell.projection is None:
             value = self._moved(value, zero_point - cell.output_zero_point)
         else:

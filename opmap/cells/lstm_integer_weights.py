@@ -17,6 +17,8 @@ from tflite_ort.opmap.idioms.fixed_point import (
     exact_product,
     first_factor,
     is_exact_in_double,
+    reach,
+    refuse_wraps,
     rescaled,
     shifted_right,
 )
@@ -29,6 +31,7 @@ Array = npt.NDArray[Any]
 View = OperatorView[Any]
 
 SHORT, BYTE = (-32768, 32767), (-128, 127)
+PRODUCT = 2**30  # the largest magnitude of a product of two 16-bit codes
 _REACH = 255  # of an 8-bit code less its zero point
 # Up to so many weights a product in float64 takes less time than the nodes that it saves.
 _FEW = 2**15
@@ -52,6 +55,10 @@ class Product:
         if self.bias.any():
             sums = g.op("Add", sums, g.constant(self.bias.astype(np.float64)))
         return rescaled(g, sums, self.multiplier, self._largest, bits=bits + 1)
+
+    def refuse_wraps(self) -> None:
+        """Refuses sums that wrap around at 32 bits in TFLite."""
+        refuse_wraps(self.multiplier, self._sums(_REACH))
 
     @property
     def fits_doubles(self) -> bool:
@@ -78,8 +85,7 @@ class Product:
 
     def reach(self, largest: int) -> int:
         """A bound of the results for codes up to `largest`."""
-        sums = largest * np.abs(self.weights).sum(axis=0, dtype=np.int64) + np.abs(self.bias)
-        return int(np.ceil(sums * np.abs(self.multiplier)).max()) + 1
+        return int(np.ceil(self._sums(largest) * np.abs(self.multiplier)).max()) + 1
 
     def _high_half(self, g: Graph, value: ir.Value) -> tuple[ir.Value, Array]:
         """The sums after the first rounding, and the shift to the right that is left."""
@@ -91,8 +97,11 @@ class Product:
     @property
     def _largest(self) -> float:
         """The largest magnitude of a sum."""
-        reach = _REACH * np.abs(self.weights).sum(axis=0, dtype=np.int64)
-        return float((reach + np.abs(self.bias)).max())
+        return float(self._sums(_REACH).max())
+
+    def _sums(self, largest: int) -> npt.NDArray[np.int64]:
+        """The largest magnitude of each sum, [rows], for codes up to `largest`."""
+        return largest * reach(self.weights) + np.abs(self.bias, dtype=np.int64)
 
 
 @record
@@ -135,7 +144,11 @@ class IntegerWeights:
 
 
 def read_integer_weights(op: View) -> IntegerWeights:
-    """The weights of the cell of `op`, an LSTM; Untranslatable if they are not constant."""
+    """The weights of the cell of `op`, an LSTM.
+
+    Raises:
+        Untranslatable: they are not constant, or lead to numbers that wrap around in TFLite.
+    """
     if LstmKind.of(op) is not LstmKind.INTEGER:
         raise Untranslatable("integer cells with 8-bit sums")
     coupled = op.get("input_to_input_weights") is None
@@ -146,7 +159,7 @@ def read_integer_weights(op: View) -> IntegerWeights:
     input = _stacked(op, "input_to_{}_weights", gates, scales.input)
     zero = quantization(op["output_state"]).scalar_zero_point
     lowest, highest = cut(BYTE, scales.output_limit)
-    return IntegerWeights(
+    cell = IntegerWeights(
         input if norm else _with_biases(op, input, gates),
         _stacked(op, "recurrent_to_{}_weights", gates, scales.recurrent),
         None if scales.peephole is None else _peephole(op, gates, scales.peephole),
@@ -159,6 +172,17 @@ def read_integer_weights(op: View) -> IntegerWeights:
         (np.array([lowest - zero]), np.array([highest - zero])),
         np.array([zero]),
     )
+    _refuse_wraps(cell)
+    return cell
+
+
+def _refuse_wraps(cell: IntegerWeights) -> None:
+    for product in (cell.input, cell.recurrent, cell.projection):
+        if product is not None:
+            product.refuse_wraps()
+    for multiplier in (cell.hidden[0], cell.peephole and cell.peephole.multiplier):
+        if multiplier is not None:
+            refuse_wraps(multiplier, PRODUCT)
 
 
 def _codes(op: View, name: str) -> Array:

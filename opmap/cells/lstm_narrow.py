@@ -19,6 +19,8 @@ from tflite_ort.opmap.idioms.fixed_point import (
     centred_codes,
     clip,
     exact_product,
+    reach,
+    refuse_wraps,
     rescaled,
     rounded_upwards,
 )
@@ -31,6 +33,7 @@ from tflite_ort.schema.arithmetic.lstm_scales import (
     NarrowSum,
     narrow_scales,
 )
+from tflite_ort.schema.values.sizes import has_zero
 
 Array = npt.NDArray[Any]
 View = OperatorView[Any]
@@ -73,6 +76,8 @@ def narrow_lstm(op: View, g: Graph) -> None:
 
 
 def _check(op: View) -> None:
+    if has_zero(*op["recurrent_to_output_weights"].shape):
+        raise Untranslatable("a cell without units")
     names = [f"{gate}_layer_norm_coefficients" for gate in NARROW_GATES]
     needed = [*names, "projection_weights", "projection_bias"]
     if any(name not in op.names or op.get(name) is None for name in needed):
@@ -94,8 +99,10 @@ def _partial_sums(
     matrix = np.concatenate(weights).T
     products = exact_product(g, g.read_steps(source), matrix, _REACH)
     products = g.reshape(products, (-1, len(NARROW_GATES), len(weights[0])))
-    largest = _REACH * np.abs(matrix).sum(axis=0, dtype=np.int64).max()
-    held = rescaled(g, products, scales.factor, float(largest), bits=9)
+    largest = _REACH * reach(matrix)
+    refuse_wraps(scales.factor, largest.reshape(len(NARROW_GATES), -1))
+    refuse_wraps(scales.to_whole, _REACH)
+    held = rescaled(g, products, scales.factor, float(largest.max()), bits=9)
     low, high = (g.constant(bound - scales.zero_point, np.float64) for bound in (-128, 127))
     held = g.op("Min", g.op("Max", held, low), high)
     return rescaled(g, held, scales.to_whole, _REACH)
@@ -104,26 +111,31 @@ def _partial_sums(
 def _normalized(op: View, g: Graph, sums: ir.Value, scales: NarrowScales) -> ir.Value:
     """The layer normalisation of sums [B, G, C]; the results have 12 fraction bits.
 
-    Sums of squares exceed the integers that float32 holds, so the order of addition matters. CumSum
-    adds one after the other, as TFLite does.
+    Sums exceed the integers that float32 holds, so the order of addition matters. A variance below
+    0 has no root; TFLite makes a code of 0 of the NaN.
     """
     q31, shift = quantize_multiplier(scales.norm)
     scale = (q31 * 2.0 ** (shift - 31)).astype(np.float32)
     weights = np.stack(_codes(op, "{}_layer_norm_coefficients")).astype(np.float32)
     bias = np.stack(_codes(op, "{}_gate_bias")).astype(np.float32) * (np.float32(2.0**-10) * scale)
     count = g.constant(weights.shape[1], np.float32)
-    last = g.ints(2)
     x = g.cast(sums, ir.DataType.FLOAT)
-    mean = g.op("Div", g.op("ReduceSum", x, g.ints([2]), keepdims=1), count)
-    squares = g.op("CumSum", g.op("Mul", x, x), last)
-    squares = g.op("Gather", squares, g.ints([-1]), axis=2)
-    variance = g.op("Sub", g.op("Div", squares, count), g.op("Mul", mean, mean))
-    flat = g.op("Equal", variance, g.constant(0, np.float32))
-    variance = g.op("Where", flat, g.constant(_EPSILON, np.float32), variance)
-    real = g.op("Mul", g.op("Sub", x, mean), g.op("Reciprocal", g.op("Sqrt", variance)))
+    mean = g.op("Div", _added_up(g, x), count)
+    squares = g.op("Div", _added_up(g, g.op("Mul", x, x)), count)
+    variance, zero = g.op("Sub", squares, g.op("Mul", mean, mean)), g.constant(0, np.float32)
+    is_positive = g.op("Greater", variance, zero)
+    rooted = g.op("Where", is_positive, variance, g.constant(_EPSILON, np.float32))
+    real = g.op("Mul", g.op("Sub", x, mean), g.op("Reciprocal", g.op("Sqrt", rooted)))
     real = g.op("Mul", g.op("Mul", real, g.constant(weights)), g.constant(scale))
     real = g.cast(g.op("Add", real, g.constant(bias)), ir.DataType.DOUBLE)
-    return clip(g, g.op("Round", g.op("Mul", real, g.constant(4096 * TIE_BREAK))), SHORT)
+    codes = clip(g, g.op("Round", g.op("Mul", real, g.constant(4096 * TIE_BREAK))), SHORT)
+    has_no_root = g.op("Less", variance, zero)
+    return g.op("Where", has_no_root, g.constant(0, np.float64), codes)
+
+
+def _added_up(g: Graph, x: ir.Value) -> ir.Value:
+    """The sums [B, G, 1] of rows: CumSum adds one number after the other, as TFLite does."""
+    return g.op("Gather", g.op("CumSum", x, g.ints(2)), g.ints([-1]), axis=2)
 
 
 def _product(g: Graph, a: ir.Value, b: ir.Value) -> ir.Value:

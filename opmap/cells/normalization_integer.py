@@ -12,13 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Graph, ir
-from tflite_ort.opmap.idioms.fixed_point import TIE_BREAK, high_half, rescaled
+from tflite_ort.opmap.idioms.fixed_point import TIE_BREAK, high_half, rescaled_by
 from tflite_ort.records import record
+from tflite_ort.schema import Untranslatable
+from tflite_ort.schema.arithmetic.fixed_point import quantize_multiplier
 
 Array = npt.NDArray[Any]
 _ROOT_STEPS = 5
 _HALF_ROOT_OF_2 = 1518500250  # in Q0.31
 _MAX = 2**31 - 1
+_FRACTION_BITS = 12
 
 
 @record
@@ -39,7 +42,9 @@ def normalized(g: Graph, sums: ir.Value, norm: Norm) -> ir.Value:
     """Normalise rows [B, G, C] of integers in float64.
 
     They get mean 0 and variance 1 with 10 fraction bits. Then they are multiplied by the weights,
-    and the bias is added. The results have 12 fraction bits.
+    and the bias is added. The results have 12 fraction bits, and are clipped to 16 bits later.
+    A row whose variance is small beside its mean has deviations up to 2**26: TFLite's factor for
+    the squares is cut to an integer, and so the variance that it finds may be 0.
     """
     count = norm.weights.shape[1]
     codes = g.cast(sums, ir.DataType.INT64)
@@ -55,8 +60,15 @@ def normalized(g: Graph, sums: ir.Value, norm: Norm) -> ir.Value:
     above = g.op("Greater", weighted, g.ints(0))
     half = g.op("Where", above, g.ints(512), g.ints(-512))
     rounded = _divided(g, g.op("Add", weighted, half), 1024)
+    q31, shift = (part[:, np.newaxis] for part in quantize_multiplier(norm.scales))
+    shift = shift + _FRACTION_BITS
+    left = np.maximum(shift, 0).astype(np.int64)
+    if left.max() >= 31:
+        raise Untranslatable("layer normalisation of weights beyond all 16-bit results")
+    if left.any():  # in 32 bits, which may wrap around
+        rounded = g.cast(_times(g, rounded, 1 << left), ir.DataType.INT32)
     rounded = g.cast(rounded, ir.DataType.DOUBLE)
-    return rescaled(g, rounded, (norm.scales * np.float32(4096))[:, np.newaxis], 2.0**22)
+    return rescaled_by(g, rounded, q31, np.minimum(shift, 0), 2.0**31, bits=17)
 
 
 def _times_inverse_root(g: Graph, value: ir.Value, x: ir.Value) -> ir.Value:

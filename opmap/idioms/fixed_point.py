@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.graph.constants import carried_type
-from tflite_ort.schema import TensorView
+from tflite_ort.schema import TensorView, Untranslatable
 from tflite_ort.schema.arithmetic.fixed_point import quantize_multiplier
 from tflite_ort.schema.arithmetic.progressions import Progression
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE
@@ -100,6 +100,22 @@ def rescaled_by(
         return rounded_twice(g, scaled, int(right.flat[0]))
     high = rounded_upwards(g, g.op("Mul", value, g.constant(factor)))
     return shifted_right(g, high, right)
+
+
+def refuse_wraps(multiplier: npt.ArrayLike, largest: npt.ArrayLike) -> None:
+    """Refuses numbers that TFLite holds in 32 bits, before or after its shift to the left, and that
+    may wrap around there.
+
+    Args:
+        multiplier: as in `rescaled`.
+        largest: the largest magnitudes, which broadcast with it.
+
+    Raises:
+        Untranslatable: the largest one needs more than 32 bits.
+    """
+    left = np.maximum(quantize_multiplier(multiplier)[1], 0)
+    if np.any(np.asarray(largest, np.float64) * 2.0**left >= 2**31):
+        raise Untranslatable("numbers that wrap around at 32 bits in TFLite")
 
 
 def _shifted(g: Graph, high: ir.Value, right: Array, *, upwards: bool) -> ir.Value:
@@ -277,6 +293,12 @@ def high_half(g: Graph, value: ir.Value, factor: ir.Value) -> ir.Value:
     return g.op("Sub", quotient, g.ints(moved))
 
 
+def reach(matrix: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
+    """The largest magnitudes [rows] of products of numbers from -1 to 1 with weights
+    [columns, rows]; the lowest code of a type has none in this type."""
+    return np.asarray(np.abs(matrix, dtype=np.int64).sum(axis=0))
+
+
 def exact_product(g: Graph, value: ir.Value, matrix: npt.NDArray[Any], largest: float) -> ir.Value:
     """The exact product of integers in float32 and integers [columns, rows], in float64.
 
@@ -284,8 +306,7 @@ def exact_product(g: Graph, value: ir.Value, matrix: npt.NDArray[Any], largest: 
         value: [..., columns].
         largest: the largest magnitude of `value`.
     """
-    fits = largest * np.abs(matrix).sum(axis=0, dtype=np.int64).max(initial=0) < 2**24
-    if fits:
+    if largest * reach(matrix).max(initial=0) < 2**24:
         product = g.op("MatMul", value, g.constants.add(matrix.astype(np.float32), "weights"))
         return g.cast(product, ir.DataType.DOUBLE)
     wide = g.cast(value, ir.DataType.DOUBLE)

@@ -19,6 +19,7 @@ from tflite_ort import BridgeError, Interpreter, export_onnx
 from tflite_ort.schema import ExportError, Op
 
 SEQUENCE, BOTH_WAYS = Op.UNIDIRECTIONAL_SEQUENCE_LSTM, Op.BIDIRECTIONAL_SEQUENCE_LSTM
+PROJECTED = {"projection": True, "projection_bias": True}
 EMPTY = [
     *(
         Lstm(op, batch=batch, time=time, time_major=major)
@@ -30,6 +31,9 @@ EMPTY = [
     Lstm(SEQUENCE, "hybrid", batch=0),
     Lstm(Op.LSTM, batch=0),
     Lstm(SEQUENCE, "8x8_16", time=0),
+    Lstm(SEQUENCE, "8x8_16", cells=0),
+    Lstm(Op.LSTM, "8x8_16", outputs=0, projection=True),
+    Lstm(Op.LSTM, "8x8_8", cells=0, coupled=True, layer_norm=True, **PROJECTED),
     Lstm(SEQUENCE, "hybrid", time=0),
     Lstm(SEQUENCE, time=0, cell_clip=1.0),
     *(
