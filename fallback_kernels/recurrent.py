@@ -208,7 +208,8 @@ def svdf(op: OperatorView[SVDFOptions], inputs: Inputs, state: State) -> Outputs
 
 def _unit_sums(op: OperatorView[SVDFOptions], filters: Array) -> Array:
     """[B, F / rank]: neighbouring filters added up."""
-    sums = filters.reshape(len(filters), -1, op.options.rank).sum(axis=2)
+    batch, count = filters.shape
+    sums = filters.reshape(batch, count // op.options.rank, op.options.rank).sum(axis=2)
     return np.asarray(sums, filters.dtype)
 
 

@@ -365,6 +365,8 @@ def _rnn_run(
 def svdf(op: OperatorView[SVDFOptions], g: Graph) -> None:
     """MatMul gives the newest step of the F filters; ReduceSum weights and sums their last M steps.
     B batch, U units of F / U filters: the state is [B, F, M]."""
+    if has_zero(*op["weights_time"].shape):
+        raise Untranslatable("no filters, or filters without steps")
     if op["input"].is_quantized:
         integer_svdf(op, g)
         return

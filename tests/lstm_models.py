@@ -292,7 +292,8 @@ class BasicLstm:
     cells: int = 4
     seed: int = 0
 
-    def model(self) -> bytes:
+    def model(self, bias: int | None = None) -> bytes:
+        """A model of this operator; with `bias`, all codes of its bias are this number."""
         rng = np.random.default_rng(self.seed)
         shape, rows = (self.batch, self.cells), 4 * self.cells
         total = self.features + self.cells
@@ -303,15 +304,16 @@ class BasicLstm:
             codes = np.rint(values[0] * 80 + 117).astype(np.uint8)
             scale = float(np.float32(2.0**-7 * 0.0123))
             weights = T.constant(codes, scale=0.0123, zero_point=117)
-            bias = T.constant(np.rint(values[1] / scale).astype(np.int32), scale=scale)
+            codes = np.rint(values[1] / scale) if bias is None else np.full(rows, bias)
+            biases = T.constant(codes.astype(np.int32), scale=scale)
         else:
             data, output, state = T((self.batch, self.features)), T(shape), T(shape)
-            weights, bias = (T.constant(value.astype(np.float32)) for value in values)
+            weights, biases = (T.constant(value.astype(np.float32)) for value in values)
         inputs = [
             data,
             replace(output, is_variable=True),
             weights,
-            bias,
+            biases,
             replace(state, is_variable=True),
         ]
         scratch = replace(state, shape=(self.batch, rows))

@@ -141,6 +141,8 @@ class Svdf:
     Args:
         weights: the type of the weights. With "integer" the activations are codes too.
         narrow: whether the state and the weights in time of an integer operator have 8 bits.
+        scale: of the output of an integer operator.
+        zero_point: of the state of an integer operator, if it has 16 bits.
     """
 
     batch: int = 2
@@ -153,6 +155,8 @@ class Svdf:
     activation: ActivationFunctionType = ActivationFunctionType.NONE
     asymmetric: bool = False
     narrow: bool = False
+    scale: float = 0.03
+    zero_point: int = 0
     seed: int = 0
 
     @property
@@ -168,9 +172,11 @@ class Svdf:
             feature = weights(rng, "int8", filters, self.features)
             time = self._weights_in_time(rng)
             bias = T.constant(rng.integers(-20000, 20000, self.units).astype(np.int32), scale=1e-5)
-            kind = (TensorType.INT8, 0.02, -5) if self.narrow else (TensorType.INT16, 2.0**-12)
+            kind = (TensorType.INT16, 2.0**-12, self.zero_point)
+            if self.narrow:
+                kind = (TensorType.INT8, 0.02, -5)
             state = T(state.shape, *kind, is_variable=True)
-            output = T(output.shape, TensorType.INT8, 0.03, -128)
+            output = T(output.shape, TensorType.INT8, self.scale, -128)
         else:
             given: Any = self.weights
             feature = weights(rng, given, filters, self.features)

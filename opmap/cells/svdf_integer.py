@@ -23,6 +23,8 @@ from tflite_ort.opmap.idioms.fixed_point import (
     is_exact_in_double,
     may_tie,
     multiplies_in_double,
+    reach,
+    refuse_wraps,
     rescaled,
     rounded_twice,
     rounds_alike,
@@ -32,6 +34,7 @@ from tflite_ort.schema import (
     ActivationFunctionType,
     OperatorView,
     SVDFOptions,
+    TensorType,
     TensorView,
     Untranslatable,
 )
@@ -65,6 +68,9 @@ def integer_svdf(op: View, g: Graph) -> None:
     """
     if op.options.fused_activation_function != ActivationFunctionType.RELU:
         raise Untranslatable("integers without RELU")
+    if op["state"].type is TensorType.INT16 and _carried_zero_point(op["state"]):
+        raise Untranslatable("an INT16 state with a zero point")
+    _refuse_wraps(op)
     lift = _WRAPS if _reach(op) >= _WRAPS else 0
     lowerings = [_lowering(op, "sums", partial(_svdf, op, g, _sums, lift))]
     if g.target.cpu_kernels:
@@ -73,6 +79,13 @@ def integer_svdf(op: View, g: Graph) -> None:
             window = _lowering(op, "window", partial(_svdf_of_window, op, g, lift))
             lowerings.insert(0, window)
     build_chosen(op, lowerings, g.target.choose)
+
+
+def _refuse_wraps(op: View) -> None:
+    """Refuses what TFLite shifts beyond 32 bits; `_wrapped` sums are none of it."""
+    feature = _constant(op["weights_feature"])
+    refuse_wraps(_state_multiplier(op), _REACH * reach(feature.T))
+    refuse_wraps(_output_multiplier(op), min(_reach(op), _WRAPS - 1))
 
 
 def _lowering(op: View, name: str, build: Callable[[], None]) -> Lowering:
@@ -135,8 +148,8 @@ def _newest(op: View, g: Graph) -> ir.Value:
 def _rescaled_product(op: View, g: Graph, feature: Array) -> ir.Value:
     """The product [B, F] with weights [F, I], rescaled to the state's unit."""
     input = op["input"]
-    multiplier = _scale(input) * _scale(op["weights_feature"]) / _scale(op["state"])
-    largest = float(_REACH * np.abs(feature).sum(axis=1).max())
+    multiplier = _state_multiplier(op)
+    largest = float(_REACH * reach(feature.T).max())
     # The products with the zero point are added, so that sums may be twice as large.
     few = feature.size <= _FEW and is_exact_in_double(multiplier, 2 * largest)
     if not (g.target.cpu_kernels and few):
@@ -167,12 +180,16 @@ def _output_codes(op: View, g: Graph, sums: ir.Value, lift: int) -> ir.Value:
     """The carried codes [B, U] of the output for sums in float64, which are `lift` too large."""
     scaling = _scaling(op)
     if not g.target.cpu_kernels or scaling is None:
-        output, reach = op.output, float(min(_reach(op), _WRAPS))
+        output, most = op.output, float(min(_reach(op), _WRAPS))
         sums = g.op("Sub", sums, g.constant(lift, np.float64)) if lift else sums
-        return _codes(g, rescaled(g, sums, _output_multiplier(op), reach, bits=9), output)
+        return _codes(g, rescaled(g, sums, _output_multiplier(op), most, bits=9), output)
     factor, half = scaling
     sums = g.op("Mul", sums, g.constant(factor))
     return _whole_codes(g, g.op("Add", sums, g.constant(half - lift * factor)))
+
+
+def _state_multiplier(op: View) -> np.float32:
+    return _scale(op["input"]) * _scale(op["weights_feature"]) / _scale(op["state"])
 
 
 def _output_multiplier(op: View) -> np.float32:
@@ -186,8 +203,8 @@ def _scaling(op: View) -> tuple[float, float] | None:
     What is below 0 is clipped. Above, both roundings are one: they take halves upwards. Lifted
     products are below 2**63, and so within 2**9 of the double, as `multiplies_in_double` wants.
     """
-    multiplier, reach = _output_multiplier(op), float(min(_reach(op), _WRAPS))
-    if _carried_zero_point(op.output) or not multiplies_in_double(multiplier, reach, bits=9):
+    multiplier, most = _output_multiplier(op), float(min(_reach(op), _WRAPS))
+    if _carried_zero_point(op.output) or not multiplies_in_double(multiplier, most, bits=9):
         return None
     factor, right = first_factor(multiplier)
     half = 0.5 + (2.0 ** -float(right + 1) if right else 0)

@@ -115,7 +115,7 @@ def refuse_wraps(multiplier: npt.ArrayLike, largest: npt.ArrayLike) -> None:
     """
     left = np.maximum(quantize_multiplier(multiplier)[1], 0)
     if np.any(np.asarray(largest, np.float64) * 2.0**left >= 2**31):
-        raise Untranslatable("numbers that wrap around at 32 bits in TFLite")
+        raise Untranslatable("numbers that wrap around in TFLite")
 
 
 def _shifted(g: Graph, high: ir.Value, right: Array, *, upwards: bool) -> ir.Value:

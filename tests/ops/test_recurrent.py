@@ -17,7 +17,7 @@ from tests.rnn_models import Rnn, Svdf, Weights
 from tflite_ort import Interpreter, export_onnx
 from tflite_ort.opmap.idioms import hybrid_products
 from tflite_ort.schema import ActivationFunctionType as Act
-from tflite_ort.schema import Op
+from tflite_ort.schema import BridgeError, Op
 
 Array = npt.NDArray[Any]
 Results = Sequence[Sequence[Array]]
@@ -199,6 +199,37 @@ def test_numpy_gives_what_litert_gives(case: Model, kernels: str) -> None:
     model, feeds = case.model(), case.feeds()
     got = outcome(model, feeds, on="numpy")
     assert_same(got, invokes(litert_interpreter(model, kernels), feeds))
+
+
+def test_sums_that_svdf_shifts_beyond_32_bits() -> None:
+    """An output in finer units than the sums: TFLite shifts them to the left, and they wrap."""
+    case = Svdf(weights="integer", activation=Act.RELU, scale=1e-9)
+    model, feeds = case.model(), case.feeds()
+    want = invokes(litert_interpreter(model), feeds)
+    for providers in (None, []):
+        interpreter = Interpreter(model_content=model, num_threads=1, providers=providers)
+        assert_same(invokes(interpreter, feeds), want)
+        assert {row.runs_on for row in interpreter.delegation()} == {"numpy"}
+
+
+@pytest.mark.parametrize("providers", [None, []])
+def test_a_state_of_16_bits_has_no_zero_point(providers: list[str] | None) -> None:
+    """LiteRT leaves it out where it writes the state, and where it reads it."""
+    case = Svdf(weights="integer", activation=Act.RELU, zero_point=3000)
+    with pytest.raises(BridgeError, match="zero point of int16"):
+        invokes(Interpreter(model_content=case.model(), providers=providers), case.feeds())
+
+
+@pytest.mark.parametrize(
+    "case", [Svdf(units=0), Svdf(weights="integer", activation=Act.RELU, units=0), Svdf(batch=0)]
+)
+def test_svdf_of_nothing(case: Svdf) -> None:
+    """LiteRT divides by the number of rows or of units, and dies."""
+    for providers in (None, []):
+        results = invokes(
+            Interpreter(model_content=case.model(), providers=providers), case.feeds(1)
+        )
+        assert results[0][0].shape == (case.batch, case.units)
 
 
 def test_state_of_8_bits() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.lstm_models import Lstm, invokes
+from tests.lstm_models import BasicLstm, Lstm, invokes
 from tests.one_op import T
 from tests.oracle import litert_interpreter
 from tflite_ort import Interpreter
@@ -36,7 +37,7 @@ def check(model: bytes, feeds: Feeds, runs_on: str = "ort") -> None:
         interpreter = Interpreter(model_content=model, num_threads=1, providers=providers)
         got = invokes(interpreter, feeds)
         assert {row.runs_on for row in interpreter.delegation()} == {place}
-        for ours, theirs in zip(got, wanted, strict=True):
+        for ours, theirs in zip(chain(*got), chain(*wanted), strict=True):
             np.testing.assert_array_equal(ours, theirs, place)
 
 
@@ -70,6 +71,12 @@ def test_the_lowest_weight(cells: int, share: float) -> None:
         lowest = np.where(rng.random(old.shape) < share, -128, old.data).astype(np.int8)
         changed[name] = T.constant(lowest, scale=old.scale)
     check(layer.model(changed), layer.feeds())
+
+
+@pytest.mark.parametrize("bias", [2**31 - 1, -(2**31)])
+def test_sums_of_the_basic_kernel_wrap_around(bias: int) -> None:
+    layer = BasicLstm(quantized=True)
+    check(layer.model(bias), layer.feeds(), "numpy")
 
 
 def uniform_weights(layer: Lstm, spread: int, rng: np.random.Generator) -> dict[str, T | None]:
