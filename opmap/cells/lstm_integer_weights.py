@@ -180,9 +180,9 @@ def _refuse_wraps(cell: IntegerWeights) -> None:
     for product in (cell.input, cell.recurrent, cell.projection):
         if product is not None:
             product.refuse_wraps()
-    for multiplier in (cell.hidden[0], cell.peephole and cell.peephole.multiplier):
-        if multiplier is not None:
-            refuse_wraps(multiplier, PRODUCT)
+    refuse_wraps(cell.hidden[0], PRODUCT)
+    if cell.peephole is not None:
+        refuse_wraps(cell.peephole.multiplier, PRODUCT)
 
 
 def _codes(op: View, name: str) -> Array:
