@@ -139,7 +139,7 @@ def _extremes(array: Array, dtype: np.dtype[Any]) -> str:
 
 def signature_of(details: Details) -> tuple[int, ...]:
     """The sizes of a tensor; -1 where the model takes any."""
-    return tuple(int(size) for size in details["shape_signature"])
+    return tuple(details["shape_signature"].tolist())
 
 
 def dtype_name(dtype: np.dtype[Any]) -> str:

@@ -54,7 +54,8 @@ def decoded_image(
     channels = image_size(details)[2]
     try:
         with pillow.open(io.BytesIO(content)) as file:
-            image = file.convert(_MODES[channels])
+            file.load()
+            image = file if file.mode == _MODES[channels] else file.convert(_MODES[channels])
     except pillow.DecompressionBombError as error:
         raise InputError(f"{origin} is too large: {error}") from error
     except (*DAMAGED, OSError) as error:

@@ -103,8 +103,9 @@ class Worker:
         return rows_of(unit, table, self._model.inputs, setup.preparation, setup.columns)
 
     def _run_all(self, waiting: list[tuple[int, list[Array]]], block: Block) -> list[list[Array]]:
-        """As `_run`, of any number of rows, as many at once as the model takes."""
-        step = self._model.batch_size
+        """As `_run`, of any number of rows, as many at once as the model takes. Those that it takes
+        one by one it gets together."""
+        step = self._model.batch_size if self._model.batch_size > 1 else max(len(waiting), 1)
         firsts = range(0, len(waiting), step)
         return [part for i in firsts for part in self._run(waiting[i : i + step], block)]
 
@@ -122,7 +123,8 @@ class Worker:
         return [part for each in waiting for part in self._run([each], block)]
 
     def _made(self, rows: list[list[Array]]) -> list[Array]:
-        columns = [_column(each) for each in zip(*rows, strict=True)]
+        one_by_one = self._model.batch_size == 1
+        columns = [list(c) if one_by_one else _column(c) for c in zip(*rows, strict=True)]
         return result_values(self._model.outputs, self._model.run(columns))
 
 

@@ -69,11 +69,16 @@ class _Lines:
         raise NotImplementedError
 
     def join(self, parts: Sequence[Path], out: Path) -> None:
-        with writing(out) as (stream,):
-            stream.write(self.head)
-            for part in parts:
-                for content in _checked(part):
-                    stream.write(content)
+        _copy(parts, out, self.head)
+
+
+def _copy(parts: Sequence[Path], out: Path, head: bytes = b"") -> None:
+    """Write `head` and what parts hold, one after the other."""
+    with writing(out) as (stream,):
+        stream.write(head)
+        for part in parts:
+            for content in _checked(part):
+                stream.write(content)
 
 
 def _write_checked(part: Path, content: bytes | memoryview) -> None:
@@ -292,10 +297,13 @@ class _Parquet:
     def part(self, path: Path, block: Block) -> None:
         table = self._arrow.Table.from_arrays(list(self._arrays(block)), schema=self._schema)
         made = self._arrow.BufferOutputStream()
-        self._parquet.write_table(table, made, use_dictionary=self._texts)
+        self._parquet.write_table(table, made, row_group_size=_ROWS, use_dictionary=self._texts)
         _write_checked(path, memoryview(made.getvalue()))
 
     def join(self, parts: Sequence[Path], out: Path) -> None:
+        if len(parts) == 1:  # it is the file
+            _copy(parts, out)
+            return
         _check(parts)
         with (
             writing(out) as (stream,),

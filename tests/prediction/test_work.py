@@ -63,6 +63,10 @@ def test_rows_are_read_before_they_are_run(tmp_path: Path, monkeypatch: pytest.M
     worker(units[:20])
     assert events == (["read"] * 10 + ["run 4", "run 4", "run 2"]) * 2
 
+    events.clear()
+    Worker(Setup(str(tmp_path / "model.tflite"), 1))(units[:20])  # one by one, given together
+    assert events == (["read"] * 10 + ["run 10"]) * 2
+
 
 def _written(folder: Path, model: bytes) -> str:
     path = folder / "model.tflite"

@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
+from tflite_ort.prediction.array_files import DAMAGED
 from tflite_ort.prediction.results import Block, ResultColumn
 from tflite_ort.prediction.writers import writer_for
 
@@ -35,3 +37,26 @@ def test_joined_tables_do_not_gather_in_memory(tmp_path: Path) -> None:
         assert table.metadata.num_rows == _PARTS * _ROWS
         last = table.read_row_group(table.num_row_groups - 1).to_pylist()[-1]
     assert (last["source"], last["row"], last["scores"]) == ("11.jpg", 1023, values[-1].tolist())
+
+
+def test_one_part_is_the_file(tmp_path: Path) -> None:
+    """It is copied; two parts with the same rows give the same table."""
+    writer = writer_for(tmp_path / "out.parquet", [ResultColumn("y", np.dtype(np.float32), (3,))])
+    values = np.arange(27, dtype=np.float32).reshape(9, 3)
+    names, errors = [f"{number}.jpg" for number in range(10)], [None] * 9 + ["no picture"]
+    whole, first, second = (tmp_path / name for name in ("whole", "first", "second"))
+    writer.part(whole, Block(names, [0] * 10, errors, [values]))
+    writer.part(first, Block(names[:4], [0] * 4, errors[:4], [values[:4]]))
+    writer.part(second, Block(names[4:], [0] * 6, errors[4:], [values[4:]]))
+    one, two = tmp_path / "one.parquet", tmp_path / "two.parquet"
+    writer.join([whole], one)
+    writer.join([first, second], two)
+    assert pq.read_table(one).equals(pq.read_table(two), check_metadata=True)
+    assert one.read_bytes() == whole.read_bytes()[:-4]  # without the checksum
+
+    damaged = bytearray(whole.read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    whole.write_bytes(damaged)
+    with pytest.raises(DAMAGED, match="is damaged"):
+        writer.join([whole], tmp_path / "none.parquet")
+    assert not (tmp_path / "none.parquet").exists()
