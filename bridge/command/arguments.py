@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 
 from tflite_ort.command.budget_choices import budgets_of
 from tflite_ort.command.provider_choices import provider_choices
-from tflite_ort.prediction.images import Normalization
+from tflite_ort.prediction.images import Normalization, takes_images
+from tflite_ort.prediction.preparation import Preparation
+from tflite_ort.prediction.tensors import InputColumn
 from tflite_ort.providers.delegates import AUTO, ProviderChoices
 from tflite_ort.providers.traits import known_short_names
 from tflite_ort.resolvers import load_resolver
 from tflite_ort.schema import Budgets
 from tflite_ort.versioning.resolver import OpResolver
+
+Given = TypeVar("Given")
 
 
 class Hybrid(StrEnum):
@@ -74,7 +79,7 @@ Std = Annotated[
 Rate = Annotated[
     int | None,
     typer.Option(
-        min=1, help="Samples a second of the sound that the model takes, if it does not say."
+        min=1, help="Samples a second of the sound that the model takes, whatever it says."
     ),
 ]
 SignatureKey = Annotated[
@@ -174,7 +179,8 @@ def normalization_of(mean: str | None, std: str | None) -> Normalization | None:
     """
     if mean is None and std is None:
         return None
-    means, stds = _numbers(mean or "0", "--mean"), _numbers(std or "255", "--std")
+    means = _numbers("0" if mean is None else mean, "--mean")
+    stds = _numbers("255" if std is None else std, "--std")
     if 0 in stds:
         raise typer.BadParameter("a standard deviation is 0", param_hint="--std")
     return Normalization(means, stds)
@@ -182,10 +188,57 @@ def normalization_of(mean: str | None, std: str | None) -> Normalization | None:
 
 def _numbers(text: str, option: str) -> tuple[float, ...]:
     try:
-        return tuple(float(part) for part in text.split(","))
-    except ValueError as error:
+        numbers = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        numbers = (math.nan,)
+    if not all(map(math.isfinite, numbers)):
         message = f"{text!r} is not a number, nor numbers with commas between"
-        raise typer.BadParameter(message, param_hint=option) from error
+        raise typer.BadParameter(message, param_hint=option)
+    return numbers
+
+
+def one_each(pairs: Iterable[tuple[str, Given]], option: str) -> dict[str, Given]:
+    """What an option that is repeated says of each name.
+
+    Raises:
+        BadParameter: something else is said of one too.
+    """
+    found = dict[str, Given]()
+    for name, value in pairs:
+        if found.setdefault(name, value) != value:
+            raise typer.BadParameter(f"says two things of {name!r}", param_hint=option)
+    return found
+
+
+def refuse_unused(context: typer.Context, why: str, *names: str) -> None:
+    """Refuse options that nothing reads.
+
+    Args:
+        why: what they need.
+        names: of the verb's parameters.
+
+    Raises:
+        BadParameter: one of them is on the command line.
+    """
+    given = [
+        each.opts[0]
+        for each in context.command.params
+        if each.name in names
+        and (source := context.get_parameter_source(each.name)) is not None
+        and source.name == "COMMANDLINE"
+    ]
+    if given:
+        raise typer.BadParameter(why, param_hint=", ".join(given))
+
+
+def refuse_unused_preparation(
+    context: typer.Context, how: Preparation, columns: Sequence[InputColumn]
+) -> None:
+    """As `refuse_unused`, of ``--mean``, ``--std`` and ``--rate``, by the inputs of a model."""
+    if not any(takes_images(each.details) for each in columns):
+        refuse_unused(context, "no input of the model takes pictures", "mean", "std")
+    if not any(map(how.hears, columns)):
+        refuse_unused(context, "no input of the model takes sound", "rate")
 
 
 def check_overwrites(model: Path, out: Path | None) -> None:

@@ -102,9 +102,9 @@ def read_inputs(
     alone: list[Path] = []
     for text in given:
         name, equals, file = text.partition("=")
-        if name in waiting or (equals and not Path(text).exists()):
+        if equals and (name in waiting or not Path(text).exists()):
             accept(name, Path(file))
-        elif text.endswith(".npz"):
+        elif text.lower().endswith(".npz"):
             for name, array in read_npz(Path(text)).items():
                 accept(name if name in waiting else stored.get(name, name), Path(text), array)
         else:
@@ -126,12 +126,12 @@ def set_inputs(interpreter: AnyInterpreter, arrays: Mapping[int, Array]) -> None
 
 
 def _read(path: Path, column: InputColumn, how: Preparation, tell: Tell | None) -> Array:
-    if path.suffix == ".npz":
+    if path.suffix.lower() == ".npz":
         arrays = list(read_npz(path).values())
         if len(arrays) != 1:
             raise InputError(f"{path} has {len(arrays)} arrays, one input takes 1")
         return arrays[0]
-    if path.suffix == ".npy":
+    if path.suffix.lower() == ".npy":
         return loaded_array(path)
     if path.suffix.lower() == ".wav":
         array, said = _heard(path, column, how)

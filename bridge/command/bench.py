@@ -22,6 +22,7 @@ from tflite_ort.command.arguments import (
     SignatureKey,
     budgets,
     choices_of,
+    refuse_unused,
     resolver_of,
 )
 from tflite_ort.command.bench_suite import (
@@ -76,8 +77,12 @@ Profile = Annotated[
     bool, typer.Option("--profile", help="Time each operator and its nodes instead.")
 ]
 
+# What --profile does not do.
+_OF_ROUNDS = ("html", "rounds", "min_time", "check", "litert", "memory")
+
 
 def bench(
+    context: typer.Context,
     models: Models = None,
     suite: Suite = None,
     html: Html = None,
@@ -104,6 +109,12 @@ def bench(
     Memory is the growth of a fresh process (Linux only).
     """
     counts = _thread_counts(threads)
+    if profile:
+        refuse_unused(context, "not with --profile", *_OF_ROUNDS)
+        if len(counts) > 1:
+            refuse_unused(context, "takes one number with --profile", "threads")
+    elif not litert:
+        refuse_unused(context, "compares with LiteRT", "check")
     resolver_of(resolver)
     budgets(budget)
     providers = choices_of(provider, provider_option)

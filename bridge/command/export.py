@@ -27,6 +27,8 @@ from tflite_ort.command.arguments import (
     SignatureKey,
     budgets,
     check_overwrites,
+    one_each,
+    refuse_unused,
     resolver_of,
 )
 from tflite_ort.command.outputs import STDOUT
@@ -157,6 +159,7 @@ Check = Annotated[
 
 
 def export(
+    context: typer.Context,
     model: ModelOrBundle,
     out: Out = None,
     signature: SignatureKey = None,
@@ -183,10 +186,12 @@ def export(
     budget: BudgetNumbers = None,
 ) -> None:
     """Write a model as ONNX; of a bundle every model, with a list of them, into a folder."""
+    if not stateful:
+        refuse_unused(context, "not with --stateless", "state_defaults")
     options: dict[str, Any] = {
         "weights": weights.value,
         "hybrid": hybrid.value,
-        "input_shapes": dict(map(_named_shape, shape or ())),
+        "input_shapes": one_each(map(_named_shape, shape or ()), "--shape"),
         "batch": _batch(batch),
         "resolver": resolver_of(resolver),
         "custom_ops": None if custom_ops is None else custom_ops.value,
@@ -196,7 +201,8 @@ def export(
         "decode": IMAGE if image_input else decode,
     }
     form: Written = {"opset": opset, "float16": float16, "nchw": nchw or ()}
-    form |= {"rename": dict(map(_named_new, rename or ())), "external_data": external_data}
+    renamed = one_each(map(_named_new, rename or ()), "--rename")
+    form |= {"rename": renamed, "external_data": external_data}
     form |= {"exact": exact, "state_defaults": state_defaults}
     _check_choices(options["decode"], form, signature, all_signatures)
     if holds_bundle(model):
@@ -402,7 +408,9 @@ def _named_shape(text: str) -> tuple[str, list[int | str | None]]:
     name, equals, listed = text.rpartition("=")
     if not equals:
         raise typer.BadParameter(f"{text!r} is not NAME=SIZES", param_hint="--shape")
-    sizes = [size.strip() for size in listed.split(",") if size.strip()]
+    sizes = [size.strip() for size in listed.split(",")] if listed.strip() else []
+    if "" in sizes:
+        raise typer.BadParameter(f"{text!r} leaves a size out", param_hint="--shape")
     return name, [None if size == "?" else _size_of(size) for size in sizes]
 
 

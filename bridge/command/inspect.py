@@ -22,6 +22,7 @@ from tflite_ort.command.arguments import (
     SignatureKey,
     budgets,
     choices_of,
+    refuse_unused,
     resolver_of,
 )
 from tflite_ort.command.inspect_tables import print_bundle, print_model
@@ -38,11 +39,14 @@ from tflite_ort.schema import (
 )
 from tflite_ort.signature_model import signature_file, signature_model, signature_of
 
+# What is asked about a model, not about a bundle.
+_OF_A_MODEL = ("signature", "provider", "provider_option", "resolver", "external_root")
 # What tells a script that a model cannot run here, as of ``versions``.
 _CANNOT_RUN = 3
 
 
 def inspect(
+    context: typer.Context,
     models: Annotated[
         list[Path], typer.Argument(metavar="MODEL", help=".tflite files, or bundles.")
     ],
@@ -68,6 +72,8 @@ def inspect(
             say(*([""] if path is not models[0] else []), f"{path}:")
         try:
             if holds_bundle(path) and name is None:
+                if len(models) == 1:
+                    refuse_unused(context, "of a bundle needs --model", *_OF_A_MODEL)
                 bundle = open_bundle(path, budgets=limits)
                 records.append(_bundle_record(path, bundle))
                 if not as_json:

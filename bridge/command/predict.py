@@ -33,6 +33,9 @@ from tflite_ort.command.arguments import (
     budgets,
     choices_of,
     normalization_of,
+    one_each,
+    refuse_unused,
+    refuse_unused_preparation,
     resolver_of,
 )
 from tflite_ort.command.terminal import new_console, say, say_json
@@ -114,6 +117,7 @@ Overwrite = Annotated[
 
 
 def predict(
+    context: typer.Context,
     model: ModelFile,
     inputs: Inputs,
     out: Out,
@@ -138,6 +142,8 @@ def predict(
     as_json: AsJson = False,
 ) -> None:
     """Run a model over many inputs. The same command goes on with a job that was interrupted."""
+    if engine is not Engine.RAY:
+        refuse_unused(context, "needs --engine ray", "address", "gpus")
     arguments = {
         "providers": choices_of(provider, provider_option),
         "resolver": resolver_of(resolver),
@@ -148,6 +154,7 @@ def predict(
     preparation = Preparation(normalization=normalization_of(mean, std), rate=rate)
     setup = Setup(os.fspath(model), batch_size, arguments, preparation, _columns(column))
     worker = Worker(setup)
+    refuse_unused_preparation(context, preparation, worker.inputs)
     given = {"inputs": inputs, "rows": rows, "provider": [provider, provider_option]}
     given |= {"mean": mean, "std": std, "rate": rate, "hybrid": hybrid.value}
     given |= {
@@ -161,7 +168,7 @@ def predict(
             out,
             writer_for(out, worker.columns),
             description,
-            units_of(inputs, rows=rows, names=_read_names(worker, setup)),
+            units_of(inputs, rows=rows, names=_read_names(worker, setup), out=out),
             overwrite=overwrite,
             save_seconds=save_every,
         )
@@ -252,10 +259,12 @@ def _read_names(worker: Worker, setup: Setup) -> list[str]:
 
 
 def _columns(given: list[str] | None) -> dict[str, str]:
-    found = {}
-    for text in given or ():
-        name, equals, column = text.partition("=")
-        if not equals:
-            raise typer.BadParameter(f"{text!r} is not INPUT=COLUMN", param_hint="--column")
-        found[name] = column
-    return found
+    return one_each(map(_named_column, given or ()), "--column")
+
+
+def _named_column(text: str) -> tuple[str, str]:
+    """The input and the column that ``INPUT=COLUMN`` stands for."""
+    name, equals, column = text.partition("=")
+    if not equals:
+        raise typer.BadParameter(f"{text!r} is not INPUT=COLUMN", param_hint="--column")
+    return name, column

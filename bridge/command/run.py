@@ -30,6 +30,7 @@ from tflite_ort.command.arguments import (
     budgets,
     choices_of,
     normalization_of,
+    refuse_unused_preparation,
     resolver_of,
 )
 from tflite_ort.command.arrays import Tell, read_inputs, set_inputs
@@ -68,6 +69,7 @@ Targets = Annotated[
 
 
 def run(
+    context: typer.Context,
     model: ModelOrBundle,
     inputs: Inputs = None,
     output: Targets = None,
@@ -104,6 +106,7 @@ def run(
     quiet = as_json_text or any(target == STDOUT for _, target in targets)
     tell: Tell = lambda text: say(text, error=quiet)  # noqa: E731
     columns = described_inputs(called.inputs, called.metadata.inputs)
+    refuse_unused_preparation(context, preparation, columns)
     given = read_inputs(inputs or (), columns, preparation, tell)
     results = called.run(called.drawn(seed) | given)
     if as_json_text:

@@ -16,6 +16,7 @@ from tflite_ort.command.arguments import (
     ModelFile,
     ResolverName,
     budgets,
+    refuse_unused,
     resolver_of,
 )
 from tflite_ort.command.terminal import say, say_json
@@ -46,6 +47,7 @@ AcceleratorName = Annotated[
 
 
 def triton(
+    context: typer.Context,
     model: ModelFile,
     repository: Annotated[Path, typer.Argument(help="The folder of all models of a server.")],
     name: Annotated[
@@ -75,6 +77,8 @@ def triton(
     as_json: AsJson = False,
 ) -> None:
     """Write a model for Triton: the exported file, its configuration, and labels."""
+    if not max_batch:
+        refuse_unused(context, "needs a --max-batch above 0", "delay")
     arguments = {
         "hybrid": hybrid.value,
         "stateful": stateful,

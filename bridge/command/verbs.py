@@ -13,6 +13,7 @@ from tflite_ort.command.arguments import (
     Providers,
     beginning,
     choices_of,
+    refuse_unused,
 )
 from tflite_ort.command.demo import demo_record, run_demo
 from tflite_ort.command.terminal import new_console, new_table, say, say_json
@@ -27,6 +28,7 @@ else:
     drawing = late("tflite_ort.tasks.drawing")
 
 
+_OF_A_FILM = ("bundle", "out", "most", "provider", "provider_option")
 _PROVIDER_FACTS = ("name", "source", "version", "devices", "problem")
 
 
@@ -69,6 +71,7 @@ def providers(as_json: AsJson = False) -> None:
 
 
 def demo(
+    context: typer.Context,
     camera: Annotated[
         Path | None,
         typer.Option(help="A film, an animated picture, or a folder of pictures as its frames."),
@@ -92,6 +95,7 @@ def demo(
     Without --camera the shipped models read digits that they have not seen. With it hands, faces
     and bodies are drawn on each frame, which is written as a picture."""
     if camera is None:
+        refuse_unused(context, "needs --camera", *_OF_A_FILM)
         say_json(demo_record()) if as_json else run_demo(new_console())
         return
     if not bundle:

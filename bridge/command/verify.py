@@ -33,6 +33,8 @@ from tflite_ort.command.arguments import (
     budgets,
     choices_of,
     normalization_of,
+    refuse_unused,
+    refuse_unused_preparation,
     resolver_of,
 )
 from tflite_ort.command.arrays import Tell, read_inputs, write_outputs
@@ -149,6 +151,7 @@ Profiled = Annotated[
 
 
 def verify(
+    context: typer.Context,
     model: ModelOrBundle,
     runtime: Runtimes = None,
     onnx: OnnxFile = None,
@@ -179,6 +182,12 @@ def verify(
     budget: BudgetNumbers = None,
 ) -> None:
     """Run a model in several runtimes and say which operator is off; exit code 4 if one is."""
+    if onnx is None:
+        refuse_unused(context, "needs --onnx", "value_map")
+    if inputs:
+        refuse_unused(context, "is of random inputs, without --input", "samples", "steps")
+    else:
+        refuse_unused(context, "needs --input", "mean", "std", "rate")
     found = resolver_of(resolver)
     settings = Settings(choices_of(provider, provider_option), threads, hybrid.value, found)
     if html is not None:
@@ -186,7 +195,9 @@ def verify(
     limits: dict[str, Any] = {"external_roots": external_root or (), "budgets": budgets(budget)}
     how = Preparation(normalization=normalization_of(mean, std), rate=rate)
     tell: Tell = partial(say, error=json_file == "-")
-    read = partial(_given, files=inputs or (), seed=seed, how=how, tell=tell)
+    read = partial(
+        _given, files=inputs or (), seed=seed, how=how, resolver=found, context=context, tell=tell
+    )
     with called_model(model, signature, name, **limits) as (file, source):
         report = verified(
             file,
@@ -245,16 +256,26 @@ def _mapping(path: Path) -> dict[str, str | int]:
 
 
 def _given(
-    source: Model, path: Path, files: Sequence[str], seed: int, how: Preparation, tell: Tell
+    source: Model,
+    path: Path,
+    *,
+    files: Sequence[str],
+    seed: int,
+    how: Preparation,
+    resolver: OpResolver | None,
+    context: typer.Context,
+    tell: Tell,
 ) -> list[dict[int, Array]]:
     """A sample of the files; of a folder of images one each.
 
     Args:
         tell: takes a sentence on what was done to a file, of a folder to its first image.
     """
-    interpreter = Interpreter(path, external_roots=source.external_roots, budgets=source.budgets)
+    limits: dict[str, Any] = {"external_roots": source.external_roots, "budgets": source.budgets}
+    interpreter = Interpreter(path, resolver=resolver, **limits)
     details = interpreter.get_input_details()
     columns = described_inputs(details, interpreter.metadata.inputs)
+    refuse_unused_preparation(context, how, columns)
     drawn, folder = random_inputs(details, seed, limits=index_limits(source)), Path(files[0])
     if len(files) > 1 or not folder.is_dir():
         return [drawn | read_inputs(files, columns, how, tell)]

@@ -7,6 +7,7 @@ import struct
 import tokenize
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,18 @@ def _loaded(path: Path, mode: Any = None) -> Any:
         raise InputError(f"{path} is not a numpy file, or holds Python objects") from error
 
 
+def array_of(value: Any, origin: object, dtype: Any = None) -> Array:
+    """What `numpy.asarray` makes of a value.
+
+    Raises:
+        InputError: it is nested lists of different lengths.
+    """
+    try:
+        return np.asarray(value, dtype)
+    except ValueError as error:
+        raise InputError(f"{origin} holds lists of different lengths") from error
+
+
 def fitted(array: Array, details: Details, origin: object) -> Array:
     """`array` in the dtype and a shape of its input: a batch of 1 may be left out.
 
@@ -110,7 +123,7 @@ def cast(array: Array, details: Details, origin: object) -> Array:
         InputError: they do not.
     """
     name, dtype = details["name"], np.dtype(details["dtype"])
-    if array.dtype.kind == "V" and array.dtype.itemsize == dtype.itemsize:
+    if dtype in _EXTENDED_FLOATS and array.dtype == np.dtype((np.void, dtype.itemsize)):
         array = array.view(dtype)  # numpy stores bfloat16 as two bytes without a name
     if not _castable(array, dtype):
         raise InputError(
@@ -121,7 +134,7 @@ def cast(array: Array, details: Details, origin: object) -> Array:
         array = np.strings.encode(array, "utf-8")
     with np.errstate(over="ignore"):
         taken = array.astype(object if dtype.kind == "S" else dtype, copy=False)
-    if array.dtype.kind in "iuf" and taken is not array and np.isinf(taken).any():
+    if array.dtype.kind in "iufc" and taken is not array and np.isinf(taken).any():
         finite = np.abs(array[np.isfinite(array) & np.isinf(taken)])
         if finite.size:
             raise InputError(
@@ -155,15 +168,23 @@ def _castable(array: Array, dtype: np.dtype[Any]) -> bool:
         limits = np.iinfo(dtype)
         return not array.size or (array.min() >= limits.min and array.max() <= limits.max)
     if dtype.kind in "fc" or dtype in _EXTENDED_FLOATS:
-        return array.dtype.kind in "iuf" or array.dtype in _EXTENDED_FLOATS
+        kinds = "iufc" if dtype.kind == "c" else "iuf"
+        return array.dtype.kind in kinds or array.dtype in _EXTENDED_FLOATS
     return False
 
 
 def entry_names(names: Iterable[str]) -> list[str]:
     """`names` as those of files in an archive: what unpacks it writes none outside its folder."""
     safe = [_entry_name(name) for name in names]
-    same = {name for name in safe if safe.count(name) > 1}
-    return [f"{i}_{name}" if name in same else name for i, name in enumerate(safe)]
+    counts = Counter(safe)
+    taken, found = set(counts), list[str]()
+    for place, name in enumerate(safe):
+        free = f"{place}_{name}" if counts[name] > 1 else name
+        while counts[name] > 1 and free in taken:
+            free = f"_{free}"
+        taken.add(free)
+        found.append(free)
+    return found
 
 
 def _entry_name(name: str) -> str:

@@ -22,6 +22,8 @@ from tflite_ort.prediction.array_files import (
 Array = npt.NDArray[Any]
 
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
+# Where Pillow gives the 16 bits of a gray picture as integers of 32.
+_WIDE = frozenset({"PNG", "PPM"})
 _LEVELS = 256
 
 
@@ -55,9 +57,11 @@ def decoded_image(
     try:
         with pillow.open(io.BytesIO(content)) as file:
             file.load()
-            image = file if file.mode == _MODES[channels] else file.convert(_MODES[channels])
+            image = converted(file, _MODES[channels])
     except pillow.DecompressionBombError as error:
         raise InputError(f"{origin} is too large: {error}") from error
+    except InputError as error:
+        raise InputError(f"{origin} {error}") from error
     except (*DAMAGED, OSError) as error:
         raise InputError(f"{origin} is not an image that can be read") from error
     return _values(image, details, normalization)
@@ -123,6 +127,21 @@ def _values(image: Any, details: Details, normalization: Normalization | None) -
         image = resized(image, size)
     pixels = np.asarray(image).reshape(size[1], size[0], channels)
     return _shaped(pixels, details, normalization)
+
+
+def converted(image: Any, mode: str) -> Any:
+    """Pillow's `image` in another mode. Of 16 bits in a gray one the higher 8 count, as in one with
+    colours; Pillow's own conversion would make all above 255 white.
+
+    Raises:
+        InputError: it holds integers of 32 bits or floats.
+    """
+    if image.mode.startswith("I;16") or (image.mode == "I" and image.format in _WIDE):
+        pixels = (np.asarray(image) >> 8).astype(np.uint8)
+        return _pillow("reading a picture of 16 bits").fromarray(pixels).convert(mode)
+    if image.mode in ("I", "F"):
+        raise InputError("has pixels of 32 bits, and nothing tells which value is white")
+    return image if image.mode == mode else image.convert(mode)
 
 
 def resized(image: Any, size: tuple[int, int]) -> Any:

@@ -57,18 +57,27 @@ def _work(units: list[Unit], loaded: list[Loaded]) -> Block:
 
 @dataclass(slots=True)
 class _Draft:
-    """Rows that wait to be written as one part, of the units [first, after)."""
+    """Rows that wait to be written as one part, of the units [first, after).
+
+    Args:
+        blocks: each with the unit that follows on it. An interrupt comes before or after one is
+            appended, so that a part never says less than it holds.
+    """
 
     first: int
-    after: int
-    blocks: list[Block] = field(default_factory=list)
+    blocks: list[tuple[int, Block]] = field(default_factory=list)
     size: int = 0
     begun: float = field(default_factory=time.monotonic)
 
+    @property
+    def after(self) -> int:
+        """The unit behind the last one."""
+        return self.blocks[-1][0] if self.blocks else self.first
+
     def add(self, after: int, block: Block) -> None:
         """Put the rows of the units up to `after` behind the others."""
-        self.blocks.append(block)
-        self.after, self.size = after, self.size + block.size
+        self.blocks.append((after, block))
+        self.size += block.size
 
     def is_due(self, seconds: float) -> bool:
         """Whether it is time to write."""
@@ -81,7 +90,7 @@ def _run(job: Job, pool: Executor, work: Work, workers: int, rows: int, tell: Te
         for first, units, block in _in_order(job, pool, work, workers, rows):
             if draft is not None and draft.after != first:
                 draft = _write(job, draft)
-            draft = draft or _Draft(first, first)
+            draft = draft or _Draft(first)
             draft.add(first + len(units), block)
             tell(len(units), len(block.sources), block.failed)
             if draft.is_due(job.save_seconds):
@@ -92,9 +101,9 @@ def _run(job: Job, pool: Executor, work: Work, workers: int, rows: int, tell: Te
 
 
 def _write(job: Job, draft: _Draft | None) -> _Draft | None:
-    """Write a draft, if there is one; none is left."""
-    if draft is not None:
-        job.write(draft.first, draft.after, joined(draft.blocks))
+    """Write a draft, if there is one with rows; none is left."""
+    if draft is not None and draft.blocks:
+        job.write(draft.first, draft.after, joined([block for _, block in draft.blocks]))
     return None
 
 

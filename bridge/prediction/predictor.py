@@ -9,7 +9,13 @@ from typing import Any, overload
 import numpy as np
 
 from tflite_ort.prediction.array_files import Array, InputError
-from tflite_ort.prediction.preparation import Column, Preparation, checked_columns, columns_of
+from tflite_ort.prediction.preparation import (
+    Column,
+    Preparation,
+    checked_columns,
+    column_of,
+    columns_of,
+)
 from tflite_ort.prediction.row_model import ModelSource, RowModel
 from tflite_ort.prediction.tensors import OutputColumn, free_name
 from tflite_ort.providers.delegates import ProviderChoices
@@ -121,7 +127,7 @@ class Predictor:
         others = {name: batch[name] for name in batch if name not in names.values()}
         if taken := others.keys() & results:
             raise InputError(f"columns {sorted(taken)} have the names of outputs")
-        return {**{name: np.asarray(values) for name, values in others.items()}, **results}
+        return {**{name: column_of(values) for name, values in others.items()}, **results}
 
     def _single(self, values: Column) -> Array:
         if len(self.rows.inputs) != 1 or len(self.rows.outputs) != 1:

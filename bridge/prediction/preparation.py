@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from tflite_ort.prediction.array_files import Array, InputError, cast
+from tflite_ort.prediction.array_files import Array, InputError, array_of, cast
 from tflite_ort.prediction.images import Normalization, image_of_pixels, takes_images
 from tflite_ort.prediction.sound import Ear
-from tflite_ort.prediction.tensors import InputColumn
+from tflite_ort.prediction.tensors import InputColumn, ragged
 from tflite_ort.suggestions import suggestion
 
 # What a caller gives for an input: an array [n, ...], or n arrays.
@@ -42,6 +42,14 @@ def columns_of(
     return found
 
 
+def column_of(values: Column) -> Array:
+    """What is no input as an array of n rows; of objects, where they have different shapes."""
+    try:
+        return np.asarray(values)
+    except ValueError:
+        return ragged(list(values))
+
+
 def checked_columns(columns: Mapping[str, str], inputs: Sequence[InputColumn]) -> dict[str, str]:
     """`columns` by input.
 
@@ -62,7 +70,7 @@ class Preparation:
     Args:
         media: uint8 arrays are images, and arrays of samples are sound; False: they are values.
         normalization: of pixels, in the place of the metadata's.
-        rate: samples a second of sound, where the metadata do not tell.
+        rate: samples a second of sound, in the place of the metadata's.
     """
 
     media: bool = False
@@ -83,6 +91,14 @@ class Preparation:
         rate = self.rate or (None if told is None else told.sample_rate or None)
         return Ear.of(column.details, rate, None if told is None else told.channels or None)
 
+    def hears(self, column: InputColumn) -> bool:
+        """Whether an input takes sound."""
+        try:
+            self.ear_of(column)
+        except InputError:
+            return False
+        return True
+
     def rows(self, values: Column, column: InputColumn) -> Array | list[Array]:
         """The rows [n, ...] of an input, or n arrays where the model takes any sizes.
 
@@ -96,11 +112,13 @@ class Preparation:
             return _fitted(values, column)
         if np.dtype(column.details["dtype"]).kind in "SO":
             return _fitted(np.asarray(values, np.object_), column)
-        return _stacked([_fitted(np.asarray(each)[np.newaxis], column)[0] for each in values])
+        origin = f"the column for {column.name!r}"
+        rows = [array_of(each, origin)[np.newaxis] for each in values]
+        return _stacked([_fitted(each, column)[0] for each in rows])
 
     def _medium(self, value: Any, column: InputColumn) -> Array:
         """An image or a stretch of sound as a row."""
-        array = np.asarray(value)
+        array = array_of(value, f"the column for {column.name!r}")
         if column.sound is None:
             how = self.normalization_of(column)
             image = image_of_pixels(array, column.details, how, f"the image for {column.name!r}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,10 @@ import numpy as np
 
 from tflite_ort.optional import optional_module
 from tflite_ort.prediction.array_files import (
+    DAMAGED,
     Array,
     InputError,
+    array_of,
     cast,
     fitted,
     loaded_array,
@@ -92,6 +95,8 @@ class Tables:
             self._path = None
             raise InputError(f"{unit.path} cannot be read: {error}") from error
         table = arrow.Table.from_batches(batches).combine_chunks()
+        if several := [name for name, n in Counter(table.column_names).items() if n > 1]:
+            raise InputError(f"{unit.path} has several columns {several[0]!r}")
         return {name: table.column(name).combine_chunks() for name in table.column_names}
 
     def _batches_of(self, unit: Unit) -> Iterator[Any]:
@@ -153,7 +158,7 @@ def rows_of(
         if isinstance(table, Exception):
             raise table
         if table is None:
-            rows: Iterator[Row] = _rows_of_file(unit.path, inputs, preparation)
+            rows: Iterator[Row] = _rows_of_file(unit.path, inputs, preparation, columns)
         else:
             rows = _rows_of_table(unit, table, inputs, preparation, columns)
         for row in rows:
@@ -165,17 +170,18 @@ def rows_of(
 
 
 def _rows_of_file(
-    path: str, inputs: Sequence[InputColumn], preparation: Preparation
+    path: str,
+    inputs: Sequence[InputColumn],
+    preparation: Preparation,
+    columns: Mapping[str, str],
 ) -> Iterator[Row]:
     suffix = suffix_of(path)
     if suffix == ARRAYS:
         arrays = read_npz(Path(path))
-        names = columns_of(arrays, inputs, {})
+        names = columns_of(arrays, inputs, columns)
         yield [_sample(arrays[names[each.name]], each, path) for each in inputs]
         return
-    if len(inputs) != 1:
-        raise InputError(f"the model has {len(inputs)} inputs: .npz and .parquet files name them")
-    (column,) = inputs
+    column = _only(inputs)
     if suffix == SOUND:
         for stretch in preparation.ear_of(column).stretches(open_wav(Path(path))):
             yield [row_of(stretch, column)]
@@ -184,6 +190,17 @@ def _rows_of_file(
     else:
         how = preparation.normalization_of(column)
         yield [row_of(read_image(Path(path), column.details, how), column)]
+
+
+def _only(inputs: Sequence[InputColumn]) -> InputColumn:
+    """The input of a model that has one.
+
+    Raises:
+        InputError: it has others.
+    """
+    if len(inputs) != 1:
+        raise InputError(f"the model has {len(inputs)} inputs: .npz and .parquet files name them")
+    return inputs[0]
 
 
 def _sample(array: Array, column: InputColumn, path: str) -> Array:
@@ -201,9 +218,14 @@ def _rows_of_table(
     preparation: Preparation,
     columns: Mapping[str, str],
 ) -> Iterator[Row]:
-    names = columns_of(table, inputs, columns)
+    if suffix_of(unit.path) == ARRAY:
+        names = {_only(inputs).name: ""}
+    else:
+        names = columns_of(table, inputs, columns)
     origins = {name: f"column {name!r}" if name else unit.path for name in table}
     wanted = [names[each.name] for each in inputs]
+    if any(len(table[name]) != unit.count for name in wanted):
+        raise InputError(f"{unit.path} has changed since the job began")
     cells = [
         _cells(table[name], each, preparation, origins[name])
         for name, each in zip(wanted, inputs, strict=True)
@@ -218,11 +240,22 @@ def _cells(
 ) -> Iterator[Array | Exception]:
     """The values of one input."""
     values = column if isinstance(column, np.ndarray) else _unpacked(column, given)
+    stored = not isinstance(values, np.ndarray)
     for value in values:
         try:
-            yield _cell(value, given, preparation, origin)
+            read = _as_python(value, origin) if stored else value
+            yield _cell(read, given, preparation, origin)
         except ROW_ERRORS as error:
             yield error
+
+
+def _as_python(value: Any, origin: str) -> Any:
+    """A cell of an arrow array as an object of Python."""
+    arrow: Any = optional_module("pyarrow")
+    try:
+        return value.as_py()
+    except (*DAMAGED, arrow.ArrowException) as error:
+        raise InputError(f"{origin} holds what cannot be read: {error}") from error
 
 
 def _cell(value: Any, given: InputColumn, preparation: Preparation, origin: str) -> Array:
@@ -234,7 +267,7 @@ def _cell(value: Any, given: InputColumn, preparation: Preparation, origin: str)
         how = preparation.normalization_of(given)
         return row_of(decoded_image(value, given.details, how, f"the image in {origin}"), given)
     strings = np.dtype(given.details["dtype"]).kind in "SO"
-    array = np.asarray(value, np.object_ if strings else None)
+    array = array_of(value, origin, np.object_ if strings else None)
     row = given.row
     if array.dtype.kind == "O" and not strings:
         raise InputError(f"{origin} holds no numbers")
@@ -259,7 +292,7 @@ def _unpacked(column: Any, given: InputColumn) -> Any:
     whole = plain and flat.null_count == 0 and -1 not in given.row and len(flat) == size
     if whole and _even(arrow, column, given.row):
         return flat.to_numpy(zero_copy_only=False).reshape(len(column), *given.row)
-    return (cell.as_py() for cell in column)
+    return column
 
 
 def _has_order(shape: Sequence[int], row: Sequence[int]) -> bool:

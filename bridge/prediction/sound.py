@@ -19,7 +19,7 @@ _FORMAT_BYTES = 40  # of the format chunk, what is looked at
 _MOST_CHANNELS = 64
 # A filter for another rate reaches over so many samples of the lower rate on each side.
 _REACH = 16
-# A fraction of rates with larger numbers is taken as the nearest one with such numbers.
+# Rates whose fraction has larger numbers are not converted.
 _LARGEST_TERM = 1 << 12
 _BLOCK_SECONDS = 2
 # Samples a second that a model may ask for; recorders of ultrasound reach a third of it.
@@ -154,6 +154,11 @@ class Ear:
             )
         length = None if inner[0] < 1 else inner[0]
         if length is not None and not wide and channels:
+            if length % channels:
+                raise InputError(
+                    f"input {details['name']!r} of {length} values has no whole number of samples "
+                    f"in {channels} channels"
+                )
             length //= channels
         return cls(details, length, rate, inner[1] if wide else channels or 1)
 

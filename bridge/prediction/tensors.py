@@ -116,8 +116,8 @@ class OutputColumn:
         return np.array(self.labels, np.object_)[places], scores.astype(np.float32)
 
 
-def ragged(rows: Sequence[Array]) -> Array:
-    """An object array of arrays."""
+def ragged(rows: Sequence[Any]) -> Array:
+    """An object array of rows, which are mostly arrays."""
     column = np.empty(len(rows), np.object_)
     for place, row in enumerate(rows):
         column[place] = row

@@ -46,12 +46,19 @@ class Unit:
         return [self.path, self.first, self.count, self.table]
 
 
-def units_of(inputs: Sequence[str], *, rows: bool, names: Collection[str] = ()) -> Iterator[Unit]:
+def units_of(
+    inputs: Sequence[str],
+    *,
+    rows: bool,
+    names: Collection[str] = (),
+    out: Path | None = None,
+) -> Iterator[Unit]:
     """What the inputs of a command stand for: files, folders (with all below), and patterns.
 
     Args:
         rows: the first axis of arrays is rows.
         names: of the arrays that are read of an archive, if it has them.
+        out: the file of results, which is none of those that a folder or a pattern stands for.
 
     Raises:
         InputError: nothing is found; OSError: a file that is named is missing.
@@ -59,6 +66,8 @@ def units_of(inputs: Sequence[str], *, rows: bool, names: Collection[str] = ()) 
     found = False
     for text in inputs:
         for path in _paths(text):
+            if out is not None and path != text and _is_same(path, out):
+                continue
             found = True
             yield from _units(path, rows=rows, names=names)
     if not found:
@@ -68,6 +77,10 @@ def units_of(inputs: Sequence[str], *, rows: bool, names: Collection[str] = ()) 
 def suffix_of(path: str) -> str:
     """The suffix of a file in small letters."""
     return os.path.splitext(path)[1].lower()
+
+
+def _is_same(path: str, out: Path) -> bool:
+    return os.path.basename(path) == out.name and os.path.realpath(path) == os.path.realpath(out)
 
 
 def _paths(text: str) -> Iterator[str]:

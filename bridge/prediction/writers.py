@@ -18,7 +18,16 @@ import numpy as np
 from tflite_ort.files import writing
 from tflite_ort.optional import optional_module
 from tflite_ort.prediction.array_files import Array, InputError, entry_names
-from tflite_ort.prediction.results import ERROR, ROW, SHAPE, SOURCE, TEXT, Block, ResultColumn
+from tflite_ort.prediction.results import (
+    ERROR,
+    ROW,
+    SHAPE,
+    SOURCE,
+    TEXT,
+    Block,
+    ResultColumn,
+    no_values,
+)
 from tflite_ort.prediction.units import parquet_module
 
 _COPIED = 1 << 20
@@ -116,7 +125,7 @@ class _Jsonl(_Lines):
 
     def write(self, text: io.StringIO, block: Block) -> None:
         for source, number, error, values in _rows(self.columns, block):
-            row: dict[str, Any] = {SOURCE: _told(source), ROW: number}
+            row: dict[str, Any] = {SOURCE: source, ROW: number}
             row |= {c.name: v for c, v in zip(self.columns, values, strict=True)}
             text.write(json.dumps({**row, ERROR: error}, allow_nan=False) + "\n")
 
@@ -134,12 +143,17 @@ class _Csv(_Lines):
         sheet = csv.writer(text)
         for source, number, error, values in _rows(self.columns, block):
             cells = (json.dumps(each) if isinstance(each, list) else each for each in values)
-            sheet.writerow([_told(source), number, *cells, error])
+            sheet.writerow([source, number, *cells, error])
 
 
 def _told(text: str) -> str:
-    """A path as text that can be written: bytes that are no UTF-8 as escapes."""
+    """A path, or what has one in it, as text that can be written: bytes that are no UTF-8 as
+    escapes."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def _said(error: str | None) -> str | None:
+    return None if error is None else _told(error)
 
 
 def _rows(
@@ -149,10 +163,10 @@ def _rows(
     place = 0
     for source, number, error in zip(block.sources, block.numbers, block.errors, strict=True):
         if error is None:
-            yield source, number, None, [_plain(values[place]) for values in block.values]
+            yield _told(source), number, None, [_plain(values[place]) for values in block.values]
             place += 1
         else:
-            yield source, number, error, [None] * len(columns)
+            yield _told(source), number, _told(error), [None] * len(columns)
 
 
 def _plain(value: Any) -> Any:
@@ -190,16 +204,20 @@ class _Npz:
         self._columns = columns
 
     def part(self, path: Path, block: Block) -> None:
-        made, arrays = io.BytesIO(), self._arrays(block)
-        with zipfile.ZipFile(made, "w") as archive:
+        made = io.BytesIO()
+        self._write(made, block)
+        _write_checked(path, made.getbuffer())
+
+    def _write(self, stream: IO[bytes], block: Block) -> None:
+        arrays = self._arrays(block)
+        with zipfile.ZipFile(stream, "w") as archive:
             for name, array in zip(entry_names(arrays), arrays.values(), strict=True):
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
                     np.lib.format.write_array(file, array, allow_pickle=False)
-        _write_checked(path, made.getbuffer())
 
     def _arrays(self, block: Block) -> dict[str, Array]:
         sources = np.array([_told(each) for each in block.sources], np.str_)
-        errors = np.array([each or "" for each in block.errors], np.str_)
+        errors = np.array([_said(each) or "" for each in block.errors], np.str_)
         arrays = {SOURCE: sources, ROW: np.array(block.numbers, np.int64), ERROR: errors}
         valid = block.valid
         for column, values in zip(self._columns, block.values, strict=True):
@@ -215,16 +233,18 @@ class _Npz:
 
     def join(self, parts: Sequence[Path], out: Path) -> None:
         _check(parts)
-        with writing(out) as (stream,), zipfile.ZipFile(stream, "w") as archive:
-            for name in _entries(parts):
-                with archive.open(name, "w", force_zip64=True) as file:
-                    _join_arrays(parts, name, file)
+        with writing(out) as (stream,):
+            if not parts:
+                self._write(stream, Block([], [], [], no_values(self._columns)))
+                return
+            with zipfile.ZipFile(stream, "w") as archive:
+                for name in _entries(parts[0]):
+                    with archive.open(name, "w", force_zip64=True) as file:
+                        _join_arrays(parts, name, file)
 
 
-def _entries(parts: Sequence[Path]) -> list[str]:
-    if not parts:
-        return []
-    with zipfile.ZipFile(parts[0]) as archive:
+def _entries(part: Path) -> list[str]:
+    with zipfile.ZipFile(part) as archive:
         return archive.namelist()
 
 
@@ -242,8 +262,8 @@ def _flat(column: ResultColumn, values: Array, valid: Array) -> dict[str, Array]
     """Rows of different shapes, one after the other, and their shapes."""
     ranks = {each.ndim for each in values}
     if len(ranks) > 1:
-        raise InputError(f"{column.name!r} has different ranks: write .parquet or .jsonl")
-    shapes = np.zeros((len(valid), *ranks), np.int64)
+        raise _different_ranks(repr(column.name))
+    shapes = np.zeros((len(valid), *ranks), np.int64)  # [n], if all rows have an error
     if len(values):
         shapes[valid] = [each.shape for each in values]
     flat = [each.ravel() for each in values]
@@ -253,6 +273,10 @@ def _flat(column: ResultColumn, values: Array, valid: Array) -> dict[str, Array]
     else:
         whole = whole.astype(column.stored)
     return {column.name: whole, f"{column.name}{SHAPE}": shapes}
+
+
+def _different_ranks(name: str) -> InputError:
+    return InputError(f"{name} has different ranks: write .parquet or .jsonl")
 
 
 def _join_arrays(parts: Sequence[Path], name: str, file: IO[bytes]) -> None:
@@ -266,8 +290,10 @@ def _join_arrays(parts: Sequence[Path], name: str, file: IO[bytes]) -> None:
     for part, (shape, _) in zip(parts, heads, strict=True):
         with zipfile.ZipFile(part) as archive, archive.open(name) as source:
             array = np.lib.format.read_array(source, allow_pickle=False).astype(dtype)
-        if shape[1:] != inner:  # all rows have an error, and so no shape
-            array = np.zeros((shape[0], *inner), dtype)
+        if shape[1:] != inner:
+            if shape[1:]:
+                raise _different_ranks(name)
+            array = np.zeros((shape[0], *inner), dtype)  # all rows have an error, and so no shape
         file.write(array.tobytes())
 
 
@@ -356,7 +382,7 @@ class _Parquet:
             if column.row is None:
                 shapes = [list(each.shape) for each in values]
                 yield arrow.array(_spaced(shapes, valid), arrow.list_(arrow.int64()))
-        yield arrow.array(block.errors, arrow.string())
+        yield arrow.array([_said(each) for each in block.errors], arrow.string())
 
     def _scalars(self, column: ResultColumn, values: Array, valid: Array) -> Any:
         stored = values if values.dtype.kind == "O" else values.astype(column.stored)

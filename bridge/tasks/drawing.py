@@ -16,6 +16,7 @@ from tflite_ort.export_decoded import known_kind
 from tflite_ort.files import writing
 from tflite_ort.optional import optional_module
 from tflite_ort.prediction.array_files import DAMAGED
+from tflite_ort.prediction.images import converted
 from tflite_ort.providers.delegates import ProviderChoices
 from tflite_ort.schema import ModelError
 from tflite_ort.tasks.face_landmarker import FaceLandmarker, FaceLandmarkerOptions
@@ -145,7 +146,7 @@ def _pixels(picture: Any, path: Path, pillow: Any, number: int = 0) -> Array:
     try:
         if number:
             picture.seek(number)
-        return np.array(picture.convert("RGB"))
+        return np.array(converted(picture, "RGB"))
     except pillow.DecompressionBombError as error:
         raise OSError(f"{path} is too large: {error}") from error
     except (*DAMAGED, OSError) as error:

@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.optional import optional_module
+from tflite_ort.prediction.array_files import InputError
+from tflite_ort.prediction.images import converted
 
 Array = npt.NDArray[Any]
 
@@ -75,7 +77,10 @@ class Image:
         pillow = optional_module("PIL.Image")
         if pillow is not None:
             with pillow.open(file_name) as picture:
-                return cls(ImageFormat.SRGB, np.array(picture.convert("RGB")))
+                try:
+                    return cls(ImageFormat.SRGB, np.array(converted(picture, "RGB")))
+                except InputError as error:
+                    raise OSError(f"{os.fspath(file_name)} {error}") from error
         opencv = optional_module("cv2")
         if opencv is None:
             raise ImportError("to read pictures install Pillow: pip install 'tflite-ort[images]'")
