@@ -22,6 +22,7 @@ from tflite_ort.generation.signature_roles import (
     TOKENS,
     Step,
     caches_of,
+    filled,
 )
 from tflite_ort.interpreter import Interpreter
 
@@ -144,9 +145,7 @@ class Network:
             raise GenerationError(f"the model's caches hold {self.capacity} tokens")
         arrays = step.arrays(self.read, len(tokens), self._window)
         if TOKENS in step.inputs:
-            given = np.zeros(step.details[TOKENS]["shape"], step.details[TOKENS]["dtype"])
-            given.reshape(-1)[: len(tokens)] = tokens
-            arrays[step.inputs[TOKENS]] = given
+            arrays[step.inputs[TOKENS]] = filled(step.details[TOKENS], tokens)
         for role, embedder in self._embedders.items():
             rows, detail = embedder.rows(tokens, step.length), step.details[role]
             if rows.size != np.prod(detail["shape"]):
@@ -242,12 +241,24 @@ def _of_length(
     shapes = {key: _shapes(interpreter, key, caches) for key in keys}
     if cache_length is None:
         return max(keys, key=lambda key: sum(map(_product, shapes[key].values())))
-    found = [key for key in keys if any(cache_length in shape for shape in shapes[key].values())]
+    found = [key for key in keys if cache_length in _own_sizes(key, shapes)]
     if not found:
         raise GenerationError(
             f"no signature has caches of {cache_length} tokens: {', '.join(keys)}"
         )
     return found[0]
+
+
+def _own_sizes(key: str, shapes: Mapping[str, Mapping[str, tuple[int, ...]]]) -> set[int]:
+    """The sizes of a signature's caches in which it differs from other signatures; of the only
+    signature all."""
+    found = set[int]()
+    for name, shape in shapes[key].items():
+        others = [each[name] for other, each in shapes.items() if other != key and name in each]
+        for axis, size in enumerate(shape):
+            if not others or any(other[axis : axis + 1] != (size,) for other in others):
+                found.add(size)
+    return found
 
 
 def _product(shape: tuple[int, ...]) -> int:

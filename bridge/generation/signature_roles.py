@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
@@ -55,7 +56,8 @@ class Step:
         """The step of a signature.
 
         Raises:
-            GenerationError: it has other inputs, or is not told which tokens it takes.
+            GenerationError: it has other inputs, is not told which tokens it takes, or an input
+                has another type or size than those of its role.
         """
         found = runner.get_input_details()
         given = [name for name in found if name not in caches]
@@ -65,7 +67,13 @@ class Step:
         details = {role: found[name] for role, name in inputs.items()}
         if POSITIONS not in inputs or not (TOKENS in inputs or EMBEDDINGS in inputs):
             raise GenerationError(f"signature {key!r} takes no tokens and positions: {given}")
-        return cls(runner, int(np.prod(details[POSITIONS]["shape"])), inputs, details)
+        length = int(np.prod(details[POSITIONS]["shape"]))
+        for role, detail in details.items():
+            if not _fits(role, detail, length):
+                dtype, shape = np.dtype(detail["dtype"]), [*map(int, detail["shape"])]
+                said = f"{inputs[role]!r} of {dtype} {shape} cannot be its {role}"
+                raise GenerationError(f"signature {key!r} takes {length} tokens: {said}")
+        return cls(runner, length, inputs, details)
 
     def arrays(self, start: int, count: int, window: int) -> dict[str, Array]:
         """The inputs of a call that follow from where its tokens stand.
@@ -89,6 +97,34 @@ class Step:
         return arrays
 
 
+def _fits(role: str, detail: Detail, length: int) -> bool:
+    """Whether a tensor can be an input of this role, of a signature that takes so many tokens."""
+    dtype, size = np.dtype(detail["dtype"]), int(np.prod(detail["shape"]))
+    if role in (MASK, LOCAL_MASK):
+        return len(detail["shape"]) >= 2 and (dtype == np.bool_ or _is_float(dtype))
+    least = {TOKENS: length, POSITIONS: 1, PLACES: 3}.get(role, 0)
+    return size >= least and (dtype.kind in "iu" or _is_float(dtype))
+
+
+def _is_float(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind == "f" or dtype == ml_dtypes.bfloat16
+
+
+def filled(detail: Detail, tokens: Sequence[int]) -> Array:
+    """Tokens as an input, with 0 behind them.
+
+    Raises:
+        GenerationError: its dtype does not hold one of them.
+    """
+    array = np.zeros(detail["shape"], detail["dtype"])
+    try:
+        array.reshape(-1)[: len(tokens)] = tokens
+    except OverflowError as error:
+        said = f"token {max(tokens, key=abs)} is none that an input of {array.dtype} takes"
+        raise GenerationError(said) from error
+    return array
+
+
 def mask_of(detail: Detail, start: int, count: int, window: int) -> Array:
     """A causal mask [..., length, capacity]: True or 0 where a token looks.
 
@@ -104,7 +140,7 @@ def mask_of(detail: Detail, start: int, count: int, window: int) -> Array:
         seen &= columns > rows - window
     if dtype == np.bool_:
         return np.broadcast_to(seen, shape)
-    hidden = dtype.type(_HIDDEN * float(np.finfo(dtype).max))
+    hidden = dtype.type(_HIDDEN * float(ml_dtypes.finfo(dtype).max))
     return np.broadcast_to(np.where(seen, dtype.type(0), hidden), shape)
 
 
