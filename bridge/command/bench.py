@@ -109,12 +109,7 @@ def bench(
     Memory is the growth of a fresh process (Linux only).
     """
     counts = _thread_counts(threads)
-    if profile:
-        refuse_unused(context, "not with --profile", *_OF_ROUNDS)
-        if len(counts) > 1:
-            refuse_unused(context, "takes one number with --profile", "threads")
-    elif not litert:
-        refuse_unused(context, "compares with LiteRT", "check")
+    _refuse_unused(context, len(counts), profile=profile, litert=litert)
     resolver_of(resolver)
     budgets(budget)
     providers = choices_of(provider, provider_option)
@@ -145,6 +140,15 @@ def bench(
     else:
         _show(results, kinds, check, json_file, html, with_classes=suite is not None)
     raise typer.Exit(int(failed))
+
+
+def _refuse_unused(context: typer.Context, counts: int, *, profile: bool, litert: bool) -> None:
+    if profile:
+        refuse_unused(context, "not with --profile", *_OF_ROUNDS)
+        if counts > 1:
+            refuse_unused(context, "takes one number with --profile", "threads")
+    elif not litert:
+        refuse_unused(context, "compares with LiteRT", "check")
 
 
 def _files(models: Sequence[Path] | None, suite: Path | None) -> list[Path]:

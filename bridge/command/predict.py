@@ -173,12 +173,16 @@ def predict(
             save_seconds=save_every,
         )
         count = workers or (cores() if worker.on_cpu else 1)
-        how: Work = partial(run_threads, job, worker, count)
-        if engine is Engine.PROCESSES:
-            how = partial(run_processes, job, setup, count, worker.rows_at_once)
-        elif engine is Engine.RAY:
-            how = partial(run_ray, job, setup, Cluster(count, address, gpus))
+        how = _work_of(engine, job, setup, worker, Cluster(count, address, gpus))
         _run(job, how, as_json=as_json)
+
+
+def _work_of(engine: Engine, job: Job, setup: Setup, worker: Worker, cluster: Cluster) -> Work:
+    if engine is Engine.PROCESSES:
+        return partial(run_processes, job, setup, cluster.workers, worker.rows_at_once)
+    if engine is Engine.RAY:
+        return partial(run_ray, job, setup, cluster)
+    return partial(run_threads, job, worker, cluster.workers)
 
 
 def _description(model: Path, setup: Setup, worker: Worker) -> dict[str, Any]:

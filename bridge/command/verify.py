@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -37,7 +36,7 @@ from tflite_ort.command.arguments import (
     refuse_unused_preparation,
     resolver_of,
 )
-from tflite_ort.command.arrays import Tell, read_inputs, write_outputs
+from tflite_ort.command.arrays import read_inputs, write_outputs
 from tflite_ort.command.called import called_model
 from tflite_ort.command.terminal import INTERRUPTED, new_console, new_table, say
 from tflite_ort.comparison.differences import Tolerance
@@ -182,22 +181,13 @@ def verify(
     budget: BudgetNumbers = None,
 ) -> None:
     """Run a model in several runtimes and say which operator is off; exit code 4 if one is."""
-    if onnx is None:
-        refuse_unused(context, "needs --onnx", "value_map")
-    if inputs:
-        refuse_unused(context, "is of random inputs, without --input", "samples", "steps")
-    else:
-        refuse_unused(context, "needs --input", "mean", "std", "rate")
+    _refuse_unused(context, with_onnx=onnx is not None, with_inputs=bool(inputs))
     found = resolver_of(resolver)
     settings = Settings(choices_of(provider, provider_option), threads, hybrid.value, found)
-    if html is not None:
-        environment()  # says now what is missing, not after the work
+    _check_page(html)
     limits: dict[str, Any] = {"external_roots": external_root or (), "budgets": budgets(budget)}
     how = Preparation(normalization=normalization_of(mean, std), rate=rate)
-    tell: Tell = partial(say, error=json_file == "-")
-    read = partial(
-        _given, files=inputs or (), seed=seed, how=how, resolver=found, context=context, tell=tell
-    )
+    given = _Files(inputs or (), seed, how, found, context, json_file == "-")
     with called_model(model, signature, name, **limits) as (file, source):
         report = verified(
             file,
@@ -205,7 +195,7 @@ def verify(
             onnx_file=onnx,
             mapping=None if value_map is None else _mapping(value_map),
             reference=reference,
-            inputs=read(source, file) if inputs else Random(samples, steps, seed),
+            inputs=_given(given, source, file) if inputs else Random(samples, steps, seed),
             tolerance=Tolerance(tolerance, quanta),
             settings=_on_device(settings, file, limits),
             profiled_runs=_PROFILED * (bool(html or overlay) if profile is None else profile),
@@ -219,6 +209,20 @@ def verify(
     if extract is not None:
         _extract(source, report, extract)
     raise typer.Exit(report.exit_code if report.complete else INTERRUPTED)
+
+
+def _refuse_unused(context: typer.Context, *, with_onnx: bool, with_inputs: bool) -> None:
+    if not with_onnx:
+        refuse_unused(context, "needs --onnx", "value_map")
+    if with_inputs:
+        refuse_unused(context, "is of random inputs, without --input", "samples", "steps")
+    else:
+        refuse_unused(context, "needs --input", "mean", "std", "rate")
+
+
+def _check_page(html: Path | None) -> None:
+    if html is not None:
+        environment()  # says now what is missing, not after the work
 
 
 def _on_device(settings: Settings, model: Path, limits: dict[str, Any]) -> Settings:
@@ -255,34 +259,42 @@ def _mapping(path: Path) -> dict[str, str | int]:
     return read
 
 
-def _given(
-    source: Model,
-    path: Path,
-    *,
-    files: Sequence[str],
-    seed: int,
-    how: Preparation,
-    resolver: OpResolver | None,
-    context: typer.Context,
-    tell: Tell,
-) -> list[dict[int, Array]]:
-    """A sample of the files; of a folder of images one each.
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """What is given as inputs.
 
     Args:
-        tell: takes a sentence on what was done to a file, of a folder to its first image.
+        files: as of ``--input``; the other inputs are drawn by `seed`.
+        how: what becomes of pictures and sound.
+        quiet: standard output is for the report.
     """
+
+    files: Sequence[str]
+    seed: int
+    how: Preparation
+    resolver: OpResolver | None
+    context: typer.Context
+    quiet: bool
+
+    def tell(self, text: str) -> None:
+        """Say what was done to a file; of a folder, to its first image."""
+        say(text, error=self.quiet)
+
+
+def _given(given: _Files, source: Model, path: Path) -> list[dict[int, Array]]:
+    """A sample of the files; of a folder of images one each."""
     limits: dict[str, Any] = {"external_roots": source.external_roots, "budgets": source.budgets}
-    interpreter = Interpreter(path, resolver=resolver, **limits)
-    details = interpreter.get_input_details()
+    interpreter = Interpreter(path, resolver=given.resolver, **limits)
+    details, files, how = interpreter.get_input_details(), given.files, given.how
     columns = described_inputs(details, interpreter.metadata.inputs)
-    refuse_unused_preparation(context, how, columns)
-    drawn, folder = random_inputs(details, seed, limits=index_limits(source)), Path(files[0])
+    refuse_unused_preparation(given.context, how, columns)
+    drawn, folder = random_inputs(details, given.seed, limits=index_limits(source)), Path(files[0])
     if len(files) > 1 or not folder.is_dir():
-        return [drawn | read_inputs(files, columns, how, tell)]
+        return [drawn | read_inputs(files, columns, how, given.tell)]
     images = sorted(path for path in folder.iterdir() if path.suffix.lower() in _IMAGES)
     if not images:
         raise InputError(f"no images in {folder}")
-    tells = [tell, *[None] * (len(images) - 1)]
+    tells = [given.tell, *[None] * (len(images) - 1)]
     return [
         drawn | read_inputs([str(path)], columns, how, each)
         for path, each in zip(images, tells, strict=True)

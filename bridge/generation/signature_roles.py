@@ -140,7 +140,8 @@ def mask_of(detail: Detail, start: int, count: int, window: int) -> Array:
         seen &= columns > rows - window
     if dtype == np.bool_:
         return np.broadcast_to(seen, shape)
-    hidden = dtype.type(_HIDDEN * float(ml_dtypes.finfo(dtype).max))
+    largest: Any = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
+    hidden = dtype.type(_HIDDEN * float(largest.max))
     return np.broadcast_to(np.where(seen, dtype.type(0), hidden), shape)
 
 
