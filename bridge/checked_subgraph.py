@@ -288,6 +288,15 @@ def _is_like(value: Array, kept: Array) -> bool:
     return value.dtype == kept.dtype and value.shape == kept.shape
 
 
+def _whole(sizes: Array) -> Array:
+    """Floats and truth values as integers, where they are whole numbers."""
+    if sizes.dtype.kind not in "bf":
+        return sizes
+    numbers = sizes.astype(np.float64)
+    whole = (np.abs(numbers) <= LARGEST_SIZE) & (numbers == np.rint(numbers))
+    return numbers.astype(np.int64) if whole.all() else sizes
+
+
 def _sizes(shape: npt.ArrayLike) -> Shape:
     """`shape` as whole numbers of 32 bits."""
     try:
@@ -298,6 +307,7 @@ def _sizes(shape: npt.ArrayLike) -> Shape:
         raise AbsentSizeError("Shape should be 1D, of whole numbers instead of None.")
     if sizes.ndim != 1:
         raise TensorError(f"Shape should be 1D instead of {sizes.ndim}.")
+    sizes = _whole(sizes)
     if sizes.size and sizes.dtype.kind not in "iu":
         raise ResizeError(f"Tensor cannot be resized to {sizes.tolist()}: sizes are whole numbers")
     if sizes.size and sizes.max() > LARGEST_SIZE:

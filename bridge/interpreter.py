@@ -31,6 +31,7 @@ from tflite_ort.tool_methods import ToolMethods
 if TYPE_CHECKING:
     from tflite_ort import device_choice
     from tflite_ort import metadata as model_metadata
+    from tflite_ort.opened_model import OpenedModel
     from tflite_ort.plan import profiling
     from tflite_ort.schema import Budgets, Model
     from tflite_ort.signature import Signature
@@ -216,7 +217,7 @@ class Interpreter(ToolMethods, Closing):
         return type(self)(**self._arguments)
 
     def close(self) -> None:
-        """Give back sessions and memory; every later call raises a StateError."""
+        """Give back sessions and memory; every later call but `copy` raises a StateError."""
         self._closed = True
         self._subgraphs.clear()
         self._loaded.close()
@@ -285,9 +286,7 @@ class Interpreter(ToolMethods, Closing):
 
     def num_subgraphs(self) -> int:
         """How many subgraphs the model has."""
-        if self._closed:
-            raise StateError("The interpreter is closed.")
-        return self._loaded.opened.subgraph_count
+        return self._opened.subgraph_count
 
     def get_signature_list(self) -> dict[str, dict[str, list[str]]]:
         """By signature key, the names of its ``inputs`` and ``outputs``."""
@@ -398,12 +397,18 @@ class Interpreter(ToolMethods, Closing):
             )
 
     @property
+    def _opened(self) -> OpenedModel:
+        if self._closed:
+            raise StateError("The interpreter is closed.")
+        return self._loaded.opened
+
+    @property
     def _model(self) -> Model:
-        return self._loaded.opened.model
+        return self._opened.model
 
     @property
     def _signatures(self) -> Mapping[str, Signature]:
-        return self._loaded.opened.signatures
+        return self._opened.signatures
 
     def _subgraph(self, index: int) -> CheckedSubgraph:
         made = self._subgraphs.get(index)
@@ -413,7 +418,7 @@ class Interpreter(ToolMethods, Closing):
         if not 0 <= index < count:
             raise TensorError(f"Invalid subgraph index {index} exceeds max subgraph index {count}")
         made = self._subgraphs[index] = CheckedSubgraph(
-            self._loaded.opened,
+            self._opened,
             index,
             self._shared,
             compress_zero_points=self._compress_zero_points,

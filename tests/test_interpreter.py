@@ -37,6 +37,7 @@ from tflite_ort.schema import (
     Padding,
     ReducerOptions,
     ReshapeOptions,
+    ResizeError,
     TensorType,
     read_model,
     write_model,
@@ -100,6 +101,11 @@ def test_details_equal_litert(name: str) -> None:
             assert not wrong, {key: (mine[key], other[key]) for key in wrong}
 
 
+def test_content_in_the_place_of_a_path() -> None:
+    with pytest.raises(UnreadableModel, match="^model_path is the content"):
+        Interpreter(batched_convolution())  # type: ignore[arg-type]
+
+
 def test_model_by_path_and_by_content(tmp_path: Path) -> None:
     path = tmp_path / "add.tflite"
     path.write_bytes(ADD)
@@ -146,6 +152,20 @@ def test_a_shape_that_an_operator_cannot_take_names_the_input() -> None:
     message = r"^CONV_2D_0: .*\(inputs were resized: 'in0' to \[1, 8, 8, 1\]\)$"
     with pytest.raises(AllocationError, match=message):
         interpreter.allocate_tensors()
+
+
+@pytest.mark.parametrize("kind", [Interpreter, LiteRT])
+def test_sizes_that_are_whole_floats(kind: Any) -> None:
+    interpreter = kind(model_content=batched_convolution())
+    for sizes in ([2.0, 8.0, 8.0, 3.0], np.array([3, 8, 8, 3]) / 1, np.float16([1, 8, 8, 3])):
+        interpreter.resize_tensor_input(0, sizes)
+        assert interpreter.get_input_details()[0]["shape"].tolist() == [*sizes]
+
+
+@pytest.mark.parametrize("size", [2.5, float("nan"), float("inf"), 2.0**40, -1.0])
+def test_floats_that_are_no_sizes(size: float) -> None:
+    with pytest.raises(ResizeError):
+        Interpreter(model_content=batched_convolution()).resize_tensor_input(0, [size, 8, 8, 3])
 
 
 def test_strict_resize_refuses_known_dimensions() -> None:
