@@ -99,7 +99,8 @@ def opened_file(
         raise ValueError("Can't both provide `model_path` and `model_content`")
     if isinstance(content, str):
         raise TypeError("model_content must be bytes, got str")
-    if isinstance(path, bytes) and path[4:8] == IDENTIFIER:
+    given: Any = path
+    if isinstance(given, bytes) and given[4:8] == IDENTIFIER:
         raise UnreadableModel("model_path is the content of a model: give it as model_content")
     if path and name is None:
         file = _file_at(os.fsdecode(path))

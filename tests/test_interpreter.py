@@ -102,7 +102,7 @@ def test_details_equal_litert(name: str) -> None:
 
 
 def test_content_in_the_place_of_a_path() -> None:
-    with pytest.raises(UnreadableModel, match="^model_path is the content"):
+    with pytest.raises(UnreadableModel, match=r"^model_path is the content"):
         Interpreter(batched_convolution())  # type: ignore[arg-type]
 
 
