@@ -249,7 +249,8 @@ def softmax(op: OperatorView[SoftmaxOptions], inputs: Inputs, state: State) -> O
     input, output = op["input"], op.output
     if input.type in (TensorType.FLOAT32, TensorType.FLOAT16):
         real = _real(x)
-        powers = np.exp((real - real.max(axis=-1, keepdims=True)) * np.float32(op.options.beta))
+        largest = real.max(axis=-1, keepdims=True, initial=-np.inf)
+        powers = np.exp((real - largest) * np.float32(op.options.beta))
         return ((powers / powers.sum(axis=-1, keepdims=True)).astype(x.dtype),)
     if output.type not in (input.type, TensorType.INT16):
         raise refusal(op)

@@ -86,7 +86,7 @@ def conv_3d(op: OperatorView[Conv3DOptions], inputs: Inputs, state: State) -> Ou
         patches = windows(patches, axis, span)  # the result is [B, OD, OH, OW, C, KD, KH, KW]
     rows = patches.transpose(0, 1, 2, 3, 5, 6, 7, 4).reshape(-1, filter[..., 0].size)
     sums = rows @ filter.reshape(-1, filter.shape[-1])
-    return (_finished(op, sums.reshape(*patches.shape[:4], -1), _bias(inputs, 2)),)
+    return (_finished(op, sums.reshape(*patches.shape[:4], filter.shape[-1]), _bias(inputs, 2)),)
 
 
 @kernel(Op.CONV_3D_TRANSPOSE, versions=(1, 1))

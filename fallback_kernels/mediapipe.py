@@ -59,7 +59,7 @@ def maxpoolingwithargmax2d(op: OperatorView[Any], inputs: Inputs, state: State) 
     columns = Span.over(x.shape[2], options.padding, options.filter_width, options.stride_w)
     lowest = -np.inf
     cells = windows(windows(x, 1, rows, lowest), 2, columns, lowest)
-    cells = cells.reshape(*cells.shape[:4], -1)
+    cells = cells.reshape(*cells.shape[:4], options.filter_height * options.filter_width)
     position = cells.argmax(axis=-1)
     greatest = np.take_along_axis(cells, position[..., None], -1)[..., 0]
     greatest = np.clip(greatest, *real_bounds(options.fused_activation_function))

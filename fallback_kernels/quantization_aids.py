@@ -54,7 +54,7 @@ def aeq_hadamard_rotation(op: View, inputs: Inputs, state: State) -> Outputs:
         raise KernelError(f"{x.dtype} rows of {x.shape[-1]} in parts of {size}")
     parts, half = x.reshape(-1, size), 1
     while half < size:
-        pairs = parts.reshape(len(parts), -1, 2, half)
+        pairs = parts.reshape(len(parts), size // (2 * half), 2, half)
         left, right = pairs[:, :, 0], pairs[:, :, 1]
         parts = np.stack([left + right, left - right], axis=2).reshape(-1, size)
         half *= 2

@@ -310,9 +310,9 @@ def windows_reduced(
         raise KernelError(f"{function.name} over windows of {array.dtype} is not implemented")
     counts = tuple(count for count, *_ in rows)
     dtype = np.dtype(np.int8) if array.dtype == np.bool_ else array.dtype
+    if 0 in counts:
+        return np.empty(counts, array.dtype)
     result = np.full(counts, init.reshape(-1)[0]).astype(dtype)
-    if result.size == 0:
-        return result.astype(array.dtype)
     view = array.astype(dtype)
     for axis, row in enumerate(rows):
         view = windows(view, axis, Span(*row, before=0, after=0))

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import struct
+
 import numpy as np
 import onnxruntime
 import pytest
 
 from tests.one_op import T, one_op_model, ours
-from tflite_ort import BridgeError, BuiltinOpResolver, Interpreter, Registration, export_onnx
+from tests.ops.custom_op import custom_model
+from tflite_ort import (
+    AllocationError,
+    BridgeError,
+    BuiltinOpResolver,
+    Interpreter,
+    Registration,
+    export_onnx,
+)
 from tflite_ort.schema import (
     AddOptions,
     BatchMatMulOptions,
+    Conv3DOptions,
     GatherOptions,
     MulOptions,
     Op,
+    Padding,
     ReducerOptions,
+    SliceOptions,
     SoftmaxOptions,
     TensorType,
 )
@@ -66,6 +79,46 @@ def test_the_sum_and_the_product_of_nothing() -> None:
             one_op_model(op, inputs, [output], options), [np.zeros((2, 0), np.float32)]
         )
         assert got.tolist() == [value, value]
+
+
+CONV = Conv3DOptions(stride_d=1, stride_h=1, stride_w=1, padding=Padding.VALID)
+POOL = struct.pack("<6i", 1, 2, 2, 2, 2, 0)  # padding, strides, sizes, activation
+KERNELS = {
+    "softmax of no numbers": one_op_model(
+        Op.SOFTMAX, [T((2, 0))], [T((2, 0))], SoftmaxOptions(beta=1.0)
+    ),
+    "volumes of no batch": one_op_model(
+        Op.CONV_3D, [T((0, 3, 3, 3, 2)), T((2, 2, 2, 2, 4))], [T((0, 2, 2, 2, 4))], CONV
+    ),
+    "positions of no batch": custom_model(
+        "MaxPoolingWithArgmax2D", [T((0, 4, 4, 2))], [T((0, 2, 2, 2)), T((0, 2, 2, 2))], POOL
+    ),
+    "rotation of no rows": custom_model(
+        "aeq.hadamard_rotation",
+        [T((0, 8))],
+        [T((0, 8))],
+        {"hadamard_size": 8, "random_binary_vector": [1, -1]},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_numpy_kernel_of_nothing_makes_nothing(name: str) -> None:
+    interpreter = Interpreter(model_content=KERNELS[name], providers=[])
+    interpreter.allocate_tensors()
+    interpreter.invoke()
+    for detail in interpreter.get_output_details():
+        got = interpreter.get_tensor(detail["index"])
+        assert got.size == 0 and got.shape == tuple(detail["shape"])
+
+
+def test_a_slice_whose_bounds_are_too_few_is_refused() -> None:
+    """ONNX Runtime's graph failed to load, with a warning, and the kernel refused."""
+    places = [T((1,), INT32), T((2,), INT32)]
+    model = one_op_model(Op.SLICE, [T((4, 5)), *places], [T((2, 3))], SliceOptions())
+    interpreter = Interpreter(model_content=model)
+    with pytest.raises(AllocationError, match=r"begin of shape \(1,\) and size of shape \(2,\)"):
+        interpreter.allocate_tensors()
 
 
 def test_an_index_out_of_bounds_is_refused_all_the_same() -> None:

@@ -38,7 +38,10 @@ def convolution(op: OperatorView[Any]) -> Shapes:
     channels, (divisor, dividend) = of_rank(op, "input", 4)[3], _channels(op, filter)
     if is_known(divisor, dividend) and (0 in (divisor, dividend) or dividend % divisor):
         raise ModelError(f"{op.label}: filter {filter} does not fit {channels} input channels")
-    outputs = filter[3] if op.op is Op.DEPTHWISE_CONV_2D else filter[0]
+    depthwise = op.op is Op.DEPTHWISE_CONV_2D
+    if depthwise and differ(filter[:1], (1,)):
+        raise ModelError(f"{op.label}: filter {filter} is none of 1 x height x width x outputs")
+    outputs = filter[3] if depthwise else filter[0]
     check_bias(op, outputs)
     return ((of_rank(op, "input", 4)[0], *window_counts(op, filter[1:3], dilation), outputs),)
 

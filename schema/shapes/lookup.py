@@ -20,13 +20,16 @@ def embedding_lookup(op: OperatorView[Any]) -> Shapes | None:
     ids, table = op["ids"].shape, op["table"]
     if len(ids) != 1 or table.rank < 2:
         raise ModelError(f"ids of shape {ids} for a table of shape {table.shape}")
+    made = op.output.type
+    if made not in (table.type, TensorType.FLOAT32, TensorType.FLOAT16):
+        raise ModelError(f"{made.name} rows from a table of {table.type.name}")
     quantization = table.quantization
     if quantization is None or not quantization.per_channel:
         return ((ids[0], *table.shape[1:]),)
     if (quantization.axis, quantization.scale.size) != (0, table.shape[0]):
         raise ModelError(f"{quantization.scale.size} scales for rows of shape {table.shape}")
-    if op.output.type not in (TensorType.FLOAT32, TensorType.FLOAT16):
-        raise ModelError(f"{op.output.type.name} rows of {quantization.scale.size} scales")
+    if made is table.type:
+        raise ModelError(f"{made.name} rows of {quantization.scale.size} scales")
     return ((ids[0], *table.shape[1:]),)
 
 

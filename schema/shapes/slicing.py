@@ -43,9 +43,11 @@ def _rest(dim: int, first: int, length: int) -> int:
 @rule(Op.SLICE)
 def slice_(op: OperatorView[Any]) -> Shapes | None:
     """The sizes of the slice; -1 takes the rest."""
-    shape = op["input"].shape
-    rows = (listed(op[name]) or unknown_shape(len(shape)) for name in ("begin", "size"))
-    return (slice_sizes(shape, *rows),)
+    shape, places = op["input"].shape, [op[name] for name in ("begin", "size")]
+    if any(differ(place.shape, (len(shape),)) for place in places):
+        begin, size = (place.shape for place in places)
+        raise ModelError(f"begin of shape {begin} and size of shape {size} for shape {shape}")
+    return (slice_sizes(shape, *(listed(place) or unknown_shape(len(shape)) for place in places)),)
 
 
 @rule(Op.STRIDED_SLICE)

@@ -10,6 +10,7 @@ from tests.fuzz.compare import Array, difference, severity
 from tests.fuzz.limits import deadline
 from tests.fuzz.litert import Answer, LiteRT, Question
 from tests.fuzz.steps import Outcome, run
+from tflite_ort.schema import read_model
 
 ASKED_SECONDS = 5.0
 # LiteRT's kernels, and the kernels with memory that holds something where nobody set it.
@@ -57,23 +58,28 @@ class Case:
         deadline(0)
         return outcome
 
-    def agrees(self, content: bytes, tame: int) -> bool:
+    def agrees(self, content: bytes, tame: int, kept: bool = False) -> bool:
         """Whether another file has a result, and it is LiteRT's: of any of its kernels, with the
-        activations of either mode. Results of one number tell nothing: other feeds are tried."""
+        activations of either mode. Results of one number tell nothing: other feeds are tried.
+
+        Args:
+            kept: whether LiteRT keeps all tensors.
+        """
         for seed in range(self.seed, self.seed + _FEEDS):
-            told = self._agrees(content, tame, seed)
+            told = self._agrees(content, tame, seed, kept)
             if told is not None:
                 return told
         return False
 
-    def _agrees(self, content: bytes, tame: int, seed: int) -> bool | None:
+    def _agrees(self, content: bytes, tame: int, seed: int, kept: bool) -> bool | None:
         """None: both have the same result, and it tells nothing."""
         outcome = self.ours(content, tame, seed)
         if outcome.stage != "done":
             return False
         wanted = []
+        results = tuple(read_model(content).subgraphs[0].outputs) if kept else ()
         for kernels in KERNELS:
-            question = Question(content, seed, kernels, seconds=ASKED_SECONDS, tame=tame)
+            question = Question(content, seed, kernels, 0, ASKED_SECONDS, results, tame=tame)
             answer = self.litert.ask(question)
             if answer.stage == "done":
                 wanted.append(answer.outputs)

@@ -38,6 +38,7 @@ class Reason:
         tame: of what it is fed.
         of_shapes: a repair that needs the shapes that tensors have here.
         of: the operators of which the file must have one; "": any.
+        kept: whether LiteRT keeps all tensors, so that none has the memory of another.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Reason:
     tame: Tame = Tame.NONE
     of_shapes: Callable[[Model, Mapping[int, Shape]], Model] | None = None
     of: str = ""
+    kept: bool = False
 
     def repaired(self, case: Case, model: Model) -> Model:
         if self.of_shapes is not None:
@@ -55,7 +57,7 @@ class Reason:
         names = [name for _, _, _, name in each_operator(model)]
         if not any(self.of in name for name in names):
             return False
-        return bool(self.tame) or self.repaired(case, model) is not model
+        return bool(self.tame) or self.kept or self.repaired(case, model) is not model
 
 
 def _shapes(case: Case) -> dict[int, Shape]:
@@ -67,6 +69,7 @@ def _shapes(case: Case) -> dict[int, Shape]:
 
 REASONS = (
     Reason("compressed constants", repairs.dense),
+    Reason("constants longer than their shapes", repairs.fitting),
     Reason("bytes that are neither true nor false", repair_types.booleans),
     Reason("handles as results", repair_types.no_handles),
     Reason("strings without dimensions", repairs.strings_in_rows),
@@ -81,6 +84,8 @@ REASONS = (
     Reason("values that a loop exchanges", repairs.exchanged),
     Reason("inputs without elements", tame=Tame.FULL),
     Reason("transforms of one number", repairs.longer_transforms),
+    Reason("sizes of images that are fed", of_shapes=repair_types.told_sizes),
+    Reason("products over no axis", repairs.products_over_axes),
     Reason("ellipsis, new axes and offset of a slice", repairs.plain_slices),
     Reason("indices that are not INT32", repair_types.usual_indices),
     Reason("versions that LiteRT's reference kernels lack", repair_types.first_versions),
@@ -103,6 +108,7 @@ REASONS = (
     Reason("weights of -128", repairs.no_lowest, Tame.NO_LOWEST),
     Reason("rounded activations", repair_scales.float_weights),
     Reason("counts of a shift", repairs.small_counts, Tame.SMALL, of="SHIFT"),
+    Reason("memory that LiteRT uses twice", kept=True),
 )
 
 
@@ -128,13 +134,22 @@ def _agree(case: Case, model: Model, rows: Sequence[Reason]) -> bool:
     repaired = reduce(lambda made, row: row.repaired(case, made), rows, model)
     tame = reduce(or_, (row.tame for row in rows), Tame.NONE)
     content = case.content if repaired is model else written(repaired)
-    return content is not None and case.agrees(content, int(tame))
+    kept = any(row.kept for row in rows)
+    return content is not None and case.agrees(content, int(tame), kept)
+
+
+def _runs(case: Case, model: Model, row: Reason) -> bool:
+    """Whether the file still has a result once this cause is taken out."""
+    repaired = row.repaired(case, model)
+    content = case.content if repaired is model else written(repaired)
+    return content is not None and case.ours(content, int(row.tame)).stage == "done"
 
 
 def _several(case: Case, model: Model, rows: list[Reason]) -> str:
     """The causes that together explain a file: each of them is needed."""
     until = time.monotonic() + _PATIENCE
-    # One repair may make a file that both refuse.
+    # A repair may make a file that is refused, and two of them may where one alone does not.
+    rows = [row for row in rows if _runs(case, model, row)]
     tried = [rows, *([each for each in rows if each is not row] for row in rows)]
     for some in tried:
         if time.monotonic() > until:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tests.fuzz.feeds import away
-from tests.fuzz.repairs import BIASES, each_operator, each_tensor
+from tests.fuzz.repairs import BIASES, each_operator, each_tensor, name_of
 from tests.fuzz.tree import (
     Array,
     data_of,
@@ -203,10 +203,23 @@ def one_quantisation(model: Model) -> Model:
     return model
 
 
+def told_sizes(model: Model, shapes: Mapping[int, Shape]) -> Model:
+    """The main graph's images are resized to constants, not to sizes that are fed."""
+    graph = model.subgraphs[0]
+    for op in graph.operators:
+        name, index, made = name_of(model, op), (*op.inputs, None, None)[1], op.outputs[:1]
+        if name == "RESIZE_BILINEAR" and index in graph.inputs and made[0] in shapes:
+            size = np.array(shapes[made[0]][1:3], np.int32).tobytes()
+            model = with_data(model, 0, index, size)
+            left = tuple(each for each in graph.inputs if each != index)
+            model = replace(with_graph(model, 0, inputs=left), signature_defs=())
+    return model
+
+
 def usual_indices(model: Model) -> Model:
     """Constants of whole numbers that tell axes, sizes and places are INT32."""
     for graph, _, op, name in each_operator(model):
-        if any(each in name for each in ("STABLEHLO", *_WEIGHTS)):
+        if any(each in name for each in ("STABLEHLO", "LSTM", "RNN", "SVDF", *_WEIGHTS)):
             continue
         for index in _tensors_of(model, graph, op.inputs[1:]):
             tensor = model.subgraphs[graph].tensors[index]

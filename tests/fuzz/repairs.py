@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -278,15 +279,45 @@ def usual_activations(model: Model) -> Model:
 
 
 def longer_transforms(model: Model) -> Model:
-    """RFFT2D of two numbers in the place of one."""
+    """RFFT2D of two numbers in the place of one, or of as many as it is fed."""
+    for graph, _, op, name in each_operator(model):
+        subgraph = model.subgraphs[graph]
+        if name != "RFFT2D" or len(op.inputs) != 2 or op.inputs[1] is None:
+            continue
+        index = op.inputs[1]
+        values = (
+            values_of(model, subgraph.tensors[index]) if index < len(subgraph.tensors) else None
+        )
+        if index in subgraph.inputs:
+            rows = np.array([1, 2], np.int32)
+            model = with_data(model, graph, index, rows.tobytes())
+            left = tuple(each for each in subgraph.inputs if each != index)
+            model = replace(with_graph(model, graph, inputs=left), signature_defs=())
+        elif values is not None and values.dtype == np.int32 and values[-1] == 1:
+            values[-1] = 2
+            model = with_data(model, graph, index, values.tobytes())
+    return model
+
+
+def fitting(model: Model) -> Model:
+    """Constants have as many bytes as their shapes say, not more."""
+    for graph, number, tensor in each_tensor(model):
+        values = None if tensor.sparsity is not None else values_of(model, tensor)
+        count = prod(tensor.shape) if min(tensor.shape, default=0) >= 0 else 0
+        if values is not None and 0 < count < values.size:
+            model = with_data(model, graph, number, values[:count].tobytes())
+    return model
+
+
+def products_over_axes(model: Model) -> Model:
+    """Products over no axis have the scale of what they are made of."""
     for graph, _, op, name in each_operator(model):
         tensors = model.subgraphs[graph].tensors
-        if name == "RFFT2D" and len(op.inputs) == 2 and op.inputs[1] is not None:
-            index = op.inputs[1]
-            values = values_of(model, tensors[index]) if index < len(tensors) else None
-            if values is not None and values.dtype == np.int32 and values[-1] == 1:
-                values[-1] = 2
-                model = with_data(model, graph, index, values.tobytes())
+        known = [i for i in (*op.inputs, *op.outputs) if i is not None and 0 <= i < len(tensors)]
+        if name == "REDUCE_PROD" and len(known) == 3 and 0 in tensors[known[1]].shape:
+            scale = tensors[known[0]].quantization
+            if tensors[known[2]].quantization is not scale:
+                model = with_tensor(model, graph, known[2], quantization=scale)
     return model
 
 

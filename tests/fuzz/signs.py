@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -16,13 +16,18 @@ from tests.fuzz.feeds import TEXTS, Tame
 from tests.fuzz.litert import Answer, Question
 from tests.fuzz.repairs import name_of
 from tests.fuzz.steps import run
-from tests.fuzz.tree import data_of, with_graph
+from tests.fuzz.tree import data_of, values_of, with_graph
 from tflite_ort.schema import (
     BridgeError,
     Model,
     Operator,
     StridedSliceOptions,
     write_model,
+)
+from tflite_ort.schema.arithmetic.fixed_point import (
+    leading_zeros,
+    quantize_multiplier,
+    reciprocal,
 )
 
 # Those of sums of numbers around 4.
@@ -227,8 +232,107 @@ def _is_alone_close(case: Case, model: Model, op: Operator, values: dict[int, Ar
     return is_close(difference(outcome.outputs, wanted, outcome.quantised))
 
 
+def _declares_a_variable(case: Case, model: Model) -> bool:
+    """Whether all results that differ come from a READ_VARIABLE that declares another shape than
+    the variable has, and where they are its own, whether LiteRT's has the shape declared."""
+    graph = model.subgraphs[0]
+    reads = tuple(made[0] for name, _, made in _operators(model) if name == "READ_VARIABLE")
+    found = run(case.content, case.seed, reads) if reads else None
+    if found is None or found.stage != "done":
+        return False
+    shapes = {index: each.shape for index, each in zip(reads, found.outputs, strict=True)}
+    said = {index: graph.tensors[index].shape for index in reads}
+    wrong = {index for index in reads if shapes[index] != said[index]}
+    behind = _behind(model, wrong)
+    return any(
+        all(
+            index in behind and (index not in wrong or want.shape == said[index])
+            for index, got, want in zip(graph.outputs, case.outcome.outputs, answer, strict=False)
+            if difference([got], [want], [False])
+        )
+        for answer in _answers(case)
+        if wrong
+    )
+
+
+def _answers(case: Case) -> Iterator[tuple[Array, ...]]:
+    return (each.outputs for each in case.answers.values() if each.stage == "done")
+
+
+def _behind(model: Model, tensors: set[int]) -> set[int]:
+    """Tensors of the main graph that `tensors` go into; a value that a variable is given goes into
+    all that is read of it."""
+    behind, size = set(tensors), -1
+    while size != len(behind):
+        size = len(behind)
+        for _, inputs, outputs in _operators(model):
+            if behind & set(inputs):
+                behind |= set(outputs or inputs[:1])
+    return behind
+
+
+def _shifts_too_far(case: Case, model: Model) -> bool:
+    """Whether LiteRT's quotients of codes differ only where its last shift is by 32 bits and more,
+    of the operator DIV whose results differ first."""
+    graph = model.subgraphs[0]
+    for op in graph.operators:
+        if name_of(model, op) == "DIV" and len(op.inputs) == 2 and None not in op.inputs:
+            indices = (*op.inputs, *op.outputs)
+            constant = {i: values_of(model, graph.tensors[i]) for i in indices if i is not None}
+            asked = tuple(i for i, values in constant.items() if values is None)
+            outcome = run(case.content, case.seed, asked)
+            question = Question(case.content, case.seed, "reference", 0, ASKED_SECONDS, asked)
+            answer = case.litert.ask(question)
+            if not outcome.stage == answer.stage == "done":
+                return False
+            (*_, got), (*_, want) = outcome.outputs, answer.outputs
+            far = _far_shifts(
+                model, op, {**constant, **dict(zip(asked, answer.outputs, strict=True))}
+            )
+            apart = got != want
+            if apart.any():
+                return far is not None and bool(np.broadcast_to(far, got.shape)[apart].all())
+    return False
+
+
+def _far_shifts(model: Model, op: Operator, values: Mapping[int | None, Any]) -> Array | None:
+    """Where a quotient of codes is shifted to the right by more than 31 bits."""
+    tensors = [
+        model.subgraphs[0].tensors[index]
+        for index in (*op.inputs, *op.outputs)
+        if index is not None
+    ]
+    given = [each.quantization for each in tensors]
+    if any(each is None or each.scale is None or each.zero_point is None for each in given):
+        return None
+    scales = [float(each.scale[0]) for each in given if each and each.scale is not None]
+    codes = [
+        values[index].reshape(tensor.shape).astype(np.int64)
+        - int(tensor.quantization.zero_point[0])
+        for index, tensor in zip(op.inputs, tensors[:2], strict=True)
+    ]
+    dividend, divisor = np.where(codes[1] < 0, -codes[0], codes[0]), np.abs(codes[1])
+    headroom = leading_zeros(np.where(dividend < 0, ~dividend, dividend)) - 1
+    shift = quantize_multiplier(scales[0] / (scales[1] * scales[2]))[1]
+    return np.asarray(reciprocal(divisor, 31)[1] + headroom - shift > 31)
+
+
+def _unpools_elsewhere(case: Case, model: Model) -> bool:
+    """Whether cells are unpooled to places that no pooling gave them, which the numpy kernel
+    refuses."""
+    if not any(name == "MaxUnpooling2D" for name, _, _ in _operators(model)):
+        return False
+    numpy = run(case.content, case.seed, providers=[])
+    return (
+        numpy.stage == "invoke" and "MaxUnpooling2D" in numpy.error and "a cell at" in numpy.error
+    )
+
+
 SIGNS: dict[str, Callable[[Case, Model], bool]] = {
     "strings that nobody gave": _are_pointers,
+    "a declared shape of a variable": _declares_a_variable,
+    "quotients shifted by 32 bits and more": _shifts_too_far,
+    "positions that no pooling made": _unpools_elsewhere,
     "positions without MediaPipe's tenth": _lacks_the_tenth,
     "ellipsis, new axes, offset and nothing of a slice": _is_sliced,
     "a rotation of more than three dimensions": _is_rotated_in_part,
