@@ -18,6 +18,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
+from tflite_ort.collecting import promote, seldom
+
 
 def installed(name: str) -> bool:
     """Whether the package `name` is there; it is not imported."""
@@ -37,11 +39,21 @@ def optional_module(name: str) -> ModuleType | None:
 def load(name: str) -> ModuleType | None:
     """The module `name` (dotted), or None where its package, which is there, has no such module."""
     try:
-        return importlib.import_module(name)  # waits for another thread that imports it
+        return imported(name)
     except ModuleNotFoundError as error:
         if error.name != name:
             raise
         return None
+
+
+def imported(name: str) -> ModuleType:
+    """The module `name` (dotted), imported unless it is there."""
+    known = name in sys.modules
+    with seldom:
+        module = importlib.import_module(name)  # waits for another thread that imports it
+    if not known:
+        promote()
+    return module
 
 
 class late:  # noqa: N801  # reads as a statement
@@ -53,7 +65,7 @@ class late:  # noqa: N801  # reads as a statement
 
     def __getattr__(self, attribute: str) -> Any:
         if self._module is None:
-            self._module = importlib.import_module(self._name)
+            self._module = imported(self._name)
         return getattr(self._module, attribute)
 
 
@@ -70,7 +82,7 @@ def late_names(
 
     def get(name: str) -> Any:
         if name in modules:
-            value = getattr(importlib.import_module(modules[name]), name)
+            value = getattr(imported(modules[name]), name)
         elif name[:1].isupper() and classes:
             loaded = map(importlib.import_module, classes)
             value = next((getattr(each, name) for each in loaded if name in each.__all__), None)

@@ -33,7 +33,7 @@ LAYERS = {
     "fallback_kernels": ({"idioms", "registry"}, {"cells"}, {"*"}),
     "bridge": (
         {
-            *("closing", "files", "kept", "live_views", "optional", "records"),
+            *("closing", "collecting", "files", "kept", "live_views", "optional", "records"),
             *("signature", "state", "suggestions"),
         },
         {"providers"},
