@@ -246,12 +246,16 @@ def _shaped_as(op: OperatorView[Any], shapes: Shapes) -> OperatorView[Any]:
         raise ModelError(f"{op.label} has {len(op.outputs)} outputs, expected {len(shapes)}")
     for shape in shapes:
         check_rank(len(shape))
-    if all(type(size) is int and 0 <= size <= LARGEST_SIZE for size in chain(*shapes)):
-        outputs = zip(op.outputs, shapes, strict=True)
-        if all(not out.dynamic and out.shape == shape for out, shape in outputs):
-            return op
+    for size in chain(*shapes):
+        if type(size) is not int or not 0 <= size <= LARGEST_SIZE:
+            _check_sizes(op, shapes)
+            break
     else:
-        _check_sizes(op, shapes)
+        for out, shape in zip(op.outputs, shapes, strict=True):
+            if out.dynamic or out.shape != shape:
+                break
+        else:
+            return op
     outputs = zip(op.outputs, shapes, strict=True)
     return replace(op, outputs=tuple(replace(out, shape=shape) for out, shape in outputs))
 

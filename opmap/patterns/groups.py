@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from tflite_ort.opmap.graph import Graph, Target
-from tflite_ort.opmap.patterns.matching import Producers
+from tflite_ort.opmap.patterns.matching import Producers, may_follow
 from tflite_ort.opmap.patterns.pattern import Emit, Pattern, Surroundings, View
 from tflite_ort.opmap.registry import Translator, translator
 from tflite_ort.optional import late, load
@@ -126,10 +126,14 @@ def _trees(
     around = Surroundings(producers, target)
     place = {op.index: number for number, op in enumerate(operators)}
     grouped: dict[int, Group] = {}
+    possible: dict[tuple[Op, frozenset[Op]], Sequence[Pattern]] = {}
     for op in reversed(operators):  # the largest groups end last
-        if op.index in grouped:
+        if op.op not in table or op.index in grouped:
             continue
-        for pattern in table.get(op.op, ()):
+        kinds = op.op, producers.kinds(op)
+        if kinds not in possible:
+            possible[kinds] = [each for each in table[op.op] if may_follow(each.root, kinds[1])]
+        for pattern in possible[kinds]:
             found = producers.find(pattern.root, op)
             if found is None or not found.operators.keys().isdisjoint(grouped):
                 continue

@@ -7,7 +7,7 @@ in between: who takes a match looks at the shapes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tflite_ort.records import field, record
@@ -116,12 +116,14 @@ class Producers:
                 return found
         return None
 
+    def kinds(self, op: View) -> frozenset[Op]:
+        """The operators that make the operands of `op`, before reshapes."""
+        return frozenset([each.op for each in self._sources_of(op)])
+
     def _may_be(self, tree: Node, op: View) -> bool:
         """Whether the operators before `op` are those of `tree`, whatever their operands: most that
         are not can be told from this."""
-        sources = self._sources.get(op.index)
-        if sources is None:
-            sources = self._sources[op.index] = self._found_sources(op)
+        sources = self._sources_of(op)
         for part in tree.operands:
             if isinstance(part, Leaf):
                 continue
@@ -132,9 +134,12 @@ class Producers:
                 return False
         return True
 
-    def _found_sources(self, op: View) -> list[View]:
+    def _sources_of(self, op: View) -> Sequence[View]:
         """The operators that make the operands of `op`, before reshapes."""
-        sources = []
+        known = self._sources.get(op.index)
+        if known is not None:
+            return known
+        sources = self._sources[op.index] = []
         for tensor in op.present_inputs():
             maker = self._makers.get(tensor.index)
             while maker is not None and maker.op in RESHAPES and maker.inputs[0] is not None:
@@ -212,6 +217,13 @@ class Producers:
                 return
             found = Found(found.tensors, {**found.operators, maker.index: maker})
             tensor = maker.inputs[0] or tensor
+
+
+def may_follow(tree: Node, kinds: Collection[Op]) -> bool:
+    """Whether the root of `tree` may have operands that operators of these `kinds` make."""
+    return not any(
+        isinstance(part, Node) and part.operators.isdisjoint(kinds) for part in tree.operands
+    )
 
 
 def _is_plain(op: View) -> bool:
