@@ -25,8 +25,9 @@ class _Seldom:
         with self._lock:
             self._inside += 1
             if self._inside == 1:
-                self._usual = first, *rest = gc.get_threshold()
-                self._raised = (max(first, _OBJECTS) if first else 0, *rest)
+                self._usual = gc.get_threshold()
+                first, second, third = self._usual
+                self._raised = max(first, _OBJECTS) if first else 0, second, third
                 gc.set_threshold(*self._raised)
 
     def __exit__(self, *raised: Any) -> None:
