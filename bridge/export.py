@@ -86,6 +86,7 @@ def export_onnx(
         external_roots, budgets: as of `read_model`; a model read before keeps its own.
         check: run file and interpreter on the same random inputs, see `check_export`.
         decode: end in boxes, landmarks, masks or classes; ``"image"``: and begin at a picture.
+            Not with `batch`, `opset`, `float16`, `nchw`, `rename` or `external_data`.
         written: the form of the file, such as `signature`, `opset`, `float16`: see `Written`.
 
     Returns:
@@ -97,7 +98,7 @@ def export_onnx(
         ModelError, VersionError, OSError: it cannot be read, exceeds a budget, or be written.
         ExportError: lists all operators without a translation; graph does not load; `check` fails.
     """
-    form = _chosen_form(weights, hybrid, custom_ops, decode, written)
+    form = _chosen_form(weights, hybrid, custom_ops, decode, batch, written)
     source, origin = _source(model, budgets, external_roots, form)
     resolver, target = resolver or BuiltinOpResolver(), form.target(weights, hybrid)
     sizes = input_shapes or {}, batch
@@ -185,11 +186,16 @@ def _source(
 
 
 def _chosen_form(
-    weights: str, hybrid: str, custom_ops: str | None, decode: bool | str, written: Written
+    weights: str,
+    hybrid: str,
+    custom_ops: str | None,
+    decode: bool | str,
+    batch: int | str | None,
+    written: Written,
 ) -> Form:
     form = Form(**written)
-    if decode and not form.plain:
-        raise ValueError("decode takes no opset, float16, nchw or rename")
+    if decode and not (form.plain and batch is None):
+        raise ValueError("decode takes no batch, opset, float16, nchw, rename or external_data")
     if decode not in (False, True, IMAGE):
         raise ValueError(f"decode must be True, False or {IMAGE!r}, got {decode!r}")
     if weights not in ("uint8", "int8"):

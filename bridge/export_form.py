@@ -85,8 +85,8 @@ class Form:
 
     @property
     def plain(self) -> bool:
-        """Whether the graph is as it is without all this."""
-        kept = ("signature", "external_data", "exact", "state_defaults")
+        """Whether a graph that is decoded can be written so."""
+        kept = ("signature", "exact", "state_defaults")
         return self == Form(**{name: getattr(self, name) for name in kept})
 
     def target(self, weights: str, hybrid: str) -> Target:

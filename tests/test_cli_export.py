@@ -12,7 +12,7 @@ import pytest
 from tests.one_op import T, one_op_model
 from tests.test_cli import FLOAT, call
 from tests.test_decode import network
-from tflite_ort import ExportError, export, export_signatures
+from tflite_ort import ExportError, export, export_onnx, export_signatures
 from tflite_ort.export_check import ExportMismatch
 from tflite_ort.schema import AddOptions, Op
 
@@ -57,3 +57,18 @@ def test_a_model_without_signatures_is_exported_as_a_whole(tmp_path: Path) -> No
     content = one_op_model(Op.ADD, [T((4,)), T((4,))], [T((4,))], AddOptions())
     with pytest.raises(ExportError, match="Export it as a whole"):
         export_signatures(content, tmp_path)
+
+
+@pytest.mark.parametrize("form", [{"external_data": True}, {"batch": 4}, {"batch": "N"}])
+def test_forms_that_a_decoded_file_cannot_have_are_refused(
+    form: dict[str, Any], tmp_path: Path
+) -> None:
+    path = tmp_path / "classes.tflite"
+    path.write_bytes(network(16, [np.zeros((1, 5))], last=Op.SOFTMAX))
+    with pytest.raises(ValueError, match="decode takes no batch"):
+        export_onnx(path, tmp_path / "out.onnx", decode=True, **form)
+    ((name, value),) = form.items()
+    options = [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
+    result = call("export", path, tmp_path / "out.onnx", "--decode", *options)
+    assert (result.exit_code, "--external-data" in result.output) == (2, True)
+    assert not (tmp_path / "out.onnx").exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from tests.one_op import T, one_op_model
 from tests.patterns.test_pooled_columns import network
 from tests.rnn_models import Svdf
 from tflite_ort import Interpreter
@@ -214,10 +216,19 @@ def test_a_file_that_cannot_be_written_is_a_warning(tmp_path: Path) -> None:
 def test_the_command(tmp_path: Path) -> None:
     model, file = tmp_path / "m.tflite", tmp_path / "tuning.json"
     model.write_bytes(image_model())
-    for count in ("1 layers", "0 layers"):
-        result = CliRunner().invoke(app, ["tune", str(model), "--out", str(file)])
+    for seconds, said in (
+        (0, "0 layers timed in 0.0 s, 1 left for want of time (--seconds)\n"),
+        (20, "1 layer timed in"),
+        (20, "1 timed before; kept in"),
+    ):
+        asked = ["tune", str(model), "--out", str(file), "--seconds", str(seconds)]
+        result = CliRunner().invoke(app, asked)
         assert result.exit_code == 0, result.output
-        assert count in result.output
+        assert re.sub(r"\d\.\d s", "0.0 s", said) in re.sub(r"\d\.\d s", "0.0 s", result.output)
+    lone = tmp_path / "lone.tflite"
+    lone.write_bytes(one_op_model(Op.ABS, [T((4,))], [T((4,))]))
+    result = CliRunner().invoke(app, ["tune", str(lone), "--out", str(file)])
+    assert "lone.tflite: no layer has several lowerings" in result.output
     assert CliRunner().invoke(app, ["tune", str(tmp_path / "none.tflite")]).exit_code == 1
 
 
@@ -232,7 +243,7 @@ def test_the_command_times_the_layers_of_all_signatures(tmp_path: Path) -> None:
     path, file = tmp_path / "m.tflite", tmp_path / "tuning.json"
     path.write_bytes(builder.write())
     result = CliRunner().invoke(app, ["tune", str(path), "--out", str(file)])
-    assert "1 layers timed" in result.output
+    assert "1 layer timed" in result.output
     timed: list[str] = []
     tuning = Tuning(file, progress=timed.append)
     interpreter = Interpreter(path, tune=tuning)

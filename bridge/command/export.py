@@ -204,7 +204,7 @@ def export(
     renamed = one_each(map(_named_new, rename or ()), "--rename")
     form |= {"rename": renamed, "external_data": external_data}
     form |= {"exact": exact, "state_defaults": state_defaults}
-    _check_choices(options["decode"], form, signature, all_signatures)
+    _check_choices(options, form, signature, all_signatures)
     if holds_bundle(model):
         _check_of_bundle(form, signature, all_signatures)
         _export_bundle(model, _folder(model, out), check, options, as_json=as_json)
@@ -270,11 +270,12 @@ def _export(
 
 
 def _check_choices(
-    decode: bool | str, form: Written, signature: str | None, all_signatures: bool
+    options: Mapping[str, Any], form: Written, signature: str | None, all_signatures: bool
 ) -> None:
-    if decode and not Form(**form).plain:
+    if options["decode"] and not (Form(**form).plain and options["batch"] is None):
         raise typer.BadParameter(
-            "takes no --opset, --float16, --nchw or --rename", param_hint="--decode"
+            "takes no --batch, --opset, --float16, --nchw, --rename or --external-data",
+            param_hint="--decode",
         )
     if signature is not None and all_signatures:
         raise typer.BadParameter("is one of --all-signatures", param_hint="--signature")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,7 +24,7 @@ from tflite_ort.command.compile import called_subgraphs
 from tflite_ort.command.terminal import complain, say, say_json
 from tflite_ort.interpreter import Interpreter
 from tflite_ort.schema import BridgeError
-from tflite_ort.tuning.tuner import Tuning
+from tflite_ort.tuning.tuner import KNOWN, LEFT, TIMED, Tuning
 
 
 def tune(
@@ -53,7 +55,7 @@ def tune(
     for model in models:
         started = time.perf_counter()
         try:
-            count = _timed(
+            counts, file = _timed(
                 model,
                 Tuning(out, seconds),
                 num_threads=threads,
@@ -66,26 +68,39 @@ def tune(
             failed = True
             continue
         took = time.perf_counter() - started
-        rows.append({"model": str(model), "layers_timed": count, "seconds": took})
+        layers = {f"layers_{how}": counts[how] for how in (TIMED, KNOWN, LEFT)}
+        rows.append({"model": str(model), **layers, "seconds": took, "file": str(file)})
         if not as_json:
-            say(f"{model.name}: {count} layers timed in {took:.1f} s")
+            say(f"{model.name}: {_said(counts, took, file)}")
     if as_json:
         say_json(rows)
     raise typer.Exit(int(failed))
 
 
-def _timed(model: Path, settings: Tuning, **options: Any) -> int:
-    """Tune a model, and show the layer that is being timed; how many were."""
-    count = 0
+def _said(counts: Mapping[str, int], took: float, file: Path) -> str:
+    """What was timed, and where the results are."""
+    if not counts:
+        return "no layer has several lowerings"
+    said = [f"{counts[TIMED]} layer{'s' * (counts[TIMED] != 1)} timed in {took:.1f} s"]
+    said += [f"{counts[KNOWN]} timed before"] if counts[KNOWN] else []
+    said += [f"{counts[LEFT]} left for want of time (--seconds)"] if counts[LEFT] else []
+    where = f"; kept in {file}" if counts[TIMED] or counts[KNOWN] else ""
+    return ", ".join(said) + where
+
+
+def _timed(model: Path, settings: Tuning, **options: Any) -> tuple[Mapping[str, int], Path]:
+    """Tune a model, and show the layer that is being timed; how the lowerings of its layers were
+    found, and the file of the results."""
 
     def progress(label: str) -> None:
-        nonlocal count
-        count += 1
         activity.tell(f"{model.name}: {label}")
 
     activity.tell(model.name)
     tuning = replace(settings, progress=progress)
-    with Interpreter(model, tune=tuning, **options) as interpreter:
+    # A plan from the cache would not say what was timed.
+    with Interpreter(model, tune=tuning, cache=False, **options) as interpreter:
         for number in called_subgraphs(interpreter):
             interpreter._subgraph(number).allocate()
-    return count
+        tuner = interpreter._shared.context().tuner
+        assert tuner is not None
+        return Counter(tuner.found.values()), tuner.table.path

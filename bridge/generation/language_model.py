@@ -179,7 +179,10 @@ class LanguageModel:
 
     def _check_latest(self, answer: Answer) -> None:
         if self._latest is not answer:
-            raise GenerationError("another prompt took the caches before this answer ended")
+            raise GenerationError(
+                "another prompt took the caches before this answer ended: read an answer to its "
+                "end or stop() it first, or open the bundle once more"
+            )
 
     def _known(self, prompt: tuple[int, ...]) -> int:
         """How many tokens of the prompt the caches hold; what they hold beyond is dropped."""

@@ -171,16 +171,16 @@ class Network:
             if not decodes:
                 continue
             caches = caches_of(names, metadata)
-            decode = _of_length(interpreter, decodes, caches, cache_length)
-            shapes = _shapes(interpreter, decode, caches)
+            found = {key: _shapes(interpreter, key, caches) for key in decodes}
+            decode = _of_length(found, metadata, cache_length)
             keys = [
                 key
                 for key in names
-                if key.startswith("prefill") and _shapes(interpreter, key, caches) == shapes
+                if key.startswith("prefill") and _shapes(interpreter, key, caches) == found[decode]
             ]
             return interpreter, [decode, *keys], caches
-        found = ", ".join(entry.name for entry in bundle.models) or "nothing"
-        raise GenerationError(f"no model in the bundle has a signature that decodes: {found}")
+        models = ", ".join(entry.name for entry in bundle.models) or "nothing"
+        raise GenerationError(f"no model in the bundle has a signature that decodes: {models}")
 
     def _all_embedders(self, bundle: Bundle) -> dict[str, Embedder]:
         """By role, what makes the inputs that are no tokens."""
@@ -232,21 +232,35 @@ def _shapes(
 
 
 def _of_length(
-    interpreter: Interpreter,
-    keys: Sequence[str],
-    caches: Mapping[str, Mapping[str, str]],
+    shapes: Mapping[str, Mapping[str, tuple[int, ...]]],
+    metadata: LanguageMetadata,
     cache_length: int | None,
 ) -> str:
-    """The signature with caches of this length, or with the largest ones."""
-    shapes = {key: _shapes(interpreter, key, caches) for key in keys}
+    """The signature with caches of this length, or with the largest ones.
+
+    Args:
+        shapes: of the caches, by signature.
+    """
     if cache_length is None:
-        return max(keys, key=lambda key: sum(map(_product, shapes[key].values())))
-    found = [key for key in keys if cache_length in _own_sizes(key, shapes)]
-    if not found:
+        return max(shapes, key=lambda key: sum(map(_product, shapes[key].values())))
+    axes = {name: state.axis for state in metadata.states for name in state.names}
+    lengths = {key: _told(each, axes) or _own_sizes(key, shapes) for key, each in shapes.items()}
+    fitting = [key for key, found in lengths.items() if cache_length in found]
+    if not fitting:
+        there = ", ".join(map(str, sorted({size for found in lengths.values() for size in found})))
         raise GenerationError(
-            f"no signature has caches of {cache_length} tokens: {', '.join(keys)}"
+            f"no signature has caches of {cache_length} tokens; there are {there}"
         )
-    return found[0]
+    return fitting[0]
+
+
+def _told(shapes: Mapping[str, tuple[int, ...]], axes: Mapping[str, int | None]) -> set[int]:
+    """The sizes of the axes of which the metadata say that they are those of the tokens."""
+    return {
+        shape[axis]
+        for name, shape in shapes.items()
+        if (axis := axes.get(name)) is not None and 0 <= axis < len(shape)
+    }
 
 
 def _own_sizes(key: str, shapes: Mapping[str, Mapping[str, tuple[int, ...]]]) -> set[int]:

@@ -20,6 +20,8 @@ from tflite_ort.tuning.timing import lowering_times
 from tflite_ort.versioning.registry import Registry
 
 View = OperatorView[Any]
+# How a layer's lowering was found: it was timed, was in the table, or there was no time left.
+TIMED, KNOWN, LEFT = "timed", "known", "left"
 # Of a layer's lowerings, how many are timed: those that cost least by the model, and the first.
 _TIMED = 6
 
@@ -50,6 +52,9 @@ class Tuner:
         settings: see `Tuning`.
         path: of the table.
         translators: of the operators.
+
+    Attributes:
+        found: by layer, how its lowering was found.
     """
 
     def __init__(
@@ -58,6 +63,7 @@ class Tuner:
         self._settings, self._threads, self._translators = settings, num_threads, translators
         self.table = TuningTable(path, num_threads)
         self._left = settings.seconds
+        self.found: dict[str, str] = {}
 
     def chooser(self, target: Target) -> Chooser:
         """Chooses lowerings for graphs that are made for `target`."""
@@ -86,13 +92,16 @@ class Tuner:
         layer = " + ".join(map(layer_key, group))
         known = self.table.get(layer)
         if known is not None:
+            self.found.setdefault(layer, KNOWN)
             return known
         if self._left <= 0:
+            self.found.setdefault(layer, LEFT)
             return modelled(op, lowerings)
         started = time.perf_counter()
         name = self._fastest(target, group, lowerings) or modelled(op, lowerings)
         self._left -= time.perf_counter() - started
         self.table.set(layer, name)
+        self.found[layer] = TIMED
         return name
 
     def _fastest(

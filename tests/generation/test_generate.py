@@ -215,6 +215,23 @@ def test_states_without_a_place_for_each_token() -> None:
     assert (again.text, again.prefill_tokens) == (foretold("bcdefghij", 4), 8)
 
 
+@pytest.mark.parametrize("said", [True, False])
+def test_the_length_of_caches_is_that_of_their_tokens(said: bool) -> None:
+    """No other size of a cache counts where the bundle says which axis has the tokens."""
+    state = b"".join(field(number, "kv_cache_k_0") for number in (1, 2, 3, 4)) + field(7, 1)
+    main = {"model_type": "tf_lite_prefill_decode"}
+    sections = [(9, field(1, field(2, state)), {}), (6, hugging_face(), {})]
+    content = litertlm([*sections[not said :], (3, summing_model(), main)])
+    model = LanguageModel(content, cache_length=24)
+    assert answer(model, "bcd", 4) == foretold("bcd", 4)
+    there = "no signature has caches of 2 tokens; there are " + ("24" if said else "1, 24")
+    with pytest.raises(GenerationError, match=there):
+        LanguageModel(content, cache_length=2)
+    if said:
+        with pytest.raises(GenerationError, match="no signature has caches of 1 tokens"):
+            LanguageModel(content, cache_length=1)
+
+
 def test_sentencepiece(tmp_path: Path) -> None:
     trainer, stream = library("sentencepiece").SentencePieceTrainer, io.BytesIO()
     trainer.train(
