@@ -73,9 +73,9 @@ def export_onnx(
             keeps them signed, for TensorRT and QNN. ONNX Runtime on an x86 CPU without VNNI is
             exact with these only if the session entry ``session.x64quantprecision`` is 1.
         hybrid: of float activations with integer weights, as `Interpreter` takes it.
-        input_shapes: shapes by input name, where they are not to be the file's. A size that is None
-            or a name stays open: ``{"image": ("batch", None, None, 3)}``. Another first size than
-            1 makes a batch of these inputs. Sizes that ``shape_signature`` leaves open are open.
+        input_shapes: shapes by input name. A size that is None or a name stays open:
+            ``{"image": ("batch", None, None, 3)}``. Another first size than 1 makes a batch of
+            these inputs. Sizes that ``shape_signature`` leaves open are open.
         batch: a batch dimension in front of all inputs and outputs, of this number or name, see
             `batched_model`; `input_shapes` are then of one sample. May raise Unbatchable.
         resolver: where translators are looked up; default `BuiltinOpResolver`.
@@ -86,7 +86,6 @@ def export_onnx(
         external_roots, budgets: as of `read_model`; a model read before keeps its own.
         check: run file and interpreter on the same random inputs, see `check_export`.
         decode: end in boxes, landmarks, masks or classes; ``"image"``: and begin at a picture.
-            Not with `batch`, `opset`, `float16`, `nchw`, `rename` or `external_data`.
         written: the form of the file, such as `signature`, `opset`, `float16`: see `Written`.
 
     Returns:
