@@ -6,13 +6,14 @@ import hashlib
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -40,12 +41,14 @@ from tflite_ort.command.arguments import (
 )
 from tflite_ort.command.terminal import new_console, say, say_json
 from tflite_ort.opening import opened_model
+from tflite_ort.prediction.images import takes_images
 from tflite_ort.prediction.job import Job, locked, opened_job
 from tflite_ort.prediction.local import Tell, run_processes, run_threads
 from tflite_ort.prediction.pool import cores
 from tflite_ort.prediction.preparation import Preparation
 from tflite_ort.prediction.ray_engine import Cluster, run_ray
-from tflite_ort.prediction.units import units_of
+from tflite_ort.prediction.results import Done
+from tflite_ort.prediction.units import IMAGES, SOUND, Unit, suffix_of, units_of
 from tflite_ort.prediction.work import Setup, Worker
 from tflite_ort.prediction.writers import writer_for
 from tflite_ort.schema import with_own_data
@@ -163,12 +166,13 @@ def predict(
         "external roots": list(map(str, external_root or ())),
     }
     description = {**given, **_description(model, setup, worker)}
+    units = units_of(inputs, rows=rows, names=_read_names(worker, setup), out=out)
     with locked(out):
         job = opened_job(
             out,
             writer_for(out, worker.columns),
             description,
-            units_of(inputs, rows=rows, names=_read_names(worker, setup), out=out),
+            _noted(units, dict(_notes(worker, preparation))),
             overwrite=overwrite,
             save_seconds=save_every,
         )
@@ -212,23 +216,25 @@ def _run(job: Job, work: Work, *, as_json: bool) -> None:
     """Do what is left, and say how it went."""
     if job.left < job.total:
         say(f"going on: {job.total - job.left} of {job.total} inputs are done", error=True)
-    started, sums = time.monotonic(), [0, 0]
+    started, sums, error = time.monotonic(), [0, 0], ""
     with _progress(job) as tell:
 
-        def told(units: int, rows: int, failed: int) -> None:
-            sums[0] += rows
-            sums[1] += failed
-            tell(units, rows, failed)
+        def told(done: Done) -> None:
+            nonlocal error
+            sums[0] += done.rows
+            sums[1] += done.failed
+            error = error or done.error
+            tell(done)
 
         work(told)
     job.finish()
     seconds = time.monotonic() - started
     if as_json:
         counts = {"rows": sums[0], "errors": sums[1], "inputs": job.total}
-        say_json({"file": str(job.out), **counts, "seconds": seconds})
+        say_json({"file": str(job.out), **counts, "first_error": error or None, "seconds": seconds})
         return
     rate = f"{sums[0]} rows in {seconds:.1f} s ({sums[0] / max(seconds, 1e-9):.0f} rows/s)"
-    failed = f", {sums[1]} with an error (column 'error')" if sums[1] else ""
+    failed = f", {sums[1]} with an error (column 'error'), such as: {error}" if sums[1] else ""
     say(f"wrote {job.out}: {rate}{failed}")
 
 
@@ -248,13 +254,38 @@ def _progress(job: Job) -> Iterator[Tell]:
         bar = progress.add_task("", total=job.total, completed=job.total - job.left, rate="")
         started, done = time.monotonic(), 0
 
-        def tell(units: int, rows: int, failed: int) -> None:
+        def tell(now: Done) -> None:
             nonlocal done
-            done += rows
+            done += now.rows
             rate = done / max(time.monotonic() - started, 1e-9)
-            progress.update(bar, advance=units, rate=f"{rate:.0f} rows/s")
+            progress.update(bar, advance=now.units, rate=f"{rate:.0f} rows/s")
 
         yield tell
+
+
+def _notes(worker: Worker, how: Preparation) -> Iterator[tuple[str, str]]:
+    """(suffix, what is said of the first file with it) where the model does not tell what it
+    takes."""
+    if len(worker.inputs) != 1:
+        return
+    (column,) = worker.inputs
+    real = np.dtype(column.details["dtype"]).kind == "f"
+    if real and takes_images(column.details) and how.normalization_of(column) is None:
+        note = "pixels go from 0 to 1, since the model names no mean (--mean and --std do)"
+        yield from ((suffix, note) for suffix in IMAGES)
+    if how.hears(column) and how.ear_of(column).rate is None:
+        yield SOUND, "sound keeps the rate of its file, since the model names none (--rate does)"
+
+
+def _noted(units: Iterator[Unit], notes: Mapping[str, str]) -> Iterator[Unit]:
+    """The units; what there is to say of them is said once."""
+    said = set[str]()
+    for unit in units:
+        note = notes.get(suffix_of(unit.path))
+        if note is not None and note not in said:
+            say(f"note: {note}", error=True)
+            said.add(note)
+        yield unit
 
 
 def _read_names(worker: Worker, setup: Setup) -> list[str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from tflite_ort.prediction.job import Job
 from tflite_ort.prediction.reading import Tables
-from tflite_ort.prediction.results import Block, joined
+from tflite_ort.prediction.results import Block, Done, joined
 from tflite_ort.prediction.row_model import LARGEST_BATCH
 from tflite_ort.prediction.units import Unit
 from tflite_ort.prediction.work import Loaded, Setup, Worker
@@ -23,8 +23,8 @@ _BYTES = 16 << 20
 # Groups of units that wait or are done before the first of them, for each worker.
 _AHEAD = 3
 
-# Called with units, rows and rows with an error, that are done since the last call.
-Tell = Callable[[int, int, int], None]
+# Called with what is done since the last call.
+Tell = Callable[[Done], None]
 
 Work = Callable[[list[Unit], list[Loaded]], Block]
 
@@ -92,7 +92,7 @@ def _run(job: Job, pool: Executor, work: Work, workers: int, rows: int, tell: Te
                 draft = _write(job, draft)
             draft = draft or _Draft(first)
             draft.add(first + len(units), block)
-            tell(len(units), len(block.sources), block.failed)
+            tell(block.done(len(units)))
             if draft.is_due(job.save_seconds):
                 draft = _write(job, draft)
     finally:  # an interrupt loses nothing that is done

@@ -12,7 +12,7 @@ import logging
 import os
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from tflite_ort.optional import optional_module
 from tflite_ort.prediction.array_files import InputError
 from tflite_ort.prediction.job import Job, part_path
 from tflite_ort.prediction.local import Tell
+from tflite_ort.prediction.results import Done
 from tflite_ort.prediction.units import Unit
 from tflite_ort.prediction.work import Setup, Worker
 from tflite_ort.prediction.writers import writer_for
@@ -61,7 +62,7 @@ class Actor:
         first, units = int(row["first"]), [Unit(*each) for each in json.loads(row["units"])]
         block = self._worker(units)
         self._writer.part(part_path(self._out, first, first + len(units)), block)
-        return {"units": len(units), "rows": len(block.sources), "failed": block.failed}
+        return asdict(block.done(len(units)))
 
 
 def run_ray(job: Job, setup: Setup, cluster: Cluster, tell: Tell) -> None:
@@ -83,7 +84,7 @@ def run_ray(job: Job, setup: Setup, cluster: Cluster, tell: Tell) -> None:
         data.DataContext.get_current().enable_progress_bars = False
         logging.getLogger("ray.data").setLevel(logging.WARNING)
         for row in _dataset(data, groups, job, setup, cluster).iter_rows():
-            tell(row["units"], row["rows"], row["failed"])
+            tell(Done(**row))
     finally:
         if started:
             ray.shutdown()

@@ -29,6 +29,7 @@ from tflite_ort.prediction.units import (
     ANY,
     ARRAY,
     ARRAYS,
+    IMAGES,
     SOUND,
     TABLE,
     Unit,
@@ -188,8 +189,19 @@ def _rows_of_file(
     elif suffix == ARRAY:
         yield [_sample(loaded_array(Path(path)), column, path)]
     else:
+        yield [row_of(_picture(path, column, preparation), column)]
+
+
+def _picture(path: str, column: InputColumn, preparation: Preparation) -> Array:
+    """The picture in a file, which may have any suffix."""
+    try:
         how = preparation.normalization_of(column)
-        yield [row_of(read_image(Path(path), column.details, how), column)]
+        return read_image(Path(path), column.details, how)
+    except InputError as error:
+        if suffix_of(path) in IMAGES:
+            raise
+        others = ", ".join((ARRAY, ARRAYS, SOUND, TABLE))
+        raise InputError(f"{error}; files of other kinds have the suffix {others}") from error
 
 
 def _only(inputs: Sequence[InputColumn]) -> InputColumn:

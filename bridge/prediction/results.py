@@ -45,6 +45,22 @@ class ResultColumn:
         return np.dtype(np.int8 if "int" in self.dtype.name else np.float32)
 
 
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What of a job is done.
+
+    Args:
+        units, rows: how many.
+        failed: rows with an error.
+        error: that of the first of these; empty where there is none.
+    """
+
+    units: int
+    rows: int
+    failed: int
+    error: str
+
+
 @dataclass(slots=True)
 class Block:
     """Rows of results.
@@ -64,6 +80,11 @@ class Block:
     def failed(self) -> int:
         """How many rows have no values."""
         return sum(error is not None for error in self.errors)
+
+    def done(self, units: int) -> Done:
+        """What is done with the rows of so many units."""
+        error = next(filter(None, self.errors), "")
+        return Done(units, len(self.sources), self.failed, error)
 
     @property
     def valid(self) -> Array:
