@@ -24,6 +24,7 @@ def fully_connected(op: OperatorView[Any]) -> Shapes:
     """[B, N] of filter [N, D]; the input's shape with N for its last with keep_num_dims, and
     wherever D is 0, then flattened."""
     _check_activation(op)
+    _check_channels(op)
     shape, filter = op["input"].shape, op["filter"].shape
     if len(filter) == 2 and is_known(filter[1]) and filter[1] == 0:
         rows = shape[:-1] if op.options.keep_num_dims else (math.prod(shape[:-1]),)
@@ -44,6 +45,14 @@ def _check_activation(op: OperatorView[Any]) -> None:
     hybrid = types[0] is TensorType.FLOAT32 is not types[1]
     if activation in UNCLAMPED and not hybrid:
         raise ModelError(f"{op.label}: {types[0].name} takes no fused {activation.name}")
+
+
+def _check_channels(op: OperatorView[Any]) -> None:
+    """Refuse scales along the sums: LiteRT does for codes, and takes them for scales of the units
+    where the input has floats."""
+    found = op["filter"].quantization
+    if found is not None and found.per_channel and found.axis != 0:
+        raise ModelError(f"{op.label}: the filter has scales along axis {found.axis}, expected 0")
 
 
 @rule(Op.BATCH_MATMUL)

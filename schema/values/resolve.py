@@ -265,6 +265,8 @@ def _blocks(model: Model, graph: SubGraph, tensor: Tensor, external: ExternalDat
     data = constant_data(model, scales, external)
     if data is None or data.size * details.block_size != rows * columns or not data.size:
         return None
+    if columns % details.block_size:
+        return None
     return Blocks(data.reshape(rows, -1), details.block_size)
 
 

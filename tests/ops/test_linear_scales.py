@@ -1,4 +1,4 @@
-"""BATCH_MATMUL of constants that have a scale for each channel."""
+"""Products with constants that have a scale for each channel, or for each block of a row."""
 
 from __future__ import annotations
 
@@ -8,11 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.one_op import T, assert_close, one_op_model, ours
-from tests.ops.operands import exported, optimized_nodes
+from tests.one_op import Node, T, assert_close, graph_model, one_op_model, ours
+from tests.ops.operands import exported, optimized_nodes, with_blocks
 from tests.ops.test_linear import product
 from tests.oracle import litert
-from tflite_ort.schema import BatchMatMulOptions, Op, TensorType
+from tflite_ort.schema import (
+    BatchMatMulOptions,
+    BridgeError,
+    FullyConnectedOptions,
+    Op,
+    TensorType,
+)
 from tflite_ort.schema.values.semantics import quantized_range
 
 Shape = tuple[int, ...]
@@ -95,3 +101,34 @@ def test_hybrid_batch_matmul_with_a_scale_for_each_channel(
         assert_close(got[0], want, 0, 2e-2, "a scale for each channel")
     for hybrid in ("dynamic", "xnnpack"):
         assert_close(exported(model, [x], hybrid=hybrid)[0], want, 0, 2e-2, hybrid)
+
+
+@pytest.mark.parametrize("providers", [None, []])
+def test_blocks_that_end_within_a_row_are_none(providers: list[str] | None) -> None:
+    """Three blocks of 2 have all elements of 2 rows of 3; no row has a whole number of them."""
+    tensors = {
+        "x": T((1, 3)),
+        "weights": T.constant(np.ones((2, 3), np.int8), TensorType.INT4),
+        "scales": T.constant(np.ones(3, np.float16)),
+        "y": T((1, 2)),
+    }
+    node = Node(Op.FULLY_CONNECTED, ["x", "weights", None], ["y"], FullyConnectedOptions(), 10)
+    model = with_blocks(graph_model(tensors, [node], ["y"]), 1, 2, 2)
+    with pytest.raises(BridgeError, match="no scale"):
+        ours(model, [np.ones((1, 3), np.float32)], providers)
+
+
+@pytest.mark.parametrize("type", [TensorType.FLOAT32, TensorType.INT8])
+@pytest.mark.parametrize("units", [6, 4])
+def test_scales_along_the_sums_are_refused(type: TensorType, units: int) -> None:
+    quantized = type is TensorType.INT8
+    scales = np.linspace(0.1, 0.2, 6).tolist()
+    weights = T.constant(np.ones((units, 6), np.int8), scale=scales, axis=1)
+    data, result = (T((2, n), type, 0.1 if quantized else None) for n in (6, units))
+    options = FullyConnectedOptions()
+    model = one_op_model(Op.FULLY_CONNECTED, [data, weights, None], [result], options, 5)
+    if quantized:
+        with pytest.raises(RuntimeError, match="quantized_dimension"):
+            litert(model, [np.ones((2, 6), np.int8)])
+    with pytest.raises(BridgeError, match="scales along axis 1"):
+        ours(model, [np.ones((2, 6), data.random(np.random.default_rng(0)).dtype)])
