@@ -37,7 +37,7 @@ def recurrent_node(
     op_type: str,
     x: ir.Value,
     weights: Sequence[ir.Value | None],
-    states: Values,
+    states: Sequence[ir.Value | None],
     peephole: ir.Value | None = None,
     *,
     sizes: Sequence[int],
@@ -51,7 +51,7 @@ def recurrent_node(
     Args:
         x: [T, B, I].
         weights: input weights, recurrent weights, biases.
-        states: [D, B, C] of each.
+        states: [D, B, C] of each; None for zeros.
         sizes: B, C, and of a GRU I.
     """
     rows, cells, *columns = sizes
@@ -64,8 +64,9 @@ def recurrent_node(
     return g.op_multi(op_type, *inputs, outputs=1 + len(states), **attributes)
 
 
-def _empty(g: Graph, x: ir.Value, states: Values) -> Values:
+def _empty(g: Graph, x: ir.Value, given: Sequence[ir.Value | None]) -> Values:
     """[T, D, B, C] without elements, and the states."""
+    states = [state for state in given if state is not None]
     shape = g.op("Concat", g.op("Shape", x, end=1), g.op("Shape", states[0]), axis=0)
     return [g.op("Expand", g.constant(np.float32(0)), shape), *states]
 

@@ -10,8 +10,11 @@ from collections.abc import Sequence
 
 from tflite_ort.opmap.graph.shaped_nodes import one_is_inferred
 from tflite_ort.records import replace
-from tflite_ort.schema import TensorView
+from tflite_ort.schema import Op, TensorView
 from tflite_ort.schema.values.sizes import is_known, is_one, known_product, may_differ
+
+# They give a tensor another shape and keep its elements in order.
+RESHAPES = frozenset({Op.RESHAPE, Op.SQUEEZE, Op.EXPAND_DIMS})
 
 
 def has_rows(tensor: TensorView) -> bool:

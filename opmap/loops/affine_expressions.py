@@ -1,7 +1,7 @@
-"""Tensors in the body of WHILE as affine expressions: products with constant matrices, and a bias.
+"""Tensors of a graph as affine expressions: products with constant matrices, and a bias.
 
 The gates of a recurrent cell are activations of these. B batch, N units of the tensor, K units of
-a source.
+a source. Dimensions of 1 may stand before or between these.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_ort.records import field, record
+from tflite_ort.opmap.graph.rows import RESHAPES
+from tflite_ort.records import record
 from tflite_ort.schema import (
     ActivationFunctionType,
     Op,
     OperatorView,
-    Specialized,
     TensorType,
     TensorView,
 )
@@ -32,6 +32,10 @@ Interval = tuple[int, int]
 ACTIVATIONS = {Op.LOGISTIC: "Sigmoid", Op.TANH: "Tanh", Op.RELU: "Relu"}
 # ONNX's HardSigmoid is a clip of _SLOPE * x + _OFFSET to [0, 1].
 _SLOPE, _OFFSET = 0.2, 0.5
+# An expression is made of so many operators in a row at most.
+_DEEPEST = 96
+# Types of weights that are multiplied by a scale.
+_CODES = (TensorType.INT8, TensorType.INT4)
 # TFLite does not look at a TANH fused to ADD.
 _FUSED = {Activation.RELU: "Relu"}
 
@@ -41,7 +45,7 @@ class Affine:
     """The affine expression `bias + sum of source @ weights.T` over all sources: [B, N].
 
     Args:
-        weights: [N, K], by the index of the source [B, K] in the body.
+        weights: [N, K], by the index of the source [B, K].
         bias: [N].
     """
 
@@ -73,27 +77,43 @@ class Affine:
         return Affine(weights, self.bias + other.bias)
 
 
-@record
 class AffineExpressions:
-    """Finds affine expressions, and activations of them, among the tensors of `body`.
+    """Finds affine expressions, and activations of them, among the tensors of a graph.
 
     Args:
+        operators: of the graph.
         hybrid: float activations are rounded before they are multiplied by integer weights, so
             these products are not affine.
     """
 
-    body: Specialized
-    hybrid: bool
-    _found: dict[int, Affine | None] = field(default_factory=dict)
+    def __init__(self, operators: Sequence[View], *, hybrid: bool) -> None:
+        self.hybrid = hybrid
+        self._makers = {out.index: op for op in operators for out in op.outputs}
+        self._found: dict[int, Affine | None] = {}
+        self._sources: dict[int, TensorView] = {}
+        self._depth = 0
+
+    def source(self, index: int) -> TensorView | None:
+        """The tensor of the graph that is a source of an affine expression."""
+        return self._sources.get(index)
+
+    def maker(self, index: int) -> View | None:
+        """The operator that computes a tensor."""
+        return self._makers.get(index)
+
+    def rows(self, tensor: TensorView) -> TensorView:
+        """What `tensor` was before every RESHAPE that keeps the last axis."""
+        op = self._makers.get(tensor.index)
+        while op is not None and op.op in RESHAPES:
+            source = op.present_inputs()[0]
+            if not _same_rows(source, op.output):
+                break
+            tensor, op = source, self._makers.get(source.index)
+        return tensor
 
     def producer(self, tensor: TensorView) -> View | None:
         """The operator that computes `tensor`; a RESHAPE that keeps the last axis is skipped."""
-        for op in self.body.operators:
-            if any(out.index == tensor.index for out in op.outputs):
-                source = op.present_inputs()[0]
-                through = op.op is Op.RESHAPE and _same_rows(source, op.output)
-                return self.producer(source) if through else op
-        return None
+        return self._makers.get(self.rows(tensor).index)
 
     def activated(self, tensor: TensorView) -> tuple[str, Affine] | None:
         """The name of an ONNX activation and its argument, if `tensor` is such an activation.
@@ -101,13 +121,22 @@ class AffineExpressions:
         It is a LOGISTIC, a TANH, a RELU, a fused RELU, a hard sigmoid, or a slice of the units of
         one.
         """
-        op = self.producer(tensor)
+        tensor = self.rows(tensor)
+        op = self._makers.get(tensor.index)
         if op is None:
             return None
         part = _part(op, tensor)
         if part is not None:
-            whole = self.activated(op_input(op))
+            whole = self._activated(op_input(op))
             return (whole[0], whole[1].rows(*part)) if whole else None
+        return self._activated(tensor)
+
+    def _activated(self, tensor: TensorView) -> tuple[str, Affine] | None:
+        """As `activated`, of all units of `tensor`."""
+        tensor = self.rows(tensor)
+        op = self._makers.get(tensor.index)
+        if op is None:
+            return None
         if op.op is Op.MUL:
             return self._hard_sigmoid(*op.present_inputs())
         if op.op in ACTIVATIONS:
@@ -133,18 +162,23 @@ class AffineExpressions:
         return None
 
     def affine(self, tensor: TensorView) -> Affine | None:
-        """`tensor` as an affine expression of other tensors of the body; None if it is not one."""
+        """`tensor` as an affine expression of other tensors; None if it is not one."""
+        tensor = self.rows(tensor)
         if tensor.index not in self._found:
+            if self._depth == _DEEPEST:
+                return None
+            self._depth += 1
             self._found[tensor.index] = self._derived(tensor)
+            self._depth -= 1
         return self._found[tensor.index]
 
     def _derived(self, tensor: TensorView) -> Affine | None:
         if tensor.type is not TensorType.FLOAT32 or tensor.dynamic:
             return None
         if tensor.data is not None:
-            flat = tensor.data.reshape(-1)
-            return Affine({}, flat) if flat.size == (tensor.shape or (1,))[-1] else None
-        op = self.producer(tensor)
+            rows = tensor.data.reshape(-1, (tensor.shape or (1,))[-1] or 1)
+            return Affine({}, rows[0]) if len(rows) and (rows == rows[0]).all() else None
+        op = self._makers.get(tensor.index)
         if op is None or _activation(op) is not Activation.NONE:
             return None
         return self._unactivated(op, tensor)
@@ -163,7 +197,7 @@ class AffineExpressions:
     def _product(self, op: View) -> Affine | None:
         input, filter = op.present_inputs()[:2]
         weights, bias = self._reals(filter), op.inputs[2] if len(op.inputs) > 2 else None
-        if weights is None or input.rank != 2 or input.shape[1] != weights.shape[1]:
+        if weights is None or input.rank == 0 or input.shape[-1] != weights.shape[1]:
             return None
         if op.options.weights_format:
             return None
@@ -172,7 +206,8 @@ class AffineExpressions:
         if constants is None or constants.shape != (units,):
             return None
         parts = self._columns(input)
-        columns = np.split(weights, np.cumsum([part.shape[1] for part in parts])[:-1], axis=1)
+        columns = np.split(weights, np.cumsum([part.shape[-1] for part in parts])[:-1], axis=1)
+        self._sources.update((part.index, part) for part in parts)
         terms = [
             Affine({part.index: block}, np.zeros(units, np.float32))
             for part, block in zip(parts, columns, strict=True)
@@ -184,10 +219,12 @@ class AffineExpressions:
 
     def _columns(self, tensor: TensorView) -> Sequence[TensorView]:
         """The tensors that a CONCATENATION joins to `tensor` along its last axis."""
-        producer = self.producer(tensor)
+        tensor = self.rows(tensor)
+        producer = self._makers.get(tensor.index)
         if producer is None or producer.op is not Op.CONCATENATION or _activation(producer):
             return [tensor]
-        return producer.present_inputs() if producer.options.axis in (1, -1) else [tensor]
+        last = producer.options.axis in (tensor.rank - 1, -1)
+        return [self.rows(part) for part in producer.present_inputs()] if last else [tensor]
 
     def _reals(self, filter: TensorView) -> Array | None:
         """The constant `filter` as floats."""
@@ -196,7 +233,7 @@ class AffineExpressions:
         if filter.type is TensorType.FLOAT32:
             return filter.data
         quantization = filter.quantization
-        if self.hybrid or filter.type is not TensorType.INT8 or quantization is None:
+        if self.hybrid or filter.type not in _CODES or quantization is None:
             return None
         if quantization.zero_point.any() or (quantization.per_channel and quantization.axis != 0):
             return None
@@ -233,22 +270,37 @@ def fused_activation(op: View) -> str:
 
 
 def _part(op: View, tensor: TensorView) -> Interval | None:
-    """The range of units of a [B, N] that `op` cuts out to compute `tensor`; None for others."""
-    inputs = op.present_inputs()
-    if op.op not in (Op.SPLIT, Op.STRIDED_SLICE) or op_input(op).dynamic or tensor.dynamic:
+    """The range of units that `op` cuts out along the last axis to compute `tensor`; None for
+    others."""
+    if op.op not in (Op.SPLIT, Op.STRIDED_SLICE, Op.SLICE):
+        return None
+    whole = op_input(op)
+    if whole.dynamic or tensor.dynamic or whole.rank == 0:
         return None
     if op.op is Op.SPLIT:
-        axis, whole = inputs
-        if axis.data is None or axis.data.item() not in (whole.rank - 1, -1):
+        axis = op.present_inputs()[0].data
+        if axis is None or axis.item() not in (whole.rank - 1, -1):
             return None
         size = tensor.shape[-1]
         place = [out.index for out in op.outputs].index(tensor.index)
         return place * size, (place + 1) * size
-    whole, *lists = inputs
-    begin, end, strides = (tensor.data for tensor in lists)
-    if begin is None or end is None or strides is None:
+    starts = _starts(op, whole)
+    if starts is None or any(starts[:-1]) or tensor.shape[:-1] != whole.shape[:-1]:
         return None
+    return starts[-1], starts[-1] + tensor.shape[-1]
+
+
+def _starts(op: View, whole: TensorView) -> Sequence[int] | None:
+    """Where the slice that `op` cuts out of `whole` begins; None where it drops axes or elements
+    in between."""
+    lists = [tensor.data for tensor in op.present_inputs()[1:]]
+    numbers = [each for each in lists if each is not None]
+    if len(numbers) != len(lists):
+        return None
+    if op.op is Op.SLICE:
+        return [int(first) for first in numbers[0].reshape(-1)]
+    begin, end, strides = numbers
     bounds = strided_slice(whole.shape, begin, end, strides, op.options)
-    if bounds.squeezed or bounds.new_axes or set(bounds.steps) != {1} or whole.rank != 2:
+    if bounds.squeezed or bounds.new_axes or set(bounds.steps) != {1}:
         return None
-    return (bounds.starts[1], bounds.ends[1]) if bounds.shape[0] == whole.shape[0] else None
+    return bounds.starts

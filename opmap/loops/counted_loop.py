@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -111,7 +112,7 @@ class Run:
 
     def finish(self) -> bool:
         """Compute all `finals`; returns False where that takes a Loop."""
-        expressions = AffineExpressions(self.sequences.body, hybrid=self.g.target.rounds)
+        expressions = AffineExpressions(self.sequences.body.operators, hybrid=self.g.target.rounds)
         while self._advance(expressions):
             pass
         if not self._iterate():
@@ -162,9 +163,9 @@ class Run:
         """
         first, *others = cell.states
         sources = [self.sequences.body.tensors[source] for source in cell.sources]
-        if any(t not in self.sequences or t.dynamic or t.rank != 2 for t in sources):
+        if any(t not in self.sequences or t.dynamic or t.rank == 0 for t in sources):
             return False
-        if any(source.shape[0] != first.argument.shape[0] for source in sources):
+        if any(prod(source.shape[:-1]) != first.argument.shape[0] for source in sources):
             return False
         outside = [state for state in self.pending if state not in cell.states]
         rest = self._needed(outside, (first.result, first.argument))

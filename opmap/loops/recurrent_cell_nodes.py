@@ -1,11 +1,11 @@
-"""The RNN, GRU and LSTM nodes of recurrent cells in a WHILE.
+"""The RNN, GRU and LSTM nodes of recurrent cells.
 
 T iterations, B batch, K units of the input, N units of the state, G gates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +13,9 @@ import numpy.typing as npt
 from tflite_ort.opmap.cells.directions import recurrent_node, stacked_states
 from tflite_ort.opmap.graph import Graph, ir
 from tflite_ort.opmap.loops.affine_expressions import Affine
+from tflite_ort.opmap.loops.loop_carried import LoopCarried
 from tflite_ort.opmap.loops.recurrent_cells import Cell
 from tflite_ort.opmap.loops.stacked_iterations import Sequences
-from tflite_ort.schema import TensorView
 
 Array = npt.NDArray[np.float32]
 
@@ -23,39 +23,76 @@ Array = npt.NDArray[np.float32]
 def run_cell(g: Graph, cell: Cell, sequences: Sequences) -> dict[int, ir.Value]:
     """Add the node of `cell`: its output in all iterations becomes known. Returns the final values
     of its states, by their place among the inputs of WHILE."""
-    output = cell.states[0]
+    output, *_ = states = [state for state in cell.states if isinstance(state, LoopCarried)]
+    batch, units = output.argument.shape
     sources = [sequences.body.tensors[source] for source in cell.sources]
-    parts = [sequences.value(source) for source in sources]
-    initial = [g.read(state.initial) for state in cell.states]
+    parts = [
+        sequences.value(source)
+        if source.rank == 2
+        else g.reshape(sequences.value(source), (-1, batch, source.shape[-1]))
+        for source in sources
+    ]
     joined = parts[0] if len(parts) == 1 else g.op("Concat", *parts, axis=2)
-    sizes = (*output.argument.shape, sum(source.shape[1] for source in sources))
-    outputs, *finals = recurrent_node(
-        g,
-        cell.op_type,
-        joined,
-        _weights(g, cell, sources),
-        [stacked_states(g, [value], sizes[:2]) for value in initial],
-        sizes=sizes,
-        hidden_size=output.argument.shape[1],
-        activations=list(cell.activations),
-        linear_before_reset=int(cell.reset_after) if cell.op_type == "GRU" else None,
-    )
+    initial = [g.read(state.initial) for state in states]
+    stacked = [stacked_states(g, [value], (batch, units)) for value in initial]
+    outputs, *finals = cell_node(g, cell, joined, stacked, batch)
     sequences.set(output.result, g.op("Squeeze", outputs, g.ints([1])))
     sequences.delay(output.argument, output.result, initial[0])
     first = g.ints([0])
     return {
         state.place: g.op("Squeeze", value, first)
-        for state, value in zip(cell.states, finals, strict=True)
+        for state, value in zip(states, finals, strict=True)
     }
 
 
-def _weights(g: Graph, cell: Cell, sources: Sequence[TensorView]) -> list[ir.Value]:
-    """[1, G * N, K], [1, G * N, N] and [1, 2 * G * N]: weights, recurrent weights, biases."""
-    units = cell.states[0].argument.shape[1]
+def cell_node(
+    g: Graph,
+    cell: Cell,
+    x: ir.Value,
+    initial: Sequence[ir.Value | None],
+    batch: int,
+    direction: str | None = None,
+) -> Sequence[ir.Value]:
+    """All outputs [T, 1, B, N] of `cell` and the last of each state [1, B, N].
 
-    def joined(affine: Affine, tensors: Sequence[TensorView]) -> Array:
+    Args:
+        x: the sequences of its sources side by side, [T, B, K].
+        initial: of each state, [1, B, N]; None for zeros.
+        direction: that of the node; None for forward.
+    """
+    weights = _weights(cell)
+    units, columns = cell.states[0].argument.shape[-1], weights[0].shape[2]
+    return recurrent_node(
+        g,
+        cell.op_type,
+        x,
+        [g.constants.add(each, name) for each, name in zip(weights, _NAMES, strict=True)],
+        initial,
+        sizes=(batch, units, columns),
+        hidden_size=units,
+        activations=list(cell.activations),
+        linear_before_reset=int(cell.reset_after) if cell.op_type == "GRU" else None,
+        direction=direction,
+    )
+
+
+_NAMES = ("weights", "recurrent_weights", "bias")
+
+
+def _weights(cell: Cell) -> Sequence[Array]:
+    """[1, G * N, K], [1, G * N, N] and [1, 2 * G * N]: weights, recurrent weights, biases."""
+    own = cell.states[0].argument
+    units = own.shape[-1]
+    widths = {
+        source: matrix.shape[1]
+        for gate in cell.gates
+        for source, matrix in gate.input.weights.items()
+    }
+
+    def joined(affine: Affine, widths: Mapping[int, int]) -> Array:
         blocks = [
-            affine.weights.get(t.index, np.zeros((units, t.shape[1]), np.float32)) for t in tensors
+            affine.weights.get(source, np.zeros((units, width), np.float32))
+            for source, width in widths.items()
         ]
         return np.concatenate(blocks, axis=1)
 
@@ -63,13 +100,8 @@ def _weights(g: Graph, cell: Cell, sources: Sequence[TensorView]) -> list[ir.Val
         return np.concatenate([np.broadcast_to(affine.bias, units) for affine in terms])
 
     inputs, recurrent = zip(*((gate.input, gate.recurrent) for gate in cell.gates), strict=True)
-    own = [cell.states[0].argument]
-    return [
-        g.constants.add(
-            np.concatenate([joined(term, sources) for term in inputs])[None], "weights"
-        ),
-        g.constants.add(
-            np.concatenate([joined(term, own) for term in recurrent])[None], "recurrent_weights"
-        ),
-        g.constants.add(np.concatenate([biases(inputs), biases(recurrent)])[None], "bias"),
-    ]
+    return (
+        np.concatenate([joined(term, widths) for term in inputs])[None],
+        np.concatenate([joined(term, {own.index: units}) for term in recurrent])[None],
+        np.concatenate([biases(inputs), biases(recurrent)])[None],
+    )

@@ -1,8 +1,14 @@
-"""Finds recurrent cells among the loop-carried values of WHILE: RNN, GRU and LSTM."""
+"""Finds recurrent cells: tensors that are the next state of an RNN, a GRU or an LSTM.
+
+The states are loop-carried values of WHILE, or tensors of a graph in which the steps stand one
+after the other.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from math import prod
+from typing import Protocol
 
 import numpy as np
 
@@ -14,7 +20,7 @@ from tflite_ort.opmap.loops.affine_expressions import (
     unbroadcast,
 )
 from tflite_ort.opmap.loops.loop_carried import LoopCarried
-from tflite_ort.records import record
+from tflite_ort.records import record, replace
 from tflite_ort.schema import Op, TensorType, TensorView
 
 Activated = tuple[str, Affine]
@@ -35,9 +41,29 @@ class Gate:
         return Gate(self.activation, self.input.scaled(-1), self.recurrent.scaled(-1))
 
 
+class State(Protocol):
+    """A state of a recurrent cell before and after a step."""
+
+    @property
+    def argument(self) -> TensorView:
+        """Before the step."""
+
+    @property
+    def result(self) -> TensorView:
+        """After the step."""
+
+
+@record
+class Step:
+    """A state whose tensors are those of one graph."""
+
+    argument: TensorView
+    result: TensorView
+
+
 @record(eq=False)
 class Cell:
-    """Loop-carried values of WHILE that one ONNX node computes.
+    """States that one ONNX node computes.
 
     Args:
         op_type: "RNN", "GRU" or "LSTM".
@@ -47,38 +73,81 @@ class Cell:
     """
 
     op_type: str
-    states: Sequence[LoopCarried]
+    states: Sequence[State]
     activations: Sequence[str]
     gates: Sequence[Gate]
     reset_after: bool = False
 
     @property
     def sources(self) -> list[int]:
-        """The inputs of the cell, by index in the body; its states are not among them."""
-        return sorted({source for gate in self.gates for source in gate.input.weights})
+        """The inputs of the cell, by index; its states are not among them."""
+        return list({source: None for gate in self.gates for source in gate.input.weights})
 
 
 def cells(states: Sequence[LoopCarried], expressions: AffineExpressions) -> Iterator[Cell]:
     """The cells that one or two of `states` can be."""
-    vectors = [state for state in states if _is_vector(state)]
+    vectors = [state for state in states if state.argument.rank == 2 and _is_vector(state)]
     for state in vectors:
-        candidates = [_rnn(state, expressions), _gru(state, expressions)]
-        candidates += [_lstm(state, other, expressions) for other in vectors if other is not state]
-        yield from (cell for cell in candidates if cell is not None and _is_sound(cell))
+        for cell in cells_of(state.result, expressions):
+            own = [_carried(each, vectors, expressions) for each in cell.states]
+            found = [each for each in own if each is not None]
+            if len(found) == len(own):
+                yield replace(cell, states=found)
 
 
-def _is_vector(state: LoopCarried) -> bool:
-    shapes = [t.shape for t in (state.argument, state.result) if not t.dynamic and t.rank == 2]
+def _carried(
+    step: State, states: Sequence[LoopCarried], expressions: AffineExpressions
+) -> LoopCarried | None:
+    """The one of `states` that `step` is."""
+    result = expressions.rows(step.result).index
+    for state in states:
+        if state.argument.index == step.argument.index:
+            return state if expressions.rows(state.result).index == result else None
+    return None
+
+
+def cells_of(result: TensorView, expressions: AffineExpressions) -> Iterator[Cell]:
+    """The cells whose output `result` can be; their states are `Step`s."""
+    for argument in _previous(result, expressions):
+        state = Step(argument, result)
+        if not _is_vector(state):
+            continue
+        for cell in (
+            _rnn(state, expressions),
+            _gru(state, expressions),
+            *_lstms(state, expressions),
+        ):
+            if cell is not None and _is_sound(cell):
+                yield cell
+
+
+def _previous(result: TensorView, expressions: AffineExpressions) -> Iterable[TensorView]:
+    """The tensors that can be the state before a step after which it is `result`."""
+    gates = [result, *_factors(result, Op.MUL, expressions)]
+    found = dict[int, TensorView | None]()
+    for affine in (each[1] for each in map(expressions.activated, gates) if each is not None):
+        found.update((source, expressions.source(source)) for source in affine.weights)
+    for _, _, h, _ in _blends(result, expressions):
+        found[h.index] = h
+    return [tensor for tensor in found.values() if tensor is not None and not tensor.is_constant]
+
+
+def _is_vector(state: State) -> bool:
+    shapes = [t.shape for t in (state.argument, state.result) if not t.dynamic and t.rank]
     floats = state.argument.type is state.result.type is TensorType.FLOAT32
-    return floats and len(shapes) == 2 and shapes[0] == shapes[1]
+    return floats and len(shapes) == 2 and _rows(shapes[0]) == _rows(shapes[1])
+
+
+def _rows(shape: Sequence[int]) -> tuple[int, int]:
+    return prod(shape[:-1]), shape[-1]
 
 
 def _is_sound(cell: Cell) -> bool:
     """Whether all gates have as many units as the state, and depend on the previous iteration only
     by the output of the cell."""
     previous = cell.states[0].argument
+    units = previous.shape[-1]
     for gate in cell.gates:
-        units = previous.shape[1]
         if len(gate.input.bias) not in (1, units) or previous.index in gate.input.weights:
             return False
         if set(gate.recurrent.weights) - {previous.index}:
@@ -86,7 +155,7 @@ def _is_sound(cell: Cell) -> bool:
         matrices = [*gate.input.weights.values(), *gate.recurrent.weights.values()]
         if any(len(weights) != units for weights in matrices):
             return False
-    return bool(cell.sources) and len({state.argument.shape for state in cell.states}) == 1
+    return bool(cell.sources) and len({_rows(state.argument.shape) for state in cell.states}) == 1
 
 
 def _gate(found: Activated, state: TensorView) -> Gate:
@@ -103,7 +172,7 @@ def _sigmoid(tensor: TensorView, state: TensorView, expressions: AffineExpressio
     return _gate(found, state) if found is not None and found[0] in _SIGMOIDS else None
 
 
-def _rnn(state: LoopCarried, expressions: AffineExpressions) -> Cell | None:
+def _rnn(state: State, expressions: AffineExpressions) -> Cell | None:
     """h' = f(x W + h R + b)."""
     found = expressions.activated(state.result)
     if found is None:
@@ -134,17 +203,36 @@ def _sums_of_products(
                 yield a, b, c, d
 
 
-def _gru(state: LoopCarried, expressions: AffineExpressions) -> Cell | None:
+def _blends(
+    tensor: TensorView, expressions: AffineExpressions
+) -> Iterator[tuple[TensorView, bool, TensorView, TensorView]]:
+    """Each (z, is_rest, a, b) such that `tensor` is z a + (1 - z) b, or (1 - z) a + z b if
+    `is_rest`."""
+    for kept, a, renewed, b in _sums_of_products(tensor, expressions):
+        (z, is_rest), (other, is_other) = (
+            _complemented(each, expressions) for each in (kept, renewed)
+        )
+        if is_rest is not is_other and expressions.rows(z).index == expressions.rows(other).index:
+            yield z, is_rest, expressions.rows(a), b
+    for product, added in _either_way(_factors(tensor, Op.ADD, expressions)):
+        for scale, difference in _either_way(_factors(product, Op.MUL, expressions)):
+            parts = _factors(difference, Op.SUB, expressions)
+            if parts and expressions.rows(parts[1]).index == expressions.rows(added).index:
+                z, is_rest = _complemented(scale, expressions)
+                yield z, is_rest, expressions.rows(parts[0]), added
+                yield z, not is_rest, expressions.rows(added), parts[0]
+
+
+def _gru(state: State, expressions: AffineExpressions) -> Cell | None:
     """h' = z h + (1 - z) c, or with z and 1 - z exchanged.
 
     The candidate c is tanh(x W + r (h R + b)), or tanh(x W + (r h) R).
     """
-    for kept, h, renewed, candidate in _sums_of_products(state.result, expressions):
-        gates = [_complemented(kept, expressions), _complemented(renewed, expressions)]
-        if h.index != state.argument.index or {is_rest for _, is_rest in gates} != {True, False}:
+    for z, is_rest, h, candidate in _blends(state.result, expressions):
+        if h.index != state.argument.index:
             continue
-        update, is_rest = _sigmoid(gates[0][0], state.argument, expressions), gates[0][1]
-        if gates[0][0].index != gates[1][0].index or update is None:
+        update = _sigmoid(z, state.argument, expressions)
+        if update is None:
             continue
         cell = _with_candidate(
             state, update.negative() if is_rest else update, candidate, expressions
@@ -160,18 +248,19 @@ def _complemented(tensor: TensorView, expressions: AffineExpressions) -> tuple[T
     if producer is None or producer.op is not Op.SUB or producer.options.fused_activation_function:
         return tensor, False
     one, rest = producer.present_inputs()
-    is_one = one.data is not None and one.data.size == 1 and one.data.item() == 1
-    return (rest, True) if is_one else (tensor, False)
+    is_one = one.data is not None and bool((one.data == 1).all())
+    return (rest, True) if is_one and unbroadcast(producer) else (tensor, False)
 
 
 def _with_candidate(
-    state: LoopCarried, update: Gate, candidate: TensorView, expressions: AffineExpressions
+    state: State, update: Gate, candidate: TensorView, expressions: AffineExpressions
 ) -> Cell | None:
     whole = expressions.activated(candidate)
     if whole is not None:
         activation, affine = whole
         for source, weights in affine.weights.items():
-            reset = _reset(expressions.body.tensors[source], state.argument, expressions)
+            product = expressions.source(source)
+            reset = None if product is None else _reset(product, state.argument, expressions)
             if reset is not None and reset.activation == update.activation:
                 others = {k: matrix for k, matrix in affine.weights.items() if k != source}
                 own = Affine({state.argument.index: weights}, np.zeros_like(affine.bias))
@@ -207,32 +296,32 @@ def _reset(tensor: TensorView, state: TensorView, expressions: AffineExpressions
     """The gate r if `tensor` is r * `state`."""
     for gate, other in _either_way(_factors(tensor, Op.MUL, expressions)):
         found = _sigmoid(gate, state, expressions)
-        if other.index == state.index and found is not None:
+        if expressions.rows(other).index == state.index and found is not None:
             return found
     return None
 
 
-def _lstm(state: LoopCarried, cell: LoopCarried, expressions: AffineExpressions) -> Cell | None:
+def _lstms(state: State, expressions: AffineExpressions) -> Iterator[Cell]:
     """c' = f c + i g, h' = o tanh(c')."""
     h = state.argument
     for gate, squashed in _either_way(_factors(state.result, Op.MUL, expressions)):
-        output, last = _sigmoid(gate, h, expressions), _squashed(squashed, cell.result, expressions)
-        if output is None or last is None:
+        output, (last, result) = _sigmoid(gate, h, expressions), _squashed(squashed, expressions)
+        if output is None or result is None:
             continue
-        for forget, c, input, new in _sums_of_products(cell.result, expressions):
+        for forget, c, input, new in _sums_of_products(result, expressions):
             i, f = (_sigmoid(gate, h, expressions) for gate in (input, forget))
             found = expressions.activated(new)
-            if c.index != cell.argument.index or i is None or f is None or found is None:
+            cell = Step(expressions.rows(c), result)
+            if c.is_constant or i is None or f is None or found is None or not _is_vector(cell):
                 continue
             if i.activation == f.activation == output.activation:
                 gates = [i, output, f, _gate(found, h)]
-                return Cell("LSTM", [state, cell], [i.activation, found[0], last], gates)
-    return None
+                yield Cell("LSTM", [state, cell], [i.activation, found[0], last], gates)
 
 
-def _squashed(tensor: TensorView, source: TensorView, expressions: AffineExpressions) -> str | None:
-    """The name of f if `tensor` is f(`source`)."""
+def _squashed(tensor: TensorView, expressions: AffineExpressions) -> tuple[str, TensorView | None]:
+    """The name of f and x if `tensor` is f(x)."""
     producer = expressions.producer(tensor)
-    if producer is None or producer.present_inputs()[0].index != source.index:
-        return None
-    return ACTIVATIONS.get(producer.op)
+    if producer is None or producer.op not in ACTIVATIONS:
+        return "", None
+    return ACTIVATIONS[producer.op], expressions.rows(producer.present_inputs()[0])

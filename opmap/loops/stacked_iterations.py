@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Domain, Graph, Layout, ir
 from tflite_ort.opmap.graph.bodies import Forms, translate_inside
+from tflite_ort.opmap.graph.rows import RESHAPES
 from tflite_ort.records import field, record, replace
 from tflite_ort.schema import Op, OperatorView, Specialized, TensorView, Untranslatable
 from tflite_ort.schema.loops.induction_variables import InductionVariable
@@ -24,7 +25,6 @@ from tflite_ort.schema.values.sizes import may_differ, multiple, same_elements
 
 View = OperatorView[Any]
 
-_MOVING = frozenset({Op.RESHAPE, Op.EXPAND_DIMS, Op.SQUEEZE})
 # Element by element, with the axes of their inputs aligned at the last one.
 _ELEMENTWISE = frozenset(
     {
@@ -170,7 +170,7 @@ class Sequences:
 
     def _reshape(self, op: View) -> bool:
         source = op.present_inputs()[0]
-        if op.op not in _MOVING or source not in self:
+        if op.op not in RESHAPES or source not in self:
             return False
         self._set(op.output, self.value(source), (self.loop.trip_count, *source.shape))
         return True

@@ -15,7 +15,8 @@ from math import prod
 import numpy as np
 
 from tflite_ort.opmap.graph import Graph, ir
-from tflite_ort.opmap.patterns.matching import RESHAPES, Found, Leaf, Node, Producers, node
+from tflite_ort.opmap.graph.rows import RESHAPES
+from tflite_ort.opmap.patterns.matching import Found, Leaf, Node, Producers, node
 from tflite_ort.opmap.patterns.pattern import Emit, Pattern, Surroundings, View
 from tflite_ort.opmap.patterns.views import Strided
 from tflite_ort.records import record

@@ -18,8 +18,9 @@ from math import prod
 import numpy as np
 
 from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.opmap.graph.rows import RESHAPES
 from tflite_ort.opmap.idioms.movement import moved_domain
-from tflite_ort.opmap.patterns.matching import RESHAPES, Found, Leaf, Producers, node
+from tflite_ort.opmap.patterns.matching import Found, Leaf, Producers, node
 from tflite_ort.opmap.patterns.pattern import Emit, Pattern, Surroundings, View, shaped
 from tflite_ort.records import record
 from tflite_ort.schema import Op, TensorType, TensorView

@@ -25,8 +25,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Graph, ir
+from tflite_ort.opmap.graph.rows import RESHAPES
 from tflite_ort.opmap.patterns.cache_rows import table_row
-from tflite_ort.opmap.patterns.matching import RESHAPES, Found, Leaf, Producers, node
+from tflite_ort.opmap.patterns.matching import Found, Leaf, Producers, node
 from tflite_ort.opmap.patterns.pattern import Emit, Pattern, Surroundings, View, shaped
 from tflite_ort.opmap.patterns.views import Runs, Strided
 from tflite_ort.records import record, replace

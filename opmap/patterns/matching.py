@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from tflite_ort.opmap.graph.rows import RESHAPES
 from tflite_ort.records import field, record
 from tflite_ort.schema import ActivationFunctionType, Op, OperatorView, TensorView
 
 View = OperatorView[Any]
 
-# They give a tensor another shape and keep its elements in order.
-RESHAPES = frozenset({Op.RESHAPE, Op.SQUEEZE, Op.EXPAND_DIMS})
 _COMMUTATIVE = frozenset({Op.ADD, Op.MUL, Op.SQUARED_DIFFERENCE})
 # Their further operands are options, which who takes a match looks at.
 _FIRST_OPERAND_ONLY = frozenset({Op.MEAN, Op.TRANSPOSE, Op.SLICE})

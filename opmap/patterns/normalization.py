@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_ort.opmap.graph import Graph, Layout, ir
-from tflite_ort.opmap.graph.rows import rows_agree
-from tflite_ort.opmap.patterns.matching import RESHAPES, Found, Leaf, Node, node
+from tflite_ort.opmap.graph.rows import RESHAPES, rows_agree
+from tflite_ort.opmap.patterns.matching import Found, Leaf, Node, node
 from tflite_ort.opmap.patterns.pattern import Emit, Pattern, Surroundings, View
 from tflite_ort.records import record
 from tflite_ort.schema import Op, TensorType, TensorView
