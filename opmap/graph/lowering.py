@@ -54,7 +54,11 @@ class Group(Protocol):
 
     @property
     def operators(self) -> Sequence[OperatorView[Any]]:
-        """In execution order; only the output of the last one is used outside."""
+        """All of them."""
+
+    @property
+    def place(self) -> OperatorView[Any]:
+        """The operator where their nodes are added."""
 
     def emit(self, g: Graph) -> None:
         """Add the nodes of the group; Untranslatable: each operator is translated by itself."""
@@ -112,16 +116,20 @@ def _one_by_one(
     operators: Sequence[OperatorView[Any]], g: Graph, groups: Mapping[int, Group]
 ) -> Iterator[OperatorView[Any]]:
     """The operators that are not translated with their group, which is done on the way."""
+    waiting, left = dict[int, list[OperatorView[Any]]](), set[int]()
     for op in operators:
         group = groups.get(op.index)
-        if group is None:
+        if group is None or id(group) in left:
             yield op
-        elif op is group.operators[-1]:
+            continue
+        waiting.setdefault(id(group), []).append(op)
+        if op is group.place:
             try:
                 with g.at(op, group.operators):
                     group.emit(g)
             except Untranslatable:
-                yield from group.operators
+                left.add(id(group))
+                yield from waiting[id(group)]
 
 
 def translate(op: OperatorView[Any], g: Graph, registry: Registry[Translator]) -> None:

@@ -207,15 +207,18 @@ class AffineExpressions:
             return None
         parts = self._columns(input)
         columns = np.split(weights, np.cumsum([part.shape[-1] for part in parts])[:-1], axis=1)
-        self._sources.update((part.index, part) for part in parts)
-        terms = [
-            Affine({part.index: block}, np.zeros(units, np.float32))
-            for part, block in zip(parts, columns, strict=True)
-        ]
         total: Affine | None = Affine({}, constants)
-        for term in terms:
-            total = total and total.plus(term)
+        for part, block in zip(parts, columns, strict=True):
+            total = total and total.plus(self._term(part, block))
         return total
+
+    def _term(self, part: TensorView, weights: Array) -> Affine:
+        """The product of one source; that of a constant row is a constant."""
+        row = self.affine(part) if part.is_constant else None
+        if row is not None:
+            return Affine({}, weights @ row.bias)
+        self._sources[part.index] = part
+        return Affine({part.index: weights}, np.zeros(len(weights), np.float32))
 
     def _columns(self, tensor: TensorView) -> Sequence[TensorView]:
         """The tensors that a CONCATENATION joins to `tensor` along its last axis."""

@@ -123,7 +123,7 @@ def cells_of(result: TensorView, expressions: AffineExpressions) -> Iterator[Cel
 
 def _previous(result: TensorView, expressions: AffineExpressions) -> Iterable[TensorView]:
     """The tensors that can be the state before a step after which it is `result`."""
-    gates = [result, *_factors(result, Op.MUL, expressions)]
+    gates = [result, *factors(result, Op.MUL, expressions)]
     found = dict[int, TensorView | None]()
     for affine in (each[1] for each in map(expressions.activated, gates) if each is not None):
         found.update((source, expressions.source(source)) for source in affine.weights)
@@ -180,7 +180,7 @@ def _rnn(state: State, expressions: AffineExpressions) -> Cell | None:
     return Cell("RNN", [state], [found[0]], [_gate(found, state.argument)])
 
 
-def _factors(tensor: TensorView, op: Op, expressions: AffineExpressions) -> Sequence[TensorView]:
+def factors(tensor: TensorView, op: Op, expressions: AffineExpressions) -> Sequence[TensorView]:
     """The two inputs of `op` if it computes `tensor` and broadcasts nothing; else none."""
     producer = expressions.producer(tensor)
     if producer is None or producer.op is not op or producer.options.fused_activation_function:
@@ -188,7 +188,7 @@ def _factors(tensor: TensorView, op: Op, expressions: AffineExpressions) -> Sequ
     return unbroadcast(producer)
 
 
-def _either_way(pair: Sequence[TensorView]) -> Sequence[Sequence[TensorView]]:
+def either_way(pair: Sequence[TensorView]) -> Sequence[Sequence[TensorView]]:
     return [pair, pair[::-1]] if pair else []
 
 
@@ -196,10 +196,10 @@ def _sums_of_products(
     tensor: TensorView, expressions: AffineExpressions
 ) -> Iterator[tuple[TensorView, TensorView, TensorView, TensorView]]:
     """Each (a, b, c, d) such that `tensor` is a * b + c * d."""
-    for one, other in _either_way(_factors(tensor, Op.ADD, expressions)):
-        first, second = (_factors(term, Op.MUL, expressions) for term in (one, other))
-        for a, b in _either_way(first):
-            for c, d in _either_way(second):
+    for one, other in either_way(factors(tensor, Op.ADD, expressions)):
+        first, second = (factors(term, Op.MUL, expressions) for term in (one, other))
+        for a, b in either_way(first):
+            for c, d in either_way(second):
                 yield a, b, c, d
 
 
@@ -210,15 +210,15 @@ def _blends(
     `is_rest`."""
     for kept, a, renewed, b in _sums_of_products(tensor, expressions):
         (z, is_rest), (other, is_other) = (
-            _complemented(each, expressions) for each in (kept, renewed)
+            complemented(each, expressions) for each in (kept, renewed)
         )
         if is_rest is not is_other and expressions.rows(z).index == expressions.rows(other).index:
             yield z, is_rest, expressions.rows(a), b
-    for product, added in _either_way(_factors(tensor, Op.ADD, expressions)):
-        for scale, difference in _either_way(_factors(product, Op.MUL, expressions)):
-            parts = _factors(difference, Op.SUB, expressions)
+    for product, added in either_way(factors(tensor, Op.ADD, expressions)):
+        for scale, difference in either_way(factors(product, Op.MUL, expressions)):
+            parts = factors(difference, Op.SUB, expressions)
             if parts and expressions.rows(parts[1]).index == expressions.rows(added).index:
-                z, is_rest = _complemented(scale, expressions)
+                z, is_rest = complemented(scale, expressions)
                 yield z, is_rest, expressions.rows(parts[0]), added
                 yield z, not is_rest, expressions.rows(added), parts[0]
 
@@ -242,7 +242,7 @@ def _gru(state: State, expressions: AffineExpressions) -> Cell | None:
     return None
 
 
-def _complemented(tensor: TensorView, expressions: AffineExpressions) -> tuple[TensorView, bool]:
+def complemented(tensor: TensorView, expressions: AffineExpressions) -> tuple[TensorView, bool]:
     """(t, True) if `tensor` is 1 - t, else (tensor, False)."""
     producer = expressions.producer(tensor)
     if producer is None or producer.op is not Op.SUB or producer.options.fused_activation_function:
@@ -267,10 +267,10 @@ def _with_candidate(
                 gates = [update, reset, Gate(activation, Affine(others, affine.bias), own)]
                 return Cell("GRU", [state], [update.activation, activation], gates)
         return None
-    activation, terms = _activated_sum(candidate, expressions)
-    for given, product in _either_way(terms):
+    activation, terms = activated_sum(candidate, expressions)
+    for given, product in either_way(terms):
         input = expressions.affine(given)
-        for gate, rows in _either_way(_factors(product, Op.MUL, expressions)):
+        for gate, rows in either_way(factors(product, Op.MUL, expressions)):
             reset, recurrent = _sigmoid(gate, state.argument, expressions), expressions.affine(rows)
             if input and recurrent and reset and reset.activation == update.activation:
                 gates = [update, reset, Gate(activation, input, recurrent)]
@@ -279,7 +279,7 @@ def _with_candidate(
     return None
 
 
-def _activated_sum(
+def activated_sum(
     tensor: TensorView, expressions: AffineExpressions
 ) -> tuple[str, Sequence[TensorView]]:
     """The name of f, and (a, b), if `tensor` is f(a + b)."""
@@ -287,14 +287,14 @@ def _activated_sum(
     if producer is None:
         return "", ()
     if producer.op in ACTIVATIONS:
-        return ACTIVATIONS[producer.op], _factors(producer.present_inputs()[0], Op.ADD, expressions)
+        return ACTIVATIONS[producer.op], factors(producer.present_inputs()[0], Op.ADD, expressions)
     fused = fused_activation(producer)
     return fused, unbroadcast(producer) if fused and producer.op is Op.ADD else ()
 
 
 def _reset(tensor: TensorView, state: TensorView, expressions: AffineExpressions) -> Gate | None:
     """The gate r if `tensor` is r * `state`."""
-    for gate, other in _either_way(_factors(tensor, Op.MUL, expressions)):
+    for gate, other in either_way(factors(tensor, Op.MUL, expressions)):
         found = _sigmoid(gate, state, expressions)
         if expressions.rows(other).index == state.index and found is not None:
             return found
@@ -304,8 +304,8 @@ def _reset(tensor: TensorView, state: TensorView, expressions: AffineExpressions
 def _lstms(state: State, expressions: AffineExpressions) -> Iterator[Cell]:
     """c' = f c + i g, h' = o tanh(c')."""
     h = state.argument
-    for gate, squashed in _either_way(_factors(state.result, Op.MUL, expressions)):
-        output, (last, result) = _sigmoid(gate, h, expressions), _squashed(squashed, expressions)
+    for gate, update in either_way(factors(state.result, Op.MUL, expressions)):
+        output, (last, result) = _sigmoid(gate, h, expressions), squashed(update, expressions)
         if output is None or result is None:
             continue
         for forget, c, input, new in _sums_of_products(result, expressions):
@@ -319,7 +319,7 @@ def _lstms(state: State, expressions: AffineExpressions) -> Iterator[Cell]:
                 yield Cell("LSTM", [state, cell], [i.activation, found[0], last], gates)
 
 
-def _squashed(tensor: TensorView, expressions: AffineExpressions) -> tuple[str, TensorView | None]:
+def squashed(tensor: TensorView, expressions: AffineExpressions) -> tuple[str, TensorView | None]:
     """The name of f and x if `tensor` is f(x)."""
     producer = expressions.producer(tensor)
     if producer is None or producer.op not in ACTIVATIONS:

@@ -17,8 +17,9 @@ from tflite_ort.schema import Op, TensorView
 from tflite_ort.versioning.registry import Registry
 
 if TYPE_CHECKING:
-    from tflite_ort.opmap.patterns import paired_cells, pooled_columns
+    from tflite_ort.opmap.patterns import paired_cells, pooled_columns, unrolled_nodes
 else:
+    unrolled_nodes = late("tflite_ort.opmap.patterns.unrolled_nodes")
     paired_cells = late("tflite_ort.opmap.patterns.paired_cells")
     pooled_columns = late("tflite_ort.opmap.patterns.pooled_columns")
 
@@ -42,6 +43,7 @@ class Family:
         return found
 
 
+_ACTIVATIONS = (Op.TANH, Op.LOGISTIC, Op.RELU, Op.ADD)
 _MATMULS = frozenset({Op.BATCH_MATMUL, Op.SOFTMAX})
 _ROOTS = frozenset({Op.MEAN, Op.RSQRT}), frozenset({Op.MEAN, Op.SQRT})
 # Of two patterns that match, the first one is taken.
@@ -64,12 +66,14 @@ class Group:
     """Operators that are translated together.
 
     Args:
-        operators: the nodes are added where the last one stands. Of a tree they are in execution
-            order, and only the output of the last one is used outside.
+        operators: in execution order where the nodes are added at the last one. Of a tree only the
+            output of the last one is used outside.
+        place: the one of them where the nodes are added.
     """
 
     operators: Sequence[View]
     plan: Emit
+    place: View
 
     def emit(self, g: Graph) -> None:
         """Add the nodes of the group.
@@ -77,7 +81,7 @@ class Group:
         Raises:
             Untranslatable: the operators have to be translated one by one.
         """
-        self.plan(g, self.operators[-1])
+        self.plan(g, self.place)
 
 
 def groups(
@@ -95,37 +99,56 @@ def groups(
         results: the tensors that are read from outside.
     """
     present = Counter(op.op for op in operators)
-    grouped = _trees(operators, results, registry, target, present.keys())
+    grouped = dict[int, Group]()
     if present[Op.UNIDIRECTIONAL_SEQUENCE_LSTM] > 1:
         for pair, plan in paired_cells.pairs(operators, target):
             if all(registry.shares(translator, each) for each in pair):
-                grouped.update((each.index, Group(pair, plan)) for each in pair)
+                _add(grouped, Group(pair, plan, pair[-1]))
     if present[Op.MAX_POOL_2D] and present[Op.CONV_2D]:
         for pair, plan in pooled_columns.pooled(operators, results, target):
             if all(registry.shares(translator, each) for each in pair):
-                grouped.update((each.index, Group(pair, plan)) for each in pair)
+                _add(grouped, Group(pair, plan, pair[-1]))
+    if _may_be_unrolled(operators, present):
+        emitted = {index: group.place for index, group in grouped.items()}
+        for members, place, plan in unrolled_nodes.unrolled(operators, results, emitted, target):
+            if all(registry.shares(translator, each) for each in members):
+                _add(grouped, Group(members, plan, place))
+    _add_trees(grouped, operators, results, registry, target, present.keys())
     return grouped
 
 
-def _trees(
+def _add(grouped: dict[int, Group], group: Group) -> None:
+    grouped.update((each.index, group) for each in group.operators)
+
+
+def _may_be_unrolled(operators: Sequence[View], present: Mapping[Op, int]) -> bool:
+    """Whether a matrix multiplies rows more than once, as in the steps of a recurrent cell."""
+    if present[Op.FULLY_CONNECTED] < 2 or not any(present[op] for op in _ACTIVATIONS):
+        return False
+    products = [op for op in operators if op.op is Op.FULLY_CONNECTED and len(op.inputs) > 1]
+    filters = Counter(op.inputs[1].index for op in products if op.inputs[1] is not None)
+    return max(filters.values(), default=0) > 1
+
+
+def _add_trees(
+    grouped: dict[int, Group],
     operators: Sequence[View],
     results: Sequence[TensorView],
     registry: Registry[Translator],
     target: Target,
     present: Collection[Op],
-) -> dict[int, Group]:
-    """The groups that are trees of the table; `present` are all kinds of operators."""
+) -> None:
+    """Add the groups that are trees of the table; `present` are all kinds of operators."""
     families = tuple(
         number
         for number, family in enumerate(FAMILIES)
         if any(needed <= set(present) for needed in family.needs)
     )
     if not families:
-        return {}
+        return
     table, producers = _by_root(families), Producers(operators, results)
     around = Surroundings(producers, target)
     place = {op.index: number for number, op in enumerate(operators)}
-    grouped: dict[int, Group] = {}
     possible: dict[tuple[Op, frozenset[Op]], Sequence[Pattern]] = {}
     for op in reversed(operators):  # the largest groups end last
         if op.op not in table or op.index in grouped:
@@ -142,10 +165,8 @@ def _trees(
                 continue
             plan = pattern.plan(found, around)
             if plan is not None:
-                group = Group(members, plan)
-                grouped.update((each.index, group) for each in members)
+                _add(grouped, Group(members, plan, members[-1]))
                 break
-    return grouped
 
 
 @cache

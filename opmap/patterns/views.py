@@ -59,6 +59,15 @@ class Strided:
             dimensions.append(((size, stride),) if size > 1 else ())
         return Strided(tuple(dimensions), offset)
 
+    def reversed(self, axis: int) -> Strided | None:
+        """With a dimension from its end to its beginning; None where it is none in memory."""
+        runs = self.dimensions[axis]
+        if len(runs) > 1:
+            return None
+        turned = tuple((size, -stride) for size, stride in runs)
+        offset = self.offset + sum((size - 1) * stride for size, stride in runs)
+        return Strided((*self.dimensions[:axis], turned, *self.dimensions[axis + 1 :]), offset)
+
     @property
     def shape(self) -> Shape:
         """The sizes of the dimensions."""
