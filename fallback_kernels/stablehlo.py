@@ -127,7 +127,8 @@ def stablehlo_gather(
     index = np.zeros((*batches, grid.shape[-1]), np.int64)
     index[..., mapped] = np.clip(starts.reshape(*batches, len(mapped)), 0, limits[mapped])
     index = np.expand_dims(index, tuple(range(len(batches), len(batches) + grid.ndim - 1))) + grid
-    slices = operand[tuple(np.moveaxis(index, -1, 0))]
+    # Without the dots a single text would be no array.
+    slices = operand[(*np.moveaxis(index, -1, 0), ...)]
     offsets = offset_axes(operand.ndim, len(batches), options)
     moved = np.moveaxis(slices, range(len(batches), slices.ndim), offsets)
     return (np.array(moved, order="C"),)

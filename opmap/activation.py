@@ -309,7 +309,9 @@ def softmax(op: OperatorView[SoftmaxOptions], g: Graph) -> None:
     if input.type is _T.INT16:
         softmax_of_int16(op, g)
         return
-    if input.is_quantized and op.options.beta < 0:  # TFLite's reference kernel ends the process
+    if (
+        input.is_quantized and not op.options.beta >= 0
+    ):  # TFLite's reference kernel ends the process
         raise Untranslatable(f"beta is {op.options.beta}")
     x = g.read(input, layout=Layout.LAST)
     if input.is_quantized and input.shape[-1] == 1:

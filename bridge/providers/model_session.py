@@ -115,7 +115,9 @@ def _handed_over(graph: ir.Graph, fed: Collection[str]) -> dict[str, Weights]:
 
 
 def _is_large(tensor: ir.Tensor) -> bool:
-    if tensor.dtype is ir.DataType.STRING:
+    dtype = tensor.array.dtype
+    # ONNX Runtime takes no texts, no complex numbers and, but for INT4, no types that numpy lacks.
+    if tensor.dtype is not ir.DataType.INT4 and (dtype.isbuiltin != 1 or dtype.kind in "OUSc"):
         return False
     return tensor.nbytes >= (_INLINE_SIZES if tensor.dtype is ir.DataType.INT64 else _INLINE_BYTES)
 

@@ -91,7 +91,7 @@ class Tuner:
             return modelled(op, lowerings)
         layer = " + ".join(map(layer_key, group))
         known = self.table.get(layer)
-        if known is not None:
+        if known is not None and any(each.name == known for each in lowerings):
             self.found.setdefault(layer, KNOWN)
             return known
         if self._left <= 0:

@@ -3,7 +3,7 @@ with zeros between its cells."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -71,6 +71,7 @@ def transposed_lowerings(op: View, g: Graph, windows: Callable[[], None]) -> lis
     Of 8-bit codes they are convolutions of the same integers. Of floats they are `windows`, a
     ConvTranspose, and the phases, whose sums have another order.
     """
+    op = _with_near_strides(op)
     input, filter, bias = op["input"], op["filter"], op.get("bias")
     constant = filter.is_constant and (bias is None or bias.is_constant)
     types = {input.type, filter.type, op.output.type}
@@ -99,16 +100,30 @@ def transposed_lowerings(op: View, g: Graph, windows: Callable[[], None]) -> lis
     return [Lowering("windows", work, windows), *([phases] if interleaved else [])]
 
 
-def _phases_of(op: View) -> tuple[Phases, Phases]:
-    """The phases of rows and columns."""
-    dimensions = zip(
+def _with_near_strides(op: View) -> View:
+    """`op` with strides no longer than its image and filter where the input has a single cell,
+    which no stride parts from another one: weights and zeros are made for each step of a stride."""
+    strides = [
+        stride if cells > 1 else min(stride, size + kernel)
+        for cells, size, kernel, stride in _dimensions(op)
+    ]
+    return replace(op, options=replace(op.options, stride_h=strides[0], stride_w=strides[1]))
+
+
+def _dimensions(op: View) -> Iterator[tuple[int, int, int, int]]:
+    """(cells of the input, cells of the output, size of the filter, stride) of rows and columns."""
+    return zip(
         *(op["input"].shape[1:3], op.output.shape[1:3], op["filter"].shape[1:3]),
         (op.options.stride_h, op.options.stride_w),
         strict=True,
     )
+
+
+def _phases_of(op: View) -> tuple[Phases, Phases]:
+    """The phases of rows and columns."""
     rows, columns = (
         Phases.of(cells, size, k, s, explicit_padding(op.options.padding, size, k, s)[0])
-        for cells, size, k, s in dimensions
+        for cells, size, k, s in _dimensions(op)
     )
     return rows, columns
 
@@ -169,13 +184,8 @@ def _between_zeros(op: View, g: Graph, edges: Edges) -> None:
 def _edges(op: View) -> Edges:
     """The padding, before and after, of a convolution over an image with zeros between its cells,
     along rows and columns."""
-    dimensions = zip(
-        *(op["input"].shape[1:3], op.output.shape[1:3], op["filter"].shape[1:3]),
-        (op.options.stride_h, op.options.stride_w),
-        strict=True,
-    )
     found = []
-    for cells, size, kernel, stride in dimensions:
+    for cells, size, kernel, stride in _dimensions(op):
         start, _ = explicit_padding(op.options.padding, size, kernel, stride)
         found.append((kernel - 1 - start, size + start - cells * stride))
     return found

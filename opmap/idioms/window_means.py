@@ -7,7 +7,7 @@ convolution of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -62,8 +62,10 @@ def mean_lowerings(
     rows = _runs(options, height, options.filter_height, options.stride_h)
     columns = _runs(options, width, options.filter_width, options.stride_w)
     cells = options.filter_height * options.filter_width
+    if rows is None or columns is None or cells > _MOST_CELLS:
+        return [plain]
     parts = len(rows) * len(columns)
-    if parts > _MOST_PARTS or cells > _MOST_CELLS:
+    if parts > _MOST_PARTS:
         return [plain]
     results = float(np.prod(op.output.shape[1:3])) * channels
     work = {"Pool": 1.0, "Pool results": results, "Pool products": results * cells}
@@ -73,17 +75,25 @@ def mean_lowerings(
     return [sums] if parts == 1 else [Lowering("pool", work, pool), sums]
 
 
-def _runs(options: Pool2DOptions, size: int, kernel: int, stride: int) -> list[Run]:
-    """The windows along an axis: all whole ones together, each other one by itself."""
+def _runs(options: Pool2DOptions, size: int, kernel: int, stride: int) -> list[Run] | None:
+    """The windows along an axis: all whole ones together, each other one by itself; None where
+    there are too many of these."""
     before, after = explicit_padding(options.padding, size, kernel, stride, 1)
-    runs: list[Run] = []
-    for start in range(-before, size + after - kernel + 1, stride):
+    starts = range(-before, size + after - kernel + 1, stride)
+    first = -(-before // stride)  # of the whole ones
+    whole = starts[first : max(first, (size - kernel + before) // stride + 1)]
+    if len(starts) - len(whole) > _MOST_PARTS:
+        return None
+    together = [Run(whole[0], whole[-1] + kernel, kernel)] if whole else []
+    ahead, behind = starts[:first], starts[first + len(whole) :]
+    return [*_each_cut(ahead, size, kernel), *together, *_each_cut(behind, size, kernel)]
+
+
+def _each_cut(starts: Sequence[int], size: int, kernel: int) -> Iterator[Run]:
+    """The windows that begin at `starts`, without what lies outside of the image."""
+    for start in starts:
         begin, end = max(start, 0), min(start + kernel, size)
-        run = Run(begin, end, end - begin)
-        if runs and runs[-1].length == run.length == kernel:
-            run = Run(runs.pop().begin, end, kernel)
-        runs.append(run)
-    return runs
+        yield Run(begin, end, end - begin)
 
 
 def _sums(op: View, g: Graph, rows: Sequence[Run], columns: Sequence[Run]) -> ir.Value:

@@ -88,9 +88,11 @@ def listed(tensor: TensorView) -> Shape | None:
     """The values of a list of sizes, as far as they are known; None when not even their number is.
 
     Raises:
-        ModelError: a shape cannot have so many.
+        ModelError: a shape cannot have so many, or they are no integers.
     """
     if tensor.data is not None:
+        if tensor.data.dtype.kind in "OUScf":
+            raise ModelError(f"{tensor.name!r} has sizes of {tensor.type.name}, expected integers")
         check_rank(tensor.data.size)
         return tuple(tensor.data.reshape(-1).tolist())
     if tensor.sizes is not None:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import NewType
 
+import numpy as np
+
 from tflite_ort.records import replace
 from tflite_ort.schema.file.budgets import Meter
+from tflite_ort.schema.file.errors import ModelError
 from tflite_ort.schema.file.flow import inlined_subgraph
-from tflite_ort.schema.file.model import Model, Operator, SubGraph, Tensor
+from tflite_ort.schema.file.model import Model, Operator, QuantizationParameters, SubGraph, Tensor
+from tflite_ort.schema.values.resolve import CODES
 
 # A model without such operators, made by `flat`. Shapes and plans are made of such a model only.
 FlatModel = NewType("FlatModel", Model)
@@ -62,6 +66,9 @@ def _substituted(body: SubGraph, caller: Operator, tensors: list[Tensor]) -> lis
     """The operators of `body` over the caller's tensors, to which those of `body` are added."""
     place: dict[int, int | None] = dict(zip(body.inputs, caller.inputs, strict=True))
     place.update(zip(body.outputs, caller.outputs, strict=True))
+    for index, outer in place.items():
+        if outer is not None:
+            _check_codes(body.tensors[index], tensors[outer])
     for index, tensor in enumerate(body.tensors):
         if index not in place:
             place[index] = len(tensors)
@@ -75,6 +82,25 @@ def _substituted(body: SubGraph, caller: Operator, tensors: list[Tensor]) -> lis
         )
         for operator in body.operators
     ]
+
+
+def _check_codes(inner: Tensor, outer: Tensor) -> None:
+    """Codes mean the same on both sides of a call.
+
+    Raises:
+        ModelError: they have two scales, or zero points. TFLite hands the bytes on.
+    """
+    if inner.type in CODES and _is_other(inner.quantization, outer.quantization):
+        raise ModelError(
+            f"{outer.name!r} has another scale than {inner.name!r} of the subgraph that is called"
+        )
+
+
+def _is_other(one: QuantizationParameters | None, other: QuantizationParameters | None) -> bool:
+    if one is None or other is None or one.scale is None or other.scale is None:
+        return False
+    zeros = [0 if each.zero_point is None else each.zero_point for each in (one, other)]
+    return not (np.array_equal(one.scale, other.scale) and np.array_equal(*zeros))
 
 
 def _present(place: dict[int, int | None], indices: tuple[int, ...]) -> tuple[int, ...]:

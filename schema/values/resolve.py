@@ -48,7 +48,7 @@ _KEEPING = frozenset(
 )
 # The integers that TFLite takes as codes, of INT32 in QUANTIZE and biases alone. Of any other type
 # what stands in a tensor is a number, whatever scale the file gives it.
-_CODES = frozenset(
+CODES = frozenset(
     {
         *(TensorType.INT2, TensorType.INT4, TensorType.INT8, TensorType.INT16, TensorType.INT32),
         *(TensorType.UINT4, TensorType.UINT8, TensorType.UINT16),
@@ -238,7 +238,7 @@ def quantization_as(tensor: Tensor, type: TensorType) -> Quantization | None:
     """What the file says of a tensor's codes, if they are of `type`: the affine part; None for a
     tensor without a scale or if codes have other types, and where there are details, which take its
     place. A scale is a number, a single one is not 0."""
-    parameters = tensor.quantization if type in _CODES else None
+    parameters = tensor.quantization if type in CODES else None
     if parameters is None or parameters.scale is None or parameters.scale.size == 0:
         return None
     if isinstance(parameters.details, (BlockwiseQuantization, MultiAxisQuantization)):
@@ -257,7 +257,7 @@ def _blocks(model: Model, graph: SubGraph, tensor: Tensor, external: ExternalDat
     details = None if tensor.quantization is None else tensor.quantization.details
     if not isinstance(details, BlockwiseQuantization) or len(tensor.shape) != 2:
         return None
-    if tensor.type not in _CODES:
+    if tensor.type not in CODES:
         return None
     scales, (rows, columns) = graph.tensors[details.scales], tensor.shape
     if scales.type is not TensorType.FLOAT16 or details.block_size < 1:
