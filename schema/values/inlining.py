@@ -99,8 +99,8 @@ def _check_codes(inner: Tensor, outer: Tensor) -> None:
 def _is_other(one: QuantizationParameters | None, other: QuantizationParameters | None) -> bool:
     if one is None or other is None or one.scale is None or other.scale is None:
         return False
-    zeros = [0 if each.zero_point is None else each.zero_point for each in (one, other)]
-    return not (np.array_equal(one.scale, other.scale) and np.array_equal(*zeros))
+    zero, zeros = (0 if each.zero_point is None else each.zero_point for each in (one, other))
+    return not (np.array_equal(one.scale, other.scale) and np.array_equal(zero, zeros))
 
 
 def _present(place: dict[int, int | None], indices: tuple[int, ...]) -> tuple[int, ...]:
