@@ -77,7 +77,10 @@ def slice_sizes(shape: Shape, options: StablehloGatherOptions) -> Shape:
     fits = len(sizes) == len(shape) and all(
         0 <= size <= whole for size, whole in zip(sizes, shape, strict=True)
     )
-    axes = {*(options.collapsed_slice_dims or ()), *(options.start_index_map or ())}
+    lists = options.collapsed_slice_dims or (), options.start_index_map or ()
+    axes = {axis for each in lists for axis in each}
+    if any(len({*each}) != len(each) for each in lists):
+        raise ModelError("a dimension of the operand is named twice: {} or {}".format(*lists))
     if not fits or not axes <= set(range(len(shape))):
         raise ModelError(f"slices of {sizes} over axes {sorted(axes)} do not fit shape {shape}")
     return sizes

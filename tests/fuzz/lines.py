@@ -112,6 +112,7 @@ REFUSED_HERE: Rows = (
         r"size",
         r"nothing is left",
         r"a cell at",
+        r"named twice",
         r"depth is",
         r"\[[-\d#]",
     ),

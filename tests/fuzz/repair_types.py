@@ -21,7 +21,7 @@ from tests.fuzz.tree import (
 )
 from tflite_ort.schema import BidirectionalSequenceLSTMOptions, Model, Tensor, TensorType
 from tflite_ort.schema.file.element_types import NUMPY_DTYPE, PACKED_BITS
-from tflite_ort.schema.values.semantics import unpack
+from tflite_ort.schema.values.semantics import quantized_range, unpack
 
 Shape = tuple[int, ...]
 
@@ -134,8 +134,10 @@ def usual_results(model: Model) -> Model:
         if old.type is not wanted.type:
             scaled = old.quantization is not None and old.quantization.scale is not None
             kept = old.quantization if scaled else wanted.quantization
-            if kept is not None and wanted.type is TensorType.INT16:
-                kept = replace(kept, zero_point=np.zeros_like(kept.zero_point))
+            if kept is not None and kept.zero_point is not None:
+                wide = wanted.type is TensorType.INT16
+                low, high = (0, 0) if wide else quantized_range(wanted.type)
+                kept = replace(kept, zero_point=np.clip(kept.zero_point, low, high))
             model = with_tensor(model, graph, made[0], type=wanted.type, quantization=kept)
     return model
 
