@@ -136,5 +136,19 @@ def memory_of(model: Model, resolver: OpResolver | None = None) -> Memory:
     used = {code.builtin_code for code in model.operator_codes}
     if used & _RESOURCES or any(code.custom_code in STREAMS for code in model.operator_codes):
         return Memory.RESOURCES
+    if Op.HASHTABLE_IMPORT in used and _imports_values(model):
+        return Memory.RESOURCES
     tensors = (tensor for graph in model.subgraphs for tensor in graph.tensors)
     return Memory.VARIABLES if any(each.is_variable for each in tensors) else Memory.NONE
+
+
+def _imports_values(model: Model) -> bool:
+    """Whether a table is filled with what is no constant: it keeps that of the first invoke."""
+    return any(
+        model.buffers[graph.tensors[index].buffer].data is None
+        for graph in model.subgraphs
+        for operator in graph.operators
+        if model.operator_codes[operator.opcode_index].builtin_code is Op.HASHTABLE_IMPORT
+        for index in operator.inputs[1:]
+        if index is not None
+    )

@@ -29,6 +29,7 @@ from tflite_ort.prediction.sound import Ear
 from tflite_ort.prediction.units import Unit
 from tflite_ort.prediction.work import Setup, Worker
 from tflite_ort.prediction.writers import writer_for
+from tflite_ort.schema import BatchWarning, HashtableOptions, ModelBuilder, Op, TensorType
 from tflite_ort.tasks.image import Image as TaskImage
 
 Array = npt.NDArray[Any]
@@ -290,3 +291,23 @@ def test_columns_that_are_no_inputs_may_be_ragged() -> None:
     assert [each.shape for each in found["boxes"]] == [(1,), (2, 3)]
     with pytest.raises(InputError, match="different lengths"):
         predictor({"x": [[1.0, [2.0], 3.0, 4.0]]})
+
+
+def test_a_table_is_filled_by_each_row_anew() -> None:
+    """The keys are an input, and a table keeps what it was filled with first."""
+    builder = ModelBuilder()
+    main = builder.subgraph("main")
+    main.tensor("t", (1,), TensorType.RESOURCE).tensor("x", (2,), TensorType.INT64)
+    main.constant("values", np.array([b"a", b"b"], np.object_)).constant("q", np.int64([1, 2]))
+    main.constant("none", np.array([b"-"], np.object_)).tensor("found", (2,), TensorType.STRING)
+    options = HashtableOptions(
+        table_id=3, key_dtype=TensorType.INT64, value_dtype=TensorType.STRING
+    )
+    main.operator(Op.HASHTABLE, [], ["t"], options)
+    main.operator(Op.HASHTABLE_IMPORT, ["t", "x", "values"], [])
+    main.operator(Op.HASHTABLE_FIND, ["t", "q", "none"], ["found"])
+    main.inputs("x").outputs("found")
+    with pytest.warns(BatchWarning, match="HASHTABLE_IMPORT"):
+        predictor = Predictor(builder.write())
+    found = predictor(np.int64([[1, 2], [2, 1], [7, 2]]))
+    assert found.tolist() == [[b"a", b"b"], [b"b", b"a"], [b"-", b"b"]]
