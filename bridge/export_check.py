@@ -142,7 +142,8 @@ def _invoked(
     """Random inputs that the model takes, by tensor index; the interpreter has run on them.
     Integers may be sizes or numbers of rows, of which many fit nothing: then others are drawn,
     small ones too."""
-    small = {**limits, **{int(each["index"]): _SMALL for each in details}}
+    indices = [int(each["index"]) for each in details]
+    small = {index: min(_SMALL, limits.get(index, _SMALL)) for index in indices}
     for draw in range(_DRAWS):
         arrays = random_inputs(details, seed + draw, limits=small if draw % 2 else limits)
         for index, array in arrays.items():

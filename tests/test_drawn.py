@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from tests.one_op import T, one_op_model
 from tflite_ort import ExportError, Interpreter, export_onnx
 from tflite_ort.comparison.drawn import random_inputs
 from tflite_ort.comparison.index_limits import index_limits
@@ -128,3 +129,18 @@ def test_an_export_that_takes_no_drawn_inputs_is_not_checked() -> None:
     content = builder.write()
     with pytest.raises(ExportError, match="not checked: the model takes none of 50 random inputs"):
         export_onnx(content, check=True)
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize(("kind", "highest"), [(TensorType.INT4, 7), (TensorType.INT2, 1)])
+def test_inputs_of_few_bits(kind: TensorType, highest: int, scaled: bool) -> None:
+    """Their arrays are int8, which holds more than they do."""
+    given = T((1, 99), kind, scale=0.5 if scaled else None)
+    made = T((99,), kind, scale=0.5 if scaled else None)
+    content = one_op_model(Op.RESHAPE, [given, T.constant(np.int32([99]))], [made])
+    limits = index_limits(read_model(content))
+    interpreter = Interpreter(model_content=content)
+    (fed,) = random_inputs(interpreter.get_input_details(), 0, limits=limits).values()
+    assert (fed.min(), fed.max()) == (-highest - 1 if scaled else 0, highest)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(0, fed)

@@ -20,10 +20,10 @@ def random_input(
     details: Details,
     generator: np.random.Generator,
     real: tuple[float, float] = (-1.0, 1.0),
-    below: int = _SMALL_INTEGERS,
+    below: int | None = None,
 ) -> Array:
     """Values for one input: floats in the range `real`, quantised ones and bytes over their whole
-    range, other integers from 0 to 9 and less than `below`."""
+    range, other integers from 0 to 9; all integers less than `below`."""
     dtype, shape = np.dtype(details["dtype"]), tuple(int(size) for size in details["shape"])
     if dtype.kind in "OS":
         words = np.array([b"word%d" % number for number in range(_SMALL_INTEGERS)], object)
@@ -57,15 +57,20 @@ def random_inputs(
             each,
             generator,
             ranges.get(index, (-1.0, 1.0)),
-            limits.get(index, _SMALL_INTEGERS),
+            limits.get(index),
         )
         for index, each in ((int(each["index"]), each) for each in details)
     }
 
 
-def _drawn_range(dtype: np.dtype[Any], details: Details, below: int) -> tuple[int, int]:
+def _drawn_range(dtype: np.dtype[Any], details: Details, below: int | None) -> tuple[int, int]:
+    """The least and the greatest value of integers. Codes of fewer bits than `dtype` reach as far
+    below 0 as above; numbers of rows do not."""
     quantised = np.asarray(details["quantization_parameters"]["scales"]).size > 0
+    limits = np.iinfo(dtype)
     if dtype.itemsize == 1 or quantised:
-        limits = np.iinfo(dtype)
-        return int(limits.min), int(limits.max)
-    return 0, min(below, _SMALL_INTEGERS) - 1
+        if below is None:
+            return int(limits.min), int(limits.max)
+        low = -below if quantised else 0
+        return max(low, int(limits.min)), min(below - 1, int(limits.max))
+    return 0, min(below or _SMALL_INTEGERS, _SMALL_INTEGERS) - 1

@@ -7,8 +7,10 @@ from typing import Any
 
 from tflite_ort.schema import BuiltinOperator as Op
 from tflite_ort.schema import GatherOptions, Model, OperatorView, TensorView
+from tflite_ort.schema.file.element_types import PACKED_BITS
 from tflite_ort.schema.values.inlining import inlined
 from tflite_ort.schema.values.resolve import operator_view, tensor_views
+from tflite_ort.schema.values.semantics import quantized_range
 
 View = OperatorView[Any]
 
@@ -22,7 +24,7 @@ _SAME_VALUES = {
 def index_limits(model: Model, subgraph: int = 0) -> dict[int, int]:
     """By tensor index, the number that the elements of an input stay below: the rows of the
     smallest table that they choose from, or one more where they say how many of the elements are
-    wanted. Inputs that choose nothing are absent.
+    wanted; of inputs of 2 or 4 bits what these hold. Other inputs are absent.
 
     Values are followed through operators that move or cast them, such as RESHAPE.
 
@@ -31,7 +33,11 @@ def index_limits(model: Model, subgraph: int = 0) -> dict[int, int]:
     """
     flat = inlined(model, subgraph)
     views = tensor_views(flat, subgraph)
-    limits: dict[int, int] = {}
+    limits = {
+        index: quantized_range(tensor.type)[1] + 1
+        for index, tensor in enumerate(flat.subgraphs[subgraph].tensors)
+        if tensor.type in PACKED_BITS
+    }
     for number in reversed(range(len(flat.subgraphs[subgraph].operators))):
         for index, limit in _limited(operator_view(flat, subgraph, number, views), limits):
             limits[index] = min(limit, limits.get(index, limit))

@@ -69,7 +69,7 @@ class OutputColumn:
         rank: of the output of one sample.
         scale, zero_point: of codes, real values are scale * (code - zero_point); a scale of 0
             means that values are real.
-        labels: along the last axis, or of values.
+        labels: along the last axis, or of values; none of text and complex numbers.
         by_value: values are numbers of labels.
     """
 
@@ -179,7 +179,7 @@ def output_column(
         len(shape),
         float(scale),
         int(zero_point),
-        () if description is None else description.labels,
+        () if description is None or dtype.kind in "cSU" else description.labels,
         description is not None and names_values(description),
     )
 

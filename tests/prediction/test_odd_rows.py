@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from tests.prediction.models import colours, sums, two_inputs
+from tests.prediction.models import colours, described, sums, two_inputs
 from tflite_ort.command.cli import app
 from tflite_ort.prediction.array_files import InputError, cast, entry_names
 from tflite_ort.prediction.images import decoded_image
@@ -29,7 +29,19 @@ from tflite_ort.prediction.sound import Ear
 from tflite_ort.prediction.units import Unit
 from tflite_ort.prediction.work import Setup, Worker
 from tflite_ort.prediction.writers import writer_for
-from tflite_ort.schema import BatchWarning, HashtableOptions, ModelBuilder, Op, TensorType
+from tflite_ort.schema import (
+    BatchWarning,
+    HashtableOptions,
+    ModelBuilder,
+    Op,
+    ReshapeOptions,
+    TensorType,
+)
+from tflite_ort.schema.file.model_metadata import (
+    AssociatedFile,
+    AssociatedFileType,
+    TensorMetadata,
+)
 from tflite_ort.tasks.image import Image as TaskImage
 
 Array = npt.NDArray[Any]
@@ -311,3 +323,20 @@ def test_a_table_is_filled_by_each_row_anew() -> None:
         predictor = Predictor(builder.write())
     found = predictor(np.int64([[1, 2], [2, 1], [7, 2]]))
     assert found.tolist() == [[b"a", b"b"], [b"b", b"a"], [b"-", b"b"]]
+
+
+def test_text_has_no_labels(tmp_path: Path) -> None:
+    labels = AssociatedFile(name="labels.txt", type=AssociatedFileType.TENSOR_AXIS_LABELS)
+    builder = ModelBuilder()
+    main = builder.subgraph("main")
+    for name in "xy":
+        main.tensor(name, (1, 3), TensorType.STRING)
+    main.constant("shape", np.int32([1, 3]))
+    main.operator(Op.RESHAPE, ["x", "shape"], ["y"], ReshapeOptions(new_shape=(1, 3)))
+    main.inputs("x").outputs("y")
+    made = TensorMetadata(name="y", associated_files=(labels,))
+    content = described(
+        builder.write(), TensorMetadata(name="x"), [made], {"labels.txt": "red\ngreen\nblue"}
+    )
+    words = np.array([[b"a", b"bb", b""]], np.object_)
+    assert list(Predictor(content)({"x": words})) == ["y"]
