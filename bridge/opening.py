@@ -150,6 +150,16 @@ def holds_bundle(source: bundle.Source) -> bool:
     return False
 
 
+def is_model(path: str | os.PathLike[str]) -> bool:
+    """Whether a plain file is a ``.tflite`` model or a bundle, by its first bytes."""
+    if not os.path.isfile(path):
+        return False
+    with suppress(OSError), open(path, "rb") as stream:
+        head = memoryview(stream.read(_MAGIC))
+        return head[4:8] == IDENTIFIER or bundle.is_bundle(head)
+    return False
+
+
 def _is_bundle(content: memoryview) -> bool:
     return content[4:8] != IDENTIFIER and bundle.is_bundle(content)
 

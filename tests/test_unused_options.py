@@ -20,8 +20,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "sums.tflite").write_bytes(sums())
     (tmp_path / "colours.tflite").write_bytes(colours())
     (tmp_path / "b.task").write_bytes(task({"a.tflite": adding(1)}))
+    (tmp_path / "empty").mkdir()
     np.save("a.npy", np.ones((1, 4), np.float32))
     return tmp_path
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
 PREDICT = ("predict", "sums.tflite", "a.npy", "--out", "o.csv")
@@ -46,6 +51,16 @@ REFUSED = [
     (("export", "sums.tflite", "--stateless", "--state-defaults"), "--state-defaults"),
     (("export", "sums.tflite", "--shape", "x=1,4", "--shape", "x=2,4"), "--shape"),
     (("export", "sums.tflite", "--shape", "x=1,,4"), "--shape"),
+    (("export", "sums.tflite", "-", "--external-data"), "--external-data"),
+    (("export", "sums.tflite", "colours.tflite"), "OUT"),
+    (("bench", "--json", "sums.tflite", "colours.tflite"), "--json"),
+    (("bench", "sums.tflite", "--html", "b.task"), "--html"),
+    (("verify", "sums.tflite", "--json", "colours.tflite"), "--json"),
+    (("verify", "sums.tflite", "--report", "colours.tflite"), "--report"),
+    (("verify", "sums.tflite", "--extract", "sums.tflite"), "--extract"),
+    (("bench", "sums.tflite", "--suite", "empty"), "--suite"),
+    (("tune", "sums.tflite", "--out", "colours.tflite"), "--out"),
+    (("export", "sums.tflite", "--budget", "tables=9", "--budget", "tables=8"), "--budget"),
     (("export", "sums.tflite", "--rename", "x=a", "--rename", "x=b"), "--rename"),
     (("inspect", "b.task", "--provider", "cpu"), "--provider"),
     (("triton", "sums.tflite", "models", "--max-batch", "0", "--delay", "9"), "--delay"),
@@ -55,8 +70,23 @@ REFUSED = [
 
 @pytest.mark.parametrize(("arguments", "option"), REFUSED, ids=lambda each: str(each)[:60])
 def test_refused(arguments: Sequence[str], option: str, folder: Path) -> None:
-    before = sorted(folder.iterdir())
+    before = contents(folder)
     result = CliRunner().invoke(app, arguments, env={"COLUMNS": "200"})
     assert result.exit_code == 2, result.output
     assert f"for {option}" in result.output
-    assert sorted(folder.iterdir()) == before
+    assert contents(folder) == before
+
+
+FAILED = [
+    (("run", "sums.tflite", "--json", "--output", "-"), "standard output takes one"),
+    (("run", "sums.tflite", "--output", "-", "--output", "-"), "standard output takes one"),
+    (("verify", "sums.tflite", "--runtime", "kernels", "--reference", "kernels"), "is compared"),
+    (("bench", "sums.tflite", "--suite", "nothing"), "nothing: No such file"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), FAILED, ids=lambda each: str(each)[:60])
+def test_failed(arguments: Sequence[str], message: str, folder: Path) -> None:
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 1, result.output
+    assert message in result.output

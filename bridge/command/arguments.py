@@ -12,6 +12,7 @@ import typer
 
 from tflite_ort.command.budget_choices import budgets_of
 from tflite_ort.command.provider_choices import provider_choices
+from tflite_ort.opening import is_model
 from tflite_ort.prediction.images import Normalization, takes_images
 from tflite_ort.prediction.preparation import Preparation
 from tflite_ort.prediction.tensors import InputColumn
@@ -241,11 +242,21 @@ def refuse_unused_preparation(
         refuse_unused(context, "no input of the model takes sound", "rate")
 
 
-def check_overwrites(model: Path, out: Path | None) -> None:
+def check_spares_models(out: str | Path | None, option: str) -> None:
+    """Refuse to write something else over a model, which may be meant as another input.
+
+    Raises:
+        BadParameter: `out` is a model, or a bundle.
+    """
+    if out is not None and is_model(out):
+        raise typer.BadParameter(f"{out} is a model, which would be lost", param_hint=option)
+
+
+def check_overwrites(model: Path, out: Path | None, option: str = "OUT") -> None:
     """Refuse to write a result over the model that it is made of.
 
     Raises:
         BadParameter: `out` is `model`.
     """
     if out is not None and out.exists() and out.samefile(model):
-        raise typer.BadParameter("it is the model itself", param_hint="OUT")
+        raise typer.BadParameter("it is the model itself", param_hint=option)

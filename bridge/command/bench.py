@@ -21,6 +21,7 @@ from tflite_ort.command.arguments import (
     Seed,
     SignatureKey,
     budgets,
+    check_spares_models,
     choices_of,
     refuse_unused,
     resolver_of,
@@ -110,6 +111,7 @@ def bench(
     """
     counts = _thread_counts(threads)
     _refuse_unused(context, len(counts), profile=profile, litert=litert)
+    _check_written(json_file, html)
     resolver_of(resolver)
     budgets(budget)
     providers = choices_of(provider, provider_option)
@@ -151,8 +153,16 @@ def _refuse_unused(context: typer.Context, counts: int, *, profile: bool, litert
         refuse_unused(context, "compares with LiteRT", "check")
 
 
+def _check_written(json_file: str | None, html: Path | None) -> None:
+    check_spares_models(json_file, "--json")
+    check_spares_models(html, "--html")
+
+
 def _files(models: Sequence[Path] | None, suite: Path | None) -> list[Path]:
-    files = [*(models or ()), *(models_of(suite) if suite else ())]
+    found = [] if suite is None else models_of(suite)
+    if suite is not None and not found:
+        raise typer.BadParameter(f"{suite} has no .tflite files", param_hint="--suite")
+    files = [*(models or ()), *found]
     if not files:
         raise typer.BadParameter("no model is given", param_hint="MODEL")
     return files

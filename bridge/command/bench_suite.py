@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -49,7 +50,12 @@ class Class:
 
 
 def models_of(folder: Path) -> list[Path]:
-    """The ``.tflite`` files of a folder and of those below it, in order."""
+    """The ``.tflite`` files of a folder and of those below it, in order.
+
+    Raises:
+        OSError: it is no folder.
+    """
+    os.listdir(folder)
     return sorted(folder.rglob("*.tflite"))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from tflite_ort.schema import Budgets
@@ -15,7 +14,7 @@ def budgets_of(texts: Sequence[str]) -> Budgets:
     Raises:
         ValueError: there is no such budget, or no such number.
     """
-    given = Budgets()
+    given = dict[str, Any]()
     for text in texts:
         name, equals, number = text.partition("=")
         if not equals or name not in Budgets.names():
@@ -24,6 +23,6 @@ def budgets_of(texts: Sequence[str]) -> Budgets:
             )
         if not number.isdecimal():
             raise ValueError(f"{number!r} is no number from 0 on")
-        numbers: dict[str, Any] = {name: int(number)}
-        given = replace(given, **numbers)
-    return given
+        if given.setdefault(name, int(number)) != int(number):
+            raise ValueError(f"{name} is given two numbers")
+    return Budgets(**given)

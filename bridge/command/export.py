@@ -27,6 +27,7 @@ from tflite_ort.command.arguments import (
     SignatureKey,
     budgets,
     check_overwrites,
+    check_spares_models,
     one_each,
     refuse_unused,
     resolver_of,
@@ -186,8 +187,7 @@ def export(
     budget: BudgetNumbers = None,
 ) -> None:
     """Write a model as ONNX; of a bundle every model, with a list of them, into a folder."""
-    if not stateful:
-        refuse_unused(context, "not with --stateless", "state_defaults")
+    _refuse_unused(context, stateful=stateful, to_file=out != STDOUT)
     options: dict[str, Any] = {
         "weights": weights.value,
         "hybrid": hybrid.value,
@@ -246,6 +246,7 @@ def _export(
     quiet = target == STDOUT
     path = None if quiet else Path(target)
     check_overwrites(model, path)
+    check_spares_models(path, "OUT")
     of_decoded = check and bool(options["decode"])
     differences = {}
     try:
@@ -267,6 +268,13 @@ def _export(
         _describe(exported, Path(target))
         for name, text in differences.items():
             say(f"checked {name}: {text}")
+
+
+def _refuse_unused(context: typer.Context, *, stateful: bool, to_file: bool) -> None:
+    if not stateful:
+        refuse_unused(context, "not with --stateless", "state_defaults")
+    if not to_file:
+        refuse_unused(context, "needs a file", "external_data")
 
 
 def _check_choices(

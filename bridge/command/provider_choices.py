@@ -30,5 +30,6 @@ def provider_choices(
             raise ValueError(f"{text!r} is of no --provider")
         if name and name not in found:
             raise ValueError(f"{name!r} is no --provider here, these are {', '.join(found)}")
-        found[name or next(iter(found))][key] = value
+        if found[name or next(iter(found))].setdefault(key, value) != value:
+            raise ValueError(f"{key} is given two values")
     return list(found.items()) or None

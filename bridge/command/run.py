@@ -92,6 +92,7 @@ def run(
     metadata say, and results have its labels."""
     preparation = Preparation(normalization=normalization_of(mean, std), rate=rate)
     targets = [_target(text) for text in output or ()]
+    _check_stdout([file for _, file in targets], as_json=as_json_text)
     interpreter = Interpreter(
         model,
         num_threads=threads,
@@ -186,6 +187,16 @@ def _metadata(interpreter: Interpreter) -> Metadata:
     except MalformedModel as error:
         say(f"warning: {error}", error=True)
         return Metadata()
+
+
+def _check_stdout(files: Sequence[str], *, as_json: bool) -> None:
+    """Refuse what would stand on standard output beside something else.
+
+    Raises:
+        InputError: it would.
+    """
+    if files.count(STDOUT) + as_json > 1:
+        raise InputError("standard output takes one: --json, or one --output -")
 
 
 def _target(text: str) -> tuple[str, str]:

@@ -18,6 +18,7 @@ from tflite_ort.command.arguments import (
     ExternalRoots,
     ResolverName,
     budgets,
+    check_spares_models,
     resolver_of,
 )
 from tflite_ort.command.compile import called_subgraphs
@@ -51,6 +52,7 @@ def tune(
 
     Interpreter(tune=True) reads what was found. Layers that were timed before take no time.
     """
+    check_spares_models(out, "--out")
     roots, failed, rows = tuple(map(str, external_root or ())), False, []
     for model in models:
         started = time.perf_counter()

@@ -30,6 +30,8 @@ from tflite_ort.command.arguments import (
     Threads,
     beginning,
     budgets,
+    check_overwrites,
+    check_spares_models,
     choices_of,
     normalization_of,
     refuse_unused,
@@ -182,9 +184,9 @@ def verify(
 ) -> None:
     """Run a model in several runtimes and say which operator is off; exit code 4 if one is."""
     _refuse_unused(context, with_onnx=onnx is not None, with_inputs=bool(inputs))
+    _check_written(model, json_file, html, extract)
     found = resolver_of(resolver)
     settings = Settings(choices_of(provider, provider_option), threads, hybrid.value, found)
-    _check_page(html)
     limits: dict[str, Any] = {"external_roots": external_root or (), "budgets": budgets(budget)}
     how = Preparation(normalization=normalization_of(mean, std), rate=rate)
     given = _Files(inputs or (), seed, how, found, context, json_file == "-")
@@ -220,9 +222,15 @@ def _refuse_unused(context: typer.Context, *, with_onnx: bool, with_inputs: bool
         refuse_unused(context, "needs --input", "mean", "std", "rate")
 
 
-def _check_page(html: Path | None) -> None:
+def _check_written(
+    model: Path, json_file: str | None, html: Path | None, part: Path | None
+) -> None:
+    """Say now what cannot be written, not after the work."""
     if html is not None:
-        environment()  # says now what is missing, not after the work
+        environment()
+    check_spares_models(json_file, "--json")
+    check_spares_models(html, "--report")
+    check_overwrites(model, part, "--extract")
 
 
 def _on_device(settings: Settings, model: Path, limits: dict[str, Any]) -> Settings:

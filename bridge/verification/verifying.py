@@ -91,7 +91,7 @@ def verify(
 
     Raises:
         ModelError, VersionError: the model cannot be read.
-        VerificationError: there is no such runtime, or the reference cannot run the model.
+        VerificationError: no such runtime, none but the reference, or that cannot run the model.
         MismatchedFile: `onnx_file` was not made from this model.
         TensorError: `inputs` do not fit.
     """
@@ -238,6 +238,8 @@ class _Job:
                 self.skipped[name] = str(error)
         if choice.onnx_file is not None:
             found.append(_file_runtime(self.model, choice.onnx_file, choice.mapping, self.settings))
+        if not found and not self.skipped:
+            raise VerificationError(f"nothing is compared: {reference} is the reference")
         return found
 
     def _runtime(self, name: str) -> Runtime:
